@@ -1,0 +1,1 @@
+"""geosim predicts the shape of soft robots."""
