@@ -1,0 +1,247 @@
+"""What surrounds a robot: gravity, fluid, obstacles, loads, prescribed displacements. SI units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from geosim.arrays import Floats, floats, frozen, ints
+from geosim.errors import InputError
+
+__all__ = ["Environment", "Fluid", "Load", "Obstacle", "Prescribed"]
+
+
+def _direction(value: Any, name: str) -> Floats:
+    array = floats(value, name, (3,))
+    length = float(np.linalg.norm(array))
+    if length == 0:
+        raise InputError(f"{name}: the zero vector has no direction")
+    return frozen(array / length)
+
+
+def _positive(value: Any, name: str) -> float:
+    if not (isinstance(value, (int, float, np.floating, np.integer)) and np.isfinite(value) and value > 0):
+        raise InputError(f"{name} = {value!r} must be a positive number (metres)")
+    return float(value)
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """A rigid obstacle; build one with `.sphere`, `.cylinder`, `.box`, `.plane` or `.mesh`.
+
+    Parameters
+    ----------
+    shape
+        "sphere", "cylinder", "box", "plane" or "mesh".
+    parameters
+        What defines the shape, in metres (see the constructors).
+    friction
+        Coulomb coefficient, dimensionless.
+    motion
+        None, translations [m] (k, 3), or poses (k, 4, 4), one for each command, relative to the given place.
+    """
+
+    shape: str
+    parameters: Any
+    friction: float = 0.0
+    motion: Any = None
+
+    SHAPES: ClassVar[tuple[str, ...]] = ("sphere", "cylinder", "box", "plane", "mesh")
+
+    def __post_init__(self) -> None:
+        if self.shape not in self.SHAPES:
+            raise InputError(f"Obstacle: shape {self.shape!r} is unknown; use one of {', '.join(self.SHAPES)}")
+        object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
+        if not (np.isfinite(self.friction) and self.friction >= 0):
+            raise InputError(f"Obstacle: friction = {self.friction!r} must be a number >= 0")
+        if self.motion is not None:
+            motion = np.array(self.motion, dtype=float)
+            if motion.ndim not in (2, 3) or motion.shape[1:] not in ((3,), (4, 4)) or not np.isfinite(motion).all():
+                raise InputError(f"Obstacle: motion has shape {motion.shape}; translations (k, 3) [m] or poses (k, 4, 4)")
+            object.__setattr__(self, "motion", frozen(motion))
+
+    @staticmethod
+    def sphere(center: Any, radius: float, *, friction: float = 0.0, motion: Any = None) -> Obstacle:
+        """Sphere of `radius` [m] about `center` [m]."""
+        return Obstacle("sphere", {"center": floats(center, "Obstacle.sphere: center", (3,)),
+                                   "radius": _positive(radius, "Obstacle.sphere: radius")}, friction, motion)
+
+    @staticmethod
+    def cylinder(start: Any, end: Any, radius: float, *, friction: float = 0.0, motion: Any = None) -> Obstacle:
+        """Solid cylinder of `radius` [m] with its axis from `start` to `end` [m]."""
+        a, b = floats(start, "Obstacle.cylinder: start", (3,)), floats(end, "Obstacle.cylinder: end", (3,))
+        _direction(b - a, "Obstacle.cylinder: end - start")
+        return Obstacle("cylinder", {"start": a, "end": b, "radius": _positive(radius, "Obstacle.cylinder: radius")},
+                        friction, motion)
+
+    @staticmethod
+    def box(lower: Any, upper: Any, *, friction: float = 0.0, motion: Any = None) -> Obstacle:
+        """Axis-aligned box from `lower` to `upper` [m]."""
+        a, b = floats(lower, "Obstacle.box: lower", (3,)), floats(upper, "Obstacle.box: upper", (3,))
+        if (a >= b).any():
+            raise InputError(f"Obstacle.box: lower {a.tolist()} must be below upper {b.tolist()} in every coordinate")
+        return Obstacle("box", {"lower": a, "upper": b}, friction, motion)
+
+    @staticmethod
+    def plane(point: Any, normal: Any, *, friction: float = 0.0, motion: Any = None) -> Obstacle:
+        """Half-space behind the plane through `point` [m]; `normal` points to the free side."""
+        return Obstacle("plane", {"point": floats(point, "Obstacle.plane: point", (3,)),
+                                  "normal": _direction(normal, "Obstacle.plane: normal")}, friction, motion)
+
+    @staticmethod
+    def mesh(path_or_trimesh: Any, *, units: str | None = None, friction: float = 0.0, motion: Any = None) -> Obstacle:
+        """Closed surface from a file (with its `units`) or a trimesh.Trimesh (metres)."""
+        if isinstance(path_or_trimesh, (str, Path)) or hasattr(path_or_trimesh, "faces"):
+            from geosim.geometry.surface import check_surface, read_surface
+
+            surface = check_surface(read_surface(path_or_trimesh, units=units, name="obstacle"))
+            return Obstacle("mesh", {"vertices": frozen(np.array(surface.vertices)),
+                                     "faces": frozen(np.array(surface.faces))}, friction, motion)
+        raise InputError(f"Obstacle.mesh: {str(path_or_trimesh)[:60]!r} is neither a path nor a trimesh.Trimesh")
+
+    def pose(self, index: int) -> Floats:
+        """Pose (4, 4) of the obstacle at command `index`, relative to where it was defined; -1 is the start."""
+        pose = np.eye(4)
+        if self.motion is not None and index >= 0:
+            row = self.motion[min(index, len(self.motion) - 1)]
+            if row.shape == (3,):
+                pose[:3, 3] = row
+            else:
+                pose = row.copy()
+        return pose
+
+
+@dataclass(frozen=True)
+class Load:
+    """A dead load; build one with `.force` or `.traction`."""
+
+    kind: str
+    where: Any
+    value: Floats
+
+    @staticmethod
+    def force(vertices: Any, total_force: Any) -> Load:
+        """Total force [N], (3,) or one a command (k, 3), spread consistently over vertices.
+
+        Vertices (ids, bool array, `Select` or callable) that span faces of the skin share it by area, those that
+        span edges by length, others equally.
+        """
+        value = _vectors(total_force, "Load.force: total_force")
+        return Load("force", vertices, value)
+
+    @staticmethod
+    def traction(faces: Any, t: Any) -> Load:
+        """Dead traction t [Pa], (3,) or (k, 3), per rest area of `faces` (m, 3) vertex ids of the body's surface."""
+        return Load("traction", ints(faces, "Load.traction: faces", (None, 3)), _vectors(t, "Load.traction: t"))
+
+    def at(self, index: int) -> Floats:
+        """Return the force [N] or traction [Pa] of command `index`, shape (3,)."""
+        return self.value[min(index, len(self.value) - 1)]
+
+
+def _vectors(value: Any, name: str) -> Floats:
+    array = np.asarray(value, dtype=float)
+    if array.ndim == 1:
+        array = array[None]
+    return floats(array, name, (None, 3))
+
+
+@dataclass(frozen=True)
+class Prescribed:
+    """Displacements prescribed on vertices, relative to rest.
+
+    Parameters
+    ----------
+    vertices
+        Ids, bool array, `Select` or callable.
+    displacement
+        [m], (3,) or one a command (k, 3), or one for every vertex (k, v, 3); nan leaves a component free.
+    """
+
+    vertices: Any
+    displacement: Any
+
+    def __post_init__(self) -> None:
+        array = np.asarray(self.displacement, dtype=float)
+        if array.ndim == 1:
+            array = array[None]
+        if array.ndim not in (2, 3) or array.shape[-1] != 3 or array.size == 0 or np.isinf(array).any():
+            raise InputError(f"Prescribed: displacement has shape {np.shape(self.displacement)}; (3,), (k, 3) or "
+                             f"(k, vertices, 3) [m] with nan for free components")
+        object.__setattr__(self, "displacement", frozen(array.copy()))
+
+    def at(self, index: int, count: int) -> Floats:
+        """Return the displacements of command `index` for `count` vertices [m], shape (count, 3)."""
+        row = self.displacement[min(index, len(self.displacement) - 1)]
+        if row.ndim == 2 and len(row) != count:
+            raise InputError(f"Prescribed: {len(row)} displacements for {count} vertices")
+        return np.broadcast_to(row, (count, 3))
+
+
+@dataclass(frozen=True)
+class Fluid:
+    """A fluid around rods and shells: density [kg/m^3], dynamic viscosity [Pa s], drag coefficient [-]."""
+
+    density: float
+    viscosity: float = 0.0
+    drag_coefficient: float = 0.0
+
+    def __post_init__(self) -> None:
+        for key in ("density", "viscosity", "drag_coefficient"):
+            value = getattr(self, key)
+            if not (np.isfinite(value) and value >= 0):
+                raise InputError(f"Fluid: {key} = {value!r} must be a number >= 0")
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Everything around the robot; gravity and constant loads act in full in every frame.
+
+    Parameters
+    ----------
+    gravity
+        [m/s^2], shape (3,).
+    obstacles, loads, prescribed
+        Sequences of `Obstacle`, `Load`, `Prescribed`.
+    fluid
+        A `Fluid` or None.
+    self_contact
+        Whether the robot's surfaces feel each other.
+    self_friction
+        Coulomb coefficient between them.
+    exclude_pairs
+        Pairs (body or chamber names, or vertex sets) that never touch.
+    """
+
+    gravity: Any = (0.0, 0.0, 0.0)
+    obstacles: Any = ()
+    loads: Any = ()
+    prescribed: Any = ()
+    fluid: Fluid | None = None
+    self_contact: bool = True
+    self_friction: float = 0.0
+    exclude_pairs: Any = ()
+    _kinds: ClassVar[dict[str, type]] = {"obstacles": Obstacle, "loads": Load, "prescribed": Prescribed}
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gravity", floats(self.gravity, "gravity", (3,)))
+        size = float(np.linalg.norm(self.gravity))
+        if size > 1000.0:
+            raise InputError(f"gravity: {self.gravity.tolist()} m/s^2 is {size / 9.81:.0f} times the Earth's; give m/s^2, "
+                             f"for example (0, 0, -9.81)")
+        for key, kind in self._kinds.items():
+            given = getattr(self, key)
+            items = (given,) if isinstance(given, kind) else tuple(given)
+            for item in items:
+                if not isinstance(item, kind):
+                    raise InputError(f"Environment: {key} holds {str(item)[:60]!r}, which is not a {kind.__name__}")
+            object.__setattr__(self, key, items)
+        if self.fluid is not None and not isinstance(self.fluid, Fluid):
+            raise InputError(f"Environment: fluid {self.fluid!r} is not a Fluid")
+        if not (np.isfinite(self.self_friction) and self.self_friction >= 0):
+            raise InputError(f"Environment: self_friction = {self.self_friction!r} must be a number >= 0")
+        object.__setattr__(self, "exclude_pairs", tuple(self.exclude_pairs))

@@ -1,0 +1,341 @@
+"""The volumetric robot: a tetrahedral body of hyperelastic material with closed chambers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from geosim import topology
+from geosim.arrays import Bools, Floats, Ints, floats, frozen, ints
+from geosim.errors import InputError
+from geosim.material import Hyperelastic, LinearElastic, Material
+from geosim.materials import load_material, preset
+from geosim.select import selected_ids
+
+__all__ = ["UNITS", "VolumetricRobot"]
+
+UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "in": 0.0254}
+SMALLEST, LARGEST = 1e-3, 5.0  # bounding-box diagonals [m] that are not a mistaken unit
+
+
+@dataclass(frozen=True)
+class VolumetricRobot:
+    """A soft body in tetrahedra, its chambers, its materials and where it is held.
+
+    Build it with `from_surfaces` or `from_tets`, or read it with `geosim.load_robot`.
+
+    Parameters
+    ----------
+    vertices
+        Rest positions [m], shape (n, 3).
+    tets
+        Vertex ids, positively oriented, shape (m, 4).
+    regions
+        Region of every tet, shape (m,).
+    materials
+        {region: Hyperelastic}; these regions are bodies, all others chambers.
+    fixed, tip
+        Vertex ids; `fixed` may be empty (a free body).
+    name
+        Shown in summaries.
+    units
+        Unit of the files that the robot came from ("m", "cm", "mm", "in"), used when surfaces are saved.
+    notices
+        One line for everything that was repaired on the way in.
+    """
+
+    vertices: Floats
+    tets: Ints
+    regions: Ints
+    materials: Mapping[int, Hyperelastic]
+    fixed: Ints
+    tip: Ints
+    name: str = "robot"
+    units: str = "mm"
+    notices: tuple[str, ...] = ()
+    allow_any_size: bool = field(default=False, repr=False)
+
+    def __post_init__(self) -> None:
+        put = lambda key, value: object.__setattr__(self, key, value)  # noqa: E731 (frozen dataclass)
+        put("vertices", floats(self.vertices, "vertices", (None, 3)))
+        put("tets", ints(self.tets, "tets", (None, 4), below=len(self.vertices)))
+        put("regions", ints(self.regions, "regions", (len(self.tets),)))
+        put("fixed", ints(self.fixed, "fixed", (None,), below=len(self.vertices)))
+        put("tip", ints(self.tip, "tip", (None,), below=len(self.vertices)))
+        put("materials", MappingProxyType({int(r): m for r, m in sorted(dict(self.materials).items())}))
+        self._check_elements()
+        self._check_regions()
+
+    def _check_elements(self) -> None:
+        if len(self.tets) == 0:
+            raise InputError("tets: none given; a robot needs at least one tetrahedron")
+        if self.units not in UNITS:
+            raise InputError(f"units: {self.units!r} is unknown; use one of {', '.join(UNITS)}")
+        used = self.vertices[np.unique(self.tets)]
+        size = float(np.linalg.norm(used.max(axis=0) - used.min(axis=0)))
+        if not self.allow_any_size and not SMALLEST <= size <= LARGEST:
+            raise InputError(f"vertices: the bounding-box diagonal is {size:.4g} m, which looks like a mistaken unit "
+                             f"({SMALLEST:g} .. {LARGEST:g} m is usual); positions are in metres, or set "
+                             f"allow_any_size=True")
+        volumes = topology.tet_volumes(self.vertices, self.tets)
+        flipped = volumes < 0
+        if flipped.any():
+            tets = self.tets.copy()
+            tets[flipped] = tets[flipped][:, [0, 2, 1, 3]]
+            object.__setattr__(self, "tets", frozen(tets))
+            object.__setattr__(self, "notices", (*self.notices, f"{flipped.sum()} tets were negatively oriented and "
+                                                                f"have been turned"))
+        smallest = int(np.argmin(np.abs(volumes)))
+        if abs(volumes[smallest]) < 1e-15 * size**3:
+            raise InputError(f"tets: tet {smallest} (vertices {self.tets[smallest].tolist()}) has zero volume; remove it "
+                             f"or mesh again")
+
+    def _check_regions(self) -> None:
+        present = set(np.unique(self.regions).tolist())
+        if not self.materials:
+            raise InputError("material: none given; pass a material or a preset name such as 'ecoflex-00-30'")
+        for region, material in self.materials.items():
+            if region not in present:
+                raise InputError(f"material: region {region} has a material but no tets; regions are {sorted(present)}")
+            if isinstance(material, LinearElastic):
+                raise InputError("material: LinearElastic is for rods, shells and snake links; for a volumetric robot use "
+                                 f"NeoHookean(mu={material.shear_modulus:.6g}, bulk_modulus=...)")
+            if not isinstance(material, Hyperelastic):
+                raise InputError(f"material: {material!r} is not a hyperelastic material")
+
+    @classmethod
+    def from_tets(cls, vertices: Any, tets: Any, regions: Any = None, *, material: Any, fixed: Any, tip: Any = None,
+                  name: str = "robot", units: str = "mm", allow_any_size: bool = False,
+                  notices: Sequence[str] = ()) -> VolumetricRobot:
+        """Build a robot from a tetrahedral mesh; the numbering of the vertices is kept.
+
+        Parameters
+        ----------
+        vertices
+            Rest positions [m], shape (n, 3).
+        tets
+            Vertex ids, shape (m, 4); negatively oriented ones are turned with a notice.
+        regions
+            Region of every tet, shape (m,); default all 0.
+        material
+            One material or preset name (then region 0 is the body and 1..k are chambers), or
+            {region: material} (those regions are bodies, the rest are chambers).
+        fixed
+            What is held: vertex ids, a bool array (n,), a `Select`, a callable (n, 3) -> bool, or None for a
+            free body.
+        tip
+            Likewise the vertices whose area-weighted mean is `Result.tip`; default the end of the body that is
+            farthest from what is fixed.
+
+        Raises
+        ------
+        InputError
+            Anything that cannot be solved: a wrong shape, an id that does not exist, nan, an element of zero
+            volume, a suspicious size, a selection of nothing.
+        """
+        vertices = floats(vertices, "vertices", (None, 3))
+        tets = ints(tets, "tets", (None, 4), below=len(vertices))
+        regions = np.zeros(len(tets), dtype=np.int64) if regions is None else ints(regions, "regions", (len(tets),))
+        materials = ({int(r): _material(m) for r, m in material.items()} if isinstance(material, Mapping)
+                     else {0: _material(material)})
+        body = np.zeros(len(vertices), dtype=bool)
+        body[np.unique(tets[np.isin(regions, list(materials))])] = True
+        empty = np.empty(0, dtype=np.int64)
+        fixed_ids = empty if fixed is None else selected_ids(fixed, vertices, "fixed")
+        tip_ids = _farthest(vertices, body, fixed_ids) if tip is None else selected_ids(tip, vertices, "tip", among=body)
+        return cls(vertices, tets, regions, materials, fixed_ids, tip_ids, name=name, units=units,
+                   notices=tuple(notices), allow_any_size=allow_any_size)
+
+    @classmethod
+    def from_surfaces(cls, body: Any, chambers: Sequence[Any] = (), *, material: Any, fixed: Any, tip: Any = None,
+                      max_edge: float | None = None, units: str | None = None, name: str | None = None,
+                      allow_any_size: bool = False, time_limit: float = 300.0) -> VolumetricRobot:
+        """Build a robot from closed surfaces: check them, mesh them, choose what is held.
+
+        Parameters
+        ----------
+        body
+            Path of a surface file, a trimesh.Trimesh (metres unless `units` is given), or several of them for
+            several bodies (then `material` may be a list, one each).
+        chambers
+            Paths or Trimeshes of the chambers' walls, in the order of the chambers.
+        material, fixed, tip
+            As in `from_tets`; selectors see the vertices of the mesh [m].
+        max_edge
+            Largest wanted edge [m]; default the diagonal of the bounding box / 40.
+        units
+            "m", "cm", "mm" or "in": unit of the surfaces; required for paths.
+        time_limit
+            Seconds that the mesher may take.
+
+        Raises
+        ------
+        InputError
+            A surface is missing, open, self-intersecting, empty, in a suspicious unit, ...; or the mesher
+            fails. The message names the surface and the remedy.
+        """
+        from geosim.geometry.mesh import mesh_surfaces
+        from geosim.geometry.surface import check_surface, read_surface
+
+        bodies = list(body) if isinstance(body, (list, tuple)) else [body]
+        if isinstance(chambers, (str, Path)) or hasattr(chambers, "faces"):
+            chambers = [chambers]
+        labels = ["body"] if len(bodies) == 1 else [f"body {i}" for i in range(len(bodies))]
+        read = lambda item, label: check_surface(read_surface(item, units=units, name=label),  # noqa: E731
+                                                 allow_any_size=allow_any_size)
+        shells = [read(item, label) for item, label in zip(bodies, labels)]
+        cavities = [read(item, f"chamber {i + 1}") for i, item in enumerate(chambers)]
+        mesh = mesh_surfaces(shells, cavities, max_edge=max_edge, time_limit=time_limit)
+        given = list(material) if isinstance(material, (list, tuple)) else [material] * len(bodies)
+        if len(given) != len(bodies):
+            raise InputError(f"material: {len(given)} given for {len(bodies)} bodies; give one, or one for each")
+        materials = {int(region): _material(m) for region, m in zip(mesh.body_regions, given)}
+        if name is None:
+            name = Path(bodies[0]).stem if isinstance(bodies[0], (str, Path)) else "robot"
+        return cls.from_tets(mesh.vertices, mesh.tets, mesh.regions, material=materials, fixed=fixed, tip=tip, name=name,
+                             units=units or "m", allow_any_size=allow_any_size, notices=mesh.notices)
+
+    def with_materials(self, material: Any) -> VolumetricRobot:
+        """Return the same robot of another material (one for all bodies, or {region: material})."""
+        new = material if isinstance(material, Mapping) else dict.fromkeys(self.materials, material)
+        return replace(self, materials={r: _material(m) for r, m in new.items()})
+
+    @property
+    def size(self) -> float:
+        """Diagonal of the bounding box of the body at rest [m]."""
+        used = self.vertices[self.body_vertices]
+        return float(np.linalg.norm(used.max(axis=0) - used.min(axis=0)))
+
+    @cached_property
+    def is_body(self) -> Bools:
+        """Which tets are body tets, bool (m,)."""
+        return frozen(np.isin(self.regions, list(self.materials)))
+
+    @cached_property
+    def body_tets(self) -> Ints:
+        """Vertex ids of the body tets, shape (mb, 4)."""
+        return frozen(self.tets[self.is_body])
+
+    @cached_property
+    def body_vertices(self) -> Bools:
+        """Which vertices belong to a body tet, bool (n,)."""
+        mask = np.zeros(len(self.vertices), dtype=bool)
+        mask[np.unique(self.body_tets)] = True
+        return frozen(mask)
+
+    @cached_property
+    def chamber_regions(self) -> tuple[int, ...]:
+        """Regions that are chambers, in ascending order."""
+        return tuple(r for r in np.unique(self.regions).tolist() if r not in self.materials)
+
+    @property
+    def chambers(self) -> int:
+        """Number of chambers."""
+        return len(self.chamber_regions)
+
+    @cached_property
+    def _p2(self) -> tuple[Ints, Ints]:
+        return topology.mid_edges(self.body_tets, len(self.vertices))
+
+    @cached_property
+    def p2_edges(self) -> Ints:
+        """End vertices of the mid-edge nodes, shape (e, 2); node n + i lies on edge i of the body."""
+        return frozen(self._p2[0])
+
+    @cached_property
+    def p2_tets(self) -> Ints:
+        """Ten nodes of every body tet, shape (mb, 10)."""
+        return frozen(self._p2[1])
+
+    @cached_property
+    def _sides(self) -> tuple[Ints, Ints, Ints]:
+        return topology.face_sides(self.tets)
+
+    @cached_property
+    def skin(self) -> Ints:
+        """Faces of the body towards the outside, oriented outward, shape (f, 3)."""
+        faces, inner, outer = self._sides
+        return frozen(faces[(outer < 0) & self.is_body[inner]])
+
+    @cached_property
+    def chamber_walls(self) -> tuple[Ints, ...]:
+        """Faces of every chamber that a body touches, oriented out of the chamber, each (f, 3)."""
+        faces, inner, outer = self._sides
+        walls = []
+        for region in self.chamber_regions:
+            inside = (self.regions[inner] == region) & (outer >= 0) & self.is_body[outer]
+            beyond = (outer >= 0) & (self.regions[outer] == region) & self.is_body[inner]
+            walls.append(frozen(np.vstack([faces[inside], faces[beyond][:, ::-1]])))
+        return tuple(walls)
+
+    @cached_property
+    def chamber_caps(self) -> tuple[Ints, ...]:
+        """Faces of every chamber that no body touches (a fixed plate closes it there), each (f, 3)."""
+        faces, inner, outer = self._sides
+        caps = []
+        for region in self.chamber_regions:
+            own, twin = self.regions[inner] == region, np.where(outer >= 0, self.regions[outer], -1) == region
+            bare = own & (outer < 0)
+            other = (outer >= 0) & ~self.is_body[inner] & ~self.is_body[outer] & (own != twin)
+            caps.append(frozen(np.vstack([faces[bare], faces[other & own], faces[other & twin][:, ::-1]])))
+        return tuple(caps)
+
+    @cached_property
+    def chamber_volumes(self) -> Floats:
+        """Rest volumes of the chambers' tets [m^3], shape (c,)."""
+        volumes = topology.tet_volumes(self.vertices, self.tets)
+        return frozen(np.array([volumes[self.regions == r].sum() for r in self.chamber_regions]))
+
+    @cached_property
+    def body_volume(self) -> float:
+        """Rest volume of the body tets [m^3]."""
+        return float(topology.tet_volumes(self.vertices, self.body_tets).sum())
+
+    @cached_property
+    def body_labels(self) -> Ints:
+        """Connected body that every vertex belongs to, shape (n,); -1 for vertices of chamber tets only."""
+        return frozen(topology.components(self.body_tets, len(self.vertices)))
+
+    @cached_property
+    def tip_weights(self) -> Floats:
+        """Weights whose product with the vertices is `Result.tip`: skin area of the tip vertices, shape (t,)."""
+        return frozen(_area_weights(self.vertices, self.skin, self.tip))
+
+
+def _material(given: Any) -> Hyperelastic:
+    """Return a material from an object, a preset name or the path of a material TOML."""
+    if isinstance(given, str):
+        given = load_material(given) if given.lower().endswith(".toml") else preset(given)
+    elif isinstance(given, Path):
+        given = load_material(given)
+    if not isinstance(given, Material):
+        raise InputError(f"material: {given!r} is neither a material nor a preset name such as 'ecoflex-00-30'")
+    return given  # type: ignore[return-value]
+
+
+def _farthest(vertices: Floats, body: Bools, fixed: Ints) -> Ints:
+    """Body vertices at the far end of the body from what is fixed (within 2 % of the largest distance)."""
+    ids = np.flatnonzero(body)
+    start = vertices[fixed].mean(axis=0) if len(fixed) else vertices[ids].mean(axis=0)
+    distance = np.linalg.norm(vertices[ids] - start, axis=1)
+    return frozen(ids[distance >= 0.98 * distance.max()])
+
+
+def _area_weights(vertices: Floats, faces: Ints, ids: Ints) -> Floats:
+    """Share of every vertex of `ids` in the area of the faces that lie wholly among them (else of all faces)."""
+    chosen = np.zeros(len(vertices), dtype=bool)
+    chosen[ids] = True
+    inside = chosen[faces].all(axis=1)
+    use = faces[inside] if inside.any() else faces
+    a, b, c = (vertices[use[:, i]] for i in range(3))
+    area = np.linalg.norm(np.cross(b - a, c - a), axis=1) / 6.0
+    share = np.zeros(len(vertices))
+    np.add.at(share, use.ravel(), np.repeat(area, 3))
+    share = share[ids]
+    return share / share.sum() if share.sum() > 0 else np.full(len(ids), 1.0 / max(len(ids), 1))

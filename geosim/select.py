@@ -1,0 +1,152 @@
+"""Select vertices of a robot by where they lie. Lengths in metres."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geosim.arrays import Bools, Floats, Ints, floats, frozen
+from geosim.errors import InputError
+
+__all__ = ["Select", "selected_ids"]
+
+
+@dataclass(frozen=True)
+class Select:
+    """A rule that says which vertices are meant; combine rules with &, | and ~.
+
+    Build one with `Select.plane`, `.box`, `.sphere`, `.nearest` or `.surface`; calling it with positions
+    [m] (n, 3) returns a bool array (n,).
+    """
+
+    rule: Callable[[Floats], Bools]
+    text: str
+
+    def __call__(self, vertices: Floats) -> Bools:
+        """Return which of the vertices [m] (n, 3) are selected, bool (n,)."""
+        return np.asarray(self.rule(np.asarray(vertices, dtype=float)), dtype=bool)
+
+    def __and__(self, other: Select) -> Select:
+        return Select(lambda x: self(x) & other(x), f"({self.text} and {other.text})")
+
+    def __or__(self, other: Select) -> Select:
+        return Select(lambda x: self(x) | other(x), f"({self.text} or {other.text})")
+
+    def __invert__(self) -> Select:
+        return Select(lambda x: ~self(x), f"not {self.text}")
+
+    @staticmethod
+    def plane(axis: str, *, below: float | None = None, above: float | None = None) -> Select:
+        """Vertices with coordinate <= `below` and/or >= `above` [m] along an axis "x", "y" or "z"."""
+        if axis not in ("x", "y", "z"):
+            raise InputError(f"Select.plane: axis {axis!r} is not 'x', 'y' or 'z'")
+        if below is None and above is None:
+            raise InputError("Select.plane: give below=..., above=... or both (metres)")
+        lower = -np.inf if above is None else float(above)
+        upper = np.inf if below is None else float(below)
+        i = "xyz".index(axis)
+        limits = ", ".join([f"below={upper:g} m"] * (below is not None) + [f"above={lower:g} m"] * (above is not None))
+        return Select(lambda x: (x[:, i] >= lower) & (x[:, i] <= upper), f"plane {axis} {limits}")
+
+    @staticmethod
+    def box(lower: Any, upper: Any) -> Select:
+        """Vertices inside the axis-aligned box from `lower` to `upper` [m], each (3,)."""
+        lo, hi = floats(lower, "Select.box: lower", (3,)), floats(upper, "Select.box: upper", (3,))
+        if (lo > hi).any():
+            raise InputError(f"Select.box: lower {lo.tolist()} exceeds upper {hi.tolist()}")
+        return Select(lambda x: ((x >= lo) & (x <= hi)).all(axis=1), f"box {lo.tolist()} .. {hi.tolist()} m")
+
+    @staticmethod
+    def sphere(center: Any, radius: float) -> Select:
+        """Vertices within `radius` [m] of `center` [m] (3,)."""
+        c = floats(center, "Select.sphere: center", (3,))
+        if not radius > 0:
+            raise InputError(f"Select.sphere: radius = {radius!r} must be positive")
+        return Select(lambda x: ((x - c) ** 2).sum(axis=1) <= radius**2, f"sphere {c.tolist()}, {radius:g} m")
+
+    @staticmethod
+    def nearest(point: Any, count: int = 1) -> Select:
+        """The `count` vertices nearest to `point` [m] (3,)."""
+        p = floats(point, "Select.nearest: point", (3,))
+        if count < 1:
+            raise InputError(f"Select.nearest: count = {count!r} must be at least 1")
+
+        def rule(x: Floats) -> Bools:
+            mask = np.zeros(len(x), dtype=bool)
+            mask[np.argsort(((x - p) ** 2).sum(axis=1), kind="stable")[:count]] = True
+            return mask
+
+        return Select(rule, f"{count} nearest to {p.tolist()} m")
+
+    @staticmethod
+    def surface(path: str | Path, *, units: str = "m", within: float = 1e-6) -> Select:
+        """Vertices that lie on a surface file (in `units`, default metres), to `within` [m]."""
+        from geosim.geometry.surface import read_surface
+
+        surface = read_surface(path, units=units, name=str(path))
+
+        def rule(x: Floats) -> Bools:
+            import trimesh
+
+            mesh = trimesh.Trimesh(surface.vertices, surface.faces, process=False)
+            near = ((x >= mesh.bounds[0] - within) & (x <= mesh.bounds[1] + within)).all(axis=1)
+            if near.any():
+                _, distance, _ = trimesh.proximity.closest_point_naive(mesh, x[near])
+                near[near] = distance <= within
+            return near
+
+        return Select(rule, f"surface {path}")
+
+
+def selected_ids(selector: Any, vertices: Floats, name: str, *, among: Bools | None = None) -> Ints:
+    """Return the sorted vertex ids that a selector means.
+
+    Parameters
+    ----------
+    selector
+        Vertex ids, a bool array (n,), a `Select`, or a callable (n, 3) -> bool (n,).
+    vertices
+        Positions [m], shape (n, 3).
+    name
+        What the selection is for, used in messages.
+    among
+        Rules (not explicit ids) choose only among these vertices, bool (n,).
+
+    Raises
+    ------
+    InputError
+        It selects nothing, has a wrong shape, or names an id that does not exist.
+    """
+    count = len(vertices)
+    if callable(selector):
+        mask = np.asarray(selector(vertices))
+        if mask.shape != (count,) or mask.dtype != bool:
+            raise InputError(f"{name}: the callable returned {mask.dtype} {mask.shape}; bool ({count},) is needed")
+        if among is not None:
+            mask = mask & among
+        ids = np.flatnonzero(mask)
+    else:
+        given = np.asarray(selector)
+        if given.dtype == bool:
+            if given.shape != (count,):
+                raise InputError(f"{name}: a bool array of shape {given.shape} given, ({count},) needed")
+            ids = np.flatnonzero(given)
+        elif given.dtype.kind in "iu" and given.ndim <= 1:
+            ids = np.unique(np.atleast_1d(given)).astype(np.int64)
+            if len(ids) and (ids[0] < 0 or ids[-1] >= count):
+                bad = ids[0] if ids[0] < 0 else ids[-1]
+                raise InputError(f"{name}: vertex id {bad} does not exist; ids run from 0 to {count - 1}")
+        elif given.size == 0:
+            ids = np.empty(0, dtype=np.int64)
+        else:
+            raise InputError(f"{name}: {str(selector)[:60]!r} is not vertex ids, a bool array, a Select or a callable")
+    if len(ids) == 0:
+        lo, hi = vertices.min(axis=0), vertices.max(axis=0)
+        what = f" ({selector.text})" if isinstance(selector, Select) else ""
+        raise InputError(f"{name}{what} selects no vertex; the robot spans {np.round(lo, 6).tolist()} .. "
+                         f"{np.round(hi, 6).tolist()} m")
+    return frozen(ids)

@@ -1,0 +1,149 @@
+"""Connectivity of tetrahedral meshes and their surfaces: faces, edges, components. Arrays in, arrays out."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from geosim.arrays import Floats, Ints
+
+__all__ = ["EDGES", "FACES", "boundary_faces", "components", "curved_faces", "face_sides", "interpolate_p2",
+           "mid_edges", "tet_volumes"]
+
+# Faces of a positively oriented tet, seen counter-clockwise from outside; edges in the order of the P2 nodes 4..9.
+FACES = np.array([[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]])
+EDGES = np.array([[0, 1], [1, 2], [0, 2], [0, 3], [1, 3], [2, 3]])
+
+
+def tet_volumes(vertices: Floats, tets: Ints) -> Floats:
+    """Signed volumes of tets [m^3], shape (m,)."""
+    a, b, c, d = (vertices[tets[:, i]] for i in range(4))
+    return np.einsum("ij,ij->i", np.cross(b - a, c - a), d - a) / 6.0
+
+
+def face_sides(tets: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return every face once with the tet on its inner and outer side.
+
+    Returns
+    -------
+    faces, inner, outer
+        Vertex ids (f, 3), oriented out of the tet `inner` (f,); `outer` (f,) is the tet beyond, or -1.
+    """
+    count = len(tets)
+    faces = tets[:, FACES].reshape(-1, 3)
+    owner = np.repeat(np.arange(count), 4)
+    key = np.sort(faces, axis=1)
+    order = np.lexsort((owner, key[:, 2], key[:, 1], key[:, 0]))
+    same = (key[order[1:]] == key[order[:-1]]).all(axis=1)
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = ~same
+    start = np.flatnonzero(first)
+    outer = np.full(len(start), -1, dtype=np.int64)
+    has_twin = np.zeros(len(start), dtype=bool)
+    has_twin[:-1] = np.diff(start) > 1
+    has_twin[-1:] = len(order) - start[-1:] > 1
+    outer[has_twin] = owner[order[start[has_twin] + 1]]
+    return faces[order[start]], owner[order[start]], outer
+
+
+def boundary_faces(tets: Ints) -> Ints:
+    """Faces of the boundary of a set of tets, oriented outward, shape (f, 3)."""
+    if len(tets) == 0:
+        return np.empty((0, 3), dtype=np.int64)
+    faces, _, outer = face_sides(tets)
+    return faces[outer < 0]
+
+
+def mid_edges(tets: Ints, first: int) -> tuple[Ints, Ints]:
+    """Number the mid-edge nodes of P2 tets.
+
+    Parameters
+    ----------
+    tets
+        Vertex ids, shape (m, 4).
+    first
+        Number of the first mid-edge node (the number of vertices).
+
+    Returns
+    -------
+    edges, nodes
+        The end vertices of every edge (e, 2), and the ten nodes of every tet (m, 10).
+    """
+    pairs = np.sort(tets[:, EDGES].reshape(-1, 2), axis=1)
+    span = int(pairs.max(initial=0)) + 1
+    keys, inverse = np.unique(pairs[:, 0] * span + pairs[:, 1], return_inverse=True)
+    edges = np.stack([keys // span, keys % span], axis=1)
+    return edges, np.hstack([tets, first + inverse.reshape(-1, 6)])
+
+
+def curved_faces(faces: Ints, edges: Ints, first: int) -> Ints:
+    """Return the six nodes (three corners, mid-edges 01, 12, 20) of faces of a P2 mesh, shape (f, 6).
+
+    `edges` (e, 2) are the sorted end vertices of the mid-edge nodes `first`, `first` + 1, ... .
+    """
+    span = int(max(edges.max(initial=0), faces.max(initial=0))) + 1
+    keys = edges[:, 0] * span + edges[:, 1]
+    pairs = np.sort(faces[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1)
+    where = np.searchsorted(keys, pairs[:, 0] * span + pairs[:, 1])
+    return np.hstack([faces, first + where.reshape(-1, 3)])
+
+
+def interpolate_p2(nodes: Floats, faces6: Ints, level: int) -> tuple[Floats, Ints, Ints, Floats]:
+    """Split curved six-node faces into flat triangles by a regular subdivision.
+
+    Parameters
+    ----------
+    nodes
+        Positions of all nodes [m], shape (n, 3).
+    faces6
+        Nodes of the faces, shape (f, 6).
+    level
+        An edge is split into 2^level segments: 0 gives the corners alone, 1 the six nodes.
+
+    Returns
+    -------
+    points, triangles, face, weights
+        Positions (p, 3), vertex ids (t, 3), the face of every triangle (t,), and the interpolation of every
+        point as (p, 7): its face and six shape-function values.
+    """
+    n = 2 ** max(level, 0)
+    grid = np.array([(i, j) for i in range(n + 1) for j in range(n + 1 - i)], dtype=float) / n
+    index = {(round(i * n), round(j * n)): k for k, (i, j) in enumerate(grid)}
+    local = []
+    for i in range(n):
+        for j in range(n - i):
+            local.append((index[i, j], index[i + 1, j], index[i, j + 1]))
+            if i + j < n - 1:
+                local.append((index[i + 1, j], index[i + 1, j + 1], index[i, j + 1]))
+    r, s = grid[:, 0], grid[:, 1]
+    t = 1.0 - r - s
+    shape = np.stack([t * (2 * t - 1), r * (2 * r - 1), s * (2 * s - 1), 4 * t * r, 4 * r * s, 4 * s * t], axis=1)
+    # A point on an edge belongs to two faces: name it by the nodes that carry it, so that it exists once.
+    bary = np.rint(np.stack([t, r, s], axis=1) * n).astype(np.int64)
+    corner = faces6[:, None, :3]
+    named = np.where(bary[None] > 0, corner, -1)
+    amount = np.broadcast_to(bary[None], named.shape)
+    order = np.argsort(named, axis=2)
+    key = np.concatenate([np.take_along_axis(named, order, 2), np.take_along_axis(amount, order, 2)], axis=2)
+    flat = key.reshape(-1, 6)
+    _, first, inverse = np.unique(flat, axis=0, return_index=True, return_inverse=True)
+    inverse = inverse.reshape(len(faces6), len(grid))
+    face_of, grid_of = first // len(grid), first % len(grid)
+    weights = np.hstack([face_of[:, None].astype(float), shape[grid_of]])
+    points = np.einsum("pk,pkd->pd", shape[grid_of], nodes[faces6[face_of]])
+    triangles = inverse[:, np.array(local)].reshape(-1, 3)
+    return points, triangles, np.repeat(np.arange(len(faces6)), len(local)), weights
+
+
+def components(tets: Ints, count: int) -> Ints:
+    """Label the connected components of a set of tets: label per vertex (count,), -1 for vertices of none."""
+    label = np.full(count, -1, dtype=np.int64)
+    if len(tets) == 0:
+        return label
+    rows, cols = tets[:, [0, 0, 0]].ravel(), tets[:, 1:].ravel()
+    graph = coo_matrix((np.ones(len(rows), dtype=np.int8), (rows, cols)), shape=(count, count))
+    _, found = connected_components(graph, directed=False)
+    used = np.unique(tets)
+    _, label[used] = np.unique(found[used], return_inverse=True)
+    return label
