@@ -18,12 +18,12 @@ A = TypeVar("A", bound="Actuation")
 
 
 class Actuation:
-    """Root of all actuations: a number of commands, each at a time (load parameter, or seconds)."""
+    """Root of all actuations: a number of commands, each at a time.
 
-    @property
-    def times(self) -> Floats:
-        """Load parameter or time [s] of every command, shape (k,)."""
-        raise TypeError(f"{type(self).__name__} has no times")
+    `times` (k,) is the load parameter or the time [s] of every command.
+    """
+
+    times: Any
 
     @property
     def parts(self) -> tuple[Actuation, ...]:
@@ -235,7 +235,7 @@ class NaturalShape(Actuation):
         Natural hinge angles [rad]: (k,) or (k, hinges); or a callable.
     """
 
-    times: Any  # type: ignore[assignment]
+    times: Any
     curvature: Any = None
     twist: Any = None
     hinge_angle: Any = None
@@ -273,7 +273,7 @@ class NaturalShape(Actuation):
 class ValveCommands(Actuation):
     """Commanded pressures [Pa] of the valves at times [s]: `pressures` (k, links), held until the next time."""
 
-    times: Any  # type: ignore[assignment]
+    times: Any
     pressures: Any
 
     def __post_init__(self) -> None:
