@@ -1,1 +1,43 @@
-"""geosim predicts the shape of soft robots."""
+"""geosim predicts the shape of soft robots: solve(robot, actuation, environment) -> Result."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+# Public name -> module; loaded when first used, so that `import geosim` stays light.
+_PLACES = {
+    "solve": "solve", "solve_many": "solve",
+    "VolumetricRobot": "robot", "Select": "select",
+    "Actuation": "actuation", "CableLengths": "actuation", "CableTensions": "actuation", "Inflation": "actuation",
+    "NaturalShape": "actuation", "Passive": "actuation", "UndulatoryGait": "actuation", "ValveCommands": "actuation",
+    "Environment": "environment", "Fluid": "environment", "Load": "environment", "Obstacle": "environment",
+    "Prescribed": "environment",
+    "Gent": "material", "LinearElastic": "material", "MooneyRivlin": "material", "NeoHookean": "material",
+    "Ogden": "material", "Yeoh": "material",
+    "Result": "result", "Status": "result", "Report": "result",
+    "GeosimError": "errors", "InputError": "errors", "SolveError": "errors",
+    "EnergyShapeSolver": "shape.solver",
+    "load_robot": "io", "load_result": "io",
+}
+_MODULES = ("calibrate", "compare", "materials")
+
+__all__ = ["__version__", *_MODULES, *_PLACES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used."""
+    if name in _PLACES:
+        module = importlib.import_module(f"geosim.{_PLACES[name]}")
+        value = getattr(module, name)
+        globals()[name] = value
+        return value
+    if name in _MODULES:
+        return importlib.import_module(f"geosim.{name}")
+    raise AttributeError(f"module 'geosim' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
