@@ -1,0 +1,261 @@
+"""Topology of triangle surfaces: merging, slivers, shells, orientation, winding numbers and inner points.
+
+Functions of plain arrays: vertices (n, 3) in metres, faces (m, 3) of vertex ids.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
+
+from geosim.kernels import kernel
+
+__all__ = [
+    "compact", "drop_degenerate", "edge_counts", "flip_slivers", "inner_point", "merge_vertices", "nesting", "orient",
+    "shell_ids", "signed_volume", "winding_number",
+]
+
+
+def signed_volume(vertices: np.ndarray, faces: np.ndarray) -> float:
+    """Volume [m^3] enclosed by closed, outward triangles: sum of det(a, b, c) / 6 about the first vertex."""
+    a, b, c = np.moveaxis(vertices[faces] - vertices[faces[0, 0]], 1, 0)
+    return float(np.einsum("ij,ij->", a, np.cross(b, c)) / 6.0)
+
+
+def merge_vertices(vertices: np.ndarray, faces: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray, int]:
+    """Make one vertex of those closer than the tolerance [m]; return vertices, faces and how many went."""
+    used = np.unique(faces)
+    pairs = cKDTree(vertices[used]).query_pairs(tolerance, output_type="ndarray")
+    if len(pairs) == 0:
+        return vertices, faces, 0
+    graph = coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(used), len(used)))
+    count, label = connected_components(graph, directed=False)
+    first = np.full(count, len(used), dtype=np.int64)
+    np.minimum.at(first, label, np.arange(len(used)))
+    target = np.arange(len(vertices))
+    target[used] = used[first[label]]
+    return vertices, target[faces], len(used) - count
+
+
+def compact(vertices: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Drop vertices that no face uses."""
+    used, ids = np.unique(faces, return_inverse=True)
+    return np.ascontiguousarray(vertices[used]), ids.reshape(-1, 3).astype(np.int64)
+
+
+def drop_degenerate(faces: np.ndarray) -> tuple[np.ndarray, int]:
+    """Drop triangles with a repeated vertex, and all but one of equal ones (a pair of opposite sense cancels)."""
+    a, b, c = faces.T
+    kept = faces[(a != b) & (b != c) & (c != a)]
+    if len(kept) == 0:
+        return kept, len(faces)
+    key = np.sort(kept, axis=1)
+    even = (kept[:, 0] < kept[:, 1]).astype(int) + (kept[:, 1] < kept[:, 2]) + (kept[:, 2] < kept[:, 0])
+    sense = np.where(even == 2, 1, -1)
+    _, first, group = np.unique(key, axis=0, return_index=True, return_inverse=True)
+    total = np.bincount(group.ravel(), weights=sense)
+    kept = kept[np.sort(first[total != 0])]
+    return kept, len(faces) - len(kept)
+
+
+def _edges(faces: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Every triangle's three directed edges (3m, 2), the id of each undirected edge, and its face."""
+    directed = np.vstack([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
+    low, high = directed.min(axis=1), directed.max(axis=1)
+    _, ids = np.unique(low * (int(faces.max()) + 1) + high, return_inverse=True)
+    return directed, ids.ravel(), np.tile(np.arange(len(faces)), 3)
+
+
+def edge_counts(faces: np.ndarray) -> np.ndarray:
+    """Number of triangles on every edge."""
+    return np.bincount(_edges(faces)[1])
+
+
+def _neighbours(faces: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Face, face and whether they agree in sense, for every edge of a surface with two faces an edge."""
+    directed, ids, face = _edges(faces)
+    order = np.argsort(ids, kind="stable").reshape(-1, 2)
+    agree = directed[order[:, 0], 0] != directed[order[:, 1], 0]
+    return face[order[:, 0]], face[order[:, 1]], agree
+
+
+def shell_ids(faces: np.ndarray) -> np.ndarray:
+    """Number of the edge-connected shell of every triangle (two triangles an edge)."""
+    left, right, _ = _neighbours(faces)
+    graph = coo_matrix((np.ones(len(left)), (left, right)), shape=(len(faces), len(faces)))
+    return connected_components(graph, directed=False)[1].astype(np.int64)
+
+
+def flip_slivers(vertices: np.ndarray, faces: np.ndarray, tolerance: float) -> tuple[np.ndarray, int, int]:
+    """Remove triangles flatter than the tolerance [m] by flipping their longest edge.
+
+    A sliver (a, b, c) with c on the edge ab and its neighbour (b, a, d) become (c, a, d) and (d, b, c): the surface
+    moves by at most the tolerance. Returns faces, how many slivers went, how many are left.
+    """
+    faces = faces.copy()
+    begin = len(_slivers(vertices, faces, tolerance))
+    for _ in range(30):
+        slivers = _slivers(vertices, faces, tolerance)
+        if len(slivers) == 0:
+            break
+        _, ids, face = _edges(faces)
+        order = np.argsort(ids, kind="stable").reshape(-1, 2)
+        partner = np.empty(len(ids), dtype=np.int64)
+        partner[order[:, 0]], partner[order[:, 1]] = order[:, 1], order[:, 0]
+        touched: set[int] = set()
+        for f in slivers:
+            corners = vertices[faces[f]]
+            lengths = np.linalg.norm(np.roll(corners, -1, axis=0) - corners, axis=1)
+            side = int(np.argmax(lengths))
+            mate = partner[side * len(faces) + f]
+            g = int(face[mate])
+            if f in touched or g in touched:
+                continue
+            a, b, c = np.roll(faces[f], -side)
+            apex = np.setdiff1d(faces[g], [a, b])
+            if len(apex) != 1 or apex[0] == c:
+                continue
+            faces[f] = (c, a, apex[0])
+            faces[g] = (apex[0], b, c)
+            touched.update((int(f), g))
+        if not touched:
+            break
+        counts = edge_counts(faces)
+        if np.any(counts != 2):
+            return faces, 0, begin
+    left = len(_slivers(vertices, faces, tolerance))
+    return faces, begin - left, left
+
+
+def _slivers(vertices: np.ndarray, faces: np.ndarray, tolerance: float) -> np.ndarray:
+    """Triangles whose smallest height is under the tolerance, flattest first."""
+    corners = vertices[faces]
+    double_area = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+    longest = np.linalg.norm(np.roll(corners, -1, axis=1) - corners, axis=2).max(axis=1)
+    height = double_area / longest
+    return np.flatnonzero(height < tolerance)[np.argsort(height[height < tolerance])]
+
+
+def orient(vertices: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, int]:
+    """Turn the triangles of closed shells so that normals point out of the material.
+
+    Shells nested in an odd number of others bound a cavity and point into it. Returns the faces and how many were
+    turned, -1 if a shell is one-sided.
+    """
+    left, right, agree = _neighbours(faces)
+    m = len(faces)
+    # Double cover: (face, kept) and (face, turned). Two copies of one face connected: no consistent sense.
+    a = np.concatenate([left, left + m])
+    b = np.concatenate([np.where(agree, right, right + m), np.where(agree, right + m, right)])
+    _, cover = connected_components(coo_matrix((np.ones(len(a)), (a, b)), shape=(2 * m, 2 * m)), directed=False)
+    if np.any(cover[:m] == cover[m:]):
+        return faces, -1
+    turn = cover[:m] > cover[m:]
+    oriented = np.where(turn[:, None], faces[:, ::-1], faces)
+    shell = shell_ids(faces)
+    depth = nesting(vertices, oriented, shell)
+    for k in range(len(depth)):
+        inside = shell == k
+        outward = signed_volume(vertices, oriented[inside]) > 0
+        if outward != (depth[k] % 2 == 0):
+            turn[inside] = ~turn[inside]
+    return np.ascontiguousarray(np.where(turn[:, None], faces[:, ::-1], faces)), int(turn.sum())
+
+
+def nesting(vertices: np.ndarray, faces: np.ndarray, shell: np.ndarray) -> np.ndarray:
+    """In how many other shells each shell lies."""
+    count = int(shell.max()) + 1
+    depth = np.zeros(count, dtype=np.int64)
+    if count == 1:
+        return depth
+    corners = vertices[faces]
+    area = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+    boxes = [(corners[shell == k].min(axis=(0, 1)), corners[shell == k].max(axis=(0, 1))) for k in range(count)]
+    for k in range(count):
+        members = np.flatnonzero(shell == k)
+        point = corners[members[np.argmax(area[members])]].mean(axis=0)
+        for j in range(count):
+            if j != k and np.all(point > boxes[j][0]) and np.all(point < boxes[j][1]):
+                depth[k] += abs(winding_number(point, vertices, faces[shell == j])) > 0.5
+    return depth
+
+
+def winding_number(point: np.ndarray, vertices: np.ndarray, faces: np.ndarray) -> float:
+    """How often closed triangles enclose a point: the sum of solid angles over 4 pi.
+
+    The solid angle of a triangle after A. van Oosterom and J. Strackee, IEEE Trans. Biomed. Eng. 30 (1983).
+    """
+    return float(_solid_angle(np.asarray(point, dtype=np.float64), vertices, faces) / (4 * np.pi))
+
+
+@kernel
+def _solid_angle(point, vertices, faces):
+    total = 0.0
+    for f in range(faces.shape[0]):
+        a = vertices[faces[f, 0]] - point
+        b = vertices[faces[f, 1]] - point
+        c = vertices[faces[f, 2]] - point
+        la, lb, lc = np.sqrt(np.sum(a * a)), np.sqrt(np.sum(b * b)), np.sqrt(np.sum(c * c))
+        det = (a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2])
+               + a[2] * (b[0] * c[1] - b[1] * c[0]))
+        below = la * lb * lc + np.sum(a * b) * lc + np.sum(b * c) * la + np.sum(c * a) * lb
+        total += 2.0 * np.arctan2(det, below)
+    return total
+
+
+def inner_point(vertices: np.ndarray, shell_faces: np.ndarray, all_faces: np.ndarray, tries: int = 48) -> np.ndarray:
+    """Return a point well behind the triangles of a shell, between them and whatever comes next.
+
+    From the centres of the largest triangles against their normals to the next triangle of `all_faces`; the middle of
+    the longest such way. Shape (3,).
+    """
+    corners = vertices[shell_faces]
+    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    area = np.linalg.norm(normal, axis=1)
+    chosen = np.argsort(-area, kind="stable")[:tries]
+    centres = corners[chosen].mean(axis=1)
+    ways = -normal[chosen] / area[chosen, None]
+    lengths = _free_way(centres, ways, vertices, all_faces)
+    best = int(np.argmax(np.where(np.isfinite(lengths), lengths, 0.0)))
+    return centres[best] + 0.5 * lengths[best] * ways[best]
+
+
+@kernel
+def _free_way(origins, directions, vertices, faces):
+    """Length of each ray to the first triangle that it meets behind its origin (Moeller and Trumbore, 1997)."""
+    lengths = np.full(origins.shape[0], np.inf)
+    low = np.inf
+    high = -np.inf
+    for i in range(vertices.shape[0]):
+        for k in range(3):
+            low = min(low, vertices[i, k])
+            high = max(high, vertices[i, k])
+    start = 1e-9 * (high - low)
+    for i in range(origins.shape[0]):
+        o, d = origins[i], directions[i]
+        for f in range(faces.shape[0]):
+            a = vertices[faces[f, 0]]
+            e1 = vertices[faces[f, 1]] - a
+            e2 = vertices[faces[f, 2]] - a
+            p0 = d[1] * e2[2] - d[2] * e2[1]
+            p1 = d[2] * e2[0] - d[0] * e2[2]
+            p2 = d[0] * e2[1] - d[1] * e2[0]
+            det = e1[0] * p0 + e1[1] * p1 + e1[2] * p2
+            if det == 0.0:
+                continue
+            s = o - a
+            u = (s[0] * p0 + s[1] * p1 + s[2] * p2) / det
+            if u < -1e-12 or u > 1.0 + 1e-12:
+                continue
+            q0 = s[1] * e1[2] - s[2] * e1[1]
+            q1 = s[2] * e1[0] - s[0] * e1[2]
+            q2 = s[0] * e1[1] - s[1] * e1[0]
+            v = (d[0] * q0 + d[1] * q1 + d[2] * q2) / det
+            if v < -1e-12 or u + v > 1.0 + 1e-12:
+                continue
+            t = (e2[0] * q0 + e2[1] * q1 + e2[2] * q2) / det
+            if start < t < lengths[i]:
+                lengths[i] = t
+    return lengths
