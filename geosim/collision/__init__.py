@@ -1,0 +1,1 @@
+"""Bounding-box trees, crossings, proximity and obstacles, shared by all solvers."""
