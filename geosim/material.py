@@ -57,11 +57,9 @@ class Hyperelastic(Material):
         """Return the constants of W in the order that the kernels read them [Pa, or dimensionless]."""
         raise TypeError(f"{type(self).__name__} has no constants")
 
-    def scaled(self, factor: float) -> Hyperelastic:
-        """Return the same material with every modulus multiplied by `factor`."""
-        moduli = {k: v * factor for k, v in dataclasses.asdict(self).items()
-                  if k not in ("density", "jm") and isinstance(v, float)}
-        return dataclasses.replace(self, **moduli)
+    def kernel_constants(self, stress_unit: float) -> tuple[float, ...]:
+        """Return `constants()` with every modulus divided by `stress_unit` [Pa]."""
+        return tuple(value / stress_unit for value in self.constants())
 
     def _check(self) -> None:
         name = type(self).__name__
@@ -194,6 +192,10 @@ class Gent(Hyperelastic):
         """Return (mu, jm)."""
         return (self.mu, self.jm)
 
+    def kernel_constants(self, stress_unit: float) -> tuple[float, ...]:
+        """Return (mu / stress_unit, jm)."""
+        return (self.mu / stress_unit, self.jm)
+
 
 @dataclass(frozen=True)
 class Ogden(Hyperelastic):
@@ -231,10 +233,9 @@ class Ogden(Hyperelastic):
         """Return (mu_1, alpha_1, mu_2, alpha_2, ...)."""
         return tuple(v for pair in zip(self.mu, self.alpha, strict=True) for v in pair)  # type: ignore[arg-type]
 
-    def scaled(self, factor: float) -> Ogden:
-        """Return the same material with every modulus multiplied by `factor`."""
-        return dataclasses.replace(self, mu=tuple(m * factor for m in self.mu),  # type: ignore[union-attr]
-                                   bulk_modulus=self.bulk_modulus * factor)
+    def kernel_constants(self, stress_unit: float) -> tuple[float, ...]:
+        """Return `constants()` with the mu_i divided by `stress_unit` [Pa]."""
+        return tuple(v / stress_unit if i % 2 == 0 else v for i, v in enumerate(self.constants()))
 
 
 @dataclass(frozen=True)
