@@ -11,7 +11,7 @@ import numpy as np
 
 from geosim.kernels import kernel
 
-__all__ = ["crossing_pairs"]
+__all__ = ["crossing_pairs", "farthest_from"]
 
 # A fold closer than this angle [rad] lies flat on itself.
 FLAT = 1e-7
@@ -28,7 +28,7 @@ def crossing_pairs(vertices: np.ndarray, faces: np.ndarray, *, tolerance: float,
     faces
         Vertex ids, shape (m, 3); shared vertices make triangles neighbours.
     tolerance
-        Largest distance [m] that counts as touching.
+        Largest distance [m] that counts as touching; negative: pairs within a group are not looked at.
     group
         Surface id of every face, shape (m,); None is one surface.
     group_tolerance
@@ -59,6 +59,25 @@ def crossing_pairs(vertices: np.ndarray, faces: np.ndarray, *, tolerance: float,
         capacity = count
 
 
+def farthest_from(points: np.ndarray, vertices: np.ndarray, faces: np.ndarray) -> float:
+    """Largest distance [m] of points (k, 3) to the triangles."""
+    return float(np.sqrt(_farthest(np.ascontiguousarray(points), vertices, faces)))
+
+
+@kernel
+def _farthest(points, vertices, faces):
+    worst = 0.0
+    for i in range(points.shape[0]):
+        nearest = np.inf
+        for f in range(faces.shape[0]):
+            nearest = min(nearest, _point_triangle(points[i], vertices[faces[f, 0]], vertices[faces[f, 1]],
+                                                   vertices[faces[f, 2]]))
+            if nearest <= worst:
+                break
+        worst = max(worst, nearest)
+    return worst
+
+
 @kernel
 def _sweep(points, faces, groups, lower, upper, order, axis, tolerance, between, capacity):
     pairs = np.empty((capacity, 2), dtype=np.int64)
@@ -79,7 +98,7 @@ def _sweep(points, faces, groups, lower, upper, order, axis, tolerance, between,
             if lower[b, third] > upper[a, third] + margin or lower[a, third] > upper[b, third] + margin:
                 continue
             eps = tolerance if groups[a] == groups[b] else between
-            if _meet(points, faces, a, b, eps):
+            if eps >= 0.0 and _meet(points, faces, a, b, eps):
                 if count < capacity:
                     pairs[count, 0] = a
                     pairs[count, 1] = b

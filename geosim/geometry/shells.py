@@ -14,7 +14,7 @@ from geosim.kernels import kernel
 
 __all__ = [
     "compact", "drop_degenerate", "edge_counts", "flip_slivers", "inner_point", "merge_vertices", "nesting", "orient",
-    "shell_ids", "signed_volume", "winding_number",
+    "shell_ids", "signed_volume", "winding_number", "winding_numbers",
 ]
 
 
@@ -40,9 +40,9 @@ def merge_vertices(vertices: np.ndarray, faces: np.ndarray, tolerance: float) ->
 
 
 def compact(vertices: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Drop vertices that no face uses."""
+    """Drop vertices that no face (or tet) uses."""
     used, ids = np.unique(faces, return_inverse=True)
-    return np.ascontiguousarray(vertices[used]), ids.reshape(-1, 3).astype(np.int64)
+    return np.ascontiguousarray(vertices[used]), np.ascontiguousarray(ids.reshape(faces.shape), dtype=np.int64)
 
 
 def drop_degenerate(faces: np.ndarray) -> tuple[np.ndarray, int]:
@@ -183,25 +183,35 @@ def nesting(vertices: np.ndarray, faces: np.ndarray, shell: np.ndarray) -> np.nd
 
 
 def winding_number(point: np.ndarray, vertices: np.ndarray, faces: np.ndarray) -> float:
-    """How often closed triangles enclose a point: the sum of solid angles over 4 pi.
+    """How often closed triangles enclose one point (3,); see `winding_numbers`."""
+    return float(winding_numbers(np.asarray(point, dtype=np.float64).reshape(1, 3), vertices, faces)[0])
+
+
+def winding_numbers(points: np.ndarray, vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
+    """How often closed triangles enclose each point (p, 3): the sum of solid angles over 4 pi.
 
     The solid angle of a triangle after A. van Oosterom and J. Strackee, IEEE Trans. Biomed. Eng. 30 (1983).
     """
-    return float(_solid_angle(np.asarray(point, dtype=np.float64), vertices, faces) / (4 * np.pi))
+    return _solid_angles(np.ascontiguousarray(points, dtype=np.float64), vertices, faces) / (4 * np.pi)
 
 
 @kernel
-def _solid_angle(point, vertices, faces):
-    total = 0.0
-    for f in range(faces.shape[0]):
-        a = vertices[faces[f, 0]] - point
-        b = vertices[faces[f, 1]] - point
-        c = vertices[faces[f, 2]] - point
-        la, lb, lc = np.sqrt(np.sum(a * a)), np.sqrt(np.sum(b * b)), np.sqrt(np.sum(c * c))
-        det = (a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2])
-               + a[2] * (b[0] * c[1] - b[1] * c[0]))
-        below = la * lb * lc + np.sum(a * b) * lc + np.sum(b * c) * la + np.sum(c * a) * lb
-        total += 2.0 * np.arctan2(det, below)
+def _solid_angles(points, vertices, faces):
+    total = np.zeros(points.shape[0])
+    for i in range(points.shape[0]):
+        x, y, z = points[i]
+        for f in range(faces.shape[0]):
+            i0, i1, i2 = faces[f]
+            a0, a1, a2 = vertices[i0, 0] - x, vertices[i0, 1] - y, vertices[i0, 2] - z
+            b0, b1, b2 = vertices[i1, 0] - x, vertices[i1, 1] - y, vertices[i1, 2] - z
+            c0, c1, c2 = vertices[i2, 0] - x, vertices[i2, 1] - y, vertices[i2, 2] - z
+            a = np.sqrt(a0 * a0 + a1 * a1 + a2 * a2)
+            b = np.sqrt(b0 * b0 + b1 * b1 + b2 * b2)
+            c = np.sqrt(c0 * c0 + c1 * c1 + c2 * c2)
+            det = a0 * (b1 * c2 - b2 * c1) + a1 * (b2 * c0 - b0 * c2) + a2 * (b0 * c1 - b1 * c0)
+            below = (a * b * c + (a0 * b0 + a1 * b1 + a2 * b2) * c + (b0 * c0 + b1 * c1 + b2 * c2) * a
+                     + (c0 * a0 + c1 * a1 + c2 * a2) * b)
+            total[i] += 2.0 * np.arctan2(det, below)
     return total
 
 

@@ -72,8 +72,8 @@ class Surface:
         if bad:
             raise InputError(f"{self.label}: {bad} vertices have nan or infinite coordinates; export the surface again")
         if faces.min() < 0 or faces.max() >= len(vertices):
-            raise InputError(f"{self.label}: a triangle names vertex {int(faces.max())} of {len(vertices)}; the file is "
-                             "damaged, export it again")
+            raise InputError(f"{self.label}: a triangle names vertex {int(faces.max())} of {len(vertices)}; the "
+                             "file is damaged, export it again")
         vertices.flags.writeable = False
         faces.flags.writeable = False
         object.__setattr__(self, "vertices", vertices)
@@ -140,8 +140,8 @@ def _read_file(path: Path, label: str) -> tuple[np.ndarray, np.ndarray]:
     """Vertices in the file's unit and triangles, or one line that says what is wrong with the file."""
     suffix = path.suffix.lower()
     if suffix in CAD_SUFFIXES:
-        raise InputError(f"{label}: {suffix[1:].upper()} is a CAD format without triangles; in the CAD program export the "
-                         "part as STL (File > Export or Save as > STL, binary, fine resolution, units mm) and give that")
+        raise InputError(f"{label}: {suffix[1:].upper()} is a CAD format without triangles; in the CAD program export "
+                         "the part as STL (File > Export or Save as > STL, binary, fine resolution, mm) and give that")
     if suffix not in SUFFIXES:
         raise InputError(f"{label}: unknown suffix {suffix!r}; give {', '.join(s[1:].upper() for s in SUFFIXES)}")
     if path.is_dir():
@@ -204,7 +204,8 @@ def _parse_other(path: Path, label: str) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(mesh.vertices, dtype=np.float64), np.asarray(mesh.faces)
 
 
-def check_surface(surface: Any, *, units: str | None = None, name: str = "body", allow_any_size: bool = False) -> Surface:
+def check_surface(surface: Any, *, units: str | None = None, name: str = "body",
+                  allow_any_size: bool = False) -> Surface:
     """Return a closed, outward-oriented surface without defects, or say what is wrong.
 
     Repaired, each with a notice: duplicate vertices, duplicate and sliver triangles, mixed or flipped orientation

@@ -1,0 +1,232 @@
+"""What the mesher is given: all surfaces as one set of triangles, a seed point for every region, the holes.
+
+Bodies and chambers are solids whose shells point out of them. A solid inside another one takes its volume from it. A
+body may already contain the cavity of a chamber as an inner shell: where an inner shell coincides with a chamber's
+shell, the chamber's triangles stand for both. An inner shell that belongs to no chamber is a sealed void.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from geosim.errors import InputError
+from geosim.geometry import shells
+from geosim.geometry.intersections import crossing_pairs, farthest_from
+from geosim.geometry.surface import MERGE_TOLERANCE, Surface
+
+__all__ = ["Domain", "build_domain"]
+
+# Relative to the diagonal: a wall thinner than this is no wall.
+WALL_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Domain:
+    """A set of triangles that meet only in common edges, with what lies between them.
+
+    vertices [m] (n, 3), faces (m, 3); seeds [m] (s, 3) with the region of each; holes [m] (h, 3); `volumes` [m^3] by
+    region; `names` by region; `solids`: region and outward triangles of every solid, the smallest first; notices.
+    """
+
+    vertices: np.ndarray
+    faces: np.ndarray
+    seeds: np.ndarray
+    seed_regions: np.ndarray
+    holes: np.ndarray
+    volumes: dict[int, float]
+    names: dict[int, str]
+    solids: tuple[tuple[int, np.ndarray], ...]
+    notices: tuple[str, ...]
+
+    def locate(self, points: np.ndarray) -> np.ndarray:
+        """Region of each point [m] (p, 3): that of the smallest solid around it, -1 outside of all."""
+        regions = np.full(len(points), -1, dtype=np.int64)
+        for region, faces in reversed(self.solids):
+            regions[shells.winding_numbers(points, self.vertices, faces) > 0.5] = region
+        return regions
+
+
+@dataclass
+class _Solid:
+    """One body or chamber while the domain is built: its triangles in the common numbering, without dropped shells."""
+
+    surface: Surface
+    region: int
+    is_body: bool
+    faces: np.ndarray
+    shell: np.ndarray
+    depth: np.ndarray
+    volume: float = 0.0
+
+
+def build_domain(bodies: Sequence[Surface], chambers: Sequence[Surface]) -> Domain:
+    """Put checked surfaces together.
+
+    Regions: 0 is the first body, 1..k are the chambers, k+1.. the further bodies.
+
+    Raises
+    ------
+    InputError
+        If a chamber is outside the body, crosses or touches its skin or another chamber, or bodies overlap.
+    """
+    k = len(chambers)
+    regions = [0, *range(k + 1, k + len(bodies)), *range(1, k + 1)]
+    surfaces = [*bodies, *chambers]
+    offsets = np.cumsum([0] + [len(s.vertices) for s in surfaces])
+    vertices = np.vstack([s.vertices for s in surfaces])
+    stacked = np.vstack([s.faces + start for s, start in zip(surfaces, offsets)])
+    diagonal = float(np.linalg.norm(np.ptp(vertices, axis=0)))
+    vertices, stacked, _ = shells.merge_vertices(vertices, stacked, MERGE_TOLERANCE * diagonal)
+    ends = np.cumsum([0] + [len(s.faces) for s in surfaces])
+    solids = []
+    for i, surface in enumerate(surfaces):
+        faces = np.ascontiguousarray(stacked[ends[i]: ends[i + 1]])
+        shell = shells.shell_ids(faces)
+        solids.append(_Solid(surface, regions[i], i < len(bodies), faces, shell,
+                             shells.nesting(vertices, faces, shell)))
+    _drop_cut_cavities(vertices, solids, WALL_TOLERANCE * diagonal)
+    faces, owner = _distinct(solids)
+    _refuse_contacts(vertices, faces, owner, solids, WALL_TOLERANCE * diagonal)
+    for solid in solids:
+        solid.volume = shells.signed_volume(vertices, solid.faces) if len(solid.faces) else 0.0
+    seeds, seed_regions = _seeds(vertices, faces, solids)
+    volumes = _nest(vertices, solids, seeds, seed_regions)
+    holes, notices = _voids(vertices, faces, solids)
+    used = np.unique(faces)
+    vertices, faces = shells.compact(vertices, faces)
+    ordered = tuple((s.region, np.searchsorted(used, s.faces)) for s in sorted(solids, key=lambda s: s.volume))
+    return Domain(vertices, faces, seeds, seed_regions, holes, volumes, {s.region: s.surface.label for s in solids},
+                  ordered, tuple(n for s in surfaces for n in s.notices) + notices)
+
+
+def _drop_cut_cavities(vertices: np.ndarray, solids: list[_Solid], tolerance: float) -> None:
+    """Drop shells of bodies that coincide with a shell of a chamber."""
+    cavities = [(s.faces[s.shell == i]) for s in solids if not s.is_body for i in range(len(s.depth))]
+    for solid in solids:
+        if not solid.is_body or len(solid.depth) == 1:
+            continue
+        keep = np.ones(len(solid.depth), dtype=bool)
+        for i in range(len(keep)):
+            if solid.depth[i] % 2 == 1:
+                shell = solid.faces[solid.shell == i]
+                keep[i] = not any(_coincide(vertices, shell, cavity, tolerance) for cavity in cavities)
+        kept = keep[solid.shell]
+        renumber = np.cumsum(keep) - 1
+        solid.faces, solid.shell = np.ascontiguousarray(solid.faces[kept]), renumber[solid.shell[kept]]
+        solid.depth = solid.depth[keep]
+
+
+def _coincide(vertices: np.ndarray, first: np.ndarray, second: np.ndarray, tolerance: float) -> bool:
+    """Whether two closed shells are one surface, whatever its triangles."""
+    a, b = vertices[np.unique(first)], vertices[np.unique(second)]
+    if np.abs(np.concatenate([a.min(axis=0) - b.min(axis=0), a.max(axis=0) - b.max(axis=0)])).max() > tolerance:
+        return False
+    if np.array_equal(np.unique(first), np.unique(second)):
+        return True
+    one, two = abs(shells.signed_volume(vertices, first)), abs(shells.signed_volume(vertices, second))
+    return (abs(one - two) <= 1e-4 * one and farthest_from(a, vertices, second) <= tolerance
+            and farthest_from(b, vertices, first) <= tolerance)
+
+
+def _distinct(solids: list[_Solid]) -> tuple[np.ndarray, np.ndarray]:
+    """All triangles once, with the solid that owns each (walls of touching bodies have equal triangles)."""
+    faces = np.vstack([s.faces for s in solids])
+    owner = np.repeat(np.arange(len(solids)), [len(s.faces) for s in solids])
+    _, first = np.unique(np.sort(faces, axis=1), axis=0, return_index=True)
+    first.sort()
+    return np.ascontiguousarray(faces[first]), owner[first]
+
+
+def _refuse_contacts(vertices: np.ndarray, faces: np.ndarray, owner: np.ndarray, solids: list[_Solid],
+                     tolerance: float) -> None:
+    """Refuse chambers that meet the skin or each other, and bodies that meet other than in equal triangles."""
+    used = [np.unique(s.faces) for s in solids]
+    pairs = crossing_pairs(vertices, faces, tolerance=-1.0, group=owner, group_tolerance=tolerance)
+    met = {tuple(sorted(p)): i for i, p in reversed(list(enumerate(owner[pairs].tolist())))}
+    assembled = sum(s.is_body for s in solids) > 1
+    for i in range(len(solids)):
+        for j in range(i + 1, len(solids)):
+            a, b = solids[i], solids[j]
+            common = np.intersect1d(used[i], used[j])
+            # Bodies may share a wall of equal triangles, and a chamber may lie between two bodies.
+            shares = len(common) > 0 and not b.is_body and not (a.is_body and assembled)
+            if (i, j) not in met and not shares:
+                continue
+            point = vertices[faces[pairs[met[i, j], 0]]].mean(axis=0) if (i, j) in met else vertices[common[0]]
+            place = "near ({:.4g}, {:.4g}, {:.4g}) mm".format(*(point * 1e3))
+            if b.is_body:
+                raise InputError(f"{b.surface.label}: crosses or touches {a.surface.label} {place}; bodies may only "
+                                 "touch in equal triangles: cut one from the other in the CAD program, or unite them")
+            if a.is_body:
+                raise InputError(f"{b.surface.label}: crosses or touches the skin of {a.surface.label} {place}; leave a "
+                                 "wall around the chamber (close an air inlet that runs through the wall)")
+            raise InputError(f"{b.surface.label}: overlaps or touches {a.surface.label} {place}; leave a wall between "
+                             "the chambers, or unite them to one chamber")
+
+
+def _seeds(vertices: np.ndarray, faces: np.ndarray, solids: list[_Solid]) -> tuple[np.ndarray, np.ndarray]:
+    """A point inside every solid shell, and inside every island of a chamber."""
+    seeds, regions = [], []
+    for solid in solids:
+        for i, depth in enumerate(solid.depth):
+            shell = solid.faces[solid.shell == i]
+            if depth % 2 == 0:
+                seeds.append(shells.inner_point(vertices, shell, faces))
+                regions.append(solid.region)
+            elif not solid.is_body:
+                point = shells.inner_point(vertices, np.ascontiguousarray(shell[:, ::-1]), faces)
+                around = [s for s in solids if s.is_body and _inside(point, vertices, s)]
+                if around:
+                    seeds.append(point)
+                    regions.append(min(around, key=lambda s: s.volume).region)
+    return np.array(seeds).reshape(-1, 3), np.array(regions, dtype=np.int64)
+
+
+def _inside(point: np.ndarray, vertices: np.ndarray, solid: _Solid) -> bool:
+    return shells.winding_number(point, vertices, solid.faces) > 0.5
+
+
+def _nest(vertices: np.ndarray, solids: list[_Solid], seeds: np.ndarray, regions: np.ndarray) -> dict[int, float]:
+    """Volume of every region: its solid's less those of the solids directly inside; refuse misplaced solids."""
+    volumes = {s.region: s.volume for s in solids}
+    assembled = sum(s.is_body for s in solids) > 1
+    for solid in solids:
+        points = [seeds[i] for i in np.flatnonzero(regions == solid.region) if _inside(seeds[i], vertices, solid)]
+        parents = set()
+        for point in points:
+            around = [s for s in solids if s is not solid and s.volume > solid.volume and _inside(point, vertices, s)]
+            chamber = next((s for s in around if not s.is_body), None)
+            if chamber is not None:
+                raise InputError(f"{solid.surface.label}: lies inside {chamber.surface.label}; leave a wall between "
+                                 "them, or leave one of the two out")
+            if not around and not solid.is_body and not assembled:
+                x, y, z = point * 1e3
+                raise InputError(f"{solid.surface.label}: lies outside the body, e.g. at ({x:.4g}, {y:.4g}, {z:.4g}) mm; "
+                                 "check its position and that both surfaces have the same unit and origin")
+            parents.add(min(around, key=lambda s: s.volume).region if around else -1)
+        if len(parents) > 1:
+            raise InputError(f"{solid.surface.label}: its parts lie in different bodies; give them as separate surfaces")
+        if parents and (parent := parents.pop()) >= 0:
+            volumes[parent] -= solid.volume
+    return volumes
+
+
+def _voids(vertices: np.ndarray, faces: np.ndarray, solids: list[_Solid]) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Points in the inner shells of bodies that no other solid fills."""
+    holes, notices = [], []
+    for solid in solids:
+        for i in np.flatnonzero(solid.depth % 2 == 1):
+            if not solid.is_body:
+                continue
+            shell = np.ascontiguousarray(solid.faces[solid.shell == i][:, ::-1])
+            point = shells.inner_point(vertices, shell, faces)
+            if any(_inside(point, vertices, s) for s in solids if s is not solid):
+                continue
+            holes.append(point)
+            volume = shells.signed_volume(vertices, shell) * 1e6
+            notices.append(f"{solid.surface.label}: a sealed void of {volume:.4g} cm^3 is kept as a hole; give its "
+                           "surface as a chamber to inflate it")
+    return np.array(holes).reshape(-1, 3), tuple(notices)

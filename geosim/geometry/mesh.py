@@ -1,0 +1,211 @@
+"""Closed surfaces to one conforming tetrahedral mesh with a region for the body and for every chamber."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from geosim.errors import InputError
+from geosim.geometry import shells
+from geosim.geometry.domain import Domain, build_domain
+from geosim.geometry.quality import MeshQuality, mesh_quality, tet_volumes
+from geosim.geometry.surface import Surface
+
+__all__ = ["TetMesh", "mesh_surfaces"]
+
+# p: keep the triangles; q: radius-edge ratio and smallest dihedral angle [degree]; A, a: regions, largest volume.
+# Coplanar triangles count as one facet, so that the thin triangles of CAD exports leave no trace in the mesh.
+SWITCHES = ("pq1.3/12A", "pq1.8A")
+LARGEST_MESH = 5e6
+# Volumes kept to this are those of the surfaces: STL rounds planes to 1e-7 of their size.
+SAME_VOLUME, LOST_VOLUME = 1e-7, 1e-3
+RESCUE = "try the mesher for dirty surfaces: pip install 'geosim[rescue]', then rescue=True"
+
+
+@dataclass(frozen=True)
+class TetMesh:
+    """A conforming mesh.
+
+    vertices [m] (n, 3); tets (m, 4), positively oriented; regions (m,): 0 the first body, 1..k the chambers, k+1.. the
+    further bodies; `body_regions` and `chamber_regions` name them in the order given; notices, one line each.
+    """
+
+    vertices: np.ndarray
+    tets: np.ndarray
+    regions: np.ndarray
+    body_regions: tuple[int, ...]
+    chamber_regions: tuple[int, ...]
+    max_edge: float
+    notices: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for array in (self.vertices, self.tets, self.regions):
+            array.flags.writeable = False
+
+    @property
+    def quality(self) -> MeshQuality:
+        """Angles, radius ratios and edges of the body's tets."""
+        return mesh_quality(self.vertices, self.tets[np.isin(self.regions, self.body_regions)])
+
+    def region_volume(self, region: int) -> float:
+        """Volume [m^3] of a region."""
+        return float(tet_volumes(self.vertices, self.tets[self.regions == region]).sum())
+
+
+def mesh_surfaces(body_surfaces: Sequence[Surface], chamber_surfaces: Sequence[Surface] = (), *,
+                  max_edge: float | None = None, time_limit: float = 300.0, rescue: bool = False) -> TetMesh:
+    """Mesh bodies and the chambers inside them.
+
+    Parameters
+    ----------
+    body_surfaces, chamber_surfaces
+        Surfaces from `check_surface`. The bodies may already contain the cavities of the chambers. Bodies may touch in
+        equal triangles or lie inside each other.
+    max_edge
+        Wanted edge [m]: no tet is larger than the regular one of this edge. Default: diagonal of the bounding box / 40.
+    time_limit
+        Seconds that the mesher may take.
+    rescue
+        Use pytetwild, which approximates the surfaces instead of keeping them (extra `rescue`).
+
+    Raises
+    ------
+    InputError
+        If a surface is misplaced (see `build_domain`), the mesh would have millions of tets, or the mesher crashes,
+        takes too long, gives up, or loses a part.
+    """
+    if not body_surfaces:
+        raise InputError("body surfaces: none given; give at least one closed surface")
+    domain = build_domain(tuple(body_surfaces), tuple(chamber_surfaces))
+    diagonal = float(np.linalg.norm(np.ptp(domain.vertices, axis=0)))
+    edge = diagonal / 40.0 if max_edge is None else float(max_edge)
+    label = body_surfaces[0].label
+    if not (np.isfinite(edge) and edge > 0):
+        raise InputError(f"max_edge = {max_edge!r}: need a positive length in metres (default: bounding-box diagonal / 40)")
+    largest = edge**3 / (6.0 * np.sqrt(2.0))
+    expected = sum(domain.volumes.values()) / (0.5 * largest)
+    if expected > LARGEST_MESH:
+        raise InputError(f"max_edge = {edge * 1e3:.4g} mm: {label} would get about {expected / 1e6:.0f} million tets; "
+                         f"choose a larger one (default {diagonal / 40 * 1e3:.4g} mm)")
+    if rescue and importlib.util.find_spec("pytetwild") is None:
+        raise InputError("rescue=True needs pytetwild: pip install 'geosim[rescue]'")
+    vertices, tets, regions, notices = (_rescue if rescue else _mesh)(domain, edge, largest, time_limit, label)
+    return _verified(domain, vertices, tets, regions, edge, notices, len(body_surfaces), len(chamber_surfaces), label)
+
+
+Raw = tuple[np.ndarray, np.ndarray, np.ndarray, tuple[str, ...]]
+
+
+def _mesh(domain: Domain, edge: float, largest: float, time_limit: float, label: str) -> Raw:
+    """Mesh with tetgen; after a failure once more with weaker demands on the shape of the tets."""
+    scale = 2.0 ** -np.round(np.log2(edge))  # a power of two keeps the surface vertices exact
+    failures: list[str] = []
+    for switches in SWITCHES:
+        inputs = dict(engine="tetgen", vertices=domain.vertices * scale, faces=domain.faces, seeds=domain.seeds * scale,
+                      holes=domain.holes * scale, switches=f"{switches}a{largest * scale**3:.12g}Q")
+        found = _run(inputs, time_limit, label)
+        if isinstance(found, str):
+            failures.append(found)
+            continue
+        notices = (f"{label}: meshed with weaker quality bounds, since {failures[0]}",) if failures else ()
+        seed = found["seed"]
+        regions = np.where(seed >= 0, domain.seed_regions[seed], -1)
+        return found["vertices"] / scale, found["tets"], regions, notices
+    raise InputError(f"{label}: {failures[0]}; clean and re-export the surface, or {RESCUE}")
+
+
+def _rescue(domain: Domain, edge: float, largest: float, time_limit: float, label: str) -> Raw:
+    """Mesh with pytetwild: the region of a tet is that of the innermost solid around its centre."""
+    found = _run(dict(engine="pytetwild", vertices=domain.vertices, faces=domain.faces, edge=edge), time_limit, label)
+    if isinstance(found, str):
+        raise InputError(f"{label}: {found}; repair the surface in MeshLab or Blender and give that")
+    vertices, tets = found["vertices"], found["tets"]
+    centres = vertices[tets].mean(axis=1)
+    regions = domain.locate(centres)
+    return vertices, tets, regions, (f"{label}: meshed by pytetwild, the surfaces are kept only approximately",)
+
+
+def _run(inputs: dict, time_limit: float, label: str) -> dict[str, np.ndarray] | str:
+    """Run the mesher in a child process; return its arrays, or what went wrong."""
+    root = str(Path(__file__).resolve().parents[2])
+    inherited = os.environ.get("PYTHONPATH")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, inherited] if inherited else [root])}
+    with tempfile.TemporaryDirectory(prefix="geosim-mesh-") as folder:
+        source, target = Path(folder, "in.npz"), Path(folder, "out.npz")
+        np.savez(source, **{key: np.asarray(value) for key, value in inputs.items()})  # type: ignore[arg-type]
+        command = [sys.executable, "-m", "geosim.geometry.mesher", str(source), str(target)]
+        try:
+            done = subprocess.run(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
+                                  text=True, errors="replace", timeout=time_limit, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise InputError(f"{label}: the mesher took more than {time_limit:g} s; choose a larger max_edge, give a larger "
+                             f"time_limit, or {RESCUE}") from error
+        if done.returncode == 0 and target.is_file():
+            with np.load(target) as file:
+                return {key: file[key] for key in file.files}
+        return _failure(inputs["engine"], done)
+
+
+def _failure(engine: str, done: subprocess.CompletedProcess[str]) -> str:
+    """One sentence for a child process that ended badly."""
+    if done.returncode < 0:
+        name = signal.Signals(-done.returncode).name
+        return f"{engine} crashed ({name}{', out of memory?' if name == 'SIGKILL' else ''})"
+    said = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+    reason = said[-1] if said else f"exit status {done.returncode}"
+    return f"{engine} failed ({reason[:200].rstrip('.')})"
+
+
+def _verified(domain: Domain, vertices: np.ndarray, tets: np.ndarray, regions: np.ndarray, edge: float,
+              notices: tuple[str, ...], bodies: int, chambers: int, label: str) -> TetMesh:
+    """Orient, drop what belongs to no region, and hold volumes and chambers against the surfaces."""
+    volume = tet_volumes(vertices, tets)
+    tets = np.where((volume < 0)[:, None], tets[:, [0, 2, 1, 3]], tets)
+    volume = np.abs(volume)
+    notices = domain.notices + notices
+    if np.any(regions < 0):
+        notices += (f"{label}: an enclosed space of {volume[regions < 0].sum() * 1e6:.4g} cm^3 is neither body nor chamber; "
+                    "it is kept as a hole",)
+    kept = regions >= 0
+    tets, regions, volume = tets[kept], regions[kept], volume[kept]
+    flat = int(np.sum(volume <= 1e-12 * edge**3))
+    if flat:
+        raise InputError(f"{label}: the mesh has {flat} tets of zero volume; choose another max_edge, or {RESCUE}")
+    for region, wanted in domain.volumes.items():
+        got = float(volume[regions == region].sum())
+        change = abs(got - wanted) / abs(wanted)
+        if change > LOST_VOLUME:
+            raise InputError(f"{domain.names[region]}: the mesh has {got * 1e6:.6g} cm^3 where the surface encloses "
+                             f"{wanted * 1e6:.6g} cm^3; clean and re-export the surface, or {RESCUE}")
+        if change > SAME_VOLUME:
+            notices += (f"{domain.names[region]}: the meshed volume differs by {change:.1e} from the surface's",)
+    _refuse_bare_walls(domain, tets, regions, chambers)
+    vertices, tets = shells.compact(vertices, tets)
+    return TetMesh(vertices, tets, np.ascontiguousarray(regions), (0, *range(chambers + 1, chambers + bodies)),
+                   tuple(range(1, chambers + 1)), edge, notices)
+
+
+def _refuse_bare_walls(domain: Domain, tets: np.ndarray, regions: np.ndarray, chambers: int) -> None:
+    """Every wall of a chamber must have body tets behind it."""
+    faces = np.sort(tets[:, [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]]].reshape(-1, 3), axis=1)
+    side = np.repeat(regions, 4)
+    order = np.lexsort(faces.T)
+    faces, side = faces[order], side[order]
+    paired = np.zeros(len(faces), dtype=bool)
+    equal = np.all(faces[1:] == faces[:-1], axis=1)
+    paired[1:] |= equal
+    paired[:-1] |= equal
+    is_chamber = (side >= 1) & (side <= chambers)
+    bare = np.unique(side[is_chamber & ~paired])
+    both = np.flatnonzero(equal & is_chamber[1:] & is_chamber[:-1] & (side[1:] != side[:-1]))
+    for region in np.concatenate([bare, side[both]]).tolist():
+        raise InputError(f"{domain.names[region]}: has walls without body behind them; leave a wall around the chamber")
