@@ -1,0 +1,417 @@
+"""Robots of rods and shells: vertices, rod edges, triangles, sections, materials, boundary conditions.
+
+A joint is nothing special: every pair of rod edges that meet in a vertex makes one bending-twisting stencil
+(section III-D of [Choi2024]), with a sign for each edge that points the wrong way (section 3.2 of [Lahoti]).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from geosim.arrays import Bools, Floats, Ints, floats, frozen, ints
+from geosim.errors import InputError
+from geosim.material import LinearElastic
+from geosim.rods.frames import first_frames
+from geosim.rods.section import Section
+from geosim.select import selected_ids
+
+__all__ = ["Bends", "Limb", "RodShellRobot"]
+
+AXES = {"yz": 0, "xz": 1, "xy": 2}
+
+
+@dataclass(frozen=True)
+class Limb:
+    """A straight limb of `nodes` equally spaced vertices from `start` to `end` [m].
+
+    Parameters
+    ----------
+    start, end
+        Ends [m], shape (3,).
+    nodes
+        Number of vertices, at least 2.
+    radius
+        [m].
+    material
+        A `LinearElastic`.
+    """
+
+    start: Any
+    end: Any
+    nodes: int
+    radius: float
+    material: LinearElastic
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "start", floats(self.start, "Limb: start", (3,)))
+        object.__setattr__(self, "end", floats(self.end, "Limb: end", (3,)))
+        if not isinstance(self.nodes, (int, np.integer)) or self.nodes < 2:
+            raise InputError(f"Limb: nodes = {self.nodes!r} must be a whole number of at least 2")
+        if not (np.isfinite(self.radius) and self.radius > 0):
+            raise InputError(f"Limb: radius = {self.radius!r} must be positive (metres)")
+        if np.allclose(self.start, self.end, rtol=0, atol=1e-12):
+            raise InputError(f"Limb: start and end are the same point {self.start.tolist()} m")
+
+
+@dataclass(frozen=True)
+class Bends:
+    """Bending-twisting stencils: an edge that enters a vertex and one that leaves it.
+
+    Parameters
+    ----------
+    vertices
+        (x0, x1, x2) with x1 in the middle, shape (S, 3).
+    edges
+        Entering and leaving edge, shape (S, 2).
+    signs
+        +1, or -1 where the edge is stored the other way round, shape (S, 2).
+    length
+        Voronoi length V [m], half the rest lengths of both edges, shape (S,).
+    """
+
+    vertices: Ints
+    edges: Ints
+    signs: Floats
+    length: Floats
+
+    def __len__(self) -> int:
+        return len(self.length)
+
+
+@dataclass(frozen=True)
+class RodShellRobot:
+    """Discrete elastic rods, discrete shells and their joints.
+
+    Parameters
+    ----------
+    vertices
+        Rest positions [m], shape (n, 3); the rest shape is the natural shape.
+    edges
+        Vertices of the rod edges, shape (E, 2); None chains the vertices in their order (if there are no triangles).
+    triangles
+        Vertices of the shell triangles, shape (T, 3).
+    radius
+        Rod radius [m], a number or (E,): contact, and the section unless `section` is given.
+    thickness
+        Shell thickness [m], a number or (T,).
+    rod_material, shell_material
+        `LinearElastic`; for rods also a sequence of E materials.
+    fixed_vertices
+        Clamped vertices: ids, bool array, `Select` or callable.
+    fixed_edges
+        Indices into `edges` whose theta is fixed.
+    fixed_components
+        Single components held, bool (n, 3) (rollers).
+    velocities
+        Initial velocities [m/s], shape (n, 3).
+    twist_angles
+        Initial theta [rad], shape (E,); the natural shape has theta = 0.
+    edge_angular_velocities
+        Initial theta rates [rad/s], shape (E,).
+    masses
+        Point masses added to the vertices [kg], shape (n,).
+    planar
+        True: motion in the coordinate plane that contains the robot (xz if several do); or "xz", "xy", "yz".
+    shell_bending
+        "hinge" or "mid-edge".
+    section
+        `Section`; None is a disc of `radius`.
+    stretch_stiffness
+        EA [N] of single edges, a number or (E,), instead of the section's; nan keeps it.
+    bend_stiffness
+        EI [N m^2] of single stencils, a number, (S,) or (S, 2); nan keeps it.
+    twist_stiffness
+        GJ [N m^2] of single stencils, a number or (S,); nan keeps it.
+    hinge_stiffness
+        Of single hinges [N m], a number or (H,); nan keeps it.
+
+    Raises
+    ------
+    InputError
+        Naming the argument, the value and the remedy.
+    """
+
+    vertices: Any
+    edges: Any = None
+    triangles: Any = None
+    radius: Any = None
+    thickness: Any = None
+    rod_material: Any = None
+    shell_material: Any = None
+    fixed_vertices: Any = ()
+    fixed_edges: Any = ()
+    fixed_components: Any = None
+    velocities: Any = None
+    twist_angles: Any = None
+    edge_angular_velocities: Any = None
+    masses: Any = None
+    planar: Any = False
+    shell_bending: str = "hinge"
+    section: Section | None = None
+    stretch_stiffness: Any = None
+    bend_stiffness: Any = None
+    twist_stiffness: Any = None
+    hinge_stiffness: Any = None
+    limbs: tuple[Ints, ...] = ()
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "vertices", floats(self.vertices, "vertices", (None, 3)))
+        n = len(self.vertices)
+        self._check_topology(n)
+        self._check_rods(len(self.edges))
+        if len(self.triangles):
+            raise InputError("triangles: shells are not available in this robot; give edges only")
+        if self.shell_bending not in ("hinge", "mid-edge"):
+            raise InputError(f"shell_bending = {self.shell_bending!r}: use 'hinge' or 'mid-edge'")
+        if not (isinstance(self.fixed_vertices, (tuple, list)) and len(self.fixed_vertices) == 0):
+            put(self, "fixed_vertices", selected_ids(self.fixed_vertices, self.vertices, "fixed_vertices"))
+        else:
+            put(self, "fixed_vertices", frozen(np.zeros(0, dtype=np.int64)))
+        put(self, "fixed_edges", ints(np.atleast_1d(np.asarray(self.fixed_edges)), "fixed_edges", (None,),
+                                      below=len(self.edges)))
+        self._check_components(n)
+        self._optional("velocities", (n, 3))
+        self._optional("masses", (n,))
+        if (self.masses < 0).any():
+            raise InputError(f"masses: {self.masses.min():g} kg is negative; give added masses >= 0")
+        self._optional("twist_angles", (len(self.edges),))
+        self._optional("edge_angular_velocities", (len(self.edges),))
+        put(self, "planar", self._planar())
+        for key, count in (("stretch_stiffness", len(self.edges)), ("bend_stiffness", len(self.bends)),
+                           ("twist_stiffness", len(self.bends))):
+            self._stiffness(key, count)
+
+    def _check_topology(self, n: int) -> None:
+        put = object.__setattr__
+        triangles = ints(np.zeros((0, 3), dtype=np.int64) if self.triangles is None else self.triangles, "triangles",
+                         (None, 3), below=n)
+        put(self, "triangles", triangles)
+        if self.edges is None:
+            chain = np.arange(n)
+            given = np.stack([chain[:-1], chain[1:]], axis=1) if len(triangles) == 0 else np.zeros((0, 2), dtype=np.int64)
+        else:
+            given = self.edges
+        edges = ints(given, "edges", (None, 2), below=n)
+        put(self, "edges", edges)
+        if len(edges) + len(triangles) == 0:
+            raise InputError("robot: no edges and no triangles; give at least two vertices or edges=[[0, 1], ...]")
+        length = np.linalg.norm(self.vertices[edges[:, 1]] - self.vertices[edges[:, 0]], axis=1)
+        if len(edges) and not (length > 0).all():
+            i = int(np.argmin(length))
+            raise InputError(f"edges: edge {i} from vertex {edges[i, 0]} to {edges[i, 1]} has no length; remove it or "
+                             f"merge the vertices")
+        key = np.sort(edges, axis=1)
+        _, first, counts = np.unique(key, axis=0, return_index=True, return_counts=True)
+        if (counts > 1).any():
+            i = int(first[np.argmax(counts > 1)])
+            raise InputError(f"edges: {edges[i].tolist()} is given {int(counts.max())} times; keep one of them")
+        used = np.zeros(n, dtype=bool)
+        used[edges] = True
+        used[triangles] = True
+        if not used.all():
+            i = int(np.argmin(used))
+            raise InputError(f"vertices: vertex {i} belongs to no edge and no triangle; remove it")
+
+    def _check_rods(self, count: int) -> None:
+        put = object.__setattr__
+        if count == 0:
+            put(self, "radius", frozen(np.zeros(0)))
+            return
+        if self.radius is None:
+            raise InputError("radius: missing; give the rod radius in metres")
+        radius = np.asarray(self.radius, dtype=float)
+        if radius.shape not in ((), (count,)) or not np.isfinite(radius).all() or (radius <= 0).any():
+            raise InputError(f"radius: {str(self.radius)[:40]} must be positive metres, a number or one value for each of "
+                             f"{count} edges")
+        put(self, "radius", frozen(np.broadcast_to(radius, count).copy()))
+        if self.rod_material is None:
+            raise InputError("rod_material: missing; give LinearElastic(youngs_modulus=..., density=...)")
+        materials = self.materials
+        if len(materials) not in (1, count) or not all(isinstance(m, LinearElastic) for m in materials):
+            raise InputError(f"rod_material: give one LinearElastic, or one for each of {count} edges")
+        if self.section is not None and not isinstance(self.section, Section):
+            raise InputError(f"section: {self.section!r} is not a Section; use Section.circle, .rectangle or .tube")
+        section = self.section or Section.circle(self.radius)
+        for key in ("area", "inertia1", "inertia2", "torsion"):
+            if getattr(section, key).shape not in ((), (count,)):
+                raise InputError(f"section: {key} has shape {getattr(section, key).shape}; one value or {count} needed")
+        put(self, "section", section)
+        folded = self.bends.vertices[self._folds]
+        if len(folded):
+            raise InputError(f"edges: at vertex {folded[0, 1]} two edges leave in the same direction (to {folded[0, 0]} and "
+                             f"{folded[0, 2]}); their bending angle of 180 degrees is singular")
+
+    def _check_components(self, n: int) -> None:
+        given = np.zeros((n, 3), dtype=bool) if self.fixed_components is None else np.asarray(self.fixed_components)
+        if given.shape != (n, 3) or given.dtype != bool:
+            raise InputError(f"fixed_components: bool array of shape ({n}, 3) needed, {given.dtype} {given.shape} given")
+        object.__setattr__(self, "fixed_components", frozen(given.copy()))
+
+    def _optional(self, key: str, shape: tuple[int, ...]) -> None:
+        value = getattr(self, key)
+        value = np.zeros(shape) if value is None else value
+        object.__setattr__(self, key, floats(value, key, shape))
+
+    def _stiffness(self, key: str, count: int) -> None:
+        value = getattr(self, key)
+        if value is None:
+            return
+        array = np.asarray(value, dtype=float)
+        wanted = [(), (count,)] + ([(count, 2)] if key == "bend_stiffness" else [])
+        if array.shape not in wanted or np.isinf(array).any() or (array < 0).any():
+            raise InputError(f"{key}: a number >= 0 or shape ({count},) needed, {array.shape} given; nan keeps the default")
+        object.__setattr__(self, key, frozen(array.copy()))
+
+    def _planar(self) -> str:
+        if self.planar in (False, None, ""):
+            return ""
+        extent = np.ptp(self.vertices, axis=0)
+        flat = extent <= 1e-9 * max(float(extent.max()), 1e-300)
+        if self.planar is True:
+            for name in ("xz", "xy", "yz"):
+                if flat[AXES[name]]:
+                    return name
+            raise InputError(f"planar = True: the vertices span {extent.tolist()} m, which is not in a coordinate plane")
+        if self.planar not in AXES:
+            raise InputError(f"planar = {self.planar!r}: use True, False, 'xz', 'xy' or 'yz'")
+        if not flat[AXES[self.planar]]:
+            raise InputError(f"planar = {self.planar!r}: the vertices leave that plane by {extent[AXES[self.planar]]:g} m")
+        return str(self.planar)
+
+    def default_solver(self) -> Any:
+        """Return the solver that `solve` takes when none is given."""
+        from geosim.rods.stepper import RodShellStepper
+
+        return RodShellStepper()
+
+    @property
+    def tip(self) -> Ints:
+        """The last vertex: what `Result.tip` follows."""
+        return np.array([len(self.vertices) - 1])
+
+    @property
+    def materials(self) -> tuple[LinearElastic, ...]:
+        """The rod materials: one, or one an edge."""
+        given = self.rod_material
+        return tuple(given) if isinstance(given, (list, tuple)) else (given,)
+
+    def edge_property(self, name: str) -> Floats:
+        """Return `youngs_modulus`, `shear_modulus` or `density` of every edge, shape (E,)."""
+        return np.broadcast_to(np.array([getattr(m, name) for m in self.materials], dtype=float), len(self.edges))
+
+    @cached_property
+    def rest_lengths(self) -> Floats:
+        """Rest lengths of the edges [m], shape (E,)."""
+        e = self.vertices[self.edges[:, 1]] - self.vertices[self.edges[:, 0]]
+        return frozen(np.linalg.norm(e, axis=1))
+
+    @cached_property
+    def tangents(self) -> Floats:
+        """Rest tangents of the edges, shape (E, 3)."""
+        return frozen((self.vertices[self.edges[:, 1]] - self.vertices[self.edges[:, 0]]) / self.rest_lengths[:, None])
+
+    @cached_property
+    def directors(self) -> Floats:
+        """First directors d1 of the edges at rest, shape (E, 3)."""
+        return frozen(first_frames(np.array(self.tangents), np.array(self.edges)))
+
+    @cached_property
+    def bends(self) -> Bends:
+        """The bending-twisting stencils, by middle vertex."""
+        incident: list[list[int]] = [[] for _ in range(len(self.vertices))]
+        for i, (a, b) in enumerate(self.edges):
+            incident[a].append(i)
+            incident[b].append(i)
+        vertices, edges, signs = [], [], []
+        for centre, around in enumerate(incident):
+            for pair in combinations(around, 2):
+                e, f = pair
+                if self.edges[e, 0] == centre and self.edges[f, 1] == centre:
+                    e, f = f, e
+                enters, leaves = self.edges[e, 1] == centre, self.edges[f, 0] == centre
+                vertices.append((self.edges[e, 0 if enters else 1], centre, self.edges[f, 1 if leaves else 0]))
+                edges.append((e, f))
+                signs.append((1.0 if enters else -1.0, 1.0 if leaves else -1.0))
+        which = np.array(edges, dtype=np.int64).reshape(-1, 2)
+        length = 0.5 * self.rest_lengths[which].sum(axis=1)
+        return Bends(frozen(np.array(vertices, dtype=np.int64).reshape(-1, 3)), frozen(which),
+                     frozen(np.array(signs).reshape(-1, 2)), frozen(length))
+
+    @property
+    def _folds(self) -> Bools:
+        """Stencils whose edges run back along each other."""
+        t = self.bends.signs[:, :, None] * self.tangents[self.bends.edges]
+        return (t[:, 0] * t[:, 1]).sum(axis=1) < -1 + 1e-9
+
+    @property
+    def body_vertices(self) -> Bools:
+        """All vertices belong to the body, bool (n,)."""
+        return np.ones(len(self.vertices), dtype=bool)
+
+    @property
+    def size(self) -> float:
+        """Diagonal of the bounding box [m]."""
+        return float(np.linalg.norm(np.ptp(self.vertices, axis=0)))
+
+    def limb_bends(self, limb: int) -> Ints:
+        """Stencils whose three vertices lie on one limb: what a natural curvature of that limb drives."""
+        if not 0 <= limb < len(self.limbs):
+            raise InputError(f"limb {limb}: this robot has {len(self.limbs)} limbs; use 0 .. {len(self.limbs) - 1}")
+        return np.flatnonzero(np.isin(self.bends.vertices, self.limbs[limb]).all(axis=1))
+
+    @classmethod
+    def from_limbs(cls, limbs: Sequence[Limb], joints: Any = "auto", **options: Any) -> RodShellRobot:
+        """Join limbs: one line a limb.
+
+        Parameters
+        ----------
+        limbs
+            `Limb`s; their vertices are numbered limb after limb, shared ones once.
+        joints
+            "auto": vertices of different limbs closer than a hundredth of the shorter edge are one; None: no joints; or
+            pairs ((limb, node), (limb, node)) to merge.
+        options
+            Further arguments of `RodShellRobot` (fixed_vertices, planar, velocities, ...).
+        """
+        limbs = list(limbs)
+        if not limbs or not all(isinstance(limb, Limb) for limb in limbs):
+            raise InputError("from_limbs: give a list of Limb(start, end, nodes, radius, material)")
+        points = np.concatenate([np.linspace(limb.start, limb.end, limb.nodes) for limb in limbs])
+        owner = np.repeat(np.arange(len(limbs)), [limb.nodes for limb in limbs])
+        first = np.concatenate([[0], np.cumsum([limb.nodes for limb in limbs])])
+        step = np.array([np.linalg.norm(limb.end - limb.start) / (limb.nodes - 1) for limb in limbs])
+        target = np.arange(len(points))
+        for a, b in _joined(points, owner, step, first, joints):
+            target[target == target[b]] = target[a]
+        keep, number = np.unique(target, return_inverse=True)
+        chains = tuple(number[first[i]: first[i + 1]] for i in range(len(limbs)))
+        edges = np.concatenate([np.stack([c[:-1], c[1:]], axis=1) for c in chains])
+        counts = [limb.nodes - 1 for limb in limbs]
+        materials: Any = limbs[0].material if all(limb.material == limbs[0].material for limb in limbs) else tuple(
+            limb.material for limb, count in zip(limbs, counts) for _ in range(count))
+        radius = np.repeat([limb.radius for limb in limbs], counts)
+        return cls(points[keep], edges, radius=radius, rod_material=materials,
+                   limbs=tuple(frozen(c) for c in chains), **options)
+
+
+def _joined(points: Floats, owner: Ints, step: Floats, first: Ints, joints: Any) -> list[tuple[int, int]]:
+    """Return pairs of points to merge."""
+    if joints is None:
+        return []
+    if not isinstance(joints, str):
+        return [(int(first[i] + a), int(first[j] + b)) for (i, a), (j, b) in joints]
+    if joints != "auto":
+        raise InputError(f"from_limbs: joints = {joints!r}: use 'auto', None or pairs ((limb, node), (limb, node))")
+    pairs = []
+    for i in range(len(points)):
+        near = np.flatnonzero((np.linalg.norm(points[i + 1:] - points[i], axis=1)
+                               < 0.01 * np.minimum(step[owner[i]], step[owner[i + 1:]])) & (owner[i + 1:] != owner[i]))
+        pairs += [(i, int(i + 1 + j)) for j in near]
+    return pairs

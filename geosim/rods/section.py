@@ -1,0 +1,70 @@
+"""Cross-sections of rods: area and second moments, of a disc by default."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from geosim.arrays import frozen
+from geosim.errors import InputError
+
+__all__ = ["Section"]
+
+
+@dataclass(frozen=True)
+class Section:
+    """Cross-section of every edge; numbers, or arrays with one value an edge.
+
+    Parameters
+    ----------
+    area
+        A [m^2].
+    inertia1, inertia2
+        Second moments [m^4] that resist kappa1 (bending about m1... turning in the plane of t and m1) and kappa2.
+    torsion
+        J [m^4].
+    """
+
+    area: Any
+    inertia1: Any
+    inertia2: Any
+    torsion: Any
+
+    def __post_init__(self) -> None:
+        for key in ("area", "inertia1", "inertia2", "torsion"):
+            try:
+                value = np.array(getattr(self, key), dtype=float)
+            except (TypeError, ValueError):
+                raise InputError(f"Section: {key} = {getattr(self, key)!r} is not a number or array") from None
+            if value.ndim > 1 or not np.isfinite(value).all() or (value <= 0).any():
+                raise InputError(f"Section: {key} must be positive (m^2 or m^4), a number or one value an edge")
+            object.__setattr__(self, key, frozen(value))
+
+    @staticmethod
+    def circle(radius: Any) -> Section:
+        """Disc of `radius` [m]: A = pi r^2, I = pi r^4 / 4, J = pi r^4 / 2."""
+        r = np.asarray(radius, dtype=float)
+        return Section(np.pi * r**2, np.pi * r**4 / 4, np.pi * r**4 / 4, np.pi * r**4 / 2)
+
+    @staticmethod
+    def tube(outer: Any, inner: Any) -> Section:
+        """Tube between the radii `inner` < `outer` [m]."""
+        a, b = np.asarray(outer, dtype=float), np.asarray(inner, dtype=float)
+        if (b >= a).any() or (b < 0).any():
+            raise InputError(f"Section.tube: inner = {inner!r} m must lie between 0 and outer = {outer!r} m")
+        return Section(np.pi * (a**2 - b**2), np.pi * (a**4 - b**4) / 4, np.pi * (a**4 - b**4) / 4,
+                       np.pi * (a**4 - b**4) / 2)
+
+    @staticmethod
+    def rectangle(width: Any, height: Any, torsion: Any = None) -> Section:
+        """Rectangle with `height` [m] along m1 and `width` [m] along m2.
+
+        I1 = width height^3 / 12 resists kappa1 (the thin way of a ribbon), I2 = height width^3 / 12 kappa2. The torsion
+        constant is Saint-Venant's a b^3 (1/3 - 0.21 (b/a)(1 - b^4 / (12 a^4))) with a >= b unless it is given.
+        """
+        w, h = np.asarray(width, dtype=float), np.asarray(height, dtype=float)
+        a, b = np.maximum(w, h), np.minimum(w, h)
+        j = a * b**3 * (1 / 3 - 0.21 * (b / a) * (1 - b**4 / (12 * a**4))) if torsion is None else torsion
+        return Section(w * h, w * h**3 / 12, h * w**3 / 12, j)

@@ -1,0 +1,181 @@
+"""The state of a rod robot between two steps, and the trial of a Newton iteration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geosim.arrays import Floats
+from geosim.errors import InputError
+from geosim.kernels import kernel
+from geosim.rods.elastic import bend_twist_force, stretch_force
+from geosim.rods.frames import advance_frames, bend_strains, reference_twists
+from geosim.rods.system import System
+
+__all__ = ["RodState", "Trial", "evaluate", "load_state", "save_state"]
+
+
+@dataclass(frozen=True)
+class RodState:
+    """Where a robot is and how it moves; `step` takes one and returns the next.
+
+    Parameters
+    ----------
+    system
+        The compiled robot and environment.
+    time
+        [s] (load parameter in statics).
+    q, u
+        Degrees of freedom [m, rad] and their rates, shape (3 n + E,).
+    tangents, directors
+        Reference frames of the edges, shape (E, 3).
+    twist
+        Reference twist of every stencil [rad], shape (S,).
+    natural
+        Natural kappa1, kappa2 [-], tau [rad] of every stencil, shape (S, 3).
+    external
+        Dead forces with the weight [N], shape (3 n + E,).
+    increment
+        Time step that the adaptive control will try next [s]; 0 = the solver's dt.
+    memory
+        What contact keeps from step to step.
+    measures
+        What the last step measured: energies [J], residual, reactions, contact.
+    is_frame
+        Whether a result shows this state.
+    """
+
+    system: System
+    time: float
+    q: Floats
+    u: Floats
+    tangents: Floats
+    directors: Floats
+    twist: Floats
+    natural: Floats
+    external: Floats
+    increment: float = 0.0
+    memory: Any = None
+    measures: dict[str, Any] = field(default_factory=dict)
+    is_frame: bool = True
+
+    @property
+    def positions(self) -> Floats:
+        """Positions of the vertices [m], shape (n, 3)."""
+        return self.q[: self.system.turns].reshape(-1, 3)
+
+    @property
+    def velocities(self) -> Floats:
+        """Velocities of the vertices [m/s], shape (n, 3)."""
+        return self.u[: self.system.turns].reshape(-1, 3)
+
+    @property
+    def theta(self) -> Floats:
+        """Rotation of the material frames [rad], shape (E,)."""
+        return self.q[self.system.turns:]
+
+    @property
+    def lengths(self) -> Floats:
+        """Current lengths of the edges [m], shape (E,)."""
+        x = self.positions
+        edges = self.system.robot.edges
+        return np.linalg.norm(x[edges[:, 1]] - x[edges[:, 0]], axis=1)
+
+    def strains(self) -> Floats:
+        """Kappa1, kappa2 [-] and tau [rad] of every stencil, shape (S, 3)."""
+        trial = evaluate(self.system, self, self.q)
+        bends = self.system.robot.bends
+        strain = np.zeros((len(bends), 3))
+        bend_strains(self.q, self.system.bend_dofs, np.array(bends.edges), np.array(bends.signs), trial.t, trial.m1,
+                     trial.m2, trial.twist, strain)
+        return strain
+
+    def material_directors(self) -> tuple[Floats, Floats]:
+        """Material directors m1, m2 of the edges, each (E, 3)."""
+        trial = evaluate(self.system, self, self.q)
+        return trial.m1, trial.m2
+
+    def with_velocities(self, velocities: Any) -> RodState:
+        """Return the same state with other vertex velocities [m/s], shape (n, 3)."""
+        u = self.u.copy()
+        u[: self.system.turns] = np.asarray(velocities, dtype=float).ravel()
+        return replace(self, u=u)
+
+    def facts(self) -> dict[str, float]:
+        """Numbers for a progress line."""
+        return {"t": self.time, "residual": float(self.measures.get("residual", 0.0))}
+
+
+@dataclass
+class Trial:
+    """Frames, gradient and energy of the elastic forces at one q."""
+
+    t: Floats
+    length: Floats
+    d: Floats
+    m1: Floats
+    m2: Floats
+    twist: Floats
+    gradient: Floats
+    energy: float
+    force: float
+    moment: float
+
+
+@kernel
+def elastic_forces(q, edge_dofs, t_old, d_old, twist_old, spring_edges, axial, rest, bend_dofs, bend_edges, signs,
+                   bending, natural, t, length, d, m1, m2, twist, gradient):
+    """Carry the frames to q and add all elastic gradients; return energy, largest force, largest moment."""
+    advance_frames(q, edge_dofs, t_old, d_old, t, length, d, m1, m2)
+    reference_twists(bend_edges, signs, t, d, twist_old, twist)
+    e1, f1 = stretch_force(spring_edges, axial, rest, edge_dofs, t, length, gradient)
+    e2, f2, m = bend_twist_force(q, bend_dofs, bend_edges, signs, bending, natural, t, length, m1, m2, twist, gradient)
+    return e1 + e2, max(f1, f2), m
+
+
+def evaluate(system: System, state: RodState, q: Floats, natural: Floats | None = None) -> Trial:
+    """Carry the frames of `state` to q and evaluate the elastic energy and its gradient there."""
+    count = len(state.tangents)
+    t, d, m1, m2 = np.empty((4, count, 3))
+    length, twist, gradient = np.empty(count), np.empty(len(state.twist)), np.zeros(len(q))
+    bends = system.robot.bends
+    energy, force, moment = elastic_forces(
+        q, system.edge_dofs, state.tangents, state.directors, state.twist, system.stretch_edges, system.axial,
+        system.rest, system.bend_dofs, bends.edges, bends.signs, system.bending,
+        state.natural if natural is None else natural, t, length, d, m1, m2, twist, gradient)
+    return Trial(t, length, d, m1, m2, twist, gradient, energy, force, moment)
+
+
+_KEPT = ("time", "q", "u", "tangents", "directors", "twist", "natural", "external", "increment")
+
+
+def save_state(state: RodState, path: str | Path) -> Path:
+    """Write a state to a .npz file, from which `load_state` restarts exactly."""
+    path = Path(path)
+    if path.suffix != ".npz":
+        raise InputError(f"{path.name}: a state is saved as .npz")
+    np.savez(path, **{key: getattr(state, key) for key in _KEPT})
+    return path
+
+
+def load_state(state: RodState, path: str | Path) -> RodState:
+    """Return the state of a file, for the system of `state` (from `RodShellStepper.start`).
+
+    Raises
+    ------
+    InputError
+        The file is not a state, or belongs to another robot.
+    """
+    try:
+        with np.load(path) as file:
+            kept = {key: file[key] for key in _KEPT}
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"{path}: not a saved state ({error})") from None
+    for key in ("q", "tangents", "twist"):
+        if kept[key].shape != getattr(state, key).shape:
+            raise InputError(f"{path}: {key} has shape {kept[key].shape}, this robot needs {getattr(state, key).shape}")
+    kept["time"], kept["increment"] = float(kept["time"]), float(kept["increment"])
+    return replace(state, **kept)

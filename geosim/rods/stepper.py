@@ -1,0 +1,401 @@
+"""Dynamics and statics of discrete elastic rods and their joints, Algorithm 1 of [Lahoti].
+
+The problem of one increment from (q0, u0) over h, Eq. (4) of [Lahoti]::
+
+    f(q) = M (q - q0 - h u0) / h^2 + dE/dq - F_ext - F_contact = 0,      u = (q - q0) / h
+
+An increment: carry the frames to the trial q (time-parallel), collect forces, test the free residual and the last
+increment, collect the Hessians, solve, search along the line, repeat.
+
+Departures from the papers:
+
+[D1] The curvature Hessian is exact (the symmetric part of the force's Jacobian), for any section and joint.
+[D2] Implicit midpoint is Euler over h/2 followed by q <- 2 q - q0, u <- 2 u - u0 for every unknown, theta alike; the
+     frames of the new step are carried from those of the old step, not from those of the midpoint.
+[D3] The line search tests the work of the residual along the step, which needs no energy and so holds with
+     friction; a step never turns or stretches an edge by more than its own length.
+[D4] The residual is measured against the largest internal force (forces) and moment (theta), and the last increment
+     against edge lengths and radians. A step that does not meet both is halved in time, and reported when that fails.
+[D5] In statics the Hessian is shifted until it is positive definite, so that the solution found is stable.
+[D6] Contact: see `geosim.rods.contact`.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from geosim.actuation import Actuation, Command, NaturalShape
+from geosim.arrays import Floats
+from geosim.environment import Environment
+from geosim.errors import InputError
+from geosim.result import Report, Result, Status
+from geosim.rods.balance import Balance, UserForce
+from geosim.rods.newton import Newton, Solution, solve_increment
+from geosim.rods.robot import RodShellRobot
+from geosim.rods.state import RodState, Trial, evaluate
+from geosim.rods.system import System, load_force, make_system, with_free
+
+__all__ = ["RodShellStepper"]
+
+INTEGRATORS = ("implicit-euler", "implicit-midpoint", "verlet")
+
+
+@dataclass(frozen=True)
+class RodShellStepper:
+    """Time stepper for rods and their joints.
+
+    Parameters
+    ----------
+    dt
+        Time step [s]; the step actually taken divides the time between two commands evenly.
+    integrator
+        "implicit-euler" (first order, damps), "implicit-midpoint" (second order, keeps energy) or "verlet" (explicit).
+    static
+        Whether every command asks for an equilibrium (no inertia).
+    damping
+        Mass-proportional damping [1/s].
+    frame_interval
+        Time between frames of the result [s]; None = every dt.
+    on_frame
+        Called as on_frame(state) after every frame.
+    tolerance
+        Free residual over the largest internal force or moment.
+    increment_tolerance
+        Last increment over edge lengths, and in radians.
+    line_search, adaptive
+        Whether steps along the Newton direction are shortened; whether dt is halved on failure and grows back.
+    smallest_dt
+        Fraction of dt below which a step gives up.
+    iterations
+        Most Newton iterations of an increment.
+    forces
+        User functions (time, positions, velocities) -> force [, jacobian]; see `geosim.rods.balance.UserForce`.
+    edge_rotations
+        Pairs (edges, angles): theta [rad] of edges prescribed, angles (e,) or one row a command (k, e).
+    contact_stiffness
+        [N/m]; None scales it to the material so that rods overlap by less than a hundredth of their radius.
+    contact_distance
+        delta [m], the range of the contact's smoothing; None is a fiftieth of the radius.
+    slip_velocity
+        nu [m/s], below which friction sticks, Eq. (12) of [Choi2024].
+    """
+
+    dt: float = 1e-2
+    integrator: str = "implicit-euler"
+    static: bool = False
+    damping: float = 0.0
+    frame_interval: float | None = None
+    on_frame: Callable[[RodState], Any] | None = None
+    tolerance: float = 1e-6
+    increment_tolerance: float = 1e-3
+    line_search: bool = True
+    adaptive: bool = True
+    smallest_dt: float = 1.0 / 1024.0
+    iterations: int = 50
+    forces: Any = ()
+    edge_rotations: Any = ()
+    contact_stiffness: float | None = None
+    contact_distance: float | None = None
+    slip_velocity: float = 1e-3
+
+    def __post_init__(self) -> None:
+        if self.integrator not in INTEGRATORS:
+            raise InputError(f"integrator = {self.integrator!r}: use one of {', '.join(INTEGRATORS)}")
+        for key in ("dt", "tolerance", "increment_tolerance", "smallest_dt", "slip_velocity"):
+            value = getattr(self, key)
+            if not (isinstance(value, (int, float)) and np.isfinite(value) and value > 0):
+                raise InputError(f"RodShellStepper: {key} = {value!r} must be a positive number")
+        if not (np.isfinite(self.damping) and self.damping >= 0):
+            raise InputError(f"RodShellStepper: damping = {self.damping!r} 1/s must be a number >= 0")
+        if callable(self.forces):
+            object.__setattr__(self, "forces", (self.forces,))
+
+    # -- the contract of solve ---------------------------------------------------------------------------------
+
+    def start(self, robot: RodShellRobot, environment: Environment | None = None, initial: Any = None) -> RodState:
+        """Return the state at rest (or `initial`), with everything that can be computed once."""
+        if not isinstance(robot, RodShellRobot):
+            raise InputError(f"RodShellStepper: {type(robot).__name__} is not a RodShellRobot")
+        system = make_system(robot, environment or Environment())
+        bends = robot.bends
+        if initial is not None:
+            if not isinstance(initial, RodState) or initial.q.shape != (system.dofs,):
+                raise InputError("initial: not a state of this robot; pass a RodState or a Result of the same robot")
+            if self.static and initial.time > 0:
+                initial = replace(initial, time=0.0)
+            return replace(initial, system=system, natural=initial.natural, memory=None, is_frame=not self.static)
+        q = np.concatenate([robot.vertices.ravel(), robot.twist_angles])
+        u = np.concatenate([robot.velocities.ravel(), robot.edge_angular_velocities])
+        u[~system.free] = 0.0
+        state = RodState(system, 0.0, q, np.zeros_like(u) if self.static else u, np.array(robot.tangents),
+                         np.array(robot.directors), np.zeros(len(bends)), system.natural, np.zeros_like(q),
+                         is_frame=not self.static)
+        trial = evaluate(system, replace(state, q=q), q)
+        state = replace(state, twist=trial.twist)
+        return replace(state, measures=self._measure(state, None))
+
+    def commands(self, robot: RodShellRobot, actuation: Actuation) -> list[Command]:
+        """Return the commands: those of the actuation, and in dynamics one a frame between them."""
+        if self.static:
+            return [actuation.command(i) for i in range(len(actuation))]
+        times = np.asarray(actuation.times, dtype=float)
+        interval = self.frame_interval or self.dt
+        count = int(np.floor(times[-1] / interval * (1 + 1e-12)))
+        frames = np.union1d(np.round(np.arange(1, count + 1) * interval, 12), np.round(times, 12))
+        near = np.concatenate([[False], np.diff(frames) < 1e-9 * interval])
+        frames = frames[(frames > 0) & ~near]
+        return [Command(min(int(np.searchsorted(times, t * (1 - 1e-12))), len(times) - 1), float(t), actuation.parts)
+                for t in frames]
+
+    def step(self, state: RodState, command: Command) -> tuple[RodState, Report]:
+        """Advance to the time of a command (dynamics), or to its equilibrium (statics)."""
+        command.refuse_all_but((NaturalShape,), "RodShellStepper")
+        begin = clock.perf_counter()
+        target, tally = self._statics(state, command) if self.static else self._dynamics(state, command)
+        tally.seconds = clock.perf_counter() - begin
+        if not tally.converged:
+            return target, Report(tally.status, tally.message, tuple(tally.records))
+        if self.on_frame is not None:
+            self.on_frame(target)
+        return target, Report(tally.status, "", tuple(tally.records))
+
+    def collect(self, robot: RodShellRobot, environment: Environment, states: Sequence[RodState],
+                reports: Sequence[Report], status: Status, message: str) -> Result:
+        """Assemble the result of the states reached."""
+        from geosim.rods.path import collect
+
+        return collect(self, robot, environment, states, reports, status, message)
+
+    # -- statics -----------------------------------------------------------------------------------------------
+
+    def _statics(self, state: RodState, command: Command) -> tuple[RodState, _Tally]:
+        """Find the equilibrium of a command; when the full change fails, ramp loads, shapes and supports."""
+        tally = _Tally()
+        state = self._freed(state, command)
+        system = state.system
+        external = system.weight + load_force(system, command.index)
+        natural = self._natural(system, command, command.time)
+        dofs, values = self._prescribed(system, command)
+        start = state
+        reached, stride = 0.0, 1.0
+        while reached < 1.0:
+            share = min(1.0, reached + stride)
+            blend = start.natural + share * (natural - start.natural)
+            force = start.external + share * (external - start.external)
+            q = state.q.copy()
+            q[dofs] = start.q[dofs] + share * (values - start.q[dofs])
+            solution, terms = self._solve(state, q, blend, force, 0.0, command, command.time)
+            tally.add(solution)
+            if solution.converged:
+                reached, stride = share, min(2.0 * stride, 1.0)
+                state = replace(_carried(state, solution.q, solution.trial), natural=blend, external=force,
+                                u=np.zeros_like(q))
+            elif not self.adaptive or stride * 0.5 < self.smallest_dt:
+                return tally.fail(state, f"at {reached:.3g} of command {command.index + 1} (residual "
+                                         f"{solution.residual:.2g}, tolerance {self.tolerance:.0g})")
+            else:
+                stride *= 0.5
+        state = replace(state, time=command.time, is_frame=True)
+        measures = self._measure(state, solution, terms)
+        if solution.negative:
+            tally.status = Status.UNSTABLE
+        return replace(state, measures=measures), tally
+
+    # -- dynamics ----------------------------------------------------------------------------------------------
+
+    def _dynamics(self, state: RodState, command: Command) -> tuple[RodState, _Tally]:
+        """Advance to the command's time in equal increments; halve them when one fails, let them grow back."""
+        tally = _Tally()
+        state = self._freed(state, command)
+        system = state.system
+        force = system.weight + load_force(system, command.index)
+        dofs, values = self._prescribed(system, command)
+        times = command.parts[0].times if command.parts else (command.time,)
+        row_end = max(float(times[min(command.index, len(times) - 1)]), command.time)
+        first = state
+        increment = state.increment or self.dt
+        good = 0
+        solution: Solution | None = None
+        terms: list[Any] = []
+        while state.time < command.time - 1e-12 * max(command.time, self.dt):
+            left = command.time - state.time
+            h = left / max(1, int(np.ceil(left / increment - 1e-9)))
+            share = (state.time + h - first.time) / max(row_end - first.time, 1e-300)
+            aim = first.q[dofs] + share * (values - first.q[dofs])
+            new, solution, terms = self._increment(state, h, force, dofs, aim, command)
+            tally.add(solution)
+            if new is not None:
+                state, good = new, good + 1
+                if increment < self.dt and good >= 4:
+                    increment, good = min(2.0 * increment, self.dt), 0
+                continue
+            tally.failures += 1
+            increment, good = 0.5 * h, 0
+            if not self.adaptive or increment < self.dt * self.smallest_dt:
+                return tally.fail(state, f"at t = {state.time:.6g} s with dt = {h:.3g} s (residual "
+                                         f"{solution.residual:.2g}, tolerance {self.tolerance:.0g})")
+        state = replace(state, time=command.time, increment=increment if increment < self.dt else 0.0, is_frame=True,
+                        external=force)
+        return replace(state, measures=self._measure(state, solution, terms)), tally
+
+    def _increment(self, state: RodState, h: float, force: Floats, dofs: Any, aim: Floats,
+                   command: Command) -> tuple[RodState | None, Solution, list[Any]]:
+        """Advance by one increment h; the state is None if the balance was not met."""
+        if self.integrator == "verlet":
+            return self._verlet(state, h, force, dofs, aim, command)
+        midpoint = self.integrator == "implicit-midpoint"
+        step = 0.5 * h if midpoint else h
+        natural = self._natural(state.system, command, state.time + step)
+        q = state.q.copy()
+        q[dofs] = 0.5 * (q[dofs] + aim) if midpoint else aim
+        solution, terms = self._solve(state, q, natural, force, step, command, state.time + step)
+        if not solution.converged:
+            return None, solution, terms
+        if not midpoint:
+            new = _carried(state, solution.q, solution.trial)
+            return replace(new, time=state.time + h, u=(solution.q - state.q) / h, natural=natural), solution, terms
+        q1 = 2.0 * solution.q - state.q
+        u = (2.0 / step) * (solution.q - state.q) - state.u
+        if len(dofs):
+            u[dofs] = (q1[dofs] - state.q[dofs]) / h
+        # the frames of the new step come from those of the old step, not from those of the midpoint
+        new = carry(state, q1)
+        return replace(new, time=state.time + h, u=u, natural=natural), solution, terms
+
+    def _verlet(self, state: RodState, h: float, force: Floats, dofs: Any, aim: Floats,
+                command: Command) -> tuple[RodState | None, Solution, list[Any]]:
+        """Advance by position Verlet: half a drift, a kick, half a drift."""
+        system = state.system
+        half = state.q + 0.5 * h * state.u
+        half[dofs] = 0.5 * (state.q[dofs] + aim)
+        natural = self._natural(system, command, state.time + 0.5 * h)
+        terms = self._terms(state, 0.5 * h, command, state.time + 0.5 * h)
+        balance = Balance(system, state, natural, force, 0.0, terms=terms)
+        trial, f = balance.residual(half)
+        drag = 0.5 * h * (self.damping + system.viscous / system.mass)
+        u = np.where(system.free, (state.u * (1.0 - drag) - h * f / system.mass) / (1.0 + drag), 0.0)
+        q = half + 0.5 * h * u
+        q[dofs] = aim
+        u[dofs] = (aim - state.q[dofs]) / h
+        new = carry(state, q)
+        fine = np.isfinite(q).all() and float(np.abs(new.lengths / system.rest - 1.0).max()) < 1.0
+        solution = Solution(half, trial, f, fine, 0.0 if fine else np.inf, 1)
+        return (replace(new, time=state.time + h, u=u, natural=natural) if fine else None), solution, terms
+
+    # -- one balance -------------------------------------------------------------------------------------------
+
+    def _solve(self, state: RodState, q: Floats, natural: Floats, force: Floats, step: float, command: Command,
+               time: float) -> tuple[Solution, list[Any]]:
+        """Solve the balance of one increment from the guess q."""
+        terms = self._terms(state, step, command, time)
+        balance = Balance(state.system, state, natural, force, step, self.damping, terms)
+        reach = min([term.reach for term in terms if hasattr(term, "reach")], default=np.inf)
+        options = Newton(self.tolerance, self.increment_tolerance, self.iterations, self.line_search,
+                         definite=step == 0.0, reach=reach)
+        return solve_increment(balance, q, options), terms
+
+    def _terms(self, state: RodState, step: float, command: Command, time: float) -> list[Any]:
+        """Bind contact, obstacles and user forces to an increment."""
+        return [UserForce(function, state.system, state, time, step) for function in self.forces]
+
+    def _natural(self, system: System, command: Command, time: float) -> Floats:
+        """Return the natural strains at a time [s]; curvature [1/m] times the Voronoi length, section 7.1 of [Lahoti]."""
+        shape = command.find(NaturalShape)
+        if shape is None:
+            return system.natural
+        bends = system.robot.bends
+        natural = system.natural.copy()
+        curvature, twist = shape.at("curvature", time), shape.at("twist", time)
+        if shape.hinge_angle is not None:
+            raise InputError("NaturalShape: hinge_angle given for a robot without triangles")
+        if curvature is not None:
+            if curvature.shape not in ((), (1,), (len(bends),), (len(bends), 2)):
+                raise InputError(f"NaturalShape: curvature has {curvature.shape} values a time for {len(bends)} stencils; give "
+                                 f"one, ({len(bends)},) or ({len(bends)}, 2)")
+            if curvature.ndim == 2:
+                natural[:, :2] = curvature * bends.length[:, None]
+            else:
+                natural[:, 0] = curvature * bends.length
+        if twist is not None:
+            if twist.shape not in ((), (1,), (len(bends),)):
+                raise InputError(f"NaturalShape: twist has {twist.shape} values a time for {len(bends)} stencils")
+            natural[:, 2] = twist * bends.length
+        return natural
+
+    def _prescribed(self, system: System, command: Command) -> tuple[Any, Floats]:
+        """Return the moved degrees of freedom and their values at the end of the command's row."""
+        from geosim.rods.system import prescribed_values
+
+        return prescribed_values(system, command.index, self.edge_rotations)
+
+    def _freed(self, state: RodState, command: Command) -> RodState:
+        """Return the state with the pattern of this command's free degrees of freedom."""
+        system = state.system
+        if not system.environment.prescribed and not self.edge_rotations:
+            return state
+        dofs, _ = self._prescribed(system, command)
+        free = system.held_free.copy()
+        free[dofs] = False
+        if np.array_equal(free, system.free):
+            return state
+        return replace(state, system=with_free(system, free), memory=None)
+
+    def _measure(self, state: RodState, solution: Solution | None, terms: Sequence[Any] = ()) -> dict[str, Any]:
+        """Return energies, residual, reactions and contact of a state."""
+        system = state.system
+        turns = system.turns
+        trial = evaluate(system, state, state.q)
+        gravity = -float(system.weight @ (state.q - np.concatenate([system.robot.vertices.ravel(),
+                                                                    np.zeros(system.dofs - turns)])))
+        measures: dict[str, Any] = {
+            "elastic": trial.energy, "kinetic": 0.5 * float(system.mass @ state.u**2), "weight": gravity,
+            "residual": 0.0, "iterations": 0, "stable": np.nan}
+        if solution is not None:
+            reactions = np.where(system.free, 0.0, solution.residual_vector)
+            measures.update(residual=solution.residual, iterations=solution.iterations,
+                            reactions=reactions[:turns].reshape(-1, 3),
+                            stable=float(solution.negative == 0) if self.static else np.nan)
+            for term in terms:
+                if hasattr(term, "measure"):
+                    term.measure(solution.q, measures)
+        return measures
+
+
+def carry(state: RodState, q: Floats) -> RodState:
+    """Return the state at q with its frames carried there."""
+    return _carried(state, q, evaluate(state.system, state, q))
+
+
+def _carried(state: RodState, q: Floats, trial: Trial) -> RodState:
+    return replace(state, q=q, tangents=trial.t, directors=trial.d, twist=trial.twist)
+
+
+@dataclass
+class _Tally:
+    """What happened on the way to a command."""
+
+    converged: bool = True
+    status: Status = Status.CONVERGED
+    message: str = ""
+    failures: int = 0
+    increments: int = 0
+    iterations: int = 0
+    seconds: float = 0.0
+    records: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, solution: Solution) -> None:
+        """Count an increment."""
+        self.increments += 1
+        self.iterations += solution.iterations
+        self.records += solution.records
+
+    def fail(self, state: RodState, where: str) -> tuple[RodState, _Tally]:
+        """Mark the command as not reached."""
+        self.converged, self.status = False, Status.NOT_CONVERGED
+        self.message = f"{Status.NOT_CONVERGED.value} Stopped {where}."
+        return state, self

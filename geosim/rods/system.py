@@ -1,0 +1,236 @@
+"""What can be computed once for a rod robot in an environment: stencils, stiffnesses, masses, dead loads, pattern.
+
+Degrees of freedom q = [x (3 n), theta (E)], Eq. (1) of [Lahoti]. Masses are lumped: half an edge's mass to each end, and
+rho l (I1 + I2) to the rotation of the edge about itself (rho A l r^2 / 2 for a disc).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from geosim.arrays import Bools, Floats, Ints
+from geosim.environment import Environment
+from geosim.errors import InputError
+from geosim.rods.frames import bend_strains, material_frames, reference_twists
+from geosim.rods.linear import Pattern, make_pattern
+from geosim.rods.robot import AXES, RodShellRobot
+from geosim.select import selected_ids
+
+__all__ = ["System", "make_system", "rest_strains"]
+
+
+@dataclass(frozen=True)
+class System:
+    """A robot and its environment as flat arrays."""
+
+    robot: RodShellRobot
+    environment: Environment
+    edge_dofs: Ints
+    bend_dofs: Ints
+    stretch_edges: Ints
+    axial: Floats
+    rest: Floats
+    bending: Floats
+    natural: Floats
+    mass: Floats
+    weight: Floats
+    viscous: Floats
+    vertex_radius: Floats
+    held_free: Bools
+    free: Bools
+    pattern: Pattern
+    stretch_slots: Ints
+    bend_slots: Ints
+
+    @property
+    def dofs(self) -> int:
+        """Number of degrees of freedom."""
+        return len(self.mass)
+
+    @property
+    def turns(self) -> int:
+        """Index of the first theta."""
+        return 3 * len(self.robot.vertices)
+
+
+def make_system(robot: RodShellRobot, environment: Environment) -> System:
+    """Compile robot and environment."""
+    n, count = len(robot.vertices), len(robot.edges)
+    bends = robot.bends
+    edge_dofs = np.column_stack([3 * robot.edges, 3 * n + np.arange(count)]).astype(np.int64)
+    axes = np.arange(3)
+    x = [3 * bends.vertices[:, k:k + 1] + axes for k in range(3)]
+    turn = 3 * n + bends.edges
+    bend_dofs = np.hstack([x[0], turn[:, :1], x[1], turn[:, 1:], x[2]]).astype(np.int64)
+    mass, viscous, weight = _masses(robot, environment)
+    free = _free(robot)
+    pattern, stretch_slots, bend_slots = _pattern(robot, edge_dofs, bend_dofs, free)
+    radius = np.zeros(n)
+    np.maximum.at(radius, robot.edges[:, 0], robot.radius)
+    np.maximum.at(radius, robot.edges[:, 1], robot.radius)
+    axial = robot.edge_property("youngs_modulus") * robot.section.area  # type: ignore[union-attr]
+    axial = _override(np.array(axial), robot.stretch_stiffness)
+    return System(robot, environment, edge_dofs, bend_dofs, np.arange(count), axial, np.array(robot.rest_lengths),
+                  _bending(robot), rest_strains(robot), mass, weight, viscous, radius, free, free, pattern, stretch_slots,
+                  bend_slots)
+
+
+def with_free(system: System, free: Bools) -> System:
+    """Return the system for another set of free degrees of freedom."""
+    pattern, stretch_slots, bend_slots = _pattern(system.robot, system.edge_dofs, system.bend_dofs, free)
+    return replace(system, free=free, pattern=pattern, stretch_slots=stretch_slots, bend_slots=bend_slots)
+
+
+def _override(default: Floats, given: Any) -> Floats:
+    if given is None:
+        return default
+    value = np.asarray(given, dtype=float)
+    if value.ndim == 1 and default.ndim == 2:
+        value = value[:, None]
+    value = np.broadcast_to(value, default.shape)
+    return np.where(np.isnan(value), default, value)
+
+
+def _bending(robot: RodShellRobot) -> Floats:
+    """Return EI1/V, EI2/V, GJ/V [N m] of every stencil: the compliances of its two half edges add."""
+    bends, section = robot.bends, robot.section
+    e, g = robot.edge_property("youngs_modulus"), robot.edge_property("shear_modulus")
+    assert section is not None
+    edge = np.stack([e * section.inertia1, e * section.inertia2, g * section.torsion], axis=1)
+    half = 0.5 * robot.rest_lengths[:, None] / edge
+    mean = bends.length[:, None] / half[bends.edges].sum(axis=1)
+    mean[:, :2] = _override(mean[:, :2], robot.bend_stiffness)
+    mean[:, 2] = _override(mean[:, 2], robot.twist_stiffness)
+    return np.ascontiguousarray(mean / bends.length[:, None])
+
+
+def rest_strains(robot: RodShellRobot) -> Floats:
+    """Return kappa1, kappa2 [-] and tau [rad] of every stencil in the rest shape with theta = 0, shape (S, 3)."""
+    bends = robot.bends
+    t, d = np.array(robot.tangents), np.array(robot.directors)
+    m1, m2 = material_frames(d, t, np.zeros(len(t)))
+    twist = np.zeros(len(bends))
+    edges, signs = np.array(bends.edges), np.array(bends.signs)
+    reference_twists(edges, signs, t, d, np.zeros(len(bends)), twist)
+    strain = np.zeros((len(bends), 3))
+    dofs = np.zeros((len(bends), 11), dtype=np.int64)
+    bend_strains(np.zeros(1), dofs, edges, signs, t, m1, m2, twist, strain)
+    return strain
+
+
+def _masses(robot: RodShellRobot, environment: Environment) -> tuple[Floats, Floats, Floats]:
+    """Return masses, viscous coefficients [N s/m] and weights [N] of all degrees of freedom."""
+    n = len(robot.vertices)
+    section = robot.section
+    assert section is not None
+    line = robot.edge_property("density") * robot.rest_lengths
+    edge_mass = line * section.area
+    vertex_mass, displaced, length = np.zeros(n), np.zeros(n), np.zeros(n)
+    fluid = environment.fluid
+    volume = robot.rest_lengths * section.area
+    for end in range(2):
+        np.add.at(vertex_mass, robot.edges[:, end], 0.5 * edge_mass)
+        np.add.at(displaced, robot.edges[:, end], 0.5 * volume * (fluid.density if fluid else 0.0))
+        np.add.at(length, robot.edges[:, end], 0.5 * robot.rest_lengths)
+    vertex_mass += robot.masses
+    mass = np.concatenate([np.repeat(vertex_mass, 3), line * (section.inertia1 + section.inertia2)])
+    # buoyancy: g -> g (rho - rho_med) / rho, section 5.1 of [Lahoti]
+    weight = np.concatenate([((vertex_mass - displaced)[:, None] * environment.gravity).ravel(),
+                             np.zeros(len(robot.edges))])
+    viscous = np.concatenate([np.repeat(length * (fluid.viscosity if fluid else 0.0), 3), np.zeros(len(robot.edges))])
+    return mass, viscous, weight
+
+
+def _free(robot: RodShellRobot) -> Bools:
+    """Return the free degrees of freedom; a planar robot keeps its plane and its edges do not turn."""
+    n = len(robot.vertices)
+    held = np.array(robot.fixed_components)
+    held[robot.fixed_vertices] = True
+    turned = np.zeros(len(robot.edges), dtype=bool)
+    turned[robot.fixed_edges] = True
+    if robot.planar:
+        held[:, AXES[robot.planar]] = True
+        turned[:] = True
+    return np.concatenate([~held.ravel(), ~turned]).reshape(3 * n + len(robot.edges))
+
+
+def _pattern(robot: RodShellRobot, edge_dofs: Ints, bend_dofs: Ints, free: Bools) -> tuple[Pattern, Ints, Ints]:
+    axes = np.arange(3)
+    pair_dofs = np.hstack([edge_dofs[:, :1] + axes, edge_dofs[:, 1:2] + axes])
+    pattern = make_pattern(len(free), [pair_dofs, bend_dofs], free, _along_rod(robot))
+    return pattern, pattern.slots(pair_dofs), pattern.slots(bend_dofs)
+
+
+def _along_rod(robot: RodShellRobot) -> Ints | None:
+    """Return the numbering [x0, theta0, x1, ...] if the edges form open chains, else None."""
+    n = len(robot.vertices)
+    incident: list[list[int]] = [[] for _ in range(n)]
+    for i, (a, b) in enumerate(robot.edges):
+        incident[a].append(i)
+        incident[b].append(i)
+    if max(len(around) for around in incident) > 2:
+        return None
+    order: list[int] = []
+    seen = np.zeros(len(robot.edges), dtype=bool)
+    for start in range(n):
+        if len(incident[start]) != 1 or seen[incident[start][0]]:
+            continue
+        vertex = start
+        order += [3 * vertex, 3 * vertex + 1, 3 * vertex + 2]
+        while True:
+            ahead = [i for i in incident[vertex] if not seen[i]]
+            if not ahead:
+                break
+            edge = ahead[0]
+            seen[edge] = True
+            a, b = robot.edges[edge]
+            vertex = int(b if a == vertex else a)
+            order += [3 * n + edge, 3 * vertex, 3 * vertex + 1, 3 * vertex + 2]
+    return np.array(order, dtype=np.int64) if seen.all() else None
+
+
+def load_force(system: System, index: int) -> Floats:
+    """Return the dead loads [N] on all degrees of freedom at command `index`, without weight.
+
+    A force is spread over its vertices by the rest length of the edges between them, or equally if none is.
+    """
+    robot = system.robot
+    n = len(robot.vertices)
+    force = np.zeros((n, 3))
+    for load in system.environment.loads:
+        if load.kind != "force":
+            raise InputError(f"Load.{load.kind}: rods have no faces; use Load.force(vertices, total_force)")
+        ids = selected_ids(load.where, robot.vertices, "Load.force: vertices")
+        value = np.atleast_2d(load.value)
+        value = value[min(max(index, 0), len(value) - 1)]
+        chosen = np.zeros(n, dtype=bool)
+        chosen[ids] = True
+        inside = chosen[robot.edges].all(axis=1)
+        share = np.zeros(n)
+        for end in range(2):
+            np.add.at(share, robot.edges[inside, end], 0.5 * robot.rest_lengths[inside])
+        if not (share[ids] > 0).all():
+            share = chosen.astype(float)
+        force += (share / share.sum())[:, None] * value
+    return np.concatenate([force.ravel(), np.zeros(len(robot.edges))])
+
+
+def prescribed_values(system: System, index: int, rotations: Any = ()) -> tuple[Ints, Floats]:
+    """Return prescribed degrees of freedom and their values at command `index` (m; rad for edge rotations)."""
+    robot = system.robot
+    value = np.full(system.dofs, np.nan)
+    for item in system.environment.prescribed:
+        ids = selected_ids(item.vertices, robot.vertices, "Prescribed: vertices")
+        dofs = (3 * ids[:, None] + np.arange(3)).ravel()
+        target = (robot.vertices[ids] + item.at(index, len(ids))).ravel()
+        value[dofs] = np.where(np.isnan(target), value[dofs], target)
+    for edges, angles in rotations:
+        which = np.atleast_1d(np.asarray(edges, dtype=np.int64))
+        table = np.asarray(angles, dtype=float)
+        row = table[min(index, len(table) - 1)] if table.ndim == 2 else table
+        value[system.turns + which] = row
+    dofs = np.flatnonzero(~np.isnan(value))
+    return dofs, value[dofs]
