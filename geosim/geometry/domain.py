@@ -161,8 +161,8 @@ def _refuse_contacts(vertices: np.ndarray, faces: np.ndarray, owner: np.ndarray,
                 raise InputError(f"{b.surface.label}: crosses or touches {a.surface.label} {place}; bodies may only "
                                  "touch in equal triangles: cut one from the other in the CAD program, or unite them")
             if a.is_body:
-                raise InputError(f"{b.surface.label}: crosses or touches the skin of {a.surface.label} {place}; leave a "
-                                 "wall around the chamber (close an air inlet that runs through the wall)")
+                raise InputError(f"{b.surface.label}: crosses or touches the skin of {a.surface.label} {place}; leave "
+                                 "a wall around the chamber (close an air inlet that runs through the wall)")
             raise InputError(f"{b.surface.label}: overlaps or touches {a.surface.label} {place}; leave a wall between "
                              "the chambers, or unite them to one chamber")
 
@@ -204,11 +204,11 @@ def _nest(vertices: np.ndarray, solids: list[_Solid], seeds: np.ndarray, regions
                                  "them, or leave one of the two out")
             if not around and not solid.is_body and not assembled:
                 x, y, z = point * 1e3
-                raise InputError(f"{solid.surface.label}: lies outside the body, e.g. at ({x:.4g}, {y:.4g}, {z:.4g}) mm; "
-                                 "check its position and that both surfaces have the same unit and origin")
+                raise InputError(f"{solid.surface.label}: lies outside the body, e.g. at ({x:.4g}, {y:.4g}, {z:.4g}) "
+                                 "mm; check its position and that both surfaces have the same unit and origin")
             parents.add(min(around, key=lambda s: s.volume).region if around else -1)
         if len(parents) > 1:
-            raise InputError(f"{solid.surface.label}: its parts lie in different bodies; give them as separate surfaces")
+            raise InputError(f"{solid.surface.label}: its parts lie in different bodies; give separate surfaces")
         if parents and (parent := parents.pop()) >= 0:
             volumes[parent] -= solid.volume
     return volumes
