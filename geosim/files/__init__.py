@@ -1,0 +1,1 @@
+"""Files that users write and read: robot.toml, actuation files, meshes with regions, complete results."""

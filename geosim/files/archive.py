@@ -1,0 +1,167 @@
+"""The complete result as one .npz: arrays as they are, everything else as JSON, nothing executable.
+
+Objects are written as the name of a public geosim data type and its fields, and built again through its
+constructor, so that what is read has been validated. A callable (an `on_frame` hook) cannot be kept: it comes back as
+None. Rules that select vertices are kept as the ids that they select.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import zipfile
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import geosim
+from geosim.errors import InputError
+from geosim.result import _FIELDS, Result, status_of, trace_to_json
+from geosim.select import Select, selected_ids
+
+__all__ = ["load_result", "write_archive"]
+
+FORMAT = 1
+_ARRAYS = ("times", "frames", "mid_edge_frames", *_FIELDS)
+
+
+class _Encoder:
+    """Turns values into JSON, with arrays set aside by name."""
+
+    def __init__(self, robot: Any) -> None:
+        self.robot = robot
+        self.arrays: dict[str, Any] = {}
+
+    def encode(self, value: Any, where: str) -> Any:
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return value
+        if isinstance(value, np.generic):
+            return value.item()
+        if isinstance(value, np.ndarray):
+            if value.dtype.kind not in "biuf":
+                raise InputError(f"save: {where} is an array of {value.dtype}, which a result file does not hold")
+            self.arrays[where] = value
+            return {"array": where}
+        if isinstance(value, (tuple, list)):
+            return {"list": [self.encode(v, f"{where}.{i}") for i, v in enumerate(value)]}
+        if isinstance(value, Mapping):
+            return {"map": [[self.encode(k, where), self.encode(v, f"{where}.{k}")] for k, v in value.items()]}
+        if isinstance(value, Enum):
+            return self.encode(value.value, where)
+        if isinstance(value, Select):
+            among = getattr(self.robot, "body_vertices", None)
+            return self.encode(np.array(selected_ids(value, self.robot.vertices, where, among=among)), where)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return self._object(value, where)
+        if callable(value):
+            return self._callable(value, where)
+        raise InputError(f"save: {where} is a {type(value).__name__}, which a result file does not hold")
+
+    def _object(self, value: Any, where: str) -> Any:
+        name = type(value).__name__
+        if name not in geosim.__all__:
+            raise InputError(f"save: {where} is a {name}, which is not a public data type of geosim")
+        kept = {f.name: self.encode(getattr(value, f.name), f"{where}.{f.name}")
+                for f in dataclasses.fields(value) if f.init}
+        return {"type": name, "fields": kept}
+
+    def _callable(self, value: Any, where: str) -> Any:
+        if where.endswith((".where", ".vertices")):
+            among = getattr(self.robot, "body_vertices", None)
+            return self.encode(np.array(selected_ids(value, self.robot.vertices, where, among=among)), where)
+        return {"callable": getattr(value, "__qualname__", type(value).__name__)}
+
+
+def _decode(value: Any, arrays: Mapping[str, Any]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        return arrays[value["array"]]
+    if "list" in value:
+        return tuple(_decode(v, arrays) for v in value["list"])
+    if "map" in value:
+        return {k: _decode(v, arrays) for k, v in value["map"]}
+    if "callable" in value:
+        return None
+    name = value["type"]
+    kind = getattr(geosim, name) if name in geosim.__all__ else None
+    if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
+        raise InputError(f"{name!r} is not a data type of this geosim {geosim.__version__}")
+    given = {k: _decode(v, arrays) for k, v in value["fields"].items()}
+    known = {f.name for f in dataclasses.fields(kind) if f.init}
+    unknown = sorted(set(given) - known)
+    if unknown:
+        raise InputError(f"{name} has no {unknown[0]!r} in this geosim {geosim.__version__}")
+    return kind(**given)
+
+
+def write_archive(result: Result, file: Any) -> None:
+    """Write a complete result to an open binary file, see `load_result`.
+
+    Raises
+    ------
+    InputError
+        The result holds something that a file cannot, named in the message.
+    """
+    encoder = _Encoder(result.robot)
+    header = {"format": FORMAT, "geosim": geosim.__version__, "status": result.status.name, "message": result.message,
+              "converged": bool(result.converged), "trace": trace_to_json(result.trace)}
+    for name in ("robot", "environment", "solver", "extra"):
+        header[name] = encoder.encode(getattr(result, name), name)
+    # What does not apply is nan everywhere and need not be stored: the constructor fills it in again.
+    arrays = {f"result.{name}": getattr(result, name) for name in _ARRAYS
+              if name in ("times", "frames", "mid_edge_frames") or np.isfinite(getattr(result, name)).any()}
+    np.savez(file, header=np.array(json.dumps(header)), **arrays, **encoder.arrays)
+
+
+def load_result(path: str | Path) -> Result:
+    """Read a result that was saved as .npz.
+
+    Parameters
+    ----------
+    path
+        File written by `Result.save("....npz")`.
+
+    Returns
+    -------
+    Result
+        Equal to the one saved: frames, measures, robot, environment, solver options, trace. It holds no solver
+        state.
+
+    Raises
+    ------
+    InputError
+        The file is missing, damaged, no geosim result, or of a newer geosim.
+    """
+    path = Path(path)
+    if path.suffix.lower() != ".npz":
+        raise InputError(f"{path}: a complete result is an .npz file; {path.suffix or 'this'} holds only a part of it")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        header = json.loads(str(arrays.pop("header")))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such result file") from None
+    except KeyError:
+        raise InputError(f"{path}: this .npz is not a geosim result; write one with Result.save") from None
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path}: not a readable result file: {str(error).splitlines()[0]}") from None
+    if header.get("format", 0) > FORMAT:
+        raise InputError(f"{path}: written by geosim {header.get('geosim')}, newer than this {geosim.__version__}; "
+                         f"upgrade")
+    return _build(path, header, arrays)
+
+
+def _build(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> Result:
+    try:
+        problem = {name: _decode(header[name], arrays) for name in ("robot", "environment", "solver", "extra")}
+        measures = {name: arrays.get(f"result.{name}") for name in _ARRAYS}
+        return Result(status=status_of(header["status"]), message=header["message"], converged=header["converged"],
+                      trace=tuple(json.loads(header["trace"])), **problem, **measures)  # type: ignore[arg-type]
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: the result file is damaged ({type(error).__name__}: {error})") from None

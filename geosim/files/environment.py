@@ -1,0 +1,93 @@
+"""Reads [environment]: gravity, obstacles, loads, prescribed displacements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from geosim.arrays import Ints
+from geosim.environment import Environment, Fluid, Load, Obstacle, Prescribed
+from geosim.files.messages import Place
+from geosim.files.schema import EnvironmentTable, LoadTable, ObstacleTable, PrescribedTable
+from geosim.files.values import inside, numbers, positive, read_selection, unit_name, vector
+from geosim.select import selected_ids
+
+# What every shape of obstacle needs, in the order of its constructor.
+_SHAPES = {"sphere": ("center", "radius"), "cylinder": ("start", "end", "radius"), "box": ("lower", "upper"),
+           "plane": ("point", "normal"), "mesh": ("surface",)}
+_LENGTHS = ("center", "radius", "start", "end", "lower", "upper", "point")
+
+
+def read_environment(e: EnvironmentTable, robot: Any, unit: float, place: Place) -> Environment:
+    """Return the environment that a table describes; lengths are in `unit` metres."""
+    obstacles = [_obstacle(o, unit, place.at("obstacles", i)) for i, o in enumerate(e.obstacles)]
+    loads = [_load(load, robot, unit, place.at("loads", i)) for i, load in enumerate(e.loads)]
+    held = [_prescribed(p, robot, unit, place.at("prescribed", i)) for i, p in enumerate(e.prescribed)]
+    fluid = None
+    if e.fluid is not None:
+        with place.at("fluid").naming():
+            fluid = Fluid(**e.fluid.model_dump())
+    for i, pair in enumerate(e.exclude_pairs):
+        if len(pair) != 2:
+            raise place.at("exclude_pairs", i).error(f"= {pair!r} must be two names")
+    return Environment(gravity=vector(e.gravity, place.at("gravity")), obstacles=obstacles, loads=loads,
+                       prescribed=held, fluid=fluid, self_contact=e.self_contact, self_friction=e.self_friction,
+                       exclude_pairs=tuple(tuple(pair) for pair in e.exclude_pairs))
+
+
+def _obstacle(o: ObstacleTable, unit: float, place: Place) -> Obstacle:
+    needed = _SHAPES[o.shape]
+    given = {k: v for k, v in o.model_dump().items() if v is not None and k not in ("shape", "friction", "motion")}
+    for key in needed:
+        if key not in given:
+            raise place.at(key).error(f'is missing; shape = "{o.shape}" needs {", ".join(needed)}')
+    for key in given:
+        if key not in needed:
+            raise place.at(key).error(f'= {given[key]!r} does not go with shape = "{o.shape}", which has '
+                                      f'{", ".join(needed)}')
+    with place.naming():
+        motion = None if o.motion is None else numbers(o.motion, place.at("motion"))
+        if motion is not None:
+            if motion.ndim == 3 and motion.shape[1:] == (4, 4):
+                motion[:, :3, 3] *= unit
+            else:
+                motion = motion * unit
+        if o.shape == "mesh":
+            surface = inside(o.surface, place.at("surface"))
+            return Obstacle.mesh(surface, units=unit_name(unit), friction=o.friction, motion=motion)
+        values = [vector(given[k], place.at(k), unit if k in _LENGTHS else 1.0) if isinstance(given[k], list)
+                  else positive(given[k], place.at(k)) * unit for k in needed]
+        return getattr(Obstacle, o.shape)(*values, friction=o.friction, motion=motion)
+
+
+def _vertex_ids(given: Any, robot: Any, unit: float, place: Place) -> Ints:
+    selector = np.array(given) if isinstance(given, list) else read_selection(given, place, unit)
+    with place.naming():
+        return selected_ids(selector, robot.vertices, "selection", among=getattr(robot, "body_vertices", None))
+
+
+def _load(load: LoadTable, robot: Any, unit: float, place: Place) -> Load:
+    needed = {"force": ("vertices", "total_force"), "traction": ("faces", "t")}[load.kind]
+    for key in ("vertices", "total_force", "faces", "t"):
+        if (getattr(load, key) is None) == (key in needed):
+            problem = "is missing" if key in needed else "does not belong here"
+            raise place.at(key).error(f'{problem}; kind = "{load.kind}" needs {" and ".join(needed)}')
+    with place.naming():
+        if load.kind == "force":
+            ids = _vertex_ids(load.vertices, robot, unit, place.at("vertices"))
+            return Load.force(ids, numbers(load.total_force, place.at("total_force")))
+        faces = load.faces
+        if isinstance(faces, dict):  # the faces of the skin whose corners are all selected
+            chosen = np.zeros(len(robot.vertices), dtype=bool)
+            chosen[_vertex_ids(faces, robot, unit, place.at("faces"))] = True
+            faces = robot.skin[chosen[robot.skin].all(axis=1)]
+            if not len(faces):
+                raise place.at("faces").error("selects no face of the skin; select all three corners of some")
+        return Load.traction(faces, numbers(load.t, place.at("t")))
+
+
+def _prescribed(p: PrescribedTable, robot: Any, unit: float, place: Place) -> Prescribed:
+    with place.naming():
+        return Prescribed(_vertex_ids(p.vertices, robot, unit, place.at("vertices")),
+                          numbers(p.displacement, place.at("displacement")) * unit)

@@ -1,0 +1,123 @@
+"""One line for whatever is wrong with a file: where it stands, what is there, what to write instead."""
+
+from __future__ import annotations
+
+import difflib
+import types
+import typing
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from geosim.errors import InputError
+
+__all__ = ["Place", "first_error", "suggestion"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A key in a file, for messages."""
+
+    path: Path
+    keys: tuple[str | int, ...] = ()
+
+    def at(self, *keys: str | int) -> Place:
+        """Return the place below this one."""
+        return Place(self.path, (*self.keys, *keys))
+
+    @property
+    def text(self) -> str:
+        """The key as messages write it: [body] max_edge, [[chambers]] 2 surface."""
+        words: list[str] = []
+        for i, key in enumerate(self.keys):
+            following = self.keys[i + 1] if i + 1 < len(self.keys) else None
+            if isinstance(key, int):
+                words.append(str(key + 1))
+            elif i == 0 and isinstance(following, int):
+                words.append(f"[[{key}]]")
+            elif i == 0 and following is not None:
+                words.append(f"[{key}]")
+            else:
+                words.append(key)
+        return " ".join(words)
+
+    def error(self, problem: str) -> InputError:
+        """Return the error that says what is wrong here."""
+        where = f"{self.path}: {self.text}".rstrip()
+        return InputError(f"{where} {problem}" if self.keys else f"{self.path}: {problem}")
+
+    @contextmanager
+    def naming(self, *keys: str | int) -> Iterator[None]:
+        """Put the file and the key in front of every `InputError` raised inside, unless they are there."""
+        try:
+            yield
+        except InputError as error:
+            if str(error).startswith(f"{self.path}:"):
+                raise
+            place = self.at(*keys)
+            where = f"{place.path}: {place.text}" if place.keys else f"{place.path}"
+            raise InputError(f"{where}: {error}") from None
+
+
+def suggestion(given: str, known: Iterable[str]) -> str:
+    """Return ", did you mean 'x'?" for the nearest known word, or nothing."""
+    near = difflib.get_close_matches(given, list(known), n=1, cutoff=0.5)
+    return f", did you mean {near[0]!r}?" if near else ""
+
+
+_WANTED = {
+    "float_type": "must be a number", "float_parsing": "must be a number", "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number", "int_parsing": "must be a whole number",
+    "string_type": "must be a string in quotes", "bool_type": "must be true or false",
+    "list_type": "must be a list [...]",
+    "dict_type": "must be a table", "model_type": "must be a table", "finite_number": "must be finite",
+}
+
+
+def first_error(error: ValidationError, model: type[BaseModel] | None, place: Place | None) -> str:
+    """Say the first thing that a validation found, in one line.
+
+    Parameters
+    ----------
+    error
+        What pydantic raised.
+    model, place
+        The model and where its table stands; None gives the requirement alone.
+    """
+    first = error.errors(include_url=False)[0]
+    kind, value = first["type"], first.get("input")
+    keys = tuple(k for k in first["loc"] if not (isinstance(k, str) and k.endswith("]")))
+    if kind == "literal_error":
+        wanted = f"must be {first['ctx']['expected']}"
+        if isinstance(value, str):
+            wanted += suggestion(value, first["ctx"]["expected"].replace("'", "").replace(" or ", ", ").split(", "))
+    else:
+        wanted = _WANTED.get(kind, first["msg"])
+    if place is None or model is None:
+        return wanted
+    spot = place.at(*keys)
+    if kind == "extra_forbidden":
+        known = _fields_at(model, keys[:-1])
+        hint = suggestion(str(keys[-1]), known)
+        return f"{place.path}: {spot.text} is an unknown key{hint}; known here: {', '.join(known)}"
+    if kind == "missing":
+        return f"{place.path}: {spot.text} is missing"
+    shown = repr(value)
+    return f"{place.path}: {spot.text} = {shown if len(shown) <= 60 else shown[:57] + '...'} {wanted}"
+
+
+def _fields_at(model: Any, keys: tuple[str | int, ...]) -> list[str]:
+    """Names of the fields of the table that `keys` lead to."""
+    for key in keys:
+        if isinstance(key, str):
+            model = model.model_fields[key].annotation
+        while not (isinstance(model, type) and issubclass(model, BaseModel)):
+            inner = [a for a in typing.get_args(model) if a is not types.NoneType]
+            if not inner:
+                return []
+            model = inner[0]
+    return list(model.model_fields)

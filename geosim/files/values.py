@@ -1,0 +1,145 @@
+"""Reads single values of a file: paths, vectors, materials, selections of vertices."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ValidationError
+
+from geosim.arrays import Floats
+from geosim.errors import InputError
+from geosim.files.messages import Place, first_error
+from geosim.files.schema import SelectionTable
+from geosim.material import material_from_dict
+from geosim.materials import load_material, preset
+from geosim.robot import UNITS
+from geosim.select import Select
+
+
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """Return the tables of a TOML file.
+
+    Raises
+    ------
+    InputError
+        It is missing, a folder, not UTF-8 or not TOML.
+    """
+    if path.is_dir():
+        raise InputError(f"{path}: this is a folder; name the {what} in it, for example {path / 'robot.toml'}")
+    if path.suffix.lower() != ".toml":
+        raise InputError(f"{path}: a {what} is a .toml file; see the README for one of ten lines")
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such {what}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: not valid TOML: {error}; strings need quotes and every key its own line") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+
+
+def validated(model: type[BaseModel], table: Any, place: Place) -> Any:
+    """Return the table as the model; what does not fit is an `InputError` of one line."""
+    try:
+        return model.model_validate(table)
+    except ValidationError as error:
+        raise InputError(first_error(error, model, place)) from None
+
+
+def inside(given: str | None, place: Place) -> Path:
+    """Return the path of a file that lies in the folder of the robot file."""
+    folder = place.path.resolve().parent
+    target = (folder / str(given)).resolve()
+    if not target.is_relative_to(folder):
+        raise place.error(f"= {given!r} is outside the folder of the file; copy it there")
+    if not target.is_file():
+        raise place.error(f"= {given!r} does not exist in {place.path.parent}")
+    return target
+
+
+def positive(value: float, place: Place) -> float:
+    """Return a length that must be positive, in the units of the file."""
+    if not (np.isfinite(value) and value > 0):
+        raise place.error(f"= {value!r} must be a positive length in the units of the file")
+    return float(value)
+
+
+def read_material(given: Any, place: Place) -> Any:
+    """Return the material of a body: a preset, a material file or an inline table."""
+    place = place.at("material")
+    if given is None:
+        raise place.error('is missing; write material = "ecoflex-00-30", the path of a material file or '
+                          '{ model = "neo-hookean", mu = 30e3 }')
+    with place.naming():
+        if isinstance(given, str):
+            return load_material(inside(given, place)) if given.lower().endswith(".toml") else preset(given)
+        if isinstance(given, dict):
+            for key, value in given.items():
+                numbers = value if isinstance(value, list) else [value]
+                if key != "model" and not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in numbers):
+                    raise place.at(key).error(f"= {value!r} must be a number (Pa, kg/m^3)")
+            return material_from_dict({k: tuple(v) if isinstance(v, list) else v for k, v in given.items()})
+    raise place.error(f'= {given!r} must be a preset name, a material file or {{ model = "neo-hookean", mu = 30e3 }}')
+
+
+def vector(value: Any, place: Place, unit: float = 1.0) -> Floats:
+    """Return three finite numbers times `unit`, shape (3,)."""
+    if len(value) != 3 or not np.isfinite(value).all():
+        raise place.error(f"= {value!r} must be three finite numbers [x, y, z]")
+    return np.asarray(value, dtype=float) * unit
+
+
+def read_selection(table: Any, place: Place, unit: float, example: str = "") -> Any:
+    """Return a `Select` or vertex ids from a selection table; lengths are in `unit` metres."""
+    example = example or 'write plane = "x", below = 0.1, or box, sphere, nearest, surface, ids'
+    if not isinstance(table, dict):
+        raise place.error(f"= {table!r} is not a selection; {example}")
+    s = validated(SelectionTable, table, place)
+    given = [k for k in ("plane", "box", "sphere", "nearest", "surface", "ids") if getattr(s, k) is not None]
+    if len(given) != 1:
+        raise place.error(f"needs exactly one of plane, box, sphere, nearest, surface, ids; "
+                          f"{' and '.join(given) or 'none'} given")
+    kind = given[0]
+    belongs = {"plane": ("below", "above"), "sphere": ("radius",), "nearest": ("count",), "surface": ("within",)}
+    for key in ("below", "above", "radius", "count", "within"):
+        if getattr(s, key) is not None and key not in belongs.get(kind, ()):
+            raise place.at(key).error(f"= {getattr(s, key)!r} does not go with {kind}; remove it")
+    length = lambda value: None if value is None else value * unit  # noqa: E731
+    with place.naming():
+        if kind == "plane":
+            if s.below is None and s.above is None:
+                raise place.error("needs below = ..., above = ... or both, in the units of the file")
+            return Select.plane(str(s.plane), below=length(s.below), above=length(s.above))
+        if kind == "box":
+            if len(s.box or ()) != 2:
+                raise place.at("box").error(f"= {s.box!r} must be [[x, y, z], [x, y, z]], lower and upper corner")
+            return Select.box(*(vector(corner, place.at("box"), unit) for corner in s.box or ()))
+        if kind == "sphere":
+            if s.radius is None:
+                raise place.at("radius").error("is missing; give the radius of the sphere in the units of the file")
+            radius = positive(s.radius, place.at("radius")) * unit
+            return Select.sphere(vector(s.sphere, place.at("sphere"), unit), radius)
+        if kind == "nearest":
+            return Select.nearest(vector(s.nearest, place.at("nearest"), unit), 1 if s.count is None else s.count)
+        if kind == "surface":
+            within = 1e-6 if s.within is None else positive(s.within, place.at("within")) * unit
+            return Select.surface(inside(s.surface, place.at("surface")), units=unit_name(unit), within=within)
+    if not s.ids:
+        raise place.at("ids").error('= [] selects nothing; write fixed = "none" for a free body')
+    return np.array(s.ids, dtype=np.int64)
+
+
+def unit_name(unit: float) -> str:
+    """Return the name of a unit of so many metres."""
+    return next(name for name, size in UNITS.items() if size == unit)
+
+
+def numbers(value: Any, place: Place) -> Floats:
+    """Return nested lists as an array."""
+    try:
+        return np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise place.error(f"= {str(value)[:60]} must be numbers, in rows of equal length") from None
