@@ -120,8 +120,8 @@ def _meet(points, faces, a, b, eps):
                 common_b += j + 1
     if shared == 3:
         return False
-    if shared == 2:  # the sum of the two positions names the third
-        return _folded(points, faces, a, b, 2 - common_a, 2 - common_b)
+    if shared == 2:  # the positions 0, 1, 2 add up to 3: the two common ones name the third
+        return _folded(points, faces, a, b, 4 - common_a, 4 - common_b)
     t0, t1, t2 = points[faces[a, 0]], points[faces[a, 1]], points[faces[a, 2]]
     s0, s1, s2 = points[faces[b, 0]], points[faces[b, 1]], points[faces[b, 2]]
     if _apart(t0, t1, t2, s0, s1, s2, eps) or _apart(s0, s1, s2, t0, t1, t2, eps):

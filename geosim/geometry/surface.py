@@ -250,7 +250,8 @@ def check_surface(surface: Any, *, units: str | None = None, name: str = "body",
         raise InputError(f"{surface.label}: {stuck} sliver triangles (zero area) cannot be removed; clean the mesh "
                          "(MeshLab: Remove Zero Area Faces, Merge Close Vertices) or export it again")
     if removed + flipped:
-        notices.append(f"{surface.label}: {removed + flipped} sliver triangles (zero area) removed")
+        kind = "sliver or duplicate triangles" if removed else "sliver triangles (zero area)"
+        notices.append(f"{surface.label}: {removed + flipped} {kind} removed")
     faces, turned = shells.orient(vertices, faces)
     if turned < 0:
         raise InputError(f"{surface.label}: the surface is one-sided (no consistent inside); export a closed solid")
