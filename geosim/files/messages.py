@@ -47,8 +47,10 @@ class Place:
 
     def error(self, problem: str) -> InputError:
         """Return the error that says what is wrong here."""
-        where = f"{self.path}: {self.text}".rstrip()
-        return InputError(f"{where} {problem}" if self.keys else f"{self.path}: {problem}")
+        if not self.keys:
+            return InputError(f"{self.path}: {problem}")
+        whole = len(self.keys) == 1 and not problem.startswith("=")
+        return InputError(f"{self.path}: {f'[{self.text}]' if whole else self.text} {problem}")
 
     @contextmanager
     def naming(self, *keys: str | int) -> Iterator[None]:
