@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import numba
+from numba.core import config
 
 __all__ = ["cache_folder", "kernel"]
 
@@ -20,6 +25,7 @@ def _writable(folder: Path) -> bool:
         return False
 
 
+@cache
 def cache_folder() -> Path | None:
     """Return the folder that holds compiled kernels: beside the package, else the user's cache, else a temporary one.
 
@@ -34,18 +40,21 @@ def cache_folder() -> Path | None:
     return next((folder for folder in candidates if _writable(folder)), None)
 
 
-def _numba() -> Any:
-    """Import numba with a cache folder that exists."""
-    folder = cache_folder()
-    if folder is not None and folder.name != "__pycache__":
-        os.environ.setdefault("NUMBA_CACHE_DIR", str(folder))
-    import numba
-
-    return numba
+@cache
+def _content(path: str) -> bytes:
+    return Path(path).read_bytes()
 
 
-_NUMBA = _numba()
-_CACHE = cache_folder() is not None
+def _key(function: Callable) -> str:
+    """Digest of the sources that a kernel is compiled from: its own file and those of the kernels it calls.
+
+    numba looks only at the file of the kernel itself, and would run yesterday's version of a kernel it calls.
+    """
+    digest = hashlib.sha256(_content(function.__code__.co_filename))
+    for name in function.__code__.co_names:
+        called = getattr(function.__globals__.get(name), "py_func", None)
+        digest.update(getattr(called, "_kernel_key", "").encode())
+    return digest.hexdigest()[:20]
 
 
 def kernel(function: Callable | None = None, *, parallel: bool = False, fastmath: bool = False,
@@ -56,7 +65,14 @@ def kernel(function: Callable | None = None, *, parallel: bool = False, fastmath
     """
 
     def wrap(f: Callable) -> Any:
-        return _NUMBA.njit(f, cache=_CACHE, nogil=True, parallel=parallel, fastmath=fastmath, inline=inline,
-                           error_model="numpy")
+        f._kernel_key = key = _key(f)  # type: ignore[attr-defined]
+        folder, before = cache_folder(), config.CACHE_DIR
+        if folder is not None:
+            config.CACHE_DIR = str(folder / "kernels" / key)
+        try:
+            return numba.njit(f, cache=folder is not None, nogil=True, parallel=parallel, fastmath=fastmath,
+                              inline=inline, error_model="numpy")
+        finally:
+            config.CACHE_DIR = before
 
     return wrap if function is None else wrap(function)

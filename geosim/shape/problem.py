@@ -1,0 +1,289 @@
+"""The discrete problem of the energy solver: everything that is computed once, in scaled units.
+
+Lengths are in units of the body's bounding-box diagonal, stresses in units of the shear modulus: in SI the stiffness
+is about 1e2 and the incompressibility rows 1e-6, and a pivot perturbation of 1e-8 would swamp the pressure block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from geosim import topology
+from geosim.arrays import Bools, Floats, Ints, frozen
+from geosim.environment import Environment
+from geosim.errors import InputError
+from geosim.robot import VolumetricRobot
+from geosim.shape import assembly, constitutive
+from geosim.shape.elements import Element, element, tetrahedron_slopes
+from geosim.shape.factorise import Factoriser, make_factoriser
+from geosim.shape.loads import LoadShape, load_shapes
+from geosim.shape.supports import Supports, supports
+
+__all__ = ["Evaluation", "Problem", "make_problem"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Residuals (and, if asked for, the matrix) at one configuration, in scaled units.
+
+    Parameters
+    ----------
+    force
+        Out-of-balance force on every node, f_int - P grad v - f_ext, (nodes, 3).
+    constraint
+        integral q (J - 1 - p / kappa), (pressures,).
+    volumes
+        Chamber volumes (c,).
+    gradients
+        Their gradients (c, nodes, 3).
+    scale
+        Largest nodal sum of the norms of element forces, with pressure and loads.
+    energy, smallest
+        Elastic energy, and the smallest J at the quadrature points (<= 0: inverted, all else is meaningless).
+    data
+        CSR values of the tangent, or None.
+    """
+
+    force: Floats
+    constraint: Floats
+    volumes: Floats
+    gradients: Floats
+    scale: float
+    energy: float
+    smallest: float
+    data: Floats | None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Arrays of the discrete problem; node k of the problem is node `nodes[k]` of the robot (vertices, mid-edges)."""
+
+    robot: VolumetricRobot
+    environment: Environment
+    element: Element
+    stabilise: bool
+    length: float
+    stress: float
+    center: Floats
+    nodes: Ints
+    rest: Floats
+    tets: Ints
+    pressure_vertices: Ints
+    pressure_tets: Ints
+    barycentric: Floats
+    volumes: Floats
+    material: Ints
+    table: Floats
+    pattern: assembly.Pattern
+    walls: tuple[tuple[Ints, Ints], ...]
+    cap_volumes: Floats
+    rest_chamber_volumes: Floats
+    supports: Supports
+    held: Bools
+    mass: Floats
+    load_shapes: tuple[LoadShape, ...]
+    bernstein_slopes: Floats
+    factoriser: Factoriser
+
+    @property
+    def force_unit(self) -> float:
+        """Newtons in one scaled unit of force."""
+        return self.stress * self.length**2
+
+    @property
+    def body_volume(self) -> float:
+        """Scaled rest volume of the body."""
+        return float(self.volumes.sum())
+
+    @property
+    def chambers(self) -> int:
+        """Number of chambers."""
+        return len(self.walls)
+
+    def external_forces(self, index: int) -> Floats:
+        """Scaled dead loads of command `index` on the nodes, (nodes, 3)."""
+        out = self.mass[:, None] * self.environment.gravity[None]
+        for weights, load in self.load_shapes:
+            out = out + weights[self.nodes][:, None] * load.at(index)[None]
+        return out / self.force_unit
+
+    def held_positions(self, index: int) -> Floats:
+        """Scaled positions at which the held components are held in command `index`, (nodes, 3)."""
+        robot, n = self.robot, len(self.robot.vertices)
+        place = np.full(n + len(robot.p2_edges), -1)
+        place[self.nodes] = np.arange(len(self.nodes))
+        out = self.rest.copy()
+        for entry, ids, components in self.supports.prescribed:
+            item = self.environment.prescribed[entry]
+            vertices = ids[ids < n]
+            given = item.at(index, len(vertices))
+            full = np.zeros((n + len(robot.p2_edges), 3))
+            full[vertices] = np.where(np.isfinite(given), given, 0.0)
+            middle = ids[ids >= n]
+            full[middle] = full[robot.p2_edges[middle - n]].mean(axis=1)
+            keep = (place[ids] >= 0)[:, None] & components.astype(bool)
+            out[place[ids]] += np.where(keep, full[ids] / self.length, 0.0)
+        return out
+
+    def evaluate(self, x: Floats, p: Floats, chamber_pressures: Floats, external: Floats, *, matrix: bool) -> Evaluation:
+        """Return residuals, and the tangent if `matrix`, at scaled positions, pressures and loads."""
+        el, pattern = self.element, self.pattern
+        data = np.zeros(len(pattern.indices) if matrix else 0)
+        force, scale = np.zeros_like(x), np.zeros(len(x))
+        constraint = np.zeros(len(self.pressure_vertices))
+        energy, smallest = assembly.assemble(
+            x, p, self.tets, self.pressure_tets, self.barycentric, self.volumes, self.material, self.table,
+            el.energy_slopes, el.energy_weights, el.constraint_slopes, el.constraint_points, el.constraint_weights,
+            self.stabilise, matrix, pattern.indptr, pattern.node_rank, pattern.pressure_rank, pattern.node_degree,
+            pattern.pp_rank, data, force, scale, constraint)
+        gradients = np.zeros((self.chambers, *x.shape))
+        volumes = np.empty(self.chambers)
+        for c, (faces, ranks) in enumerate(self.walls):
+            volumes[c] = self.cap_volumes[c] + assembly.wall_volumes(
+                x, faces, el.face_shape, el.face_slopes, el.face_weights, float(chamber_pressures[c]), matrix,
+                pattern.indptr, ranks, data, gradients[c], scale)
+            force -= chamber_pressures[c] * gradients[c]
+        force -= external
+        scale += np.linalg.norm(external, axis=1)
+        return Evaluation(force, constraint, volumes, gradients, float(scale.max(initial=0.0)), energy, smallest,
+                          data if matrix else None)
+
+    def jacobian_bounds(self, x: Floats) -> Floats:
+        """Lower bounds of J in every body tet (Bernstein coefficients), (m,)."""
+        bounds = np.empty(len(self.tets))
+        assembly.jacobian_bounds(x, self.tets, self.barycentric, self.bernstein_slopes, bounds)
+        return bounds
+
+    def inverted(self, x: Floats) -> int:
+        """Number of body tets with J <= 0 at a corner, a mid-edge or a quadrature point."""
+        doubtful = np.flatnonzero(self.jacobian_bounds(x) <= 0.0)
+        if len(doubtful) == 0:
+            return 0
+        from geosim.topology import EDGES
+
+        corners = np.eye(4)
+        points = np.vstack([corners, 0.5 * (corners[EDGES[:, 0]] + corners[EDGES[:, 1]]), self.element.constraint_points])
+        slopes = tetrahedron_slopes(points, self.element.order)
+        F = np.einsum("eai,qak,ekj->eqij", x[self.tets[doubtful]], slopes, self.barycentric[doubtful])
+        return int((np.linalg.det(F) <= 0.0).any(axis=1).sum())
+
+    def to_metres(self, x: Floats) -> Floats:
+        """Positions [m] of scaled positions."""
+        return x * self.length + self.center
+
+
+def make_problem(robot: VolumetricRobot, environment: Environment, order: int, factoriser: str) -> Problem:
+    """Return the discrete problem.
+
+    Raises
+    ------
+    InputError
+        The robot cannot be solved: a chamber is open, a body is not held, loads on a free body do not balance.
+    """
+    n = len(robot.vertices)
+    tets_all = robot.p2_tets if order == 2 else robot.body_tets
+    nodes, tets = np.unique(tets_all, return_inverse=True)
+    tets = frozen(tets.reshape(tets_all.shape))
+    pressure_vertices, pressure_tets = np.unique(robot.body_tets, return_inverse=True)
+    pressure_tets = frozen(pressure_tets.reshape(-1, 4))
+    all_nodes = np.vstack([robot.vertices, robot.vertices[robot.p2_edges].mean(axis=1)])
+    used = robot.vertices[robot.body_vertices]
+    center = 0.5 * (used.min(axis=0) + used.max(axis=0))
+    length = robot.size
+    materials = list(robot.materials.values())
+    stress = materials[0].shear_modulus
+    rest = frozen((all_nodes[nodes] - center) / length)
+    a, b, c, d = (rest[tets[:, i]] for i in range(4))
+    inverse = np.linalg.inv(np.stack([a - d, b - d, c - d], axis=2))
+    barycentric = frozen(np.concatenate([inverse, -inverse.sum(axis=1, keepdims=True)], axis=1))
+    volumes = frozen(topology.tet_volumes(rest, tets[:, :4]))
+    body_regions = robot.regions[robot.is_body]
+    material = frozen(np.searchsorted(list(robot.materials), body_regions))
+    stabilise = order == 1
+    compressible = any(np.isfinite(m.bulk_modulus) for m in materials)  # type: ignore[attr-defined]
+    el = element(order)
+    pattern = assembly.build_pattern(tets, pressure_tets, len(nodes), len(pressure_vertices),
+                                     couple_pressures=stabilise or compressible)
+    place = np.full(len(all_nodes), -1)
+    place[nodes] = np.arange(len(nodes))
+    walls, caps = _walls(robot, order, place, pattern, center, length)
+    held_by = supports(robot, environment)
+    held = _held_unknowns(held_by, nodes, tets, pressure_tets, len(pressure_vertices), incompressible=not compressible
+                          and not stabilise)
+    density = np.array([m.density for m in materials])[material]  # type: ignore[attr-defined]
+    mass = assembly.mass_loads(tets, volumes * length**3, density, el.constraint_shape, el.constraint_weights, len(nodes))
+    shapes = load_shapes(robot, environment, order)
+    problem = Problem(
+        robot, environment, el, stabilise, length, stress, frozen(center), frozen(nodes), rest, tets,
+        frozen(pressure_vertices), pressure_tets, barycentric, volumes, material, constitutive.table(materials, stress),
+        pattern, walls, caps, frozen(robot.chamber_volumes / length**3), held_by, held, frozen(mass), tuple(shapes),
+        tetrahedron_slopes(np.eye(4), order), make_factoriser(pattern.indptr, pattern.indices, factoriser))
+    _check_free_bodies(problem)
+    return problem
+
+
+def _walls(robot: VolumetricRobot, order: int, place: Ints, pattern: assembly.Pattern, center: Floats,
+           length: float) -> tuple[Any, Floats]:
+    """Return the walls of the chambers with their ranks in the pattern, and the parts of volume behind fixed caps."""
+    n = len(robot.vertices)
+    fixed = np.zeros(n, dtype=bool)
+    fixed[robot.fixed] = True
+    walls, caps = [], np.zeros(robot.chambers)
+    for c, (faces, cap) in enumerate(zip(robot.chamber_walls, robot.chamber_caps)):
+        if len(faces) == 0:
+            raise InputError(f"chamber {c + 1}: no body tet touches it; a chamber needs a wall to press on")
+        rim = np.unique(cap)
+        rim = rim[robot.body_vertices[rim]]
+        if not fixed[rim].all():
+            raise InputError(f"chamber {c + 1} is open: {len(cap)} of its faces touch no body and their rim is not fixed "
+                             f"(vertex {rim[~fixed[rim]][0]}); close it with body tets, or fix the rim")
+        nodes = place[topology.curved_faces(faces, robot.p2_edges, n) if order == 2 else faces]
+        walls.append((frozen(nodes), assembly.face_ranks(nodes, len(place), pattern)))
+        if len(cap):
+            p, q, r = ((robot.vertices[cap[:, i]] - center) / length for i in range(3))
+            caps[c] = np.einsum("ij,ij->", p, np.cross(q, r)) / 6.0
+    return tuple(walls), frozen(caps)
+
+
+def _held_unknowns(held_by: Supports, nodes: Ints, tets: Ints, pressure_tets: Ints, pressures: int, *,
+                   incompressible: bool) -> Bools:
+    """Return which unknowns are held: components of nodes, and pressures that nothing determines."""
+    components = held_by.held[nodes]
+    held = np.zeros(3 * len(nodes) + pressures, dtype=bool)
+    held[:3 * len(nodes)] = components.ravel()
+    if incompressible:
+        moves = ~components.all(axis=1)[tets].all(axis=1)
+        determined = np.zeros(pressures, dtype=bool)
+        determined[pressure_tets[moves].ravel()] = True
+        held[3 * len(nodes):] = ~determined
+        boundary = held_by.held[nodes]
+        if boundary.all():
+            held[:] = True
+    return frozen(held)
+
+
+def _check_free_bodies(problem: Problem) -> None:
+    """Refuse loads with a resultant on a body that nothing holds."""
+    robot = problem.robot
+    if not problem.supports.free_bodies:
+        return
+    n = len(robot.vertices)
+    labels = np.concatenate([robot.body_labels, robot.body_labels[robot.p2_edges[:, 0]]])[problem.nodes]
+    if problem.environment.obstacles:
+        raise InputError("fixed = None: a free body cannot be pressed against an obstacle; hold it somewhere")
+    gradients = problem.evaluate(problem.rest, np.zeros(len(problem.pressure_vertices)), np.zeros(problem.chambers),
+                                 np.zeros_like(problem.rest), matrix=False).gradients
+    counts = [len(load.value) for _, load in problem.load_shapes] or [1]
+    sets = [problem.external_forces(i) for i in range(max(counts))] + list(gradients)
+    for forces in sets:
+        for label in problem.supports.free_bodies:
+            mine = labels == label
+            f, x = forces[mine], problem.rest[mine]
+            size = np.abs(f).sum()
+            resultant = np.abs(f.sum(axis=0)).max() + np.abs(np.cross(x, f).sum(axis=0)).max()
+            if size > 0 and resultant > 1e-8 * size:
+                raise InputError("fixed = None: the loads on a free body have a resultant, so it has no resting place; "
+                                 "fix it somewhere, or remove gravity and loads")

@@ -1,0 +1,505 @@
+"""EnergyShapeSolver: the quasi-static shape of an inflated, loaded hyperelastic body, as finite elements have it.
+
+Find positions x, pressure p (mean stress) and chamber pressures P stationary for
+
+    Pi = integral W(F) dV + integral p (J - 1) - p^2 / (2 kappa) dV - sum_c P_c (v_c(x) - V_c) - external work,
+
+with Taylor-Hood elements (P2 displacement, continuous P1 pressure) or stabilised P1-P1. Every chamber is a scalar
+functional v_c(x) with the conjugate force P_c: either is prescribed, both are returned. One command is reached by
+
+    1. targets: volumes or pressures, dead loads and held positions at the end of the command;
+    2. increments: a share of the way, as large as the last one allowed, starting from a secant predictor;
+    3. Newton: factorise the symmetric indefinite tangent once, solve for the residual and for the gradient of every
+       chamber of prescribed volume, and close the small bordered system (block elimination);
+    4. line search: shorten the step until J > 0 everywhere and the squared scaled residual falls (non-monotone);
+    5. convergence: force residual, chamber volumes and incompressibility, never the size of a step.
+
+Departures from [Fang2022], whose problem this is:
+
+[D1] The hyperelastic energy itself is minimised, not the distance to blended target shapes.
+[D2] Chambers carry no elements: their volume is a polynomial of the wall nodes, so nothing needs remeshing.
+[D3] Chamber volumes are constraints met exactly; their multipliers are the pressures.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from geosim.actuation import Actuation, Command, Inflation
+from geosim.arrays import Bools, Floats
+from geosim.environment import Environment
+from geosim.errors import InputError
+from geosim.result import Report, Result, Status
+from geosim.robot import VolumetricRobot
+from geosim.shape import assembly, frames
+from geosim.shape.factorise import FactorisationError
+from geosim.shape.problem import Evaluation, Problem, make_problem
+
+__all__ = ["EnergyShapeSolver", "ShapeState"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a load path stands: chamber volumes or pressures, dead loads, held positions (all scaled).
+
+    Parameters
+    ----------
+    by_volume
+        Chambers whose volume is prescribed, bool (c,).
+    volumes, pressures
+        (c,); only the prescribed one of the two is read.
+    external
+        Dead loads (nodes, 3).
+    positions
+        Positions (nodes, 3) of which the held components are read.
+    """
+
+    by_volume: Bools
+    volumes: Floats
+    pressures: Floats
+    external: Floats
+    positions: Floats
+
+    def towards(self, end: Target, share: float) -> Target:
+        """Return the target a share of the way to another."""
+        mix = lambda a, b: (1.0 - share) * a + share * b if share < 1.0 else b  # noqa: E731
+        return Target(end.by_volume, mix(self.volumes, end.volumes), mix(self.pressures, end.pressures),
+                      mix(self.external, end.external), mix(self.positions, end.positions))
+
+
+@dataclass(frozen=True)
+class Point:
+    """A configuration: positions (nodes, 3), pressures (v,), chamber pressures (c,), scaled."""
+
+    x: Floats
+    p: Floats
+    chamber_pressures: Floats
+
+    def beyond(self, before: Point, share: float) -> Point:
+        """Return this point moved on along the secant from `before`."""
+        return Point(self.x + share * (self.x - before.x), self.p + share * (self.p - before.p),
+                     self.chamber_pressures + share * (self.chamber_pressures - before.chamber_pressures))
+
+
+@dataclass(frozen=True)
+class ShapeState:
+    """An equilibrium of the shape solver; never changed, so that a step can be repeated or abandoned.
+
+    Parameters
+    ----------
+    problem
+        Everything that was computed once.
+    point
+        The configuration.
+    target
+        What it balances.
+    before
+        The equilibrium before it on the path with the size of the way since, for the predictor; or None.
+    frame
+        Measures in SI units (see `frames.Frame`).
+    """
+
+    problem: Problem
+    point: Point
+    target: Target
+    before: tuple[Point, Target] | None
+    frame: Any
+
+    def facts(self) -> dict[str, float]:
+        """Numbers for a progress line."""
+        out = {f"V/V0_{c + 1}" if len(self.frame.volume_ratios) > 1 else "V/V0": float(v)
+               for c, v in enumerate(self.frame.volume_ratios)}
+        return {**out, "residual": float(self.frame.residual)}
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """How a Newton solve ended."""
+
+    status: Status
+    point: Point
+    evaluation: Evaluation
+    residual: float
+    iterations: int
+    records: tuple[dict[str, Any], ...]
+    lowest: float = np.nan
+
+
+@dataclass(frozen=True)
+class EnergyShapeSolver:
+    """Options of the energy solver.
+
+    Parameters
+    ----------
+    element
+        "p2" (Taylor-Hood, the default) or "p1" (stabilised, a fast preview).
+    tolerance
+        Largest force residual over free nodes, relative to the largest nodal sum of element forces. Volumes
+        and incompressibility are met to a hundredth of it.
+    max_iterations
+        Newton iterations of one increment before it is halved.
+    max_growth
+        Largest change of a chamber's volume in one increment, relative to its rest volume or what it has
+        reached, whichever is larger.
+    min_increment
+        Smallest share of a command that is tried.
+    factoriser
+        "auto", "pardiso" or "superlu".
+    """
+
+    element: str = "p2"
+    tolerance: float = 1e-6
+    max_iterations: int = 14
+    max_growth: float = 0.5
+    min_increment: float = 1e-3
+    factoriser: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.element not in ("p1", "p2"):
+            raise InputError(f"EnergyShapeSolver: element = {self.element!r} is unknown; use 'p2' or 'p1'")
+        for key in ("tolerance", "max_growth", "min_increment"):
+            value = getattr(self, key)
+            if not (isinstance(value, (int, float)) and np.isfinite(value) and value > 0):
+                raise InputError(f"EnergyShapeSolver: {key} = {value!r} must be a positive number")
+        if self.tolerance < 1e-13 or self.tolerance > 1e-2:
+            raise InputError(f"EnergyShapeSolver: tolerance = {self.tolerance:g} is outside 1e-13 .. 1e-2")
+        if not (isinstance(self.max_iterations, int) and self.max_iterations >= 2):
+            raise InputError(f"EnergyShapeSolver: max_iterations = {self.max_iterations!r} must be a whole number >= 2")
+        if self.factoriser not in ("auto", "pardiso", "superlu"):
+            raise InputError(f"EnergyShapeSolver: factoriser = {self.factoriser!r} is unknown; use 'auto', 'pardiso' or "
+                             f"'superlu'")
+
+    # ---- the contract of `solve`
+
+    def commands(self, robot: VolumetricRobot, actuation: Actuation) -> list[Command]:
+        """Return the commands of an actuation after checking that this solver knows them."""
+        commands = [actuation.command(i) for i in range(len(actuation))]
+        for command in commands:
+            command.refuse_all_but((Inflation,), "EnergyShapeSolver")
+        return commands
+
+    def start(self, robot: VolumetricRobot, environment: Environment, initial: Any = None) -> ShapeState:
+        """Return the state at rest (or at `initial`, a state of the same robot) after computing what is computed once.
+
+        Raises
+        ------
+        InputError
+            The robot or its environment cannot be solved.
+        """
+        if not isinstance(robot, VolumetricRobot):
+            raise InputError(f"EnergyShapeSolver: {type(robot).__name__} is not a VolumetricRobot")
+        if environment.obstacles:
+            raise InputError("EnergyShapeSolver: obstacles need contact, which this solver does not model; remove them from "
+                             "the environment")
+        problem = make_problem(robot, environment, 2 if self.element == "p2" else 1, self.factoriser)
+        chambers = problem.chambers
+        point = Point(problem.rest, np.zeros(len(problem.pressure_vertices)), np.zeros(chambers))
+        if initial is not None:
+            point = frames.adopt(problem, initial)
+        evaluation = problem.evaluate(point.x, point.p, point.chamber_pressures, np.zeros_like(point.x), matrix=False)
+        target = Target(np.zeros(chambers, dtype=bool), evaluation.volumes, point.chamber_pressures,
+                        evaluation.force if initial is not None else np.zeros_like(point.x), point.x)
+        return ShapeState(problem, point, target, None, frames.measure(problem, point, evaluation, np.nan))
+
+    def step(self, state: ShapeState, command: Command) -> tuple[ShapeState, Report]:
+        """Go to one command; if it cannot be reached, return the last equilibrium on the way and why it ended."""
+        clock = time.perf_counter()
+        problem = state.problem
+        end = self._target(problem, state, command)
+        current, done, share = state, 0.0, self._first_share(problem, state, end)
+        origin = self._origin(state, end)
+        records: list[dict[str, Any]] = []
+        status, message = Status.CONVERGED, ""
+        while done < 1.0:
+            share = min(share, 1.0 - done)
+            if 1.0 - done - share < 0.05 * share:
+                share = 1.0 - done
+            target = origin.towards(end, done + share)
+            outcome = self._equilibrium(problem, self._predict(current, target), target, origin, done + share)
+            records += [{"command": command.index, "share": done + share, **r} for r in outcome.records]
+            if outcome.status is Status.CONVERGED and self._is_fold(problem, current, outcome, end):
+                outcome = replace(outcome, status=Status.PRESSURE_LIMIT)
+            if outcome.status is not Status.CONVERGED:
+                share *= 0.5 if outcome.status is not Status.SINGULAR else 0.25
+                if share < self.min_increment:
+                    status, message = self._diagnose(problem, current, end, outcome)
+                    break
+                continue
+            done += share
+            current = ShapeState(problem, outcome.point, target, (current.point, current.target),
+                                 frames.measure(problem, outcome.point, outcome.evaluation, outcome.residual))
+            share *= 2.0 if outcome.iterations <= 4 else 1.5 if outcome.iterations <= 6 else 1.0
+            share = min(share, self._first_share(problem, current, end, origin, done))
+        if status is Status.CONVERGED and current.frame.crossings:
+            status = Status.CROSSED
+            message = (f"{Status.CROSSED.value} {int(current.frame.crossings)} pairs of edges and faces cross at command "
+                       f"{command.index + 1}; contact is not in this model, so parts that touch pass through each other.")
+        seconds = time.perf_counter() - clock
+        if records:
+            records[-1] = {**records[-1], "seconds": {**records[-1]["seconds"], "other": max(
+                0.0, seconds - sum(sum(r["seconds"].values()) for r in records))}}
+        return current, Report(status, message, tuple(records))
+
+    def collect(self, robot: VolumetricRobot, environment: Environment, states: Sequence[ShapeState],
+                reports: Sequence[Report], status: Status, message: str) -> Result:
+        """Assemble the result of the commands reached."""
+        return frames.collect(robot, environment, self, states, reports, status, message)
+
+    # ---- increments
+
+    def _target(self, problem: Problem, state: ShapeState, command: Command) -> Target:
+        """Return what a command asks for, in scaled units."""
+        chambers, index = problem.chambers, command.index
+        inflation = command.find(Inflation)
+        ratio, pressure = (inflation.targets(index, chambers) if inflation is not None
+                           else (np.full(chambers, np.nan), np.zeros(chambers)))
+        by_volume = np.isfinite(ratio)
+        volumes = np.where(by_volume, ratio * problem.rest_chamber_volumes, 0.0)
+        pressures = np.where(by_volume, 0.0, np.nan_to_num(pressure) / problem.stress)
+        return Target(by_volume, volumes, pressures, problem.external_forces(index), problem.held_positions(index))
+
+    def _origin(self, state: ShapeState, end: Target) -> Target:
+        """Return the target that the present equilibrium meets, expressed in the controls of the next command."""
+        frame = state.frame
+        return Target(end.by_volume, frame.scaled_volumes, state.point.chamber_pressures, state.target.external,
+                      state.point.x)
+
+    def _first_share(self, problem: Problem, state: ShapeState, end: Target, origin: Target | None = None,
+                     done: float = 0.0) -> float:
+        """Return the largest share of the command in which no chamber changes by more than `max_growth`."""
+        if not end.by_volume.any():
+            return 1.0
+        now = state.frame.scaled_volumes[end.by_volume]
+        start = now if origin is None else origin.volumes[end.by_volume]
+        way = np.abs(end.volumes[end.by_volume] - start)
+        allowed = self.max_growth * np.maximum(now, problem.rest_chamber_volumes[end.by_volume])
+        allowed = np.where(end.volumes[end.by_volume] < start, np.minimum(allowed, 0.5 * now), allowed)
+        with np.errstate(divide="ignore"):
+            share = float(np.min(np.where(way > 0, allowed / way, np.inf), initial=np.inf))
+        left = 1.0 - done
+        return min(left, left / np.ceil(left / share - 1e-9)) if share < left else max(left, 1e-12)
+
+    def _predict(self, state: ShapeState, target: Target) -> Point:
+        """Return the start of Newton: the secant through the last two equilibria where the path goes straight on."""
+        if state.before is None:
+            return state.point
+        before, old = state.before
+        last, ahead = _difference(state.target, old), _difference(target, state.target)
+        if last is None or ahead is None:
+            return state.point
+        size, along = float(last @ last), float(last @ ahead)
+        if size == 0.0 or along <= 0.99 * np.sqrt(size * float(ahead @ ahead)):
+            return state.point
+        share = min(along / size, 2.0)
+        problem = state.problem
+        for factor in (share, 0.5 * share):
+            guess = state.point.beyond(before, factor)
+            if problem.jacobian_bounds(guess.x).min() > 0.0:
+                return guess
+        return state.point
+
+    # ---- Newton on the bordered system
+
+    def _equilibrium(self, problem: Problem, start: Point, target: Target, origin: Target, share: float) -> _Outcome:
+        """Return the equilibrium for a target, from a start near it."""
+        point, records, history = start, [], []
+        evaluation = problem.evaluate(point.x, point.p, point.chamber_pressures, target.external, matrix=True)
+        if not np.isfinite(evaluation.energy):
+            return _Outcome(Status.INVERTED, point, evaluation, np.inf, 0, (), evaluation.smallest)
+        for iteration in range(self.max_iterations + 1):
+            clock = time.perf_counter()
+            measure = self._residuals(problem, point, target, evaluation)
+            if self._converged(measure):
+                return _Outcome(Status.CONVERGED, point, evaluation, measure[0], iteration, tuple(records))
+            if iteration == self.max_iterations:
+                break
+            history.append(_merit(measure))
+            if evaluation.data is None:
+                evaluation = problem.evaluate(point.x, point.p, point.chamber_pressures, target.external, matrix=True)
+            assembled = time.perf_counter()
+            try:
+                direction = self._direction(problem, point, target, evaluation)
+            except FactorisationError:
+                return _Outcome(Status.SINGULAR, point, evaluation, measure[0], iteration, tuple(records))
+            solved = time.perf_counter()
+            found = self._line_search(problem, point, direction, target, history, expect=measure)
+            searched = time.perf_counter()
+            length = found[0] if found is not None else 0.0
+            records.append({
+                "iteration": iteration + 1, "residual": measure[0], "volume_residual": measure[1],
+                "incompressibility": measure[2], "step": length, "factorisations": 1,
+                "perturbed_pivots": problem.factoriser.perturbed_pivots,
+                "seconds": {"assembly": assembled - clock + (searched - solved), "factorisation": solved - assembled}})
+            if found is None:
+                return _Outcome(Status.NOT_CONVERGED, point, evaluation, measure[0], iteration + 1, tuple(records))
+            _, point, evaluation = found
+        return _Outcome(Status.NOT_CONVERGED, point, evaluation, measure[0], self.max_iterations, tuple(records))
+
+    def _direction(self, problem: Problem, point: Point, target: Target, evaluation: Evaluation) -> Point:
+        """Return the Newton step from the bordered system [K -b; -b^T 0] by block elimination."""
+        pattern, nodes = problem.pattern, len(point.x)
+        size = 3 * nodes
+        held = problem.held
+        data = evaluation.data
+        assert data is not None
+        known = np.zeros(pattern.size)
+        shift = np.where(held[:size], (target.positions - point.x).ravel(), 0.0)
+        known[:size] = shift
+        right = -np.concatenate([evaluation.force.ravel(), evaluation.constraint])
+        if np.any(shift):
+            moved = np.zeros(pattern.size)
+            assembly.symmetric_product(pattern.indptr, pattern.indices, data, known, moved)
+            right -= moved
+        right[held] = known[held]
+        assembly.eliminate(pattern.indptr, pattern.indices, held, data)
+        free = ~held[:size]
+        chosen = np.flatnonzero(target.by_volume)
+        borders = evaluation.gradients.reshape(problem.chambers, size)[chosen]
+        columns = np.zeros((pattern.size, 1 + len(chosen)), order="F")
+        columns[:, 0] = right
+        columns[:size, 1:] = (borders * free).T
+        pressure_step = np.where(target.by_volume, 0.0, target.pressures - point.chamber_pressures)
+        fixed_pressure = np.flatnonzero(~target.by_volume & (pressure_step != 0.0))
+        for c in fixed_pressure:
+            columns[:size, 0] += free * pressure_step[c] * evaluation.gradients[c].ravel()
+        problem.factoriser.factorise(data)
+        solution = problem.factoriser.solve(columns)
+        step = solution[:, 0]
+        if len(chosen):
+            gap = target.volumes[chosen] - evaluation.volumes[chosen]
+            schur = borders @ solution[:size, 1:]
+            try:
+                change = np.linalg.solve(schur, gap - borders @ step[:size])
+            except np.linalg.LinAlgError:
+                raise FactorisationError("the chamber volumes do not respond to their pressures") from None
+            step = step + solution[:, 1:] @ change
+            pressure_step[chosen] = change
+        if not np.isfinite(step).all():
+            raise FactorisationError("the solution is not finite")
+        return Point(step[:size].reshape(nodes, 3), step[size:], pressure_step)
+
+    def _line_search(self, problem: Problem, point: Point, step: Point, target: Target, history: list[float],
+                     expect: tuple[float, ...]) -> tuple[float, Point, Evaluation] | None:
+        """Shorten the step until no element is inverted and the residual falls below the worst of the last four.
+
+        The first step of an increment carries the load, so its residual may rise; J > 0 always holds.
+        """
+        first = len(history) == 1
+        limit = max(history[-4:])
+        length = 1.0
+        for _ in range(12):
+            trial = Point(point.x + length * step.x, point.p + length * step.p,
+                          point.chamber_pressures + length * step.chamber_pressures)
+            if problem.jacobian_bounds(trial.x).min() > 0.0 or problem.inverted(trial.x) == 0:
+                # the tangent is needed unless this step is likely to be the last
+                last = expect[0] < 1e-3 and expect[1] < 1e-3
+                evaluation = problem.evaluate(trial.x, trial.p, trial.chamber_pressures, target.external,
+                                              matrix=length == 1.0 and not last)
+                if np.isfinite(evaluation.energy):
+                    merit = _merit(self._residuals(problem, trial, target, evaluation))
+                    if first or merit <= (1.0 - 1e-4 * length) * limit or merit < 1e-24:
+                        return length, trial, evaluation
+            length *= 0.5
+        return None
+
+    # ---- residuals
+
+    def _residuals(self, problem: Problem, point: Point, target: Target, evaluation: Evaluation
+                   ) -> tuple[float, float, float, float, float]:
+        """Relative residuals: force (largest node), chamber volume, incompressibility, held positions, force (norm)."""
+        size = point.x.size
+        free = ~problem.held[:size]
+        force = np.where(free, evaluation.force.ravel(), 0.0).reshape(-1, 3)
+        floor = max(evaluation.scale, 1e-12)
+        by_node = np.linalg.norm(force, axis=1)
+        gap = np.where(target.by_volume, evaluation.volumes - target.volumes, 0.0)
+        volume = float(np.max(np.abs(gap) / problem.rest_chamber_volumes, initial=0.0))
+        pressure_gap = np.where(target.by_volume, 0.0, point.chamber_pressures - target.pressures)
+        constraint = float(np.linalg.norm(evaluation.constraint[~problem.held[size:]])) / problem.body_volume
+        place = float(np.max(np.abs(np.where(free, 0.0, (point.x - target.positions).ravel())), initial=0.0))
+        place = max(place, float(np.max(np.abs(pressure_gap), initial=0.0)))
+        return (float(by_node.max(initial=0.0)) / floor, volume, constraint, place,
+                float(np.linalg.norm(by_node)) / floor)
+
+    def _converged(self, measure: tuple[float, ...]) -> bool:
+        force, volume, constraint, place, _ = measure
+        tight = max(0.01 * self.tolerance, 1e-14)
+        return force <= self.tolerance and volume <= tight and constraint <= tight and place <= 1e-12
+
+    # ---- the end of a path
+
+    def _is_fold(self, problem: Problem, state: ShapeState, outcome: _Outcome, end: Target) -> bool:
+        """Whether Newton under pressure control jumped over a limit point to a far branch."""
+        chosen = ~end.by_volume
+        if not chosen.any() or state.before is None:
+            return False
+        before = state.frame.scaled_volumes[chosen]
+        after = outcome.evaluation.volumes[chosen]
+        return bool((np.abs(after - before) > 1.0 * np.maximum(before, problem.rest_chamber_volumes[chosen])).any())
+
+    def _diagnose(self, problem: Problem, state: ShapeState, end: Target, outcome: _Outcome) -> tuple[Status, str]:
+        """Say why a command could not be reached."""
+        where = f"after V/V0 = {np.round(state.frame.volume_ratios, 4).tolist()}" if problem.chambers else "on the way"
+        driven = ~end.by_volume & (np.abs(end.pressures - state.point.chamber_pressures) > 0)
+        if driven.any():
+            limit = self._pressure_limit(problem, state, end, driven)
+            if limit is not None:
+                pressures, ratios = limit
+                return Status.PRESSURE_LIMIT, (
+                    f"{Status.PRESSURE_LIMIT.value} The limit is {_listed(pressures[driven] / 1e3)} kPa at V/V0 = "
+                    f"{_listed(ratios[driven])}; {_listed(end.pressures[driven] * problem.stress / 1e3)} kPa was asked for.")
+        status = outcome.status if outcome.status in (Status.SINGULAR, Status.INVERTED) else Status.NOT_CONVERGED
+        return status, f"{status.value} The last equilibrium is {where}, residual {outcome.residual:.2g} beyond it."
+
+    def _pressure_limit(self, problem: Problem, state: ShapeState, end: Target, driven: Bools
+                        ) -> tuple[Floats, Floats] | None:
+        """Follow the path on by volume until the pressure falls; return pressures [Pa] and ratios at its maximum."""
+        current = state
+        sign = np.sign(end.pressures - state.point.chamber_pressures)
+        best = state.point.chamber_pressures.copy(), state.frame.volume_ratios.copy()
+        growth = 0.02
+        for _ in range(60):
+            volumes = current.frame.scaled_volumes
+            goal = np.where(driven, volumes * (1.0 + sign * growth), volumes)
+            by_volume = driven | end.by_volume
+            target = Target(by_volume, goal, current.point.chamber_pressures, current.target.external,
+                            current.target.positions)
+            outcome = self._equilibrium(problem, self._predict(current, target), target, target, 1.0)
+            if outcome.status is not Status.CONVERGED:
+                return None
+            now = outcome.point.chamber_pressures
+            if (sign * (now - best[0]) < 0)[driven].any():
+                if growth <= 0.006:
+                    return best[0] * problem.stress, best[1]
+                growth *= 0.5
+                continue
+            if (sign * (end.pressures - now) <= 0)[driven].all():
+                return None
+            current = ShapeState(problem, outcome.point, target, (current.point, current.target),
+                                 frames.measure(problem, outcome.point, outcome.evaluation, outcome.residual))
+            best = now.copy(), current.frame.volume_ratios.copy()
+        return None
+
+
+def _difference(new: Target, old: Target) -> Floats | None:
+    """The way between two targets as one vector of comparable numbers; None where their controls differ."""
+    if (new.by_volume != old.by_volume).any():
+        return None
+    return np.concatenate([np.where(new.by_volume, new.volumes - old.volumes, 0.0),
+                           np.where(new.by_volume, 0.0, new.pressures - old.pressures),
+                           [np.linalg.norm(new.external - old.external)]])
+
+
+def _merit(measure: tuple[float, ...]) -> float:
+    """Squared scaled residual: the merit of the line search (Pi is a saddle and no merit)."""
+    _, volume, constraint, place, norm = measure
+    return norm**2 + volume**2 + constraint**2 + place**2
+
+
+def _listed(values: Floats) -> str:
+    return ", ".join(f"{v:.4g}" for v in np.atleast_1d(values))

@@ -1,0 +1,150 @@
+"""Which displacement components are held: clamps, prescribed displacements, minimal constraints of free bodies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations, product
+
+import numpy as np
+
+from geosim import topology
+from geosim.arrays import Bools, Floats, Ints
+from geosim.environment import Environment
+from geosim.errors import InputError
+from geosim.robot import VolumetricRobot
+from geosim.select import selected_ids
+
+__all__ = ["Supports", "held_nodes", "minimal_constraints", "supports"]
+
+
+@dataclass(frozen=True)
+class Supports:
+    """Held components and where they are held.
+
+    Parameters
+    ----------
+    held
+        bool (nodes, 3) over vertices and mid-edge nodes.
+    free_bodies
+        Labels of the connected bodies that only minimal constraints hold.
+    prescribed
+        (entry of `Environment.prescribed`, node ids, component mask (nodes,), vertex pairs whose mean it follows).
+    """
+
+    held: Bools
+    free_bodies: tuple[int, ...]
+    prescribed: tuple[tuple[int, Ints, Ints], ...]
+
+
+def held_nodes(robot: VolumetricRobot, chosen: Bools) -> Bools:
+    """Return which nodes (vertices, then mid-edges) a set of vertices holds, bool (n + e,).
+
+    A mid-edge node is held if its edge lies on a boundary face of the body, or in a body tet, all of whose
+    vertices are chosen; never merely because both of its ends are.
+    """
+    n = len(robot.vertices)
+    faces = np.vstack([robot.skin, *robot.chamber_walls])
+    faces = faces[chosen[faces].all(axis=1)]
+    held = np.zeros(n + len(robot.p2_edges), dtype=bool)
+    held[:n] = chosen & robot.body_vertices
+    if len(faces):
+        held[topology.curved_faces(faces, robot.p2_edges, n)[:, 3:].ravel()] = True
+    inside = chosen[robot.body_tets].all(axis=1)
+    held[robot.p2_tets[inside][:, 4:].ravel()] = True
+    return held
+
+
+def _rigid_rows(points: Floats, components: list[tuple[int, int]]) -> Floats:
+    """Rows of the six rigid motions seen by (point, component) constraints."""
+    rows = np.zeros((len(components), 6))
+    for row, (k, i) in zip(rows, components):
+        row[i] = 1.0
+        for r in range(3):
+            axis = np.zeros(3)
+            axis[r] = 1.0
+            row[3 + r] = np.cross(axis, points[k])[i]
+    return rows
+
+
+def minimal_constraints(points: Floats) -> list[tuple[int, int]]:
+    """Return six (point, component) pairs that remove the rigid motion of a body and cause no reaction.
+
+    Three far-apart points A, B, C hold 3, 2 and 1 components (3-2-1); of all choices of components the one with
+    the best-conditioned rigid rows is taken.
+
+    Raises
+    ------
+    InputError
+        All points lie on a line.
+    """
+    center = points.mean(axis=0)
+    a = int(np.argmax(((points - center) ** 2).sum(axis=1)))
+    b = int(np.argmax(((points - points[a]) ** 2).sum(axis=1)))
+    along = points[b] - points[a]
+    c = int(np.argmax((np.cross(points - points[a], along) ** 2).sum(axis=1)))
+    size = np.linalg.norm(along)
+    local = (points[[a, b, c]] - points[a]) / max(size, 1e-300)
+    best, chosen = 0.0, None
+    for pair, single in product(combinations(range(3), 2), range(3)):
+        rows = [(0, 0), (0, 1), (0, 2), (1, pair[0]), (1, pair[1]), (2, single)]
+        value = abs(np.linalg.det(_rigid_rows(local, rows)))
+        if value > best:
+            best, chosen = value, rows
+    if chosen is None or best < 1e-9:
+        raise InputError("fixed = None: a body whose vertices lie on a line cannot be freed of its rigid motion")
+    ids = (a, b, c)
+    return [(ids[k], i) for k, i in chosen]
+
+
+def supports(robot: VolumetricRobot, environment: Environment) -> Supports:
+    """Return what is held.
+
+    Raises
+    ------
+    InputError
+        A prescribed displacement contradicts a clamp, or a body is held too little to stay in place.
+    """
+    n, labels = len(robot.vertices), robot.body_labels
+    chosen = np.zeros(n, dtype=bool)
+    chosen[robot.fixed] = True
+    nodes = held_nodes(robot, chosen)
+    held = np.repeat(nodes[:, None], 3, axis=1)
+    prescribed = []
+    for index, item in enumerate(environment.prescribed):
+        ids = selected_ids(item.vertices, robot.vertices, f"prescribed {index + 1}", among=robot.body_vertices)
+        mask = np.zeros(n, dtype=bool)
+        mask[ids] = True
+        all_nodes = np.flatnonzero(held_nodes(robot, mask))
+        given = np.isfinite(item.at(0, len(ids)))
+        for k in range(len(item.displacement)):
+            if (np.isfinite(item.at(k, len(ids))) != given).any():
+                raise InputError(f"prescribed {index + 1}: the same components must be prescribed in every command; use nan "
+                                 f"for the free ones throughout")
+        if item.displacement.ndim == 3:
+            all_nodes = all_nodes[all_nodes < n]
+            components = given
+        else:
+            components = np.broadcast_to(given[0], (len(all_nodes), 3))
+        clash = held[all_nodes] & components
+        if clash.any():
+            node = int(all_nodes[np.flatnonzero(clash.any(axis=1))[0]])
+            raise InputError(f"prescribed {index + 1}: node {node} is already held by `fixed` or another prescription; "
+                             f"prescribe each component once")
+        held[all_nodes] |= components
+        prescribed.append((index, all_nodes, components.astype(np.int64)))
+    free = []
+    for label in range(int(labels.max()) + 1):
+        ids = np.flatnonzero(labels == label)
+        component_rows = np.argwhere(held[ids])
+        if len(component_rows) == 0:
+            for k, i in minimal_constraints(robot.vertices[ids]):
+                held[ids[k], i] = True
+            free.append(label)
+            continue
+        points = robot.vertices[ids] - robot.vertices[ids].mean(axis=0)
+        points = points / max(np.abs(points).max(), 1e-300)
+        rows = _rigid_rows(points, [(int(k), int(i)) for k, i in component_rows[:3000]])
+        if np.linalg.matrix_rank(rows, tol=1e-9 * np.sqrt(len(rows))) < 6:
+            raise InputError(f"fixed: body {label + 1} of {int(labels.max()) + 1} can still move as a rigid body; hold at least "
+                             f"three vertices that are not on a line, or pass fixed=None for a free body")
+    return Supports(held, tuple(free), tuple(prescribed))
