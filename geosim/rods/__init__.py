@@ -1,0 +1,1 @@
+"""Discrete elastic rods, their joints and contact: the time stepper of [Choi2024] and [Lahoti]."""

@@ -48,7 +48,7 @@ class Newton:
 
 @dataclass
 class Solution:
-    """What an iteration found."""
+    """What an iteration found; `escaped` says that a vertex left the region of its list of contact pairs."""
 
     q: Floats
     trial: Trial
@@ -57,6 +57,7 @@ class Solution:
     residual: float
     iterations: int
     negative: int = 0
+    escaped: bool = False
     records: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -90,7 +91,7 @@ def solve_increment(balance: Balance, q: Floats, options: Newton) -> Solution:
     for iteration in range(options.iterations + 1):
         # nothing moves a body whose forces balance to round-off
         if residual <= options.tolerance and (small or residual == 0.0):
-            return Solution(q, trial, f, True, residual, iteration, negative, records)
+            return Solution(q, trial, f, True, residual, iteration, negative, False, records)
         if iteration == options.iterations or not np.isfinite(residual):
             break
         values, extra = balance.jacobian(q, trial)
@@ -109,7 +110,9 @@ def solve_increment(balance: Balance, q: Floats, options: Newton) -> Solution:
         small = alpha * max(move / length, edge, turn) <= options.increment
         records.append({"iteration": iteration + 1, "residual": residual, "step": alpha, "move": alpha * move,
                         "turn": alpha * turn, "negative": negative})
-    return Solution(q, trial, f, False, residual, len(records), negative, records)
+        if any(term.escaped(q) for term in balance.terms if hasattr(term, "escaped")):
+            return Solution(q, trial, f, False, residual, iteration + 1, negative, True, records)
+    return Solution(q, trial, f, False, residual, len(records), negative, False, records)
 
 
 def _direction(balance: Balance, values: Floats, extra: Triplets | None, rhs: Floats,

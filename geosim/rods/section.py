@@ -40,7 +40,7 @@ class Section:
                 raise InputError(f"Section: {key} = {getattr(self, key)!r} is not a number or array") from None
             if value.ndim > 1 or not np.isfinite(value).all() or (value <= 0).any():
                 raise InputError(f"Section: {key} must be positive (m^2 or m^4), a number or one value an edge")
-            object.__setattr__(self, key, frozen(value))
+            object.__setattr__(self, key, frozen(value) if value.ndim else np.float64(value))
 
     @staticmethod
     def circle(radius: Any) -> Section:

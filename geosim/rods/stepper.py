@@ -35,7 +35,9 @@ from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.result import Report, Result, Status
 from geosim.rods.balance import Balance, UserForce
+from geosim.rods.contact import Neighbours, PairContact, contact_law, neighbours
 from geosim.rods.newton import Newton, Solution, solve_increment
+from geosim.rods.obstacles import ObstacleContact, compile_obstacles, pose_between
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.state import RodState, Trial, evaluate
 from geosim.rods.system import System, load_force, make_system, with_free
@@ -122,6 +124,7 @@ class RodShellStepper:
         if not isinstance(robot, RodShellRobot):
             raise InputError(f"RodShellStepper: {type(robot).__name__} is not a RodShellRobot")
         system = make_system(robot, environment or Environment())
+        system = replace(system, shapes=compile_obstacles(system.environment.obstacles))
         bends = robot.bends
         if initial is not None:
             if not isinstance(initial, RodState) or initial.q.shape != (system.dofs,):
@@ -189,7 +192,7 @@ class RodShellStepper:
             force = start.external + share * (external - start.external)
             q = state.q.copy()
             q[dofs] = start.q[dofs] + share * (values - start.q[dofs])
-            solution, terms = self._solve(state, q, blend, force, 0.0, command, command.time)
+            state, solution, terms = self._solve(state, q, blend, force, 0.0, command, command.time)
             tally.add(solution)
             if solution.converged:
                 reached, stride = share, min(2.0 * stride, 1.0)
@@ -216,7 +219,7 @@ class RodShellStepper:
         force = system.weight + load_force(system, command.index)
         dofs, values = self._prescribed(system, command)
         times = command.parts[0].times if command.parts else (command.time,)
-        row_end = max(float(times[min(command.index, len(times) - 1)]), command.time)
+        row_end = max(float(times[min(command.index, len(times) - 1)]), command.time)  # of the prescribed motion
         first = state
         increment = state.increment or self.dt
         good = 0
@@ -253,7 +256,7 @@ class RodShellStepper:
         natural = self._natural(state.system, command, state.time + step)
         q = state.q.copy()
         q[dofs] = 0.5 * (q[dofs] + aim) if midpoint else aim
-        solution, terms = self._solve(state, q, natural, force, step, command, state.time + step)
+        state, solution, terms = self._solve(state, q, natural, force, step, command, state.time + step)
         if not solution.converged:
             return None, solution, terms
         if not midpoint:
@@ -274,6 +277,7 @@ class RodShellStepper:
         half = state.q + 0.5 * h * state.u
         half[dofs] = 0.5 * (state.q[dofs] + aim)
         natural = self._natural(system, command, state.time + 0.5 * h)
+        state = self._paired(state, half)
         terms = self._terms(state, 0.5 * h, command, state.time + 0.5 * h)
         balance = Balance(system, state, natural, force, 0.0, terms=terms)
         trial, f = balance.residual(half)
@@ -290,18 +294,59 @@ class RodShellStepper:
     # -- one balance -------------------------------------------------------------------------------------------
 
     def _solve(self, state: RodState, q: Floats, natural: Floats, force: Floats, step: float, command: Command,
-               time: float) -> tuple[Solution, list[Any]]:
-        """Solve the balance of one increment from the guess q."""
-        terms = self._terms(state, step, command, time)
-        balance = Balance(state.system, state, natural, force, step, self.damping, terms)
-        reach = min([term.reach for term in terms if hasattr(term, "reach")], default=np.inf)
-        options = Newton(self.tolerance, self.increment_tolerance, self.iterations, self.line_search,
-                         definite=step == 0.0, reach=reach)
-        return solve_increment(balance, q, options), terms
+               time: float) -> tuple[RodState, Solution, list[Any]]:
+        """Solve the balance of one increment from the guess q, with the pairs that may touch on the way."""
+        iterations, records = 0, []
+        for _ in range(100):
+            state = self._paired(state, q)
+            terms = self._terms(state, step, command, time)
+            balance = Balance(state.system, state, natural, force, step, self.damping, terms)
+            reach = min([term.reach for term in terms if hasattr(term, "reach")], default=np.inf)
+            options = Newton(self.tolerance, self.increment_tolerance, self.iterations, self.line_search,
+                             definite=step == 0.0, reach=reach)
+            solution = solve_increment(balance, q, options)
+            iterations += solution.iterations
+            records += solution.records
+            if not solution.escaped:
+                break
+            q = solution.q
+        solution.iterations, solution.records = iterations, records
+        return state, solution, terms
+
+    def _paired(self, state: RodState, q: Floats) -> RodState:
+        """Return the state with a list of contact pairs that is complete around q."""
+        robot, environment = state.system.robot, state.system.environment
+        if not environment.self_contact or len(robot.edges) < 3:
+            return state
+        listed: Neighbours | None = state.memory
+        if listed is not None and listed.holds(q):
+            return state
+        law = listed.law if listed else contact_law(state.system, self.contact_stiffness, self.contact_distance,
+                                                    self.slip_velocity)
+        system, listed = neighbours(state.system, law, listed, q)
+        return replace(state, system=system, memory=listed)
 
     def _terms(self, state: RodState, step: float, command: Command, time: float) -> list[Any]:
-        """Bind contact, obstacles and user forces to an increment."""
-        return [UserForce(function, state.system, state, time, step) for function in self.forces]
+        """Bind contact, obstacles and user forces to an increment that ends at `time` [s]."""
+        system, environment = state.system, state.system.environment
+        terms: list[Any] = [UserForce(function, system, state, time, step) for function in self.forces]
+        if isinstance(state.memory, Neighbours):
+            terms.append(PairContact(system, state, step, environment.self_friction, state.memory))
+        if environment.obstacles:
+            poses = np.array([[pose_between(o, command.index, share) for o in environment.obstacles]
+                              for share in self._shares(command, (time - step, time))])
+            law = contact_law(system, self.contact_stiffness, self.contact_distance, self.slip_velocity)
+            terms.append(ObstacleContact(system, state, step, law, system.shapes, poses[0], poses[1]))
+        return terms
+
+    def _shares(self, command: Command, times: tuple[float, float]) -> list[float]:
+        """Return where times lie between the actuation's times before and at the command's row, 0 to 1."""
+        if self.static:
+            return [1.0, 1.0]
+        table = command.parts[0].times if command.parts else (command.time,)
+        row = min(command.index, len(table) - 1)
+        begin, end = (float(table[row - 1]) if row else 0.0), float(table[row])
+        return [min(max((t - begin) / max(end - begin, 1e-300), 0.0), 1.0) for t in times]
 
     def _natural(self, system: System, command: Command, time: float) -> Floats:
         """Return the natural strains at a time [s]; curvature [1/m] times the Voronoi length, section 7.1 of [Lahoti]."""

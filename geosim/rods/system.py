@@ -44,6 +44,8 @@ class System:
     pattern: Pattern
     stretch_slots: Ints
     bend_slots: Ints
+    vertex_slots: Ints
+    shapes: Any = None  # obstacles as flat arrays, see geosim.rods.obstacles
 
     @property
     def dofs(self) -> int:
@@ -67,21 +69,29 @@ def make_system(robot: RodShellRobot, environment: Environment) -> System:
     bend_dofs = np.hstack([x[0], turn[:, :1], x[1], turn[:, 1:], x[2]]).astype(np.int64)
     mass, viscous, weight = _masses(robot, environment)
     free = _free(robot)
-    pattern, stretch_slots, bend_slots = _pattern(robot, edge_dofs, bend_dofs, free)
+    pattern = _pattern(robot, edge_dofs, bend_dofs, free)
     radius = np.zeros(n)
     np.maximum.at(radius, robot.edges[:, 0], robot.radius)
     np.maximum.at(radius, robot.edges[:, 1], robot.radius)
     axial = robot.edge_property("youngs_modulus") * robot.section.area  # type: ignore[union-attr]
     axial = _override(np.array(axial), robot.stretch_stiffness)
     return System(robot, environment, edge_dofs, bend_dofs, np.arange(count), axial, np.array(robot.rest_lengths),
-                  _bending(robot), rest_strains(robot), mass, weight, viscous, radius, free, free, pattern, stretch_slots,
-                  bend_slots)
+                  _bending(robot), rest_strains(robot), mass, weight, viscous, radius, free, free, pattern,
+                  *_slots(pattern, edge_dofs, bend_dofs, n))
 
 
 def with_free(system: System, free: Bools) -> System:
     """Return the system for another set of free degrees of freedom."""
-    pattern, stretch_slots, bend_slots = _pattern(system.robot, system.edge_dofs, system.bend_dofs, free)
-    return replace(system, free=free, pattern=pattern, stretch_slots=stretch_slots, bend_slots=bend_slots)
+    pattern = _pattern(system.robot, system.edge_dofs, system.bend_dofs, free)
+    stretch, bend, vertex = _slots(pattern, system.edge_dofs, system.bend_dofs, len(system.robot.vertices))
+    return replace(system, free=free, pattern=pattern, stretch_slots=stretch, bend_slots=bend, vertex_slots=vertex)
+
+
+def with_pairs(system: System, pair_dofs: Ints) -> System:
+    """Return the system with a pattern that also couples the pairs of edges (P, 12)."""
+    pattern = _pattern(system.robot, system.edge_dofs, system.bend_dofs, system.free, pair_dofs)
+    stretch, bend, vertex = _slots(pattern, system.edge_dofs, system.bend_dofs, len(system.robot.vertices))
+    return replace(system, pattern=pattern, stretch_slots=stretch, bend_slots=bend, vertex_slots=vertex)
 
 
 def _override(default: Floats, given: Any) -> Floats:
@@ -157,11 +167,22 @@ def _free(robot: RodShellRobot) -> Bools:
     return np.concatenate([~held.ravel(), ~turned]).reshape(3 * n + len(robot.edges))
 
 
-def _pattern(robot: RodShellRobot, edge_dofs: Ints, bend_dofs: Ints, free: Bools) -> tuple[Pattern, Ints, Ints]:
+def _edge_pairs(edge_dofs: Ints) -> Ints:
+    """Degrees of freedom of both ends of every edge, (E, 6)."""
     axes = np.arange(3)
-    pair_dofs = np.hstack([edge_dofs[:, :1] + axes, edge_dofs[:, 1:2] + axes])
-    pattern = make_pattern(len(free), [pair_dofs, bend_dofs], free, _along_rod(robot))
-    return pattern, pattern.slots(pair_dofs), pattern.slots(bend_dofs)
+    return np.hstack([edge_dofs[:, :1] + axes, edge_dofs[:, 1:2] + axes])
+
+
+def _pattern(robot: RodShellRobot, edge_dofs: Ints, bend_dofs: Ints, free: Bools, pairs: Ints | None = None) -> Pattern:
+    stencils = [_edge_pairs(edge_dofs), bend_dofs]
+    if pairs is None or len(pairs) == 0:
+        return make_pattern(len(free), stencils, free, _along_rod(robot))
+    return make_pattern(len(free), [*stencils, pairs], free)
+
+
+def _slots(pattern: Pattern, edge_dofs: Ints, bend_dofs: Ints, n: int) -> tuple[Ints, Ints, Ints]:
+    return (pattern.slots(_edge_pairs(edge_dofs)), pattern.slots(bend_dofs),
+            pattern.slots(np.arange(3 * n).reshape(n, 3)))
 
 
 def _along_rod(robot: RodShellRobot) -> Ints | None:
