@@ -10,6 +10,7 @@ import numpy as np
 
 from geosim.arrays import Floats
 from geosim.errors import InputError
+from geosim.kernels import kernel
 from geosim.rods.elastic import bend_twist_hessian, stretch_hessian
 from geosim.rods.state import RodState, Trial, evaluate
 from geosim.rods.system import System
@@ -34,6 +35,29 @@ class Term(Protocol):
 
     def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
         """Add the symmetric stiffness to the flat values; return the unsymmetric part, or None."""
+
+
+@kernel
+def add_inertia(f, a, q, q0, b):
+    """Add a (q - q0) - b to f."""
+    for i in range(f.shape[0]):
+        f[i] += a[i] * (q[i] - q0[i]) - b[i]
+
+
+@kernel
+def largest_free(f, free, turns):
+    """Return the largest free residual of the translations and of the turns; nan becomes inf."""
+    force, moment = 0.0, 0.0
+    for i in range(f.shape[0]):
+        if free[i]:
+            value = abs(f[i])
+            if not value < np.inf:
+                return np.inf, np.inf
+            if i < turns:
+                force = max(force, value)
+            else:
+                moment = max(moment, value)
+    return force, moment
 
 
 @dataclass
@@ -81,15 +105,14 @@ class Balance:
         self.noise = eps * (float((system.axial / system.rest).max(initial=0.0)) * size
                             + float(self.a[:turns].max(initial=0.0)) * size)
         stiff = float(system.bending.max(initial=0.0))
-        self.turn_noise = 8 * eps * stiff * 10.0 + self.noise * float(system.vertex_radius.max(initial=0.0)) * 1e-3
+        self.radius = float(system.vertex_radius.max(initial=0.0))
+        self.turn_noise = 80 * eps * stiff + 1e-3 * self.noise * self.radius
 
     def residual(self, q: Floats) -> tuple[Trial, Floats]:
         """Return the elastic trial and f of all degrees of freedom at q."""
         trial = evaluate(self.system, self.state, q, self.natural)
         f = trial.gradient
-        if self.step > 0:
-            f += self.a * (q - self.state.q)
-        f -= self.b
+        add_inertia(f, self.a, q, self.state.q, self.b)
         for term in self.terms:
             energy, force = term.add_force(q, f)
             trial.energy += energy
@@ -113,14 +136,10 @@ class Balance:
 
     def relative(self, trial: Trial, f: Floats) -> float:
         """Return the largest free residual over the largest internal force or moment, above round-off."""
-        turns, free = self.system.turns, self.system.free
-        g = np.where(free, np.abs(f), 0.0)
-        force = max(trial.force, self.load_scale)
-        moment = max(trial.moment, force * float(self.system.vertex_radius.max(initial=0.0)))
-        r = max(float(g[:turns].max(initial=0.0)) - self.noise, 0.0) / (force + 1e-300)
-        if turns < len(g):
-            r = max(r, max(float(g[turns:].max()) - self.turn_noise, 0.0) / (moment + 1e-300))
-        return r
+        force, moment = largest_free(f, self.system.free, self.system.turns)
+        force_scale = max(trial.force, self.load_scale) + 1e-300
+        moment_scale = max(trial.moment, force_scale * self.radius) + 1e-300
+        return max(max(force - self.noise, 0.0) / force_scale, max(moment - self.turn_noise, 0.0) / moment_scale)
 
 
 @dataclass

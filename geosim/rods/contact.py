@@ -287,6 +287,18 @@ def find_candidates(x, edges, radius, rest, margin, near_start, near_edges, pair
     return found
 
 
+@kernel
+def farthest(q, x):
+    """Return the largest squared distance of a vertex of q from its place in the flat positions x."""
+    worst = 0.0
+    for i in range(x.shape[0] // 3):
+        s = 0.0
+        for j in range(3):
+            s += (q[3 * i + j] - x[3 * i + j]) ** 2
+        worst = max(worst, s)
+    return worst
+
+
 def near_along_rod(system: System, law: ContactLaw) -> tuple[Ints, Ints]:
     """Return for every edge the edges closer than 1.6 C along the rods, as (start (E + 1,), edges)."""
     robot = system.robot
@@ -352,8 +364,7 @@ class Neighbours:
 
     def holds(self, q: Floats) -> bool:
         """Whether the list is still complete at q."""
-        moved = (q[: len(self.built_at)] - self.built_at).reshape(-1, 3)
-        return bool((moved**2).sum(axis=1).max() <= (0.5 * self.margin) ** 2)
+        return bool(farthest(q, self.built_at) <= (0.5 * self.margin) ** 2)
 
 
 def neighbours(system: System, law: ContactLaw, old: Neighbours | None, q: Floats) -> tuple[System, Neighbours]:

@@ -58,6 +58,7 @@ class Solution:
     iterations: int
     negative: int = 0
     escaped: bool = False
+    small: bool = False
     records: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -78,8 +79,11 @@ def step_size(dq, edge_dofs, length, turns):
     return np.sqrt(edge), move, turn
 
 
-def solve_increment(balance: Balance, q: Floats, options: Newton) -> Solution:
-    """Iterate from q until the free residual and the last increment are small; fixed unknowns keep their values."""
+def solve_increment(balance: Balance, q: Floats, options: Newton, small: bool = False) -> Solution:
+    """Iterate from q until the free residual and the last increment are small; fixed unknowns keep their values.
+
+    `small` says that the increment before q was small already.
+    """
     system = balance.system
     order = balance.order
     trial, f = balance.residual(q)
@@ -87,11 +91,11 @@ def solve_increment(balance: Balance, q: Floats, options: Newton) -> Solution:
     records: list[dict[str, Any]] = []
     length = float(system.rest.mean())
     negative = 0
-    small = len(order) == 0
+    small = small or len(order) == 0
     for iteration in range(options.iterations + 1):
         # nothing moves a body whose forces balance to round-off
         if residual <= options.tolerance and (small or residual == 0.0):
-            return Solution(q, trial, f, True, residual, iteration, negative, False, records)
+            return Solution(q, trial, f, True, residual, iteration, negative, False, small, records)
         if iteration == options.iterations or not np.isfinite(residual):
             break
         values, extra = balance.jacobian(q, trial)
@@ -111,8 +115,8 @@ def solve_increment(balance: Balance, q: Floats, options: Newton) -> Solution:
         records.append({"iteration": iteration + 1, "residual": residual, "step": alpha, "move": alpha * move,
                         "turn": alpha * turn, "negative": negative})
         if any(term.escaped(q) for term in balance.terms if hasattr(term, "escaped")):
-            return Solution(q, trial, f, False, residual, iteration + 1, negative, True, records)
-    return Solution(q, trial, f, False, residual, len(records), negative, False, records)
+            return Solution(q, trial, f, False, residual, iteration + 1, negative, True, small, records)
+    return Solution(q, trial, f, False, residual, len(records), negative, False, small, records)
 
 
 def _direction(balance: Balance, values: Floats, extra: Triplets | None, rhs: Floats,

@@ -296,7 +296,7 @@ class RodShellStepper:
     def _solve(self, state: RodState, q: Floats, natural: Floats, force: Floats, step: float, command: Command,
                time: float) -> tuple[RodState, Solution, list[Any]]:
         """Solve the balance of one increment from the guess q, with the pairs that may touch on the way."""
-        iterations, records = 0, []
+        iterations, records, small = 0, [], False
         for _ in range(100):
             state = self._paired(state, q)
             terms = self._terms(state, step, command, time)
@@ -304,12 +304,12 @@ class RodShellStepper:
             reach = min([term.reach for term in terms if hasattr(term, "reach")], default=np.inf)
             options = Newton(self.tolerance, self.increment_tolerance, self.iterations, self.line_search,
                              definite=step == 0.0, reach=reach)
-            solution = solve_increment(balance, q, options)
+            solution = solve_increment(balance, q, options, small)
             iterations += solution.iterations
             records += solution.records
             if not solution.escaped:
                 break
-            q = solution.q
+            q, small = solution.q, solution.small
         solution.iterations, solution.records = iterations, records
         return state, solution, terms
 
