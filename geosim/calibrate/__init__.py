@@ -1,0 +1,21 @@
+"""From tests to materials (`fit`) and from measured robots to parameters (`fit_robot`).
+
+calibration = geosim.calibrate.fit(["sample_UT.csv", "sample_ET.csv"], "yeoh", max_stretch=3)
+calibration.material, calibration.intervals, calibration.statement
+calibration.save("my_silicone.toml"); calibration.plot("my_silicone.png")
+"""
+
+from geosim.calibrate.calibration import (
+    Calibration,
+    fit,
+    stability_statement,
+    toe_offset,
+)
+from geosim.calibrate.command import run
+from geosim.calibrate.curves import nominal_stress
+from geosim.calibrate.models import ModelComparison, compare_models
+from geosim.calibrate.reading import MaterialTest, read_test
+
+__all__ = ["Calibration", "MaterialTest", "ModelComparison", "compare_models", "fit", "nominal_stress", "read_test",
+           "run",
+           "stability_statement", "toe_offset"]
