@@ -1,0 +1,309 @@
+"""Contact with Coulomb friction as kernels.
+
+A probe is a ball (a particle is a ball of radius 0, a corner of a box too) or the rim of a wheel. At the start of
+a step every probe near a surface gets a contact: the tangent plane (normal n, point on the surface) at the end of
+the step. Non-penetration, Eq. (7) of [Gasoto2019], carries a compliance 1/k: the Fischer-Burmeister condition
+phi(gap + lambda / k, lambda) = 0 has the one solution lambda = k max(0, -gap). Friction is u_t + W lambda_f = 0 with
+
+    W = max(|u_t|, s0) / (mu lambda),   so that |lambda_f| <= mu lambda, with equality where |u_t| >= s0:
+
+below the creep s0 = h * creep_speed the contact sticks, and creeps no faster than that. With lambda held at the
+current iterate, W is the derivative of the convex potential mu lambda H(|u_t|), H Huber's function.
+The rim of a wheel touches at its lowest point; its gap depends on the axle but not on the spin, so a wheel rolls
+freely along its plane and resists across it: the friction of the whole robot becomes anisotropic.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from geosim.kernels import kernel
+from geosim.snake.joints import _point, _push, add_geometric, add_point_pair
+
+__all__ = ["SURFACES", "contact_energy_gradient", "contact_stiffness", "contact_summary", "find_contacts"]
+
+SURFACES = {"plane": 0, "sphere": 1, "cylinder": 2, "box": 3}
+
+
+@kernel
+def _box(p, lower, upper, n):  # type: ignore[no-untyped-def]
+    """Signed distance of p to a box, its outward normal n."""
+    outside, deepest, axis, sign = 0.0, -1e300, 0, 1.0
+    for i in range(3):
+        below, above = lower[i] - p[i], p[i] - upper[i]
+        d = above if above > below else below
+        s = 1.0 if above > below else -1.0
+        n[i] = s * d if d > 0 else 0.0
+        outside += n[i] * n[i]
+        if d > deepest:
+            deepest, axis, sign = d, i, s
+    if outside > 0:
+        length = math.sqrt(outside)
+        for i in range(3):
+            n[i] /= length
+        return length
+    n[axis] = sign
+    return deepest
+
+
+@kernel
+def surface_distance(kind, data, p, n):  # type: ignore[no-untyped-def]
+    """Signed distance [m] of p to a surface in its own frame, and the outward normal n.
+
+    data: plane (point, normal); sphere (centre, radius); cylinder (start, end, radius); box (lower, upper).
+    """
+    if kind == 0:
+        d = 0.0
+        for i in range(3):
+            n[i] = data[3 + i]
+            d += n[i] * (p[i] - data[i])
+        return d
+    if kind == 3:
+        return _box(p, data[0:3], data[3:6], n)
+    along, length2 = 0.0, 0.0
+    if kind == 2:
+        for i in range(3):
+            a = data[3 + i] - data[i]
+            along += a * (p[i] - data[i])
+            length2 += a * a
+        along /= length2
+    r2, q2 = 0.0, 0.0
+    for i in range(3):
+        axis = data[3 + i] - data[i] if kind == 2 else 0.0
+        n[i] = p[i] - data[i] - along * axis
+        r2 += n[i] * n[i]
+    radius = data[6] if kind == 2 else data[3]
+    r = math.sqrt(r2)
+    for i in range(3):
+        n[i] = n[i] / r if r > 0 else (1.0 if i == 2 else 0.0)
+    side = r - radius
+    if kind == 1:
+        return side
+    length = math.sqrt(length2)
+    cap = (along - 1.0) * length if along > 0.5 else -along * length
+    s = 1.0 if along > 0.5 else -1.0
+    if cap <= 0 and side >= cap:
+        return side
+    # Beyond an end: the flat cap, or the circle where cap and side meet.
+    q = side if side > 0 and cap > 0 else 0.0
+    for i in range(3):
+        axis = (data[3 + i] - data[i]) / length
+        n[i] = (n[i] * q + s * axis * abs(cap)) if q > 0 else s * axis
+        q2 += n[i] * n[i]
+    q2 = math.sqrt(q2)
+    for i in range(3):
+        n[i] /= q2
+    return math.sqrt(q * q + cap * cap) if q > 0 else cap
+
+
+@kernel
+def _rim(node, axis, normal, R, particles, radius, rho, a):  # type: ignore[no-untyped-def]
+    """Arm rho from the centre to the rim's lowest point against `normal`; returns radius * |n - (n.a) a|."""
+    b = node - particles
+    dot = 0.0
+    for i in range(3):
+        a[i] = R[b, i, 0] * axis[0] + R[b, i, 1] * axis[1] + R[b, i, 2] * axis[2]
+        dot += a[i] * normal[i]
+    s = math.sqrt(max(1.0 - dot * dot, 1e-12))
+    for i in range(3):
+        rho[i] = -radius * (normal[i] - dot * a[i]) / s
+    return radius * s
+
+
+@kernel
+def find_contacts(probe_node, probe_center, probe_axis, probe_radius, probe_friction,  # type: ignore[no-untyped-def]
+                  x, X, R, kinds, data, poses, poses_before, frictions, surface_body, margin, ints, reals):
+    """Write a contact for every probe closer than `margin` to a surface; returns how many there are.
+
+    A surface belongs to the world (surface_body -1, pose (3, 4) at the end and at the beginning of the step) or to
+    a body. ints: probe, node b, surface; reals: normal, point b (local if a body's), motion of the surface (3), friction,
+    local contact point of the probe (3). `ints` and `reals` may be full: the count says how many were needed.
+    """
+    count = 0
+    n = len(x)
+    place, arm, p, m = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
+    normal, rho, a, P = np.empty(3), np.zeros(3), np.empty(3), np.empty((3, 4))
+    for k in range(len(kinds)):
+        body = surface_body[k]
+        for i in range(3):
+            for j in range(3):
+                P[i, j] = poses[k, i, j] if body < 0 else R[body, i, j]
+            P[i, 3] = poses[k, i, 3] if body < 0 else X[body, i]
+        for s in range(len(probe_node)):
+            node = probe_node[s]
+            if body >= 0 and node == n + body:
+                continue
+            _point(node, probe_center[s], x, X, R, n, place, arm)
+            for i in range(3):
+                p[i] = (P[0, i] * (place[0] - P[0, 3]) + P[1, i] * (place[1] - P[1, 3])
+                        + P[2, i] * (place[2] - P[2, 3]))
+            gap = surface_distance(kinds[k], data[k], p, m)
+            if gap - probe_radius[s] > margin:
+                continue
+            for i in range(3):
+                normal[i] = P[i, 0] * m[0] + P[i, 1] * m[1] + P[i, 2] * m[2]
+            wheel = probe_axis[s, 0] != 0 or probe_axis[s, 1] != 0 or probe_axis[s, 2] != 0
+            if wheel:
+                reach = _rim(node, probe_axis[s], normal, R, n, probe_radius[s], rho, a)
+            else:
+                reach = probe_radius[s]
+                for i in range(3):
+                    rho[i] = -reach * normal[i]
+            if gap - reach > margin:
+                continue
+            if count < len(ints):
+                ints[count, 0] = s
+                ints[count, 1] = -1 if body < 0 else n + body
+                ints[count, 2] = k
+                for i in range(3):
+                    reals[count, i] = normal[i]
+                    q = p[i] - gap * m[i]
+                    reals[count, 3 + i] = q
+                    reals[count, 6 + i] = 0.0
+                    reals[count, 10 + i] = 0.0
+                if body < 0:
+                    for i in range(3):
+                        after = P[i, 0] * reals[count, 3] + P[i, 1] * reals[count, 4] + P[i, 2] * reals[count, 5] + P[i, 3]
+                        before = (poses_before[k, i, 0] * reals[count, 3] + poses_before[k, i, 1] * reals[count, 4]
+                                  + poses_before[k, i, 2] * reals[count, 5] + poses_before[k, i, 3])
+                        reals[count, 6 + i] = after - before
+                        m[i] = after
+                    for i in range(3):
+                        reals[count, 3 + i] = m[i]
+                reals[count, 9] = math.sqrt(probe_friction[s] * frictions[k])
+                if node >= n:
+                    b = node - n
+                    for i in range(3):
+                        reals[count, 10 + i] = (R[b, 0, i] * (arm[0] + rho[0]) + R[b, 1, i] * (arm[1] + rho[1])
+                                                + R[b, 2, i] * (arm[2] + rho[2]))
+            count += 1
+    return count
+
+
+@kernel
+def _contact(c, ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R, x0, X0, R0,  # type: ignore[no-untyped-def]
+             rho, arm_b, slip, friction_arm, friction_arm_b, w):
+    """Geometry of contact c: returns (gap, |slip|); arms of the normal force and of the friction force."""
+    s, node_b = ints[c, 0], ints[c, 1]
+    node, n = probe_node[s], len(x)
+    place, arm, place_b, p0, y = w[0], w[1], w[2], w[3], w[4]
+    normal, point = reals[c, 0:3], reals[c, 3:6]
+    _point(node, probe_center[s], x, X, R, n, place, arm)
+    _point(node_b, point, x, X, R, n, place_b, arm_b)
+    if probe_axis[s, 0] != 0 or probe_axis[s, 1] != 0 or probe_axis[s, 2] != 0:
+        reach = _rim(node, probe_axis[s], normal, R, n, probe_radius[s], rho, y)
+    else:
+        reach = probe_radius[s]
+        for i in range(3):
+            rho[i] = -reach * normal[i]
+    gap = -reach
+    for i in range(3):
+        gap += normal[i] * (place[i] - place_b[i])
+        rho[i] += arm[i]
+    # Slip: how far the material points that touched at the start have moved apart, across the normal.
+    _point(node, reals[c, 10:13], x, X, R, n, place, friction_arm)
+    _point(node, reals[c, 10:13], x0, X0, R0, n, p0, y)
+    for i in range(3):
+        slip[i] = place[i] - p0[i] - reals[c, 6 + i]
+    if node_b >= 0:
+        _point(node_b, point, x0, X0, R0, n, p0, y)
+        for i in range(3):
+            slip[i] -= place_b[i] - p0[i]
+    for i in range(3):
+        friction_arm_b[i] = arm_b[i]
+    dot = slip[0] * normal[0] + slip[1] * normal[1] + slip[2] * normal[2]
+    length = 0.0
+    for i in range(3):
+        slip[i] -= dot * normal[i]
+        length += slip[i] ** 2
+    return gap, math.sqrt(length)
+
+
+@kernel
+def contact_energy_gradient(ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R,  # type: ignore[no-untyped-def]
+                            x0, X0, R0, stiffness, creep, lagged, normal_force, gradient):
+    """Add contact forces; returns the energy [J] with friction at the lagged normal forces.
+
+    The gradient has friction at the *current* normal forces, which are written to `normal_force` (c,): the
+    residual is that of the Coulomb law, not of its lagged potential.
+    """
+    energy, n = 0.0, len(x)
+    w = np.empty((5, 3))
+    rho, arm_b, slip, fa, fb, f = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3)
+    for c in range(len(ints)):
+        gap, length = _contact(c, ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R, x0, X0, R0,
+                               rho, arm_b, slip, fa, fb, w)
+        node, node_b = probe_node[ints[c, 0]], ints[c, 1]
+        force = -stiffness * gap if gap < 0 else 0.0
+        normal_force[c] = force
+        mu = reals[c, 9]
+        if lagged[c] > 0:
+            energy += mu * lagged[c] * (length - 0.5 * creep if length > creep else 0.5 * length * length / creep)
+        if force == 0:
+            continue
+        energy += 0.5 * force * force / stiffness
+        for i in range(3):
+            f[i] = -force * reals[c, i]
+        _push(node, rho, f, 1.0, n, gradient)
+        _push(node_b, arm_b, f, -1.0, n, gradient)
+        scale = mu * force / max(length, creep)
+        for i in range(3):
+            f[i] = scale * slip[i]
+        _push(node, fa, f, 1.0, n, gradient)
+        _push(node_b, fb, f, -1.0, n, gradient)
+    return energy
+
+
+@kernel
+def contact_stiffness(ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R,  # type: ignore[no-untyped-def]
+                      x0, X0, R0, stiffness, creep, index, flipped, geometric, blocks):
+    """Add the stiffness of contacts; index[c] and flipped[c] as for point-to-point constraints."""
+    n = len(x)
+    w, K = np.empty((5, 3)), np.empty((3, 3))
+    rho, arm_b, slip, fa, fb, f = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3)
+    for c in range(len(ints)):
+        gap, length = _contact(c, ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R, x0, X0, R0,
+                               rho, arm_b, slip, fa, fb, w)
+        if gap >= 0:
+            continue
+        node, node_b, normal = probe_node[ints[c, 0]], ints[c, 1], reals[c, 0:3]
+        force, mu = -stiffness * gap, reals[c, 9]
+        for i in range(3):
+            f[i] = -force * normal[i]
+            for j in range(3):
+                K[i, j] = stiffness * normal[i] * normal[j]
+        add_point_pair(K, rho, arm_b, index[c], flipped[c], blocks)
+        add_geometric(node, rho, f, 1.0, n, geometric)
+        add_geometric(node_b, arm_b, f, -1.0, n, geometric)
+        if mu == 0:
+            continue
+        # Sticking 1/s0; sliding 1/|u| across the slip and nothing along it.
+        scale = mu * force / max(length, creep)
+        for i in range(3):
+            for j in range(3):
+                K[i, j] = scale * ((1.0 if i == j else 0.0) - normal[i] * normal[j])
+                if length > creep:
+                    K[i, j] -= scale * slip[i] * slip[j] / (length * length)
+        add_point_pair(K, fa, fb, index[c], flipped[c], blocks)
+
+
+@kernel
+def contact_summary(ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R,  # type: ignore[no-untyped-def]
+                    x0, X0, R0, stiffness, creep):
+    """Force of every contact on its probe [N] and its place [m], (c, 6), and the gaps [m] (c,)."""
+    out, gaps = np.zeros((len(ints), 6)), np.empty(len(ints))
+    w = np.empty((5, 3))
+    rho, arm_b, slip, fa, fb, p = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3)
+    for c in range(len(ints)):
+        gap, length = _contact(c, ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R, x0, X0, R0,
+                               rho, arm_b, slip, fa, fb, w)
+        gaps[c] = gap
+        node = probe_node[ints[c, 0]]
+        _point(node, reals[c, 10:13], x, X, R, len(x), p, fb)
+        force = max(-stiffness * gap, 0.0)
+        for i in range(3):
+            out[c, i] = force * (reals[c, i] - reals[c, 9] * slip[i] / max(length, creep))
+            out[c, 3 + i] = p[i]
+    return out, gaps

@@ -1,0 +1,283 @@
+"""Direct solution of the symmetric positive definite systems of a step.
+
+The slots (3 unknowns each) are ordered in the levels of a breadth-first walk through the robot: an element couples
+only neighbouring levels, so the matrix is block-tridiagonal whatever the robot is; for a snake the levels are its
+cross-sections. With D_i on the diagonal and C_i between the levels i and i + 1 the factorisation is
+
+    T_i^T T_i = D_i,    U_i = T_i^-T C_i,    D_(i+1) <- D_(i+1) - U_i^T U_i.
+
+Rows are padded to whole vector registers, every inner loop runs along a row, and four rows take four terms at a
+time. Single precision is enough for a factor that only preconditions.
+"""
+
+from __future__ import annotations
+
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.linalg
+
+from geosim.arrays import Floats, Ints
+from geosim.kernels import kernel
+
+__all__ = ["BlockTridiagonal", "SparseFactor", "multiply"]
+
+_PAD = 16  # numbers a row is padded to: one 512-bit register in single precision
+
+
+@kernel(fastmath=True)
+def _subtract(A, X, out, r0, r1, depth, upper):  # type: ignore[no-untyped-def]
+    """out[r] -= sum_(k < depth) A[k, r] X[k] for r0 <= r < r1; with `upper` only columns from r on."""
+    width = out.shape[1]
+    for r in range(r0, r1, 4):
+        left = (r // 8) * 8 if upper else 0
+        if r + 4 > r1:
+            for s in range(r, r1):
+                o = out[s, left:width]
+                for k in range(depth):
+                    a, x = A[k, s], X[k, left:width]
+                    for j in range(width - left):
+                        o[j] -= a * x[j]
+            continue
+        o0, o1, o2, o3 = out[r, left:width], out[r + 1, left:width], out[r + 2, left:width], out[r + 3, left:width]
+        k = 0
+        while k + 4 <= depth:
+            x0, x1, x2, x3 = X[k, left:width], X[k + 1, left:width], X[k + 2, left:width], X[k + 3, left:width]
+            a00, a01, a02, a03 = A[k, r], A[k, r + 1], A[k, r + 2], A[k, r + 3]
+            a10, a11, a12, a13 = A[k + 1, r], A[k + 1, r + 1], A[k + 1, r + 2], A[k + 1, r + 3]
+            a20, a21, a22, a23 = A[k + 2, r], A[k + 2, r + 1], A[k + 2, r + 2], A[k + 2, r + 3]
+            a30, a31, a32, a33 = A[k + 3, r], A[k + 3, r + 1], A[k + 3, r + 2], A[k + 3, r + 3]
+            for j in range(width - left):
+                v0, v1, v2, v3 = x0[j], x1[j], x2[j], x3[j]
+                o0[j] -= a00 * v0 + a10 * v1 + a20 * v2 + a30 * v3
+                o1[j] -= a01 * v0 + a11 * v1 + a21 * v2 + a31 * v3
+                o2[j] -= a02 * v0 + a12 * v1 + a22 * v2 + a32 * v3
+                o3[j] -= a03 * v0 + a13 * v1 + a23 * v2 + a33 * v3
+            k += 4
+        while k < depth:
+            x0 = X[k, left:width]
+            a00, a01, a02, a03 = A[k, r], A[k, r + 1], A[k, r + 2], A[k, r + 3]
+            for j in range(width - left):
+                v0 = x0[j]
+                o0[j] -= a00 * v0
+                o1[j] -= a01 * v0
+                o2[j] -= a02 * v0
+                o3[j] -= a03 * v0
+            k += 1
+
+
+@kernel(fastmath=True)
+def _upper_factor(D, n, tolerance):  # type: ignore[no-untyped-def]
+    """Replace the upper triangle of D by T with T^T T = D; False if a pivot is not above `tolerance`."""
+    width = D.shape[1]
+    for r0 in range(0, n, 4):
+        r1 = min(r0 + 4, n)
+        _subtract(D, D, D, r0, r1, r0, True)
+        for r in range(r0, r1):
+            row = D[r]
+            for k in range(r0, r):
+                a, t = D[k, r], D[k]
+                for j in range(r, width):
+                    row[j] -= a * t[j]
+            if not row[r] > tolerance:
+                return False
+            s = row[r] ** -0.5
+            for j in range(r, width):
+                row[j] *= s
+    return True
+
+
+@kernel(fastmath=True)
+def _solve_rows(T, U, n):  # type: ignore[no-untyped-def]
+    """U <- T^-T U, rows of U in place."""
+    width = U.shape[1]
+    for r0 in range(0, n, 4):
+        r1 = min(r0 + 4, n)
+        _subtract(T, U, U, r0, r1, r0, False)
+        for r in range(r0, r1):
+            row = U[r]
+            for k in range(r0, r):
+                a, u = T[k, r], U[k]
+                for j in range(width):
+                    row[j] -= a * u[j]
+            s = 1.0 / T[r, r]
+            for j in range(width):
+                row[j] *= s
+
+
+@kernel
+def _factor(buffer, sizes, widths, diagonal, coupling, tolerance):  # type: ignore[no-untyped-def]
+    """Factor all levels in place; returns -1, or the level whose pivot failed."""
+    for i in range(len(sizes)):
+        n, w = sizes[i], widths[i]
+        D = buffer[diagonal[i]:diagonal[i] + n * w].reshape(n, w)
+        if not _upper_factor(D, n, tolerance):
+            return i
+        if coupling[i] >= 0:
+            m, v = sizes[i + 1], widths[i + 1]
+            U = buffer[coupling[i]:coupling[i] + n * v].reshape(n, v)
+            _solve_rows(D, U, n)
+            E = buffer[diagonal[i + 1]:diagonal[i + 1] + m * v].reshape(m, v)
+            _subtract(U, U, E, 0, m, n, True)
+    return -1
+
+
+@kernel(fastmath=True)
+def _solve(buffer, sizes, widths, diagonal, coupling, starts, y):  # type: ignore[no-untyped-def]
+    """Solve in place for one right-hand side in elimination order."""
+    count = len(sizes)
+    for i in range(count):
+        n, w, s = sizes[i], widths[i], starts[i]
+        for r in range(n):
+            row = buffer[diagonal[i] + r * w:diagonal[i] + (r + 1) * w]
+            v = y[s + r] / row[r]
+            y[s + r] = v
+            for j in range(r + 1, n):
+                y[s + j] -= v * row[j]
+            if coupling[i] >= 0:
+                m, wide, t = sizes[i + 1], widths[i + 1], starts[i + 1]
+                u = buffer[coupling[i] + r * wide:coupling[i] + (r + 1) * wide]
+                for j in range(m):
+                    y[t + j] -= v * u[j]
+    for i in range(count - 1, -1, -1):
+        n, w, s = sizes[i], widths[i], starts[i]
+        for r in range(n - 1, -1, -1):
+            row = buffer[diagonal[i] + r * w:diagonal[i] + (r + 1) * w]
+            v = y[s + r]
+            for j in range(r + 1, n):
+                v -= row[j] * y[s + j]
+            if coupling[i] >= 0:
+                m, wide, t = sizes[i + 1], widths[i + 1], starts[i + 1]
+                u = buffer[coupling[i] + r * wide:coupling[i] + (r + 1) * wide]
+                for j in range(m):
+                    v -= u[j] * y[t + j]
+            y[s + r] = v / row[r]
+
+
+@kernel
+def _scatter(blocks, place, stride, buffer):  # type: ignore[no-untyped-def]
+    """Write the lower 3x3 blocks transposed to their place in the upper levels (place < 0: left out)."""
+    for k in range(len(blocks)):
+        p, s = place[k], stride[k]
+        if p < 0:
+            continue
+        for i in range(3):
+            for j in range(3):
+                buffer[p + j * s + i] = blocks[k, i, j]
+
+
+@kernel(fastmath=True)
+def multiply(blocks, rows, columns, v, out):  # type: ignore[no-untyped-def]
+    """out = A v for the symmetric matrix whose lower 3x3 blocks are given; v and out (slots, 3)."""
+    out[:] = 0.0
+    for k in range(len(blocks)):
+        r, c = rows[k], columns[k]
+        H = blocks[k]
+        v0, v1, v2 = v[c, 0], v[c, 1], v[c, 2]
+        for i in range(3):
+            out[r, i] += H[i, 0] * v0 + H[i, 1] * v1 + H[i, 2] * v2
+        if r != c:
+            w0, w1, w2 = v[r, 0], v[r, 1], v[r, 2]
+            for i in range(3):
+                out[c, i] += H[0, i] * w0 + H[1, i] * w1 + H[2, i] * w2
+
+
+@dataclass
+class BlockTridiagonal:
+    """Workspace of the block-tridiagonal factorisation of one sparsity pattern.
+
+    Parameters
+    ----------
+    rows, columns
+        Slots of the lower 3x3 blocks, shape (nnz,).
+    level, rank
+        Level and place in the elimination order of every slot, shape (slots,).
+    single
+        Factor in single precision.
+    """
+
+    rows: Ints
+    columns: Ints
+    level: Ints
+    rank: Ints
+    single: bool = False
+    sizes: Ints = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        count = int(self.level.max()) + 1
+        self.sizes = 3 * np.bincount(self.level, minlength=count).astype(np.int64)
+        self._widths = (self.sizes + _PAD - 1) // _PAD * _PAD
+        self._starts = np.concatenate([[0], np.cumsum(self.sizes)])[:-1]
+        coupled = np.zeros(count, dtype=bool)
+        lower, upper = self.level[self.columns], self.level[self.rows]
+        coupled[lower[upper != lower]] = True
+        diagonal_size = self.sizes * self._widths
+        coupling_size = np.where(coupled, self.sizes * np.append(self._widths[1:], 0), 0)
+        ends = np.cumsum(np.column_stack([diagonal_size, coupling_size]).ravel())
+        begins = np.concatenate([[0], ends])[:-1].reshape(-1, 2)
+        self._diagonal = np.ascontiguousarray(begins[:, 0])
+        self._coupling = np.where(coupled, begins[:, 1], -1)
+        self._buffer = np.zeros(int(ends[-1]), dtype=np.float32 if self.single else np.float64)
+        local = 3 * self.rank - self._starts[self.level]
+        same = lower == upper
+        base = np.where(same, self._diagonal[lower], self._coupling[lower])
+        self._stride = np.where(same, self._widths[lower], self._widths[upper])
+        self._place = base + local[self.columns] * self._stride + local[self.rows]
+        self._order = np.argsort(self.rank)
+
+    @property
+    def cost(self) -> float:
+        """Multiplications of one factorisation."""
+        n = self.sizes.astype(float)
+        m = np.where(self._coupling >= 0, np.append(n[1:], 0.0), 0.0)
+        return float((n**3 / 6 + n**2 * m / 2 + n * m**2 / 2).sum())
+
+    def factor(self, blocks: Floats) -> bool:
+        """Factor the matrix of these lower blocks (nnz, 3, 3); False if it is not positive definite."""
+        self._buffer[:] = 0
+        _scatter(blocks, self._place, self._stride, self._buffer)
+        failed = _factor(self._buffer, self.sizes, self._widths, self._diagonal, self._coupling, 0.0)
+        return bool(failed < 0)
+
+    def solve(self, right: Floats) -> Floats:
+        """Return the solution for a right-hand side (slots, 3)."""
+        y = right[self._order].astype(self._buffer.dtype).ravel()
+        _solve(self._buffer, self.sizes, self._widths, self._diagonal, self._coupling, self._starts, y)
+        out = np.empty_like(right)
+        out[self._order] = y.reshape(-1, 3)
+        return out
+
+
+@dataclass
+class SparseFactor:
+    """General sparse factorisation (SuperLU) for robots whose levels are too wide for the blocks."""
+
+    rows: Ints
+    columns: Ints
+    count: int
+    _lu: Any = field(default=None, init=False, repr=False)
+
+    def factor(self, blocks: Floats) -> bool:
+        """Factor the matrix of these lower blocks (nnz, 3, 3); False if it is singular."""
+        three = np.arange(3)
+        i = (3 * self.rows[:, None, None] + three[:, None] + 0 * three).ravel()
+        j = (3 * self.columns[:, None, None] + 0 * three[:, None] + three).ravel()
+        lower = scipy.sparse.coo_matrix((blocks.ravel(), (i, j)), shape=(3 * self.count, 3 * self.count)).tocsc()
+        strict = scipy.sparse.tril(lower, -1)
+        diagonal_upper = scipy.sparse.triu(lower, 1)  # the upper halves of the diagonal blocks are stored too
+        matrix = (lower - diagonal_upper + strict.T).tocsc()
+        try:
+            self._lu = scipy.sparse.linalg.splu(matrix, diag_pivot_thresh=0.0, permc_spec="MMD_AT_PLUS_A",
+                                                options={"SymmetricMode": True})
+        except RuntimeError:
+            return False
+        # With symmetric pivoting the signs of U's diagonal are those of the pivots.
+        symmetric = bool((self._lu.perm_r == self._lu.perm_c).all())
+        return not symmetric or bool((self._lu.U.diagonal() > 0).all())
+
+    def solve(self, right: Floats) -> Floats:
+        """Return the solution for a right-hand side (slots, 3)."""
+        return self._lu.solve(right.ravel()).reshape(-1, 3)

@@ -1,0 +1,222 @@
+"""The nonlinear problem of one substep: merit, residual and stiffness at a configuration.
+
+With the prediction q~ = q + h v the implicit Euler step minimises, friction at its lagged normal forces,
+
+    Psi(q) = |q - q~|^2_M / (2 h^2) + sum_constraints c^T E^-1 c / 2 - f . q + contact + friction,
+
+whose stationarity with lambda = -E^-1 c is the first row of Eq. (8) of [Gasoto2019], M (q - q~) / h^2 = J^T lambda + f.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from geosim.arrays import Floats, Ints
+from geosim.kernels import kernel
+from geosim.snake import contact, joints, soft
+from geosim.snake.rotation import advance_quaternions, matrices
+from geosim.snake.system import System
+
+__all__ = ["Configuration", "Substep"]
+
+
+@dataclass
+class Configuration:
+    """Places of the particles (n, 3) and poses of the bodies (b, 3), (b, 4), with their matrices (b, 3, 3)."""
+
+    x: Floats
+    X: Floats
+    Q: Floats
+    R: Floats
+
+    @staticmethod
+    def at(x: Floats, X: Floats, Q: Floats) -> Configuration:
+        """Return the configuration of these places and quaternions."""
+        return Configuration(x, X, Q, matrices(Q))
+
+    def moved(self, step: Floats) -> Configuration:
+        """Return exp(step) applied to this configuration, `step` (slots, 3)."""
+        n = len(self.x)
+        Q = advance_quaternions(self.Q, np.ascontiguousarray(step[n + 1::2]))
+        return Configuration(self.x + step[:n], self.X + step[n::2], Q, matrices(Q))
+
+
+@kernel
+def _translation_stiffness(masses, h, particles, diagonal, blocks):  # type: ignore[no-untyped-def]
+    """Add M / h^2 to the blocks of particles and body centres."""
+    for s in range(len(masses)):
+        if s >= particles and (s - particles) % 2 == 1:
+            continue
+        H = blocks[diagonal[s]]
+        for i in range(3):
+            H[i, i] += masses[s] / (h * h)
+
+
+@dataclass
+class Evaluation:
+    """Merit [J], gradient (slots, 3), normal forces of the contacts and what the stiffness needs again."""
+
+    smooth: float
+    merit: float
+    gradient: Floats
+    normal_forces: Floats
+    rotations: Floats
+
+
+@dataclass
+class Substep:
+    """One substep of length h from a configuration with velocities; everything of it that does not change.
+
+    Parameters
+    ----------
+    system
+        The robot in its environment.
+    start
+        Configuration at the beginning.
+    velocities
+        [m/s] of places and [rad/s] of rotations (world), shape (slots, 3).
+    h
+        Length [s].
+    rest, stiffness
+        Of the distance constraints at the pressures of this substep, [m], [N/m].
+    force
+        External force on particles and body centres [N], shape (slots, 3).
+    poses, poses_before
+        Of the surfaces at the end and at the beginning, (surfaces, 3, 4).
+    contact_stiffness, creep, margin
+        [N/m], [m] (slip below which a contact sticks), [m] (search distance).
+    """
+
+    system: System
+    start: Configuration
+    velocities: Floats
+    h: float
+    rest: Floats
+    stiffness: Floats
+    force: Floats
+    poses: Floats
+    poses_before: Floats
+    contact_stiffness: float
+    creep: float
+    margin: float
+    predicted_slots: Floats = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        system, n = self.system, self.system.particles
+        start = self.start
+        places = np.empty((system.slots, 3))
+        places[:n], places[n::2], places[n + 1::2] = start.x, start.X, 0.0
+        self.predicted_slots = places + self.h * self.velocities
+        before = advance_quaternions(start.Q, -self.h * np.ascontiguousarray(self.velocities[n + 1::2]))
+        self.predicted_rotations = 2.0 * start.R - matrices(before)
+        self._scratch = np.empty((8, 3))
+        self.blocks = system.blocks
+        self.contact_ints, self.contact_reals = self._contacts()
+        nodes = np.column_stack([system.robot.probes[self.contact_ints[:, 0]], self.contact_ints[:, 1]])
+        self.contact_index, self.contact_flipped = system.point_index(nodes)
+        robot = system.robot
+        self.hinge_start = np.array([joints.hinge_angle(robot.hinges[k], robot.hinge_frames[k], start.R, np.empty(3))
+                                     for k in range(len(robot.hinges))])
+
+    def _contacts(self) -> tuple[Ints, Floats]:
+        system, robot, c = self.system, self.system.robot, self.start
+        capacity = len(robot.probes) + 64 if len(system.surface_kinds) else 0
+        while True:
+            whole, reals = np.empty((capacity, 3), dtype=np.int64), np.empty((capacity, 13))
+            count = contact.find_contacts(
+                robot.probes, robot.probe_centers, robot.probe_axes, robot.probe_radii, robot.probe_friction, c.x, c.X, c.R,
+                system.surface_kinds, system.surface_data, self.poses, self.poses_before, system.surface_friction,
+                system.surface_body, self.margin, whole, reals)
+            if count <= capacity:
+                return whole[:count].copy(), reals[:count].copy()
+            capacity = count
+
+    @property
+    def _probes(self) -> tuple:
+        robot, start = self.system.robot, self.start
+        return (robot.probes, robot.probe_centers, robot.probe_axes, robot.probe_radii), (start.x, start.X, start.R)
+
+    def evaluate(self, c: Configuration, lagged: Floats | None = None) -> Evaluation:
+        """Return merit and gradient at c; friction in the merit at the `lagged` normal forces, default those at c."""
+        system, robot, h = self.system, self.system.robot, self.h
+        n = system.particles
+        gradient = np.empty((system.slots, 3))
+        rotations = np.empty((len(system.tets), 3, 3))
+        places = np.empty_like(gradient)
+        places[:n], places[n::2], places[n + 1::2] = c.x, c.X, 0.0
+        away = places - self.predicted_slots
+        away[n + 1::2] = 0.0
+        weighted = away * (system.masses / h**2)[:, None]
+        np.subtract(weighted, self.force, out=gradient)
+        merit = 0.5 * float(np.vdot(weighted, away)) - float(np.vdot(self.force, away))
+        merit += joints.body_energy_gradient(c.R, system.second_moments, self.predicted_rotations, h, n, gradient)
+        merit += soft.tet_energy_gradient(c.x, system.tets, system.tet_gradients, system.tet_volumes, system.mu, system.lam,
+                                          gradient, rotations)
+        merit += soft.spring_energy_gradient(c.x, system.springs, self.rest, self.stiffness, gradient)
+        merit += joints.pair_energy_gradient(robot.pairs, robot.pair_points, robot.pair_stiffness, c.x, c.X, c.R, gradient,
+                                             self._scratch)
+        merit += joints.axis_energy_gradient(robot.axes, robot.axis_vectors, robot.axis_stiffness, c.R, n, gradient,
+                                             self._scratch)
+        merit += joints.angle_terms(robot.hinges, robot.hinge_frames, robot.hinge_gains, self.hinge_start, c.R, h, n,
+                                    gradient, system.hinge_index, self.blocks, False, self._scratch)
+        normal_forces = np.empty(len(self.contact_ints))
+        total = merit + self._contact(c, normal_forces, lagged, gradient)
+        if lagged is None:
+            total = merit + self.contact_merit(c, normal_forces)
+        gradient[~system.free] = 0.0
+        return Evaluation(merit, total, gradient, normal_forces, rotations)
+
+    def _contact(self, c: Configuration, forces: Floats, lagged: Floats | None, gradient: Floats) -> float:
+        probes, before = self._probes
+        return contact.contact_energy_gradient(self.contact_ints, self.contact_reals, *probes, c.x, c.X, c.R, *before,
+                                               self.contact_stiffness, self.creep,
+                                               np.zeros_like(forces) if lagged is None else lagged, forces, gradient)
+
+    def contact_merit(self, c: Configuration, lagged: Floats) -> float:
+        """Contact part of the merit [J] at these normal forces in the friction."""
+        if not len(lagged):
+            return 0.0
+        return self._contact(c, np.empty_like(lagged), lagged, np.empty((self.system.slots, 3)))
+
+    def residual(self, gradient: Floats) -> float:
+        """Largest unbalanced force [N] of a slot; torques over the radius of gyration."""
+        return float(np.sqrt(np.einsum("ij,ij->i", gradient, gradient)).__mul__(self.system.weights).max(initial=0.0))
+
+    def assemble(self, c: Configuration, rotations: Floats, clamp: bool) -> Floats:
+        """Return the lower 3x3 blocks of the stiffness; `clamp` keeps the semi-definite part of the geometric one."""
+        system, robot, blocks, h = self.system, self.system.robot, self.blocks, self.h
+        n = system.particles
+        blocks[:] = 0.0
+        geometric = np.zeros((len(c.X), 3, 3))
+        _translation_stiffness(system.masses, h, n, system.diagonal, blocks)
+        soft.tet_stiffness(c.x, system.tets, system.tet_gradients, system.tet_volumes, system.mu, system.lam, rotations,
+                           system.tet_index, clamp, blocks)
+        soft.spring_stiffness(c.x, system.springs, self.rest, self.stiffness, system.spring_index, clamp, blocks)
+        joints.pair_stiffness(robot.pairs, robot.pair_points, robot.pair_stiffness, c.x, c.X, c.R, system.pair_index,
+                              system.pair_flipped, geometric, blocks, self._scratch)
+        joints.axis_stiffness(robot.axes, robot.axis_vectors, robot.axis_stiffness, c.R, system.axis_index, blocks,
+                              self._scratch)
+        joints.angle_terms(robot.hinges, robot.hinge_frames, robot.hinge_gains, self.hinge_start, c.R, h, n,
+                           np.empty((system.slots, 3)), system.hinge_index, blocks, True, self._scratch)
+        probes, before = self._probes
+        contact.contact_stiffness(self.contact_ints, self.contact_reals, *probes, c.x, c.X, c.R, *before,
+                                  self.contact_stiffness, self.creep, self.contact_index, self.contact_flipped, geometric,
+                                  blocks)
+        joints.body_stiffness(c.R, system.second_moments, self.predicted_rotations, h, n, geometric, clamp,
+                              system.diagonal, blocks)
+        if not system.free.all():
+            held = ~(system.free[system.rows] & system.free[system.columns])
+            blocks[held] = 0.0
+            blocks[system.diagonal[~system.free]] = np.eye(3)
+        return blocks
+
+    def contact_table(self, c: Configuration) -> dict[str, np.ndarray]:
+        """Closed contacts at c: node, surface (k,), force on the node [N] and place [m] (k, 3), gap [m] (k,)."""
+        probes, before = self._probes
+        values, gaps = contact.contact_summary(self.contact_ints, self.contact_reals, *probes, c.x, c.X, c.R, *before,
+                                               self.contact_stiffness, self.creep)
+        touching = gaps < 0
+        return {"node": probes[0][self.contact_ints[touching, 0]], "surface": self.contact_ints[touching, 2],
+                "force": values[touching, :3], "place": values[touching, 3:], "gap": gaps[touching]}

@@ -1,0 +1,364 @@
+"""The multibody stepper of section IV of [Gasoto2019]: implicit Euler on particles and rigid bodies in contact.
+
+One substep of length h solves, for increments dq and multipliers,
+
+    [ M/h^2  -J^T ] [dq     ]     [ M (q - q~)/h^2 - J^T lambda - f ]
+    [ J       E   ] [dlambda] = - [ c + E lambda                    ]          Eq. (8)
+
+by Newton's method. Steps: 1 the valves set the pressures, the pressures the rest lengths (4); 2 contacts are found
+and frozen as tangent planes; 3 until the residual is below the tolerance (or the budget is spent): evaluate,
+assemble, a direction by one of the two routes, a line search on the merit; 4 v = dq / h. A step that has not
+converged says so, with its residual in newtons.
+
+- route "primal" eliminates the multipliers, (M/h^2 + J^T E^-1 J + geometric stiffness) dq = -gradient, and factors
+  this directly, level by level;
+- route "dual" is the paper's: the Schur complement J (M/h^2)^-1 J^T + E by preconditioned conjugate residuals with a
+  fixed budget, warm started.
+
+Departures from the paper:
+[D1] The rotational inertia is a potential (see `joints`): gyroscopic terms are implicit, angular momentum is exact.
+[D2] The geometric stiffness, which (8) leaves out, is kept: without it Newton converges linearly or not at all. Its
+     indefinite part is dropped when a factorisation fails or a direction does not descend. On the dual route it enters
+     as a bound on the diagonal mass blocks.
+[D3] Contact carries a compliance 1/k, which makes the root of the Fischer-Burmeister function explicit; friction sticks
+     below a creep speed. Both are parameters.
+[D4] Every step is line-searched on the merit. Stiff distance constraints diverge without it.
+[D5] An actuation line sets in over the first `line_onset` pascals, so that its force is continuous where the sign of
+     the command selects the other chamber.
+[D6] Contact planes are those of the start of the step, moved with their obstacle to its end.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from geosim.actuation import Actuation, Command, Passive, UndulatoryGait, ValveCommands
+from geosim.arrays import Floats, frozen
+from geosim.environment import Environment
+from geosim.errors import InputError
+from geosim.result import Report, Result, Status
+from geosim.snake.dual import DualDirection
+from geosim.snake.factor import multiply
+from geosim.snake.model import MultibodyRobot
+from geosim.snake.problem import Configuration, Evaluation, Substep
+from geosim.snake.rotation import rotation_vectors
+from geosim.snake.state import MultibodyState, collect_result, rest_state
+from geosim.snake.system import System, build_system, driven_springs
+from geosim.snake.valves import Valves
+
+__all__ = ["MultibodyStepper"]
+
+
+@dataclass(frozen=True)
+class MultibodyStepper:
+    """Dynamics of multibody robots; one `step` is one frame.
+
+    Parameters
+    ----------
+    route
+        "primal" (direct factorisation) or "dual" (the paper's preconditioned conjugate residuals).
+    dt
+        Length of a frame [s].
+    substeps
+        Time steps in a frame; 2 in [Gasoto2019].
+    iterations
+        Newton iterations of a substep at most; fewer if the tolerance is met. 4 in [Gasoto2019].
+    tolerance
+        Residual at which a substep has converged [N].
+    linear_iterations
+        Budget of conjugate residual iterations (dual route); 20 in [Gasoto2019].
+    linear_tolerance
+        Relative residual at which the conjugate residuals stop early.
+    throw_out
+        Whether a frame that does not converge ends the solve (NOT_CONVERGED) or is only reported.
+    contact_stiffness
+        Inverse compliance of a contact [N/m].
+    creep_speed
+        Slip speed below which friction sticks [m/s].
+    contact_margin
+        Distance at which contacts are looked for [m].
+    line_onset
+        Pressure over which an actuation line sets in [Pa].
+    valves
+        How pressures follow commands; `Valves(law="ideal")` for at once.
+    factorisation
+        "block", "sparse" or "auto" (the cheaper).
+    reuse
+        Factor only at the first Newton iteration of a frame, in single precision, and reach later directions by
+        conjugate gradients on the current stiffness with that factor as preconditioner: for real time.
+    frame_interval
+        Time between the frames of a `Result` [s]; default every step.
+    """
+
+    route: str = "primal"
+    dt: float = 1.0 / 60.0
+    substeps: int = 2
+    iterations: int = 30
+    tolerance: float = 1e-4
+    linear_iterations: int = 5000
+    linear_tolerance: float = 1e-10
+    throw_out: bool = False
+    contact_stiffness: float = 2e4
+    creep_speed: float = 1e-3
+    contact_margin: float = 4e-3
+    line_onset: float = 500.0
+    valves: Valves = field(default_factory=Valves)
+    factorisation: str = "auto"
+    reuse: bool = False
+    frame_interval: float | None = None
+
+    def __post_init__(self) -> None:
+        for key, allowed in (("route", ("primal", "dual")), ("factorisation", ("auto", "block", "sparse"))):
+            if getattr(self, key) not in allowed:
+                raise InputError(f"MultibodyStepper: {key} = {getattr(self, key)!r} is unknown; use one of {allowed}")
+        for key in ("dt", "tolerance", "contact_stiffness", "creep_speed", "contact_margin", "line_onset", "linear_tolerance"):
+            if not (np.isfinite(getattr(self, key)) and getattr(self, key) > 0):
+                raise InputError(f"MultibodyStepper: {key} = {getattr(self, key)!r} must be positive")
+        for key in ("substeps", "iterations", "linear_iterations"):
+            if not (isinstance(getattr(self, key), int) and getattr(self, key) >= 1):
+                raise InputError(f"MultibodyStepper: {key} = {getattr(self, key)!r} must be a whole number of at least 1")
+
+    def start(self, robot: MultibodyRobot, environment: Environment | None = None, initial: Any = None) -> MultibodyState:
+        """Return the state at rest (or `initial`, made ready for this robot); computes all that stays.
+
+        Raises
+        ------
+        InputError
+            The robot is not a `MultibodyRobot`, or the environment holds what is not simulated.
+        """
+        if not isinstance(robot, MultibodyRobot):
+            raise InputError(f"MultibodyStepper: {type(robot).__name__} is not a MultibodyRobot; build one with make_snake")
+        system = build_system(robot, Environment() if environment is None else environment)
+        workspace = system.factoriser(self.factorisation, self.reuse)
+        if initial is None:
+            return rest_state(system, workspace, self.line_onset)
+        if not isinstance(initial, MultibodyState) or initial.positions.shape != robot.particles.shape \
+                or initial.body_positions.shape != robot.body_positions.shape:
+            raise InputError("MultibodyStepper: initial= is not a state of this robot")
+        return replace(initial, system=system, workspace=workspace)
+
+    def commands(self, robot: MultibodyRobot, actuation: Actuation) -> list[Command]:
+        """Return one command for every frame of length dt up to the end of the actuation."""
+        for part in actuation.parts:
+            if not isinstance(part, (ValveCommands, UndulatoryGait, Passive)):
+                raise InputError(f"MultibodyStepper: {type(part).__name__} is not a command of valves; use ValveCommands, "
+                                 f"UndulatoryGait or Passive")
+            if isinstance(part, ValveCommands):
+                self._signed(robot, part.pressures[0])
+        if isinstance(actuation, Passive) and actuation.duration == 0:
+            count = actuation.steps
+        else:
+            ends = [p.duration if isinstance(p, (UndulatoryGait, Passive)) else p.times[-1] for p in actuation.parts]
+            count = max(1, round(max(ends) / self.dt))
+        return [Command(i, (i + 1) * self.dt, actuation.parts) for i in range(count)]
+
+    def step(self, state: MultibodyState, command: Command | Floats | None = None) -> tuple[MultibodyState, Report]:
+        """Advance by one frame.
+
+        Parameters
+        ----------
+        state
+            From `start` or the step before.
+        command
+            A `Command`, or pressures [Pa]: one a chamber (not negative), or one for every antagonistic pair of
+            chambers, whose sign selects the chamber; None keeps the last command.
+
+        Returns
+        -------
+        state, report
+            The report has one record for every Newton iteration and says when a substep has not converged.
+        """
+        system = state.system
+        targets = self._targets(state, command)
+        h = self.dt / self.substeps
+        records: list[dict[str, Any]] = []
+        residuals = []
+        index = state.frame
+        poses = [self._poses(system, index, s / self.substeps) for s in range(self.substeps + 1)]
+        for s in range(self.substeps):
+            pending = (*state.pending, (state.time, targets)) if s == 0 else state.pending
+            pressures, pending = self._pressures(state, pending, h)
+            state = replace(state, pressures=pressures, pending=pending)
+            problem = self._problem(state, h, poses[s + 1], poses[s])
+            state, residual = self._substep(problem, state, records, first=s == 0)
+            residuals.append(residual)
+        state = replace(state, frame=index + 1, residual=max(residuals))
+        if not np.isfinite(state.residual):
+            return state, Report(Status.NOT_CONVERGED, f"frame {index + 1}: the forces are not finite", tuple(records))
+        if state.residual <= self.tolerance:
+            return state, Report(Status.CONVERGED, "", tuple(records))
+        message = (f"frame {index + 1} at {state.time:.3f} s did not converge: residual {state.residual:.2e} N after "
+                   f"{self.iterations} iterations, tolerance {self.tolerance:.1e} N; take smaller steps or more iterations")
+        status = Status.NOT_CONVERGED if self.throw_out else Status.CONVERGED
+        return state, Report(status, message, tuple(records))
+
+    def collect(self, robot: MultibodyRobot, environment: Environment, states: Sequence[MultibodyState],
+                reports: Sequence[Report], status: Status, message: str) -> Result:
+        """Assemble the result of `solve`."""
+        every = 1 if self.frame_interval is None else max(1, round(self.frame_interval / self.dt))
+        return collect_result(robot, environment, self, states, reports, status, message, every)
+
+    # -- the parts of a step ------------------------------------------------------------------------------------------
+
+    def _signed(self, robot: MultibodyRobot, pressures: Any) -> Floats:
+        """Return one pressure a chamber from pressures a chamber, a pair, or a pair of one snake [Pa]."""
+        p = np.atleast_1d(np.asarray(pressures, dtype=float))
+        pairs = robot.chambers // 2
+        if not np.isfinite(p).all() or abs(p).max(initial=0.0) > self.valves.supply:
+            raise InputError(f"MultibodyStepper: commanded pressures must be finite and at most the supply, "
+                             f"{self.valves.supply:.4g} Pa")
+        if p.shape == (robot.chambers,) and p.min(initial=0.0) >= 0:
+            return p
+        if len(p) and pairs % len(p) == 0 and 2 * pairs == robot.chambers:
+            p = np.tile(p, pairs // len(p))
+            return np.column_stack([np.maximum(p, 0.0), np.maximum(-p, 0.0)]).ravel()
+        raise InputError(f"MultibodyStepper: {len(p)} pressures for {robot.chambers} chambers; give one a chamber (not "
+                         f"negative) or one for every pair of chambers")
+
+    def _targets(self, state: MultibodyState, command: Command | Floats | None) -> Floats:
+        robot = state.system.robot
+        if command is None:
+            return state.pending[-1][1] if state.pending else state.targets
+        if not isinstance(command, Command):
+            return self._signed(robot, command)
+        valves, gait = command.find(ValveCommands), command.find(UndulatoryGait)
+        if valves is not None:
+            begin = command.time - self.dt
+            row = int(np.searchsorted(valves.times, begin + 1e-9 * self.dt, side="right")) - 1
+            return self._signed(robot, valves.pressures[row]) if row >= 0 else np.zeros(robot.chambers)
+        if gait is not None:
+            links = getattr(robot, "links", robot.chambers // 2)
+            return self._signed(robot, gait.pressures(command.time, links))
+        return state.pending[-1][1] if state.pending else state.targets
+
+    def _pressures(self, state: MultibodyState, pending: tuple, h: float) -> tuple[Floats, tuple]:
+        """Advance the chamber pressures over h under the commands that have passed the delay."""
+        pressures, now, end = state.pressures, state.time, state.time + h
+        targets = state.targets
+        while pending and pending[0][0] + self.valves.delay <= now + 1e-9:
+            targets = pending[0][1]
+            pending = pending[1:]
+        late = [(t + self.valves.delay, p) for t, p in pending if t + self.valves.delay < end - 1e-9]
+        for t, p in late:
+            pressures = self.valves.advance(pressures, targets, t - now)
+            now, targets = t, p
+        pending = pending[len(late):]
+        pressures = self.valves.advance(pressures, targets, end - now)
+        # The command in force is kept in front, so that the next substep starts from it.
+        return pressures, ((-np.inf, targets), *pending)
+
+    def _poses(self, system: System, index: int, part: float) -> Floats:
+        """Poses of the obstacles between the commands index - 1 and index."""
+        a, b = system.surface_poses(index - 1), system.surface_poses(index)
+        mixed = (1.0 - part) * a + part * b
+        if len(mixed) and not np.array_equal(a[:, :, :3], b[:, :, :3]):
+            u, _, vt = np.linalg.svd(mixed[:, :, :3])
+            mixed[:, :, :3] = u @ vt
+        return mixed
+
+    def _problem(self, state: MultibodyState, h: float, poses: Floats, poses_before: Floats) -> Substep:
+        system, robot, n = state.system, state.system.robot, state.system.particles
+        rest, stiffness = driven_springs(robot, state.pressures, self.line_onset)
+        force = system.masses[:, None] * system.environment.gravity
+        force[n + 1::2] = 0.0
+        for load, share in zip(system.environment.loads, system.loads):
+            force[:n] += share[:, None] * load.at(state.frame)
+        velocities = np.empty((system.slots, 3))
+        velocities[:n], velocities[n::2], velocities[n + 1::2] = state.velocities, state.body_velocities, state.spins
+        velocities[~system.free] = 0.0
+        start = Configuration.at(state.positions, state.body_positions, state.orientations)
+        return Substep(system, start, velocities, h, rest, stiffness, force, poses, poses_before,
+                       self.contact_stiffness, self.creep_speed * h, self.contact_margin)
+
+    def _substep(self, problem: Substep, state: MultibodyState, records: list, first: bool) -> tuple[MultibodyState, float]:
+        """Solve one substep by Newton's method, section IV-D."""
+        h = problem.h
+        guess = h * problem.velocities
+        here = problem.start.moved(guess)
+        now = problem.evaluate(here)
+        residual = problem.residual(now.gradient)
+        dual = DualDirection(problem, state.multipliers, self.linear_iterations, self.linear_tolerance) \
+            if self.route == "dual" else None
+        for iteration in range(self.iterations):
+            if residual <= self.tolerance:
+                break
+            begin = clock.perf_counter()
+            direction, linear = self._direction(problem, here, now, state.workspace, dual, fresh=first and iteration == 0)
+            alpha, here, now = self._line_search(problem, here, now, direction)
+            if dual is not None:
+                dual.accept(alpha)
+            residual = problem.residual(now.gradient)
+            records.append({"frame": state.frame, "time": state.time, "iteration": iteration, "residual": residual,
+                            "step": alpha, "contacts": int((now.normal_forces > 0).sum()), "linear": linear,
+                            "seconds": clock.perf_counter() - begin})
+        spins = rotation_vectors(here.Q, problem.start.Q) / h
+        return replace(state, time=state.time + h, positions=frozen(here.x), body_positions=frozen(here.X),
+                       orientations=frozen(here.Q), velocities=frozen((here.x - problem.start.x) / h),
+                       body_velocities=frozen((here.X - problem.start.X) / h), spins=frozen(spins),
+                       multipliers=None if dual is None else dual.multipliers,
+                       contacts=problem.contact_table(here)), residual
+
+    def _direction(self, problem: Substep, here: Configuration, now: Evaluation, workspace: Any, dual: DualDirection | None,
+                   fresh: bool) -> tuple[Floats, int]:
+        """Newton's direction by the chosen route, and how many linear iterations it took."""
+        if dual is not None:
+            return dual.solve(here, now)
+        if self.reuse:
+            return self._reused(problem, here, now, workspace, fresh)
+        for clamp in (False, True):
+            blocks = problem.assemble(here, now.rotations, clamp)
+            if not workspace.factor(blocks):
+                continue
+            direction = workspace.solve(-now.gradient)
+            if np.vdot(direction, now.gradient) < 0:
+                return direction, int(clamp)
+        # Even the semi-definite stiffness failed in floating point: the diagonal of the mass always descends.
+        return -now.gradient * (problem.h**2 / problem.system.masses)[:, None], -1
+
+    def _reused(self, problem: Substep, here: Configuration, now: Evaluation, workspace: Any, fresh: bool,
+                ) -> tuple[Floats, int]:
+        """Conjugate gradients on the current stiffness, preconditioned by the frame's one factorisation."""
+        system = problem.system
+        blocks = problem.assemble(here, now.rotations, True)
+        if fresh and not workspace.factor(blocks):
+            raise InputError("MultibodyStepper: reuse=True needs a stiffness that single precision can factor; set reuse=False")
+        x, r = np.zeros_like(now.gradient), -now.gradient
+        z = workspace.solve(r)
+        p, rz = z, float(np.vdot(r, z))
+        start, product = rz, np.empty_like(x)
+        for k in range(12):
+            multiply(blocks, system.rows, system.columns, p, product)
+            a = rz / float(np.vdot(p, product))
+            x, r = x + a * p, r - a * product
+            z = workspace.solve(r)
+            rz, old = float(np.vdot(r, z)), rz
+            if rz <= 1e-4 * start:
+                return x, k + 1
+            p = z + (rz / old) * p
+        return x, 12
+
+    def _line_search(self, problem: Substep, here: Configuration, now: Evaluation, direction: Floats,
+                     ) -> tuple[float, Configuration, Evaluation]:
+        """Halve the step until the merit, friction at the current normal forces, falls as it should."""
+        slope = float(np.vdot(now.gradient, direction))
+        lagged = now.normal_forces
+        alpha = 1.0
+        # Differences of the merit below this are rounding: there the residual itself decides.
+        noise = 1e-13 * (abs(now.merit) + problem.h**2)
+        before = problem.residual(now.gradient)
+        for _ in range(12):
+            there = here.moved(alpha * direction)
+            trial = problem.evaluate(there, lagged)
+            if trial.merit <= now.merit + 1e-4 * alpha * slope + noise or (
+                    -slope < 1e3 * noise and problem.residual(trial.gradient) < before):
+                break
+            alpha *= 0.5
+        trial.merit = trial.smooth + problem.contact_merit(there, trial.normal_forces)
+        return alpha, there, trial
+
+
