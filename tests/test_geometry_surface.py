@@ -55,7 +55,9 @@ def stl(path, triangles):
 
 def one_line(error) -> str:
     text = str(error.value)
-    assert text and "\n" not in text and len(text) < 400
+    assert text
+    assert "\n" not in text
+    assert len(text) < 400
     return text
 
 
@@ -204,7 +206,8 @@ def test_sliver_triangles_are_removed_with_a_notice():
     assert surface.volume == pytest.approx(4e-5, rel=1e-12)
     corners = surface.vertices[surface.faces]
     area = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1) / 2
-    assert area.min() > 1e-5 and area.sum() == pytest.approx(2 * (0.1 * 0.04 + 4e-4), rel=1e-12)
+    assert area.min() > 1e-5
+    assert area.sum() == pytest.approx(2 * (0.1 * 0.04 + 4e-4), rel=1e-12)
 
 
 def test_chain_of_slivers_along_one_edge_is_removed():
@@ -217,7 +220,8 @@ def test_chain_of_slivers_along_one_edge_is_removed():
     fan = [[chain[i], chain[i + 1], third] for i in range(n + 1)]
     slivers = [[a, chain[i + 1], chain[i]] for i in range(1, n + 1)]
     surface = check_surface(raw(np.vstack([mesh.vertices, inner]), np.vstack([mesh.faces[1:], fan, slivers])))
-    assert len(surface.notices) == 1 and "9 sliver" in surface.notices[0]
+    assert len(surface.notices) == 1
+    assert "9 sliver" in surface.notices[0]
     assert surface.volume == pytest.approx(4e-5, rel=1e-12)
 
 
@@ -227,9 +231,11 @@ def test_duplicate_vertices_and_triangles_are_merged_with_a_notice():
                np.arange(36).reshape(-1, 3))
     surface = check_surface(soup)
     assert surface.notices == ("body surface: 28 duplicate vertices merged",)
-    assert len(surface.vertices) == 8 and surface.volume == pytest.approx(4e-5, rel=1e-6)
+    assert len(surface.vertices) == 8
+    assert surface.volume == pytest.approx(4e-5, rel=1e-6)
     twice = check_surface(raw(mesh.vertices, np.vstack([mesh.faces, mesh.faces[:2]])))
-    assert len(twice.faces) == 12 and "2 sliver or duplicate" in twice.notices[0]
+    assert len(twice.faces) == 12
+    assert "2 sliver or duplicate" in twice.notices[0]
 
 
 def test_flipped_and_mixed_orientation_is_repaired_with_a_notice():
@@ -242,7 +248,8 @@ def test_flipped_and_mixed_orientation_is_repaired_with_a_notice():
     mixed[turned] = mixed[turned, ::-1]
     surface = check_surface(raw(mesh.vertices, mixed))
     assert f"orientation of {turned.sum()} of 320" in surface.notices[0]
-    assert inverted.volume == pytest.approx(mesh.volume) and surface.volume == pytest.approx(mesh.volume)
+    assert inverted.volume == pytest.approx(mesh.volume)
+    assert surface.volume == pytest.approx(mesh.volume)
 
 
 def test_inner_shells_point_into_their_cavity():
@@ -311,7 +318,8 @@ def test_triangles_touch_up_to_the_tolerance(kind):
 
 
 def test_neighbours_count_only_when_they_fold_or_cross():
-    vertices = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0], [0.2, 0.8, 0], [-1, 0.3, 0.5], [1, 0.3, -0.4]], float)
+    vertices = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0], [0.2, 0.8, 0],
+                         [-1, 0.3, 0.5], [1, 0.3, -0.4]], float)
     pairs = lambda *faces: len(crossing_pairs(vertices, np.array(faces), tolerance=1e-12))  # noqa: E731
     assert pairs([0, 1, 2], [2, 1, 3]) == 0  # coplanar, side by side
     assert pairs([0, 1, 2], [0, 4, 1]) == 1  # coplanar, folded on each other
@@ -353,6 +361,6 @@ def test_farthest_distance_to_triangles():
 
 @pytest.mark.reference
 def test_public_surface_with_holes_is_refused(reference_data):
-    with pytest.raises(InputError, match="not_watertight.stl.*open, 940 edges") as error:
+    with pytest.raises(InputError, match=r"not_watertight\.stl.*open, 940 edges") as error:
         check_surface(reference_data / "meshes" / "bad" / "not_watertight.stl", units="mm")
     one_line(error)

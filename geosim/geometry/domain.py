@@ -14,6 +14,7 @@ import numpy as np
 
 from geosim.errors import InputError
 from geosim.geometry import shells
+from geosim.geometry.imprint import conforming
 from geosim.geometry.intersections import crossing_pairs, farthest_from
 from geosim.geometry.surface import MERGE_TOLERANCE, Surface
 
@@ -74,7 +75,10 @@ def build_domain(bodies: Sequence[Surface], chambers: Sequence[Surface]) -> Doma
     """
     k = len(chambers)
     regions = [0, *range(k + 1, k + len(bodies)), *range(1, k + 1)]
-    surfaces = [*bodies, *chambers]
+    surfaces: Sequence[Surface] = [*bodies, *chambers]
+    if len(bodies) > 1:
+        diagonal = float(np.linalg.norm(np.ptp(np.vstack([s.vertices for s in surfaces]), axis=0)))
+        surfaces = conforming(surfaces, WALL_TOLERANCE * diagonal)
     offsets = np.cumsum([0] + [len(s.vertices) for s in surfaces])
     vertices = np.vstack([s.vertices for s in surfaces])
     stacked = np.vstack([s.faces + start for s, start in zip(surfaces, offsets)])
@@ -158,8 +162,8 @@ def _refuse_contacts(vertices: np.ndarray, faces: np.ndarray, owner: np.ndarray,
             point = vertices[faces[pairs[met[i, j], 0]]].mean(axis=0) if (i, j) in met else vertices[common[0]]
             place = "near ({:.4g}, {:.4g}, {:.4g}) mm".format(*(point * 1e3))
             if b.is_body:
-                raise InputError(f"{b.surface.label}: crosses or touches {a.surface.label} {place}; bodies may only "
-                                 "touch in equal triangles: cut one from the other in the CAD program, or unite them")
+                raise InputError(f"{b.surface.label}: crosses or touches {a.surface.label} {place}; bodies may "
+                                 "touch but not overlap: cut one from the other in the CAD program, or unite them")
             if a.is_body:
                 raise InputError(f"{b.surface.label}: crosses or touches the skin of {a.surface.label} {place}; leave "
                                  "a wall around the chamber (close an air inlet that runs through the wall)")

@@ -42,7 +42,7 @@ def crossing_pairs(vertices: np.ndarray, faces: np.ndarray, *, tolerance: float,
     low = vertices.min(axis=0)
     scale = float(np.max(vertices.max(axis=0) - low)) or 1.0
     points = np.ascontiguousarray((vertices - low) / scale)
-    faces = np.ascontiguousarray(faces, dtype=np.int64)
+    faces = np.array(faces, dtype=np.int64, order="C")  # writable: one compiled kernel for all callers
     groups = np.zeros(len(faces), dtype=np.int64) if group is None else np.ascontiguousarray(group, dtype=np.int64)
     between = tolerance if group_tolerance is None else group_tolerance
     corners = points[faces]

@@ -69,10 +69,11 @@ def mesh_surfaces(body_surfaces: Sequence[Surface], chamber_surfaces: Sequence[S
     Parameters
     ----------
     body_surfaces, chamber_surfaces
-        Surfaces from `check_surface`. The bodies may already contain the cavities of the chambers. Bodies may touch in
-        equal triangles or lie inside each other.
+        Surfaces from `check_surface`. The bodies may already contain the cavities of the chambers. Bodies may touch or
+        lie inside each other, and a chamber may be closed by several bodies together.
     max_edge
-        Wanted edge [m]: no tet is larger than the regular one of this edge. Default: diagonal of the bounding box / 40.
+        Wanted edge [m]: tets are split until none is larger than the regular one of this edge (the smoothing that
+        follows enlarges a few). Default: diagonal of the bounding box / 40.
     time_limit
         Seconds that the mesher may take.
     rescue

@@ -1,0 +1,139 @@
+"""Makes touching solids meet in equal triangles, as a conforming mesh needs.
+
+CAD programs export a body and the layer glued to it as two closed surfaces whose common wall is cut into different
+triangles. For touching solids A and B that do not overlap, U = A + B has no inner wall; A' = U - B and B' = U - A'
+are the same solids with one common set of triangles on the wall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from geosim.geometry import shells
+from geosim.geometry.intersections import crossing_pairs
+from geosim.geometry.surface import MERGE_TOLERANCE, SLIVER_TOLERANCE, Surface
+
+__all__ = ["conforming"]
+
+# Solids whose common volume is below this part of the smaller one touch; above it they overlap.
+OVERLAP = 1e-7
+# Walls are flat on each other if the cosine of their angle differs from -1 by less.
+FLAT_WALL = 1e-9
+# A new wall of a third solid can cut an old one again; three passes settle a stack of layers.
+PASSES = 3
+
+
+def conforming(surfaces: Sequence[Surface], tolerance: float) -> tuple[Surface, ...]:
+    """Give touching solids equal triangles on their common walls.
+
+    Parameters
+    ----------
+    surfaces
+        Checked surfaces. Those that do not touch, or that overlap, come back as they are.
+    tolerance
+        Largest distance [m] that counts as touching.
+
+    Returns
+    -------
+    tuple of Surface
+        The same solids in the same order; a notice where triangles were cut.
+    """
+    found = list(surfaces)
+    for _ in range(PASSES):
+        changed = False
+        for i, j in combinations(range(len(found)), 2):
+            pairs = _contacts(found[i], found[j], tolerance)
+            cut = _imprint(found[i], found[j], pairs) if len(pairs) else None
+            if cut is not None:
+                found[i], found[j] = cut
+                changed = True
+        if not changed:
+            break
+    return tuple(new if new is old else replace(new, notices=(*new.notices, (
+        f"{new.label}: triangles on the wall shared with its neighbour were cut to match"))) for new, old in
+        zip(found, surfaces))
+
+
+def _contacts(a: Surface, b: Surface, tolerance: float) -> np.ndarray:
+    """Pairs (face of a, face of b) that touch other than as equal triangles or in common vertices, shape (k, 2)."""
+    if np.any(a.vertices.max(axis=0) < b.vertices.min(axis=0) - tolerance) or np.any(
+            b.vertices.max(axis=0) < a.vertices.min(axis=0) - tolerance):
+        return np.empty((0, 2), dtype=np.int64)
+    vertices = np.vstack([a.vertices, b.vertices])
+    faces = np.vstack([a.faces, b.faces + len(a.vertices)])
+    vertices, faces, _ = shells.merge_vertices(vertices, faces, MERGE_TOLERANCE * max(a.diagonal, b.diagonal))
+    group = np.repeat([0, 1], [len(a.faces), len(b.faces)])
+    _, first = np.unique(np.sort(faces, axis=1), axis=0, return_index=True)
+    pairs = crossing_pairs(vertices, faces[first], tolerance=-1.0, group=group[first], group_tolerance=tolerance)
+    return np.sort(first[pairs], axis=1) - [0, len(a.faces)]
+
+
+def _imprint(a: Surface, b: Surface, pairs: np.ndarray) -> tuple[Surface, Surface] | None:
+    """Both solids with equal triangles on their common wall; None if they overlap or cannot be cut cleanly."""
+    frame = _wall_frame(a, b, pairs)
+    first, second = _snap(a.vertices @ frame, b.vertices @ frame, MERGE_TOLERANCE * max(a.diagonal, b.diagonal))
+    one, two = _manifold(first, a.faces), _manifold(second, b.faces)
+    if (one ^ two).volume() > OVERLAP * min(a.volume, b.volume):
+        return None
+    union = one + two
+    new_one = union - two
+    new_two = union - new_one
+    if abs(new_one.volume() - a.volume) > OVERLAP * a.volume or abs(new_two.volume() - b.volume) > OVERLAP * b.volume:
+        return None
+    return _surface(new_one, frame, a), _surface(new_two, frame, b)
+
+
+def _wall_frame(a: Surface, b: Surface, pairs: np.ndarray) -> np.ndarray:
+    """Axes as columns (3, 3) with z across the largest flat common wall and x along an edge of it.
+
+    Boolean operations see a common wall only where its coordinates are equal to the bit; in this frame they can be
+    made so.
+    """
+    corners, others = a.vertices[a.faces[pairs[:, 0]]], b.vertices[b.faces[pairs[:, 1]]]
+    normals = [np.cross(c[:, 1] - c[:, 0], c[:, 2] - c[:, 0]) for c in (corners, others)]
+    areas = [np.linalg.norm(n, axis=1) for n in normals]
+    opposed = np.einsum("ij,ij->i", *normals) <= -(1 - FLAT_WALL) * areas[0] * areas[1]
+    if not opposed.any():
+        return np.eye(3)
+    best = int(np.argmax(np.where(opposed, areas[0], -1.0)))
+    edges = np.roll(corners[best], -1, axis=0) - corners[best]
+    z = normals[0][best] / areas[0][best]
+    x = edges[np.argmax(np.linalg.norm(edges, axis=1))]
+    if np.abs(z).max() > 1 - FLAT_WALL:  # along an axis already: keep the coordinates to the bit
+        return np.eye(3)
+    x = x / np.linalg.norm(x)
+    return np.stack([x, np.cross(z, x), z], axis=1)
+
+
+def _snap(first: np.ndarray, second: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+    """Make coordinates equal that differ by less than the tolerance [m]."""
+    points = np.vstack([first, second])
+    for axis in range(3):
+        values = np.unique(points[:, axis])
+        snapped = values.copy()
+        for i in range(1, len(values)):
+            if values[i] - snapped[i - 1] <= tolerance:
+                snapped[i] = snapped[i - 1]
+        points[:, axis] = snapped[np.searchsorted(values, points[:, axis])]
+    return points[: len(first)], points[len(first):]
+
+
+def _manifold(vertices: np.ndarray, faces: np.ndarray) -> Any:
+    from manifold3d import Manifold, Mesh64  # slow to import, and needed for touching bodies only
+
+    return Manifold(Mesh64(vert_properties=np.array(vertices, order="C"), tri_verts=faces.astype(np.uint64)))
+
+
+def _surface(solid: Any, frame: np.ndarray, old: Surface) -> Surface:
+    """Return the surface of a manifold, without the vertices and slivers that its cuts leave behind."""
+    mesh = solid.to_mesh64()
+    vertices, faces = np.asarray(mesh.vert_properties)[:, :3] @ frame.T, np.asarray(mesh.tri_verts).astype(np.int64)
+    vertices, faces, _ = shells.merge_vertices(vertices, faces, MERGE_TOLERANCE * old.diagonal)
+    vertices, faces = shells.compact(vertices, shells.drop_degenerate(faces)[0])
+    faces = shells.flip_slivers(vertices, faces, SLIVER_TOLERANCE * old.diagonal)[0]
+    return replace(old, vertices=vertices, faces=faces)
