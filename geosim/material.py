@@ -57,6 +57,11 @@ class Hyperelastic(Material):
         """Return the constants of W in the order that the kernels read them [Pa, or dimensionless]."""
         raise TypeError(f"{type(self).__name__} has no constants")
 
+    @property
+    def rest_slope(self) -> float:
+        """s = dW/dlambda at rest [Pa]: W(I1, I2) - s (J - 1) is free of stress there."""
+        return self.shear_modulus
+
     def kernel_constants(self, stress_unit: float) -> tuple[float, ...]:
         """Return `constants()` with every modulus divided by `stress_unit` [Pa]."""
         return tuple(value / stress_unit for value in self.constants())
@@ -108,6 +113,11 @@ class MooneyRivlin(Hyperelastic):
     def shear_modulus(self) -> float:
         """Shear modulus at rest, 2 (c1 + c2) [Pa]."""
         return 2.0 * (self.c1 + self.c2)
+
+    @property
+    def rest_slope(self) -> float:
+        """s = 2 (c1 + 2 c2) [Pa]."""
+        return 2.0 * (self.c1 + 2.0 * self.c2)
 
     def constants(self) -> tuple[float, ...]:
         """Return (c1, c2)."""
@@ -228,6 +238,11 @@ class Ogden(Hyperelastic):
     def shear_modulus(self) -> float:
         """Shear modulus at rest, 1/2 sum mu_i alpha_i [Pa]."""
         return 0.5 * sum(m * a for m, a in zip(self.mu, self.alpha, strict=True))  # type: ignore[arg-type]
+
+    @property
+    def rest_slope(self) -> float:
+        """s = sum mu_i [Pa]."""
+        return sum(self.mu)  # type: ignore[arg-type]
 
     def constants(self) -> tuple[float, ...]:
         """Return (mu_1, alpha_1, mu_2, alpha_2, ...)."""

@@ -17,6 +17,15 @@ MATERIALS = {
 }
 
 
+@pytest.fixture(params=["isochoric", "full"], autouse=True)
+def form(request, monkeypatch):
+    """Every test runs with both forms of the energy."""
+    make = constitutive.table
+    monkeypatch.setattr(constitutive, "table", lambda materials, unit: make(
+        materials, unit, isochoric=request.param == "isochoric"))
+    return request.param
+
+
 def _evaluate(material, F):
     row = constitutive.table([material], 100.0)[0]
     cof, P, A = np.empty((3, 3)), np.empty((3, 3)), np.empty((9, 9))
@@ -75,8 +84,10 @@ def test_ogden_tangent_at_equal_stretches():
         assert np.abs(A - numeric).max() <= 1e-6 * np.abs(A).max()
 
 
-def test_ogden_with_exponents_2_and_minus_2_is_mooney_rivlin():
+def test_ogden_with_exponents_2_and_minus_2_is_mooney_rivlin(form):
     F = _deformation(3)
+    if form == "full":  # I2 is the sum of inverse squares of the stretches only where J = 1
+        return
     one = _evaluate(MooneyRivlin(c1=300.0, c2=80.0), F)
     two = _evaluate(Ogden(mu=(600.0, -160.0), alpha=(2.0, -2.0)), F)
     for a, b in zip(one[1:], two[1:]):
@@ -110,8 +121,15 @@ def test_rest_is_free_of_stress_with_the_shear_modulus(name):
 
 
 @pytest.mark.parametrize("name", MATERIALS)
-def test_scaling_of_the_deformation_costs_nothing(name):
-    """W is distortional: W(s F) = W(F)."""
+def test_the_two_forms_differ_only_in_volume(name, form):
+    """Isochoric: W(s F) = W(F). Full: the same wherever J = 1, and s is free there."""
     F = _deformation(2)
+    if form == "full":
+        unit = F / np.cbrt(np.linalg.det(F))
+        row = constitutive.table([MATERIALS[name]], 100.0)[0]
+        isochoric = row.copy()
+        isochoric[4] = -1.0
+        assert constitutive.energy(row, unit) == pytest.approx(constitutive.energy(isochoric, unit), rel=1e-11)
+        return
     row, W, _, _ = _evaluate(MATERIALS[name], F)
     assert constitutive.energy(row, 1.7 * F) == pytest.approx(W, rel=1e-11)

@@ -1,12 +1,13 @@
 """Hyperelastic energies W(F) with their first and second derivatives, compiled.
 
-W depends on the isochoric invariants I1 = J^(-2/3) tr C and I2 = J^(-4/3) (tr(C)^2 - tr(C^2)) / 2, C = F^T F
-(Mooney-Rivlin, neo-Hookean, Yeoh, Gent), or on the isochoric principal stretches (Ogden). With w = dW/dI,
+W depends on the invariants I1 = tr C and I2 = (tr(C)^2 - tr(C^2)) / 2, C = F^T F (Mooney-Rivlin, neo-Hookean, Yeoh,
+Gent) or on the principal stretches (Ogden), in one of two forms that agree wherever J = 1:
 
-    P = dW/dF = w1 dI1/dF + w2 dI2/dF,
-    A = dP/dF = w1 d2I1 + w2 d2I2 + w11 dI1 (x) dI1 + ... ,
+    isochoric    W(J^(-2/3) I1, J^(-4/3) I2): distortional alone, needed for a finite bulk modulus;
+    full         W(I1, I2) - s (J - 1), with s such that the rest shape is free of stress.
 
-both exact. F and P are 3x3, A is 9x9 over (iJ, kL) in row-major order. Every function needs J > 0.
+With w = dW/dI, P = dW/dF = w1 dI1/dF + w2 dI2/dF and A = dP/dF = w1 d2I1 + w2 d2I2 + w11 dI1 (x) dI1, both exact.
+F and P are 3x3, A is 9x9 over (iJ, kL) in row-major order. Every function needs J > 0.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ from geosim.material import Hyperelastic
 
 __all__ = ["TABLE_WIDTH", "cofactor", "energy", "jacobi_eigen", "stress", "tangent", "table"]
 
-TABLE_WIDTH = 16  # kind, 1/kappa, stabilisation 1/mu, number of constants, constants ...
+TABLE_WIDTH = 17  # kind, 1/kappa, 1/mu, number of constants, s of the full form (-1: isochoric), constants ...
 
 
-def table(materials: list[Hyperelastic], stress_unit: float) -> np.ndarray:
-    """Return the rows that the kernels read, moduli divided by `stress_unit` [Pa], shape (materials, TABLE_WIDTH)."""
+def table(materials: list[Hyperelastic], stress_unit: float, *, isochoric: bool = True) -> np.ndarray:
+    """Return the rows that the kernels read, moduli divided by `stress_unit` [Pa], shape (materials, TABLE_WIDTH).
+
+    A material with a finite bulk modulus always takes the isochoric form.
+    """
     rows = np.zeros((len(materials), TABLE_WIDTH))
     for row, material in zip(rows, materials):
         constants = material.kernel_constants(stress_unit)
@@ -30,7 +34,9 @@ def table(materials: list[Hyperelastic], stress_unit: float) -> np.ndarray:
         row[1] = stress_unit / material.bulk_modulus  # type: ignore[attr-defined]
         row[2] = stress_unit / material.shear_modulus
         row[3] = len(constants)
-        row[4:4 + len(constants)] = constants
+        finite = np.isfinite(material.bulk_modulus)  # type: ignore[attr-defined]
+        row[4] = -1.0 if isochoric or finite else material.rest_slope / stress_unit
+        row[5:5 + len(constants)] = constants
     return rows
 
 
@@ -49,21 +55,29 @@ def cofactor(F, C):
     return F[0, 0] * C[0, 0] + F[0, 1] * C[0, 1] + F[0, 2] * C[0, 2]
 
 
+@kernel(inline="always")
+def _second_of_j(F, i, j, k, el):
+    """Component of d2J/dF_ij dF_kl = eps_ikm eps_jln F_mn for i != k and j != l."""
+    even = ((k - i) % 3 == 1) == ((el - j) % 3 == 1)
+    value = F[3 - i - k, 3 - j - el]
+    return value if even else -value
+
+
 @kernel
 def _invariant_energy(m, i1, i2):
     """Return W, w1, w2, w11 of a material row (w12 = w22 = 0 for the models here)."""
     kind = int(m[0])
     x = i1 - 3.0
     if kind == 0:  # Mooney-Rivlin and neo-Hookean
-        return m[4] * x + m[5] * (i2 - 3.0), m[4], m[5], 0.0
+        return m[5] * x + m[6] * (i2 - 3.0), m[5], m[6], 0.0
     if kind == 1:  # Yeoh
-        return (m[4] * x + m[5] * x * x + m[6] * x * x * x, m[4] + 2.0 * m[5] * x + 3.0 * m[6] * x * x, 0.0,
-                2.0 * m[5] + 6.0 * m[6] * x)
+        return (m[5] * x + m[6] * x * x + m[7] * x * x * x, m[5] + 2.0 * m[6] * x + 3.0 * m[7] * x * x, 0.0,
+                2.0 * m[6] + 6.0 * m[7] * x)
     # Gent: past the locking stretch the energy is infinite, and the line search turns back
-    rest = 1.0 - x / m[5]
+    rest = 1.0 - x / m[6]
     if rest <= 0.0:
         return np.inf, np.inf, 0.0, np.inf
-    return -0.5 * m[4] * m[5] * np.log(rest), 0.5 * m[4] / rest, 0.0, 0.5 * m[4] / (m[5] * rest * rest)
+    return -0.5 * m[5] * m[6] * np.log(rest), 0.5 * m[5] / rest, 0.0, 0.5 * m[5] / (m[6] * rest * rest)
 
 
 @kernel
@@ -110,12 +124,14 @@ def _ogden(m, F, J, cof, P, A, level):
     squares, N = np.empty(3), np.empty((3, 3))
     jacobi_eigen(C, squares, N)
     stretch = np.sqrt(squares)
-    scale = J ** (-1.0 / 3.0)
-    W = 0.0
+    isochoric = m[4] < 0.0
+    scale = J ** (-1.0 / 3.0) if isochoric else 1.0
+    shift = 0.0 if isochoric else m[4]
+    W = -shift * (J - 1.0)
     b = np.zeros(3)  # lambda_i dW/dlambda_i before the deviator
     d = np.zeros(3)  # its derivative by ln(isochoric stretch)
     for t in range(int(m[3]) // 2):
-        mu, alpha = m[4 + 2 * t], m[5 + 2 * t]
+        mu, alpha = m[5 + 2 * t], m[6 + 2 * t]
         for i in range(3):
             power = (scale * stretch[i]) ** alpha
             W += mu / alpha * (power - 1.0)
@@ -123,25 +139,25 @@ def _ogden(m, F, J, cof, P, A, level):
             d[i] += mu * alpha * power
     if level == 0:
         return W
-    mean = (b[0] + b[1] + b[2]) / 3.0
-    tau = b - mean  # principal Kirchhoff stresses
+    third = 1.0 / 3.0 if isochoric else 0.0
+    tau = b - third * (b[0] + b[1] + b[2])  # principal Kirchhoff stresses, without the shift
     n = np.zeros((3, 3))  # principal directions in space
     for i in range(3):
         for r in range(3):
             n[r, i] = (F[r, 0] * N[0, i] + F[r, 1] * N[1, i] + F[r, 2] * N[2, i]) / stretch[i]
     for r in range(3):
         for c in range(3):
-            P[r, c] = 0.0
+            P[r, c] = -shift * cof[r, c]
             for i in range(3):
                 P[r, c] += tau[i] / stretch[i] * n[r, i] * N[c, i]
     if level == 1:
         return W
-    total = d[0] + d[1] + d[2]
+    total = third * third * (d[0] + d[1] + d[2])
     A[:, :] = 0.0
     for i in range(3):
         for j in range(3):
             # dP_i/dlambda_j with P_i = tau_i / lambda_i
-            slope = -(d[i] + d[j]) / 3.0 + total / 9.0
+            slope = -third * (d[i] + d[j]) + total
             if i == j:
                 slope += d[i]
             value = slope / (stretch[i] * stretch[j])
@@ -159,8 +175,8 @@ def _ogden(m, F, J, cof, P, A, level):
                 if abs(gap) > 1e-6 * stretch[i]:
                     diff = (pi - pj) / gap
                 else:  # equal stretches: the limit is dP_i/dlambda_i - dP_i/dlambda_j
-                    diff = ((d[i] * 2.0 / 3.0 + total / 9.0 - d[i] / 3.0) / squares[i] - tau[i] / squares[i]
-                            - (-(d[i] + d[j]) / 3.0 + total / 9.0) / (stretch[i] * stretch[j]))
+                    diff = ((d[i] * (1.0 - 2.0 * third) + total) / squares[i] - tau[i] / squares[i]
+                            - (total - third * (d[i] + d[j])) / (stretch[i] * stretch[j]))
                 plus, minus = 0.5 * (diff + sums), 0.5 * (diff - sums)
                 for r in range(3):
                     for c in range(3):
@@ -169,6 +185,13 @@ def _ogden(m, F, J, cof, P, A, level):
                             for e in range(3):
                                 kl, lk = n[s, i] * N[e, j], n[s, j] * N[e, i]
                                 A[3 * r + c, 3 * s + e] += plus * (ij * kl + ji * lk) + minus * (ij * lk + ji * kl)
+    if shift != 0.0:
+        for i in range(3):
+            for j in range(3):
+                for k in range(3):
+                    for el in range(3):
+                        if i != k and j != el:
+                            A[3 * i + j, 3 * k + el] -= shift * _second_of_j(F, i, j, k, el)
     return W
 
 
@@ -186,12 +209,17 @@ def _derivatives(m, F, J, cof, P, A, level):
     CC = (C[0, 0] * C[0, 0] + C[1, 1] * C[1, 1] + C[2, 2] * C[2, 2]
           + 2.0 * (C[0, 1] * C[0, 1] + C[0, 2] * C[0, 2] + C[1, 2] * C[1, 2]))
     I2 = 0.5 * (I1 * I1 - CC)
-    a = J ** (-2.0 / 3.0)
-    b = a * a
+    shift = m[4]
+    if shift >= 0.0:
+        a, b, r = 1.0, 1.0, 0.0  # the full form: nothing is divided by powers of J
+    else:
+        a, r = J ** (-2.0 / 3.0), 1.0 / J
+        b = a * a
+        shift = 0.0
     W, w1, w2, w11 = _invariant_energy(m, a * I1, b * I2)
+    W -= shift * (J - 1.0)
     if level == 0:
         return W
-    r = 1.0 / J
     FC = np.empty((3, 3))
     for i in range(3):
         for j in range(3):
@@ -202,7 +230,8 @@ def _derivatives(m, F, J, cof, P, A, level):
         for j in range(3):
             D2[i, j] = 2.0 * (I1 * F[i, j] - FC[i, j])
             first[3 * i + j] = a * (2.0 * F[i, j] - (2.0 / 3.0) * I1 * r * cof[i, j])
-            P[i, j] = w1 * first[3 * i + j] + w2 * b * (D2[i, j] - (4.0 / 3.0) * I2 * r * cof[i, j])
+            P[i, j] = (w1 * first[3 * i + j] + w2 * b * (D2[i, j] - (4.0 / 3.0) * I2 * r * cof[i, j])
+                       - shift * cof[i, j])
     if level == 1:
         return W
     B = np.empty((3, 3))
@@ -212,7 +241,7 @@ def _derivatives(m, F, J, cof, P, A, level):
     s1, s2 = w1 * a, w2 * b
     outer = (10.0 / 9.0) * s1 * I1 * r * r + (28.0 / 9.0) * s2 * I2 * r * r
     mixed1, mixed2 = -(4.0 / 3.0) * s1 * r, -(4.0 / 3.0) * s2 * r
-    skew = -((2.0 / 3.0) * s1 * I1 + (4.0 / 3.0) * s2 * I2) * r
+    skew = -((2.0 / 3.0) * s1 * I1 + (4.0 / 3.0) * s2 * I2) * r - shift
     for i in range(3):
         for j in range(3):
             row = 3 * i + j
@@ -233,11 +262,7 @@ def _derivatives(m, F, J, cof, P, A, level):
                             value += 2.0 * s1 + 2.0 * s2 * I1
                     elif j != el:
                         # d2J/dF2 = eps_ikm eps_jln F_mn
-                        mm, nn = 3 - i - k, 3 - j - el
-                        sign = 1.0 if (k - i) % 3 == 1 else -1.0
-                        if (el - j) % 3 != 1:
-                            sign = -sign
-                        value += skew * sign * F[mm, nn]
+                        value += skew * _second_of_j(F, i, j, k, el)
                     if w11 != 0.0:
                         value += w11 * first[row] * first[col]
                     A[row, col] = value

@@ -175,7 +175,8 @@ class Problem:
         return x * self.length + self.center
 
 
-def make_problem(robot: VolumetricRobot, environment: Environment, order: int, factoriser: str) -> Problem:
+def make_problem(robot: VolumetricRobot, environment: Environment, order: int, factoriser: str, *,
+                 isochoric: bool = False) -> Problem:
     """Return the discrete problem.
 
     Raises
@@ -218,8 +219,8 @@ def make_problem(robot: VolumetricRobot, environment: Environment, order: int, f
     shapes = load_shapes(robot, environment, order)
     problem = Problem(
         robot, environment, el, stabilise, length, stress, frozen(center), frozen(nodes), rest, tets,
-        frozen(pressure_vertices), pressure_tets, barycentric, volumes, material, constitutive.table(materials, stress),
-        pattern, walls, caps, frozen(robot.chamber_volumes / length**3), held_by, held, frozen(mass), tuple(shapes),
+        frozen(pressure_vertices), pressure_tets, barycentric, volumes, material,
+        constitutive.table(materials, stress, isochoric=isochoric), pattern, walls, caps, frozen(robot.chamber_volumes / length**3), held_by, held, frozen(mass), tuple(shapes),
         tetrahedron_slopes(np.eye(4), order), make_factoriser(pattern.indptr, pattern.indices, factoriser))
     _check_free_bodies(problem)
     return problem

@@ -150,6 +150,10 @@ class EnergyShapeSolver:
         Smallest share of a command that is tried.
     factoriser
         "auto", "pardiso" or "superlu".
+    invariants
+        "full": W(I1, I2) of an incompressible material is evaluated as it stands, as most mixed finite elements do;
+        "isochoric": of J^(-2/3) I1 and J^(-4/3) I2. Both converge to the same shape; a material with a finite bulk
+        modulus is always split isochorically.
     """
 
     element: str = "p2"
@@ -158,6 +162,7 @@ class EnergyShapeSolver:
     max_growth: float = 0.5
     min_increment: float = 1e-3
     factoriser: str = "auto"
+    invariants: str = "full"
 
     def __post_init__(self) -> None:
         if self.element not in ("p1", "p2"):
@@ -173,6 +178,9 @@ class EnergyShapeSolver:
         if self.factoriser not in ("auto", "pardiso", "superlu"):
             raise InputError(f"EnergyShapeSolver: factoriser = {self.factoriser!r} is unknown; use 'auto', 'pardiso' or "
                              f"'superlu'")
+
+        if self.invariants not in ("full", "isochoric"):
+            raise InputError(f"EnergyShapeSolver: invariants = {self.invariants!r} is unknown; use 'full' or 'isochoric'")
 
     # ---- the contract of `solve`
 
@@ -196,7 +204,8 @@ class EnergyShapeSolver:
         if environment.obstacles:
             raise InputError("EnergyShapeSolver: obstacles need contact, which this solver does not model; remove them from "
                              "the environment")
-        problem = make_problem(robot, environment, 2 if self.element == "p2" else 1, self.factoriser)
+        problem = make_problem(robot, environment, 2 if self.element == "p2" else 1, self.factoriser,
+                               isochoric=self.invariants == "isochoric")
         chambers = problem.chambers
         point = Point(problem.rest, np.zeros(len(problem.pressure_vertices)), np.zeros(chambers))
         if initial is not None:
