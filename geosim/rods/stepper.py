@@ -120,7 +120,7 @@ class RodShellStepper:
     # -- the contract of solve ---------------------------------------------------------------------------------
 
     def start(self, robot: RodShellRobot, environment: Environment | None = None, initial: Any = None) -> RodState:
-        """Return the state at rest (or `initial`), with everything that can be computed once."""
+        """Return the state at rest (or `initial`), with everything that can be computed once; time counts from 0."""
         if not isinstance(robot, RodShellRobot):
             raise InputError(f"RodShellStepper: {type(robot).__name__} is not a RodShellRobot")
         system = make_system(robot, environment or Environment())
@@ -129,9 +129,7 @@ class RodShellStepper:
         if initial is not None:
             if not isinstance(initial, RodState) or initial.q.shape != (system.dofs,):
                 raise InputError("initial: not a state of this robot; pass a RodState or a Result of the same robot")
-            if self.static and initial.time > 0:
-                initial = replace(initial, time=0.0)
-            return replace(initial, system=system, natural=initial.natural, memory=None, is_frame=not self.static)
+            return replace(initial, system=system, time=0.0, memory=None, is_frame=not self.static)
         q = np.concatenate([robot.vertices.ravel(), robot.twist_angles])
         u = np.concatenate([robot.velocities.ravel(), robot.edge_angular_velocities])
         u[~system.free] = 0.0

@@ -1,0 +1,182 @@
+"""Contact and friction of rods: exact derivatives, the floor, obstacles, no passing through."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import coo_matrix
+
+from geosim import Environment, LinearElastic, Load, Obstacle, Passive, Prescribed, solve, solve_many
+from geosim.actuation import Command
+from geosim.rods.contact import PairContact, nearest_parameters, penalty, segment_distance
+from geosim.rods.robot import Limb, RodShellRobot
+from geosim.rods.stepper import RodShellStepper
+
+RUBBER = LinearElastic(1e6, 0.5, 1000.0)
+
+
+def crossing_rods(friction: float, seed: int):
+    """Return a state of two rods in contact, a trial q, and the pair contact bound to an increment."""
+    rng = np.random.default_rng(seed)
+    a = np.stack([np.linspace(-1, 1, 3), np.zeros(3), np.zeros(3)], axis=1)
+    b = np.stack([np.zeros(3), np.linspace(-1, 1, 3), np.full(3, 0.2)], axis=1)
+    x = np.concatenate([a, b]) + 0.08 * rng.normal(size=(6, 3))
+    robot = RodShellRobot(x, [[0, 1], [1, 2], [3, 4], [4, 5]], radius=0.12, rod_material=RUBBER)
+    solver = RodShellStepper(contact_distance=0.1, contact_stiffness=30.0, slip_velocity=0.5)
+    environment = Environment(self_friction=friction)
+    state = solver.start(robot, environment)
+    q = state.q.copy()
+    q[:18] += 0.02 * rng.normal(size=18)
+    state = solver._paired(state, state.q)
+    return solver, state, q
+
+
+def jacobian_of(term, state, q):
+    """Return symmetric and unsymmetric parts of a term's stiffness as one dense matrix in the degrees of freedom."""
+    pattern = state.system.pattern
+    values = np.zeros(pattern.size)
+    extra = term.add_stiffness(q, values)
+    matrix = pattern.matrix(values).toarray()
+    if extra is not None:
+        matrix = matrix + coo_matrix((extra.data, (extra.row, extra.col)), shape=matrix.shape).toarray()
+    full = np.zeros((len(q), len(q)))
+    full[np.ix_(pattern.order, pattern.order)] = matrix
+    return full
+
+
+def differences(term, q, scale=1e-7):
+    def force(p):
+        f = np.zeros_like(p)
+        term.add_force(p, f)
+        return f
+
+    return np.stack([(force(q + scale * e) - force(q - scale * e)) / (2 * scale) for e in np.eye(len(q))], axis=1)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_pair_force_is_the_gradient_of_its_energy_and_the_stiffness_its_derivative(seed):
+    _, state, q = crossing_rods(0.0, seed)
+    term = PairContact(state.system, state, 0.01, 0.0, state.memory)
+    assert len(term.pairs) > 0
+    force = np.zeros_like(q)
+    energy, _ = term.add_force(q, force)
+    assert energy > 0
+    numeric = np.array([(term.add_force(q + 1e-6 * e, np.zeros_like(q))[0]
+                         - term.add_force(q - 1e-6 * e, np.zeros_like(q))[0]) / 2e-6 for e in np.eye(len(q))])
+    assert np.abs(numeric - force).max() < 1e-7 * np.abs(force).max()
+    exact = jacobian_of(term, state, q)
+    assert np.abs(exact - differences(term, q)).max() < 1e-5 * np.abs(exact).max()
+
+
+def test_forces_of_a_pair_have_no_resultant_and_no_moment():
+    _, state, q = crossing_rods(0.4, 1)
+    term = PairContact(state.system, state, 0.01, 0.4, state.memory)
+    force = np.zeros_like(q)
+    term.add_force(q, force)
+    f, x = force[:18].reshape(-1, 3), q[:18].reshape(-1, 3)
+    assert np.abs(f.sum(axis=0)).max() < 1e-12 * np.abs(f).max()
+    frictionless = np.zeros_like(q)
+    PairContact(state.system, state, 0.01, 0.0, state.memory).add_force(q, frictionless)
+    moment = np.cross(x, frictionless[:18].reshape(-1, 3)).sum(axis=0)
+    assert np.abs(moment).max() < 1e-12 * np.abs(f).max()
+
+
+def test_friction_of_a_pair_opposes_the_slip_and_obeys_coulomb():
+    _, state, q = crossing_rods(0.4, 2)
+    with_friction, without = np.zeros_like(q), np.zeros_like(q)
+    term = PairContact(state.system, state, 1e-3, 0.4, state.memory)
+    term.add_force(q, with_friction)
+    PairContact(state.system, state, 1e-3, 0.0, state.memory).add_force(q, without)
+    drag = with_friction - without
+    assert drag @ (q - state.q) > 0  # the residual is minus the force
+    size = np.linalg.norm(drag[:9].reshape(3, 3).sum(axis=0))
+    normal = np.linalg.norm(without[:9].reshape(3, 3).sum(axis=0))
+    assert size <= 0.4 * normal * (1 + 1e-9)
+    assert size > 0.3 * normal
+
+
+def test_penalty_does_not_overflow_and_is_the_derivative_of_itself():
+    for gap in (-1.0, -1e-3, 0.0, 1e-5, 0.024, 10.0):
+        energy, force, stiffness = penalty(gap, 3.0, 15 / 5e-4)
+        assert np.isfinite([energy, force, stiffness]).all()
+        h = 1e-9
+        up, down = penalty(gap + h, 3.0, 15 / 5e-4), penalty(gap - h, 3.0, 15 / 5e-4)
+        assert force == pytest.approx((up[0] - down[0]) / (2 * h), abs=1e-5 * max(force, 1e-3))
+        assert stiffness == pytest.approx((up[1] - down[1]) / (2 * h), abs=1e-3 * max(stiffness, 1e-3))
+    assert penalty(0.024, 3.0, 15 / 5e-4)[1] == pytest.approx(2 * 3.0 * 0.024, rel=1e-9)
+
+
+def test_nearest_parameters_are_the_best_of_a_fine_search():
+    rng = np.random.default_rng(0)
+    s, t = np.meshgrid(np.linspace(0, 1, 401), np.linspace(0, 1, 401))
+    for _ in range(20):
+        a, b, c, d = rng.normal(size=(4, 3))
+        found = nearest_parameters(tuple(a), tuple(b), tuple(c), tuple(d), 1e-9, 1e-9)
+        r = a + s[..., None] * (b - a) - c - t[..., None] * (d - c)
+        best = np.linalg.norm(r, axis=-1).min()
+        mine = np.linalg.norm(a + found[0] * (b - a) - c - found[1] * (d - c))
+        assert mine <= best + 1e-12
+        assert mine >= best - 0.01
+
+
+@pytest.mark.parametrize("obstacle", [
+    Obstacle.plane((0, 0, -0.1), (0.1, 0.2, 1.0), friction=0.3),
+    Obstacle.sphere((0.1, 0.05, -0.55), 0.5, friction=0.3),
+    Obstacle.cylinder((-1.0, 0.1, -0.45), (1.2, 0.0, -0.5), 0.4, friction=0.3),
+    Obstacle.box((-1, -1, -1), (1, 1, -0.08), friction=0.3)], ids=lambda o: o.shape)
+@pytest.mark.parametrize("rubs", [False, True])
+def test_obstacle_stiffness_is_the_derivative_of_the_force(obstacle, rubs):
+    if not rubs:
+        obstacle = Obstacle(obstacle.shape, obstacle.parameters)
+    rng = np.random.default_rng(5)
+    x = np.stack([np.linspace(-0.2, 0.2, 4), np.zeros(4), np.full(4, 0.02)], axis=1)
+    robot = RodShellRobot(x, radius=0.12, rod_material=RUBBER)
+    solver = RodShellStepper(contact_distance=0.1, contact_stiffness=30.0, slip_velocity=0.5)
+    state = solver.start(robot, Environment(obstacles=[obstacle], self_contact=False))
+    term = solver._terms(state, 0.01, Command(0, 0.01, ()), 0.01)[-1]
+    q = state.q + np.concatenate([0.01 * rng.normal(size=12), np.zeros(3)])
+    exact, numeric = jacobian_of(term, state, q), differences(term, q)
+    # the turning of the normal under friction is left out on curved obstacles, as documented
+    limit = 0.03 if rubs and obstacle.shape in ("sphere", "cylinder") else 1e-5
+    assert np.abs(exact).max() > 1
+    assert np.abs(exact - numeric).max() < limit * np.abs(exact).max()
+
+
+def resting_rod(force: float, friction: float = 0.4):
+    """Return robot, environment, and the state at rest on the floor, for the axial friction test of [Choi2024]."""
+    x = np.stack([np.linspace(0, 1, 26), np.zeros(26), np.full(26, 0.025)], axis=1)
+    material = LinearElastic(1e5, 0.5, 509.2985)
+    robot = RodShellRobot(x, radius=0.025, rod_material=material, planar="xz")
+    floor = Obstacle.plane((0, 0, 0), (0, 0, 1), friction=friction)
+    held = np.zeros((26, 3), dtype=bool)
+    held[0, 0] = True
+    law = dict(contact_distance=5e-4, slip_velocity=1e-3)
+    rest = solve(RodShellRobot(x, radius=0.025, rod_material=material, planar="xz", fixed_components=held), Passive(),
+                 Environment(gravity=(0, 0, -9.8), obstacles=[floor]),
+                 solver=RodShellStepper(static=True, tolerance=1e-10, **law))
+    environment = Environment(gravity=(0, 0, -9.8), obstacles=[floor], loads=[Load.force(np.arange(26), (force, 0, 0))])
+    solver = RodShellStepper(dt=5e-3, integrator="implicit-midpoint", **law)
+    return {"robot": robot, "actuation": Passive(1.5), "environment": environment, "solver": solver, "initial": rest}
+
+
+def kinetic_energy(force: float, mass: float, friction: float = 0.4, time: float = 1.5) -> float:
+    """Eq. (18) of [Choi2024]."""
+    return time**2 / (2 * mass) * max(abs(force) - friction * mass * 9.8, 0.0) ** 2
+
+
+def test_friction_curve_of_44_forces():
+    """Kinetic energy after 1.5 s: within 0.5 % of Eq. (18) where the rod slides, below 1e-5 J where it sticks."""
+    forces = np.concatenate([np.arange(-10.6, 0.0, 0.5), np.arange(0.0, 10.51, 0.5)])
+    assert len(forces) == 44
+    results = solve_many([resting_rod(f) for f in forces])
+    mass = float(results[0].state.system.mass[:78:3].sum())
+    assert mass == pytest.approx(1.0, rel=1e-5)
+    for force, result in zip(forces, results):
+        assert result.converged
+        energy = result.extra["kinetic_energy"][-1]
+        theory = kinetic_energy(force, mass)
+        if theory > 0:
+            assert energy == pytest.approx(theory, rel=5e-3)
+        else:
+            assert energy < 1e-5
+        assert result.max_penetration.max() < 0.01 * 0.025
