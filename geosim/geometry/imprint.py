@@ -20,8 +20,6 @@ from geosim.geometry.surface import MERGE_TOLERANCE, SLIVER_TOLERANCE, Surface
 
 __all__ = ["conforming"]
 
-# Solids whose common volume is below this part of the smaller one touch; above it they overlap.
-OVERLAP = 1e-7
 # Walls are flat on each other if the cosine of their angle differs from -1 by less.
 FLAT_WALL = 1e-9
 # A new wall of a third solid can cut an old one again; three passes settle a stack of layers.
@@ -48,7 +46,7 @@ def conforming(surfaces: Sequence[Surface], tolerance: float) -> tuple[Surface, 
         changed = False
         for i, j in combinations(range(len(found)), 2):
             pairs = _contacts(found[i], found[j], tolerance)
-            cut = _imprint(found[i], found[j], pairs) if len(pairs) else None
+            cut = _imprint(found[i], found[j], pairs, tolerance) if len(pairs) else None
             if cut is not None:
                 found[i], found[j] = cut
                 changed = True
@@ -73,17 +71,19 @@ def _contacts(a: Surface, b: Surface, tolerance: float) -> np.ndarray:
     return np.sort(first[pairs], axis=1) - [0, len(a.faces)]
 
 
-def _imprint(a: Surface, b: Surface, pairs: np.ndarray) -> tuple[Surface, Surface] | None:
+def _imprint(a: Surface, b: Surface, pairs: np.ndarray, tolerance: float) -> tuple[Surface, Surface] | None:
     """Both solids with equal triangles on their common wall; None if they overlap or cannot be cut cleanly."""
     frame = _wall_frame(a, b, pairs)
-    first, second = _snap(a.vertices @ frame, b.vertices @ frame, MERGE_TOLERANCE * max(a.diagonal, b.diagonal))
+    first, second = _snap(a.vertices @ frame, b.vertices @ frame, tolerance)
     one, two = _manifold(first, a.faces), _manifold(second, b.faces)
-    if (one ^ two).volume() > OVERLAP * min(a.volume, b.volume):
+    # What the tolerance may change: its thickness over the whole of the smaller skin.
+    slack = tolerance * min(one.surface_area(), two.surface_area())
+    if (one ^ two).volume() > slack:
         return None
     union = one + two
     new_one = union - two
     new_two = union - new_one
-    if abs(new_one.volume() - a.volume) > OVERLAP * a.volume or abs(new_two.volume() - b.volume) > OVERLAP * b.volume:
+    if max(abs(new_one.volume() - a.volume), abs(new_two.volume() - b.volume)) > slack:
         return None
     return _surface(new_one, frame, a), _surface(new_two, frame, b)
 
@@ -94,15 +94,19 @@ def _wall_frame(a: Surface, b: Surface, pairs: np.ndarray) -> np.ndarray:
     Boolean operations see a common wall only where its coordinates are equal to the bit; in this frame they can be
     made so.
     """
-    corners, others = a.vertices[a.faces[pairs[:, 0]]], b.vertices[b.faces[pairs[:, 1]]]
-    normals = [np.cross(c[:, 1] - c[:, 0], c[:, 2] - c[:, 0]) for c in (corners, others)]
+    corners = [a.vertices[a.faces[pairs[:, 0]]], b.vertices[b.faces[pairs[:, 1]]]]
+    normals = [np.cross(c[:, 1] - c[:, 0], c[:, 2] - c[:, 0]) for c in corners]
     areas = [np.linalg.norm(n, axis=1) for n in normals]
     opposed = np.einsum("ij,ij->i", *normals) <= -(1 - FLAT_WALL) * areas[0] * areas[1]
     if not opposed.any():
         return np.eye(3)
-    best = int(np.argmax(np.where(opposed, areas[0], -1.0)))
-    edges = np.roll(corners[best], -1, axis=0) - corners[best]
-    z = normals[0][best] / areas[0][best]
+    # The triangle of the largest height has the best normal.
+    heights = [area / np.linalg.norm(np.roll(c, -1, axis=1) - c, axis=2).max(axis=1) for area, c in zip(areas, corners)]
+    scores = np.where(opposed, np.stack(heights), -1.0)
+    side, best = np.unravel_index(np.argmax(scores), scores.shape)
+    triangle = corners[side][best]
+    edges = np.roll(triangle, -1, axis=0) - triangle
+    z = normals[side][best] / areas[side][best]
     x = edges[np.argmax(np.linalg.norm(edges, axis=1))]
     if np.abs(z).max() > 1 - FLAT_WALL:  # along an axis already: keep the coordinates to the bit
         return np.eye(3)
