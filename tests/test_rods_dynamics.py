@@ -1,0 +1,455 @@
+"""Rod dynamics: convergence orders, conservation, published motions, supports, restarts, refusals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from geosim import Environment, Fluid, InputError, LinearElastic, Load, NaturalShape, Passive, Prescribed, SolveError, solve
+from geosim.rods.robot import Limb, RodShellRobot
+from geosim.rods.section import Section
+from geosim.rods.state import load_state, save_state
+from geosim.rods.stepper import RodShellStepper
+
+FIRST_MODE = 1.8751040687119611  # root of cos x cosh x = -1
+
+
+def cantilever(nodes: int = 21, modulus: float = 1e6, **options) -> RodShellRobot:
+    x = np.stack([np.linspace(0, 1, nodes), np.zeros(nodes), np.zeros(nodes)], axis=1)
+    options = {"fixed_vertices": [0, 1], "fixed_edges": [0], "planar": "xz"} | options
+    return RodShellRobot(x, radius=0.02, rod_material=LinearElastic(modulus, 0.5, 500.0), **options)
+
+
+def mode_velocity(nodes: int, clamp: float, tip: float) -> np.ndarray:
+    """Velocity [m/s] of the first bending mode of a cantilever clamped at `clamp` [m]."""
+    s = np.clip((np.linspace(0, 1, nodes) - clamp) / (1 - clamp), 0, None) * FIRST_MODE
+    ratio = (np.cosh(FIRST_MODE) + np.cos(FIRST_MODE)) / (np.sinh(FIRST_MODE) + np.sin(FIRST_MODE))
+    shape = np.cosh(s) - np.cos(s) - ratio * (np.sinh(s) - np.sin(s))
+    velocity = np.zeros((nodes, 3))
+    velocity[:, 2] = tip * shape / shape[-1]
+    return velocity
+
+
+def frequency(times: np.ndarray, signal: np.ndarray) -> float:
+    """Frequency [Hz] from the first and last upward crossings of the mean."""
+    y = signal - 0.5 * (signal.max() + signal.min())
+    up = np.flatnonzero((y[:-1] < 0) & (y[1:] >= 0))
+    crossing = times[up] - y[up] * (times[up + 1] - times[up]) / (y[up + 1] - y[up])
+    return (len(crossing) - 1) / (crossing[-1] - crossing[0])
+
+
+# -- convergence -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("integrator", "order", "steps"), [
+    ("implicit-euler", 1, (40, 80, 160)), ("implicit-midpoint", 2, (40, 80, 160)), ("verlet", 2, (800, 1600, 3200))])
+def test_order_of_convergence_in_the_time_step(integrator, order, steps):
+    """A cantilever falls under gravity for 0.2 s (large deflection); errors against Richardson's limit of midpoint."""
+    robot = cantilever(11, 1e5)
+    environment = Environment(gravity=(0, 0, -9.8))
+
+    def tip(name, count):
+        solver = RodShellStepper(dt=0.2 / count, integrator=name, tolerance=1e-10, frame_interval=0.2)
+        return solve(robot, Passive(0.2), environment, solver=solver).tip[-1]
+
+    fine, finer = tip("implicit-midpoint", 1280), tip("implicit-midpoint", 2560)
+    truth = finer + (finer - fine) / 3
+    errors = [np.linalg.norm(tip(integrator, count) - truth) for count in steps]
+    orders = np.log2(np.array(errors[:-1]) / errors[1:])
+    assert orders[-1] == pytest.approx(order, abs=0.15)
+
+
+def test_order_of_convergence_in_the_number_of_nodes_with_the_clamp_stated():
+    """Vertices 0 and 1 clamp the first edge: the beam is free from the middle of that edge's end bend on.
+
+    A discrete bend at vertex 1 stands for the curvature of half an edge either side, so the effective clamp is half
+    an edge before vertex 1; with that length the static deflection of a point load is second order in N.
+    """
+    errors = []
+    for nodes in (11, 21, 41, 81):
+        robot = cantilever(nodes, 1e7)
+        load = 1e-3
+        result = solve(robot, Passive(), Environment(loads=[Load.force([nodes - 1], (0, 0, load))]),
+                       solver=RodShellStepper(static=True, tolerance=1e-12))
+        length = 1.0 - 0.5 / (nodes - 1)
+        exact = load * length**3 / (3 * 1e7 * np.pi * 0.02**4 / 4)
+        errors.append(abs(result.tip[-1, 2] / exact - 1))
+    orders = np.log2(np.array(errors[:-1]) / errors[1:])
+    assert orders[-1] == pytest.approx(2, abs=0.2)
+    assert errors[-1] < 1e-3
+
+
+def test_frequency_of_a_cantilever_with_the_clamp_stated():
+    """First frequency at N = 201 within 0.05 % of Euler-Bernoulli for the effective length 0.9975 m."""
+    nodes = 201
+    clamp = 0.5 / (nodes - 1)
+    robot = replace(cantilever(nodes, 1e5), velocities=mode_velocity(nodes, clamp, 5e-3))
+    inertia, area = np.pi * 0.02**4 / 4, np.pi * 0.02**2
+    exact = FIRST_MODE**2 / (2 * np.pi) * np.sqrt(1e5 * inertia / (500 * area)) / (1 - clamp) ** 2
+    result = solve(robot, Passive(50.0), solver=RodShellStepper(dt=0.02, integrator="implicit-midpoint"))
+    assert frequency(result.times, result.tip[:, 2]) == pytest.approx(exact, rel=5e-4)
+    whole = exact * (1 - clamp) ** 2
+    assert frequency(result.times, result.tip[:, 2]) / whole - 1 == pytest.approx(0.0050, abs=5e-4)
+
+
+# -- published motions -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.reference
+def test_published_cantilever_vibration(reference_data):
+    a1 = np.load(reference_data / "rods/a1.npz")
+    velocities = np.loadtxt(reference_data / "rods/cantilever_init_velocity_n=201.txt")
+    robot = cantilever(201, 1e5, velocities=velocities)
+    solver = RodShellStepper(dt=0.5, integrator="implicit-midpoint")
+    result = solve(robot, Passive(100.0), solver=solver)
+    amplitude = np.abs(a1["tip_table"][:, 2]).max()
+    assert np.abs(result.tip - a1["tip_table"]).max() < 1e-3 * amplitude
+    fine = solve(robot, Passive(100.0), solver=RodShellStepper(dt=0.05, integrator="implicit-midpoint"))
+    assert np.abs(fine.tip - a1["tip_fine"]).max() < 1e-3 * amplitude
+
+
+@pytest.mark.reference
+def test_published_helix_vibration(reference_data):
+    b1 = np.load(reference_data / "rods/b1.npz")
+    x = np.loadtxt(reference_data / "rods/helix_configuration.txt")
+    robot = RodShellRobot(x, radius=5e-3, rod_material=LinearElastic(1e7, 0.5, 1273.52), fixed_vertices=[0, 1],
+                          fixed_edges=[0])
+    result = solve(robot, Passive(10.0), Environment(gravity=(0, 0, -9.8)),
+                   solver=RodShellStepper(dt=6e-3, integrator="implicit-midpoint"))
+    amplitude = np.ptp(b1["tip_table"][:, 2])
+    early = b1["t_table"] <= 1.0
+    assert np.abs(result.tip[: len(early)][early] - b1["tip_table"][early]).max() < 1e-3 * amplitude
+    assert frequency(result.times, result.tip[:, 2]) == pytest.approx(4.645, abs=0.004)
+
+
+# -- conservation ------------------------------------------------------------------------------------------------------
+
+
+def free_rod(twist: float = 0.0, radius: float = 0.01) -> RodShellRobot:
+    """Return a free bent rod that is thrown and spun; `twist` [rad] is spread along it at the start."""
+    n = 21
+    s = np.linspace(0, 1, n)
+    x = np.stack([s, 0.1 * np.sin(3 * s), 0.05 * s**2], axis=1)
+    centre = x.mean(axis=0)
+    velocities = np.cross([0.3, -0.5, 1.0], x - centre) + [0.2, 0.1, -0.3]
+    velocities[:, 2] += 0.4 * np.sin(2 * np.pi * s)
+    return RodShellRobot(x, radius=radius, rod_material=LinearElastic(1e6, 0.5, 1000.0), velocities=velocities,
+                         twist_angles=np.linspace(0, twist, n - 1))
+
+
+def momenta(result) -> tuple[np.ndarray, np.ndarray]:
+    """Linear and angular momentum of the vertices in every frame."""
+    mass = result.state.system.mass[: result.state.system.turns].reshape(-1, 3)
+    p = mass * result.extra["velocities"]
+    return p.sum(axis=1), np.cross(result.frames, p).sum(axis=1)
+
+
+@pytest.mark.slow
+def test_midpoint_keeps_energy_over_ten_thousand_steps_without_trend():
+    robot = cantilever(11, 1e6, velocities=mode_velocity(11, 0.05, 0.5), planar=False)
+    solver = RodShellStepper(dt=2e-3, integrator="implicit-midpoint", tolerance=1e-9)
+    result = solve(robot, Passive(20.0), solver=solver)
+    energy = result.energies
+    assert len(energy) == 10_001
+    assert np.ptp(energy) < 0.05 * energy[0]
+    slope = np.polyfit(result.times, energy, 1)[0] * 20.0
+    assert abs(slope) < 2e-3 * energy[0]
+    damped = solve(robot, Passive(1.0), solver=RodShellStepper(dt=2e-2, tolerance=1e-9))
+    assert damped.energies[-1] < 0.9 * energy[0]  # backward Euler damps, which is why midpoint is there
+
+
+def test_momenta_of_a_free_rod():
+    """Linear momentum to round-off; angular momentum too while the rod is untwisted and round."""
+    solver = RodShellStepper(dt=2e-3, integrator="implicit-midpoint", tolerance=1e-12)
+    result = solve(free_rod(), Passive(0.2), solver=solver)
+    linear, angular = momenta(result)
+    assert np.abs(linear - linear[0]).max() < 1e-12 * np.abs(linear).max()
+    # the theta equations carry the little twist that bending in space creates
+    assert np.abs(angular - angular[0]).max() < 2e-4 * np.abs(angular).max()
+
+
+def test_angular_momentum_of_a_planar_free_rod_is_kept_to_round_off():
+    n = 21
+    s = np.linspace(0, 1, n)
+    x = np.stack([s, np.zeros(n), 0.1 * np.sin(3 * s)], axis=1)
+    velocities = np.cross([0.0, -0.5, 0.0], x) + [0.2, 0.0, -0.3]
+    robot = RodShellRobot(x, radius=0.01, rod_material=LinearElastic(1e6, 0.5, 1000.0), velocities=velocities)
+    result = solve(robot, Passive(0.2), solver=RodShellStepper(dt=2e-3, integrator="implicit-midpoint", tolerance=1e-12))
+    _, angular = momenta(result)
+    assert np.abs(angular - angular[0]).max() < 1e-10 * np.abs(angular).max()
+
+
+def test_drift_of_angular_momentum_of_a_twisted_rod_vanishes_with_its_twist_inertia():
+    """The spin of the edges about themselves is not part of m x cross v; a thinner rod carries less of it."""
+    drifts = []
+    for radius in (0.02, 0.01, 0.005):
+        result = solve(free_rod(2.0, radius), Passive(0.05),
+                       solver=RodShellStepper(dt=1e-3, integrator="implicit-midpoint", tolerance=1e-11))
+        _, angular = momenta(result)
+        drifts.append(np.abs(angular - angular[0]).max() / np.abs(angular).max())
+    assert drifts[0] > 2.5 * drifts[1] > 6 * drifts[2]
+    assert drifts[-1] < 1e-3
+
+
+# -- supports, loads, actuation ----------------------------------------------------------------------------------------
+
+
+def test_weight_is_carried_by_the_reactions_and_loads_by_their_moment():
+    robot = cantilever(21, 1e7)
+    result = solve(robot, Passive(), Environment(gravity=(0, 0, -9.8)), solver=RodShellStepper(static=True, tolerance=1e-10))
+    mass = result.state.system.mass[:63:3].sum()
+    assert result.reactions[-1].sum(axis=0) == pytest.approx([0, 0, 9.8 * mass], abs=1e-8 * mass)
+    assert result.residual[-1] <= 1e-10
+
+
+def test_large_deflection_follows_the_elastica():
+    """Tip load on a cantilever, P L^2 / EI = 1, 2, 5: deflections of Bisshopp and Drucker (1945)."""
+    table = {1.0: (0.30172, 0.05643), 2.0: (0.49346, 0.16064), 5.0: (0.71379, 0.38763)}
+    nodes = 201
+    robot = RodShellRobot(np.stack([np.linspace(0, 1, nodes), np.zeros(nodes), np.zeros(nodes)], axis=1), radius=1e-3,
+                          rod_material=LinearElastic(1e9, 0.5, 1000.0), fixed_vertices=[0, 1], fixed_edges=[0],
+                          planar="xz")
+    length = 1 - 0.5 / (nodes - 1)
+    stiffness = 1e9 * np.pi * 1e-3**4 / 4
+    for parameter, (sideways, shortening) in table.items():
+        load = parameter * stiffness / length**2
+        result = solve(robot, Passive(), Environment(loads=[Load.force([nodes - 1], (0, 0, load))]),
+                       solver=RodShellStepper(static=True))
+        assert result.tip[-1, 2] / length == pytest.approx(sideways, abs=3e-4)
+        assert (1.0 - result.tip[-1, 0]) / length == pytest.approx(shortening, abs=3e-4)
+
+
+def test_natural_curvature_makes_an_arc_and_natural_twist_turns_the_end():
+    nodes = 41
+    robot = cantilever(nodes, planar=False)
+    curvature = 1.2
+    result = solve(robot, NaturalShape([1.0], curvature=[curvature], twist=[0.7]), solver=RodShellStepper(static=True))
+    # kappa V = 2 tan(phi / 2): the turning angle of every bend
+    step = 1.0 / (nodes - 1)
+    angle = 2 * np.arctan(curvature * step / 2)
+    strains = result.state.strains()
+    assert np.allclose(strains[:, 0], curvature * step, atol=1e-8)
+    assert np.allclose(strains[:, 2], 0.7 * step, atol=1e-8)
+    flat = solve(cantilever(nodes), NaturalShape([1.0], curvature=[curvature]), solver=RodShellStepper(static=True))
+    heading = np.concatenate([[0.0], angle * np.arange(1, nodes - 1)])
+    arc = step * np.stack([np.cos(heading), np.sin(heading)]).sum(axis=1)
+    assert flat.tip[-1, 0] == pytest.approx(arc[0], abs=1e-8)
+    assert abs(flat.tip[-1, 2]) == pytest.approx(arc[1], abs=1e-8)
+
+
+def test_natural_shape_from_a_callback_follows_time():
+    robot = cantilever(11)
+    seen = []
+
+    def curvature(time):
+        seen.append(time)
+        return np.array(np.sin(time))
+
+    actuation = NaturalShape([0.1, 0.2], curvature=curvature)
+    result = solve(robot, actuation, solver=RodShellStepper(dt=0.05))
+    assert result.times[-1] == 0.2
+    assert result.converged
+    assert max(seen) == pytest.approx(0.2)
+
+
+def test_prescribed_motion_is_followed_exactly_and_free_components_stay_free():
+    robot = cantilever(11, fixed_vertices=(), fixed_edges=(), planar="xz")
+    environment = Environment(prescribed=[Prescribed([0, 1], [[0, 0, 0.1], [0, 0, 0.0]]),
+                                          Prescribed([10], [[np.nan, 0.0, -0.05], [np.nan, 0.0, 0.0]])])
+    result = solve(robot, NaturalShape([0.5, 1.0], curvature=[0.0, 0.0]), environment, solver=RodShellStepper(dt=0.05))
+    at = int(np.argmin(np.abs(result.times - 0.25)))
+    assert result.frames[at, 0, 2] == pytest.approx(0.05, abs=1e-12)
+    half = int(np.argmin(np.abs(result.times - 0.5)))
+    assert result.frames[half, [0, 1, 10], 2] == pytest.approx([0.1, 0.1, -0.05], abs=1e-12)
+    assert abs(result.frames[half, 10, 0] - 1.0) > 1e-4
+    assert result.frames[-1, [0, 1, 10], 2] == pytest.approx([0, 0, 0], abs=1e-12)
+
+
+def test_a_roller_holds_one_component():
+    held = np.zeros((11, 3), dtype=bool)
+    held[10, 2] = True
+    robot = cantilever(11, fixed_components=held)
+    result = solve(robot, Passive(), Environment(gravity=(0, 0, -9.8)), solver=RodShellStepper(static=True))
+    assert result.tip[-1, 2] == 0.0
+    assert result.reactions[-1, 10, 2] > 0
+    assert abs(result.reactions[-1, 10, 0]) == 0.0
+
+
+def test_prescribed_rotation_of_an_end_twists_the_rod_evenly():
+    robot = cantilever(11, planar=False, fixed_vertices=[0, 1, 9, 10])
+    solver = RodShellStepper(static=True, edge_rotations=[([9], [[2.0]])])
+    result = solve(robot, Passive(), solver=solver)
+    assert np.allclose(np.diff(result.extra["theta"][-1]), 2.0 / 9, atol=1e-9)
+
+
+def test_viscous_fluid_and_mass_damping_slow_a_free_rod_as_exponentials():
+    n = 11
+    x = np.stack([np.linspace(0, 1, n), np.zeros(n), np.zeros(n)], axis=1)
+    robot = RodShellRobot(x, radius=0.01, rod_material=LinearElastic(1e6, 0.5, 1000.0), velocities=np.tile([0, 0, 1.0], (n, 1)))
+    line = 1000.0 * np.pi * 0.01**2
+    solver = RodShellStepper(dt=1e-3, integrator="implicit-midpoint")
+    fluid = solve(robot, Passive(0.5), Environment(fluid=Fluid(0.0, viscosity=0.6)), solver=solver)
+    assert fluid.extra["velocities"][-1, 5, 2] == pytest.approx(np.exp(-0.6 / line * 0.5), rel=1e-5)
+    damped = solve(robot, Passive(0.5), solver=replace(solver, damping=2.0))
+    assert damped.extra["velocities"][-1, 5, 2] == pytest.approx(np.exp(-1.0), rel=1e-5)
+
+
+def test_buoyancy_balances_a_rod_of_the_density_of_the_fluid():
+    n = 11
+    x = np.stack([np.linspace(0, 1, n), np.zeros(n), np.zeros(n)], axis=1)
+    robot = RodShellRobot(x, radius=0.01, rod_material=LinearElastic(1e6, 0.5, 1000.0))
+    result = solve(robot, Passive(0.5), Environment(gravity=(0, 0, -9.8), fluid=Fluid(1000.0)), solver=RodShellStepper(dt=0.1))
+    assert np.abs(result.frames[-1] - x).max() < 1e-12
+    half = solve(robot, Passive(0.5), Environment(gravity=(0, 0, -9.8), fluid=Fluid(500.0)),
+                 solver=RodShellStepper(dt=0.01, integrator="implicit-midpoint"))
+    assert half.frames[-1, 5, 2] == pytest.approx(-0.5 * 4.9 * 0.25, rel=1e-9)
+
+
+def test_user_force_with_and_without_jacobian_gives_the_same_motion():
+    robot = cantilever(11)
+    spring = 5.0
+
+    def plain(time, x, v):
+        force = np.zeros_like(x)
+        force[-1, 2] = -spring * x[-1, 2] - 0.1 * v[-1, 2]
+        return force
+
+    def with_jacobian(time, x, v):
+        jacobian = np.zeros((x.size, x.size))
+        jacobian[-1, -1] = -spring - 0.1 / 0.01
+        return plain(time, x, v), jacobian
+
+    environment = Environment(gravity=(0, 0, -9.8))
+    results = [solve(robot, Passive(0.3), environment, solver=RodShellStepper(dt=0.01, forces=f, tolerance=1e-10))
+               for f in (plain, with_jacobian)]
+    assert np.abs(results[0].frames - results[1].frames).max() < 1e-8
+    free = solve(robot, Passive(0.3), environment, solver=RodShellStepper(dt=0.01))
+    assert np.abs(results[0].frames - free.frames).max() > 1e-3
+    assert results[1].extra["iterations"].sum() < results[0].extra["iterations"].sum()
+
+
+def test_point_masses_are_added_where_they_are_given():
+    masses = np.zeros(11)
+    masses[10] = 0.25
+    light, heavy = cantilever(11), cantilever(11, masses=masses)
+    results = [solve(r, Passive(), Environment(gravity=(0, 0, -9.8)), solver=RodShellStepper(static=True, tolerance=1e-10))
+               for r in (light, heavy)]
+    carried = [r.reactions[-1, :, 2].sum() for r in results]
+    assert carried[1] - carried[0] == pytest.approx(0.25 * 9.8, rel=1e-6)
+
+
+# -- joints ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_limb_cut_in_two_and_joined_again_moves_like_the_whole():
+    """A joint of two edges is a plain bend, whatever the direction in which its limbs are drawn."""
+    material = LinearElastic(1e6, 0.5, 500.0)
+    whole = RodShellRobot.from_limbs([Limb((0, 0, 0), (1, 0, 0), 21, 0.02, material)], fixed_vertices=[0, 1], fixed_edges=[0])
+    parts = RodShellRobot.from_limbs([Limb((0, 0, 0), (0.5, 0, 0), 11, 0.02, material),
+                                      Limb((1, 0, 0), (0.5, 0, 0), 11, 0.02, material)], fixed_vertices=[0, 1], fixed_edges=[0])
+    assert len(parts.vertices) == 21
+    environment = Environment(gravity=(0, -2.0, -9.8))
+    solver = RodShellStepper(dt=0.02, integrator="implicit-midpoint", tolerance=1e-10)
+    one = solve(whole, Passive(0.4), environment, solver=solver)
+    two = solve(parts, Passive(0.4), environment, solver=solver)
+    tip = int(np.argmax(parts.vertices[:, 0]))
+    assert np.abs(one.frames[:, 20] - two.frames[:, tip]).max() < 1e-8
+
+
+def test_renumbering_vertices_does_not_change_the_motion():
+    rng = np.random.default_rng(1)
+    n = 15
+    x = np.stack([np.linspace(0, 1, n), 0.1 * np.linspace(0, 1, n) ** 2, np.zeros(n)], axis=1)
+    order = rng.permutation(n)
+    number = np.argsort(order)
+    edges = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
+    material = LinearElastic(1e6, 0.5, 500.0)
+    plain = RodShellRobot(x, edges, radius=0.02, rod_material=material, fixed_vertices=[0, 1], fixed_edges=[0])
+    shuffled = RodShellRobot(x[order], number[edges], radius=0.02, rod_material=material, fixed_vertices=number[[0, 1]],
+                             fixed_edges=[0])
+    environment = Environment(gravity=(0, 0, -9.8))
+    solver = RodShellStepper(dt=0.02, tolerance=1e-10)
+    one, two = (solve(r, Passive(0.3), environment, solver=solver) for r in (plain, shuffled))
+    assert np.abs(one.frames[-1][order] - two.frames[-1]).max() < 1e-9
+
+
+# -- one contract ------------------------------------------------------------------------------------------------------
+
+
+def test_start_and_step_serve_a_loop_and_a_saved_state_restarts_exactly(tmp_path):
+    robot = cantilever(11)
+    environment = Environment(gravity=(0, 0, -9.8))
+    solver = RodShellStepper(dt=0.01, integrator="implicit-midpoint")
+    actuation = Passive(0.2)
+    commands = solver.commands(robot, actuation)
+    state = solver.start(robot, environment)
+    for command in commands[:10]:
+        state, report = solver.step(state, command)
+        assert report.reached
+    save_state(state, tmp_path / "state.npz")
+    again = load_state(solver.start(robot, environment), tmp_path / "state.npz")
+    for command in commands[10:]:
+        state, _ = solver.step(state, command)
+        again, _ = solver.step(again, command)
+    assert np.array_equal(state.q, again.q)
+    whole = solve(robot, actuation, environment, solver=solver)
+    assert np.abs(whole.frames[-1] - state.positions).max() < 1e-12
+
+
+def test_time_steps_shrink_when_an_increment_fails_and_the_failure_is_reported_when_they_cannot():
+    robot = cantilever(21, 1e5, planar=False)
+    environment = Environment(gravity=(0, 0, -9.8))
+    fragile = RodShellStepper(dt=0.5, iterations=4, tolerance=1e-8)
+    result = solve(robot, Passive(1.0), environment, solver=fragile)
+    assert result.converged
+    with pytest.raises(SolveError, match="Stopped at t = ") as caught:
+        solve(robot, Passive(1.0), environment, solver=replace(fragile, adaptive=False, iterations=1))
+    assert not caught.value.result.converged
+    assert len(caught.value.result.frames) >= 1
+
+
+def test_verlet_with_a_large_step_is_reported():
+    with pytest.raises(SolveError):
+        solve(cantilever(21, 1e7), Passive(5.0), Environment(gravity=(0, 0, -9.8)),
+              solver=RodShellStepper(dt=0.05, integrator="verlet"))
+
+
+def test_frames_are_kept_at_the_interval_and_shown_to_a_callback():
+    shown = []
+    solver = RodShellStepper(dt=0.01, frame_interval=0.05, on_frame=lambda s: shown.append(s.time))
+    result = solve(cantilever(11), Passive(0.2), solver=solver)
+    assert np.allclose(result.times, [0, 0.05, 0.1, 0.15, 0.2])
+    assert np.allclose(shown, result.times[1:])
+
+
+@pytest.mark.parametrize(("change", "match"), [
+    ({"radius": None}, "radius: missing"), ({"radius": -1.0}, "positive metres"),
+    ({"rod_material": None}, "rod_material: missing"), ({"edges": [[0, 0]]}, "has no length"),
+    ({"edges": [[0, 1], [1, 0], [1, 2]]}, "is given 2 times"), ({"edges": [[0, 1]]}, "vertex 2 belongs to no edge"),
+    ({"planar": "xq"}, "planar"), ({"masses": [0, -1, 0]}, "masses"), ({"velocities": [[0, 0, 0]]}, "velocities"),
+    ({"fixed_vertices": [7]}, "fixed_vertices"), ({"fixed_edges": [9]}, "fixed_edges"),
+    ({"shell_bending": "folds"}, "shell_bending"), ({"bend_stiffness": [1.0, 2.0, 3.0]}, "bend_stiffness"),
+    ({"vertices": [[0, 0, 0], [1, 0, 0], [0.5, 0, 0]]}, "singular"),
+])
+def test_impossible_robots_are_refused_in_one_line(change, match):
+    good = {"vertices": [[0, 0, 0], [1, 0, 0], [2, 0, 0]], "radius": 0.1, "rod_material": LinearElastic(1e6, 0.5, 1000.0)}
+    with pytest.raises(InputError, match=match) as caught:
+        RodShellRobot(**(good | change))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("options", [{"dt": -1.0}, {"integrator": "rk4"}, {"damping": -2.0}, {"tolerance": 0.0}])
+def test_impossible_solvers_are_refused(options):
+    with pytest.raises(InputError):
+        RodShellStepper(**options)
+
+
+def test_sections_have_their_textbook_moments():
+    ribbon = Section.rectangle(0.02, 0.001)
+    assert ribbon.inertia1 == pytest.approx(0.02 * 0.001**3 / 12)
+    assert ribbon.torsion == pytest.approx(0.02 * 0.001**3 / 3, rel=0.04)
+    assert Section.rectangle(0.01, 0.01).torsion == pytest.approx(0.1406 * 0.01**4, rel=2e-3)
+    tube, solid, core = Section.tube(0.02, 0.01), Section.circle(0.02), Section.circle(0.01)
+    assert tube.inertia1 == pytest.approx(solid.inertia1 - core.inertia1)
