@@ -153,11 +153,11 @@ def test_midpoint_keeps_energy_over_ten_thousand_steps_without_trend():
     result = solve(robot, Passive(20.0), solver=solver)
     energy = result.energies
     assert len(energy) == 10_001
-    assert np.ptp(energy) < 0.05 * energy[0]
+    assert np.ptp(energy) < 1e-5 * energy[0]
     slope = np.polyfit(result.times, energy, 1)[0] * 20.0
-    assert abs(slope) < 2e-3 * energy[0]
+    assert abs(slope) < 1e-6 * energy[0]
     damped = solve(robot, Passive(1.0), solver=RodShellStepper(dt=2e-2, tolerance=1e-9))
-    assert damped.energies[-1] < 0.9 * energy[0]  # backward Euler damps, which is why midpoint is there
+    assert damped.energies[-1] < 0.98 * energy[0]  # backward Euler damps, which is why midpoint is there
 
 
 def test_momenta_of_a_free_rod():
