@@ -324,7 +324,26 @@ def test_lost_region_is_noticed(tmp_path, monkeypatch):
         mesh(BODY, [CHAMBER])
 
 
-def test_unreadable_rescue_is_refused_with_the_command(monkeypatch):
+def test_rescue_finds_the_regions_itself(tmp_path, monkeypatch):
+    """The other mesher fills the convex hull with negatively oriented tets and knows no regions."""
+    (tmp_path / "pytetwild.py").write_text(textwrap.dedent("""
+        import tetgen
+        def tetrahedralize(vertices, faces, edge_length_fac, **options):
+            v, e, _, _ = tetgen.TetGen(vertices * 100, faces).tetrahedralize(switches="pq1.4cQ")
+            return v / 100, e[:, [1, 0, 2, 3]]
+    """))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    body, (chamber,) = pneunet_finger(bellows=3, length=0.04)
+    found = mesh(body, [chamber], rescue=True)
+    assert tet_volumes(found.vertices, found.tets).min() > 0
+    assert found.region_volume(0) == pytest.approx(body.volume - chamber.volume, rel=1e-9)
+    assert found.region_volume(1) == pytest.approx(chamber.volume, rel=1e-9)
+    assert found.notices == ("body surface: meshed by pytetwild, the surfaces are kept only approximately",)
+    assert_conforming(found.tets)
+
+
+def test_missing_rescue_is_refused_with_the_command(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'geosim\[rescue\]'"):
         mesh(BODY, [CHAMBER], rescue=True)

@@ -236,6 +236,8 @@ def test_duplicate_vertices_and_triangles_are_merged_with_a_notice():
     twice = check_surface(raw(mesh.vertices, np.vstack([mesh.faces, mesh.faces[:2]])))
     assert len(twice.faces) == 12
     assert "2 sliver or duplicate" in twice.notices[0]
+    membrane = np.vstack([mesh.faces, [[0, 3, 5], [0, 5, 3]]])  # two triangles of opposite sense inside the box
+    assert check_surface(raw(mesh.vertices, membrane)).volume == pytest.approx(4e-5)
 
 
 def test_flipped_and_mixed_orientation_is_repaired_with_a_notice():

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,7 @@ __all__ = ["TetMesh", "mesh_surfaces"]
 SWITCHES = ("pq1.4Ao/140s5/10", "pq1.8A")
 LARGEST_MESH = 5e6
 # Volumes kept to this are those of the surfaces: STL rounds planes to 1e-7 of their size.
-SAME_VOLUME, LOST_VOLUME = 1e-7, 1e-3
+SAME_VOLUME, LOST_VOLUME, APPROXIMATE_VOLUME = 1e-7, 1e-3, 2e-2
 RESCUE = "try the mesher for dirty surfaces: pip install 'geosim[rescue]', then rescue=True"
 
 
@@ -102,7 +102,9 @@ def mesh_surfaces(body_surfaces: Sequence[Surface], chamber_surfaces: Sequence[S
     if rescue and importlib.util.find_spec("pytetwild") is None:
         raise InputError("rescue=True needs pytetwild: pip install 'geosim[rescue]'")
     vertices, tets, regions, notices = (_rescue if rescue else _mesh)(domain, edge, largest, time_limit, label)
-    return _verified(domain, vertices, tets, regions, edge, notices, len(body_surfaces), len(chamber_surfaces), label)
+    mesh = TetMesh(vertices, tets, regions, (0, *range(len(chamber_surfaces) + 1, len(domain.volumes))),
+                   tuple(range(1, len(chamber_surfaces) + 1)), edge, domain.notices + notices)
+    return _verified(domain, mesh, label, APPROXIMATE_VOLUME if rescue else LOST_VOLUME)
 
 
 Raw = tuple[np.ndarray, np.ndarray, np.ndarray, tuple[str, ...]]
@@ -132,9 +134,10 @@ def _rescue(domain: Domain, edge: float, largest: float, time_limit: float, labe
     if isinstance(found, str):
         raise InputError(f"{label}: {found}; repair the surface in MeshLab or Blender and give that")
     vertices, tets = found["vertices"], found["tets"]
-    centres = vertices[tets].mean(axis=1)
-    regions = domain.locate(centres)
-    return vertices, tets, regions, (f"{label}: meshed by pytetwild, the surfaces are kept only approximately",)
+    regions = domain.locate(vertices[tets].mean(axis=1))
+    kept = regions >= 0  # pytetwild fills the bounding box
+    return (vertices, tets[kept], regions[kept],
+            (f"{label}: meshed by pytetwild, the surfaces are kept only approximately",))
 
 
 def _run(inputs: dict, time_limit: float, label: str) -> dict[str, np.ndarray] | str:
@@ -168,33 +171,31 @@ def _failure(engine: str, done: subprocess.CompletedProcess[str]) -> str:
     return f"{engine} failed ({reason[:200].rstrip('.')})"
 
 
-def _verified(domain: Domain, vertices: np.ndarray, tets: np.ndarray, regions: np.ndarray, edge: float,
-              notices: tuple[str, ...], bodies: int, chambers: int, label: str) -> TetMesh:
+def _verified(domain: Domain, raw: TetMesh, label: str, lost: float) -> TetMesh:
     """Orient, drop what belongs to no region, and hold volumes and chambers against the surfaces."""
-    volume = tet_volumes(vertices, tets)
+    tets, regions, notices = raw.tets, raw.regions, raw.notices
+    volume = tet_volumes(raw.vertices, tets)
     tets = np.where((volume < 0)[:, None], tets[:, [0, 2, 1, 3]], tets)
     volume = np.abs(volume)
-    notices = domain.notices + notices
     if np.any(regions < 0):
         notices += (f"{label}: an enclosed space of {volume[regions < 0].sum() * 1e6:.4g} cm^3 is neither body nor "
                     "chamber; it is kept as a hole",)
     kept = regions >= 0
     tets, regions, volume = tets[kept], regions[kept], volume[kept]
-    flat = int(np.sum(volume <= 1e-12 * edge**3))
+    flat = int(np.sum(volume <= 1e-12 * raw.max_edge**3))
     if flat:
         raise InputError(f"{label}: the mesh has {flat} tets of zero volume; choose another max_edge, or {RESCUE}")
     for region, wanted in domain.volumes.items():
         got = float(volume[regions == region].sum())
         change = abs(got - wanted) / abs(wanted)
-        if change > LOST_VOLUME:
+        if change > lost:
             raise InputError(f"{domain.names[region]}: the mesh has {got * 1e6:.6g} cm^3 where the surface encloses "
                              f"{wanted * 1e6:.6g} cm^3; clean and re-export the surface, or {RESCUE}")
         if change > SAME_VOLUME:
             notices += (f"{domain.names[region]}: the meshed volume differs by {change:.1e} from the surface's",)
-    _refuse_bare_walls(domain, tets, regions, chambers)
-    vertices, tets = shells.compact(vertices, tets)
-    return TetMesh(vertices, tets, np.ascontiguousarray(regions), (0, *range(chambers + 1, chambers + bodies)),
-                   tuple(range(1, chambers + 1)), edge, notices)
+    _refuse_bare_walls(domain, tets, regions, len(raw.chamber_regions))
+    vertices, tets = shells.compact(raw.vertices, tets)
+    return replace(raw, vertices=vertices, tets=tets, regions=np.ascontiguousarray(regions), notices=notices)
 
 
 def _refuse_bare_walls(domain: Domain, tets: np.ndarray, regions: np.ndarray, chambers: int) -> None:
