@@ -20,7 +20,7 @@ __all__ = ["Balance", "Term", "Triplets", "UserForce"]
 
 @dataclass
 class Triplets:
-    """Unsymmetric part of a Jacobian: rows and columns are unknowns of the solver."""
+    """Entries of a Jacobian outside the symmetric pattern; rows and columns are unknowns of the solver."""
 
     row: Any
     col: Any

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ from geosim.kernels import kernel
 from geosim.rods.balance import Triplets
 from geosim.rods.frames import dot
 from geosim.rods.state import RodState
-from geosim.rods.system import System, with_pairs
+from geosim.rods.system import System
 
 __all__ = ["ContactLaw", "Neighbours", "PairContact", "contact_law", "find_pairs", "near_along_rod", "neighbours",
            "segment_distance"]
@@ -180,8 +180,9 @@ def _slip(q, q0, step, pair, w, r):
 
 
 @kernel
-def pair_stiffness(q, q0, step, pairs, rest, reach, k, k1, mu, k2, slots, values, skew):
-    """Add the symmetric stiffness of all pairs; fill `skew` (P, 12, 12) with the unsymmetric part of friction."""
+def pair_stiffness(q, q0, step, pairs, rest, reach, k, k1, mu, k2, active, blocks):
+    """Fill the stiffness of every pair in contact, `blocks` (P, 12, 12), and its number in `active`; return how many."""
+    count = 0
     w = np.empty(4)
     grad = np.empty(12)
     ms, mt = np.empty(12), np.empty(12)
@@ -222,7 +223,6 @@ def pair_stiffness(q, q0, step, pairs, rest, reach, k, k1, mu, k2, slots, values
             ratio, slope = stick_slip(speed, k2)
             g = mu * fn / step
         n2 = dot(r, r)
-        i = 0
         for a in range(12):
             for b in range(a + 1):
                 va, vb, ja, jb = a // 3, b // 3, a % 3, b % 3
@@ -236,12 +236,15 @@ def pair_stiffness(q, q0, step, pairs, rest, reach, k, k1, mu, k2, slots, values
                         tangent += 1.0
                     uu = u[ja] * u[jb] / (speed * speed) if speed > 1e-300 else 0.0
                     value += g * w[va] * w[vb] * (ratio * (tangent - uu) + slope * uu)
-                values[slots[p, i]] += value
-                i += 1
+                blocks[count, a, b] = value
+                blocks[count, b, a] = value
         if g > 0.0:
             for a in range(12):
                 for b in range(12):
-                    skew[p, a, b] = -mu * ratio * stiff * w[a // 3] * u[a % 3] * grad[b] / distance
+                    blocks[count, a, b] -= mu * ratio * stiff * w[a // 3] * u[a % 3] * grad[b] / distance
+        active[count] = p
+        count += 1
+    return count
 
 
 @kernel
@@ -349,38 +352,25 @@ def segment_distance(x: Floats, edges: Ints, pairs: Ints) -> Floats:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Pairs that may touch, valid until a vertex has moved by half the margin.
+    """Pairs that may touch, valid until a vertex has moved by half the margin; `near` are no pairs."""
 
-    `own` is the system without pairs, `near` the neighbours along the rods that are no pairs.
-    """
-
-    own: System
     near: tuple[Ints, Ints]
     margin: float
     law: ContactLaw
     built_at: Floats
     pairs: Ints
-    slots: Ints
 
     def holds(self, q: Floats) -> bool:
         """Whether the list is still complete at q."""
         return bool(farthest(q, self.built_at) <= (0.5 * self.margin) ** 2)
 
 
-def neighbours(system: System, law: ContactLaw, old: Neighbours | None, q: Floats) -> tuple[System, Neighbours]:
-    """Return the system whose pattern holds all pairs near q, and the list of pairs."""
-    robot = system.robot
-    if old is None:
-        old = Neighbours(system, near_along_rod(system, law), float(robot.radius.min()), law, np.zeros(0),
-                         np.zeros((0, 2), dtype=np.int64), np.zeros((0, 78), dtype=np.int64))
+def neighbours(system: System, law: ContactLaw, old: Neighbours | None, q: Floats) -> Neighbours:
+    """Return the list of all pairs near q."""
+    near = near_along_rod(system, law) if old is None else old.near
+    margin = float(system.robot.radius.min())
     x = q[: system.turns].copy()
-    pairs = find_pairs(system, x.reshape(-1, 3), old.near, old.margin)
-    if len(pairs) == len(old.pairs) and (pairs == old.pairs).all():
-        return system, replace(old, built_at=x)
-    vertices = robot.edges[pairs].reshape(-1, 4)
-    dofs = (3 * vertices[:, :, None] + np.arange(3)).reshape(-1, 12)
-    system = with_pairs(old.own, dofs) if len(pairs) else old.own
-    return system, replace(old, built_at=x, pairs=pairs, slots=system.pattern.slots(dofs))
+    return Neighbours(near, margin, law, x, find_pairs(system, x.reshape(-1, 3), near, margin))
 
 
 @dataclass
@@ -395,7 +385,7 @@ class PairContact:
 
     def __post_init__(self) -> None:
         robot = self.system.robot
-        self.law, self.pairs, self.slots = self.listed.law, self.listed.pairs, self.listed.slots
+        self.law, self.pairs = self.listed.law, self.listed.pairs
         self.dofs = 3 * robot.edges[self.pairs].reshape(-1, 4)
         self.rest = robot.rest_lengths[self.pairs]
         self.touch = robot.radius[self.pairs].sum(axis=1)
@@ -418,20 +408,19 @@ class PairContact:
         return energy, largest
 
     def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
-        """Add the stiffness; return the unsymmetric part of friction."""
+        """Return the stiffness of the pairs in contact; few of those listed are."""
         if len(self.pairs) == 0:
             return None
-        rubs = self.friction > 0 and self.step > 0
-        skew = np.zeros((len(self.pairs) if rubs else 0, 12, 12))
-        pair_stiffness(q, self.state.q, self.step, self.dofs, self.rest, self.touch, self.law.stiffness, self.k1,
-                       self.friction, self.k2, self.slots, values, skew)
-        if not rubs:
+        active, blocks = np.empty(len(self.pairs), dtype=np.int64), np.empty((len(self.pairs), 12, 12))
+        count = pair_stiffness(q, self.state.q, self.step, self.dofs, self.rest, self.touch, self.law.stiffness, self.k1,
+                               self.friction, self.k2, active, blocks)
+        if count == 0:
             return None
-        own = (self.dofs[:, :, None] + np.arange(3)).reshape(-1, 12)
+        own = (self.dofs[active[:count], :, None] + np.arange(3)).reshape(-1, 12)
         unknown = self.system.pattern.unknown[own]
         row, col = np.broadcast_arrays(unknown[:, :, None], unknown[:, None, :])
-        keep = (skew != 0) & (row >= 0) & (col >= 0)
-        return Triplets(row[keep], col[keep], skew[keep])
+        keep = (row >= 0) & (col >= 0)
+        return Triplets(row[keep], col[keep], blocks[:count][keep])
 
     def measure(self, q: Floats, measures: dict[str, Any]) -> None:
         """Add overlap, number and forces of contacts to the measures of a step."""

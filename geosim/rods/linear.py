@@ -12,6 +12,7 @@ band too while it is narrow.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from scipy.sparse import csc_matrix, csr_matrix
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
+from geosim.arrays import Bools, Floats, Ints
 from geosim.kernels import kernel
 
 __all__ = ["WIDEST_BAND", "Pattern", "make_pattern"]
@@ -69,6 +71,20 @@ def solve_band(a, half, b):
 
 
 @kernel
+def spread_band(values, n, half, row, col, data):
+    """Return LAPACK's general band (n, 3 half + 1), transposed, of a symmetric band plus extra entries."""
+    ab = np.zeros((n, 3 * half + 1))
+    for j in range(n):
+        for k in range(min(half, n - 1 - j) + 1):
+            value = values[j * (half + 1) + k]
+            ab[j, 2 * half + k] = value
+            ab[j + k, 2 * half - k] = value
+    for i in range(row.shape[0]):
+        ab[col[i], 2 * half + row[i] - col[i]] += data[i]
+    return ab
+
+
+@kernel
 def fill_slots(unknown, dofs, columns, half, lower):
     """Fill slots (S, k(k+1)/2) for a band with rows of half + 1 values; fixed unknowns go to the last position."""
     trash = columns * (half + 1)
@@ -95,112 +111,103 @@ class Pattern:
     unknown
         Number of each degree of freedom in that order, -1 if it is fixed, shape (dofs,).
     half
-        Half-bandwidth; 0 if the matrix is sparse.
-    indptr, indices
-        Lower triangle by columns (sparse only).
+        Half-bandwidth.
+    banded
+        Whether the values are a band (n, half + 1); else they follow `keys`.
+    keys
+        Sorted column * n + row of every entry of the lower triangle.
     """
 
-    order: np.ndarray
-    unknown: np.ndarray
+    order: Ints
+    unknown: Ints
     half: int
-    indptr: np.ndarray | None = None
-    indices: np.ndarray | None = None
-    keys: np.ndarray | None = field(default=None, repr=False)
-    diagonal: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
-
-    @property
-    def banded(self) -> bool:
-        """Whether the matrix is stored as a band."""
-        return self.keys is None
+    banded: bool
+    keys: Ints = field(repr=False)
 
     @property
     def size(self) -> int:
         """Length of the flat values, with the unused last position."""
-        n = len(self.order)
-        return n * (self.half + 1) + 1 if self.keys is None else len(self.keys) + 1
+        return (len(self.order) * (self.half + 1) if self.banded else len(self.keys)) + 1
 
-    def slots(self, dofs: np.ndarray) -> np.ndarray:
+    @cached_property
+    def diagonal(self) -> Ints:
+        """Positions of the diagonal in the flat values, shape (n,)."""
+        own = np.arange(len(self.order))
+        return own * (self.half + 1) if self.banded else np.searchsorted(self.keys, own * (len(own) + 1))
+
+    @cached_property
+    def full(self) -> tuple[Ints, Ints, Ints]:
+        """CSC structure of the whole matrix: indptr, indices, and the position of each entry in the flat values."""
+        n = len(self.order)
+        columns, rows = np.divmod(self.keys, n)
+        place = columns * (self.half + 1) + rows - columns if self.banded else np.arange(len(self.keys))
+        off = rows != columns
+        all_rows, all_columns = np.concatenate([rows, columns[off]]), np.concatenate([columns, rows[off]])
+        by_column = np.lexsort((all_rows, all_columns))
+        indptr = np.searchsorted(all_columns[by_column], np.arange(n + 1))
+        return indptr, all_rows[by_column], np.concatenate([place, place[off]])[by_column]
+
+    def slots(self, dofs: Ints) -> Ints:
         """Positions of the packed lower triangles of stencils with the given degrees of freedom (S, k)."""
-        count = dofs.shape[1] * (dofs.shape[1] + 1) // 2
-        lower = np.empty((len(dofs), count), dtype=np.int64)
-        if self.keys is None:
+        if self.banded:
+            lower = np.empty((len(dofs), dofs.shape[1] * (dofs.shape[1] + 1) // 2), dtype=np.int64)
             fill_slots(self.unknown, dofs, len(self.order), self.half, lower)
             return lower
         rows, columns = np.tril_indices(dofs.shape[1])
         i, j = self.unknown[dofs[:, rows]], self.unknown[dofs[:, columns]]
-        key = np.minimum(i, j) * len(self.order) + np.maximum(i, j)
-        found = np.searchsorted(self.keys, key)
+        found = np.searchsorted(self.keys, np.minimum(i, j) * len(self.order) + np.maximum(i, j))
         found[(i < 0) | (j < 0)] = len(self.keys)
         return found
 
-    def solve(self, values: np.ndarray, rhs: np.ndarray, extra: Any = None) -> tuple[np.ndarray | None, int]:
+    def matrix(self, values: Floats) -> csc_matrix:
+        """Return the full symmetric matrix in CSC form."""
+        indptr, indices, place = self.full
+        n = len(self.order)
+        return csc_matrix((values[place], indices, indptr), shape=(n, n))
+
+    def solve(self, values: Floats, rhs: Floats, extra: Any = None) -> tuple[Floats | None, int]:
         """Solve K x = rhs in the order of the solver; return (x, negative pivots).
 
-        `extra` is an unsymmetric part to add (sparse, full unknowns numbering); the number of negative pivots is then
-        not known and 0 is returned. x is None if the matrix is singular.
+        `extra` (row, col, data) holds entries outside the symmetric pattern: contact between rods, friction. The number
+        of negative pivots is then counted only where the factorisation kept a symmetric order, else 0. x is None if the
+        matrix is singular.
         """
-        if extra is not None:
-            return self._solve_general(values, rhs, extra)
-        if self.keys is None:
-            band = values[:-1].reshape(len(self.order), self.half + 1)
-            # Cholesky is twice as fast; L D L^T without pivoting also tells how many pivots are negative
-            _, x, info = lapack.dpbsv(band.T, rhs, lower=1)
-            if info == 0:
-                return x, 0
-            band = band.copy()
-            negative = factor_band(band, self.half)
-            if negative < 0:
-                return None, 0
-            x = rhs.copy()
-            solve_band(band, self.half, x)
-            return (x, negative) if np.isfinite(x @ x) else (None, 0)
+        half = self.half
+        if self.banded and extra is None:
+            return self._solve_band(values, rhs)
+        if self.banded and np.abs(extra.row - extra.col).max(initial=0) <= half:
+            ab = spread_band(values, len(self.order), half, extra.row, extra.col, extra.data)
+            _, _, x, info = lapack.dgbsv(half, half, ab.T, rhs, overwrite_ab=True)
+            return (x, 0) if info == 0 and np.isfinite(x @ x) else (None, 0)
         matrix = self.matrix(values)
+        if extra is not None:
+            matrix = matrix + csc_matrix((extra.data, (extra.row, extra.col)), shape=matrix.shape)
         try:
-            factors = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0,
-                           options={"SymmetricMode": True})
+            factors = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=1e-3, options={"SymmetricMode": True})
         except RuntimeError:
             return None, 0
         x = factors.solve(rhs)
-        pivots = factors.U.diagonal()
-        symmetric = np.array_equal(factors.perm_r, factors.perm_c)
-        return (x, int((pivots < 0).sum()) if symmetric else 0) if np.isfinite(x @ x) else (None, 0)
-
-    def matrix(self, values: np.ndarray) -> csc_matrix:
-        """Return the full symmetric matrix in CSC form."""
-        n = len(self.order)
-        if self.keys is None:
-            band = values[:-1].reshape(n, self.half + 1)
-            j, k = np.nonzero(band)
-            rows, data = j + k, band[j, k]
-        else:
-            j, rows = np.divmod(self.keys, n)
-            data = values[:-1]
-        off = rows != j
-        return csc_matrix((np.concatenate([data, data[off]]),
-                           (np.concatenate([rows, j[off]]), np.concatenate([j, rows[off]]))), shape=(n, n))
-
-    def _solve_general(self, values: np.ndarray, rhs: np.ndarray, extra: Any) -> tuple[np.ndarray | None, int]:
-        """Solve with an unsymmetric part: LAPACK's band if it stays inside the band, else SuperLU."""
-        n, half = len(self.order), self.half
-        if self.keys is None and (len(extra.row) == 0 or np.abs(extra.row - extra.col).max() <= half):
-            lower = values[:-1].reshape(n, half + 1)
-            ab = np.zeros((3 * half + 1, n), order="F")
-            for k in range(half + 1):
-                ab[2 * half + k, : n - k] = lower[: n - k, k]
-                if k:
-                    ab[2 * half - k, k:] = lower[: n - k, k]
-            np.add.at(ab, (2 * half + extra.row - extra.col, extra.col), extra.data)
-            _, _, x, info = lapack.dgbsv(half, half, ab, rhs, overwrite_ab=True)
-            return (x, 0) if info == 0 and np.isfinite(x @ x) else (None, 0)
-        try:
-            x = splu(csc_matrix(self.matrix(values) + extra.tocsc()), permc_spec="MMD_AT_PLUS_A").solve(rhs)
-        except RuntimeError:
+        if not np.isfinite(x @ x):
             return None, 0
-        return (x, 0) if np.isfinite(x @ x) else (None, 0)
+        symmetric = np.array_equal(factors.perm_r, factors.perm_c)
+        return x, int((factors.U.diagonal() < 0).sum()) if symmetric else 0
+
+    def _solve_band(self, values: Floats, rhs: Floats) -> tuple[Floats | None, int]:
+        # Cholesky is twice as fast; L D L^T without pivoting also tells how many pivots are negative
+        band = values[:-1].reshape(len(self.order), self.half + 1)
+        _, x, info = lapack.dpbsv(band.T, rhs, lower=1)
+        if info == 0:
+            return x, 0
+        band = band.copy()
+        negative = factor_band(band, self.half)
+        if negative < 0:
+            return None, 0
+        x = rhs.copy()
+        solve_band(band, self.half, x)
+        return (x, negative) if np.isfinite(x @ x) else (None, 0)
 
 
-def make_pattern(dof_count: int, stencils: list[np.ndarray], free: np.ndarray,
-                 order: np.ndarray | None = None) -> Pattern:
+def make_pattern(dof_count: int, stencils: list[Ints], free: Bools, order: Ints | None = None) -> Pattern:
     """Find the numbering and the pattern of the matrix.
 
     Parameters
@@ -216,8 +223,7 @@ def make_pattern(dof_count: int, stencils: list[np.ndarray], free: np.ndarray,
     """
     pairs = [np.zeros((0, 2), dtype=np.int64)]
     for dofs in stencils:
-        k = dofs.shape[1]
-        a, b = np.tril_indices(k)
+        a, b = np.tril_indices(dofs.shape[1])
         pairs.append(np.stack([dofs[:, a].ravel(), dofs[:, b].ravel()], axis=1))
     pair = np.concatenate(pairs)
     pair = pair[free[pair].all(axis=1)]
@@ -226,15 +232,10 @@ def make_pattern(dof_count: int, stencils: list[np.ndarray], free: np.ndarray,
                            shape=(dof_count, dof_count))
         order = np.asarray(reverse_cuthill_mckee(graph + graph.T, symmetric_mode=True))
     order = np.ascontiguousarray(order[free[order]], dtype=np.int64)
+    n = len(order)
     unknown = np.full(dof_count, -1, dtype=np.int64)
-    unknown[order] = np.arange(len(order))
+    unknown[order] = np.arange(n)
     i, j = unknown[pair[:, 0]], unknown[pair[:, 1]]
     half = int(np.abs(i - j).max()) if len(pair) else 0
-    own = np.arange(len(order))
-    if half <= WIDEST_BAND:
-        return Pattern(order, unknown, half, diagonal=own * (half + 1))
-    n = len(order)
-    keys = np.unique(np.concatenate([np.minimum(i, j) * n + np.maximum(i, j), own * (n + 1)]))
-    columns, rows = np.divmod(keys, n)
-    indptr = np.searchsorted(columns, np.arange(n + 1))
-    return Pattern(order, unknown, 0, indptr, rows, keys, diagonal=np.searchsorted(keys, own * (n + 1)))
+    keys = np.unique(np.concatenate([np.minimum(i, j) * n + np.maximum(i, j), np.arange(n) * (n + 1)]))
+    return Pattern(order, unknown, half, half <= WIDEST_BAND, keys)

@@ -321,8 +321,7 @@ class RodShellStepper:
             return state
         law = listed.law if listed else contact_law(state.system, self.contact_stiffness, self.contact_distance,
                                                     self.slip_velocity)
-        system, listed = neighbours(state.system, law, listed, q)
-        return replace(state, system=system, memory=listed)
+        return replace(state, memory=neighbours(state.system, law, listed, q))
 
     def _terms(self, state: RodState, step: float, command: Command, time: float) -> list[Any]:
         """Bind contact, obstacles and user forces to an increment that ends at `time` [s]."""

@@ -87,13 +87,6 @@ def with_free(system: System, free: Bools) -> System:
     return replace(system, free=free, pattern=pattern, stretch_slots=stretch, bend_slots=bend, vertex_slots=vertex)
 
 
-def with_pairs(system: System, pair_dofs: Ints) -> System:
-    """Return the system with a pattern that also couples the pairs of edges (P, 12)."""
-    pattern = _pattern(system.robot, system.edge_dofs, system.bend_dofs, system.free, pair_dofs)
-    stretch, bend, vertex = _slots(pattern, system.edge_dofs, system.bend_dofs, len(system.robot.vertices))
-    return replace(system, pattern=pattern, stretch_slots=stretch, bend_slots=bend, vertex_slots=vertex)
-
-
 def _override(default: Floats, given: Any) -> Floats:
     if given is None:
         return default
@@ -173,11 +166,8 @@ def _edge_pairs(edge_dofs: Ints) -> Ints:
     return np.hstack([edge_dofs[:, :1] + axes, edge_dofs[:, 1:2] + axes])
 
 
-def _pattern(robot: RodShellRobot, edge_dofs: Ints, bend_dofs: Ints, free: Bools, pairs: Ints | None = None) -> Pattern:
-    stencils = [_edge_pairs(edge_dofs), bend_dofs]
-    if pairs is None or len(pairs) == 0:
-        return make_pattern(len(free), stencils, free, _along_rod(robot))
-    return make_pattern(len(free), [*stencils, pairs], free)
+def _pattern(robot: RodShellRobot, edge_dofs: Ints, bend_dofs: Ints, free: Bools) -> Pattern:
+    return make_pattern(len(free), [_edge_pairs(edge_dofs), bend_dofs], free, _along_rod(robot))
 
 
 def _slots(pattern: Pattern, edge_dofs: Ints, bend_dofs: Ints, n: int) -> tuple[Ints, Ints, Ints]:
