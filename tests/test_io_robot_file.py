@@ -94,7 +94,8 @@ material = { model = "mooney-rivlin", c1 = 20e3, c2 = 5e3, bulk_modulus = inf }"
 
 
 @pytest.mark.parametrize(("table", "count"), [
-    ("plane = 'x'\nbelow = 0.1", 25), ("box = [[-1, -11, -1], [0.1, 11, 0.1]]", 5), ("sphere = [0, 0, 10]\nradius = 1", 1),
+    ("plane = 'x'\nbelow = 0.1", 25), ("box = [[-1, -11, -1], [0.1, 11, 0.1]]", 5),
+    ("sphere = [0, 0, 10]\nradius = 1", 1),
     ("nearest = [0, 0, 10]\ncount = 3", 3), ("ids = [0, 1, 2, 3]", 4)])
 def test_every_selection(folder, table, count):
     robot = load_robot(written(folder, GOOD.replace('plane = "x"\nbelow = 0.1', table)))
@@ -203,8 +204,10 @@ BAD = [
     ("[fixed]", "region = 9\n[fixed]", "region = 9 has no tet"),
     ("[tip]", "[environment]\ngravity = [0, 0]\n[tip]", "gravity = .* must be three"),
     ("[tip]", "[environment]\ngravity = [0, 0, -98100]\n[tip]", "times the Earth"),
-    ("[tip]", "[[environment.obstacles]]\nshape = 'sphere'\ncenter = [0, 0, 0]\n[tip]", "obstacles 1 radius is missing"),
-    ("[tip]", "[[environment.obstacles]]\nshape = 'ball'\n[tip]", r"\[environment\] obstacles 1 shape = 'ball' must be"),
+    ("[tip]", "[[environment.obstacles]]\nshape = 'sphere'\ncenter = [0, 0, 0]\n[tip]",
+     "obstacles 1 radius is missing"),
+    ("[tip]", "[[environment.obstacles]]\nshape = 'ball'\n[tip]",
+     r"\[environment\] obstacles 1 shape = 'ball' must be"),
     ("[tip]", "[[environment.obstacles]]\nshape = 'sphere'\ncenter = [0, 0, 0]\nradius = -1\n[tip]",
      "radius = -1.0 must be"),
     ("[tip]", "[[environment.loads]]\nkind = 'force'\ntotal_force = [0, 0, 1]\n[tip]", "vertices is missing"),
@@ -291,7 +294,8 @@ def test_actuations_go_together(tmp_path):
     ("[inflation]\nvolume_ratio = [[1], [1, 2]]", "numbers"),
     ("[inflation]\nvolume_ratio = 0", "impossible"), ("[inflation]\nvolume_ratio = [[1, 2, 3]]", "3 columns"),
     ("[inflation]\nvolume_ratio = 2\npressure_kpa = 2", "both"), ("inflation = 3", "must be a table"),
-    ("[valve_commands]\ntimes = [0]", "incomplete"), ("units = 'ell'", "'ell' is unknown"), ("[inflation", "not valid TOML")])
+    ("[valve_commands]\ntimes = [0]", "incomplete"), ("units = 'ell'", "'ell' is unknown"),
+    ("[inflation", "not valid TOML")])
 def test_wrong_actuation_files(tmp_path, text, words):
     path = tmp_path / "act.toml"
     path.write_text(text)

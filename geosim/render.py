@@ -1,0 +1,257 @@
+"""Pictures of results: PNG off-screen, an interactive HTML page, and what a notebook shows.
+
+The surface is drawn by VTK if the optional pyvista is installed (in a child process with a time limit, because a VTK
+without a display can take its process down), else by `geosim.raster`; matplotlib adds title, colour bar and scale.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from geosim import fields
+from geosim.errors import GeosimWarning, InputError
+from geosim.html import html, repr_html
+from geosim.raster import Camera, Layer, camera_for, draw
+
+if TYPE_CHECKING:
+    from geosim.result import Result
+
+__all__ = ["COLORS", "RENDERERS", "html", "plot", "repr_html"]
+
+COLORS = {"displacement": ("displacement [mm]", "viridis"), "stretch": ("largest stretch [-]", "plasma")}
+RENDERERS = ("auto", "matplotlib", "vtk")
+SIZE = (1200, 800)  # pixels of the drawing
+TIME_LIMIT = 60.0  # seconds for VTK
+GHOST, OBSTACLE = np.array([0.62, 0.66, 0.72]), np.array([0.72, 0.70, 0.66])
+
+
+def plot(result: Result, path: str | Path, frame: int = -1, *, color: str = "displacement",
+         renderer: str = "auto") -> Path:
+    """Write a PNG of one frame, coloured, with the rest shape ghosted.
+
+    Parameters
+    ----------
+    result
+        What was solved.
+    path
+        PNG file; its folder exists.
+    frame
+        Which frame, -1 is the last.
+    color
+        "displacement" or "stretch".
+    renderer
+        "auto" (VTK if pyvista is installed, with matplotlib as the fallback), "matplotlib" or "vtk".
+
+    Returns
+    -------
+    Path
+        The file written.
+
+    Raises
+    ------
+    InputError
+        The suffix, folder, frame, colour or renderer is wrong.
+    """
+    path = checked_target(path, ".png")
+    index = checked_frame(result, frame)
+    for key, value, known in (("color", color, tuple(COLORS)), ("renderer", renderer, RENDERERS)):
+        if value not in known:
+            raise InputError(f"plot: {key}={value!r} is unknown; use one of {', '.join(known)}")
+    faces = len(getattr(result.robot, "skin", ()))
+    level = 0 if not result.mid_edge_frames.shape[1] else 2 if faces < 12_000 else 1
+    shown = fields.shown_surface(result, index, level)
+    values = 1e3 * shown.displacement if color == "displacement" or np.isnan(shown.stretch).all() else shown.stretch
+    label, colormap = COLORS["displacement" if np.isnan(shown.stretch).all() else color]
+    limits = (0.0 if color == "displacement" else min(1.0, float(np.min(values))), float(np.max(values)))
+    limits = (limits[0], max(limits[1], limits[0] + 1e-9))
+    layers = [Layer(shown.points, shown.triangles, _colors(values, limits, colormap))]
+    moving = np.vstack([shown.points, shown.rest])
+    gravity = np.asarray(getattr(result.environment, "gravity", np.zeros(3)))
+    camera = camera_for(moving, moving, -gravity if np.any(gravity) else (0.0, 0.0, 1.0), SIZE[0] / SIZE[1])
+    if limits[1] > 1e-6:
+        layers.append(Layer(shown.rest, shown.triangles, GHOST, 0.28))
+    layers += [Layer(points, triangles, OBSTACLE) for points, triangles in _obstacles(result, index, moving)]
+    image = _drawn(layers, camera, renderer)
+    _compose(result, index, image, camera, (label, colormap, limits), path)
+    return path
+
+
+def checked_target(path: str | Path, suffix: str) -> Path:
+    """Return the path of a file to write.
+
+    Raises
+    ------
+    InputError
+        It has another suffix, or its folder does not exist.
+    """
+    path = Path(path)
+    if path.suffix.lower() != suffix:
+        raise InputError(f"{path.name!r} must end in {suffix}")
+    if not path.parent.is_dir():
+        raise InputError(f"folder {str(path.parent)!r} does not exist; create it first")
+    return path
+
+
+def checked_frame(result: Result, frame: int) -> int:
+    """Return a frame's number counted from 0.
+
+    Raises
+    ------
+    InputError
+        There is no such frame.
+    """
+    count = len(result.frames)
+    if not count:
+        raise InputError(f"the result has no frame to show: {result.message}")
+    if not -count <= frame < count:
+        raise InputError(f"frame {frame} does not exist; frames run from 0 to {count - 1}")
+    return frame % count
+
+
+def _colors(values: Any, limits: tuple[float, float], colormap: str) -> Any:
+    import matplotlib
+
+    return matplotlib.colormaps[colormap]((values - limits[0]) / (limits[1] - limits[0]))[:, :3]
+
+
+def _obstacles(result: Result, frame: int, around: Any) -> list[tuple[Any, Any]]:
+    """Surfaces of the obstacles where they are in this frame; a plane is a square under what moves."""
+    from trimesh import creation
+
+    out = []
+    lower, upper = around.min(axis=0), around.max(axis=0)
+    size = float(np.linalg.norm(upper - lower))
+    for obstacle in getattr(result.environment, "obstacles", ()):
+        p = obstacle.parameters
+        if obstacle.shape == "sphere":
+            mesh = creation.icosphere(4, p["radius"])
+            mesh.apply_translation(p["center"])
+        elif obstacle.shape == "cylinder":
+            mesh = creation.cylinder(p["radius"], segment=[p["start"], p["end"]], sections=64)
+        elif obstacle.shape == "box":
+            mesh = creation.box(bounds=[p["lower"], p["upper"]])
+        elif obstacle.shape == "plane":
+            normal = np.asarray(p["normal"])
+            u = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
+            u *= 0.6 * size / np.linalg.norm(u)
+            v = np.cross(normal, u)
+            centre = 0.5 * (lower + upper)
+            centre = centre - ((centre - p["point"]) @ normal) * normal
+            corners = np.array([centre - u - v, centre + u - v, centre + u + v, centre - u + v])
+            out.append((corners @ obstacle.pose(frame)[:3, :3].T + obstacle.pose(frame)[:3, 3],
+                        np.array([[0, 1, 2], [0, 2, 3]])))
+            continue
+        else:
+            out.append((p["vertices"] @ obstacle.pose(frame)[:3, :3].T + obstacle.pose(frame)[:3, 3], p["faces"]))
+            continue
+        mesh.apply_transform(obstacle.pose(frame))
+        out.append((np.asarray(mesh.vertices), np.asarray(mesh.faces)))
+    return out
+
+
+def _drawn(layers: Sequence[Layer], camera: Camera, renderer: str) -> Any:
+    """The image of the surfaces, by VTK or by the project's own rasteriser."""
+    installed = importlib.util.find_spec("pyvista") is not None
+    if renderer == "vtk" and not installed:
+        raise InputError("plot: renderer='vtk' needs pyvista; run pip install 'geosim[render]', or use "
+                         "renderer='matplotlib'")
+    if renderer == "matplotlib" or not installed:
+        return draw(layers, camera, SIZE)
+    try:
+        return _drawn_by_vtk(layers, camera)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        reason = " ".join(str(error).split())[:160]
+        warnings.warn(f"VTK could not draw the picture ({reason}); drawn without it", GeosimWarning, stacklevel=4)
+        return draw(layers, camera, SIZE)
+
+
+def _drawn_by_vtk(layers: Sequence[Layer], camera: Camera) -> Any:
+    import matplotlib.image
+
+    with tempfile.TemporaryDirectory(prefix="geosim-render-") as folder:
+        scene, picture = Path(folder) / "scene.npz", Path(folder) / "picture.png"
+        arrays: dict[str, Any] = {"axes": camera.axes, "center": camera.center, "extent": np.array(camera.extent),
+                                  "size": np.array(SIZE)}
+        for i, layer in enumerate(layers):
+            colors = np.broadcast_to(layer.colors, (len(layer.points), 3))
+            arrays |= {f"points{i}": layer.points, f"triangles{i}": layer.triangles, f"colors{i}": colors,
+                       f"opacity{i}": np.array(layer.opacity)}
+        np.savez(scene, **arrays)
+        subprocess.run([sys.executable, "-m", "geosim.render_child", str(scene), str(picture)], check=True,
+                       timeout=TIME_LIMIT, stdin=subprocess.DEVNULL, capture_output=True)
+        return matplotlib.image.imread(picture)[..., :3].astype(float)
+
+
+def _compose(result: Result, frame: int, image: Any, camera: Camera, scale: tuple[str, str, tuple[float, float]],
+             path: Path) -> None:
+    """Put title, colour bar, axes and a scale bar around the drawing."""
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+    from matplotlib.figure import Figure
+
+    from geosim.io import replacing
+
+    label, colormap, limits = scale
+    figure = Figure(figsize=(11.0, 7.0), dpi=125, facecolor="white")
+    FigureCanvasAgg(figure)
+    axes = figure.add_axes((0.01, 0.02, 0.88, 0.86))
+    width, height = (1e3 * e for e in camera.extent)
+    axes.imshow(image, extent=(-width / 2, width / 2, -height / 2, height / 2), interpolation="lanczos")
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+    _scale_bar(axes, width, height)
+    _triad(axes, camera, width, height)
+    bar = figure.add_axes((0.90, 0.2, 0.018, 0.5))
+    figure.colorbar(ScalarMappable(Normalize(*limits), matplotlib.colormaps[colormap]), cax=bar, label=label)
+    figure.text(0.03, 0.955, f"{getattr(result.robot, 'name', 'robot')}: {title(result, frame)}", fontsize=15,
+                fontweight="bold", va="center")
+    grey = f"frame {frame} of 0 .. {len(result.frames) - 1}, {result.status.name}: {result.message}"
+    figure.text(0.03, 0.91, grey if len(grey) < 150 else grey[:147] + "...", fontsize=9, color="0.35", va="center")
+    with replacing(path) as beside:
+        figure.savefig(beside, format="png", metadata={"Software": "geosim"})
+
+
+def title(result: Result, frame: int) -> str:
+    """V/V0 and pressure of every chamber, else the largest displacement."""
+    parts = []
+    count = result.volume_ratios.shape[1]
+    for c in range(count):
+        ratio, pressure = result.volume_ratios[frame, c], result.chamber_pressures[frame, c]
+        number = f"_{c + 1}" if count > 1 else ""
+        if np.isfinite(ratio):
+            parts.append(f"V/V0{number} = {ratio:.4g}")
+        if np.isfinite(pressure):
+            parts.append(f"p{number} = {pressure * 1e-3:.4g} kPa")
+    return ", ".join(parts[:8]) or f"largest displacement {fields.max_displacement(result, frame) * 1e3:.4g} mm"
+
+
+def _scale_bar(axes: Any, width: float, height: float) -> None:
+    """A bar of a round length (1, 2 or 5 times a power of ten) [mm] in the lower right corner."""
+    wanted = 0.18 * width
+    power = 10.0 ** np.floor(np.log10(wanted))
+    length = power * max(m for m in (1.0, 2.0, 5.0) if m * power <= wanted)
+    x, y = 0.48 * width - length, -0.47 * height
+    axes.plot([x, x + length], [y, y], color="0.15", lw=2.5, solid_capstyle="butt")
+    axes.text(x + length / 2, y + 0.012 * height, f"{length:g} mm", ha="center", va="bottom", fontsize=10, color="0.15")
+
+
+def _triad(axes: Any, camera: Camera, width: float, height: float) -> None:
+    """The directions x, y, z in the lower left corner."""
+    size = 0.065 * height
+    origin = np.array([-0.5 * width + 1.7 * size, -0.5 * height + 1.7 * size])
+    for i in np.argsort(camera.axes[2]):
+        tip = origin + size * camera.axes[:2, i]
+        axes.annotate("", tip, origin, arrowprops={"arrowstyle": "-|>", "color": ("#c0392b", "#27864f", "#2a5fa5")[i],
+                                                   "lw": 1.6, "shrinkA": 0, "shrinkB": 0})
+        axes.text(*(origin + 1.35 * size * camera.axes[:2, i]), "xyz"[i], ha="center", va="center", fontsize=10)
