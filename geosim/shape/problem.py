@@ -18,7 +18,8 @@ from geosim.errors import InputError
 from geosim.robot import VolumetricRobot
 from geosim.shape import assembly, constitutive
 from geosim.shape.elements import Element, element, tetrahedron_slopes
-from geosim.shape.factorise import Factoriser, make_factoriser
+from geosim.shape.factorise import make_factoriser
+from geosim.shape.linear import BorderedSolver
 from geosim.shape.loads import LoadShape, load_shapes
 from geosim.shape.supports import Supports, supports
 
@@ -86,7 +87,7 @@ class Problem:
     mass: Floats
     load_shapes: tuple[LoadShape, ...]
     bernstein_slopes: Floats
-    factoriser: Factoriser
+    linear: BorderedSolver
 
     @property
     def force_unit(self) -> float:
@@ -221,7 +222,8 @@ def make_problem(robot: VolumetricRobot, environment: Environment, order: int, f
         robot, environment, el, stabilise, length, stress, frozen(center), frozen(nodes), rest, tets,
         frozen(pressure_vertices), pressure_tets, barycentric, volumes, material,
         constitutive.table(materials, stress, isochoric=isochoric), pattern, walls, caps, frozen(robot.chamber_volumes / length**3), held_by, held, frozen(mass), tuple(shapes),
-        tetrahedron_slopes(np.eye(4), order), make_factoriser(pattern.indptr, pattern.indices, factoriser))
+        tetrahedron_slopes(np.eye(4), order),
+        BorderedSolver(pattern, make_factoriser(pattern.indptr, pattern.indices, factoriser)))
     _check_free_bodies(problem)
     return problem
 

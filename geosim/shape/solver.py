@@ -42,6 +42,9 @@ from geosim.shape.problem import Evaluation, Problem, make_problem
 
 __all__ = ["EnergyShapeSolver", "ShapeState"]
 
+# Below this scaled residual the tangent has changed so little that the last factors are worth trying first.
+REUSE_BELOW = 0.1
+
 
 @dataclass(frozen=True)
 class Target:
@@ -159,7 +162,7 @@ class EnergyShapeSolver:
     element: str = "p2"
     tolerance: float = 1e-6
     max_iterations: int = 14
-    max_growth: float = 0.5
+    max_growth: float = 1.0
     min_increment: float = 1e-3
     factoriser: str = "auto"
     invariants: str = "full"
@@ -229,7 +232,8 @@ class EnergyShapeSolver:
             if 1.0 - done - share < 0.05 * share:
                 share = 1.0 - done
             target = origin.towards(end, done + share)
-            outcome = self._equilibrium(problem, self._predict(current, target), target, origin, done + share)
+            start = self._predict(current, target)
+            outcome = self._equilibrium(problem, start, target, free_start=start is current.point)
             records += [{"command": command.index, "share": done + share, **r} for r in outcome.records]
             if outcome.status is Status.CONVERGED and self._is_fold(problem, current, outcome, end):
                 outcome = replace(outcome, status=Status.PRESSURE_LIMIT)
@@ -314,7 +318,7 @@ class EnergyShapeSolver:
 
     # ---- Newton on the bordered system
 
-    def _equilibrium(self, problem: Problem, start: Point, target: Target, origin: Target, share: float) -> _Outcome:
+    def _equilibrium(self, problem: Problem, start: Point, target: Target, *, free_start: bool) -> _Outcome:
         """Return the equilibrium for a target, from a start near it."""
         point, records, history = start, [], []
         evaluation = problem.evaluate(point.x, point.p, point.chamber_pressures, target.external, matrix=True)
@@ -331,26 +335,32 @@ class EnergyShapeSolver:
             if evaluation.data is None:
                 evaluation = problem.evaluate(point.x, point.p, point.chamber_pressures, target.external, matrix=True)
             assembled = time.perf_counter()
+            before = problem.linear.factorisations, problem.linear.krylov
+            size = np.sqrt(history[-1])
             try:
-                direction = self._direction(problem, point, target, evaluation)
+                direction = self._direction(problem, point, target, evaluation, self._accuracy(measure),
+                                            reuse=size < REUSE_BELOW)
             except FactorisationError:
                 return _Outcome(Status.SINGULAR, point, evaluation, measure[0], iteration, tuple(records))
             solved = time.perf_counter()
-            found = self._line_search(problem, point, direction, target, history, expect=measure)
+            found = self._line_search(problem, point, direction, target, history, measure, free=free_start)
             searched = time.perf_counter()
             length = found[0] if found is not None else 0.0
             records.append({
                 "iteration": iteration + 1, "residual": measure[0], "volume_residual": measure[1],
-                "incompressibility": measure[2], "step": length, "factorisations": 1,
-                "perturbed_pivots": problem.factoriser.perturbed_pivots,
+                "incompressibility": measure[2], "step": length,
+                "factorisations": problem.linear.factorisations - before[0],
+                "krylov": problem.linear.krylov - before[1],
+                "perturbed_pivots": problem.linear.factoriser.perturbed_pivots,
                 "seconds": {"assembly": assembled - clock + (searched - solved), "factorisation": solved - assembled}})
             if found is None:
                 return _Outcome(Status.NOT_CONVERGED, point, evaluation, measure[0], iteration + 1, tuple(records))
             _, point, evaluation = found
         return _Outcome(Status.NOT_CONVERGED, point, evaluation, measure[0], self.max_iterations, tuple(records))
 
-    def _direction(self, problem: Problem, point: Point, target: Target, evaluation: Evaluation) -> Point:
-        """Return the Newton step from the bordered system [K -b; -b^T 0] by block elimination."""
+    def _direction(self, problem: Problem, point: Point, target: Target, evaluation: Evaluation, accuracy: float, *,
+                   reuse: bool) -> Point:
+        """Return the Newton step from the bordered system, to a relative accuracy."""
         pattern, nodes = problem.pattern, len(point.x)
         size = 3 * nodes
         held = problem.held
@@ -368,37 +378,27 @@ class EnergyShapeSolver:
         assembly.eliminate(pattern.indptr, pattern.indices, held, data)
         free = ~held[:size]
         chosen = np.flatnonzero(target.by_volume)
-        borders = evaluation.gradients.reshape(problem.chambers, size)[chosen]
-        columns = np.zeros((pattern.size, 1 + len(chosen)), order="F")
-        columns[:, 0] = right
-        columns[:size, 1:] = (borders * free).T
+        borders = np.zeros((len(chosen), pattern.size))
+        borders[:, :size] = evaluation.gradients.reshape(problem.chambers, size)[chosen] * free
         pressure_step = np.where(target.by_volume, 0.0, target.pressures - point.chamber_pressures)
-        fixed_pressure = np.flatnonzero(~target.by_volume & (pressure_step != 0.0))
-        for c in fixed_pressure:
-            columns[:size, 0] += free * pressure_step[c] * evaluation.gradients[c].ravel()
-        problem.factoriser.factorise(data)
-        solution = problem.factoriser.solve(columns)
-        step = solution[:, 0]
-        if len(chosen):
-            gap = target.volumes[chosen] - evaluation.volumes[chosen]
-            schur = borders @ solution[:size, 1:]
-            try:
-                change = np.linalg.solve(schur, gap - borders @ step[:size])
-            except np.linalg.LinAlgError:
-                raise FactorisationError("the chamber volumes do not respond to their pressures") from None
-            step = step + solution[:, 1:] @ change
-            pressure_step[chosen] = change
+        for c in np.flatnonzero(pressure_step):
+            right[:size] += free * pressure_step[c] * evaluation.gradients[c].ravel()
+        gap = target.volumes[chosen] - evaluation.volumes[chosen]
+        if np.any(shift):  # held nodes move volume too
+            gap = gap - evaluation.gradients.reshape(problem.chambers, size)[chosen] @ shift
+        step, change = problem.linear.solve(data, borders, right, gap, accuracy, reuse=reuse)
+        pressure_step[chosen] = change
         if not np.isfinite(step).all():
             raise FactorisationError("the solution is not finite")
         return Point(step[:size].reshape(nodes, 3), step[size:], pressure_step)
 
     def _line_search(self, problem: Problem, point: Point, step: Point, target: Target, history: list[float],
-                     expect: tuple[float, ...]) -> tuple[float, Point, Evaluation] | None:
+                     expect: tuple[float, ...], *, free: bool) -> tuple[float, Point, Evaluation] | None:
         """Shorten the step until no element is inverted and the residual falls below the worst of the last four.
 
-        The first step of an increment carries the load, so its residual may rise; J > 0 always holds.
+        The first step from an equilibrium carries the load (`free`), so its residual may rise; J > 0 always holds.
         """
-        first = len(history) == 1
+        first = free and len(history) == 1
         limit = max(history[-4:])
         length = 1.0
         for _ in range(12):
@@ -434,6 +434,13 @@ class EnergyShapeSolver:
         place = max(place, float(np.max(np.abs(pressure_gap), initial=0.0)))
         return (float(by_node.max(initial=0.0)) / floor, volume, constraint, place,
                 float(np.linalg.norm(by_node)) / floor)
+
+    def _accuracy(self, measure: tuple[float, ...]) -> float:
+        """Return how accurately the next Newton step is worth solving: just enough where it can be the last."""
+        tight = max(0.01 * self.tolerance, 1e-14)
+        goals = (self.tolerance, tight, tight)
+        needed = min(goal / max(value, 1e-300) for goal, value in zip(goals, measure[:3]))
+        return 0.3 * needed if 1e-5 < needed < 3e-3 else 1e-3
 
     def _converged(self, measure: tuple[float, ...]) -> bool:
         force, volume, constraint, place, _ = measure
@@ -478,7 +485,8 @@ class EnergyShapeSolver:
             by_volume = driven | end.by_volume
             target = Target(by_volume, goal, current.point.chamber_pressures, current.target.external,
                             current.target.positions)
-            outcome = self._equilibrium(problem, self._predict(current, target), target, target, 1.0)
+            start = self._predict(current, target)
+            outcome = self._equilibrium(problem, start, target, free_start=start is current.point)
             if outcome.status is not Status.CONVERGED:
                 return None
             now = outcome.point.chamber_pressures

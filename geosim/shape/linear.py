@@ -1,0 +1,154 @@
+"""The bordered linear system of a Newton step, solved to the accuracy that the step needs.
+
+    [  K   -B ] [ dx ]   [ r ]        K symmetric indefinite, B the gradients of the chambers of prescribed volume,
+    [ -B^T  0 ] [ dP ] = [-g ]        g the volumes still missing.
+
+A factorisation is the dearest thing in a solve, so each is used as long as it is good: it preconditions a flexible
+GMRES on the present matrix (block elimination of the border included). With the factors of the present matrix, in
+single precision, two iterations suffice; with those of the matrix before, four to eight near the end of Newton.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from geosim.arrays import Floats
+from geosim.shape.assembly import Pattern, symmetric_product
+from geosim.shape.factorise import FactorisationError, Factoriser
+
+__all__ = ["BorderedSolver"]
+
+
+@dataclass
+class BorderedSolver:
+    """Keeps the factors of the last factorised matrix and what block elimination needs of them.
+
+    Parameters
+    ----------
+    pattern
+        Sparsity of the upper triangle.
+    factoriser
+        See `geosim.shape.factorise`.
+    max_krylov
+        GMRES iterations that are cheaper than a factorisation.
+    """
+
+    pattern: Pattern
+    factoriser: Factoriser
+    max_krylov: int = 10
+    factorisations: int = 0
+    krylov: int = 0
+    _borders: Floats | None = field(default=None, repr=False)
+    _columns: Floats | None = field(default=None, repr=False)
+    _schur: Floats | None = field(default=None, repr=False)
+
+    def solve(self, data: Floats, borders: Floats, right: Floats, gap: Floats, tolerance: float, *, reuse: bool
+              ) -> tuple[Floats, Floats]:
+        """Return (dx, dP) with a residual below `tolerance` times the right-hand side.
+
+        Parameters
+        ----------
+        data
+            CSR values of K with held rows already those of the identity.
+        borders
+            Rows of B^T, zero at held unknowns, (k, size).
+        right, gap
+            r (size,) and g (k,).
+        reuse
+            Whether factors of an earlier matrix may be tried first.
+
+        Raises
+        ------
+        FactorisationError
+            The system is singular to working precision.
+        """
+        target = np.concatenate([right, -gap])
+        if reuse and self._ready(len(gap)):
+            found = self._gmres(data, borders, target, tolerance, self.max_krylov)
+            if found is not None:
+                return found[:-len(gap)] if len(gap) else found, found[len(right):]
+        while True:
+            self._columns = None
+            self.factoriser.factorise(data)
+            self.factorisations += 1
+            self._eliminate(borders)
+            found = self._gmres(data, borders, target, tolerance, 3 * self.max_krylov)
+            if found is not None:
+                return found[:-len(gap)] if len(gap) else found, found[len(right):]
+            if not self.factoriser.strengthen():
+                raise FactorisationError("the equations are singular to working precision")
+
+    def _ready(self, chambers: int) -> bool:
+        return self._columns is not None and self._columns.shape[1] == chambers
+
+    def _eliminate(self, borders: Floats) -> None:
+        """Solve K Y = B with the fresh factors, for the Schur complement B^T Y of the border."""
+        if len(borders):
+            self._columns = self.factoriser.solve(np.ascontiguousarray(borders.T))
+            self._schur = borders @ self._columns
+        else:
+            self._columns = np.empty((self.pattern.size, 0))
+            self._schur = np.empty((0, 0))
+        self._borders = borders
+        if not np.isfinite(self._columns).all():
+            raise FactorisationError("the equations are singular: their solution is not finite")
+
+    def _precondition(self, vector: Floats) -> Floats:
+        """Apply the inverse of the factorised bordered matrix by block elimination."""
+        size = self.pattern.size
+        solution = self.factoriser.solve(vector[:size])
+        assert self._columns is not None
+        assert self._schur is not None
+        assert self._borders is not None
+        if len(self._schur) == 0:
+            return solution
+        try:
+            change = np.linalg.solve(self._schur, -vector[size:] - self._borders @ solution)
+        except np.linalg.LinAlgError:
+            raise FactorisationError("the chamber volumes do not respond to their pressures") from None
+        return np.concatenate([solution + self._columns @ change, change])
+
+    def _product(self, data: Floats, borders: Floats, vector: Floats) -> Floats:
+        size = self.pattern.size
+        out = np.zeros(len(vector))
+        symmetric_product(self.pattern.indptr, self.pattern.indices, data, vector[:size], out[:size])
+        if len(borders):
+            out[:size] -= vector[size:] @ borders
+            out[size:] = -(borders @ vector[:size])
+        return out
+
+    def _gmres(self, data: Floats, borders: Floats, target: Floats, tolerance: float, limit: int) -> Floats | None:
+        """Flexible GMRES from zero; None if the limit is reached or the pace says that it would be."""
+        start = float(np.linalg.norm(target))
+        if start == 0.0:
+            return np.zeros_like(target)
+        basis, images = [target / start], []
+        hessenberg = np.zeros((limit + 1, limit))
+        goal = tolerance * start
+        for k in range(limit):
+            images.append(self._precondition(basis[k]))
+            w = self._product(data, borders, images[k])
+            self.krylov += 1
+            for _ in range(2):  # twice is enough for orthogonality
+                for i in range(k + 1):
+                    dot = float(basis[i] @ w)
+                    hessenberg[i, k] += dot
+                    w = w - dot * basis[i]
+            norm = float(np.linalg.norm(w))
+            hessenberg[k + 1, k] = norm
+            if not np.isfinite(norm):
+                return None
+            small = hessenberg[:k + 2, :k + 1]
+            unit = np.zeros(k + 2)
+            unit[0] = start
+            weights = np.linalg.lstsq(small, unit, rcond=None)[0]
+            left = float(np.linalg.norm(unit - small @ weights))
+            if left <= goal or norm <= 1e-300:
+                return np.tensordot(weights, np.array(images), axes=1)
+            # give up early when the pace so far would not reach the goal in time
+            if k >= 2 and left > start * (tolerance ** ((k + 1) / limit)) ** 0.7:
+                return None
+            basis.append(w / norm)
+        return None

@@ -1,0 +1,335 @@
+"""ProjectiveShapeSolver: the local-global pipeline of [Fang2022], corrected. A robust preview of extreme inflation.
+
+Find positions x that minimise
+
+    sum over elements of w_e Vol_e ||F_e(x) - T_e||^2 / 2 + sum over springs of k ||v - v_c||^2 / 2 - external work,
+
+where the target shapes T_e are projections of the present shape. One command is reached like Algorithm 1:
+
+    while the chambers have not the asked volumes:            # progressive actuation
+        while forces do not balance or vertices collide:      # collision-aware local-global solver
+            local step: targets of body, chambers and springs, element by element
+            global step: one prefactored matrix, three right-hand sides; Anderson acceleration
+            collision check: springs are added, moved and released
+        if a chamber element has grown or is distorted too much: remesh the chambers
+
+Departures from [Fang2022] and its public code:
+
+[D1]  The cube root of the volume ratio scales lengths in Eq. (7).
+[D2]  R is the closest proper rotation (Newton iteration, det R = +1), never a bare product of singular vectors.
+[D3]  A body element keeps its rest shape for good; resetting it in every increment makes the body grow.
+[D4]  Weights are stiffness times rest volume. The achieved chamber volume is measured and the target moved until it
+      is the asked one. By default the targets of a chamber's elements are the closest shapes whose volumes *add up*
+      to the target: they push like one uniform pressure, and not at all inside. `chamber_targets="element"` asks every
+      element for its share (closest shape of that determinant), "uniform" scales every element alike (III-A1).
+[D5]  Shapes are compared by deformation gradients, not by centred vertices (1), (9): a stiffness then depends neither on
+      size nor on shape of an element. R_omega comes from the material (`projective_material`).
+[D6]  The iteration stops on the force residual, never on a small step.
+[D7]  Eqs. (6)-(7) derive from no energy. `body_targets="variational"` blends T = R Q + (1 - R) P_1(F), with a merit for
+      every law R(strain). The default "material" takes the target whose pull is the stress of the material itself,
+      k (F - T) = dW/dF + p cof F, with the volume kept on the patch of elements round a vertex: linear tets
+      that keep it one by one lock. It has a merit too. "paper" is (6)-(7), guarded by the residual alone.
+[D8]  Fixed vertices are eliminated from the global matrix.
+[D9]  Only the inside of the chambers is remeshed; body elements and surface vertices stay, and volume ratios refer to
+      the original chambers. Distortion is judged by ||F|| and ||F^-1||, which tells slivers from stretched elements.
+[D10] Inverted elements and the body volume ratio are counted and reported in every iteration.
+[D11] Springs act along the contact normal alone (frictionless) and are one-sided: one that still pushes stays, and its
+      push is the contact force; it is released by Eq. (8) once its vertex is away by more than the offset.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from geosim.actuation import Actuation, Command, Inflation
+from geosim.arrays import Floats, frozen
+from geosim.environment import Environment
+from geosim.errors import InputError
+from geosim.result import Report, Result, Status
+from geosim.robot import VolumetricRobot
+from geosim.shape.projective_anderson import Anderson
+from geosim.shape.projective_contact import Contact
+from geosim.shape.projective_elements import BODY_TARGETS, CHAMBER_TARGETS, Evaluation
+from geosim.shape.projective_frames import ProjectiveFrame, collect, measure
+from geosim.shape.projective_mesh import Work, make_work, needs_remeshing, remeshed
+
+__all__ = ["ProjectiveShapeSolver", "ProjectiveState"]
+
+
+@dataclass(frozen=True)
+class ProjectiveState:
+    """An equilibrium of the projective solver; never changed, so that a step can be repeated.
+
+    Parameters
+    ----------
+    work
+        The mesh with its elements and the prefactored matrix.
+    x
+        Positions of all vertices, those that remeshing added to the chambers included [m].
+    frame
+        Measures in SI units.
+    """
+
+    work: Work
+    x: Floats
+    frame: ProjectiveFrame
+
+    def facts(self) -> dict[str, float]:
+        """Numbers for a progress line."""
+        return {f"V/V0_{i + 1}": float(v) for i, v in enumerate(self.frame.volume_ratios)} | {
+            "residual": self.frame.residual}
+
+
+@dataclass
+class _Iterate:
+    """Where the local-global iteration of one increment stands."""
+
+    x: Floats
+    evaluation: Evaluation
+    targets: Floats
+    residual: float
+    status: Status = Status.NOT_CONVERGED
+    penetration: float = 0.0
+    records: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class ProjectiveShapeSolver:
+    """Options of the projective solver.
+
+    Parameters
+    ----------
+    body_targets
+        "material" (default), "variational" or "paper": see [D7].
+    chamber_targets
+        "total" (default), "element" or "uniform": see [D4].
+    blend_at_rest
+        R_omega at zero strain: bulk modulus over shear modulus is 2 / (3 R). Smaller keeps the body's volume better and
+        takes more iterations.
+    chamber_weight
+        Stiffness of the chamber elements over that of the body elements beside them.
+    window
+        Anderson acceleration over so many iterations; 0 is the plain iteration.
+    tolerance
+        Largest force residual over free vertices, relative to the largest nodal sum of element forces.
+    volume_tolerance
+        Largest relative error of an achieved chamber volume.
+    max_iterations
+        Local-global iterations of one increment.
+    max_growth
+        Largest change of a chamber's volume in one increment, relative to what it has (alpha_k of Algorithm 1).
+    remesh, max_volume_growth, max_distortion
+        Whether chambers are remeshed, and the limits alpha_max and d_max of a chamber element since its last meshing.
+    contact_interval
+        Iterations between two collision checks.
+    contact_offset
+        Distance epsilon [m] that a spring keeps between surfaces; None is a twentieth of the mean surface edge.
+    contact_stiffness
+        Stiffness of a new spring over that of its vertex in the global matrix.
+    """
+
+    body_targets: str = "material"
+    chamber_targets: str = "total"
+    blend_at_rest: float = 0.02
+    chamber_weight: float = 1.0
+    window: int = 6
+    tolerance: float = 1e-4
+    volume_tolerance: float = 1e-3
+    max_iterations: int = 4000
+    max_growth: float = 1.0
+    remesh: bool = True
+    max_volume_growth: float = 4.0
+    max_distortion: float = 4.0
+    contact_interval: int = 10
+    contact_offset: float | None = None
+    contact_stiffness: float = 1.0
+
+    def __post_init__(self) -> None:
+        for key, known in (("body_targets", BODY_TARGETS), ("chamber_targets", CHAMBER_TARGETS)):
+            if getattr(self, key) not in known:
+                raise InputError(f"ProjectiveShapeSolver: {key} = {getattr(self, key)!r} is unknown; use one of "
+                                 f"{', '.join(known)}")
+        for key in ("blend_at_rest", "chamber_weight", "tolerance", "volume_tolerance", "max_growth", "max_volume_growth",
+                    "max_distortion", "contact_stiffness"):
+            value = getattr(self, key)
+            if not (isinstance(value, (int, float)) and np.isfinite(value) and value > 0):
+                raise InputError(f"ProjectiveShapeSolver: {key} = {value!r} must be a positive number")
+        if self.blend_at_rest > 1.0:
+            raise InputError(f"ProjectiveShapeSolver: blend_at_rest = {self.blend_at_rest:g} must be in (0, 1]")
+        for key, least in (("window", 0), ("max_iterations", 1), ("contact_interval", 1)):
+            value = getattr(self, key)
+            if not (isinstance(value, int) and value >= least):
+                raise InputError(f"ProjectiveShapeSolver: {key} = {value!r} must be a whole number >= {least}")
+        if self.contact_offset is not None and not (np.isfinite(self.contact_offset) and self.contact_offset > 0):
+            raise InputError(f"ProjectiveShapeSolver: contact_offset = {self.contact_offset!r} must be positive (metres)")
+
+    def commands(self, robot: VolumetricRobot, actuation: Actuation) -> list[Command]:
+        """Return the commands of an actuation after checking that this solver knows them."""
+        commands = [actuation.command(i) for i in range(len(actuation))]
+        for command in commands:
+            command.refuse_all_but((Inflation,), "ProjectiveShapeSolver")
+            self._asked(robot, command)
+        return commands
+
+    def _asked(self, robot: VolumetricRobot, command: Command) -> Floats:
+        """Volume ratios that a command asks for, (chambers,); nan = vented."""
+        inflation = command.find(Inflation)
+        if inflation is None:
+            return np.full(robot.chambers, np.nan)
+        ratios, pressures = inflation.targets(command.index, robot.chambers)
+        if (np.nan_to_num(pressures) != 0.0).any():
+            raise InputError("Inflation: pressure is prescribed, but ProjectiveShapeSolver takes volume_ratio only; use "
+                             "EnergyShapeSolver for pressures")
+        return ratios
+
+    def start(self, robot: VolumetricRobot, environment: Environment, initial: Any = None) -> ProjectiveState:
+        """Return the state at rest, or at `initial` (a state of the same robot), with everything computed once.
+
+        Raises
+        ------
+        InputError
+            The robot or its environment cannot be solved.
+        """
+        if not isinstance(robot, VolumetricRobot):
+            raise InputError(f"ProjectiveShapeSolver: {type(robot).__name__} is not a VolumetricRobot")
+        work = make_work(robot, environment, self)
+        x = work.rest.copy()
+        if isinstance(initial, ProjectiveState):
+            work, x = initial.work, initial.x.copy()
+        elif initial is not None:
+            nodes = getattr(getattr(initial, "frame", None), "nodes", None)
+            if nodes is None or len(nodes) < len(robot.vertices):
+                raise InputError("initial: the state is not one of this robot; continue only from a result of the same mesh")
+            x[:len(robot.vertices)] = nodes[:len(robot.vertices)]
+        targets = work.elements.volumes(x)
+        evaluation = work.elements.evaluate(x, targets)
+        return ProjectiveState(work, frozen(x), measure(work, x, evaluation, self._residual(work, evaluation), 0.0, -1))
+
+    def step(self, state: ProjectiveState, command: Command) -> tuple[ProjectiveState, Report]:
+        """Go to the volumes of one command; when they cannot be reached the state returned is the last good one."""
+        work, x = state.work, np.array(state.x)
+        ratios = self._asked(work.robot, command)
+        rest = work.elements.cells.rest_volumes
+        asked = ratios * rest
+        begin, records = x.copy(), []
+        volumes = work.elements.volumes(x)
+        shares = self._increments(work, volumes, asked, command.index)
+        work.elements.load = work.load_at(command.index)
+        contact = Contact(work, self, command.index)
+        springs = work.elements.springs
+        for share in shares:
+            targets = asked if share == 1.0 else volumes * (asked / volumes) ** share
+            x[work.held] = begin[work.held] + share * (work.held_positions(command.index) - begin[work.held])
+            iterate = self._relax(work, contact, x, targets)
+            records += iterate.records
+            x = iterate.x
+            if iterate.status not in (Status.CONVERGED, Status.CROSSED):
+                work.elements.springs = springs
+                return state, Report(iterate.status, self._failure(work, iterate, targets), tuple(records))
+            if self.remesh and needs_remeshing(work, x, self.max_volume_growth, self.max_distortion):
+                clock = time.perf_counter()
+                work, x = remeshed(work, x, self)
+                contact = Contact(work, self, command.index)
+                records.append({"remeshing": work.remeshings, "seconds_mesh": time.perf_counter() - clock})
+                begin = np.vstack([begin, x[len(begin):]])
+        evaluation = work.elements.evaluate(x, iterate.targets)
+        frame = measure(work, x, evaluation, self._residual(work, evaluation), iterate.penetration, command.index)
+        message = ""
+        if iterate.status is Status.CROSSED or frame.crossings:
+            message = (f"{Status.CROSSED.value} {frame.crossings} crossing pairs; the deepest vertex is "
+                       f"{frame.max_penetration * 1e3:.3g} mm inside.")
+        status = Status.CROSSED if message else Status.CONVERGED
+        return ProjectiveState(work, frozen(x.copy()), frame), Report(status, message, tuple(records))
+
+    def collect(self, robot: VolumetricRobot, environment: Environment, states: Sequence[ProjectiveState],
+                reports: Sequence[Report], status: Status, message: str) -> Result:
+        """Assemble the result from the states and reports of the commands reached."""
+        return collect(robot, environment, self, states, reports, status, message)
+
+    def _increments(self, work: Work, volumes: Floats, asked: Floats, index: int) -> list[float]:
+        """Shares of the way to a command, so that no chamber changes by more than `max_growth` at once."""
+        change = np.abs(np.log(asked[np.isfinite(asked)] / volumes[np.isfinite(asked)])) / np.log1p(self.max_growth)
+        moved = work.held_positions(index) - work.rest[work.held]
+        way = float(np.abs(moved).max(initial=0.0)) / (0.05 * work.robot.size)
+        count = max(1, int(np.ceil(max(float(change.max(initial=0.0)), way) - 1e-9)))
+        return [(i + 1) / count for i in range(count)]
+
+    def _residual(self, work: Work, evaluation: Evaluation) -> float:
+        return float(np.abs(evaluation.force[work.matrix.free]).max(initial=0.0) / evaluation.scale)
+
+    def _relax(self, work: Work, contact: Contact, x: Floats, asked: Floats) -> _Iterate:
+        """Collision-aware local-global iteration at fixed chamber volumes (lines 6-12 of Algorithm 1)."""
+        elements = work.elements
+        targets = np.where(np.isfinite(asked), asked, np.nan)
+        if elements.cells.targets == "total" and work.last_pull is not None:
+            targets = targets + work.last_pull  # what the last equilibrium needed beyond its volume
+        elements.compliances[:] = np.nan
+        anderson = Anderson(self.window)
+        now = _Iterate(x.copy(), elements.evaluate(x, targets), targets, np.inf)
+        for i in range(self.max_iterations):
+            clock = time.perf_counter()
+            now.residual = self._residual(work, now.evaluation)
+            balanced = now.residual <= self.tolerance
+            changed = (balanced or i % self.contact_interval == 0) and contact.update(now.x)
+            check_time = time.perf_counter() - clock
+            if changed:  # springs came or went: factorise, forget
+                work.matrix.factor(elements.springs, elements.count)
+                now.evaluation = elements.evaluate(now.x, now.targets)
+                anderson.restart()
+            elif balanced:
+                missing = np.nan_to_num(asked - elements.volumes(now.x))
+                if (np.abs(missing) <= self.volume_tolerance * np.nan_to_num(asked, nan=1.0)).all():
+                    now.status = Status.CONVERGED if contact.clear else Status.CROSSED
+                    break
+                now.targets = now.targets + missing
+                now.evaluation = elements.evaluate(now.x, now.targets)
+                anderson.restart()
+            self._record(now, work, i, check_time, clock)
+            if not self._advance(work, anderson, now):
+                break
+        if now.status is Status.CONVERGED and elements.cells.targets == "total":
+            work.last_pull = np.where(np.isfinite(asked), now.targets - elements.volumes(now.x), 0.0)
+        now.penetration = contact.penetration
+        return now
+
+    def _advance(self, work: Work, anderson: Anderson, now: _Iterate) -> bool:
+        """One global step: accelerated if that lowers the merit, else plain, else shortened; False if none does."""
+        elements, free = work.elements, work.matrix.free
+        force = now.evaluation.force[free]
+        step = -work.matrix.solve(force)
+        slack = 1e-13 * abs(now.evaluation.elastic)
+        proposal = anderson.propose(now.x[free], step, force) - now.x[free]
+        for attempt in range(24):
+            x = now.x.copy()
+            x[free] += proposal
+            evaluation = elements.evaluate(x, now.targets)
+            if self.body_targets == "paper":  # no merit: the residual alone, and the plain step always
+                better = attempt == 1 or np.linalg.norm(evaluation.force[free]) <= np.linalg.norm(force)
+            else:
+                better = evaluation.merit <= now.evaluation.merit + slack
+            if better:
+                now.x, now.evaluation = x, evaluation
+                return True
+            anderson.restart()
+            proposal = step if attempt == 0 else 0.5 * proposal
+        return False
+
+    def _record(self, now: _Iterate, work: Work, i: int, check: float, clock: float) -> None:
+        e = now.evaluation
+        ratio = float(e.jacobians @ work.elements.body.volumes / work.elements.body.volumes.sum())
+        now.records.append({"iteration": i, "residual": now.residual, "merit": e.merit, "springs":
+                            len(work.elements.springs.ids), "factorisations": work.matrix.factorisations, "inverted":
+                            int((e.jacobians <= 0).sum()), "body_volume_ratio": ratio, "seconds_check": check,
+                            "seconds_response": time.perf_counter() - clock - check})
+
+    def _failure(self, work: Work, now: _Iterate, asked: Floats) -> str:
+        got = ", ".join(f"{v:.4g}" for v in work.elements.volumes(now.x) / work.elements.cells.rest_volumes)
+        want = ", ".join(f"{v:.4g}" for v in asked / work.elements.cells.rest_volumes)
+        return (f"{Status.NOT_CONVERGED.value} Residual {now.residual:.1e} after {len(now.records)} iterations towards "
+                f"V/V0 = {want} (at {got}).")
+

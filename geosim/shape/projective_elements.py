@@ -1,0 +1,225 @@
+"""The elements of the projective solver and how they pull: body, chambers, dead loads, springs of contact, cables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
+
+from geosim.arrays import Floats, Ints
+from geosim.shape import projective_kernels as kernels
+from geosim.shape.projective_material import SPACING
+
+__all__ = ["BODY_TARGETS", "CHAMBER_TARGETS", "Body", "Cells", "Elements", "Evaluation", "GlobalMatrix", "Springs",
+           "enclosed_volume", "rest_shapes"]
+
+BODY_TARGETS = ("material", "variational", "paper")
+CHAMBER_TARGETS = ("total", "element", "uniform")
+
+
+def rest_shapes(vertices: Floats, tets: Ints) -> tuple[Floats, Floats]:
+    """Gradients of the four shape functions (m, 4, 3) [1/m] and volumes (m,) [m^3] of straight tets."""
+    edges = vertices[tets[:, 1:]] - vertices[tets[:, :1]]
+    inverse = np.linalg.inv(edges)
+    gradients = np.empty((len(tets), 4, 3))
+    gradients[:, 1:] = inverse.transpose(0, 2, 1)
+    gradients[:, 0] = -gradients[:, 1:].sum(axis=1)
+    return gradients, np.linalg.det(edges) / 6.0
+
+
+def enclosed_volume(x: Floats, faces: Ints) -> float:
+    """Volume inside closed, outward faces [m^3]; relative to a corner, for rounding."""
+    a, b, c = (x[faces[:, i]] - x[faces[0, 0]] for i in range(3))
+    return float(np.einsum("ij,ij->", a, np.cross(b, c)) / 6.0)
+
+
+@dataclass(frozen=True)
+class Body:
+    """Body tets (m, 4): shape gradients, volumes [m^3], stiffness k and bulk stiffness [Pa], material of each.
+
+    `tables` (r, entries, 2) hold R_omega, `rows` (r, 16) the materials' constants; `targets` is one of BODY_TARGETS.
+    """
+
+    tets: Ints
+    gradients: Floats
+    volumes: Floats
+    stiffness: Floats
+    bulk: Floats
+    which: Ints
+    tables: Floats
+    rows: Floats
+    targets: str
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Chamber tets (m, 4): shape gradients and volumes of their last meshing, weights [Pa], chamber of each.
+
+    `walls` are the closed surfaces of the chambers, `rest_volumes` their volumes before any remeshing and
+    `mesh_volumes` at the last meshing [m^3]; `targets` is one of CHAMBER_TARGETS.
+    """
+
+    tets: Ints
+    gradients: Floats
+    volumes: Floats
+    weights: Floats
+    chamber: Ints
+    walls: tuple[Ints, ...]
+    rest_volumes: Floats
+    mesh_volumes: Floats
+    targets: str
+
+    def ids(self, chamber: int) -> Ints:
+        """Tets of one chamber."""
+        return np.flatnonzero(self.chamber == chamber)
+
+
+@dataclass(frozen=True)
+class Springs:
+    """Virtual springs of contact: vertex, stiffness [N/m], contact point [m] and outward normal, Eq. (5).
+
+    A spring's target is the nearest point on the free side of its plane, n . (v - point) >= offset, so it pushes and
+    never pulls, and slides without friction.
+    """
+
+    ids: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    stiffness: Floats = field(default_factory=lambda: np.empty(0))
+    points: Floats = field(default_factory=lambda: np.empty((0, 3)))
+    normals: Floats = field(default_factory=lambda: np.empty((0, 3)))
+    offset: float = 0.0
+    partner: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # -1 the robot itself, else the obstacle
+
+    def forces(self, x: Floats) -> tuple[Floats, float]:
+        """Push of every spring [N] (s, 3) and the energy of all [J]."""
+        depth = np.minimum(np.einsum("ij,ij->i", x[self.ids] - self.points, self.normals) - self.offset, 0.0)
+        push = -(self.stiffness * depth)[:, None] * self.normals
+        return push, float(0.5 * np.sum(self.stiffness * depth * depth))
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Force = gradient of the merit [N] (n, 3), merit [J], reference force [N], pressures [Pa], J of the body."""
+
+    force: Floats
+    merit: float
+    scale: float
+    pressures: Floats
+    jacobians: Floats
+    elastic: float
+
+
+class Elements:
+    """All elements of one mesh, evaluated together; holds scratch memory, so one per solve.
+
+    Parameters
+    ----------
+    count
+        Number of vertices, those inside the chambers included.
+    body, cells
+        The elements.
+    load
+        Dead forces [N], (n, 3).
+    """
+
+    def __init__(self, count: int, body: Body, cells: Cells, load: Floats) -> None:
+        self.count, self.body, self.cells, self.load = count, body, cells, load
+        self.springs = Springs()
+        tets = np.vstack([body.tets, cells.tets])
+        corners = tets.ravel()
+        self._slots = np.argsort(corners, kind="stable")
+        self._starts = np.concatenate([[0], np.cumsum(np.bincount(corners, minlength=count))])
+        self._forces = np.zeros((len(tets), 4, 3))
+        self._energies = np.zeros(len(tets))
+        self._patch = np.zeros((2, count))
+        self._ids = [cells.ids(i) for i in range(len(cells.walls))]
+        self.compliances = np.full(len(cells.walls), np.nan)
+
+    def laplacian(self) -> sp.csc_matrix:
+        """Matrix of the global step: sum of w Vol grad N_i . grad N_j, without springs, (n, n)."""
+        body, cells = self.body, self.cells
+        tets = np.vstack([body.tets, cells.tets])
+        gradients = np.concatenate([body.gradients, cells.gradients])
+        weights = np.concatenate([body.stiffness * body.volumes, cells.weights * cells.volumes])
+        blocks = np.einsum("e,eik,ejk->eij", weights, gradients, gradients)
+        rows, cols = np.repeat(tets, 4, axis=1).ravel(), np.tile(tets, (1, 4)).ravel()
+        return sp.coo_matrix((blocks.ravel(), (rows, cols)), shape=(self.count, self.count)).tocsc()
+
+    def evaluate(self, x: Floats, targets: Floats) -> Evaluation:
+        """Local step at positions x [m] (n, 3) for target volumes [m^3] (chambers,), nan = vented."""
+        split = len(self.body.tets)
+        jacobians = self._body(x, self._forces[:split], self._energies[:split])
+        pressures = self._chambers(x, targets, self._forces[split:], self._energies[split:])
+        force = np.empty_like(x)
+        kernels.gather(self._starts, self._slots, self._forces.reshape(-1, 3), force)
+        sizes = np.sqrt(np.einsum("eik,eik->ei", self._forces[:split], self._forces[:split]))
+        scale = np.bincount(self.body.tets.ravel(), sizes.ravel()).max(initial=0.0)
+        elastic = float(self._energies[:split].sum() + self._patch[1].sum())
+        merit = elastic + float(self._energies[split:].sum() - np.sum(self.load * x))
+        force -= self.load
+        if len(self.springs.ids):
+            push, stored = self.springs.forces(x)
+            np.subtract.at(force, self.springs.ids, push)
+            merit += stored
+        return Evaluation(force, merit, max(scale, float(np.abs(self.load).max(initial=0.0)), 1e-300), pressures,
+                          jacobians, elastic)
+
+    def _body(self, x: Floats, forces: Floats, energies: Floats) -> Floats:
+        """Write the pull of the body targets; return the volume ratio of every element."""
+        b = self.body
+        jacobians = np.empty(len(b.tets))
+        if b.targets == "material":
+            kernels.determinants(x, b.tets, b.gradients, jacobians)
+            kernels.patch_pressures(b.volumes, b.bulk, jacobians, self._starts, self._slots, *self._patch)
+            kernels.material_targets(x, b.tets, b.gradients, b.volumes, b.which, b.rows, self._patch[0], forces, energies)
+        else:
+            local = kernels.body_targets if b.targets == "variational" else kernels.paper_targets
+            local(x, b.tets, b.gradients, b.stiffness * b.volumes, b.which, b.tables, SPACING, forces, energies, jacobians)
+        return jacobians
+
+    def _chambers(self, x: Floats, targets: Floats, forces: Floats, energies: Floats) -> Floats:
+        """Write the pull of the chamber targets; return the pressures [Pa], nan where the targets have none."""
+        c = self.cells
+        pressures = np.full(len(c.walls), np.nan)
+        for i, ids in enumerate(self._ids):
+            energies[ids] = 0.0
+            if not np.isfinite(targets[i]):  # vented: the elements follow without force
+                forces[ids], pressures[i] = 0.0, 0.0
+            elif c.targets == "total":
+                volume, compliance = kernels.chamber_measures(x, c.tets, c.gradients, c.volumes, c.weights, ids)
+                if np.isnan(self.compliances[i]):
+                    self.compliances[i] = compliance  # kept, so that the energy is a function of the volume alone
+                pull = (volume - targets[i]) / self.compliances[i]
+                kernels.total_targets(x, c.tets, c.gradients, c.volumes, ids, pull, forces)
+                energies[ids[0]] = 0.5 * pull * (volume - targets[i])
+                pressures[i] = -pull
+            else:
+                kernel = kernels.element_targets if c.targets == "element" else kernels.uniform_targets
+                kernel(x, c.tets, c.gradients, c.volumes, c.weights, ids, targets[i] / c.mesh_volumes[i], forces, energies)
+        return pressures
+
+    def volumes(self, x: Floats) -> Floats:
+        """Volumes of the chambers at x [m^3]."""
+        return np.array([enclosed_volume(x, wall) for wall in self.cells.walls])
+
+
+class GlobalMatrix:
+    """The prefactored matrix of the global step, its fixed vertices eliminated; three right-hand sides at once."""
+
+    def __init__(self, laplacian: sp.csc_matrix, free: Ints) -> None:
+        self.free = free
+        self.factorisations = 0
+        self._matrix = laplacian[free][:, free].tocsc()
+        self.factor(Springs(), laplacian.shape[0])
+
+    def factor(self, springs: Springs, count: int) -> None:
+        """Factorise with the stiffness of the springs on the diagonal; `count` is the number of all vertices."""
+        diagonal = np.bincount(springs.ids, springs.stiffness, minlength=count)[self.free]
+        self._lu = spla.splu((self._matrix + sp.diags(diagonal)).tocsc(), permc_spec="MMD_AT_PLUS_A",
+                             diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+        self.factorisations += 1
+
+    def solve(self, force: Floats) -> Floats:
+        """Return the displacement [m] (free, 3) of a force [N] (free, 3)."""
+        return self._lu.solve(np.asfortranarray(force))
