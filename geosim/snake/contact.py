@@ -22,7 +22,7 @@ import numpy as np
 from geosim.kernels import kernel
 from geosim.snake.joints import _point, _push, add_geometric, add_point_pair
 
-__all__ = ["SURFACES", "contact_energy_gradient", "contact_stiffness", "contact_summary", "find_contacts"]
+__all__ = ["SURFACES", "add_coupling", "contact_coupling", "contact_energy_gradient", "contact_stiffness", "contact_summary", "find_contacts"]
 
 SURFACES = {"plane": 0, "sphere": 1, "cylinder": 2, "box": 3}
 
@@ -258,8 +258,12 @@ def contact_energy_gradient(ints, reals, probe_node, probe_center, probe_axis, p
 
 @kernel
 def contact_stiffness(ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R,  # type: ignore[no-untyped-def]
-                      x0, X0, R0, stiffness, creep, index, flipped, geometric, blocks):
-    """Add the stiffness of contacts; index[c] and flipped[c] as for point-to-point constraints."""
+                      x0, X0, R0, stiffness, creep, index, flipped, clamp, geometric, blocks):
+    """Add the stiffness of contacts; index[c] and flipped[c] as for point-to-point constraints.
+
+    With `clamp` the friction has the stiffness 1/W in every tangential direction: more than the second derivative of its
+    potential, which vanishes along the slip, but enough that a step never overshoots from sliding into sticking.
+    """
     n = len(x)
     w, K = np.empty((5, 3)), np.empty((3, 3))
     rho, arm_b, slip, fa, fb, f = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3)
@@ -284,9 +288,58 @@ def contact_stiffness(ints, reals, probe_node, probe_center, probe_axis, probe_r
         for i in range(3):
             for j in range(3):
                 K[i, j] = scale * ((1.0 if i == j else 0.0) - normal[i] * normal[j])
-                if length > creep:
+                if length > creep and not clamp:
                     K[i, j] -= scale * slip[i] * slip[j] / (length * length)
         add_point_pair(K, fa, fb, index[c], flipped[c], blocks)
+
+
+@kernel
+def contact_coupling(ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R,  # type: ignore[no-untyped-def]
+                     x0, X0, R0, stiffness, creep, slots, rows):
+    """Write how friction follows the normal force, the part of its derivative that is not symmetric.
+
+    For contact c the change of the friction force is rows[c, 1] (rows[c, 0] . dq) on slots[c] (4,), -1 = none;
+    returns how many contacts have one.
+    """
+    n, count = len(x), 0
+    w = np.empty((5, 3))
+    rho, arm_b, slip, fa, fb = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3)
+    for c in range(len(ints)):
+        gap, length = _contact(c, ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R, x0, X0, R0,
+                               rho, arm_b, slip, fa, fb, w)
+        if gap >= 0 or reals[c, 9] == 0:
+            continue
+        scale = -stiffness * reals[c, 9] / max(length, creep)
+        for side in range(2):
+            node = probe_node[ints[c, 0]] if side == 0 else ints[c, 1]
+            sign = 1.0 if side == 0 else -1.0
+            place = -1 if node < 0 else node if node < n else n + 2 * (node - n)
+            slots[count, 2 * side] = place
+            slots[count, 2 * side + 1] = place + 1 if node >= n else -1
+            arm, arm_f = (rho, fa) if side == 0 else (arm_b, fb)
+            for i in range(3):
+                j, k = (i + 1) % 3, (i + 2) % 3
+                rows[count, 0, 2 * side, i] = sign * reals[c, i]
+                rows[count, 0, 2 * side + 1, i] = sign * (arm[j] * reals[c, k] - arm[k] * reals[c, j])
+                rows[count, 1, 2 * side, i] = sign * scale * slip[i]
+                rows[count, 1, 2 * side + 1, i] = sign * scale * (arm_f[j] * slip[k] - arm_f[k] * slip[j])
+        count += 1
+    return count
+
+
+@kernel
+def add_coupling(slots, rows, v, out):  # type: ignore[no-untyped-def]
+    """out += what `contact_coupling` wrote, applied to v (slots, 3)."""
+    for c in range(len(slots)):
+        dot = 0.0
+        for s in range(4):
+            if slots[c, s] >= 0:
+                for i in range(3):
+                    dot += rows[c, 0, s, i] * v[slots[c, s], i]
+        for s in range(4):
+            if slots[c, s] >= 0:
+                for i in range(3):
+                    out[slots[c, s], i] += dot * rows[c, 1, s, i]
 
 
 @kernel

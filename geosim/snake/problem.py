@@ -182,7 +182,7 @@ class Substep:
 
     def residual(self, gradient: Floats) -> float:
         """Largest unbalanced force [N] of a slot; torques over the radius of gyration."""
-        return float(np.sqrt(np.einsum("ij,ij->i", gradient, gradient)).__mul__(self.system.weights).max(initial=0.0))
+        return float((np.sqrt(np.einsum("ij,ij->i", gradient, gradient)) * self.system.weights).max(initial=0.0))
 
     def assemble(self, c: Configuration, rotations: Floats, clamp: bool) -> Floats:
         """Return the lower 3x3 blocks of the stiffness; `clamp` keeps the semi-definite part of the geometric one."""
@@ -202,8 +202,8 @@ class Substep:
                            np.empty((system.slots, 3)), system.hinge_index, blocks, True, self._scratch)
         probes, before = self._probes
         contact.contact_stiffness(self.contact_ints, self.contact_reals, *probes, c.x, c.X, c.R, *before,
-                                  self.contact_stiffness, self.creep, self.contact_index, self.contact_flipped, geometric,
-                                  blocks)
+                                  self.contact_stiffness, self.creep, self.contact_index, self.contact_flipped, clamp,
+                                  geometric, blocks)
         joints.body_stiffness(c.R, system.second_moments, self.predicted_rotations, h, n, geometric, clamp,
                               system.diagonal, blocks)
         if not system.free.all():
@@ -211,6 +211,18 @@ class Substep:
             blocks[held] = 0.0
             blocks[system.diagonal[~system.free]] = np.eye(3)
         return blocks
+
+    def coupling(self, c: Configuration) -> tuple[Ints, Floats]:
+        """Unsymmetric part of the contact stiffness at c: slots (k, 4) and rows (k, 2, 4, 3), see `contact_coupling`."""
+        probes, before = self._probes
+        slots = np.empty((len(self.contact_ints), 4), dtype=np.int64)
+        rows = np.zeros((len(slots), 2, 4, 3))
+        count = contact.contact_coupling(self.contact_ints, self.contact_reals, *probes, c.x, c.X, c.R, *before,
+                                         self.contact_stiffness, self.creep, slots, rows)
+        slots, rows = slots[:count], rows[:count]
+        held = (slots >= 0) & ~self.system.free[np.maximum(slots, 0)]
+        slots[held] = -1
+        return slots, rows
 
     def contact_table(self, c: Configuration) -> dict[str, np.ndarray]:
         """Closed contacts at c: node, surface (k,), force on the node [N] and place [m] (k, 3), gap [m] (k,)."""

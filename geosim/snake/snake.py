@@ -97,7 +97,7 @@ def _mirror_labels(points: Floats) -> Ints:
 
 def make_snake(links: int = 4, count: int = 1, *, material: LinearElastic | None = None, sections: int = 13,
                link_length: float = 0.1, link_width: float = 0.05, link_height: float = 0.035, wall: float = 0.006,
-               layer_stiffness: float = 1e5, ring_stiffness: float = 1e5, line_stiffness: float = 600.0,
+               layer_stiffness: float = 1e5, ring_stiffness: float = 1e5, line_rigidity: float = 12.0,
                line_modulus: float = 66e3, attachment_stiffness: float = 1e5, carriage_length: float = 0.04,
                carriage_mass: float = 0.12, wheel_radius: float = 0.025, wheel_width: float = 0.006,
                wheel_mass: float = 0.008, track: float = 0.07, friction: float = 1.0, wheels: str = "free",
@@ -116,8 +116,9 @@ def make_snake(links: int = 4, count: int = 1, *, material: LinearElastic | None
         [m] (chosen); the two cavities lie side by side.
     layer_stiffness, ring_stiffness
         Of the distance constraints of the inextensible layer and of the fibre rings [N/m] (chosen).
-    line_stiffness
-        Of every segment of an actuation line [N/m]; it sets the bend angle at a pressure: calibrate it.
+    line_rigidity
+        Force per strain of an actuation line [N] (stiffness of a segment times its length, so that it does not depend on
+        the number of sections); it sets the bend angle at a pressure: calibrate it.
     line_modulus
         E of Eq. (4) [Pa].
     attachment_stiffness
@@ -165,7 +166,7 @@ def make_snake(links: int = 4, count: int = 1, *, material: LinearElastic | None
                 chamber = build.add_chamber()
                 # The two lines run above and below the cavity's centre, at cells 3 and 7 of its ring.
                 for cell in (3, 7):
-                    build.add_line(ids[:, cavity[cell]], chamber, line_stiffness, line_modulus)
+                    build.add_line(ids[:, cavity[cell]], chamber, line_rigidity * (sections - 1) / link_length, line_modulus)
             build.attach(ids[0], chain[i], attachment_stiffness)
             build.attach(ids[-1], chain[i + 1], attachment_stiffness)
             if particle_contact:

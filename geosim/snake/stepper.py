@@ -43,7 +43,8 @@ from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.result import Report, Result, Status
 from geosim.snake.dual import DualDirection
-from geosim.snake.factor import multiply
+from geosim.snake.contact import add_coupling
+from geosim.snake.factor import multiply, residual_minimum
 from geosim.snake.model import MultibodyRobot
 from geosim.snake.problem import Configuration, Evaluation, Substep
 from geosim.snake.rotation import rotation_vectors
@@ -89,8 +90,10 @@ class MultibodyStepper:
     factorisation
         "block", "sparse" or "auto" (the cheaper).
     reuse
-        Factor only at the first Newton iteration of a frame, in single precision, and reach later directions by
-        conjugate gradients on the current stiffness with that factor as preconditioner: for real time.
+        Factor only at the first Newton iteration of a frame, in single precision, and use that factor as
+        preconditioner for all directions of the frame: for real time.
+    forcing
+        Relative residual to which a direction is solved where a factor is only a preconditioner.
     frame_interval
         Time between the frames of a `Result` [s]; default every step.
     """
@@ -110,6 +113,7 @@ class MultibodyStepper:
     valves: Valves = field(default_factory=Valves)
     factorisation: str = "auto"
     reuse: bool = False
+    forcing: float = 1e-4
     frame_interval: float | None = None
 
     def __post_init__(self) -> None:
@@ -284,11 +288,13 @@ class MultibodyStepper:
         residual = problem.residual(now.gradient)
         dual = DualDirection(problem, state.multipliers, self.linear_iterations, self.linear_tolerance) \
             if self.route == "dual" else None
+        alpha = 1.0
         for iteration in range(self.iterations):
             if residual <= self.tolerance:
                 break
             begin = clock.perf_counter()
-            direction, linear = self._direction(problem, here, now, state.workspace, dual, fresh=first and iteration == 0)
+            old = self.reuse and not (first and iteration == 0)
+            direction, linear = self._direction(problem, here, now, state.workspace, dual, old, alpha < 0.5)
             alpha, here, now = self._line_search(problem, here, now, direction)
             if dual is not None:
                 dual.accept(alpha)
@@ -304,61 +310,51 @@ class MultibodyStepper:
                        contacts=problem.contact_table(here)), residual
 
     def _direction(self, problem: Substep, here: Configuration, now: Evaluation, workspace: Any, dual: DualDirection | None,
-                   fresh: bool) -> tuple[Floats, int]:
+                   old: bool, clamp: bool) -> tuple[Floats, int]:
         """Newton's direction by the chosen route, and how many linear iterations it took."""
         if dual is not None:
             return dual.solve(here, now)
-        if self.reuse:
-            return self._reused(problem, here, now, workspace, fresh)
-        for clamp in (False, True):
-            blocks = problem.assemble(here, now.rotations, clamp)
-            if not workspace.factor(blocks):
+        gradient = now.gradient
+        for clamped in ((True,) if clamp else (False, True)):
+            blocks = problem.assemble(here, now.rotations, clamped)
+            if not (old or workspace.factor(blocks)):
                 continue
-            direction = workspace.solve(-now.gradient)
-            if np.vdot(direction, now.gradient) < 0:
-                return direction, int(clamp)
-        # Even the semi-definite stiffness failed in floating point: the diagonal of the mass always descends.
-        return -now.gradient * (problem.h**2 / problem.system.masses)[:, None], -1
+            # The clamped system leaves out how friction follows the normal force: it is symmetric and always descends.
+            slots, rows = problem.coupling(here)
+            if clamped:
+                slots, rows = slots[:0], rows[:0]
+            if not (old or self.reuse or len(slots)):
+                return workspace.solve(-gradient), 1
 
-    def _reused(self, problem: Substep, here: Configuration, now: Evaluation, workspace: Any, fresh: bool,
-                ) -> tuple[Floats, int]:
-        """Conjugate gradients on the current stiffness, preconditioned by the frame's one factorisation."""
-        system = problem.system
-        blocks = problem.assemble(here, now.rotations, True)
-        if fresh and not workspace.factor(blocks):
-            raise InputError("MultibodyStepper: reuse=True needs a stiffness that single precision can factor; set reuse=False")
-        x, r = np.zeros_like(now.gradient), -now.gradient
-        z = workspace.solve(r)
-        p, rz = z, float(np.vdot(r, z))
-        start, product = rz, np.empty_like(x)
-        for k in range(12):
-            multiply(blocks, system.rows, system.columns, p, product)
-            a = rz / float(np.vdot(p, product))
-            x, r = x + a * p, r - a * product
-            z = workspace.solve(r)
-            rz, old = float(np.vdot(r, z)), rz
-            if rz <= 1e-4 * start:
-                return x, k + 1
-            p = z + (rz / old) * p
-        return x, 12
+            def apply(v: Floats, out: Floats, blocks: Floats = blocks, slots: Any = slots, rows: Any = rows) -> None:
+                multiply(blocks, problem.system.rows, problem.system.columns, v, out)
+                add_coupling(slots, rows, v, out)
+
+            return residual_minimum(apply, workspace.solve, -gradient, self.forcing, 20)
+        # Even the semi-definite stiffness failed in floating point: the mass alone always descends.
+        return -now.gradient * (problem.h**2 / problem.system.masses)[:, None], 0
 
     def _line_search(self, problem: Substep, here: Configuration, now: Evaluation, direction: Floats,
                      ) -> tuple[float, Configuration, Evaluation]:
-        """Halve the step until the merit, friction at the current normal forces, falls as it should."""
+        """Halve the step until the merit or the residual falls.
+
+        The merit, friction at the current normal forces, is what falls far from the solution. Coulomb's law has no
+        potential, so near the solution, where a Newton step need not lower the merit, the residual decides.
+        """
         slope = float(np.vdot(now.gradient, direction))
-        lagged = now.normal_forces
-        alpha = 1.0
-        # Differences of the merit below this are rounding: there the residual itself decides.
+        size = float(np.linalg.norm(now.gradient))
         noise = 1e-13 * (abs(now.merit) + problem.h**2)
-        before = problem.residual(now.gradient)
+        turn = float(abs(direction[problem.system.particles + 1::2]).max(initial=0.0))
+        alpha, trials = min(1.0, 1.0 / max(turn, 1e-300)), []  # a body turns by at most a radian an iteration
         for _ in range(12):
             there = here.moved(alpha * direction)
-            trial = problem.evaluate(there, lagged)
-            if trial.merit <= now.merit + 1e-4 * alpha * slope + noise or (
-                    -slope < 1e3 * noise and problem.residual(trial.gradient) < before):
+            trial = problem.evaluate(there, now.normal_forces)
+            after = float(np.linalg.norm(trial.gradient))
+            if after <= (1.0 - 1e-4 * alpha) * size or (slope < 0 and trial.merit <= now.merit + 1e-4 * alpha * slope + noise):
                 break
+            trials.append((after, alpha, there, trial))
             alpha *= 0.5
+        else:
+            _, alpha, there, trial = min(trials, key=lambda t: t[0])
         trial.merit = trial.smooth + problem.contact_merit(there, trial.normal_forces)
         return alpha, there, trial
-
-
