@@ -35,6 +35,11 @@ FIRST_DEMO = "pneunet"
 class _OneLineGroup(click.Group):
     """A group of commands whose failures are one line on stderr and an exit status."""
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write examples below the commands."""
+        _write_examples(formatter, ("geosim demo", "geosim info my_robot/robot.toml",
+                                    "geosim solve my_robot/robot.toml --volume-ratio 1.5,2"))
+
     def main(self, *args: Any, standalone_mode: bool = True, **kwargs: Any) -> Any:
         status = self._status(*args, **kwargs)
         if standalone_mode:
@@ -77,17 +82,29 @@ def _note(message: str) -> None:
     click.echo(f"note: {message}", err=True)
 
 
+class _Example(click.Command):
+    """A command whose help ends with examples, line by line."""
+
+    def __init__(self, *args: Any, examples: tuple[str, ...] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples = examples
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples below the options."""
+        _write_examples(formatter, self.examples)
+
+
+def _write_examples(formatter: click.HelpFormatter, examples: tuple[str, ...]) -> None:
+    with formatter.section("Examples"):
+        for line in examples:
+            formatter.write(f"  {line}\n")
+
+
 @click.group(cls=_OneLineGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(geosim.__version__, prog_name="geosim")
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    r"""Predict the shape of soft robots.
-
-    \b
-    geosim demo                                   a bundled finger, from surfaces to pictures
-    geosim info my_robot/robot.toml               what was read, and what is wrong with it
-    geosim solve my_robot/robot.toml --volume-ratio 1.5,2
-    """
+    """Predict the shape of soft robots."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
@@ -141,17 +158,12 @@ ROBOT = click.Path(path_type=Path)
 
 # --- commands ------------------------------------------------------------------------------------------------------
 
-@main.command()
+@main.command(cls=_Example, examples=("geosim demo", "geosim demo sphere --out ball"))
 @click.argument("name", required=False)
 @OUT
 @FORCE
 def demo(name: str | None, out: Path | None, force: bool) -> int:
-    r"""Inflate a bundled robot: mesh, solve, save, print a table.
-
-    \b
-    geosim demo                  the PneuNet finger
-    geosim demo sphere --out ball
-    """
+    """Inflate a bundled robot (the PneuNet finger): mesh, solve, save, print a table."""
     from geosim import io
     from geosim.actuation import Inflation
     from geosim.resources import resource
@@ -170,7 +182,10 @@ def demo(name: str | None, out: Path | None, force: bool) -> int:
     return _solve(robot, actuation, environment, solver, target, force)
 
 
-@main.command()
+@main.command(cls=_Example, examples=(
+    "geosim solve robot.toml --volume-ratio 1.5,2,3",
+    "geosim solve robot.toml --pressure-kpa 5,10 --gravity 0,0,-9.81 --out hanging",
+    "geosim solve two_chambers.toml --volume-ratio 1.5:1,2:1"))
 @click.argument("robot", type=ROBOT)
 @click.option("--volume-ratio", type=_Steps("volume_ratio"), help="V/V0 of every step, e.g. 1.5,2 or 1.5:1,2:1.")
 @click.option("--pressure-kpa", type=_Steps("pressure", 1e3), help="Gauge pressure of every step [kPa], e.g. 5,10.")
@@ -182,13 +197,7 @@ def demo(name: str | None, out: Path | None, force: bool) -> int:
 @FORCE
 def solve(robot: Path, volume_ratio: Any, pressure_kpa: Any, actuation: Path | None, method: str | None,
           element: str | None, gravity: tuple[float, ...] | None, out: Path | None, force: bool) -> int:
-    r"""Solve a robot file and write result, pictures and table.
-
-    \b
-    geosim solve robot.toml --volume-ratio 1.5,2,3
-    geosim solve robot.toml --pressure-kpa 5,10 --gravity 0,0,-9.81 --out hanging
-    geosim solve two_chambers.toml --volume-ratio 1.5:1,2:1
-    """
+    """Solve a robot file and write result, pictures and table."""
     given = [name for name, value in (("--volume-ratio", volume_ratio), ("--pressure-kpa", pressure_kpa),
                                       ("--actuation", actuation)) if value is not None]
     if len(given) > 1:
@@ -207,16 +216,11 @@ def solve(robot: Path, volume_ratio: Any, pressure_kpa: Any, actuation: Path | N
                   target, force)
 
 
-@main.command()
+@main.command(cls=_Example, examples=("geosim info my_robot/robot.toml", "geosim info --system"))
 @click.argument("robot", type=ROBOT, required=False)
 @click.option("--system", is_flag=True, help="Versions, factoriser and threads of this installation.")
 def info(robot: Path | None, system: bool) -> None:
-    r"""Say what a robot file holds, or what this installation is.
-
-    \b
-    geosim info my_robot/robot.toml
-    geosim info --system
-    """
+    """Say what a robot file holds, or what this installation is."""
     if robot is None and not system:
         raise click.UsageError("name a robot file, or give --system")
     if system:

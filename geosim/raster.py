@@ -103,16 +103,16 @@ def draw(layers: Sequence[Layer], camera: Camera, size: tuple[int, int]) -> Floa
     """Return an RGB image (height, width, 3) in 0..1 on white; `size` is (width, height) in pixels."""
     width, height = size[0] * SAMPLES, size[1] * SAMPLES
     image, nearest = np.ones((height, width, 3)), np.full((height, width), -np.inf)
-    gap = 12.0 * camera.extent[0] / width  # surfaces this close count as one
+    gap = 40.0 * camera.extent[0] / width  # surfaces this close count as one
     for layer in sorted(layers, key=lambda item: -item.opacity):
         pixels, shade, depth = _shaded(layer, camera, width, height)
         outline = _outline(depth, gap)[pixels]
         if layer.opacity == 1.0:
             alpha = np.where(depth[pixels] > nearest[pixels], 1.0, 0.0)
             nearest = np.maximum(nearest, depth)
-        else:  # a ghost fills only what is empty; its outline is seen in front of what lies behind it
+        else:  # a ghost fills only what is empty; its outline is seen everywhere, fainter behind a surface
             empty = np.isneginf(nearest[pixels])
-            line = 0.55 * (outline & (depth[pixels] > nearest[pixels] + gap))
+            line = outline * np.where(depth[pixels] > nearest[pixels] + gap, 0.55, 0.3)
             alpha = np.maximum(layer.opacity * empty, line)
         shade[outline] *= 0.35
         image[pixels] += alpha[:, None] * (shade - image[pixels])

@@ -10,6 +10,7 @@ import importlib.util
 import subprocess
 import sys
 import tempfile
+import textwrap
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -217,7 +218,7 @@ def _compose(result: Result, frame: int, image: Any, camera: Camera, scale: tupl
     figure.text(0.03, 0.955, f"{getattr(result.robot, 'name', 'robot')}: {title(result, frame)}", fontsize=15,
                 fontweight="bold", va="center")
     grey = f"frame {frame} of 0 .. {len(result.frames) - 1}, {result.status.name}: {result.message}"
-    figure.text(0.03, 0.91, grey if len(grey) < 150 else grey[:147] + "...", fontsize=9, color="0.35", va="center")
+    figure.text(0.03, 0.93, textwrap.fill(grey, 150, max_lines=2), fontsize=9, color="0.35", va="top", linespacing=1.4)
     with replacing(path) as beside:
         figure.savefig(beside, format="png", metadata={"Software": "geosim"})
 
