@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_matrix
 
-from geosim import Environment, LinearElastic, Load, Obstacle, Passive, Prescribed, solve, solve_many
+from geosim import Environment, LinearElastic, Load, NaturalShape, Obstacle, Passive, solve, solve_many
 from geosim.actuation import Command
-from geosim.rods.contact import PairContact, nearest_parameters, penalty, segment_distance
+from geosim.rods.contact import PairContact, nearest_parameters, penalty
+from geosim.rods.designs import entanglement, knot, spider
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.stepper import RodShellStepper
 
@@ -180,3 +181,108 @@ def test_friction_curve_of_44_forces():
         else:
             assert energy < 1e-5
         assert result.max_penetration.max() < 0.01 * 0.025
+
+
+# -- scenes ------------------------------------------------------------------------------------------------------------
+
+
+def closest_approach(x: np.ndarray, robot: RodShellRobot, skip: float) -> float:
+    """Smallest centre-line distance of edges further apart than `skip` [m] along one chain, by brute force.
+
+    Written on its own: dense points on every segment, no part of the contact code.
+    """
+    s = np.linspace(0, 1, 9)
+    edges = np.array(robot.edges)
+    points = x[edges[:, 0], None] * (1 - s[None, :, None]) + x[edges[:, 1], None] * s[None, :, None]
+    chain = np.concatenate([[0], np.cumsum(robot.rest_lengths)])[:-1]
+    label = np.zeros(len(edges), dtype=int)
+    for i in range(1, len(edges)):
+        label[i] = label[i - 1] + (edges[i, 0] != edges[i - 1, 1])
+    best = np.inf
+    for i in range(len(edges)):
+        far = (label != label[i]) | (np.abs(chain - chain[i]) > skip + robot.rest_lengths[i])
+        if far.any():
+            d = np.linalg.norm(points[far].reshape(-1, 1, 3) - points[i][None], axis=-1)
+            best = min(best, float(d.min()))
+    return best
+
+
+def test_entangling_fingers_never_pass_through_each_other():
+    case = entanglement(friction=0.5, fingers=3, nodes=30, duration=0.6, dt=5e-3, largest_turn=30.0)
+    result = solve(**case.arguments())
+    assert result.converged
+    assert result.extra["contact_energy"].max() > 0
+    radius = float(case.robot.radius[0])
+    assert result.max_penetration.max() < 0.03 * radius
+    for frame in result.frames[1:]:
+        assert closest_approach(frame, case.robot, 1.6 * 2.1 * radius) > 1.9 * radius
+
+
+@pytest.mark.slow
+def test_a_trefoil_knot_is_pulled_tight_and_does_not_pass_through_itself():
+    """A knot that slipped through itself would straighten and lose its bending energy; this one gains it."""
+    case = knot(nodes=81, radius=6e-3, pull=0.32, duration=0.8)
+    result = solve(**case.arguments())
+    radius = 6e-3
+    assert result.contact_count[len(result.times) // 2:].min() >= 0
+    assert result.extra["contact_energy"][-1] > 0
+    bending = result.extra["elastic_energy"]
+    middle = len(bending) // 2
+    assert bending[-1] > 1.3 * bending[middle] > 0
+    assert min(closest_approach(f, case.robot, 1.6 * 2.1 * radius) for f in result.frames[::2]) > 1.95 * radius
+    assert result.max_penetration.max() < 0.01 * radius
+
+
+def test_a_spider_lands_slides_and_sticks_on_an_incline():
+    case = spider(duration=2.0)
+    result = solve(**case.arguments())
+    speed = np.abs(result.extra["velocities"]).max(axis=(1, 2))
+    centre = result.frames.mean(axis=1)
+    assert centre[-1, 0] > 2e-3  # it slid down the incline
+    assert speed[-1] < 1e-3  # and sticks
+    weight = result.state.system.weight[: result.state.system.turns].reshape(-1, 3).sum(axis=0)
+    assert result.obstacle_forces[-1, 0] == pytest.approx(weight, rel=0.02)
+    assert result.max_penetration.max() < 0.05 * 5e-3
+    ice = solve(**spider(duration=1.0, friction=0.0).arguments())
+    assert ice.extra["velocities"][-1].mean(axis=0)[0] > 0.3  # without friction it does not stop
+
+
+def test_a_rod_laid_over_a_cylinder_and_a_sphere_rests_on_them():
+    x = np.stack([np.linspace(-0.3, 0.3, 31), np.zeros(31), np.full(31, 0.0605)], axis=1)
+    robot = RodShellRobot(x, radius=0.01, rod_material=LinearElastic(3e5, 0.5, 1000.0))
+    cylinder = Obstacle.cylinder((0, -0.2, 0), (0, 0.2, 0), 0.05, friction=0.5)
+    result = solve(robot, Passive(1.0), Environment(gravity=(0, 0, -9.8), obstacles=[cylinder]),
+                   solver=RodShellStepper(dt=0.01, damping=5.0, frame_interval=0.1))
+    mass = result.state.system.mass[:93:3].sum()
+    assert result.obstacle_forces[-1, 0, 2] == pytest.approx(-9.8 * mass, rel=0.02)
+    assert result.frames[-1, 0, 2] < -0.1
+    assert result.max_penetration.max() < 1e-3
+
+
+def test_a_moving_obstacle_carries_a_rod_by_friction():
+    x = np.stack([np.linspace(0, 0.5, 11), np.zeros(11), np.full(11, 0.0251)], axis=1)
+    robot = RodShellRobot(x, radius=0.025, rod_material=LinearElastic(1e5, 0.5, 1000.0))
+    belt = Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.6, motion=[[0, 0, 0], [0.2, 0, 0]])
+    actuation = NaturalShape([0.0, 1.0], twist=[0.0, 0.0])
+    result = solve(robot, actuation, Environment(gravity=(0, 0, -9.8), obstacles=[belt]), solver=RodShellStepper(dt=5e-3))
+    assert result.frames[-1].mean(axis=0)[0] - 0.25 == pytest.approx(0.2, abs=5e-3)
+
+
+def test_contact_can_be_switched_off():
+    robot = RodShellRobot.from_limbs([Limb((-0.2, 0, 0), (0.2, 0, 0), 5, 0.01, RUBBER),
+                                      Limb((0, -0.2, 0.03), (0, 0.2, 0.03), 5, 0.01, RUBBER)], fixed_vertices=[0, 4])
+    falls = solve(robot, Passive(0.2), Environment(gravity=(0, 0, -9.8), self_contact=False), solver=RodShellStepper(dt=2e-3))
+    rests = solve(robot, Passive(0.2), Environment(gravity=(0, 0, -9.8)), solver=RodShellStepper(dt=2e-3))
+    assert falls.frames[-1, 7, 2] == pytest.approx(0.03 - 0.5 * 9.8 * 0.04, abs=0.01)
+    assert rests.frames[-1, 7, 2] > falls.frames[-1, 7, 2] + 0.05
+
+
+def test_prescribed_ends_push_two_rods_together_until_the_contact_force_balances():
+    """Two stiff crossed rods, one held, one pressed down by a dead load: the contact carries the load."""
+    steel = LinearElastic(1e8, 0.5, 1000.0)
+    robot = RodShellRobot.from_limbs([Limb((-0.2, 0, 0), (0.2, 0, 0), 5, 0.01, steel),
+                                      Limb((0, -0.2, 0.0205), (0, 0.2, 0.0205), 5, 0.01, steel)], fixed_vertices=[0, 1, 2, 3, 4])
+    environment = Environment(loads=[Load.force([5, 6, 7, 8, 9], (0, 0, -0.5))])
+    result = solve(robot, Passive(0.5), environment, solver=RodShellStepper(dt=5e-3, damping=20.0))
+    assert result.contact_forces[-1, :5, 2].sum() == pytest.approx(-0.5, rel=0.02)
+    assert result.contact_forces[-1, 5:, 2].sum() == pytest.approx(0.5, rel=0.02)

@@ -128,6 +128,13 @@ def test_rigid_motion_costs_nothing_and_forces_have_no_resultant():
                        atol=1e-11 * np.abs(force).max())
 
 
+@pytest.mark.parametrize("direction", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (0, -1, 0), (0, 0.95, 0.31), (1, 1, 1)])
+def test_first_frames_are_orthonormal_in_every_direction(direction):
+    robot = RodShellRobot(np.outer(np.arange(4), direction), radius=0.1, rod_material=RUBBER)
+    frame = np.stack([robot.directors, np.cross(robot.tangents, robot.directors), robot.tangents], axis=1)
+    assert np.abs(frame @ frame.transpose(0, 2, 1) - np.eye(3)).max() < 1e-12
+
+
 def test_frames_stay_orthonormal_and_twist_continuous_through_three_full_turns():
     """The free end of a straight rod is spun about its axis; the twist follows without a jump of 2 pi."""
     robot = RodShellRobot([[0, 0, 0], [1, 0, 0], [2, 0, 0]], radius=0.1, rod_material=RUBBER)

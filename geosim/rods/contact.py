@@ -59,8 +59,8 @@ def contact_law(system: System, stiffness: float | None, distance: float | None,
     radius = float(robot.radius.min())
     if stiffness is None:
         weight = float(np.linalg.norm(system.weight[: system.turns].reshape(-1, 3).sum(axis=0)))
-        stiffness = max(20.0 * float((robot.edge_property("youngs_modulus") * robot.radius).max()), weight / (0.01 * radius))
-    return ContactLaw(float(stiffness), radius / 20.0 if distance is None else float(distance), slip)
+        stiffness = max(5.0 * float((robot.edge_property("youngs_modulus") * robot.radius).max()), weight / (0.01 * radius))
+    return ContactLaw(float(stiffness), radius / 10.0 if distance is None else float(distance), slip)
 
 
 @kernel

@@ -120,8 +120,8 @@ def bend_strains(q, dofs, edges, signs, t, m1, m2, twist, strain):
 def first_frames(tangents: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Return reference directors d1 (E, 3): space-parallel along each chain, so that the reference twist starts at 0.
 
-    The first edge of a chain takes d1 = t x (the axis least aligned with t), a fixed rule, so that the same robot
-    always gets the same frames.
+    The first edge of a chain takes d1 = t x y (t x x along y), a fixed rule, so that the same robot always gets the
+    same frames.
     """
     count = len(edges)
     directors = np.zeros((count, 3))
@@ -161,8 +161,8 @@ def first_frames(tangents: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 def _least(t: np.ndarray) -> int:
-    """Axis for the first director: z unless the edge is along z, then y."""
-    return 1 if abs(t[2]) < 0.9 else 0
+    """Axis for the first director: y, or x for an edge along y."""
+    return 1 if abs(t[1]) < 0.9 else 0
 
 
 def material_frames(directors: np.ndarray, tangents: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -82,7 +82,7 @@ class RodShellStepper:
     contact_stiffness
         [N/m]; None scales it to the material so that rods overlap by less than a hundredth of their radius.
     contact_distance
-        delta [m], the range of the contact's smoothing; None is a fiftieth of the radius.
+        delta [m], the range of the contact's smoothing; None is a tenth of the radius.
     slip_velocity
         nu [m/s], below which friction sticks, Eq. (12) of [Choi2024].
     """
