@@ -4,11 +4,12 @@ The paper gives the counts of Table I, E = 66 kPa and 13 cross-sections along a 
 every choice is an argument of `make_snake`. Counts of one snake of four links beside Table I:
 
     rigid bodies 15 (15), joints 10 (10), particles 1508 (1504), tets 4608 (4536), distance constraints
-    1464 (1460), attachments 232 (217: here every particle of an end section is held by its plate).
+    1488 (1460), attachments 232 (217: here every particle of an end section is held by its plate).
 
-A cross-section is two rings of eight cells about the two cavities, which share the three particles of the
-inextensible layer in the mid-plane y = 0; it is its own mirror image in y = 0 (with its tets), so a mirrored gait
-has the mirrored path.
+As in the paper the cavities are not represented by the tets: a section is solid. (A hollow section of these
+counts was tried: its passive side flattens and folds at 30 degrees, long before the 8 psi up to which the curvature is
+linear.) A section is its own mirror image in the mid-plane y = 0, with its tets, so a mirrored gait has the mirrored
+path; the three particles in the mid-plane carry the inextensible layer.
 """
 
 from __future__ import annotations
@@ -25,23 +26,27 @@ from geosim.snake.model import SnakeRobot
 
 __all__ = ["link_mesh", "make_snake"]
 
-_RING = 8  # cells around a chamber
-_MIDDLE = 3  # particles of the inextensible layer in a section
+_ARC = 13  # particles of the outline of one half, both ends in the mid-plane
+_LINES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 14, 15)  # particles of a half that actuation lines run through
 
 
-def _half_section(width: float, height: float, wall: float) -> tuple[Floats, Floats]:
-    """Outer loop and cavity loop of the left chamber (y, z) [m], (8, 2) each; the first three are on y = 0."""
-    a, b = 0.5 * width, 0.5 * height
-    corner = np.sqrt(0.5)
-    outer = np.array([[0, -b], [0, 0], [0, b], [0.5 * a, b], [0.5 * a + 0.5 * a * corner, b * corner], [a, 0],
-                      [0.5 * a + 0.5 * a * corner, -b * corner], [0.5 * a, -b]])
-    centre = np.array([0.5 * a, 0.0])
-    inner = centre + (outer - centre) * np.array([1 - 2 * wall / a, 1 - wall / b])
-    return outer, inner
+def _half_section(width: float, height: float) -> tuple[Floats, Ints]:
+    """Particles (y, z) [m] and triangles of the left half of a section.
+
+    Particles 0 .. 12 are the outline from the bottom of the mid-plane to its top, 13 the centre of the mid-plane, 14
+    and 15 the core of the chamber. The half is its own mirror image in z = 0.
+    """
+    angle = np.linspace(-0.5 * np.pi, 0.5 * np.pi, _ARC)
+    rounded = lambda v: np.sign(v) * np.maximum(abs(v), 1e-12) ** 0.7  # noqa: E731 (between an ellipse and a box)
+    outline = np.column_stack([0.5 * width * rounded(np.cos(angle)), 0.5 * height * rounded(np.sin(angle))])
+    outline[[0, -1], 0] = 0.0
+    core = np.array([[0.0, 0.0], [0.15 * width, 0.0], [0.325 * width, 0.0]])
+    fans = [(13, 0, 14), (13, 14, 12), (14, 3, 15), (15, 9, 14)]
+    fans += [(14, k, k + 1) for k in (0, 1, 2, 9, 10, 11)] + [(15, k, k + 1) for k in range(3, 9)]
+    return np.vstack([outline, core]), np.array(fans, dtype=np.int64)
 
 
-def link_mesh(length: float, width: float, height: float, wall: float, sections: int,
-              ) -> tuple[Floats, Ints, dict[str, Any]]:
+def link_mesh(length: float, width: float, height: float, sections: int) -> tuple[Floats, Ints, dict[str, Any]]:
     """Mesh a soft link along x from 0 to `length`.
 
     Returns
@@ -49,24 +54,18 @@ def link_mesh(length: float, width: float, height: float, wall: float, sections:
     vertices, tets
         [m] (29 sections, 3), section by section; (96 (sections - 1), 4).
     parts
-        Ids in a section: `middle` (3,), `cavities` (2, 8), the rings of the left and the right chamber.
+        Ids in a section: `middle` (3,), `outlines` (2, 13) and `lines` (2, 3) of the left and the right chamber.
     """
-    outer, inner = _half_section(width, height, wall)
-    mirror = np.array([-1.0, 1.0])
-    points = np.vstack([outer[:_MIDDLE], outer[_MIDDLE:], inner, outer[_MIDDLE:] * mirror, inner * mirror])
-    side = _RING - _MIDDLE
+    half, fans = _half_section(width, height)
+    middle = np.array([0, _ARC - 1, _ARC])
+    own = np.setdiff1d(np.arange(len(half)), middle)
+    number = np.empty((2, len(half)), dtype=np.int64)  # of the particles of the left and right half in the section
+    number[:, middle] = np.arange(len(middle))
+    number[:, own] = len(middle) + np.arange(len(own)) + np.array([[0], [len(own)]])
+    points = np.empty((len(middle) + 2 * len(own), 2))
+    points[number[0]], points[number[1]] = half, half * [-1.0, 1.0]
+    triangles = [tuple(number[side][fan]) for side in (0, 1) for fan in fans]
     per = len(points)
-    loops = []
-    for first in (_MIDDLE, _MIDDLE + side + _RING):
-        loops.append((np.concatenate([np.arange(_MIDDLE), first + np.arange(side)]), first + side + np.arange(_RING)))
-    triangles = []
-    for out, cavity in loops:
-        for i in range(_RING):
-            j = (i + 1) % _RING
-            # Diagonals mirrored in z = 0 as well: the cells above and below split the other way round.
-            upper = outer[i, 1] + outer[j, 1] > 0
-            triangles += [(out[i], out[j], cavity[i]), (out[j], cavity[j], cavity[i])] if upper else \
-                         [(out[i], out[j], cavity[j]), (out[i], cavity[j], cavity[i])]
     x = np.linspace(0.0, length, sections)
     vertices = np.concatenate([np.column_stack([np.full(per, s), points]) for s in x])
     tets = []
@@ -84,7 +83,7 @@ def link_mesh(length: float, width: float, height: float, wall: float, sections:
 
     negative = tet_volumes(vertices, tets_array) < 0
     tets_array[negative] = tets_array[negative][:, [0, 1, 3, 2]]
-    parts = {"middle": np.arange(_MIDDLE), "cavities": np.array([c for _, c in loops]), "per_section": per}
+    parts = {"middle": np.arange(len(middle)), "outlines": number[:, :_ARC], "lines": number[:, list(_LINES)]}
     return vertices, tets_array, parts
 
 
@@ -96,11 +95,11 @@ def _mirror_labels(points: Floats) -> Ints:
 
 
 def make_snake(links: int = 4, count: int = 1, *, material: LinearElastic | None = None, sections: int = 13,
-               link_length: float = 0.1, link_width: float = 0.05, link_height: float = 0.035, wall: float = 0.006,
-               layer_stiffness: float = 1e5, ring_stiffness: float = 1e5, line_rigidity: float = 12.0,
+               link_length: float = 0.1, link_width: float = 0.04, link_height: float = 0.03,
+               layer_stiffness: float = 1e5, ring_stiffness: float = 2e3, line_rigidity: float = 1.0,
                line_modulus: float = 66e3, attachment_stiffness: float = 1e5, carriage_length: float = 0.04,
                carriage_mass: float = 0.12, wheel_radius: float = 0.025, wheel_width: float = 0.006,
-               wheel_mass: float = 0.008, track: float = 0.07, friction: float = 1.0, wheels: str = "free",
+               wheel_mass: float = 0.008, track: float = 0.06, friction: float = 1.0, wheels: str = "free",
                spacing: float = 0.3, particle_contact: bool = True, hold_tail: bool = False) -> SnakeRobot:
     """Build one or more soft snakes on the plane z = 0, each along x with its head at the greater x.
 
@@ -112,8 +111,8 @@ def make_snake(links: int = 4, count: int = 1, *, material: LinearElastic | None
         Of the links; default E = 66 kPa [Gasoto2019], nu = 0.45, 1070 kg/m^3 (chosen).
     sections
         Cross-sections along a link [Gasoto2019].
-    link_length, link_width, link_height, wall
-        [m] (chosen); the two cavities lie side by side.
+    link_length, link_width, link_height
+        [m] (chosen); the two chambers lie side by side.
     layer_stiffness, ring_stiffness
         Of the distance constraints of the inextensible layer and of the fibre rings [N/m] (chosen).
     line_rigidity
@@ -146,11 +145,9 @@ def make_snake(links: int = 4, count: int = 1, *, material: LinearElastic | None
                          f"least 1, 1 and 2")
     if wheels not in ("free", "locked"):
         raise InputError(f'make_snake: wheels = {wheels!r} is unknown; use "free" or "locked"')
-    if not 0 < wall < min(link_width / 4, link_height / 2):
-        raise InputError(f"make_snake: wall = {wall} m leaves no cavity in a {link_width} x {link_height} m link")
     material = LinearElastic(66e3, 0.45, 1070.0) if material is None else material
     build = MultibodyBuilder(f"snake of {links} link{'s' if links > 1 else ''}" + (f" x {count}" if count > 1 else ""))
-    vertices, tets, parts = link_mesh(link_length, link_width, link_height, wall, sections)
+    vertices, tets, parts = link_mesh(link_length, link_width, link_height, sections)
     carriages = []
     for k in range(count):
         places = np.arange(links + 1) * (link_length + carriage_length)
@@ -162,11 +159,10 @@ def make_snake(links: int = 4, count: int = 1, *, material: LinearElastic | None
             start = offset + [places[i] + 0.5 * carriage_length, 0, 0]
             ids = build.add_tets(vertices + start, tets, material).reshape(sections, -1)
             _add_fibres(build, ids, parts, layer_stiffness, ring_stiffness)
-            for cavity in parts["cavities"]:
+            for lines in parts["lines"]:
                 chamber = build.add_chamber()
-                # The two lines run above and below the cavity's centre, at cells 3 and 7 of its ring.
-                for cell in (3, 7):
-                    build.add_line(ids[:, cavity[cell]], chamber, line_rigidity * (sections - 1) / link_length, line_modulus)
+                for line in lines:
+                    build.add_line(ids[:, line], chamber, line_rigidity * (sections - 1) / link_length, line_modulus)
             build.attach(ids[0], chain[i], attachment_stiffness)
             build.attach(ids[-1], chain[i + 1], attachment_stiffness)
             if particle_contact:
@@ -197,10 +193,9 @@ def _add_carriage(build: MultibodyBuilder, place: Floats, length: float, mass: f
 
 
 def _add_fibres(build: MultibodyBuilder, ids: Ints, parts: dict[str, Any], layer: float, ring: float) -> None:
-    """Inextensible layer: along, across and both diagonals; fibre rings: the cells of each cavity's ring."""
+    """Inextensible layer along the mid-plane; fibre rings: the outlines of both chambers between the end plates."""
     mid = ids[:, parts["middle"]]
-    for a, b in ((mid[:-1], mid[1:]), (mid[:, :-1], mid[:, 1:]), (mid[:-1, :-1], mid[1:, 1:]), (mid[:-1, 1:], mid[1:, :-1])):
-        build.add_distances(np.column_stack([a.ravel(), b.ravel()]), layer)
-    for cavity in parts["cavities"]:
-        loop = ids[:, cavity]
-        build.add_distances(np.column_stack([loop.ravel(), np.roll(loop, -1, axis=1).ravel()]), ring)
+    build.add_distances(np.column_stack([mid[:-1].ravel(), mid[1:].ravel()]), layer)
+    for outline in parts["outlines"]:
+        loop = ids[1:-1, outline]
+        build.add_distances(np.column_stack([loop[:, :-1].ravel(), loop[:, 1:].ravel()]), ring)
