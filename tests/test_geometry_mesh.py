@@ -107,7 +107,8 @@ def test_sealed_void_stays_a_hole_with_a_notice():
     found = mesh(trimesh.util.concatenate([BODY, void]), [chamber])
     assert found.region_volume(0) == pytest.approx(4e-5 - 1e-6 - 5e-6, rel=1e-9)
     assert found.tets.shape[0] == np.sum(np.isin(found.regions, [0, 1]))
-    assert any("sealed void of 1 cm^3" in n for n in found.notices)
+    assert found.notices == ("body surface: a sealed void of 1 cm^3 is kept as a hole; give its surface as a chamber "
+                             "to inflate it",)
     assert_conforming(found.tets)
 
 
@@ -174,6 +175,38 @@ def test_thin_triangles_of_a_cad_export_leave_no_trace():
     assert found.quality.radius_ratio_median > 0.7
 
 
+def split_edge(surface, fraction):
+    """Put a vertex on one edge of a surface, into both triangles."""
+    a, b = surface.faces[0][:2]
+    start, end = surface.vertices[[a, b]]
+    vertices = np.vstack([surface.vertices, start + fraction * (end - start)])
+    faces = []
+    for face in surface.faces.tolist():
+        if a in face and b in face:
+            faces += [[len(vertices) - 1 if v == end else v for v in face] for end in (a, b)]
+        else:
+            faces.append(face)
+    return trimesh.Trimesh(vertices, faces, process=False)
+
+
+def test_tiny_edges_are_removed_before_they_become_tiny_tets():
+    """A vertex 3 micrometres from a corner of chamber and body."""
+    body, chamber = split_edge(BODY, 1.5e-4), split_edge(CHAMBER, 5e-4)
+    assert check_surface(body).notices == ()
+    found = mesh(body, [chamber])
+    assert found.quality.edge_min > 1e-4
+    assert found.region_volume(0) == pytest.approx(34.6e-6, rel=1e-5)
+    told = [n.split(":")[0] for n in found.notices if "edges under 0.06 mm" in n]
+    assert told == ["body surface", "chamber 1 surface"]
+
+
+def test_thin_wall_is_kept():
+    """A wall thinner than what would be tidied away is meshed as it is."""
+    found = mesh(BODY, [box((8e-4, 8e-4, 8e-4), (0.05, 0.01, 0.02 - 8.3e-4))])
+    assert found.region_volume(1) == pytest.approx(5.12e-10, rel=1e-9)
+    assert found.notices == ()
+
+
 def test_default_edge_is_the_diagonal_over_40_and_bounds_the_tets():
     found = mesh(box((0.03, 0.002, 0.002)), max_edge=None)
     assert found.max_edge == pytest.approx(np.linalg.norm([0.03, 0.002, 0.002]) / 40)
@@ -225,6 +258,8 @@ REFUSED = {
                                "chamber 2 .*overlaps or touches chamber 1"),
     "second chamber inside": (BODY, [CHAMBER, box((0.05, 0.005, 0.003), (0.02, 0.007, 0.012))],
                               "chamber 2 .*lies inside chamber 1"),
+    "on an assembly": ([BODY, box((0.1, 0.02, 0.003), (0, 0, -0.003))], [box((0.05, 0.01, 0.01), (0.02, 0.005, 0.02))],
+                       "chamber 1 .*walls without body behind"),
     "bodies overlap": ([BODY, box((0.1, 0.02, 0.02), (0.05, 0.003, 0.003))], [], "body 1 .*crosses or touches body 0"),
     "bodies overlap by a hair": ([BODY, box((0.05, 0.02, 0.003), (0.02, 0, -0.0029))], [],
                                  "body 1 .*touches body 0.*not overlap"),

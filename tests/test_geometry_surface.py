@@ -322,7 +322,13 @@ def test_triangles_touch_up_to_the_tolerance(kind):
 def test_neighbours_count_only_when_they_fold_or_cross():
     vertices = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0], [0.2, 0.8, 0],
                          [-1, 0.3, 0.5], [1, 0.3, -0.4]], float)
-    pairs = lambda *faces: len(crossing_pairs(vertices, np.array(faces), tolerance=1e-12))  # noqa: E731
+
+    def pairs(*faces):
+        """Both ways round: the sweep meets the triangles in either order."""
+        found = [len(crossing_pairs(sign * vertices, np.array(faces), tolerance=1e-12)) for sign in (1, -1)]
+        assert found[0] == found[1]
+        return found[0]
+
     assert pairs([0, 1, 2], [2, 1, 3]) == 0  # coplanar, side by side
     assert pairs([0, 1, 2], [0, 4, 1]) == 1  # coplanar, folded on each other
     assert pairs([0, 1, 2], [0, 2, 5]) == 0  # at an angle

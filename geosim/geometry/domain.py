@@ -29,7 +29,8 @@ class Domain:
     """A set of triangles that meet only in common edges, with what lies between them.
 
     vertices [m] (n, 3), faces (m, 3); seeds [m] (s, 3) with the region of each; holes [m] (h, 3); `volumes` [m^3] by
-    region; `names` by region; `solids`: region and outward triangles of every solid, the smallest first; notices.
+    region; `names` by region; `solids`: region and outward triangles of every solid, the smallest first;
+    `body_regions` and `chamber_regions` in the order given; notices.
     """
 
     vertices: np.ndarray
@@ -40,6 +41,8 @@ class Domain:
     volumes: dict[int, float]
     names: dict[int, str]
     solids: tuple[tuple[int, np.ndarray], ...]
+    body_regions: tuple[int, ...]
+    chamber_regions: tuple[int, ...]
     notices: tuple[str, ...]
 
     def locate(self, points: np.ndarray) -> np.ndarray:
@@ -102,8 +105,10 @@ def build_domain(bodies: Sequence[Surface], chambers: Sequence[Surface]) -> Doma
     used = np.unique(faces)
     vertices, faces = shells.compact(vertices, faces)
     ordered = tuple((s.region, np.searchsorted(used, s.faces)) for s in sorted(solids, key=lambda s: s.volume))
-    return Domain(vertices, faces, seeds, seed_regions, holes, volumes, {s.region: s.surface.label for s in solids},
-                  ordered, tuple(n for s in surfaces for n in s.notices) + notices)
+    return Domain(
+        vertices, faces, seeds, seed_regions, holes, volumes, names={s.region: s.surface.label for s in solids},
+        solids=ordered, body_regions=tuple(regions[: len(bodies)]), chamber_regions=tuple(regions[len(bodies):]),
+        notices=tuple(n for s in surfaces for n in s.notices) + notices)
 
 
 def _drop_cut_cavities(vertices: np.ndarray, solids: list[_Solid], tolerance: float) -> None:

@@ -76,13 +76,11 @@ def _imprint(a: Surface, b: Surface, pairs: np.ndarray, tolerance: float) -> tup
     frame = _wall_frame(a, b, pairs)
     first, second = _snap(a.vertices @ frame, b.vertices @ frame, tolerance)
     one, two = _manifold(first, a.faces), _manifold(second, b.faces)
-    # What the tolerance may change: its thickness over the whole of the smaller skin.
-    slack = tolerance * min(one.surface_area(), two.surface_area())
-    if (one ^ two).volume() > slack:
-        return None
     union = one + two
     new_one = union - two
     new_two = union - new_one
+    # The tolerance may change its thickness over the whole of the smaller skin; overlapping solids change more.
+    slack = tolerance * min(one.surface_area(), two.surface_area())
     if max(abs(new_one.volume() - a.volume), abs(new_two.volume() - b.volume)) > slack:
         return None
     return _surface(new_one, frame, a), _surface(new_two, frame, b)

@@ -18,7 +18,7 @@ from geosim.errors import InputError
 from geosim.geometry import shells
 from geosim.geometry.domain import Domain, build_domain
 from geosim.geometry.quality import MeshQuality, mesh_quality, tet_volumes
-from geosim.geometry.surface import Surface
+from geosim.geometry.surface import Surface, tidy_surface
 
 __all__ = ["TetMesh", "mesh_surfaces"]
 
@@ -29,6 +29,10 @@ SWITCHES = ("pq1.4Ao/140s5/10", "pq1.8A")
 LARGEST_MESH = 5e6
 # Volumes kept to this are those of the surfaces: STL rounds planes to 1e-7 of their size.
 SAME_VOLUME, LOST_VOLUME, APPROXIMATE_VOLUME = 1e-7, 1e-3, 2e-2
+# No tet smaller than this times the cube of the diagonal.
+ZERO_VOLUME = 1e-15
+# Tets worse than this come from tiny details of the surface: edges shorter than TIDY max_edge are then removed.
+POOR_RATIO, TINY_EDGE, TIDY = 2e-3, 2e-3, 1e-2
 RESCUE = "try the mesher for dirty surfaces: pip install 'geosim[rescue]', then rescue=True"
 
 
@@ -94,29 +98,67 @@ def mesh_surfaces(body_surfaces: Sequence[Surface], chamber_surfaces: Sequence[S
     if not (np.isfinite(edge) and edge > 0):
         raise InputError(f"max_edge = {max_edge!r}: need a positive length in metres "
                          "(default: bounding-box diagonal / 40)")
-    largest = edge**3 / (6.0 * np.sqrt(2.0))
-    expected = sum(domain.volumes.values()) / (0.5 * largest)
+    expected = sum(domain.volumes.values()) / (0.5 * _regular_volume(edge))
     if expected > LARGEST_MESH:
         raise InputError(f"max_edge = {edge * 1e3:.4g} mm: {label} would get about {expected / 1e6:.0f} million tets; "
                          f"choose a larger one (default {diagonal / 40 * 1e3:.4g} mm)")
     if rescue and importlib.util.find_spec("pytetwild") is None:
         raise InputError("rescue=True needs pytetwild: pip install 'geosim[rescue]'")
-    vertices, tets, regions, notices = (_rescue if rescue else _mesh)(domain, edge, largest, time_limit, label)
-    mesh = TetMesh(vertices, tets, regions, (0, *range(len(chamber_surfaces) + 1, len(domain.volumes))),
-                   tuple(range(1, len(chamber_surfaces) + 1)), edge, domain.notices + notices)
-    return _verified(domain, mesh, label, APPROXIMATE_VOLUME if rescue else LOST_VOLUME)
+    engine = _rescue if rescue else _mesh
+    mesh = failure = None
+    try:
+        mesh = engine(domain, edge, time_limit, label)
+        if not _has_tiny_tets(mesh):
+            return mesh
+    except _MesherError as error:
+        failure = error
+    tidied = _tidied(domain, body_surfaces, chamber_surfaces, TIDY * edge)
+    if tidied is not None:
+        try:
+            better = engine(tidied, edge, time_limit, label)
+            if mesh is None or better.quality.radius_ratio_min > mesh.quality.radius_ratio_min:
+                return better
+        except _MesherError as error:
+            failure = failure or error
+    if mesh is None:
+        raise InputError(str(failure)) from failure
+    ratio = mesh.quality.radius_ratio_min
+    return replace(mesh, notices=(*mesh.notices, f"{label}: tiny details of the surface give flat or tiny tets (radius "
+                                                 f"ratio {ratio:.1e}); remove them in the CAD program"))
 
 
-Raw = tuple[np.ndarray, np.ndarray, np.ndarray, tuple[str, ...]]
+class _MesherError(Exception):
+    """The mesher failed on surfaces that passed all checks."""
 
 
-def _mesh(domain: Domain, edge: float, largest: float, time_limit: float, label: str) -> Raw:
+def _has_tiny_tets(mesh: TetMesh) -> bool:
+    quality = mesh.quality
+    return quality.radius_ratio_min < POOR_RATIO or quality.edge_min < TINY_EDGE * mesh.max_edge
+
+
+def _tidied(domain: Domain, bodies: Sequence[Surface], chambers: Sequence[Surface], tolerance: float) -> Domain | None:
+    """Return the domain of surfaces without tiny edges; None if they share walls, have none, or cannot be cleaned."""
+    order = (*domain.body_regions, *domain.chamber_regions)
+    if sum(len(np.unique(faces)) for _, faces in domain.solids) > len(domain.vertices):
+        return None
+    faces = dict(domain.solids)
+    try:
+        clean = [tidy_surface(replace(surface, vertices=domain.vertices, faces=faces[region]), tolerance)
+                 for region, surface in zip(order, (*bodies, *chambers))]
+        if sum(len(s.faces) for s in clean) == len(domain.faces):
+            return None
+        return build_domain(clean[: len(bodies)], clean[len(bodies):])
+    except InputError:
+        return None  # the details are not dirt: the surfaces as given decide
+
+
+def _mesh(domain: Domain, edge: float, time_limit: float, label: str) -> TetMesh:
     """Mesh with tetgen; after a failure once more with weaker demands on the shape of the tets."""
-    scale = 2.0 ** -np.round(np.log2(edge))  # a power of two keeps the surface vertices exact
+    scale = float(2.0 ** -np.round(np.log2(edge)))  # a power of two keeps the surface vertices exact
     failures: list[str] = []
     for switches in SWITCHES:
         inputs = dict(engine="tetgen", vertices=domain.vertices * scale, faces=domain.faces, seeds=domain.seeds * scale,
-                      holes=domain.holes * scale, switches=f"{switches}a{largest * scale**3:.12g}Q")
+                      holes=domain.holes * scale, switches=f"{switches}a{_regular_volume(edge * scale):.12g}Q")
         found = _run(inputs, time_limit, label)
         if isinstance(found, str):
             failures.append(found)
@@ -124,20 +166,20 @@ def _mesh(domain: Domain, edge: float, largest: float, time_limit: float, label:
         notices = (f"{label}: meshed with weaker quality bounds, since {failures[0]}",) if failures else ()
         seed = found["seed"]
         regions = np.where(seed >= 0, domain.seed_regions[seed], -1)
-        return found["vertices"] / scale, found["tets"], regions, notices
-    raise InputError(f"{label}: {failures[0]}; clean and re-export the surface, or {RESCUE}")
+        return _verified(domain, found["vertices"] / scale, found["tets"], regions, edge, label, notices, LOST_VOLUME)
+    raise _MesherError(f"{label}: {failures[0]}; clean and re-export the surface, or {RESCUE}")
 
 
-def _rescue(domain: Domain, edge: float, largest: float, time_limit: float, label: str) -> Raw:
+def _rescue(domain: Domain, edge: float, time_limit: float, label: str) -> TetMesh:
     """Mesh with pytetwild: the region of a tet is that of the innermost solid around its centre."""
     found = _run(dict(engine="pytetwild", vertices=domain.vertices, faces=domain.faces, edge=edge), time_limit, label)
     if isinstance(found, str):
-        raise InputError(f"{label}: {found}; repair the surface in MeshLab or Blender and give that")
+        raise _MesherError(f"{label}: {found}; repair the surface in MeshLab or Blender and give that")
     vertices, tets = found["vertices"], found["tets"]
     regions = domain.locate(vertices[tets].mean(axis=1))
     kept = regions >= 0  # pytetwild fills the bounding box
-    return (vertices, tets[kept], regions[kept],
-            (f"{label}: meshed by pytetwild, the surfaces are kept only approximately",))
+    notices = (f"{label}: meshed by pytetwild, the surfaces are kept only approximately",)
+    return _verified(domain, vertices, tets[kept], regions[kept], edge, label, notices, APPROXIMATE_VOLUME)
 
 
 def _run(inputs: dict, time_limit: float, label: str) -> dict[str, np.ndarray] | str:
@@ -171,10 +213,11 @@ def _failure(engine: str, done: subprocess.CompletedProcess[str]) -> str:
     return f"{engine} failed ({reason[:200].rstrip('.')})"
 
 
-def _verified(domain: Domain, raw: TetMesh, label: str, lost: float) -> TetMesh:
+def _verified(domain: Domain, vertices: np.ndarray, tets: np.ndarray, regions: np.ndarray, edge: float, label: str,
+              notices: tuple[str, ...], lost: float) -> TetMesh:
     """Orient, drop what belongs to no region, and hold volumes and chambers against the surfaces."""
-    tets, regions, notices = raw.tets, raw.regions, raw.notices
-    volume = tet_volumes(raw.vertices, tets)
+    notices = domain.notices + notices
+    volume = tet_volumes(vertices, tets)
     tets = np.where((volume < 0)[:, None], tets[:, [0, 2, 1, 3]], tets)
     volume = np.abs(volume)
     if np.any(regions < 0):
@@ -182,20 +225,26 @@ def _verified(domain: Domain, raw: TetMesh, label: str, lost: float) -> TetMesh:
                     "chamber; it is kept as a hole",)
     kept = regions >= 0
     tets, regions, volume = tets[kept], regions[kept], volume[kept]
-    flat = int(np.sum(volume <= 1e-12 * raw.max_edge**3))
+    flat = int(np.sum(volume <= ZERO_VOLUME * float(np.linalg.norm(np.ptp(domain.vertices, axis=0)))**3))
     if flat:
-        raise InputError(f"{label}: the mesh has {flat} tets of zero volume; choose another max_edge, or {RESCUE}")
+        raise _MesherError(f"{label}: the mesh has {flat} tets of zero volume; choose another max_edge, or {RESCUE}")
     for region, wanted in domain.volumes.items():
         got = float(volume[regions == region].sum())
         change = abs(got - wanted) / abs(wanted)
         if change > lost:
-            raise InputError(f"{domain.names[region]}: the mesh has {got * 1e6:.6g} cm^3 where the surface encloses "
+            raise _MesherError(f"{domain.names[region]}: the mesh has {got * 1e6:.6g} cm^3 where the surface encloses "
                              f"{wanted * 1e6:.6g} cm^3; clean and re-export the surface, or {RESCUE}")
         if change > SAME_VOLUME:
             notices += (f"{domain.names[region]}: the meshed volume differs by {change:.1e} from the surface's",)
-    _refuse_bare_walls(domain, tets, regions, len(raw.chamber_regions))
-    vertices, tets = shells.compact(raw.vertices, tets)
-    return replace(raw, vertices=vertices, tets=tets, regions=np.ascontiguousarray(regions), notices=notices)
+    _refuse_bare_walls(domain, tets, regions, len(domain.chamber_regions))
+    vertices, tets = shells.compact(vertices, tets)
+    return TetMesh(vertices, tets, np.ascontiguousarray(regions), domain.body_regions, domain.chamber_regions, edge,
+                   notices)
+
+
+def _regular_volume(edge: float) -> float:
+    """Volume of the regular tet with an edge."""
+    return edge**3 / (6.0 * np.sqrt(2.0))
 
 
 def _refuse_bare_walls(domain: Domain, tets: np.ndarray, regions: np.ndarray, chambers: int) -> None:

@@ -32,8 +32,12 @@ def merge_vertices(vertices: np.ndarray, faces: np.ndarray, tolerance: float) ->
         return vertices, faces, 0
     graph = coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(used), len(used)))
     count, label = connected_components(graph, directed=False)
-    first = np.full(count, len(used), dtype=np.int64)
-    np.minimum.at(first, label, np.arange(len(used)))
+    # The lowest of each cluster stays, whatever the numbering: equal shells in two files stay equal.
+    rank = np.empty(len(used), dtype=np.int64)
+    rank[np.lexsort(vertices[used].T)] = np.arange(len(used))
+    lowest = np.full(count, len(used), dtype=np.int64)
+    np.minimum.at(lowest, label, rank)
+    first = np.argsort(rank)[lowest]
     target = np.arange(len(vertices))
     target[used] = used[first[label]]
     return vertices, target[faces], len(used) - count

@@ -14,7 +14,7 @@ from geosim.errors import InputError
 from geosim.geometry import shells
 from geosim.geometry.intersections import crossing_pairs
 
-__all__ = ["UNITS", "Surface", "check_surface", "read_surface"]
+__all__ = ["UNITS", "Surface", "check_surface", "read_surface", "tidy_surface"]
 
 # metres per unit
 UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "in": 0.0254}
@@ -236,8 +236,33 @@ def check_surface(surface: Any, *, units: str | None = None, name: str = "body",
     surface = read_surface(surface, units, name)
     diagonal = surface.diagonal
     _check_size(surface, diagonal, allow_any_size)
+    return _repaired(surface, MERGE_TOLERANCE * diagonal, SLIVER_TOLERANCE * diagonal)
+
+
+def tidy_surface(surface: Surface, tolerance: float) -> Surface:
+    """Return a checked surface without edges shorter than the tolerance [m] and triangles flatter than a fifth of it.
+
+    Tiny edges of Boolean operations in CAD programs force tiny tets. The surface moves by about the tolerance.
+
+    Raises
+    ------
+    InputError
+        If the surface has details of that size that cannot go without tearing or crossing it.
+    """
+    tidied = _repaired(replace(surface, notices=()), tolerance, 0.2 * tolerance)
+    changed = len(surface.faces) - len(tidied.faces)
+    if not changed and not tidied.notices:
+        return surface
+    return replace(tidied, notices=(*surface.notices, (
+        f"{surface.label}: edges under {tolerance * 1e3:.2g} mm and slivers removed for the mesh ({changed} "
+        "triangles)")))
+
+
+def _repaired(surface: Surface, merge: float, sliver: float) -> Surface:
+    """Repair and check with the given tolerances [m]."""
+    diagonal = surface.diagonal
     notices = list(surface.notices)
-    vertices, faces, merged = shells.merge_vertices(surface.vertices, surface.faces, MERGE_TOLERANCE * diagonal)
+    vertices, faces, merged = shells.merge_vertices(surface.vertices, surface.faces, merge)
     if merged:
         notices.append(f"{surface.label}: {merged} duplicate vertices merged")
     faces, removed = shells.drop_degenerate(faces)
@@ -245,7 +270,7 @@ def check_surface(surface: Any, *, units: str | None = None, name: str = "body",
     if len(faces) < 4:
         raise InputError(f"{surface.label}: the {len(surface.faces)} triangles enclose nothing; export a closed solid")
     _refuse_open(surface.label, faces)
-    faces, flipped, stuck = shells.flip_slivers(vertices, faces, SLIVER_TOLERANCE * diagonal)
+    faces, flipped, stuck = shells.flip_slivers(vertices, faces, sliver)
     if stuck:
         raise InputError(f"{surface.label}: {stuck} sliver triangles (zero area) cannot be removed; clean the mesh "
                          "(MeshLab: Remove Zero Area Faces, Merge Close Vertices) or export it again")
