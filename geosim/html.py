@@ -93,12 +93,19 @@ def _data(result: Result) -> dict[str, Any]:
         "stretch": bool(np.isfinite(first.stretch).all()), "columns": list(rows[0]),
         "rows": [[_cell(v) for v in row.values()] for row in rows],
         "residuals": [[i, [_finite(v) for v in residuals[i]]] for i in sorted(residuals)],
-        "final": [_finite(v) for v in result.residual], "up": _up(result)}
+        **_view(result, 1e3 * first.rest)}
 
 
-def _up(result: Result) -> list[float]:
+def _view(result: Result, rest: Any) -> dict[str, list[float]]:
+    """Directions towards the eye, the light, and upwards; as in the picture."""
+    from geosim.raster import LIGHT, camera_for
+
     gravity = np.asarray(getattr(result.environment, "gravity", np.zeros(3)), dtype=float)
-    return (-gravity / np.linalg.norm(gravity)).tolist() if gravity.any() else [0.0, 0.0, 1.0]
+    up = -gravity / np.linalg.norm(gravity) if gravity.any() else np.array([0.0, 0.0, 1.0])
+    moving = np.vstack([rest, 1e3 * result.frames[-1][fields.body_mask(result.robot, result.frames.shape[1])]])
+    axes = camera_for(moving, moving, up).axes
+    light = LIGHT @ axes
+    return {"eye": axes[2].tolist(), "light": (light / np.linalg.norm(light)).tolist(), "up": up.tolist()}
 
 
 def _finite(value: float) -> float | None:
@@ -122,7 +129,7 @@ def _page(data: dict[str, Any], plotly: str) -> str:
 
 def repr_html(result: Result) -> str:
     """Return what a notebook shows: the status sentence, a picture of the last frame and the table of frames."""
-    tone = "#27864f" if result.converged else "#b3541e"
+    tone = "#27864f" if result.status.name == "CONVERGED" else "#b3541e"
     head = (f'<div style="font-family:sans-serif"><b style="color:{tone}">{result.status.name}</b> '
             f"{escaping.escape(result.message)}")
     if not len(result.frames):
@@ -179,14 +186,14 @@ const axis = (name, k) => ({title: {text: name + ' [mm]'}, range: spans[k], back
   nticks: Math.max(2, Math.round(9 * (spans[k][1] - spans[k][0]) / (2 * half))), showbackground: true, zeroline: false});
 const body = () => ({type: 'mesh3d', name: 'robot', x: frames[now].xyz[0], y: frames[now].xyz[1], z: frames[now].xyz[2],
   i: I, j: J, k: K, intensity: frames[now][key], colorscale: LOOK[key][1], cmin: ranges[key][0], cmax: ranges[key][1],
-  colorbar: {title: {text: LOOK[key][0], side: 'right'}, thickness: 14, len: 0.7}, flatshading: false,
-  lighting: {ambient: 0.72, diffuse: 0.6, specular: 0.12, roughness: 0.6, fresnel: 0.05},
-  lightposition: {x: -1500, y: -6000, z: 4000}, hovertemplate: '%{x:.2f}, %{y:.2f}, %{z:.2f} mm<br>%{intensity:.3f}<extra></extra>'});
+  colorbar: {title: {text: LOOK[key][0], side: 'right'}, thickness: 14, len: 0.7, x: 0.97, xanchor: 'right'}, flatshading: true,
+  lighting: {ambient: 0.55, diffuse: 1.0, specular: 0.1, roughness: 0.7, fresnel: 0.05},
+  lightposition: {x: 4e4 * D.light[0], y: 4e4 * D.light[1], z: 4e4 * D.light[2]}, hovertemplate: '%{x:.2f}, %{y:.2f}, %{z:.2f} mm<br>%{intensity:.3f}<extra></extra>'});
 const ghost = {type: 'mesh3d', name: 'rest', x: rest[0], y: rest[1], z: rest[2], i: I, j: J, k: K, color: '#9aa3af',
   opacity: 0.13, hoverinfo: 'skip', visible: true};
 Plotly.newPlot('view', [body(), ghost], {margin: {l: 0, r: 0, t: 0, b: 0}, uirevision: 'keep', paper_bgcolor: 'white',
   scene: {aspectmode: 'data', xaxis: axis('x', 0), yaxis: axis('y', 1), zaxis: axis('z', 2), uirevision: 'keep',
-    camera: {projection: {type: 'orthographic'}, eye: {x: 0.7, y: -1.9, z: 0.8},
+    camera: {projection: {type: 'orthographic'}, eye: {x: 2 * D.eye[0], y: 2 * D.eye[1], z: 2 * D.eye[2]},
       up: {x: D.up[0], y: D.up[1], z: D.up[2]}}}}, {responsive: true, displaylogo: false});
 const show = (i) => {
   now = i;
@@ -212,7 +219,7 @@ $('ghost').onchange = (e) => Plotly.restyle('view', {visible: [e.target.checked]
 $('key').onchange = (e) => { key = e.target.value; show(now); };
 if (!D.stretch) $('key').remove();
 $('status').textContent = D.status;
-$('status').className = D.converged ? 'good' : 'bad';
+$('status').className = D.status === 'CONVERGED' ? 'good' : 'bad';
 $('message').textContent = D.message + (D.note ? ' ' + D.note : '');
 const line = (cells, tag) => {
   const tr = document.createElement('tr');

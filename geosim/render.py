@@ -187,8 +187,11 @@ def _drawn_by_vtk(layers: Sequence[Layer], camera: Camera) -> Any:
             arrays |= {f"points{i}": layer.points, f"triangles{i}": layer.triangles, f"colors{i}": colors,
                        f"opacity{i}": np.array(layer.opacity)}
         np.savez(scene, **arrays)
-        subprocess.run([sys.executable, "-m", "geosim.render_child", str(scene), str(picture)], check=True,
-                       timeout=TIME_LIMIT, stdin=subprocess.DEVNULL, capture_output=True)
+        done = subprocess.run([sys.executable, "-m", "geosim.render_child", str(scene), str(picture)], check=False,
+                              timeout=TIME_LIMIT, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if done.returncode:
+            said = done.stderr.strip().splitlines() or ["no message"]
+            raise ValueError(f"exit status {done.returncode}: {said[-1]}")
         return matplotlib.image.imread(picture)[..., :3].astype(float)
 
 

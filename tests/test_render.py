@@ -107,7 +107,7 @@ def test_nothing_to_show(result, tmp_path):
 
 def test_a_vtk_that_dies_is_reported_and_replaced(result, tmp_path, monkeypatch):
     def died(*arguments, **options):
-        raise subprocess.CalledProcessError(-11, "python")
+        return subprocess.CompletedProcess(arguments, -11, "", "")
 
     monkeypatch.setattr(render.importlib.util, "find_spec", lambda name: object())
     monkeypatch.setattr(render.subprocess, "run", died)
