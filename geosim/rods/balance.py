@@ -45,6 +45,13 @@ def add_inertia(f, a, q, q0, b):
 
 
 @kernel
+def add_diagonal(values, diagonal, a, order):
+    """Add a of the free unknowns to the diagonal."""
+    for i in range(order.shape[0]):
+        values[diagonal[i]] += a[order[i]]
+
+
+@kernel
 def largest_free(f, free, turns):
     """Return the largest free residual of the translations and of the turns; nan becomes inf."""
     force, moment = 0.0, 0.0
@@ -128,7 +135,7 @@ class Balance:
         bend_twist_hessian(q, system.bend_dofs, bends.edges, bends.signs, system.bending, self.natural, trial.t,
                            trial.length, trial.m1, trial.m2, trial.twist, system.bend_slots, values)
         if self.step > 0:
-            values[system.pattern.diagonal] += self.a[self.order]
+            add_diagonal(values, system.pattern.diagonal, self.a, self.order)
         extras = [extra for term in self.terms if (extra := term.add_stiffness(q, values)) is not None]
         if not extras:
             return values, None

@@ -18,7 +18,7 @@ flat values of whatever matrix the solver uses; entries of fixed unknowns go to 
 
 from __future__ import annotations
 
-import math
+import numpy as np
 
 from geosim.kernels import kernel
 from geosim.rods.frames import cross, dot, row, scaled
@@ -129,6 +129,7 @@ def bend_twist_hessian(q, dofs, edges, signs, stiffness, natural, t, length, m1,
     The second derivatives are formed for the two edge vectors and two angles (8 unknowns) and then spread to
     the vertices by e = x1 - x0, f = x2 - x1.
     """
+    hee, hff, hef = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3))
     for s in range(dofs.shape[0]):
         te, tf, chi, kb, m1e, m1f, m2e, m2f, ie, jf = _curvature(t, m1, m2, edges, signs, length, s)
         se, sf = signs[s, 0], signs[s, 1]
@@ -187,35 +188,28 @@ def bend_twist_hessian(q, dofs, edges, signs, stiffness, natural, t, length, m1,
             for b in range(3):
                 fold = 2.0 * k * tt[a] * tt[b]
                 delta = 1.0 if a == b else 0.0
-                hef = (b1 * p1e[a] * p1f[b] + b2 * p2e[a] * p2f[b] + b3 * he[a] * hf[b]
-                       + ie * jf * (fold - u[a] * tt[b] + tt[a] * v[b] - k * ic * (delta + te[a] * tf[b])
-                                    - 0.5 * c3 * kb[a] * tt[b] + skew[a][b]))
-                hfe = (b1 * p1e[b] * p1f[a] + b2 * p2e[b] * p2f[a] + b3 * he[b] * hf[a]
-                       + ie * jf * (fold - u[b] * tt[a] + tt[b] * v[a] - k * ic * (delta + te[b] * tf[a])
-                                    - 0.5 * c3 * kb[b] * tt[a] + skew[b][a]))
-                hee = (b1 * p1e[a] * p1e[b] + b2 * p2e[a] * p2e[b] + b3 * he[a] * he[b]
-                       + ie * ie * (fold - u[a] * tt[b] - tt[a] * u[b] - k * ic * (delta - te[a] * te[b])
-                                    + 0.25 * (kb[a] * me[b] + me[a] * kb[b])
-                                    - 0.25 * c3 * (kb[a] * rt[b] + rt[a] * kb[b])))
-                hff = (b1 * p1f[a] * p1f[b] + b2 * p2f[a] * p2f[b] + b3 * hf[a] * hf[b]
-                       + jf * jf * (fold + v[a] * tt[b] + tt[a] * v[b] - k * ic * (delta - tf[a] * tf[b])
-                                    + 0.25 * (kb[a] * mf[b] + mf[a] * kb[b])
-                                    - 0.25 * c3 * (kb[a] * st[b] + st[a] * kb[b])))
-                r1 = (4 + a) * (5 + a) // 2
-                r2 = (8 + a) * (9 + a) // 2
-                values[slot[r1 + b]] += hfe - hee  # rows x1, columns x0
-                values[slot[r2 + b]] += -hfe  # rows x2, columns x0
-                values[slot[r2 + 4 + b]] += hfe - hff  # rows x2, columns x1
+                hef[a, b] = (b1 * p1e[a] * p1f[b] + b2 * p2e[a] * p2f[b] + b3 * he[a] * hf[b]
+                             + ie * jf * (fold - u[a] * tt[b] + tt[a] * v[b] - k * ic * (delta + te[a] * tf[b])
+                                          - 0.5 * c3 * kb[a] * tt[b] + skew[a][b]))
                 if b <= a:
-                    values[slot[a * (a + 1) // 2 + b]] += hee
-                    values[slot[r1 + 4 + b]] += hee - hef - hfe + hff
-                    values[slot[r2 + 8 + b]] += hff
-
-
-@kernel
-def finite(values):
-    """Return True if every entry is finite."""
-    total = 0.0
-    for i in range(values.shape[0]):
-        total += abs(values[i])
-    return math.isfinite(total)
+                    hee[a, b] = (b1 * p1e[a] * p1e[b] + b2 * p2e[a] * p2e[b] + b3 * he[a] * he[b]
+                                 + ie * ie * (fold - u[a] * tt[b] - tt[a] * u[b] - k * ic * (delta - te[a] * te[b])
+                                              + 0.25 * (kb[a] * me[b] + me[a] * kb[b])
+                                              - 0.25 * c3 * (kb[a] * rt[b] + rt[a] * kb[b])))
+                    hff[a, b] = (b1 * p1f[a] * p1f[b] + b2 * p2f[a] * p2f[b] + b3 * hf[a] * hf[b]
+                                 + jf * jf * (fold + v[a] * tt[b] + tt[a] * v[b] - k * ic * (delta - tf[a] * tf[b])
+                                              + 0.25 * (kb[a] * mf[b] + mf[a] * kb[b])
+                                              - 0.25 * c3 * (kb[a] * st[b] + st[a] * kb[b])))
+                    hee[b, a] = hee[a, b]
+                    hff[b, a] = hff[a, b]
+        for a in range(3):
+            r1 = (4 + a) * (5 + a) // 2
+            r2 = (8 + a) * (9 + a) // 2
+            for b in range(3):
+                values[slot[r1 + b]] += hef[b, a] - hee[a, b]  # rows x1, columns x0
+                values[slot[r2 + b]] += -hef[b, a]  # rows x2, columns x0
+                values[slot[r2 + 4 + b]] += hef[b, a] - hff[a, b]  # rows x2, columns x1
+                if b <= a:
+                    values[slot[a * (a + 1) // 2 + b]] += hee[a, b]
+                    values[slot[r1 + 4 + b]] += hee[a, b] - hef[a, b] - hef[b, a] + hff[a, b]
+                    values[slot[r2 + 8 + b]] += hff[a, b]

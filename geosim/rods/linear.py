@@ -1,7 +1,7 @@
 """Linear systems of the rod stepper: a band for rods, a sparse factorisation for networks and contact.
 
 The pattern is found once from the stencils and the free unknowns. A stencil keeps `slots`, the positions of
-its packed lower triangle in one flat array of values; entries of fixed unknowns go to a last unused position. So
+its packed lower triangle in one flat array of values; entries of fixed unknowns go to unused positions at its end. So
 assembly does not know which matrix it fills, and a fixed unknown costs nothing in the factorisation.
 
 Unknowns are numbered along the rod [x0, theta0, x1, theta1, ...], which gives a half-bandwidth of 10
@@ -26,6 +26,7 @@ from geosim.kernels import kernel
 
 __all__ = ["WIDEST_BAND", "Pattern", "make_pattern"]
 
+SPARE = 64  # unused positions at the end of the values
 WIDEST_BAND = 60  # beyond this half-bandwidth the sparse factorisation is faster
 
 
@@ -86,7 +87,7 @@ def spread_band(values, n, half, row, col, data):
 
 @kernel
 def fill_slots(unknown, dofs, columns, half, lower):
-    """Fill slots (S, k(k+1)/2) for a band with rows of half + 1 values; fixed unknowns go to the last position."""
+    """Fill slots (S, k(k+1)/2) for a band with rows of half + 1 values; fixed unknowns go to unused places."""
     trash = columns * (half + 1)
     for s in range(dofs.shape[0]):
         p = 0
@@ -94,7 +95,7 @@ def fill_slots(unknown, dofs, columns, half, lower):
             for b in range(a + 1):
                 i, j = unknown[dofs[s, a]], unknown[dofs[s, b]]
                 if i < 0 or j < 0:
-                    lower[s, p] = trash
+                    lower[s, p] = trash + p % SPARE  # spread, or every addition would wait for the one before
                 else:
                     lower[s, p] = min(i, j) * (half + 1) + abs(i - j)
                 p += 1
@@ -126,8 +127,8 @@ class Pattern:
 
     @property
     def size(self) -> int:
-        """Length of the flat values, with the unused last position."""
-        return (len(self.order) * (self.half + 1) if self.banded else len(self.keys)) + 1
+        """Length of the flat values, with the unused positions at the end."""
+        return (len(self.order) * (self.half + 1) if self.banded else len(self.keys)) + SPARE
 
     @cached_property
     def diagonal(self) -> Ints:
@@ -193,12 +194,8 @@ class Pattern:
         return x, int((factors.U.diagonal() < 0).sum()) if symmetric else 0
 
     def _solve_band(self, values: Floats, rhs: Floats) -> tuple[Floats | None, int]:
-        # Cholesky is twice as fast; L D L^T without pivoting also tells how many pivots are negative
-        band = values[:-1].reshape(len(self.order), self.half + 1)
-        _, x, info = lapack.dpbsv(band.T, rhs, lower=1)
-        if info == 0:
-            return x, 0
-        band = band.copy()
+        # faster than LAPACK's Cholesky for these narrow bands, and the pivots tell a stable equilibrium
+        band = values[:-SPARE].reshape(len(self.order), self.half + 1).copy()
         negative = factor_band(band, self.half)
         if negative < 0:
             return None, 0
