@@ -378,6 +378,13 @@ def test_rescue_finds_the_regions_itself(tmp_path, monkeypatch):
     assert_conforming(found.tets)
 
 
+def test_wall_that_asks_for_millions_of_tets_is_refused(monkeypatch):
+    """A wall of 30 micrometres over 9 cm^2."""
+    monkeypatch.setattr("geosim.geometry.mesh.MOST_POINTS", 2e4)
+    with pytest.raises(InputError, match="thin walls or tiny details ask for more than 20000 "):
+        mesh(BODY, [box((0.09, 0.01, 0.006), (0.005, 0.005, 0.014 - 3e-5))])
+
+
 def test_missing_rescue_is_refused_with_the_command(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'geosim\[rescue\]'"):

@@ -27,6 +27,7 @@ __all__ = ["TetMesh", "mesh_surfaces"]
 # Coplanar triangles count as one facet, so that the thin triangles of CAD exports leave no trace in the mesh.
 SWITCHES = ("pq1.4Ao/140s5/10", "pq1.8A")
 LARGEST_MESH = 5e6
+MOST_POINTS = 2e5
 # Volumes kept to this are those of the surfaces: STL rounds planes to 1e-7 of their size.
 SAME_VOLUME, LOST_VOLUME, APPROXIMATE_VOLUME = 1e-7, 1e-3, 2e-2
 # No tet smaller than this times the cube of the diagonal.
@@ -98,7 +99,7 @@ def mesh_surfaces(body_surfaces: Sequence[Surface], chamber_surfaces: Sequence[S
     if not (np.isfinite(edge) and edge > 0):
         raise InputError(f"max_edge = {max_edge!r}: need a positive length in metres "
                          "(default: bounding-box diagonal / 40)")
-    expected = sum(domain.volumes.values()) / (0.5 * _regular_volume(edge))
+    expected = _expected_tets(domain, edge)
     if expected > LARGEST_MESH:
         raise InputError(f"max_edge = {edge * 1e3:.4g} mm: {label} would get about {expected / 1e6:.0f} million tets; "
                          f"choose a larger one (default {diagonal / 40 * 1e3:.4g} mm)")
@@ -156,13 +157,18 @@ def _mesh(domain: Domain, edge: float, time_limit: float, label: str) -> TetMesh
     """Mesh with tetgen; after a failure once more with weaker demands on the shape of the tets."""
     scale = float(2.0 ** -np.round(np.log2(edge)))  # a power of two keeps the surface vertices exact
     failures: list[str] = []
+    # Walls much thinner than max_edge can ask for any number of tets: S bounds the inserted points.
+    most = int(max(MOST_POINTS, 4.0 * _expected_tets(domain, edge)))
     for switches in SWITCHES:
         inputs = dict(engine="tetgen", vertices=domain.vertices * scale, faces=domain.faces, seeds=domain.seeds * scale,
-                      holes=domain.holes * scale, switches=f"{switches}a{_regular_volume(edge * scale):.12g}Q")
+                      holes=domain.holes * scale, switches=f"{switches}a{_regular_volume(edge * scale):.12g}S{most}Q")
         found = _run(inputs, time_limit, label)
         if isinstance(found, str):
             failures.append(found)
             continue
+        if len(found["vertices"]) >= most:
+            raise InputError(f"{label}: thin walls or tiny details ask for more than {most} vertices at max_edge = "
+                             f"{edge * 1e3:.4g} mm; thicken or remove them, or {RESCUE}")
         notices = (f"{label}: meshed with weaker quality bounds, since {failures[0]}",) if failures else ()
         seed = found["seed"]
         regions = np.where(seed >= 0, domain.seed_regions[seed], -1)
@@ -240,6 +246,11 @@ def _verified(domain: Domain, vertices: np.ndarray, tets: np.ndarray, regions: n
     vertices, tets = shells.compact(vertices, tets)
     return TetMesh(vertices, tets, np.ascontiguousarray(regions), domain.body_regions, domain.chamber_regions, edge,
                    notices)
+
+
+def _expected_tets(domain: Domain, edge: float) -> float:
+    """Number of tets of a mesh whose surfaces ask for nothing smaller (measured: half the largest volume each)."""
+    return sum(domain.volumes.values()) / (0.5 * _regular_volume(edge))
 
 
 def _regular_volume(edge: float) -> float:
