@@ -1,0 +1,209 @@
+"""Text files of rods and shells: geometry as the MATLAB tool of [Lahoti] writes it, actuation tables, tag tables."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geosim.actuation import NaturalShape
+from geosim.arrays import Floats, Ints
+from geosim.errors import InputError
+
+__all__ = ["read_geometry", "read_natural_shape", "read_table", "read_tags", "write_geometry"]
+
+SECTIONS = {"*nodes": 3, "*edges": 2, "*triangles": 3}
+
+
+def read_geometry(path: str | Path) -> tuple[Floats, Ints, Ints]:
+    """Return vertices [as in the file], edges and triangles (ids from 0) of a `*Nodes/*Edges/*Triangles` file.
+
+    Rows are separated by commas or blanks, ids in the file count from 1, lines that start with # are ignored, and edges
+    or triangles may be missing.
+
+    Raises
+    ------
+    InputError
+        Naming the file and the line.
+    """
+    path = Path(path)
+    rows: dict[str, list[list[float]]] = {key: [] for key in SECTIONS}
+    section = ""
+    for number, line in enumerate(_lines(path), start=1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        if text.startswith("*"):
+            section = text.lower()
+            if section not in SECTIONS:
+                raise InputError(f"{path.name}: line {number}: {text!r} is unknown; use *Nodes, *Edges or *Triangles")
+            continue
+        if not section:
+            raise InputError(f"{path.name}: line {number}: {text[:40]!r} stands before *Nodes")
+        try:
+            row = [float(v) for v in text.replace(",", " ").split()]
+        except ValueError:
+            raise InputError(f"{path.name}: line {number}: {text[:40]!r} is not a row of numbers") from None
+        if len(row) != SECTIONS[section]:
+            raise InputError(f"{path.name}: line {number}: {len(row)} numbers, {SECTIONS[section]} needed in {section}")
+        rows[section].append(row)
+    vertices = np.array(rows["*nodes"], dtype=float).reshape(-1, 3)
+    if len(vertices) == 0:
+        raise InputError(f"{path.name}: no *Nodes")
+    ids = []
+    for key in ("*edges", "*triangles"):
+        given = np.array(rows[key], dtype=float).reshape(-1, SECTIONS[key])
+        if len(given) and ((given != np.round(given)).any() or given.min() < 1 or given.max() > len(vertices)):
+            bad = given[(given != np.round(given)) | (given < 1) | (given > len(vertices))][0]
+            raise InputError(f"{path.name}: {key}: id {bad:g} is outside 1 .. {len(vertices)} (ids count from 1)")
+        ids.append(given.astype(np.int64) - 1)
+    return vertices, ids[0], ids[1]
+
+
+def write_geometry(path: str | Path, vertices: Any, edges: Any = (), triangles: Any = ()) -> Path:
+    """Write a `*Nodes/*Edges/*Triangles` file (ids from 1) that `read_geometry` reads back exactly."""
+    path = Path(path)
+    lines = ["*Nodes", *(",".join(f"{v:.17g}" for v in row) for row in np.asarray(vertices, dtype=float))]
+    for name, given in (("*Edges", edges), ("*Triangles", triangles)):
+        if len(given):
+            lines += [name, *(",".join(str(int(v) + 1) for v in row) for row in np.asarray(given))]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def read_table(path: str | Path) -> tuple[list[str], Floats]:
+    """Return header (empty if there is none) and numbers of a CSV, TXT or XLSX table; nan where a cell is empty.
+
+    Raises
+    ------
+    InputError
+        The suffix is unknown, the file is missing or empty, rows differ in length, or a cell is not a number.
+    """
+    path = Path(path)
+    if path.suffix.lower() in (".xlsx", ".xls"):
+        cells = _sheet(path)
+    elif path.suffix.lower() in (".csv", ".txt"):
+        lines = [line for line in _lines(path) if line.strip() and not line.lstrip().startswith("#")]
+        cells = list(csv.reader(lines)) if any("," in line for line in lines) else [line.split() for line in lines]
+    else:
+        raise InputError(f"{path.name}: tables are .csv, .txt or .xlsx")
+    if not cells:
+        raise InputError(f"{path.name}: the table is empty")
+    header: list[str] = []
+    if any(_number(cell) is None for cell in cells[0] if str(cell or "").strip()):
+        header = [str(cell or "").strip() for cell in cells.pop(0)]
+    width = max(len(row) for row in cells) if cells else 0
+    table = np.full((len(cells), width), np.nan)
+    for i, row in enumerate(cells):
+        for j, cell in enumerate(row):
+            value = _number(cell)
+            if value is None:
+                raise InputError(f"{path.name}: row {i + 1 + bool(header)}, column {j + 1}: {str(cell)[:30]!r} is not a number")
+            table[i, j] = value
+    filled = ~np.isnan(table).all(axis=0) if len(table) else np.ones(width, dtype=bool)
+    last = int(np.flatnonzero(filled).max()) + 1 if filled.any() else width  # a comma at the end of every row
+    return header[:last], table[:, :last]
+
+
+def read_natural_shape(path: str | Path, kind: str | None = None) -> NaturalShape:
+    """Return the actuation of a table: time [s] first, then natural values, one column a stencil or hinge or one for all.
+
+    Parameters
+    ----------
+    path
+        .csv, .txt or .xlsx; an optional header names columns curvature, curvature_1 (about kappa1), curvature_2, twist or
+        hinge_angle, each once (for all) or as often as there are stencils.
+    kind
+        What a table without such names holds: "curvature" (default) [1/m], "twist" [rad/m] or "hinge_angle" [rad].
+
+    Raises
+    ------
+    InputError
+        The table cannot be read, names are mixed up, or a value is missing.
+    """
+    header, table = read_table(path)
+    name = Path(path).name
+    if table.shape[1] < 2:
+        raise InputError(f"{name}: a time column and at least one column of values are needed")
+    if np.isnan(table).any():
+        row, column = np.argwhere(np.isnan(table))[0]
+        raise InputError(f"{name}: row {row + 1 + bool(header)}, column {column + 1} is empty")
+    labels = [h.lower().split("[")[0].split(":")[0].strip() for h in header[1:]]
+    known = ("curvature", "curvature_1", "curvature_2", "twist", "hinge_angle")
+    if not labels or not any(label in known for label in labels):
+        if kind not in (None, "curvature", "twist", "hinge_angle"):
+            raise InputError(f"{name}: kind = {kind!r}: use 'curvature', 'twist' or 'hinge_angle'")
+        labels = [kind or "curvature"] * (table.shape[1] - 1)
+    unknown = [label for label in labels if label not in known]
+    if unknown:
+        raise InputError(f"{name}: column {unknown[0]!r} is unknown; use time and {', '.join(known)}")
+    columns = {key: table[:, 1:][:, [label == key for label in labels]] for key in known}
+    values: dict[str, Any] = {}
+    for key in ("curvature", "twist", "hinge_angle"):
+        if columns[key].shape[1]:
+            values[key] = columns[key][:, 0] if columns[key].shape[1] == 1 else columns[key]
+    one, two = columns["curvature_1"], columns["curvature_2"]
+    if one.shape[1] or two.shape[1]:
+        if "curvature" in values or one.shape != two.shape:
+            raise InputError(f"{name}: give curvature, or as many columns curvature_1 as curvature_2")
+        values["curvature"] = np.stack([one, two], axis=2)
+    return NaturalShape(table[:, 0], **values)
+
+
+def read_tags(path: str | Path, prefix: tuple[str, str] = ("tagid_x_", "tagid_y_"),
+              time: str = "Test time") -> tuple[Floats, Floats]:
+    """Return times [s] (k,) and tag positions in the file's unit (k, tags, 2); nan where a tag was not seen.
+
+    Columns are recognised by the start of their names and sorted by what follows; a tag at exactly (0, 0) was not seen.
+    Rows without any tag or without a time are kept as nan.
+
+    Raises
+    ------
+    InputError
+        The table has no such columns.
+    """
+    header, table = read_table(path)
+    name = Path(path).name
+    ids = sorted(h[len(prefix[0]):] for h in header if h.startswith(prefix[0]))
+    if not ids or time not in header:
+        raise InputError(f"{name}: no columns {time!r} and {prefix[0]}...; name them with time= and prefix=")
+    try:
+        tags = np.stack([table[:, [header.index(p + i) for i in ids]] for p in prefix], axis=2)
+    except ValueError:
+        raise InputError(f"{name}: not every {prefix[0]}... has its {prefix[1]}...") from None
+    tags[(tags == 0).all(axis=2) | np.isnan(tags).any(axis=2)] = np.nan
+    return table[:, header.index(time)], tags
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({error})") from None
+
+
+def _number(cell: Any) -> float | None:
+    """Return the number of a cell, nan for an empty one, None for text."""
+    text = str("" if cell is None else cell).strip()
+    if text == "":
+        return float("nan")
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _sheet(path: Path) -> list[list[Any]]:
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        raise InputError(f"{path.name}: XLSX tables need openpyxl (pip install 'geosim[tables]'), or save it as .csv") from None
+    try:
+        book = load_workbook(path, read_only=True, data_only=True)
+    except Exception as error:  # noqa: BLE001 (a zip, an XML and a workbook can each be wrong in their own way)
+        raise InputError(f"{path}: not a readable XLSX workbook ({error})") from None
+    rows = [list(row) for row in book.worksheets[0].iter_rows(values_only=True)]
+    book.close()
+    return [row for row in rows if any(cell is not None for cell in row)]
