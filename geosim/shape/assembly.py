@@ -267,10 +267,9 @@ def assemble(x, p, tets, ptets, barycentric, volumes, material, table, e_slopes,
                 for i in range(3):
                     h[a, i] = cof[i, 0] * g[a, 0] + cof[i, 1] * g[a, 1] + cof[i, 2] * g[a, 2]
                     f[a, i] += w * pressure * h[a, i]
-            gap = J - 1.0 - pressure * row[1]
+            gap = J - 1.0
             for v in range(4):
                 constraint[ptets[e, v]] += w * c_points[q, v] * gap
-            total += 0.5 * w * row[1] * pressure * pressure
             if matrix:
                 _cross_pairs(h, w * pressure / J, S)
                 for a in range(n):
@@ -280,6 +279,9 @@ def assemble(x, p, tets, ptets, barycentric, volumes, material, table, e_slopes,
                             B[a, v, i] += s * h[a, i]
         mean = 0.25 * (pe[0] + pe[1] + pe[2] + pe[3])
         for v in range(4):
+            mass = volumes[e] * (pe[v] + 4.0 * mean) / 20.0  # integral q p, exactly
+            constraint[ptets[e, v]] -= row[1] * mass
+            total += 0.5 * row[1] * pe[v] * mass
             if stabilise:
                 constraint[ptets[e, v]] -= row[2] * volumes[e] * (pe[v] - mean) / 20.0
         for a in range(n):

@@ -55,24 +55,12 @@ def measure(problem: Problem, point: Point, evaluation: Evaluation, residual: fl
         positions[problem.nodes] = problem.to_metres(point.x)
     force = np.zeros((len(all_nodes), 3))
     force[problem.nodes] = np.where(held, evaluation.force, 0.0) * problem.force_unit
-    volume = float(_body_volume(problem, point.x))
+    volume = problem.body_volume_ratio(point.x)
     return Frame(_without_rigid_motion(problem, positions), evaluation.volumes / problem.rest_chamber_volumes,
                  evaluation.volumes, evaluation.volumes * problem.length**3,
                  point.chamber_pressures * problem.stress, _on_vertices(robot, force), volume,
                  problem.inverted(point.x), _crossings(robot, positions), residual,
                  evaluation.energy * problem.stress * problem.length**3)
-
-
-def _body_volume(problem: Problem, x: Floats) -> float:
-    """Body volume over its rest volume, by the rule that is exact for the cubic J."""
-    el = problem.element
-    out = 0.0
-    for slopes, weight in zip(el.constraint_slopes, el.constraint_weights):
-        g = np.einsum("ak,ekj->eaj", slopes, problem.barycentric)
-        F = np.einsum("eai,eaj->eij", x[problem.tets], g)
-        det = (F[:, 0] * np.cross(F[:, 1], F[:, 2])).sum(axis=1)
-        out += weight * float(problem.volumes @ det)
-    return out / problem.body_volume
 
 
 def _on_vertices(robot: VolumetricRobot, force: Floats) -> Floats:

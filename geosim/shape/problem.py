@@ -84,6 +84,7 @@ class Problem:
     rest_chamber_volumes: Floats
     supports: Supports
     held: Bools
+    enclosed: bool
     mass: Floats
     load_shapes: tuple[LoadShape, ...]
     bernstein_slopes: Floats
@@ -117,16 +118,15 @@ class Problem:
         place = np.full(n + len(robot.p2_edges), -1)
         place[self.nodes] = np.arange(len(self.nodes))
         out = self.rest.copy()
-        for entry, ids, components in self.supports.prescribed:
-            item = self.environment.prescribed[entry]
-            vertices = ids[ids < n]
-            given = item.at(index, len(vertices))
+        for moved in self.supports.prescribed:
+            item = self.environment.prescribed[moved.entry]
+            vertices = moved.nodes[moved.nodes < n]
             full = np.zeros((n + len(robot.p2_edges), 3))
-            full[vertices] = np.where(np.isfinite(given), given, 0.0)
-            middle = ids[ids >= n]
+            full[vertices] = np.nan_to_num(item.at(index, len(vertices))[moved.rows])
+            middle = moved.nodes[moved.nodes >= n]
             full[middle] = full[robot.p2_edges[middle - n]].mean(axis=1)
-            keep = (place[ids] >= 0)[:, None] & components.astype(bool)
-            out[place[ids]] += np.where(keep, full[ids] / self.length, 0.0)
+            solved = place[moved.nodes] >= 0  # straight elements have no mid-edge nodes
+            out[place[moved.nodes[solved]]] += np.where(moved.components[solved], full[moved.nodes[solved]], 0.0) / self.length
         return out
 
     def evaluate(self, x: Floats, p: Floats, chamber_pressures: Floats, external: Floats, *, matrix: bool) -> Evaluation:
@@ -171,6 +171,29 @@ class Problem:
         F = np.einsum("eai,qak,ekj->eqij", x[self.tets[doubtful]], slopes, self.barycentric[doubtful])
         return int((np.linalg.det(F) <= 0.0).any(axis=1).sum())
 
+    def body_volume_ratio(self, x: Floats) -> float:
+        """Body volume over its rest volume; exact, and a matter of the surface alone."""
+        out = 0.0
+        for slopes, weight in zip(self.element.constraint_slopes, self.element.constraint_weights):
+            g = np.einsum("ak,ekj->eaj", slopes, self.barycentric)
+            F = np.einsum("eai,eaj->eij", x[self.tets], g)
+            out += weight * float(self.volumes @ (F[:, 0] * np.cross(F[:, 1], F[:, 2])).sum(axis=1))
+        return out / self.body_volume
+
+    def check_enclosed(self, positions: Floats) -> None:
+        """Refuse held positions that change the volume of an incompressible body whose whole surface is held.
+
+        Raises
+        ------
+        InputError
+            By how much the volume would change.
+        """
+        if self.enclosed:
+            change = self.body_volume_ratio(positions) - 1.0
+            if abs(change) > 1e-7:
+                raise InputError(f"prescribed: the whole surface of an incompressible body is prescribed and would change its "
+                                 f"volume by {100 * change:.3g} %; leave a part free, or give the material a bulk_modulus")
+
     def to_metres(self, x: Floats) -> Floats:
         """Positions [m] of scaled positions."""
         return x * self.length + self.center
@@ -213,15 +236,15 @@ def make_problem(robot: VolumetricRobot, environment: Environment, order: int, f
     place[nodes] = np.arange(len(nodes))
     walls, caps = _walls(robot, order, place, pattern, center, length)
     held_by = supports(robot, environment)
-    held = _held_unknowns(held_by, nodes, tets, pressure_tets, len(pressure_vertices), incompressible=not compressible
-                          and not stabilise)
+    held, enclosed = _held_unknowns(robot, held_by, nodes, tets, pressure_tets, pressure_vertices, order,
+                                    incompressible=not compressible)
     density = np.array([m.density for m in materials])[material]  # type: ignore[attr-defined]
     mass = assembly.mass_loads(tets, volumes * length**3, density, el.constraint_shape, el.constraint_weights, len(nodes))
     shapes = load_shapes(robot, environment, order)
     problem = Problem(
         robot, environment, el, stabilise, length, stress, frozen(center), frozen(nodes), rest, tets,
         frozen(pressure_vertices), pressure_tets, barycentric, volumes, material,
-        constitutive.table(materials, stress, isochoric=isochoric), pattern, walls, caps, frozen(robot.chamber_volumes / length**3), held_by, held, frozen(mass), tuple(shapes),
+        constitutive.table(materials, stress, isochoric=isochoric), pattern, walls, caps, frozen(robot.chamber_volumes / length**3), held_by, held, enclosed, frozen(mass), tuple(shapes),
         tetrahedron_slopes(np.eye(4), order),
         BorderedSolver(pattern, make_factoriser(pattern.indptr, pattern.indices, factoriser)))
     _check_free_bodies(problem)
@@ -251,21 +274,34 @@ def _walls(robot: VolumetricRobot, order: int, place: Ints, pattern: assembly.Pa
     return tuple(walls), frozen(caps)
 
 
-def _held_unknowns(held_by: Supports, nodes: Ints, tets: Ints, pressure_tets: Ints, pressures: int, *,
-                   incompressible: bool) -> Bools:
-    """Return which unknowns are held: components of nodes, and pressures that nothing determines."""
+def _held_unknowns(robot: VolumetricRobot, held_by: Supports, nodes: Ints, tets: Ints, pressure_tets: Ints,
+                   pressures: Ints, order: int, *, incompressible: bool) -> tuple[Bools, bool]:
+    """Return which unknowns are held, and whether a body's whole surface is.
+
+    Held are components of nodes, and pressures that nothing determines: those whose whole patch is clamped, and the
+    constant pressure of a body of which all of the surface is prescribed (one of its pressures is pinned).
+    """
     components = held_by.held[nodes]
-    held = np.zeros(3 * len(nodes) + pressures, dtype=bool)
+    held = np.zeros(3 * len(nodes) + len(pressures), dtype=bool)
     held[:3 * len(nodes)] = components.ravel()
-    if incompressible:
+    if not incompressible:
+        return frozen(held), False
+    if order == 2:
         moves = ~components.all(axis=1)[tets].all(axis=1)
-        determined = np.zeros(pressures, dtype=bool)
+        determined = np.zeros(len(pressures), dtype=bool)
         determined[pressure_tets[moves].ravel()] = True
         held[3 * len(nodes):] = ~determined
-        boundary = held_by.held[nodes]
-        if boundary.all():
-            held[:] = True
-    return frozen(held)
+    enclosed = False
+    surface = topology.curved_faces(np.vstack([robot.skin, *robot.chamber_walls]), robot.p2_edges, len(robot.vertices))
+    surface = surface if order == 2 else surface[:, :3]
+    clamped = held_by.held[surface].all(axis=(1, 2))
+    for label in range(int(robot.body_labels.max()) + 1):
+        mine = robot.body_labels[surface[:, 0]] == label
+        if clamped[mine].all():
+            first = 3 * len(nodes) + np.flatnonzero(robot.body_labels[pressures] == label)
+            held[first[~held[first]][:1]] = True
+            enclosed = True
+    return frozen(held), enclosed
 
 
 def _check_free_bodies(problem: Problem) -> None:

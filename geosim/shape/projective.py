@@ -22,8 +22,8 @@ Departures from [Fang2022] and its public code:
       is the asked one. By default the targets of a chamber's elements are the closest shapes whose volumes *add up*
       to the target: they push like one uniform pressure, and not at all inside. `chamber_targets="element"` asks every
       element for its share (closest shape of that determinant), "uniform" scales every element alike (III-A1).
-[D5]  Shapes are compared by deformation gradients, not by centred vertices (1), (9): a stiffness then depends neither on
-      size nor on shape of an element. R_omega comes from the material (`projective_material`).
+[D5]  Shapes are compared by deformation gradients, not by centred vertices (1), (9): a stiffness then depends
+      neither on size nor on shape of an element. R_omega comes from the material (`projective_material`).
 [D6]  The iteration stops on the force residual, never on a small step.
 [D7]  Eqs. (6)-(7) derive from no energy. `body_targets="variational"` blends T = R Q + (1 - R) P_1(F), with a merit for
       every law R(strain). The default "material" takes the target whose pull is the stress of the material itself,
@@ -53,7 +53,7 @@ from geosim.errors import InputError
 from geosim.result import Report, Result, Status
 from geosim.robot import VolumetricRobot
 from geosim.shape.projective_anderson import Anderson
-from geosim.shape.projective_contact import Contact
+from geosim.shape.projective_contact import MOVED, SET_CHANGED, UNCHANGED, Contact
 from geosim.shape.projective_elements import BODY_TARGETS, CHAMBER_TARGETS, Evaluation
 from geosim.shape.projective_frames import ProjectiveFrame, collect, measure
 from geosim.shape.projective_mesh import Work, make_work, needs_remeshing, remeshed
@@ -154,8 +154,8 @@ class ProjectiveShapeSolver:
             if getattr(self, key) not in known:
                 raise InputError(f"ProjectiveShapeSolver: {key} = {getattr(self, key)!r} is unknown; use one of "
                                  f"{', '.join(known)}")
-        for key in ("blend_at_rest", "chamber_weight", "tolerance", "volume_tolerance", "max_growth", "max_volume_growth",
-                    "max_distortion", "contact_stiffness"):
+        for key in ("blend_at_rest", "chamber_weight", "tolerance", "volume_tolerance", "max_growth",
+                    "max_volume_growth", "max_distortion", "contact_stiffness"):
             value = getattr(self, key)
             if not (isinstance(value, (int, float)) and np.isfinite(value) and value > 0):
                 raise InputError(f"ProjectiveShapeSolver: {key} = {value!r} must be a positive number")
@@ -166,7 +166,7 @@ class ProjectiveShapeSolver:
             if not (isinstance(value, int) and value >= least):
                 raise InputError(f"ProjectiveShapeSolver: {key} = {value!r} must be a whole number >= {least}")
         if self.contact_offset is not None and not (np.isfinite(self.contact_offset) and self.contact_offset > 0):
-            raise InputError(f"ProjectiveShapeSolver: contact_offset = {self.contact_offset!r} must be positive (metres)")
+            raise InputError(f"ProjectiveShapeSolver: contact_offset = {self.contact_offset!r} must be > 0 [m]")
 
     def commands(self, robot: VolumetricRobot, actuation: Actuation) -> list[Command]:
         """Return the commands of an actuation after checking that this solver knows them."""
@@ -183,8 +183,8 @@ class ProjectiveShapeSolver:
             return np.full(robot.chambers, np.nan)
         ratios, pressures = inflation.targets(command.index, robot.chambers)
         if (np.nan_to_num(pressures) != 0.0).any():
-            raise InputError("Inflation: pressure is prescribed, but ProjectiveShapeSolver takes volume_ratio only; use "
-                             "EnergyShapeSolver for pressures")
+            raise InputError("Inflation: pressure is prescribed, but ProjectiveShapeSolver takes volume_ratio only; "
+                             "use EnergyShapeSolver for pressures")
         return ratios
 
     def start(self, robot: VolumetricRobot, environment: Environment, initial: Any = None) -> ProjectiveState:
@@ -204,11 +204,11 @@ class ProjectiveShapeSolver:
         elif initial is not None:
             nodes = getattr(getattr(initial, "frame", None), "nodes", None)
             if nodes is None or len(nodes) < len(robot.vertices):
-                raise InputError("initial: the state is not one of this robot; continue only from a result of the same mesh")
+                raise InputError("initial: not a state of this robot; continue only from a result of the same mesh")
             x[:len(robot.vertices)] = nodes[:len(robot.vertices)]
         targets = work.elements.volumes(x)
         evaluation = work.elements.evaluate(x, targets)
-        return ProjectiveState(work, frozen(x), measure(work, x, evaluation, self._residual(work, evaluation), 0.0, -1))
+        return ProjectiveState(work, frozen(x), measure(work, x, evaluation, self._residual(work, evaluation), 0.0))
 
     def step(self, state: ProjectiveState, command: Command) -> tuple[ProjectiveState, Report]:
         """Go to the volumes of one command; when they cannot be reached the state returned is the last good one."""
@@ -238,7 +238,7 @@ class ProjectiveShapeSolver:
                 records.append({"remeshing": work.remeshings, "seconds_mesh": time.perf_counter() - clock})
                 begin = np.vstack([begin, x[len(begin):]])
         evaluation = work.elements.evaluate(x, iterate.targets)
-        frame = measure(work, x, evaluation, self._residual(work, evaluation), iterate.penetration, command.index)
+        frame = measure(work, x, evaluation, self._residual(work, evaluation), iterate.penetration)
         message = ""
         if iterate.status is Status.CROSSED or frame.crossings:
             message = (f"{Status.CROSSED.value} {frame.crossings} crossing pairs; the deepest vertex is "
@@ -275,9 +275,13 @@ class ProjectiveShapeSolver:
             clock = time.perf_counter()
             now.residual = self._residual(work, now.evaluation)
             balanced = now.residual <= self.tolerance
-            changed = (balanced or i % self.contact_interval == 0) and contact.update(now.x)
+            due = balanced or i % self.contact_interval == 0
+            changed = contact.update(now.x, balanced) if due else UNCHANGED
             check_time = time.perf_counter() - clock
-            if changed:  # springs came or went: factorise, forget
+            if changed == MOVED:
+                now.evaluation = elements.evaluate(now.x, now.targets)
+                balanced = self._residual(work, now.evaluation) <= self.tolerance
+            if changed == SET_CHANGED:  # springs came or went: factorise, forget
                 work.matrix.factor(elements.springs, elements.count)
                 now.evaluation = elements.evaluate(now.x, now.targets)
                 anderson.restart()

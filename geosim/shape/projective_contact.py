@@ -1,5 +1,162 @@
-"""stub"""
+"""Springs of contact in the projective solver: added, moved and released [Fang2022, II-C, III-A3, Fig. 6].
+
+A vertex of a surface (skin or chamber wall, of any body) collides when it is inside a body tet that is not its own, or
+inside an obstacle. It gets a spring towards the nearest point v_c of the free side:
+
+- self-contact: v_c is where the ray along the inward normal of the vertex leaves the collided region (or the nearest
+  point of its surface, where that ray meets nothing);
+- obstacles: v_c is the closest point of the obstacle's surface.
+
+The plane at v_c, moved out by the offset, is the target. A spring is released once its vertex is outside and farther
+from the surface than the offset, Eq. (8). Where vertices stay inside although the forces balance, springs get stiffer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from geosim.arrays import Floats, Ints
+from geosim.collision.obstacles import signed_distances
+from geosim.collision.queries import closest_points, ray_hits, vertices_in_tets
+from geosim.collision.tree import Tree, build_tree
+from geosim.errors import InputError
+from geosim.shape.projective_elements import Springs
+from geosim.shape.projective_mesh import Work
+
+if TYPE_CHECKING:
+    from geosim.shape.projective import ProjectiveShapeSolver
+
+__all__ = ["MOVED", "SET_CHANGED", "UNCHANGED", "Contact"]
+
+UNCHANGED, MOVED, SET_CHANGED = 0, 1, 2
+STIFFEST = 256.0  # times the stiffness of a new spring
+SETTLING = 40  # changes of the set after which springs are kept: they never pull, so keeping one only costs iterations
+SELF = -1
+
+
 class Contact:
-    clear=True; penetration=0.0
-    def __init__(self, work, solver, index): pass
-    def update(self, x): return False
+    """Finds collisions and keeps the springs of `work.elements` up to date during one command.
+
+    Parameters
+    ----------
+    work, solver
+        The mesh, and the options.
+    index
+        Command, which says where moving obstacles stand.
+    """
+
+    def __init__(self, work: Work, solver: ProjectiveShapeSolver, index: int) -> None:
+        robot, environment = work.robot, work.environment
+        if environment.exclude_pairs:
+            raise InputError("exclude_pairs: ProjectiveShapeSolver takes none; set self_contact=False to leave out "
+                             "self-contact, or use EnergyShapeSolver")
+        for i, obstacle in enumerate(environment.obstacles):
+            if obstacle.friction > 0:
+                raise InputError(f"obstacle {i + 1}: friction = {obstacle.friction:g}, but ProjectiveShapeSolver is "
+                                 f"frictionless; set friction=0 or use EnergyShapeSolver")
+        if environment.self_friction > 0:
+            raise InputError("self_friction: ProjectiveShapeSolver has none; set it to 0 or use EnergyShapeSolver")
+        self.work = work
+        self.obstacles = tuple((obstacle, obstacle.pose(index)) for obstacle in environment.obstacles)
+        self.faces = np.ascontiguousarray(np.vstack([robot.skin, *robot.chamber_walls]))
+        surface = np.unique(self.faces)
+        self.ids = np.setdiff1d(surface, work.held)
+        edges = np.linalg.norm(robot.vertices[self.faces] - robot.vertices[np.roll(self.faces, 1, axis=1)], axis=2)
+        self.edge = float(edges.mean())
+        self.offset = 0.05 * self.edge if solver.contact_offset is None else solver.contact_offset
+        self.stiffness = solver.contact_stiffness * work.matrix.diagonal(work.elements.count)
+        self.active = bool(environment.self_contact or environment.obstacles) and len(self.ids) > 0
+        self.self_contact = bool(environment.self_contact)
+        self.clear, self.penetration, self.changes = True, 0.0, 0
+        self._tets: Tree | None = None
+        self._surface: Tree | None = None
+
+    def update(self, x: Floats, balanced: bool) -> int:
+        """Check for collisions at x [m] and move, add, release or stiffen springs; return what happened."""
+        if not self.active:
+            return UNCHANGED
+        old = self.work.elements.springs
+        found = self._self_collisions(x, old) if self.self_contact else Springs(offset=self.offset)
+        depth = self._depth(x, found)
+        for i, (obstacle, pose) in enumerate(self.obstacles):
+            distance, nearest, normal = signed_distances(obstacle, x[self.ids], pose, 2.0 * self.edge)
+            had = np.isin(self.ids, old.ids[old.partner == i])
+            take = (distance < 0) | (had & ((distance <= self.offset) | (self.changes > SETTLING)))
+            inside = distance < 0
+            depth = max(depth, float(-distance[inside].min(initial=0.0)))
+            ids = self.ids[take]
+            found = _joined(found, Springs(ids, self.stiffness[ids], nearest[take], normal[take], self.offset,
+                                           np.full(len(ids), i)))
+        self.penetration, self.clear = depth, depth == 0.0
+        return self._install(found, old, balanced)
+
+    def _install(self, found: Springs, old: Springs, balanced: bool) -> int:
+        """Give kept springs their stiffness, stiffen all if vertices stay inside at balance, and say what changed."""
+        key = lambda s: s.ids * (len(self.obstacles) + 1) + s.partner + 1  # noqa: E731
+        before, now = key(old), key(found)
+        order = np.argsort(before)
+        kept = np.isin(now, before)
+        stiffness = found.stiffness.copy()
+        if len(before):
+            at = order[np.minimum(np.searchsorted(before[order], now), len(before) - 1)]
+            stiffness = np.where(kept, old.stiffness[at], stiffness)
+        stiffer = balanced and not self.clear
+        if stiffer:
+            limit = STIFFEST * self.stiffness[found.ids]
+            stiffer = bool((stiffness < limit).any())
+            stiffness = np.minimum(4.0 * stiffness, limit)
+        self.work.elements.springs = Springs(found.ids, stiffness, found.points, found.normals, self.offset,
+                                             found.partner, self.obstacles)
+        if stiffer or len(now) != len(before) or not kept.all():
+            self.changes += 1
+            return SET_CHANGED
+        return MOVED if len(now) else UNCHANGED
+
+    def _self_collisions(self, x: Floats, old: Springs) -> Springs:
+        """Springs of vertices inside foreign body tets, and of those that were and are still within the offset."""
+        self._tets = build_tree(x, self.work.elements.body.tets) if self._tets is None else self._tets.refit(x)
+        inside = self.ids[vertices_in_tets(x, self.ids, self._tets) >= 0]
+        near = np.setdiff1d(old.ids[old.partner == SELF], inside)
+        if len(inside) + len(near) == 0:
+            return Springs(offset=self.offset)
+        self._surface = build_tree(x, self.faces) if self._surface is None else self._surface.refit(x)
+        face_normals = _normals(x, self.faces)
+        vertex_normals = np.zeros_like(x)
+        np.add.at(vertex_normals, self.faces.ravel(), np.repeat(face_normals, 3, axis=0))
+        unit = face_normals / np.maximum(np.linalg.norm(face_normals, axis=1), 1e-300)[:, None]
+        away = -vertex_normals[inside]
+        away /= np.maximum(np.linalg.norm(away, axis=1), 1e-300)[:, None]
+        distance, face = ray_hits(x, inside, away, self._surface)
+        leaves = (face >= 0) & (np.einsum("ij,ij->i", unit[face], away) > 0.1) & (distance < 4.0 * self.edge)
+        points = x[inside] + np.where(leaves, distance, 0.0)[:, None] * away
+        other = np.flatnonzero(~leaves)
+        if len(other):
+            points[other], face[other] = closest_points(x[inside[other]], x, self._surface, inside[other])
+        found = Springs(inside, self.stiffness[inside], points, unit[face], self.offset, np.full(len(inside), SELF))
+        if len(near):
+            reach = np.inf if self.changes > SETTLING else self.offset
+            points, face = closest_points(x[near], x, self._surface, near, reach)
+            ok = (face >= 0) & (np.einsum("ij,ij->i", unit[face], vertex_normals[near]) < 0)  # it faces the vertex
+            found = _joined(found, Springs(near[ok], self.stiffness[near[ok]], points[ok], unit[face[ok]], self.offset,
+                                           np.full(int(ok.sum()), SELF)))
+        return found
+
+    @staticmethod
+    def _depth(x: Floats, springs: Springs) -> float:
+        """Deepest vertex below the contact points of springs [m]."""
+        if len(springs.ids) == 0:
+            return 0.0
+        return max(0.0, float(-np.einsum("ij,ij->i", x[springs.ids] - springs.points, springs.normals).min()))
+
+
+def _joined(a: Springs, b: Springs) -> Springs:
+    return Springs(np.concatenate([a.ids, b.ids]), np.concatenate([a.stiffness, b.stiffness]),
+                   np.vstack([a.points, b.points]), np.vstack([a.normals, b.normals]), b.offset,
+                   np.concatenate([a.partner, b.partner]))
+
+
+def _normals(x: Floats, faces: Ints) -> Floats:
+    """Area-weighted normals of faces."""
+    return np.cross(x[faces[:, 1]] - x[faces[:, 0]], x[faces[:, 2]] - x[faces[:, 0]])

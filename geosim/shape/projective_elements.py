@@ -9,6 +9,8 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 from geosim.arrays import Floats, Ints
+from geosim.collision.obstacles import signed_distances
+from geosim.environment import Obstacle
 from geosim.shape import projective_kernels as kernels
 from geosim.shape.projective_material import SPACING
 
@@ -90,11 +92,23 @@ class Springs:
     normals: Floats = field(default_factory=lambda: np.empty((0, 3)))
     offset: float = 0.0
     partner: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # -1 the robot itself, else the obstacle
+    obstacles: tuple[tuple[Obstacle, Floats], ...] = ()  # with their poses
 
     def forces(self, x: Floats) -> tuple[Floats, float]:
-        """Push of every spring [N] (s, 3) and the energy of all [J]."""
-        depth = np.minimum(np.einsum("ij,ij->i", x[self.ids] - self.points, self.normals) - self.offset, 0.0)
-        push = -(self.stiffness * depth)[:, None] * self.normals
+        """Push of every spring [N] (s, 3) and the energy of all [J].
+
+        Contact points on primitives follow the vertex in every evaluation; those on meshes and on the robot itself
+        stay until the next collision check.
+        """
+        gap = np.einsum("ij,ij->i", x[self.ids] - self.points, self.normals)
+        normals = self.normals
+        for i, (obstacle, pose) in enumerate(self.obstacles):
+            mine = np.flatnonzero(self.partner == i)
+            if len(mine) and obstacle.shape != "mesh":
+                normals = normals.copy() if normals is self.normals else normals
+                gap[mine], _, normals[mine] = signed_distances(obstacle, x[self.ids[mine]], pose)
+        depth = np.minimum(gap - self.offset, 0.0)
+        push = -(self.stiffness * depth)[:, None] * normals
         return push, float(0.5 * np.sum(self.stiffness * depth * depth))
 
 
@@ -172,10 +186,12 @@ class Elements:
         if b.targets == "material":
             kernels.determinants(x, b.tets, b.gradients, jacobians)
             kernels.patch_pressures(b.volumes, b.bulk, jacobians, self._starts, self._slots, *self._patch)
-            kernels.material_targets(x, b.tets, b.gradients, b.volumes, b.which, b.rows, self._patch[0], forces, energies)
+            kernels.material_targets(x, b.tets, b.gradients, b.volumes, b.which, b.rows, self._patch[0], forces,
+                                     energies)
         else:
             local = kernels.body_targets if b.targets == "variational" else kernels.paper_targets
-            local(x, b.tets, b.gradients, b.stiffness * b.volumes, b.which, b.tables, SPACING, forces, energies, jacobians)
+            weights = b.stiffness * b.volumes
+            local(x, b.tets, b.gradients, weights, b.which, b.tables, SPACING, forces, energies, jacobians)
         return jacobians
 
     def _chambers(self, x: Floats, targets: Floats, forces: Floats, energies: Floats) -> Floats:
@@ -196,7 +212,8 @@ class Elements:
                 pressures[i] = -pull
             else:
                 kernel = kernels.element_targets if c.targets == "element" else kernels.uniform_targets
-                kernel(x, c.tets, c.gradients, c.volumes, c.weights, ids, targets[i] / c.mesh_volumes[i], forces, energies)
+                ratio = targets[i] / c.mesh_volumes[i]
+                kernel(x, c.tets, c.gradients, c.volumes, c.weights, ids, ratio, forces, energies)
         return pressures
 
     def volumes(self, x: Floats) -> Floats:
@@ -215,10 +232,16 @@ class GlobalMatrix:
 
     def factor(self, springs: Springs, count: int) -> None:
         """Factorise with the stiffness of the springs on the diagonal; `count` is the number of all vertices."""
-        diagonal = np.bincount(springs.ids, springs.stiffness, minlength=count)[self.free]
+        diagonal = np.bincount(springs.ids, springs.stiffness, minlength=count)[self.free].astype(float)
         self._lu = spla.splu((self._matrix + sp.diags(diagonal)).tocsc(), permc_spec="MMD_AT_PLUS_A",
                              diag_pivot_thresh=0.0, options={"SymmetricMode": True})
         self.factorisations += 1
+
+    def diagonal(self, count: int) -> Floats:
+        """Stiffness of every vertex in the matrix without springs [N/m], (count,), 0 where it is held."""
+        out = np.zeros(count)
+        out[self.free] = self._matrix.diagonal()
+        return out
 
     def solve(self, force: Floats) -> Floats:
         """Return the displacement [m] (free, 3) of a force [N] (free, 3)."""

@@ -45,8 +45,7 @@ class ProjectiveFrame:
     jacobian_spread: float
 
 
-def measure(work: Work, x: Floats, evaluation: Evaluation, residual: float, penetration: float,
-            index: int) -> ProjectiveFrame:
+def measure(work: Work, x: Floats, evaluation: Evaluation, residual: float, penetration: float) -> ProjectiveFrame:
     """Return the measures of a point."""
     robot, springs = work.robot, work.elements.springs
     n = len(robot.vertices)
@@ -69,13 +68,15 @@ def measure(work: Work, x: Floats, evaluation: Evaluation, residual: float, pene
     volumes = work.elements.volumes(x)
     body = work.elements.body
     faces = np.vstack([robot.skin, *robot.chamber_walls])
-    del index
+    rest = work.elements.cells.rest_volumes
     return ProjectiveFrame(
-        np.vstack([positions, positions[robot.p2_edges].mean(axis=1)]), volumes / work.elements.cells.rest_volumes, volumes,
-        evaluation.pressures, held, contact, forces, moments, penetration, int((np.abs(push).max(axis=1) > 0).sum())
-        if len(push) else 0, count_crossings(positions, faces).count,
-        float(evaluation.jacobians @ body.volumes / body.volumes.sum()), int((evaluation.jacobians <= 0).sum()), residual,
-        evaluation.elastic, work.remeshings, float(np.quantile(np.abs(evaluation.jacobians - 1.0), 0.95)))
+        nodes=np.vstack([positions, positions[robot.p2_edges].mean(axis=1)]), volume_ratios=volumes / rest,
+        chamber_volumes=volumes, chamber_pressures=evaluation.pressures, reactions=held, contact_forces=contact,
+        obstacle_forces=forces, obstacle_moments=moments, max_penetration=penetration,
+        contact_count=int(np.any(push != 0.0, axis=1).sum()), crossings=count_crossings(positions, faces).count,
+        body_volume_ratio=float(evaluation.jacobians @ body.volumes / body.volumes.sum()),
+        inverted_elements=int((evaluation.jacobians <= 0).sum()), residual=residual, energies=evaluation.elastic,
+        remeshings=work.remeshings, jacobian_spread=float(np.quantile(np.abs(evaluation.jacobians - 1.0), 0.95)))
 
 
 def _carried(robot: VolumetricRobot, positions: Floats) -> Floats:
@@ -98,7 +99,8 @@ def collect(robot: VolumetricRobot, environment: Environment, solver: Any, state
     converged = all(r.reached for r in reports) and status in (Status.CONVERGED, Status.CROSSED)
     chambers, obstacles = robot.chambers, len(environment.obstacles)
     return Result(
-        status, message, converged, np.arange(1.0, k + 1.0), frames, robot=robot, environment=environment, solver=solver,
+        status, message, converged, np.arange(1.0, k + 1.0), frames, robot=robot, environment=environment,
+        solver=solver,
         tip=np.einsum("t,ktd->kd", robot.tip_weights, frames[:, robot.tip]), trace=trace,
         **{key: stack(key, chambers) for key in ("volume_ratios", "chamber_volumes", "chamber_pressures")},
         **{key: stack(key, n, 3) for key in ("reactions", "contact_forces")},

@@ -136,7 +136,7 @@ def polar(f):
     c = cofactor(f)
     det = f[0] * c[0] + f[1] * c[1] + f[2] * c[2]
     if not det > 1e-9 * size * np.sqrt(size):
-        U, s, V = singular(f)
+        U, _, V = singular(f)
         return _compose(U, 1.0, 1.0, 1.0, V)
     x = f
     for _ in range(20):
@@ -369,7 +369,8 @@ def determinants(x, tets, gradients, jacobians):
 def material_targets(x, tets, gradients, volumes, which, rows, pressures, forces, energies):
     """Corner forces of the targets whose pull is the stress of the material: k (F - T) = dW/dF + p cof F.
 
-    p is the mean of the patch pressures of the corners. `rows` (r, 16) are the rows of `constitutive.table`.
+    p is the mean of the patch pressures of the corners. `rows` (r, 16) are those of
+    `projective_material.material_row`.
     """
     for e in nb.prange(len(tets)):
         f = _gradient(x, tets, gradients, e)

@@ -23,7 +23,7 @@ from geosim.arrays import Floats
 from geosim.errors import InputError
 from geosim.material import Gent, Hyperelastic, MooneyRivlin, NeoHookean, Ogden, Yeoh
 
-__all__ = ["SPACING", "blend_table", "uniaxial_stress"]
+__all__ = ["SPACING", "blend_table", "material_row", "uniaxial_stress"]
 
 SPACING = 0.02  # strain between two entries of a table
 LARGEST = 9.0  # largest strain tabulated, a stretch of ten
@@ -78,6 +78,15 @@ def blend_table(material: Hyperelastic, ratio: float) -> tuple[float, Floats]:
     secant = np.clip(secant, 1e-3 * secant[0], secant[0] / ratio)
     k = secant[0] / ratio
     R = secant / k
-    steps = (R[:-1] / 2 * (at[1:] ** 2 - at[:-1] ** 2)
-             + (R[1:] - R[:-1]) / SPACING * ((at[1:] ** 3 - at[:-1] ** 3) / 3 - at[:-1] / 2 * (at[1:] ** 2 - at[:-1] ** 2)))
+    square, cube = np.diff(at**2) / 2, np.diff(at**3) / 3
+    steps = R[:-1] * square + np.diff(R) / SPACING * (cube - at[:-1] * square)
     return float(k), np.ascontiguousarray(np.stack([R, np.concatenate([[0.0], np.cumsum(steps)])], axis=1))
+
+
+def material_row(material: Hyperelastic) -> Floats:
+    """Return what the kernels read of a material: kind, 0, 0, number of constants, constants [Pa or 1], shape (16,)."""
+    constants = material.kernel_constants(1.0)
+    row = np.zeros(16)
+    row[0], row[3] = material.kind, len(constants)
+    row[4:4 + len(constants)] = constants
+    return row

@@ -14,11 +14,10 @@ from geosim.errors import GeosimError, InputError
 from geosim.geometry import mesh as meshing
 from geosim.robot import VolumetricRobot
 from geosim.select import selected_ids
-from geosim.shape import constitutive
 from geosim.shape.loads import load_shapes
 from geosim.shape.projective_elements import Body, Cells, Elements, GlobalMatrix, rest_shapes
 from geosim.shape.projective_kernels import chamber_gradients
-from geosim.shape.projective_material import blend_table
+from geosim.shape.projective_material import blend_table, material_row
 
 if TYPE_CHECKING:
     from geosim.shape.projective import ProjectiveShapeSolver
@@ -74,8 +73,8 @@ def make_work(robot: VolumetricRobot, environment: Environment, solver: Projecti
     for item in environment.prescribed:
         ids = selected_ids(item.vertices, robot.vertices, "prescribed")
         if np.isnan(item.displacement).any():
-            raise InputError("prescribed: ProjectiveShapeSolver holds whole vertices; give all three components, or use "
-                             "EnergyShapeSolver")
+            raise InputError("prescribed: ProjectiveShapeSolver holds whole vertices; give all three components, or "
+                             "use EnergyShapeSolver")
         held.append(ids)
     ids = np.unique(np.concatenate(held))
     _refuse_free_bodies(robot, ids)
@@ -107,9 +106,9 @@ def _body(robot: VolumetricRobot, solver: ProjectiveShapeSolver) -> tuple[Body, 
     k = np.array([law[0] for law in laws])[which]
     moduli = np.array([m.bulk_modulus for m in robot.materials.values()])[which]  # type: ignore[attr-defined]
     gradients, volumes = rest_shapes(robot.vertices, robot.body_tets)
-    rows = constitutive.table(list(robot.materials.values()), 1.0)
-    return Body(np.array(robot.body_tets), gradients, volumes, k, np.minimum(k * (1 - solver.blend_at_rest) / 3, moduli),
-                which, np.array([law[1] for law in laws]), rows, solver.body_targets), k
+    rows = np.array([material_row(m) for m in robot.materials.values()])
+    bulk = np.minimum(k * (1 - solver.blend_at_rest) / 3, moduli)
+    return Body(np.array(robot.body_tets), gradients, volumes, k, bulk, which, np.array([law[1] for law in laws]), rows, solver.body_targets), k
 
 
 def _loads(robot: VolumetricRobot, environment: Environment, index: int, count: int) -> Floats:
@@ -130,8 +129,8 @@ def _refuse_free_bodies(robot: VolumetricRobot, held: Ints) -> None:
     free = set(np.unique(labels[labels >= 0]).tolist()) - set(labels[held].tolist())
     if free:
         where = int(np.flatnonzero(labels == min(free))[0])
-        raise InputError(f"fixed: the body with vertex {where} is held nowhere; ProjectiveShapeSolver needs a held vertex "
-                         f"in every body (EnergyShapeSolver solves free ones)")
+        raise InputError(f"fixed: the body with vertex {where} is held nowhere; ProjectiveShapeSolver needs a held "
+                         f"vertex in every body (EnergyShapeSolver solves free ones)")
 
 
 def needs_remeshing(work: Work, x: Floats, max_growth: float, max_distortion: float) -> bool:
@@ -141,12 +140,11 @@ def needs_remeshing(work: Work, x: Floats, max_growth: float, max_distortion: fl
         return False
     F = np.empty((len(cells.tets), 9))
     chamber_gradients(x, cells.tets, cells.gradients, F)
-    F = F.reshape(-1, 3, 3)
-    J = np.linalg.det(F)
-    if (J > max_growth).any() or (J <= 0).any():
+    J = np.linalg.det(F.reshape(-1, 3, 3))
+    if np.any(J > max_growth) or np.any(J <= 0):
         return True
-    stretch = np.linalg.norm(F, axis=(1, 2))
-    squeeze = np.linalg.norm(np.linalg.inv(F), axis=(1, 2))
+    stretch = np.linalg.norm(F, axis=1)
+    squeeze = np.linalg.norm(np.linalg.inv(F.reshape(-1, 3, 3)), axis=(1, 2))
     return bool((np.maximum(stretch, squeeze) > max_distortion).any())
 
 
@@ -170,12 +168,12 @@ def remeshed(work: Work, x: Floats, solver: ProjectiveShapeSolver) -> tuple[Work
         if found is None:
             kept.append(i)
             continue
-        new, cells = found
+        new, inner = found
         numbers = np.concatenate([ids, count + np.arange(len(new))])
         points.append(new)
         rest_x.append(new)
-        tets.append(numbers[cells])
-        chamber.append(np.full(len(cells), i))
+        tets.append(numbers[inner])
+        chamber.append(np.full(len(inner), i))
         meshed[i] = volumes[i]
         count += len(new)
     x = np.vstack(points)
@@ -202,8 +200,8 @@ def _inside(vertices: Floats, faces: Ints) -> tuple[Floats, Ints] | None:
     scale = 1.0 / float(np.ptp(vertices, axis=0).max())
     edges = vertices[faces] - vertices[np.roll(faces, 1, axis=1)]
     length = float(np.linalg.norm(edges, axis=2).mean()) * scale
-    inputs = dict(engine="tetgen", vertices=vertices * scale, faces=faces, seeds=np.empty((0, 3)), holes=np.empty((0, 3)),
-                  switches=f"pYq1.4a{length**3 / 4:.6g}Q")
+    inputs = dict(engine="tetgen", vertices=vertices * scale, faces=faces, seeds=np.empty((0, 3)),
+                  holes=np.empty((0, 3)), switches=f"pYq1.4a{length**3 / 4:.6g}Q")
     found = meshing._run(inputs, 120.0, "chamber")
     if isinstance(found, str):
         return None

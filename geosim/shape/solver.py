@@ -42,6 +42,9 @@ from geosim.shape.problem import Evaluation, Problem, make_problem
 
 __all__ = ["EnergyShapeSolver", "ShapeState"]
 
+# Forces below this share of (shear modulus x size^2) are round-off of the rest shape: the floor of the reference force.
+FORCE_FLOOR = 1e-10
+
 # Below this scaled residual the tangent has changed so little that the last factors are worth trying first.
 REUSE_BELOW = 0.1
 
@@ -142,10 +145,10 @@ class EnergyShapeSolver:
     element
         "p2" (Taylor-Hood, the default) or "p1" (stabilised, a fast preview).
     tolerance
-        Largest force residual over free nodes, relative to the largest nodal sum of element forces. Volumes
-        and incompressibility are met to a hundredth of it.
+        Largest force residual over free nodes, relative to the largest nodal sum of element forces (at least
+        `FORCE_FLOOR`). Volumes and incompressibility are met to a hundredth of it.
     max_iterations
-        Newton iterations of one increment before it is halved.
+        Newton iterations of one increment before it is halved; one that stalls is halved earlier.
     max_growth
         Largest change of a chamber's volume in one increment, relative to its rest volume or what it has
         reached, whichever is larger.
@@ -161,7 +164,7 @@ class EnergyShapeSolver:
 
     element: str = "p2"
     tolerance: float = 1e-6
-    max_iterations: int = 14
+    max_iterations: int = 24
     max_growth: float = 1.0
     min_increment: float = 1e-3
     factoriser: str = "auto"
@@ -223,6 +226,7 @@ class EnergyShapeSolver:
         clock = time.perf_counter()
         problem = state.problem
         end = self._target(problem, state, command)
+        problem.check_enclosed(np.where(problem.held[:end.positions.size].reshape(-1, 3), end.positions, state.point.x))
         current, done, share = state, 0.0, self._first_share(problem, state, end)
         origin = self._origin(state, end)
         records: list[dict[str, Any]] = []
@@ -320,7 +324,9 @@ class EnergyShapeSolver:
 
     def _equilibrium(self, problem: Problem, start: Point, target: Target, *, free_start: bool) -> _Outcome:
         """Return the equilibrium for a target, from a start near it."""
-        point, records, history = start, [], []
+        point, records = start, []
+        history: list[tuple[float, ...]] = []
+        reference = FORCE_FLOOR
         evaluation = problem.evaluate(point.x, point.p, point.chamber_pressures, target.external, matrix=True)
         if not np.isfinite(evaluation.energy):
             return _Outcome(Status.INVERTED, point, evaluation, np.inf, 0, (), evaluation.smallest)
@@ -331,19 +337,23 @@ class EnergyShapeSolver:
                 return _Outcome(Status.CONVERGED, point, evaluation, measure[0], iteration, tuple(records))
             if iteration == self.max_iterations:
                 break
-            history.append(_merit(measure))
+            history.append(measure)
+            reference = max(reference, evaluation.scale)
+            merits = [_merit(m, reference) for m in history]
+            if _stalled(merits):
+                break
             if evaluation.data is None:
                 evaluation = problem.evaluate(point.x, point.p, point.chamber_pressures, target.external, matrix=True)
             assembled = time.perf_counter()
             before = problem.linear.factorisations, problem.linear.krylov
-            size = np.sqrt(history[-1])
+            size = np.sqrt(merits[-1])
             try:
                 direction = self._direction(problem, point, target, evaluation, self._accuracy(measure),
                                             reuse=size < REUSE_BELOW)
             except FactorisationError:
                 return _Outcome(Status.SINGULAR, point, evaluation, measure[0], iteration, tuple(records))
             solved = time.perf_counter()
-            found = self._line_search(problem, point, direction, target, history, measure, free=free_start)
+            found = self._line_search(problem, point, direction, target, history, reference, free=free_start)
             searched = time.perf_counter()
             length = found[0] if found is not None else 0.0
             records.append({
@@ -355,8 +365,10 @@ class EnergyShapeSolver:
                 "seconds": {"assembly": assembled - clock + (searched - solved), "factorisation": solved - assembled}})
             if found is None:
                 return _Outcome(Status.NOT_CONVERGED, point, evaluation, measure[0], iteration + 1, tuple(records))
-            _, point, evaluation = found
-        return _Outcome(Status.NOT_CONVERGED, point, evaluation, measure[0], self.max_iterations, tuple(records))
+            length, point, evaluation = found
+            if len(history) == 1 and length < 0.1:  # the load is too large a bite: take a smaller one at once
+                return _Outcome(Status.INVERTED, point, evaluation, measure[0], iteration + 1, tuple(records))
+        return _Outcome(Status.NOT_CONVERGED, point, evaluation, measure[0], len(records), tuple(records))
 
     def _direction(self, problem: Problem, point: Point, target: Target, evaluation: Evaluation, accuracy: float, *,
                    reuse: bool) -> Point:
@@ -392,25 +404,27 @@ class EnergyShapeSolver:
             raise FactorisationError("the solution is not finite")
         return Point(step[:size].reshape(nodes, 3), step[size:], pressure_step)
 
-    def _line_search(self, problem: Problem, point: Point, step: Point, target: Target, history: list[float],
-                     expect: tuple[float, ...], *, free: bool) -> tuple[float, Point, Evaluation] | None:
+    def _line_search(self, problem: Problem, point: Point, step: Point, target: Target,
+                     history: list[tuple[float, ...]], reference: float, *, free: bool
+                     ) -> tuple[float, Point, Evaluation] | None:
         """Shorten the step until no element is inverted and the residual falls below the worst of the last four.
 
         The first step from an equilibrium carries the load (`free`), so its residual may rise; J > 0 always holds.
         """
         first = free and len(history) == 1
-        limit = max(history[-4:])
         length = 1.0
+        last = history[-1][0] < 1e-3 and history[-1][1] < 1e-3
         for _ in range(12):
             trial = Point(point.x + length * step.x, point.p + length * step.p,
                           point.chamber_pressures + length * step.chamber_pressures)
             if problem.jacobian_bounds(trial.x).min() > 0.0 or problem.inverted(trial.x) == 0:
-                # the tangent is needed unless this step is likely to be the last
-                last = expect[0] < 1e-3 and expect[1] < 1e-3
+                # the tangent comes along unless this step is likely to be the last
                 evaluation = problem.evaluate(trial.x, trial.p, trial.chamber_pressures, target.external,
                                               matrix=length == 1.0 and not last)
                 if np.isfinite(evaluation.energy):
-                    merit = _merit(self._residuals(problem, trial, target, evaluation))
+                    common = max(reference, evaluation.scale)
+                    limit = max(_merit(m, common) for m in history[-4:])
+                    merit = _merit(self._residuals(problem, trial, target, evaluation), common)
                     if first or merit <= (1.0 - 1e-4 * length) * limit or merit < 1e-24:
                         return length, trial, evaluation
             length *= 0.5
@@ -420,11 +434,11 @@ class EnergyShapeSolver:
 
     def _residuals(self, problem: Problem, point: Point, target: Target, evaluation: Evaluation
                    ) -> tuple[float, float, float, float, float]:
-        """Relative residuals: force (largest node), chamber volume, incompressibility, held positions, force (norm)."""
+        """Relative residuals: force (largest node), chamber volume, incompressibility, held positions; norm of forces."""
         size = point.x.size
         free = ~problem.held[:size]
         force = np.where(free, evaluation.force.ravel(), 0.0).reshape(-1, 3)
-        floor = max(evaluation.scale, 1e-12)
+        floor = max(evaluation.scale, FORCE_FLOOR)
         by_node = np.linalg.norm(force, axis=1)
         gap = np.where(target.by_volume, evaluation.volumes - target.volumes, 0.0)
         volume = float(np.max(np.abs(gap) / problem.rest_chamber_volumes, initial=0.0))
@@ -432,8 +446,7 @@ class EnergyShapeSolver:
         constraint = float(np.linalg.norm(evaluation.constraint[~problem.held[size:]])) / problem.body_volume
         place = float(np.max(np.abs(np.where(free, 0.0, (point.x - target.positions).ravel())), initial=0.0))
         place = max(place, float(np.max(np.abs(pressure_gap), initial=0.0)))
-        return (float(by_node.max(initial=0.0)) / floor, volume, constraint, place,
-                float(np.linalg.norm(by_node)) / floor)
+        return float(by_node.max(initial=0.0)) / floor, volume, constraint, place, float(np.linalg.norm(by_node))
 
     def _accuracy(self, measure: tuple[float, ...]) -> float:
         """Return how accurately the next Newton step is worth solving: just enough where it can be the last."""
@@ -512,10 +525,18 @@ def _difference(new: Target, old: Target) -> Floats | None:
                            [np.linalg.norm(new.external - old.external)]])
 
 
-def _merit(measure: tuple[float, ...]) -> float:
-    """Squared scaled residual: the merit of the line search (Pi is a saddle and no merit)."""
+def _merit(measure: tuple[float, ...], reference: float) -> float:
+    """Squared scaled residual: the merit of the line search (Pi is a saddle and no merit).
+
+    `reference` is one force for a whole Newton solve: forces that fall to zero must not raise the merit.
+    """
     _, volume, constraint, place, norm = measure
-    return norm**2 + volume**2 + constraint**2 + place**2
+    return (norm / reference) ** 2 + volume**2 + constraint**2 + place**2
+
+
+def _stalled(merits: list[float]) -> bool:
+    """Whether the best merit of the last eight iterations is hardly better than the best before."""
+    return len(merits) > 12 and min(merits[-8:]) > 0.25 * min(merits[:-8])
 
 
 def _listed(values: Floats) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,36 @@ __all__ = ["Supports", "held_nodes", "minimal_constraints", "supports"]
 
 
 @dataclass(frozen=True)
+class PrescribedNodes:
+    """What one entry of `Environment.prescribed` moves.
+
+    Parameters
+    ----------
+    entry
+        Its index.
+    nodes
+        Vertices, then mid-edge nodes, ascending.
+    components
+        Which components it holds, bool (nodes, 3).
+    rows
+        Row of its displacements for each of the vertices, (vertices,).
+    """
+
+    entry: int
+    nodes: Ints
+    components: Bools
+    rows: Ints
+
+
+def _rows(selector: Any, ids: Ints) -> Ints:
+    """Row of per-vertex data for the sorted ids: explicit ids keep the order in which they were given."""
+    given = np.asarray(selector) if not callable(selector) else np.empty(0)
+    if given.dtype.kind in "iu" and given.size == len(ids):
+        return np.argsort(given.ravel(), kind="stable")
+    return np.arange(len(ids))
+
+
+@dataclass(frozen=True)
 class Supports:
     """Held components and where they are held.
 
@@ -28,12 +59,12 @@ class Supports:
     free_bodies
         Labels of the connected bodies that only minimal constraints hold.
     prescribed
-        (entry of `Environment.prescribed`, node ids, component mask (nodes,), vertex pairs whose mean it follows).
+        What each entry of `Environment.prescribed` moves.
     """
 
     held: Bools
     free_bodies: tuple[int, ...]
-    prescribed: tuple[tuple[int, Ints, Ints], ...]
+    prescribed: tuple[PrescribedNodes, ...]
 
 
 def held_nodes(robot: VolumetricRobot, chosen: Bools) -> Bools:
@@ -115,23 +146,23 @@ def supports(robot: VolumetricRobot, environment: Environment) -> Supports:
         mask = np.zeros(n, dtype=bool)
         mask[ids] = True
         all_nodes = np.flatnonzero(held_nodes(robot, mask))
+        rows = _rows(item.vertices, ids)
         given = np.isfinite(item.at(0, len(ids)))
         for k in range(len(item.displacement)):
             if (np.isfinite(item.at(k, len(ids))) != given).any():
                 raise InputError(f"prescribed {index + 1}: the same components must be prescribed in every command; use nan "
                                  f"for the free ones throughout")
-        if item.displacement.ndim == 3:
-            all_nodes = all_nodes[all_nodes < n]
-            components = given
-        else:
-            components = np.broadcast_to(given[0], (len(all_nodes), 3))
+        by_vertex = np.zeros((n, 3), dtype=bool)
+        by_vertex[ids] = given[rows]
+        middle = all_nodes[all_nodes >= n] - n
+        components = np.vstack([by_vertex[all_nodes[all_nodes < n]], by_vertex[robot.p2_edges[middle]].all(axis=1)])
         clash = held[all_nodes] & components
         if clash.any():
             node = int(all_nodes[np.flatnonzero(clash.any(axis=1))[0]])
             raise InputError(f"prescribed {index + 1}: node {node} is already held by `fixed` or another prescription; "
                              f"prescribe each component once")
         held[all_nodes] |= components
-        prescribed.append((index, all_nodes, components.astype(np.int64)))
+        prescribed.append(PrescribedNodes(index, all_nodes, components, rows))
     free = []
     for label in range(int(labels.max()) + 1):
         ids = np.flatnonzero(labels == label)
