@@ -28,7 +28,7 @@ SURFACES = {"plane": 0, "sphere": 1, "cylinder": 2, "box": 3}
 
 
 @kernel
-def _box(p, lower, upper, n):  # type: ignore[no-untyped-def]
+def _box(p, lower, upper, n):
     """Signed distance of p to a box, its outward normal n."""
     outside, deepest, axis, sign = 0.0, -1e300, 0, 1.0
     for i in range(3):
@@ -49,7 +49,7 @@ def _box(p, lower, upper, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def surface_distance(kind, data, p, n):  # type: ignore[no-untyped-def]
+def surface_distance(kind, data, p, n):
     """Signed distance [m] of p to a surface in its own frame, and the outward normal n.
 
     data: plane (point, normal); sphere (centre, radius); cylinder (start, end, radius); box (lower, upper).
@@ -99,7 +99,7 @@ def surface_distance(kind, data, p, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _rim(node, axis, normal, R, particles, radius, rho, a):  # type: ignore[no-untyped-def]
+def _rim(node, axis, normal, R, particles, radius, rho, a):
     """Arm rho from the centre to the rim's lowest point against `normal`; returns radius * |n - (n.a) a|."""
     b = node - particles
     dot = 0.0
@@ -113,7 +113,7 @@ def _rim(node, axis, normal, R, particles, radius, rho, a):  # type: ignore[no-u
 
 
 @kernel
-def find_contacts(probe_node, probe_center, probe_axis, probe_radius, probe_friction,  # type: ignore[no-untyped-def]
+def find_contacts(probe_node, probe_center, probe_axis, probe_radius, probe_friction,
                   x, X, R, kinds, data, poses, poses_before, frictions, surface_body, margin, ints, reals):
     """Write a contact for every probe closer than `margin` to a surface; returns how many there are.
 
@@ -183,7 +183,7 @@ def find_contacts(probe_node, probe_center, probe_axis, probe_radius, probe_fric
 
 
 @kernel
-def _contact(c, ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R, x0, X0, R0,  # type: ignore[no-untyped-def]
+def _contact(c, ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R, x0, X0, R0,
              rho, arm_b, slip, friction_arm, friction_arm_b, w):
     """Geometry of contact c: returns (gap, |slip|); arms of the normal force and of the friction force."""
     s, node_b = ints[c, 0], ints[c, 1]
@@ -222,7 +222,7 @@ def _contact(c, ints, reals, probe_node, probe_center, probe_axis, probe_radius,
 
 
 @kernel
-def contact_energy_gradient(ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R,  # type: ignore[no-untyped-def]
+def contact_energy_gradient(ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R,
                             x0, X0, R0, stiffness, creep, lagged, normal_force, gradient):
     """Add contact forces; returns the energy [J] with friction at the lagged normal forces.
 
@@ -257,7 +257,7 @@ def contact_energy_gradient(ints, reals, probe_node, probe_center, probe_axis, p
 
 
 @kernel
-def contact_stiffness(ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R,  # type: ignore[no-untyped-def]
+def contact_stiffness(ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R,
                       x0, X0, R0, stiffness, creep, index, flipped, clamp, geometric, blocks):
     """Add the stiffness of contacts; index[c] and flipped[c] as for point-to-point constraints.
 
@@ -294,7 +294,7 @@ def contact_stiffness(ints, reals, probe_node, probe_center, probe_axis, probe_r
 
 
 @kernel
-def contact_coupling(ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R,  # type: ignore[no-untyped-def]
+def contact_coupling(ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R,
                      x0, X0, R0, stiffness, creep, slots, rows):
     """Write how friction follows the normal force, the part of its derivative that is not symmetric.
 
@@ -328,7 +328,7 @@ def contact_coupling(ints, reals, probe_node, probe_center, probe_axis, probe_ra
 
 
 @kernel
-def add_coupling(slots, rows, v, out):  # type: ignore[no-untyped-def]
+def add_coupling(slots, rows, v, out):
     """out += what `contact_coupling` wrote, applied to v (slots, 3)."""
     for c in range(len(slots)):
         dot = 0.0
@@ -343,7 +343,7 @@ def add_coupling(slots, rows, v, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def contact_summary(ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R,  # type: ignore[no-untyped-def]
+def contact_summary(ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R,
                     x0, X0, R0, stiffness, creep):
     """Force of every contact on its probe [N] and its place [m], (c, 6), and the gaps [m] (c,)."""
     out, gaps = np.zeros((len(ints), 6)), np.empty(len(ints))

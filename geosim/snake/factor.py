@@ -30,7 +30,7 @@ _PAD = 16  # numbers a row is padded to: one 512-bit register in single precisio
 
 
 @kernel(fastmath=True)
-def _subtract(A, X, out, r0, r1, depth, upper):  # type: ignore[no-untyped-def]
+def _subtract(A, X, out, r0, r1, depth, upper):
     """out[r] -= sum_(k < depth) A[k, r] X[k] for r0 <= r < r1; with `upper` only columns from r on."""
     width = out.shape[1]
     for r in range(r0, r1, 4):
@@ -71,7 +71,7 @@ def _subtract(A, X, out, r0, r1, depth, upper):  # type: ignore[no-untyped-def]
 
 
 @kernel(fastmath=True)
-def _upper_factor(D, n, tolerance):  # type: ignore[no-untyped-def]
+def _upper_factor(D, n, tolerance):
     """Replace the upper triangle of D by T with T^T T = D; False if a pivot is not above `tolerance`."""
     width = D.shape[1]
     for r0 in range(0, n, 4):
@@ -92,7 +92,7 @@ def _upper_factor(D, n, tolerance):  # type: ignore[no-untyped-def]
 
 
 @kernel(fastmath=True)
-def _solve_rows(T, U, n):  # type: ignore[no-untyped-def]
+def _solve_rows(T, U, n):
     """U <- T^-T U, rows of U in place."""
     width = U.shape[1]
     for r0 in range(0, n, 4):
@@ -110,7 +110,7 @@ def _solve_rows(T, U, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _factor(buffer, sizes, widths, diagonal, coupling, tolerance):  # type: ignore[no-untyped-def]
+def _factor(buffer, sizes, widths, diagonal, coupling, tolerance):
     """Factor all levels in place; returns -1, or the level whose pivot failed."""
     for i in range(len(sizes)):
         n, w = sizes[i], widths[i]
@@ -127,7 +127,7 @@ def _factor(buffer, sizes, widths, diagonal, coupling, tolerance):  # type: igno
 
 
 @kernel(fastmath=True)
-def _solve(buffer, sizes, widths, diagonal, coupling, starts, y):  # type: ignore[no-untyped-def]
+def _solve(buffer, sizes, widths, diagonal, coupling, starts, y):
     """Solve in place for one right-hand side in elimination order."""
     count = len(sizes)
     for i in range(count):
@@ -159,7 +159,7 @@ def _solve(buffer, sizes, widths, diagonal, coupling, starts, y):  # type: ignor
 
 
 @kernel
-def _scatter(blocks, place, stride, buffer):  # type: ignore[no-untyped-def]
+def _scatter(blocks, place, stride, buffer):
     """Write the lower 3x3 blocks transposed to their place in the upper levels (place < 0: left out)."""
     for k in range(len(blocks)):
         p, s = place[k], stride[k]
@@ -171,7 +171,7 @@ def _scatter(blocks, place, stride, buffer):  # type: ignore[no-untyped-def]
 
 
 @kernel(fastmath=True)
-def multiply(blocks, rows, columns, v, out):  # type: ignore[no-untyped-def]
+def multiply(blocks, rows, columns, v, out):
     """out = A v for the symmetric matrix whose lower 3x3 blocks are given; v and out (slots, 3)."""
     out[:] = 0.0
     for k in range(len(blocks)):
@@ -305,13 +305,12 @@ class SparseFactor:
 
     def factor(self, blocks: Floats) -> bool:
         """Factor the matrix of these lower blocks (nnz, 3, 3); False if it is singular."""
-        three = np.arange(3)
-        i = (3 * self.rows[:, None, None] + three[:, None] + 0 * three).ravel()
-        j = (3 * self.columns[:, None, None] + 0 * three[:, None] + three).ravel()
-        lower = scipy.sparse.coo_matrix((blocks.ravel(), (i, j)), shape=(3 * self.count, 3 * self.count)).tocsc()
-        strict = scipy.sparse.tril(lower, -1)
-        diagonal_upper = scipy.sparse.triu(lower, 1)  # the upper halves of the diagonal blocks are stored too
-        matrix = (lower - diagonal_upper + strict.T).tocsc()
+        off = self.rows != self.columns
+        rows, columns = np.concatenate([self.rows, self.columns[off]]), np.concatenate([self.columns, self.rows[off]])
+        values = np.concatenate([blocks, blocks[off].transpose(0, 2, 1)])
+        i = np.broadcast_to(3 * rows[:, None, None] + np.arange(3)[:, None], values.shape).ravel()
+        j = np.broadcast_to(3 * columns[:, None, None] + np.arange(3), values.shape).ravel()
+        matrix = scipy.sparse.coo_matrix((values.ravel(), (i, j)), shape=(3 * self.count, 3 * self.count)).tocsc()
         try:
             self._lu = scipy.sparse.linalg.splu(matrix, diag_pivot_thresh=0.0, permc_spec="MMD_AT_PLUS_A",
                                                 options={"SymmetricMode": True})

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from geosim.kernels import kernel
 from geosim.snake.soft import symmetric_positive_part
 
@@ -21,7 +23,7 @@ __all__ = ["angle_terms", "axis_energy_gradient", "axis_stiffness", "body_energy
 
 
 @kernel
-def body_energy_gradient(R, second_moments, predicted, h, particles, gradient):  # type: ignore[no-untyped-def]
+def body_energy_gradient(R, second_moments, predicted, h, particles, gradient):
     """Rotational inertia of all bodies: -tr(R J Rp^T) / h^2, less its value at R = Rp; returns it [J]."""
     energy = 0.0
     for b in range(len(R)):
@@ -39,7 +41,7 @@ def body_energy_gradient(R, second_moments, predicted, h, particles, gradient): 
 
 
 @kernel
-def body_stiffness(R, second_moments, predicted, h, particles, geometric, clamp, diagonal, blocks):  # type: ignore[no-untyped-def]
+def body_stiffness(R, second_moments, predicted, h, particles, geometric, clamp, diagonal, blocks):
     """Add rotational inertia and the collected geometric stiffness (b, 3, 3) to the rotation blocks."""
     for b in range(len(R)):
         H = blocks[diagonal[particles + 2 * b + 1]]
@@ -63,7 +65,7 @@ def body_stiffness(R, second_moments, predicted, h, particles, geometric, clamp,
 
 
 @kernel
-def _point(node, local, x, X, R, particles, place, arm):  # type: ignore[no-untyped-def]
+def _point(node, local, x, X, R, particles, place, arm):
     """Write the world place of a point and its arm y = R local (zero for particles and the world)."""
     for i in range(3):
         arm[i] = 0.0
@@ -78,7 +80,7 @@ def _point(node, local, x, X, R, particles, place, arm):  # type: ignore[no-unty
 
 
 @kernel
-def _push(node, arm, f, sign, particles, gradient):  # type: ignore[no-untyped-def]
+def _push(node, arm, f, sign, particles, gradient):
     """Add the gradient sign * f at a point to its slots."""
     if node < 0:
         return
@@ -94,7 +96,7 @@ def _push(node, arm, f, sign, particles, gradient):  # type: ignore[no-untyped-d
 
 
 @kernel
-def pair_energy_gradient(nodes, local, stiffness, x, X, R, gradient, scratch):  # type: ignore[no-untyped-def]
+def pair_energy_gradient(nodes, local, stiffness, x, X, R, gradient, scratch):
     """Point-to-point constraints |x_a - x_b|: add their forces, return their energy [J]."""
     energy = 0.0
     n = len(x)
@@ -113,7 +115,7 @@ def pair_energy_gradient(nodes, local, stiffness, x, X, R, gradient, scratch):  
 
 
 @kernel
-def add_point_block(K, yi, yj, rot_i, rot_j, sign, k, transposed, blocks):  # type: ignore[no-untyped-def]
+def add_point_block(K, yi, yj, rot_i, rot_j, sign, k, transposed, blocks):
     """Add sign * J_i^T K J_j to block k; J = 1 for a place slot, -[y]x for a rotation slot."""
     if k < 0:
         return
@@ -139,7 +141,7 @@ def add_point_block(K, yi, yj, rot_i, rot_j, sign, k, transposed, blocks):  # ty
 
 
 @kernel
-def add_point_pair(K, ya, yb, index, flipped, blocks):  # type: ignore[no-untyped-def]
+def add_point_pair(K, ya, yb, index, flipped, blocks):
     """Add the stiffness of (x_a - x_b)^T K (x_a - x_b) / 2; index of the 4 diagonal and 6 pair blocks or -1."""
     m = 4
     for i in range(4):
@@ -153,7 +155,7 @@ def add_point_pair(K, ya, yb, index, flipped, blocks):  # type: ignore[no-untype
 
 
 @kernel
-def add_geometric(node, y, f, sign, particles, geometric):  # type: ignore[no-untyped-def]
+def add_geometric(node, y, f, sign, particles, geometric):
     """Collect the second derivative of a point's place: sign * (sym(f y^T) - (f . y) 1) of its body."""
     if node < particles:
         return
@@ -166,7 +168,7 @@ def add_geometric(node, y, f, sign, particles, geometric):  # type: ignore[no-un
 
 
 @kernel
-def pair_stiffness(nodes, local, stiffness, x, X, R, index, flipped, geometric, blocks, scratch):  # type: ignore[no-untyped-def]
+def pair_stiffness(nodes, local, stiffness, x, X, R, index, flipped, geometric, blocks, scratch):
     """Add the stiffness of point-to-point constraints; their geometric part is collected in `geometric`."""
     n = len(x)
     pa, ya, pb, yb, f = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
@@ -184,7 +186,7 @@ def pair_stiffness(nodes, local, stiffness, x, X, R, index, flipped, geometric, 
 
 
 @kernel
-def _axis(bodies, vectors, R, u, w, m):  # type: ignore[no-untyped-def]
+def _axis(bodies, vectors, R, u, w, m):
     """World vectors u (first body) and w (second), m = u x w; returns u . w. Body -1 is the world."""
     for i in range(3):
         for side, out in ((0, u), (1, w)):
@@ -197,7 +199,7 @@ def _axis(bodies, vectors, R, u, w, m):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def axis_energy_gradient(bodies, vectors, stiffness, R, particles, gradient, scratch):  # type: ignore[no-untyped-def]
+def axis_energy_gradient(bodies, vectors, stiffness, R, particles, gradient, scratch):
     """Axis rows c = (R_a u) . (R_b w) = 0: add their torques, return their energy [J]."""
     energy = 0.0
     u, w, m = scratch[0], scratch[1], scratch[2]
@@ -215,7 +217,7 @@ def axis_energy_gradient(bodies, vectors, stiffness, R, particles, gradient, scr
 
 
 @kernel
-def _add_rotation_row(m, k, index, blocks):  # type: ignore[no-untyped-def]
+def _add_rotation_row(m, k, index, blocks):
     """Add k J^T J of a row J = [m, -m] on two rotation slots; index = (aa, bb, ab) or -1."""
     for i in range(3):
         for j in range(3):
@@ -229,7 +231,7 @@ def _add_rotation_row(m, k, index, blocks):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def axis_stiffness(bodies, vectors, stiffness, R, index, blocks, scratch):  # type: ignore[no-untyped-def]
+def axis_stiffness(bodies, vectors, stiffness, R, index, blocks, scratch):
     """Add the stiffness k J^T J of axis rows; index[s] = (aa, bb, ab) rotation blocks."""
     u, w, m = scratch[0], scratch[1], scratch[2]
     for s in range(len(bodies)):
@@ -238,10 +240,13 @@ def axis_stiffness(bodies, vectors, stiffness, R, index, blocks, scratch):  # ty
 
 
 @kernel
-def hinge_angle(bodies, frames, R, axis):  # type: ignore[no-untyped-def]
-    """Angle [rad] of the second body about the hinge axis of the first; writes the axis in the world."""
+def hinge_angle(bodies, frames, R, axis):
+    """Angle [rad] of the second body about the hinge axis of the first; writes its derivative by the second's rotation.
+
+    That is the axis itself where both axes agree, and what is needed for an exact gradient where they do not.
+    """
     # frames[side] holds rows (axis, reference) in the frame of that body; -1 is the world.
-    u, v = axis * 0.0, axis * 0.0
+    u, v, w = np.empty(3), np.empty(3), np.empty(3)
     for i in range(3):
         a, b = bodies[0], bodies[1]
         if a < 0:
@@ -256,11 +261,20 @@ def hinge_angle(bodies, frames, R, axis):  # type: ignore[no-untyped-def]
     c = u[0] * v[0] + u[1] * v[1] + u[2] * v[2]
     s = (axis[0] * (u[1] * v[2] - u[2] * v[1]) + axis[1] * (u[2] * v[0] - u[0] * v[2])
          + axis[2] * (u[0] * v[1] - u[1] * v[0]))
-    return math.atan2(s, c)
+    angle = math.atan2(s, c)
+    # d angle = (c ds - s dc) / (c^2 + s^2) with ds = theta . v x (a x u), dc = theta . (v x u).
+    av, au = axis[0] * v[0] + axis[1] * v[1] + axis[2] * v[2], c
+    r2 = c * c + s * s
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        w[i] = (c * (axis[i] * au - u[i] * av) - s * (v[j] * u[k] - v[k] * u[j])) / r2
+    for i in range(3):
+        axis[i] = w[i]
+    return angle
 
 
 @kernel
-def angle_terms(bodies, frames, gains, start, R, h, particles, gradient, index, blocks, stiff, scratch):  # type: ignore[no-untyped-def]
+def angle_terms(bodies, frames, gains, start, R, h, particles, gradient, index, blocks, stiff, scratch):
     """Springs, dampers and limits of hinges: energy [J], torques, and (with `stiff`) stiffness.
 
     gains[s] = (stiffness [N m/rad], target [rad], damping [N m s/rad], lower, upper [rad], limit stiffness);

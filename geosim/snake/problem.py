@@ -44,7 +44,7 @@ class Configuration:
 
 
 @kernel
-def _translation_stiffness(masses, h, particles, diagonal, blocks):  # type: ignore[no-untyped-def]
+def _translation_stiffness(masses, h, particles, diagonal, blocks):
     """Add M / h^2 to the blocks of particles and body centres."""
     for s in range(len(masses)):
         if s >= particles and (s - particles) % 2 == 1:

@@ -16,7 +16,7 @@ __all__ = ["advance_quaternions", "matrices", "quaternion_to_matrix", "rotation_
 
 
 @kernel
-def vector_to_quaternion(v, q):  # type: ignore[no-untyped-def]
+def vector_to_quaternion(v, q):
     """Write exp(v) for a rotation vector v [rad] into the quaternion q."""
     angle2 = v[0] * v[0] + v[1] * v[1] + v[2] * v[2]
     angle = math.sqrt(angle2)
@@ -27,7 +27,7 @@ def vector_to_quaternion(v, q):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def quaternion_to_matrix(q, R):  # type: ignore[no-untyped-def]
+def quaternion_to_matrix(q, R):
     """Write the rotation matrix of a unit quaternion into R (3, 3)."""
     w, x, y, z = q[0], q[1], q[2], q[3]
     R[0, 0], R[0, 1], R[0, 2] = 1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)
@@ -36,7 +36,7 @@ def quaternion_to_matrix(q, R):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def matrices(Q):  # type: ignore[no-untyped-def]
+def matrices(Q):
     """Rotation matrices (b, 3, 3) of unit quaternions (b, 4)."""
     R = np.empty((len(Q), 3, 3))
     for b in range(len(Q)):
@@ -45,7 +45,7 @@ def matrices(Q):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def advance_quaternions(Q, theta):  # type: ignore[no-untyped-def]
+def advance_quaternions(Q, theta):
     """Return exp(theta) * Q, normalised, for quaternions (b, 4) and rotation vectors (b, 3) [rad]."""
     out = np.empty_like(Q)
     d = np.empty(4)
@@ -63,7 +63,7 @@ def advance_quaternions(Q, theta):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rotation_vectors(new, old):  # type: ignore[no-untyped-def]
+def rotation_vectors(new, old):
     """Rotation vectors log(new old^-1) [rad] between quaternions (b, 4), shape (b, 3), each at most pi long."""
     out = np.empty((len(new), 3))
     for b in range(len(new)):

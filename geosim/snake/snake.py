@@ -99,7 +99,7 @@ def make_snake(links: int = 4, count: int = 1, *, material: LinearElastic | None
                layer_stiffness: float = 1e5, ring_stiffness: float = 2e3, line_rigidity: float = 1.0,
                line_modulus: float = 66e3, attachment_stiffness: float = 1e5, carriage_length: float = 0.04,
                carriage_mass: float = 0.12, wheel_radius: float = 0.025, wheel_width: float = 0.006,
-               wheel_mass: float = 0.008, track: float = 0.06, friction: float = 1.0, wheels: str = "free",
+               wheel_mass: float = 0.008, track: float = 0.06, friction: float = 1.0, wheels: str = "free", wheel_damping: float = 1e-5,
                spacing: float = 0.3, particle_contact: bool = True, hold_tail: bool = False) -> SnakeRobot:
     """Build one or more soft snakes on the plane z = 0, each along x with its head at the greater x.
 
@@ -126,6 +126,8 @@ def make_snake(links: int = 4, count: int = 1, *, material: LinearElastic | None
         [m], [kg] (chosen).
     friction
         Coefficient of wheels and links; a contact has the geometric mean of it and the obstacle's.
+    wheel_damping
+        Of the bearings [N m s/rad] (chosen).
     wheels
         "free" on hinges, or "locked" (welded): then friction is the same in every direction.
     spacing
@@ -153,7 +155,7 @@ def make_snake(links: int = 4, count: int = 1, *, material: LinearElastic | None
         places = np.arange(links + 1) * (link_length + carriage_length)
         offset = np.array([0.0, k * spacing, wheel_radius])
         chain = [_add_carriage(build, offset + [x, 0, 0], carriage_length, carriage_mass, link_width, link_height,
-                               wheel_radius, wheel_width, wheel_mass, track, friction, wheels, hold_tail)
+                               wheel_radius, wheel_width, wheel_mass, track, friction, wheels, wheel_damping, hold_tail)
                  for x in places]
         for i in range(links):
             start = offset + [places[i] + 0.5 * carriage_length, 0, 0]
@@ -175,7 +177,7 @@ def make_snake(links: int = 4, count: int = 1, *, material: LinearElastic | None
 
 def _add_carriage(build: MultibodyBuilder, place: Floats, length: float, mass: float, width: float, height: float,
                   wheel_radius: float, wheel_width: float, wheel_mass: float, track: float, friction: float,
-                  wheels: str, bench: bool) -> int:
+                  wheels: str, damping: float, bench: bool) -> int:
     size = (length, width, height)
     body = build.add_body(mass, box_inertia(mass, size), place, size=size)
     if bench:
@@ -186,7 +188,7 @@ def _add_carriage(build: MultibodyBuilder, place: Floats, length: float, mass: f
                                disc=(wheel_radius, wheel_width))
         build.add_wheel(wheel, wheel_radius, friction)
         if wheels == "free":
-            build.add_hinge(body, wheel, centre, (0.0, 1.0, 0.0))
+            build.add_hinge(body, wheel, centre, (0.0, 1.0, 0.0), damping=damping)
         else:
             build.add_fixed_joint(body, wheel, centre)
     return body

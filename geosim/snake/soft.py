@@ -27,7 +27,7 @@ __all__ = ["spring_energy_gradient", "spring_stiffness", "symmetric_positive_par
 
 
 @kernel
-def symmetric_positive_part(A):  # type: ignore[no-untyped-def]
+def symmetric_positive_part(A):
     """Replace a symmetric 3x3 matrix in place by its positive semi-definite part (Jacobi rotations)."""
     V = np.eye(3)
     for _ in range(30):
@@ -58,7 +58,7 @@ def symmetric_positive_part(A):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _polar(F, R):  # type: ignore[no-untyped-def]
+def _polar(F, R):
     """Rotation R of F = R S; Newton's iteration R <- (R + R^-T) / 2, or from the identity where F is inverted."""
     for i in range(3):
         for j in range(3):
@@ -88,7 +88,7 @@ def _polar(F, R):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _polar_of_inverted(F, R):  # type: ignore[no-untyped-def]
+def _polar_of_inverted(F, R):
     """Closest proper rotation to an inverted or flat F: torque iteration from the identity.
 
     The rotation that maximises tr(R^T F) is found by turning R about sum_k R_k x F_k until that torque vanishes.
@@ -125,7 +125,7 @@ def _polar_of_inverted(F, R):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def tet_energy_gradient(x, tets, B, V, mu, lam, gradient, rotations):  # type: ignore[no-untyped-def]
+def tet_energy_gradient(x, tets, B, V, mu, lam, gradient, rotations):
     """Add the forces of all tets to `gradient` (n, 3), keep their rotations (m, 3, 3), return the energy [J]."""
     energy = 0.0
     F = np.empty((3, 3))
@@ -161,7 +161,7 @@ def tet_energy_gradient(x, tets, B, V, mu, lam, gradient, rotations):  # type: i
 
 
 @kernel
-def _twist_stiffness(S, mu, alpha, clamp, N):  # type: ignore[no-untyped-def]
+def _twist_stiffness(S, mu, alpha, clamp, N):
     """N = mu 1 - alpha (tr(S) 1 - S)^-1, or its positive part."""
     trace = S[0, 0] + S[1, 1] + S[2, 2]
     a, b, c = trace - S[0, 0], trace - S[1, 1], trace - S[2, 2]
@@ -184,7 +184,7 @@ def _twist_stiffness(S, mu, alpha, clamp, N):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def tet_stiffness(x, tets, B, V, mu, lam, rotations, index, clamp, blocks):  # type: ignore[no-untyped-def]
+def tet_stiffness(x, tets, B, V, mu, lam, rotations, index, clamp, blocks):
     """Add the stiffness of all tets to 3x3 blocks: diagonal of vertex a at index[e, a], then pairs (a, b), a < b."""
     S, N, W = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3))
     g = np.empty((4, 3))
@@ -236,7 +236,7 @@ def tet_stiffness(x, tets, B, V, mu, lam, rotations, index, clamp, blocks):  # t
 
 
 @kernel
-def spring_energy_gradient(x, ends, rest, stiffness, gradient):  # type: ignore[no-untyped-def]
+def spring_energy_gradient(x, ends, rest, stiffness, gradient):
     """Add the forces of all distance constraints to `gradient` (n, 3), return their energy [J]."""
     energy = 0.0
     for s in range(len(ends)):
@@ -259,7 +259,7 @@ def spring_energy_gradient(x, ends, rest, stiffness, gradient):  # type: ignore[
 
 
 @kernel
-def spring_stiffness(x, ends, rest, stiffness, index, clamp, blocks):  # type: ignore[no-untyped-def]
+def spring_stiffness(x, ends, rest, stiffness, index, clamp, blocks):
     """Add the stiffness of all distance constraints to 3x3 blocks index[s] = (ii, jj, ij)."""
     d = np.empty(3)
     for s in range(len(ends)):
