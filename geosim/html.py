@@ -89,11 +89,21 @@ def _data(result: Result) -> dict[str, Any]:
     return {
         "name": str(getattr(result.robot, "name", "robot")), "status": result.status.name, "message": result.message,
         "converged": bool(result.converged), "note": note, "triangles": _packed(triangles.reshape(-1, 3).T, "<i4"),
-        "rest": _packed(1e3 * first.rest[used], "<f4"), "frames": frames, "chosen": chosen,
+        "colors": _color_maps(), "rest": _packed(1e3 * first.rest[used], "<f4"), "frames": frames, "chosen": chosen,
         "stretch": bool(np.isfinite(first.stretch).all()), "columns": list(rows[0]),
         "rows": [[_cell(v) for v in row.values()] for row in rows],
         "residuals": [[i, [_finite(v) for v in residuals[i]]] for i in sorted(residuals)],
         **_view(result, 1e3 * first.rest)}
+
+
+def _color_maps() -> dict[str, list[list[int]]]:
+    """64 colours [0..255] of each colour map, the same as in the pictures."""
+    import matplotlib
+
+    from geosim.render import COLORS
+
+    return {key: np.round(255 * matplotlib.colormaps[name](np.linspace(0, 1, 64))[:, :3]).astype(int).tolist()
+            for key, (_, name) in COLORS.items()}
 
 
 def _view(result: Result, rest: Any) -> dict[str, list[float]]:
@@ -171,7 +181,7 @@ const reach = (key) => {
   for (const f of frames) for (const v of f[key]) { if (v < lo) lo = v; if (v > hi) hi = v; }
   return [key === 'displacement' ? 0 : Math.min(1, lo), hi > lo ? hi : lo + 1e-6];
 };
-const LOOK = {displacement: ['displacement [mm]', 'Viridis'], stretch: ['largest stretch [-]', 'Plasma']};
+const LOOK = {displacement: 'displacement [mm]', stretch: 'largest stretch [-]'};
 const ranges = {displacement: reach('displacement'), stretch: D.stretch ? reach('stretch') : [0, 1]};
 let key = 'displacement', now = frames.length - 1, timer = null;
 
@@ -184,22 +194,36 @@ const half = Math.max(...box.map((b) => b[1] - b[0])) * 0.55 || 1;
 const spans = box.map((b) => [Math.min(b[0], (b[0] + b[1]) / 2 - half * 0.35), Math.max(b[1], (b[0] + b[1]) / 2 + half * 0.35)]);
 const axis = (name, k) => ({title: {text: name + ' [mm]'}, range: spans[k], backgroundcolor: '#f6f7f9', gridcolor: '#dde1e7',
   nticks: Math.max(2, Math.round(9 * (spans[k][1] - spans[k][0]) / (2 * half))), showbackground: true, zeroline: false});
+// Shading is part of the colours of the faces: light and colour then look alike on every graphics driver.
+const faceColors = () => {
+  const [x, y, z] = frames[now].xyz, v = frames[now][key], [lo, hi] = ranges[key], map = D.colors[key], out = new Array(m);
+  for (let t = 0; t < m; t++) {
+    const a = I[t], b = J[t], c = K[t];
+    const ux = x[b] - x[a], uy = y[b] - y[a], uz = z[b] - z[a], wx = x[c] - x[a], wy = y[c] - y[a], wz = z[c] - z[a];
+    const nx = uy * wz - uz * wy, ny = uz * wx - ux * wz, nz = ux * wy - uy * wx, n = Math.hypot(nx, ny, nz) || 1;
+    const lit = 0.62 + 0.42 * Math.max(-0.35, (nx * D.light[0] + ny * D.light[1] + nz * D.light[2]) / n);
+    const s = Math.round((map.length - 1) * Math.min(1, Math.max(0, ((v[a] + v[b] + v[c]) / 3 - lo) / (hi - lo))));
+    out[t] = 'rgb(' + map[s].map((q) => Math.min(255, Math.round(q * lit))).join(',') + ')';
+  }
+  return out;
+};
 const body = () => ({type: 'mesh3d', name: 'robot', x: frames[now].xyz[0], y: frames[now].xyz[1], z: frames[now].xyz[2],
-  i: I, j: J, k: K, intensity: frames[now][key], colorscale: LOOK[key][1], cmin: ranges[key][0], cmax: ranges[key][1],
-  colorbar: {title: {text: LOOK[key][0], side: 'right'}, thickness: 14, len: 0.7, x: 0.97, xanchor: 'right'}, flatshading: true,
-  lighting: {ambient: 0.55, diffuse: 1.0, specular: 0.1, roughness: 0.7, fresnel: 0.05},
-  lightposition: {x: 4e4 * D.light[0], y: 4e4 * D.light[1], z: 4e4 * D.light[2]}, hovertemplate: '%{x:.2f}, %{y:.2f}, %{z:.2f} mm<br>%{intensity:.3f}<extra></extra>'});
+  i: I, j: J, k: K, facecolor: faceColors(), text: Array.from(frames[now][key], (v) => v.toFixed(3)),
+  lighting: {ambient: 1, diffuse: 0, specular: 0, fresnel: 0},
+  hovertemplate: '%{x:.2f}, %{y:.2f}, %{z:.2f} mm<br>%{text}<extra></extra>'});
+const scale = () => ({type: 'scatter3d', mode: 'markers', x: [null], y: [null], z: [null], hoverinfo: 'skip', showlegend: false,
+  marker: {color: [ranges[key][0]], cmin: ranges[key][0], cmax: ranges[key][1], colorscale: D.colors[key].map((c, i, all) => [i / (all.length - 1), 'rgb(' + c.join(',') + ')']), showscale: true,
+    colorbar: {title: {text: LOOK[key], side: 'right'}, thickness: 14, len: 0.7, x: 0.97, xanchor: 'right'}}});
 const ghost = {type: 'mesh3d', name: 'rest', x: rest[0], y: rest[1], z: rest[2], i: I, j: J, k: K, color: '#9aa3af',
-  opacity: 0.13, hoverinfo: 'skip', visible: true};
-Plotly.newPlot('view', [body(), ghost], {margin: {l: 0, r: 0, t: 0, b: 0}, uirevision: 'keep', paper_bgcolor: 'white',
+  opacity: 0.13, hoverinfo: 'skip', visible: true, lighting: {ambient: 0.9, diffuse: 0.2}};
+Plotly.newPlot('view', [body(), ghost, scale()], {showlegend: false, margin: {l: 0, r: 0, t: 0, b: 0}, uirevision: 'keep', paper_bgcolor: 'white',
   scene: {aspectmode: 'data', xaxis: axis('x', 0), yaxis: axis('y', 1), zaxis: axis('z', 2), uirevision: 'keep',
     camera: {projection: {type: 'orthographic'}, eye: {x: 2 * D.eye[0], y: 2 * D.eye[1], z: 2 * D.eye[2]},
       up: {x: D.up[0], y: D.up[1], z: D.up[2]}}}}, {responsive: true, displaylogo: false});
 const show = (i) => {
   now = i;
   const b = body();
-  Plotly.restyle('view', {x: [b.x], y: [b.y], z: [b.z], intensity: [b.intensity], colorscale: [b.colorscale], cmin: [b.cmin],
-    cmax: [b.cmax], 'colorbar.title.text': LOOK[key][0]}, [0]);
+  Plotly.restyle('view', {x: [b.x], y: [b.y], z: [b.z], facecolor: [b.facecolor], text: [b.text]}, [0]);
   $('slider').value = i;
   const row = D.rows[D.chosen[i]], at = (name) => row[D.columns.indexOf(name)];
   $('where').textContent = 'frame ' + at('frame') + D.columns.filter((c) => c.startsWith('volume_ratio')).map((c) =>
@@ -216,7 +240,11 @@ $('play').onclick = () => {
   timer = setInterval(() => now < frames.length - 1 ? show(now + 1) : stop(), Math.max(80, 3000 / frames.length));
 };
 $('ghost').onchange = (e) => Plotly.restyle('view', {visible: [e.target.checked]}, [1]);
-$('key').onchange = (e) => { key = e.target.value; show(now); };
+$('key').onchange = (e) => {
+  key = e.target.value;
+  Plotly.restyle('view', {marker: [scale().marker]}, [2]);
+  show(now);
+};
 if (!D.stretch) $('key').remove();
 $('status').textContent = D.status;
 $('status').className = D.status === 'CONVERGED' ? 'good' : 'bad';

@@ -22,7 +22,7 @@ def main(scene: str, picture: str) -> None:
         mesh = pyvista.PolyData(data[f"points{i}"], faces)
         mesh.point_data["rgb"] = np.round(255 * data[f"colors{i}"]).astype(np.uint8)
         plotter.add_mesh(mesh, scalars="rgb", rgb=True, opacity=float(data[f"opacity{i}"]), smooth_shading=True,
-                         split_sharp_edges=True, feature_angle=35.0, specular=0.2, specular_power=30.0)
+                         split_sharp_edges=True, feature_angle=35.0, specular=0.2, specular_power=30.0, ambient=0.25)
         i += 1
     _, up, eye = data["axes"]
     reach = 10.0 * float(data["extent"].max())
