@@ -321,7 +321,7 @@ def test_triangles_touch_up_to_the_tolerance(kind):
 
 def test_neighbours_count_only_when_they_fold_or_cross():
     vertices = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0], [0.2, 0.8, 0],
-                         [-1, 0.3, 0.5], [1, 0.3, -0.4]], float)
+                         [-1, 0.3, 0.5], [1, 0.3, -0.4], [50, 0, 0]], float)  # the last makes the sweep go along x
 
     def pairs(*faces):
         """Both ways round: the sweep meets the triangles in either order."""
