@@ -147,7 +147,7 @@ class ProjectiveShapeSolver:
     max_distortion: float = 4.0
     contact_interval: int = 10
     contact_offset: float | None = None
-    contact_stiffness: float = 1.0
+    contact_stiffness: float = 0.05
 
     def __post_init__(self) -> None:
         for key, known in (("body_targets", BODY_TARGETS), ("chamber_targets", CHAMBER_TARGETS)):

@@ -108,7 +108,8 @@ def _body(robot: VolumetricRobot, solver: ProjectiveShapeSolver) -> tuple[Body, 
     gradients, volumes = rest_shapes(robot.vertices, robot.body_tets)
     rows = np.array([material_row(m) for m in robot.materials.values()])
     bulk = np.minimum(k * (1 - solver.blend_at_rest) / 3, moduli)
-    return Body(np.array(robot.body_tets), gradients, volumes, k, bulk, which, np.array([law[1] for law in laws]), rows, solver.body_targets), k
+    tables = np.array([law[1] for law in laws])
+    return Body(np.array(robot.body_tets), gradients, volumes, k, bulk, which, tables, rows, solver.body_targets), k
 
 
 def _loads(robot: VolumetricRobot, environment: Environment, index: int, count: int) -> Floats:
@@ -141,7 +142,7 @@ def needs_remeshing(work: Work, x: Floats, max_growth: float, max_distortion: fl
     F = np.empty((len(cells.tets), 9))
     chamber_gradients(x, cells.tets, cells.gradients, F)
     J = np.linalg.det(F.reshape(-1, 3, 3))
-    if np.any(J > max_growth) or np.any(J <= 0):
+    if float(J.max()) > max_growth or float(J.min()) <= 0.0:
         return True
     stretch = np.linalg.norm(F, axis=1)
     squeeze = np.linalg.norm(np.linalg.inv(F.reshape(-1, 3, 3)), axis=(1, 2))
