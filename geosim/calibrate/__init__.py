@@ -13,9 +13,9 @@ from geosim.calibrate.calibration import (
 )
 from geosim.calibrate.command import run
 from geosim.calibrate.curves import nominal_stress
+from geosim.calibrate.identify import Measurement, Parameter, Problem, RobotCalibration, fit_robot
 from geosim.calibrate.models import ModelComparison, compare_models
 from geosim.calibrate.reading import MaterialTest, read_test
 
-__all__ = ["Calibration", "MaterialTest", "ModelComparison", "compare_models", "fit", "nominal_stress", "read_test",
-           "run",
-           "stability_statement", "toe_offset"]
+__all__ = ["Calibration", "MaterialTest", "Measurement", "ModelComparison", "Parameter", "Problem", "RobotCalibration",
+           "compare_models", "fit", "fit_robot", "nominal_stress", "read_test", "run", "stability_statement", "toe_offset"]

@@ -1,0 +1,283 @@
+"""Reads marker trajectories: C3D, TRC and the CSV / TSV files of OptiTrack, Qualisys and Vicon.
+
+Missing markers become nan: empty fields, nan, negative C3D residuals, and positions that are exactly zero (the way
+some systems write a marker that was not seen).
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geosim.arrays import Floats, frozen
+from geosim.errors import InputError
+from geosim.robot import UNITS
+
+__all__ = ["Markers", "read_markers", "unit_scale"]
+
+_WORDS = {"meters": "m", "metres": "m", "meter": "m", "millimeters": "mm", "millimetres": "mm", "millimeter": "mm",
+          "centimeters": "cm", "centimetres": "cm", "inches": "in", "inch": "in"}
+
+
+def unit_scale(unit: str | None, source: str) -> float:
+    """Return metres per unit.
+
+    Raises
+    ------
+    InputError
+        There is no unit, or it is unknown; `source` is named.
+    """
+    if not unit:
+        raise InputError(f"{source}: no unit of length is given in the file; pass units= one of {', '.join(UNITS)}")
+    name = unit.strip().lower()
+    name = _WORDS.get(name, name)
+    if name not in UNITS:
+        raise InputError(f"{source}: the unit {unit!r} is unknown; pass units= one of {', '.join(UNITS)}")
+    return UNITS[name]
+
+
+@dataclass(frozen=True)
+class Markers:
+    """Trajectories of markers.
+
+    Parameters
+    ----------
+    positions
+        [m], shape (k, m, 3) or (m, 3) for one frame; nan where a marker was not seen.
+    names
+        One for each marker; empty where the markers are unordered.
+    times
+        [s], shape (k,); default frame numbers.
+    source
+        Named in messages.
+    notes
+        What a reader detected, one line each.
+
+    Raises
+    ------
+    InputError
+        Shapes do not fit, or no position is finite.
+    """
+
+    positions: Any
+    names: tuple[str, ...] = ()
+    times: Any = None
+    source: str = "markers"
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        array = np.array(self.positions, dtype=float)
+        array = array[None] if array.ndim == 2 else array
+        if array.ndim != 3 or array.shape[2] != 3 or array.size == 0:
+            raise InputError(f"{self.source}: marker positions have shape {array.shape}; give (markers, 3) or "
+                             f"(frames, markers, 3) [m]")
+        array[~np.isfinite(array).all(axis=2)] = np.nan
+        if np.isnan(array).all():
+            raise InputError(f"{self.source}: no marker was seen in any frame")
+        times = np.arange(len(array), dtype=float) if self.times is None else np.array(self.times, dtype=float)
+        if times.shape != (len(array),) or (self.names and len(self.names) != array.shape[1]):
+            raise InputError(f"{self.source}: {array.shape[0]} frames of {array.shape[1]} markers, but {times.size} "
+                             f"times and "
+                             f"{len(self.names)} names")
+        object.__setattr__(self, "positions", frozen(array))
+        object.__setattr__(self, "times", frozen(times))
+        object.__setattr__(self, "names", tuple(map(str, self.names)))
+
+    def index(self, chosen: Any) -> np.ndarray:
+        """Return marker indices of names, a name's beginning, or indices.
+
+        Raises
+        ------
+        InputError
+            A name or index does not exist.
+        """
+        if isinstance(chosen, str):
+            found = [i for i, n in enumerate(self.names) if n.lower().startswith(chosen.lower())]
+            if not found:
+                raise InputError(f"{self.source}: no marker begins with {chosen!r}; there are "
+                                 f"{', '.join(self.names) or 'no names'}")
+            return np.array(found)
+        out = []
+        for item in chosen:
+            if isinstance(item, str):
+                if item not in self.names:
+                    raise InputError(f"{self.source}: there is no marker {item!r}; there are "
+                                     f"{', '.join(self.names) or 'no names'}")
+                out.append(self.names.index(item))
+            else:
+                out.append(int(item))
+        if out and not 0 <= min(out) <= max(out) < self.positions.shape[1]:
+            raise InputError(f"{self.source}: marker index {max(out)} is outside 0 .. {self.positions.shape[1] - 1}")
+        return np.array(out, dtype=int)
+
+
+def read_markers(path: str | Path, units: str | None = None) -> Markers:
+    """Read marker trajectories (.c3d .trc .csv .tsv .txt).
+
+    Parameters
+    ----------
+    path
+        The file.
+    units
+        "m", "cm", "mm" or "in"; overrides what the file says, needed where it says nothing.
+
+    Raises
+    ------
+    InputError
+        The file is missing, empty, has no unit or no markers, or its format is not known.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: no such marker file")
+    if path.stat().st_size == 0:
+        raise InputError(f"{path}: the file is empty")
+    if path.suffix.lower() == ".c3d":
+        return _c3d(path, units)
+    if path.suffix.lower() not in (".trc", ".csv", ".tsv", ".txt"):
+        raise InputError(f"{path}: {path.suffix!r} is no marker format; use .c3d, .trc, .csv or .tsv")
+    raw = path.read_bytes()
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = raw.decode("latin-1")
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    delimiter = max("\t;,", key=lambda d: max((line.count(d) for line in text.splitlines()[:12]), default=0))
+    rows = [[f.strip() for f in row] for row in csv.reader(text.splitlines(), delimiter=delimiter)]
+    if path.suffix.lower() == ".trc" or first.startswith("PathFileType"):
+        return _trc(path, rows, units)
+    if first.startswith("Format Version"):
+        return _optitrack(path, rows, units)
+    if any(row and row[0] == "MARKER_NAMES" for row in rows[:20]):
+        return _qualisys(path, rows, units)
+    if first.split(delimiter)[0].strip() in ("Trajectories", "Markers"):
+        return _vicon(path, rows, units)
+    return _columns(path, rows, units)
+
+
+def _c3d(path: Path, units: str | None) -> Markers:
+    try:
+        import ezc3d
+    except ImportError:
+        raise InputError(f"{path}: reading C3D needs the package ezc3d; pip install geosim[mocap]") from None
+    try:
+        file = ezc3d.c3d(str(path))
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InputError(f"{path}: not a readable C3D file: {error}") from None
+    points = file["data"]["points"]
+    group = file["parameters"]["POINT"]
+    found = units or (group["UNITS"]["value"] or [""])[0]
+    positions = points[:3].transpose(2, 1, 0).copy()
+    residual = np.asarray(file["data"]["meta_points"]["residuals"])[0].T
+    positions[residual < 0] = np.nan
+    rate = float(group["RATE"]["value"][0]) or 1.0
+    names = tuple(n.strip() for n in group["LABELS"]["value"][:positions.shape[1]])
+    return _markers(path, positions, names, np.arange(len(positions)) / rate, found, "C3D")
+
+
+def _markers(path: Path, positions: Floats, names: tuple[str, ...], times: Floats, unit: str | None,
+             kind: str) -> Markers:
+    if positions.size == 0:
+        raise InputError(f"{path}: {kind} file without markers or frames")
+    positions = positions * unit_scale(unit, str(path))
+    positions[(positions == 0).all(axis=2)] = np.nan
+    missing = int(np.isnan(positions).any(axis=2).sum())
+    notes = (f"{kind}: {positions.shape[1]} markers, {positions.shape[0]} frames, unit {unit}, {missing} missing "
+             f"positions",)
+    return Markers(positions, names if any(names) else (), times, str(path), notes)
+
+
+def _value(field: str) -> float:
+    try:
+        return float(field)
+    except ValueError:
+        return np.nan
+
+
+def _numbers(rows: list[list[str]], width: int) -> Floats:
+    """Rows that begin with a number, padded with nan to `width`."""
+    good = [r for r in rows if r and np.isfinite(_value(r[0]))]
+    return np.array([[_value(f) for f in (r + [""] * width)[:width]] for r in good]).reshape(-1, width)
+
+
+def _trc(path: Path, rows: list[list[str]], units: str | None) -> Markers:
+    if len(rows) < 6 or "Units" not in rows[1]:
+        raise InputError(f"{path}: not a TRC file: line 2 names no Units")
+    unit = units or rows[2][rows[1].index("Units")]
+    names = tuple(n for n in rows[3][2:] if n)
+    table = _numbers(rows[5:], 2 + 3 * len(names))
+    return _markers(path, table[:, 2:].reshape(len(table), -1, 3), names, table[:, 1], unit, "TRC")
+
+
+def _optitrack(path: Path, rows: list[list[str]], units: str | None) -> Markers:
+    head = dict(zip(rows[0][::2], rows[0][1::2]))
+    start = next((i for i, r in enumerate(rows) if r and r[0] == "Frame"), None)
+    kinds = next((r for r in rows if "Type" in r[:2]), None)
+    labels = next((r for r in rows if "Name" in r[:2]), None)
+    if start is None or kinds is None or labels is None:
+        raise InputError(f"{path}: an OptiTrack file without Type, Name or Frame line; export with headers")
+    what = rows[start - 1]
+    columns = [i for i in range(2, len(rows[start])) if kinds[i] == "Marker" and what[i] == "Position"]
+    if not columns:
+        raise InputError(f"{path}: no marker positions among the columns; export markers, not rigid bodies alone")
+    table = _numbers(rows[start + 1:], len(rows[start]))
+    names = tuple(labels[i] for i in columns[::3])
+    return _markers(path, table[:, columns].reshape(len(table), -1, 3), names, table[:, 1],
+                    units or head.get("Length Units"), "OptiTrack")
+
+
+def _qualisys(path: Path, rows: list[list[str]], units: str | None) -> Markers:
+    at = next(i for i, r in enumerate(rows) if r[0] == "MARKER_NAMES")
+    names = tuple(n for n in rows[at][1:] if n)
+    rate = next((_value(r[1]) for r in rows if r[0] == "FREQUENCY" and len(r) > 1), np.nan)
+    numeric = [r for r in rows[at + 1:] if r and np.isfinite(_value(r[0]))]
+    lead = max(len(numeric[0]) - 3 * len(names), 0) if numeric else 0
+    lead = min(lead, 2) if numeric and len([f for f in numeric[0] if f]) > 3 * len(names) else 0
+    table = _numbers(numeric, lead + 3 * len(names))
+    times = table[:, lead - 1] if lead == 2 else np.arange(len(table)) / (rate if rate > 0 else 1.0)
+    return _markers(path, table[:, lead:].reshape(len(table), -1, 3), names, times, units or "mm", "Qualisys")
+
+
+def _vicon(path: Path, rows: list[list[str]], units: str | None) -> Markers:
+    at = next((i for i, r in enumerate(rows) if r and r[0] == "Frame"), None)
+    if at is None or at < 1:
+        raise InputError(f"{path}: a Vicon file without a Frame line")
+    width = len(rows[at])
+    names = tuple(n.rsplit(":", 1)[-1] for n in rows[at - 1][2:] if n)
+    rate = next((_value(r[0]) for r in rows[:at] if r and _value(r[0]) > 0), 1.0)
+    unit = units or next((f for f in rows[at + 1] if f), "")
+    width = 2 + 3 * len(names)
+    table = _numbers(rows[at + 1:], width)
+    return _markers(path, table[:, 2:].reshape(len(table), -1, 3), names, table[:, 0] / rate, unit, "Vicon")
+
+
+_AXIS = re.compile(r"^(.*?)[ _.:\-]*([xyzXYZ])(?:[ _]*[\[(]?(mm|cm|m|in)[\])]?)?$")
+
+
+def _columns(path: Path, rows: list[list[str]], units: str | None) -> Markers:
+    """Columns such as tip-1_x_m, tip-1_y_m, tip-1_z_m; or, without a header, x, y, z for every marker in turn."""
+    rows = [r for r in rows if any(r)]
+    header = rows[0] if rows else []
+    if header and all(np.isfinite(_value(f)) for f in header if f):
+        width = len(header) // 3 * 3
+        table = _numbers(rows, width)
+        return _markers(path, table.reshape(len(table), -1, 3), (), np.arange(len(table), dtype=float), units, "table")
+    found: dict[str, dict[str, int]] = {}
+    unit = units
+    for i, name in enumerate(header):
+        match = _AXIS.match(name)
+        if match and match.group(1):
+            found.setdefault(match.group(1), {})[match.group(2).lower()] = i
+            unit = unit or match.group(3)
+    full = {n: a for n, a in found.items() if len(a) == 3}
+    if not full:
+        raise InputError(f"{path}: no marker columns recognised; name them like tip_x_mm, tip_y_mm, tip_z_mm")
+    table = _numbers(rows[1:], len(header))
+    order = [full[n][axis] for n in full for axis in "xyz"]
+    clock = next((i for i, n in enumerate(header) if n.lower().startswith("time")), None)
+    times = table[:, clock] if clock is not None else np.arange(len(table), dtype=float)
+    return _markers(path, table[:, order].reshape(len(table), -1, 3), tuple(full), times, unit, "CSV")

@@ -1,0 +1,157 @@
+"""Files of a comparison: coloured VTP, PNG and HTML maps, a table and a one-page report."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import html
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from geosim.arrays import Floats
+from geosim.errors import InputError
+
+if TYPE_CHECKING:
+    from geosim.compare.comparison import Comparison
+
+__all__ = ["write", "write_vtp"]
+
+SHOWN = 20000  # points drawn in pictures
+
+
+def write(comparison: Comparison, folder: Path) -> list[Path]:
+    """Write all files of a comparison into a folder, which is made if needed."""
+    if not folder.parent.is_dir():
+        raise InputError(f"{folder}: the folder {folder.parent} does not exist; create it first")
+    folder.mkdir(exist_ok=True)
+    paths = [write_vtp(folder / "points.vtp", comparison.points, None, {"distance_m": comparison.distances,
+                                                                       "outlier": comparison.outliers.astype(float)})]
+    if comparison.surface is not None:
+        paths.append(write_vtp(folder / "map.vtp", comparison.surface.vertices, comparison.surface.faces,
+                               {"distance_m": comparison.surface_values}))
+    with (folder / "regions.csv").open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(["region", "count", "mean_mm", "rms_mm", "max_mm"])
+        table.writerows([n, c, *(f"{1e3 * v:.6g}" for v in rest)] for n, c, *rest in comparison.regions)
+    picture = _picture(comparison, folder / "map.png")
+    paths += [folder / "regions.csv", picture, _page(comparison, folder / "map.html"), _report(comparison, picture,
+                                                                                               folder)]
+    return paths
+
+
+def write_vtp(path: Path, points: Floats, faces: Any, fields: dict[str, Any]) -> Path:
+    """Write points [m] and triangles (or None: vertices) with point fields as ASCII VTP; the path is returned."""
+    known: Any = np.isfinite(points).all(axis=1) if faces is None else np.ones(len(points), dtype=bool)
+    points = points[known]
+    cells = np.arange(len(points))[:, None] if faces is None else np.asarray(faces)
+    tag = "Verts" if faces is None else "Polys"
+
+    def array(name: str, values: Any, kind: str = "Float64", components: int = 1) -> str:
+        text = "\n".join(" ".join(f"{v:.9g}" for v in row) for row in np.asarray(values).reshape(-1, max(components,
+                                                                                                         3)))
+        extra = f' Name="{name}" NumberOfComponents="{components}"'
+        return f'<DataArray type="{kind}"{extra} format="ascii">\n{text}\n</DataArray>'
+
+    def flat(name: str, values: Any, kind: str = "Float64") -> str:
+        text = "\n".join(f"{v:.9g}" if kind == "Float64" else str(int(v)) for v in np.ravel(values))
+        return f'<DataArray type="{kind}" Name="{name}" format="ascii">\n{text}\n</DataArray>'
+
+    data = "\n".join(flat(n, np.asarray(v)[known] if len(v) == len(known) else v) for n, v in fields.items())
+    numbers = (len(cells), 0) if faces is None else (0, len(cells))
+    counts = f'NumberOfVerts="{numbers[0]}" NumberOfPolys="{numbers[1]}"'
+    text = f"""<?xml version="1.0"?>
+<VTKFile type="PolyData" version="0.1" byte_order="LittleEndian">
+<PolyData><Piece NumberOfPoints="{len(points)}" {counts} NumberOfLines="0" NumberOfStrips="0">
+<PointData>
+{data}
+</PointData>
+<Points>
+{array("Points", points, components=3)}
+</Points>
+<{tag}>
+{flat("connectivity", cells, "Int64")}
+{flat("offsets", cells.shape[1] * np.arange(1, len(cells) + 1), "Int64")}
+</{tag}>
+</Piece></PolyData>
+</VTKFile>
+"""
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _limits(c: Comparison) -> tuple[float, float]:
+    values = np.abs(c.distances[~c.outliers]) * 1e3
+    top = float(np.nanquantile(values, 0.98)) if len(values) else 1.0
+    return (-top, top) if c.kind == "scan" else (0.0, max(top, 1e-9))
+
+
+def _drawn(c: Comparison) -> Any:
+    known = np.flatnonzero(np.isfinite(c.distances) & ~c.outliers)
+    return known[:: max(len(known) // SHOWN, 1)]
+
+
+def _picture(c: Comparison, path: Path) -> Path:
+    """Draw the points, coloured by distance, seen from two sides, and the histogram of distances."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11.0, 4.0), layout="constrained")
+    low, high = _limits(c)
+    show = _drawn(c)
+    points = c.points[show] * 1e3
+    for place, (elevation, azimuth) in enumerate(((20, -60), (20, 120))):
+        axis: Any = figure.add_subplot(1, 3, place + 1, projection="3d")
+        drawn = axis.scatter(*points.T, c=c.distances[show] * 1e3, cmap="coolwarm" if low < 0 else "viridis",
+                             vmin=low, vmax=high,
+                             s=2 if len(show) > 500 else 20)
+        if c.surface is not None:
+            axis.plot_trisurf(*(c.surface.vertices.T * 1e3), triangles=c.surface.faces, color="0.8", alpha=0.15,
+                              linewidth=0)
+        axis.view_init(elevation, azimuth)
+        axis.set_aspect("equal")
+        axis.set(xlabel="x [mm]", ylabel="y [mm]", zlabel="z [mm]")
+    figure.colorbar(drawn, ax=axis, label="distance [mm]", shrink=0.7)
+    last = figure.add_subplot(1, 3, 3)
+    last.hist(c.distances[np.isfinite(c.distances) & ~c.outliers] * 1e3, bins=60)
+    last.set(xlabel="distance [mm]", ylabel="points", title=f"rms {1e3 * c.rms:.3f} mm ({c.percent['rms']:.2f} % of "
+                                                            f"size)")
+    figure.savefig(path, dpi=130)
+    return path
+
+
+def _page(c: Comparison, path: Path) -> Path:
+    """Write a self-contained interactive map."""
+    import plotly.graph_objects as go
+
+    low, high = _limits(c)
+    show = _drawn(c)
+    x, y, z = c.points[show].T * 1e3
+    parts: list[Any] = [go.Scatter3d(x=x, y=y, z=z, mode="markers", name="measured", text=[c.names[i] for i in show]
+                                     if c.names else None,
+                                     marker=dict(size=2 if len(show) > 500 else 6, color=c.distances[show] * 1e3,
+                                                 cmin=low,
+                                                 cmax=high, colorscale="RdBu_r", colorbar=dict(title="mm")))]
+    if c.surface is not None:
+        vx, vy, vz = c.surface.vertices.T * 1e3
+        i, j, k = c.surface.faces.T
+        parts.append(go.Mesh3d(x=vx, y=vy, z=vz, i=i, j=j, k=k, intensity=np.nan_to_num(c.surface_values) * 1e3,
+                               cmin=low,
+                               cmax=high, colorscale="RdBu_r", showscale=False, opacity=0.6, name="model"))
+    figure = go.Figure(parts)
+    figure.update_layout(scene=dict(aspectmode="data"), title=f"{c.kind}: rms {1e3 * c.rms:.3f} mm")
+    figure.write_html(path, include_plotlyjs=True)
+    return path
+
+
+def _report(c: Comparison, picture: Path, folder: Path) -> Path:
+    """Write the one-page report with the picture inside."""
+    image = base64.b64encode(picture.read_bytes()).decode()
+    text = html.escape("\n".join(c.lines()))
+    path = folder / "report.html"
+    path.write_text(f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Comparison</title>
+<style>body{{font-family:sans-serif;max-width:60em;margin:2em auto}}img{{width:100%}}pre{{font-size:90%}}</style></head>
+<body><h1>Model against {html.escape(c.kind)}</h1><img src="data:image/png;base64,{image}" alt="map of distances">
+<pre>{text}</pre></body></html>
+""", encoding="utf-8")
+    return path
