@@ -137,7 +137,7 @@ class DualDirection:
         n, h2 = system.particles, problem.h**2
         blocks = (system.masses / h2)[:, None, None] * np.eye(3)
         for b in range(len(here.X)):
-            B = (here.R[b] * system.second_moments[b]) @ problem.predicted_rotations[b].T
+            B = (here.R[b] * system.second_moments[b]) @ problem.start.R[b].T
             blocks[n + 2 * b + 1] = (np.trace(B) * np.eye(3) - 0.5 * (B + B.T)) / h2
         blocks += bound[:, None, None] * np.eye(3)
         inverse = np.linalg.inv(blocks)

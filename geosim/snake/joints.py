@@ -4,9 +4,13 @@ Unknowns are slots of three numbers: particle p has slot p, body b has slot n + 
 for its rotation increment. A *point* is (node, local): a particle, a place fixed in a body, or (node -1) in the
 world. With y = R local the derivative of a point by its slots is [1, -[y]x].
 
-Rotational inertia is the potential -tr(R J Rp^T) / h^2 with J = tr(I) / 2 1 - I and the prediction
-Rp = 2 R_n - R_(n-1): for a free body these are the discrete Moser-Veselov equations, which hold the gyroscopic
-term and keep the angular momentum exactly; the merit of the line search exists because it is a potential.
+Rotational inertia balances the discrete angular momentum of Moser and Veselov: with J = tr(I) / 2 1 - I and
+
+    pi_(n+1) = -axial(R_(n+1) J R_n^T) / h,        (pi_(n+1) - pi_n) / h = torque,
+
+the gyroscopic term is implicit and a free body keeps its angular momentum exactly. The first part is the derivative of
+-tr(R J R_n^T) / h^2; the constant torque pi_n / h of the second has no potential among rotations, and the merit takes
+pi_n . log(R R_n^T) / h for it, which differs by theta x pi / 2.
 """
 
 from __future__ import annotations
@@ -18,25 +22,39 @@ import numpy as np
 from geosim.kernels import kernel
 from geosim.snake.soft import symmetric_positive_part
 
-__all__ = ["angle_terms", "axis_energy_gradient", "axis_stiffness", "body_energy_gradient", "body_stiffness",
+__all__ = ["angle_terms", "angular_momenta", "axis_energy_gradient", "axis_stiffness", "body_energy_gradient", "body_stiffness",
            "pair_energy_gradient", "pair_stiffness"]
 
 
 @kernel
-def body_energy_gradient(R, second_moments, predicted, h, particles, gradient):
-    """Rotational inertia of all bodies: -tr(R J Rp^T) / h^2, less its value at R = Rp; returns it [J]."""
+def angular_momenta(R, second_moments, before, h):
+    """Discrete angular momenta -axial(R J R_before^T) / h of all bodies [kg m^2/s], (b, 3)."""
+    out = np.empty((len(R), 3))
+    for b in range(len(R)):
+        for i in range(3):
+            j, k = (i + 1) % 3, (i + 2) % 3
+            ax = 0.0
+            for c in range(3):
+                ax += second_moments[b, c] * (R[b, j, c] * before[b, k, c] - R[b, k, c] * before[b, j, c])
+            out[b, i] = -ax / h
+    return out
+
+
+@kernel
+def body_energy_gradient(R, second_moments, before, turns, momenta, h, particles, gradient):
+    """Rotational inertia: add (pi(R) - pi_n) / h to the gradient, return its merit [J].
+
+    `before` are the rotations at the start of the step, `turns` the rotation vectors since then [rad].
+    """
     energy = 0.0
+    now = angular_momenta(R, second_moments, before, h)
     for b in range(len(R)):
         slot = particles + 2 * b + 1
         for i in range(3):
-            j, k = (i + 1) % 3, (i + 2) % 3
-            # gradient = -axial(R J Rp^T) / h^2
-            ax = 0.0
+            gradient[slot, i] += (now[b, i] - momenta[b, i]) / h
+            energy -= momenta[b, i] * turns[b, i] / h
             for c in range(3):
-                J = second_moments[b, c]
-                ax += J * (R[b, j, c] * predicted[b, k, c] - R[b, k, c] * predicted[b, j, c])
-                energy += 0.5 * J * (R[b, i, c] - predicted[b, i, c]) ** 2 / (h * h)
-            gradient[slot, i] -= ax / (h * h)
+                energy += 0.5 * second_moments[b, c] * (R[b, i, c] - before[b, i, c]) ** 2 / (h * h)
     return energy
 
 

@@ -1,6 +1,7 @@
 """The nonlinear problem of one substep: merit, residual and stiffness at a configuration.
 
-With the prediction q~ = q + h v the implicit Euler step minimises, friction at its lagged normal forces,
+With the prediction q~ = q + h v the implicit Euler step minimises, friction at its lagged normal forces (and the
+rotational inertia as in `joints`),
 
     Psi(q) = |q - q~|^2_M / (2 h^2) + sum_constraints c^T E^-1 c / 2 - f . q + contact + friction,
 
@@ -16,7 +17,7 @@ import numpy as np
 from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
 from geosim.snake import contact, joints, soft
-from geosim.snake.rotation import advance_quaternions, matrices
+from geosim.snake.rotation import advance_quaternions, matrices, rotation_vectors
 from geosim.snake.system import System
 
 __all__ = ["Configuration", "Substep"]
@@ -109,8 +110,8 @@ class Substep:
         places = np.empty((system.slots, 3))
         places[:n], places[n::2], places[n + 1::2] = start.x, start.X, 0.0
         self.predicted_slots = places + self.h * self.velocities
-        before = advance_quaternions(start.Q, -self.h * np.ascontiguousarray(self.velocities[n + 1::2]))
-        self.predicted_rotations = 2.0 * start.R - matrices(before)
+        before = matrices(advance_quaternions(start.Q, -self.h * np.ascontiguousarray(self.velocities[n + 1::2])))
+        self.momenta = joints.angular_momenta(start.R, system.second_moments, before, self.h)
         self._scratch = np.empty((8, 3))
         self.blocks = system.blocks
         self.contact_ints, self.contact_reals = self._contacts()
@@ -151,7 +152,8 @@ class Substep:
         weighted = away * (system.masses / h**2)[:, None]
         np.subtract(weighted, self.force, out=gradient)
         merit = 0.5 * float(np.vdot(weighted, away)) - float(np.vdot(self.force, away))
-        merit += joints.body_energy_gradient(c.R, system.second_moments, self.predicted_rotations, h, n, gradient)
+        merit += joints.body_energy_gradient(c.R, system.second_moments, self.start.R, rotation_vectors(c.Q, self.start.Q),
+                                             self.momenta, h, n, gradient)
         merit += soft.tet_energy_gradient(c.x, system.tets, system.tet_gradients, system.tet_volumes, system.mu, system.lam,
                                           gradient, rotations)
         merit += soft.spring_energy_gradient(c.x, system.springs, self.rest, self.stiffness, gradient)
@@ -204,7 +206,7 @@ class Substep:
         contact.contact_stiffness(self.contact_ints, self.contact_reals, *probes, c.x, c.X, c.R, *before,
                                   self.contact_stiffness, self.creep, self.contact_index, self.contact_flipped, clamp,
                                   geometric, blocks)
-        joints.body_stiffness(c.R, system.second_moments, self.predicted_rotations, h, n, geometric, clamp,
+        joints.body_stiffness(c.R, system.second_moments, self.start.R, h, n, geometric, clamp,
                               system.diagonal, blocks)
         if not system.free.all():
             held = ~(system.free[system.rows] & system.free[system.columns])

@@ -16,7 +16,8 @@ converged says so, with its residual in newtons.
   fixed budget, warm started.
 
 Departures from the paper:
-[D1] The rotational inertia is a potential (see `joints`): gyroscopic terms are implicit, angular momentum is exact.
+[D1] The rotational inertia balances a discrete angular momentum (see `joints`): the gyroscopic term is implicit, and a
+     free body keeps its angular momentum exactly.
 [D2] The geometric stiffness, which (8) leaves out, is kept: without it Newton converges linearly or not at all. Its
      indefinite part is dropped when a factorisation fails or a direction does not descend. On the dual route it enters
      as a bound on the diagonal mass blocks.
@@ -288,17 +289,19 @@ class MultibodyStepper:
         residual = problem.residual(now.gradient)
         dual = DualDirection(problem, state.multipliers, self.linear_iterations, self.linear_tolerance) \
             if self.route == "dual" else None
-        alpha = 1.0
+        rough = False
         for iteration in range(self.iterations):
             if residual <= self.tolerance:
                 break
             begin = clock.perf_counter()
             old = self.reuse and not (first and iteration == 0)
-            direction, linear = self._direction(problem, here, now, state.workspace, dual, old, alpha < 0.5)
+            direction, linear = self._direction(problem, here, now, state.workspace, dual, old, rough)
             alpha, here, now = self._line_search(problem, here, now, direction)
             if dual is not None:
                 dual.accept(alpha)
-            residual = problem.residual(now.gradient)
+            before, residual = residual, problem.residual(now.gradient)
+            # After a poor step with the exact stiffness one with the clamped stiffness, which damps friction's kinks.
+            rough = not rough and (alpha < 0.9 or residual > 0.5 * before)
             records.append({"frame": state.frame, "time": state.time, "iteration": iteration, "residual": residual,
                             "step": alpha, "contacts": int((now.normal_forces > 0).sum()), "linear": linear,
                             "seconds": clock.perf_counter() - begin})
@@ -336,24 +339,42 @@ class MultibodyStepper:
 
     def _line_search(self, problem: Substep, here: Configuration, now: Evaluation, direction: Floats,
                      ) -> tuple[float, Configuration, Evaluation]:
-        """Halve the step until the merit or the residual falls.
+        """Take the full step, or the length at which the merit is least along it, or a length at which the residual falls.
 
-        The merit, friction at the current normal forces, is what falls far from the solution. Coulomb's law has no
-        potential, so near the solution, where a Newton step need not lower the merit, the residual decides.
+        The merit, friction at the current normal forces, is what falls far from the solution. A contact between sliding
+        and sticking has a kink that a full step jumps over: there the slope of the merit changes sign, and its root is
+        the step (regula falsi). Coulomb's law has no potential, so near the solution, where a Newton step need not
+        lower the merit, the residual decides.
         """
         slope = float(np.vdot(now.gradient, direction))
         size = float(np.linalg.norm(now.gradient))
         noise = 1e-13 * (abs(now.merit) + problem.h**2)
         turn = float(abs(direction[problem.system.particles + 1::2]).max(initial=0.0))
         alpha, trials = min(1.0, 1.0 / max(turn, 1e-300)), []  # a body turns by at most a radian an iteration
-        for _ in range(12):
+        low, slope_low, high, slope_high = 0.0, slope, None, 0.0
+        for _ in range(14):
             there = here.moved(alpha * direction)
             trial = problem.evaluate(there, now.normal_forces)
             after = float(np.linalg.norm(trial.gradient))
-            if after <= (1.0 - 1e-4 * alpha) * size or (slope < 0 and trial.merit <= now.merit + 1e-4 * alpha * slope + noise):
+            trials.append((after if np.isfinite(after) else np.inf, alpha, there, trial))
+            if after <= 0.5 * size:
                 break
-            trials.append((after, alpha, there, trial))
-            alpha *= 0.5
+            slope_here = float(np.vdot(trial.gradient, direction))
+            falls = slope < 0 and trial.merit <= now.merit + 1e-4 * alpha * slope + noise
+            if falls and abs(slope_here) <= 0.3 * abs(slope):
+                break
+            if slope < 0 and slope_here > 0:
+                slope_low *= 0.5 if high is not None else 1.0  # Illinois: neither end may stay for ever
+                high, slope_high = alpha, slope_here
+            elif falls and high is not None:
+                slope_high *= 0.5
+                low, slope_low = alpha, slope_here
+            elif falls or after <= (1.0 - 1e-4 * alpha) * size:
+                break
+            if high is None:
+                alpha *= 0.5
+            else:
+                alpha = low + (high - low) * min(max(slope_low / (slope_low - slope_high), 0.01), 0.9)
         else:
             _, alpha, there, trial = min(trials, key=lambda t: t[0])
         trial.merit = trial.smooth + problem.contact_merit(there, trial.normal_forces)
