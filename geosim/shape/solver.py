@@ -230,7 +230,7 @@ class EnergyShapeSolver:
         current, done, share = state, 0.0, self._first_share(problem, state, end)
         origin = self._origin(state, end)
         records: list[dict[str, Any]] = []
-        status, message = Status.CONVERGED, ""
+        status, message, followed = Status.CONVERGED, "", 0
         while done < 1.0:
             share = min(share, 1.0 - done)
             if 1.0 - done - share < 0.05 * share:
@@ -239,12 +239,19 @@ class EnergyShapeSolver:
             start = self._predict(current, target)
             outcome = self._equilibrium(problem, start, target, free_start=start is current.point)
             records += [{"command": command.index, "share": done + share, **r} for r in outcome.records]
-            if outcome.status is Status.CONVERGED and self._is_fold(problem, current, outcome, end):
+            if outcome.status is Status.CONVERGED and not followed and self._is_fold(problem, current, outcome, end):
                 outcome = replace(outcome, status=Status.PRESSURE_LIMIT)
             if outcome.status is not Status.CONVERGED:
-                share *= 0.5 if outcome.status is not Status.SINGULAR else 0.25
-                if share < self.min_increment:
-                    status, message = self._diagnose(problem, current, end, outcome)
+                share *= 0.5
+                if share < 0.3 * (1.0 - done) and self._pressure_driven(current, end):
+                    current, message = self._follow_by_volume(problem, current, end)
+                    if message:
+                        status = Status.PRESSURE_LIMIT
+                        break
+                    origin, done, share = self._origin(current, end), 0.0, 1.0
+                    followed += 1
+                if share < self.min_increment or followed > 3:
+                    status, message = self._diagnose(problem, current, outcome)
                     break
                 continue
             done += share
@@ -462,8 +469,12 @@ class EnergyShapeSolver:
 
     # ---- the end of a path
 
+    def _pressure_driven(self, state: ShapeState, end: Target) -> bool:
+        """Whether a chamber's pressure is still on its way."""
+        return bool((~end.by_volume & (end.pressures != state.point.chamber_pressures)).any())
+
     def _is_fold(self, problem: Problem, state: ShapeState, outcome: _Outcome, end: Target) -> bool:
-        """Whether Newton under pressure control jumped over a limit point to a far branch."""
+        """Whether Newton under pressure control jumped to a far branch, as it may beyond a limit point."""
         chosen = ~end.by_volume
         if not chosen.any() or state.before is None:
             return False
@@ -471,49 +482,60 @@ class EnergyShapeSolver:
         after = outcome.evaluation.volumes[chosen]
         return bool((np.abs(after - before) > 1.0 * np.maximum(before, problem.rest_chamber_volumes[chosen])).any())
 
-    def _diagnose(self, problem: Problem, state: ShapeState, end: Target, outcome: _Outcome) -> tuple[Status, str]:
+    def _diagnose(self, problem: Problem, state: ShapeState, outcome: _Outcome) -> tuple[Status, str]:
         """Say why a command could not be reached."""
-        where = f"after V/V0 = {np.round(state.frame.volume_ratios, 4).tolist()}" if problem.chambers else "on the way"
-        driven = ~end.by_volume & (np.abs(end.pressures - state.point.chamber_pressures) > 0)
-        if driven.any():
-            limit = self._pressure_limit(problem, state, end, driven)
-            if limit is not None:
-                pressures, ratios = limit
-                return Status.PRESSURE_LIMIT, (
-                    f"{Status.PRESSURE_LIMIT.value} The limit is {_listed(pressures[driven] / 1e3)} kPa at V/V0 = "
-                    f"{_listed(ratios[driven])}; {_listed(end.pressures[driven] * problem.stress / 1e3)} kPa was asked for.")
+        where = f"at V/V0 = {_listed(state.frame.volume_ratios)}" if problem.chambers else "on the way"
         status = outcome.status if outcome.status in (Status.SINGULAR, Status.INVERTED) else Status.NOT_CONVERGED
         return status, f"{status.value} The last equilibrium is {where}, residual {outcome.residual:.2g} beyond it."
 
-    def _pressure_limit(self, problem: Problem, state: ShapeState, end: Target, driven: Bools
-                        ) -> tuple[Floats, Floats] | None:
-        """Follow the path on by volume until the pressure falls; return pressures [Pa] and ratios at its maximum."""
-        current = state
+    def _follow_by_volume(self, problem: Problem, state: ShapeState, end: Target) -> tuple[ShapeState, str]:
+        """Go on by volume where pressure control fails, until the pressures asked for are passed or have a maximum.
+
+        Returns the state nearest to the pressures asked for, and a sentence if they are beyond a limit point.
+        """
+        driven = ~end.by_volume & (end.pressures != state.point.chamber_pressures)
         sign = np.sign(end.pressures - state.point.chamber_pressures)
-        best = state.point.chamber_pressures.copy(), state.frame.volume_ratios.copy()
-        growth = 0.02
+        trail = [state]
+        growth = 0.2
         for _ in range(60):
+            current = trail[-1]
             volumes = current.frame.scaled_volumes
-            goal = np.where(driven, volumes * (1.0 + sign * growth), volumes)
-            by_volume = driven | end.by_volume
-            target = Target(by_volume, goal, current.point.chamber_pressures, current.target.external,
-                            current.target.positions)
+            target = Target(driven | end.by_volume, np.where(driven, volumes * (1.0 + sign * growth), volumes),
+                            current.point.chamber_pressures, current.target.external, current.target.positions)
             start = self._predict(current, target)
             outcome = self._equilibrium(problem, start, target, free_start=start is current.point)
-            if outcome.status is not Status.CONVERGED:
-                return None
             now = outcome.point.chamber_pressures
-            if (sign * (now - best[0]) < 0)[driven].any():
-                if growth <= 0.006:
-                    return best[0] * problem.stress, best[1]
+            if outcome.status is not Status.CONVERGED:
                 growth *= 0.5
+                if growth < 1e-3:
+                    break
                 continue
             if (sign * (end.pressures - now) <= 0)[driven].all():
-                return None
-            current = ShapeState(problem, outcome.point, target, (current.point, current.target),
-                                 frames.measure(problem, outcome.point, outcome.evaluation, outcome.residual))
-            best = now.copy(), current.frame.volume_ratios.copy()
-        return None
+                break  # passed: pressure control will find its way from here
+            trail.append(ShapeState(problem, outcome.point, target, (current.point, current.target),
+                                    frames.measure(problem, outcome.point, outcome.evaluation, outcome.residual)))
+            if (sign * (now - current.point.chamber_pressures) < 0)[driven].any():
+                if growth < 0.05:
+                    return state, self._limit_sentence(problem, trail, end, driven)
+                del trail[-2:]  # back over the maximum, in smaller steps
+                trail = trail or [state]
+                growth *= 0.3
+        return trail[-1], ""
+
+    def _limit_sentence(self, problem: Problem, trail: list[ShapeState], end: Target, driven: Bools) -> str:
+        """The limit point from the parabola through the last three equilibria."""
+        limits, ratios = [], []
+        for c in np.flatnonzero(driven):
+            v = np.array([t.frame.volume_ratios[c] for t in trail[-3:]])
+            q = np.array([t.frame.chamber_pressures[c] for t in trail[-3:]])
+            curve = np.polyfit(v, q, len(v) - 1) if len(v) == 3 else None
+            best = -curve[1] / (2 * curve[0]) if curve is not None and curve[0] != 0 else v[np.argmax(np.abs(q))]
+            best = float(np.clip(best, v.min(), v.max()))
+            ratios.append(best)
+            limits.append(float(np.polyval(curve, best)) if curve is not None else q[np.argmax(np.abs(q))])
+        asked = end.pressures[driven] * problem.stress
+        return (f"{Status.PRESSURE_LIMIT.value} The limit is {_listed(np.array(limits) / 1e3)} kPa at V/V0 = "
+                f"{_listed(np.array(ratios))}; {_listed(asked / 1e3)} kPa was asked for.")
 
 
 def _difference(new: Target, old: Target) -> Floats | None:
