@@ -25,7 +25,8 @@ def rod_of(name: str, modulus: float, radius: float):
     """Return the rod of a case."""
     shear = modulus / 3.0
     if name.startswith("cantilever"):
-        return ea.CosseratRod.straight_rod(200, np.zeros(3), np.array([1.0, 0, 0]), np.array([0, 0, 1.0]), 1.0, radius, 500.0,
+        return ea.CosseratRod.straight_rod(200, np.zeros(3), np.array([1.0, 0, 0]), np.array([0, 0, 1.0]), 1.0,
+                                           radius, 500.0,
                                            youngs_modulus=modulus, shear_modulus=shear)
     rise = 0.05 / (2 * np.pi)
     turn = np.linspace(0, 0.5 / np.hypot(0.02, rise), 100)
@@ -36,7 +37,8 @@ def rod_of(name: str, modulus: float, radius: float):
     normal -= tangent * (tangent * normal).sum(axis=0)
     normal /= np.linalg.norm(normal, axis=0)
     directors = np.stack([normal, np.cross(tangent, normal, axis=0), tangent])
-    rod = ea.CosseratRod.straight_rod(99, x[:, 0], tangent[:, 0], normal[:, 0], 0.5, radius, 1273.52, youngs_modulus=modulus,
+    rod = ea.CosseratRod.straight_rod(99, x[:, 0], tangent[:, 0], normal[:, 0], 0.5, radius, 1273.52,
+                                      youngs_modulus=modulus,
                                       shear_modulus=shear, position=x, directors=directors)
     return rod
 

@@ -1,8 +1,9 @@
 """Speed of the rod stepper as ratios in one run, one thread.
 
-Usage: python rods_speed.py [--pyelastica PYTHON] [--quick]
+Usage: OMP_NUM_THREADS=1 python rods_speed.py [--pyelastica PYTHON] [--quick]
 
-Prints, for the four cases of [Choi2024] Table II, seconds of processor time per simulated second here and in PyElastica (run by
+Prints, for the four cases of [Choi2024] Table II, seconds of processor time per simulated second here and in
+PyElastica (run by
 the Python given, in the same run), and the ratio to the figures of the C++ DisMech (stored, same kind of machine); then
 microseconds per Newton iteration against the number of nodes, and seconds per simulated second of the entanglement
 gripper.
@@ -12,14 +13,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
-
-for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
 
 import numpy as np
 
@@ -78,14 +75,16 @@ def main() -> None:
     options.add_argument("--quick", action="store_true", help="a tenth of the simulated time")
     given = options.parse_args()
     share = 0.1 if given.quick else 1.0
-    print(f"{'case':18s} {'s per s':>9s} {'iter/step':>9s} {'us/iter':>8s} {'C++ / ours':>10s} {'PyElastica s per s':>18s} {'ratio':>7s}")
+    print(f"{'case':18s} {'s per s':>9s} {'iter/step':>9s} {'us/iter':>8s} {'C++ / ours':>10s} "
+          f"{'PyElastica s per s':>18s} {'ratio':>7s}")
     for name, (make, duration, peer) in CASES.items():
         ours, steps, iterations = seconds_per_second(make(share * duration), share * duration)
         row = (f"{name:18s} {ours:9.4f} {iterations / steps:9.2f} {1e6 * ours * share * duration / iterations:8.0f} "
                f"{peer / duration / ours:10.1f}")
         if given.pyelastica:
             other = pyelastica(given.pyelastica, name, 3000 if given.quick else 20000)
-            row += f" {other['per_second']:18.3f} {other['per_second'] / ours:7.0f}" + ("" if other["stable"] else " unstable")
+            row += f" {other['per_second']:18.3f} {other['per_second'] / ours:7.0f}"
+            row += "" if other["stable"] else " unstable"
         print(row, flush=True)
     for nodes in (201, 501, 2001):
         print(f"N = {nodes:5d}: {per_iteration(nodes):8.0f} us per Newton iteration", flush=True)
@@ -94,7 +93,8 @@ def main() -> None:
         begin = time.process_time()
         result = solve(**case.arguments(), throw=False)
         seconds = time.process_time() - begin
-        print(f"entanglement, friction {friction}: {result.status.name}, {seconds / result.times[-1]:.1f} s per simulated second, "
+        print(f"entanglement, friction {friction}: {result.status.name}, "
+              f"{seconds / result.times[-1]:.1f} s per simulated second, "
               f"deepest overlap {100 * result.max_penetration.max() / 5e-3:.2f} % of the radius", flush=True)
 
 

@@ -109,7 +109,8 @@ def test_michell_ring_writhes_at_two_pi_root_three_over_the_stiffness_ratio(rati
     """Critical twist 2 pi sqrt(3) EI / GJ of a closed, naturally straight ring (Michell 1889, Zajac 1962), to 2 %."""
     expected = 2 * np.pi * np.sqrt(3) / ratio
     rest = negative_modes(ring(48, 1e7, ratio, 0.0)[1])
-    found = critical(lambda twist: negative_modes(ring(48, 1e7, ratio, twist)[1]) > rest, 0.6 * expected, 1.6 * expected)
+    found = critical(lambda twist: negative_modes(ring(48, 1e7, ratio, twist)[1]) > rest, 0.6 * expected,
+                     1.6 * expected)
     assert found == pytest.approx(expected, rel=0.02)
 
 

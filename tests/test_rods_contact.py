@@ -264,14 +264,16 @@ def test_a_moving_obstacle_carries_a_rod_by_friction():
     robot = RodShellRobot(x, radius=0.025, rod_material=LinearElastic(1e5, 0.5, 1000.0))
     belt = Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.6, motion=[[0, 0, 0], [0.2, 0, 0]])
     actuation = NaturalShape([0.0, 1.0], twist=[0.0, 0.0])
-    result = solve(robot, actuation, Environment(gravity=(0, 0, -9.8), obstacles=[belt]), solver=RodShellStepper(dt=5e-3))
+    result = solve(robot, actuation, Environment(gravity=(0, 0, -9.8), obstacles=[belt]),
+                   solver=RodShellStepper(dt=5e-3))
     assert result.frames[-1].mean(axis=0)[0] - 0.25 == pytest.approx(0.2, abs=5e-3)
 
 
 def test_contact_can_be_switched_off():
     robot = RodShellRobot.from_limbs([Limb((-0.2, 0, 0), (0.2, 0, 0), 5, 0.01, RUBBER),
                                       Limb((0, -0.2, 0.03), (0, 0.2, 0.03), 5, 0.01, RUBBER)], fixed_vertices=[0, 4])
-    falls = solve(robot, Passive(0.2), Environment(gravity=(0, 0, -9.8), self_contact=False), solver=RodShellStepper(dt=2e-3))
+    falls = solve(robot, Passive(0.2), Environment(gravity=(0, 0, -9.8), self_contact=False),
+                  solver=RodShellStepper(dt=2e-3))
     rests = solve(robot, Passive(0.2), Environment(gravity=(0, 0, -9.8)), solver=RodShellStepper(dt=2e-3))
     assert falls.frames[-1, 7, 2] == pytest.approx(0.03 - 0.5 * 9.8 * 0.04, abs=0.01)
     assert rests.frames[-1, 7, 2] > falls.frames[-1, 7, 2] + 0.05
@@ -281,7 +283,8 @@ def test_prescribed_ends_push_two_rods_together_until_the_contact_force_balances
     """Two stiff crossed rods, one held, one pressed down by a dead load: the contact carries the load."""
     steel = LinearElastic(1e8, 0.5, 1000.0)
     robot = RodShellRobot.from_limbs([Limb((-0.2, 0, 0), (0.2, 0, 0), 5, 0.01, steel),
-                                      Limb((0, -0.2, 0.0205), (0, 0.2, 0.0205), 5, 0.01, steel)], fixed_vertices=[0, 1, 2, 3, 4])
+                                      Limb((0, -0.2, 0.0205), (0, 0.2, 0.0205), 5, 0.01, steel)],
+                                     fixed_vertices=[0, 1, 2, 3, 4])
     environment = Environment(loads=[Load.force([5, 6, 7, 8, 9], (0, 0, -0.5))])
     result = solve(robot, Passive(0.5), environment, solver=RodShellStepper(dt=5e-3, damping=20.0))
     assert result.contact_forces[-1, :5, 2].sum() == pytest.approx(-0.5, rel=0.02)

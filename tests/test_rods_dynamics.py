@@ -7,7 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from geosim import Environment, Fluid, InputError, LinearElastic, Load, NaturalShape, Passive, Prescribed, SolveError, solve
+from geosim import (
+    Environment,
+    Fluid,
+    InputError,
+    LinearElastic,
+    Load,
+    NaturalShape,
+    Passive,
+    Prescribed,
+    SolveError,
+    solve,
+)
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.section import Section
 from geosim.rods.state import load_state, save_state
@@ -176,7 +187,8 @@ def test_angular_momentum_of_a_planar_free_rod_is_kept_to_round_off():
     x = np.stack([s, np.zeros(n), 0.1 * np.sin(3 * s)], axis=1)
     velocities = np.cross([0.0, -0.5, 0.0], x) + [0.2, 0.0, -0.3]
     robot = RodShellRobot(x, radius=0.01, rod_material=LinearElastic(1e6, 0.5, 1000.0), velocities=velocities)
-    result = solve(robot, Passive(0.2), solver=RodShellStepper(dt=2e-3, integrator="implicit-midpoint", tolerance=1e-12))
+    result = solve(robot, Passive(0.2),
+                   solver=RodShellStepper(dt=2e-3, integrator="implicit-midpoint", tolerance=1e-12))
     _, angular = momenta(result)
     assert np.abs(angular - angular[0]).max() < 1e-10 * np.abs(angular).max()
 
@@ -198,7 +210,8 @@ def test_drift_of_angular_momentum_of_a_twisted_rod_vanishes_with_its_twist_iner
 
 def test_weight_is_carried_by_the_reactions_and_loads_by_their_moment():
     robot = cantilever(21, 1e7)
-    result = solve(robot, Passive(), Environment(gravity=(0, 0, -9.8)), solver=RodShellStepper(static=True, tolerance=1e-10))
+    result = solve(robot, Passive(), Environment(gravity=(0, 0, -9.8)),
+                   solver=RodShellStepper(static=True, tolerance=1e-10))
     mass = result.state.system.mass[:63:3].sum()
     assert result.reactions[-1].sum(axis=0) == pytest.approx([0, 0, 9.8 * mass], abs=1e-8 * mass)
     assert result.residual[-1] <= 1e-10
@@ -287,7 +300,8 @@ def test_prescribed_rotation_of_an_end_twists_the_rod_evenly():
 def test_viscous_fluid_and_mass_damping_slow_a_free_rod_as_exponentials():
     n = 11
     x = np.stack([np.linspace(0, 1, n), np.zeros(n), np.zeros(n)], axis=1)
-    robot = RodShellRobot(x, radius=0.01, rod_material=LinearElastic(1e6, 0.5, 1000.0), velocities=np.tile([0, 0, 1.0], (n, 1)))
+    robot = RodShellRobot(x, radius=0.01, rod_material=LinearElastic(1e6, 0.5, 1000.0),
+                          velocities=np.tile([0, 0, 1.0], (n, 1)))
     line = 1000.0 * np.pi * 0.01**2
     solver = RodShellStepper(dt=1e-3, integrator="implicit-midpoint")
     fluid = solve(robot, Passive(0.5), Environment(fluid=Fluid(0.0, viscosity=0.6)), solver=solver)
@@ -300,7 +314,8 @@ def test_buoyancy_balances_a_rod_of_the_density_of_the_fluid():
     n = 11
     x = np.stack([np.linspace(0, 1, n), np.zeros(n), np.zeros(n)], axis=1)
     robot = RodShellRobot(x, radius=0.01, rod_material=LinearElastic(1e6, 0.5, 1000.0))
-    result = solve(robot, Passive(0.5), Environment(gravity=(0, 0, -9.8), fluid=Fluid(1000.0)), solver=RodShellStepper(dt=0.1))
+    result = solve(robot, Passive(0.5), Environment(gravity=(0, 0, -9.8), fluid=Fluid(1000.0)),
+                   solver=RodShellStepper(dt=0.1))
     assert np.abs(result.frames[-1] - x).max() < 1e-12
     half = solve(robot, Passive(0.5), Environment(gravity=(0, 0, -9.8), fluid=Fluid(500.0)),
                  solver=RodShellStepper(dt=0.01, integrator="implicit-midpoint"))
@@ -334,7 +349,8 @@ def test_point_masses_are_added_where_they_are_given():
     masses = np.zeros(11)
     masses[10] = 0.25
     light, heavy = cantilever(11), cantilever(11, masses=masses)
-    results = [solve(r, Passive(), Environment(gravity=(0, 0, -9.8)), solver=RodShellStepper(static=True, tolerance=1e-10))
+    results = [solve(r, Passive(), Environment(gravity=(0, 0, -9.8)),
+                     solver=RodShellStepper(static=True, tolerance=1e-10))
                for r in (light, heavy)]
     carried = [r.reactions[-1, :, 2].sum() for r in results]
     assert carried[1] - carried[0] == pytest.approx(0.25 * 9.8, rel=1e-6)
@@ -346,9 +362,11 @@ def test_point_masses_are_added_where_they_are_given():
 def test_a_limb_cut_in_two_and_joined_again_moves_like_the_whole():
     """A joint of two edges is a plain bend, whatever the direction in which its limbs are drawn."""
     material = LinearElastic(1e6, 0.5, 500.0)
-    whole = RodShellRobot.from_limbs([Limb((0, 0, 0), (1, 0, 0), 21, 0.02, material)], fixed_vertices=[0, 1], fixed_edges=[0])
+    whole = RodShellRobot.from_limbs([Limb((0, 0, 0), (1, 0, 0), 21, 0.02, material)], fixed_vertices=[0, 1],
+                                     fixed_edges=[0])
     parts = RodShellRobot.from_limbs([Limb((0, 0, 0), (0.5, 0, 0), 11, 0.02, material),
-                                      Limb((1, 0, 0), (0.5, 0, 0), 11, 0.02, material)], fixed_vertices=[0, 1], fixed_edges=[0])
+                                      Limb((1, 0, 0), (0.5, 0, 0), 11, 0.02, material)], fixed_vertices=[0, 1],
+                                     fixed_edges=[0])
     assert len(parts.vertices) == 21
     environment = Environment(gravity=(0, -2.0, -9.8))
     solver = RodShellStepper(dt=0.02, integrator="implicit-midpoint", tolerance=1e-10)
@@ -434,7 +452,8 @@ def test_frames_are_kept_at_the_interval_and_shown_to_a_callback():
     ({"vertices": [[0, 0, 0], [1, 0, 0], [0.5, 0, 0]]}, "singular"),
 ])
 def test_impossible_robots_are_refused_in_one_line(change, match):
-    good = {"vertices": [[0, 0, 0], [1, 0, 0], [2, 0, 0]], "radius": 0.1, "rod_material": LinearElastic(1e6, 0.5, 1000.0)}
+    good = {"vertices": [[0, 0, 0], [1, 0, 0], [2, 0, 0]], "radius": 0.1,
+            "rod_material": LinearElastic(1e6, 0.5, 1000.0)}
     with pytest.raises(InputError, match=match) as caught:
         RodShellRobot(**(good | change))
     assert "\n" not in str(caught.value)

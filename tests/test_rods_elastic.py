@@ -24,7 +24,8 @@ RUBBER = LinearElastic(1e6, 0.3, 1000.0)
 def twisted_network(seed: int = 3) -> tuple[RodShellRobot, np.ndarray]:
     """Return a small network with a joint of four edges in mixed directions, and a bent and twisted q."""
     rng = np.random.default_rng(seed)
-    vertices = np.array([[0, 0, 0], [0.1, 0, 0], [0.2, 0.02, 0], [0.1, 0.1, 0.02], [0.09, -0.1, 0.01], [0.3, 0.02, 0.05]])
+    vertices = np.array([[0, 0, 0], [0.1, 0, 0], [0.2, 0.02, 0], [0.1, 0.1, 0.02], [0.09, -0.1, 0.01],
+                         [0.3, 0.02, 0.05]])
     edges = [[0, 1], [1, 2], [3, 1], [1, 4], [5, 2]]
     robot = RodShellRobot(vertices, edges, radius=[0.01, 0.012, 0.01, 0.009, 0.01], rod_material=RUBBER,
                           section=Section.rectangle(0.02, 0.01))
@@ -48,7 +49,8 @@ def dense(state, q):
     values = np.zeros(pattern.size)
     bends = system.robot.bends
     stretch_hessian(system.stretch_edges, system.axial, system.rest, trial.t, trial.length, pattern.slots(pair), values)
-    bend_twist_hessian(q, system.bend_dofs, bends.edges, bends.signs, system.bending, state.natural, trial.t, trial.length,
+    bend_twist_hessian(q, system.bend_dofs, bends.edges, bends.signs, system.bending, state.natural, trial.t,
+                       trial.length,
                        trial.m1, trial.m2, trial.twist, pattern.slots(system.bend_dofs), values)
     return pattern.matrix(values).toarray()
 
@@ -217,7 +219,8 @@ def test_matlab_bending_force_and_jacobian(reference_data, which):
     trial = evaluate(system, state, q)
     m1, m2 = file["m1"].astype(float), file["m2"].astype(float)
     gradient = np.zeros(system.dofs)
-    bend_twist_force(q, system.bend_dofs, bends.edges, bends.signs, system.bending, system.natural, trial.t, trial.length,
+    bend_twist_force(q, system.bend_dofs, bends.edges, bends.signs, system.bending, system.natural, trial.t,
+                     trial.length,
                      m1, m2, trial.twist, gradient)
     assert np.abs(trial.m1 - m1).max() < 1e-12
     assert np.abs(-gradient - file["Fb"].ravel()).max() < 1e-8 * np.abs(file["Fb"]).max()

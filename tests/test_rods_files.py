@@ -41,7 +41,8 @@ def test_geometry_files_of_the_matlab_tool_are_read(reference_data):
 
 
 @pytest.mark.parametrize(("text", "match"), [
-    ("*Nodes\n0,0,0\n1,0\n", "line 3: 2 numbers"), ("0,0,0\n", "stands before"), ("*Nodes\n0,0,0\n*Edges\n1,2\n", "outside 1 .. 1"),
+    ("*Nodes\n0,0,0\n1,0\n", "line 3: 2 numbers"), ("0,0,0\n", "stands before"),
+                                             ("*Nodes\n0,0,0\n*Edges\n1,2\n", "outside 1 .. 1"),
     ("*Nods\n", "unknown"), ("*Nodes\na,b,c\n", "not a row of numbers"), ("", "no \\*Nodes"),
     ("*Nodes\n0,0,0\n1,0,0\n*Edges\n0,1\n", "ids count from 1")])
 def test_bad_geometry_is_refused_with_file_and_line(tmp_path, text, match):
@@ -103,7 +104,8 @@ def test_bad_tables_are_refused(tmp_path, text, match):
 
 
 def arm(nodes: int = 15) -> RodShellRobot:
-    limbs = [Limb((0, 0, 0), (0.08, 0, 0), nodes, 6e-3, SILICONE), Limb((0.08, 0, 0), (0.16, 0, 0), nodes, 6e-3, SILICONE)]
+    limbs = [Limb((0, 0, 0), (0.08, 0, 0), nodes, 6e-3, SILICONE),
+             Limb((0.08, 0, 0), (0.16, 0, 0), nodes, 6e-3, SILICONE)]
     return RodShellRobot.from_limbs(limbs, fixed_vertices=[0, 1], fixed_edges=[0], planar="xz")
 
 

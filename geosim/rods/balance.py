@@ -171,8 +171,8 @@ class UserForce:
         force, jacobian = answer if isinstance(answer, tuple) else (answer, None)
         force = np.asarray(force, dtype=float)
         if force.shape != x.shape or not np.isfinite(force).all():
-            raise InputError(f"forces: {getattr(self.function, '__name__', 'the function')} returned shape {force.shape}; "
-                             f"finite forces of shape {x.shape} [N] needed")
+            raise InputError(f"forces: {getattr(self.function, '__name__', 'the function')} returned shape "
+                             f"{force.shape}; finite forces of shape {x.shape} [N] needed")
         return force, jacobian
 
     def add_force(self, q: Floats, residual: Floats) -> tuple[float, float]:

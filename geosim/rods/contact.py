@@ -12,7 +12,8 @@ Departures:
 
 [D1] One smooth formula for every D, evaluated as a softplus that cannot overflow, instead of three cases; [Lahoti]'s
      ground Jacobian (26) is replaced by the exact derivative (its numerator has the square of the sigmoid).
-[D2] The distance of two edges is the minimum over both parameters of |r|^2 + eps (l1^2 (s - 1/2)^2 + l2^2 (t - 1/2)^2) with
+[D2] The distance of two edges is the minimum over both parameters of |r|^2 + eps (l1^2 (s - 1/2)^2 + l2^2 (t - 1/2)^2)
+with
      rest lengths l and eps = 1e-3: parallel edges then have one nearest pair and forces stay continuous. The Hessian is
      exact in the three cases (edge-edge, point-edge, point-point) by elimination of the free parameters.
 [D3] The stiffness k scales with the material (Young's modulus times radius) and the weight; the overlap reached is
@@ -59,7 +60,8 @@ def contact_law(system: System, stiffness: float | None, distance: float | None,
     radius = float(robot.radius.min())
     if stiffness is None:
         weight = float(np.linalg.norm(system.weight[: system.turns].reshape(-1, 3).sum(axis=0)))
-        stiffness = max(5.0 * float((robot.edge_property("youngs_modulus") * robot.radius).max()), weight / (0.01 * radius))
+        stiffness = max(5.0 * float((robot.edge_property("youngs_modulus") * robot.radius).max()),
+                        weight / (0.01 * radius))
     return ContactLaw(float(stiffness), radius / 10.0 if distance is None else float(distance), slip)
 
 
@@ -181,7 +183,7 @@ def _slip(q, q0, step, pair, w, r):
 
 @kernel
 def pair_stiffness(q, q0, step, pairs, rest, reach, k, k1, mu, k2, active, blocks):
-    """Fill the stiffness of every pair in contact, `blocks` (P, 12, 12), and its number in `active`; return how many."""
+    """Fill the stiffness of pairs in contact, `blocks` (P, 12, 12), and their numbers `active`; return how many."""
     count = 0
     w = np.empty(4)
     grad = np.empty(12)
@@ -251,8 +253,8 @@ def pair_stiffness(q, q0, step, pairs, rest, reach, k, k1, mu, k2, active, block
 def find_candidates(x, edges, radius, rest, margin, near_start, near_edges, pairs):
     """Fill `pairs` with edges whose capsules come closer than `margin`; return how many.
 
-    A sweep along x over boxes sorted by their lower side; `near_start`, `near_edges` list the neighbours to leave out. The
-    count may exceed the length of `pairs`; then it must be called again with more room.
+    A sweep along x over boxes sorted by their lower side; `near_start`, `near_edges` list the neighbours to leave out.
+    The count may exceed the length of `pairs`; then it must be called again with more room.
     """
     m = edges.shape[0]
     low, high = np.empty((m, 3)), np.empty((m, 3))
@@ -412,7 +414,8 @@ class PairContact:
         if len(self.pairs) == 0:
             return None
         active, blocks = np.empty(len(self.pairs), dtype=np.int64), np.empty((len(self.pairs), 12, 12))
-        count = pair_stiffness(q, self.state.q, self.step, self.dofs, self.rest, self.touch, self.law.stiffness, self.k1,
+        count = pair_stiffness(q, self.state.q, self.step, self.dofs, self.rest, self.touch, self.law.stiffness,
+                               self.k1,
                                self.friction, self.k2, active, blocks)
         if count == 0:
             return None

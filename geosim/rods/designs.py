@@ -28,7 +28,8 @@ class Case:
 
     def arguments(self) -> dict[str, Any]:
         """Return the case as keyword arguments of `solve`."""
-        return {"robot": self.robot, "actuation": self.actuation, "environment": self.environment, "solver": self.solver}
+        return {"robot": self.robot, "actuation": self.actuation, "environment": self.environment,
+                "solver": self.solver}
 
 
 def line(start: Any, end: Any, nodes: int) -> Floats:
@@ -45,7 +46,8 @@ def cantilever(nodes: int = 201, youngs_modulus: float = 1e5, duration: float = 
     mode = np.cosh(s) - np.cos(s) - ratio * (np.sinh(s) - np.sin(s))
     velocities = np.zeros((nodes, 3))
     velocities[:, 2] = tip_velocity * mode / mode[-1]
-    robot = RodShellRobot(line((0, 0, 0), (1, 0, 0), nodes), radius=0.02, rod_material=LinearElastic(youngs_modulus, 0.5, 500.0),
+    robot = RodShellRobot(line((0, 0, 0), (1, 0, 0), nodes), radius=0.02,
+                          rod_material=LinearElastic(youngs_modulus, 0.5, 500.0),
                           fixed_vertices=[0, 1], fixed_edges=[0], velocities=velocities, planar="xz")
     return Case(robot, Passive(duration), Environment(), RodShellStepper(dt=dt, integrator="implicit-midpoint"))
 
@@ -56,7 +58,8 @@ def helix(radius: float = 5e-3, youngs_modulus: float = 1e7, duration: float = 1
     helix_radius, rise = 0.02, 0.05 / (2 * np.pi)
     turn = np.linspace(0, 0.5 / np.hypot(helix_radius, rise), nodes)
     x = np.stack([helix_radius * np.cos(turn), helix_radius * np.sin(turn), -rise * turn], axis=1)
-    robot = RodShellRobot(x, radius=radius, rod_material=LinearElastic(youngs_modulus, 0.5, 1273.52), fixed_vertices=[0, 1],
+    robot = RodShellRobot(x, radius=radius, rod_material=LinearElastic(youngs_modulus, 0.5, 1273.52),
+                          fixed_vertices=[0, 1],
                           fixed_edges=[0])
     return Case(robot, Passive(duration), Environment(gravity=(0, 0, -9.8)),
                 RodShellStepper(dt=dt, integrator="implicit-midpoint"))
@@ -79,14 +82,14 @@ def spider(duration: float = 2.0, dt: float = 5e-3, friction: float = 0.4, young
 
 def entanglement(friction: float = 0.5, duration: float = 1.0, dt: float = 5e-3, fingers: int = 5, nodes: int = 60,
                  largest_turn: float = 40.0, seed: int = 0) -> Case:
-    """An active entanglement gripper, section V-A2 of [Choi2024]: random turning angles up to 40 degrees a bend,
-    about both directors.
+    """An active entanglement gripper, section V-A2 of [Choi2024]: random turning angles up to 40 degrees.
 
-    The natural shape is reached after half of the duration.
+    Every bend draws one angle for each director; the natural shape is reached after half of the duration.
     """
     material = LinearElastic(0.3e6, 0.5, 1200.0)
     angles = 2 * np.pi * np.arange(fingers) / fingers
-    limbs = [Limb((0.05 * np.cos(a), 0.05 * np.sin(a), 0), (0.05 * np.cos(a), 0.05 * np.sin(a), -0.3), nodes, 5e-3, material)
+    limbs = [Limb((0.05 * np.cos(a), 0.05 * np.sin(a), 0), (0.05 * np.cos(a), 0.05 * np.sin(a), -0.3), nodes, 5e-3,
+                  material)
              for a in angles]
     tops = nodes * np.arange(fingers)
     robot = RodShellRobot.from_limbs(limbs, fixed_vertices=np.concatenate([tops, tops + 1]),

@@ -100,7 +100,8 @@ def read_table(path: str | Path) -> tuple[list[str], Floats]:
         for j, cell in enumerate(row):
             value = _number(cell)
             if value is None:
-                raise InputError(f"{path.name}: row {i + 1 + bool(header)}, column {j + 1}: {str(cell)[:30]!r} is not a number")
+                raise InputError(f"{path.name}: row {i + 1 + bool(header)}, column {j + 1}: "
+                                 f"{str(cell)[:30]!r} is not a number")
             table[i, j] = value
     filled = ~np.isnan(table).all(axis=0) if len(table) else np.ones(width, dtype=bool)
     last = int(np.flatnonzero(filled).max()) + 1 if filled.any() else width  # a comma at the end of every row
@@ -108,13 +109,13 @@ def read_table(path: str | Path) -> tuple[list[str], Floats]:
 
 
 def read_natural_shape(path: str | Path, kind: str | None = None) -> NaturalShape:
-    """Return the actuation of a table: time [s] first, then natural values, one column a stencil or hinge or one for all.
+    """Return the actuation of a table: time [s], then natural values: one column for all, or one a stencil or hinge.
 
     Parameters
     ----------
     path
-        .csv, .txt or .xlsx; an optional header names columns curvature, curvature_1 (about kappa1), curvature_2, twist or
-        hinge_angle, each once (for all) or as often as there are stencils.
+        .csv, .txt or .xlsx; an optional header names columns curvature, curvature_1 (about kappa1), curvature_2, twist
+        or hinge_angle, each once (for all) or as often as there are stencils.
     kind
         What a table without such names holds: "curvature" (default) [1/m], "twist" [rad/m] or "hinge_angle" [rad].
 
@@ -199,7 +200,8 @@ def _sheet(path: Path) -> list[list[Any]]:
     try:
         from openpyxl import load_workbook
     except ImportError:
-        raise InputError(f"{path.name}: XLSX tables need openpyxl (pip install 'geosim[tables]'), or save it as .csv") from None
+        raise InputError(f"{path.name}: XLSX tables need openpyxl (pip install 'geosim[tables]'), or save it as "
+                         f".csv") from None
     try:
         book = load_workbook(path, read_only=True, data_only=True)
     except Exception as error:  # noqa: BLE001 (a zip, an XML and a workbook can each be wrong in their own way)

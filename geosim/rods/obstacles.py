@@ -228,8 +228,8 @@ def obstacle_contact(q, q0, step, radius, kind, parameters, friction, span, corn
                      residual, slots, values, skew, force, load):
     """Add minus the forces of all obstacles to `residual`; with `want`, their stiffness to `values` and `skew`.
 
-    `force` (n, 3) and `load` (o, 6) receive the forces on vertices, and forces and moments on obstacles. Returns energy,
-    largest force, deepest overlap, count.
+    `force` (n, 3) and `load` (o, 6) receive the forces on vertices, and forces and moments on obstacles. Returns
+    energy, largest force, deepest overlap, count.
     """
     energy, largest, overlap, count = 0.0, 0.0, 0.0, 0
     for o in range(kind.shape[0]):

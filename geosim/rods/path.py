@@ -36,8 +36,9 @@ def collect(solver: RodShellStepper, robot: RodShellRobot, environment: Environm
     extra = {"theta": np.array([s.theta for s in states]), "velocities": np.array([s.velocities for s in states]),
              **{f"{key}_energy": value for key, value in parts.items()}, "iterations": column("iterations", 0)}
     trace = tuple({"frame": i, **record} for i, report in enumerate(reports) for record in report.records)
-    return Result(status, message, status in (Status.CONVERGED, Status.UNSTABLE), [s.time for s in states], frames, robot,
-                  environment, solver, tip=frames[:, -1], reactions=column("reactions", zero),
+    times = np.array([s.time for s in states])
+    return Result(status, message, status in (Status.CONVERGED, Status.UNSTABLE), times, frames, robot, environment,
+                  solver, tip=frames[:, -1], reactions=column("reactions", zero),
                   contact_forces=column("contact_forces", zero), obstacle_forces=column("obstacle_forces", obstacles),
                   obstacle_moments=column("obstacle_moments", obstacles), max_penetration=column("penetration", 0.0),
                   contact_count=column("contacts", 0), crossings=column("crossings", np.nan),

@@ -4,8 +4,8 @@ For one frame, find the natural curvatures c of groups of stencils that minimise
 
     sum over seen tags |W x(c) - y|^2,      x(c) in static equilibrium: f(x, c) = 0
 
-Steps: solve the equilibrium from the last one; its sensitivity is dx/dc = -K^-1 df/dc, one back-substitution a group with
-the Hessian of the equilibrium; take a damped Gauss-Newton step; repeat until the step is small.
+Steps: solve the equilibrium from the last one; its sensitivity is dx/dc = -K^-1 df/dc, one back-substitution a group
+with the Hessian of the equilibrium; take a damped Gauss-Newton step; repeat until the step is small.
 
 Departures:
 
@@ -84,7 +84,8 @@ def pixels_to_metres(tags: Any, length: float, plane: str = "xz") -> Floats:
     return metres
 
 
-def recover_curvatures(robot: RodShellRobot, tags: Any, groups: Sequence[Any], *, at: Any, environment: Environment | None = None,
+def recover_curvatures(robot: RodShellRobot, tags: Any, groups: Sequence[Any], *, at: Any,
+                       environment: Environment | None = None,
                        tolerance: float = 1e-3, iterations: int = 20, start: Any = None) -> Recovery:
     """Return the natural curvatures (about kappa1) of groups of stencils that reproduce measured tags.
 
@@ -132,7 +133,8 @@ def recover_curvatures(robot: RodShellRobot, tags: Any, groups: Sequence[Any], *
             continue
         state, value, solves = _fit(solver, state, value, sets, weights[seen], frame[seen], tolerance, iterations)
         error = np.linalg.norm(weights @ state.positions - frame, axis=1)
-        rows.append((value, state.positions.copy(), float(error[-1]), float(np.sqrt(np.mean(error[seen] ** 2))), solves))
+        rows.append((value, state.positions.copy(), float(error[-1]), float(np.sqrt(np.mean(error[seen] ** 2))),
+                     solves))
     return Recovery(np.array([r[0] for r in rows]), np.array([r[1] for r in rows]), np.array([r[2] for r in rows]),
                     np.array([r[3] for r in rows]), np.array([r[4] for r in rows]))
 
@@ -145,7 +147,8 @@ def equilibrium(solver: RodShellStepper, state: RodState, value: Floats, sets: S
     command = Command(0, 1.0, (NaturalShape([1.0], curvature=curvature[None]),))
     new, report = solver.step(replace(state, time=0.0), command)
     if not report.reached:
-        raise InputError(f"real2sim: no equilibrium with curvatures {np.round(value, 3).tolist()} 1/m: {report.message}")
+        raise InputError(f"real2sim: no equilibrium with curvatures {np.round(value, 3).tolist()} 1/m: "
+                         f"{report.message}")
     return new
 
 

@@ -195,7 +195,8 @@ class RodShellRobot:
         put(self, "triangles", triangles)
         if self.edges is None:
             chain = np.arange(n)
-            given = np.stack([chain[:-1], chain[1:]], axis=1) if len(triangles) == 0 else np.zeros((0, 2), dtype=np.int64)
+            given = np.stack([chain[:-1], chain[1:]], axis=1) if len(triangles) == 0 else np.zeros((0, 2),
+                                                                                                   dtype=np.int64)
         else:
             given = self.edges
         edges = ints(given, "edges", (None, 2), below=n)
@@ -228,8 +229,8 @@ class RodShellRobot:
             raise InputError("radius: missing; give the rod radius in metres")
         radius = np.asarray(self.radius, dtype=float)
         if radius.shape not in ((), (count,)) or not np.isfinite(radius).all() or (radius <= 0).any():
-            raise InputError(f"radius: {str(self.radius)[:40]} must be positive metres, a number or one value for each of "
-                             f"{count} edges")
+            raise InputError(f"radius: {str(self.radius)[:40]} must be positive metres, a number or one value for "
+                             f"each of {count} edges")
         put(self, "radius", frozen(np.broadcast_to(radius, count).copy()))
         if self.rod_material is None:
             raise InputError("rod_material: missing; give LinearElastic(youngs_modulus=..., density=...)")
@@ -245,13 +246,14 @@ class RodShellRobot:
         put(self, "section", section)
         folded = self.bends.vertices[self._folds]
         if len(folded):
-            raise InputError(f"edges: at vertex {folded[0, 1]} two edges leave in the same direction (to {folded[0, 0]} and "
-                             f"{folded[0, 2]}); their bending angle of 180 degrees is singular")
+            raise InputError(f"edges: at vertex {folded[0, 1]} two edges leave in the same direction (to "
+                             f"{folded[0, 0]} and {folded[0, 2]}); their bending angle of 180 degrees is singular")
 
     def _check_components(self, n: int) -> None:
         given = np.zeros((n, 3), dtype=bool) if self.fixed_components is None else np.asarray(self.fixed_components)
         if given.shape != (n, 3) or given.dtype != bool:
-            raise InputError(f"fixed_components: bool array of shape ({n}, 3) needed, {given.dtype} {given.shape} given")
+            raise InputError(f"fixed_components: bool array of shape ({n}, 3) needed, {given.dtype} "
+                             f"{given.shape} given")
         object.__setattr__(self, "fixed_components", frozen(given.copy()))
 
     def _optional(self, key: str, shape: tuple[int, ...]) -> None:
@@ -266,7 +268,8 @@ class RodShellRobot:
         array = np.asarray(value, dtype=float)
         wanted = [(), (count,)] + ([(count, 2)] if key == "bend_stiffness" else [])
         if array.shape not in wanted or np.isinf(array).any() or (array < 0).any():
-            raise InputError(f"{key}: a number >= 0 or shape ({count},) needed, {array.shape} given; nan keeps the default")
+            raise InputError(f"{key}: a number >= 0 or shape ({count},) needed, {array.shape} given; nan "
+                             f"keeps the default")
         object.__setattr__(self, key, frozen(array.copy()))
 
     def _planar(self) -> str:
@@ -278,11 +281,13 @@ class RodShellRobot:
             for name in ("xz", "xy", "yz"):
                 if flat[AXES[name]]:
                     return name
-            raise InputError(f"planar = True: the vertices span {extent.tolist()} m, which is not in a coordinate plane")
+            raise InputError(f"planar = True: the vertices span {extent.tolist()} m, which is not in a "
+                             f"coordinate plane")
         if self.planar not in AXES:
             raise InputError(f"planar = {self.planar!r}: use True, False, 'xz', 'xy' or 'yz'")
         if not flat[AXES[self.planar]]:
-            raise InputError(f"planar = {self.planar!r}: the vertices leave that plane by {extent[AXES[self.planar]]:g} m")
+            raise InputError(f"planar = {self.planar!r}: the vertices leave that plane by "
+                             f"{extent[AXES[self.planar]]:g} m")
         return str(self.planar)
 
     def default_solver(self) -> Any:

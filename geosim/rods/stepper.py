@@ -285,7 +285,7 @@ class RodShellStepper:
         q[dofs] = aim
         u[dofs] = (aim - state.q[dofs]) / h
         new = carry(state, q)
-        fine = np.isfinite(q).all() and float(np.abs(new.lengths / system.rest - 1.0).max()) < 1.0
+        fine = bool(np.isfinite(q).all()) and float(np.abs(new.lengths / system.rest - 1.0).max()) < 1.0
         solution = Solution(half, trial, f, fine, 0.0 if fine else np.inf, 1)
         return (replace(new, time=state.time + h, u=u, natural=natural) if fine else None), solution, terms
 
@@ -346,7 +346,7 @@ class RodShellStepper:
         return [min(max((t - begin) / max(end - begin, 1e-300), 0.0), 1.0) for t in times]
 
     def _natural(self, system: System, command: Command, time: float) -> Floats:
-        """Return the natural strains at a time [s]; curvature [1/m] times the Voronoi length, section 7.1 of [Lahoti]."""
+        """Return the natural strains at a time [s]: curvature [1/m] times Voronoi length, section 7.1 of [Lahoti]."""
         shape = command.find(NaturalShape)
         if shape is None:
             return system.natural
@@ -357,8 +357,8 @@ class RodShellStepper:
             raise InputError("NaturalShape: hinge_angle given for a robot without triangles")
         if curvature is not None:
             if curvature.shape not in ((), (1,), (len(bends),), (len(bends), 2)):
-                raise InputError(f"NaturalShape: curvature has {curvature.shape} values a time for {len(bends)} stencils; give "
-                                 f"one, ({len(bends)},) or ({len(bends)}, 2)")
+                raise InputError(f"NaturalShape: curvature has {curvature.shape} values a time for {len(bends)} "
+                                 f"stencils; give one, ({len(bends)},) or ({len(bends)}, 2)")
             if curvature.ndim == 2:
                 natural[:, :2] = curvature * bends.length[:, None]
             else:

@@ -1,7 +1,7 @@
 """What can be computed once for a rod robot in an environment: stencils, stiffnesses, masses, dead loads, pattern.
 
-Degrees of freedom q = [x (3 n), theta (E)], Eq. (1) of [Lahoti]. Masses are lumped: half an edge's mass to each end, and
-rho l (I1 + I2) to the rotation of the edge about itself (rho A l r^2 / 2 for a disc).
+Degrees of freedom q = [x (3 n), theta (E)], Eq. (1) of [Lahoti]. Masses are lumped: half an edge's mass to each end,
+and rho l (I1 + I2) to the rotation of the edge about itself (rho A l r^2 / 2 for a disc).
 """
 
 from __future__ import annotations
