@@ -17,5 +17,6 @@ from geosim.calibrate.identify import Measurement, Parameter, Problem, RobotCali
 from geosim.calibrate.models import ModelComparison, compare_models
 from geosim.calibrate.reading import MaterialTest, read_test
 
-__all__ = ["Calibration", "MaterialTest", "Measurement", "ModelComparison", "Parameter", "Problem", "RobotCalibration",
-           "compare_models", "fit", "fit_robot", "nominal_stress", "read_test", "run", "stability_statement", "toe_offset"]
+__all__ = ["Calibration", "MaterialTest", "Measurement", "ModelComparison", "Parameter", "Problem",
+           "RobotCalibration", "compare_models", "fit", "fit_robot", "nominal_stress", "read_test", "run",
+           "stability_statement", "toe_offset"]

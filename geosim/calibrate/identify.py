@@ -211,7 +211,8 @@ class Parameter:
 def _stiffened(material: Any, factor: float) -> Any:
     """Return the material with every modulus multiplied by a factor; exponents and limits stay."""
     keep = ("density", "jm", "alpha", "poisson_ratio")
-    old = {f.name: getattr(material, f.name) for f in dataclasses.fields(material) if f.name not in keep}
+    old = {f.name: getattr(material, f.name) for f in dataclasses.fields(material)
+           if f.name not in keep and isinstance(getattr(material, f.name), (float, int, tuple))}
     new = {k: tuple(factor * x for x in v) if isinstance(v, tuple) else factor * v for k, v in old.items()}
     return dataclasses.replace(material, **new)
 
@@ -491,5 +492,5 @@ def _conclude(work: _Residuals, u: Floats, r: Floats, jacobian: Floats, low: Flo
     robot = work.problem(work.measurements[0], u).robot
     intervals = {n: (float(a), float(b)) for n, (a, b) in zip(names, ends)}
     rms = float(np.sqrt(np.mean(r**2)))
-    return RobotCalibration(dict(zip(names, map(float, values))), intervals, rms, frozen(r), frozen(correlations), condition,
-                            tuple(warnings), robot, work.solves, iterations, converged, confidence)
+    return RobotCalibration(dict(zip(names, map(float, values))), intervals, rms, frozen(r), frozen(correlations),
+                            condition, tuple(warnings), robot, work.solves, iterations, converged, confidence)

@@ -25,6 +25,7 @@ __all__ = ["Pose", "apply", "find_pose", "icp", "isolated", "kabsch", "mirrored"
 
 TUKEY = 4.685
 COARSE, MIDDLE, FINE = 300, 1500, 20000  # points used while the pose is searched
+TRIED = 12  # of the rough poses, the best so many are refined
 EDGE_BAND = 2.0  # in spreads of the scan
 NEIGHBOURS = 10
 
@@ -208,10 +209,8 @@ def find_pose(points: Floats, surface: Surface, seed: int = 0) -> tuple[Floats, 
     rough = [icp(few, surface, start, iterations=6, trim=0.85).transform for start in _starts(more, surface)]
     order = np.argsort([_score(few, surface, t) for t in rough])
     kept: list[Floats] = []
-    for i in order:
-        if len(kept) == 6:
-            break
-        refined = icp(more, surface, rough[i], trim=0.95).transform
+    for i in order[:TRIED]:
+        refined = icp(more, surface, rough[i], iterations=15, trim=0.95).transform
         if not any(np.abs(refined[:3, :3] - k[:3, :3]).max() < 0.05 for k in kept):
             kept.append(refined)
     many = points[rng.choice(len(points), min(FINE, len(points)), replace=False)]

@@ -1,0 +1,168 @@
+"""Parameters of a robot from measurements: exact recovery, honest intervals, identifiability."""
+
+from __future__ import annotations
+
+import dataclasses
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import geosim
+from geosim.calibrate import Measurement, Parameter, Problem, fit_robot
+from geosim.calibrate.identify import thicken
+from geosim.compare import read_markers
+from geosim.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class Spring:
+    """A stand-in: stiffness k, gain g; the tip moves by g p / k + 0.1 (p / k)^3."""
+
+    stiffness: float = 100.0
+    gain: float = 1.0
+
+
+def pull(robot, actuation, environment=None, *, solver=None):
+    x = np.asarray(actuation) / robot.stiffness
+    tip = np.stack([robot.gain * x + 0.1 * x**3, 0 * x, 0 * x], axis=1)
+    return SimpleNamespace(tip=tip, robot=robot, frames=tip[:, None])
+
+
+def spring_parameter(name, initial, **options):
+    def change(problem, value):
+        return dataclasses.replace(problem, robot=dataclasses.replace(problem.robot, **{name: value}))
+
+    return Parameter(name, initial, change, **options)
+
+
+FORCES = np.linspace(20.0, 200.0, 10)
+
+
+def test_exact_data_return_the_parameter():
+    """From a first value wrong by three the stiffness is found to the tolerance."""
+    truth = pull(Spring(137.0), FORCES).tip
+    found = fit_robot(Spring(), [Measurement.tip(FORCES, truth)], [spring_parameter("stiffness", 400.0)], solve=pull)
+    assert found.parameters["stiffness"] == pytest.approx(137.0, rel=1e-6)
+    assert found.converged
+    assert found.robot.stiffness == found.parameters["stiffness"]
+    assert found.warnings == ()
+
+
+def test_intervals_cover():
+    """With noise the 95 % interval covers the truth in 90-99 % of 200 draws, and both parameters are found."""
+    rng = np.random.default_rng(0)
+    hits = np.zeros(2)
+    for _ in range(200):
+        noisy = pull(Spring(137.0, 1.3), FORCES).tip + 0.01 * rng.standard_normal((10, 3))
+        found = fit_robot(Spring(), [Measurement(FORCES, lambda r: r.tip[:, 0], noisy[:, 0], sigma=1.0)],
+                          [spring_parameter("stiffness", 120.0), spring_parameter("gain", 1.0)], solve=pull)
+        for i, (name, value) in enumerate((("stiffness", 137.0), ("gain", 1.3))):
+            hits[i] += found.intervals[name][0] <= value <= found.intervals[name][1]
+    assert (hits / 200 >= 0.90).all()
+    assert (hits / 200 <= 0.99).all()
+
+
+def test_parameters_that_act_alike_are_reported():
+    """Stiffness and gain in the linear range only enter as their ratio: correlation and condition say so."""
+    small = FORCES * 1e-3
+    truth = pull(Spring(137.0), small).tip
+    found = fit_robot(Spring(), [Measurement.tip(small, truth)],
+                      [spring_parameter("stiffness", 130.0), spring_parameter("gain", 1.0)], solve=pull)
+    assert any("hardly told apart" in w for w in found.warnings)
+    assert found.condition > 1e3
+
+
+def test_a_parameter_without_effect_is_reported():
+    found = fit_robot(Spring(), [Measurement.tip(FORCES, pull(Spring(137.0), FORCES).tip)],
+                      [spring_parameter("stiffness", 130.0), Parameter("colour", 1.0, lambda p, v: p)], solve=pull)
+    assert any("colour has no effect" in w for w in found.warnings)
+    assert found.parameters["stiffness"] == pytest.approx(137.0, rel=1e-4)
+
+
+def test_a_bound_is_respected_and_named():
+    found = fit_robot(Spring(), [Measurement.tip(FORCES, pull(Spring(137.0), FORCES).tip)],
+                      [spring_parameter("stiffness", 100.0, upper=120.0)], solve=pull)
+    assert found.parameters["stiffness"] == pytest.approx(120.0)
+    assert any("rests on its bound" in w for w in found.warnings)
+
+
+@pytest.mark.parametrize(("measured", "parameters", "match"), [
+    ([], [1], "at least one measurement"), ([np.zeros((9, 3))], ["stiffness"], "shape"),
+    ([np.full((10, 3), np.nan)], ["stiffness"], "no finite")])
+def test_bad_arguments_are_named(measured, parameters, match):
+    with pytest.raises(InputError, match=match):
+        fit_robot(Spring(), [Measurement.tip(FORCES, m) for m in measured],
+                  [spring_parameter(p, 100.0) for p in parameters if isinstance(p, str)] or [None], solve=pull)
+
+
+def beam(counts=(2, 2, 6)):
+    """The cantilever of the ETH data set: 30 x 30 x 100 mm, held at z = 0."""
+    lengths = (0.03, 0.03, 0.10)
+    axes = [np.linspace(0, a, n + 1) for a, n in zip(lengths, counts)]
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+    index = np.arange(len(points)).reshape([n + 1 for n in counts])
+    i, j, k = (a.ravel() for a in np.meshgrid(*(np.arange(n) for n in counts), indexing="ij"))
+    corner = [index[i + a, j + b, k + c] for a in (0, 1) for b in (0, 1) for c in (0, 1)]
+    paths = [(0, 4, 6, 7), (0, 6, 2, 7), (0, 2, 3, 7), (0, 3, 1, 7), (0, 1, 5, 7), (0, 5, 4, 7)]
+    tets = np.concatenate([np.stack([corner[a] for a in p], axis=1) for p in paths])
+    return geosim.VolumetricRobot.from_tets(points, tets, np.zeros(len(tets), int), material=geosim.NeoHookean(60e3),
+                                            fixed=geosim.Select.plane("z", below=1e-6),
+                                            tip=geosim.Select.plane("z", above=0.0999))
+
+
+def test_material_changes_reach_the_robot():
+    """Constants, Young's modulus and pressure offsets change the problem and nothing else."""
+    robot = beam()
+    problem = Problem(robot, geosim.Inflation(pressure=[1e3, 2e3]))
+    assert Parameter.material("mu", 60e3).change(problem, 70e3).robot.materials[0].mu == 70e3
+    assert Parameter.youngs_modulus(1e5).change(problem, 264e3).robot.materials[0].mu == pytest.approx(88e3)
+    shifted = Parameter.pressure_offset().change(problem, 500.0).actuation
+    assert np.ravel(shifted.pressure) == pytest.approx([1500, 2500])
+    with pytest.raises(InputError, match="no constant"):
+        Parameter.material("c9", 1.0).change(problem, 2.0)
+
+
+def test_walls_get_thicker_and_the_skin_stays():
+    """A cubic chamber in a cubic block shrinks by its wall's change on every side."""
+    n = 6
+    axis = np.linspace(0, 0.03, n + 1)
+    points = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), axis=-1).reshape(-1, 3)
+    index = np.arange(len(points)).reshape([n + 1] * 3)
+    i, j, k = (a.ravel() for a in np.meshgrid(*[np.arange(n)] * 3, indexing="ij"))
+    corner = [index[i + a, j + b, k + c] for a in (0, 1) for b in (0, 1) for c in (0, 1)]
+    paths = [(0, 4, 6, 7), (0, 6, 2, 7), (0, 2, 3, 7), (0, 3, 1, 7), (0, 1, 5, 7), (0, 5, 4, 7)]
+    tets = np.concatenate([np.stack([corner[a] for a in p], axis=1) for p in paths])
+    inside = ((i > 1) & (i < 4) & (j > 1) & (j < 4) & (k > 1) & (k < 4)).astype(int)
+    robot = geosim.VolumetricRobot.from_tets(points, tets, np.tile(inside, 6), material=geosim.NeoHookean(60e3),
+                                             fixed=geosim.Select.plane("x", below=1e-6))
+    thick = thicken(robot, 1.1)
+    on_skin = (points.min(axis=1) < 1e-9) | (points.max(axis=1) > 0.03 - 1e-9)
+    assert thick.vertices[on_skin] == pytest.approx(points[on_skin], abs=1e-15)
+    assert thick.chamber_volumes.sum() < robot.chamber_volumes.sum()
+    middle = index[2, 3, 3]
+    assert thick.vertices[middle, 0] == pytest.approx(0.011, abs=1e-9)
+    assert thicken(robot, 1.0).vertices == pytest.approx(points, abs=1e-15)
+    with pytest.raises(InputError, match="no chamber wall"):
+        thicken(beam(), 1.1)
+
+
+def beam_problem(robot):
+    """Gravity and 0.51012 N on the top edge of the free end, both along -x of the robot."""
+    top = geosim.Select.box((0.0299, -1, 0.0999), (1, 1, 1))
+    return geosim.Environment(gravity=(-9.81, 0, 0), loads=(geosim.Load.force(top, (-0.51012, 0, 0)),))
+
+
+@pytest.mark.reference
+def test_beam_modulus_from_the_loaded_record(reference_data):
+    """From the 0.51 N record alone: E within 5 % of the authors' 263.8 kPa."""
+    data = read_markers(reference_data / "robots" / "beam" / "beam_load52_V2_a.csv")
+    tip = data.index("tip")
+    moved = data.positions[-50:, tip].mean(axis=(0, 1)) - data.positions[0, tip].mean(axis=0)
+    robot = beam((3, 3, 8))
+    record = Measurement.displacement(geosim.Passive(), np.linalg.norm(moved), beam_problem(robot), 2e-4)
+    found = fit_robot(robot, [record], [Parameter.youngs_modulus(200e3)])
+    low, high = found.intervals["E"]
+    assert found.parameters["E"] == pytest.approx(263.8e3, rel=0.05)
+    assert low < found.parameters["E"] < high
+    assert found.converged
