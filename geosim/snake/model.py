@@ -194,10 +194,12 @@ class MultibodyRobot:
             first += len(points)
         return frozen(np.vstack(faces).astype(np.int64))
 
-    @property
+    @cached_property
     def p2_edges(self) -> Ints:
-        """No mid-edge nodes: every element is straight."""
-        return np.empty((0, 2), dtype=np.int64)
+        """Edges of the skin, shape (e, 2); the elements are straight, so a mid-edge node is the mean of its ends."""
+        faces = self.skin
+        edges = np.sort(np.vstack([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [0, 2]]]), axis=1)
+        return frozen(np.unique(edges, axis=0))
 
     @cached_property
     def body_vertices(self) -> Bools:

@@ -94,7 +94,7 @@ class Valves:
         return np.where(target >= pressure, self.inflate(pressure, target, time), self.deflate(pressure, target, time))
 
     def _pulsed(self, pressure: Floats, target: Floats, time: float) -> Floats:
-        """Average of the pulses over whole periods is not taken: every pulse is followed."""
+        """Follow every pulse; it lies in the middle of its period, so that the end of a period is near its mean."""
         gap = self.supply - target
         inflow = self.k_in * (np.sqrt(gap) if self.law == "sqrt" else gap**2)
         outflow = np.minimum(self.outflow, self.k_out * target)
@@ -104,8 +104,9 @@ class Valves:
         for _ in range(pulses):
             # While a valve is open the other chamber's is closed: first the supply, then the air.
             part = duty * period
-            up = np.array([self.inflate(p, self.supply, t) if t > 0 else p for p, t in zip(pressure, part)])
-            pressure = np.array([self.deflate(p, 0.0, period - t) for p, t in zip(up, part)])
+            low = np.array([self.deflate(p, 0.0, 0.5 * (period - t)) for p, t in zip(pressure, part)])
+            high = np.array([self.inflate(p, self.supply, t) if t > 0 else p for p, t in zip(low, part)])
+            pressure = np.array([self.deflate(p, 0.0, 0.5 * (period - t)) for p, t in zip(high, part)])
         return pressure
 
 
@@ -118,16 +119,17 @@ class ValveFit:
     rms_deflation: float
 
 
-def fit_valves(inflation: Any, deflation: Any, valves: Valves | None = None) -> ValveFit:
+def fit_valves(inflation: Any, deflation: Any, valves: Valves | None = None, *, target: float | None = None) -> ValveFit:
     """Fit k_in, outflow and k_out to a measured step response.
 
     Parameters
     ----------
     inflation, deflation
-        Curves (k, 2) of time [s] and gauge pressure [Pa]; the inflation starts low and ends at its target, the deflation
-        starts high and ends at its target.
+        Curves (k, 2) of time [s] and gauge pressure [Pa]; the inflation rises to its target, the deflation falls to 0.
     valves
         What is kept (law, delay, supply); default `Valves()`.
+    target
+        Pressure commanded of the inflation [Pa]; default the last of the curve.
 
     Raises
     ------
@@ -140,15 +142,16 @@ def fit_valves(inflation: Any, deflation: Any, valves: Valves | None = None) -> 
     up, down = floats(inflation, "inflation", (None, 2)), floats(deflation, "deflation", (None, 2))
     if len(up) < 4 or len(down) < 4 or up[-1, 1] <= up[0, 1] or down[-1, 1] >= down[0, 1]:
         raise InputError("fit_valves: at least four points each of a rising inflation and a falling deflation are needed")
+    goal = float(up[-1, 1]) if target is None else float(target)
     scale_up, scale_down = up[-1, 1] - up[0, 1], down[0, 1] - down[-1, 1]
 
     def rising(log_k: Floats) -> Floats:
         v = replace(valves, k_in=float(np.exp(log_k[0])))
-        return np.array([v.inflate(up[0, 1], up[-1, 1], t - up[0, 0]) for t in up[:, 0]]) - up[:, 1]
+        return np.array([v.inflate(up[0, 1], goal, t - up[0, 0]) for t in up[:, 0]]) - up[:, 1]
 
     def falling(logs: Floats) -> Floats:
         v = replace(valves, outflow=float(np.exp(logs[0])), k_out=float(np.exp(logs[1])))
-        return np.array([v.deflate(down[0, 1], down[-1, 1], t - down[0, 0]) for t in down[:, 0]]) - down[:, 1]
+        return np.array([v.deflate(down[0, 1], 0.0, t - down[0, 0]) for t in down[:, 0]]) - down[:, 1]
 
     half = up[np.argmax(up[:, 1] - up[0, 1] >= 0.5 * scale_up), 0] - up[0, 0]
     guess = (np.sqrt(scale_up) if valves.law == "sqrt" else 1.0 / scale_up) / max(half, 1e-6)
