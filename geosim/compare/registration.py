@@ -24,7 +24,7 @@ from geosim.errors import InputError
 __all__ = ["Pose", "apply", "find_pose", "icp", "isolated", "kabsch", "mirrored"]
 
 TUKEY = 4.685
-COARSE, MIDDLE, FINE = 300, 1500, 20000  # points used while the pose is searched
+COARSE, MIDDLE, FINE = 300, 1500, 10000  # points used while the pose is searched
 TRIED = 12  # of the rough poses, the best so many are refined
 EDGE_BAND = 2.0  # in spreads of the scan
 NEIGHBOURS = 10
@@ -211,13 +211,13 @@ def find_pose(points: Floats, surface: Surface, seed: int = 0) -> tuple[Floats, 
     kept: list[Floats] = []
     for i in order[:TRIED]:
         refined = icp(more, surface, rough[i], iterations=15, trim=0.95).transform
-        if not any(np.abs(refined[:3, :3] - k[:3, :3]).max() < 0.05 for k in kept):
+        if not any(np.abs(refined[:3, :3] - k[:3, :3]).max() < 0.1 for k in kept):
             kept.append(refined)
     many = points[rng.choice(len(points), min(FINE, len(points)), replace=False)]
     scores = [_score(more, surface, t) for t in kept]
-    good = [t for t, score in zip(kept, scores) if score < 1.3 * min(scores)]
+    good = [kept[i] for i in np.argsort(scores)[:4] if scores[i] < 1.3 * min(scores)]
     if len(good) > 1:  # nearly symmetric bodies: only all points together tell the poses apart
-        good = [icp(many, surface, t, iterations=12, avoid_edges=True).transform for t in good]
+        good = [icp(many, surface, t, iterations=8, avoid_edges=True).transform for t in good]
     distances = [np.abs(surface.closest(apply(t, many))[3]) for t in good]
     cap = 4.0 * 1.4826 * min(float(np.median(d)) for d in distances)
     best = int(np.argmin([np.mean(np.minimum(d, cap) ** 2) for d in distances]))
