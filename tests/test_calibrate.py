@@ -295,3 +295,15 @@ def test_command_writes_the_material(reference_data, tmp_path):
         calibrate.run(paths, "yeoh", tmp_path / "rubber.toml")
     with pytest.raises(InputError, match="unknown"):
         calibrate.run([f"{folder / 'Treloar_1944_UT.csv'}:sideways"])
+
+
+def test_presets_follow_from_their_published_numbers():
+    """Every shipped preset equals what its quoted source gives."""
+    import importlib.util
+
+    from geosim.resources import resource
+
+    place = importlib.util.spec_from_file_location("refit", resource("calibration") / "refit.py")
+    module = importlib.util.module_from_spec(place)
+    place.loader.exec_module(module)
+    assert module.main() == 0

@@ -129,7 +129,7 @@ def icp(points: Floats, surface: Surface, start: Floats, *, allowed: Bools | Non
         normal = np.where(steep[:, None], away / np.where(gap > 0, distance, 1.0)[:, None], normal)
         use = np.ones(len(points), dtype=bool) if allowed is None else allowed[face]
         if avoid_edges and np.isfinite(scale):
-            flat = surface.edge_distance(at) > EDGE_BAND * scale
+            flat = ~surface.beside_edge(at, EDGE_BAND * scale)
             use = use & flat if (use & flat).sum() > 0.3 * use.sum() else use
         if use.sum() < 10:
             raise InputError("compare: fewer than ten scan points lie near the region of registration; pass "
@@ -150,7 +150,7 @@ def icp(points: Floats, surface: Surface, start: Floats, *, allowed: Bools | Non
         move[:3, :3] = Rotation.from_rotvec(step[:3]).as_matrix()
         move[:3, 3] = centre + step[3:] - move[:3, :3] @ centre
         transform = move @ transform
-        if np.linalg.norm(step[3:]) + np.linalg.norm(step[:3]) * surface.size < 1e-5 * surface.size:
+        if np.linalg.norm(step[3:]) + np.linalg.norm(step[:3]) * surface.size < 3e-5 * surface.size:
             break
     covariance = np.linalg.pinv(normal_matrix) * scale**2
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))

@@ -185,7 +185,7 @@ def _patches(surface: Surface, at: Floats, distance: Floats) -> tuple[Floats, fl
     Patches are taken on the model's skin. The mean square of the patch means exceeds the truth by noise^2 / count,
     which is taken off; points beside sharp edges, which noise moves outward on average, do not enter.
     """
-    flat = surface.edge_distance(at) > 2.0 * 1.4826 * float(np.median(np.abs(distance)))
+    flat = ~surface.beside_edge(at, 2.0 * 1.4826 * float(np.median(np.abs(distance))))
     if flat.sum() > 0.3 * len(at):
         at, distance = at[flat], distance[flat]
     count = max(min(len(at) // 60, 2000), 4)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
-from geosim.arrays import Floats, Ints, frozen
+from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.collision.tree import Tree, build_tree
 from geosim.kernels import kernel
 
@@ -84,11 +84,11 @@ class Surface:
         along = (np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + 0.5) / count[which]
         return cKDTree(ends[which, 0] + along[:, None] * (ends[which, 1] - ends[which, 0]))
 
-    def edge_distance(self, points: Any) -> Floats:
-        """Distance of points to the nearest sharp edge [m], to a 500th of the size; inf if there is none."""
+    def beside_edge(self, points: Any, distance: float) -> Bools:
+        """Tell which points are nearer to a sharp edge than `distance` [m], to a 500th of the size; shape (p,)."""
         if self.sharp_edges is None:
-            return np.full(len(points), np.inf)
-        return self.sharp_edges.query(points)[0]
+            return np.zeros(len(points), dtype=bool)
+        return np.isfinite(self.sharp_edges.query(points, distance_upper_bound=distance)[0])
 
     @property
     def size(self) -> float:
