@@ -24,7 +24,7 @@ _PLACES = {
 }
 _MODULES = ("calibrate", "compare", "materials")
 
-__all__ = ["__version__", *_MODULES, *_PLACES]  # noqa: PLE0604
+__all__ = ["__version__", *_MODULES, *_PLACES]
 
 
 def __getattr__(name: str) -> Any:

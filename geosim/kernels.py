@@ -8,10 +8,10 @@ import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numba
-from numba.core import config
+from numba.core import config as numba_config
 
 __all__ = ["cache_folder", "kernel"]
 
@@ -66,12 +66,14 @@ def kernel(function: Callable | None = None, *, parallel: bool = False, fastmath
 
     def wrap(f: Callable) -> Any:
         f._kernel_key = key = _key(f)  # type: ignore[attr-defined]
-        folder, before = cache_folder(), config.CACHE_DIR
+        folder, config = cache_folder(), cast(Any, numba_config)
+        before = config.CACHE_DIR
         if folder is not None:
             config.CACHE_DIR = str(folder / "kernels" / key)
         try:
-            return numba.njit(f, cache=folder is not None, nogil=True, parallel=parallel, fastmath=fastmath,
-                              inline=inline, error_model="numpy")
+            compile_ = cast(Any, numba.njit)
+            return compile_(f, cache=folder is not None, nogil=True, parallel=parallel, fastmath=fastmath, inline=inline,
+                            error_model="numpy")
         finally:
             config.CACHE_DIR = before
 

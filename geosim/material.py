@@ -59,7 +59,7 @@ class Hyperelastic(Material):
 
     @property
     def rest_slope(self) -> float:
-        """s = dW/dlambda at rest [Pa]: W(I1, I2) - s (J - 1) is free of stress there."""
+        """Slope s at rest [Pa] with which W(I1, I2) - s (J - 1) is free of stress there."""
         return self.shear_modulus
 
     def kernel_constants(self, stress_unit: float) -> tuple[float, ...]:
@@ -116,7 +116,7 @@ class MooneyRivlin(Hyperelastic):
 
     @property
     def rest_slope(self) -> float:
-        """s = 2 (c1 + 2 c2) [Pa]."""
+        """Slope s = 2 (c1 + 2 c2) [Pa]."""
         return 2.0 * (self.c1 + 2.0 * self.c2)
 
     def constants(self) -> tuple[float, ...]:
@@ -224,10 +224,10 @@ class Ogden(Hyperelastic):
     def __post_init__(self) -> None:
         for key in ("mu", "alpha"):
             value = getattr(self, key)
-            value = tuple(float(v) for v in value) if isinstance(value, (tuple, list)) else (float(value),)
-            object.__setattr__(self, key, value)
-            if not value or not all(math.isfinite(v) and (v != 0 or key == "mu") for v in value):
-                raise InputError(f"Ogden: {key} = {value!r} must be finite numbers"
+            terms = tuple(float(v) for v in value) if isinstance(value, (tuple, list)) else (float(value),)
+            object.__setattr__(self, key, terms)
+            if not terms or not all(math.isfinite(v) and (v != 0 or key == "mu") for v in terms):
+                raise InputError(f"Ogden: {key} = {terms!r} must be finite numbers"
                                  + (" other than zero" if key == "alpha" else ""))
         if len(self.mu) != len(self.alpha):  # type: ignore[arg-type]
             raise InputError(f"Ogden: mu has {len(self.mu)} terms and alpha {len(self.alpha)}; "  # type: ignore[arg-type]
@@ -241,7 +241,7 @@ class Ogden(Hyperelastic):
 
     @property
     def rest_slope(self) -> float:
-        """s = sum mu_i [Pa]."""
+        """Slope s = sum mu_i [Pa]."""
         return sum(self.mu)  # type: ignore[arg-type]
 
     def constants(self) -> tuple[float, ...]:

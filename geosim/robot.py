@@ -155,7 +155,8 @@ class VolumetricRobot:
     @classmethod
     def from_surfaces(cls, body: Any, chambers: Sequence[Any] = (), *, material: Any, fixed: Any, tip: Any = None,
                       max_edge: float | None = None, units: str | None = None, name: str | None = None,
-                      allow_any_size: bool = False, time_limit: float = 300.0) -> VolumetricRobot:
+                      allow_any_size: bool = False, time_limit: float = 300.0, rescue: bool = False,
+                      ) -> VolumetricRobot:
         """Build a robot from closed surfaces: check them, mesh them, choose what is held.
 
         Parameters
@@ -173,6 +174,8 @@ class VolumetricRobot:
             "m", "cm", "mm" or "in": unit of the surfaces; required for paths.
         time_limit
             Seconds that the mesher may take.
+        rescue
+            Mesh with fTetWild (pip install 'geosim[rescue]'), which takes dirty surfaces and moves them a little.
 
         Raises
         ------
@@ -191,7 +194,7 @@ class VolumetricRobot:
                                                  allow_any_size=allow_any_size)
         shells = [read(item, label) for item, label in zip(bodies, labels)]
         cavities = [read(item, f"chamber {i + 1}") for i, item in enumerate(chambers)]
-        mesh = mesh_surfaces(shells, cavities, max_edge=max_edge, time_limit=time_limit)
+        mesh = mesh_surfaces(shells, cavities, max_edge=max_edge, time_limit=time_limit, rescue=rescue)
         given = list(material) if isinstance(material, (list, tuple)) else [material] * len(bodies)
         if len(given) != len(bodies):
             raise InputError(f"material: {len(given)} given for {len(bodies)} bodies; give one, or one for each")

@@ -50,7 +50,7 @@ class Select:
         upper = np.inf if below is None else float(below)
         i = "xyz".index(axis)
         limits = ", ".join([f"below={upper:g} m"] * (below is not None) + [f"above={lower:g} m"] * (above is not None))
-        return Select(lambda x: (x[:, i] >= lower) & (x[:, i] <= upper), f"plane {axis} {limits}")
+        return Select(lambda x: np.asarray((x[:, i] >= lower) & (x[:, i] <= upper)), f"plane {axis} {limits}")
 
     @staticmethod
     def box(lower: Any, upper: Any) -> Select:

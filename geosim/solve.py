@@ -139,7 +139,7 @@ def _progress_line(total: int) -> Any:
             self.bar = tqdm(total=total, unit="step", dynamic_ncols=True)
 
         def __call__(self, state: Any, report: Report, command: Command) -> None:
-            facts = getattr(state, "facts", dict)()
+            facts: dict[str, float] = state.facts() if hasattr(state, "facts") else {}
             self.bar.set_postfix({key: f"{value:.3g}" for key, value in facts.items()})
             self.bar.update(1)
 

@@ -1,0 +1,1 @@
+"""The quasi-static shape of volumetric robots."""

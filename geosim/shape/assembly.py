@@ -426,7 +426,7 @@ def _block_ranks(first, later, indptr, indices, out):
 
 @kernel
 def symmetric_product(indptr, indices, data, x, y):
-    """y += S x for a symmetric matrix of which the upper triangle is stored."""
+    """Add S x to y for a symmetric matrix of which the upper triangle is stored."""
     for i in range(len(indptr) - 1):
         total = 0.0
         for k in range(indptr[i], indptr[i + 1]):

@@ -17,7 +17,7 @@ import numpy as np
 from geosim.kernels import kernel
 from geosim.material import Hyperelastic
 
-__all__ = ["TABLE_WIDTH", "cofactor", "energy", "jacobi_eigen", "stress", "tangent", "table"]
+__all__ = ["TABLE_WIDTH", "cofactor", "energy", "jacobi_eigen", "stress", "table", "tangent"]
 
 TABLE_WIDTH = 17  # kind, 1/kappa, 1/mu, number of constants, s of the full form (-1: isochoric), constants ...
 

@@ -15,7 +15,7 @@ import sys
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csc_matrix, csr_matrix
@@ -35,6 +35,8 @@ class Factoriser:
     """Factorises symmetric indefinite matrices of one pattern again and again."""
 
     name = ""
+    perturbed_pivots = 0
+    negative_pivots = -1
 
     def factorise(self, data: Floats) -> None:
         """Factorise the matrix with the given values of the upper triangle.
@@ -101,7 +103,7 @@ def _mkl() -> Any:
 
 class _Pardiso(Factoriser):
     name = "pardiso"
-    _ERRORS = {-2: "not enough memory", -3: "reordering failed", -4: "zero pivot", -7: "diagonal matrix is singular",
+    _ERRORS: ClassVar[dict[int, str]] = {-2: "not enough memory", -3: "reordering failed", -4: "zero pivot", -7: "diagonal matrix is singular",
                -8: "32-bit integer overflow"}
 
     def __init__(self, indptr: np.ndarray, indices: np.ndarray) -> None:
@@ -156,7 +158,7 @@ class _Pardiso(Factoriser):
 
     def factorise(self, data: Floats) -> None:
         self._data = np.ascontiguousarray(data, dtype=self._real)
-        dummy = np.zeros(1, dtype=self._real)
+        dummy: np.ndarray = np.zeros(1, dtype=self._real)
         if not self._analysed:
             self._call(11, dummy, dummy)
             self._analysed = True
@@ -169,14 +171,14 @@ class _Pardiso(Factoriser):
 
     def solve(self, right: Floats) -> Floats:
         columns = 1 if right.ndim == 1 else right.shape[1]
-        given = np.asfortranarray(right, dtype=self._real)
+        given: np.ndarray = np.asfortranarray(right, dtype=self._real)
         out = np.zeros_like(given, order="F")
         self._call(33, given, out, columns)
         return np.ascontiguousarray(out, dtype=float)
 
     def close(self) -> None:
         if self._analysed:
-            dummy = np.zeros(1, dtype=self._real)
+            dummy: np.ndarray = np.zeros(1, dtype=self._real)
             self._call(-1, dummy, dummy)
             self._analysed = False
 

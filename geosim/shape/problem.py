@@ -208,7 +208,6 @@ def make_problem(robot: VolumetricRobot, environment: Environment, order: int, f
     InputError
         The robot cannot be solved: a chamber is open, a body is not held, loads on a free body do not balance.
     """
-    n = len(robot.vertices)
     tets_all = robot.p2_tets if order == 2 else robot.body_tets
     nodes, tets = np.unique(tets_all, return_inverse=True)
     tets = frozen(tets.reshape(tets_all.shape))
@@ -245,8 +244,8 @@ def make_problem(robot: VolumetricRobot, environment: Environment, order: int, f
         robot, environment, el, stabilise, length, stress, frozen(center), frozen(nodes), rest, tets,
         frozen(pressure_vertices), pressure_tets, barycentric, volumes, material,
         constitutive.table(materials, stress, isochoric=isochoric), pattern, walls, caps, frozen(robot.chamber_volumes / length**3), held_by, held, enclosed, frozen(mass), tuple(shapes),
-        tetrahedron_slopes(np.eye(4), order),
-        BorderedSolver(pattern, make_factoriser(pattern.indptr, pattern.indices, factoriser)))
+
+        tetrahedron_slopes(np.eye(4), order), BorderedSolver(pattern, make_factoriser(pattern.indptr, pattern.indices, factoriser)))
     _check_free_bodies(problem)
     return problem
 
@@ -287,14 +286,15 @@ def _held_unknowns(robot: VolumetricRobot, held_by: Supports, nodes: Ints, tets:
     if not incompressible:
         return frozen(held), False
     if order == 2:
-        moves = ~components.all(axis=1)[tets].all(axis=1)
+        still = np.asarray(components.all(axis=1))
+        moves = ~still[tets].all(axis=1)
         determined = np.zeros(len(pressures), dtype=bool)
         determined[pressure_tets[moves].ravel()] = True
         held[3 * len(nodes):] = ~determined
     enclosed = False
     surface = topology.curved_faces(np.vstack([robot.skin, *robot.chamber_walls]), robot.p2_edges, len(robot.vertices))
     surface = surface if order == 2 else surface[:, :3]
-    clamped = held_by.held[surface].all(axis=(1, 2))
+    clamped = np.asarray(held_by.held[surface].all(axis=(1, 2)))
     for label in range(int(robot.body_labels.max()) + 1):
         mine = robot.body_labels[surface[:, 0]] == label
         if clamped[mine].all():
@@ -309,7 +309,6 @@ def _check_free_bodies(problem: Problem) -> None:
     robot = problem.robot
     if not problem.supports.free_bodies:
         return
-    n = len(robot.vertices)
     labels = np.concatenate([robot.body_labels, robot.body_labels[robot.p2_edges[:, 0]]])[problem.nodes]
     if problem.environment.obstacles:
         raise InputError("fixed = None: a free body cannot be pressed against an obstacle; hold it somewhere")

@@ -19,6 +19,7 @@ __all__ = ["BODY_TARGETS", "CHAMBER_TARGETS", "Body", "Cells", "Elements", "Eval
 
 BODY_TARGETS = ("material", "variational", "paper")
 CHAMBER_TARGETS = ("total", "element", "uniform")
+OWN_SHARE = 0.05  # of the bulk stiffness, held by every element alone; the rest is held by the patches round vertices
 
 
 def rest_shapes(vertices: Floats, tets: Ints) -> tuple[Floats, Floats]:
@@ -147,6 +148,9 @@ class Elements:
         self._forces = np.zeros((len(tets), 4, 3))
         self._energies = np.zeros(len(tets))
         self._patch = np.zeros((2, count))
+        # Forces of a strain of 0.1 %: where a robot returns to rest nothing smaller is worth balancing.
+        modulus = body.stiffness * body.tables[body.which, 0, 0]
+        self._floor = 1e-3 * float((modulus * body.volumes ** (2 / 3)).mean())
         self._ids = [cells.ids(i) for i in range(len(cells.walls))]
         self.compliances = np.full(len(cells.walls), np.nan)
 
@@ -176,7 +180,7 @@ class Elements:
             push, stored = self.springs.forces(x)
             np.subtract.at(force, self.springs.ids, push)
             merit += stored
-        return Evaluation(force, merit, max(scale, float(np.abs(self.load).max(initial=0.0)), 1e-300), pressures,
+        return Evaluation(force, merit, max(scale, float(np.abs(self.load).max(initial=0.0)), self._floor), pressures,
                           jacobians, elastic)
 
     def _body(self, x: Floats, forces: Floats, energies: Floats) -> Floats:
@@ -185,9 +189,10 @@ class Elements:
         jacobians = np.empty(len(b.tets))
         if b.targets == "material":
             kernels.determinants(x, b.tets, b.gradients, jacobians)
-            kernels.patch_pressures(b.volumes, b.bulk, jacobians, self._starts, self._slots, *self._patch)
-            kernels.material_targets(x, b.tets, b.gradients, b.volumes, b.which, b.rows, self._patch[0], forces,
-                                     energies)
+            shared, own = (1.0 - OWN_SHARE) * b.bulk, OWN_SHARE * b.bulk
+            kernels.patch_pressures(b.volumes, shared, jacobians, self._starts, self._slots, *self._patch)
+            kernels.material_targets(x, b.tets, b.gradients, b.volumes, b.which, b.rows, own, jacobians, self._patch[0],
+                                     forces, energies)
         else:
             local = kernels.body_targets if b.targets == "variational" else kernels.paper_targets
             weights = b.stiffness * b.volumes

@@ -366,17 +366,19 @@ def determinants(x, tets, gradients, jacobians):
 
 
 @kernel(parallel=True)
-def material_targets(x, tets, gradients, volumes, which, rows, pressures, forces, energies):
+def material_targets(x, tets, gradients, volumes, which, rows, bulk, jacobians, pressures, forces, energies):
     """Corner forces of the targets whose pull is the stress of the material: k (F - T) = dW/dF + p cof F.
 
-    p is the mean of the patch pressures of the corners. `rows` (r, 16) are those of
+    p is the mean of the patch pressures of the corners plus bulk (J - 1) of the element itself: a small share that
+    keeps single elements of a patch from turning over. `rows` (r, 16) are those of
     `projective_material.material_row`.
     """
     for e in nb.prange(len(tets)):
         f = _gradient(x, tets, gradients, e)
         density, s = _material_element(f, rows[which[e]])
         p = 0.25 * (pressures[tets[e, 0]] + pressures[tets[e, 1]] + pressures[tets[e, 2]] + pressures[tets[e, 3]])
-        energies[e] = volumes[e] * density
+        p += bulk[e] * (jacobians[e] - 1.0)
+        energies[e] = volumes[e] * (density + 0.5 * bulk[e] * (jacobians[e] - 1.0) ** 2)
         _write_forces(forces, e, gradients, volumes[e], combine(1.0, s, p, cofactor(f)))
 
 

@@ -331,7 +331,8 @@ class EnergyShapeSolver:
 
     def _equilibrium(self, problem: Problem, start: Point, target: Target, *, free_start: bool) -> _Outcome:
         """Return the equilibrium for a target, from a start near it."""
-        point, records = start, []
+        point = start
+        records: list[dict[str, Any]] = []
         history: list[tuple[float, ...]] = []
         reference = FORCE_FLOOR
         evaluation = problem.evaluate(point.x, point.p, point.chamber_pressures, target.external, matrix=True)

@@ -174,8 +174,8 @@ def supports(robot: VolumetricRobot, environment: Environment) -> Supports:
             continue
         points = robot.vertices[ids] - robot.vertices[ids].mean(axis=0)
         points = points / max(np.abs(points).max(), 1e-300)
-        rows = _rigid_rows(points, [(int(k), int(i)) for k, i in component_rows[:3000]])
-        if np.linalg.matrix_rank(rows, tol=1e-9 * np.sqrt(len(rows))) < 6:
+        motions = _rigid_rows(points, [(int(k), int(i)) for k, i in component_rows[:3000]])
+        if np.linalg.matrix_rank(motions, tol=1e-9 * np.sqrt(len(motions))) < 6:
             raise InputError(f"fixed: body {label + 1} of {int(labels.max()) + 1} can still move as a rigid body; hold at least "
                              f"three vertices that are not on a line, or pass fixed=None for a free body")
     return Supports(held, tuple(free), tuple(prescribed))
