@@ -8,7 +8,7 @@ from scipy.sparse import coo_matrix
 
 from geosim import Environment, LinearElastic, Load, NaturalShape, Obstacle, Passive, solve, solve_many
 from geosim.actuation import Command
-from geosim.rods.contact import PairContact, nearest_parameters, penalty
+from geosim.rods.contact import PairContact, nearest_parameters, penalty, stick_slip
 from geosim.rods.designs import entanglement, knot, spider
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.stepper import RodShellStepper
@@ -289,3 +289,30 @@ def test_prescribed_ends_push_two_rods_together_until_the_contact_force_balances
     result = solve(robot, Passive(0.5), environment, solver=RodShellStepper(dt=5e-3, damping=20.0))
     assert result.contact_forces[-1, :5, 2].sum() == pytest.approx(-0.5, rel=0.02)
     assert result.contact_forces[-1, 5:, 2].sum() == pytest.approx(0.5, rel=0.02)
+
+
+@pytest.mark.parametrize("speed", [1e-9, 1e-6, 1e-4, 3e-4, 1e-3, 5e-3, 1.0])
+def test_stick_slip_is_equation_12_and_its_derivative(speed):
+    k2 = 15 / 1e-3
+
+    def gamma(v):
+        return 2 / (1 + np.exp(-k2 * v)) - 1
+
+    ratio, slope = stick_slip(speed, k2)
+    assert ratio * speed == pytest.approx(gamma(speed), rel=1e-9, abs=1e-14)
+    h = 1e-4 * speed
+    assert slope == pytest.approx((gamma(speed + h) - gamma(speed - h)) / (2 * h), rel=1e-4, abs=1e-8)
+
+
+@pytest.mark.parametrize("slip", [5.0, 50.0])
+def test_friction_stiffness_is_exact_while_it_sticks(slip):
+    """Before saturation the derivative of gamma matters; the plane has no turning normal to neglect."""
+    x = np.stack([np.linspace(-0.2, 0.2, 4), np.zeros(4), np.full(4, 0.02)], axis=1)
+    robot = RodShellRobot(x, radius=0.12, rod_material=RUBBER)
+    solver = RodShellStepper(contact_distance=0.1, contact_stiffness=30.0, slip_velocity=slip)
+    floor = Obstacle.plane((0, 0, -0.1), (0.1, 0.2, 1.0), friction=0.5)
+    state = solver.start(robot, Environment(obstacles=[floor], self_contact=False))
+    term = solver._terms(state, 0.01, Command(0, 0.01, ()), 0.01)[-1]
+    q = state.q + np.concatenate([0.01 * np.random.default_rng(3).normal(size=12), np.zeros(3)])
+    exact = jacobian_of(term, state, q)
+    assert np.abs(exact - differences(term, q)).max() < 1e-6 * np.abs(exact).max()

@@ -12,6 +12,7 @@ from geosim.arrays import Floats
 from geosim.errors import InputError
 from geosim.kernels import kernel
 from geosim.rods.elastic import bend_twist_hessian, stretch_hessian
+from geosim.rods.shells import hinge_hessian, spring_hessian
 from geosim.rods.state import RodState, Trial, evaluate
 from geosim.rods.system import System
 
@@ -76,7 +77,7 @@ class Balance:
     state
         Start of the increment; its frames are carried to every trial.
     natural
-        Natural strains of the increment, shape (S, 3).
+        Natural strains of the increment, shape (S + H, 3).
     external
         Dead forces with the weight [N], shape (dofs,).
     step
@@ -109,7 +110,10 @@ class Balance:
         # below this the residual is round-off of strains and of positions
         size = float(np.abs(self.state.q[:turns]).max()) + 1e-300
         eps = 8 * np.finfo(float).eps
-        self.noise = eps * (float((system.axial / system.rest).max(initial=0.0)) * size
+        shell = system.shell
+        stiffest = max(float((system.axial / system.rest).max(initial=0.0)),
+                       float((shell.stretch / shell.rest).max(initial=0.0)))
+        self.noise = eps * (stiffest * size
                             + float(self.a[:turns].max(initial=0.0)) * size)
         stiff = float(system.bending.max(initial=0.0))
         self.radius = float(system.vertex_radius.max(initial=0.0))
@@ -134,6 +138,10 @@ class Balance:
                         values)
         bend_twist_hessian(q, system.bend_dofs, bends.edges, bends.signs, system.bending, self.natural, trial.t,
                            trial.length, trial.m1, trial.m2, trial.twist, system.bend_slots, values)
+        shell = system.shell
+        if len(shell.rest):
+            spring_hessian(q, shell.spring_dofs, shell.stretch, shell.rest, shell.spring_slots, values)
+            hinge_hessian(q, shell.hinge_dofs, shell.bending, self.natural[len(trial.twist):, 0], shell.hinge_slots, values)
         if self.step > 0:
             add_diagonal(values, system.pattern.diagonal, self.a, self.order)
         extras = [extra for term in self.terms if (extra := term.add_stiffness(q, values)) is not None]

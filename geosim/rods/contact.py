@@ -57,10 +57,12 @@ class ContactLaw:
 def contact_law(system: System, stiffness: float | None, distance: float | None, slip: float) -> ContactLaw:
     """Return the constants, scaled to the robot where they are not given."""
     robot = system.robot
-    radius = float(robot.radius.min())
+    radius = float(system.vertex_radius.min())
     if stiffness is None:
         weight = float(np.linalg.norm(system.weight[: system.turns].reshape(-1, 3).sum(axis=0)))
-        stiffness = max(5.0 * float((robot.edge_property("youngs_modulus") * robot.radius).max()),
+        firm = [float((robot.edge_property("youngs_modulus") * robot.radius).max())] if len(robot.edges) else []
+        firm += [robot.shell_material.youngs_modulus * float(robot.thickness.max())] if len(robot.triangles) else []
+        stiffness = max(5.0 * max(firm),
                         weight / (0.01 * radius))
     return ContactLaw(float(stiffness), radius / 10.0 if distance is None else float(distance), slip)
 

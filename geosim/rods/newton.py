@@ -89,7 +89,7 @@ def solve_increment(balance: Balance, q: Floats, options: Newton, small: bool = 
     trial, f = balance.residual(q)
     residual = balance.relative(trial, f)
     records: list[dict[str, Any]] = []
-    length = float(system.rest.mean())
+    length = float(np.concatenate([system.rest, system.shell.rest]).mean())
     negative = 0
     small = small or len(order) == 0
     for iteration in range(options.iterations + 1):
@@ -105,6 +105,8 @@ def solve_increment(balance: Balance, q: Floats, options: Newton, small: bool = 
         dq = np.zeros_like(q)
         dq[order] = direction
         edge, move, turn = step_size(dq, system.edge_dofs, trial.length, system.turns)
+        if len(system.shell.rest):
+            edge = max(edge, step_size(dq, system.shell.spring_dofs[:, ::3], system.shell.rest, system.turns)[0])
         if not np.isfinite(edge + move + turn):
             break
         alpha = min(1.0, LARGEST_TURN / max(edge, 1e-300), LARGEST_TURN / max(turn, 1e-300),

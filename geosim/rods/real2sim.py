@@ -141,7 +141,8 @@ def recover_curvatures(robot: RodShellRobot, tags: Any, groups: Sequence[Any], *
 
 def equilibrium(solver: RodShellStepper, state: RodState, value: Floats, sets: Sequence[Ints]) -> RodState:
     """Return the equilibrium with natural curvatures `value` [1/m] of the groups."""
-    curvature = state.system.natural[:, 0] / state.system.robot.bends.length
+    bends = state.system.robot.bends
+    curvature = state.system.natural[: len(bends), 0] / bends.length
     for group, c in zip(sets, value):
         curvature[group] = c
     command = Command(0, 1.0, (NaturalShape([1.0], curvature=curvature[None]),))

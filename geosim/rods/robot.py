@@ -7,7 +7,7 @@ A joint is nothing special: every pair of rod edges that meet in a vertex makes 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -19,6 +19,7 @@ from geosim.errors import InputError
 from geosim.material import LinearElastic
 from geosim.rods.frames import first_frames
 from geosim.rods.section import Section
+from geosim.rods.shells import ShellMesh, shell_mesh
 from geosim.select import selected_ids
 
 __all__ = ["Bends", "Limb", "RodShellRobot"]
@@ -129,7 +130,11 @@ class RodShellRobot:
     twist_stiffness
         GJ [N m^2] of single stencils, a number or (S,); nan keeps it.
     hinge_stiffness
-        Of single hinges [N m], a number or (H,); nan keeps it.
+        k_b of single hinges [N m], a number or (H,); nan keeps it.
+    limbs
+        Vertices of the limbs of `from_limbs`.
+    shell_constants
+        "plate" (consistent), "published" (those of [Lahoti]) or "matlab" (those of its data); see `geosim.rods.shells`.
 
     Raises
     ------
@@ -159,15 +164,22 @@ class RodShellRobot:
     twist_stiffness: Any = None
     hinge_stiffness: Any = None
     limbs: tuple[Ints, ...] = ()
+    shell_constants: str = "plate"
+    own_edges: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "vertices", floats(self.vertices, "vertices", (None, 3)))
         n = len(self.vertices)
         self._check_topology(n)
+        put(self, "own_edges", len(self.edges))
+        self._join_shells()
         self._check_rods(len(self.edges))
-        if len(self.triangles):
-            raise InputError("triangles: shells are not available in this robot; give edges only")
+        self._check_shells(len(self.triangles))
+        if self.shell_constants not in ("plate", "published", "matlab"):
+            raise InputError(f"shell_constants = {self.shell_constants!r}: use 'plate', 'published' or 'matlab'")
+        if self.shell_bending == "mid-edge":
+            raise InputError("shell_bending = 'mid-edge' is not available; use 'hinge'")
         if self.shell_bending not in ("hinge", "mid-edge"):
             raise InputError(f"shell_bending = {self.shell_bending!r}: use 'hinge' or 'mid-edge'")
         if not (isinstance(self.fixed_vertices, (tuple, list)) and len(self.fixed_vertices) == 0):
@@ -185,7 +197,7 @@ class RodShellRobot:
         self._optional("edge_angular_velocities", (len(self.edges),))
         put(self, "planar", self._planar())
         for key, count in (("stretch_stiffness", len(self.edges)), ("bend_stiffness", len(self.bends)),
-                           ("twist_stiffness", len(self.bends))):
+                           ("twist_stiffness", len(self.bends)), ("hinge_stiffness", len(self.mesh.hinges))):
             self._stiffness(key, count)
 
     def _check_topology(self, n: int) -> None:
@@ -248,6 +260,44 @@ class RodShellRobot:
         if len(folded):
             raise InputError(f"edges: at vertex {folded[0, 1]} two edges leave in the same direction (to "
                              f"{folded[0, 0]} and {folded[0, 2]}); their bending angle of 180 degrees is singular")
+
+    def _join_shells(self) -> None:
+        """Make the triangle edges around a vertex that rods and shell share rod edges too (section 3.4 of [Lahoti])."""
+        put = object.__setattr__
+        if len(self.triangles) == 0 or len(self.edges) == 0:
+            return
+        shared = np.intersect1d(self.edges, self.triangles)
+        around = np.isin(self.mesh.edges, shared).any(axis=1)
+        known = {tuple(sorted(e)) for e in self.edges.tolist()}
+        added = [e for e in self.mesh.edges[around].tolist() if tuple(sorted(e)) not in known]
+        if not added:
+            return
+        count = len(self.edges)
+        # a joint edge turns like the first rod edge that meets it
+        like = [int(np.flatnonzero(np.isin(self.edges, np.intersect1d(e, shared)).any(axis=1))[0]) for e in added]
+        if self.radius is not None and np.ndim(self.radius) == 1 and len(self.radius) == count:
+            put(self, "radius", np.concatenate([self.radius, np.asarray(self.radius)[like]]))
+        if isinstance(self.rod_material, (list, tuple)) and len(self.rod_material) == count:
+            put(self, "rod_material", (*self.rod_material, *(self.rod_material[i] for i in like)))
+        put(self, "edges", ints(np.concatenate([self.edges, np.array(added)]), "edges", (None, 2)))
+
+    def _check_shells(self, count: int) -> None:
+        put = object.__setattr__
+        if count == 0:
+            put(self, "thickness", frozen(np.zeros(0)))
+            return
+        if self.thickness is None:
+            raise InputError("thickness: missing; give the shell thickness in metres")
+        thickness = np.asarray(self.thickness, dtype=float)
+        if thickness.shape not in ((), (count,)) or not np.isfinite(thickness).all() or (thickness <= 0).any():
+            raise InputError(f"thickness: {str(self.thickness)[:40]} must be positive metres, a number or one value for each "
+                             f"of {count} triangles")
+        put(self, "thickness", frozen(np.broadcast_to(thickness, count).copy()))
+        if not isinstance(self.shell_material, LinearElastic):
+            raise InputError("shell_material: missing; give LinearElastic(youngs_modulus=..., density=...)")
+        if (self.mesh.areas <= 1e-12 * float(self.mesh.areas.max())).any():
+            i = int(np.argmin(self.mesh.areas))
+            raise InputError(f"triangles: triangle {i} {self.triangles[i].tolist()} has no area; remove it")
 
     def _check_components(self, n: int) -> None:
         given = np.zeros((n, 3), dtype=bool) if self.fixed_components is None else np.asarray(self.fixed_components)
@@ -328,6 +378,11 @@ class RodShellRobot:
         return frozen(first_frames(np.array(self.tangents), np.array(self.edges)))
 
     @cached_property
+    def mesh(self) -> ShellMesh:
+        """Edges and hinges of the triangles."""
+        return shell_mesh(self.vertices, self.triangles)
+
+    @cached_property
     def bends(self) -> Bends:
         """The bending-twisting stencils, by middle vertex."""
         incident: list[list[int]] = [[] for _ in range(len(self.vertices))]
@@ -338,6 +393,8 @@ class RodShellRobot:
         for centre, around in enumerate(incident):
             for pair in combinations(around, 2):
                 e, f = pair
+                if e >= self.own_edges and f >= self.own_edges:
+                    continue  # between two edges of a shell its hinge bends
                 if self.edges[e, 0] == centre and self.edges[f, 1] == centre:
                     e, f = f, e
                 enters, leaves = self.edges[e, 1] == centre, self.edges[f, 0] == centre

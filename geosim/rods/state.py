@@ -13,6 +13,7 @@ from geosim.errors import InputError
 from geosim.kernels import kernel
 from geosim.rods.elastic import bend_twist_force, stretch_force
 from geosim.rods.frames import advance_frames, bend_strains, reference_twists
+from geosim.rods.shells import hinge_force, spring_force
 from geosim.rods.system import System
 
 __all__ = ["RodState", "Trial", "evaluate", "load_state", "save_state"]
@@ -35,7 +36,8 @@ class RodState:
     twist
         Reference twist of every stencil [rad], shape (S,).
     natural
-        Natural kappa1, kappa2 [-], tau [rad] of every stencil, shape (S, 3).
+        Natural kappa1, kappa2 [-], tau [rad] of every stencil, then the natural angle [rad] (first column) of every hinge,
+        shape (S + H, 3).
     external
         Dead forces with the weight [N], shape (3 n + E,).
     increment
@@ -146,6 +148,12 @@ def evaluate(system: System, state: RodState, q: Floats, natural: Floats | None 
         q, system.edge_dofs, state.tangents, state.directors, state.twist, system.stretch_edges, system.axial,
         system.rest, system.bend_dofs, bends.edges, bends.signs, system.bending,
         state.natural if natural is None else natural, t, length, d, m1, m2, twist, gradient)
+    shell = system.shell
+    if len(shell.rest):
+        angles = (state.natural if natural is None else natural)[len(twist):, 0]
+        e1, f1 = spring_force(q, shell.spring_dofs, shell.stretch, shell.rest, gradient)
+        e2, f2 = hinge_force(q, shell.hinge_dofs, shell.bending, angles, gradient)
+        energy, force = energy + e1 + e2, max(force, f1, f2)
     return Trial(t, length, d, m1, m2, twist, gradient, energy, force, moment)
 
 

@@ -353,20 +353,24 @@ class RodShellStepper:
         bends = system.robot.bends
         natural = system.natural.copy()
         curvature, twist = shape.at("curvature", time), shape.at("twist", time)
-        if shape.hinge_angle is not None:
-            raise InputError("NaturalShape: hinge_angle given for a robot without triangles")
+        hinge = shape.at("hinge_angle", time)
+        if hinge is not None:
+            count = len(natural) - len(bends)
+            if hinge.shape not in ((), (1,), (count,)) or count == 0:
+                raise InputError(f"NaturalShape: hinge_angle has {hinge.shape} values a time for {count} hinges")
+            natural[len(bends):, 0] = hinge
         if curvature is not None:
             if curvature.shape not in ((), (1,), (len(bends),), (len(bends), 2)):
                 raise InputError(f"NaturalShape: curvature has {curvature.shape} values a time for {len(bends)} "
                                  f"stencils; give one, ({len(bends)},) or ({len(bends)}, 2)")
             if curvature.ndim == 2:
-                natural[:, :2] = curvature * bends.length[:, None]
+                natural[: len(bends), :2] = curvature * bends.length[:, None]
             else:
-                natural[:, 0] = curvature * bends.length
+                natural[: len(bends), 0] = curvature * bends.length
         if twist is not None:
             if twist.shape not in ((), (1,), (len(bends),)):
                 raise InputError(f"NaturalShape: twist has {twist.shape} values a time for {len(bends)} stencils")
-            natural[:, 2] = twist * bends.length
+            natural[: len(bends), 2] = twist * bends.length
         return natural
 
     def _prescribed(self, system: System, command: Command) -> tuple[Any, Floats]:

@@ -17,9 +17,23 @@ from geosim.errors import InputError
 from geosim.rods.frames import bend_strains, material_frames, reference_twists
 from geosim.rods.linear import Pattern, make_pattern
 from geosim.rods.robot import AXES, RodShellRobot
+from geosim.rods.shells import hinge_angles
 from geosim.select import selected_ids
 
 __all__ = ["System", "make_system", "rest_strains"]
+
+
+@dataclass(frozen=True)
+class ShellSprings:
+    """Springs and hinges of the shell as flat arrays."""
+
+    spring_dofs: Ints
+    stretch: Floats
+    rest: Floats
+    hinge_dofs: Ints
+    bending: Floats
+    spring_slots: Ints
+    hinge_slots: Ints
 
 
 @dataclass(frozen=True)
@@ -45,6 +59,7 @@ class System:
     stretch_slots: Ints
     bend_slots: Ints
     vertex_slots: Ints
+    shell: ShellSprings
     shapes: Any = None  # obstacles as flat arrays, see geosim.rods.obstacles
 
     @property
@@ -73,18 +88,20 @@ def make_system(robot: RodShellRobot, environment: Environment) -> System:
     radius = np.zeros(n)
     np.maximum.at(radius, robot.edges[:, 0], robot.radius)
     np.maximum.at(radius, robot.edges[:, 1], robot.radius)
-    axial = robot.edge_property("youngs_modulus") * robot.section.area  # type: ignore[union-attr]
-    axial = _override(np.array(axial), robot.stretch_stiffness)
+    axial = _override(_axial(robot), robot.stretch_stiffness)
+    for side in range(3):
+        np.maximum.at(radius, robot.triangles[:, side], 0.5 * robot.thickness)
     return System(robot, environment, edge_dofs, bend_dofs, np.arange(count), axial, np.array(robot.rest_lengths),
                   _bending(robot), rest_strains(robot), mass, weight, viscous, radius, free, free, pattern,
-                  *_slots(pattern, edge_dofs, bend_dofs, n))
+                  *_slots(pattern, edge_dofs, bend_dofs, n), _shell(robot, pattern))
 
 
 def with_free(system: System, free: Bools) -> System:
     """Return the system for another set of free degrees of freedom."""
     pattern = _pattern(system.robot, system.edge_dofs, system.bend_dofs, free)
     stretch, bend, vertex = _slots(pattern, system.edge_dofs, system.bend_dofs, len(system.robot.vertices))
-    return replace(system, free=free, pattern=pattern, stretch_slots=stretch, bend_slots=bend, vertex_slots=vertex)
+    return replace(system, free=free, pattern=pattern, stretch_slots=stretch, bend_slots=bend, vertex_slots=vertex,
+                   shell=_shell(system.robot, pattern))
 
 
 def _override(default: Floats, given: Any) -> Floats:
@@ -100,8 +117,9 @@ def _override(default: Floats, given: Any) -> Floats:
 def _bending(robot: RodShellRobot) -> Floats:
     """Return EI1/V, EI2/V, GJ/V [N m] of every stencil: the compliances of its two half edges add."""
     bends, section = robot.bends, robot.section
+    if section is None:
+        return np.zeros((0, 3))
     e, g = robot.edge_property("youngs_modulus"), robot.edge_property("shear_modulus")
-    assert section is not None
     edge = np.stack([e * section.inertia1, e * section.inertia2, g * section.torsion], axis=1)
     half = 0.5 * robot.rest_lengths[:, None] / edge
     mean = bends.length[:, None] / half[bends.edges].sum(axis=1)
@@ -111,7 +129,10 @@ def _bending(robot: RodShellRobot) -> Floats:
 
 
 def rest_strains(robot: RodShellRobot) -> Floats:
-    """Return kappa1, kappa2 [-] and tau [rad] of every stencil in the rest shape with theta = 0, shape (S, 3)."""
+    """Return the natural strains of the rest shape with theta = 0, shape (S + H, 3).
+
+    Rows of stencils hold kappa1, kappa2 [-] and tau [rad]; those of hinges hold the angle [rad] first.
+    """
     bends = robot.bends
     t, d = np.array(robot.tangents), np.array(robot.directors)
     m1, m2 = material_frames(d, t, np.zeros(len(t)))
@@ -121,25 +142,78 @@ def rest_strains(robot: RodShellRobot) -> Floats:
     strain = np.zeros((len(bends), 3))
     dofs = np.zeros((len(bends), 11), dtype=np.int64)
     bend_strains(np.zeros(1), dofs, edges, signs, t, m1, m2, twist, strain)
-    return strain
+    hinges = np.zeros((len(robot.mesh.hinges), 3))
+    angles = np.zeros(len(hinges))
+    hinge_angles(robot.vertices.ravel(), _vertex_dofs(robot.mesh.hinges), angles)
+    hinges[:, 0] = angles
+    return np.concatenate([strain, hinges])
+
+
+def _vertex_dofs(vertices: Ints) -> Ints:
+    """Degrees of freedom of the vertices of stencils, (S, k) -> (S, 3 k)."""
+    return (3 * vertices[:, :, None] + np.arange(3)).reshape(len(vertices), 3 * vertices.shape[1])
+
+
+def _axial(robot: RodShellRobot) -> Floats:
+    """Return EA [N] of every rod edge; the edges that a joint borrows from the shell have none of their own."""
+    if robot.section is None:
+        return np.zeros(0)
+    axial = np.array(robot.edge_property("youngs_modulus") * robot.section.area)
+    axial[robot.own_edges:] = 0.0
+    return axial
+
+
+def _shell(robot: RodShellRobot, pattern: Pattern) -> ShellSprings:
+    """Return the springs and hinges of the triangles; constants in the docstring of `geosim.rods.shells`."""
+    mesh, h = robot.mesh, robot.thickness
+    spring_dofs, hinge_dofs = _vertex_dofs(mesh.edges), _vertex_dofs(mesh.hinges)
+    rest = np.linalg.norm(robot.vertices[mesh.edges[:, 1]] - robot.vertices[mesh.edges[:, 0]], axis=1)
+    stretch, bending = np.zeros(len(rest)), np.zeros(len(hinge_dofs))
+    if len(h):
+        e, nu = robot.shell_material.youngs_modulus, robot.shell_material.poisson_ratio
+        inside = mesh.faces[:, 1] >= 0
+        thick = np.where(inside, 0.5 * (h[mesh.faces[:, 0]] + h[mesh.faces[:, 1]]), h[mesh.faces[:, 0]])
+        stretch = np.sqrt(3.0) / 4.0 * e * thick * rest
+        at = mesh.hinge_edges
+        if robot.shell_constants == "published":
+            bending = e * thick[at] ** 3 / (12.0 * np.sqrt(3.0))
+        elif robot.shell_constants == "matlab":
+            stretch, bending = 2.0 * stretch, e * thick[at] ** 3 / (6.0 * np.sqrt(3.0))
+        else:
+            stretch = np.where(inside, 2.0, 1.0) * stretch
+            # (2 / sqrt 3) D on equilateral triangles, where l^2 / (A1 + A2) = 2 / sqrt 3
+            bending = (e * thick[at] ** 3 / (12.0 * (1.0 - nu**2)) * rest[at] ** 2
+                       / (mesh.areas[mesh.faces[at, 0]] + mesh.areas[mesh.faces[at, 1]]))
+        bending = _override(bending, robot.hinge_stiffness)
+    return ShellSprings(spring_dofs, stretch, rest, hinge_dofs, bending, pattern.slots(spring_dofs),
+                        pattern.slots(hinge_dofs))
 
 
 def _masses(robot: RodShellRobot, environment: Environment) -> tuple[Floats, Floats, Floats]:
     """Return masses, viscous coefficients [N s/m] and weights [N] of all degrees of freedom."""
     n = len(robot.vertices)
     section = robot.section
-    assert section is not None
-    line = robot.edge_property("density") * robot.rest_lengths
-    edge_mass = line * section.area
     vertex_mass, displaced, length = np.zeros(n), np.zeros(n), np.zeros(n)
     fluid = environment.fluid
-    volume = robot.rest_lengths * section.area
+    if section is None:
+        line, volume, spin, edge_mass = np.zeros((4, 0))
+    else:
+        line = robot.edge_property("density") * robot.rest_lengths
+        volume = robot.rest_lengths * section.area
+        spin = line * (section.inertia1 + section.inertia2)
+        edge_mass = line * section.area
+        edge_mass[robot.own_edges:] = volume[robot.own_edges:] = 0.0
+    if len(robot.triangles):
+        sheet = robot.mesh.areas * robot.thickness / 3.0
+        for side in range(3):
+            np.add.at(vertex_mass, robot.triangles[:, side], robot.shell_material.density * sheet)
+            np.add.at(displaced, robot.triangles[:, side], sheet * (fluid.density if fluid else 0.0))
     for end in range(2):
         np.add.at(vertex_mass, robot.edges[:, end], 0.5 * edge_mass)
         np.add.at(displaced, robot.edges[:, end], 0.5 * volume * (fluid.density if fluid else 0.0))
         np.add.at(length, robot.edges[:, end], 0.5 * robot.rest_lengths)
     vertex_mass += robot.masses
-    mass = np.concatenate([np.repeat(vertex_mass, 3), line * (section.inertia1 + section.inertia2)])
+    mass = np.concatenate([np.repeat(vertex_mass, 3), spin])
     # buoyancy: g -> g (rho - rho_med) / rho, section 5.1 of [Lahoti]
     weight = np.concatenate([((vertex_mass - displaced)[:, None] * environment.gravity).ravel(),
                              np.zeros(len(robot.edges))])
@@ -167,7 +241,8 @@ def _edge_pairs(edge_dofs: Ints) -> Ints:
 
 
 def _pattern(robot: RodShellRobot, edge_dofs: Ints, bend_dofs: Ints, free: Bools) -> Pattern:
-    return make_pattern(len(free), [_edge_pairs(edge_dofs), bend_dofs], free, _along_rod(robot))
+    shell = [_vertex_dofs(robot.mesh.edges), _vertex_dofs(robot.mesh.hinges)]
+    return make_pattern(len(free), [_edge_pairs(edge_dofs), bend_dofs, *shell], free, _along_rod(robot))
 
 
 def _slots(pattern: Pattern, edge_dofs: Ints, bend_dofs: Ints, n: int) -> tuple[Ints, Ints, Ints]:
@@ -182,7 +257,7 @@ def _along_rod(robot: RodShellRobot) -> Ints | None:
     for i, (a, b) in enumerate(robot.edges):
         incident[a].append(i)
         incident[b].append(i)
-    if max(len(around) for around in incident) > 2:
+    if len(robot.triangles) or max(len(around) for around in incident) > 2:
         return None
     order: list[int] = []
     seen = np.zeros(len(robot.edges), dtype=bool)
