@@ -3,8 +3,8 @@
     python calibration/refit.py [FOLDER]
 
 Constants that were published are taken as they are, a Young's modulus E gives the shear modulus E / 3 of an
-incompressible material. Where a publication prints its tests, and FOLDER holds them as CSV files, they are fitted: the three fits
-(weightings "stress", "relative", "per-test") show how much the choice of the weighting matters.
+incompressible material. Where a publication prints its tests, and FOLDER holds them as CSV files, they are fitted: the
+three fits (weightings "stress", "relative", "per-test") show how much the choice of the weighting matters.
 """
 
 from __future__ import annotations

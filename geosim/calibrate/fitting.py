@@ -11,6 +11,7 @@ held by a bound gets a one-sided interval: from the bound to the upper limit tha
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ from geosim.errors import InputError
 __all__ = ["Estimate", "Samples", "constrained_least_squares", "estimate"]
 
 STIFFEST_LOCKING = 1e6  # jm of a Gent material whose data show no locking
+NEVER_NEGATIVE = {"neo-hookean": ("mu",), "mooney-rivlin": ("c1", "c2"), "yeoh": ("c1", "c3")}  # if stable
 ALPHAS = (-25.0, 25.0)
 FAINTEST = 0.01  # stresses below this part of the largest have the noise of this part
 
@@ -123,7 +125,13 @@ def estimate(samples: Samples, model: str, *, stable: bool = True, confidence: f
     else:
         constants = np.asarray(np.linalg.lstsq(matrix, target, rcond=None)[0], dtype=np.float64)
         rows = np.empty((0, len(names)))
-    return _intervals(samples, matrix, constants, rows, confidence)
+    found = _intervals(samples, matrix, constants, rows, confidence)
+    if stable:  # an interval does not reach beyond a bound that is known to hold
+        limits = found.intervals.copy()
+        signed = [n in NEVER_NEGATIVE[model] for n in names]
+        limits[signed] = np.maximum(limits[signed], 0.0)
+        found = dataclasses.replace(found, intervals=limits)
+    return found
 
 
 def _covariance(matrix: Floats, residuals: Floats, samples: Samples) -> Floats:
