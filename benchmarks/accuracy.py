@@ -90,8 +90,9 @@ def finger():
             j = int(np.argmin(np.abs(ref["rows"][:, 0] - ratio)))
             u = (result.frames[i] - robot.vertices)[body]
             v = ref["positions"][j][body] * 1e-3 - robot.vertices[body]
+            off = result.chamber_pressures[i, 0] / ref["rows"][j, 1] / 1e6 - 1
             line(f"  V/V0 = {ratio}: ||u - u_ref||/||u_ref|| {100 * np.linalg.norm(u - v) / np.linalg.norm(v):.3f} %, pressure "
-                 f"{result.chamber_pressures[i, 0] / 1e3:.3f} kPa ({100 * (result.chamber_pressures[i, 0] / ref['rows'][j, 1] / 1e6 - 1):+.3f} %)"
+                 f"{result.chamber_pressures[i, 0] / 1e3:.3f} kPa ({100 * off:+.3f} %)"
                  f", body volume {result.body_volume_ratio[i] - 1:+.1e}")
         line(f"  {effort(result)}")
 
@@ -129,7 +130,7 @@ def richardson():
         from scipy.optimize import least_squares
 
         for name, values, unit in (("tip", u * 1e3, "mm"), ("pressure", p / 1e3, "kPa")):
-            fit = least_squares(lambda q: q[0] + q[1] * (h / h.max()) ** np.clip(q[2], 0.5, 4) - values,
+            fit = least_squares(lambda q, h=h, values=values: q[0] + q[1] * (h / h.max()) ** np.clip(q[2], 0.5, 4) - values,
                                 [values[-1], values[0] - values[-1], 1.5])
             line(f"  Richardson, {invariants}: {name} -> {fit.x[0]:.3f} {unit} (order {np.clip(fit.x[2], 0.5, 4):.2f})")
 
@@ -173,7 +174,8 @@ def beam():
     for edge in (10.0, 7.0, 5.0):
         robot = geosim.VolumetricRobot.from_surfaces(
             folder / "beam.stl", material=material, units="mm", max_edge=edge * 1e-3,
-            fixed=geosim.Select.plane("z", below=lower[2] * 1e-3 + 1e-6), tip=geosim.Select.plane("z", above=upper[2] * 1e-3 - 1e-6))
+            fixed=geosim.Select.plane("z", below=lower[2] * 1e-3 + 1e-6),
+            tip=geosim.Select.plane("z", above=upper[2] * 1e-3 - 1e-6))
         top = geosim.Select.plane("z", above=upper[2] * 1e-3 - 1e-6) & geosim.Select.plane("x", above=upper[0] * 1e-3 - 1e-6)
         held_straight = robot.vertices
         result = geosim.solve(robot, geosim.Passive(), geosim.Environment(
@@ -191,9 +193,10 @@ def pneunet():
     clock = time.perf_counter()
     result = geosim.solve(robot, geosim.Inflation(volume_ratio=1.5))
     failed = len({r["share"] for r in result.trace}) - 1
-    line(f"  {result.status.name}: {effort(result)}, whole {time.perf_counter() - clock:.0f} s, {failed} increments beyond one, pressure "
-         f"{result.chamber_pressures[-1, 0] / 1e3:.3f} kPa, tip {(tip_displacement(result) * 1e3).round(2)} mm, crossings "
-         f"{result.crossings[-1]:.0f}, inverted {result.inverted_elements[-1]:.0f}, body volume {result.body_volume_ratio[-1] - 1:+.1e}")
+    line(f"  {result.status.name}: {effort(result)}, whole {time.perf_counter() - clock:.0f} s, {failed} increments beyond one, "
+         f"pressure {result.chamber_pressures[-1, 0] / 1e3:.3f} kPa, tip {(tip_displacement(result) * 1e3).round(2)} mm, "
+         f"crossings {result.crossings[-1]:.0f}, inverted {result.inverted_elements[-1]:.0f}, body volume "
+         f"{result.body_volume_ratio[-1] - 1:+.1e}")
     result.plot("pneunet-case.png")
 
 
@@ -203,7 +206,8 @@ def public():
     robot = geosim.VolumetricRobot.from_surfaces(
         folder / "pneunetCut.stl", [folder / "pneunetCavityCut.stl"], material=MOONEY, units="mm", max_edge=4.5e-3,
         fixed=geosim.Select.plane("x", above=-1e-6), tip=geosim.Select.plane("x", below=-0.115 + 1e-3))
-    line(f"  {len(robot.body_tets)} body tets, body {robot.body_volume * 1e9:.1f} mm^3, chamber {robot.chamber_volumes[0] * 1e9:.1f} mm^3")
+    line(f"  {len(robot.body_tets)} body tets, body {robot.body_volume * 1e9:.1f} mm^3, chamber "
+         f"{robot.chamber_volumes[0] * 1e9:.1f} mm^3")
     result = geosim.solve(robot, geosim.Inflation(volume_ratio=1.5), throw=False)
     line(f"  {result.status.name}: {effort(result)}, {result.chamber_pressures[-1, 0] / 1e3:.3f} kPa, tip "
          f"{(tip_displacement(result) * 1e3).round(2)} mm, crossings {result.crossings[-1]:.0f}")

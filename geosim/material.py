@@ -226,7 +226,8 @@ class Ogden(Hyperelastic):
             value = getattr(self, key)
             terms = tuple(float(v) for v in value) if isinstance(value, (tuple, list)) else (float(value),)
             object.__setattr__(self, key, terms)
-            if not terms or not all(math.isfinite(v) and (v != 0 or key == "mu") for v in terms):
+            bad = [v for v in terms if not math.isfinite(v) or (v == 0 and key == "alpha")]
+            if bad or not terms:
                 raise InputError(f"Ogden: {key} = {terms!r} must be finite numbers"
                                  + (" other than zero" if key == "alpha" else ""))
         if len(self.mu) != len(self.alpha):  # type: ignore[arg-type]
@@ -237,7 +238,7 @@ class Ogden(Hyperelastic):
     @property
     def shear_modulus(self) -> float:
         """Shear modulus at rest, 1/2 sum mu_i alpha_i [Pa]."""
-        return 0.5 * sum(m * a for m, a in zip(self.mu, self.alpha, strict=True))  # type: ignore[arg-type]
+        return 0.5 * sum(m * a for m, a in zip(self.mu, self.alpha, strict=True))  # type: ignore[arg-type,misc]
 
     @property
     def rest_slope(self) -> float:

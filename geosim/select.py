@@ -50,7 +50,11 @@ class Select:
         upper = np.inf if below is None else float(below)
         i = "xyz".index(axis)
         limits = ", ".join([f"below={upper:g} m"] * (below is not None) + [f"above={lower:g} m"] * (above is not None))
-        return Select(lambda x: np.asarray((x[:, i] >= lower) & (x[:, i] <= upper)), f"plane {axis} {limits}")
+
+        def rule(x: Floats) -> Bools:
+            return np.asarray((x[:, i] >= lower) & (x[:, i] <= upper), dtype=bool)
+
+        return Select(rule, f"plane {axis} {limits}")
 
     @staticmethod
     def box(lower: Any, upper: Any) -> Select:
@@ -58,7 +62,7 @@ class Select:
         lo, hi = floats(lower, "Select.box: lower", (3,)), floats(upper, "Select.box: upper", (3,))
         if (lo > hi).any():
             raise InputError(f"Select.box: lower {lo.tolist()} exceeds upper {hi.tolist()}")
-        return Select(lambda x: ((x >= lo) & (x <= hi)).all(axis=1), f"box {lo.tolist()} .. {hi.tolist()} m")
+        return Select(lambda x: np.asarray(((x >= lo) & (x <= hi)).all(axis=1)), f"box {lo.tolist()} .. {hi.tolist()} m")
 
     @staticmethod
     def sphere(center: Any, radius: float) -> Select:

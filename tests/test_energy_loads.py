@@ -26,8 +26,8 @@ def test_small_bending_is_euler_bernoulli_with_timoshenko_shear():
     supports = [Prescribed(root, (0.0, nan, nan)), Prescribed(root & (np.abs(x[:, 1] - 0.005) < 1e-9), (nan, 0.0, nan)),
                 Prescribed(root & (np.abs(x[:, 2] - 0.005) < 1e-9), (nan, nan, 0.0))]
     result = geosim.solve(robot, Passive(), Environment(loads=Load.force(robot.tip, (0, 0, -force)), prescribed=supports))
-    E, L, I, A = 3 * SOFT.shear_modulus, 0.08, 0.01**4 / 12, 1e-4
-    expected = force * L**3 / (3 * E * I) + force * L / (5 / 6 * SOFT.shear_modulus * A)
+    E, L, inertia, A = 3 * SOFT.shear_modulus, 0.08, 0.01**4 / 12, 1e-4
+    expected = force * L**3 / (3 * E * inertia) + force * L / (5 / 6 * SOFT.shear_modulus * A)
     assert x[robot.tip, 2].mean() - result.tip[-1, 2] == pytest.approx(expected, rel=0.02)
     assert result.reactions[-1].sum(axis=0) == pytest.approx([0, 0, force], abs=1e-6 * force)
     moment = np.cross(x, result.reactions[-1]).sum(axis=0)

@@ -103,7 +103,8 @@ def _mkl() -> Any:
 
 class _Pardiso(Factoriser):
     name = "pardiso"
-    _ERRORS: ClassVar[dict[int, str]] = {-2: "not enough memory", -3: "reordering failed", -4: "zero pivot", -7: "diagonal matrix is singular",
+    _ERRORS: ClassVar[dict[int, str]] = {
+        -2: "not enough memory", -3: "reordering failed", -4: "zero pivot", -7: "diagonal matrix is singular",
                -8: "32-bit integer overflow"}
 
     def __init__(self, indptr: np.ndarray, indices: np.ndarray) -> None:

@@ -243,9 +243,10 @@ def make_problem(robot: VolumetricRobot, environment: Environment, order: int, f
     problem = Problem(
         robot, environment, el, stabilise, length, stress, frozen(center), frozen(nodes), rest, tets,
         frozen(pressure_vertices), pressure_tets, barycentric, volumes, material,
-        constitutive.table(materials, stress, isochoric=isochoric), pattern, walls, caps, frozen(robot.chamber_volumes / length**3), held_by, held, enclosed, frozen(mass), tuple(shapes),
-
-        tetrahedron_slopes(np.eye(4), order), BorderedSolver(pattern, make_factoriser(pattern.indptr, pattern.indices, factoriser)))
+        constitutive.table(materials, stress, isochoric=isochoric), pattern, walls, caps,
+        frozen(robot.chamber_volumes / length**3), held_by, held, enclosed, frozen(mass), tuple(shapes),
+        tetrahedron_slopes(np.eye(4), order),
+        BorderedSolver(pattern, make_factoriser(pattern.indptr, pattern.indices, factoriser)))
     _check_free_bodies(problem)
     return problem
 

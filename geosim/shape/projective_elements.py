@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,6 +24,8 @@ __all__ = ["BODY_TARGETS", "CHAMBER_TARGETS", "Body", "Cells", "Elements", "Eval
 BODY_TARGETS = ("material", "variational", "paper")
 CHAMBER_TARGETS = ("total", "element", "uniform")
 OWN_SHARE = 0.05  # of the bulk stiffness, held by every element alone; the rest is held by the patches round vertices
+
+WORTH_A_THREAD = 30_000  # elements
 
 
 def rest_shapes(vertices: Floats, tets: Ints) -> tuple[Floats, Floats]:
@@ -185,19 +191,29 @@ class Elements:
 
     def _body(self, x: Floats, forces: Floats, energies: Floats) -> Floats:
         """Write the pull of the body targets; return the volume ratio of every element."""
-        b = self.body
-        jacobians = np.empty(len(b.tets))
+        b, n = self.body, len(self.body.tets)
+        jacobians = np.empty(n)
         if b.targets == "material":
-            kernels.determinants(x, b.tets, b.gradients, jacobians)
             shared, own = (1.0 - OWN_SHARE) * b.bulk, OWN_SHARE * b.bulk
-            kernels.patch_pressures(b.volumes, shared, jacobians, self._starts, self._slots, *self._patch)
-            kernels.material_targets(x, b.tets, b.gradients, b.volumes, b.which, b.rows, own, jacobians, self._patch[0],
-                                     forces, energies)
+            self._share(kernels.determinants, n, x, b.tets, b.gradients, jacobians)
+            self._share(kernels.patch_pressures, self.count, b.volumes, shared, jacobians, self._starts, self._slots,
+                        *self._patch)
+            self._share(kernels.material_targets, n, x, b.tets, b.gradients, b.volumes, b.which, b.rows, own, jacobians,
+                        self._patch[0], forces, energies)
         else:
             local = kernels.body_targets if b.targets == "variational" else kernels.paper_targets
             weights = b.stiffness * b.volumes
-            local(x, b.tets, b.gradients, weights, b.which, b.tables, SPACING, forces, energies, jacobians)
+            self._share(local, n, x, b.tets, b.gradients, weights, b.which, b.tables, SPACING, forces, energies, jacobians)
         return jacobians
+
+    def _share(self, kernel: Callable[..., None], count: int, *arguments: Any) -> None:
+        """Run a kernel over `count` elements, in several threads if there are many."""
+        parts = min(os.cpu_count() or 1, count // WORTH_A_THREAD)
+        if parts < 2:
+            kernel(0, count, *arguments)
+            return
+        with ThreadPoolExecutor(parts) as pool:
+            list(pool.map(lambda i: kernel(count * i // parts, count * (i + 1) // parts, *arguments), range(parts)))
 
     def _chambers(self, x: Floats, targets: Floats, forces: Floats, energies: Floats) -> Floats:
         """Write the pull of the chamber targets; return the pressures [Pa], nan where the targets have none."""

@@ -7,11 +7,13 @@ A 3x3 matrix is a tuple of nine numbers in row order, which the compiler keeps i
 
 and where an element is flat or inverted both come from the signed singular values F = U diag(s) V^T with proper
 rotations U, V, so that det Q = +1 always.
+
+The kernels of the body work on a range [lo, hi) of elements or vertices and release the interpreter's lock, so that
+threads can share a large mesh; a small one is faster in one.
 """
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from geosim.kernels import kernel
@@ -250,14 +252,14 @@ def _look_up(table, spacing, strain):
             table[i, 1] + 0.5 * base * (strain * strain - start * start) + slope / 3.0 * (strain**3 - start**3))
 
 
-@kernel(parallel=True)
-def body_targets(x, tets, gradients, weights, which, tables, spacing, forces, energies, jacobians):
+@kernel
+def body_targets(lo, hi, x, tets, gradients, weights, which, tables, spacing, forces, energies, jacobians):
     """Corner forces w (F - T) grad N, energies and determinants with the variational blend.
 
     F - T = R(e) (F - Q) + (1 - R(0)) (F - P_1(F)),  e = ||F - Q||,
     energy = w [ integral_0^e R(t) t dt + (1 - R(0)) / 2 ||F - P_1||^2 ].
     """
-    for e in nb.prange(len(tets)):
+    for e in range(lo, hi):
         f = _gradient(x, tets, gradients, e)
         c = cofactor(f)
         jacobians[e] = f[0] * c[0] + f[1] * c[1] + f[2] * c[2]
@@ -269,15 +271,15 @@ def body_targets(x, tets, gradients, weights, which, tables, spacing, forces, en
         _write_forces(forces, e, gradients, weights[e], combine(stretch, a, bulk, b))
 
 
-@kernel(parallel=True)
-def patch_pressures(volumes, stiffness, jacobians, starts, slots, pressures, energies):
+@kernel
+def patch_pressures(lo, hi, volumes, stiffness, jacobians, starts, slots, pressures, energies):
     """Pressure and energy of the volume change of the patch of body elements around every vertex.
 
     With J_v the volume of the patch over its rest volume and kappa its mean bulk stiffness, p_v = kappa (J_v - 1) and
     the energy is kappa / 2 (J_v - 1)^2 times a quarter of the patch. A projection of every element on its own would
     lock: linear tets have more elements than free displacements to keep their volumes with.
     """
-    for v in nb.prange(len(starts) - 1):
+    for v in range(lo, hi):
         rest, now, bulk = 0.0, 0.0, 0.0
         for k in range(starts[v], starts[v + 1]):
             e = slots[k] // 4
@@ -356,24 +358,24 @@ def _material_element(f, m):
     return _stress_of_stretches(f, c, m) if m[0] == 3.0 else _stress(f, c, m)
 
 
-@kernel(parallel=True)
-def determinants(x, tets, gradients, jacobians):
+@kernel
+def determinants(lo, hi, x, tets, gradients, jacobians):
     """Volume ratios of all elements."""
-    for e in nb.prange(len(tets)):
+    for e in range(lo, hi):
         f = _gradient(x, tets, gradients, e)
         c = cofactor(f)
         jacobians[e] = f[0] * c[0] + f[1] * c[1] + f[2] * c[2]
 
 
-@kernel(parallel=True)
-def material_targets(x, tets, gradients, volumes, which, rows, bulk, jacobians, pressures, forces, energies):
+@kernel
+def material_targets(lo, hi, x, tets, gradients, volumes, which, rows, bulk, jacobians, pressures, forces, energies):
     """Corner forces of the targets whose pull is the stress of the material: k (F - T) = dW/dF + p cof F.
 
     p is the mean of the patch pressures of the corners plus bulk (J - 1) of the element itself: a small share that
     keeps single elements of a patch from turning over. `rows` (r, 16) are those of
     `projective_material.material_row`.
     """
-    for e in nb.prange(len(tets)):
+    for e in range(lo, hi):
         f = _gradient(x, tets, gradients, e)
         density, s = _material_element(f, rows[which[e]])
         p = 0.25 * (pressures[tets[e, 0]] + pressures[tets[e, 1]] + pressures[tets[e, 2]] + pressures[tets[e, 3]])
@@ -382,13 +384,13 @@ def material_targets(x, tets, gradients, volumes, which, rows, bulk, jacobians, 
         _write_forces(forces, e, gradients, volumes[e], combine(1.0, s, p, cofactor(f)))
 
 
-@kernel(parallel=True)
-def paper_targets(x, tets, gradients, weights, which, tables, spacing, forces, energies, jacobians):
+@kernel
+def paper_targets(lo, hi, x, tets, gradients, weights, which, tables, spacing, forces, energies, jacobians):
     """The blend of Eqs. (6)-(7) of [Fang2022], with the cube root that a length needs.
 
     T = Q B / det(B)^(1/3),  B = R I + (1 - R) Q^T F. The "energy" is w / 2 ||F - T||^2, which is no merit.
     """
-    for e in nb.prange(len(tets)):
+    for e in range(lo, hi):
         f = _gradient(x, tets, gradients, e)
         c = cofactor(f)
         jacobians[e] = f[0] * c[0] + f[1] * c[1] + f[2] * c[2]
@@ -476,10 +478,10 @@ def chamber_gradients(x, tets, gradients, out):
             out[e, k] = f[k]
 
 
-@kernel(parallel=True)
+@kernel
 def polar_all(matrices, rotations):
     """Closest proper rotations of many matrices, (m, 9) -> (m, 9)."""
-    for e in nb.prange(len(matrices)):
+    for e in range(len(matrices)):
         m = matrices[e]
         q = polar((m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8]))
         for k in range(9):
