@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy.io import loadmat
 
-from geosim import Environment, InputError, LinearElastic, NaturalShape, Passive, Select, solve
+from geosim import Environment, Fluid, InputError, LinearElastic, Load, NaturalShape, Passive, Select, solve
 from geosim.rods.balance import Balance
+from geosim.rods.drag import Drag
 from geosim.rods.files import read_geometry
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.shells import hinge_angles, hinge_force, hinge_hessian, spring_force, spring_hessian
@@ -196,8 +197,6 @@ def test_free_edged_strip_bends_with_eight_ninths_of_the_plate_constant():
     robot = RodShellRobot(vertices, triangles=triangles, thickness=h, shell_material=material,
                           fixed_vertices=Select.plane("x", below=2 * edge + 1e-9))
     ends = np.flatnonzero(vertices[:, 0] > length - 1e-9)
-    from geosim import Load
-
     force = 1e-5
     result = solve(robot, Passive(), Environment(loads=[Load.force(ends, (0, 0, force))]),
                    solver=RodShellStepper(static=True, tolerance=1e-8))
@@ -231,6 +230,41 @@ def test_a_free_sheet_keeps_its_momenta_and_weighs_what_it_should():
     assert np.abs(linear - linear[0]).max() < 1e-11 * np.abs(linear).max()
     assert np.abs(angular - angular[0]).max() < 1e-9 * np.abs(angular).max()
     assert np.abs(result.frames[-1] - result.frames[0]).max() > 5e-3
+
+
+def test_drag_jacobian_is_the_derivative_of_the_drag():
+    vertices, triangles = equilateral_strip(0.02, 2, 0.01)
+    robot = RodShellRobot(vertices, triangles=triangles, thickness=1e-3, shell_material=SHEET)
+    state = RodShellStepper().start(robot, Environment(fluid=Fluid(1.2, drag_coefficient=2.0)))
+    term = Drag(state.system, state, 0.01)
+    q = state.q + 1e-3 * np.random.default_rng(1).normal(size=len(state.q))
+    extra = term.add_stiffness(q, np.zeros(1))
+    order = state.system.pattern.order
+    exact = np.zeros((len(q), len(q)))
+    np.add.at(exact, (order[extra.row], order[extra.col]), extra.data)
+
+    def force(p):
+        f = np.zeros_like(p)
+        term.add_force(p, f)
+        return f
+
+    numeric = np.stack([(force(q + v) - force(q - v)) / 2e-8 for v in 1e-8 * np.eye(len(q))], axis=1)
+    assert np.abs(exact - numeric).max() < 1e-6 * np.abs(numeric).max()
+    assert force(q) @ (q - state.q) > 0  # the residual is minus the force: drag takes energy
+
+
+def test_a_falling_plate_reaches_the_terminal_speed_of_the_drag_balance():
+    """Weight = rho C_D A v^2 / 2 of a flat plate that falls broadside, to 1e-3."""
+    vertices, triangles = equilateral_strip(0.1, 8, 0.0125)
+    robot = RodShellRobot(vertices, triangles=triangles, thickness=1e-3, shell_material=LinearElastic(1e9, 0.3, 500.0))
+    environment = Environment(gravity=(0, 0, -9.8), fluid=Fluid(1.2, drag_coefficient=3.0))
+    result = solve(robot, Passive(4.0), environment, solver=RodShellStepper(dt=0.02, frame_interval=0.5))
+    area = robot.mesh.areas.sum()
+    weight = (500.0 - 1.2) * 1e-3 * area * 9.8
+    speed = np.sqrt(2 * weight / (1.2 * 3.0 * area))
+    mass = result.state.system.mass.reshape(-1, 3)[:, 2]
+    falling = (mass * result.extra["velocities"][-1, :, 2]).sum() / mass.sum()
+    assert -falling == pytest.approx(speed, rel=2e-3)
 
 
 def test_a_rod_joined_to_a_shell_turns_with_it():

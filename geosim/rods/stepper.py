@@ -36,6 +36,7 @@ from geosim.errors import InputError
 from geosim.result import Report, Result, Status
 from geosim.rods.balance import Balance, UserForce
 from geosim.rods.contact import Neighbours, PairContact, contact_law, neighbours
+from geosim.rods.drag import Drag
 from geosim.rods.newton import Newton, Solution, solve_increment
 from geosim.rods.obstacles import ObstacleContact, compile_obstacles, pose_between
 from geosim.rods.robot import RodShellRobot
@@ -327,6 +328,9 @@ class RodShellStepper:
         """Bind contact, obstacles and user forces to an increment that ends at `time` [s]."""
         system, environment = state.system, state.system.environment
         terms: list[Any] = [UserForce(function, system, state, time, step) for function in self.forces]
+        fluid = environment.fluid
+        if fluid is not None and fluid.drag_coefficient > 0 and len(system.robot.triangles) and step > 0:
+            terms.append(Drag(system, state, step))
         if isinstance(state.memory, Neighbours):
             terms.append(PairContact(system, state, step, environment.self_friction, state.memory))
         if environment.obstacles:
