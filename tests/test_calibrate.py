@@ -109,6 +109,15 @@ def test_yeoh_rows_are_exactly_the_stable_constants():
     assert seen == {True, False}
 
 
+@pytest.mark.parametrize("c3", [1e-4, 1e-3, 1e-2])
+def test_yeoh_rows_are_tight(c3):
+    """On both sides of the limit of c2 that the rows give, stability is as they say: not only roughly."""
+    rows = drucker_rows("yeoh")
+    low = max(-(row[0] + row[2] * c3) / row[1] for row in rows if row[1] > 1e-12)
+    assert all(np.isinf(first_unstable("yeoh", np.array([1.0, 0.98 * low, c3]), mode)) for mode in JOINT)
+    assert any(np.isfinite(first_unstable("yeoh", np.array([1.0, 1.02 * low, c3]), mode)) for mode in JOINT)
+
+
 def test_inequalities_hold_and_the_solution_is_the_best():
     """No feasible point near the constrained solution is better (checked against random feasible points)."""
     rng = np.random.default_rng(0)

@@ -96,6 +96,20 @@ def test_signed_distance_to_a_box_is_exact():
     assert Surface(box.vertices, box.faces).closest(points)[3] == pytest.approx(exact, abs=1e-12)
 
 
+def test_sign_is_right_beside_acute_edges_and_corners():
+    """Outside a needle-like tetrahedron every point has a positive distance, also beyond its edges and corners."""
+    corners = np.array([[0, 0, 0], [1, 0, 0.1], [0.9, 0.2, 0], [0.95, 0.1, 0.3]])
+    faces = np.array([[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]])
+    surface = Surface(corners, faces)
+    if np.einsum("fj,fj->f", surface.face_normals, corners[faces].mean(axis=1) - corners.mean(axis=0)).min() < 0:
+        surface = Surface(corners, faces[:, ::-1])
+    points = np.random.default_rng(0).uniform(-0.3, 1.2, (20000, 3)) * [1, 0.5, 0.5]
+    beyond = np.einsum("pfj,fj->pf", points[:, None] - surface.vertices[surface.faces[:, 0]], surface.face_normals)
+    inside = (beyond < 0).all(axis=1)
+    assert 50 < inside.sum() < 2000
+    assert ((surface.closest(points)[3] < 0) == inside).all()
+
+
 def test_closest_point_agrees_with_all_triangles():
     """The tree finds what a search over dense samples of all triangles finds, up to their spacing."""
     import trimesh
@@ -232,9 +246,18 @@ def test_scan_without_noise_has_no_error(result):
     points = apply(pose, surface.sample(4000, rng)[0])
     found = to_scan(result, points, register="all")
     assert found.max < 1e-6
+    assert not any("fits as well" in n for n in found.notes)
     assert apply(found.transform @ pose, surface.vertices) == pytest.approx(surface.vertices, abs=1e-5)
     shifted = to_scan(result, surface.vertices + [0.001, 0, 0], register="none")
     assert 0.0003 < shifted.rms < 0.001
+
+
+def test_a_symmetric_body_is_told(robot):
+    """A straight block looks the same after half a turn: the note says so."""
+    straight = result_of(robot, robot.vertices)
+    rng = np.random.default_rng(13)
+    points = skin(straight).sample(3000, rng)[0] + 3e-4 * rng.standard_normal((3000, 3))
+    assert any("turned by 180 deg fits as well" in n for n in to_scan(straight, points, register="all").notes)
 
 
 def test_scan_study(result):

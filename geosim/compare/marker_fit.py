@@ -286,7 +286,7 @@ def _without_correspondence(result: Any, data: Markers, measured: Floats, frame:
                          f"pass vertices=, or a "
                          f"file with a frame at rest")
     surface, _ = load_surface(result, frame)
-    start, _ = find_pose(measured[known], surface)
+    start, _, _ = find_pose(measured[known], surface)
     pose = icp(measured[known], surface, start)
     model = measured.copy()
     model[known] = surface.closest(apply(pose.transform, measured[known]))[0]

@@ -25,6 +25,7 @@ __all__ = ["Pose", "apply", "find_pose", "icp", "isolated", "kabsch", "mirrored"
 
 TUKEY = 4.685
 COARSE, MIDDLE, FINE = 300, 1500, 10000  # points used while the pose is searched
+TIED = 1.05  # poses whose mean square misfits differ by less are told apart by all points
 TRIED = 12  # of the rough poses, the best so many are refined
 EDGE_BAND = 2.0  # in spreads of the scan
 NEIGHBOURS = 10
@@ -195,13 +196,14 @@ def _score(points: Floats, surface: Surface, transform: Floats) -> float:
     return float(np.sqrt(np.mean(distance[:int(0.85 * len(distance)) + 1] ** 2)))
 
 
-def find_pose(points: Floats, surface: Surface, seed: int = 0) -> tuple[Floats, float]:
+def find_pose(points: Floats, surface: Surface, seed: int = 0) -> tuple[Floats, float, float]:
     """Find the pose of a scan without a first guess.
 
     Returns
     -------
-    transform, score
-        From measured to model (4, 4), and the rms distance of the closest 85 % of a sample of the points [m].
+    transform, score, rival
+        From measured to model (4, 4); the rms distance of the closest 85 % of a sample of the points [m]; and the
+        angle [rad] to another pose that fits as well (a symmetric body), nan if there is none.
     """
     rng = np.random.default_rng(seed)
     few = points[rng.choice(len(points), min(COARSE, len(points)), replace=False)]
@@ -220,8 +222,20 @@ def find_pose(points: Floats, surface: Surface, seed: int = 0) -> tuple[Floats, 
         good = [icp(many, surface, t, iterations=8, avoid_edges=True).transform for t in good]
     distances = [np.abs(surface.closest(apply(t, many))[3]) for t in good]
     cap = 4.0 * 1.4826 * min(float(np.median(d)) for d in distances)
-    best = int(np.argmin([np.mean(np.minimum(d, cap) ** 2) for d in distances]))
-    return good[best], _score(many, surface, good[best])
+    misfit = np.array([np.mean(np.minimum(d, cap) ** 2) for d in distances])
+    tied = np.flatnonzero(misfit < TIED * misfit.min())
+    if len(tied) > 1 and len(points) > FINE:
+        good = [icp(points, surface, good[i], iterations=8, avoid_edges=True).transform for i in tied]
+        misfit = np.array([np.mean(np.minimum(np.abs(surface.closest(apply(t, points))[3]), cap) ** 2) for t in good])
+    best = int(np.argmin(misfit))
+    rival = np.nan
+    squares = [np.minimum(np.abs(surface.closest(apply(t, many))[3]), cap) ** 2 for t in good]
+    for i, t in enumerate(good):
+        gap = squares[i] - squares[best]
+        turn = float(Rotation.from_matrix(t[:3, :3] @ good[best][:3, :3].T).magnitude())
+        if turn > 0.1 and gap.mean() < 4.0 * gap.std() / np.sqrt(len(gap)):
+            rival = turn
+    return good[best], _score(many, surface, good[best]), rival
 
 
 def mirrored(points: Floats, surface: Surface, score: float) -> bool:

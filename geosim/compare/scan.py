@@ -162,13 +162,16 @@ def _register(cloud: Floats, surface: Surface, register: Any, allowed: Bools, so
         return Pose(np.eye(4), np.inf, np.nan, np.nan), ["pose as given: the scan is in the robot's frame"]
     if register not in ("base", "all"):
         raise InputError(f"compare: register = {register!r}; use 'base', 'all', 'none' or a transform (4, 4)")
-    start, score = find_pose(cloud, surface)
+    start, score, rival = find_pose(cloud, surface)
     if score > 0.01 * surface.size and mirrored(cloud, surface, score):
         raise InputError(f"{source}: the mirror image of the scan fits much better than the scan: it is mirrored; "
                          f"check the "
                          f"handedness of its axes")
     pose = icp(cloud, surface, start, iterations=15, avoid_edges=True)
     notes = [f"registered on {'all points' if register == 'all' else 'the base region'}"]
+    if np.isfinite(rival):
+        notes.append(f"a pose turned by {np.degrees(rival):.0f} deg fits as well, since the shape is nearly symmetric; pass "
+                     f"register= a transform (4, 4) to choose")
     if register == "base" and not allowed.all():
         pose = icp(cloud, surface, pose.transform, allowed=allowed, avoid_edges=True)
         reach = np.hypot(pose.position_error, 0.5 * surface.size * pose.rotation_error)
