@@ -329,7 +329,7 @@ def contact_coupling(ints, reals, probe_node, probe_center, probe_axis, probe_ra
 
 @kernel
 def add_coupling(slots, rows, v, out):
-    """out += what `contact_coupling` wrote, applied to v (slots, 3)."""
+    """Out += what `contact_coupling` wrote, applied to v (slots, 3)."""
     for c in range(len(slots)):
         dot = 0.0
         for s in range(4):

@@ -12,7 +12,6 @@ time. Single precision is enough for a factor that only preconditions.
 
 from __future__ import annotations
 
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -127,35 +126,80 @@ def _factor(buffer, sizes, widths, diagonal, coupling, tolerance):
 
 
 @kernel(fastmath=True)
+def _push_four(M, r, left, right, v0, v1, v2, v3, y):
+    """y[j] -= sum of four rows r .. r + 3 of M times v, for columns [left, right); y starts at column 0."""
+    m0, m1, m2, m3 = M[r, left:right], M[r + 1, left:right], M[r + 2, left:right], M[r + 3, left:right]
+    out = y[left:right]
+    for j in range(right - left):
+        out[j] -= v0 * m0[j] + v1 * m1[j] + v2 * m2[j] + v3 * m3[j]
+
+
+@kernel(fastmath=True)
+def _pull_four(M, r, left, right, y, sums):
+    """sums[k] -= row r + k of M times y, four rows, columns [left, right)."""
+    m0, m1, m2, m3 = M[r, left:right], M[r + 1, left:right], M[r + 2, left:right], M[r + 3, left:right]
+    x = y[left:right]
+    s0 = s1 = s2 = s3 = M[r, r] * 0
+    for j in range(right - left):
+        v = x[j]
+        s0 += m0[j] * v
+        s1 += m1[j] * v
+        s2 += m2[j] * v
+        s3 += m3[j] * v
+    sums[0] -= s0
+    sums[1] -= s1
+    sums[2] -= s2
+    sums[3] -= s3
+
+
+@kernel(fastmath=True)
 def _solve(buffer, sizes, widths, diagonal, coupling, starts, y):
-    """Solve in place for one right-hand side in elimination order."""
+    """Solve in place for one right-hand side in elimination order, four rows at a time."""
     count = len(sizes)
+    v = np.zeros(4, dtype=buffer.dtype)
     for i in range(count):
         n, w, s = sizes[i], widths[i], starts[i]
-        for r in range(n):
-            row = buffer[diagonal[i] + r * w:diagonal[i] + (r + 1) * w]
-            v = y[s + r] / row[r]
-            y[s + r] = v
-            for j in range(r + 1, n):
-                y[s + j] -= v * row[j]
-            if coupling[i] >= 0:
-                m, wide, t = sizes[i + 1], widths[i + 1], starts[i + 1]
-                u = buffer[coupling[i] + r * wide:coupling[i] + (r + 1) * wide]
+        T = buffer[diagonal[i]:diagonal[i] + n * w].reshape(n, w)
+        m, wide, t = (sizes[i + 1], widths[i + 1], starts[i + 1]) if coupling[i] >= 0 else (0, 0, 0)
+        U = buffer[coupling[i]:coupling[i] + n * wide].reshape(n, wide) if m > 0 else T
+        own, next_own = y[s:s + n], y[t:t + m]
+        for r0 in range(0, n, 4):
+            r1 = min(r0 + 4, n)
+            for r in range(r0, r1):
+                for k in range(r0, r):
+                    own[r] -= T[k, r] * own[k]
+                own[r] /= T[r, r]
+                v[r - r0] = own[r]
+            if r1 - r0 == 4:
+                _push_four(T, r0, r1, n, v[0], v[1], v[2], v[3], own)
+                if m > 0:
+                    _push_four(U, r0, 0, m, v[0], v[1], v[2], v[3], next_own)
+                continue
+            for r in range(r0, r1):
                 for j in range(m):
-                    y[t + j] -= v * u[j]
+                    next_own[j] -= own[r] * U[r, j]
     for i in range(count - 1, -1, -1):
         n, w, s = sizes[i], widths[i], starts[i]
-        for r in range(n - 1, -1, -1):
-            row = buffer[diagonal[i] + r * w:diagonal[i] + (r + 1) * w]
-            v = y[s + r]
-            for j in range(r + 1, n):
-                v -= row[j] * y[s + j]
-            if coupling[i] >= 0:
-                m, wide, t = sizes[i + 1], widths[i + 1], starts[i + 1]
-                u = buffer[coupling[i] + r * wide:coupling[i] + (r + 1) * wide]
-                for j in range(m):
-                    v -= u[j] * y[t + j]
-            y[s + r] = v / row[r]
+        T = buffer[diagonal[i]:diagonal[i] + n * w].reshape(n, w)
+        m, wide, t = (sizes[i + 1], widths[i + 1], starts[i + 1]) if coupling[i] >= 0 else (0, 0, 0)
+        U = buffer[coupling[i]:coupling[i] + n * wide].reshape(n, wide) if m > 0 else T
+        own, next_own = y[s:s + n], y[t:t + m]
+        for r0 in range((n - 1) // 4 * 4, -1, -4):
+            r1 = min(r0 + 4, n)
+            for r in range(r0, r1):
+                v[r - r0] = own[r]
+            if r1 - r0 == 4:
+                _pull_four(T, r0, r1, n, own, v)
+                if m > 0:
+                    _pull_four(U, r0, 0, m, next_own, v)
+            else:
+                for r in range(r0, r1):
+                    for j in range(m):
+                        v[r - r0] -= U[r, j] * next_own[j]
+            for r in range(r1 - 1, r0 - 1, -1):
+                for k in range(r + 1, r1):
+                    v[r - r0] -= T[r, k] * own[k]
+                own[r] = v[r - r0] / T[r, r]
 
 
 @kernel
@@ -172,7 +216,7 @@ def _scatter(blocks, place, stride, buffer):
 
 @kernel(fastmath=True)
 def multiply(blocks, rows, columns, v, out):
-    """out = A v for the symmetric matrix whose lower 3x3 blocks are given; v and out (slots, 3)."""
+    """Out = A v for the symmetric matrix whose lower 3x3 blocks are given; v and out (slots, 3)."""
     out[:] = 0.0
     for k in range(len(blocks)):
         r, c = rows[k], columns[k]

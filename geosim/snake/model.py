@@ -151,7 +151,7 @@ class MultibodyRobot:
             value = getattr(self, key)
             if value.size and value.min() < 0:
                 raise InputError(f"{self.name}: {key} holds {value.min():g}; it must not be negative")
-        if self.poisson_ratio.size and not (-1 < self.poisson_ratio.min() and self.poisson_ratio.max() < 0.5):
+        if self.poisson_ratio.size and not (self.poisson_ratio.min() > -1 and self.poisson_ratio.max() < 0.5):
             raise InputError(f"{self.name}: poisson_ratio must be in (-1, 0.5); 0.5 has no linear stiffness matrix")
         moments = np.sort(self.body_inertias, axis=1)
         if (moments[:, 2] > moments[:, :2].sum(axis=1) * (1 + 1e-9)).any():

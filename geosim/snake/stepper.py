@@ -43,8 +43,8 @@ from geosim.arrays import Floats, frozen
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.result import Report, Result, Status
-from geosim.snake.dual import DualDirection
 from geosim.snake.contact import add_coupling
+from geosim.snake.dual import DualDirection
 from geosim.snake.factor import multiply, residual_minimum
 from geosim.snake.model import MultibodyRobot
 from geosim.snake.problem import Configuration, Evaluation, Substep
@@ -91,7 +91,7 @@ class MultibodyStepper:
     factorisation
         "block", "sparse" or "auto" (the cheaper).
     reuse
-        Factor only at the first Newton iteration of a frame, in single precision, and use that factor as
+        Factor only at the first Newton iteration of a frame, and use that factor as
         preconditioner for all directions of the frame: for real time.
     forcing
         Relative residual to which a direction is solved where a factor is only a preconditioner.
@@ -108,7 +108,7 @@ class MultibodyStepper:
     linear_tolerance: float = 1e-10
     throw_out: bool = False
     contact_stiffness: float = 2e4
-    creep_speed: float = 1e-3
+    creep_speed: float = 1e-4
     contact_margin: float = 4e-3
     line_onset: float = 500.0
     valves: Valves = field(default_factory=Valves)
@@ -139,7 +139,7 @@ class MultibodyStepper:
         if not isinstance(robot, MultibodyRobot):
             raise InputError(f"MultibodyStepper: {type(robot).__name__} is not a MultibodyRobot; build one with make_snake")
         system = build_system(robot, Environment() if environment is None else environment)
-        workspace = system.factoriser(self.factorisation, self.reuse)
+        workspace = system.factoriser(self.factorisation)
         if initial is None:
             return rest_state(system, workspace, self.line_onset)
         if not isinstance(initial, MultibodyState) or initial.positions.shape != robot.particles.shape \

@@ -1,0 +1,130 @@
+"""Milliseconds per 60 Hz frame of the soft snake on one core, beside Table II of [Gasoto2019] and at a measured error.
+
+    python benchmarks/snake_speed.py [--frames 600] [--snakes 1,2,4,10] [--link] [--budgets] [--gait 60]
+
+The error of a budget is that of single substeps of its own run against the same substep converged to 1e-8 N, contact
+included: |q - q*|_M / |q* - q_start|_M with the mass norm over particles and bodies.
+"""
+
+from __future__ import annotations
+
+import os
+
+for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+import argparse
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from geosim.actuation import UndulatoryGait
+from geosim.environment import Environment, Obstacle
+from geosim.snake.snake import make_snake
+from geosim.snake.stepper import MultibodyStepper
+from geosim.snake.valves import PSI
+
+TABLE_II = {0: 5.70, 1: 11.63, 2: 26.47, 3: 34.23, 4: 46.53, 5: 56.00, 10: 105.88}  # ms; 0 = one link
+GROUND = Environment(gravity=(0, 0, -9.81), obstacles=[Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.2)])
+REAL_TIME = {"iterations": 1, "reuse": True, "forcing": 0.03}
+
+
+def gait(seconds):
+    return UndulatoryGait(6 * PSI, 0.5, 1.5, 0.0, seconds)
+
+
+def places(state):
+    """Places of particles and body centres (k, 3) with their masses (k,)."""
+    robot = state.system.robot
+    return np.vstack([state.positions, state.body_positions]), np.concatenate([robot.particle_masses, robot.body_masses])
+
+
+def substep_errors(stepper, state, command):
+    """Errors of the two substeps of a frame, each from the budget's own start, against the converged ones."""
+    exact = replace(stepper, route="primal", tolerance=1e-8, iterations=100, reuse=False, forcing=1e-6)
+    h = stepper.dt / stepper.substeps
+    poses = stepper._poses(state.system, state.frame, 1.0)
+    targets = stepper._targets(state, command)
+    pending = (*state.pending, (state.time, targets))
+    starts, answers = [], []
+    for s in range(stepper.substeps):
+        pressures, pending = stepper._pressures(state, pending, h)
+        state = replace(state, pressures=pressures, pending=pending)
+        starts.append(state)
+        problem = stepper._problem(state, h, poses, poses)
+        state, _ = stepper._substep(problem, state, [], first=s == 0)
+        answers.append(state)
+    errors = []
+    for start, answer in zip(starts, answers):
+        best, residual = exact._substep(exact._problem(start, h, poses, poses), start, [], first=True)
+        (q, m), (star, _), (zero, _) = places(answer), places(best), places(start)
+        norm = lambda d, m=m: np.sqrt((m * (d**2).sum(1)).sum())  # noqa: E731
+        errors.append((norm(q - star) / norm(star - zero), residual))
+    return errors
+
+
+def run(robot, stepper, frames, sample=0):
+    """Seconds a frame, residuals, and the errors of every `sample`-th frame."""
+    state = stepper.start(robot, GROUND)
+    seconds, residuals, errors, reference = [], [], [], []
+    for k, command in enumerate(stepper.commands(robot, gait(frames / 60.0))):
+        if sample and k % sample == sample - 1:
+            for error, residual in substep_errors(stepper, state, command):
+                errors.append(error)
+                reference.append(residual)
+        begin = time.process_time()
+        state, _ = stepper.step(state, command)
+        seconds.append(time.process_time() - begin)
+        residuals.append(state.residual)
+    return np.array(seconds), np.array(residuals), np.array(errors), max(reference, default=0.0), state
+
+
+def row(label, seconds, residuals, errors, paper=None):
+    ms = 1e3 * seconds[3:]
+    text = f"{label:34s} {np.median(ms):7.1f} {np.percentile(ms, 95):7.1f}"
+    text += f"   {residuals.max():.1e} N" if len(residuals) else ""
+    if len(errors):
+        text += f"   error median {100 * np.median(errors):6.3f} %  95 % {100 * np.percentile(errors, 95):6.3f} %"
+    if paper is not None:
+        text += f"   Table II {paper:.2f} ms (GPU)  ratio {np.median(ms) / paper:.2f}"
+    print(text, flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--frames", type=int, default=600)
+    parser.add_argument("--snakes", default="1,2,4,10")
+    parser.add_argument("--link", action="store_true", help="one link alone as well")
+    parser.add_argument("--budgets", action="store_true", help="the table budget -> error")
+    parser.add_argument("--gait", type=float, default=0.0, help="seconds of a converged gait: residual and drift")
+    parser.add_argument("--sample", type=int, default=20)
+    options = parser.parse_args()
+    print(f"{'':34s}  median    95 %   worst residual   (ms of processor time a 60 Hz frame, one thread)")
+    run(make_snake(links=1, sections=4), MultibodyStepper(), 5)  # compile
+    if options.budgets:
+        robot = make_snake()
+        for label, extra in {
+                "direct, 1 Newton": {"iterations": 1}, "direct, 2 Newton": {"iterations": 2}, "direct, 3 Newton": {"iterations": 3},
+                "one factor a frame, 1 Newton": REAL_TIME, "one factor a frame, 2 Newton": {**REAL_TIME, "iterations": 2},
+                "PCR, 4 x 20 (the paper's)": {"route": "dual", "iterations": 4, "linear_iterations": 20},
+                "PCR, 4 x 400": {"route": "dual", "iterations": 4, "linear_iterations": 400}}.items():
+            dual = extra.get("route") == "dual"
+            frames = min(options.frames, 24 if dual else 120)
+            seconds, residuals, errors, _, _ = run(robot, MultibodyStepper(**extra), frames, 6 if dual else 10)
+            row(label, seconds, residuals, errors)
+    cases = [int(n) for n in options.snakes.split(",") if n]
+    for count in ([0] if options.link else []) + cases:
+        robot = make_snake(links=1) if count == 0 else make_snake(count=count)
+        frames = max(options.frames // max(count, 1), 30)
+        seconds, residuals, errors, _, _ = run(robot, MultibodyStepper(**REAL_TIME), frames, options.sample)
+        row(f"{'one link' if count == 0 else f'{count} snakes'}, real time", seconds, residuals, errors, TABLE_II.get(count))
+    if options.gait:
+        seconds, residuals, _, _, state = run(make_snake(), MultibodyStepper(), round(60 * options.gait))
+        row(f"converged, {options.gait:g} s of gait", seconds, residuals, ())
+        print(f"    frames above the tolerance of 1e-4 N: {(residuals > 1e-4).sum()} of {len(residuals)}; "
+              f"joints open by {1e3 * state.constraint_drift():.4f} mm at the end")
+
+
+if __name__ == "__main__":
+    main()
