@@ -260,6 +260,7 @@ def test_a_symmetric_body_is_told(robot):
     assert any("turned by 180 deg fits as well" in n for n in to_scan(straight, points, register="all").notes)
 
 
+@pytest.mark.slow
 def test_scan_study(result):
     """Random pose, 1 mm noise, 30 % missing, 5 % stray: pose within 0.2 mm and 0.2 deg, strays flagged, rms the noise.
 
@@ -282,10 +283,11 @@ def test_scan_study(result):
         assert not found.disagrees
 
 
+@pytest.mark.slow
 def test_a_wrong_model_is_recognised_by_its_map(robot, result):
     """A stiffer model bends less: registered on the base its map departs towards the tip, the right one's does not."""
     rng = np.random.default_rng(8)
-    points, _ = scan_of(skin(result), rng, 30000, missing=0.1)
+    points, _ = scan_of(skin(result), rng, 15000, missing=0.1)
     pose = random_pose(rng)
     right = to_scan(result, apply(pose, points))
     wrong = to_scan(result_of(robot, bend(robot.vertices, 4.5)), apply(pose, points))
@@ -324,6 +326,7 @@ def test_bad_scans_and_markers_are_named(result, tmp_path):
         to_markers(result, named, vertices=[0, 1, 2, 3], base="base")
 
 
+@pytest.mark.slow
 def test_a_mirrored_scan_is_named(robot):
     """A shape that is not its own mirror image tells the handedness of the scanner's axes."""
     x, y, z = robot.vertices.T
