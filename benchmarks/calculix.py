@@ -66,7 +66,8 @@ class Cost:
 
 def solve_case(options: dict[str, Any]) -> None:
     """Load a mesh, solve to V/V0 = 2 (or to a pressure), save the shape: the process that is timed."""
-    from geosim import EnergyShapeSolver, Inflation, solve
+    from geosim import EnergyShapeSolver, Inflation
+    from geosim.solve import solve
 
     robot = load_robot(options["case"], bulk=options["bulk"])
     actuation = (Inflation(volume_ratio=options["target"]) if options["by"] == "volume" else
