@@ -1,20 +1,21 @@
-"""Robots and motions of [Choi2024], ready to solve: each function returns a `Case`."""
+"""Robots and motions of [Choi2024] and [Lahoti], ready to solve: each function returns a `Case`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from geosim.actuation import Actuation, NaturalShape, Passive
 from geosim.arrays import Floats
-from geosim.environment import Environment, Obstacle, Prescribed
+from geosim.environment import Environment, Fluid, Load, Obstacle, Prescribed
 from geosim.material import LinearElastic
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.stepper import RodShellStepper
 
-__all__ = ["CASES", "Case", "cantilever", "entanglement", "helix", "knot", "spider"]
+__all__ = ["CASES", "Case", "cantilever", "entanglement", "falling_rod", "helix", "knot", "parachute", "pneunet", "spider"]
 
 
 @dataclass(frozen=True)
@@ -121,4 +122,61 @@ def knot(nodes: int = 121, radius: float = 5e-3, pull: float = 0.3, duration: fl
                 Environment(prescribed=supports, self_friction=friction), RodShellStepper(dt=dt, damping=damping))
 
 
-CASES = {"cantilever": cantilever, "helix": helix, "spider": spider, "entanglement": entanglement, "knot": knot}
+def pneunet(curvature: float = 31.45, force: float = 0.0, nodes: int = 51) -> Case:
+    """A pneumatic bending actuator as a rod with natural curvature [1/m], section 7.1 of [Lahoti]; `force` [N] on its tip.
+
+    10 cm long, 1 mm radius, E = 20 GPa; `force` = 1 is the published (175, 0, 7) N.
+    """
+    x = line((0, 0, 0), (0.1, 0, 0), nodes)
+    robot = RodShellRobot(x, radius=1e-3, rod_material=LinearElastic(20e9, 0.5, 1200.0), fixed_vertices=[0, 1],
+                          fixed_edges=[0], planar="xz")
+    loads = [Load.force([nodes - 1], force * np.array([175.0, 0.0, 7.0]))] if force else []
+    return Case(robot, NaturalShape([0.0, 1.0], curvature=[0.0, curvature]),
+                Environment(gravity=(0, 0, -9.8), loads=loads), RodShellStepper(static=True))
+
+
+def falling_rod(youngs_modulus: float = 2e6, duration: float = 0.5, dt: float = 1e-3, tilt: float = 0.5) -> Case:
+    """A tilted rod dropped from 5 cm on the ground, section 7.1 of [Lahoti]: E = 2 MPa or 2 GPa."""
+    x = line((0, 0, 0), (0.1 * np.cos(tilt), 0, 0.1 * np.sin(tilt)), 31) + [0, 0, 0.051]
+    robot = RodShellRobot(x, radius=1e-3, rod_material=LinearElastic(youngs_modulus, 0.3, 1500.0))
+    ground = Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.25)
+    return Case(robot, Passive(duration), Environment(gravity=(0, 0, -9.8), obstacles=[ground]),
+                RodShellStepper(dt=dt, frame_interval=max(dt, 5e-3)))
+
+
+def parachute(rows: int = 4, duration: float = 3.0, dt: float = 0.01, payload: float = 0.13) -> Case:
+    """A hexagonal canopy of side 1 m with six ropes and a payload [kg] that falls in air, section 7.1 of [Lahoti]."""
+    step, height = 1.0 / rows, np.sqrt(3) / 2 / rows
+    number: dict[tuple[int, int], int] = {}
+    points: list[list[float]] = []
+    for j in range(-rows, rows + 1):
+        for i in range(-rows - min(j, 0), rows - max(j, 0) + 1):
+            number[i, j] = len(points)
+            points.append([(i + 0.5 * j) * step, j * height, 0.0])
+    triangles = [[number[c] for c in corners] for i, j in number
+                 for corners in (((i, j), (i + 1, j), (i, j + 1)), ((i, j), (i + 1, j - 1), (i + 1, j)))
+                 if all(c in number for c in corners)]
+    canopy = np.array(points)
+    corners = [number[c] for c in ((rows, 0), (0, rows), (-rows, rows), (-rows, 0), (0, -rows), (rows, -rows))]
+    low = np.array([0.0, 0.0, -1.5])
+    vertices, edges = list(canopy), []
+    hung = len(canopy)
+    vertices.append(low)
+    for corner in corners:
+        chain = [corner]
+        for point in np.linspace(canopy[corner], low, 6)[1:-1]:
+            chain.append(len(vertices))
+            vertices.append(point)
+        chain.append(hung)
+        edges += [list(pair) for pair in pairwise(chain)]
+    masses = np.zeros(len(vertices))
+    masses[hung] = payload
+    robot = RodShellRobot(np.array(vertices), edges=edges, triangles=triangles, radius=1e-3, thickness=1e-3, masses=masses,
+                          rod_material=LinearElastic(1e7, 0.5, 1500.0), shell_material=LinearElastic(1e9, 0.3, 1500.0))
+    air = Fluid(density=1.0, drag_coefficient=10.0)
+    return Case(robot, Passive(duration), Environment(gravity=(0, 0, -9.8), fluid=air, self_contact=False),
+                RodShellStepper(dt=dt, frame_interval=max(dt, 0.05)))
+
+
+CASES = {"cantilever": cantilever, "helix": helix, "spider": spider, "entanglement": entanglement, "knot": knot,
+         "pneunet": pneunet, "falling-rod": falling_rod, "parachute": parachute}

@@ -1,0 +1,84 @@
+"""The designs that ship with the package solve, and each shows its number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import trimesh
+
+from geosim import solve
+from geosim.rods.designs import CASES, cantilever, falling_rod, helix, parachute, pneunet
+from geosim.rods.tubes import tube_surface
+
+
+def test_pneunet_without_load_is_nearly_an_arc_of_its_natural_curvature():
+    """At 20 GPa the weight bends it little: the chord of an arc of 0.1 m with the natural curvature."""
+    for curvature in (15.7, 31.45, 47.15):
+        result = solve(**pneunet(curvature).arguments())
+        free = 0.1 - 0.5 * 0.002  # clamped from the middle of the first bend
+        chord = 2 / curvature * np.sin(0.5 * curvature * free)
+        start = np.array([0.001, 0, 0])
+        assert np.linalg.norm(result.tip[-1] - start) == pytest.approx(abs(chord), rel=0.02)
+        pulled = solve(**pneunet(curvature, force=1.0).arguments())
+        assert pulled.tip[-1, 0] > 0.099  # 175 N pull it straight
+        assert pulled.converged
+
+
+@pytest.mark.parametrize("modulus", [2e6, 2e9])
+def test_a_falling_rod_comes_to_rest_on_the_ground(modulus):
+    case = falling_rod(modulus)
+    result = solve(**case.arguments())
+    # before it lands it falls freely (backward Euler: g t (t + dt) / 2)
+    early = result.times < 0.08
+    lowest = result.frames[:, :, 2].min(axis=1)
+    fall = 0.5 * 9.8 * result.times[early] * (result.times[early] + case.solver.dt)
+    assert np.allclose(lowest[early], 0.051 - fall, atol=1e-6)
+    assert np.abs(result.extra["velocities"][-1]).max() < 1e-3
+    weight = result.state.system.weight.sum()
+    assert result.obstacle_forces[-1, 0, 2] == pytest.approx(weight, rel=0.01)
+    assert lowest[-1] == pytest.approx(1e-3, rel=0.1)
+
+
+@pytest.mark.slow
+def test_parachute_falls_at_the_speed_of_the_drag_balance_and_stays_symmetric():
+    case = parachute()
+    result = solve(**case.arguments())
+    system, robot = result.state.system, case.robot
+    x, v = result.frames[-1], result.extra["velocities"][-1]
+    corner = x[robot.triangles]
+    normal = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
+    normal /= np.linalg.norm(normal, axis=1)[:, None]
+    drag = 0.0
+    for k in range(3):
+        s = (v[robot.triangles[:, k]] * normal).sum(axis=1)
+        drag -= (1.0 * 10.0 * robot.mesh.areas / 6 * np.abs(s) * s * normal[:, 2]).sum()
+    assert drag == pytest.approx(-system.weight.sum(), rel=0.01)
+    mass = system.mass[: system.turns: 3]
+    speeds = (result.extra["velocities"][:, :, 2] @ mass) / mass.sum()
+    assert speeds[-1] == pytest.approx(speeds[-10], rel=0.01)  # terminal
+    area = robot.mesh.areas.sum()
+    assert -speeds[-1] > np.sqrt(2 * -system.weight.sum() / (10.0 * area))  # a bowl catches less than a flat sheet
+    centre = (x[:, :2].T @ mass) / mass.sum()
+    assert np.abs(centre).max() < 2e-3
+    rim = np.flatnonzero(np.isclose(np.linalg.norm(robot.vertices, axis=1), 1.0))
+    assert len(rim) == 6
+    assert np.ptp(x[rim, 2]) < 0.02
+    assert x[robot.triangles].reshape(-1, 3)[:, 2].max() > x[rim, 2].max() + 0.05  # an inverted bowl
+
+
+def test_every_design_is_a_case_that_can_start():
+    for name, make in CASES.items():
+        case = make()
+        state = case.solver.start(case.robot, case.environment)
+        assert np.isfinite(state.q).all(), name
+        assert len(case.solver.commands(case.robot, case.actuation)) >= 1
+
+
+def test_tubes_are_closed_and_have_the_volume_of_the_rod():
+    for case, volume in ((helix(), np.pi * 5e-3**2 * 0.5), (cantilever(21), np.pi * 0.02**2)):
+        points, triangles, owner = tube_surface(case.robot, case.robot.vertices, sides=48)
+        mesh = trimesh.Trimesh(points, triangles, process=False)
+        assert mesh.is_watertight
+        assert mesh.is_winding_consistent
+        assert mesh.volume == pytest.approx(volume, rel=0.01)
+        assert owner.max() == len(case.robot.vertices) - 1
