@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import cache
 
 import numpy as np
@@ -68,7 +69,7 @@ def test_the_body_keeps_its_volume(targets):
 
 def test_returning_to_the_rest_volume_returns_to_the_rest_shape():
     """Body elements keep their rest shape in every increment."""
-    result = solve(beam(), [3.0, 1.0], tolerance=1e-6, volume_tolerance=1e-5)
+    result = solve(beam(), [3.0, 1.0], tolerance=3e-5, volume_tolerance=1e-4)
     assert np.abs(result.frames[1] - beam().vertices)[beam().body_vertices].max() < 1e-4 * beam().size
     assert np.abs(result.frames[0] - beam().vertices)[beam().body_vertices].max() > 1e-2 * beam().size
 
@@ -152,7 +153,7 @@ def test_remeshing_does_not_move_an_equilibrium():
     after = work.elements.evaluate(x, np.array([np.nan])).force
     assert np.allclose(before[:len(beam().vertices)], after[:len(beam().vertices)])
     assert work.elements.volumes(x)[0] == pytest.approx(state.frame.chamber_volumes[0])
-    again, report = solver.step(type(state)(work, x, state.frame), geosim.Inflation(volume_ratio=[2.0]).command(0))
+    again, report = solver.step(dataclasses.replace(state, work=work, x=x), geosim.Inflation(volume_ratio=[2.0]).command(0))
     shape = np.abs(again.frame.nodes - state.frame.nodes)[:len(beam().vertices)][beam().body_vertices].max()
     assert report.reached
     assert shape < 1e-3 * beam().size
@@ -226,7 +227,7 @@ def test_a_step_can_be_repeated():
     state = solver.start(beam(), geosim.Environment())
     command = geosim.Inflation(volume_ratio=[1.3]).command(0)
     first, second = solver.step(state, command)[0], solver.step(state, command)[0]
-    assert np.abs(first.frame.nodes - second.frame.nodes).max() < 1e-4 * beam().size
+    assert np.abs(first.frame.nodes - second.frame.nodes).max() == 0.0
 
 
 @pytest.mark.parametrize(("action", "match"), [

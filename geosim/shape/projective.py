@@ -54,7 +54,7 @@ from geosim.result import Report, Result, Status
 from geosim.robot import VolumetricRobot
 from geosim.shape.projective_anderson import Anderson
 from geosim.shape.projective_contact import MOVED, SET_CHANGED, UNCHANGED, Contact
-from geosim.shape.projective_elements import BODY_TARGETS, CHAMBER_TARGETS, Evaluation
+from geosim.shape.projective_elements import BODY_TARGETS, CHAMBER_TARGETS, Evaluation, Springs
 from geosim.shape.projective_frames import ProjectiveFrame, collect, measure
 from geosim.shape.projective_mesh import Work, make_work, needs_remeshing, remeshed
 
@@ -71,12 +71,16 @@ class ProjectiveState:
         The mesh with its elements and the prefactored matrix.
     x
         Positions of all vertices, those that remeshing added to the chambers included [m].
+    springs, pull
+        Springs of contact, and target minus achieved volume of every chamber [m^3].
     frame
         Measures in SI units.
     """
 
     work: Work
     x: Floats
+    springs: Springs
+    pull: Floats
     frame: ProjectiveFrame
 
     def facts(self) -> dict[str, float]:
@@ -93,6 +97,7 @@ class _Iterate:
     evaluation: Evaluation
     targets: Floats
     residual: float
+    pull: Floats
     status: Status = Status.NOT_CONVERGED
     penetration: float = 0.0
     records: list[dict[str, Any]] = field(default_factory=list)
@@ -208,11 +213,12 @@ class ProjectiveShapeSolver:
             x[:len(robot.vertices)] = nodes[:len(robot.vertices)]
         targets = work.elements.volumes(x)
         evaluation = work.elements.evaluate(x, targets)
-        return ProjectiveState(work, frozen(x), measure(work, x, evaluation, self._residual(work, evaluation), 0.0))
+        frame = measure(work, x, evaluation, self._residual(work, evaluation), 0.0)
+        return ProjectiveState(work, frozen(x), Springs(), np.zeros(robot.chambers), frame)
 
     def step(self, state: ProjectiveState, command: Command) -> tuple[ProjectiveState, Report]:
         """Go to the volumes of one command; when they cannot be reached the state returned is the last good one."""
-        work, x = state.work, np.array(state.x)
+        work, x, pull = state.work, np.array(state.x), state.pull
         ratios = self._asked(work.robot, command)
         rest = work.elements.cells.rest_volumes
         asked = ratios * rest
@@ -221,15 +227,15 @@ class ProjectiveShapeSolver:
         shares = self._increments(work, volumes, asked, command.index)
         work.elements.load = work.load_at(command.index)
         contact = Contact(work, self, command.index)
-        springs = work.elements.springs
+        work.elements.springs = state.springs
+        work.matrix.factor(state.springs, work.elements.count)
         for share in shares:
             targets = asked if share == 1.0 else volumes * (asked / volumes) ** share
             x[work.held] = begin[work.held] + share * (work.held_positions(command.index) - begin[work.held])
-            iterate = self._relax(work, contact, x, targets)
+            iterate = self._relax(work, contact, x, targets, pull)
             records += iterate.records
-            x = iterate.x
+            x, pull = iterate.x, iterate.pull
             if iterate.status not in (Status.CONVERGED, Status.CROSSED):
-                work.elements.springs = springs
                 return state, Report(iterate.status, self._failure(work, iterate, targets), tuple(records))
             if self.remesh and needs_remeshing(work, x, self.max_volume_growth, self.max_distortion):
                 clock = time.perf_counter()
@@ -244,7 +250,8 @@ class ProjectiveShapeSolver:
             message = (f"{Status.CROSSED.value} {frame.crossings} crossing pairs; the deepest vertex is "
                        f"{frame.max_penetration * 1e3:.3g} mm inside.")
         status = Status.CROSSED if message else Status.CONVERGED
-        return ProjectiveState(work, frozen(x.copy()), frame), Report(status, message, tuple(records))
+        reached = ProjectiveState(work, frozen(x.copy()), work.elements.springs, pull, frame)
+        return reached, Report(status, message, tuple(records))
 
     def collect(self, robot: VolumetricRobot, environment: Environment, states: Sequence[ProjectiveState],
                 reports: Sequence[Report], status: Status, message: str) -> Result:
@@ -262,15 +269,15 @@ class ProjectiveShapeSolver:
     def _residual(self, work: Work, evaluation: Evaluation) -> float:
         return float(np.abs(evaluation.force[work.matrix.free]).max(initial=0.0) / evaluation.scale)
 
-    def _relax(self, work: Work, contact: Contact, x: Floats, asked: Floats) -> _Iterate:
+    def _relax(self, work: Work, contact: Contact, x: Floats, asked: Floats, pull: Floats) -> _Iterate:
         """Collision-aware local-global iteration at fixed chamber volumes (lines 6-12 of Algorithm 1)."""
         elements = work.elements
         targets = np.where(np.isfinite(asked), asked, np.nan)
-        if elements.cells.targets == "total" and work.last_pull is not None:
-            targets = targets + work.last_pull  # what the last equilibrium needed beyond its volume
+        if elements.cells.targets == "total":
+            targets = targets + pull  # what the last equilibrium needed beyond its volume
         elements.compliances[:] = np.nan
         anderson = Anderson(self.window)
-        now = _Iterate(x.copy(), elements.evaluate(x, targets), targets, np.inf)
+        now = _Iterate(x.copy(), elements.evaluate(x, targets), targets, np.inf, pull)
         for i in range(self.max_iterations):
             clock = time.perf_counter()
             now.residual = self._residual(work, now.evaluation)
@@ -296,8 +303,7 @@ class ProjectiveShapeSolver:
             self._record(now, work, i, check_time, clock)
             if not self._advance(work, anderson, now):
                 break
-        if now.status is Status.CONVERGED and elements.cells.targets == "total":
-            work.last_pull = np.where(np.isfinite(asked), now.targets - elements.volumes(now.x), 0.0)
+        now.pull = np.where(np.isfinite(asked), now.targets - elements.volumes(now.x), 0.0)
         now.penetration = contact.penetration
         return now
 
@@ -306,16 +312,18 @@ class ProjectiveShapeSolver:
         elements, free = work.elements, work.matrix.free
         force = now.evaluation.force[free]
         step = -work.matrix.solve(force)
-        slack = 1e-13 * abs(now.evaluation.elastic)
         proposal = anderson.propose(now.x[free], step, force) - now.x[free]
         for attempt in range(24):
             x = now.x.copy()
             x[free] += proposal
             evaluation = elements.evaluate(x, now.targets)
             if self.body_targets == "paper":  # no merit: the residual alone, and the plain step always
-                better = attempt == 1 or np.linalg.norm(evaluation.force[free]) <= np.linalg.norm(force)
+                better = attempt == 1 or np.linalg.norm(evaluation.force[free]) <= 2.0 * np.linalg.norm(force)
             else:
-                better = evaluation.merit <= now.evaluation.merit + slack
+                gain = now.evaluation.merit - evaluation.merit
+                better = gain > elements.rounding  # differences below that say nothing: then the force decides
+                better |= abs(gain) <= elements.rounding and (
+                    np.linalg.norm(evaluation.force[free]) <= (1.0 + 1e-9) * np.linalg.norm(force))
             if better:
                 now.x, now.evaluation = x, evaluation
                 return True

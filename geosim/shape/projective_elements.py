@@ -156,6 +156,7 @@ class Elements:
         self._patch = np.zeros((2, count))
         # Forces of a strain of 0.1 %: where a robot returns to rest nothing smaller is worth balancing.
         modulus = body.stiffness * body.tables[body.which, 0, 0]
+        self.rounding = 2e-15 * float((modulus * body.volumes).sum())  # of the merit [J]
         self._floor = 1e-3 * float((modulus * body.volumes ** (2 / 3)).mean())
         self._ids = [cells.ids(i) for i in range(len(cells.walls))]
         self.compliances = np.full(len(cells.walls), np.nan)
@@ -248,12 +249,19 @@ class GlobalMatrix:
     def __init__(self, laplacian: sp.csc_matrix, free: Ints) -> None:
         self.free = free
         self.factorisations = 0
+        self._diagonal: Floats | None = None
         self._matrix = laplacian[free][:, free].tocsc()
         self.factor(Springs(), laplacian.shape[0])
 
     def factor(self, springs: Springs, count: int) -> None:
-        """Factorise with the stiffness of the springs on the diagonal; `count` is the number of all vertices."""
+        """Factorise with the stiffness of the springs on the diagonal; `count` is the number of all vertices.
+
+        Nothing is done if the diagonal is that of the present factors.
+        """
         diagonal = np.bincount(springs.ids, springs.stiffness, minlength=count)[self.free].astype(float)
+        if self._diagonal is not None and np.array_equal(diagonal, self._diagonal):
+            return
+        self._diagonal = diagonal
         self._lu = spla.splu((self._matrix + sp.diags(diagonal)).tocsc(), permc_spec="MMD_AT_PLUS_A",
                              diag_pivot_thresh=0.0, options={"SymmetricMode": True})
         self.factorisations += 1

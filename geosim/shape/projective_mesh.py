@@ -35,8 +35,6 @@ class Work:
         Rest positions [m], (n, 3); vertices that remeshing added stand where they were born.
     held, elements, matrix
         Held vertices, the elements, the prefactored matrix.
-    last_pull
-        Target minus achieved volume of every chamber at the last equilibrium [m^3].
     """
 
     robot: VolumetricRobot
@@ -46,7 +44,6 @@ class Work:
     elements: Elements
     matrix: GlobalMatrix
     remeshings: int = 0
-    last_pull: Floats | None = None
 
     def load_at(self, index: int) -> Floats:
         """Dead forces [N] (n, 3) at a command: gravity and loads."""

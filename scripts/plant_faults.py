@@ -1,0 +1,125 @@
+"""Plant faults in the kernels one by one and report which of them the test suite does not see.
+
+    python scripts/plant_faults.py            all faults, a minute or two each
+    python scripts/plant_faults.py polar      those whose name contains "polar"
+
+The package and the tests are copied to a temporary folder, so nothing is changed here. The exit status is the number of
+faults that survived.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SHAPE, COLLISION = "geosim/shape/", "geosim/collision/"
+LOCAL, SOLVER = "tests/test_projective_local.py", "tests/test_projective_solver.py"
+CROSSINGS, QUERIES = "tests/test_collision_crossings.py", "tests/test_collision_queries.py"
+
+# name, file, right, wrong, tests that should see it
+FAULTS = [
+    ("flipped sign of a cofactor", SHAPE + "projective_kernels.py", "c * h - b * j, a * j - c * h", "b * j - c * h, a * j - c * h",
+     LOCAL),
+    ("reflected polar rotation", SHAPE + "projective_kernels.py", "if not det > 1e-9 * size * np.sqrt(size):", "if det == 0.0:",
+     LOCAL),
+    ("polar stops early", SHAPE + "projective_kernels.py", "if inner(step, step) < 1e-14:", "if inner(step, step) < 1e-2:", LOCAL),
+    ("singular value keeps its sign", SHAPE + "projective_kernels.py", "s[2] += U[k, 2] *", "s[2] -= U[k, 2] *", LOCAL),
+    ("no cube root in the paper's blend", SHAPE + "projective_kernels.py", "det ** (-1.0 / 3.0), blend", "det ** (-1.0), blend", LOCAL),
+    ("no cube root in uniform growth", SHAPE + "projective_kernels.py", "length = ratio ** (1.0 / 3.0)", "length = ratio",
+     SOLVER + "::test_the_achieved_volume_is_the_asked_one"),
+    ("dropped element weight", SHAPE + "projective_kernels.py",
+     "_write_forces(forces, e, gradients, weights[e], combine(stretch, a, bulk, b))",
+     "_write_forces(forces, e, gradients, 1.0, combine(stretch, a, bulk, b))", LOCAL),
+    ("bulk blend forgotten", SHAPE + "projective_kernels.py", "bulk = 1.0 - tables[which[e], 0, 0]", "bulk = 1.0", LOCAL),
+    ("integral of R without its slope", SHAPE + "projective_kernels.py", "+ slope / 3.0 * (strain**3 - start**3)", "", LOCAL),
+    ("pressure of rest forgotten", SHAPE + "projective_kernels.py", "p0 = 2.0 * r1 + 4.0 * r2", "p0 = 2.0 * r1", LOCAL),
+    ("second invariant's stress doubled", SHAPE + "projective_kernels.py", "f, -2.0 * w2, fc)", "f, -4.0 * w2, fc)", LOCAL),
+    ("patch energy of half the size", SHAPE + "projective_kernels.py", "energies[v] = 0.125 * bulk", "energies[v] = 0.0625 * bulk",
+     LOCAL),
+    ("chamber pulls instead of pushing", SHAPE + "projective_kernels.py",
+     "_write_forces(forces, e, gradients, pull * volumes[e]", "_write_forces(forces, e, gradients, -pull * volumes[e]", LOCAL),
+    ("chamber volume without its element volumes", SHAPE + "projective_kernels.py",
+     "volume += volumes[e] * (f[0]", "volume += (f[0]", LOCAL),
+    ("determinant target ignored", SHAPE + "projective_kernels.py", "gap = det - d + inner(c, f)", "gap = det - 1.0 + inner(c, f)",
+     LOCAL),
+    ("rest shape scaled", SHAPE + "projective_elements.py", "np.linalg.det(edges) / 6.0", "np.linalg.det(edges) / 3.0",
+     SOLVER + "::test_reactions_balance_gravity " + LOCAL),
+    ("springs pull as well as push", SHAPE + "projective_elements.py", "depth = np.minimum(gap - self.offset, 0.0)",
+     "depth = gap - self.offset", SOLVER),
+    ("spring pushes inward", SHAPE + "projective_elements.py", "push = -(self.stiffness * depth)[:, None]",
+     "push = (self.stiffness * depth)[:, None]", SOLVER),
+    ("stale matrix after springs changed", SHAPE + "projective.py", "work.matrix.factor(elements.springs, elements.count)",
+     "work.matrix.factorisations += 0", SOLVER),
+    ("volume not iterated to the asked one", SHAPE + "projective.py", "now.targets = now.targets + missing",
+     "now.status = Status.CONVERGED\n                break", SOLVER + "::test_the_achieved_volume_is_the_asked_one"),
+    ("volume ratios refer to the last meshing", SHAPE + "projective_frames.py",
+     "rest = work.elements.cells.rest_volumes", "rest = work.elements.cells.mesh_volumes", SOLVER),
+    ("material law with the wrong exponent", SHAPE + "projective_material.py", "stretch**-2 + stretch**-1.5",
+     "stretch**-2 + stretch**-1.0", LOCAL),
+    ("acceleration in the wrong direction", SHAPE + "projective_anderson.py", "return x + step - (theta", "return x + step + (theta",
+     LOCAL),
+    ("missed neighbour filter of tets", COLLISION + "queries.py",
+     "if v in (tets[e, 0], tets[e, 1], tets[e, 2], tets[e, 3]):", "if v == -1:", QUERIES + " " + SOLVER),
+    ("missed neighbour filter of rays", COLLISION + "queries.py", "if v in (faces[f, 0], faces[f, 1], faces[f, 2]):", "if v == -2:",
+     QUERIES),
+    ("tree forgets its right half", COLLISION + "tree.py", "boxes[node, a + 3] = max(left[a + 3], right[a + 3])",
+     "boxes[node, a + 3] = left[a + 3]", CROSSINGS),
+    ("stale boxes", COLLISION + "crossings.py", "tree = tree.refit(vertices)", "tree = tree", CROSSINGS),
+    ("touching counts as crossing", COLLISION + "crossings.py", "if side == 0 or side *", "if side *", CROSSINGS),
+    ("edges through edges missed", COLLISION + "crossings.py", "if zeros == 1:", "if zeros >= 1:\n            continue\n        if zeros == 9:",
+     CROSSINGS),
+    ("edges of one side only", COLLISION + "crossings.py", "found = _pierce(vertices, faces, edges, owned, g, f, pairs, found)", "pass",
+     CROSSINGS),
+    ("box obstacle measured from its corner", COLLISION + "obstacles.py", "np.abs(q) - half", "np.abs(q) - 2.0 * half", QUERIES),
+    ("mesh obstacle inside out", COLLISION + "obstacles.py", "sign = np.where(inside, -1.0, 1.0)", "sign = np.where(inside, 1.0, -1.0)",
+     QUERIES),
+]
+
+
+def survives(folder: Path, file: str, right: str, wrong: str, tests: str) -> bool:
+    """Plant one fault in the copy, run the tests that should see it, and mend it; True if they all passed."""
+    path = folder / file
+    source = path.read_text()
+    if right not in source:
+        sys.exit(f"{file}: {right!r} is not there any more; mend this list")
+    path.write_text(source.replace(right, wrong, 1))
+    environment = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache")}
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests.split()]
+    try:
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=900, check=False)
+    except subprocess.TimeoutExpired:
+        return False  # a test that never ends is noticed
+    finally:
+        path.write_text(source)
+    if done.returncode not in (0, 1):
+        sys.exit(f"{file}: the tests could not run:\n{done.stdout.decode()[-2000:]}")
+    return done.returncode == 0
+
+
+def main(wanted: str = "") -> int:
+    """Plant all faults whose name contains `wanted`; return the number of survivors."""
+    survivors = []
+    with tempfile.TemporaryDirectory(prefix="geosim-faults-") as name:
+        folder = Path(name)
+        for part in ("geosim", "tests", "meshes", "pyproject.toml"):
+            source = ROOT / part
+            if source.is_dir():
+                shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+            elif source.exists():
+                shutil.copy(source, folder / part)
+        chosen = [fault for fault in FAULTS if wanted in fault[0]]
+        for title, file, right, wrong, tests in chosen:
+            alive = survives(folder, file, right, wrong, tests)
+            print(f"{'SURVIVED' if alive else 'caught  '}  {title}", flush=True)
+            survivors += [title] * alive
+    print(f"{len(chosen) - len(survivors)} of {len(chosen)} faults caught")
+    return len(survivors)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:2]))
