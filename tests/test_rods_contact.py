@@ -96,6 +96,33 @@ def test_friction_of_a_pair_opposes_the_slip_and_obeys_coulomb():
     assert size > 0.3 * normal
 
 
+def test_friction_of_a_pair_changes_with_the_normal_force_as_its_stiffness_says():
+    """Along the contact normal nothing turns, so the Jacobian, unsymmetric part included, is exact in that direction."""
+    x = np.array([[-1, 0, 0], [1, 0.1, 0], [0.1, -1, 0.2], [0, 1, 0.25]])
+    robot = RodShellRobot(x, [[0, 1], [2, 3]], radius=0.12, rod_material=RUBBER)
+    solver = RodShellStepper(contact_distance=0.1, contact_stiffness=30.0, slip_velocity=5.0)
+    state = solver.start(robot, Environment(self_friction=0.5))
+    state = solver._paired(state, state.q)
+    term = PairContact(state.system, state, 0.01, 0.5, state.memory)
+    q = state.q + np.concatenate([0.01 * np.random.default_rng(0).normal(size=12), np.zeros(2)])
+    plain = np.zeros_like(q)
+    PairContact(state.system, state, 0.01, 0.0, state.memory).add_force(q, plain)
+    normal = np.zeros_like(q)
+    for vertex in (0, 1):
+        normal[3 * vertex: 3 * vertex + 3] = plain[:6].reshape(2, 3).sum(axis=0)
+    normal /= np.abs(normal).max()
+
+    def force(p):
+        f = np.zeros_like(p)
+        term.add_force(p, f)
+        return f
+
+    # the slip keeps its tangential part, hence also the friction's direction
+    numeric = (force(q + 1e-6 * normal) - force(q - 1e-6 * normal)) / 2e-6
+    exact = jacobian_of(term, state, q) @ normal
+    assert np.abs(exact - numeric).max() < 1e-4 * np.abs(numeric).max()
+
+
 def test_penalty_does_not_overflow_and_is_the_derivative_of_itself():
     for gap in (-1.0, -1e-3, 0.0, 1e-5, 0.024, 10.0):
         energy, force, stiffness = penalty(gap, 3.0, 15 / 5e-4)

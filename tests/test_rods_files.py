@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from geosim import Environment, InputError, LinearElastic, NaturalShape, solve
+from geosim import Environment, InputError, LinearElastic, NaturalShape, Passive, solve
+from geosim.files.robot import load_problem
 from geosim.rods.files import read_geometry, read_natural_shape, read_table, read_tags, write_geometry
 from geosim.rods.real2sim import equilibrium, pixels_to_metres, recover_curvatures, sensitivity
 from geosim.rods.robot import Limb, RodShellRobot
+from geosim.rods.section import Section
 from geosim.rods.stepper import RodShellStepper
 
 SILICONE = LinearElastic(1.8e6, 0.5, 1240.0)
@@ -183,3 +185,61 @@ def test_measured_manipulator_is_reproduced_better_than_published(reference_data
     assert seen.sum() >= 170
     assert found.tip_error[seen].mean() < 0.005 * study.LENGTH
     assert found.solves[seen].mean() < 6
+
+
+# -- robot.toml --------------------------------------------------------------------------------------------------------
+
+ROD_FILE = """
+kind = "rod-shell"
+units = "mm"
+geometry = "robot.txt"
+planar = "xz"
+[rod]
+radius = 2.0
+material = { model = "linear-elastic", youngs_modulus = 1e6, poisson_ratio = 0.5, density = 1000.0 }
+section = { width = 4.0, height = 2.0 }
+[fixed]
+ids = [0, 1]
+edges = [0]
+[environment]
+gravity = [0, 0, -9.81]
+[solver]
+static = true
+"""
+
+
+def test_a_robot_file_solves_like_the_robot_in_code(tmp_path):
+    x = np.stack([np.linspace(0, 0.1, 11), np.zeros(11), np.zeros(11)], axis=1)
+    write_geometry(tmp_path / "robot.txt", 1e3 * x, np.stack([np.arange(10), np.arange(1, 11)], axis=1))
+    (tmp_path / "robot.toml").write_text(ROD_FILE)
+    robot, environment, solver = load_problem(tmp_path / "robot.toml")
+    assert solver.static
+    same = RodShellRobot(x, radius=2e-3, section=Section.rectangle(4e-3, 2e-3), fixed_vertices=[0, 1], fixed_edges=[0],
+                         rod_material=LinearElastic(1e6, 0.5, 1000.0), planar="xz")
+    one = solve(robot, Passive(), environment, solver=solver)
+    two = solve(same, Passive(), Environment(gravity=(0, 0, -9.81)), solver=RodShellStepper(static=True))
+    assert np.abs(one.frames[-1] - two.frames[-1]).max() < 1e-9
+
+
+def test_limbs_in_a_robot_file_are_joined(tmp_path):
+    limb = 'start = [{0}, 0, 0]\nend = [{1}, 0, 0]\nnodes = 6\n'
+    text = ('kind = "rod-shell"\nunits = "cm"\nfixed = "none"\n[rod]\nradius = 0.2\nmaterial = { model = "linear-elastic", '
+            'youngs_modulus = 1e6, density = 1000.0 }\n' + "".join("[[limbs]]\n" + limb.format(*ends) for ends in ((0, 5), (5, 9))))
+    (tmp_path / "robot.toml").write_text(text)
+    robot = load_problem(tmp_path / "robot.toml")[0]
+    assert robot.vertices.shape == (11, 3)
+    assert robot.vertices[:, 0].max() == pytest.approx(0.09)
+    assert robot.radius[0] == pytest.approx(2e-3)
+
+
+@pytest.mark.parametrize(("old", "new", "match"), [
+    ('planar = "xz"', 'planr = "xz"', "planr"), ("radius = 2.0", "radius = -2.0", "radius"),
+    ('geometry = "robot.txt"', 'geometry = "../robot.txt"', "outside the folder"),
+    ("[fixed]\nids = [0, 1]\nedges = [0]", "", "fixed"), ("width = 4.0, ", "", "width and height"),
+    ('units = "mm"', "", "units"), ("ids = [0, 1]", "ids = [0, 99]", "99")])
+def test_bad_robot_files_are_refused_with_the_file_and_the_key(tmp_path, old, new, match):
+    write_geometry(tmp_path / "robot.txt", np.outer(np.arange(5), [1.0, 0, 0]), [[i, i + 1] for i in range(4)])
+    (tmp_path / "robot.toml").write_text(ROD_FILE.replace(old, new))
+    with pytest.raises(InputError, match=match) as caught:
+        load_problem(tmp_path / "robot.toml")
+    assert "robot.toml" in str(caught.value)

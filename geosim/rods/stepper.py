@@ -315,7 +315,7 @@ class RodShellStepper:
     def _paired(self, state: RodState, q: Floats) -> RodState:
         """Return the state with a list of contact pairs that is complete around q."""
         robot, environment = state.system.robot, state.system.environment
-        if not environment.self_contact or len(robot.edges) < 3:
+        if not environment.self_contact or len(robot.edges) < 2:
             return state
         listed: Neighbours | None = state.memory
         if listed is not None and listed.holds(q):
