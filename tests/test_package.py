@@ -163,3 +163,11 @@ def test_readme_names_the_commands_that_ci_runs():
     assert "pip install . && geosim demo" in text
     assert "pip install -q '.[test]'" in script
     assert "\npytest" in script
+
+
+def test_every_package_is_in_the_wheel():
+    import tomllib
+
+    listed = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"])
+    found = {".".join(path.parent.relative_to(ROOT).parts) for path in (ROOT / "geosim").rglob("__init__.py")}
+    assert listed == found | {"geosim.meshes", "geosim.calibration"}

@@ -214,7 +214,7 @@ def assemble(x, p, tets, ptets, barycentric, volumes, material, table, e_slopes,
 
     Returns
     -------
-    energy, smallest J at the quadrature points; energy is inf if an element is inverted there.
+    energy, smallest J at the quadrature points, body volume; energy is inf if an element is inverted there.
     """
     m, n = tets.shape
     nodes = x.shape[0]
@@ -222,7 +222,7 @@ def assemble(x, p, tets, ptets, barycentric, volumes, material, table, e_slopes,
     A, T, h = np.empty((9, 9)), np.empty((n, 9, 3)), np.empty((n, 3))
     K, S, B = np.empty((n, n, 3, 3)), np.empty((n, n, 3)), np.empty((n, 4, 3))
     xe, f, pe = np.empty((n, 3)), np.empty((n, 3)), np.empty(4)
-    total, smallest = 0.0, np.inf
+    total, smallest, volume = 0.0, np.inf, 0.0
     for e in range(m):
         row = table[material[e]]
         for a in range(n):
@@ -242,7 +242,7 @@ def assemble(x, p, tets, ptets, barycentric, volumes, material, table, e_slopes,
             J = cofactor(F, cof)
             smallest = min(smallest, J)
             if J <= 0.0:
-                return np.inf, J
+                return np.inf, J, 0.0
             if matrix:
                 total += w * tangent(row, F, J, cof, P, A)
                 _pull(A, g, w, T)
@@ -259,7 +259,7 @@ def assemble(x, p, tets, ptets, barycentric, volumes, material, table, e_slopes,
             J = cofactor(F, cof)
             smallest = min(smallest, J)
             if J <= 0.0:
-                return np.inf, J
+                return np.inf, J, 0.0
             pressure = 0.0
             for v in range(4):
                 pressure += c_points[q, v] * pe[v]
@@ -268,6 +268,7 @@ def assemble(x, p, tets, ptets, barycentric, volumes, material, table, e_slopes,
                     h[a, i] = cof[i, 0] * g[a, 0] + cof[i, 1] * g[a, 1] + cof[i, 2] * g[a, 2]
                     f[a, i] += w * pressure * h[a, i]
             gap = J - 1.0
+            volume += w * J
             for v in range(4):
                 constraint[ptets[e, v]] += w * c_points[q, v] * gap
             if matrix:
@@ -326,7 +327,7 @@ def assemble(x, p, tets, ptets, barycentric, volumes, material, table, e_slopes,
                 if stabilise:
                     value -= row[2] * volumes[e] * ((1.0 + same) / 20.0 - 1.0 / 16.0)
                 data[indptr[3 * nodes + first] + rank] += value
-    return total, smallest
+    return total, smallest, volume
 
 
 @kernel

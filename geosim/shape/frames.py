@@ -29,7 +29,6 @@ class Frame:
 
     nodes: Floats
     volume_ratios: Floats
-    scaled_volumes: Floats
     chamber_volumes: Floats
     chamber_pressures: Floats
     reactions: Floats
@@ -55,10 +54,10 @@ def measure(problem: Problem, point: Point, evaluation: Evaluation, residual: fl
         positions[problem.nodes] = problem.to_metres(point.x)
     force = np.zeros((len(all_nodes), 3))
     force[problem.nodes] = np.where(held, evaluation.force, 0.0) * problem.force_unit
-    volume = problem.body_volume_ratio(point.x)
     return Frame(_without_rigid_motion(problem, positions), evaluation.volumes / problem.rest_chamber_volumes,
-                 evaluation.volumes, evaluation.volumes * problem.length**3,
-                 point.chamber_pressures * problem.stress, _on_vertices(robot, force), volume,
+                 evaluation.volumes * problem.length**3,
+                 point.chamber_pressures * problem.stress, _on_vertices(robot, force),
+                 evaluation.body_volume / problem.body_volume,
                  problem.inverted(point.x), _crossings(robot, positions), residual,
                  evaluation.energy * problem.stress * problem.length**3)
 

@@ -44,6 +44,8 @@ class Evaluation:
         Largest nodal sum of the norms of element forces, with pressure and loads.
     energy, smallest
         Elastic energy, and the smallest J at the quadrature points (<= 0: inverted, all else is meaningless).
+    body_volume
+        Volume of the body.
     data
         CSR values of the tangent, or None.
     """
@@ -55,6 +57,7 @@ class Evaluation:
     scale: float
     energy: float
     smallest: float
+    body_volume: float
     data: Floats | None
 
 
@@ -135,7 +138,7 @@ class Problem:
         data = np.zeros(len(pattern.indices) if matrix else 0)
         force, scale = np.zeros_like(x), np.zeros(len(x))
         constraint = np.zeros(len(self.pressure_vertices))
-        energy, smallest = assembly.assemble(
+        energy, smallest, body_volume = assembly.assemble(
             x, p, self.tets, self.pressure_tets, self.barycentric, self.volumes, self.material, self.table,
             el.energy_slopes, el.energy_weights, el.constraint_slopes, el.constraint_points, el.constraint_weights,
             self.stabilise, matrix, pattern.indptr, pattern.node_rank, pattern.pressure_rank, pattern.node_degree,
@@ -150,7 +153,7 @@ class Problem:
         force -= external
         scale += np.linalg.norm(external, axis=1)
         return Evaluation(force, constraint, volumes, gradients, float(scale.max(initial=0.0)), energy, smallest,
-                          data if matrix else None)
+                          body_volume, data if matrix else None)
 
     def jacobian_bounds(self, x: Floats) -> Floats:
         """Lower bounds of J in every body tet (Bernstein coefficients), (m,)."""
@@ -171,15 +174,6 @@ class Problem:
         F = np.einsum("eai,qak,ekj->eqij", x[self.tets[doubtful]], slopes, self.barycentric[doubtful])
         return int((np.linalg.det(F) <= 0.0).any(axis=1).sum())
 
-    def body_volume_ratio(self, x: Floats) -> float:
-        """Body volume over its rest volume; exact, and a matter of the surface alone."""
-        out = 0.0
-        for slopes, weight in zip(self.element.constraint_slopes, self.element.constraint_weights):
-            g = np.einsum("ak,ekj->eaj", slopes, self.barycentric)
-            F = np.einsum("eai,eaj->eij", x[self.tets], g)
-            out += weight * float(self.volumes @ (F[:, 0] * np.cross(F[:, 1], F[:, 2])).sum(axis=1))
-        return out / self.body_volume
-
     def check_enclosed(self, positions: Floats) -> None:
         """Refuse held positions that change the volume of an incompressible body whose whole surface is held.
 
@@ -189,7 +183,8 @@ class Problem:
             By how much the volume would change.
         """
         if self.enclosed:
-            change = self.body_volume_ratio(positions) - 1.0
+            F = np.einsum("eai,qak,ekj->eqij", positions[self.tets], self.element.constraint_slopes, self.barycentric)
+            change = float(self.volumes @ (np.linalg.det(F) @ self.element.constraint_weights)) / self.body_volume - 1.0
             if abs(change) > 1e-7:
                 raise InputError(f"prescribed: the whole surface of an incompressible body is prescribed and would change its "
                                  f"volume by {100 * change:.3g} %; leave a part free, or give the material a bulk_modulus")

@@ -104,17 +104,20 @@ class ShapeState:
         The configuration.
     target
         What it balances.
+    volumes
+        Scaled chamber volumes (c,).
     before
-        The equilibrium before it on the path with the size of the way since, for the predictor; or None.
+        The equilibrium before it on the path and its target, for the predictor; or None.
     frame
-        Measures in SI units (see `frames.Frame`).
+        Measures in SI units (see `frames.Frame`); None between commands.
     """
 
     problem: Problem
     point: Point
     target: Target
+    volumes: Floats
     before: tuple[Point, Target] | None
-    frame: Any
+    frame: Any = None
 
     def facts(self) -> dict[str, float]:
         """Numbers for a progress line."""
@@ -219,7 +222,7 @@ class EnergyShapeSolver:
         evaluation = problem.evaluate(point.x, point.p, point.chamber_pressures, np.zeros_like(point.x), matrix=False)
         target = Target(np.zeros(chambers, dtype=bool), evaluation.volumes, point.chamber_pressures,
                         evaluation.force if initial is not None else np.zeros_like(point.x), point.x)
-        return ShapeState(problem, point, target, None, frames.measure(problem, point, evaluation, np.nan))
+        return ShapeState(problem, point, target, evaluation.volumes, None, frames.measure(problem, point, evaluation, np.nan))
 
     def step(self, state: ShapeState, command: Command) -> tuple[ShapeState, Report]:
         """Go to one command; if it cannot be reached, return the last equilibrium on the way and why it ended."""
@@ -231,6 +234,7 @@ class EnergyShapeSolver:
         origin = self._origin(state, end)
         records: list[dict[str, Any]] = []
         status, message, followed = Status.CONVERGED, "", 0
+        reached: _Outcome | None = None
         while done < 1.0:
             share = min(share, 1.0 - done)
             if 1.0 - done - share < 0.05 * share:
@@ -255,10 +259,11 @@ class EnergyShapeSolver:
                     break
                 continue
             done += share
-            current = ShapeState(problem, outcome.point, target, (current.point, current.target),
-                                 frames.measure(problem, outcome.point, outcome.evaluation, outcome.residual))
+            current = ShapeState(problem, outcome.point, target, outcome.evaluation.volumes, (current.point, current.target))
+            reached = outcome
             share *= 2.0 if outcome.iterations <= 4 else 1.5 if outcome.iterations <= 6 else 1.0
             share = min(share, self._first_share(problem, current, end, origin, done))
+        current = self._measured(current, reached)
         if status is Status.CONVERGED and current.frame.crossings:
             status = Status.CROSSED
             message = (f"{Status.CROSSED.value} {int(current.frame.crossings)} pairs of edges and faces cross at command "
@@ -268,6 +273,18 @@ class EnergyShapeSolver:
             records[-1] = {**records[-1], "seconds": {**records[-1]["seconds"], "other": max(
                 0.0, seconds - sum(sum(r["seconds"].values()) for r in records))}}
         return current, Report(status, message, tuple(records))
+
+    def _measured(self, state: ShapeState, outcome: _Outcome | None) -> ShapeState:
+        """Return the state with its measures, which the increments between commands do without."""
+        if state.frame is not None:
+            return state
+        point = state.point
+        if outcome is not None and outcome.point is point:
+            evaluation, residual = outcome.evaluation, outcome.residual
+        else:
+            evaluation = state.problem.evaluate(point.x, point.p, point.chamber_pressures, state.target.external, matrix=False)
+            residual = self._residuals(state.problem, point, state.target, evaluation)[0]
+        return replace(state, frame=frames.measure(state.problem, point, evaluation, residual))
 
     def collect(self, robot: VolumetricRobot, environment: Environment, states: Sequence[ShapeState],
                 reports: Sequence[Report], status: Status, message: str) -> Result:
@@ -289,8 +306,7 @@ class EnergyShapeSolver:
 
     def _origin(self, state: ShapeState, end: Target) -> Target:
         """Return the target that the present equilibrium meets, expressed in the controls of the next command."""
-        frame = state.frame
-        return Target(end.by_volume, frame.scaled_volumes, state.point.chamber_pressures, state.target.external,
+        return Target(end.by_volume, state.volumes, state.point.chamber_pressures, state.target.external,
                       state.point.x)
 
     def _first_share(self, problem: Problem, state: ShapeState, end: Target, origin: Target | None = None,
@@ -298,7 +314,7 @@ class EnergyShapeSolver:
         """Return the largest share of the command in which no chamber changes by more than `max_growth`."""
         if not end.by_volume.any():
             return 1.0
-        now = state.frame.scaled_volumes[end.by_volume]
+        now = state.volumes[end.by_volume]
         start = now if origin is None else origin.volumes[end.by_volume]
         way = np.abs(end.volumes[end.by_volume] - start)
         allowed = self.max_growth * np.maximum(now, problem.rest_chamber_volumes[end.by_volume])
@@ -479,13 +495,13 @@ class EnergyShapeSolver:
         chosen = ~end.by_volume
         if not chosen.any() or state.before is None:
             return False
-        before = state.frame.scaled_volumes[chosen]
+        before = state.volumes[chosen]
         after = outcome.evaluation.volumes[chosen]
         return bool((np.abs(after - before) > 1.0 * np.maximum(before, problem.rest_chamber_volumes[chosen])).any())
 
     def _diagnose(self, problem: Problem, state: ShapeState, outcome: _Outcome) -> tuple[Status, str]:
         """Say why a command could not be reached."""
-        where = f"at V/V0 = {_listed(state.frame.volume_ratios)}" if problem.chambers else "on the way"
+        where = f"at V/V0 = {_listed(state.volumes / problem.rest_chamber_volumes)}" if problem.chambers else "on the way"
         status = outcome.status if outcome.status in (Status.SINGULAR, Status.INVERTED) else Status.NOT_CONVERGED
         return status, f"{status.value} The last equilibrium is {where}, residual {outcome.residual:.2g} beyond it."
 
@@ -500,7 +516,7 @@ class EnergyShapeSolver:
         growth = 0.2
         for _ in range(60):
             current = trail[-1]
-            volumes = current.frame.scaled_volumes
+            volumes = current.volumes
             target = Target(driven | end.by_volume, np.where(driven, volumes * (1.0 + sign * growth), volumes),
                             current.point.chamber_pressures, current.target.external, current.target.positions)
             start = self._predict(current, target)
@@ -513,8 +529,8 @@ class EnergyShapeSolver:
                 continue
             if (sign * (end.pressures - now) <= 0)[driven].all():
                 break  # passed: pressure control will find its way from here
-            trail.append(ShapeState(problem, outcome.point, target, (current.point, current.target),
-                                    frames.measure(problem, outcome.point, outcome.evaluation, outcome.residual)))
+            trail.append(ShapeState(problem, outcome.point, target, outcome.evaluation.volumes,
+                                    (current.point, current.target)))
             if (sign * (now - current.point.chamber_pressures) < 0)[driven].any():
                 if growth < 0.05:
                     return state, self._limit_sentence(problem, trail, end, driven)
@@ -527,8 +543,8 @@ class EnergyShapeSolver:
         """The limit point from the parabola through the last three equilibria."""
         limits, ratios = [], []
         for c in np.flatnonzero(driven):
-            v = np.array([t.frame.volume_ratios[c] for t in trail[-3:]])
-            q = np.array([t.frame.chamber_pressures[c] for t in trail[-3:]])
+            v = np.array([t.volumes[c] for t in trail[-3:]]) / problem.rest_chamber_volumes[c]
+            q = np.array([t.point.chamber_pressures[c] for t in trail[-3:]]) * problem.stress
             curve = np.polyfit(v, q, len(v) - 1) if len(v) == 3 else None
             best = -curve[1] / (2 * curve[0]) if curve is not None and curve[0] != 0 else v[np.argmax(np.abs(q))]
             best = float(np.clip(best, v.min(), v.max()))
