@@ -205,6 +205,29 @@ def test_drift_of_angular_momentum_of_a_twisted_rod_vanishes_with_its_twist_iner
     assert drifts[-1] < 1e-3
 
 
+@pytest.mark.parametrize("integrator", ["implicit-euler", "implicit-midpoint", "verlet"])
+def test_frames_of_a_new_state_belong_to_its_edges(integrator):
+    solver = RodShellStepper(dt=1e-3, integrator=integrator)
+    state = solver.start(free_rod(2.0))
+    for command in solver.commands(free_rod(), Passive(0.02)):
+        state, _ = solver.step(state, command)
+    x, edges = state.positions, state.system.robot.edges
+    e = x[edges[:, 1]] - x[edges[:, 0]]
+    assert np.abs(state.tangents - e / np.linalg.norm(e, axis=1)[:, None]).max() < 1e-12
+    assert np.abs((state.tangents * state.directors).sum(axis=1)).max() < 1e-12
+
+
+def test_initial_spin_of_the_edges_turns_a_free_rod_about_its_axis():
+    """A straight rod whose edges all spin alike keeps spinning: theta grows by omega t."""
+    n = 11
+    x = np.stack([np.linspace(0, 1, n), np.zeros(n), np.zeros(n)], axis=1)
+    robot = RodShellRobot(x, radius=0.01, rod_material=LinearElastic(1e6, 0.5, 1000.0),
+                          edge_angular_velocities=np.full(n - 1, 7.0))
+    result = solve(robot, Passive(0.5), solver=RodShellStepper(dt=0.01, integrator="implicit-midpoint"))
+    assert np.allclose(result.extra["theta"][-1], 3.5, atol=1e-9)
+    assert np.abs(result.frames[-1] - x).max() < 1e-12
+
+
 # -- supports, loads, actuation ----------------------------------------------------------------------------------------
 
 

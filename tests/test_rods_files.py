@@ -223,8 +223,9 @@ def test_a_robot_file_solves_like_the_robot_in_code(tmp_path):
 
 def test_limbs_in_a_robot_file_are_joined(tmp_path):
     limb = 'start = [{0}, 0, 0]\nend = [{1}, 0, 0]\nnodes = 6\n'
-    text = ('kind = "rod-shell"\nunits = "cm"\nfixed = "none"\n[rod]\nradius = 0.2\nmaterial = { model = "linear-elastic", '
-            'youngs_modulus = 1e6, density = 1000.0 }\n' + "".join("[[limbs]]\n" + limb.format(*ends) for ends in ((0, 5), (5, 9))))
+    text = ('kind = "rod-shell"\nunits = "cm"\nfixed = "none"\n[rod]\nradius = 0.2\n'
+            'material = { model = "linear-elastic", youngs_modulus = 1e6, density = 1000.0 }\n'
+            + "".join("[[limbs]]\n" + limb.format(*ends) for ends in ((0, 5), (5, 9))))
     (tmp_path / "robot.toml").write_text(text)
     robot = load_problem(tmp_path / "robot.toml")[0]
     assert robot.vertices.shape == (11, 3)

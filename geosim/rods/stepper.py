@@ -18,6 +18,9 @@ Departures from the papers:
      against edge lengths and radians. A step that does not meet both is halved in time, and reported when that fails.
 [D5] In statics the Hessian is shifted until it is positive definite, so that the solution found is stable.
 [D6] Contact: see `geosim.rods.contact`.
+[D7] Where a rod meets a shell, the triangles' edges around the shared vertex carry frames and theta as in section 3.4 of
+     [Lahoti], but bend and twist against rods only: among themselves the shell's own hinges do. They have no mass and
+     no stretching of their own.
 """
 
 from __future__ import annotations
