@@ -9,7 +9,7 @@ With A = R^T dF and w = axial(A), the exact second derivative is
     d2Psi / V = 2 mu |sym A|^2 + lambda (tr A)^2 + w^T N w,    N = mu 1 - alpha (tr(S) 1 - S)^-1,
     alpha = 2 mu - lambda tr(S - 1).
 
-Only N can be negative; its positive part makes the element stiffness semi-definite. A distance constraint has
+Only N can be negative; without it (where it is) the element stiffness is semi-definite. A distance constraint has
 c = |x_i - x_j| - r and Psi = k c^2 / 2; the part k (1 - r / |d|) of its stiffness across the line is kept where
 it is positive.
 """
@@ -162,7 +162,7 @@ def tet_energy_gradient(x, tets, B, V, mu, lam, gradient, rotations):
 
 @kernel
 def _twist_stiffness(S, mu, alpha, clamp, N):
-    """N = mu 1 - alpha (tr(S) 1 - S)^-1, or its positive part."""
+    """N = mu 1 - alpha (tr(S) 1 - S)^-1; with `clamp` zero where it is not positive semi-definite."""
     trace = S[0, 0] + S[1, 1] + S[2, 2]
     a, b, c = trace - S[0, 0], trace - S[1, 1], trace - S[2, 2]
     d, e, f = -S[1, 2], -S[0, 2], -S[0, 1]
@@ -180,7 +180,7 @@ def _twist_stiffness(S, mu, alpha, clamp, N):
         m22 = (N[2, 2] * m11 - N[1, 2] * (N[0, 0] * N[1, 2] - N[0, 1] * N[0, 2])
                + N[0, 2] * (N[0, 1] * N[1, 2] - N[1, 1] * N[0, 2]))
         if m00 < 0 or m11 < 0 or m22 < 0:
-            symmetric_positive_part(N)
+            N[:] = 0.0
 
 
 @kernel

@@ -35,6 +35,8 @@ class MultibodyState:
         Of the bodies [m] (b, 3), quaternions (w, x, y, z) (b, 4), [m/s] and [rad/s] in the world (b, 3).
     pressures
         Of the chambers [Pa].
+    trend
+        Change of the velocities of all slots in the last substep, for the next first guess, (slots, 3).
     pending
         Commands that wait for the valves' delay: (time [s], pressures [Pa]); the first is in force.
     multipliers
@@ -59,6 +61,7 @@ class MultibodyState:
     body_velocities: Floats
     spins: Floats
     pressures: Floats
+    trend: Floats = field(repr=False)
     pending: tuple = ()
     multipliers: Any = field(default=None, repr=False)
     residual: float = 0.0
@@ -161,7 +164,7 @@ class MultibodyState:
 
 
 _SAVED = ("time", "frame", "positions", "velocities", "body_positions", "orientations", "body_velocities", "spins",
-          "pressures", "residual")
+          "pressures", "trend", "residual")
 
 
 def load_state(path: str | Path, start: MultibodyState) -> MultibodyState:
@@ -203,7 +206,7 @@ def rest_state(system: System, workspace: Any, line_onset: float) -> MultibodySt
     """State of a robot as it was built."""
     r = system.robot
     return MultibodyState(system, workspace, 0.0, 0, r.particles, r.particle_velocities, r.body_positions,
-                          r.body_orientations, r.body_velocities, r.body_spins, frozen(np.zeros(r.chambers)), line_onset=line_onset)
+                          r.body_orientations, r.body_velocities, r.body_spins, frozen(np.zeros(r.chambers)), frozen(np.zeros((system.slots, 3))), line_onset=line_onset)
 
 
 def collect_result(robot: Any, environment: Any, solver: Any, states: Sequence[MultibodyState], reports: Sequence[Report],
