@@ -92,7 +92,7 @@ def own_case(folder: Path) -> Path:
     """Mesh the plain finger that geosim ships and write it as a case."""
     import geosim
 
-    robot = geosim.load_robot(Path(geosim.__file__).parent.parent / "meshes" / "finger" / "robot.toml")
+    robot = geosim.load_robot(Path(__file__).resolve().parent.parent / "meshes" / "finger" / "robot.toml")
     path = folder / "finger.npz"
     np.savez(path, points=1e3 * robot.vertices, tets=robot.tets, region=robot.regions, fixed=robot.fixed, tip=robot.tip)
     return path
