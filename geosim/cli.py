@@ -1,4 +1,4 @@
-"""The command line: geosim demo, info, solve.
+"""The command line: geosim demo, info, solve, calibrate, compare.
 
 Exit status: 0; 1 for an input error (nothing written) or a solve that stopped early (complete files for the frames
 reached); 2 for wrong arguments. What goes wrong is one line on stderr. Modules are imported by the command that
@@ -227,6 +227,44 @@ def info(robot: Path | None, system: bool) -> None:
         _print_table(_system())
     if robot is not None:
         _describe(robot)
+
+
+@main.command(cls=_Example, examples=(
+    "geosim calibrate pull.csv", "geosim calibrate pull.csv:uniaxial balloon.csv:equibiaxial --model best --out mine.toml"))
+@click.argument("tests", nargs=-1, required=True, metavar="TEST.csv[:MODE] ...")
+@click.option("--model", default="mooney-rivlin", show_default=True,
+              help="neo-hookean, mooney-rivlin, yeoh, gent, ogden, or best for the recommended one.")
+@click.option("--max-stretch", type=float, help="Use the points up to this stretch only.")
+@click.option("--unstable", is_flag=True, help="Allow constants that are unstable in some loading.")
+@click.option("--out", type=click.Path(path_type=Path), help="MATERIAL.toml to write, with a picture beside it.")
+@FORCE
+def calibrate(tests: tuple[str, ...], model: str, max_stretch: float | None, unstable: bool, out: Path | None,
+              force: bool) -> None:
+    """Fit a material to tensile, equibiaxial, pure-shear or compression tests."""
+    from geosim.calibrate import run
+
+    for line in run(tests, model, out, force=force, max_stretch=max_stretch, stable=not unstable):
+        click.echo(line)
+
+
+@main.command(cls=_Example, examples=("geosim compare geosim-finger/result.npz scan.ply --units mm",
+                                      "geosim compare result.npz markers.c3d --out map"))
+@click.argument("result", type=click.Path(path_type=Path))
+@click.argument("scan", type=click.Path(path_type=Path))
+@click.option("--units", type=click.Choice(["m", "cm", "mm", "in"]), help="Of the scan or markers, where the file has none.")
+@click.option("--frame", type=int, default=-1, show_default=True, help="Frame of the result.")
+@OUT
+@FORCE
+def compare(result: Path, scan: Path, units: str | None, frame: int, out: Path | None, force: bool) -> None:
+    """Compare a result with a scan (PLY, STL, OBJ, XYZ) or with markers (C3D, TRC, CSV)."""
+    from geosim.compare import run
+    from geosim.outputs import complete_folder
+
+    target = out or Path(f"geosim-{scan.stem}")
+    with complete_folder(target, force) as beside:
+        lines = run(result, scan, beside, force=True, units=units, frame=frame)
+    for line in lines:
+        click.echo(line.replace(str(beside), str(target)))
 
 
 # --- what the commands share ---------------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +18,7 @@ from geosim.errors import InputError
 if TYPE_CHECKING:
     from geosim.result import Result
 
-__all__ = ["check_folder", "write_folder"]
+__all__ = ["check_folder", "complete_folder", "write_folder"]
 
 _OWN = re.compile(r"result\.npz|frames\.pvd|frames_\d+\.vtu|picture\.png|view\.html|summary\.csv")
 
@@ -63,15 +65,10 @@ def write_folder(result: Result, folder: Path, force: bool = False) -> list[str]
     InputError
         As `check_folder`.
     """
-    check_folder(folder, force)
-    folder = folder.resolve()
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = folder.parent / f".{folder.name}.{os.getpid()}.part"
-    try:
-        beside.mkdir()
-        names = ["result.npz", "summary.csv"]
-        if len(result.frames):
-            names += ["frames.pvd", "picture.png", "view.html"]
+    names = ["result.npz", "summary.csv"]
+    if len(result.frames):
+        names += ["frames.pvd", "picture.png", "view.html"]
+    with complete_folder(folder, force) as beside:
         for name in names:
             target = beside / name
             if name == "picture.png":
@@ -80,10 +77,28 @@ def write_folder(result: Result, folder: Path, force: bool = False) -> list[str]
                 result.html(target)
             else:
                 result.save(target)
+    return names
+
+
+@contextmanager
+def complete_folder(folder: Path, force: bool = False) -> Iterator[Path]:
+    """Give a hidden folder beside `folder` to write into; it takes its place when the block ends without an error.
+
+    Raises
+    ------
+    InputError
+        As `check_folder`.
+    """
+    check_folder(folder, force)
+    folder = folder.resolve()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    beside = folder.parent / f".{folder.name}.{os.getpid()}.part"
+    try:
+        beside.mkdir()
+        yield beside
         _put_in_place(beside, folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
-    return names
 
 
 def _put_in_place(beside: Path, folder: Path) -> None:

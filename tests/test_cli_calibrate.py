@@ -1,0 +1,62 @@
+"""geosim calibrate and geosim compare, as a user types them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from shapes import shell
+
+import geosim
+from geosim.cli import main
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return lambda *args: CliRunner().invoke(main, [str(a) for a in args])
+
+
+def _uniaxial(path, c1=40e3, c2=10e3):
+    stretch = np.linspace(1.0, 2.0, 30)
+    stress = 2 * (stretch - stretch**-2) * (c1 + c2 / stretch)
+    rows = [f"{s - 1:.6f},{t / 1e6:.9f}" for s, t in zip(stretch, stress)]
+    path.write_text("\n".join(["Engineering Strain,Engineering Stress (MPa)", *rows]) + "\n")
+
+
+def test_calibrate_writes_a_material_that_solves(run, tmp_path):
+    _uniaxial(tmp_path / "pull.csv")
+    done = run("calibrate", "pull.csv:uniaxial", "--out", "mine.toml")
+    assert done.exit_code == 0, done.output
+    material = geosim.materials.load_material(tmp_path / "mine.toml")
+    assert material.c1 == pytest.approx(40e3, rel=0.01)
+    assert material.c2 == pytest.approx(10e3, rel=0.03)
+    assert (tmp_path / "mine.png").is_file()
+    again = run("calibrate", "pull.csv", "--out", "mine.toml")
+    assert again.exit_code == 1
+    assert "--force" in again.output
+
+
+def test_compare_recognises_its_own_surface(run, tmp_path):
+    vertices, tets, regions = shell(0.01, 0.02, 1, 1)
+    vertices = vertices * np.array([1.0, 0.7, 1.5])
+    robot = geosim.VolumetricRobot.from_tets(vertices, tets, regions, material="ecoflex-00-30",
+                                             fixed=geosim.Select.plane("z", below=-0.02))
+    result = geosim.solve(robot, geosim.Inflation(volume_ratio=1.2), solver=geosim.EnergyShapeSolver(element="p1"))
+    result.save(tmp_path / "result.npz")
+    result.save(tmp_path / "scan.ply", units="mm")
+    done = run("compare", "result.npz", "scan.ply", "--units", "mm", "--out", "map")
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "map" / "report.html").is_file()
+    assert "rms" in done.output
+    assert ".part" not in done.output
+
+
+@pytest.mark.parametrize(("args", "status"), [
+    (("calibrate", "nope.csv"), 1), (("calibrate",), 2), (("compare", "a.npz", "b.ply"), 1),
+    (("compare", "a.npz", "b.ply", "--units", "yard"), 2)])
+def test_mistakes_are_one_line(run, args, status, tmp_path):
+    done = run(*args)
+    assert done.exit_code == status
+    assert len(done.output.strip().splitlines()) == 1
+    assert not any(tmp_path.iterdir())
