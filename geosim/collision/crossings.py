@@ -163,7 +163,7 @@ def count_crossings(vertices: Floats, faces: Ints, tree: SurfaceTree | None = No
 
 def _crossing_pairs(vertices: Floats, tree: SurfaceTree) -> Ints:
     """Pairs (edge id, face id), sorted; the buffer grows until all of them fit."""
-    capacity = 4096
+    capacity = 4096 + len(tree.faces)
     while True:
         pairs = np.empty((capacity, 2), dtype=np.int64)
         found = _traverse(vertices, tree.faces, tree.edges, tree.owned, tree.tree.order, tree.tree.boxes, pairs)
@@ -200,7 +200,7 @@ def _traverse(vertices, faces, edges, owned, order, boxes, pairs):
             start = a + 1 if i == j else count * kj // leaves
             for b in range(start, count * (kj + 1) // leaves):
                 f, g = order[a], order[b]
-                if _faces_apart(vertices, faces, f, g):
+                if _faces_apart(vertices, faces, f, g) or _one_sided(vertices, faces, f, g):
                     continue
                 found = _pierce(vertices, faces, edges, owned, f, g, pairs, found)
                 found = _pierce(vertices, faces, edges, owned, g, f, pairs, found)
@@ -221,6 +221,21 @@ def _faces_apart(vertices, faces, f, g):
             if faces[f, k] == faces[g, m]:
                 shared += 1
     return shared >= 2
+
+
+@kernel
+def _one_sided(vertices, faces, f, g):
+    """Whether face f lies strictly on one side of the plane of face g, so that they cannot cross."""
+    first = 0
+    for k in range(3):
+        v = faces[f, k]
+        if v in (faces[g, 0], faces[g, 1], faces[g, 2]):
+            return False
+        side = _side(vertices, faces[g, 0], faces[g, 1], faces[g, 2], v)
+        if side == 0 or (k > 0 and side != first):
+            return False
+        first = side
+    return True
 
 
 @kernel
