@@ -27,7 +27,7 @@ from geosim.kernels import kernel
 __all__ = ["WIDEST_BAND", "Pattern", "make_pattern"]
 
 SPARE = 64  # unused positions at the end of the values
-WIDEST_BAND = 60  # beyond this half-bandwidth the sparse factorisation is faster
+WIDEST_BAND = 128  # beyond this half-bandwidth the sparse factorisation is faster
 
 
 @kernel
@@ -184,7 +184,9 @@ class Pattern:
         if extra is not None:
             matrix = matrix + csc_matrix((extra.data, (extra.row, extra.col)), shape=matrix.shape)
         try:
-            factors = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=1e-3, options={"SymmetricMode": True})
+            # the numbering reduces fill already, unless contact has added entries
+            factors = splu(matrix, permc_spec="NATURAL" if extra is None else "MMD_AT_PLUS_A", diag_pivot_thresh=1e-3,
+                           options={"SymmetricMode": True})
         except RuntimeError:
             return None, 0
         x = factors.solve(rhs)
@@ -216,8 +218,9 @@ def make_pattern(dof_count: int, stencils: list[Ints], free: Bools, order: Ints 
     free
         Free degrees of freedom, bool (dof_count,).
     order
-        Numbering to use, e.g. along a rod; None finds one.
+        Numbering to use, e.g. along a rod; None finds one: of small bandwidth, or of sparse factors where it is wide.
     """
+    chosen = order is not None
     pairs = [np.zeros((0, 2), dtype=np.int64)]
     for dofs in stencils:
         a, b = np.tril_indices(dofs.shape[1])
@@ -235,4 +238,10 @@ def make_pattern(dof_count: int, stencils: list[Ints], free: Bools, order: Ints 
     i, j = unknown[pair[:, 0]], unknown[pair[:, 1]]
     half = int(np.abs(i - j).max()) if len(pair) else 0
     keys = np.unique(np.concatenate([np.minimum(i, j) * n + np.maximum(i, j), np.arange(n) * (n + 1)]))
-    return Pattern(order, unknown, half, half <= WIDEST_BAND, keys)
+    if half <= WIDEST_BAND or chosen:
+        return Pattern(order, unknown, half, half <= WIDEST_BAND, keys)
+    column, row = np.divmod(keys, n)
+    model = csc_matrix((np.where(row == column, 1.0 * n, -1e-3), (row, column)), shape=(n, n))
+    fill = splu(csc_matrix(model + model.T), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0,
+                options={"SymmetricMode": True}).perm_c
+    return make_pattern(dof_count, stencils, free, order[np.argsort(fill)])
