@@ -19,6 +19,7 @@ from geosim import (
     SolveError,
     solve,
 )
+from geosim.rods.balance import Balance
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.section import Section
 from geosim.rods.state import load_state, save_state
@@ -495,3 +496,16 @@ def test_sections_have_their_textbook_moments():
     assert Section.rectangle(0.01, 0.01).torsion == pytest.approx(0.1406 * 0.01**4, rel=2e-3)
     tube, solid, core = Section.tube(0.02, 0.01), Section.circle(0.02), Section.circle(0.01)
     assert tube.inertia1 == pytest.approx(solid.inertia1 - core.inertia1)
+
+
+def test_the_balance_of_theta_is_tested_and_not_only_the_forces():
+    """A straight rod whose end is turned has no force anywhere: only the moments say that it is out of balance."""
+    robot = cantilever(11, planar=False, fixed_vertices=[0, 1, 9, 10])
+    solver = RodShellStepper(static=True)
+    state = solver.start(robot, Environment())
+    q = state.q.copy()
+    q[-1] = 0.5
+    balance = Balance(state.system, state, state.natural, np.zeros_like(q), 0.0)
+    trial, f = balance.residual(q)
+    assert np.abs(f[: state.system.turns]).max() < 1e-12
+    assert balance.relative(trial, f) == pytest.approx(1.0, rel=1e-6)
