@@ -10,6 +10,7 @@ from geosim import Environment, LinearElastic, Load, NaturalShape, Obstacle, Pas
 from geosim.actuation import Command
 from geosim.rods.contact import PairContact, nearest_parameters, penalty, stick_slip
 from geosim.rods.designs import entanglement, knot, spider
+from geosim.rods.obstacles import compile_obstacles, signed_distance
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.stepper import RodShellStepper
 
@@ -343,3 +344,47 @@ def test_friction_stiffness_is_exact_while_it_sticks(slip):
     q = state.q + np.concatenate([0.01 * np.random.default_rng(3).normal(size=12), np.zeros(3)])
     exact = jacobian_of(term, state, q)
     assert np.abs(exact - differences(term, q)).max() < 1e-6 * np.abs(exact).max()
+
+
+def test_distance_to_a_mesh_is_that_of_the_shape_it_describes():
+    """A box as twelve triangles against the formula of a box: inside, outside, beside edges and corners."""
+    import trimesh
+
+    low, high = np.array([-1.0, -0.5, -0.3]), np.array([0.8, 0.7, 0.4])
+    shapes = compile_obstacles([Obstacle.box(low, high), Obstacle.mesh(trimesh.creation.box(bounds=[low, high]))])
+    rng = np.random.default_rng(0)
+    for point in rng.uniform(-2, 2, size=(300, 3)):
+        box, mesh = (signed_distance(tuple(point), shapes.kind[i], shapes.parameters[i], shapes.corners, *shapes.span[i])
+                     for i in range(2))
+        assert mesh[0] == pytest.approx(box[0], abs=1e-12)
+        if box[0] > 0:
+            assert mesh[1] == pytest.approx(box[1], abs=1e-9)
+
+
+def test_a_rod_rests_on_a_mesh_like_on_a_box():
+    import trimesh
+
+    x = np.stack([np.linspace(-0.1, 0.1, 11), np.zeros(11), np.full(11, 0.0102)], axis=1)
+    robot = RodShellRobot(x, radius=0.01, rod_material=RUBBER)
+    bounds = np.array([[-1, -1, -0.2], [1, 1, 0.0]])
+    ends = []
+    for slab in (Obstacle.box(*bounds, friction=0.3), Obstacle.mesh(trimesh.creation.box(bounds=bounds), friction=0.3)):
+        result = solve(robot, Passive(0.2), Environment(gravity=(1.0, 0, -9.8), obstacles=[slab]),
+                       solver=RodShellStepper(dt=5e-3))
+        ends.append(result.frames[-1])
+        assert result.max_penetration.max() < 1e-3
+    assert np.abs(ends[0] - ends[1]).max() < 1e-6
+    assert np.abs(ends[0] - x).max() < 1e-3
+
+
+def test_a_turning_cylinder_drags_a_rod_around():
+    """Friction feels the surface of a turning obstacle: a rod across a turning roller moves with its surface."""
+    poses = np.tile(np.eye(4), (2, 1, 1))
+    turn = 0.3
+    poses[1, :3, :3] = [[np.cos(turn), 0, np.sin(turn)], [0, 1, 0], [-np.sin(turn), 0, np.cos(turn)]]
+    roller = Obstacle.cylinder((0, -0.2, 0), (0, 0.2, 0), 0.1, friction=0.8, motion=poses)
+    x = np.stack([np.linspace(-0.05, 0.05, 11), np.zeros(11), np.full(11, 0.1101)], axis=1)
+    robot = RodShellRobot(x, radius=0.01, rod_material=RUBBER)
+    result = solve(robot, NaturalShape([0.0, 0.2], twist=[0.0, 0.0]),
+                   Environment(gravity=(0, 0, -9.8), obstacles=[roller]), solver=RodShellStepper(dt=2e-3))
+    assert result.frames[-1, 5, 0] > 0.5 * turn * 0.1
