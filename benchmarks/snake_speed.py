@@ -11,19 +11,19 @@ from __future__ import annotations
 import os
 
 for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ.setdefault(name, "1")
+    os.environ.setdefault(name, "1")  # before numpy loads
 
-import argparse
-import time
-from dataclasses import replace
+import argparse  # noqa: E402
+import time  # noqa: E402
+from dataclasses import replace  # noqa: E402
 
-import numpy as np
+import numpy as np  # noqa: E402
 
-from geosim.actuation import UndulatoryGait
-from geosim.environment import Environment, Obstacle
-from geosim.snake.snake import make_snake
-from geosim.snake.stepper import MultibodyStepper
-from geosim.snake.valves import PSI
+from geosim.actuation import UndulatoryGait  # noqa: E402
+from geosim.environment import Environment, Obstacle  # noqa: E402
+from geosim.snake.snake import make_snake  # noqa: E402
+from geosim.snake.stepper import MultibodyStepper  # noqa: E402
+from geosim.snake.valves import PSI  # noqa: E402
 
 TABLE_II = {0: 5.70, 1: 11.63, 2: 26.47, 3: 34.23, 4: 46.53, 5: 56.00, 10: 105.88}  # ms; 0 = one link
 GROUND = Environment(gravity=(0, 0, -9.81), obstacles=[Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.2)])
@@ -37,7 +37,9 @@ def gait(seconds):
 def places(state):
     """Places of particles and body centres (k, 3) with their masses (k,)."""
     robot = state.system.robot
-    return np.vstack([state.positions, state.body_positions]), np.concatenate([robot.particle_masses, robot.body_masses])
+    return np.vstack([state.positions, state.body_positions]), np.concatenate(
+        [robot.particle_masses, robot.body_masses]
+    )
 
 
 def substep_errors(stepper, state, command):
@@ -105,11 +107,14 @@ def main():
     if options.budgets:
         robot = make_snake()
         for label, extra in {
-                "direct, 1 Newton": {"iterations": 1}, "direct, 2 Newton": {"iterations": 2}, "direct, 3 Newton": {"iterations": 3},
-                "one factor a frame, 1 Newton": {**REAL_TIME, "iterations": 1},
-                "one factor a frame, to 0.3 N": REAL_TIME,
-                "PCR, 4 x 20 (the paper's)": {"route": "dual", "iterations": 4, "linear_iterations": 20},
-                "PCR, 4 x 400": {"route": "dual", "iterations": 4, "linear_iterations": 400}}.items():
+            "direct, 1 Newton": {"iterations": 1},
+            "direct, 2 Newton": {"iterations": 2},
+            "direct, 3 Newton": {"iterations": 3},
+            "one factor a frame, 1 Newton": {**REAL_TIME, "iterations": 1},
+            "one factor a frame, to 0.3 N": REAL_TIME,
+            "PCR, 4 x 20 (the paper's)": {"route": "dual", "iterations": 4, "linear_iterations": 20},
+            "PCR, 4 x 400": {"route": "dual", "iterations": 4, "linear_iterations": 400},
+        }.items():
             dual = extra.get("route") == "dual"
             frames = min(options.frames, 24 if dual else 120)
             seconds, residuals, errors, _, _ = run(robot, MultibodyStepper(**extra), frames, 6 if dual else 10)
@@ -119,12 +124,20 @@ def main():
         robot = make_snake(links=1) if count == 0 else make_snake(count=count)
         frames = max(options.frames // max(count, 1), 30)
         seconds, residuals, errors, _, _ = run(robot, MultibodyStepper(**REAL_TIME), frames, options.sample)
-        row(f"{'one link' if count == 0 else f'{count} snakes'}, real time", seconds, residuals, errors, TABLE_II.get(count))
+        row(
+            f"{'one link' if count == 0 else f'{count} snakes'}, real time",
+            seconds,
+            residuals,
+            errors,
+            TABLE_II.get(count),
+        )
     if options.gait:
         seconds, residuals, _, _, state = run(make_snake(), MultibodyStepper(), round(60 * options.gait))
         row(f"converged, {options.gait:g} s of gait", seconds, residuals, ())
-        print(f"    frames above the tolerance of 1e-4 N: {(residuals > 1e-4).sum()} of {len(residuals)}; "
-              f"joints open by {1e3 * state.constraint_drift():.4f} mm at the end")
+        print(
+            f"    frames above the tolerance of 1e-4 N: {(residuals > 1e-4).sum()} of {len(residuals)}; "
+            f"joints open by {1e3 * state.constraint_drift():.4f} mm at the end"
+        )
 
 
 if __name__ == "__main__":

@@ -24,12 +24,27 @@ def everything():
     build.add_distances([[0, 1], [1, 3]], 500.0)
     chamber = build.add_chamber()
     build.add_line([0, 2, 3], chamber, 300.0, 66e3)
-    a = build.add_body(0.2, box_inertia(0.2, (0.05, 0.04, 0.03)), (0.12, 0.0, 0.02), size=(0.05, 0.04, 0.03), solid=True)
-    b = build.add_body(0.1, box_inertia(0.1, (0.03, 0.04, 0.05)), (0.2, 0.01, 0.019), (0.9, 0.1, 0.2, 0.3), friction=0.5)
+    a = build.add_body(
+        0.2, box_inertia(0.2, (0.05, 0.04, 0.03)), (0.12, 0.0, 0.02), size=(0.05, 0.04, 0.03), solid=True
+    )
+    b = build.add_body(
+        0.1, box_inertia(0.1, (0.03, 0.04, 0.05)), (0.2, 0.01, 0.019), (0.9, 0.1, 0.2, 0.3), friction=0.5
+    )
     c = build.add_body(0.1, (1e-4, 1.5e-4, 1e-4), (0.3, 0.0, 0.0199))
     build.attach(ids[1:3], a, 2e3)
-    build.add_hinge(a, b, (0.16, 0, 0.02), (0, 1, 0.2), stiffness=3e3, axis_stiffness=5.0, spring=0.3, target=0.2, damping=0.01,
-                    limits=(-0.01, 0.01), limit_stiffness=2.0)
+    build.add_hinge(
+        a,
+        b,
+        (0.16, 0, 0.02),
+        (0, 1, 0.2),
+        stiffness=3e3,
+        axis_stiffness=5.0,
+        spring=0.3,
+        target=0.2,
+        damping=0.01,
+        limits=(-0.01, 0.01),
+        limit_stiffness=2.0,
+    )
     build.add_fixed_joint(b, c, (0.25, 0, 0.02), stiffness=3e3, axis_stiffness=5.0)
     build.add_ball(b, (0.0, 0.0, 0.0), 0.02, friction=0.8)
     build.add_wheel(c, 0.02, friction=0.7)
@@ -40,16 +55,28 @@ def everything():
 def problem_and_place(friction=True, deform=0.004, seed=3):
     robot = everything()
     mu = 0.6 if friction else 0.0
-    world = Environment(gravity=(0, 0.3, -9.81), obstacles=[
-        Obstacle.plane((0, 0, 0), (0.05, 0.02, 1), friction=mu), Obstacle.sphere((0.2, 0.005, -0.1), 0.1, friction=mu)])
+    world = Environment(
+        gravity=(0, 0.3, -9.81),
+        obstacles=[
+            Obstacle.plane((0, 0, 0), (0.05, 0.02, 1), friction=mu),
+            Obstacle.sphere((0.2, 0.005, -0.1), 0.1, friction=mu),
+        ],
+    )
     stepper = MultibodyStepper(contact_margin=0.05, creep_speed=0.05, valves=Valves(law="ideal"))
     state = stepper.start(robot, world)
     from dataclasses import replace
 
     rng = np.random.default_rng(seed)
-    state = replace(state, pressures=np.array([2e4]), velocities=rng.normal(size=(4, 3)), spins=np.zeros((3, 3)),
-                    body_velocities=rng.normal(size=(3, 3)))
-    problem = stepper._problem(state, 0.01, stepper._poses(state.system, 0, 1.0), stepper._poses(state.system, 0, 0.0))
+    state = replace(
+        state,
+        pressures=np.array([2e4]),
+        velocities=rng.normal(size=(4, 3)),
+        spins=np.zeros((3, 3)),
+        body_velocities=rng.normal(size=(3, 3)),
+    )
+    problem = stepper._problem(
+        state, 0.01, stepper._poses(state.system, 0, 1.0), stepper._poses(state.system, 0, 0.0)
+    )
     step = deform * rng.normal(size=(state.system.slots, 3))
     step[:, 2] -= 0.003
     return problem, problem.start.moved(step), rng
@@ -94,7 +121,9 @@ def test_stiffness_and_coupling_are_the_derivative_of_the_gradient(friction):
         # Rotation increments do not commute: d/ds of the torque differs from the Hessian by torque x d / 2 (and the joints'
         # axis and angle rows keep only J^T J): particles and centres must agree, rotations up to the torque's size.
         scale = abs(measured).max()
-        worst = max(worst, abs(measured[:n] - product[:n]).max() / scale, abs(measured[n::2] - product[n::2]).max() / scale)
+        worst = max(
+            worst, abs(measured[:n] - product[:n]).max() / scale, abs(measured[n::2] - product[n::2]).max() / scale
+        )
     assert worst < 3e-6
 
 
@@ -114,7 +143,9 @@ def test_rotational_stiffness_of_a_pinned_body_is_exact():
         out = np.empty_like(d)
         multiply(blocks, state.system.rows, state.system.columns, d, out)
         h = 1e-4
-        second = sum(w * problem.evaluate(here.moved(k * h * d)).merit for k, w in ((-1, 1), (0, -2), (1, 1))) / h**2
+        second = (
+            sum(w * problem.evaluate(here.moved(k * h * d)).merit for k, w in ((-1, 1), (0, -2), (1, 1))) / h**2
+        )
         assert second == pytest.approx(float(np.vdot(d, out)), rel=1e-5)
 
 
@@ -188,8 +219,8 @@ def chain(blocks=7, size=5, seed=0):
                 if i == j:
                     B = B + B.T + 60 * np.eye(3)
                 rows.append(i), columns.append(j), values.append(B)
-                dense[3 * i:3 * i + 3, 3 * j:3 * j + 3] = B
-                dense[3 * j:3 * j + 3, 3 * i:3 * i + 3] = B.T
+                dense[3 * i : 3 * i + 3, 3 * j : 3 * j + 3] = B
+                dense[3 * j : 3 * j + 3, 3 * i : 3 * i + 3] = B.T
     return np.array(rows), np.array(columns), level, rank, np.array(values), dense
 
 

@@ -1,0 +1,1 @@
+"""Multibody soft-rigid dynamics and the soft snake of [Gasoto2019]."""

@@ -36,15 +36,22 @@ class BendCurve:
     residuals: Floats
 
     def line(self, limit: float = np.inf) -> tuple[float, float]:
-        """Slope [rad/Pa] of the line through zero up to |pressure| <= limit [Pa], and its R^2."""
+        """Slope [rad/Pa] of the line through zero up to |pressure| <= limit [Pa], and its R^2 (nan for one angle)."""
         use = abs(self.pressures) <= limit * (1 + 1e-9)
         p, a = self.pressures[use], self.angles[use]
         slope = float(p @ a / (p @ p))
-        return slope, float(1.0 - ((a - slope * p) ** 2).sum() / ((a - a.mean()) ** 2).sum())
+        spread = float(((a - a.mean()) ** 2).sum())
+        return slope, 1.0 - float(((a - slope * p) ** 2).sum()) / spread if spread > 0 else np.nan
 
 
-def bend_curve(pressures: Any, robot: SnakeRobot | None = None, *, settle: int = 12, tolerance: float = 1e-6, **options: Any,
-               ) -> BendCurve:
+def bend_curve(
+    pressures: Any,
+    robot: SnakeRobot | None = None,
+    *,
+    settle: int = 12,
+    tolerance: float = 1e-6,
+    **options: Any,
+) -> BendCurve:
     """Measure the bend angle of one link at signed pressures [Pa], from small to large on either side.
 
     Parameters
@@ -77,7 +84,7 @@ def bend_curve(pressures: Any, robot: SnakeRobot | None = None, *, settle: int =
                 continue
             for _ in range(settle):
                 before = state.bend_angles[0, 0]
-                state, _report = stepper.step(state, pressures[k:k + 1])
+                state, _report = stepper.step(state, pressures[k : k + 1])
                 if abs(state.bend_angles[0, 0] - before) < 1e-6:
                     break
             angles[k], residuals[k] = state.bend_angles[0, 0], state.residual
@@ -112,11 +119,15 @@ def fit_line_rigidity(pressures: Any, angles: Any, *, start: float = 1.0, **opti
     """
     p, a = floats(pressures, "pressures", (None,)), floats(angles, "angles", (None,))
     if len(p) != len(a) or len(p) == 0 or not (p @ p > 0):
-        raise InputError(f"fit_line_rigidity: {len(p)} pressures and {len(a)} angles; give as many of each, not all zero")
+        raise InputError(
+            f"fit_line_rigidity: {len(p)} pressures and {len(a)} angles; give as many of each, not all zero"
+        )
     target = float(p @ a / (p @ p))
     if target >= 0:
-        raise InputError("fit_line_rigidity: a positive pressure inflates the left chamber and must bend to the right, with "
-                         "a negative angle; change the sign of the angles")
+        raise InputError(
+            "fit_line_rigidity: a positive pressure inflates the left chamber and must bend to the right, with "
+            "a negative angle; change the sign of the angles"
+        )
     # The slope grows with the rigidity and saturates: k / (k + k0) is nearly exact, so iterate on 1/slope against 1/k.
     probe = np.array([0.5 * abs(p).max()])
     rigidity = [start, 1.5 * start]
@@ -127,8 +138,10 @@ def fit_line_rigidity(pressures: Any, angles: Any, *, start: float = 1.0, **opti
         k, s = 1.0 / np.array(rigidity[-2:]), 1.0 / np.array(slopes[-2:])
         inverse = k[1] + (1.0 / target - s[1]) * (k[1] - k[0]) / (s[1] - s[0])
         if inverse <= 0:
-            raise InputError(f"fit_line_rigidity: a slope of {target:.3g} rad/Pa is more than these lines can give at any "
-                             f"rigidity; raise the strain law (a smaller line_modulus)")
+            raise InputError(
+                f"fit_line_rigidity: a slope of {target:.3g} rad/Pa is more than these lines can give at any "
+                f"rigidity; raise the strain law (a smaller line_modulus)"
+            )
         rigidity.append(1.0 / inverse)
         slopes.append(bend_curve(probe, line_rigidity=rigidity[-1], **options).line()[0])
     fitted = bend_curve(p, line_rigidity=rigidity[-1], **options)

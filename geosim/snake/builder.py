@@ -42,8 +42,14 @@ def _disc_mesh(radius: float, width: float, sides: int = 20) -> tuple[Floats, In
     vertices = np.vstack([ring - side, ring + side, -side[None], side[None]])
     i, j = np.arange(sides), (np.arange(sides) + 1) % sides
     low, high = np.full(sides, 2 * sides), np.full(sides, 2 * sides + 1)
-    return vertices, np.vstack([np.column_stack([i, i + sides, j]), np.column_stack([j, i + sides, j + sides]),
-                                np.column_stack([low, i, j]), np.column_stack([high, j + sides, i + sides])])
+    return vertices, np.vstack(
+        [
+            np.column_stack([i, i + sides, j]),
+            np.column_stack([j, i + sides, j + sides]),
+            np.column_stack([low, i, j]),
+            np.column_stack([high, j + sides, i + sides]),
+        ]
+    )
 
 
 class MultibodyBuilder:
@@ -94,9 +100,20 @@ class MultibodyBuilder:
         self._put("poisson_ratio", *[material.poisson_ratio] * len(tets))
         return ids
 
-    def add_body(self, mass: float, inertia: Any, position: Any, orientation: Any = (1.0, 0.0, 0.0, 0.0), *,
-                 velocity: Any = (0.0, 0.0, 0.0), spin: Any = (0.0, 0.0, 0.0), size: Any = None,
-                 solid: bool = False, friction: float = 1.0, disc: tuple[float, float] | None = None) -> int:
+    def add_body(
+        self,
+        mass: float,
+        inertia: Any,
+        position: Any,
+        orientation: Any = (1.0, 0.0, 0.0, 0.0),
+        *,
+        velocity: Any = (0.0, 0.0, 0.0),
+        spin: Any = (0.0, 0.0, 0.0),
+        size: Any = None,
+        solid: bool = False,
+        friction: float = 1.0,
+        disc: tuple[float, float] | None = None,
+    ) -> int:
         """Add a rigid body.
 
         Parameters
@@ -174,7 +191,11 @@ class MultibodyBuilder:
         return R.T @ (point - X)
 
     def _direction(self, body: int | None, vector: Any) -> Floats:
-        return np.asarray(vector, dtype=float) if body is None else self._position(body)[1].T @ np.asarray(vector, dtype=float)
+        return (
+            np.asarray(vector, dtype=float)
+            if body is None
+            else self._position(body)[1].T @ np.asarray(vector, dtype=float)
+        )
 
     def attach(self, particles: Any, body: int | None, stiffness: float = 1e5) -> None:
         """Attach particles where they are to a body (None: the world), Eq. (6); [N/m] each."""
@@ -185,7 +206,9 @@ class MultibodyBuilder:
     def _body_node(self, body: int | None) -> tuple[str, int]:
         return ("world", -1) if body is None else ("body", body)
 
-    def _add_pair(self, node_a: tuple[str, int], a: Any, node_b: tuple[str, int], b: Any, stiffness: float, kind: str) -> None:
+    def _add_pair(
+        self, node_a: tuple[str, int], a: Any, node_b: tuple[str, int], b: Any, stiffness: float, kind: str
+    ) -> None:
         self._put("pairs", (node_a, node_b))
         self._put("pair_points", (np.asarray(a, dtype=float), np.asarray(b, dtype=float)))
         self._put("pair_stiffness", float(stiffness))
@@ -193,13 +216,31 @@ class MultibodyBuilder:
 
     def add_ball_joint(self, body_a: int, body_b: int | None, point: Any, stiffness: float = 1e6) -> None:
         """Tie two bodies (None: the world) together at a point of the world [m]."""
-        self._add_pair(("body", body_a), self._local(body_a, point), self._body_node(body_b), self._local(body_b, point),
-                       stiffness, "joint")
+        self._add_pair(
+            ("body", body_a),
+            self._local(body_a, point),
+            self._body_node(body_b),
+            self._local(body_b, point),
+            stiffness,
+            "joint",
+        )
         self._joints += 1
 
-    def add_hinge(self, body_a: int | None, body_b: int, point: Any, axis: Any, *, stiffness: float = 1e6,
-                  axis_stiffness: float = 1e3, spring: float = 0.0, target: float = 0.0, damping: float = 0.0,
-                  limits: tuple[float, float] | None = None, limit_stiffness: float = 10.0) -> None:
+    def add_hinge(
+        self,
+        body_a: int | None,
+        body_b: int,
+        point: Any,
+        axis: Any,
+        *,
+        stiffness: float = 1e6,
+        axis_stiffness: float = 1e3,
+        spring: float = 0.0,
+        target: float = 0.0,
+        damping: float = 0.0,
+        limits: tuple[float, float] | None = None,
+        limit_stiffness: float = 10.0,
+    ) -> None:
         """Add a hinge at a point [m] about an axis of the world.
 
         Parameters
@@ -224,15 +265,19 @@ class MultibodyBuilder:
             lower, upper = limits if limits is not None else (-np.inf, np.inf)
             self._put("hinges", tuple(-1 if b is None else b for b in (body_a, body_b)))
             self._put("hinge_frames", [[self._direction(b, axis), self._direction(b, u)] for b in (body_a, body_b)])
-            self._put("hinge_gains", (spring, target, damping, lower, upper, limit_stiffness if limits is not None else 0.0))
+            self._put(
+                "hinge_gains",
+                (spring, target, damping, lower, upper, limit_stiffness if limits is not None else 0.0),
+            )
 
     def _add_axis(self, a: int | None, u: Any, b: int | None, w: Any, stiffness: float) -> None:
         self._put("axes", tuple(-1 if k is None else k for k in (a, b)))
         self._put("axis_vectors", (self._direction(a, u), self._direction(b, w)))
         self._put("axis_stiffness", float(stiffness))
 
-    def add_fixed_joint(self, body_a: int | None, body_b: int, point: Any, *, stiffness: float = 1e6,
-                        axis_stiffness: float = 1e3) -> None:
+    def add_fixed_joint(
+        self, body_a: int | None, body_b: int, point: Any, *, stiffness: float = 1e6, axis_stiffness: float = 1e3
+    ) -> None:
         """Weld a body to another (None: the world) at a point of the world [m]."""
         self.add_ball_joint(body_b, body_a, point, stiffness)
         e = np.eye(3)
@@ -284,26 +329,77 @@ class MultibodyBuilder:
         n, b = self._count("particles"), self._count("body_masses")
         first = {"particle": 0, "body": n, "world": 0}
         node = lambda item: first[item[0]] + item[1]  # noqa: E731
-        shapes = {"particles": (n, 3), "particle_velocities": (n, 3), "body_inertias": (b, 3), "body_positions": (b, 3),
-                  "body_orientations": (b, 4), "body_velocities": (b, 3), "body_spins": (b, 3), "tets": (-1, 4),
-                  "springs": (-1, 2), "pair_points": (-1, 2, 3), "axes": (-1, 2), "axis_vectors": (-1, 2, 3),
-                  "hinges": (-1, 2), "hinge_frames": (-1, 2, 2, 3), "hinge_gains": (-1, 6), "probe_centers": (-1, 3),
-                  "probe_axes": (-1, 3), "box_sizes": (-1, 3)}
+        shapes = {
+            "particles": (n, 3),
+            "particle_velocities": (n, 3),
+            "body_inertias": (b, 3),
+            "body_positions": (b, 3),
+            "body_orientations": (b, 4),
+            "body_velocities": (b, 3),
+            "body_spins": (b, 3),
+            "tets": (-1, 4),
+            "springs": (-1, 2),
+            "pair_points": (-1, 2, 3),
+            "axes": (-1, 2),
+            "axis_vectors": (-1, 2, 3),
+            "hinges": (-1, 2),
+            "hinge_frames": (-1, 2, 2, 3),
+            "hinge_gains": (-1, 6),
+            "probe_centers": (-1, 3),
+            "probe_axes": (-1, 3),
+            "box_sizes": (-1, 3),
+        }
         whole = {"tets", "springs", "spring_chamber", "axes", "hinges", "boxes"}
         values: dict[str, Any] = {}
-        for key in ("particles", "particle_masses", "tets", "youngs_modulus", "poisson_ratio", "springs", "spring_rest",
-                    "spring_stiffness", "spring_chamber", "spring_modulus", "body_masses", "body_inertias",
-                    "body_positions", "body_orientations", "pair_points", "pair_stiffness", "axes", "axis_vectors",
-                    "axis_stiffness", "hinges", "hinge_frames", "hinge_gains", "probe_centers", "probe_axes",
-                    "probe_radii", "probe_friction", "boxes", "box_sizes", "box_friction", "particle_velocities",
-                    "body_velocities", "body_spins"):
+        for key in (
+            "particles",
+            "particle_masses",
+            "tets",
+            "youngs_modulus",
+            "poisson_ratio",
+            "springs",
+            "spring_rest",
+            "spring_stiffness",
+            "spring_chamber",
+            "spring_modulus",
+            "body_masses",
+            "body_inertias",
+            "body_positions",
+            "body_orientations",
+            "pair_points",
+            "pair_stiffness",
+            "axes",
+            "axis_vectors",
+            "axis_stiffness",
+            "hinges",
+            "hinge_frames",
+            "hinge_gains",
+            "probe_centers",
+            "probe_axes",
+            "probe_radii",
+            "probe_friction",
+            "boxes",
+            "box_sizes",
+            "box_friction",
+            "particle_velocities",
+            "body_velocities",
+            "body_spins",
+        ):
             dtype = np.int64 if key in whole else np.float64
             values[key] = np.array(self._lists.get(key, []), dtype=dtype).reshape(shapes.get(key, (-1,)))
-        values["pairs"] = np.array([[node(i) for i in pair] for pair in self._lists.get("pairs", [])],
-                                   dtype=np.int64).reshape(-1, 2)
+        values["pairs"] = np.array(
+            [[node(i) for i in pair] for pair in self._lists.get("pairs", [])], dtype=np.int64
+        ).reshape(-1, 2)
         values["probes"] = np.array([node(i) for i in self._lists.get("probes", [])], dtype=np.int64)
         values["pair_kinds"] = tuple(self._lists.get("pair_kinds", ()))
         fixed = np.zeros(n + b, dtype=bool)
         fixed[[node(i) for i in self._fixed]] = True
-        return kind(**values, joints=self._joints, chambers=self._chambers, fixed=fixed, looks=tuple(self._looks),
-                    name=self.name, **extra)
+        return kind(
+            **values,
+            joints=self._joints,
+            chambers=self._chambers,
+            fixed=fixed,
+            looks=tuple(self._looks),
+            name=self.name,
+            **extra,
+        )

@@ -22,7 +22,15 @@ import numpy as np
 from geosim.kernels import kernel
 from geosim.snake.joints import _point, _push, add_geometric, add_point_pair
 
-__all__ = ["SURFACES", "add_coupling", "contact_coupling", "contact_energy_gradient", "contact_stiffness", "contact_summary", "find_contacts"]
+__all__ = [
+    "SURFACES",
+    "add_coupling",
+    "contact_coupling",
+    "contact_energy_gradient",
+    "contact_stiffness",
+    "contact_summary",
+    "find_contacts",
+]
 
 SURFACES = {"plane": 0, "sphere": 1, "cylinder": 2, "box": 3}
 
@@ -113,8 +121,25 @@ def _rim(node, axis, normal, R, particles, radius, rho, a):
 
 
 @kernel
-def find_contacts(probe_node, probe_center, probe_axis, probe_radius, probe_friction,
-                  x, X, R, kinds, data, poses, poses_before, frictions, surface_body, margin, ints, reals):
+def find_contacts(
+    probe_node,
+    probe_center,
+    probe_axis,
+    probe_radius,
+    probe_friction,
+    x,
+    X,
+    R,
+    kinds,
+    data,
+    poses,
+    poses_before,
+    frictions,
+    surface_body,
+    margin,
+    ints,
+    reals,
+):
     """Write a contact for every probe closer than `margin` to a surface; returns how many there are.
 
     A surface belongs to the world (surface_body -1, pose (3, 4) at the end and at the beginning of the step) or to
@@ -137,8 +162,9 @@ def find_contacts(probe_node, probe_center, probe_axis, probe_radius, probe_fric
                 continue
             _point(node, probe_center[s], x, X, R, n, place, arm)
             for i in range(3):
-                p[i] = (P[0, i] * (place[0] - P[0, 3]) + P[1, i] * (place[1] - P[1, 3])
-                        + P[2, i] * (place[2] - P[2, 3]))
+                p[i] = (
+                    P[0, i] * (place[0] - P[0, 3]) + P[1, i] * (place[1] - P[1, 3]) + P[2, i] * (place[2] - P[2, 3])
+                )
             gap = surface_distance(kinds[k], data[k], p, m)
             if gap - probe_radius[s] > margin:
                 continue
@@ -165,9 +191,18 @@ def find_contacts(probe_node, probe_center, probe_axis, probe_radius, probe_fric
                     reals[count, 10 + i] = 0.0
                 if body < 0:
                     for i in range(3):
-                        after = P[i, 0] * reals[count, 3] + P[i, 1] * reals[count, 4] + P[i, 2] * reals[count, 5] + P[i, 3]
-                        before = (poses_before[k, i, 0] * reals[count, 3] + poses_before[k, i, 1] * reals[count, 4]
-                                  + poses_before[k, i, 2] * reals[count, 5] + poses_before[k, i, 3])
+                        after = (
+                            P[i, 0] * reals[count, 3]
+                            + P[i, 1] * reals[count, 4]
+                            + P[i, 2] * reals[count, 5]
+                            + P[i, 3]
+                        )
+                        before = (
+                            poses_before[k, i, 0] * reals[count, 3]
+                            + poses_before[k, i, 1] * reals[count, 4]
+                            + poses_before[k, i, 2] * reals[count, 5]
+                            + poses_before[k, i, 3]
+                        )
                         reals[count, 6 + i] = after - before
                         m[i] = after
                     for i in range(3):
@@ -176,15 +211,37 @@ def find_contacts(probe_node, probe_center, probe_axis, probe_radius, probe_fric
                 if node >= n:
                     b = node - n
                     for i in range(3):
-                        reals[count, 10 + i] = (R[b, 0, i] * (arm[0] + rho[0]) + R[b, 1, i] * (arm[1] + rho[1])
-                                                + R[b, 2, i] * (arm[2] + rho[2]))
+                        reals[count, 10 + i] = (
+                            R[b, 0, i] * (arm[0] + rho[0])
+                            + R[b, 1, i] * (arm[1] + rho[1])
+                            + R[b, 2, i] * (arm[2] + rho[2])
+                        )
             count += 1
     return count
 
 
 @kernel
-def _contact(c, ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R, x0, X0, R0,
-             rho, arm_b, slip, friction_arm, friction_arm_b, w):
+def _contact(
+    c,
+    ints,
+    reals,
+    probe_node,
+    probe_center,
+    probe_axis,
+    probe_radius,
+    x,
+    X,
+    R,
+    x0,
+    X0,
+    R0,
+    rho,
+    arm_b,
+    slip,
+    friction_arm,
+    friction_arm_b,
+    w,
+):
     """Geometry of contact c: returns (gap, |slip|); arms of the normal force and of the friction force."""
     s, node_b = ints[c, 0], ints[c, 1]
     node, n = probe_node[s], len(x)
@@ -222,8 +279,25 @@ def _contact(c, ints, reals, probe_node, probe_center, probe_axis, probe_radius,
 
 
 @kernel
-def contact_energy_gradient(ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R,
-                            x0, X0, R0, stiffness, creep, lagged, normal_force, gradient):
+def contact_energy_gradient(
+    ints,
+    reals,
+    probe_node,
+    probe_center,
+    probe_axis,
+    probe_radius,
+    x,
+    X,
+    R,
+    x0,
+    X0,
+    R0,
+    stiffness,
+    creep,
+    lagged,
+    normal_force,
+    gradient,
+):
     """Add contact forces; returns the energy [J] with friction at the lagged normal forces.
 
     The gradient has friction at the *current* normal forces, which are written to `normal_force` (c,): the
@@ -233,8 +307,27 @@ def contact_energy_gradient(ints, reals, probe_node, probe_center, probe_axis, p
     w = np.empty((5, 3))
     rho, arm_b, slip, fa, fb, f = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     for c in range(len(ints)):
-        gap, length = _contact(c, ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R, x0, X0, R0,
-                               rho, arm_b, slip, fa, fb, w)
+        gap, length = _contact(
+            c,
+            ints,
+            reals,
+            probe_node,
+            probe_center,
+            probe_axis,
+            probe_radius,
+            x,
+            X,
+            R,
+            x0,
+            X0,
+            R0,
+            rho,
+            arm_b,
+            slip,
+            fa,
+            fb,
+            w,
+        )
         node, node_b = probe_node[ints[c, 0]], ints[c, 1]
         force = -stiffness * gap if gap < 0 else 0.0
         normal_force[c] = force
@@ -257,8 +350,27 @@ def contact_energy_gradient(ints, reals, probe_node, probe_center, probe_axis, p
 
 
 @kernel
-def contact_stiffness(ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R,
-                      x0, X0, R0, stiffness, creep, index, flipped, clamp, geometric, blocks):
+def contact_stiffness(
+    ints,
+    reals,
+    probe_node,
+    probe_center,
+    probe_axis,
+    probe_radius,
+    x,
+    X,
+    R,
+    x0,
+    X0,
+    R0,
+    stiffness,
+    creep,
+    index,
+    flipped,
+    clamp,
+    geometric,
+    blocks,
+):
     """Add the stiffness of contacts; index[c] and flipped[c] as for point-to-point constraints.
 
     With `clamp` the friction has the stiffness 1/W in every tangential direction: more than the second derivative of its
@@ -268,8 +380,27 @@ def contact_stiffness(ints, reals, probe_node, probe_center, probe_axis, probe_r
     w, K = np.empty((5, 3)), np.empty((3, 3))
     rho, arm_b, slip, fa, fb, f = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     for c in range(len(ints)):
-        gap, length = _contact(c, ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R, x0, X0, R0,
-                               rho, arm_b, slip, fa, fb, w)
+        gap, length = _contact(
+            c,
+            ints,
+            reals,
+            probe_node,
+            probe_center,
+            probe_axis,
+            probe_radius,
+            x,
+            X,
+            R,
+            x0,
+            X0,
+            R0,
+            rho,
+            arm_b,
+            slip,
+            fa,
+            fb,
+            w,
+        )
         if gap >= 0:
             continue
         node, node_b, normal = probe_node[ints[c, 0]], ints[c, 1], reals[c, 0:3]
@@ -294,8 +425,24 @@ def contact_stiffness(ints, reals, probe_node, probe_center, probe_axis, probe_r
 
 
 @kernel
-def contact_coupling(ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R,
-                     x0, X0, R0, stiffness, creep, slots, rows):
+def contact_coupling(
+    ints,
+    reals,
+    probe_node,
+    probe_center,
+    probe_axis,
+    probe_radius,
+    x,
+    X,
+    R,
+    x0,
+    X0,
+    R0,
+    stiffness,
+    creep,
+    slots,
+    rows,
+):
     """Write how friction follows the normal force, the part of its derivative that is not symmetric.
 
     For contact c the change of the friction force is rows[c, 1] (rows[c, 0] . dq) on slots[c] (4,), -1 = none;
@@ -305,8 +452,27 @@ def contact_coupling(ints, reals, probe_node, probe_center, probe_axis, probe_ra
     w = np.empty((5, 3))
     rho, arm_b, slip, fa, fb = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     for c in range(len(ints)):
-        gap, length = _contact(c, ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R, x0, X0, R0,
-                               rho, arm_b, slip, fa, fb, w)
+        gap, length = _contact(
+            c,
+            ints,
+            reals,
+            probe_node,
+            probe_center,
+            probe_axis,
+            probe_radius,
+            x,
+            X,
+            R,
+            x0,
+            X0,
+            R0,
+            rho,
+            arm_b,
+            slip,
+            fa,
+            fb,
+            w,
+        )
         if gap >= 0 or reals[c, 9] == 0:
             continue
         scale = -stiffness * reals[c, 9] / max(length, creep)
@@ -343,15 +509,35 @@ def add_coupling(slots, rows, v, out):
 
 
 @kernel
-def contact_summary(ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R,
-                    x0, X0, R0, stiffness, creep):
+def contact_summary(
+    ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R, x0, X0, R0, stiffness, creep
+):
     """Force of every contact on its probe [N] and its place [m], (c, 6), and the gaps [m] (c,)."""
     out, gaps = np.zeros((len(ints), 6)), np.empty(len(ints))
     w = np.empty((5, 3))
     rho, arm_b, slip, fa, fb, p = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     for c in range(len(ints)):
-        gap, length = _contact(c, ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R, x0, X0, R0,
-                               rho, arm_b, slip, fa, fb, w)
+        gap, length = _contact(
+            c,
+            ints,
+            reals,
+            probe_node,
+            probe_center,
+            probe_axis,
+            probe_radius,
+            x,
+            X,
+            R,
+            x0,
+            X0,
+            R0,
+            rho,
+            arm_b,
+            slip,
+            fa,
+            fb,
+            w,
+        )
         gaps[c] = gap
         node = probe_node[ints[c, 0]]
         _point(node, reals[c, 10:13], x, X, R, len(x), p, fb)

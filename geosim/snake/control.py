@@ -43,14 +43,23 @@ class SnakeEnvironment:
     max_pressure, velocity of the centre of mass in the head's frame [m/s] (2,), heading (cos, sin)).
     """
 
-    def __init__(self, robot: SnakeRobot | None = None, environment: Environment | None = None,
-                 stepper: MultibodyStepper | None = None, *, max_pressure: float = 8 * PSI,
-                 reward: Callable[[MultibodyState, MultibodyState, Floats], float] | None = None, limit: int = 3600) -> None:
+    def __init__(
+        self,
+        robot: SnakeRobot | None = None,
+        environment: Environment | None = None,
+        stepper: MultibodyStepper | None = None,
+        *,
+        max_pressure: float = 8 * PSI,
+        reward: Callable[[MultibodyState, MultibodyState, Floats], float] | None = None,
+        limit: int = 3600,
+    ) -> None:
         self.robot = make_snake() if robot is None else robot
         if self.robot.count != 1:
             raise InputError(f"SnakeEnvironment: the robot is {self.robot.count} snakes; give one")
         ground = Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.6)
-        self.environment = Environment(gravity=(0, 0, -9.81), obstacles=[ground]) if environment is None else environment
+        self.environment = (
+            Environment(gravity=(0, 0, -9.81), obstacles=[ground]) if environment is None else environment
+        )
         self.stepper = MultibodyStepper() if stepper is None else stepper
         self.max_pressure = max_pressure
         self.reward = reward
@@ -88,12 +97,18 @@ class SnakeEnvironment:
         """
         action = np.asarray(action, dtype=float)
         if action.shape != (self.action_size,) or not (abs(action) <= 1.0).all():
-            raise InputError(f"SnakeEnvironment: an action is {self.action_size} numbers in [-1, 1], given {action!r}")
+            raise InputError(
+                f"SnakeEnvironment: an action is {self.action_size} numbers in [-1, 1], given {action!r}"
+            )
         before = self.state
         report: Report
         self.state, report = self.stepper.step(before, action * self.max_pressure)
         shift = self.state.center_of_mass - before.center_of_mass
-        reward = float(shift[0] / self.stepper.dt) if self.reward is None else float(self.reward(before, self.state, action))
+        reward = (
+            float(shift[0] / self.stepper.dt)
+            if self.reward is None
+            else float(self.reward(before, self.state, action))
+        )
         info = {"residual": self.state.residual, "converged": not report.message}
         return self.observation(), reward, self.state.frame >= self.limit, info
 
@@ -107,4 +122,6 @@ class SnakeEnvironment:
         velocity = head.T @ (state.momentum / (masses.sum() + bodies.sum()))
         rates = np.diff(state.spins[chain, 2])
         heading = head[:2, 0] / np.linalg.norm(head[:2, 0])
-        return np.concatenate([state.bend_angles[0], rates, state.pressures / self.max_pressure, velocity[:2], heading])
+        return np.concatenate(
+            [state.bend_angles[0], rates, state.pressures / self.max_pressure, velocity[:2], heading]
+        )

@@ -23,8 +23,13 @@ from geosim.snake.problem import Configuration, Evaluation, Substep
 __all__ = ["DualDirection", "conjugate_residuals"]
 
 
-def conjugate_residuals(apply: Any, right: Floats, preconditioner: Floats, iterations: int, tolerance: float,
-                        ) -> tuple[Floats, int]:
+def conjugate_residuals(
+    apply: Any,
+    right: Floats,
+    preconditioner: Floats,
+    iterations: int,
+    tolerance: float,
+) -> tuple[Floats, int]:
     """Solve a symmetric positive semi-definite system from zero; `preconditioner` is a diagonal to multiply by.
 
     Algorithm 6.20 of Saad, Iterative Methods for Sparse Linear Systems, with a diagonal preconditioner.
@@ -68,7 +73,9 @@ class DualDirection:
         self.iterations = iterations
         self.tolerance = tolerance
         system = problem.system
-        self._smooth = 6 * len(system.tets) + len(system.springs) + 3 * len(system.robot.pairs) + len(system.robot.axes)
+        self._smooth = (
+            6 * len(system.tets) + len(system.springs) + 3 * len(system.robot.pairs) + len(system.robot.axes)
+        )
         self.multipliers = np.zeros(self._smooth) if multipliers is None else np.array(multipliers)
         self._change = np.zeros(self._smooth)
 
@@ -86,7 +93,7 @@ class DualDirection:
         masses = self._mass_blocks(here, inverse)
         JT = J.T.tocsr()
         consistent = -c / E
-        consistent[:6 * len(system.tets)] = self._tet_multipliers(c)
+        consistent[: 6 * len(system.tets)] = self._tet_multipliers(c)
         inertia = now.gradient + (JT @ consistent).reshape(-1, 3)
         inertia[~system.free] = 0.0
         g = inertia - (JT @ start).reshape(-1, 3)
@@ -98,7 +105,9 @@ class DualDirection:
             return J @ through_mass((JT @ v).reshape(-1, 3)).ravel() + self._compliance(E, v)
 
         # Row k of J times its own mass-weighted transpose: the diagonal of the Schur complement.
-        diagonal = np.asarray((J @ _block_diagonal(masses)).multiply(J).sum(axis=1)).ravel() + self._compliance_diagonal(E)
+        diagonal = np.asarray(
+            (J @ _block_diagonal(masses)).multiply(J).sum(axis=1)
+        ).ravel() + self._compliance_diagonal(E)
         right = -(c + self._compliance(E, start)) + J @ through_mass(g).ravel()
         change, count = conjugate_residuals(apply, right, 1.0 / diagonal, self.iterations, self.tolerance)
         self._change = change[:smooth]
@@ -109,9 +118,9 @@ class DualDirection:
         system = self.problem.system
         m = len(system.tets)
         out = E * v
-        s = v[:6 * m].reshape(m, 6)
+        s = v[: 6 * m].reshape(m, 6)
         coupling = system.lam / (2 * system.mu * (3 * system.lam + 2 * system.mu)) / system.tet_volumes
-        out[:6 * m].reshape(m, 6)[:, :3] -= (coupling * s[:, :3].sum(axis=1))[:, None]
+        out[: 6 * m].reshape(m, 6)[:, :3] -= (coupling * s[:, :3].sum(axis=1))[:, None]
         return out
 
     def _compliance_diagonal(self, E: Floats) -> Floats:
@@ -119,14 +128,14 @@ class DualDirection:
         m = len(system.tets)
         out = E.copy()
         coupling = system.lam / (2 * system.mu * (3 * system.lam + 2 * system.mu)) / system.tet_volumes
-        out[:6 * m].reshape(m, 6)[:, :3] -= coupling[:, None]
+        out[: 6 * m].reshape(m, 6)[:, :3] -= coupling[:, None]
         return out
 
     def _tet_multipliers(self, c: Floats) -> Floats:
         """-E^-1 c of the tets: minus volume times stress."""
         system = self.problem.system
         m = len(system.tets)
-        strain = c[:6 * m].reshape(m, 6)
+        strain = c[: 6 * m].reshape(m, 6)
         stress = strain * (system.mu[:, None] * np.array([2, 2, 2, 1, 1, 1]))
         stress[:, :3] += (system.lam * strain[:, :3].sum(axis=1))[:, None]
         return -(system.tet_volumes[:, None] * stress).ravel()
@@ -140,7 +149,7 @@ class DualDirection:
             B = (here.R[b] * system.second_moments[b]) @ problem.start.R[b].T
             blocks[n + 2 * b + 1] = (np.trace(B) * np.eye(3) - 0.5 * (B + B.T)) / h2
         blocks += bound[:, None, None] * np.eye(3)
-        inverse = np.linalg.inv(blocks)
+        inverse = np.linalg.inv(blocks).astype(np.float64)
         inverse[~system.free] = 0.0
         return inverse
 
@@ -179,11 +188,15 @@ class DualDirection:
             slots = np.where(robot.axes[s] < 0, -1, n + 2 * robot.axes[s] + 1)
             parts.append((slots[None], np.stack([m, -m])[None, None]))
             cs.append(np.array([c]))
-            Es.append(1.0 / robot.axis_stiffness[s:s + 1])
+            Es.append(1.0 / robot.axis_stiffness[s : s + 1])
         self._hinge_rows(here, parts, cs, Es)
         self._contact_rows(here, parts, cs, Es)
-        return (_assemble(parts, system.slots, system.free), np.concatenate(cs) if cs else np.empty(0),
-                np.concatenate(Es) if Es else np.empty(0), bound)
+        return (
+            _assemble(parts, system.slots, system.free),
+            np.concatenate(cs) if cs else np.empty(0),
+            np.concatenate(Es) if Es else np.empty(0),
+            bound,
+        )
 
     def _point_rows(self, here: Configuration, parts: list, cs: list, Es: list) -> None:
         robot, n = self.problem.system.robot, self.problem.system.particles
@@ -203,7 +216,7 @@ class DualDirection:
         slots = np.full(4, -1)
         for i, node in ((0, a), (2, b)):
             if node >= n:
-                slots[i:i + 2] = n + 2 * (node - n), n + 2 * (node - n) + 1
+                slots[i : i + 2] = n + 2 * (node - n), n + 2 * (node - n) + 1
             elif node >= 0:
                 slots[i] = node
         J = np.zeros((3, 4, 3))
@@ -234,8 +247,26 @@ class DualDirection:
         for c in range(len(problem.contact_ints)):
             rho, yb, slip, fa, fb, work = (*np.empty((5, 3)), np.empty((5, 3)))
             gap, length = contact._contact(
-                c, problem.contact_ints, problem.contact_reals, robot.probes, robot.probe_centers, robot.probe_axes,
-                robot.probe_radii, here.x, here.X, here.R, start.x, start.X, start.R, rho, yb, slip, fa, fb, work)
+                c,
+                problem.contact_ints,
+                problem.contact_reals,
+                robot.probes,
+                robot.probe_centers,
+                robot.probe_axes,
+                robot.probe_radii,
+                here.x,
+                here.X,
+                here.R,
+                start.x,
+                start.X,
+                start.R,
+                rho,
+                yb,
+                slip,
+                fa,
+                fb,
+                work,
+            )
             if gap >= 0:
                 continue
             node, other = robot.probes[problem.contact_ints[c, 0]], problem.contact_ints[c, 1]
@@ -259,8 +290,17 @@ def _tet_rows(x: Floats, tets: Ints, B: Floats, R: Floats) -> tuple[Floats, Floa
     """Derivatives (m, 6, 4, 3) and values (m, 6) of the corotational strains, Voigt order xx yy zz yz xz xy."""
     edges = np.stack([x[tets[:, a]] - x[tets[:, 0]] for a in (1, 2, 3)], axis=2)
     S = np.einsum("eji,ejk->eik", R, edges @ B) - np.eye(3)
-    strain = np.stack([S[:, 0, 0], S[:, 1, 1], S[:, 2, 2], S[:, 1, 2] + S[:, 2, 1], S[:, 0, 2] + S[:, 2, 0],
-                       S[:, 0, 1] + S[:, 1, 0]], axis=1)
+    strain = np.stack(
+        [
+            S[:, 0, 0],
+            S[:, 1, 1],
+            S[:, 2, 2],
+            S[:, 1, 2] + S[:, 2, 1],
+            S[:, 0, 2] + S[:, 2, 0],
+            S[:, 0, 1] + S[:, 1, 0],
+        ],
+        axis=1,
+    )
     grad = np.concatenate([-B.sum(axis=1, keepdims=True), B], axis=1)  # (m, 4, 3), rows of shape gradients
     rows = np.empty((len(tets), 6, 4, 3))
     RT = R.transpose(0, 2, 1)  # row i of R^T is the derivative of the body's i-th coordinate
@@ -285,7 +325,7 @@ def _assemble(parts: list, slots: int, free: Any) -> Any:
     """Stack row groups into one sparse Jacobian; held and missing slots are left out."""
     rows, columns, values, first = [], [], [], 0
     for group, value in parts:
-        k, r, a, _ = value.shape
+        k, r = value.shape[:2]
         row = first + (np.arange(k)[:, None] * r + np.arange(r))
         keep = (group >= 0) & free[np.maximum(group, 0)]
         row4 = np.broadcast_to(row[:, :, None, None], value.shape)
@@ -297,8 +337,9 @@ def _assemble(parts: list, slots: int, free: Any) -> Any:
         first += k * r
     if not parts:
         return scipy.sparse.csr_matrix((0, 3 * slots))
-    return scipy.sparse.csr_matrix((np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))),
-                                   shape=(first, 3 * slots))
+    return scipy.sparse.csr_matrix(
+        (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=(first, 3 * slots)
+    )
 
 
 def _block_diagonal(blocks: Floats) -> Any:

@@ -113,14 +113,14 @@ def _factor(buffer, sizes, widths, diagonal, coupling, tolerance):
     """Factor all levels in place; returns -1, or the level whose pivot failed."""
     for i in range(len(sizes)):
         n, w = sizes[i], widths[i]
-        D = buffer[diagonal[i]:diagonal[i] + n * w].reshape(n, w)
+        D = buffer[diagonal[i] : diagonal[i] + n * w].reshape(n, w)
         if not _upper_factor(D, n, tolerance):
             return i
         if coupling[i] >= 0:
             m, v = sizes[i + 1], widths[i + 1]
-            U = buffer[coupling[i]:coupling[i] + n * v].reshape(n, v)
+            U = buffer[coupling[i] : coupling[i] + n * v].reshape(n, v)
             _solve_rows(D, U, n)
-            E = buffer[diagonal[i + 1]:diagonal[i + 1] + m * v].reshape(m, v)
+            E = buffer[diagonal[i + 1] : diagonal[i + 1] + m * v].reshape(m, v)
             _subtract(U, U, E, 0, m, n, True)
     return -1
 
@@ -159,10 +159,10 @@ def _solve(buffer, sizes, widths, diagonal, coupling, starts, y):
     v = np.zeros(4, dtype=buffer.dtype)
     for i in range(count):
         n, w, s = sizes[i], widths[i], starts[i]
-        T = buffer[diagonal[i]:diagonal[i] + n * w].reshape(n, w)
+        T = buffer[diagonal[i] : diagonal[i] + n * w].reshape(n, w)
         m, wide, t = (sizes[i + 1], widths[i + 1], starts[i + 1]) if coupling[i] >= 0 else (0, 0, 0)
-        U = buffer[coupling[i]:coupling[i] + n * wide].reshape(n, wide) if m > 0 else T
-        own, next_own = y[s:s + n], y[t:t + m]
+        U = buffer[coupling[i] : coupling[i] + n * wide].reshape(n, wide) if m > 0 else T
+        own, next_own = y[s : s + n], y[t : t + m]
         for r0 in range(0, n, 4):
             r1 = min(r0 + 4, n)
             for r in range(r0, r1):
@@ -180,10 +180,10 @@ def _solve(buffer, sizes, widths, diagonal, coupling, starts, y):
                     next_own[j] -= own[r] * U[r, j]
     for i in range(count - 1, -1, -1):
         n, w, s = sizes[i], widths[i], starts[i]
-        T = buffer[diagonal[i]:diagonal[i] + n * w].reshape(n, w)
+        T = buffer[diagonal[i] : diagonal[i] + n * w].reshape(n, w)
         m, wide, t = (sizes[i + 1], widths[i + 1], starts[i + 1]) if coupling[i] >= 0 else (0, 0, 0)
-        U = buffer[coupling[i]:coupling[i] + n * wide].reshape(n, wide) if m > 0 else T
-        own, next_own = y[s:s + n], y[t:t + m]
+        U = buffer[coupling[i] : coupling[i] + n * wide].reshape(n, wide) if m > 0 else T
+        own, next_own = y[s : s + n], y[t : t + m]
         for r0 in range((n - 1) // 4 * 4, -1, -4):
             r1 = min(r0 + 4, n)
             for r in range(r0, r1):
@@ -230,8 +230,13 @@ def multiply(blocks, rows, columns, v, out):
                 out[c, i] += H[0, i] * w0 + H[1, i] * w1 + H[2, i] * w2
 
 
-def residual_minimum(apply: Callable[[Floats, Floats], None], solve: Callable[[Floats], Floats], right: Floats,
-                     forcing: float, iterations: int) -> tuple[Floats, int]:
+def residual_minimum(
+    apply: Callable[[Floats, Floats], None],
+    solve: Callable[[Floats], Floats],
+    right: Floats,
+    forcing: float,
+    iterations: int,
+) -> tuple[Floats, int]:
     """Solve A x = right, A near the matrix that `solve` inverts, by generalised minimal residuals.
 
     Parameters
@@ -261,8 +266,8 @@ def residual_minimum(apply: Callable[[Floats, Floats], None], solve: Callable[[F
         H[k + 1, k] = np.linalg.norm(w)
         goal = np.zeros(k + 2)
         goal[0] = size
-        y, *_ = np.linalg.lstsq(H[:k + 2, :k + 1], goal, rcond=None)
-        left = float(np.linalg.norm(H[:k + 2, :k + 1] @ y - goal))
+        y, *_ = np.linalg.lstsq(H[: k + 2, : k + 1], goal, rcond=None)
+        left = float(np.linalg.norm(H[: k + 2, : k + 1] @ y - goal))
         if left <= forcing * size or H[k + 1, k] <= 1e-14 * size:
             break
         basis.append(w / H[k + 1, k])
@@ -350,14 +355,18 @@ class SparseFactor:
     def factor(self, blocks: Floats) -> bool:
         """Factor the matrix of these lower blocks (nnz, 3, 3); False if it is singular."""
         off = self.rows != self.columns
-        rows, columns = np.concatenate([self.rows, self.columns[off]]), np.concatenate([self.columns, self.rows[off]])
+        rows, columns = (
+            np.concatenate([self.rows, self.columns[off]]),
+            np.concatenate([self.columns, self.rows[off]]),
+        )
         values = np.concatenate([blocks, blocks[off].transpose(0, 2, 1)])
         i = np.broadcast_to(3 * rows[:, None, None] + np.arange(3)[:, None], values.shape).ravel()
         j = np.broadcast_to(3 * columns[:, None, None] + np.arange(3), values.shape).ravel()
         matrix = scipy.sparse.coo_matrix((values.ravel(), (i, j)), shape=(3 * self.count, 3 * self.count)).tocsc()
         try:
-            self._lu = scipy.sparse.linalg.splu(matrix, diag_pivot_thresh=0.0, permc_spec="MMD_AT_PLUS_A",
-                                                options={"SymmetricMode": True})
+            self._lu = scipy.sparse.linalg.splu(
+                matrix, diag_pivot_thresh=0.0, permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}
+            )
         except RuntimeError:
             return False
         # With symmetric pivoting the signs of U's diagonal are those of the pivots.

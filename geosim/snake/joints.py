@@ -22,8 +22,16 @@ import numpy as np
 from geosim.kernels import kernel
 from geosim.snake.soft import symmetric_positive_part
 
-__all__ = ["angle_terms", "angular_momenta", "axis_energy_gradient", "axis_stiffness", "body_energy_gradient", "body_stiffness",
-           "pair_energy_gradient", "pair_stiffness"]
+__all__ = [
+    "angle_terms",
+    "angular_momenta",
+    "axis_energy_gradient",
+    "axis_stiffness",
+    "body_energy_gradient",
+    "body_stiffness",
+    "pair_energy_gradient",
+    "pair_stiffness",
+]
 
 
 @kernel
@@ -144,8 +152,9 @@ def add_point_block(K, yi, yj, rot_i, rot_j, sign, k, transposed, blocks):
             j1, j2 = (j + 1) % 3, (j + 2) % 3
             # ([y]x)^T applied left: (y x row); K applied to -[y]x right: columns y x .
             if rot_i and rot_j:
-                v = (yi[i1] * (yj[j1] * K[i2, j2] - yj[j2] * K[i2, j1])
-                     - yi[i2] * (yj[j1] * K[i1, j2] - yj[j2] * K[i1, j1]))
+                v = yi[i1] * (yj[j1] * K[i2, j2] - yj[j2] * K[i2, j1]) - yi[i2] * (
+                    yj[j1] * K[i1, j2] - yj[j2] * K[i1, j1]
+                )
             elif rot_i:
                 v = yi[i1] * K[i2, j] - yi[i2] * K[i1, j]
             elif rot_j:
@@ -277,8 +286,11 @@ def hinge_angle(bodies, frames, R, axis):
         else:
             v[i] = R[b, i, 0] * frames[1, 1, 0] + R[b, i, 1] * frames[1, 1, 1] + R[b, i, 2] * frames[1, 1, 2]
     c = u[0] * v[0] + u[1] * v[1] + u[2] * v[2]
-    s = (axis[0] * (u[1] * v[2] - u[2] * v[1]) + axis[1] * (u[2] * v[0] - u[0] * v[2])
-         + axis[2] * (u[0] * v[1] - u[1] * v[0]))
+    s = (
+        axis[0] * (u[1] * v[2] - u[2] * v[1])
+        + axis[1] * (u[2] * v[0] - u[0] * v[2])
+        + axis[2] * (u[0] * v[1] - u[1] * v[0])
+    )
     angle = math.atan2(s, c)
     # d angle = (c ds - s dc) / (c^2 + s^2) with ds = theta . v x (a x u), dc = theta . (v x u).
     av, au = axis[0] * v[0] + axis[1] * v[1] + axis[2] * v[2], c

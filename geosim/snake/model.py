@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -117,12 +117,32 @@ class MultibodyRobot:
         t, s, p = len(self.tets), len(self.springs), len(self.pairs)
         a, j, c, k = len(self.axes), len(self.hinges), len(self.probes), len(self.boxes)
         shapes: dict[str, tuple[int | None, ...]] = {
-            "particles": (n, 3), "particle_masses": (n,), "youngs_modulus": (t,), "poisson_ratio": (t,),
-            "spring_rest": (s,), "spring_stiffness": (s,), "spring_modulus": (s,), "body_masses": (b,), "body_inertias": (b, 3),
-            "body_positions": (b, 3), "body_orientations": (b, 4), "pair_points": (p, 2, 3), "pair_stiffness": (p,),
-            "axis_vectors": (a, 2, 3), "axis_stiffness": (a,), "hinge_frames": (j, 2, 2, 3),
-            "probe_centers": (c, 3), "probe_axes": (c, 3), "probe_radii": (c,), "probe_friction": (c,), "box_sizes": (k, 3),
-            "box_friction": (k,), "particle_velocities": (n, 3), "body_velocities": (b, 3), "body_spins": (b, 3)}
+            "particles": (n, 3),
+            "particle_masses": (n,),
+            "youngs_modulus": (t,),
+            "poisson_ratio": (t,),
+            "spring_rest": (s,),
+            "spring_stiffness": (s,),
+            "spring_modulus": (s,),
+            "body_masses": (b,),
+            "body_inertias": (b, 3),
+            "body_positions": (b, 3),
+            "body_orientations": (b, 4),
+            "pair_points": (p, 2, 3),
+            "pair_stiffness": (p,),
+            "axis_vectors": (a, 2, 3),
+            "axis_stiffness": (a,),
+            "hinge_frames": (j, 2, 2, 3),
+            "probe_centers": (c, 3),
+            "probe_axes": (c, 3),
+            "probe_radii": (c,),
+            "probe_friction": (c,),
+            "box_sizes": (k, 3),
+            "box_friction": (k,),
+            "particle_velocities": (n, 3),
+            "body_velocities": (b, 3),
+            "body_spins": (b, 3),
+        }
         for key, shape in shapes.items():
             put(key, floats(getattr(self, key), key, shape))
         put("hinge_gains", floats(self.hinge_gains, "hinge_gains", (j, 6), finite=False))
@@ -130,8 +150,12 @@ class MultibodyRobot:
         put("springs", ints(self.springs, "springs", (None, 2), below=n))
         put("boxes", ints(self.boxes, "boxes", (None,), below=b))
         put("probes", ints(self.probes, "probes", (None,), below=n + b))
-        for key, below, shape in (("spring_chamber", self.chambers, (s,)), ("pairs", n + b, (p, 2)),
-                                  ("axes", b, (a, 2)), ("hinges", b, (j, 2))):
+        for key, below, shape in (
+            ("spring_chamber", self.chambers, (s,)),
+            ("pairs", n + b, (p, 2)),
+            ("axes", b, (a, 2)),
+            ("hinges", b, (j, 2)),
+        ):
             # -1 is "no chamber" or the world: shift by one to check the range.
             shifted = ints(np.asarray(getattr(self, key), dtype=np.int64) + 1, key, shape, below=below + 1)
             put(key, frozen(shifted - 1))
@@ -144,10 +168,19 @@ class MultibodyRobot:
         for key in ("particle_masses", "body_masses", "body_inertias", "youngs_modulus"):
             value = getattr(self, key)
             if value.size and value.min() <= 0:
-                raise InputError(f"{self.name}: {key} holds {value.min():g}; every value must be positive "
-                                 f"(a particle without tets needs a mass of its own)")
-        for key in ("spring_stiffness", "spring_rest", "pair_stiffness", "axis_stiffness", "probe_friction",
-                    "probe_radii", "box_friction"):
+                raise InputError(
+                    f"{self.name}: {key} holds {value.min():g}; every value must be positive "
+                    f"(a particle without tets needs a mass of its own)"
+                )
+        for key in (
+            "spring_stiffness",
+            "spring_rest",
+            "pair_stiffness",
+            "axis_stiffness",
+            "probe_friction",
+            "probe_radii",
+            "box_friction",
+        ):
             value = getattr(self, key)
             if value.size and value.min() < 0:
                 raise InputError(f"{self.name}: {key} holds {value.min():g}; it must not be negative")
@@ -159,8 +192,10 @@ class MultibodyRobot:
         if len(self.tets):
             volumes = topology.tet_volumes(self.particles, self.tets)
             if volumes.min() <= 0:
-                raise InputError(f"{self.name}: tet {int(volumes.argmin())} has volume {volumes.min():.3g} m^3; every tet "
-                                 f"must be positively oriented")
+                raise InputError(
+                    f"{self.name}: tet {int(volumes.argmin())} has volume {volumes.min():.3g} m^3; every tet "
+                    f"must be positively oriented"
+                )
         lengths = np.linalg.norm(self.body_orientations, axis=1)
         if len(lengths) and abs(lengths - 1).max() > 1e-9:
             raise InputError(f"{self.name}: body_orientations must be unit quaternions (w, x, y, z)")
@@ -209,14 +244,21 @@ class MultibodyRobot:
     @property
     def counts(self) -> dict[str, int]:
         """Sizes under the names of Table I of [Gasoto2019]."""
-        return {"Rigid Bodies": len(self.body_masses), "Particles": len(self.particles),
-                "Distance Constraints": len(self.springs), "Tetrahedral Finite Elements": len(self.tets),
-                "Rigid Joints": self.joints, "Particle Attachments": self.pair_kinds.count("attachment")}
+        return {
+            "Rigid Bodies": len(self.body_masses),
+            "Particles": len(self.particles),
+            "Distance Constraints": len(self.springs),
+            "Tetrahedral Finite Elements": len(self.tets),
+            "Rigid Joints": self.joints,
+            "Particle Attachments": self.pair_kinds.count("attachment"),
+        }
 
     def summary(self) -> str:
         """Return the counts of Table I, one a line."""
-        lines = [f"{self.name}: {len(self.particles) * 3 + len(self.body_masses) * 6} unknowns, {self.chambers} chambers, "
-                 f"{self.particle_masses.sum() + self.body_masses.sum():.4g} kg"]
+        lines = [
+            f"{self.name}: {len(self.particles) * 3 + len(self.body_masses) * 6} unknowns, {self.chambers} chambers, "
+            f"{self.particle_masses.sum() + self.body_masses.sum():.4g} kg"
+        ]
         return "\n".join(lines + [f"{key:28s} {value:6d}" for key, value in self.counts.items()])
 
 
@@ -238,8 +280,14 @@ class SnakeRobot(MultibodyRobot):
     count: int = 1
     carriages: Any = ((0, 1, 2, 3, 4),)
 
-    TABLE_I = {"Rigid Bodies": 15, "Particles": 1504, "Distance Constraints": 1460,  # noqa: RUF012 (a constant)
-               "Tetrahedral Finite Elements": 4536, "Rigid Joints": 10, "Particle Attachments": 217}
+    TABLE_I: ClassVar[dict[str, int]] = {
+        "Rigid Bodies": 15,
+        "Particles": 1504,
+        "Distance Constraints": 1460,
+        "Tetrahedral Finite Elements": 4536,
+        "Rigid Joints": 10,
+        "Particle Attachments": 217,
+    }
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -250,6 +298,8 @@ class SnakeRobot(MultibodyRobot):
         """Return the counts beside Table I of [Gasoto2019], which is for one snake of four links."""
         lines = super().summary().split("\n")
         same = self.links == 4
-        table = [f"{key:28s} {value:6d}" + (f"   (Table I: {self.TABLE_I[key] * self.count})" if same else "")
-                 for key, value in self.counts.items()]
+        table = [
+            f"{key:28s} {value:6d}" + (f"   (Table I: {self.TABLE_I[key] * self.count})" if same else "")
+            for key, value in self.counts.items()
+        ]
         return "\n".join([lines[0], *table])

@@ -40,7 +40,7 @@ class Configuration:
     def moved(self, step: Floats) -> Configuration:
         """Return exp(step) applied to this configuration, `step` (slots, 3)."""
         n = len(self.x)
-        Q = advance_quaternions(self.Q, np.ascontiguousarray(step[n + 1::2]))
+        Q = advance_quaternions(self.Q, np.ascontiguousarray(step[n + 1 :: 2]))
         return Configuration(self.x + step[:n], self.X + step[n::2], Q, matrices(Q))
 
 
@@ -108,9 +108,9 @@ class Substep:
         system, n = self.system, self.system.particles
         start = self.start
         places = np.empty((system.slots, 3))
-        places[:n], places[n::2], places[n + 1::2] = start.x, start.X, 0.0
+        places[:n], places[n::2], places[n + 1 :: 2] = start.x, start.X, 0.0
         self.predicted_slots = places + self.h * self.velocities
-        before = matrices(advance_quaternions(start.Q, -self.h * np.ascontiguousarray(self.velocities[n + 1::2])))
+        before = matrices(advance_quaternions(start.Q, -self.h * np.ascontiguousarray(self.velocities[n + 1 :: 2])))
         self.momenta = joints.angular_momenta(start.R, system.second_moments, before, self.h)
         self._scratch = np.empty((8, 3))
         self.blocks = system.blocks
@@ -118,8 +118,12 @@ class Substep:
         nodes = np.column_stack([system.robot.probes[self.contact_ints[:, 0]], self.contact_ints[:, 1]])
         self.contact_index, self.contact_flipped = system.point_index(nodes)
         robot = system.robot
-        self.hinge_start = np.array([joints.hinge_angle(robot.hinges[k], robot.hinge_frames[k], start.R, np.empty(3))
-                                     for k in range(len(robot.hinges))])
+        self.hinge_start = np.array(
+            [
+                joints.hinge_angle(robot.hinges[k], robot.hinge_frames[k], start.R, np.empty(3))
+                for k in range(len(robot.hinges))
+            ]
+        )
 
     def _contacts(self) -> tuple[Ints, Floats]:
         system, robot, c = self.system, self.system.robot, self.start
@@ -127,9 +131,24 @@ class Substep:
         while True:
             whole, reals = np.empty((capacity, 3), dtype=np.int64), np.empty((capacity, 13))
             count = contact.find_contacts(
-                robot.probes, robot.probe_centers, robot.probe_axes, robot.probe_radii, robot.probe_friction, c.x, c.X, c.R,
-                system.surface_kinds, system.surface_data, self.poses, self.poses_before, system.surface_friction,
-                system.surface_body, self.margin, whole, reals)
+                robot.probes,
+                robot.probe_centers,
+                robot.probe_axes,
+                robot.probe_radii,
+                robot.probe_friction,
+                c.x,
+                c.X,
+                c.R,
+                system.surface_kinds,
+                system.surface_data,
+                self.poses,
+                self.poses_before,
+                system.surface_friction,
+                system.surface_body,
+                self.margin,
+                whole,
+                reals,
+            )
             if count <= capacity:
                 return whole[:count].copy(), reals[:count].copy()
             capacity = count
@@ -146,23 +165,46 @@ class Substep:
         gradient = np.empty((system.slots, 3))
         rotations = np.empty((len(system.tets), 3, 3))
         places = np.empty_like(gradient)
-        places[:n], places[n::2], places[n + 1::2] = c.x, c.X, 0.0
+        places[:n], places[n::2], places[n + 1 :: 2] = c.x, c.X, 0.0
         away = places - self.predicted_slots
-        away[n + 1::2] = 0.0
+        away[n + 1 :: 2] = 0.0
         weighted = away * (system.masses / h**2)[:, None]
         np.subtract(weighted, self.force, out=gradient)
         merit = 0.5 * float(np.vdot(weighted, away)) - float(np.vdot(self.force, away))
-        merit += joints.body_energy_gradient(c.R, system.second_moments, self.start.R, rotation_vectors(c.Q, self.start.Q),
-                                             self.momenta, h, n, gradient)
-        merit += soft.tet_energy_gradient(c.x, system.tets, system.tet_gradients, system.tet_volumes, system.mu, system.lam,
-                                          gradient, rotations)
+        merit += joints.body_energy_gradient(
+            c.R,
+            system.second_moments,
+            self.start.R,
+            rotation_vectors(c.Q, self.start.Q),
+            self.momenta,
+            h,
+            n,
+            gradient,
+        )
+        merit += soft.tet_energy_gradient(
+            c.x, system.tets, system.tet_gradients, system.tet_volumes, system.mu, system.lam, gradient, rotations
+        )
         merit += soft.spring_energy_gradient(c.x, system.springs, self.rest, self.stiffness, gradient)
-        merit += joints.pair_energy_gradient(robot.pairs, robot.pair_points, robot.pair_stiffness, c.x, c.X, c.R, gradient,
-                                             self._scratch)
-        merit += joints.axis_energy_gradient(robot.axes, robot.axis_vectors, robot.axis_stiffness, c.R, n, gradient,
-                                             self._scratch)
-        merit += joints.angle_terms(robot.hinges, robot.hinge_frames, robot.hinge_gains, self.hinge_start, c.R, h, n,
-                                    gradient, system.hinge_index, self.blocks, False, self._scratch)
+        merit += joints.pair_energy_gradient(
+            robot.pairs, robot.pair_points, robot.pair_stiffness, c.x, c.X, c.R, gradient, self._scratch
+        )
+        merit += joints.axis_energy_gradient(
+            robot.axes, robot.axis_vectors, robot.axis_stiffness, c.R, n, gradient, self._scratch
+        )
+        merit += joints.angle_terms(
+            robot.hinges,
+            robot.hinge_frames,
+            robot.hinge_gains,
+            self.hinge_start,
+            c.R,
+            h,
+            n,
+            gradient,
+            system.hinge_index,
+            self.blocks,
+            False,
+            self._scratch,
+        )
         normal_forces = np.empty(len(self.contact_ints))
         total = merit + self._contact(c, normal_forces, lagged, gradient)
         if lagged is None:
@@ -172,9 +214,20 @@ class Substep:
 
     def _contact(self, c: Configuration, forces: Floats, lagged: Floats | None, gradient: Floats) -> float:
         probes, before = self._probes
-        return contact.contact_energy_gradient(self.contact_ints, self.contact_reals, *probes, c.x, c.X, c.R, *before,
-                                               self.contact_stiffness, self.creep,
-                                               np.zeros_like(forces) if lagged is None else lagged, forces, gradient)
+        return contact.contact_energy_gradient(
+            self.contact_ints,
+            self.contact_reals,
+            *probes,
+            c.x,
+            c.X,
+            c.R,
+            *before,
+            self.contact_stiffness,
+            self.creep,
+            np.zeros_like(forces) if lagged is None else lagged,
+            forces,
+            gradient,
+        )
 
     def contact_merit(self, c: Configuration, lagged: Floats) -> float:
         """Contact part of the merit [J] at these normal forces in the friction."""
@@ -193,21 +246,69 @@ class Substep:
         blocks[:] = 0.0
         geometric = np.zeros((len(c.X), 3, 3))
         _translation_stiffness(system.masses, h, n, system.diagonal, blocks)
-        soft.tet_stiffness(c.x, system.tets, system.tet_gradients, system.tet_volumes, system.mu, system.lam, rotations,
-                           system.tet_index, clamp, blocks)
+        soft.tet_stiffness(
+            c.x,
+            system.tets,
+            system.tet_gradients,
+            system.tet_volumes,
+            system.mu,
+            system.lam,
+            rotations,
+            system.tet_index,
+            clamp,
+            blocks,
+        )
         soft.spring_stiffness(c.x, system.springs, self.rest, self.stiffness, system.spring_index, clamp, blocks)
-        joints.pair_stiffness(robot.pairs, robot.pair_points, robot.pair_stiffness, c.x, c.X, c.R, system.pair_index,
-                              system.pair_flipped, geometric, blocks, self._scratch)
-        joints.axis_stiffness(robot.axes, robot.axis_vectors, robot.axis_stiffness, c.R, system.axis_index, blocks,
-                              self._scratch)
-        joints.angle_terms(robot.hinges, robot.hinge_frames, robot.hinge_gains, self.hinge_start, c.R, h, n,
-                           np.empty((system.slots, 3)), system.hinge_index, blocks, True, self._scratch)
+        joints.pair_stiffness(
+            robot.pairs,
+            robot.pair_points,
+            robot.pair_stiffness,
+            c.x,
+            c.X,
+            c.R,
+            system.pair_index,
+            system.pair_flipped,
+            geometric,
+            blocks,
+            self._scratch,
+        )
+        joints.axis_stiffness(
+            robot.axes, robot.axis_vectors, robot.axis_stiffness, c.R, system.axis_index, blocks, self._scratch
+        )
+        joints.angle_terms(
+            robot.hinges,
+            robot.hinge_frames,
+            robot.hinge_gains,
+            self.hinge_start,
+            c.R,
+            h,
+            n,
+            np.empty((system.slots, 3)),
+            system.hinge_index,
+            blocks,
+            True,
+            self._scratch,
+        )
         probes, before = self._probes
-        contact.contact_stiffness(self.contact_ints, self.contact_reals, *probes, c.x, c.X, c.R, *before,
-                                  self.contact_stiffness, self.creep, self.contact_index, self.contact_flipped, clamp,
-                                  geometric, blocks)
-        joints.body_stiffness(c.R, system.second_moments, self.start.R, h, n, geometric, clamp,
-                              system.diagonal, blocks)
+        contact.contact_stiffness(
+            self.contact_ints,
+            self.contact_reals,
+            *probes,
+            c.x,
+            c.X,
+            c.R,
+            *before,
+            self.contact_stiffness,
+            self.creep,
+            self.contact_index,
+            self.contact_flipped,
+            clamp,
+            geometric,
+            blocks,
+        )
+        joints.body_stiffness(
+            c.R, system.second_moments, self.start.R, h, n, geometric, clamp, system.diagonal, blocks
+        )
         if not system.free.all():
             held = ~(system.free[system.rows] & system.free[system.columns])
             blocks[held] = 0.0
@@ -219,8 +320,19 @@ class Substep:
         probes, before = self._probes
         slots = np.empty((len(self.contact_ints), 4), dtype=np.int64)
         rows = np.zeros((len(slots), 2, 4, 3))
-        count = contact.contact_coupling(self.contact_ints, self.contact_reals, *probes, c.x, c.X, c.R, *before,
-                                         self.contact_stiffness, self.creep, slots, rows)
+        count = contact.contact_coupling(
+            self.contact_ints,
+            self.contact_reals,
+            *probes,
+            c.x,
+            c.X,
+            c.R,
+            *before,
+            self.contact_stiffness,
+            self.creep,
+            slots,
+            rows,
+        )
         slots, rows = slots[:count], rows[:count]
         held = (slots >= 0) & ~self.system.free[np.maximum(slots, 0)]
         slots[held] = -1
@@ -229,8 +341,22 @@ class Substep:
     def contact_table(self, c: Configuration) -> dict[str, np.ndarray]:
         """Closed contacts at c: node, surface (k,), force on the node [N] and place [m] (k, 3), gap [m] (k,)."""
         probes, before = self._probes
-        values, gaps = contact.contact_summary(self.contact_ints, self.contact_reals, *probes, c.x, c.X, c.R, *before,
-                                               self.contact_stiffness, self.creep)
+        values, gaps = contact.contact_summary(
+            self.contact_ints,
+            self.contact_reals,
+            *probes,
+            c.x,
+            c.X,
+            c.R,
+            *before,
+            self.contact_stiffness,
+            self.creep,
+        )
         touching = gaps < 0
-        return {"node": probes[0][self.contact_ints[touching, 0]], "surface": self.contact_ints[touching, 2],
-                "force": values[touching, :3], "place": values[touching, 3:], "gap": gaps[touching]}
+        return {
+            "node": probes[0][self.contact_ints[touching, 0]],
+            "surface": self.contact_ints[touching, 2],
+            "force": values[touching, :3],
+            "place": values[touching, 3:],
+            "gap": gaps[touching],
+        }

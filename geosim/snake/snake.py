@@ -75,8 +75,11 @@ def link_mesh(length: float, width: float, height: float, sections: int) -> tupl
         for triangle in triangles:
             a, b, c = sorted(triangle, key=lambda p: order[p])
             low, high = s * per, (s + 1) * per
-            for t in ((a + low, b + low, c + low, c + high), (a + low, b + low, b + high, c + high),
-                      (a + low, a + high, b + high, c + high)):
+            for t in (
+                (a + low, b + low, c + low, c + high),
+                (a + low, b + low, b + high, c + high),
+                (a + low, a + high, b + high, c + high),
+            ):
                 tets.append(t)
     tets_array = np.array(tets, dtype=np.int64)
     from geosim.topology import tet_volumes
@@ -94,13 +97,33 @@ def _mirror_labels(points: Floats) -> Ints:
     return label.ravel()
 
 
-def make_snake(links: int = 4, count: int = 1, *, material: LinearElastic | None = None, sections: int = 13,
-               link_length: float = 0.1, link_width: float = 0.04, link_height: float = 0.03,
-               layer_stiffness: float = 1e5, ring_stiffness: float = 2e3, line_rigidity: float = 1.0,
-               line_modulus: float = 66e3, attachment_stiffness: float = 1e5, carriage_length: float = 0.04,
-               carriage_mass: float = 0.12, wheel_radius: float = 0.025, wheel_width: float = 0.006,
-               wheel_mass: float = 0.008, track: float = 0.06, friction: float = 1.0, wheels: str = "free", wheel_damping: float = 1e-5,
-               spacing: float = 0.3, particle_contact: bool = True, hold_tail: bool = False) -> SnakeRobot:
+def make_snake(
+    links: int = 4,
+    count: int = 1,
+    *,
+    material: LinearElastic | None = None,
+    sections: int = 13,
+    link_length: float = 0.1,
+    link_width: float = 0.04,
+    link_height: float = 0.03,
+    layer_stiffness: float = 1e5,
+    ring_stiffness: float = 2e3,
+    line_rigidity: float = 1.0,
+    line_modulus: float = 66e3,
+    attachment_stiffness: float = 1e5,
+    carriage_length: float = 0.04,
+    carriage_mass: float = 0.12,
+    wheel_radius: float = 0.025,
+    wheel_width: float = 0.006,
+    wheel_mass: float = 0.008,
+    track: float = 0.06,
+    friction: float = 1.0,
+    wheels: str = "free",
+    wheel_damping: float = 1e-5,
+    spacing: float = 0.3,
+    particle_contact: bool = True,
+    hold_tail: bool = False,
+) -> SnakeRobot:
     """Build one or more soft snakes on the plane z = 0, each along x with its head at the greater x.
 
     Parameters
@@ -143,20 +166,40 @@ def make_snake(links: int = 4, count: int = 1, *, material: LinearElastic | None
         A count or a length is impossible.
     """
     if not (isinstance(links, int) and links >= 1 and isinstance(count, int) and count >= 1 and sections >= 2):
-        raise InputError(f"make_snake: links = {links!r}, count = {count!r}, sections = {sections!r}; whole numbers, at "
-                         f"least 1, 1 and 2")
+        raise InputError(
+            f"make_snake: links = {links!r}, count = {count!r}, sections = {sections!r}; whole numbers, at "
+            f"least 1, 1 and 2"
+        )
     if wheels not in ("free", "locked"):
         raise InputError(f'make_snake: wheels = {wheels!r} is unknown; use "free" or "locked"')
     material = LinearElastic(66e3, 0.45, 1070.0) if material is None else material
-    build = MultibodyBuilder(f"snake of {links} link{'s' if links > 1 else ''}" + (f" x {count}" if count > 1 else ""))
+    build = MultibodyBuilder(
+        f"snake of {links} link{'s' if links > 1 else ''}" + (f" x {count}" if count > 1 else "")
+    )
     vertices, tets, parts = link_mesh(link_length, link_width, link_height, sections)
     carriages = []
     for k in range(count):
         places = np.arange(links + 1) * (link_length + carriage_length)
         offset = np.array([0.0, k * spacing, wheel_radius])
-        chain = [_add_carriage(build, offset + [x, 0, 0], carriage_length, carriage_mass, link_width, link_height,
-                               wheel_radius, wheel_width, wheel_mass, track, friction, wheels, wheel_damping, hold_tail)
-                 for x in places]
+        chain = [
+            _add_carriage(
+                build,
+                offset + [x, 0, 0],
+                carriage_length,
+                carriage_mass,
+                link_width,
+                link_height,
+                wheel_radius,
+                wheel_width,
+                wheel_mass,
+                track,
+                friction,
+                wheels,
+                wheel_damping,
+                hold_tail,
+            )
+            for x in places
+        ]
         for i in range(links):
             start = offset + [places[i] + 0.5 * carriage_length, 0, 0]
             ids = build.add_tets(vertices + start, tets, material).reshape(sections, -1)
@@ -164,7 +207,9 @@ def make_snake(links: int = 4, count: int = 1, *, material: LinearElastic | None
             for lines in parts["lines"]:
                 chamber = build.add_chamber()
                 for line in lines:
-                    build.add_line(ids[:, line], chamber, line_rigidity * (sections - 1) / link_length, line_modulus)
+                    build.add_line(
+                        ids[:, line], chamber, line_rigidity * (sections - 1) / link_length, line_modulus
+                    )
             build.attach(ids[0], chain[i], attachment_stiffness)
             build.attach(ids[-1], chain[i + 1], attachment_stiffness)
             if particle_contact:
@@ -175,17 +220,34 @@ def make_snake(links: int = 4, count: int = 1, *, material: LinearElastic | None
     return build.build(SnakeRobot, links=links, count=count, carriages=np.array(carriages))
 
 
-def _add_carriage(build: MultibodyBuilder, place: Floats, length: float, mass: float, width: float, height: float,
-                  wheel_radius: float, wheel_width: float, wheel_mass: float, track: float, friction: float,
-                  wheels: str, damping: float, bench: bool) -> int:
+def _add_carriage(
+    build: MultibodyBuilder,
+    place: Floats,
+    length: float,
+    mass: float,
+    width: float,
+    height: float,
+    wheel_radius: float,
+    wheel_width: float,
+    wheel_mass: float,
+    track: float,
+    friction: float,
+    wheels: str,
+    damping: float,
+    bench: bool,
+) -> int:
     size = (length, width, height)
     body = build.add_body(mass, box_inertia(mass, size), place, size=size)
     if bench:
         return body
     for side in (1.0, -1.0):
         centre = place + np.array([0.0, side * 0.5 * track, 0.0])
-        wheel = build.add_body(wheel_mass, disc_inertia(wheel_mass, wheel_radius, wheel_width), centre,
-                               disc=(wheel_radius, wheel_width))
+        wheel = build.add_body(
+            wheel_mass,
+            disc_inertia(wheel_mass, wheel_radius, wheel_width),
+            centre,
+            disc=(wheel_radius, wheel_width),
+        )
         build.add_wheel(wheel, wheel_radius, friction)
         if wheels == "free":
             build.add_hinge(body, wheel, centre, (0.0, 1.0, 0.0), damping=damping)

@@ -22,8 +22,13 @@ import numpy as np
 
 from geosim.kernels import kernel
 
-__all__ = ["spring_energy_gradient", "spring_stiffness", "symmetric_positive_part", "tet_energy_gradient",
-           "tet_stiffness"]
+__all__ = [
+    "spring_energy_gradient",
+    "spring_stiffness",
+    "symmetric_positive_part",
+    "tet_energy_gradient",
+    "tet_stiffness",
+]
 
 
 @kernel
@@ -80,8 +85,17 @@ def _polar(F, R):
         R[2, 0] = 0.5 * g + s * (b * f - c * e)
         R[2, 1] = 0.5 * h + s * (c * d - a * f)
         R[2, 2] = 0.5 * i + s * (a * e - b * d)
-        change = (abs(R[0, 0] - a) + abs(R[0, 1] - b) + abs(R[0, 2] - c) + abs(R[1, 0] - d) + abs(R[1, 1] - e)
-                  + abs(R[1, 2] - f) + abs(R[2, 0] - g) + abs(R[2, 1] - h) + abs(R[2, 2] - i))
+        change = (
+            abs(R[0, 0] - a)
+            + abs(R[0, 1] - b)
+            + abs(R[0, 2] - c)
+            + abs(R[1, 0] - d)
+            + abs(R[1, 1] - e)
+            + abs(R[1, 2] - f)
+            + abs(R[2, 0] - g)
+            + abs(R[2, 1] - h)
+            + abs(R[2, 2] - i)
+        )
         # Newton converges quadratically: a change of 1e-8 leaves an error of 1e-16.
         if change < 1e-8:
             return
@@ -177,8 +191,11 @@ def _twist_stiffness(S, mu, alpha, clamp, N):
     N[1, 2] = N[2, 1] = -s * i12
     if clamp:
         m00, m11 = N[0, 0], N[0, 0] * N[1, 1] - N[0, 1] ** 2
-        m22 = (N[2, 2] * m11 - N[1, 2] * (N[0, 0] * N[1, 2] - N[0, 1] * N[0, 2])
-               + N[0, 2] * (N[0, 1] * N[1, 2] - N[1, 1] * N[0, 2]))
+        m22 = (
+            N[2, 2] * m11
+            - N[1, 2] * (N[0, 0] * N[1, 2] - N[0, 1] * N[0, 2])
+            + N[0, 2] * (N[0, 1] * N[1, 2] - N[1, 1] * N[0, 2])
+        )
         if m00 < 0 or m11 < 0 or m22 < 0:
             N[:] = 0.0
 
@@ -274,10 +291,10 @@ def spring_stiffness(x, ends, rest, stiffness, index, clamp, blocks):
         if clamp and across < 0.0:
             across = 0.0
         along = (k - across) / (length * length)
-        A, C, O = blocks[index[s, 0]], blocks[index[s, 1]], blocks[index[s, 2]]
+        Hii, Hjj, Hij = blocks[index[s, 0]], blocks[index[s, 1]], blocks[index[s, 2]]
         for a in range(3):
             for b in range(3):
                 h = along * d[a] * d[b] + (across if a == b else 0.0)
-                A[a, b] += h
-                C[a, b] += h
-                O[a, b] -= h
+                Hii[a, b] += h
+                Hjj[a, b] += h
+                Hij[a, b] -= h

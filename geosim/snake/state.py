@@ -93,14 +93,19 @@ class MultibodyState:
     @property
     def momentum(self) -> Floats:
         """Linear momentum [kg m/s], (3,)."""
-        return self.system.robot.particle_masses @ self.velocities + self.system.robot.body_masses @ self.body_velocities
+        return (
+            self.system.robot.particle_masses @ self.velocities
+            + self.system.robot.body_masses @ self.body_velocities
+        )
 
     @property
     def bend_angles(self) -> Floats:
         """Yaw of every carriage against the one before [rad], (count, links); positive bends to the left."""
         carriages = getattr(self.system.robot, "carriages", None)
         if carriages is None:
-            raise InputError(f"{self.system.robot.name} is not a snake: it has no carriages to measure bend angles between")
+            raise InputError(
+                f"{self.system.robot.name} is not a snake: it has no carriages to measure bend angles between"
+            )
         R = matrices(self.orientations)[carriages.ravel()].reshape(*carriages.shape, 3, 3)
         forward = R[..., :, 0]
         yaw = np.unwrap(np.arctan2(forward[..., 1], forward[..., 0]), axis=-1)
@@ -120,16 +125,30 @@ class MultibodyState:
         s, r = self.system, self.system.robot
         R = matrices(self.orientations)
         spin = np.einsum("bji,bj->bi", R, self.spins)
-        kinetic = 0.5 * (r.particle_masses @ (self.velocities**2).sum(1) + r.body_masses @ (self.body_velocities**2).sum(1)
-                         + (r.body_inertias * spin**2).sum())
+        kinetic = 0.5 * (
+            r.particle_masses @ (self.velocities**2).sum(1)
+            + r.body_masses @ (self.body_velocities**2).sum(1)
+            + (r.body_inertias * spin**2).sum()
+        )
         scrap, scratch = np.zeros((s.slots, 3)), np.empty((8, 3))
         rest, stiffness = driven_springs(r, self.pressures, self.line_onset)
-        elastic = soft.tet_energy_gradient(self.positions, s.tets, s.tet_gradients, s.tet_volumes, s.mu, s.lam, scrap,
-                                           np.empty((len(s.tets), 3, 3)))
+        elastic = soft.tet_energy_gradient(
+            self.positions,
+            s.tets,
+            s.tet_gradients,
+            s.tet_volumes,
+            s.mu,
+            s.lam,
+            scrap,
+            np.empty((len(s.tets), 3, 3)),
+        )
         elastic += soft.spring_energy_gradient(self.positions, s.springs, rest, stiffness, scrap)
-        elastic += joints.pair_energy_gradient(r.pairs, r.pair_points, r.pair_stiffness, self.positions, self.body_positions, R,
-                                               scrap, scratch)
-        elastic += joints.axis_energy_gradient(r.axes, r.axis_vectors, r.axis_stiffness, R, s.particles, scrap, scratch)
+        elastic += joints.pair_energy_gradient(
+            r.pairs, r.pair_points, r.pair_stiffness, self.positions, self.body_positions, R, scrap, scratch
+        )
+        elastic += joints.axis_energy_gradient(
+            r.axes, r.axis_vectors, r.axis_stiffness, R, s.particles, scrap, scratch
+        )
         g = s.environment.gravity if gravity is None else np.asarray(gravity, dtype=float)
         height = -float((r.particle_masses @ self.positions + r.body_masses @ self.body_positions) @ g)
         return {"kinetic": float(kinetic), "elastic": float(elastic), "gravity": height}
@@ -153,9 +172,11 @@ class MultibodyState:
     def save(self, path: str | Path) -> Path:
         """Write the state to a .npz file; read it with `load_state`."""
         path = Path(path)
-        waiting = {"pending_times": np.array([t for t, _ in self.pending]),
-                   "pending_pressures": np.array([p for _, p in self.pending]).reshape(-1, self.system.robot.chambers)}
-        arrays = {key: getattr(self, key) for key in _SAVED}
+        waiting: dict[str, Any] = {
+            "pending_times": np.array([t for t, _ in self.pending]),
+            "pending_pressures": np.array([p for _, p in self.pending]).reshape(-1, self.system.robot.chambers),
+        }
+        arrays: dict[str, Any] = {key: getattr(self, key) for key in _SAVED}
         if self.multipliers is not None:
             arrays["multipliers"] = self.multipliers
         with path.open("wb") as file:
@@ -163,8 +184,19 @@ class MultibodyState:
         return path
 
 
-_SAVED = ("time", "frame", "positions", "velocities", "body_positions", "orientations", "body_velocities", "spins",
-          "pressures", "trend", "residual")
+_SAVED = (
+    "time",
+    "frame",
+    "positions",
+    "velocities",
+    "body_positions",
+    "orientations",
+    "body_velocities",
+    "spins",
+    "pressures",
+    "trend",
+    "residual",
+)
 
 
 def load_state(path: str | Path, start: MultibodyState) -> MultibodyState:
@@ -198,19 +230,42 @@ def load_state(path: str | Path, start: MultibodyState) -> MultibodyState:
         values[key] = type(old)(data[key]) if np.ndim(old) == 0 else frozen(data[key])
     values["pending"] = tuple(zip((float(t) for t in data["pending_times"]), data["pending_pressures"]))
     values["multipliers"] = data.get("multipliers")
-    kept = {f.name: getattr(start, f.name) for f in fields(start) if f.name in ("system", "workspace", "line_onset")}
+    kept = {
+        f.name: getattr(start, f.name) for f in fields(start) if f.name in ("system", "workspace", "line_onset")
+    }
     return MultibodyState(**kept, **values)
 
 
 def rest_state(system: System, workspace: Any, line_onset: float) -> MultibodyState:
     """State of a robot as it was built."""
     r = system.robot
-    return MultibodyState(system, workspace, 0.0, 0, r.particles, r.particle_velocities, r.body_positions,
-                          r.body_orientations, r.body_velocities, r.body_spins, frozen(np.zeros(r.chambers)), frozen(np.zeros((system.slots, 3))), line_onset=line_onset)
+    return MultibodyState(
+        system,
+        workspace,
+        0.0,
+        0,
+        r.particles,
+        r.particle_velocities,
+        r.body_positions,
+        r.body_orientations,
+        r.body_velocities,
+        r.body_spins,
+        frozen(np.zeros(r.chambers)),
+        frozen(np.zeros((system.slots, 3))),
+        line_onset=line_onset,
+    )
 
 
-def collect_result(robot: Any, environment: Any, solver: Any, states: Sequence[MultibodyState], reports: Sequence[Report],
-                   status: Status, message: str, every: int = 1) -> Result:
+def collect_result(
+    robot: Any,
+    environment: Any,
+    solver: Any,
+    states: Sequence[MultibodyState],
+    reports: Sequence[Report],
+    status: Status,
+    message: str,
+    every: int = 1,
+) -> Result:
     """Assemble a `Result` from states; every `every`-th is a frame, and the last."""
     keep = sorted({*range(0, len(states), every), len(states) - 1} - {-1})
     kept = [states[i] for i in keep]
@@ -235,26 +290,53 @@ def collect_result(robot: Any, environment: Any, solver: Any, states: Sequence[M
     worst = [float(s.residual) for s in kept]
     missed = sum(bool(r.message) for r in reports)
     if missed and status is Status.CONVERGED:
-        message = f"{missed} of {len(reports)} frames did not reach the tolerance of {solver.tolerance:g} N; largest residual " \
-                  f"{max(s.residual for s in states):.2e} N."
-    head = [s.vertices[-1] for s in kept] if not hasattr(robot, "carriages") else \
-           [s.body_positions[robot.carriages[0, -1]] for s in kept]
+        message = (
+            f"{missed} of {len(reports)} frames did not reach the tolerance of {solver.tolerance:g} N; largest residual "
+            f"{max(s.residual for s in states):.2e} N."
+        )
+    head = (
+        [s.vertices[-1] for s in kept]
+        if not hasattr(robot, "carriages")
+        else [s.body_positions[robot.carriages[0, -1]] for s in kept]
+    )
     trace: tuple[Mapping[str, Any], ...] = tuple(record for r in reports for record in r.records)
-    extra = {"body_positions": np.array([s.body_positions for s in kept]),
-             "body_orientations": np.array([s.orientations for s in kept]),
-             "center_of_mass": np.array([s.center_of_mass for s in kept])}
+    extra = {
+        "body_positions": np.array([s.body_positions for s in kept]),
+        "body_orientations": np.array([s.orientations for s in kept]),
+        "center_of_mass": np.array([s.center_of_mass for s in kept]),
+    }
     if hasattr(robot, "carriages"):
         extra["bend_angles"] = np.array([s.bend_angles for s in kept])
-    return Result(status, message, status is Status.CONVERGED and not missed, np.array([s.time for s in kept]),
-                  np.array([s.vertices for s in kept]).reshape(k, v, 3), robot, environment, solver,
-                  chamber_pressures=np.array([s.pressures for s in kept]), tip=np.array(head), contact_forces=forces,
-                  obstacle_forces=obstacle_forces, obstacle_moments=moments, max_penetration=depth, contact_count=count,
-                  residual=worst, energies=np.array([s.energy()["elastic"] for s in kept]), trace=trace, extra=extra,
-                  state=states[-1] if states else None)
+    return Result(
+        status,
+        message,
+        status is Status.CONVERGED and not missed,
+        np.array([s.time for s in kept]),
+        np.array([s.vertices for s in kept]).reshape(k, v, 3),
+        robot,
+        environment,
+        solver,
+        chamber_pressures=np.array([s.pressures for s in kept]),
+        tip=np.array(head),
+        contact_forces=forces,
+        obstacle_forces=obstacle_forces,
+        obstacle_moments=moments,
+        max_penetration=depth,
+        contact_count=count,
+        residual=worst,
+        energies=np.array([s.energy()["elastic"] for s in kept]),
+        trace=trace,
+        extra=extra,
+        state=states[-1] if states else None,
+    )
 
 
-def result_of(robot: Any, environment: Any, solver: Any, states: Sequence[MultibodyState], reports: Sequence[Report]) -> Result:
+def result_of(
+    robot: Any, environment: Any, solver: Any, states: Sequence[MultibodyState], reports: Sequence[Report]
+) -> Result:
     """Assemble a `Result` of states that were stepped by hand."""
     bad = next((r for r in reports if not r.reached), None)
     status = Status.CONVERGED if bad is None else bad.status
-    return collect_result(robot, environment, solver, states, reports, status, status.value if bad is None else bad.message)
+    return collect_result(
+        robot, environment, solver, states, reports, status, status.value if bad is None else bad.message
+    )

@@ -120,20 +120,34 @@ class MultibodyStepper:
     def __post_init__(self) -> None:
         for key, allowed in (("route", ("primal", "dual")), ("factorisation", ("auto", "block", "sparse"))):
             if getattr(self, key) not in allowed:
-                raise InputError(f"MultibodyStepper: {key} = {getattr(self, key)!r} is unknown; use one of {allowed}")
-        for key in ("dt", "tolerance", "contact_stiffness", "creep_speed", "contact_margin", "line_onset", "linear_tolerance"):
+                raise InputError(
+                    f"MultibodyStepper: {key} = {getattr(self, key)!r} is unknown; use one of {allowed}"
+                )
+        for key in (
+            "dt",
+            "tolerance",
+            "contact_stiffness",
+            "creep_speed",
+            "contact_margin",
+            "line_onset",
+            "linear_tolerance",
+        ):
             if not (np.isfinite(getattr(self, key)) and getattr(self, key) > 0):
                 raise InputError(f"MultibodyStepper: {key} = {getattr(self, key)!r} must be positive")
         for key in ("substeps", "iterations", "linear_iterations"):
             if not (isinstance(getattr(self, key), int) and getattr(self, key) >= 1):
-                raise InputError(f"MultibodyStepper: {key} = {getattr(self, key)!r} must be a whole number of at least 1")
+                raise InputError(
+                    f"MultibodyStepper: {key} = {getattr(self, key)!r} must be a whole number of at least 1"
+                )
 
     @staticmethod
     def real_time(**options: Any) -> MultibodyStepper:
         """Return a stepper for real-time loops: one factorisation a frame, at most three iterations, to 0.3 N."""
         return MultibodyStepper(**{"iterations": 3, "tolerance": 0.3, "reuse": True, "forcing": 0.03, **options})
 
-    def start(self, robot: MultibodyRobot, environment: Environment | None = None, initial: Any = None) -> MultibodyState:
+    def start(
+        self, robot: MultibodyRobot, environment: Environment | None = None, initial: Any = None
+    ) -> MultibodyState:
         """Return the state at rest (or `initial`, made ready for this robot); computes all that stays.
 
         Raises
@@ -142,13 +156,18 @@ class MultibodyStepper:
             The robot is not a `MultibodyRobot`, or the environment holds what is not simulated.
         """
         if not isinstance(robot, MultibodyRobot):
-            raise InputError(f"MultibodyStepper: {type(robot).__name__} is not a MultibodyRobot; build one with make_snake")
+            raise InputError(
+                f"MultibodyStepper: {type(robot).__name__} is not a MultibodyRobot; build one with make_snake"
+            )
         system = build_system(robot, Environment() if environment is None else environment)
         workspace = system.factoriser(self.factorisation)
         if initial is None:
             return rest_state(system, workspace, self.line_onset)
-        if not isinstance(initial, MultibodyState) or initial.positions.shape != robot.particles.shape \
-                or initial.body_positions.shape != robot.body_positions.shape:
+        if (
+            not isinstance(initial, MultibodyState)
+            or initial.positions.shape != robot.particles.shape
+            or initial.body_positions.shape != robot.body_positions.shape
+        ):
             raise InputError("MultibodyStepper: initial= is not a state of this robot")
         return replace(initial, system=system, workspace=workspace)
 
@@ -156,14 +175,18 @@ class MultibodyStepper:
         """Return one command for every frame of length dt up to the end of the actuation."""
         for part in actuation.parts:
             if not isinstance(part, (ValveCommands, UndulatoryGait, Passive)):
-                raise InputError(f"MultibodyStepper: {type(part).__name__} is not a command of valves; use ValveCommands, "
-                                 f"UndulatoryGait or Passive")
+                raise InputError(
+                    f"MultibodyStepper: {type(part).__name__} is not a command of valves; use ValveCommands, "
+                    f"UndulatoryGait or Passive"
+                )
             if isinstance(part, ValveCommands):
                 self._signed(robot, part.pressures[0])
         if isinstance(actuation, Passive) and actuation.duration == 0:
             count = actuation.steps
         else:
-            ends = [p.duration if isinstance(p, (UndulatoryGait, Passive)) else p.times[-1] for p in actuation.parts]
+            ends = [
+                p.duration if isinstance(p, (UndulatoryGait, Passive)) else p.times[-1] for p in actuation.parts
+            ]
             count = max(1, round(max(ends) / self.dt))
         return [Command(i, (i + 1) * self.dt, actuation.parts) for i in range(count)]
 
@@ -199,16 +222,27 @@ class MultibodyStepper:
             residuals.append(residual)
         state = replace(state, frame=index + 1, residual=max(residuals))
         if not np.isfinite(state.residual):
-            return state, Report(Status.NOT_CONVERGED, f"frame {index + 1}: the forces are not finite", tuple(records))
+            return state, Report(
+                Status.NOT_CONVERGED, f"frame {index + 1}: the forces are not finite", tuple(records)
+            )
         if state.residual <= self.tolerance:
             return state, Report(Status.CONVERGED, "", tuple(records))
-        message = (f"frame {index + 1} at {state.time:.3f} s did not converge: residual {state.residual:.2e} N after "
-                   f"{self.iterations} iterations, tolerance {self.tolerance:.1e} N; take smaller steps or more iterations")
+        message = (
+            f"frame {index + 1} at {state.time:.3f} s did not converge: residual {state.residual:.2e} N after "
+            f"{self.iterations} iterations, tolerance {self.tolerance:.1e} N; take smaller steps or more iterations"
+        )
         status = Status.NOT_CONVERGED if self.throw_out else Status.CONVERGED
         return state, Report(status, message, tuple(records))
 
-    def collect(self, robot: MultibodyRobot, environment: Environment, states: Sequence[MultibodyState],
-                reports: Sequence[Report], status: Status, message: str) -> Result:
+    def collect(
+        self,
+        robot: MultibodyRobot,
+        environment: Environment,
+        states: Sequence[MultibodyState],
+        reports: Sequence[Report],
+        status: Status,
+        message: str,
+    ) -> Result:
         """Assemble the result of `solve`."""
         every = 1 if self.frame_interval is None else max(1, round(self.frame_interval / self.dt))
         return collect_result(robot, environment, self, states, reports, status, message, every)
@@ -220,15 +254,19 @@ class MultibodyStepper:
         p = np.atleast_1d(np.asarray(pressures, dtype=float))
         pairs = robot.chambers // 2
         if not np.isfinite(p).all() or abs(p).max(initial=0.0) > self.valves.supply:
-            raise InputError(f"MultibodyStepper: commanded pressures must be finite and at most the supply, "
-                             f"{self.valves.supply:.4g} Pa")
+            raise InputError(
+                f"MultibodyStepper: commanded pressures must be finite and at most the supply, "
+                f"{self.valves.supply:.4g} Pa"
+            )
         if p.shape == (robot.chambers,) and p.min(initial=0.0) >= 0:
             return p
         if len(p) and pairs % len(p) == 0 and 2 * pairs == robot.chambers:
             p = np.tile(p, pairs // len(p))
             return np.column_stack([np.maximum(p, 0.0), np.maximum(-p, 0.0)]).ravel()
-        raise InputError(f"MultibodyStepper: {len(p)} pressures for {robot.chambers} chambers; give one a chamber (not "
-                         f"negative) or one for every pair of chambers")
+        raise InputError(
+            f"MultibodyStepper: {len(p)} pressures for {robot.chambers} chambers; give one a chamber (not "
+            f"negative) or one for every pair of chambers"
+        )
 
     def _targets(self, state: MultibodyState, command: Command | Floats | None) -> Floats:
         robot = state.system.robot
@@ -257,7 +295,7 @@ class MultibodyStepper:
         for t, p in late:
             pressures = self.valves.advance(pressures, targets, t - now)
             now, targets = t, p
-        pending = pending[len(late):]
+        pending = pending[len(late) :]
         pressures = self.valves.advance(pressures, targets, end - now)
         # The command in force is kept in front, so that the next substep starts from it.
         return pressures, ((-np.inf, targets), *pending)
@@ -275,17 +313,35 @@ class MultibodyStepper:
         system, robot, n = state.system, state.system.robot, state.system.particles
         rest, stiffness = driven_springs(robot, state.pressures, self.line_onset)
         force = system.masses[:, None] * system.environment.gravity
-        force[n + 1::2] = 0.0
+        force[n + 1 :: 2] = 0.0
         for load, share in zip(system.environment.loads, system.loads):
             force[:n] += share[:, None] * load.at(state.frame)
         velocities = np.empty((system.slots, 3))
-        velocities[:n], velocities[n::2], velocities[n + 1::2] = state.velocities, state.body_velocities, state.spins
+        velocities[:n], velocities[n::2], velocities[n + 1 :: 2] = (
+            state.velocities,
+            state.body_velocities,
+            state.spins,
+        )
         velocities[~system.free] = 0.0
         start = Configuration.at(state.positions, state.body_positions, state.orientations)
-        return Substep(system, start, velocities, h, rest, stiffness, force, poses, poses_before,
-                       self.contact_stiffness, self.creep_speed * h, self.contact_margin)
+        return Substep(
+            system,
+            start,
+            velocities,
+            h,
+            rest,
+            stiffness,
+            force,
+            poses,
+            poses_before,
+            self.contact_stiffness,
+            self.creep_speed * h,
+            self.contact_margin,
+        )
 
-    def _substep(self, problem: Substep, state: MultibodyState, records: list, first: bool) -> tuple[MultibodyState, float]:
+    def _substep(
+        self, problem: Substep, state: MultibodyState, records: list, first: bool
+    ) -> tuple[MultibodyState, float]:
         """Solve one substep by Newton's method, section IV-D."""
         h = problem.h
         # Start from constant velocity or constant acceleration, whichever has the lower merit.
@@ -297,8 +353,11 @@ class MultibodyStepper:
             if ahead.merit < now.merit:
                 here, now = there, ahead
         residual = problem.residual(now.gradient)
-        dual = DualDirection(problem, state.multipliers, self.linear_iterations, self.linear_tolerance) \
-            if self.route == "dual" else None
+        dual = (
+            DualDirection(problem, state.multipliers, self.linear_iterations, self.linear_tolerance)
+            if self.route == "dual"
+            else None
+        )
         # The first direction is damped too: where a wheel begins to slip, its spin would overshoot by far otherwise.
         rough = True
         for iteration in range(self.iterations):
@@ -313,28 +372,53 @@ class MultibodyStepper:
             before, residual = residual, problem.residual(now.gradient)
             # After a poor step with the exact stiffness one with the clamped stiffness, which damps friction's kinks.
             rough = iteration > 0 and not rough and (alpha < 0.9 or residual > 0.5 * before)
-            records.append({"frame": state.frame, "time": state.time, "iteration": iteration, "residual": residual,
-                            "step": alpha, "contacts": int((now.normal_forces > 0).sum()), "linear": linear,
-                            "seconds": clock.perf_counter() - begin})
+            records.append(
+                {
+                    "frame": state.frame,
+                    "time": state.time,
+                    "iteration": iteration,
+                    "residual": residual,
+                    "step": alpha,
+                    "contacts": int((now.normal_forces > 0).sum()),
+                    "linear": linear,
+                    "seconds": clock.perf_counter() - begin,
+                }
+            )
         spins = rotation_vectors(here.Q, problem.start.Q) / h
         n = problem.system.particles
         trend = -problem.velocities
         trend[:n] += (here.x - problem.start.x) / h
         trend[n::2] += (here.X - problem.start.X) / h
-        trend[n + 1::2] += spins
-        return replace(state, time=state.time + h, positions=frozen(here.x), body_positions=frozen(here.X),
-                       orientations=frozen(here.Q), velocities=frozen((here.x - problem.start.x) / h),
-                       body_velocities=frozen((here.X - problem.start.X) / h), spins=frozen(spins), trend=frozen(trend),
-                       multipliers=None if dual is None else dual.multipliers,
-                       contacts=problem.contact_table(here)), residual
+        trend[n + 1 :: 2] += spins
+        return replace(
+            state,
+            time=state.time + h,
+            positions=frozen(here.x),
+            body_positions=frozen(here.X),
+            orientations=frozen(here.Q),
+            velocities=frozen((here.x - problem.start.x) / h),
+            body_velocities=frozen((here.X - problem.start.X) / h),
+            spins=frozen(spins),
+            trend=frozen(trend),
+            multipliers=None if dual is None else dual.multipliers,
+            contacts=problem.contact_table(here),
+        ), residual
 
-    def _direction(self, problem: Substep, here: Configuration, now: Evaluation, workspace: Any, dual: DualDirection | None,
-                   old: bool, clamp: bool) -> tuple[Floats, int]:
+    def _direction(
+        self,
+        problem: Substep,
+        here: Configuration,
+        now: Evaluation,
+        workspace: Any,
+        dual: DualDirection | None,
+        old: bool,
+        clamp: bool,
+    ) -> tuple[Floats, int]:
         """Newton's direction by the chosen route, and how many linear iterations it took."""
         if dual is not None:
             return dual.solve(here, now)
         gradient = now.gradient
-        for clamped in ((True,) if clamp else (False, True)):
+        for clamped in (True,) if clamp else (False, True):
             blocks = problem.assemble(here, now.rotations, clamped)
             if not (old or workspace.factor(blocks)):
                 continue
@@ -345,7 +429,9 @@ class MultibodyStepper:
             if not (old or self.reuse or len(slots)):
                 return workspace.solve(-gradient), 1
 
-            def apply(v: Floats, out: Floats, blocks: Floats = blocks, slots: Any = slots, rows: Any = rows) -> None:
+            def apply(
+                v: Floats, out: Floats, blocks: Floats = blocks, slots: Any = slots, rows: Any = rows
+            ) -> None:
                 multiply(blocks, problem.system.rows, problem.system.columns, v, out)
                 add_coupling(slots, rows, v, out)
 
@@ -353,8 +439,13 @@ class MultibodyStepper:
         # Even the semi-definite stiffness failed in floating point: the mass alone always descends.
         return -now.gradient * (problem.h**2 / problem.system.masses)[:, None], 0
 
-    def _line_search(self, problem: Substep, here: Configuration, now: Evaluation, direction: Floats,
-                     ) -> tuple[float, Configuration, Evaluation]:
+    def _line_search(
+        self,
+        problem: Substep,
+        here: Configuration,
+        now: Evaluation,
+        direction: Floats,
+    ) -> tuple[float, Configuration, Evaluation]:
         """Take the full step, or the length at which the merit is least along it, or a length at which the residual falls.
 
         The merit, friction at the current normal forces, is what falls far from the solution. A contact between sliding
@@ -365,7 +456,7 @@ class MultibodyStepper:
         slope = float(np.vdot(now.gradient, direction))
         size = float(np.linalg.norm(now.gradient))
         noise = 1e-13 * (abs(now.merit) + problem.h**2)
-        turn = float(abs(direction[problem.system.particles + 1::2]).max(initial=0.0))
+        turn = float(abs(direction[problem.system.particles + 1 :: 2]).max(initial=0.0))
         alpha, trials = min(1.0, 1.0 / max(turn, 1e-300)), []  # a body turns by at most a radian an iteration
         low, slope_low, high, slope_high = 0.0, slope, None, 0.0
         for _ in range(14):

@@ -139,7 +139,11 @@ def _levels(count: int, a: Ints, b: Ints) -> Ints:
     parts, label = connected_components(graph, directed=False)
     level = np.zeros(count, dtype=np.int64)
     first = 0
-    members = np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1]) if parts > 1 else [np.arange(count)]
+    members = (
+        np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
+        if parts > 1
+        else [np.arange(count)]
+    )
     for nodes in members:
         start = nodes[0]
         for _ in range(3):  # walk to the far end and back: a pseudo-peripheral start has narrow levels
@@ -165,10 +169,19 @@ def build_system(robot: MultibodyRobot, environment: Environment) -> System:
     count = n + 2 * b
     kinds, data, bodies, frictions = _surfaces(robot, environment)
     touching = _touching_bodies(robot)
-    groups = [robot.tets, robot.springs, _slots_of(robot.pairs, n).reshape(-1, 4),
-              np.where(robot.axes < 0, -1, n + 2 * robot.axes + 1), np.where(robot.hinges < 0, -1, n + 2 * robot.hinges + 1),
-              _slots_of(touching, n).reshape(-1, 4), n + 2 * np.arange(b)[:, None] + np.arange(2), np.arange(count)[:, None]]
-    ends = [np.concatenate(k) for k in zip(*[pair for g in groups for pair in _pairs_of(np.asarray(g, dtype=np.int64))])]
+    groups = [
+        robot.tets,
+        robot.springs,
+        _slots_of(robot.pairs, n).reshape(-1, 4),
+        np.where(robot.axes < 0, -1, n + 2 * robot.axes + 1),
+        np.where(robot.hinges < 0, -1, n + 2 * robot.hinges + 1),
+        _slots_of(touching, n).reshape(-1, 4),
+        n + 2 * np.arange(b)[:, None] + np.arange(2),
+        np.arange(count)[:, None],
+    ]
+    ends = [
+        np.concatenate(k) for k in zip(*[pair for g in groups for pair in _pairs_of(np.asarray(g, dtype=np.int64))])
+    ]
     good = (ends[0] >= 0) & (ends[1] >= 0)
     first, second = ends[0][good], ends[1][good]
     node_of = np.concatenate([np.arange(n), n + np.repeat(np.arange(b), 2)])
@@ -179,9 +192,16 @@ def build_system(robot: MultibodyRobot, environment: Environment) -> System:
     slot_at = np.argsort(rank)
     free = np.ones(count, dtype=bool)
     free[np.flatnonzero(robot.fixed[node_of])] = False
-    tets = np.take_along_axis(robot.tets, np.argsort(-rank[robot.tets], axis=1), axis=1) if len(robot.tets) else robot.tets
-    springs = (np.take_along_axis(robot.springs, np.argsort(-rank[robot.springs], axis=1), axis=1)
-               if len(robot.springs) else robot.springs)
+    tets = (
+        np.take_along_axis(robot.tets, np.argsort(-rank[robot.tets], axis=1), axis=1)
+        if len(robot.tets)
+        else robot.tets
+    )
+    springs = (
+        np.take_along_axis(robot.springs, np.argsort(-rank[robot.springs], axis=1), axis=1)
+        if len(robot.springs)
+        else robot.springs
+    )
     find = lambda i, j: _find(i, j, rank, keys, count)  # noqa: E731
     corner = [(0, 0), (1, 1), (2, 2), (3, 3), (0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
     rotation = lambda pairs: np.where(pairs < 0, -1, n + 2 * pairs + 1)  # noqa: E731
@@ -196,17 +216,39 @@ def build_system(robot: MultibodyRobot, environment: Environment) -> System:
     inertia = robot.body_inertias
     index, flipped = _point_index(robot.pairs, n, rank, keys, count)
     return System(
-        robot=robot, environment=environment, tets=np.ascontiguousarray(tets), tet_gradients=np.ascontiguousarray(gradients),
+        robot=robot,
+        environment=environment,
+        tets=np.ascontiguousarray(tets),
+        tet_gradients=np.ascontiguousarray(gradients),
         tet_volumes=topology.tet_volumes(x, robot.tets) if len(tets) else np.empty(0),
-        mu=E / (2 * (1 + nu)), lam=E * nu / ((1 + nu) * (1 - 2 * nu)), springs=np.ascontiguousarray(springs),
+        mu=E / (2 * (1 + nu)),
+        lam=E * nu / ((1 + nu) * (1 - 2 * nu)),
+        springs=np.ascontiguousarray(springs),
         masses=np.concatenate([robot.particle_masses, np.repeat(robot.body_masses, 2)]),
-        second_moments=0.5 * inertia.sum(axis=1, keepdims=True) - inertia, weights=_residual_weights(robot), free=free,
-        rows=slot_at[keys // count], columns=slot_at[keys % count], level=level, rank=rank,
+        second_moments=0.5 * inertia.sum(axis=1, keepdims=True) - inertia,
+        weights=_residual_weights(robot),
+        free=free,
+        rows=slot_at[keys // count],
+        columns=slot_at[keys % count],
+        level=level,
+        rank=rank,
         diagonal=find(np.arange(count), np.arange(count)),
-        tet_index=np.column_stack([find(tets[:, i], tets[:, j]) for i, j in corner]) if len(tets) else np.empty((0, 10), np.int64),
-        spring_index=rows_of(springs), pair_index=index, pair_flipped=flipped, axis_index=rows_of(rotation(robot.axes)),
-        hinge_index=rows_of(rotation(robot.hinges)), keys=keys, surface_kinds=kinds, surface_data=data, surface_body=bodies,
-        surface_friction=frictions, loads=_loads(robot, environment), blocks=np.empty((len(keys), 3, 3)))
+        tet_index=np.column_stack([find(tets[:, i], tets[:, j]) for i, j in corner])
+        if len(tets)
+        else np.empty((0, 10), np.int64),
+        spring_index=rows_of(springs),
+        pair_index=index,
+        pair_flipped=flipped,
+        axis_index=rows_of(rotation(robot.axes)),
+        hinge_index=rows_of(rotation(robot.hinges)),
+        keys=keys,
+        surface_kinds=kinds,
+        surface_data=data,
+        surface_body=bodies,
+        surface_friction=frictions,
+        loads=_loads(robot, environment),
+        blocks=np.empty((len(keys), 3, 3)),
+    )
 
 
 def _residual_weights(robot: MultibodyRobot) -> Floats:
@@ -229,8 +271,10 @@ def _surfaces(robot: MultibodyRobot, environment: Environment) -> tuple[Ints, Fl
     kinds, data, bodies, frictions = [], [], [], []
     for obstacle in environment.obstacles:
         if obstacle.shape not in SURFACES:
-            raise InputError(f"MultibodyStepper: an obstacle of shape {obstacle.shape!r} is not simulated; use "
-                             f"{', '.join(SURFACES)}")
+            raise InputError(
+                f"MultibodyStepper: an obstacle of shape {obstacle.shape!r} is not simulated; use "
+                f"{', '.join(SURFACES)}"
+            )
         row = np.concatenate([np.atleast_1d(v) for v in obstacle.parameters.values()])
         kinds.append(SURFACES[obstacle.shape])
         data.append(np.concatenate([row, np.zeros(7 - len(row))]))
@@ -243,9 +287,15 @@ def _surfaces(robot: MultibodyRobot, environment: Environment) -> tuple[Ints, Fl
         frictions.append(friction)
     for key in ("prescribed", "fluid"):
         if getattr(environment, key):
-            raise InputError(f"MultibodyStepper: Environment({key}=...) is not simulated; use fixed nodes and obstacles")
-    return (np.array(kinds, dtype=np.int64), np.array(data, dtype=float).reshape(-1, 7), np.array(bodies, dtype=np.int64),
-            np.array(frictions, dtype=float))
+            raise InputError(
+                f"MultibodyStepper: Environment({key}=...) is not simulated; use fixed nodes and obstacles"
+            )
+    return (
+        np.array(kinds, dtype=np.int64),
+        np.array(data, dtype=float).reshape(-1, 7),
+        np.array(bodies, dtype=np.int64),
+        np.array(frictions, dtype=float),
+    )
 
 
 def _loads(robot: MultibodyRobot, environment: Environment) -> Floats:

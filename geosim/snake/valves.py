@@ -91,7 +91,9 @@ class Valves:
         """Pressures [Pa] after `time` [s] under a constant command (all shapes alike)."""
         if self.pwm and self.law != "ideal":
             return self._pulsed(pressure, target, time)
-        return np.where(target >= pressure, self.inflate(pressure, target, time), self.deflate(pressure, target, time))
+        return np.where(
+            target >= pressure, self.inflate(pressure, target, time), self.deflate(pressure, target, time)
+        )
 
     def _pulsed(self, pressure: Floats, target: Floats, time: float) -> Floats:
         """Follow every pulse; it lies in the middle of its period, so that the end of a period is near its mean."""
@@ -119,7 +121,9 @@ class ValveFit:
     rms_deflation: float
 
 
-def fit_valves(inflation: Any, deflation: Any, valves: Valves | None = None, *, target: float | None = None) -> ValveFit:
+def fit_valves(
+    inflation: Any, deflation: Any, valves: Valves | None = None, *, target: float | None = None
+) -> ValveFit:
     """Fit k_in, outflow and k_out to a measured step response.
 
     Parameters
@@ -141,7 +145,9 @@ def fit_valves(inflation: Any, deflation: Any, valves: Valves | None = None, *, 
     valves = Valves() if valves is None else valves
     up, down = floats(inflation, "inflation", (None, 2)), floats(deflation, "deflation", (None, 2))
     if len(up) < 4 or len(down) < 4 or up[-1, 1] <= up[0, 1] or down[-1, 1] >= down[0, 1]:
-        raise InputError("fit_valves: at least four points each of a rising inflation and a falling deflation are needed")
+        raise InputError(
+            "fit_valves: at least four points each of a rising inflation and a falling deflation are needed"
+        )
     goal = float(up[-1, 1]) if target is None else float(target)
     scale_up, scale_down = up[-1, 1] - up[0, 1], down[0, 1] - down[-1, 1]
 
@@ -157,8 +163,16 @@ def fit_valves(inflation: Any, deflation: Any, valves: Valves | None = None, *, 
     guess = (np.sqrt(scale_up) if valves.law == "sqrt" else 1.0 / scale_up) / max(half, 1e-6)
     rise = least_squares(lambda p: rising(p) / scale_up, [np.log(guess)])
     fall_half = max(down[np.argmax(down[0, 1] - down[:, 1] >= 0.5 * scale_down), 0] - down[0, 0], 1e-6)
-    starts = [[np.log(scale_down / fall_half * a), np.log(b / fall_half)] for a in (0.5, 1.0, 2.0) for b in (0.5, 1.0, 3.0)]
+    starts = [
+        [np.log(scale_down / fall_half * a), np.log(b / fall_half)]
+        for a in (0.5, 1.0, 2.0)
+        for b in (0.5, 1.0, 3.0)
+    ]
     fits = [least_squares(lambda p: falling(p) / scale_down, s) for s in starts]
     fall = min(fits, key=lambda f: f.cost)
-    fitted = replace(valves, k_in=float(np.exp(rise.x[0])), outflow=float(np.exp(fall.x[0])), k_out=float(np.exp(fall.x[1])))
-    return ValveFit(fitted, float(np.sqrt(np.mean(rising(rise.x) ** 2))), float(np.sqrt(np.mean(falling(fall.x) ** 2))))
+    fitted = replace(
+        valves, k_in=float(np.exp(rise.x[0])), outflow=float(np.exp(fall.x[0])), k_out=float(np.exp(fall.x[1]))
+    )
+    return ValveFit(
+        fitted, float(np.sqrt(np.mean(rising(rise.x) ** 2))), float(np.sqrt(np.mean(falling(fall.x) ** 2)))
+    )
