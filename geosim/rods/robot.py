@@ -85,7 +85,7 @@ class Bends:
         return len(self.length)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class RodShellRobot:
     """Discrete elastic rods, discrete shells and their joints.
 
@@ -199,6 +199,10 @@ class RodShellRobot:
         for key, count in (("stretch_stiffness", len(self.edges)), ("bend_stiffness", len(self.bends)),
                            ("twist_stiffness", len(self.bends)), ("hinge_stiffness", len(self.mesh.hinges))):
             self._stiffness(key, count)
+
+    def __repr__(self) -> str:
+        return (f"RodShellRobot({len(self.vertices)} vertices, {len(self.edges)} edges, {len(self.triangles)} triangles, "
+                f"{len(self.bends)} bends, {len(self.mesh.hinges)} hinges)")
 
     def _check_topology(self, n: int) -> None:
         put = object.__setattr__

@@ -19,7 +19,7 @@ from geosim.rods.system import System
 __all__ = ["RodState", "Trial", "evaluate", "load_state", "save_state"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class RodState:
     """Where a robot is and how it moves; `step` takes one and returns the next.
 
@@ -63,6 +63,9 @@ class RodState:
     memory: Any = None
     measures: dict[str, Any] = field(default_factory=dict)
     is_frame: bool = True
+
+    def __repr__(self) -> str:
+        return f"RodState(time={self.time:.6g}, {self.system.robot!r})"
 
     @property
     def positions(self) -> Floats:

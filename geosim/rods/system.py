@@ -36,7 +36,7 @@ class ShellSprings:
     hinge_slots: Ints
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class System:
     """A robot and its environment as flat arrays."""
 
@@ -61,6 +61,9 @@ class System:
     vertex_slots: Ints
     shell: ShellSprings
     shapes: Any = None  # obstacles as flat arrays, see geosim.rods.obstacles
+
+    def __repr__(self) -> str:
+        return f"System({self.robot!r}, {len(self.pattern.order)} of {self.dofs} degrees of freedom free)"
 
     @property
     def dofs(self) -> int:
