@@ -11,15 +11,15 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-import numpy as np  # noqa: E402
+import matplotlib.pyplot as plt
+import numpy as np
 
-from geosim.actuation import UndulatoryGait  # noqa: E402
-from geosim.environment import Environment, Obstacle  # noqa: E402
-from geosim.snake.bench import bend_curve  # noqa: E402
-from geosim.snake.snake import make_snake  # noqa: E402
-from geosim.snake.stepper import MultibodyStepper  # noqa: E402
-from geosim.snake.valves import PSI, Valves  # noqa: E402
+from geosim.actuation import UndulatoryGait
+from geosim.environment import Environment, Obstacle
+from geosim.snake.bench import bend_curve
+from geosim.snake.snake import make_snake
+from geosim.snake.stepper import MultibodyStepper
+from geosim.snake.valves import PSI, Valves
 
 GROUND = Environment(gravity=(0, 0, -9.81), obstacles=[Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.2)])
 

@@ -23,7 +23,11 @@ Departures from the paper:
      as a bound on the diagonal mass blocks.
 [D3] Contact carries a compliance 1/k, which makes the root of the Fischer-Burmeister function explicit; friction sticks
      below a creep speed. Both are parameters.
-[D4] Every step is line-searched on the merit. Stiff distance constraints diverge without it.
+[D4] Every step is line-searched on the merit; stiff distance constraints diverge without it. The first direction of a
+     substep has the clamped stiffness, in which friction resists in every direction with 1/W: with the exact one the
+     spin of a wheel that begins to slip overshoots by a radian, and one iteration is wrong by 14 % instead of 1.5 %.
+     Later directions hold the unsymmetric derivative of friction by the normal force, without which the fixed point of
+     the two need not converge.
 [D5] An actuation line sets in over the first `line_onset` pascals, so that its force is continuous where the sign of
      the command selects the other chamber.
 [D6] Contact planes are those of the start of the step, moved with their obstacle to its end.
