@@ -222,6 +222,19 @@ def test_contact_that_is_not_reached_changes_nothing():
     assert (result.contact_forces == 0).all()
 
 
+def test_a_solve_can_be_continued_in_another_environment():
+    """Remeshed chambers are kept, the new environment counts."""
+    first = solve(beam(), [3.0], max_volume_growth=1.8)
+    assert first.extra["remeshings"][0] >= 1
+    heavy = geosim.Environment(gravity=(0, 0, -60.0))
+    go_on = geosim.solve(beam(), geosim.Inflation(volume_ratio=3.0), heavy, initial=first,
+                         solver=ProjectiveShapeSolver(max_volume_growth=1.8))
+    assert go_on.volume_ratios[0, 0] == pytest.approx(3.0, rel=1e-3)
+    weight = 1070.0 * beam().body_volume * 60.0
+    assert go_on.reactions[0, :, 2].sum() == pytest.approx(weight, rel=1e-2)
+    assert abs(first.reactions[0, :, 2].sum()) < 1e-2 * weight
+
+
 def test_a_step_can_be_repeated():
     solver = ProjectiveShapeSolver()
     state = solver.start(beam(), geosim.Environment())

@@ -56,7 +56,7 @@ from geosim.shape.projective_anderson import Anderson
 from geosim.shape.projective_contact import MOVED, SET_CHANGED, UNCHANGED, Contact
 from geosim.shape.projective_elements import BODY_TARGETS, CHAMBER_TARGETS, Evaluation, Springs
 from geosim.shape.projective_frames import ProjectiveFrame, collect, measure
-from geosim.shape.projective_mesh import Work, make_work, needs_remeshing, remeshed
+from geosim.shape.projective_mesh import Work, continued, make_work, needs_remeshing, remeshed
 
 __all__ = ["ProjectiveShapeSolver", "ProjectiveState"]
 
@@ -204,8 +204,8 @@ class ProjectiveShapeSolver:
             raise InputError(f"ProjectiveShapeSolver: {type(robot).__name__} is not a VolumetricRobot")
         work = make_work(robot, environment, self)
         x = work.rest.copy()
-        if isinstance(initial, ProjectiveState):
-            work, x = initial.work, initial.x.copy()
+        if isinstance(initial, ProjectiveState) and np.array_equal(initial.work.robot.tets, robot.tets):
+            work, x = continued(work, initial.work), initial.x.copy()
         elif initial is not None:
             nodes = getattr(getattr(initial, "frame", None), "nodes", None)
             if nodes is None or len(nodes) < len(robot.vertices):

@@ -22,7 +22,7 @@ from geosim.shape.projective_material import blend_table, material_row
 if TYPE_CHECKING:
     from geosim.shape.projective import ProjectiveShapeSolver
 
-__all__ = ["Work", "make_work", "needs_remeshing", "remeshed"]
+__all__ = ["Work", "continued", "make_work", "needs_remeshing", "remeshed"]
 
 
 @dataclass
@@ -88,6 +88,17 @@ def make_work(robot: VolumetricRobot, environment: Environment, solver: Projecti
     rest = np.array(robot.vertices)
     elements = Elements(len(rest), body, cells, _loads(robot, environment, 0, len(rest)))
     return Work(robot, environment, rest, ids, elements, _matrix(elements, ids))
+
+
+def continued(work: Work, before: Work) -> Work:
+    """Return `work` (at rest) with the chambers of an earlier solve of the same robot, if they have been remeshed."""
+    if before.remeshings == 0:
+        return work
+    count = before.elements.count
+    load = np.vstack([work.elements.load, np.zeros((count - len(work.rest), 3))])
+    elements = Elements(count, work.elements.body, before.elements.cells, load)
+    return replace(work, rest=before.rest, elements=elements, matrix=_matrix(elements, work.held),
+                   remeshings=before.remeshings)
 
 
 def _matrix(elements: Elements, held: Ints) -> GlobalMatrix:
