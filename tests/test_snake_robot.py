@@ -333,10 +333,10 @@ def crawl(amplitude, offset=0.0, seconds=6.0, **options):
 def runs():
     return {
         "free": crawl(6.0),
-        "locked": crawl(6.0, wheels="locked"),
+        "locked": crawl(6.0, seconds=4.0, wheels="locked"),
         "small": crawl(3.0, seconds=4.0),
-        "left": crawl(5.0, 0.25, 3.0),
-        "mirror": crawl(-5.0, 0.25, 3.0),
+        "left": crawl(5.0, 0.25, 2.5),
+        "mirror": crawl(-5.0, 0.25, 2.5),
     }
 
 
