@@ -116,8 +116,8 @@ def main():
             "PCR, 4 x 400": {"route": "dual", "iterations": 4, "linear_iterations": 400},
         }.items():
             dual = extra.get("route") == "dual"
-            frames = min(options.frames, 24 if dual else 120)
-            seconds, residuals, errors, _, _ = run(robot, MultibodyStepper(**extra), frames, 6 if dual else 10)
+            frames = min(options.frames, 12 if dual else 120)
+            seconds, residuals, errors, _, _ = run(robot, MultibodyStepper(**extra), frames, 4 if dual else 10)
             row(label, seconds, residuals, errors)
     cases = [int(n) for n in options.snakes.split(",") if n]
     for count in ([0] if options.link else []) + cases:
