@@ -229,14 +229,21 @@ class ProjectiveShapeSolver:
         contact = Contact(work, self, command.index)
         work.elements.springs = state.springs
         work.matrix.factor(state.springs, work.elements.count)
-        for share in shares:
+        done, width, springs = 0.0, shares[0], state.springs
+        while done < 1.0:
+            share = 1.0 if done + width > 1.0 - 1e-9 else done + width
             targets = asked if share == 1.0 else volumes * (asked / volumes) ** share
             x[work.held] = begin[work.held] + share * (work.held_positions(command.index) - begin[work.held])
             iterate = self._relax(work, contact, x, targets, pull)
             records += iterate.records
-            x, pull = iterate.x, iterate.pull
             if iterate.status not in (Status.CONVERGED, Status.CROSSED):
+                if width > 0.2 * shares[0]:  # half the increment from the last good shape, twice at most
+                    width *= 0.5
+                    work.elements.springs = springs
+                    work.matrix.factor(springs, work.elements.count)
+                    continue
                 return state, Report(iterate.status, self._failure(work, iterate, targets), tuple(records))
+            x, pull, done, springs = iterate.x, iterate.pull, share, work.elements.springs
             if self.remesh and needs_remeshing(work, x, self.max_volume_growth, self.max_distortion):
                 clock = time.perf_counter()
                 work, x = remeshed(work, x, self)
