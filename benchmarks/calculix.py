@@ -11,6 +11,10 @@ follower pressure on the chamber's wall and a static NLGEOM step with automatic 
 pressure is the one at which CalculiX ends at V/V0 = 2, found by one run that is not timed. Of the initial increments the
 one with the fewest CPU seconds counts.
 
+The default tolerance of CalculiX, half a percent of the mean force, leaves the tip of a slender finger uncertain by
+several percent, and different from one initial increment to another. `--residual 1e-4` tightens it,
+for a comparison of tips; the cost is compared at the default.
+
 Every run is a process of its own, with compiled kernels and a warm disk cache; CPU seconds are those of the process and
 its children (getrusage), the least of the repeats. Timed geosim runs, all P2-P1 and from a mesh file to a tip file:
 
@@ -115,7 +119,7 @@ def _listed(ids: Any) -> str:
     return "\n".join(",".join(numbers[k:k + 12]) for k in range(0, len(numbers), 12))
 
 
-def write_deck(robot: Any, pressure: float, increment: float, path: Path) -> None:
+def write_deck(robot: Any, pressure: float, increment: float, path: Path, residual: float | None = None) -> None:
     """Write the CalculiX input file of a robot under a chamber pressure (units mm, N, MPa).
 
     Parameters
@@ -126,6 +130,8 @@ def write_deck(robot: Any, pressure: float, increment: float, path: Path) -> Non
         In every chamber [Pa].
     increment
         Initial increment, as a share of the pressure.
+    residual
+        Largest force residual over the mean force at which an increment ends; default CalculiX's own, 0.005.
     """
     from geosim.shape.supports import held_nodes
 
@@ -143,7 +149,9 @@ def write_deck(robot: Any, pressure: float, increment: float, path: Path) -> Non
               "*MATERIAL, NAME=RUBBER", "*HYPERELASTIC, MOONEY-RIVLIN", f"{1e-6 * C1:.9g},{1e-6 * C2:.9g},{2.0 / bulk:.9g}",
               "*SOLID SECTION, ELSET=BODY, MATERIAL=RUBBER",
               "*BOUNDARY", "HELD,1,3",
-              "*STEP, NLGEOM, INC=1000", "*STATIC", f"{increment:g},1.", "*DLOAD"]
+              "*STEP, NLGEOM, INC=1000"]
+    lines += ["*CONTROLS, PARAMETERS=FIELD", f"{residual:g}"] if residual else []
+    lines += ["*STATIC", f"{increment:g},1.", "*DLOAD"]
     lines += [f"{tet + 1},P{side},{1e-6 * pressure:.12g}" for tet, side in wall_sides(robot)]
     lines += ["*NODE PRINT, NSET=NALL, FREQUENCY=1000", "U", "*END STEP", ""]
     path.write_text("\n".join(lines), encoding="ascii")
@@ -207,11 +215,11 @@ def run_geosim(name: str, case: Path, target: float, threads: int, repeats: int,
         return Cost(min(c.cpu for c in costs), min(c.wall for c in costs)), dict(data)
 
 
-def run_calculix(robot: Any, pressure: float, increment: float, threads: int, repeats: int, folder: Path
-                 ) -> tuple[Cost, np.ndarray, str]:
+def run_calculix(robot: Any, pressure: float, increment: float, threads: int, repeats: int, folder: Path,
+                 residual: float | None = None) -> tuple[Cost, np.ndarray, str]:
     """Return the least cost of some runs with one initial increment, the displacements [m] and a note on the path."""
     name = f"deck_{increment:g}".replace(".", "p")
-    write_deck(robot, pressure, increment, folder / f"{name}.inp")
+    write_deck(robot, pressure, increment, folder / f"{name}.inp", residual)
     runs = [timed(["ccx", "-i", name], threads, folder) for _ in range(repeats)]
     costs = [cost for cost, _ in runs]
     steps = [line.split() for line in (folder / f"{name}.sta").read_text().splitlines()]
@@ -229,12 +237,12 @@ def geosim_pressure(case: Path, ratio: float, folder: Path) -> float:
     return float(run_geosim("bulk 500", case, ratio, 1, 1, folder)[1]["pressure"][0])
 
 
-def probe(robot: Any, case: Path, own: float, increment: float, folder: Path) -> float:
+def probe(robot: Any, case: Path, own: float, given: argparse.Namespace, folder: Path) -> float:
     """Return the pressure at which CalculiX ends at V/V0 = 2 [Pa].
 
     Its displacement elements are stiffer than mixed ones: one run at geosim's pressure tells by how much.
     """
-    _, moved, note = run_calculix(robot, own, increment, 1, 1, folder)
+    _, moved, note = run_calculix(robot, own, given.increments[0], 1, 1, folder, given.residual)
     ratio = chamber_ratio(robot, moved)
     print(f"CalculiX at that pressure: V/V0 = {ratio:.4f} ({note})", flush=True)
     return own * own / geosim_pressure(case, ratio, folder)
@@ -250,17 +258,18 @@ def compare(given: argparse.Namespace, folder: Path) -> None:
     own = geosim_pressure(case, RATIO, folder)
     print(f"pressure of geosim with bulk/shear {BULK_OVER_SHEAR:g} at V/V0 = {RATIO:g}: {own / 1e3:.4f} kPa", flush=True)
     if given.deck_only:
-        write_deck(robot, own, given.increments[0], folder / "deck.inp")
+        write_deck(robot, own, given.increments[0], folder / "deck.inp", given.residual)
         print(f"deck: {folder / 'deck.inp'}")
         return
-    pressure = 1e3 * given.pressure if given.pressure else probe(robot, case, own, given.increments[-1], folder)
+    pressure = 1e3 * given.pressure if given.pressure else probe(robot, case, own, given, folder)
     print(f"pressure of the deck: {pressure / 1e3:.4f} kPa", flush=True)
     for threads in given.threads:
         print(f"\n{threads} thread{'s' if threads > 1 else ''}")
         print(f"{'run':28s} {'CPU s':>8s} {'wall s':>8s} {'CPU ratio':>9s} {'tip mm':>9s} {'differs %':>9s}  notes", flush=True)
         tries = []
         for increment in given.increments:
-            tries.append((increment, *run_calculix(robot, pressure, increment, threads, given.calculix_repeats, folder)))
+            tries.append((increment, *run_calculix(robot, pressure, increment, threads, given.calculix_repeats, folder,
+                                                    given.residual)))
             note = f"V/V0 {chamber_ratio(robot, tries[-1][2]):.4f}, {pressure / 1e3:.4f} kPa, {tries[-1][3]}"
             _print(f"calculix, increment {increment:g}", tries[-1][1], None, _tip(robot, tries[-1][2]), None, note)
         _, peer, moved, _ = min(tries, key=lambda t: t[1].cpu)
@@ -297,6 +306,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="runs of geosim, of which the cheapest counts")
     parser.add_argument("--calculix-repeats", type=int, default=1, help="runs of every CalculiX deck")
     parser.add_argument("--pressure", type=float, help="pressure of the deck [kPa]; default found by one more run")
+    parser.add_argument("--residual", type=float, help="force tolerance of CalculiX; default its own, 0.005")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--increments", type=float, nargs="+", default=[0.05, 0.1, 0.25])
     parser.add_argument("--folder", type=Path, help="keeps decks and results here; default a temporary folder")
