@@ -227,3 +227,23 @@ def test_interruption_keeps_the_frames(monkeypatch):
     assert result.status is geosim.Status.INTERRUPTED
     assert len(result.frames) == 1
     assert not result.converged
+
+
+def test_a_system_that_does_not_fit_is_refused_before_it_is_factorised(monkeypatch):
+    from geosim.shape import factorise
+
+    monkeypatch.setattr(factorise, "available_bytes", lambda: 1e5)
+    for name in ("auto", "superlu"):
+        with pytest.raises(geosim.InputError, match="GB to factorise.*max_edge"):
+            geosim.solve(_two_chambers(), Inflation(volume_ratio=1.5), solver=geosim.EnergyShapeSolver(factoriser=name))
+
+
+def test_without_mkl_the_suite_solver_is_superlu(monkeypatch):
+    from geosim.shape import factorise
+
+    monkeypatch.setattr(factorise, "_mkl", lambda: None)
+    assert factorise.describe()["factoriser"] == "superlu"
+    result = geosim.solve(_two_chambers(), Inflation(volume_ratio=1.2))
+    assert result.converged
+    with pytest.raises(geosim.InputError, match="pip install pypardiso"):
+        geosim.solve(_two_chambers(), Inflation(volume_ratio=1.2), solver=geosim.EnergyShapeSolver(factoriser="pardiso"))
