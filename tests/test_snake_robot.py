@@ -30,8 +30,8 @@ SMOOTH = Environment(gravity=(0, 0, -9.81), obstacles=[Obstacle.plane((0, 0, 0),
 # -- the robot --------------------------------------------------------------------------------------------------------
 
 
-def test_counts_are_those_of_table_one_within_eight_percent():
-    """Bodies and joints are exact; particles and tets within 2 %; each count stands beside the paper's."""
+def test_counts_stand_beside_table_one():
+    """Bodies and joints are exact; particles and tets within 2 %, attachments 8 %; distances differ (a line a particle)."""
     robot = make_snake()
     counts = robot.counts
     assert counts["Rigid Bodies"] == 15

@@ -4,12 +4,14 @@ The paper gives the counts of Table I, E = 66 kPa and 13 cross-sections along a 
 every choice is an argument of `make_snake`. Counts of one snake of four links beside Table I:
 
     rigid bodies 15 (15), joints 10 (10), particles 1508 (1504), tets 4608 (4536), distance constraints
-    1488 (1460), attachments 232 (217: here every particle of an end section is held by its plate).
+    2448 (1460: here a line runs through every particle of a chamber), attachments 232 (217: here every
+    particle of an end section is held by its plate).
 
-As in the paper the cavities are not represented by the tets: a section is solid. (A hollow section of these
-counts was tried: its passive side flattens and folds at 30 degrees, long before the 8 psi up to which the curvature is
-linear.) A section is its own mirror image in the mid-plane y = 0, with its tets, so a mirrored gait has the mirrored
-path; the three particles in the mid-plane carry the inextensible layer.
+As in the paper the cavities are not represented by the tets: a section is solid. (A hollow section was tried: it
+folds at 30 degrees, long before the 8 psi up to which the curvature is linear. Few strong lines buckle sideways
+through the soft body at 22 degrees, so the push is spread over 13.) A section is its own mirror image in the
+mid-plane y = 0, with its tets, so a mirrored gait has the mirrored path; the three particles in the mid-plane
+carry the inextensible layer.
 """
 
 from __future__ import annotations
