@@ -54,10 +54,13 @@ def sphere():
         exact = sphere_pressure(41.8e3, 10.6e3, ratio, cubed)
         line(f"  V/V0 = {ratio}: {result.chamber_pressures[i, 0] / 1e3:.3f} kPa, exact {exact / 1e3:.3f}, error "
              f"{100 * (result.chamber_pressures[i, 0] / exact - 1):+.3f} %, body volume {result.body_volume_ratio[i] - 1:+.1e}")
-    inside = robot.body_vertices
-    x, u = robot.vertices[inside], result.frames[-1][inside] - robot.vertices[inside]
-    line(f"  drift {np.linalg.norm(u.mean(axis=0)) * 1e6:.3f} um, rotation "
-         f"{np.degrees(np.linalg.norm(np.cross(x, u).sum(axis=0)) / (x**2).sum()):.2e} deg, {effort(result)}")
+    from geosim.topology import tet_volumes
+
+    weight = tet_volumes(robot.vertices, robot.body_tets)[:, None]
+    x = robot.vertices[robot.body_tets].mean(axis=1)
+    u = result.frames[-1][robot.body_tets].mean(axis=1) - x
+    line(f"  drift of the centroid {np.linalg.norm((weight * u).sum(axis=0) / weight.sum()) * 1e6:.3f} um, rotation "
+         f"{np.degrees(np.linalg.norm((weight * np.cross(x, u)).sum(axis=0)) / (weight * x**2).sum()):.2e} deg, {effort(result)}")
     errors = []
     for level, layers in ((1, 2), (2, 4), (3, 6)):
         vertices, tets, regions = shell(0.01, 0.02, level, layers)

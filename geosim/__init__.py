@@ -19,7 +19,10 @@ _PLACES = {
     "Ogden": "material", "Yeoh": "material",
     "Result": "result", "Status": "result", "Report": "result",
     "GeosimError": "errors", "InputError": "errors", "SolveError": "errors",
-    "EnergyShapeSolver": "shape.solver",
+    "EnergyShapeSolver": "shape.solver", "ProjectiveShapeSolver": "shape.projective",
+    "Limb": "rods.robot", "RodShellRobot": "rods.robot", "Section": "rods.section", "RodShellStepper": "rods.stepper",
+    "MultibodyRobot": "snake.model", "MultibodyStepper": "snake.stepper", "SnakeRobot": "snake.model",
+    "make_snake": "snake.snake",
     "load_robot": "io", "load_result": "io",
 }
 _MODULES = ("calibrate", "compare", "materials")

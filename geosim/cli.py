@@ -30,6 +30,7 @@ __all__ = ["main"]
 DEMOS = {"pneunet": [1.1, 1.2, 1.3, 1.4, 1.5], "finger": [1.2, 1.4, 1.6, 1.8, 2.0],
          "sphere": [1.25, 1.5, 2.0, 2.5, 3.0]}
 FIRST_DEMO = "pneunet"
+ROD_DEMOS = ("cantilever", "helix", "spider", "entanglement", "parachute")
 
 
 class _OneLineGroup(click.Group):
@@ -163,7 +164,7 @@ ROBOT = click.Path(path_type=Path)
 @OUT
 @FORCE
 def demo(name: str | None, out: Path | None, force: bool) -> int:
-    """Inflate a bundled robot (the PneuNet finger): mesh, solve, save, print a table."""
+    """Solve a bundled robot (default: inflate the PneuNet finger): mesh, solve, save, print a table."""
     from geosim import io
     from geosim.actuation import Inflation
     from geosim.resources import resource
@@ -171,10 +172,15 @@ def demo(name: str | None, out: Path | None, force: bool) -> int:
     folder = resource("meshes")
     names = sorted(p.parent.name for p in folder.glob("*/robot.toml"))
     name = FIRST_DEMO if name is None else name
-    if name not in names:
-        raise click.UsageError(f"no demo is called {name!r}; choose one of {', '.join(names)}")
+    if name not in [*names, *ROD_DEMOS]:
+        raise click.UsageError(f"no demo is called {name!r}; choose one of {', '.join([*names, *ROD_DEMOS])}")
     target = out or Path(f"geosim-{name}")
     _check(target, force)
+    if name in ROD_DEMOS:
+        from geosim.rods.designs import CASES
+
+        case: Any = CASES[name]()  # type: ignore[operator]
+        return _solve(case.robot, case.actuation, case.environment, case.solver, target, force)
     robot, environment, solver = _problem(folder / name / "robot.toml")
     given = folder / name / "actuation.toml"
     steps = DEMOS.get(name, [1.1, 1.2])

@@ -162,7 +162,7 @@ def _mesh(domain: Domain, edge: float, time_limit: float, label: str) -> TetMesh
     for switches in SWITCHES:
         inputs = dict(engine="tetgen", vertices=domain.vertices * scale, faces=domain.faces, seeds=domain.seeds * scale,
                       holes=domain.holes * scale, switches=f"{switches}a{_regular_volume(edge * scale):.12g}S{most}Q")
-        found = _run(inputs, time_limit, label)
+        found = run_mesher(inputs, time_limit, label)
         if isinstance(found, str):
             failures.append(found)
             continue
@@ -178,7 +178,7 @@ def _mesh(domain: Domain, edge: float, time_limit: float, label: str) -> TetMesh
 
 def _rescue(domain: Domain, edge: float, time_limit: float, label: str) -> TetMesh:
     """Mesh with pytetwild: the region of a tet is that of the innermost solid around its centre."""
-    found = _run(dict(engine="pytetwild", vertices=domain.vertices, faces=domain.faces, edge=edge), time_limit, label)
+    found = run_mesher(dict(engine="pytetwild", vertices=domain.vertices, faces=domain.faces, edge=edge), time_limit, label)
     if isinstance(found, str):
         raise _MesherError(f"{label}: {found}; repair the surface in MeshLab or Blender and give that")
     vertices, tets = found["vertices"], found["tets"]
@@ -188,7 +188,7 @@ def _rescue(domain: Domain, edge: float, time_limit: float, label: str) -> TetMe
     return _verified(domain, vertices, tets[kept], regions[kept], edge, label, notices, APPROXIMATE_VOLUME)
 
 
-def _run(inputs: dict, time_limit: float, label: str) -> dict[str, np.ndarray] | str:
+def run_mesher(inputs: dict, time_limit: float, label: str) -> dict[str, np.ndarray] | str:
     """Run the mesher in a child process; return its arrays, or what went wrong."""
     root = str(Path(__file__).resolve().parents[2])
     inherited = os.environ.get("PYTHONPATH")

@@ -15,10 +15,48 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from geosim.arrays import Floats
+from geosim.kernels import kernel
 from geosim.shape.assembly import Pattern, symmetric_product
 from geosim.shape.factorise import FactorisationError, Factoriser
 
 __all__ = ["BorderedSolver"]
+
+# Long dot products are compiled here: a threaded BLAS spends more on waking its threads than on the sums.
+
+
+@kernel(fastmath=True)
+def _orthogonalise(basis, count, w, dots):
+    """Make w orthogonal to the first rows of the basis (Gram-Schmidt, twice), add the dots, return its norm."""
+    for _ in range(2):
+        for i in range(count):
+            total = 0.0
+            for j in range(len(w)):
+                total += basis[i, j] * w[j]
+            dots[i] += total
+            for j in range(len(w)):
+                w[j] -= total * basis[i, j]
+    total = 0.0
+    for j in range(len(w)):
+        total += w[j] * w[j]
+    return np.sqrt(total)
+
+
+@kernel(fastmath=True)
+def _combine(rows, weights, out):
+    """Add the weighted sum of the first rows to out."""
+    for i in range(len(weights)):
+        for j in range(len(out)):
+            out[j] += weights[i] * rows[i, j]
+
+
+@kernel(fastmath=True)
+def _dots(rows, vector):
+    """Dot products of all rows with a vector."""
+    out = np.zeros(len(rows))
+    for i in range(len(rows)):
+        for j in range(len(vector)):
+            out[i] += rows[i, j] * vector[j]
+    return out
 
 
 @dataclass
@@ -81,15 +119,15 @@ class BorderedSolver:
                 raise FactorisationError("the equations are singular to working precision")
 
     def _ready(self, chambers: int) -> bool:
-        return self._columns is not None and self._columns.shape[1] == chambers
+        return self._columns is not None and len(self._columns) == chambers
 
     def _eliminate(self, borders: Floats) -> None:
         """Solve K Y = B with the fresh factors, for the Schur complement B^T Y of the border."""
         if len(borders):
-            self._columns = self.factoriser.solve(np.ascontiguousarray(borders.T))
-            self._schur = borders @ self._columns
+            self._columns = np.ascontiguousarray(self.factoriser.solve(np.ascontiguousarray(borders.T)).T)
+            self._schur = np.array([_dots(borders, column) for column in self._columns]).T
         else:
-            self._columns = np.empty((self.pattern.size, 0))
+            self._columns = np.empty((0, self.pattern.size))
             self._schur = np.empty((0, 0))
         self._borders = borders
         if not np.isfinite(self._columns).all():
@@ -105,38 +143,37 @@ class BorderedSolver:
         if len(self._schur) == 0:
             return solution
         try:
-            change = np.linalg.solve(self._schur, -vector[size:] - self._borders @ solution)
+            change = np.linalg.solve(self._schur, -vector[size:] - _dots(self._borders, solution))
         except np.linalg.LinAlgError:
             raise FactorisationError("the chamber volumes do not respond to their pressures") from None
-        return np.concatenate([solution + self._columns @ change, change])
+        _combine(self._columns, change, solution)
+        return np.concatenate([solution, change])
 
     def _product(self, data: Floats, borders: Floats, vector: Floats) -> Floats:
         size = self.pattern.size
         out = np.zeros(len(vector))
         symmetric_product(self.pattern.indptr, self.pattern.indices, data, vector[:size], out[:size])
         if len(borders):
-            out[:size] -= vector[size:] @ borders
-            out[size:] = -(borders @ vector[:size])
+            _combine(borders, -vector[size:], out[:size])
+            out[size:] = -_dots(borders, vector[:size])
         return out
 
     def _gmres(self, data: Floats, borders: Floats, target: Floats, tolerance: float, limit: int) -> Floats | None:
         """Flexible GMRES from zero; None if the limit is reached or the pace says that it would be."""
-        start = float(np.linalg.norm(target))
+        start = float(np.sqrt(_dots(target[None], target)[0]))
         if start == 0.0:
             return np.zeros_like(target)
-        basis, images = [target / start], []
+        basis, images = np.empty((limit + 1, len(target))), np.empty((limit, len(target)))
+        basis[0] = target / start
         hessenberg = np.zeros((limit + 1, limit))
         goal = tolerance * start
         for k in range(limit):
-            images.append(self._precondition(basis[k]))
+            images[k] = self._precondition(basis[k])
             w = self._product(data, borders, images[k])
             self.krylov += 1
-            for _ in range(2):  # twice is enough for orthogonality
-                for i in range(k + 1):
-                    dot = float(basis[i] @ w)
-                    hessenberg[i, k] += dot
-                    w = w - dot * basis[i]
-            norm = float(np.linalg.norm(w))
+            dots = np.zeros(k + 1)
+            norm = float(_orthogonalise(basis, k + 1, w, dots))
+            hessenberg[:k + 1, k] = dots
             hessenberg[k + 1, k] = norm
             if not np.isfinite(norm):
                 return None
@@ -146,9 +183,11 @@ class BorderedSolver:
             weights = np.linalg.lstsq(small, unit, rcond=None)[0]
             left = float(np.linalg.norm(unit - small @ weights))
             if left <= goal or norm <= 1e-300:
-                return np.tensordot(weights, np.array(images), axes=1)
+                solution = np.zeros_like(target)
+                _combine(images, weights, solution)
+                return solution
             # give up early when the pace so far would not reach the goal in time
             if k >= 2 and left > start * (tolerance ** ((k + 1) / limit)) ** 0.7:
                 return None
-            basis.append(w / norm)
+            basis[k + 1] = w / norm
         return None

@@ -211,7 +211,7 @@ def _inside(vertices: Floats, faces: Ints) -> tuple[Floats, Ints] | None:
     length = float(np.linalg.norm(edges, axis=2).mean()) * scale
     inputs = dict(engine="tetgen", vertices=vertices * scale, faces=faces, seeds=np.empty((0, 3)),
                   holes=np.empty((0, 3)), switches=f"pYq1.4a{length**3 / 4:.6g}Q")
-    found = meshing._run(inputs, 120.0, "chamber")
+    found = meshing.run_mesher(inputs, 120.0, "chamber")
     if isinstance(found, str):
         return None
     tets = found["tets"]
