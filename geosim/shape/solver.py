@@ -335,13 +335,11 @@ class EnergyShapeSolver:
         size, along = float(last @ last), float(last @ ahead)
         if size == 0.0 or along <= 0.99 * np.sqrt(size * float(ahead @ ahead)):
             return state.point
-        share = min(along / size, 2.0)
-        problem = state.problem
-        for factor in (share, 0.5 * share):
-            guess = state.point.beyond(before, factor)
-            if problem.jacobian_bounds(guess.x).min() > 0.0:
-                return guess
-        return state.point
+        share = along / size
+        if share > 1.05:  # a bend turns: further ahead than behind, the equilibrium itself is the better start
+            return state.point
+        guess = state.point.beyond(before, share)
+        return guess if state.problem.jacobian_bounds(guess.x).min() > 0.0 else state.point
 
     # ---- Newton on the bordered system
 
