@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-# V/V0 of the demonstrations; a folder with an actuation.toml brings its own.
-DEMOS = {"pneunet": [1.1, 1.2, 1.3, 1.4, 1.5], "finger": [1.2, 1.4, 1.6, 1.8, 2.0],
+# V/V0 of the demonstrations (the PneuNet stops before its bellows touch); a folder with an actuation.toml brings its own.
+DEMOS = {"pneunet": [1.05, 1.1, 1.15, 1.2], "finger": [1.2, 1.4, 1.6, 1.8, 2.0],
          "sphere": [1.25, 1.5, 2.0, 2.5, 3.0]}
 FIRST_DEMO = "pneunet"
 ROD_DEMOS = ("cantilever", "helix", "spider", "entanglement", "parachute")

@@ -140,6 +140,11 @@ def test_readme_python_examples_run(tmp_path, monkeypatch):
             # it bends towards the layer without a chamber, by the amount that the picture shows
             bend = result.tip[-1] - result.robot.tip_weights @ result.robot.vertices[result.robot.tip]
             assert np.linalg.norm(bend) > 0.5e-3
+        if "motion" in names:
+            np.testing.assert_allclose(names["motion"].frames[-1, -1], [0.161, 0, -0.111], atol=1e-3)
+            assert names["crawl"].converged
+        if "pressed" in names:
+            np.testing.assert_allclose(names["pressed"].reactions[-1].sum(axis=0)[2], 0.05 + 34.6e-6 * 1070 * 9.81, rtol=1e-3)
 
 
 def test_readme_toml_example_loads(tmp_path):
