@@ -103,8 +103,8 @@ def test_frame_indifference_and_isotropy(name):
     _, W, P, _ = _evaluate(MATERIALS[name], F)
     _, W1, P1, _ = _evaluate(MATERIALS[name], Q @ F)
     _, W2, P2, _ = _evaluate(MATERIALS[name], F @ Q)
-    assert W1 == pytest.approx(W, rel=1e-11)
-    assert W2 == pytest.approx(W, rel=1e-11)
+    assert pytest.approx(W, rel=1e-11) == W1
+    assert pytest.approx(W, rel=1e-11) == W2
     np.testing.assert_allclose(P1, Q @ P, atol=1e-10 * np.abs(P).max())
     np.testing.assert_allclose(P2, P @ Q, atol=1e-10 * np.abs(P).max())
 
@@ -113,7 +113,7 @@ def test_frame_indifference_and_isotropy(name):
 def test_rest_is_free_of_stress_with_the_shear_modulus(name):
     material = MATERIALS[name]
     _, W, P, A = _evaluate(material, np.eye(3))
-    assert W == pytest.approx(0.0, abs=1e-12)
+    assert pytest.approx(0.0, abs=1e-12) == W
     np.testing.assert_allclose(P, 0.0, atol=1e-12)
     # dP for a small shear F = I + g e1 (x) e2 is mu g (e1 (x) e2 + e2 (x) e1)
     assert A[1, 1] == pytest.approx(material.shear_modulus / 100.0, rel=1e-10)

@@ -234,7 +234,7 @@ def test_a_system_that_does_not_fit_is_refused_before_it_is_factorised(monkeypat
 
     monkeypatch.setattr(factorise, "available_bytes", lambda: 1e5)
     for name in ("auto", "superlu"):
-        with pytest.raises(geosim.InputError, match="GB to factorise.*max_edge"):
+        with pytest.raises(geosim.InputError, match=r"GB to factorise.*max_edge"):
             geosim.solve(_two_chambers(), Inflation(volume_ratio=1.5), solver=geosim.EnergyShapeSolver(factoriser=name))
 
 

@@ -15,8 +15,8 @@ SOURCES = sorted((ROOT / "geosim").rglob("*.py"))
 
 # Module or folder -> layer; imports at module level point to the same layer or to a lower one.
 LAYERS = {
-    **dict.fromkeys(["errors", "arrays", "kernels", "topology", "resources", "select", "material", "materials", "robot",
-                     "actuation", "environment", "result"], 0),
+    **dict.fromkeys(["errors", "arrays", "kernels", "matrix3", "topology", "resources", "select", "material", "materials",
+                     "robot", "actuation", "environment", "result"], 0),
     **dict.fromkeys(["geometry", "collision"], 1),
     **dict.fromkeys(["shape", "rods", "snake"], 2),
     "solve": 3,
@@ -88,7 +88,8 @@ def test_solve_is_a_function_whatever_is_imported_first():
 def test_a_kernel_is_compiled_again_when_a_kernel_that_it_calls_changes(tmp_path):
     """The key of a kernel holds the sources of the kernels that it calls."""
     inner, outer = tmp_path / "inner_kernel.py", tmp_path / "outer_kernel.py"
-    outer.write_text("from geosim.kernels import kernel\nfrom inner_kernel import one\n\n@kernel\ndef two():\n    return 2 * one()\n")
+    outer.write_text("from geosim.kernels import kernel\nfrom inner_kernel import one\n\n@kernel\ndef two():\n"
+                     "    return 2 * one()\n")
     seen = []
     for value in (1, 5):
         inner.write_text(f"from geosim.kernels import kernel\n\n@kernel\ndef one():\n    return {value}\n")

@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from geosim.kernels import kernel
+from geosim.matrix3 import jacobi_eigen
 
 __all__ = ["body_targets", "chamber_gradients", "chamber_measures", "determinants", "element_targets", "gather",
            "material_targets", "paper_targets", "patch_pressures", "polar_all", "total_targets", "uniform_targets"]
@@ -58,30 +59,12 @@ def singular(f):
     for i in range(3):
         for j in range(3):
             C[i, j] = F[0, i] * F[0, j] + F[1, i] * F[1, j] + F[2, i] * F[2, j]
-    V = np.eye(3)
-    for _ in range(30):
-        if abs(C[0, 1]) + abs(C[0, 2]) + abs(C[1, 2]) <= 1e-15 * (C[0, 0] + C[1, 1] + C[2, 2]):
-            break
-        for p in range(2):
-            for q in range(p + 1, 3):
-                if C[p, q] == 0.0:
-                    continue
-                theta = 0.5 * (C[q, q] - C[p, p]) / C[p, q]
-                t = (1.0 if theta >= 0 else -1.0) / (abs(theta) + np.sqrt(theta * theta + 1.0))
-                c = 1.0 / np.sqrt(t * t + 1.0)
-                s = t * c
-                for k in range(3):
-                    x, y = C[k, p], C[k, q]
-                    C[k, p], C[k, q] = c * x - s * y, s * x + c * y
-                for k in range(3):
-                    x, y = C[p, k], C[q, k]
-                    C[p, k], C[q, k] = c * x - s * y, s * x + c * y
-                    x, y = V[k, p], V[k, q]
-                    V[k, p], V[k, q] = c * x - s * y, s * x + c * y
+    squares, V = np.empty(3), np.empty((3, 3))
+    jacobi_eigen(C, squares, V)
     for i in range(2):  # largest first
         for j in range(2 - i):
-            if C[j, j] < C[j + 1, j + 1]:
-                C[j, j], C[j + 1, j + 1] = C[j + 1, j + 1], C[j, j]
+            if squares[j] < squares[j + 1]:
+                squares[j], squares[j + 1] = squares[j + 1], squares[j]
                 for k in range(3):
                     V[k, j], V[k, j + 1] = V[k, j + 1], V[k, j]
     for k in range(3):

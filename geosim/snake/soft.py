@@ -21,6 +21,7 @@ import math
 import numpy as np
 
 from geosim.kernels import kernel
+from geosim.matrix3 import jacobi_eigen
 
 __all__ = [
     "spring_energy_gradient",
@@ -34,29 +35,9 @@ __all__ = [
 @kernel
 def symmetric_positive_part(A):
     """Replace a symmetric 3x3 matrix in place by its positive semi-definite part (Jacobi rotations)."""
-    V = np.eye(3)
-    for _ in range(30):
-        off = A[0, 1] ** 2 + A[0, 2] ** 2 + A[1, 2] ** 2
-        if off <= 1e-28 * (A[0, 0] ** 2 + A[1, 1] ** 2 + A[2, 2] ** 2):
-            break
-        for p in range(2):
-            for q in range(p + 1, 3):
-                if A[p, q] == 0.0:
-                    continue
-                t = (A[q, q] - A[p, p]) / (2.0 * A[p, q])
-                t = (1.0 if t >= 0 else -1.0) / (abs(t) + math.sqrt(t * t + 1.0))
-                c = 1.0 / math.sqrt(t * t + 1.0)
-                s = t * c
-                for k in range(3):
-                    a, b = A[k, p], A[k, q]
-                    A[k, p], A[k, q] = c * a - s * b, s * a + c * b
-                for k in range(3):
-                    a, b = A[p, k], A[q, k]
-                    A[p, k], A[q, k] = c * a - s * b, s * a + c * b
-                for k in range(3):
-                    a, b = V[k, p], V[k, q]
-                    V[k, p], V[k, q] = c * a - s * b, s * a + c * b
-    d0, d1, d2 = max(A[0, 0], 0.0), max(A[1, 1], 0.0), max(A[2, 2], 0.0)
+    values, V = np.empty(3), np.empty((3, 3))
+    jacobi_eigen(A, values, V)
+    d0, d1, d2 = max(values[0], 0.0), max(values[1], 0.0), max(values[2], 0.0)
     for i in range(3):
         for j in range(3):
             A[i, j] = V[i, 0] * V[j, 0] * d0 + V[i, 1] * V[j, 1] * d1 + V[i, 2] * V[j, 2] * d2
