@@ -51,6 +51,26 @@ def test_a_force_spreads_by_area_by_length_or_equally():
         assert result.reactions[-1].sum(axis=0) == pytest.approx([0, 0, 2e-4], abs=1e-9)
 
 
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_spread_load_does_the_work_of_a_uniform_one(order):
+    """Weights integrate the element's own displacements exactly: y^2 over an edge or a face gives a third of L^2."""
+    from geosim.shape.loads import load_shapes
+
+    robot = _bar()
+    edge = np.flatnonzero((robot.vertices[:, 0] > 0.0799) & (robot.vertices[:, 2] > 0.00999))
+    loads = [Load.force(robot.tip, (1, 0, 0)), Load.force(edge, (1, 0, 0)), Load.traction(_end_faces(robot), (1, 0, 0))]
+    y = np.concatenate([robot.vertices, robot.vertices[robot.p2_edges].mean(axis=1)])[:, 1] / 0.01
+    for (weights, _), total in zip(load_shapes(robot, Environment(loads=loads), order), (1.0, 1.0, 1e-4)):
+        assert weights.sum() == pytest.approx(total, rel=1e-12)
+        assert weights @ y == pytest.approx(total / 2, rel=1e-12)
+        if order == 2:
+            assert weights @ y**2 == pytest.approx(total / 3, rel=1e-12)
+
+
+def _end_faces(robot):
+    return robot.skin[(robot.vertices[robot.skin][:, :, 0] > 0.08 - 1e-9).all(axis=1)]
+
+
 def test_loads_may_change_with_the_command_and_act_in_full():
     robot = _bar()
     load = Load.force(robot.tip, [(0, 0, -1e-3), (0, 0, -2e-3), (0, 0, 0)])
