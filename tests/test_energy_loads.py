@@ -71,6 +71,27 @@ def _end_faces(robot):
     return robot.skin[(robot.vertices[robot.skin][:, :, 0] > 0.08 - 1e-9).all(axis=1)]
 
 
+def test_mid_edge_nodes_are_held_by_faces_and_tets_never_by_their_ends_alone():
+    from geosim.shape.supports import held_nodes
+
+    robot = _bar((4, 4, 4))
+    n = len(robot.vertices)
+
+    def mid_edges(vertices):
+        chosen = np.zeros(n, dtype=bool)
+        chosen[vertices] = True
+        return {tuple(e) for e in robot.p2_edges[held_nodes(robot, chosen)[n:]].tolist()}
+
+    face = np.sort(robot.skin[0])
+    assert mid_edges(face[:2]) == set()
+    assert mid_edges(face) == {(face[0], face[1]), (face[0], face[2]), (face[1], face[2])}
+    on_skin = np.isin(robot.body_tets, robot.skin)
+    inner = np.sort(robot.body_tets[np.argmin(on_skin.sum(axis=1))])
+    assert not np.isin(inner, robot.skin).all()
+    assert len(mid_edges(inner)) == 6
+    assert mid_edges(inner[:3]) == set()
+
+
 def test_loads_may_change_with_the_command_and_act_in_full():
     robot = _bar()
     load = Load.force(robot.tip, [(0, 0, -1e-3), (0, 0, -2e-3), (0, 0, 0)])
