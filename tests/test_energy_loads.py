@@ -92,6 +92,16 @@ def test_mid_edge_nodes_are_held_by_faces_and_tets_never_by_their_ends_alone():
     assert mid_edges(inner[:3]) == set()
 
 
+def test_tip_is_the_area_weighted_mean():
+    """On an end with unequal triangles the tip is the centroid of the face, not the mean of its vertices."""
+    vertices, tets = block((0.08, 0.01, 0.01), (6, 3, 3))
+    vertices = vertices * [1, 1, 1] + np.outer((vertices[:, 1] / 0.01) ** 2 * (1 - vertices[:, 1] / 0.01), [0, 0.01, 0])
+    robot = VolumetricRobot.from_tets(vertices, tets, material=SOFT, fixed=Select.plane("x", below=1e-6),
+                                      tip=Select.plane("x", above=0.08 - 1e-6))
+    assert robot.tip_weights @ robot.vertices[robot.tip] == pytest.approx([0.08, 0.005, 0.005], rel=1e-9)
+    assert abs(robot.vertices[robot.tip][:, 1].mean() - 0.005) > 1e-4
+
+
 def test_loads_may_change_with_the_command_and_act_in_full():
     robot = _bar()
     load = Load.force(robot.tip, [(0, 0, -1e-3), (0, 0, -2e-3), (0, 0, 0)])
@@ -139,6 +149,18 @@ def test_vacuum_and_deflation():
     assert (result.chamber_pressures < 0).all()
     back = geosim.solve(robot, Inflation(pressure=result.chamber_pressures))
     np.testing.assert_allclose(back.volume_ratios, 0.8, rtol=1e-5)
+
+
+def test_volume_that_held_walls_displace_is_seen_by_the_first_newton_step():
+    """A part of the chamber's wall is pushed by 1 % of the radius while the volume is held: an error of second order."""
+    vertices, tets, regions = shell(0.01, 0.02, 1, 2)
+    robot = VolumetricRobot.from_tets(vertices, tets, regions, material=SOFT, fixed=np.flatnonzero(vertices[:, 0] > 0.015))
+    wall = np.unique(robot.chamber_walls[0])
+    pushed = wall[robot.vertices[wall, 0] < -0.004]
+    environment = Environment(prescribed=Prescribed(pushed, (-1e-4, 0, 0)))
+    result = geosim.solve(robot, Inflation(volume_ratio=1.0), environment)
+    assert result.trace[1]["volume_residual"] < 3e-4
+    assert result.volume_ratios[0, 0] == pytest.approx(1.0, abs=1e-8)
 
 
 def test_a_solve_continues_from_a_result():
