@@ -13,14 +13,13 @@ import pytest
 import trimesh
 from manifold3d import Manifold, Mesh64
 
-import geosim
 from geosim.errors import InputError
 from geosim.geometry.mesh import mesh_surfaces
 from geosim.geometry.parametric import block, plain_finger, pneunet_finger, thick_sphere, thick_tube
 from geosim.geometry.quality import mesh_quality, tet_edges, tet_volumes
 from geosim.geometry.surface import check_surface
 
-ROOT = Path(geosim.__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def box(size=(0.1, 0.02, 0.02), at=(0.0, 0.0, 0.0)):

@@ -192,7 +192,7 @@ def run_mesher(inputs: dict, time_limit: float, label: str) -> dict[str, np.ndar
     """Run the mesher in a child process; return its arrays, or what went wrong."""
     root = str(Path(__file__).resolve().parents[2])
     inherited = os.environ.get("PYTHONPATH")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, inherited] if inherited else [root])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([inherited, root] if inherited else [root])}
     with tempfile.TemporaryDirectory(prefix="geosim-mesh-") as folder:
         source, target = Path(folder, "in.npz"), Path(folder, "out.npz")
         np.savez(source, **{key: np.asarray(value) for key, value in inputs.items()})  # type: ignore[arg-type]
