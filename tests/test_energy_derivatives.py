@@ -190,3 +190,31 @@ def test_both_factorisers_give_the_same_shape(name):
     one, other = _inflated(robot, factoriser="superlu"), _inflated(robot, factoriser=name)
     np.testing.assert_allclose(other.frames, one.frames, atol=1e-8 * 0.02)
     assert len(one.trace) == len(other.trace)
+
+
+def test_block_elimination_is_exact():
+    """With the factors of the matrix itself GMRES ends at once."""
+    from geosim.shape.factorise import make_factoriser
+    from geosim.shape.linear import BorderedSolver
+
+    problem = make_problem(_sphere(), Environment(), 2, "superlu")
+    rng = np.random.default_rng(0)
+    systems = []
+    for seed in (0, 1):
+        x, p, pressures = _random_point(problem, seed)
+        evaluation = problem.evaluate(x, p, pressures, np.zeros_like(x), matrix=True)
+        assembly.eliminate(problem.pattern.indptr, problem.pattern.indices, problem.held, evaluation.data)
+        borders = np.zeros((1, problem.pattern.size))
+        borders[0, :x.size] = np.where(problem.held[:x.size], 0.0, evaluation.gradients[0].ravel())
+        systems.append((evaluation.data, borders))
+    right = np.where(problem.held, 0.0, rng.standard_normal(problem.pattern.size))
+    gap = np.array([0.3])
+    fresh = BorderedSolver(problem.pattern, make_factoriser(problem.pattern.indptr, problem.pattern.indices, "superlu"))
+    fresh.solve(*systems[1], right, gap, 1e-9, reuse=False)
+    assert (fresh.factorisations, fresh.krylov) == (1, 1)
+    solution, change = fresh.solve(*systems[0], right, gap, 1e-9, reuse=False)
+    product = np.zeros(problem.pattern.size)
+    data, borders = systems[0]
+    assembly.symmetric_product(problem.pattern.indptr, problem.pattern.indices, data, solution, product)
+    np.testing.assert_allclose(product - change @ borders, right, atol=1e-7)
+    assert borders[0] @ solution == pytest.approx(0.3, abs=1e-7)
