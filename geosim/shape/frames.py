@@ -84,7 +84,6 @@ def _without_rigid_motion(problem: Problem, positions: Floats) -> Floats:
     robot = problem.robot
     if not problem.supports.free_bodies:
         return positions
-    n = len(robot.vertices)
     labels = np.concatenate([robot.body_labels, robot.body_labels[robot.p2_edges[:, 0]]])
     weight = np.zeros(len(positions))
     weight[problem.nodes] = problem.mass if problem.mass.sum() > 0 else 1.0
@@ -97,10 +96,7 @@ def _without_rigid_motion(problem: Problem, positions: Floats) -> Floats:
         u, _, vt = np.linalg.svd((positions[mine] - b).T @ (w[:, None] * (rest[mine] - a)))
         turn = vt.T @ np.diag([1.0, 1.0, np.sign(np.linalg.det(vt.T @ u.T))]) @ u.T
         out[mine] = (positions[mine] - b) @ turn.T + a
-    if len(problem.supports.free_bodies) == 1 and int(robot.body_labels.max()) == 0:
-        loose = np.flatnonzero(~robot.body_vertices)
-        out[loose] = robot.vertices[loose]
-    return out if n else positions
+    return out
 
 
 def adopt(problem: Problem, initial: Any) -> Point:

@@ -136,7 +136,6 @@ class _Outcome:
     residual: float
     iterations: int
     records: tuple[dict[str, Any], ...]
-    lowest: float = np.nan
 
 
 @dataclass(frozen=True)
@@ -351,7 +350,7 @@ class EnergyShapeSolver:
         reference = FORCE_FLOOR
         evaluation = problem.evaluate(point.x, point.p, point.chamber_pressures, target.external, matrix=True)
         if not np.isfinite(evaluation.energy):
-            return _Outcome(Status.INVERTED, point, evaluation, np.inf, 0, (), evaluation.smallest)
+            return _Outcome(Status.INVERTED, point, evaluation, np.inf, 0, ())
         for iteration in range(self.max_iterations + 1):
             clock = time.perf_counter()
             measure = self._residuals(problem, point, target, evaluation)
