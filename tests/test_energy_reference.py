@@ -8,6 +8,7 @@ from shapes import sphere_pressure
 
 import geosim
 from geosim.resources import resource
+from geosim.shape.factorise import describe
 
 MOONEY = geosim.MooneyRivlin(c1=41.8e3, c2=10.6e3)
 
@@ -45,6 +46,8 @@ def test_finger_is_the_reference_finite_element_solution(reference_data):
 @pytest.mark.slow
 def test_sphere_case_has_the_exact_pressure(reference_data):
     """The only fixed vertex lies in the chamber: the body is free, and does not drift."""
+    if describe()["factoriser"] == "superlu":
+        pytest.skip("SuperLU takes several minutes for this mesh; smaller spheres are held against the same formula")
     robot = _case(reference_data, "sphere")
     result = geosim.solve(robot, geosim.Inflation(volume_ratio=[1.5, 5.0]))
     exact = [sphere_pressure(*MOONEY.constants(), r, 1 + robot.body_volume / robot.chamber_volumes[0]) for r in (1.5, 5.0)]
