@@ -146,7 +146,7 @@ def collect(robot: VolumetricRobot, environment: Environment, solver: Any, state
         chamber_volumes=stack("chamber_volumes", (-1,)) if k else None,
         chamber_pressures=stack("chamber_pressures", (-1,)) if k else None,
         tip=np.einsum("t,ktd->kd", robot.tip_weights, frames_[:, robot.tip]),
-        reactions=stack("reactions", (n, 3)), contact_forces=np.zeros((k, n, 3)), contact_count=np.zeros(k),
+        reactions=stack("reactions", (n, 3)),
         crossings=stack("crossings", ()), body_volume_ratio=stack("body_volume_ratio", ()),
         inverted_elements=stack("inverted", ()), residual=stack("residual", ()), energies=stack("energy", ()),
         trace=trace, state=states[-1] if states else None)
