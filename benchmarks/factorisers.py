@@ -19,7 +19,7 @@ import numpy as np
 
 import geosim
 from geosim import Environment, Inflation
-from geosim.shape.factorise import describe
+from geosim.factorise import describe
 from geosim.shape.linear import BorderedSolver
 from geosim.shape.solver import EnergyShapeSolver
 

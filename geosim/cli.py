@@ -389,8 +389,8 @@ def _system() -> list[tuple[str, str]]:
 
     import numba
 
+    from geosim import factorise
     from geosim.kernels import cache_folder
-    from geosim.shape import factorise
 
     rows = [("geosim", geosim.__version__), ("python", platform.python_version()),
             ("platform", f"{platform.system()} {platform.machine()}")]

@@ -182,7 +182,7 @@ def test_units_change_nothing():
 
 @pytest.mark.parametrize("name", ["pardiso", "superlu"])
 def test_both_factorisers_give_the_same_shape(name):
-    from geosim.shape import factorise
+    from geosim import factorise
 
     if name == "pardiso" and factorise.describe()["factoriser"] != "pardiso":
         pytest.skip("pypardiso is not installed: MKL's Pardiso cannot be compared")
@@ -194,7 +194,7 @@ def test_both_factorisers_give_the_same_shape(name):
 
 def test_block_elimination_is_exact():
     """With the factors of the matrix itself GMRES ends at once."""
-    from geosim.shape.factorise import make_factoriser
+    from geosim.factorise import make_factoriser
     from geosim.shape.linear import BorderedSolver
 
     problem = make_problem(_sphere(), Environment(), 2, "superlu")

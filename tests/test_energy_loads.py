@@ -293,7 +293,7 @@ def test_interruption_keeps_the_frames(monkeypatch):
 
 
 def test_a_system_that_does_not_fit_is_refused_before_it_is_factorised(monkeypatch):
-    from geosim.shape import factorise
+    from geosim import factorise
 
     monkeypatch.setattr(factorise, "available_bytes", lambda: 1e5)
     for name in ("auto", "superlu"):
@@ -302,7 +302,7 @@ def test_a_system_that_does_not_fit_is_refused_before_it_is_factorised(monkeypat
 
 
 def test_without_mkl_the_suite_solver_is_superlu(monkeypatch):
-    from geosim.shape import factorise
+    from geosim import factorise
 
     monkeypatch.setattr(factorise, "_mkl", lambda: None)
     assert factorise.describe()["factoriser"] == "superlu"

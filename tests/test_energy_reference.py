@@ -7,8 +7,8 @@ import pytest
 from shapes import sphere_pressure
 
 import geosim
+from geosim.factorise import describe
 from geosim.resources import resource
-from geosim.shape.factorise import describe
 
 MOONEY = geosim.MooneyRivlin(c1=41.8e3, c2=10.6e3)
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from geosim.arrays import Floats
+from geosim.factorise import FactorisationError, Factoriser
 from geosim.kernels import kernel
 from geosim.shape.assembly import Pattern, symmetric_product
-from geosim.shape.factorise import FactorisationError, Factoriser
 
 __all__ = ["BorderedSolver"]
 
@@ -68,7 +68,7 @@ class BorderedSolver:
     pattern
         Sparsity of the upper triangle.
     factoriser
-        See `geosim.shape.factorise`.
+        See `geosim.factorise`.
     max_krylov
         GMRES iterations that are cheaper than a factorisation.
     """

@@ -15,10 +15,10 @@ from geosim import topology
 from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.environment import Environment
 from geosim.errors import InputError
+from geosim.factorise import make_factoriser
 from geosim.robot import VolumetricRobot
 from geosim.shape import assembly, constitutive
 from geosim.shape.elements import Element, element, tetrahedron_slopes
-from geosim.shape.factorise import make_factoriser
 from geosim.shape.linear import BorderedSolver
 from geosim.shape.loads import LoadShape, load_shapes
 from geosim.shape.supports import Supports, supports

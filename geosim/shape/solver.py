@@ -34,10 +34,10 @@ from geosim.actuation import Actuation, Command, Inflation
 from geosim.arrays import Bools, Floats
 from geosim.environment import Environment
 from geosim.errors import InputError
+from geosim.factorise import FactorisationError
 from geosim.result import Report, Result, Status
 from geosim.robot import VolumetricRobot
 from geosim.shape import assembly, frames
-from geosim.shape.factorise import FactorisationError
 from geosim.shape.problem import Evaluation, Problem, make_problem
 
 __all__ = ["EnergyShapeSolver", "ShapeState"]
