@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import trimesh
 
-from geosim.geometry.parametric import plain_finger, pneunet_finger, thick_sphere
+from geosim.geometry.parametric import membrane_over_chambers, plain_finger, pneunet_finger, thick_sphere
 
 HEADER = """\
 # {title}
@@ -39,12 +39,60 @@ fixed = "none"
 """
 
 
+MEMBRANE = """\
+# Membrane, 250 x 250 x 4 mm, over four inflatable pads (100 x 100 x 12 mm, 1 mm below it); inflated pads lift it.
+# Chambers 1..4 are the pads at (-x, -y), (-x, +y), (+x, -y), (+x, +y). Made by scripts/make_meshes.py.
+kind = "volumetric"
+units = "mm"
+
+[[bodies]]
+name = "membrane"
+surface = "membrane.stl"
+material = "dragon-skin-20"
+max_edge = 7.3
+{pads}
+# The rim of the membrane and the ground of the pads.
+[fixed]
+surface = "held.stl"
+within = 0.001
+
+# The middle of the membrane.
+[tip]
+sphere = [0.0, 0.0, 15.0]
+radius = 15.0
+"""
+PAD = """
+[[bodies]]
+name = "pad {i}"
+surface = "pad_{i}.stl"
+material = "dragon-skin-20"
+
+[[chambers]]
+surface = "chamber_{i}.stl"
+"""
+
+
+def _export(surface: Any, path: Path) -> None:
+    in_mm = trimesh.Trimesh(np.asarray(surface.vertices) * 1e3, surface.faces, process=False)
+    in_mm.export(str(path), file_type="stl")  # binary
+
+
+def _write_membrane(folder: Path) -> None:
+    bodies, chambers, held = membrane_over_chambers()
+    folder.mkdir(parents=True, exist_ok=True)
+    pads = "".join(PAD.format(i=i) for i in range(1, len(chambers) + 1))
+    (folder / "robot.toml").write_text(MEMBRANE.format(pads=pads), encoding="utf-8")
+    names = ["membrane", *(f"pad_{i + 1}" for i in range(len(chambers)))]
+    for name, surface in zip([*names, *(f"chamber_{i + 1}" for i in range(len(chambers))), "held"],
+                             [*bodies, *chambers, held]):
+        _export(surface, folder / f"{name}.stl")
+
+
 def _write(folder: Path, body: Any, chambers: list[Any], text: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "robot.toml").write_text(text, encoding="utf-8")
     for name, surface in (("body", body), ("chamber", chambers[0])):
-        in_mm = trimesh.Trimesh(np.asarray(surface.vertices) * 1e3, surface.faces, process=False)
-        in_mm.export(str(folder / f"{name}.stl"), file_type="stl")  # binary
+        _export(surface, folder / f"{name}.stl")
 
 
 def make(folder: Path) -> None:
@@ -58,6 +106,7 @@ def make(folder: Path) -> None:
     _write(folder / "sphere", *thick_sphere(),
            HEADER.format(title="Thick sphere, radii 10 and 20 mm: its pressure is known in closed form.",
                          free=FREE, max_edge=3.7))
+    _write_membrane(folder / "membrane")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import numpy as np
 
 from geosim.errors import InputError
 
-__all__ = ["block", "plain_finger", "pneunet_finger", "thick_sphere", "thick_tube"]
+__all__ = ["block", "membrane_over_chambers", "plain_finger", "pneunet_finger", "thick_sphere", "thick_tube", "twister"]
 
 # Solids are built in millimetres: the Boolean operations snap to absolute lengths.
 MM = 1e3
@@ -166,3 +166,140 @@ def thick_tube(inner: float = 0.010, outer: float = 0.015, length: float = 0.060
     if cap == 0:
         return _surface(skin - cylinder(inner, -length, 2 * length)), []
     return _surface(skin), [_surface(cylinder(inner, cap, length - cap))]
+
+
+def twister(diameter: float = 0.020, length: float = 0.100, *, turns: float = 2.0, mean_radius: float = 0.006,
+            slot_height: float = 0.0051, chamber_fraction: float = 0.01, end: float = 0.005,
+            segments: int = 64) -> Shape:
+    """Make a cylinder along x with a thin slot that winds about its axis; it twists and coils when inflated.
+
+    The slot is a ribbon that stands on edge: it reaches over `slot_height` along the radius, winds `turns` times at
+    `mean_radius`, and is as thick as `chamber_fraction` asks.
+
+    Parameters
+    ----------
+    diameter, length
+        Of the cylinder [m].
+    turns
+        Windings of the slot; negative winds the other way.
+    mean_radius
+        Distance of the middle of the slot from the axis [m].
+    slot_height
+        Size of the slot along the radius [m].
+    chamber_fraction
+        Volume of the chamber over that of the cylinder.
+    end
+        Distance of the slot from both ends of the cylinder [m].
+    segments
+        Corners of the cylinder's circle.
+
+    Raises
+    ------
+    InputError
+        If a length is not positive or the slot does not fit.
+    """
+    import trimesh
+    from manifold3d import Manifold
+
+    _positive(diameter=diameter, length=length, mean_radius=mean_radius, slot_height=slot_height, end=end,
+              chamber_fraction=chamber_fraction)
+    inner, outer = mean_radius - slot_height / 2, mean_radius + slot_height / 2
+    if inner <= 0 or outer >= diameter / 2 or 2 * end >= length or turns == 0 or segments < 8 or chamber_fraction > 0.1:
+        raise InputError("twister: the slot does not fit; make it lower, put it nearer to the middle of the radius, or "
+                         "take a longer or thicker cylinder")
+    skin = Manifold.cylinder(length * MM, diameter / 2 * MM, circular_segments=segments).rotate((0, 90, 0))
+    body = _surface(skin)
+    wanted = chamber_fraction * float(body.volume)
+    path = float(np.hypot(2 * np.pi * turns * mean_radius, length - 2 * end))
+    thickness = wanted / (path * slot_height)
+    for _ in range(6):  # facets and the slope at other radii change the volume by some percent
+        ribbon = _ribbon(length, end, turns, inner, outer, thickness)
+        thickness *= wanted / float(ribbon.volume)
+    return body, [trimesh.Trimesh(ribbon.vertices, ribbon.faces, process=False)]
+
+
+def _ribbon(length: float, end: float, turns: float, inner: float, outer: float, thickness: float) -> Any:
+    """Closed surface of a rectangular tube about the x axis that winds at radii `inner` .. `outer` [m]."""
+    import trimesh
+
+    middle = 0.5 * (inner + outer)
+    span = length - 2 * end
+    path = float(np.hypot(2 * np.pi * turns * middle, span))
+    across = max(2, round((outer - inner) / 0.0013))
+    steps = max(8, round(path * across / (outer - inner)))
+    s = np.linspace(0.0, 1.0, steps + 1)[:, None]
+    angle = 2 * np.pi * turns * s
+    zero = np.zeros_like(s)
+    radial = np.hstack([zero, np.cos(angle), np.sin(angle)])
+    around = np.hstack([zero, -np.sin(angle), np.cos(angle)])
+    # perpendicular to the path and to the radius, at the mean radius
+    normal = (2 * np.pi * turns * middle * np.array([1.0, 0.0, 0.0]) - span * around) / path
+    radii = np.linspace(inner, outer, across + 1)
+    axis = np.hstack([end + span * s, zero, zero])
+    loop = ([axis + r * radial + 0.5 * thickness * normal for r in radii]
+            + [axis + r * radial - 0.5 * thickness * normal for r in radii[::-1]])
+    vertices = np.stack(loop, axis=1)  # (steps + 1, loop, 3)
+    count = vertices.shape[1]
+    number = lambda i, j: i * count + j % count  # noqa: E731
+    faces = []
+    for i in range(steps):
+        for j in range(count):
+            a, b, c, d = number(i, j), number(i, j + 1), number(i + 1, j + 1), number(i + 1, j)
+            faces += [[a, b, c], [a, c, d]] if j % (across + 1) < (across + 1) // 2 else [[a, b, d], [b, c, d]]
+    for j in range(across):  # end caps: strips between the two long sides
+        for i, turn in ((0, 1), (steps, -1)):
+            quad = [number(i, j), number(i, j + 1), number(i, count - 2 - j), number(i, count - 1 - j)][::-turn]
+            faces += [[quad[0], quad[1], quad[2]], [quad[0], quad[2], quad[3]]]
+    mesh = trimesh.Trimesh(vertices.reshape(-1, 3), np.array(faces), process=False)
+    if mesh.volume < 0:
+        mesh.invert()
+    return mesh
+
+
+def membrane_over_chambers(size: float = 0.250, thickness: float = 0.004, *, pad: float = 0.100, spacing: float = 0.110,
+                           base: float = 0.003, chamber: float = 0.090, chamber_height: float = 0.005,
+                           roof: float = 0.004, gap: float = 0.001) -> tuple[list[Any], list[Any], Any]:
+    """Make a square membrane over four inflatable pads, apart from them by a gap; inflated pads lift it.
+
+    Parameters
+    ----------
+    size, thickness
+        Of the membrane [m]; its rim is to be held.
+    pad, spacing
+        Width of a square pad and distance of the centres of neighbouring pads [m]; pads stand on z = 0.
+    base, chamber, chamber_height, roof
+        Thickness of the pad below its chamber, width and height of the chamber, thickness above it [m].
+    gap
+        Between pads and membrane [m].
+
+    Returns
+    -------
+    bodies, chambers, held
+        The membrane and four pads; four chambers in the same order (x then y ascending); an open surface of what
+        is to be held: the membrane's rim and the ground of the pads.
+
+    Raises
+    ------
+    InputError
+        If a length is not positive or the parts do not fit.
+    """
+    import trimesh
+
+    _positive(size=size, thickness=thickness, pad=pad, spacing=spacing, base=base, chamber=chamber,
+              chamber_height=chamber_height, roof=roof, gap=gap)
+    if chamber >= pad or pad >= spacing or spacing + pad > size:
+        raise InputError("membrane_over_chambers: need chamber < pad < spacing and spacing + pad <= size")
+    half, top = size / 2, base + chamber_height + roof
+    low, high = top + gap, top + gap + thickness
+    bodies, chambers = [_surface(_box((-half, half), (-half, half), (low, high)))], []
+    quads = [[(sx * half, -sy * half, z) for z in (low, high)] for sx, sy in ((-1, 1), (1, 1), (1, -1), (-1, -1))]
+    held = [[quads[i][0], quads[(i + 1) % 4][0], quads[(i + 1) % 4][1], quads[i][1]] for i in range(4)]
+    for x in (-spacing / 2, spacing / 2):
+        for y in (-spacing / 2, spacing / 2):
+            p, c = pad / 2, chamber / 2
+            bodies.append(_surface(_box((x - p, x + p), (y - p, y + p), (0, top))))
+            chambers.append(_surface(_box((x - c, x + c), (y - c, y + c), (base, base + chamber_height))))
+            held.append([(x - p, y - p, 0), (x - p, y + p, 0), (x + p, y + p, 0), (x + p, y - p, 0)])
+    corners = np.array(held).reshape(-1, 3)
+    faces = [[4 * i + a, 4 * i + b, 4 * i + c] for i in range(len(held)) for a, b, c in ((0, 1, 2), (0, 2, 3))]
+    return bodies, chambers, trimesh.Trimesh(corners, np.array(faces), process=False)
