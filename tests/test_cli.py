@@ -205,7 +205,7 @@ def test_help_has_examples_and_demo_knows_its_names(folder, solved):
         assert f"  geosim {command}" in outcome.stdout.split("Examples")[1]
     assert "solve" in run().stdout
     assert geosim.__version__ in run("--version").stdout
-    one_line(run("demo", "octopus"), 2, "octopus", "finger, pneunet, sphere")
+    one_line(run("demo", "octopus"), 2, "octopus", "finger, ", "pneunet, ", "sphere, ")
 
 
 def test_the_demonstration_is_the_pneunet(folder, solved):
