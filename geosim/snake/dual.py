@@ -161,7 +161,8 @@ class DualDirection:
         parts: list[tuple[Ints, Floats]] = []  # (slots (k, a), values (k, r, a, 3)): r rows on a slots each
         cs, Es = [], []
         if len(system.tets):
-            values, strain = _tet_rows(here.x, system.tets, system.tet_gradients, now.rotations)
+            shapes, rotations = (a.T.reshape(-1, 3, 3) for a in (system.tet_shapes, now.rotations))
+            values, strain = _tet_rows(here.x, system.tets, shapes, rotations)
             parts.append((system.tets, values))
             cs.append(strain.ravel())
             young = system.mu * (3 * system.lam + 2 * system.mu) / (system.lam + system.mu)
@@ -314,7 +315,7 @@ def _tet_bound(strain: Floats, system: Any, young: Floats) -> Floats:
     """Bound on the geometric stiffness of tets at their vertices: tension times the squared shape gradients."""
     out = np.zeros(system.slots)
     stretch = np.maximum(strain[:, :3], 0.0).sum(axis=1)
-    B = system.tet_gradients
+    B = system.tet_shapes.T.reshape(-1, 3, 3)
     grad = np.concatenate([-B.sum(axis=1, keepdims=True), B], axis=1)
     size = (system.tet_volumes * young * stretch)[:, None] * (grad**2).sum(axis=2)
     np.add.at(out, system.tets, size)

@@ -6,12 +6,14 @@ cross-sections. With D_i on the diagonal and C_i between the levels i and i + 1 
 
     T_i^T T_i = D_i,    U_i = T_i^-T C_i,    D_(i+1) <- D_(i+1) - U_i^T U_i.
 
-Rows are padded to whole vector registers, every inner loop runs along a row, and four rows take four terms at a
-time. Single precision is enough for a factor that only preconditions.
+Inside a level the slots follow a sweep across it (`sweep_order`). A row of C_i then reaches only so far, U_i fills no
+further than the furthest reach of the rows above, and what lies beyond is skipped: that leaves half of the work.
+All is done in tiles of 8 by 8, held in vector registers over the whole sum; levels are padded to whole tiles with unit pivots.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,199 +21,207 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
 
-__all__ = ["BlockTridiagonal", "SparseFactor", "multiply", "residual_minimum"]
+__all__ = ["BlockTridiagonal", "SparseFactor", "multiply", "residual_minimum", "sweep_order"]
 
-_PAD = 16  # numbers a row is padded to: one 512-bit register in single precision
-
-
-@kernel(fastmath=True)
-def _subtract(A, X, out, r0, r1, depth, upper):
-    """out[r] -= sum_(k < depth) A[k, r] X[k] for r0 <= r < r1; with `upper` only columns from r on."""
-    width = out.shape[1]
-    for r in range(r0, r1, 4):
-        left = (r // 8) * 8 if upper else 0
-        if r + 4 > r1:
-            for s in range(r, r1):
-                o = out[s, left:width]
-                for k in range(depth):
-                    a, x = A[k, s], X[k, left:width]
-                    for j in range(width - left):
-                        o[j] -= a * x[j]
-            continue
-        o0, o1, o2, o3 = out[r, left:width], out[r + 1, left:width], out[r + 2, left:width], out[r + 3, left:width]
-        k = 0
-        while k + 4 <= depth:
-            x0, x1, x2, x3 = X[k, left:width], X[k + 1, left:width], X[k + 2, left:width], X[k + 3, left:width]
-            a00, a01, a02, a03 = A[k, r], A[k, r + 1], A[k, r + 2], A[k, r + 3]
-            a10, a11, a12, a13 = A[k + 1, r], A[k + 1, r + 1], A[k + 1, r + 2], A[k + 1, r + 3]
-            a20, a21, a22, a23 = A[k + 2, r], A[k + 2, r + 1], A[k + 2, r + 2], A[k + 2, r + 3]
-            a30, a31, a32, a33 = A[k + 3, r], A[k + 3, r + 1], A[k + 3, r + 2], A[k + 3, r + 3]
-            for j in range(width - left):
-                v0, v1, v2, v3 = x0[j], x1[j], x2[j], x3[j]
-                o0[j] -= a00 * v0 + a10 * v1 + a20 * v2 + a30 * v3
-                o1[j] -= a01 * v0 + a11 * v1 + a21 * v2 + a31 * v3
-                o2[j] -= a02 * v0 + a12 * v1 + a22 * v2 + a32 * v3
-                o3[j] -= a03 * v0 + a13 * v1 + a23 * v2 + a33 * v3
-            k += 4
-        while k < depth:
-            x0 = X[k, left:width]
-            a00, a01, a02, a03 = A[k, r], A[k, r + 1], A[k, r + 2], A[k, r + 3]
-            for j in range(width - left):
-                v0 = x0[j]
-                o0[j] -= a00 * v0
-                o1[j] -= a01 * v0
-                o2[j] -= a02 * v0
-                o3[j] -= a03 * v0
-            k += 1
+_TILE = 8  # rows and columns of a tile; 8 numbers fill one 512-bit register, or two of 256 bits
 
 
-@kernel(fastmath=True)
-def _upper_factor(D, n, tolerance):
-    """Replace the upper triangle of D by T with T^T T = D; False if a pivot is not above `tolerance`."""
-    width = D.shape[1]
-    for r0 in range(0, n, 4):
-        r1 = min(r0 + 4, n)
-        _subtract(D, D, D, r0, r1, r0, True)
-        for r in range(r0, r1):
-            row = D[r]
-            for k in range(r0, r):
-                a, t = D[k, r], D[k]
-                for j in range(r, width):
-                    row[j] -= a * t[j]
-            if not row[r] > tolerance:
-                return False
-            s = row[r] ** -0.5
-            for j in range(r, width):
-                row[j] *= s
-    return True
+def _tile_code(typingctx, buffer, out, out_stride, left, left_stride, right, right_stride, terms, subtract):
+    """Multiply into an 8x8 tile; all places are indices into one flat buffer, strides are the lengths of its rows.
+
+    out[i, j] -= sum_(k < terms) left[k, i] right[k, j], or without `subtract` out[i, j] = + that sum. Every term is
+    read before the tile is written, so `right` may be `out`. Written in the compiler's own terms because a loop over
+    arrays keeps the sums in memory, which takes three times as long.
+    """
+    signature = types.void(buffer, *[types.int64] * 7, types.boolean)
+
+    def codegen(context, builder, sig, args):
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        vector, small = ir.VectorType(ir.DoubleType(), _TILE), ir.IntType(32)
+        o, so, a, sa, x, sx, count, minus = args[1:]
+        at = lambda index: builder.gep(data, [index], inbounds=True)  # noqa: E731
+        wide = lambda index: builder.bitcast(at(index), vector.as_pointer())  # noqa: E731
+        fma = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{_TILE}f64"
+        )
+        places = [builder.add(o, builder.mul(so, ir.Constant(o.type, i))) for i in range(_TILE)]
+        zero, empty = ir.Constant(vector, None), ir.Constant(vector, ir.Undefined)
+        first_lane = ir.Constant(ir.VectorType(small, _TILE), [0] * _TILE)
+        sums = []
+        for place in places:
+            slot = cgutils.alloca_once(builder, vector)
+            builder.store(builder.select(minus, builder.load(wide(place), align=8), zero), slot)
+            sums.append(slot)
+        with cgutils.for_range(builder, count) as loop:
+            row = builder.load(wide(builder.add(x, builder.mul(loop.index, sx))), align=8)
+            row = builder.select(minus, builder.fneg(row), row)
+            first = builder.add(a, builder.mul(loop.index, sa))
+            for i, slot in enumerate(sums):
+                number = builder.load(at(builder.add(first, ir.Constant(first.type, i))))
+                spread = builder.insert_element(empty, number, ir.Constant(small, 0))
+                spread = builder.shuffle_vector(spread, empty, first_lane)
+                builder.store(builder.call(fma, [spread, row, builder.load(slot)]), slot)
+        for place, slot in zip(places, sums):
+            builder.store(builder.load(slot), wide(place), align=8)
+        return context.get_dummy_value()
+
+    return signature, codegen
 
 
-@kernel(fastmath=True)
-def _solve_rows(T, U, n):
-    """U <- T^-T U, rows of U in place."""
-    width = U.shape[1]
-    for r0 in range(0, n, 4):
-        r1 = min(r0 + 4, n)
-        _subtract(T, U, U, r0, r1, r0, False)
-        for r in range(r0, r1):
-            row = U[r]
-            for k in range(r0, r):
-                a, u = T[k, r], U[k]
-                for j in range(width):
-                    row[j] -= a * u[j]
-            s = 1.0 / T[r, r]
-            for j in range(width):
-                row[j] *= s
+_tile: Any = intrinsic(_tile_code)
 
 
 @kernel
-def _factor(buffer, sizes, widths, diagonal, coupling, tolerance):
-    """Factor all levels in place; returns -1, or the level whose pivot failed."""
+def _invert(buffer, at, stride, out):
+    """Factor the 8x8 upper triangle at `at` in place, T^T T, and write T^-1 (row by row) to `out`; False if it fails."""
+    for i in range(8):
+        for k in range(i):
+            a = buffer[at + k * stride + i]
+            for j in range(i, 8):
+                buffer[at + i * stride + j] -= a * buffer[at + k * stride + j]
+        pivot = buffer[at + i * stride + i]
+        if not pivot > 0:
+            return False
+        s = 1.0 / math.sqrt(pivot)
+        for j in range(i, 8):
+            buffer[at + i * stride + j] *= s
+    for j in range(8):
+        for i in range(7, -1, -1):
+            total = 1.0 if i == j else 0.0
+            for k in range(i + 1, j + 1):
+                total -= buffer[at + i * stride + k] * buffer[out + 8 * k + j]
+            buffer[out + 8 * i + j] = total / buffer[at + i * stride + i] if i <= j else 0.0
+    return True
+
+
+@kernel
+def _factor(buffer, sizes, diagonal, coupling, inverse, starts, reach):
+    """Factor all levels in place; returns -1, or the level whose pivot failed.
+
+    Sizes and reaches are multiples of 8: row r of the coupling of level i is zero from column
+    reach[(starts[i] + r) // 8] on.
+    """
     for i in range(len(sizes)):
-        n, w = sizes[i], widths[i]
-        D = buffer[diagonal[i] : diagonal[i] + n * w].reshape(n, w)
-        if not _upper_factor(D, n, tolerance):
-            return i
-        if coupling[i] >= 0:
-            m, v = sizes[i + 1], widths[i + 1]
-            U = buffer[coupling[i] : coupling[i] + n * v].reshape(n, v)
-            _solve_rows(D, U, n)
-            E = buffer[diagonal[i + 1] : diagonal[i + 1] + m * v].reshape(m, v)
-            _subtract(U, U, E, 0, m, n, True)
+        n, D, I = sizes[i], diagonal[i], inverse[i]  # noqa: E741
+        for r in range(0, n, 8):
+            for c in range(r, n, 8):
+                _tile(buffer, D + r * n + c, n, D + r, n, D + c, n, r, True)
+            if not _invert(buffer, D + r * n + r, n, I + 8 * r):
+                return i
+            for c in range(r + 8, n, 8):
+                _tile(buffer, D + r * n + c, n, I + 8 * r, 8, D + r * n + c, n, 8, False)
+        if coupling[i] < 0:
+            continue
+        m, U, E = sizes[i + 1], coupling[i], diagonal[i + 1]
+        own = reach[starts[i] // 8 : (starts[i] + n) // 8]
+        for r in range(0, n, 8):
+            first = 0
+            for c in range(0, own[r // 8], 8):
+                while own[first // 8] <= c:  # the rows above `first` do not reach this column
+                    first += 8
+                _tile(buffer, U + r * m + c, m, D + first * n + r, n, U + first * m + c, m, r - first, True)
+                _tile(buffer, U + r * m + c, m, I + 8 * r, 8, U + r * m + c, m, 8, False)
+        for r in range(0, m, 8):
+            first = 0
+            for c in range(r, m, 8):
+                while first < n and own[first // 8] <= c:
+                    first += 8
+                if first < n:
+                    _tile(buffer, E + r * m + c, m, U + first * m + r, m, U + first * m + c, m, n - first, True)
     return -1
 
 
 @kernel(fastmath=True)
-def _push_four(M, r, left, right, v0, v1, v2, v3, y):
-    """y[j] -= sum of four rows r .. r + 3 of M times v, for columns [left, right); y starts at column 0."""
-    m0, m1, m2, m3 = M[r, left:right], M[r + 1, left:right], M[r + 2, left:right], M[r + 3, left:right]
-    out = y[left:right]
-    for j in range(right - left):
-        out[j] -= v0 * m0[j] + v1 * m1[j] + v2 * m2[j] + v3 * m3[j]
+def _push(buffer, at, stride, columns, v, y, start):
+    """y[start + j] -= sum over the 8 rows at `at` of v times their column j, for j < columns."""
+    out = y[start : start + columns]
+    for k in range(0, 8, 4):
+        p = at + k * stride
+        m0, m1 = buffer[p : p + columns], buffer[p + stride : p + stride + columns]
+        m2, m3 = buffer[p + 2 * stride : p + 2 * stride + columns], buffer[p + 3 * stride : p + 3 * stride + columns]
+        v0, v1, v2, v3 = v[k], v[k + 1], v[k + 2], v[k + 3]
+        for j in range(columns):
+            out[j] -= v0 * m0[j] + v1 * m1[j] + v2 * m2[j] + v3 * m3[j]
 
 
 @kernel(fastmath=True)
-def _pull_four(M, r, left, right, y, sums):
-    """sums[k] -= row r + k of M times y, four rows, columns [left, right)."""
-    m0, m1, m2, m3 = M[r, left:right], M[r + 1, left:right], M[r + 2, left:right], M[r + 3, left:right]
-    x = y[left:right]
-    s0 = s1 = s2 = s3 = M[r, r] * 0
-    for j in range(right - left):
-        v = x[j]
-        s0 += m0[j] * v
-        s1 += m1[j] * v
-        s2 += m2[j] * v
-        s3 += m3[j] * v
-    sums[0] -= s0
-    sums[1] -= s1
-    sums[2] -= s2
-    sums[3] -= s3
-
-
-@kernel(fastmath=True)
-def _solve(buffer, sizes, widths, diagonal, coupling, starts, y):
-    """Solve in place for one right-hand side in elimination order, four rows at a time."""
-    count = len(sizes)
-    v = np.zeros(4, dtype=buffer.dtype)
-    for i in range(count):
-        n, w, s = sizes[i], widths[i], starts[i]
-        T = buffer[diagonal[i] : diagonal[i] + n * w].reshape(n, w)
-        m, wide, t = (sizes[i + 1], widths[i + 1], starts[i + 1]) if coupling[i] >= 0 else (0, 0, 0)
-        U = buffer[coupling[i] : coupling[i] + n * wide].reshape(n, wide) if m > 0 else T
-        own, next_own = y[s : s + n], y[t : t + m]
-        for r0 in range(0, n, 4):
-            r1 = min(r0 + 4, n)
-            for r in range(r0, r1):
-                for k in range(r0, r):
-                    own[r] -= T[k, r] * own[k]
-                own[r] /= T[r, r]
-                v[r - r0] = own[r]
-            if r1 - r0 == 4:
-                _push_four(T, r0, r1, n, v[0], v[1], v[2], v[3], own)
-                if m > 0:
-                    _push_four(U, r0, 0, m, v[0], v[1], v[2], v[3], next_own)
-                continue
-            for r in range(r0, r1):
-                for j in range(m):
-                    next_own[j] -= own[r] * U[r, j]
-    for i in range(count - 1, -1, -1):
-        n, w, s = sizes[i], widths[i], starts[i]
-        T = buffer[diagonal[i] : diagonal[i] + n * w].reshape(n, w)
-        m, wide, t = (sizes[i + 1], widths[i + 1], starts[i + 1]) if coupling[i] >= 0 else (0, 0, 0)
-        U = buffer[coupling[i] : coupling[i] + n * wide].reshape(n, wide) if m > 0 else T
-        own, next_own = y[s : s + n], y[t : t + m]
-        for r0 in range((n - 1) // 4 * 4, -1, -4):
-            r1 = min(r0 + 4, n)
-            for r in range(r0, r1):
-                v[r - r0] = own[r]
-            if r1 - r0 == 4:
-                _pull_four(T, r0, r1, n, own, v)
-                if m > 0:
-                    _pull_four(U, r0, 0, m, next_own, v)
-            else:
-                for r in range(r0, r1):
-                    for j in range(m):
-                        v[r - r0] -= U[r, j] * next_own[j]
-            for r in range(r1 - 1, r0 - 1, -1):
-                for k in range(r + 1, r1):
-                    v[r - r0] -= T[r, k] * own[k]
-                own[r] = v[r - r0] / T[r, r]
+def _pull(buffer, at, stride, columns, y, start, v):
+    """v[k] -= row k of the 8 at `at` times y[start : start + columns]."""
+    x = y[start : start + columns]
+    for k in range(0, 8, 4):
+        p = at + k * stride
+        m0, m1 = buffer[p : p + columns], buffer[p + stride : p + stride + columns]
+        m2, m3 = buffer[p + 2 * stride : p + 2 * stride + columns], buffer[p + 3 * stride : p + 3 * stride + columns]
+        s0 = s1 = s2 = s3 = 0.0
+        for j in range(columns):
+            a = x[j]
+            s0 += m0[j] * a
+            s1 += m1[j] * a
+            s2 += m2[j] * a
+            s3 += m3[j] * a
+        v[k] -= s0
+        v[k + 1] -= s1
+        v[k + 2] -= s2
+        v[k + 3] -= s3
 
 
 @kernel
-def _scatter(blocks, place, stride, buffer):
-    """Write the lower 3x3 blocks transposed to their place in the upper levels (place < 0: left out)."""
+def _solve(buffer, sizes, diagonal, coupling, inverse, starts, reach, slots, y, right, out):
+    """Solve for one right-hand side (slots, 3), eight rows at a time; y is zeroed scratch in elimination order."""
+    for k in range(len(slots)):
+        for i in range(3):
+            y[slots[k] + i] = right[k, i]
+    v = np.empty(8)
+    for i in range(len(sizes)):
+        n, s = sizes[i], starts[i]
+        for r in range(0, n, 8):
+            T = inverse[i] + 8 * r
+            for a in range(8):
+                v[a] = 0.0
+                for k in range(a + 1):
+                    v[a] += buffer[T + 8 * k + a] * y[s + r + k]
+            y[s + r : s + r + 8] = v
+            _push(buffer, diagonal[i] + r * n + r + 8, n, n - r - 8, v, y, s + r + 8)
+            if coupling[i] >= 0:
+                m = sizes[i + 1]
+                _push(buffer, coupling[i] + r * m, m, reach[(s + r) // 8], v, y, starts[i + 1])
+    for i in range(len(sizes) - 1, -1, -1):
+        n, s = sizes[i], starts[i]
+        for r in range(n - 8, -1, -8):
+            v[:] = y[s + r : s + r + 8]
+            _pull(buffer, diagonal[i] + r * n + r + 8, n, n - r - 8, y, s + r + 8, v)
+            if coupling[i] >= 0:
+                m = sizes[i + 1]
+                _pull(buffer, coupling[i] + r * m, m, reach[(s + r) // 8], y, starts[i + 1], v)
+            T = inverse[i] + 8 * r
+            for a in range(8):
+                total = 0.0
+                for k in range(a, 8):
+                    total += buffer[T + 8 * a + k] * v[k]
+                y[s + r + a] = total
+    for k in range(len(slots)):
+        for i in range(3):
+            out[k, i] = y[slots[k] + i]
+
+
+@kernel
+def _scatter(blocks, place, stride, pads, buffer):
+    """Write the lower 3x3 blocks transposed to their place in the upper levels, and the unit pivots of the padding."""
     for k in range(len(blocks)):
         p, s = place[k], stride[k]
-        if p < 0:
-            continue
         for i in range(3):
             for j in range(3):
                 buffer[p + j * s + i] = blocks[k, i, j]
+    for p in pads:
+        buffer[p] = 1.0
 
 
 @kernel(fastmath=True)
@@ -287,60 +297,110 @@ class BlockTridiagonal:
         Slots of the lower 3x3 blocks, shape (nnz,).
     level, rank
         Level and place in the elimination order of every slot, shape (slots,).
-    single
-        Factor in single precision.
     """
 
     rows: Ints
     columns: Ints
     level: Ints
     rank: Ints
-    single: bool = False
-    sizes: Ints = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         count = int(self.level.max()) + 1
-        self.sizes = 3 * np.bincount(self.level, minlength=count).astype(np.int64)
-        self._widths = (self.sizes + _PAD - 1) // _PAD * _PAD
-        self._starts = np.concatenate([[0], np.cumsum(self.sizes)])[:-1]
-        coupled = np.zeros(count, dtype=bool)
+        real = 3 * np.bincount(self.level, minlength=count)
+        self._sizes = -(-real // _TILE) * _TILE
+        self._starts = np.concatenate([[0], np.cumsum(self._sizes)])[:-1]
+        before = np.concatenate([[0], np.cumsum(real)])[:-1]
         lower, upper = self.level[self.columns], self.level[self.rows]
-        coupled[lower[upper != lower]] = True
-        diagonal_size = self.sizes * self._widths
-        coupling_size = np.where(coupled, self.sizes * np.append(self._widths[1:], 0), 0)
-        ends = np.cumsum(np.column_stack([diagonal_size, coupling_size]).ravel())
-        begins = np.concatenate([[0], ends])[:-1].reshape(-1, 2)
-        self._diagonal = np.ascontiguousarray(begins[:, 0])
+        off = upper != lower
+        coupled = np.zeros(count, dtype=bool)
+        coupled[lower[off]] = True
+        parts = (self._sizes**2, coupled * self._sizes * np.append(self._sizes[1:], 0), _TILE * self._sizes)
+        ends = np.cumsum(np.column_stack(parts).ravel())
+        begins = np.concatenate([[0], ends])[:-1].reshape(-1, 3)
+        self._diagonal, self._inverse = (np.ascontiguousarray(begins[:, k]) for k in (0, 2))
         self._coupling = np.where(coupled, begins[:, 1], -1)
-        self._buffer = np.zeros(int(ends[-1]), dtype=np.float32 if self.single else np.float64)
-        local = 3 * self.rank - self._starts[self.level]
-        same = lower == upper
-        base = np.where(same, self._diagonal[lower], self._coupling[lower])
-        self._stride = np.where(same, self._widths[lower], self._widths[upper])
+        # Rows of tiles on whole cache lines: loads that straddle two take twice as long.
+        raw = np.zeros(int(ends[-1]) + _TILE)
+        skip = (-raw.ctypes.data % (8 * _TILE)) // 8
+        self._buffer = raw[skip : skip + int(ends[-1])]
+        local = 3 * self.rank - before[self.level]
+        self._stride = self._sizes[upper]
+        base = np.where(off, self._coupling[lower], self._diagonal[lower])
         self._place = base + local[self.columns] * self._stride + local[self.rows]
-        self._order = np.argsort(self.rank)
+        self._slots = self._starts[self.level] + local  # of the first unknown of every slot
+        self._pads = np.concatenate(
+            [self._diagonal[i] + np.arange(real[i], self._sizes[i]) * (self._sizes[i] + 1) for i in range(count)]
+        )
+        self._reach = self._reaches(off, local)
+
+    def _reaches(self, off: Any, local: Ints) -> Ints:
+        """Columns of the coupling that the rows of a tile fill, for all tiles."""
+        reach = np.zeros(int(self._sizes.sum()) // _TILE, dtype=np.int64)
+        for end in (0, 2):  # of the three rows of a slot, which may lie in two tiles
+            tile = (self._slots[self.columns[off]] + end) // _TILE
+            np.maximum.at(reach, tile, local[self.rows[off]] + 3)
+        for first, size in zip(self._starts // _TILE, self._sizes // _TILE):
+            reach[first : first + size] = np.maximum.accumulate(reach[first : first + size])
+        return -(-reach // _TILE) * _TILE
 
     @property
     def cost(self) -> float:
         """Multiplications of one factorisation."""
-        n = self.sizes.astype(float)
-        m = np.where(self._coupling >= 0, np.append(n[1:], 0.0), 0.0)
-        return float((n**3 / 6 + n**2 * m / 2 + n * m**2 / 2).sum())
+        total = float((self._sizes.astype(float) ** 3).sum() / 6)
+        for i in np.flatnonzero(self._coupling >= 0):
+            first, size = self._starts[i] // _TILE, self._sizes[i] // _TILE
+            reach = self._reach[first : first + size].astype(float)
+            total += _TILE * float((_TILE * np.cumsum(reach) + 0.5 * reach**2).sum())
+        return total
 
     def factor(self, blocks: Floats) -> bool:
         """Factor the matrix of these lower blocks (nnz, 3, 3); False if it is not positive definite."""
         self._buffer[:] = 0
-        _scatter(blocks, self._place, self._stride, self._buffer)
-        failed = _factor(self._buffer, self.sizes, self._widths, self._diagonal, self._coupling, 0.0)
-        return bool(failed < 0)
+        _scatter(blocks, self._place, self._stride, self._pads, self._buffer)
+        return bool(_factor(*self._pattern) < 0)
+
+    @property
+    def _pattern(self) -> tuple[Any, ...]:
+        return (
+            self._buffer,
+            self._sizes,
+            self._diagonal,
+            self._coupling,
+            self._inverse,
+            self._starts,
+            self._reach,
+        )
 
     def solve(self, right: Floats) -> Floats:
         """Return the solution for a right-hand side (slots, 3)."""
-        y = right[self._order].astype(self._buffer.dtype).ravel()
-        _solve(self._buffer, self.sizes, self._widths, self._diagonal, self._coupling, self._starts, y)
-        out = np.empty_like(right)
-        out[self._order] = y.reshape(-1, 3)
+        y, out = np.zeros(int(self._sizes.sum())), np.empty_like(right)
+        _solve(*self._pattern, self._slots, y, right, out)
         return out
+
+
+def sweep_order(level: Ints, first: Ints, second: Ints, points: Floats) -> Ints:
+    """Rank of every slot in the elimination: by level, inside a level along the axis that leaves the least work.
+
+    Parameters
+    ----------
+    level
+        Of every slot, shape (slots,).
+    first, second
+        Slots that are coupled, shape (k,).
+    points
+        Where the slots are at rest, shape (slots, 3).
+    """
+    best, least = np.arange(len(level)), np.inf
+    for axis in range(3):
+        keys = [np.round(points[:, (axis + k) % 3], 9) for k in (2, 1, 0)]
+        rank = np.empty(len(level), dtype=np.int64)
+        rank[np.lexsort((np.arange(len(level)), *keys, level))] = np.arange(len(level))
+        ahead = rank[first] < rank[second]
+        low, high = np.where(ahead, first, second), np.where(ahead, second, first)
+        cost = BlockTridiagonal(high, low, level, rank).cost
+        if cost < least:
+            best, least = rank, cost
+    return best
 
 
 @dataclass

@@ -163,7 +163,7 @@ class Substep:
         system, robot, h = self.system, self.system.robot, self.h
         n = system.particles
         gradient = np.empty((system.slots, 3))
-        rotations = np.empty((len(system.tets), 3, 3))
+        rotations = np.empty((9, len(system.tets)))
         places = np.empty_like(gradient)
         places[:n], places[n::2], places[n + 1 :: 2] = c.x, c.X, 0.0
         away = places - self.predicted_slots
@@ -182,7 +182,7 @@ class Substep:
             gradient,
         )
         merit += soft.tet_energy_gradient(
-            c.x, system.tets, system.tet_gradients, system.tet_volumes, system.mu, system.lam, gradient, rotations
+            c.x, system.tets, system.tet_shapes, system.tet_volumes, system.mu, system.lam, gradient, rotations
         )
         merit += soft.spring_energy_gradient(c.x, system.springs, self.rest, self.stiffness, gradient)
         merit += joints.pair_energy_gradient(
@@ -245,11 +245,10 @@ class Substep:
         n = system.particles
         blocks[:] = 0.0
         geometric = np.zeros((len(c.X), 3, 3))
-        _translation_stiffness(system.masses, h, n, system.diagonal, blocks)
         soft.tet_stiffness(
             c.x,
             system.tets,
-            system.tet_gradients,
+            system.tet_shapes,
             system.tet_volumes,
             system.mu,
             system.lam,
@@ -259,6 +258,8 @@ class Substep:
             blocks,
         )
         soft.spring_stiffness(c.x, system.springs, self.rest, self.stiffness, system.spring_index, clamp, blocks)
+        soft.close_rows(system.rows, system.columns, system.diagonal, n, blocks)
+        _translation_stiffness(system.masses, h, n, system.diagonal, blocks)
         joints.pair_stiffness(
             robot.pairs,
             robot.pair_points,

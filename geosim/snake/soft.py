@@ -24,6 +24,7 @@ from geosim.kernels import kernel
 from geosim.matrix3 import jacobi_eigen
 
 __all__ = [
+    "close_rows",
     "spring_energy_gradient",
     "spring_stiffness",
     "symmetric_positive_part",
@@ -43,43 +44,65 @@ def symmetric_positive_part(A):
             A[i, j] = V[i, 0] * V[j, 0] * d0 + V[i, 1] * V[j, 1] * d1 + V[i, 2] * V[j, 2] * d2
 
 
+_FIRST, _SECOND = (0, 1, 2, 1, 0, 0), (0, 1, 2, 2, 2, 1)  # entries xx yy zz yz xz xy
+_LANES = 64  # tets that are treated at once: the loops over them become vector instructions
+
+
 @kernel
-def _polar(F, R):
-    """Rotation R of F = R S; Newton's iteration R <- (R + R^-T) / 2, or from the identity where F is inverted."""
-    for i in range(3):
-        for j in range(3):
-            R[i, j] = F[i, j]
-    for _ in range(40):
-        a, b, c = R[0, 0], R[0, 1], R[0, 2]
-        d, e, f = R[1, 0], R[1, 1], R[1, 2]
-        g, h, i = R[2, 0], R[2, 1], R[2, 2]
-        A, B, C = e * i - f * h, f * g - d * i, d * h - e * g
-        det = a * A + b * B + c * C
-        if det <= 1e-9:
-            _polar_of_inverted(F, R)
-            return
-        s = 0.5 / det
-        R[0, 0], R[0, 1], R[0, 2] = 0.5 * a + s * A, 0.5 * b + s * B, 0.5 * c + s * C
-        R[1, 0] = 0.5 * d + s * (c * h - b * i)
-        R[1, 1] = 0.5 * e + s * (a * i - c * g)
-        R[1, 2] = 0.5 * f + s * (b * g - a * h)
-        R[2, 0] = 0.5 * g + s * (b * f - c * e)
-        R[2, 1] = 0.5 * h + s * (c * d - a * f)
-        R[2, 2] = 0.5 * i + s * (a * e - b * d)
-        change = (
-            abs(R[0, 0] - a)
-            + abs(R[0, 1] - b)
-            + abs(R[0, 2] - c)
-            + abs(R[1, 0] - d)
-            + abs(R[1, 1] - e)
-            + abs(R[1, 2] - f)
-            + abs(R[2, 0] - g)
-            + abs(R[2, 1] - h)
-            + abs(R[2, 2] - i)
+def _deformation(x, tets, shape, first, count, F):
+    """Write F = sum_a (x_a - x_0) B_a of `count` tets from `first` to rows (i, j) of F (9 _LANES,); the rest is 1."""
+    for t in range(count, _LANES):
+        for k in range(9):
+            F[k * _LANES + t] = 1.0 if k % 4 == 0 else 0.0
+    for t in range(count):
+        e = first + t
+        t0, t1, t2, t3 = tets[e, 0], tets[e, 1], tets[e, 2], tets[e, 3]
+        for i in range(3):
+            o = x[t0, i]
+            d1, d2, d3 = x[t1, i] - o, x[t2, i] - o, x[t3, i] - o
+            for j in range(3):
+                F[(3 * i + j) * _LANES + t] = d1 * shape[j, e] + d2 * shape[3 + j, e] + d3 * shape[6 + j, e]
+
+
+@kernel
+def _polar(F, R, change):
+    """Rotations R of F = R S in all lanes; Newton's iteration R <- (R + R^-T) / 2, or apart where F is inverted."""
+    W = _LANES
+    inverted = False
+    for t in range(W):
+        det = (
+            F[t] * (F[4 * W + t] * F[8 * W + t] - F[5 * W + t] * F[7 * W + t])
+            + F[W + t] * (F[5 * W + t] * F[6 * W + t] - F[3 * W + t] * F[8 * W + t])
+            + F[2 * W + t] * (F[3 * W + t] * F[7 * W + t] - F[4 * W + t] * F[6 * W + t])
         )
+        # Positive determinants stay positive; the others wait at the identity.
+        change[t] = 1.0 if det > 1e-9 else 0.0
+    for t in range(W):
+        inverted = inverted or change[t] == 0.0
+        for k in range(9):
+            R[k * W + t] = F[k * W + t] if change[t] > 0.0 else (1.0 if k % 4 == 0 else 0.0)
+    for _ in range(40):
+        for t in range(W):
+            a, b, c = R[t], R[W + t], R[2 * W + t]
+            d, e, f = R[3 * W + t], R[4 * W + t], R[5 * W + t]
+            g, h, i = R[6 * W + t], R[7 * W + t], R[8 * W + t]
+            A, B, C = e * i - f * h, f * g - d * i, d * h - e * g
+            s = 0.5 / (a * A + b * B + c * C)
+            a1, b1, c1 = 0.5 * a + s * A, 0.5 * b + s * B, 0.5 * c + s * C
+            d1, e1, f1 = 0.5 * d + s * (c * h - b * i), 0.5 * e + s * (a * i - c * g), 0.5 * f + s * (b * g - a * h)
+            g1, h1, i1 = 0.5 * g + s * (b * f - c * e), 0.5 * h + s * (c * d - a * f), 0.5 * i + s * (a * e - b * d)
+            R[t], R[W + t], R[2 * W + t] = a1, b1, c1
+            R[3 * W + t], R[4 * W + t], R[5 * W + t] = d1, e1, f1
+            R[6 * W + t], R[7 * W + t], R[8 * W + t] = g1, h1, i1
+            change[t] = abs(a1 - a) + abs(b1 - b) + abs(c1 - c) + abs(d1 - d) + abs(e1 - e) + abs(f1 - f)
+            change[t] += abs(g1 - g) + abs(h1 - h) + abs(i1 - i)
+        worst = 0.0
+        for t in range(W):
+            worst = max(worst, change[t])
         # Newton converges quadratically: a change of 1e-8 leaves an error of 1e-16.
-        if change < 1e-8:
-            return
+        if worst < 1e-8:
+            break
+    return inverted
 
 
 @kernel
@@ -120,117 +143,182 @@ def _polar_of_inverted(F, R):
 
 
 @kernel
-def tet_energy_gradient(x, tets, B, V, mu, lam, gradient, rotations):
-    """Add the forces of all tets to `gradient` (n, 3), keep their rotations (m, 3, 3), return the energy [J]."""
-    energy = 0.0
-    F = np.empty((3, 3))
-    for e in range(len(tets)):
-        t0, t1, t2, t3 = tets[e, 0], tets[e, 1], tets[e, 2], tets[e, 3]
-        Be = B[e]
-        for i in range(3):
-            o = x[t0, i]
-            d1, d2, d3 = x[t1, i] - o, x[t2, i] - o, x[t3, i] - o
-            for j in range(3):
-                F[i, j] = d1 * Be[0, j] + d2 * Be[1, j] + d3 * Be[2, j]
-        R = rotations[e]
-        _polar(F, R)
-        trace, distance = -3.0, 0.0
-        for i in range(3):
-            for j in range(3):
-                trace += R[i, j] * F[i, j]
-                distance += (F[i, j] - R[i, j]) ** 2
-        m, la, v = mu[e], lam[e], V[e]
-        energy += v * (m * distance + 0.5 * la * trace * trace)
-        for i in range(3):
-            p0 = v * (2 * m * (F[i, 0] - R[i, 0]) + la * trace * R[i, 0])
-            p1 = v * (2 * m * (F[i, 1] - R[i, 1]) + la * trace * R[i, 1])
-            p2 = v * (2 * m * (F[i, 2] - R[i, 2]) + la * trace * R[i, 2])
-            f1 = p0 * Be[0, 0] + p1 * Be[0, 1] + p2 * Be[0, 2]
-            f2 = p0 * Be[1, 0] + p1 * Be[1, 1] + p2 * Be[1, 2]
-            f3 = p0 * Be[2, 0] + p1 * Be[2, 1] + p2 * Be[2, 2]
-            gradient[t1, i] += f1
-            gradient[t2, i] += f2
-            gradient[t3, i] += f3
-            gradient[t0, i] -= f1 + f2 + f3
-    return energy
-
-
-@kernel
-def _twist_stiffness(S, mu, alpha, clamp, N):
-    """N = mu 1 - alpha (tr(S) 1 - S)^-1; with `clamp` zero where it is not positive semi-definite."""
-    trace = S[0, 0] + S[1, 1] + S[2, 2]
-    a, b, c = trace - S[0, 0], trace - S[1, 1], trace - S[2, 2]
-    d, e, f = -S[1, 2], -S[0, 2], -S[0, 1]
-    i00, i11, i22 = b * c - d * d, a * c - e * e, a * b - f * f
-    i01, i02, i12 = d * e - f * c, f * d - e * b, e * f - d * a
-    det = a * i00 + f * i01 + e * i02
-    # tr(S) - S has the eigenvalues s_i + s_j; they vanish only for a flattened element.
-    s = alpha / (det if det > 1e-6 else 1e-6)
-    N[0, 0], N[1, 1], N[2, 2] = mu - s * i00, mu - s * i11, mu - s * i22
-    N[0, 1] = N[1, 0] = -s * i01
-    N[0, 2] = N[2, 0] = -s * i02
-    N[1, 2] = N[2, 1] = -s * i12
-    if clamp:
-        m00, m11 = N[0, 0], N[0, 0] * N[1, 1] - N[0, 1] ** 2
-        m22 = (
-            N[2, 2] * m11
-            - N[1, 2] * (N[0, 0] * N[1, 2] - N[0, 1] * N[0, 2])
-            + N[0, 2] * (N[0, 1] * N[1, 2] - N[1, 1] * N[0, 2])
+def _correct_inverted(F, R, count):
+    """Rotations of the lanes whose F is inverted or flat."""
+    one, turn = np.empty((3, 3)), np.empty((3, 3))
+    for t in range(count):
+        for k in range(9):
+            one[k // 3, k % 3] = F[k * _LANES + t]
+        det = (
+            one[0, 0] * (one[1, 1] * one[2, 2] - one[1, 2] * one[2, 1])
+            + one[0, 1] * (one[1, 2] * one[2, 0] - one[1, 0] * one[2, 2])
+            + one[0, 2] * (one[1, 0] * one[2, 1] - one[1, 1] * one[2, 0])
         )
-        if m00 < 0 or m11 < 0 or m22 < 0:
-            N[:] = 0.0
+        if det > 1e-9:
+            continue
+        _polar_of_inverted(one, turn)
+        for k in range(9):
+            R[k * _LANES + t] = turn[k // 3, k % 3]
 
 
 @kernel
-def tet_stiffness(x, tets, B, V, mu, lam, rotations, index, clamp, blocks):
-    """Add the stiffness of all tets to 3x3 blocks: diagonal of vertex a at index[e, a], then pairs (a, b), a < b."""
-    S, N, W = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3))
-    g = np.empty((4, 3))
-    Ng = np.empty((4, 3, 3))
-    for e in range(len(tets)):
-        R, Be = rotations[e], B[e]
-        m, la, v = mu[e], lam[e], V[e]
-        t0, t1, t2, t3 = tets[e, 0], tets[e, 1], tets[e, 2], tets[e, 3]
-        for j in range(3):
-            # Shape gradients turned into the current frame: g_a = R B_a; sum over a vanishes.
-            for a in range(3):
-                g[a + 1, j] = R[j, 0] * Be[a, 0] + R[j, 1] * Be[a, 1] + R[j, 2] * Be[a, 2]
-            g[0, j] = -g[1, j] - g[2, j] - g[3, j]
-        # The left stretch R S R^T = F R^T = sum_a (x_a - x_0) (R B_a)^T; N is wanted in the world frame too.
-        for i in range(3):
-            o = x[t0, i]
-            d1, d2, d3 = x[t1, i] - o, x[t2, i] - o, x[t3, i] - o
-            for j in range(3):
-                S[i, j] = d1 * g[1, j] + d2 * g[2, j] + d3 * g[3, j]
-        alpha = 2 * m - la * (S[0, 0] + S[1, 1] + S[2, 2] - 3.0)
-        _twist_stiffness(S, m, alpha, clamp, N)
-        for a in range(4):
-            # The twist of vertex b is w = x_b x g_b up to sign, a matrix [g_b]x; store N [g_b]x.
-            g0, g1, g2 = g[a, 0], g[a, 1], g[a, 2]
+def tet_energy_gradient(x, tets, shape, volumes, mu, lam, gradient, rotations):
+    """Add the forces of all tets to `gradient` (n, 3), keep their rotations (9, m), return the energy [J].
+
+    `shape` (9, m) holds the derivatives of the barycentric coordinates 1, 2, 3 by place, row 3 (a - 1) + j.
+    """
+    W = _LANES
+    F, R, change, energy = np.empty(9 * W), np.empty(9 * W), np.empty(W), np.zeros(W)
+    v, m, la, B = np.zeros(W), np.zeros(W), np.zeros(W), np.zeros(9 * W)
+    for first in range(0, len(tets), W):
+        count = min(W, len(tets) - first)
+        v[:] = 0.0
+        v[:count] = volumes[first : first + count]
+        m[:count] = mu[first : first + count]
+        la[:count] = lam[first : first + count]
+        for k in range(9):
+            B[k * W : k * W + count] = shape[k, first : first + count]
+        _deformation(x, tets, shape, first, count, F)
+        if _polar(F, R, change):
+            _correct_inverted(F, R, count)
+        for k in range(9):
+            rotations[k, first : first + count] = R[k * W : k * W + count]
+        for t in range(W):
+            trace, distance = -3.0, 0.0
+            for k in range(9):
+                trace += R[k * W + t] * F[k * W + t]
+                distance += (F[k * W + t] - R[k * W + t]) ** 2
+            energy[t] += v[t] * (m[t] * distance + 0.5 * la[t] * trace * trace)
+            stretch, shear = v[t] * la[t] * trace, 2 * v[t] * m[t]
             for i in range(3):
-                Ng[a, i, 0] = N[i, 1] * g2 - N[i, 2] * g1
-                Ng[a, i, 1] = -N[i, 0] * g2 + N[i, 2] * g0
-                Ng[a, i, 2] = N[i, 0] * g1 - N[i, 1] * g0
-        k = 4
+                p0 = shear * (F[(3 * i) * W + t] - R[(3 * i) * W + t]) + stretch * R[(3 * i) * W + t]
+                p1 = shear * (F[(3 * i + 1) * W + t] - R[(3 * i + 1) * W + t]) + stretch * R[(3 * i + 1) * W + t]
+                p2 = shear * (F[(3 * i + 2) * W + t] - R[(3 * i + 2) * W + t]) + stretch * R[(3 * i + 2) * W + t]
+                for a in range(3):  # the force on vertex a + 1 takes the place of F
+                    F[(3 * i + a) * W + t] = (
+                        p0 * B[(3 * a) * W + t] + p1 * B[(3 * a + 1) * W + t] + p2 * B[(3 * a + 2) * W + t]
+                    )
+        for t in range(count):
+            e = first + t
+            t0, t1, t2, t3 = tets[e, 0], tets[e, 1], tets[e, 2], tets[e, 3]
+            for i in range(3):
+                f1, f2, f3 = F[(3 * i) * W + t], F[(3 * i + 1) * W + t], F[(3 * i + 2) * W + t]
+                gradient[t1, i] += f1
+                gradient[t2, i] += f2
+                gradient[t3, i] += f3
+                gradient[t0, i] -= f1 + f2 + f3
+    return energy.sum()
+
+
+@kernel
+def _twist_stiffness(S, m, la, clamp, N):
+    """N = mu 1 - alpha (tr(S) 1 - S)^-1 in all lanes, rows xx yy zz yz xz xy; with `clamp` zero unless semi-definite."""
+    W = _LANES
+    for t in range(W):
+        s0, s1, s2 = S[t], S[W + t], S[2 * W + t]
+        d, e, f = -S[3 * W + t], -S[4 * W + t], -S[5 * W + t]
+        trace = s0 + s1 + s2
+        a, b, c = trace - s0, trace - s1, trace - s2
+        i00, i11, i22 = b * c - d * d, a * c - e * e, a * b - f * f
+        i01, i02, i12 = d * e - f * c, f * d - e * b, e * f - d * a
+        # tr(S) - S has the eigenvalues s_i + s_j; they vanish only for a flattened element.
+        s = (2 * m[t] - la[t] * (trace - 3.0)) / max(a * i00 + f * i01 + e * i02, 1e-6)
+        n00, n11, n22 = m[t] - s * i00, m[t] - s * i11, m[t] - s * i22
+        n01, n02, n12 = -s * i01, -s * i02, -s * i12
+        minor = n00 * n11 - n01 * n01
+        whole = n22 * minor - n12 * (n00 * n12 - n01 * n02) + n02 * (n01 * n12 - n11 * n02)
+        keep = 1.0 if (not clamp) or (n00 >= 0 and minor >= 0 and whole >= 0) else 0.0
+        N[t], N[W + t], N[2 * W + t] = keep * n00, keep * n11, keep * n22
+        N[3 * W + t], N[4 * W + t], N[5 * W + t] = keep * n12, keep * n02, keep * n01
+
+
+@kernel
+def _pair_stiffness(g, N, v, m, la, a, b, H):
+    """Stiffness (3, 3) between the vertices a and b in all lanes, times the volume; g are the shape gradients."""
+    W = _LANES
+    for t in range(W):
+        a0, a1, a2 = g[(3 * a) * W + t], g[(3 * a + 1) * W + t], g[(3 * a + 2) * W + t]
+        b0, b1, b2 = g[(3 * b) * W + t], g[(3 * b + 1) * W + t], g[(3 * b + 2) * W + t]
+        n00, n11, n22 = N[t], N[W + t], N[2 * W + t]
+        n12, n02, n01 = N[3 * W + t], N[4 * W + t], N[5 * W + t]
+        # The twist of vertex b is w = x_b x g_b up to sign, a matrix [g_b]x: columns of M = N [g_b]x.
+        m00, m10, m20 = n01 * b2 - n02 * b1, n11 * b2 - n12 * b1, n12 * b2 - n22 * b1
+        m01, m11, m21 = n02 * b0 - n00 * b2, n12 * b0 - n01 * b2, n22 * b0 - n02 * b2
+        m02, m12, m22 = n00 * b1 - n01 * b0, n01 * b1 - n11 * b0, n02 * b1 - n12 * b0
+        vol, M, L = v[t], v[t] * m[t], v[t] * la[t]
+        dot = M * (a0 * b0 + a1 * b1 + a2 * b2)
+        # mu (g_b g_a^T + g_a . g_b 1) + lambda g_a g_b^T + [g_a]x^T M
+        H[t] = (M + L) * a0 * b0 + dot + vol * (a2 * m10 - a1 * m20)
+        H[W + t] = M * b0 * a1 + L * a0 * b1 + vol * (a2 * m11 - a1 * m21)
+        H[2 * W + t] = M * b0 * a2 + L * a0 * b2 + vol * (a2 * m12 - a1 * m22)
+        H[3 * W + t] = M * b1 * a0 + L * a1 * b0 + vol * (a0 * m20 - a2 * m00)
+        H[4 * W + t] = (M + L) * a1 * b1 + dot + vol * (a0 * m21 - a2 * m01)
+        H[5 * W + t] = M * b1 * a2 + L * a1 * b2 + vol * (a0 * m22 - a2 * m02)
+        H[6 * W + t] = M * b2 * a0 + L * a2 * b0 + vol * (a1 * m00 - a0 * m10)
+        H[7 * W + t] = M * b2 * a1 + L * a2 * b1 + vol * (a1 * m01 - a0 * m11)
+        H[8 * W + t] = (M + L) * a2 * b2 + dot + vol * (a1 * m02 - a0 * m12)
+
+
+@kernel
+def tet_stiffness(x, tets, shape, volumes, mu, lam, rotations, index, clamp, blocks):
+    """Add the stiffness between different vertices of all tets: pair (a, b), a < b, to the 3x3 block index[e, pair].
+
+    The diagonal follows, because no element resists a translation: see `close_rows`.
+    """
+    W = _LANES
+    F, g, S, N, H = np.empty(9 * W), np.zeros(12 * W), np.zeros(6 * W), np.empty(6 * W), np.empty(9 * W)
+    R, v, m, la = np.zeros(9 * W), np.zeros(W), np.zeros(W), np.zeros(W)
+    for first in range(0, len(tets), W):
+        count = min(W, len(tets) - first)
+        v[:count] = volumes[first : first + count]
+        m[:count] = mu[first : first + count]
+        la[:count] = lam[first : first + count]
+        for k in range(9):
+            R[k * W : k * W + count] = rotations[k, first : first + count]
+        _deformation(x, tets, shape, first, count, F)
+        for j in range(3):
+            for t in range(count):
+                # Shape gradients turned into the current frame: g_a = R B_a; their sum over a vanishes.
+                total = 0.0
+                for a in range(3):
+                    value = 0.0
+                    for k in range(3):
+                        value += R[(3 * j + k) * W + t] * shape[3 * a + k, first + t]
+                    g[(3 * a + 3 + j) * W + t] = value
+                    total += value
+                g[j * W + t] = -total
+        for t in range(W):
+            # The left stretch R S R^T = F R^T; N is wanted in the world frame too.
+            for k in range(6):
+                i, j = _FIRST[k], _SECOND[k]
+                value = 0.0
+                for c in range(3):
+                    value += F[(3 * i + c) * W + t] * R[(3 * j + c) * W + t]
+                S[k * W + t] = value
+        _twist_stiffness(S, m, la, clamp, N)
+        pair = 0
         for a in range(4):
-            a0, a1, a2 = g[a, 0], g[a, 1], g[a, 2]
-            for b in range(a, 4):
-                # [g_a]x^T (N [g_b]x)
-                for j in range(3):
-                    n0, n1, n2 = Ng[b, 0, j], Ng[b, 1, j], Ng[b, 2, j]
-                    W[0, j] = a2 * n1 - a1 * n2
-                    W[1, j] = -a2 * n0 + a0 * n2
-                    W[2, j] = a1 * n0 - a0 * n1
-                if a == b:
-                    H = blocks[index[e, a]]
-                else:
-                    H = blocks[index[e, k]]
-                    k += 1
-                dot = m * (a0 * g[b, 0] + a1 * g[b, 1] + a2 * g[b, 2])
-                for i in range(3):
-                    for j in range(3):
-                        H[i, j] += v * (m * g[b, i] * g[a, j] + la * g[a, i] * g[b, j] + W[i, j])
-                    H[i, i] += v * dot
+            for b in range(a + 1, 4):
+                _pair_stiffness(g, N, v, m, la, a, b, H)
+                for t in range(count):
+                    block = blocks[index[first + t, pair]]
+                    for k in range(9):
+                        block[k // 3, k % 3] += H[k * W + t]
+                pair += 1
+
+
+@kernel
+def close_rows(rows, columns, diagonal, particles, blocks):
+    """Set the diagonal blocks of particles so that no translation of all of them is resisted: minus the sum of the row."""
+    for k in range(len(blocks)):
+        r, c = rows[k], columns[k]
+        if r == c or r >= particles or c >= particles:
+            continue
+        P, Q, H = blocks[diagonal[r]], blocks[diagonal[c]], blocks[k]
+        for i in range(3):
+            for j in range(3):
+                P[i, j] -= H[i, j]
+                Q[i, j] -= H[j, i]
 
 
 @kernel
@@ -258,7 +346,7 @@ def spring_energy_gradient(x, ends, rest, stiffness, gradient):
 
 @kernel
 def spring_stiffness(x, ends, rest, stiffness, index, clamp, blocks):
-    """Add the stiffness of all distance constraints to 3x3 blocks index[s] = (ii, jj, ij)."""
+    """Add the stiffness between the ends of all distance constraints to 3x3 blocks index[s]; see `close_rows`."""
     d = np.empty(3)
     for s in range(len(ends)):
         k = stiffness[s]
@@ -272,10 +360,7 @@ def spring_stiffness(x, ends, rest, stiffness, index, clamp, blocks):
         if clamp and across < 0.0:
             across = 0.0
         along = (k - across) / (length * length)
-        Hii, Hjj, Hij = blocks[index[s, 0]], blocks[index[s, 1]], blocks[index[s, 2]]
+        H = blocks[index[s]]
         for a in range(3):
             for b in range(3):
-                h = along * d[a] * d[b] + (across if a == b else 0.0)
-                Hii[a, b] += h
-                Hjj[a, b] += h
-                Hij[a, b] -= h
+                H[a, b] -= along * d[a] * d[b] + (across if a == b else 0.0)

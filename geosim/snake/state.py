@@ -135,12 +135,12 @@ class MultibodyState:
         elastic = soft.tet_energy_gradient(
             self.positions,
             s.tets,
-            s.tet_gradients,
+            s.tet_shapes,
             s.tet_volumes,
             s.mu,
             s.lam,
             scrap,
-            np.empty((len(s.tets), 3, 3)),
+            np.empty((9, len(s.tets))),
         )
         elastic += soft.spring_energy_gradient(self.positions, s.springs, rest, stiffness, scrap)
         elastic += joints.pair_energy_gradient(

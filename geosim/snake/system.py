@@ -16,7 +16,7 @@ from geosim.environment import Environment, Load
 from geosim.errors import InputError
 from geosim.select import selected_ids
 from geosim.snake.contact import SURFACES
-from geosim.snake.factor import BlockTridiagonal, SparseFactor
+from geosim.snake.factor import BlockTridiagonal, SparseFactor, sweep_order
 from geosim.snake.model import MultibodyRobot
 
 __all__ = ["System", "build_system", "driven_springs"]
@@ -32,7 +32,7 @@ class System:
     robot: MultibodyRobot
     environment: Environment
     tets: Ints
-    tet_gradients: Floats
+    tet_shapes: Floats
     tet_volumes: Floats
     mu: Floats
     lam: Floats
@@ -77,8 +77,8 @@ class System:
     def factoriser(self, kind: str) -> BlockTridiagonal | SparseFactor:
         """Return the workspace "block", "sparse" or the cheaper one, "auto"."""
         block = BlockTridiagonal(self.rows, self.columns, self.level, self.rank)
-        # SuperLU needs about 0.3 ms per 1000 stored blocks and 2 ms; the blocks 12 multiplications a nanosecond.
-        if kind == "block" or (kind == "auto" and block.cost / 12e9 < 2e-3 + 2e-6 * len(self.rows)):
+        # SuperLU needs about 0.3 ms per 1000 stored blocks and 2 ms; the blocks 18 multiplications a nanosecond.
+        if kind == "block" or (kind == "auto" and block.cost / 18e9 < 2e-3 + 2e-6 * len(self.rows)):
             return block
         return SparseFactor(self.rows, self.columns, self.slots)
 
@@ -186,8 +186,8 @@ def build_system(robot: MultibodyRobot, environment: Environment) -> System:
     first, second = ends[0][good], ends[1][good]
     node_of = np.concatenate([np.arange(n), n + np.repeat(np.arange(b), 2)])
     level = _levels(n + b, node_of[first], node_of[second])[node_of]
-    rank = np.empty(count, dtype=np.int64)
-    rank[np.lexsort((np.arange(count), level))] = np.arange(count)
+    points = np.vstack([robot.particles, np.repeat(robot.body_positions, 2, axis=0)])
+    rank = sweep_order(level, first, second, points)
     keys = np.unique(_key(first, second, rank, count))
     slot_at = np.argsort(rank)
     free = np.ones(count, dtype=bool)
@@ -203,7 +203,7 @@ def build_system(robot: MultibodyRobot, environment: Environment) -> System:
         else robot.springs
     )
     find = lambda i, j: _find(i, j, rank, keys, count)  # noqa: E731
-    corner = [(0, 0), (1, 1), (2, 2), (3, 3), (0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+    corner = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
     rotation = lambda pairs: np.where(pairs < 0, -1, n + 2 * pairs + 1)  # noqa: E731
     rows_of = lambda p: np.column_stack([find(p[:, i], p[:, j]) for i, j in ((0, 0), (1, 1), (0, 1))])  # noqa: E731
     x = robot.particles
@@ -219,7 +219,7 @@ def build_system(robot: MultibodyRobot, environment: Environment) -> System:
         robot=robot,
         environment=environment,
         tets=np.ascontiguousarray(tets),
-        tet_gradients=np.ascontiguousarray(gradients),
+        tet_shapes=np.ascontiguousarray(gradients.reshape(-1, 9).T),
         tet_volumes=topology.tet_volumes(x, robot.tets) if len(tets) else np.empty(0),
         mu=E / (2 * (1 + nu)),
         lam=E * nu / ((1 + nu) * (1 - 2 * nu)),
@@ -235,8 +235,8 @@ def build_system(robot: MultibodyRobot, environment: Environment) -> System:
         diagonal=find(np.arange(count), np.arange(count)),
         tet_index=np.column_stack([find(tets[:, i], tets[:, j]) for i, j in corner])
         if len(tets)
-        else np.empty((0, 10), np.int64),
-        spring_index=rows_of(springs),
+        else np.empty((0, 6), np.int64),
+        spring_index=find(springs[:, 0], springs[:, 1]),
         pair_index=index,
         pair_flipped=flipped,
         axis_index=rows_of(rotation(robot.axes)),
