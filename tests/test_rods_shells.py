@@ -289,7 +289,7 @@ def test_a_rod_joined_to_a_shell_turns_with_it():
 @pytest.mark.parametrize(("change", "match"), [
     ({"thickness": None}, "thickness: missing"), ({"shell_material": None}, "shell_material: missing"),
     ({"triangles": [[0, 1, 1]]}, "no area"), ({"shell_constants": "best"}, "shell_constants"),
-    ({"shell_bending": "mid-edge"}, "mid-edge")])
+    ({"shell_bending": "edge"}, "shell_bending")])
 def test_impossible_shells_are_refused(change, match):
     good = {"vertices": [[0, 0, 0], [1, 0, 0], [0, 1, 0]], "triangles": [[0, 1, 2]], "thickness": 0.01, "shell_material": SHEET}
     if "triangles" in change:

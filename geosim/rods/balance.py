@@ -12,6 +12,7 @@ from geosim.arrays import Floats
 from geosim.errors import InputError
 from geosim.kernels import kernel
 from geosim.rods.elastic import bend_twist_hessian, stretch_hessian
+from geosim.rods.midedge import midedge_hessian
 from geosim.rods.shells import hinge_hessian, spring_hessian
 from geosim.rods.state import RodState, Trial, evaluate
 from geosim.rods.system import System
@@ -77,7 +78,7 @@ class Balance:
     state
         Start of the increment; its frames are carried to every trial.
     natural
-        Natural strains of the increment, shape (S + H, 3).
+        Natural strains of the increment, shape (S + H, 3) or (S + H + T, 3).
     external
         Dead forces with the weight [N], shape (dofs,).
     step
@@ -115,7 +116,7 @@ class Balance:
                        float((shell.stretch / shell.rest).max(initial=0.0)))
         self.noise = eps * (stiffest * size
                             + float(self.a[:turns].max(initial=0.0)) * size)
-        stiff = float(system.bending.max(initial=0.0))
+        stiff = max(float(system.bending.max(initial=0.0)), float(shell.matrices.max(initial=0.0)))
         self.radius = float(system.vertex_radius.max(initial=0.0))
         self.turn_noise = 80 * eps * stiff + 1e-3 * self.noise * self.radius
 
@@ -141,7 +142,11 @@ class Balance:
         shell = system.shell
         if len(shell.rest):
             spring_hessian(q, shell.spring_dofs, shell.stretch, shell.rest, shell.spring_slots, values)
+        if len(shell.hinge_dofs):
             hinge_hessian(q, shell.hinge_dofs, shell.bending, self.natural[len(trial.twist):, 0], shell.hinge_slots, values)
+        if len(shell.face_dofs):
+            midedge_hessian(q, shell.face_dofs, shell.sides, shell.signs, trial.normals, shell.matrices,
+                            self.natural[system.faces_at:], shell.face_slots, values)
         if self.step > 0:
             add_diagonal(values, system.pattern.diagonal, self.a, self.order)
         extras = [extra for term in self.terms if (extra := term.add_stiffness(q, values)) is not None]

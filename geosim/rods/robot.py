@@ -120,7 +120,8 @@ class RodShellRobot:
     planar
         True: motion in the coordinate plane that contains the robot (xz if several do); or "xz", "xy", "yz".
     shell_bending
-        "hinge" or "mid-edge".
+        "hinge" (fast; no Poisson's ratio, depends on the mesh) or "mid-edge" (a plate; one unknown more an edge), see
+        `geosim.rods.shells` and `geosim.rods.midedge`.
     section
         `Section`; None is a disc of `radius`.
     stretch_stiffness
@@ -178,10 +179,10 @@ class RodShellRobot:
         self._check_shells(len(self.triangles))
         if self.shell_constants not in ("plate", "published", "matlab"):
             raise InputError(f"shell_constants = {self.shell_constants!r}: use 'plate', 'published' or 'matlab'")
-        if self.shell_bending == "mid-edge":
-            raise InputError("shell_bending = 'mid-edge' is not available; use 'hinge'")
         if self.shell_bending not in ("hinge", "mid-edge"):
             raise InputError(f"shell_bending = {self.shell_bending!r}: use 'hinge' or 'mid-edge'")
+        if self.shell_bending == "mid-edge" and self.hinge_stiffness is not None:
+            raise InputError("hinge_stiffness: a shell with shell_bending = 'mid-edge' has no hinges; leave it out")
         if not (isinstance(self.fixed_vertices, (tuple, list)) and len(self.fixed_vertices) == 0):
             put(self, "fixed_vertices", selected_ids(self.fixed_vertices, self.vertices, "fixed_vertices"))
         else:
@@ -385,6 +386,11 @@ class RodShellRobot:
     def mesh(self) -> ShellMesh:
         """Edges and hinges of the triangles."""
         return shell_mesh(self.vertices, self.triangles)
+
+    @property
+    def turning(self) -> int:
+        """Number of rotations among the degrees of freedom: theta of rod edges and xi of shell edges."""
+        return len(self.edges) + (len(self.mesh.edges) if self.shell_bending == "mid-edge" else 0)
 
     @cached_property
     def bends(self) -> Bends:

@@ -13,6 +13,7 @@ from geosim.errors import InputError
 from geosim.kernels import kernel
 from geosim.rods.elastic import bend_twist_force, stretch_force
 from geosim.rods.frames import advance_frames, bend_strains, reference_twists
+from geosim.rods.midedge import carry_normals, midedge_force
 from geosim.rods.shells import hinge_force, spring_force
 from geosim.rods.system import System
 
@@ -30,16 +31,18 @@ class RodState:
     time
         [s] (load parameter in statics).
     q, u
-        Degrees of freedom [m, rad] and their rates, shape (3 n + E,).
+        Degrees of freedom [m, rad] and their rates, shape (3 n + E,), with mid-edge normals (3 n + E + Z,).
     tangents, directors
         Reference frames of the edges, shape (E, 3).
     twist
         Reference twist of every stencil [rad], shape (S,).
     natural
         Natural kappa1, kappa2 [-], tau [rad] of every stencil, then the natural angle [rad] (first column) of every hinge,
-        shape (S + H, 3).
+        then with mid-edge normals the three natural angles [rad] of every triangle, shape (S + H + T, 3).
     external
-        Dead forces with the weight [N], shape (3 n + E,).
+        Dead forces with the weight [N], shape of q.
+    shell_tangents, normals
+        Unit tangents and reference normals of the edges of the triangles, shape (Z, 3), with mid-edge normals.
     increment
         Time step that the adaptive control will try next [s]; 0 = the solver's dt.
     memory
@@ -59,6 +62,8 @@ class RodState:
     twist: Floats
     natural: Floats
     external: Floats
+    shell_tangents: Floats
+    normals: Floats
     increment: float = 0.0
     memory: Any = None
     measures: dict[str, Any] = field(default_factory=dict)
@@ -80,7 +85,7 @@ class RodState:
     @property
     def theta(self) -> Floats:
         """Rotation of the material frames [rad], shape (E,)."""
-        return self.q[self.system.turns:]
+        return self.q[self.system.turns: self.system.turns + len(self.system.robot.edges)]
 
     @property
     def lengths(self) -> Floats:
@@ -128,6 +133,8 @@ class Trial:
     energy: float
     force: float
     moment: float
+    shell_t: Floats
+    normals: Floats
 
 
 @kernel
@@ -151,16 +158,25 @@ def evaluate(system: System, state: RodState, q: Floats, natural: Floats | None 
         q, system.edge_dofs, state.tangents, state.directors, state.twist, system.stretch_edges, system.axial,
         system.rest, system.bend_dofs, bends.edges, bends.signs, system.bending,
         state.natural if natural is None else natural, t, length, d, m1, m2, twist, gradient)
-    shell = system.shell
+    shell, shell_t, normals = system.shell, state.shell_tangents, state.normals
     if len(shell.rest):
-        angles = (state.natural if natural is None else natural)[len(twist):, 0]
+        strains = state.natural if natural is None else natural
         e1, f1 = spring_force(q, shell.spring_dofs, shell.stretch, shell.rest, gradient)
-        e2, f2 = hinge_force(q, shell.hinge_dofs, shell.bending, angles, gradient)
-        energy, force = energy + e1 + e2, max(force, f1, f2)
-    return Trial(t, length, d, m1, m2, twist, gradient, energy, force, moment)
+        energy, force = energy + e1, max(force, f1)
+        if len(shell.hinge_dofs):
+            e2, f2 = hinge_force(q, shell.hinge_dofs, shell.bending, strains[len(twist):, 0], gradient)
+            energy, force = energy + e2, max(force, f2)
+        if len(shell.face_dofs):
+            shell_t, normals = np.empty((2, *state.normals.shape))
+            carry_normals(q, shell.spring_dofs, state.shell_tangents, state.normals, shell_t, normals)
+            e3, f3, m3 = midedge_force(q, shell.face_dofs, shell.sides, shell.signs, normals, shell.matrices,
+                                       strains[system.faces_at:], gradient)
+            energy, force, moment = energy + e3, max(force, f3), max(moment, m3)
+    return Trial(t, length, d, m1, m2, twist, gradient, energy, force, moment, shell_t, normals)
 
 
-_KEPT = ("time", "q", "u", "tangents", "directors", "twist", "natural", "external", "increment")
+_KEPT = ("time", "q", "u", "tangents", "directors", "twist", "natural", "external", "shell_tangents", "normals",
+         "increment")
 
 
 def save_state(state: RodState, path: str | Path) -> Path:

@@ -40,11 +40,12 @@ from geosim.result import Report, Result, Status
 from geosim.rods.balance import Balance, UserForce
 from geosim.rods.contact import Neighbours, PairContact, contact_law, neighbours
 from geosim.rods.drag import Drag
+from geosim.rods.midedge import rest_normals
 from geosim.rods.newton import Newton, Solution, solve_increment
 from geosim.rods.obstacles import ObstacleContact, compile_obstacles, pose_between
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.state import RodState, Trial, evaluate
-from geosim.rods.system import System, load_force, make_system, with_free
+from geosim.rods.system import System, load_force, make_system, natural_hinges, with_free
 
 __all__ = ["RodShellStepper"]
 
@@ -134,11 +135,18 @@ class RodShellStepper:
             if not isinstance(initial, RodState) or initial.q.shape != (system.dofs,):
                 raise InputError("initial: not a state of this robot; pass a RodState or a Result of the same robot")
             return replace(initial, system=system, time=0.0, memory=None, is_frame=not self.static)
-        q = np.concatenate([robot.vertices.ravel(), robot.twist_angles])
-        u = np.concatenate([robot.velocities.ravel(), robot.edge_angular_velocities])
+        normal_count = robot.turning - len(robot.edges)
+        if normal_count and self.integrator == "verlet":
+            raise InputError("integrator = 'verlet': mid-edge normals have no mass; use 'implicit-euler' or "
+                             "shell_bending='hinge'")
+        rest = np.zeros(normal_count)
+        q = np.concatenate([robot.vertices.ravel(), robot.twist_angles, rest])
+        u = np.concatenate([robot.velocities.ravel(), robot.edge_angular_velocities, rest])
+        tangents, normals = (rest_normals(robot.vertices, robot.triangles, robot.mesh) if normal_count
+                             else np.zeros((2, 0, 3)))
         u[~system.free] = 0.0
         state = RodState(system, 0.0, q, np.zeros_like(u) if self.static else u, np.array(robot.tangents),
-                         np.array(robot.directors), np.zeros(len(bends)), system.natural, np.zeros_like(q),
+                         np.array(robot.directors), np.zeros(len(bends)), system.natural, np.zeros_like(q), tangents, normals,
                          is_frame=not self.static)
         trial = evaluate(system, replace(state, q=q), q)
         state = replace(state, twist=trial.twist)
@@ -362,10 +370,10 @@ class RodShellStepper:
         curvature, twist = shape.at("curvature", time), shape.at("twist", time)
         hinge = shape.at("hinge_angle", time)
         if hinge is not None:
-            count = len(natural) - len(bends)
+            count = len(system.robot.mesh.hinges)
             if hinge.shape not in ((), (1,), (count,)) or count == 0:
                 raise InputError(f"NaturalShape: hinge_angle has {hinge.shape} values a time for {count} hinges")
-            natural[len(bends):, 0] = hinge
+            natural_hinges(system, natural, hinge)
         if curvature is not None:
             if curvature.shape not in ((), (1,), (len(bends),), (len(bends), 2)):
                 raise InputError(f"NaturalShape: curvature has {curvature.shape} values a time for {len(bends)} "
@@ -425,7 +433,8 @@ def carry(state: RodState, q: Floats) -> RodState:
 
 
 def _carried(state: RodState, q: Floats, trial: Trial) -> RodState:
-    return replace(state, q=q, tangents=trial.t, directors=trial.d, twist=trial.twist)
+    return replace(state, q=q, tangents=trial.t, directors=trial.d, twist=trial.twist, shell_tangents=trial.shell_t,
+                   normals=trial.normals)
 
 
 @dataclass

@@ -1,7 +1,8 @@
 """What can be computed once for a rod robot in an environment: stencils, stiffnesses, masses, dead loads, pattern.
 
-Degrees of freedom q = [x (3 n), theta (E)], Eq. (1) of [Lahoti]. Masses are lumped: half an edge's mass to each end,
-and rho l (I1 + I2) to the rotation of the edge about itself (rho A l r^2 / 2 for a disc).
+Degrees of freedom q = [x (3 n), theta (E), xi (Z)], Eqs. (1)-(2) of [Lahoti]; xi only with mid-edge normals. Masses are
+lumped: half an edge's mass to each end, a third of a triangle's to each vertex, and rho l (I1 + I2) to the rotation of the edge
+about itself (rho A l r^2 / 2 for a disc).
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.rods.frames import bend_strains, material_frames, reference_twists
 from geosim.rods.linear import Pattern, make_pattern
+from geosim.rods.midedge import midedge_angles, midedge_matrices, rest_normals, triangle_sides
 from geosim.rods.robot import AXES, RodShellRobot
 from geosim.rods.shells import hinge_angles
 from geosim.select import selected_ids
 
-__all__ = ["System", "make_system", "rest_strains"]
+__all__ = ["System", "make_system", "natural_hinges", "rest_strains"]
 
 
 @dataclass(frozen=True)
 class ShellSprings:
-    """Springs and hinges of the shell as flat arrays."""
+    """Springs and hinges, or triangles with mid-edge normals, of the shell as flat arrays."""
 
     spring_dofs: Ints
     stretch: Floats
@@ -34,6 +36,11 @@ class ShellSprings:
     bending: Floats
     spring_slots: Ints
     hinge_slots: Ints
+    face_dofs: Ints
+    sides: Ints
+    signs: Floats
+    matrices: Floats
+    face_slots: Ints
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -74,6 +81,11 @@ class System:
     def turns(self) -> int:
         """Index of the first theta."""
         return 3 * len(self.robot.vertices)
+
+    @property
+    def faces_at(self) -> int:
+        """First row of the triangles in the natural strains."""
+        return len(self.robot.bends) + len(self.robot.mesh.hinges)
 
 
 def make_system(robot: RodShellRobot, environment: Environment) -> System:
@@ -132,9 +144,10 @@ def _bending(robot: RodShellRobot) -> Floats:
 
 
 def rest_strains(robot: RodShellRobot) -> Floats:
-    """Return the natural strains of the rest shape with theta = 0, shape (S + H, 3).
+    """Return the natural strains of the rest shape with theta = 0, shape (S + H, 3), with mid-edge normals (S + H + T, 3).
 
-    Rows of stencils hold kappa1, kappa2 [-] and tau [rad]; those of hinges hold the angle [rad] first.
+    Rows of stencils hold kappa1, kappa2 [-] and tau [rad]; those of hinges hold the angle [rad] first; those of triangles the
+    angles [rad] to the normals of their edges.
     """
     bends = robot.bends
     t, d = np.array(robot.tangents), np.array(robot.directors)
@@ -149,7 +162,37 @@ def rest_strains(robot: RodShellRobot) -> Floats:
     angles = np.zeros(len(hinges))
     hinge_angles(robot.vertices.ravel(), _vertex_dofs(robot.mesh.hinges), angles)
     hinges[:, 0] = angles
-    return np.concatenate([strain, hinges])
+    if robot.shell_bending == "hinge":
+        return np.concatenate([strain, hinges])
+    faces = np.zeros((len(robot.triangles), 3))
+    sides, signs = triangle_sides(robot.triangles, robot.mesh)
+    _, normals = rest_normals(robot.vertices, robot.triangles, robot.mesh)
+    q = np.concatenate([robot.vertices.ravel(), np.zeros(robot.turning)])
+    midedge_angles(q, _face_dofs(robot), sides, signs, normals, faces)
+    return np.concatenate([strain, hinges, faces])
+
+
+def _face_dofs(robot: RodShellRobot) -> Ints:
+    """Degrees of freedom of the vertices of every triangle and of the normals opposite to them, (T, 12)."""
+    if robot.shell_bending == "hinge":
+        return np.zeros((0, 12), dtype=np.int64)
+    sides, _ = triangle_sides(robot.triangles, robot.mesh)
+    return np.hstack([_vertex_dofs(robot.triangles), 3 * len(robot.vertices) + len(robot.edges) + sides])
+
+
+def natural_hinges(system: System, natural: Floats, angles: Floats) -> None:
+    """Set the natural angles [rad] of all hinges; mid-edge normals take half of the change on either side."""
+    robot, rest = system.robot, system.natural
+    first, last = len(robot.bends), system.faces_at
+    natural[first:last, 0] = angles
+    if robot.shell_bending == "hinge":
+        return
+    faces = natural[last:]
+    faces[:] = rest[last:]
+    change = np.zeros(len(robot.mesh.edges))
+    np.add.at(change, robot.mesh.hinge_edges, natural[first:last, 0] - rest[first:last, 0])
+    second = robot.mesh.faces[system.shell.sides, 1] == np.arange(len(robot.triangles))[:, None]
+    faces += 0.5 * change[system.shell.sides] * np.where(second, -system.shell.signs, 1.0)
 
 
 def _vertex_dofs(vertices: Ints) -> Ints:
@@ -188,8 +231,14 @@ def _shell(robot: RodShellRobot, pattern: Pattern) -> ShellSprings:
             bending = (e * thick[at] ** 3 / (12.0 * (1.0 - nu**2)) * rest[at] ** 2
                        / (mesh.areas[mesh.faces[at, 0]] + mesh.areas[mesh.faces[at, 1]]))
         bending = _override(bending, robot.hinge_stiffness)
+    face_dofs = _face_dofs(robot)
+    sides, signs = triangle_sides(robot.triangles, mesh)
+    matrices = np.zeros((0, 3, 3))
+    if len(face_dofs):
+        hinge_dofs, bending = hinge_dofs[:0], bending[:0]
+        matrices = midedge_matrices(robot.vertices, robot.triangles, mesh, e * h**3 / (12.0 * (1.0 - nu**2)), nu)
     return ShellSprings(spring_dofs, stretch, rest, hinge_dofs, bending, pattern.slots(spring_dofs),
-                        pattern.slots(hinge_dofs))
+                        pattern.slots(hinge_dofs), face_dofs, sides, signs, matrices, pattern.slots(face_dofs))
 
 
 def _masses(robot: RodShellRobot, environment: Environment) -> tuple[Floats, Floats, Floats]:
@@ -216,11 +265,11 @@ def _masses(robot: RodShellRobot, environment: Environment) -> tuple[Floats, Flo
         np.add.at(displaced, robot.edges[:, end], 0.5 * volume * (fluid.density if fluid else 0.0))
         np.add.at(length, robot.edges[:, end], 0.5 * robot.rest_lengths)
     vertex_mass += robot.masses
-    mass = np.concatenate([np.repeat(vertex_mass, 3), spin])
+    rest = np.zeros(robot.turning)
+    mass = np.concatenate([np.repeat(vertex_mass, 3), spin, rest[len(spin):]])
     # buoyancy: g -> g (rho - rho_med) / rho, section 5.1 of [Lahoti]
-    weight = np.concatenate([((vertex_mass - displaced)[:, None] * environment.gravity).ravel(),
-                             np.zeros(len(robot.edges))])
-    viscous = np.concatenate([np.repeat(length * (fluid.viscosity if fluid else 0.0), 3), np.zeros(len(robot.edges))])
+    weight = np.concatenate([((vertex_mass - displaced)[:, None] * environment.gravity).ravel(), rest])
+    viscous = np.concatenate([np.repeat(length * (fluid.viscosity if fluid else 0.0), 3), rest])
     return mass, viscous, weight
 
 
@@ -229,12 +278,16 @@ def _free(robot: RodShellRobot) -> Bools:
     n = len(robot.vertices)
     held = np.array(robot.fixed_components)
     held[robot.fixed_vertices] = True
-    turned = np.zeros(len(robot.edges), dtype=bool)
+    turned = np.zeros(robot.turning, dtype=bool)
     turned[robot.fixed_edges] = True
+    if robot.shell_bending == "mid-edge" and len(robot.triangles):
+        clamped = np.asarray(held.all(axis=1))[robot.triangles].all(axis=1)
+        sides, _ = triangle_sides(robot.triangles[clamped], robot.mesh)
+        turned[len(robot.edges) + sides] = True
     if robot.planar:
         held[:, AXES[robot.planar]] = True
         turned[:] = True
-    return np.concatenate([~held.ravel(), ~turned]).reshape(3 * n + len(robot.edges))
+    return np.concatenate([~held.ravel(), ~turned]).reshape(3 * n + robot.turning)
 
 
 def _edge_pairs(edge_dofs: Ints) -> Ints:
@@ -244,8 +297,9 @@ def _edge_pairs(edge_dofs: Ints) -> Ints:
 
 
 def _pattern(robot: RodShellRobot, edge_dofs: Ints, bend_dofs: Ints, free: Bools) -> Pattern:
-    shell = [_vertex_dofs(robot.mesh.edges), _vertex_dofs(robot.mesh.hinges)]
-    return make_pattern(len(free), [_edge_pairs(edge_dofs), bend_dofs, *shell], free, _along_rod(robot))
+    bending = _vertex_dofs(robot.mesh.hinges) if robot.shell_bending == "hinge" else _face_dofs(robot)
+    return make_pattern(len(free), [_edge_pairs(edge_dofs), bend_dofs, _vertex_dofs(robot.mesh.edges), bending], free,
+                        _along_rod(robot))
 
 
 def _slots(pattern: Pattern, edge_dofs: Ints, bend_dofs: Ints, n: int) -> tuple[Ints, Ints, Ints]:
@@ -304,7 +358,7 @@ def load_force(system: System, index: int) -> Floats:
         if not (share[ids] > 0).all():
             share = chosen.astype(float)
         force += (share / share.sum())[:, None] * value
-    return np.concatenate([force.ravel(), np.zeros(len(robot.edges))])
+    return np.concatenate([force.ravel(), np.zeros(robot.turning)])
 
 
 def prescribed_values(system: System, index: int, rotations: Any = ()) -> tuple[Ints, Floats]:

@@ -1,0 +1,232 @@
+"""Bending of shells by mid-edge normals: one rotation xi an edge, Eqs. (18)-(20) and appendix A of [Lahoti].
+
+Every edge of the mesh carries a normal m that turns about the edge by xi; between the normals of its three edges a triangle
+interpolates linearly, so that its shape operator (19) and energy (20) are::
+
+    L = sum_k a_k l_k / A  t_k (x) t_k,      E = 1/2 D A [(1 - nu) Tr (L - L0)^2 + nu (Tr L - Tr L0)^2]
+
+with l_k the length of edge k, t_k the unit vector that leaves the triangle across it in its plane, a_k the angle from the
+triangle's normal to m, and D = E h^3 / (12 (1 - nu^2)). A plate is then right for cylinder and saddle, on any mesh.
+
+Departures from the paper:
+
+[D1] a_k is the angle itself, where (19) has (xi - n . tau) / (t . tau), the same to first order with xi = m . tau. The energy
+     then depends on the shape and the normals alone, not on the frames tau of the last step, and holds for any angle.
+[D2] l_k, A and t_k are those of the rest shape: the appendix neglects their derivatives in the force and calls triangles
+     nearly rigid; taking that into the energy makes force and Hessian exact derivatives of it. An energy is then
+     1/2 e^T K e of the three angles e = a - a0 of a triangle, with K_ij = D l_i l_j / A [(1 - nu) (t_i . t_j)^2 + nu].
+[D3] The prefactor is that of (20), k_b = D / 2; the one printed in the appendix is not an energy of a plate.
+[D4] Frames are carried by parallel transport along the edge as in a rod, so that m does not spin. The Hessian is the symmetric
+     part of the force's Jacobian; the rest is a multiple of the moments that are left on xi and vanishes in equilibrium.
+[D5] Normals have no mass. They are held at edges of triangles whose three vertices are held: a clamp holds a row of triangles.
+     A natural hinge angle is shared by both triangles, so that at the edge of a clamp half of it shows.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from geosim.arrays import Floats, Ints
+from geosim.kernels import kernel
+from geosim.rods.frames import cross, dot, row, transport
+from geosim.rods.shells import ShellMesh
+
+__all__ = ["carry_normals", "midedge_angles", "midedge_force", "midedge_hessian", "midedge_matrices", "rest_normals",
+           "triangle_sides"]
+
+
+def triangle_sides(triangles: Ints, mesh: ShellMesh) -> tuple[Ints, Floats]:
+    """Return the edge opposite to every vertex of every triangle, and +1 where the triangle runs along it, else -1."""
+    number = {(int(a), int(b)): e for e, (a, b) in enumerate(mesh.edges)}
+    sides, signs = np.zeros((len(triangles), 3), dtype=np.int64), np.ones((len(triangles), 3))
+    for t, corners in enumerate(triangles.tolist()):
+        for k in range(3):
+            a, b = corners[(k + 1) % 3], corners[(k + 2) % 3]
+            along = (a, b) in number
+            sides[t, k] = number[a, b] if along else number[b, a]
+            signs[t, k] = 1.0 if along else -1.0
+    return sides, signs
+
+
+def rest_normals(vertices: Floats, triangles: Ints, mesh: ShellMesh) -> tuple[Floats, Floats]:
+    """Return the unit tangents of all edges and their normals m at rest, the mean of their triangles', each (Z, 3)."""
+    e = vertices[mesh.edges[:, 1]] - vertices[mesh.edges[:, 0]]
+    e = e / np.linalg.norm(e, axis=1)[:, None]
+    sides, signs = triangle_sides(triangles, mesh)
+    first = mesh.normals[mesh.faces[:, 0]]
+    normal = first.copy()
+    second = mesh.faces[sides, 1] == np.arange(len(triangles))[:, None]
+    at, side = np.nonzero(second)
+    # the second triangle of an oriented surface runs the other way
+    normal[sides[at, side]] -= signs[at, side][:, None] * mesh.normals[at]
+    folded = np.linalg.norm(normal, axis=1) < 1e-6  # triangles on top of each other
+    normal[folded] = np.cross(e[folded], first[folded])
+    return e, normal / np.linalg.norm(normal, axis=1)[:, None]
+
+
+def midedge_matrices(vertices: Floats, triangles: Ints, mesh: ShellMesh, plate: Floats, poisson: float) -> Floats:
+    """Return K [N m] of every triangle, shape (T, 3, 3); `plate` is D [N m] of every triangle."""
+    x = vertices[triangles]
+    e = np.roll(x, -2, axis=1) - np.roll(x, -1, axis=1)  # edge k is opposite to vertex k
+    length = np.linalg.norm(e, axis=2)
+    unit = e / length[:, :, None]
+    cosine = np.einsum("tik,tjk->tij", unit, unit)
+    scale = plate / mesh.areas
+    return np.ascontiguousarray(scale[:, None, None] * length[:, :, None] * length[:, None, :]
+                                * ((1.0 - poisson) * cosine**2 + poisson))
+
+
+@kernel
+def carry_normals(q, edge_dofs, t_old, d_old, t, d):
+    """Carry the reference normals of all edges to q; `edge_dofs` (Z, 6)."""
+    for z in range(edge_dofs.shape[0]):
+        a, b = edge_dofs[z, 0], edge_dofs[z, 3]
+        e = (q[b] - q[a], q[b + 1] - q[a + 1], q[b + 2] - q[a + 2])
+        length = math.sqrt(dot(e, e))
+        new = (e[0] / length, e[1] / length, e[2] / length)
+        moved = transport(row(d_old, z), row(t_old, z), new)
+        # round-off would tilt the normal into the edge over many steps
+        along = dot(moved, new)
+        moved = (moved[0] - along * new[0], moved[1] - along * new[1], moved[2] - along * new[2])
+        size = math.sqrt(dot(moved, moved))
+        for j in range(3):
+            t[z, j] = new[j]
+            d[z, j] = moved[j] / size
+
+
+@kernel
+def _wrapped(angle):
+    return angle - 2.0 * math.pi * math.floor(angle / (2.0 * math.pi) + 0.5)
+
+
+@kernel
+def _triangle(q, dofs, s):
+    """Return the edge vectors opposite to the vertices, the area vector and twice the area of triangle s."""
+    a, b, c = dofs[s, 0], dofs[s, 3], dofs[s, 6]
+    e0 = (q[c] - q[b], q[c + 1] - q[b + 1], q[c + 2] - q[b + 2])
+    e1 = (q[a] - q[c], q[a + 1] - q[c + 1], q[a + 2] - q[c + 2])
+    e2 = (q[b] - q[a], q[b + 1] - q[a + 1], q[b + 2] - q[a + 2])
+    area = cross(e2, (-e1[0], -e1[1], -e1[2]))
+    return e0, e1, e2, area, math.sqrt(dot(area, area))
+
+
+@kernel
+def _strains(q, dofs, sides, signs, d, natural, s, e0, e1, e2, area, twice, strain):
+    """Fill the angles a_k - a0_k of triangle s, between -pi and pi."""
+    n = (area[0] / twice, area[1] / twice, area[2] / twice)
+    for k in range(3):
+        e = e0 if k == 0 else (e1 if k == 1 else e2)
+        length = math.sqrt(dot(e, e))
+        m = row(d, sides[s, k])
+        turned = math.atan2(dot(cross(m, n), e) / length, dot(m, n))
+        strain[k] = _wrapped(signs[s, k] * q[dofs[s, 9 + k]] - turned - natural[s, k])
+
+
+@kernel
+def midedge_angles(q, dofs, sides, signs, d, angles):
+    """Fill the angles a [rad] from the triangles' normals to those of their edges, (T, 3)."""
+    zero = np.zeros_like(angles)
+    for s in range(dofs.shape[0]):
+        e0, e1, e2, area, twice = _triangle(q, dofs, s)
+        _strains(q, dofs, sides, signs, d, zero, s, e0, e1, e2, area, twice, angles[s])
+
+
+@kernel
+def _gradients(e0, e1, e2, n, twice, signs, s, w, g):
+    """Fill g (3, 12), the gradients of the three angles, and w (3, 3), their components along n."""
+    for k in range(3):
+        e = e0 if k == 0 else (e1 if k == 1 else e2)
+        f = e2 if k == 0 else (e0 if k == 1 else e1)  # ends where e begins: minus f points to vertex k
+        length = math.sqrt(dot(e, e))
+        c = -dot(e, f) / length
+        p, r = (k + 1) % 3, (k + 2) % 3
+        w[k, k], w[k, p], w[k, r] = -length / twice, (length - c) / twice, c / twice
+        for v in range(3):
+            for j in range(3):
+                g[k, 3 * v + j] = w[k, v] * n[j]
+        for i in range(3):
+            g[k, 9 + i] = signs[s, k] if i == k else 0.0
+
+
+@kernel
+def midedge_force(q, dofs, sides, signs, d, stiffness, natural, gradient):
+    """Add the gradient of all triangles; return (energy, largest force, largest moment).
+
+    `dofs` (T, 12) of the vertices and the xi opposite to them, `sides`, `signs` of `triangle_sides`, `d` reference normals of the
+    edges, `stiffness` K [N m] (T, 3, 3), `natural` angles a0 [rad] (T, 3).
+    """
+    energy, force, moment = 0.0, 0.0, 0.0
+    strain, w, g = np.empty(3), np.empty((3, 3)), np.empty((3, 12))
+    for s in range(dofs.shape[0]):
+        e0, e1, e2, area, twice = _triangle(q, dofs, s)
+        _strains(q, dofs, sides, signs, d, natural, s, e0, e1, e2, area, twice, strain)
+        _gradients(e0, e1, e2, (area[0] / twice, area[1] / twice, area[2] / twice), twice, signs, s, w, g)
+        for k in range(3):
+            m = stiffness[s, k, 0] * strain[0] + stiffness[s, k, 1] * strain[1] + stiffness[s, k, 2] * strain[2]
+            energy += 0.5 * m * strain[k]
+            moment = max(moment, abs(m))
+            for i in range(12):
+                gradient[dofs[s, i]] += m * g[k, i]
+                if i < 9:
+                    force = max(force, abs(m * g[k, i]))
+    return energy, force, moment
+
+
+@kernel
+def midedge_hessian(q, dofs, sides, signs, d, stiffness, natural, slots, values):
+    """Add the Hessian of all triangles, K g g^T + m dg/dx with its symmetric part, in packed lower form (78 slots).
+
+    The gradients of an angle are w_v n, so dg = dw n + w dn with dn = (I - n n^T) dN / |N|.
+    """
+    strain, w, g, moment = np.empty(3), np.empty((3, 3)), np.empty((3, 12)), np.empty(3)
+    second, dn, dtwice, dw = np.empty((9, 9)), np.empty((3, 9)), np.empty(9), np.empty((3, 9))
+    for s in range(dofs.shape[0]):
+        e0, e1, e2, area, twice = _triangle(q, dofs, s)
+        n = (area[0] / twice, area[1] / twice, area[2] / twice)
+        _strains(q, dofs, sides, signs, d, natural, s, e0, e1, e2, area, twice, strain)
+        _gradients(e0, e1, e2, n, twice, signs, s, w, g)
+        for v in range(3):
+            # the area vector changes by e x dx with the edge opposite to the vertex that moves
+            e = e0 if v == 0 else (e1 if v == 1 else e2)
+            for j in range(3):
+                unit = (1.0 if j == 0 else 0.0, 1.0 if j == 1 else 0.0, 1.0 if j == 2 else 0.0)
+                change = cross(e, unit)
+                along = dot(n, change)
+                dtwice[3 * v + j] = along
+                for i in range(3):
+                    dn[i, 3 * v + j] = (change[i] - along * n[i]) / twice
+        second[:] = 0.0
+        for k in range(3):
+            moment[k] = stiffness[s, k, 0] * strain[0] + stiffness[s, k, 1] * strain[1] + stiffness[s, k, 2] * strain[2]
+            e = e0 if k == 0 else (e1 if k == 1 else e2)
+            f = e2 if k == 0 else (e0 if k == 1 else e1)
+            length = math.sqrt(dot(e, e))
+            c = -dot(e, f) / length
+            p, r = (k + 1) % 3, (k + 2) % 3
+            for b in range(9):
+                v, j = b // 3, b % 3
+                # e runs from vertex p to r, f from k to p
+                de = -1.0 if v == p else (1.0 if v == r else 0.0)
+                df = -1.0 if v == k else (1.0 if v == p else 0.0)
+                dl = de * e[j] / length
+                dc = -(de * f[j] + df * e[j]) / length - c * dl / length
+                dw[k, b] = -dl / twice - w[k, k] * dtwice[b] / twice
+                dw[p, b] = (dl - dc) / twice - w[k, p] * dtwice[b] / twice
+                dw[r, b] = dc / twice - w[k, r] * dtwice[b] / twice
+            for a in range(9):
+                v, i = a // 3, a % 3
+                for b in range(9):
+                    second[a, b] += moment[k] * (dw[v, b] * n[i] + w[k, v] * dn[i, b])
+        p = 0
+        for a in range(12):
+            for b in range(a + 1):
+                h = 0.0
+                for k in range(3):
+                    for i in range(3):
+                        h += g[k, a] * stiffness[s, k, i] * g[i, b]
+                if a < 9 and b < 9:
+                    h += 0.5 * (second[a, b] + second[b, a])
+                values[slots[s, p]] += h
+                p += 1
