@@ -160,9 +160,9 @@ def test_published_midedge_forces(reference_data):
     """The published forces to 1e-8, and their Jacobian to 1e-4 (the size of the angles), with k_b of Eq. (20).
 
     Their tau is n x e with edge e (run backwards) opposite to the vertices of a triangle in turn; edges are numbered as they
-    appear in that order. The published forces leave out how c and t of the appendix change with x, so that they are the gradient of no
-    energy; a transcription of the appendix gives them to 1e-12. At their state (angles of 1e-4) that is less than 1e-8 of the
-    force; in a shape bent 200 times more it is a hundredth.
+    appear in that order. The published forces leave out how c and t of the appendix change with x, so that they are the
+    gradient of no energy; a transcription of the appendix gives them to 1e-12. At their state (angles of 1e-4) that is less
+    than 1e-8 of the force; in a shape bent 200 times more it is up to a hundredth.
     """
     folder = reference_data / "rods/matlab/shell_cantilever"
     file = loadmat(folder / "shell_cantilever_n40_get_fb_jb_midedge_shell.mat")
