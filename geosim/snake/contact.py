@@ -16,17 +16,20 @@ freely along its plane and resists across it: the friction of the whole robot be
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
+from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
 from geosim.snake.joints import _point, _push, add_geometric, add_point_pair
 
 __all__ = [
     "SURFACES",
+    "Contacts",
     "add_coupling",
-    "contact_coupling",
     "contact_energy_gradient",
+    "contact_rows",
     "contact_stiffness",
     "contact_summary",
     "find_contacts",
@@ -220,39 +223,41 @@ def find_contacts(
     return count
 
 
+class Contacts(NamedTuple):
+    """Contacts of one substep: what `find_contacts` wrote, the probes, where the step starts, stiffness and creep."""
+
+    ints: Ints
+    reals: Floats
+    node: Ints
+    center: Floats
+    axis: Floats
+    radius: Floats
+    x0: Floats
+    X0: Floats
+    R0: Floats
+    stiffness: float
+    creep: float
+
+
 @kernel
-def _contact(
-    c,
-    ints,
-    reals,
-    probe_node,
-    probe_center,
-    probe_axis,
-    probe_radius,
-    x,
-    X,
-    R,
-    x0,
-    X0,
-    R0,
-    rho,
-    arm_b,
-    slip,
-    friction_arm,
-    friction_arm_b,
-    w,
-):
-    """Geometry of contact c: returns (gap, |slip|); arms of the normal force and of the friction force."""
-    s, node_b = ints[c, 0], ints[c, 1]
-    node, n = probe_node[s], len(x)
-    place, arm, place_b, p0, y = w[0], w[1], w[2], w[3], w[4]
-    normal, point = reals[c, 0:3], reals[c, 3:6]
-    _point(node, probe_center[s], x, X, R, n, place, arm)
+def _contact(c, contacts, x, X, R, g):
+    """Geometry of contact c: returns (gap, |slip|).
+
+    g (10, 3) gets the arms of the normal force on the probe and on the other side, the slip, and the arms of the
+    friction on both sides; the rest is scratch.
+    """
+    s, node_b = contacts.ints[c, 0], contacts.ints[c, 1]
+    node, n = contacts.node[s], len(x)
+    rho, arm_b, slip, friction_arm, friction_arm_b = g[0], g[1], g[2], g[3], g[4]
+    place, arm, place_b, p0, y = g[5], g[6], g[7], g[8], g[9]
+    normal, point, own = contacts.reals[c, 0:3], contacts.reals[c, 3:6], contacts.reals[c, 10:13]
+    axis = contacts.axis[s]
+    _point(node, contacts.center[s], x, X, R, n, place, arm)
     _point(node_b, point, x, X, R, n, place_b, arm_b)
-    if probe_axis[s, 0] != 0 or probe_axis[s, 1] != 0 or probe_axis[s, 2] != 0:
-        reach = _rim(node, probe_axis[s], normal, R, n, probe_radius[s], rho, y)
+    if axis[0] != 0 or axis[1] != 0 or axis[2] != 0:
+        reach = _rim(node, axis, normal, R, n, contacts.radius[s], rho, y)
     else:
-        reach = probe_radius[s]
+        reach = contacts.radius[s]
         for i in range(3):
             rho[i] = -reach * normal[i]
     gap = -reach
@@ -260,12 +265,12 @@ def _contact(
         gap += normal[i] * (place[i] - place_b[i])
         rho[i] += arm[i]
     # Slip: how far the material points that touched at the start have moved apart, across the normal.
-    _point(node, reals[c, 10:13], x, X, R, n, place, friction_arm)
-    _point(node, reals[c, 10:13], x0, X0, R0, n, p0, y)
+    _point(node, own, x, X, R, n, place, friction_arm)
+    _point(node, own, contacts.x0, contacts.X0, contacts.R0, n, p0, y)
     for i in range(3):
-        slip[i] = place[i] - p0[i] - reals[c, 6 + i]
+        slip[i] = place[i] - p0[i] - contacts.reals[c, 6 + i]
     if node_b >= 0:
-        _point(node_b, point, x0, X0, R0, n, p0, y)
+        _point(node_b, point, contacts.x0, contacts.X0, contacts.R0, n, p0, y)
         for i in range(3):
             slip[i] -= place_b[i] - p0[i]
     for i in range(3):
@@ -279,139 +284,59 @@ def _contact(
 
 
 @kernel
-def contact_energy_gradient(
-    ints,
-    reals,
-    probe_node,
-    probe_center,
-    probe_axis,
-    probe_radius,
-    x,
-    X,
-    R,
-    x0,
-    X0,
-    R0,
-    stiffness,
-    creep,
-    lagged,
-    normal_force,
-    gradient,
-):
+def contact_energy_gradient(contacts, x, X, R, lagged, normal_force, gradient):
     """Add contact forces; returns the energy [J] with friction at the lagged normal forces.
 
     The gradient has friction at the *current* normal forces, which are written to `normal_force` (c,): the
     residual is that of the Coulomb law, not of its lagged potential.
     """
-    energy, n = 0.0, len(x)
-    w = np.empty((5, 3))
-    rho, arm_b, slip, fa, fb, f = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3)
-    for c in range(len(ints)):
-        gap, length = _contact(
-            c,
-            ints,
-            reals,
-            probe_node,
-            probe_center,
-            probe_axis,
-            probe_radius,
-            x,
-            X,
-            R,
-            x0,
-            X0,
-            R0,
-            rho,
-            arm_b,
-            slip,
-            fa,
-            fb,
-            w,
-        )
-        node, node_b = probe_node[ints[c, 0]], ints[c, 1]
+    energy, n, stiffness, creep = 0.0, len(x), contacts.stiffness, contacts.creep
+    g, f = np.empty((10, 3)), np.empty(3)
+    for c in range(len(contacts.ints)):
+        gap, length = _contact(c, contacts, x, X, R, g)
+        node, node_b = contacts.node[contacts.ints[c, 0]], contacts.ints[c, 1]
         force = -stiffness * gap if gap < 0 else 0.0
         normal_force[c] = force
-        mu = reals[c, 9]
+        mu = contacts.reals[c, 9]
         if lagged[c] > 0:
             energy += mu * lagged[c] * (length - 0.5 * creep if length > creep else 0.5 * length * length / creep)
         if force == 0:
             continue
         energy += 0.5 * force * force / stiffness
         for i in range(3):
-            f[i] = -force * reals[c, i]
-        _push(node, rho, f, 1.0, n, gradient)
-        _push(node_b, arm_b, f, -1.0, n, gradient)
+            f[i] = -force * contacts.reals[c, i]
+        _push(node, g[0], f, 1.0, n, gradient)
+        _push(node_b, g[1], f, -1.0, n, gradient)
         scale = mu * force / max(length, creep)
         for i in range(3):
-            f[i] = scale * slip[i]
-        _push(node, fa, f, 1.0, n, gradient)
-        _push(node_b, fb, f, -1.0, n, gradient)
+            f[i] = scale * g[2, i]
+        _push(node, g[3], f, 1.0, n, gradient)
+        _push(node_b, g[4], f, -1.0, n, gradient)
     return energy
 
 
 @kernel
-def contact_stiffness(
-    ints,
-    reals,
-    probe_node,
-    probe_center,
-    probe_axis,
-    probe_radius,
-    x,
-    X,
-    R,
-    x0,
-    X0,
-    R0,
-    stiffness,
-    creep,
-    index,
-    flipped,
-    clamp,
-    geometric,
-    blocks,
-):
+def contact_stiffness(contacts, x, X, R, index, flipped, clamp, geometric, blocks):
     """Add the stiffness of contacts; index[c] and flipped[c] as for point-to-point constraints.
 
     With `clamp` the friction has the stiffness 1/W in every tangential direction: more than the second derivative of its
     potential, which vanishes along the slip, but enough that a step never overshoots from sliding into sticking.
     """
-    n = len(x)
-    w, K = np.empty((5, 3)), np.empty((3, 3))
-    rho, arm_b, slip, fa, fb, f = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3)
-    for c in range(len(ints)):
-        gap, length = _contact(
-            c,
-            ints,
-            reals,
-            probe_node,
-            probe_center,
-            probe_axis,
-            probe_radius,
-            x,
-            X,
-            R,
-            x0,
-            X0,
-            R0,
-            rho,
-            arm_b,
-            slip,
-            fa,
-            fb,
-            w,
-        )
+    n, stiffness, creep = len(x), contacts.stiffness, contacts.creep
+    g, f, K = np.empty((10, 3)), np.empty(3), np.empty((3, 3))
+    for c in range(len(contacts.ints)):
+        gap, length = _contact(c, contacts, x, X, R, g)
         if gap >= 0:
             continue
-        node, node_b, normal = probe_node[ints[c, 0]], ints[c, 1], reals[c, 0:3]
-        force, mu = -stiffness * gap, reals[c, 9]
+        node, node_b, normal = contacts.node[contacts.ints[c, 0]], contacts.ints[c, 1], contacts.reals[c, 0:3]
+        force, mu, slip = -stiffness * gap, contacts.reals[c, 9], g[2]
         for i in range(3):
             f[i] = -force * normal[i]
             for j in range(3):
                 K[i, j] = stiffness * normal[i] * normal[j]
-        add_point_pair(K, rho, arm_b, index[c], flipped[c], blocks)
-        add_geometric(node, rho, f, 1.0, n, geometric)
-        add_geometric(node_b, arm_b, f, -1.0, n, geometric)
+        add_point_pair(K, g[0], g[1], index[c], flipped[c], blocks)
+        add_geometric(node, g[0], f, 1.0, n, geometric)
+        add_geometric(node_b, g[1], f, -1.0, n, geometric)
         if mu == 0:
             continue
         # Sticking 1/s0; sliding 1/|u| across the slip and nothing along it.
@@ -421,81 +346,49 @@ def contact_stiffness(
                 K[i, j] = scale * ((1.0 if i == j else 0.0) - normal[i] * normal[j])
                 if length > creep and not clamp:
                     K[i, j] -= scale * slip[i] * slip[j] / (length * length)
-        add_point_pair(K, fa, fb, index[c], flipped[c], blocks)
+        add_point_pair(K, g[3], g[4], index[c], flipped[c], blocks)
 
 
 @kernel
-def contact_coupling(
-    ints,
-    reals,
-    probe_node,
-    probe_center,
-    probe_axis,
-    probe_radius,
-    x,
-    X,
-    R,
-    x0,
-    X0,
-    R0,
-    stiffness,
-    creep,
-    slots,
-    rows,
-):
-    """Write how friction follows the normal force, the part of its derivative that is not symmetric.
+def contact_rows(contacts, x, X, R, slots, rows, values):
+    """Write the gap and the slip along two tangents of every contact, values (c, 3), and their derivatives.
 
-    For contact c the change of the friction force is rows[c, 1] (rows[c, 0] . dq) on slots[c] (4,), -1 = none;
-    returns how many contacts have one.
+    The derivative of value a of contact c is the sum over s of rows[c, a, s] . dq of slot slots[c, s] (4,), -1 = none.
     """
-    n, count = len(x), 0
-    w = np.empty((5, 3))
-    rho, arm_b, slip, fa, fb = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3)
-    for c in range(len(ints)):
-        gap, length = _contact(
-            c,
-            ints,
-            reals,
-            probe_node,
-            probe_center,
-            probe_axis,
-            probe_radius,
-            x,
-            X,
-            R,
-            x0,
-            X0,
-            R0,
-            rho,
-            arm_b,
-            slip,
-            fa,
-            fb,
-            w,
-        )
-        if gap >= 0 or reals[c, 9] == 0:
-            continue
-        scale = -stiffness * reals[c, 9] / max(length, creep)
+    n, g, t = len(x), np.empty((10, 3)), np.empty((3, 3))
+    for c in range(len(contacts.ints)):
+        gap, _ = _contact(c, contacts, x, X, R, g)
+        small = 0
+        for i in range(3):
+            t[0, i] = contacts.reals[c, i]
+            small = i if abs(contacts.reals[c, i]) < abs(contacts.reals[c, small]) else small
+        size = math.sqrt(1.0 - t[0, small] ** 2)
+        for i in range(3):  # the first tangent is normal x e_small, the second normal x the first
+            j, k = (i + 1) % 3, (i + 2) % 3
+            t[1, i] = ((t[0, j] if k == small else 0.0) - (t[0, k] if j == small else 0.0)) / size
+        for i in range(3):
+            j, k = (i + 1) % 3, (i + 2) % 3
+            t[2, i] = t[0, j] * t[1, k] - t[0, k] * t[1, j]
+        values[c, 0] = gap
+        for a in range(1, 3):
+            values[c, a] = g[2, 0] * t[a, 0] + g[2, 1] * t[a, 1] + g[2, 2] * t[a, 2]
         for side in range(2):
-            node = probe_node[ints[c, 0]] if side == 0 else ints[c, 1]
+            node = contacts.node[contacts.ints[c, 0]] if side == 0 else contacts.ints[c, 1]
             sign = 1.0 if side == 0 else -1.0
             place = -1 if node < 0 else node if node < n else n + 2 * (node - n)
-            slots[count, 2 * side] = place
-            slots[count, 2 * side + 1] = place + 1 if node >= n else -1
-            arm, arm_f = (rho, fa) if side == 0 else (arm_b, fb)
-            for i in range(3):
-                j, k = (i + 1) % 3, (i + 2) % 3
-                rows[count, 0, 2 * side, i] = sign * reals[c, i]
-                rows[count, 0, 2 * side + 1, i] = sign * (arm[j] * reals[c, k] - arm[k] * reals[c, j])
-                rows[count, 1, 2 * side, i] = sign * scale * slip[i]
-                rows[count, 1, 2 * side + 1, i] = sign * scale * (arm_f[j] * slip[k] - arm_f[k] * slip[j])
-        count += 1
-    return count
+            slots[c, 2 * side] = place
+            slots[c, 2 * side + 1] = place + 1 if node >= n else -1
+            for a in range(3):
+                arm = g[side] if a == 0 else g[3 + side]
+                for i in range(3):
+                    j, k = (i + 1) % 3, (i + 2) % 3
+                    rows[c, a, 2 * side, i] = sign * t[a, i]
+                    rows[c, a, 2 * side + 1, i] = sign * (arm[j] * t[a, k] - arm[k] * t[a, j])
 
 
 @kernel
 def add_coupling(slots, rows, v, out):
-    """Out += what `contact_coupling` wrote, applied to v (slots, 3)."""
+    """Out += rows[c, 1] (rows[c, 0] . v) on the slots (4,) of all c: how friction follows the normal force."""
     for c in range(len(slots)):
         dot = 0.0
         for s in range(4):
@@ -509,40 +402,18 @@ def add_coupling(slots, rows, v, out):
 
 
 @kernel
-def contact_summary(
-    ints, reals, probe_node, probe_center, probe_axis, probe_radius, x, X, R, x0, X0, R0, stiffness, creep
-):
+def contact_summary(contacts, x, X, R):
     """Force of every contact on its probe [N] and its place [m], (c, 6), and the gaps [m] (c,)."""
-    out, gaps = np.zeros((len(ints), 6)), np.empty(len(ints))
-    w = np.empty((5, 3))
-    rho, arm_b, slip, fa, fb, p = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3)
-    for c in range(len(ints)):
-        gap, length = _contact(
-            c,
-            ints,
-            reals,
-            probe_node,
-            probe_center,
-            probe_axis,
-            probe_radius,
-            x,
-            X,
-            R,
-            x0,
-            X0,
-            R0,
-            rho,
-            arm_b,
-            slip,
-            fa,
-            fb,
-            w,
-        )
+    out, gaps = np.zeros((len(contacts.ints), 6)), np.empty(len(contacts.ints))
+    g = np.empty((10, 3))
+    for c in range(len(contacts.ints)):
+        gap, length = _contact(c, contacts, x, X, R, g)
         gaps[c] = gap
-        node = probe_node[ints[c, 0]]
-        _point(node, reals[c, 10:13], x, X, R, len(x), p, fb)
-        force = max(-stiffness * gap, 0.0)
+        force = max(-contacts.stiffness * gap, 0.0)
         for i in range(3):
-            out[c, i] = force * (reals[c, i] - reals[c, 9] * slip[i] / max(length, creep))
-            out[c, 3 + i] = p[i]
+            slip = g[2, i] / max(length, contacts.creep)
+            out[c, i] = force * (contacts.reals[c, i] - contacts.reals[c, 9] * slip)
+        _point(contacts.node[contacts.ints[c, 0]], contacts.reals[c, 10:13], x, X, R, len(x), g[5], g[6])
+        for i in range(3):
+            out[c, 3 + i] = g[5, i]
     return out, gaps

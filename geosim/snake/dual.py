@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse
 
 from geosim.arrays import Floats, Ints
-from geosim.snake import contact, joints
+from geosim.snake import joints
 from geosim.snake.problem import Configuration, Evaluation, Substep
 
 __all__ = ["DualDirection", "conjugate_residuals"]
@@ -244,47 +244,18 @@ class DualDirection:
             Es.append(np.array([1.0 / k]))
 
     def _contact_rows(self, here: Configuration, parts: list, cs: list, Es: list) -> None:
-        problem, robot, start = self.problem, self.problem.system.robot, self.problem.start
-        for c in range(len(problem.contact_ints)):
-            rho, yb, slip, fa, fb, work = (*np.empty((5, 3)), np.empty((5, 3)))
-            gap, length = contact._contact(
-                c,
-                problem.contact_ints,
-                problem.contact_reals,
-                robot.probes,
-                robot.probe_centers,
-                robot.probe_axes,
-                robot.probe_radii,
-                here.x,
-                here.X,
-                here.R,
-                start.x,
-                start.X,
-                start.R,
-                rho,
-                yb,
-                slip,
-                fa,
-                fb,
-                work,
-            )
-            if gap >= 0:
+        """Closed contacts: a normal row with compliance 1/k, and two rows of friction with compliance W."""
+        problem = self.problem
+        slots, rows, values = problem.contact_rows(here)
+        for place, row, value, mu in zip(slots, rows, values, problem.contacts.reals[:, 9]):
+            if value[0] >= 0:
                 continue
-            node, other = robot.probes[problem.contact_ints[c, 0]], problem.contact_ints[c, 1]
-            normal, mu = problem.contact_reals[c, :3], problem.contact_reals[c, 9]
-            slots, J = self._point_pair(node, rho, other, yb)
-            parts.append((slots[None], np.einsum("i,isj->sj", normal, J)[None, None]))
-            cs.append(np.array([gap]))
-            Es.append(np.array([1.0 / problem.contact_stiffness]))
-            if mu == 0:
-                continue
-            u = np.cross(normal, np.eye(3)[int(np.argmin(abs(normal)))])
-            u /= np.linalg.norm(u)
-            tangents = np.stack([u, np.cross(normal, u)])
-            slots, J = self._point_pair(node, fa, other, fb)
-            parts.append((slots[None], np.einsum("ti,isj->tsj", tangents, J)[None]))
-            cs.append(tangents @ slip)
-            Es.append(np.full(2, max(length, problem.creep) / (mu * problem.contact_stiffness * -gap)))
+            k = 3 if mu > 0 else 1
+            parts.append((place[None], row[None, :k]))
+            cs.append(value[:k])
+            slide = max(float(np.linalg.norm(value[1:])), problem.creep)
+            compliance = [1.0, *[slide / (max(mu, 1e-300) * -value[0])] * 2]
+            Es.append(np.array(compliance[:k]) / problem.contact_stiffness)
 
 
 def _tet_rows(x: Floats, tets: Ints, B: Floats, R: Floats) -> tuple[Floats, Floats]:

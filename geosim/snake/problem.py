@@ -114,8 +114,8 @@ class Substep:
         self.momenta = joints.angular_momenta(start.R, system.second_moments, before, self.h)
         self._scratch = np.empty((8, 3))
         self.blocks = system.blocks
-        self.contact_ints, self.contact_reals = self._contacts()
-        nodes = np.column_stack([system.robot.probes[self.contact_ints[:, 0]], self.contact_ints[:, 1]])
+        self.contacts = self._find_contacts()
+        nodes = np.column_stack([system.robot.probes[self.contacts.ints[:, 0]], self.contacts.ints[:, 1]])
         self.contact_index, self.contact_flipped = system.point_index(nodes)
         robot = system.robot
         self.hinge_start = np.array(
@@ -125,7 +125,7 @@ class Substep:
             ]
         )
 
-    def _contacts(self) -> tuple[Ints, Floats]:
+    def _find_contacts(self) -> contact.Contacts:
         system, robot, c = self.system, self.system.robot, self.start
         capacity = len(robot.probes) + 64 if len(system.surface_kinds) else 0
         while True:
@@ -150,13 +150,21 @@ class Substep:
                 reals,
             )
             if count <= capacity:
-                return whole[:count].copy(), reals[:count].copy()
+                break
             capacity = count
-
-    @property
-    def _probes(self) -> tuple:
-        robot, start = self.system.robot, self.start
-        return (robot.probes, robot.probe_centers, robot.probe_axes, robot.probe_radii), (start.x, start.X, start.R)
+        return contact.Contacts(
+            whole[:count].copy(),
+            reals[:count].copy(),
+            robot.probes,
+            robot.probe_centers,
+            robot.probe_axes,
+            robot.probe_radii,
+            c.x,
+            c.X,
+            c.R,
+            self.contact_stiffness,
+            self.creep,
+        )
 
     def evaluate(self, c: Configuration, lagged: Floats | None = None) -> Evaluation:
         """Return merit and gradient at c; friction in the merit at the `lagged` normal forces, default those at c."""
@@ -205,7 +213,7 @@ class Substep:
             False,
             self._scratch,
         )
-        normal_forces = np.empty(len(self.contact_ints))
+        normal_forces = np.empty(len(self.contacts.ints))
         total = merit + self._contact(c, normal_forces, lagged, gradient)
         if lagged is None:
             total = merit + self.contact_merit(c, normal_forces)
@@ -213,21 +221,8 @@ class Substep:
         return Evaluation(merit, total, gradient, normal_forces, rotations)
 
     def _contact(self, c: Configuration, forces: Floats, lagged: Floats | None, gradient: Floats) -> float:
-        probes, before = self._probes
-        return contact.contact_energy_gradient(
-            self.contact_ints,
-            self.contact_reals,
-            *probes,
-            c.x,
-            c.X,
-            c.R,
-            *before,
-            self.contact_stiffness,
-            self.creep,
-            np.zeros_like(forces) if lagged is None else lagged,
-            forces,
-            gradient,
-        )
+        held = np.zeros_like(forces) if lagged is None else lagged
+        return contact.contact_energy_gradient(self.contacts, c.x, c.X, c.R, held, forces, gradient)
 
     def contact_merit(self, c: Configuration, lagged: Floats) -> float:
         """Contact part of the merit [J] at these normal forces in the friction."""
@@ -290,23 +285,8 @@ class Substep:
             True,
             self._scratch,
         )
-        probes, before = self._probes
-        contact.contact_stiffness(
-            self.contact_ints,
-            self.contact_reals,
-            *probes,
-            c.x,
-            c.X,
-            c.R,
-            *before,
-            self.contact_stiffness,
-            self.creep,
-            self.contact_index,
-            self.contact_flipped,
-            clamp,
-            geometric,
-            blocks,
-        )
+        index, flipped = self.contact_index, self.contact_flipped
+        contact.contact_stiffness(self.contacts, c.x, c.X, c.R, index, flipped, clamp, geometric, blocks)
         joints.body_stiffness(
             c.R, system.second_moments, self.start.R, h, n, geometric, clamp, system.diagonal, blocks
         )
@@ -316,47 +296,30 @@ class Substep:
             blocks[system.diagonal[~system.free]] = np.eye(3)
         return blocks
 
+    def contact_rows(self, c: Configuration) -> tuple[Ints, Floats, Floats]:
+        """Gap and slip of all contacts at c (k, 3) with their derivatives: slots (k, 4), rows (k, 3, 4, 3), values."""
+        count = len(self.contacts.ints)
+        slots, rows, values = np.empty((count, 4), dtype=np.int64), np.zeros((count, 3, 4, 3)), np.empty((count, 3))
+        contact.contact_rows(self.contacts, c.x, c.X, c.R, slots, rows, values)
+        slots[(slots >= 0) & ~self.system.free[np.maximum(slots, 0)]] = -1
+        return slots, rows, values
+
     def coupling(self, c: Configuration) -> tuple[Ints, Floats]:
-        """Unsymmetric part of the contact stiffness at c: slots (k, 4) and rows (k, 2, 4, 3), see `contact_coupling`."""
-        probes, before = self._probes
-        slots = np.empty((len(self.contact_ints), 4), dtype=np.int64)
-        rows = np.zeros((len(slots), 2, 4, 3))
-        count = contact.contact_coupling(
-            self.contact_ints,
-            self.contact_reals,
-            *probes,
-            c.x,
-            c.X,
-            c.R,
-            *before,
-            self.contact_stiffness,
-            self.creep,
-            slots,
-            rows,
-        )
-        slots, rows = slots[:count], rows[:count]
-        held = (slots >= 0) & ~self.system.free[np.maximum(slots, 0)]
-        slots[held] = -1
-        return slots, rows
+        """Unsymmetric part of the contact stiffness at c: slots (k, 4) and rows (k, 2, 4, 3), see `add_coupling`."""
+        slots, rows, values = self.contact_rows(c)
+        slip = values[:, 1:] / np.maximum(np.linalg.norm(values[:, 1:], axis=1), self.creep)[:, None]
+        scale = -self.contact_stiffness * self.contacts.reals[:, 9, None] * slip
+        both = np.stack([rows[:, 0], np.einsum("ct,ctsi->csi", scale, rows[:, 1:])], axis=1)
+        closed = (values[:, 0] < 0) & (self.contacts.reals[:, 9] > 0)
+        return slots[closed], both[closed]
 
     def contact_table(self, c: Configuration) -> dict[str, np.ndarray]:
         """Closed contacts at c: node, surface (k,), force on the node [N] and place [m] (k, 3), gap [m] (k,)."""
-        probes, before = self._probes
-        values, gaps = contact.contact_summary(
-            self.contact_ints,
-            self.contact_reals,
-            *probes,
-            c.x,
-            c.X,
-            c.R,
-            *before,
-            self.contact_stiffness,
-            self.creep,
-        )
-        touching = gaps < 0
+        values, gaps = contact.contact_summary(self.contacts, c.x, c.X, c.R)
+        touching, ints = gaps < 0, self.contacts.ints
         return {
-            "node": probes[0][self.contact_ints[touching, 0]],
-            "surface": self.contact_ints[touching, 2],
+            "node": self.contacts.node[ints[touching, 0]],
+            "surface": ints[touching, 2],
             "force": values[touching, :3],
             "place": values[touching, 3:],
             "gap": gaps[touching],
