@@ -2,8 +2,8 @@
 
 Pardiso (Intel MKL, through the optional package pypardiso) factorises the upper triangle as L D L^T with 2x2
 pivots; SuperLU (SciPy) factorises the whole matrix and is always there. Both return the same solutions; Pardiso is
-several times faster. Pardiso works in single precision first: its factors only precondition (see
-`geosim.shape.linear`), take half the memory and two thirds of the time, and double precision with weighted matching
+several times faster. Pardiso can work in single precision first: where its factors only precondition (see
+`geosim.shape.linear`), they take half the memory and two thirds of the time, and double precision with weighted matching
 is the fallback.
 """
 
@@ -107,7 +107,7 @@ class _Pardiso(Factoriser):
         -2: "not enough memory", -3: "reordering failed", -4: "zero pivot", -7: "diagonal matrix is singular",
                -8: "32-bit integer overflow"}
 
-    def __init__(self, indptr: np.ndarray, indices: np.ndarray) -> None:
+    def __init__(self, indptr: np.ndarray, indices: np.ndarray, single: bool = True) -> None:
         self._library = _mkl()
         self._call_c = self._library.pardiso
         self._call_c.restype = None
@@ -122,7 +122,7 @@ class _Pardiso(Factoriser):
         self.peak_bytes = 0.0
         self.negative_pivots = -1
         self.perturbed_pivots = 0
-        self._single = True
+        self._single = single
         self._set_options(matching=False)
 
     def _set_options(self, *, matching: bool) -> None:
@@ -238,13 +238,15 @@ class _SuperLU(Factoriser):
         return scale * self._factors.solve(scale * right)
 
 
-def make_factoriser(indptr: np.ndarray, indices: np.ndarray, name: str = "auto") -> Factoriser:
+def make_factoriser(indptr: np.ndarray, indices: np.ndarray, name: str = "auto", *, single: bool = True) -> Factoriser:
     """Return a factoriser for the upper triangle with the given CSR pattern.
 
     Parameters
     ----------
     name
         "auto" (Pardiso where it loads, else SuperLU), "pardiso" or "superlu".
+    single
+        Whether Pardiso works in single precision first; without, its solutions need no refinement.
 
     Raises
     ------
@@ -259,7 +261,7 @@ def make_factoriser(indptr: np.ndarray, indices: np.ndarray, name: str = "auto")
         if name == "pardiso":
             raise InputError("factoriser = 'pardiso' needs MKL: pip install pypardiso (x86-64 only), or use 'auto'")
         return _SuperLU(indptr, indices)
-    return _Pardiso(indptr, indices)
+    return _Pardiso(indptr, indices, single)
 
 
 def describe() -> dict[str, str]:

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.io import loadmat
+from scipy.sparse import csc_matrix
 
 from geosim import Environment, Fluid, InputError, LinearElastic, Load, NaturalShape, Passive, Select, solve
-from geosim.rods.balance import Balance
+from geosim.rods.balance import Balance, Triplets
 from geosim.rods.drag import Drag
 from geosim.rods.files import read_geometry
 from geosim.rods.robot import RodShellRobot
@@ -296,3 +297,37 @@ def test_impossible_shells_are_refused(change, match):
         good["vertices"] = good["vertices"][:2]
     with pytest.raises(InputError, match=match):
         RodShellRobot(**(good | change))
+
+
+@pytest.mark.parametrize("factoriser", ["pardiso", "superlu"])
+def test_sparse_solves_with_contact_and_friction_match_dense_ones(factoriser, monkeypatch):
+    """Symmetric, with new entries, unsymmetric, and symmetric again; negative pivots are the negative eigenvalues."""
+    from geosim.factorise import describe
+    from geosim.rods import linear
+
+    if factoriser == "pardiso" and describe()["factoriser"] != "pardiso":
+        pytest.skip("pypardiso is not installed")
+    monkeypatch.setattr(linear, "describe", lambda: {"factoriser": factoriser})
+    vertices, triangles = equilateral_strip(0.5, 50, 0.01)
+    robot = RodShellRobot(vertices, triangles=triangles, thickness=1e-3, shell_material=SHEET)
+    system = RodShellStepper().start(robot).system
+    pattern, n = system.pattern, len(system.pattern.order)
+    assert not pattern.banded
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=pattern.size)
+    values[pattern.diagonal] += 40.0
+    values[pattern.diagonal[:7]] = -40.0
+    rhs = rng.normal(size=n)
+    plain = pattern.matrix(values)
+    x, negative = pattern.solve(values, rhs)
+    assert np.abs(plain @ x - rhs).max() < 1e-9
+    assert negative == 7
+    for skew in (False, True):
+        row, col = rng.integers(0, n, (2, 400))
+        data = rng.normal(size=400)
+        if not skew:
+            row, col, data = np.concatenate([row, col]), np.concatenate([col, row]), np.concatenate([data, data])
+        matrix = plain + csc_matrix((data, (row, col)), shape=plain.shape)
+        x, _ = pattern.solve(values, rhs, Triplets(row, col, data))
+        assert np.abs(matrix @ x - rhs).max() < 1e-6
+    assert np.abs(plain @ pattern.solve(values, rhs)[0] - rhs).max() < 1e-9

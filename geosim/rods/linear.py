@@ -22,7 +22,9 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
 from geosim.arrays import Bools, Floats, Ints
+from geosim.factorise import describe
 from geosim.kernels import kernel
+from geosim.rods.sparse import SparseSolver
 
 __all__ = ["WIDEST_BAND", "Pattern", "make_pattern"]
 
@@ -137,6 +139,14 @@ class Pattern:
         return own * (self.half + 1) if self.banded else np.searchsorted(self.keys, own * (len(own) + 1))
 
     @cached_property
+    def sparse(self) -> SparseSolver | None:
+        """The sparse solver where the matrix is no band and Pardiso is there; SuperLU counts the pivots itself."""
+        return SparseSolver(len(self.order), self.keys) if not self.banded and describe()["factoriser"] == "pardiso" else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "sparse"}  # factors are of this process
+
+    @cached_property
     def full(self) -> tuple[Ints, Ints, Ints]:
         """CSC structure of the whole matrix: indptr, indices, and the position of each entry in the flat values."""
         n = len(self.order)
@@ -169,9 +179,9 @@ class Pattern:
     def solve(self, values: Floats, rhs: Floats, extra: Any = None) -> tuple[Floats | None, int]:
         """Solve K x = rhs in the order of the solver; return (x, negative pivots).
 
-        `extra` (row, col, data) holds entries outside the symmetric pattern: contact between rods, friction. The number
-        of negative pivots is then counted only where the factorisation kept a symmetric order, else 0. x is None if the
-        matrix is singular.
+        `extra` (row, col, data) holds entries outside the symmetric pattern: contact, friction, drag. The number of
+        negative pivots is then that of the symmetric part, or with SuperLU 0 where it left the symmetric order. x is None if
+        the matrix is singular.
         """
         half = self.half
         if self.banded and extra is None:
@@ -180,6 +190,10 @@ class Pattern:
             ab = spread_band(values, len(self.order), half, extra.row, extra.col, extra.data)
             _, _, x, info = lapack.dgbsv(half, half, ab.T, rhs, overwrite_ab=True)
             return (x, 0) if info == 0 and np.isfinite(x @ x) else (None, 0)
+        if self.sparse is not None:
+            x, negative = self.sparse.solve(values, rhs, extra)
+            if x is not None:
+                return x, negative
         matrix = self.matrix(values)
         if extra is not None:
             matrix = matrix + csc_matrix((extra.data, (extra.row, extra.col)), shape=matrix.shape)
@@ -240,6 +254,8 @@ def make_pattern(dof_count: int, stencils: list[Ints], free: Bools, order: Ints 
     keys = np.unique(np.concatenate([np.minimum(i, j) * n + np.maximum(i, j), np.arange(n) * (n + 1)]))
     if half <= WIDEST_BAND or chosen:
         return Pattern(order, unknown, half, half <= WIDEST_BAND, keys)
+    if describe()["factoriser"] == "pardiso":
+        return Pattern(order, unknown, half, False, keys)  # it finds its own numbering
     column, row = np.divmod(keys, n)
     model = csc_matrix((np.where(row == column, 1.0 * n, -1e-3), (row, column)), shape=(n, n))
     fill = splu(csc_matrix(model + model.T), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0,
