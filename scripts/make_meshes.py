@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import trimesh
 
-from geosim.geometry.parametric import membrane_over_chambers, plain_finger, pneunet_finger, thick_sphere
+from geosim.geometry.parametric import membrane_over_chambers, plain_finger, pneunet_finger, thick_sphere, twister
 
 HEADER = """\
 # {title}
@@ -106,6 +106,13 @@ def make(folder: Path) -> None:
     _write(folder / "sphere", *thick_sphere(),
            HEADER.format(title="Thick sphere, radii 10 and 20 mm: its pressure is known in closed form.",
                          free=FREE, max_edge=3.7))
+    _write(folder / "twister", *twister(),
+           HEADER.format(title="Twister, a cylinder of 20 x 100 mm: a slot of 1 % of its volume winds about its axis twice.",
+                         free="", max_edge=2.7) + CLAMPED.format(above=99.9))
+    _write(folder / "bellows", *pneunet_finger(length=0.1, bellows=11, gap=0.001, wall=0.0012, side=0.0015, roof=0.0015,
+                                               base=0.003),
+           HEADER.format(title="Soft finger, 100 x 20 x 20 mm: eleven thin bellows, 1 mm apart, touch when inflated.",
+                         free="", max_edge=1.98) + CLAMPED.format(above=99.9))
     _write_membrane(folder / "membrane")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import geosim
 from geosim.errors import InputError
-from geosim.geometry.parametric import membrane_over_chambers
+from geosim.geometry.parametric import membrane_over_chambers, pneunet_finger, twister
 from geosim.geometry.surface import check_surface
 
 MESHES = Path(__file__).resolve().parents[1] / "meshes"
@@ -39,7 +39,37 @@ def test_the_membrane_lies_over_four_pads():
     assert 33_000 < len(r.tets) < 38_000
 
 
-@pytest.mark.parametrize("shape", [membrane_over_chambers()])
+def test_the_slot_of_the_twister_winds_twice():
+    r = robot("twister")
+    assert np.allclose(np.ptp(r.vertices, axis=0), (0.100, 0.020, 0.020), rtol=1e-3)
+    share = r.chamber_volumes[0] / (r.body_volume + r.chamber_volumes[0])
+    assert share == pytest.approx(0.010, abs=1e-5)
+    wall = r.vertices[np.unique(r.chamber_walls[0])]
+    radius, angle = np.hypot(wall[:, 1], wall[:, 2]), np.arctan2(wall[:, 2], wall[:, 1])
+    assert 0.5 * (radius.min() + radius.max()) == pytest.approx(0.006, rel=5e-3)
+    wound = (wall[:, 0] - 0.005) / 0.090 * 4 * np.pi
+    off = np.abs((angle - wound + np.pi) % (2 * np.pi) - np.pi) * radius
+    assert off.max() < 0.6e-3, "every vertex of the wall lies beside a helix of two turns"
+    assert 26_000 < len(r.tets) < 33_000
+
+
+def test_the_bellows_stand_close():
+    r = robot("bellows")
+    assert np.allclose(np.ptp(r.vertices, axis=0), (0.100, 0.020, 0.020))
+    assert r.chambers == 1
+    assert 76_000 < len(r.tets) < 83_000
+    skin = r.vertices[np.unique(r.skin)]
+    high = skin[skin[:, 2] > 0.019, 0]
+    thick = (0.100 - 10 * 0.001) / 11
+    gaps = np.array([[i * (thick + 0.001) - 0.001, i * (thick + 0.001)] for i in range(1, 11)])
+    for low, up in gaps:
+        assert not ((high > low + 1e-6) & (high < up - 1e-6)).any()
+        assert np.isclose(high, low).any()
+        assert np.isclose(high, up).any()
+
+
+@pytest.mark.parametrize("shape", [membrane_over_chambers(), twister(), twister(turns=-1.0, segments=24),
+                                   pneunet_finger(length=0.1, bellows=11, gap=0.001, wall=0.0012, side=0.0015)])
 def test_surfaces_need_no_repair(shape):
     bodies, chambers = shape[:2]
     for surface in (*(bodies if isinstance(bodies, list) else [bodies]), *chambers):
@@ -47,7 +77,8 @@ def test_surfaces_need_no_repair(shape):
 
 
 @pytest.mark.parametrize("make", [lambda: membrane_over_chambers(pad=0.08), lambda: membrane_over_chambers(size=0.2),
-                                  lambda: membrane_over_chambers(gap=0.0)])
+                                  lambda: membrane_over_chambers(gap=0.0), lambda: twister(slot_height=0.009),
+                                  lambda: twister(turns=0.0), lambda: twister(end=0.05)])
 def test_what_does_not_fit_is_refused(make):
     with pytest.raises(InputError):
         make()

@@ -170,7 +170,7 @@ def thick_tube(inner: float = 0.010, outer: float = 0.015, length: float = 0.060
 
 def twister(diameter: float = 0.020, length: float = 0.100, *, turns: float = 2.0, mean_radius: float = 0.006,
             slot_height: float = 0.0051, chamber_fraction: float = 0.01, end: float = 0.005,
-            segments: int = 64) -> Shape:
+            segments: int = 32) -> Shape:
     """Make a cylinder along x with a thin slot that winds about its axis; it twists and coils when inflated.
 
     The slot is a ribbon that stands on edge: it reaches over `slot_height` along the radius, winds `turns` times at
@@ -219,7 +219,10 @@ def twister(diameter: float = 0.020, length: float = 0.100, *, turns: float = 2.
 
 
 def _ribbon(length: float, end: float, turns: float, inner: float, outer: float, thickness: float) -> Any:
-    """Closed surface of a rectangular tube about the x axis that winds at radii `inner` .. `outer` [m]."""
+    """Closed surface of a tube of lens-shaped section that winds about the x axis at radii `inner` .. `outer` [m].
+
+    The section is pointed at both edges: sides of a fraction of a millimetre there would ask for as small tets.
+    """
     import trimesh
 
     middle = 0.5 * (inner + outer)
@@ -234,10 +237,10 @@ def _ribbon(length: float, end: float, turns: float, inner: float, outer: float,
     around = np.hstack([zero, -np.sin(angle), np.cos(angle)])
     # perpendicular to the path and to the radius, at the mean radius
     normal = (2 * np.pi * turns * middle * np.array([1.0, 0.0, 0.0]) - span * around) / path
-    radii = np.linspace(inner, outer, across + 1)
     axis = np.hstack([end + span * s, zero, zero])
-    loop = ([axis + r * radial + 0.5 * thickness * normal for r in radii]
-            + [axis + r * radial - 0.5 * thickness * normal for r in radii[::-1]])
+    place = np.linspace(-1.0, 1.0, across + 1)
+    side = [(middle + 0.5 * q * (outer - inner), 0.5 * thickness * (1.0 - q * q)) for q in place]
+    loop = [axis + r * radial + h * normal for r, h in side] + [axis + r * radial - h * normal for r, h in side[-2:0:-1]]
     vertices = np.stack(loop, axis=1)  # (steps + 1, loop, 3)
     count = vertices.shape[1]
     number = lambda i, j: i * count + j % count  # noqa: E731
@@ -245,14 +248,15 @@ def _ribbon(length: float, end: float, turns: float, inner: float, outer: float,
     for i in range(steps):
         for j in range(count):
             a, b, c, d = number(i, j), number(i, j + 1), number(i + 1, j + 1), number(i + 1, j)
-            faces += [[a, b, c], [a, c, d]] if j % (across + 1) < (across + 1) // 2 else [[a, b, d], [b, c, d]]
-    for j in range(across):  # end caps: strips between the two long sides
-        for i, turn in ((0, 1), (steps, -1)):
-            quad = [number(i, j), number(i, j + 1), number(i, count - 2 - j), number(i, count - 1 - j)][::-turn]
-            faces += [[quad[0], quad[1], quad[2]], [quad[0], quad[2], quad[3]]]
+            faces += [[a, b, c], [a, c, d]] if (i + j) % 2 else [[a, b, d], [b, c, d]]
+    for i in (0, steps):  # end caps: strips between the two sides
+        cap = []
+        for j in range(across):
+            quad = [j, j + 1, (count - j - 1) % count, (count - j) % count]
+            cap += [t for t in ([quad[0], quad[1], quad[2]], [quad[0], quad[2], quad[3]]) if len(set(t)) == 3]
+        faces += [[number(i, k) for k in (t if i == 0 else t[::-1])] for t in cap]
     mesh = trimesh.Trimesh(vertices.reshape(-1, 3), np.array(faces), process=False)
-    if mesh.volume < 0:
-        mesh.invert()
+    mesh.fix_normals()
     return mesh
 
 
