@@ -34,21 +34,22 @@ __all__ = ["BlockTridiagonal", "SparseFactor", "multiply", "residual_minimum", "
 _TILE = 8  # rows and columns of a tile; 8 numbers fill one 512-bit register, or two of 256 bits
 
 
-def _tile_code(typingctx, buffer, out, out_stride, left, left_stride, right, right_stride, terms, subtract):
-    """Multiply into an 8x8 tile; all places are indices into one flat buffer, strides are the lengths of its rows.
+def _tile_code(typingctx, out, out_at, out_row, left, left_at, left_row, right, right_at, right_row, terms, subtract):
+    """Multiply into an 8x8 tile of flat arrays; each has the index of its first number and the length of its rows.
 
     out[i, j] -= sum_(k < terms) left[k, i] right[k, j], or without `subtract` out[i, j] = + that sum. Every term is
     read before the tile is written, so `right` may be `out`. Written in the compiler's own terms because a loop over
     arrays keeps the sums in memory, which takes three times as long.
     """
-    signature = types.void(buffer, *[types.int64] * 7, types.boolean)
+    place = (types.int64, types.int64)
+    signature = types.void(out, *place, left, *place, right, *place, types.int64, types.boolean)
 
     def codegen(context, builder, sig, args):
-        data = context.make_array(sig.args[0])(context, builder, args[0]).data
         vector, small = ir.VectorType(ir.DoubleType(), _TILE), ir.IntType(32)
-        o, so, a, sa, x, sx, count, minus = args[1:]
-        at = lambda index: builder.gep(data, [index], inbounds=True)  # noqa: E731
-        wide = lambda index: builder.bitcast(at(index), vector.as_pointer())  # noqa: E731
+        data_o, data_a, data_x = (context.make_array(sig.args[k])(context, builder, args[k]).data for k in (0, 3, 6))
+        o, so, a, sa, x, sx, count, minus = (args[k] for k in (1, 2, 4, 5, 7, 8, 9, 10))
+        at = lambda data, index: builder.gep(data, [index], inbounds=True)  # noqa: E731
+        wide = lambda data, index: builder.bitcast(at(data, index), vector.as_pointer())  # noqa: E731
         fma = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{_TILE}f64"
         )
@@ -58,19 +59,19 @@ def _tile_code(typingctx, buffer, out, out_stride, left, left_stride, right, rig
         sums = []
         for place in places:
             slot = cgutils.alloca_once(builder, vector)
-            builder.store(builder.select(minus, builder.load(wide(place), align=8), zero), slot)
+            builder.store(builder.select(minus, builder.load(wide(data_o, place), align=8), zero), slot)
             sums.append(slot)
         with cgutils.for_range(builder, count) as loop:
-            row = builder.load(wide(builder.add(x, builder.mul(loop.index, sx))), align=8)
+            row = builder.load(wide(data_x, builder.add(x, builder.mul(loop.index, sx))), align=8)
             row = builder.select(minus, builder.fneg(row), row)
             first = builder.add(a, builder.mul(loop.index, sa))
             for i, slot in enumerate(sums):
-                number = builder.load(at(builder.add(first, ir.Constant(first.type, i))))
+                number = builder.load(at(data_a, builder.add(first, ir.Constant(first.type, i))))
                 spread = builder.insert_element(empty, number, ir.Constant(small, 0))
                 spread = builder.shuffle_vector(spread, empty, first_lane)
                 builder.store(builder.call(fma, [spread, row, builder.load(slot)]), slot)
         for place, slot in zip(places, sums):
-            builder.store(builder.load(slot), wide(place), align=8)
+            builder.store(builder.load(slot), wide(data_o, place), align=8)
         return context.get_dummy_value()
 
     return signature, codegen
@@ -113,11 +114,11 @@ def _factor(buffer, sizes, diagonal, coupling, inverse, starts, reach):
         n, D, I = sizes[i], diagonal[i], inverse[i]  # noqa: E741
         for r in range(0, n, 8):
             for c in range(r, n, 8):
-                _tile(buffer, D + r * n + c, n, D + r, n, D + c, n, r, True)
+                _tile(buffer, D + r * n + c, n, buffer, D + r, n, buffer, D + c, n, r, True)
             if not _invert(buffer, D + r * n + r, n, I + 8 * r):
                 return i
             for c in range(r + 8, n, 8):
-                _tile(buffer, D + r * n + c, n, I + 8 * r, 8, D + r * n + c, n, 8, False)
+                _tile(buffer, D + r * n + c, n, buffer, I + 8 * r, 8, buffer, D + r * n + c, n, 8, False)
         if coupling[i] < 0:
             continue
         m, U, E = sizes[i + 1], coupling[i], diagonal[i + 1]
@@ -127,15 +128,17 @@ def _factor(buffer, sizes, diagonal, coupling, inverse, starts, reach):
             for c in range(0, own[r // 8], 8):
                 while own[first // 8] <= c:  # the rows above `first` do not reach this column
                     first += 8
-                _tile(buffer, U + r * m + c, m, D + first * n + r, n, U + first * m + c, m, r - first, True)
-                _tile(buffer, U + r * m + c, m, I + 8 * r, 8, U + r * m + c, m, 8, False)
+                at, top = U + r * m + c, U + first * m
+                _tile(buffer, at, m, buffer, D + first * n + r, n, buffer, top + c, m, r - first, True)
+                _tile(buffer, at, m, buffer, I + 8 * r, 8, buffer, at, m, 8, False)
         for r in range(0, m, 8):
             first = 0
             for c in range(r, m, 8):
                 while first < n and own[first // 8] <= c:
                     first += 8
                 if first < n:
-                    _tile(buffer, E + r * m + c, m, U + first * m + r, m, U + first * m + c, m, n - first, True)
+                    top = U + first * m
+                    _tile(buffer, E + r * m + c, m, buffer, top + r, m, buffer, top + c, m, n - first, True)
     return -1
 
 
@@ -174,11 +177,8 @@ def _pull(buffer, at, stride, columns, y, start, v):
 
 
 @kernel
-def _solve(buffer, sizes, diagonal, coupling, inverse, starts, reach, slots, y, right, out):
-    """Solve for one right-hand side (slots, 3), eight rows at a time; y is zeroed scratch in elimination order."""
-    for k in range(len(slots)):
-        for i in range(3):
-            y[slots[k] + i] = right[k, i]
+def _forward(buffer, sizes, diagonal, coupling, inverse, starts, reach, y):
+    """Y <- T^-T y in elimination order, eight rows at a time."""
     v = np.empty(8)
     for i in range(len(sizes)):
         n, s = sizes[i], starts[i]
@@ -193,6 +193,12 @@ def _solve(buffer, sizes, diagonal, coupling, inverse, starts, reach, slots, y, 
             if coupling[i] >= 0:
                 m = sizes[i + 1]
                 _push(buffer, coupling[i] + r * m, m, reach[(s + r) // 8], v, y, starts[i + 1])
+
+
+@kernel
+def _backward(buffer, sizes, diagonal, coupling, inverse, starts, reach, y):
+    """Y <- T^-1 y in elimination order, eight rows at a time."""
+    v = np.empty(8)
     for i in range(len(sizes) - 1, -1, -1):
         n, s = sizes[i], starts[i]
         for r in range(n - 8, -1, -8):
@@ -207,14 +213,54 @@ def _solve(buffer, sizes, diagonal, coupling, inverse, starts, reach, slots, y, 
                 for k in range(a, 8):
                     total += buffer[T + 8 * a + k] * v[k]
                 y[s + r + a] = total
-    for k in range(len(slots)):
-        for i in range(3):
-            out[k, i] = y[slots[k] + i]
 
 
 @kernel
-def _scatter(blocks, place, stride, pads, buffer):
+def _forward_rows(buffer, sizes, diagonal, coupling, inverse, starts, reach, group, active, Z, G):
+    """Z <- T^-T Z for many right-hand sides at once, and G[g] = Z^T Z over the levels of every group g of columns.
+
+    Z is flat with `width` columns, of which the first active[i] (a multiple of 8) are not zero in level i.
+    """
+    width = G.shape[1]
+    products = G.reshape(-1)
+    for i in range(len(sizes)):
+        n, s, D, I = sizes[i], starts[i], diagonal[i], inverse[i]  # noqa: E741
+        base = group[i] * width * width
+        for r in range(0, n, 8):
+            for c in range(0, active[i], 8):
+                at = (s + r) * width + c
+                _tile(Z, at, width, buffer, D + r, n, Z, s * width + c, width, r, True)
+                _tile(Z, at, width, buffer, I + 8 * r, 8, Z, at, width, 8, False)
+        for r in range(0, active[i], 8):
+            for c in range(r, active[i], 8):
+                top = s * width
+                _tile(products, base + r * width + c, width, Z, top + r, width, Z, top + c, width, n, True)
+        if coupling[i] < 0:
+            continue
+        m, U, first = sizes[i + 1], coupling[i], 0
+        for r in range(0, m, 8):
+            while first < n and reach[(s + first) // 8] <= r:
+                first += 8
+            for c in range(0, active[i], 8):
+                at, top = (starts[i + 1] + r) * width + c, (s + first) * width + c
+                _tile(Z, at, width, buffer, U + first * m + r, m, Z, top, width, n - first, True)
+    for g in range(len(G)):
+        for r in range(width):
+            for c in range(r, width):
+                G[g, r, c] = -G[g, r, c]
+                G[g, c, r] = G[g, r, c]
+
+
+@kernel
+def _scatter(blocks, place, stride, pads, sizes, diagonal, coupling, starts, reach, buffer):
     """Write the lower 3x3 blocks transposed to their place in the upper levels, and the unit pivots of the padding."""
+    for i in range(len(sizes)):
+        n = sizes[i]
+        for r in range(n):
+            buffer[diagonal[i] + r * n + r // 8 * 8 : diagonal[i] + (r + 1) * n] = 0.0
+            if coupling[i] >= 0:
+                begin = coupling[i] + r * sizes[i + 1]
+                buffer[begin : begin + reach[(starts[i] + r) // 8]] = 0.0
     for k in range(len(blocks)):
         p, s = place[k], stride[k]
         for i in range(3):
@@ -327,17 +373,19 @@ class BlockTridiagonal:
         self._stride = self._sizes[upper]
         base = np.where(off, self._coupling[lower], self._diagonal[lower])
         self._place = base + local[self.columns] * self._stride + local[self.rows]
-        self._slots = self._starts[self.level] + local  # of the first unknown of every slot
+        self._places = (self._starts[self.level] + local)[:, None] + np.arange(3)
         self._pads = np.concatenate(
             [self._diagonal[i] + np.arange(real[i], self._sizes[i]) * (self._sizes[i] + 1) for i in range(count)]
         )
         self._reach = self._reaches(off, local)
+        last = self._coupling < 0
+        self._chain: Ints = np.cumsum(last) - last  # of every level
 
     def _reaches(self, off: Any, local: Ints) -> Ints:
         """Columns of the coupling that the rows of a tile fill, for all tiles."""
         reach = np.zeros(int(self._sizes.sum()) // _TILE, dtype=np.int64)
         for end in (0, 2):  # of the three rows of a slot, which may lie in two tiles
-            tile = (self._slots[self.columns[off]] + end) // _TILE
+            tile = self._places[self.columns[off], end] // _TILE
             np.maximum.at(reach, tile, local[self.rows[off]] + 3)
         for first, size in zip(self._starts // _TILE, self._sizes // _TILE):
             reach[first : first + size] = np.maximum.accumulate(reach[first : first + size])
@@ -355,8 +403,10 @@ class BlockTridiagonal:
 
     def factor(self, blocks: Floats) -> bool:
         """Factor the matrix of these lower blocks (nnz, 3, 3); False if it is not positive definite."""
-        self._buffer[:] = 0
-        _scatter(blocks, self._place, self._stride, self._pads, self._buffer)
+        buffer, sizes, diagonal, coupling, _, starts, reach = self._pattern
+        _scatter(
+            blocks, self._place, self._stride, self._pads, sizes, diagonal, coupling, starts, reach, buffer
+        )
         return bool(_factor(*self._pattern) < 0)
 
     @property
@@ -373,9 +423,73 @@ class BlockTridiagonal:
 
     def solve(self, right: Floats) -> Floats:
         """Return the solution for a right-hand side (slots, 3)."""
-        y, out = np.zeros(int(self._sizes.sum())), np.empty_like(right)
-        _solve(*self._pattern, self._slots, y, right, out)
-        return out
+        return self.backward(self.forward(right))
+
+    def forward(self, right: Floats) -> Floats:
+        """Half of a solution: T^-T of a right-hand side (slots, 3), in elimination order."""
+        y = np.zeros(int(self._sizes.sum()))
+        y[self._places] = right
+        _forward(*self._pattern, y)
+        return y
+
+    def backward(self, y: Floats) -> Floats:
+        """Return the other half: the solution (slots, 3) of what `forward` returned (changed in place)."""
+        _backward(*self._pattern, y)
+        return y[self._places]
+
+
+    @property
+    def chains(self) -> Ints:
+        """Number of the chain of coupled levels that a slot is in, shape (slots,)."""
+        return self._chain[self.level]
+
+    @property
+    def chain_count(self) -> int:
+        """How many chains there are."""
+        return int(self._chain[-1]) + 1
+
+    def row_groups(self, group: Ints) -> Ints:
+        """Group of every row of the elimination order, for the groups of all chains."""
+        return np.repeat(group[self._chain], self._sizes)
+
+    def forward_rows(self, slots: Ints, rows: Floats, group: Ints) -> tuple[Floats, Floats, Ints, Ints]:
+        """Half-solve for sparse rows, a few in each group of chains.
+
+        Parameters
+        ----------
+        slots, rows
+            Row k is rows[k, s] on the slots slots[k, s] (-1: none), shapes (k, a), (k, a, 3).
+        group
+            Group of every chain, shape (chains,); all slots of a row are in chains of one group.
+
+        Returns
+        -------
+        half, product, owner, column
+            half (n, w): T^-T of the rows as columns; product (groups, w, w): rows A^-1 rows^T of each group;
+            row k is the column column[k] of group owner[k].
+        """
+        count = int(group.max()) + 1
+        level_group = group[self._chain]
+        known = slots >= 0
+        first = np.where(known, self.level[np.maximum(slots, 0)], len(self._sizes)).min(axis=1)
+        first = np.minimum(first, len(self._sizes) - 1)
+        owner = level_group[first]
+        order = np.lexsort((first, owner))
+        begin = np.searchsorted(owner[order], np.arange(count))
+        column = np.empty(len(slots), dtype=np.int64)
+        column[order] = np.arange(len(slots)) - begin[owner[order]]
+        width = -(-int(column.max() + 1) // _TILE) * _TILE
+        active = np.zeros(len(self._sizes), dtype=np.int64)
+        for g in range(count):
+            levels = np.flatnonzero(level_group == g)
+            begun = np.searchsorted(np.sort(first[owner == g]), levels, side="right")
+            active[levels] = -(-begun // _TILE) * _TILE
+        half = np.zeros((int(self._sizes.sum()), width))
+        row, part = np.nonzero(known)
+        half[self._places[slots[row, part]], column[row, None]] = rows[row, part]
+        product = np.zeros((count, width, width))
+        _forward_rows(*self._pattern, level_group, active, half.ravel(), product)
+        return half, product, owner, column
 
 
 def sweep_order(level: Ints, first: Ints, second: Ints, points: Floats) -> Ints:

@@ -10,6 +10,7 @@ whose stationarity with lambda = -E^-1 c is the first row of Eq. (8) of [Gasoto2
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -55,13 +56,41 @@ def _translation_stiffness(masses, h, particles, diagonal, blocks):
             H[i, i] += masses[s] / (h * h)
 
 
+@kernel
+def _translation_energy_gradient(x, X, predicted, masses, h, force, gradient):
+    """Write inertia and external force of particles and body centres (zero for rotations), return their merit [J]."""
+    energy, n = 0.0, len(x)
+    for s in range(len(masses)):
+        for i in range(3):
+            if s >= n and (s - n) % 2 == 1:
+                gradient[s, i] = -force[s, i]
+                continue
+            away = (x[s, i] if s < n else X[(s - n) // 2, i]) - predicted[s, i]
+            push = masses[s] / (h * h) * away
+            gradient[s, i] = push - force[s, i]
+            energy += (0.5 * push - force[s, i]) * away
+    return energy
+
+
+@kernel
+def _largest(gradient, weights):
+    """Largest weighted length of a row."""
+    worst = 0.0
+    for s in range(len(gradient)):
+        size = gradient[s, 0] ** 2 + gradient[s, 1] ** 2 + gradient[s, 2] ** 2
+        if not math.sqrt(size) * weights[s] <= worst:  # also where it is not a number
+            worst = math.sqrt(size) * weights[s]
+    return worst
+
+
 @dataclass
 class Evaluation:
-    """Merit [J], gradient (slots, 3), normal forces of the contacts and what the stiffness needs again."""
+    """Merit [J] and gradient (slots, 3), without and with the contacts, their normal forces, rotations of the tets."""
 
     smooth: float
     merit: float
     gradient: Floats
+    smooth_gradient: Floats
     normal_forces: Floats
     rotations: Floats
 
@@ -115,8 +144,6 @@ class Substep:
         self._scratch = np.empty((8, 3))
         self.blocks = system.blocks
         self.contacts = self._find_contacts()
-        nodes = np.column_stack([system.robot.probes[self.contacts.ints[:, 0]], self.contacts.ints[:, 1]])
-        self.contact_index, self.contact_flipped = system.point_index(nodes)
         robot = system.robot
         self.hinge_start = np.array(
             [
@@ -172,13 +199,7 @@ class Substep:
         n = system.particles
         gradient = np.empty((system.slots, 3))
         rotations = np.empty((9, len(system.tets)))
-        places = np.empty_like(gradient)
-        places[:n], places[n::2], places[n + 1 :: 2] = c.x, c.X, 0.0
-        away = places - self.predicted_slots
-        away[n + 1 :: 2] = 0.0
-        weighted = away * (system.masses / h**2)[:, None]
-        np.subtract(weighted, self.force, out=gradient)
-        merit = 0.5 * float(np.vdot(weighted, away)) - float(np.vdot(self.force, away))
+        merit = _translation_energy_gradient(c.x, c.X, self.predicted_slots, system.masses, h, self.force, gradient)
         merit += joints.body_energy_gradient(
             c.R,
             system.second_moments,
@@ -213,12 +234,14 @@ class Substep:
             False,
             self._scratch,
         )
+        gradient[~system.free] = 0.0
+        smooth_gradient = gradient.copy()
         normal_forces = np.empty(len(self.contacts.ints))
         total = merit + self._contact(c, normal_forces, lagged, gradient)
         if lagged is None:
             total = merit + self.contact_merit(c, normal_forces)
         gradient[~system.free] = 0.0
-        return Evaluation(merit, total, gradient, normal_forces, rotations)
+        return Evaluation(merit, total, gradient, smooth_gradient, normal_forces, rotations)
 
     def _contact(self, c: Configuration, forces: Floats, lagged: Floats | None, gradient: Floats) -> float:
         held = np.zeros_like(forces) if lagged is None else lagged
@@ -232,9 +255,9 @@ class Substep:
 
     def residual(self, gradient: Floats) -> float:
         """Largest unbalanced force [N] of a slot; torques over the radius of gyration."""
-        return float((np.sqrt(np.einsum("ij,ij->i", gradient, gradient)) * self.system.weights).max(initial=0.0))
+        return float(_largest(gradient, self.system.weights))
 
-    def assemble(self, c: Configuration, rotations: Floats, clamp: bool) -> Floats:
+    def assemble(self, c: Configuration, rotations: Floats, clamp: bool, contacts: bool = True) -> Floats:
         """Return the lower 3x3 blocks of the stiffness; `clamp` keeps the semi-definite part of the geometric one."""
         system, robot, blocks, h = self.system, self.system.robot, self.blocks, self.h
         n = system.particles
@@ -285,8 +308,10 @@ class Substep:
             True,
             self._scratch,
         )
-        index, flipped = self.contact_index, self.contact_flipped
-        contact.contact_stiffness(self.contacts, c.x, c.X, c.R, index, flipped, clamp, geometric, blocks)
+        if contacts:
+            nodes = np.column_stack([robot.probes[self.contacts.ints[:, 0]], self.contacts.ints[:, 1]])
+            index, flipped = system.point_index(nodes)
+            contact.contact_stiffness(self.contacts, c.x, c.X, c.R, index, flipped, clamp, geometric, blocks)
         joints.body_stiffness(
             c.R, system.second_moments, self.start.R, h, n, geometric, clamp, system.diagonal, blocks
         )
@@ -295,6 +320,13 @@ class Substep:
             blocks[held] = 0.0
             blocks[system.diagonal[~system.free]] = np.eye(3)
         return blocks
+
+    @property
+    def contact_ends(self) -> tuple[Ints, Ints]:
+        """Slots of the places of both sides of the contacts, (k,) each, the second -1 for the world."""
+        n, ints = self.system.particles, self.contacts.ints
+        first, second = self.contacts.node[ints[:, 0]], ints[:, 1]
+        return np.where(first < n, first, 2 * first - n), np.where(second < n, second, 2 * second - n)
 
     def contact_rows(self, c: Configuration) -> tuple[Ints, Floats, Floats]:
         """Gap and slip of all contacts at c (k, 3) with their derivatives: slots (k, 4), rows (k, 3, 4, 3), values."""

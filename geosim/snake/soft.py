@@ -49,19 +49,23 @@ _LANES = 64  # tets that are treated at once: the loops over them become vector 
 
 
 @kernel
-def _deformation(x, tets, shape, first, count, F):
+def _deformation(x, tets, B, first, count, F):
     """Write F = sum_a (x_a - x_0) B_a of `count` tets from `first` to rows (i, j) of F (9 _LANES,); the rest is 1."""
-    for t in range(count, _LANES):
-        for k in range(9):
-            F[k * _LANES + t] = 1.0 if k % 4 == 0 else 0.0
+    W = _LANES
     for t in range(count):
         e = first + t
         t0, t1, t2, t3 = tets[e, 0], tets[e, 1], tets[e, 2], tets[e, 3]
         for i in range(3):
             o = x[t0, i]
-            d1, d2, d3 = x[t1, i] - o, x[t2, i] - o, x[t3, i] - o
+            F[3 * i * W + t], F[(3 * i + 1) * W + t], F[(3 * i + 2) * W + t] = x[t1, i] - o, x[t2, i] - o, x[t3, i] - o
+    for i in range(3):
+        for t in range(W):
+            d1, d2, d3 = F[3 * i * W + t], F[(3 * i + 1) * W + t], F[(3 * i + 2) * W + t]
             for j in range(3):
-                F[(3 * i + j) * _LANES + t] = d1 * shape[j, e] + d2 * shape[3 + j, e] + d3 * shape[6 + j, e]
+                F[(3 * i + j) * W + t] = d1 * B[j * W + t] + d2 * B[(3 + j) * W + t] + d3 * B[(6 + j) * W + t]
+    for t in range(count, W):
+        for k in range(9):
+            F[k * W + t] = 1.0 if k % 4 == 0 else 0.0
 
 
 @kernel
@@ -178,7 +182,7 @@ def tet_energy_gradient(x, tets, shape, volumes, mu, lam, gradient, rotations):
         la[:count] = lam[first : first + count]
         for k in range(9):
             B[k * W : k * W + count] = shape[k, first : first + count]
-        _deformation(x, tets, shape, first, count, F)
+        _deformation(x, tets, B, first, count, F)
         if _polar(F, R, change):
             _correct_inverted(F, R, count)
         for k in range(9):
@@ -267,7 +271,7 @@ def tet_stiffness(x, tets, shape, volumes, mu, lam, rotations, index, clamp, blo
     """
     W = _LANES
     F, g, S, N, H = np.empty(9 * W), np.zeros(12 * W), np.zeros(6 * W), np.empty(6 * W), np.empty(9 * W)
-    R, v, m, la = np.zeros(9 * W), np.zeros(W), np.zeros(W), np.zeros(W)
+    R, B, v, m, la = np.zeros(9 * W), np.zeros(9 * W), np.zeros(W), np.zeros(W), np.zeros(W)
     for first in range(0, len(tets), W):
         count = min(W, len(tets) - first)
         v[:count] = volumes[first : first + count]
@@ -275,15 +279,16 @@ def tet_stiffness(x, tets, shape, volumes, mu, lam, rotations, index, clamp, blo
         la[:count] = lam[first : first + count]
         for k in range(9):
             R[k * W : k * W + count] = rotations[k, first : first + count]
-        _deformation(x, tets, shape, first, count, F)
+            B[k * W : k * W + count] = shape[k, first : first + count]
+        _deformation(x, tets, B, first, count, F)
         for j in range(3):
-            for t in range(count):
+            for t in range(W):
                 # Shape gradients turned into the current frame: g_a = R B_a; their sum over a vanishes.
                 total = 0.0
                 for a in range(3):
                     value = 0.0
                     for k in range(3):
-                        value += R[(3 * j + k) * W + t] * shape[3 * a + k, first + t]
+                        value += R[(3 * j + k) * W + t] * B[(3 * a + k) * W + t]
                     g[(3 * a + 3 + j) * W + t] = value
                     total += value
                 g[j * W + t] = -total

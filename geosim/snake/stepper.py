@@ -47,6 +47,7 @@ from geosim.arrays import Floats, frozen
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.result import Report, Result, Status
+from geosim.snake.condensed import CondensedDirection
 from geosim.snake.contact import add_coupling
 from geosim.snake.dual import DualDirection
 from geosim.snake.factor import multiply, residual_minimum
@@ -362,19 +363,25 @@ class MultibodyStepper:
             if self.route == "dual"
             else None
         )
+        few = (
+            CondensedDirection(problem, state.workspace)
+            if dual is None and CondensedDirection.suits(problem, state.workspace)
+            else None
+        )
         # The first direction is damped too: where a wheel begins to slip, its spin would overshoot by far otherwise.
-        rough = True
+        rough, slow = True, False
         for iteration in range(self.iterations):
             if residual <= self.tolerance:
                 break
             begin = clock.perf_counter()
-            old = self.reuse and not (first and iteration == 0)
-            direction, linear = self._direction(problem, here, now, state.workspace, dual, old, rough)
+            old = self.reuse and not (first and iteration == 0) and not slow
+            direction, linear = self._direction(problem, here, now, state.workspace, dual, few, old, rough)
             alpha, here, now = self._line_search(problem, here, now, direction)
             if dual is not None:
                 dual.accept(alpha)
             before, residual = residual, problem.residual(now.gradient)
             # After a poor step with the exact stiffness one with the clamped stiffness, which damps friction's kinks.
+            slow = residual > 0.3 * before
             rough = iteration > 0 and not rough and (alpha < 0.9 or residual > 0.5 * before)
             records.append(
                 {
@@ -415,12 +422,17 @@ class MultibodyStepper:
         now: Evaluation,
         workspace: Any,
         dual: DualDirection | None,
+        few: CondensedDirection | None,
         old: bool,
         clamp: bool,
     ) -> tuple[Floats, int]:
         """Newton's direction by the chosen route, and how many linear iterations it took."""
         if dual is not None:
             return dual.solve(here, now)
+        if few is not None:
+            found = few.solve(here, now, not old)
+            if found is not None:
+                return found
         gradient = now.gradient
         for clamped in (True,) if clamp else (False, True):
             blocks = problem.assemble(here, now.rotations, clamped)

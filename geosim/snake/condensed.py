@@ -1,0 +1,228 @@
+"""Newton directions with the contacts solved exactly in their own unknowns.
+
+All that is stiff, wide and smooth (tets, fibres, joints, inertia) is linearised, A dq = -g, and factored without the
+contacts. Their unknowns are few: with z the gaps and slips of c contacts at the end of the step and J their
+derivatives,
+
+    z = b - (J A^-1 J^T) p(z),    b = z_now - J A^-1 g,    dq = -A^-1 (g + J^T p(z)),
+
+where p(z) is the law of contact and friction itself, with its kinks. These 3 c equations are solved to rounding by
+Newton's method, so that no wheel that begins or ceases to slip costs an iteration, or a factorisation, of the whole.
+A factor that lags behind the configuration changes how fast the outer iteration converges, not what it converges to.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from geosim.arrays import Floats, Ints
+from geosim.kernels import kernel
+from geosim.snake.factor import BlockTridiagonal
+from geosim.snake.problem import Configuration, Evaluation, Substep
+
+__all__ = ["CondensedDirection", "contact_law", "solve_contacts"]
+
+_MOST = 40  # contacts in a group of chains up to which their dense system is worth it
+
+
+@kernel
+def contact_law(z, friction, stiffness, creep, p, slope):
+    """Write p (c, 3), the derivative of the contact energy by gap and slip z (c, 3), and its derivative (c, 3, 3).
+
+    p = (-lambda, mu lambda v / max(|v|, s0)), lambda = k max(0, -gap).
+    """
+    for c in range(len(z)):
+        force = max(-stiffness * z[c, 0], 0.0)
+        length = np.sqrt(z[c, 1] ** 2 + z[c, 2] ** 2)
+        size, mu = max(length, creep), friction[c]
+        p[c, 0] = -force
+        slope[c] = 0.0
+        slope[c, 0, 0] = stiffness if force > 0 else 0.0
+        for i in range(1, 3):
+            p[c, i] = mu * force * z[c, i] / size
+            if force > 0:
+                slope[c, i, 0] = -mu * stiffness * z[c, i] / size
+                slope[c, i, i] = mu * force / size
+                for j in range(1, 3):
+                    if length > creep:
+                        slope[c, i, j] -= mu * force * z[c, i] * z[c, j] / (size * length * length)
+
+
+@kernel
+def _eliminate(A, y):
+    """Solve A x = y in place by Gaussian elimination with partial pivoting."""
+    n = len(y)
+    for k in range(n):
+        best = k
+        for i in range(k + 1, n):
+            if abs(A[i, k]) > abs(A[best, k]):
+                best = i
+        if best != k:
+            for j in range(k, n):
+                A[k, j], A[best, j] = A[best, j], A[k, j]
+            y[k], y[best] = y[best], y[k]
+        for i in range(k + 1, n):
+            f = A[i, k] / A[k, k]
+            if f != 0.0:
+                for j in range(k + 1, n):
+                    A[i, j] -= f * A[k, j]
+                y[i] -= f * y[k]
+    for k in range(n - 1, -1, -1):
+        for j in range(k + 1, n):
+            y[k] -= A[k, j] * y[j]
+        y[k] /= A[k, k]
+
+
+@kernel
+def _left(G, b, z, p, F):
+    """F = z - b + G p; returns its norm."""
+    n, total = len(b), 0.0
+    for i in range(n):
+        F[i] = z[i // 3, i % 3] - b[i]
+        for j in range(n):
+            F[i] += G[i, j] * p[j // 3, j % 3]
+        total += F[i] ** 2
+    return np.sqrt(total)
+
+
+@kernel
+def solve_contacts(G, b, friction, stiffness, creep, iterations, z, p):
+    """Solve z = b - G p(z) from the guess z (c, 3) in place, p (c, 3) too; returns (what is left [m], iterations).
+
+    Newton's method. A slip that would turn round is stopped where it comes closest to zero: there the contact sticks,
+    and the next step is exact. A step that leaves more than before is halved.
+    """
+    n, c = len(b), len(z)
+    slope, A, F, G_slope = np.empty((c, 3, 3)), np.empty((n, n)), np.empty(n), np.empty(3)
+    trial, best = np.empty((c, 3)), z.copy()
+    contact_law(z, friction, stiffness, creep, p, slope)
+    left = least = _left(G, b, z, p, F)
+    for iteration in range(iterations):
+        if left <= 1e-14:
+            return left, iteration
+        for i in range(n):
+            for k in range(c):
+                for j in range(3):
+                    G_slope[j] = 0.0
+                    for m in range(3):
+                        G_slope[j] += G[i, 3 * k + m] * slope[k, m, j]
+                for j in range(3):
+                    A[i, 3 * k + j] = G_slope[j] + (1.0 if i == 3 * k + j else 0.0)
+        step = -F
+        _eliminate(A, step)
+        alpha, before = 1.0, left
+        for _ in range(6):
+            for k in range(c):
+                for i in range(3):
+                    trial[k, i] = z[k, i] + alpha * step[3 * k + i]
+                turn = trial[k, 1] * z[k, 1] + trial[k, 2] * z[k, 2]
+                if turn < 0.0 and z[k, 1] ** 2 + z[k, 2] ** 2 > creep * creep:
+                    dx, dy = trial[k, 1] - z[k, 1], trial[k, 2] - z[k, 2]
+                    part = -(dx * z[k, 1] + dy * z[k, 2]) / (dx * dx + dy * dy)
+                    trial[k, 1], trial[k, 2] = z[k, 1] + part * dx, z[k, 2] + part * dy
+            contact_law(trial, friction, stiffness, creep, p, slope)
+            left = _left(G, b, trial, p, F)
+            if left < before:
+                break
+            alpha *= 0.5
+        z[:] = trial
+        if left < least:
+            least = left
+            best[:] = z
+    z[:] = best
+    contact_law(z, friction, stiffness, creep, p, slope)
+    return least, iterations
+
+
+@kernel
+def _project(half, row_group, w, out):
+    """out[g] = sum of the rows r of group g of half[r] w[r]."""
+    out[:] = 0.0
+    for r in range(len(w)):
+        for c in range(half.shape[1]):
+            out[row_group[r], c] += half[r, c] * w[r]
+
+
+@kernel
+def _spread(half, row_group, p, w):
+    """w[r] += half[r] . p[g] for the rows r of all groups g."""
+    for r in range(len(w)):
+        total = 0.0
+        for c in range(half.shape[1]):
+            total += half[r, c] * p[row_group[r], c]
+        w[r] += total
+
+
+class CondensedDirection:
+    """Directions of one substep; keeps what it knows of the contacts while the factor stays."""
+
+    def __init__(self, problem: Substep, workspace: BlockTridiagonal) -> None:
+        self.problem = problem
+        self.workspace = workspace
+        self._rows: tuple[Floats, Floats, Ints, Ints] | None = None
+        # Chains that touch each other form a group, whose contacts are solved together.
+        chains, count = workspace.chains, workspace.chain_count
+        first, second = problem.contact_ends
+        ends = (chains[first], np.where(second < 0, chains[first], chains[second]))
+        self.group = np.arange(count)
+        if (ends[0] != ends[1]).any():
+            graph = coo_matrix((np.ones(len(first)), ends), shape=(count, count))
+            self.group = connected_components(graph, directed=False)[1].astype(np.int64)
+        self.row_group = workspace.row_groups(self.group)
+        self.owner = self.group[ends[0]]
+
+    @staticmethod
+    def suits(problem: Substep, workspace: Any) -> bool:
+        """Whether the contacts are few enough, and the factor one that can be halved."""
+        if not isinstance(workspace, BlockTridiagonal):
+            return False
+        return len(problem.contacts.ints) <= _MOST * workspace.chain_count
+
+    def solve(self, here: Configuration, now: Evaluation, fresh: bool) -> tuple[Floats, int] | None:
+        """Return the direction (slots, 3) and the iterations of the contacts; None if nothing could be factored."""
+        problem, workspace = self.problem, self.workspace
+        if fresh:
+            self._rows = None
+            for clamp in (False, True):
+                if workspace.factor(problem.assemble(here, now.rotations, clamp, contacts=False)):
+                    break
+            else:
+                return None
+        w = workspace.forward(-now.smooth_gradient)
+        if not len(self.owner):
+            return workspace.backward(w), 0
+        slots, rows, values = problem.contact_rows(here)
+        if self._rows is None:
+            self._rows = workspace.forward_rows(
+                np.repeat(slots, 3, axis=0), rows.reshape(-1, 4, 3), self.group
+            )
+        half, product, _, column = self._rows
+        column = column.reshape(-1, 3)
+        free, pushes = np.empty((len(product), half.shape[1])), np.zeros((len(product), half.shape[1]))
+        _project(half, self.row_group, w, free)
+        most = 0
+        for g in range(len(product)):
+            own = np.flatnonzero(self.owner == g)
+            own = own[np.argsort(column[own, 0])]
+            if not len(own):
+                continue
+            k = 3 * len(own)
+            z, p = values[own].copy(), np.empty((len(own), 3))
+            _, count = solve_contacts(
+                np.ascontiguousarray(product[g, :k, :k]),
+                z.ravel() + free[g, :k],
+                problem.contacts.reals[own, 9],
+                problem.contact_stiffness,
+                problem.creep,
+                60,
+                z,
+                p,
+            )
+            pushes[g, :k] = -p.ravel()
+            most = max(most, count)
+        _spread(half, self.row_group, pushes, w)
+        return workspace.backward(w), most
