@@ -383,7 +383,6 @@ def test_primal_and_dual_route_reach_the_same_solution():
     for options in (
         {"route": "primal", "factorisation": "block"},
         {"route": "primal", "factorisation": "sparse"},
-        {"route": "primal", "reuse": True},
         {"route": "dual"},
     ):
         stepper = MultibodyStepper(tolerance=1e-8, iterations=200, **options)

@@ -8,7 +8,8 @@ derivatives,
 
 where p(z) is the law of contact and friction itself, with its kinks. These 3 c equations are solved to rounding by
 Newton's method, so that no wheel that begins or ceases to slip costs an iteration, or a factorisation, of the whole.
-A factor that lags behind the configuration changes how fast the outer iteration converges, not what it converges to.
+(A factor kept from the substep before was tried: the stiff rows turn with the carriages, the iteration then takes
+three steps instead of one, and costs more than the factor.)
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Floats
 from geosim.kernels import kernel
 from geosim.snake.factor import BlockTridiagonal
 from geosim.snake.problem import Configuration, Evaluation, Substep
@@ -158,12 +159,11 @@ def _spread(half, row_group, p, w):
 
 
 class CondensedDirection:
-    """Directions of one substep; keeps what it knows of the contacts while the factor stays."""
+    """Directions of one substep: which contacts belong together, and the solution of their equations."""
 
     def __init__(self, problem: Substep, workspace: BlockTridiagonal) -> None:
         self.problem = problem
         self.workspace = workspace
-        self._rows: tuple[Floats, Floats, Ints, Ints] | None = None
         # Chains that touch each other form a group, whose contacts are solved together.
         chains, count = workspace.chains, workspace.chain_count
         first, second = problem.contact_ends
@@ -182,32 +182,25 @@ class CondensedDirection:
             return False
         return len(problem.contacts.ints) <= _MOST * workspace.chain_count
 
-    def solve(self, here: Configuration, now: Evaluation, fresh: bool) -> tuple[Floats, int] | None:
+    def solve(self, here: Configuration, now: Evaluation) -> tuple[Floats, int] | None:
         """Return the direction (slots, 3) and the iterations of the contacts; None if nothing could be factored."""
         problem, workspace = self.problem, self.workspace
-        if fresh:
-            self._rows = None
-            for clamp in (False, True):
-                if workspace.factor(problem.assemble(here, now.rotations, clamp, contacts=False)):
-                    break
-            else:
-                return None
+        for clamp in (False, True):
+            if workspace.factor(problem.assemble(here, now.rotations, clamp, contacts=False)):
+                break
+        else:
+            return None
         w = workspace.forward(-now.smooth_gradient)
         if not len(self.owner):
             return workspace.backward(w), 0
         slots, rows, values = problem.contact_rows(here)
-        if self._rows is None:
-            self._rows = workspace.forward_rows(
-                np.repeat(slots, 3, axis=0), rows.reshape(-1, 4, 3), self.group
-            )
-        half, product, _, column = self._rows
-        column = column.reshape(-1, 3)
+        half, product, column = workspace.forward_rows(np.repeat(slots, 3, axis=0), rows.reshape(-1, 4, 3), self.group)
         free, pushes = np.empty((len(product), half.shape[1])), np.zeros((len(product), half.shape[1]))
         _project(half, self.row_group, w, free)
         most = 0
         for g in range(len(product)):
             own = np.flatnonzero(self.owner == g)
-            own = own[np.argsort(column[own, 0])]
+            own = own[np.argsort(column[3 * own])]
             if not len(own):
                 continue
             k = 3 * len(own)

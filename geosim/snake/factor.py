@@ -452,7 +452,7 @@ class BlockTridiagonal:
         """Group of every row of the elimination order, for the groups of all chains."""
         return np.repeat(group[self._chain], self._sizes)
 
-    def forward_rows(self, slots: Ints, rows: Floats, group: Ints) -> tuple[Floats, Floats, Ints, Ints]:
+    def forward_rows(self, slots: Ints, rows: Floats, group: Ints) -> tuple[Floats, Floats, Ints]:
         """Half-solve for sparse rows, a few in each group of chains.
 
         Parameters
@@ -464,9 +464,9 @@ class BlockTridiagonal:
 
         Returns
         -------
-        half, product, owner, column
+        half, product, column
             half (n, w): T^-T of the rows as columns; product (groups, w, w): rows A^-1 rows^T of each group;
-            row k is the column column[k] of group owner[k].
+            row k is the column column[k] of its group; rows of the same slots keep together and their order.
         """
         count = int(group.max()) + 1
         level_group = group[self._chain]
@@ -474,7 +474,7 @@ class BlockTridiagonal:
         first = np.where(known, self.level[np.maximum(slots, 0)], len(self._sizes)).min(axis=1)
         first = np.minimum(first, len(self._sizes) - 1)
         owner = level_group[first]
-        order = np.lexsort((first, owner))
+        order = np.lexsort((np.arange(len(slots)), slots[:, 0], first, owner))
         begin = np.searchsorted(owner[order], np.arange(count))
         column = np.empty(len(slots), dtype=np.int64)
         column[order] = np.arange(len(slots)) - begin[owner[order]]
@@ -489,7 +489,7 @@ class BlockTridiagonal:
         half[self._places[slots[row, part]], column[row, None]] = rows[row, part]
         product = np.zeros((count, width, width))
         _forward_rows(*self._pattern, level_group, active, half.ravel(), product)
-        return half, product, owner, column
+        return half, product, column
 
 
 def sweep_order(level: Ints, first: Ints, second: Ints, points: Floats) -> Ints:

@@ -11,7 +11,8 @@ assemble, a direction by one of the two routes, a line search on the merit; 4 v 
 converged says so, with its residual in newtons.
 
 - route "primal" eliminates the multipliers, (M/h^2 + J^T E^-1 J + geometric stiffness) dq = -gradient, and factors
-  this directly, level by level;
+  this directly, level by level; a few contacts are left out of the matrix and solved in their own unknowns (see
+  `condensed`), many are part of it;
 - route "dual" is the paper's: the Schur complement J (M/h^2)^-1 J^T + E by preconditioned conjugate residuals with a
   fixed budget, warm started.
 
@@ -23,10 +24,9 @@ Departures from the paper:
      as a bound on the diagonal mass blocks.
 [D3] Contact carries a compliance 1/k, which makes the root of the Fischer-Burmeister function explicit; friction sticks
      below a creep speed. Both are parameters.
-[D4] Every step is line-searched on the merit; stiff distance constraints diverge without it. The first direction of a
-     substep has the clamped stiffness, in which friction resists in every direction with 1/W: with the exact one the
-     spin of a wheel that begins to slip overshoots by a radian, and one iteration is wrong by 14 % instead of 1.5 %.
-     Later directions hold the unsymmetric derivative of friction by the normal force, without which the fixed point of
+[D4] Every step is line-searched on the merit; stiff distance constraints diverge without it. Where the contacts are
+     part of the matrix, the first direction of a substep has the clamped stiffness, in which friction resists in every
+     direction with 1/W: with the exact one the spin of a wheel that begins to slip overshoots by a radian. Later directions hold the unsymmetric derivative of friction by the normal force, without which the fixed point of
      the two need not converge.
 [D5] An actuation line sets in over the first `line_onset` pascals, so that its force is continuous where the sign of
      the command selects the other chamber.
@@ -95,11 +95,8 @@ class MultibodyStepper:
         How pressures follow commands; `Valves(law="ideal")` for at once.
     factorisation
         "block", "sparse" or "auto" (the cheaper).
-    reuse
-        Factor only at the first Newton iteration of a frame, and use that factor as
-        preconditioner for all directions of the frame: for real time.
     forcing
-        Relative residual to which a direction is solved where a factor is only a preconditioner.
+        Relative residual to which a direction is solved where a factor is only a preconditioner: with many contacts.
     frame_interval
         Time between the frames of a `Result` [s]; default every step.
     """
@@ -118,7 +115,6 @@ class MultibodyStepper:
     line_onset: float = 500.0
     valves: Valves = field(default_factory=Valves)
     factorisation: str = "auto"
-    reuse: bool = False
     forcing: float = 1e-4
     frame_interval: float | None = None
 
@@ -147,8 +143,8 @@ class MultibodyStepper:
 
     @staticmethod
     def real_time(**options: Any) -> MultibodyStepper:
-        """Return a stepper for real-time loops: one factorisation a frame, at most three iterations, to 0.3 N."""
-        return MultibodyStepper(**{"iterations": 3, "tolerance": 0.3, "reuse": True, "forcing": 0.03, **options})
+        """Return a stepper for real-time loops: to 0.1 N, which one iteration a substep mostly reaches."""
+        return MultibodyStepper(**{"tolerance": 0.1, **options})
 
     def start(
         self, robot: MultibodyRobot, environment: Environment | None = None, initial: Any = None
@@ -223,7 +219,7 @@ class MultibodyStepper:
             pressures, pending = self._pressures(state, pending, h)
             state = replace(state, pressures=pressures, pending=pending)
             problem = self._problem(state, h, poses[s + 1], poses[s])
-            state, residual = self._substep(problem, state, records, first=s == 0)
+            state, residual = self._substep(problem, state, records)
             residuals.append(residual)
         state = replace(state, frame=index + 1, residual=max(residuals))
         if not np.isfinite(state.residual):
@@ -345,18 +341,13 @@ class MultibodyStepper:
         )
 
     def _substep(
-        self, problem: Substep, state: MultibodyState, records: list, first: bool
+        self, problem: Substep, state: MultibodyState, records: list
     ) -> tuple[MultibodyState, float]:
         """Solve one substep by Newton's method, section IV-D."""
         h = problem.h
-        # Start from constant velocity or constant acceleration, whichever has the lower merit.
-        here = problem.start.moved(h * problem.velocities)
+        # Start from constant acceleration.
+        here = problem.start.moved(h * (problem.velocities + state.trend))
         now = problem.evaluate(here)
-        if state.trend.any():
-            there = problem.start.moved(h * (problem.velocities + state.trend))
-            ahead = problem.evaluate(there)
-            if ahead.merit < now.merit:
-                here, now = there, ahead
         residual = problem.residual(now.gradient)
         dual = (
             DualDirection(problem, state.multipliers, self.linear_iterations, self.linear_tolerance)
@@ -369,19 +360,17 @@ class MultibodyStepper:
             else None
         )
         # The first direction is damped too: where a wheel begins to slip, its spin would overshoot by far otherwise.
-        rough, slow = True, False
+        rough = True
         for iteration in range(self.iterations):
             if residual <= self.tolerance:
                 break
             begin = clock.perf_counter()
-            old = self.reuse and not (first and iteration == 0) and not slow
-            direction, linear = self._direction(problem, here, now, state.workspace, dual, few, old, rough)
+            direction, linear = self._direction(problem, here, now, state.workspace, dual, few, rough)
             alpha, here, now = self._line_search(problem, here, now, direction)
             if dual is not None:
                 dual.accept(alpha)
             before, residual = residual, problem.residual(now.gradient)
             # After a poor step with the exact stiffness one with the clamped stiffness, which damps friction's kinks.
-            slow = residual > 0.3 * before
             rough = iteration > 0 and not rough and (alpha < 0.9 or residual > 0.5 * before)
             records.append(
                 {
@@ -423,26 +412,25 @@ class MultibodyStepper:
         workspace: Any,
         dual: DualDirection | None,
         few: CondensedDirection | None,
-        old: bool,
         clamp: bool,
     ) -> tuple[Floats, int]:
         """Newton's direction by the chosen route, and how many linear iterations it took."""
         if dual is not None:
             return dual.solve(here, now)
         if few is not None:
-            found = few.solve(here, now, not old)
+            found = few.solve(here, now)
             if found is not None:
                 return found
         gradient = now.gradient
         for clamped in (True,) if clamp else (False, True):
             blocks = problem.assemble(here, now.rotations, clamped)
-            if not (old or workspace.factor(blocks)):
+            if not workspace.factor(blocks):
                 continue
             # The clamped system leaves out how friction follows the normal force: it is symmetric and always descends.
             slots, rows = problem.coupling(here)
             if clamped:
                 slots, rows = slots[:0], rows[:0]
-            if not (old or self.reuse or len(slots)):
+            if not len(slots):
                 return workspace.solve(-gradient), 1
 
             def apply(
