@@ -27,7 +27,6 @@ from geosim.snake.valves import PSI  # noqa: E402
 
 TABLE_II = {0: 5.70, 1: 11.63, 2: 26.47, 3: 34.23, 4: 46.53, 5: 56.00, 10: 105.88}  # ms; 0 = one link
 GROUND = Environment(gravity=(0, 0, -9.81), obstacles=[Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.2)])
-REAL_TIME = {"iterations": 3, "tolerance": 0.3, "reuse": True, "forcing": 0.03}  # MultibodyStepper.real_time()
 
 
 def gait(seconds):
@@ -44,22 +43,22 @@ def places(state):
 
 def substep_errors(stepper, state, command):
     """Errors of the two substeps of a frame, each from the budget's own start, against the converged ones."""
-    exact = replace(stepper, route="primal", tolerance=1e-8, iterations=100, reuse=False, forcing=1e-6)
+    exact = replace(stepper, route="primal", tolerance=1e-8, iterations=100, forcing=1e-6)
     h = stepper.dt / stepper.substeps
     poses = stepper._poses(state.system, state.frame, 1.0)
     targets = stepper._targets(state, command)
     pending = (*state.pending, (state.time, targets))
     starts, answers = [], []
-    for s in range(stepper.substeps):
+    for _ in range(stepper.substeps):
         pressures, pending = stepper._pressures(state, pending, h)
         state = replace(state, pressures=pressures, pending=pending)
         starts.append(state)
         problem = stepper._problem(state, h, poses, poses)
-        state, _ = stepper._substep(problem, state, [], first=s == 0)
+        state, _ = stepper._substep(problem, state, [])
         answers.append(state)
     errors = []
     for start, answer in zip(starts, answers):
-        best, residual = exact._substep(exact._problem(start, h, poses, poses), start, [], first=True)
+        best, residual = exact._substep(exact._problem(start, h, poses, poses), start, [])
         (q, m), (star, _), (zero, _) = places(answer), places(best), places(start)
         norm = lambda d, m=m: np.sqrt((m * (d**2).sum(1)).sum())  # noqa: E731
         errors.append((norm(q - star) / norm(star - zero), residual))
@@ -110,10 +109,13 @@ def main():
             "direct, 1 Newton": {"iterations": 1},
             "direct, 2 Newton": {"iterations": 2},
             "direct, 3 Newton": {"iterations": 3},
-            "one factor a frame, 1 Newton": {**REAL_TIME, "iterations": 1},
-            "one factor a frame, to 0.3 N": REAL_TIME,
+            "direct, to 0.1 N (real time)": {"tolerance": 0.1},
+            "direct, to 1e-2 N": {"tolerance": 1e-2},
+            "direct, to 1e-4 N (default)": {},
+            "direct, to 1e-6 N": {"tolerance": 1e-6},
             "PCR, 4 x 20 (the paper's)": {"route": "dual", "iterations": 4, "linear_iterations": 20},
             "PCR, 4 x 400": {"route": "dual", "iterations": 4, "linear_iterations": 400},
+            "PCR, 4 x 4000": {"route": "dual", "iterations": 4, "linear_iterations": 4000},
         }.items():
             dual = extra.get("route") == "dual"
             frames = min(options.frames, 12 if dual else 120)
@@ -123,7 +125,7 @@ def main():
     for count in ([0] if options.link else []) + cases:
         robot = make_snake(links=1) if count == 0 else make_snake(count=count)
         frames = max(options.frames // max(count, 1), 30)
-        seconds, residuals, errors, _, _ = run(robot, MultibodyStepper(**REAL_TIME), frames, options.sample)
+        seconds, residuals, errors, _, _ = run(robot, MultibodyStepper.real_time(), frames, options.sample)
         row(
             f"{'one link' if count == 0 else f'{count} snakes'}, real time",
             seconds,
