@@ -12,6 +12,7 @@ import geosim
 from geosim.errors import InputError
 from geosim.robot import VolumetricRobot
 from geosim.shape.projective import ProjectiveShapeSolver
+from geosim.shape.projective_error import energy_problem, energy_residual
 from geosim.shape.projective_mesh import needs_remeshing, remeshed
 
 
@@ -159,6 +160,60 @@ def test_remeshing_does_not_move_an_equilibrium():
     assert shape < 1e-3 * beam().size
 
 
+def test_the_shape_balances_after_a_remeshing_at_the_end():
+    """Other chamber elements, the same equilibrium: the frame's residual is that of a converged shape."""
+    once = solve(beam(), [2.0], max_volume_growth=1.8)
+    assert once.extra["remeshings"][0] == 1
+    assert once.residual[0] <= 1e-4
+    never = solve(beam(), [2.0], remesh=False)
+    assert np.abs(once.frames[0] - never.frames[0])[beam().body_vertices].max() < 1e-3 * beam().size
+    assert once.chamber_pressures[0, 0] == pytest.approx(never.chamber_pressures[0, 0], rel=5e-3)
+
+
+def test_the_energy_residual_tells_how_far_the_energy_solver_is():
+    """At that solver's own equilibrium it is about its tolerance; at a projective shape it is in the trace, and large."""
+    robot = beam()
+    energy = geosim.solve(robot, geosim.Inflation(volume_ratio=1.3), geosim.Environment(self_contact=False))
+    problem = energy_problem(robot, geosim.Environment())
+    nothing = np.zeros_like(robot.vertices)
+    exact = energy_residual(problem, energy.nodes(0), nothing, 0)
+    assert exact < 5e-6
+    rest = np.vstack([robot.vertices, robot.vertices[robot.p2_edges].mean(axis=1)])
+    assert energy_residual(problem, rest, nothing, 0) < 1e-5, "at rest nothing pulls"
+    moved = energy.nodes(0).copy()
+    moved[np.flatnonzero(robot.body_vertices)[-1]] += 2e-5
+    assert energy_residual(problem, moved, nothing, 0) > 1e-3, "one vertex displaced"
+    projective = solve(robot, [1.3])
+    (estimate,) = [r["energy_residual"] for r in projective.trace if "energy_residual" in r]
+    assert projective.extra["energy_residual"][0] == estimate
+    assert 1e-3 < estimate < 1.0
+    assert not any("energy_residual" in r for r in solve(robot, [1.3], error_estimate=False).trace)
+
+
+def test_forces_of_contact_count_as_loads_in_the_energy_residual():
+    """Half of an equilibrium under a force: with the force it balances, without it does not."""
+    robot = beam(hollow=None)
+    load = geosim.Load.force(robot.tip, (0, 0, -0.05))
+    bent = geosim.solve(robot, geosim.Passive(), geosim.Environment(loads=[load], self_contact=False))
+    problem = energy_problem(robot, geosim.Environment(loads=[load]))
+    alone = energy_problem(robot, geosim.Environment())
+    nothing = np.zeros_like(robot.vertices)
+    assert energy_residual(problem, bent.nodes(0), nothing, 0) < 5e-6
+    assert energy_residual(alone, bent.nodes(0), nothing, 0) > 1e-2
+
+
+def test_the_energy_solver_starts_from_a_projective_shape():
+    """It reaches its own equilibrium, the one that it finds from rest."""
+    first = solve(beam(), [1.5])
+    still = geosim.Environment(self_contact=False)
+    there = geosim.solve(beam(), geosim.Inflation(volume_ratio=1.5), still, initial=first)
+    own = geosim.solve(beam(), geosim.Inflation(volume_ratio=1.5), still)
+    assert there.converged
+    assert np.abs(there.frames[0] - own.frames[0])[beam().body_vertices].max() < 1e-6 * beam().size
+    assert there.chamber_pressures[0, 0] == pytest.approx(own.chamber_pressures[0, 0], rel=1e-5)
+    assert np.abs(first.frames[0] - own.frames[0])[beam().body_vertices].max() > 1e-4 * beam().size
+
+
 def test_large_inflation_with_remeshing():
     result = solve(beam(), [5.0, 12.0])
     assert result.converged, result.message
@@ -212,7 +267,10 @@ def test_bodies_rest_on_each_other():
     assert touching.converged, touching.message
     assert touching.max_penetration[0] == 0.0
     assert touching.contact_count[0] > 0
-    assert np.abs(touching.contact_forces[0].sum(axis=0)).max() >= 0.0
+    push = touching.contact_forces[0]
+    assert np.abs(push.sum(axis=0)).max() < 1e-12 * np.abs(push).max(), "action and reaction"
+    upper = robot.body_labels == robot.body_labels[-1]
+    assert push[upper, 2].sum() > 0.05 * 1070.0 * 40.0 * robot.body_volume / 2, "the lower beam carries a part of the upper"
     assert touching.frames[0][robot.body_labels == 1, 2].min() > touching.frames[0][robot.body_labels == 0, 2].min()
 
 

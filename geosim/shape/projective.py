@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,7 @@ from geosim.robot import VolumetricRobot
 from geosim.shape.projective_anderson import Anderson
 from geosim.shape.projective_contact import MOVED, SET_CHANGED, UNCHANGED, Contact
 from geosim.shape.projective_elements import BODY_TARGETS, CHAMBER_TARGETS, Evaluation, Springs
+from geosim.shape.projective_error import energy_problem, energy_residual
 from geosim.shape.projective_frames import ProjectiveFrame, collect, measure
 from geosim.shape.projective_mesh import Work, continued, make_work, needs_remeshing, remeshed
 
@@ -71,8 +72,8 @@ class ProjectiveState:
         The mesh with its elements and the prefactored matrix.
     x
         Positions of all vertices, those that remeshing added to the chambers included [m].
-    springs, pull
-        Springs of contact, and target minus achieved volume of every chamber [m^3].
+    springs, pressures
+        Springs of contact, and the pressure of every chamber [Pa] (0 where the targets have none).
     frame
         Measures in SI units.
     """
@@ -80,7 +81,7 @@ class ProjectiveState:
     work: Work
     x: Floats
     springs: Springs
-    pull: Floats
+    pressures: Floats
     frame: ProjectiveFrame
 
     def facts(self) -> dict[str, float]:
@@ -97,9 +98,9 @@ class _Iterate:
     evaluation: Evaluation
     targets: Floats
     residual: float
-    pull: Floats
     status: Status = Status.NOT_CONVERGED
     penetration: float = 0.0
+    seconds: dict[str, float] = field(default_factory=dict)
     records: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -136,6 +137,8 @@ class ProjectiveShapeSolver:
         Distance epsilon [m] that a spring keeps between surfaces; None is a twentieth of the mean surface edge.
     contact_stiffness
         Stiffness of a new spring over that of its vertex in the global matrix.
+    error_estimate
+        Whether the energy solver's force residual at every shape goes into the trace (`energy_residual`).
     """
 
     body_targets: str = "material"
@@ -153,6 +156,7 @@ class ProjectiveShapeSolver:
     contact_interval: int = 10
     contact_offset: float | None = None
     contact_stiffness: float = 0.05
+    error_estimate: bool = True
 
     def __post_init__(self) -> None:
         for key, known in (("body_targets", BODY_TARGETS), ("chamber_targets", CHAMBER_TARGETS)):
@@ -218,7 +222,7 @@ class ProjectiveShapeSolver:
 
     def step(self, state: ProjectiveState, command: Command) -> tuple[ProjectiveState, Report]:
         """Go to the volumes of one command; when they cannot be reached the state returned is the last good one."""
-        work, x, pull = state.work, np.array(state.x), state.pull
+        work, x, pressures = state.work, np.array(state.x), state.pressures
         ratios = self._asked(work.robot, command)
         rest = work.elements.cells.rest_volumes
         asked = ratios * rest
@@ -228,36 +232,48 @@ class ProjectiveShapeSolver:
         work.elements.load = work.load_at(command.index)
         contact = Contact(work, self, command.index)
         work.elements.springs = state.springs
-        work.matrix.factor(state.springs, work.elements.count)
+        work.matrix.factor(state.springs)
         done, width, springs = 0.0, shares[0], state.springs
         while done < 1.0:
             share = 1.0 if done + width > 1.0 - 1e-9 else done + width
             targets = asked if share == 1.0 else volumes * (asked / volumes) ** share
             x[work.held] = begin[work.held] + share * (work.held_positions(command.index) - begin[work.held])
-            iterate = self._relax(work, contact, x, targets, pull)
+            iterate = self._relax(work, contact, x, targets, pressures)
             records += iterate.records
             if iterate.status not in (Status.CONVERGED, Status.CROSSED):
                 if width > 0.2 * shares[0]:  # half the increment from the last good shape, twice at most
                     width *= 0.5
                     work.elements.springs = springs
-                    work.matrix.factor(springs, work.elements.count)
+                    work.matrix.factor(springs)
                     continue
                 return state, Report(iterate.status, self._failure(work, iterate, targets), tuple(records))
-            x, pull, done, springs = iterate.x, iterate.pull, share, work.elements.springs
+            x, pressures, done = iterate.x, np.nan_to_num(iterate.evaluation.pressures), share
+            springs = work.elements.springs
             if self.remesh and needs_remeshing(work, x, self.max_volume_growth, self.max_distortion):
                 clock = time.perf_counter()
                 work, x = remeshed(work, x, self)
                 contact = Contact(work, self, command.index)
-                records.append({"remeshing": work.remeshings, "seconds_mesh": time.perf_counter() - clock})
+                records.append({"remeshing": work.remeshings, "seconds": {"mesh": time.perf_counter() - clock}})
                 begin = np.vstack([begin, x[len(begin):]])
+                if done == 1.0:  # the same equilibrium with other chamber elements
+                    iterate = self._relax(work, contact, x, targets, pressures)
+                    records += iterate.records
+                    if iterate.status not in (Status.CONVERGED, Status.CROSSED):
+                        return state, Report(iterate.status, self._failure(work, iterate, targets), tuple(records))
+                    x, pressures = iterate.x, np.nan_to_num(iterate.evaluation.pressures)
         evaluation = work.elements.evaluate(x, iterate.targets)
         frame = measure(work, x, evaluation, self._residual(work, evaluation), iterate.penetration)
+        if self.error_estimate:
+            clock = time.perf_counter()
+            frame = replace(frame, energy_residual=self._energy_residual(work, frame, command.index))
+            records.append({"energy_residual": frame.energy_residual,
+                            "seconds": {"error_estimate": time.perf_counter() - clock}})
         message = ""
         if iterate.status is Status.CROSSED or frame.crossings:
             message = (f"{Status.CROSSED.value} {frame.crossings} crossing pairs; the deepest vertex is "
                        f"{frame.max_penetration * 1e3:.3g} mm inside.")
         status = Status.CROSSED if message else Status.CONVERGED
-        reached = ProjectiveState(work, frozen(x.copy()), work.elements.springs, pull, frame)
+        reached = ProjectiveState(work, frozen(x.copy()), work.elements.springs, pressures, frame)
         return reached, Report(status, message, tuple(records))
 
     def collect(self, robot: VolumetricRobot, environment: Environment, states: Sequence[ProjectiveState],
@@ -276,30 +292,39 @@ class ProjectiveShapeSolver:
     def _residual(self, work: Work, evaluation: Evaluation) -> float:
         return float(np.abs(evaluation.force[work.matrix.free]).max(initial=0.0) / evaluation.scale)
 
-    def _relax(self, work: Work, contact: Contact, x: Floats, asked: Floats, pull: Floats) -> _Iterate:
+    def _energy_residual(self, work: Work, frame: ProjectiveFrame, index: int) -> float:
+        """The energy solver's residual at a shape; nan where that formulation refuses the robot."""
+        if work.energy is None:
+            try:
+                work.energy = energy_problem(work.robot, work.environment)
+            except InputError:
+                return float("nan")
+        return energy_residual(work.energy, frame.nodes, frame.contact_forces, index)
+
+    def _relax(self, work: Work, contact: Contact, x: Floats, asked: Floats,
+               pressures: Floats) -> _Iterate:
         """Collision-aware local-global iteration at fixed chamber volumes (lines 6-12 of Algorithm 1)."""
         elements = work.elements
-        targets = np.where(np.isfinite(asked), asked, np.nan)
-        if elements.cells.targets == "total":
-            targets = targets + pull  # what the last equilibrium needed beyond its volume
         elements.compliances[:] = np.nan
+        targets = elements.pressed(x, np.where(np.isfinite(asked), asked, np.nan), pressures)
         anderson = Anderson(self.window)
-        now = _Iterate(x.copy(), elements.evaluate(x, targets), targets, np.inf, pull)
+        now = _Iterate(x.copy(), elements.evaluate(x, targets), targets, np.inf)
         for i in range(self.max_iterations):
-            clock = time.perf_counter()
+            now.seconds, clock = {"check": 0.0, "response": 0.0, "solver": 0.0}, time.perf_counter()
             now.residual = self._residual(work, now.evaluation)
             balanced = now.residual <= self.tolerance
             due = balanced or i % self.contact_interval == 0
             changed = contact.update(now.x, balanced) if due else UNCHANGED
-            check_time = time.perf_counter() - clock
+            now.seconds["check"], clock = time.perf_counter() - clock, time.perf_counter()
             if changed == MOVED:
                 now.evaluation = elements.evaluate(now.x, now.targets)
                 balanced = self._residual(work, now.evaluation) <= self.tolerance
             if changed == SET_CHANGED:  # springs came or went: factorise, forget
-                work.matrix.factor(elements.springs, elements.count)
+                work.matrix.factor(elements.springs)
                 now.evaluation = elements.evaluate(now.x, now.targets)
                 anderson.restart()
-            elif balanced:
+            now.seconds["response"], clock = time.perf_counter() - clock, time.perf_counter()
+            if changed != SET_CHANGED and balanced:
                 missing = np.nan_to_num(asked - elements.volumes(now.x))
                 if (np.abs(missing) <= self.volume_tolerance * np.nan_to_num(asked, nan=1.0)).all():
                     now.status = Status.CONVERGED if contact.clear else Status.CROSSED
@@ -307,10 +332,11 @@ class ProjectiveShapeSolver:
                 now.targets = now.targets + missing
                 now.evaluation = elements.evaluate(now.x, now.targets)
                 anderson.restart()
-            self._record(now, work, i, check_time, clock)
-            if not self._advance(work, anderson, now):
+            self._record(now, work, i)
+            moved = self._advance(work, anderson, now)
+            now.seconds["solver"] = time.perf_counter() - clock
+            if not moved:
                 break
-        now.pull = np.where(np.isfinite(asked), now.targets - elements.volumes(now.x), 0.0)
         now.penetration = contact.penetration
         return now
 
@@ -338,13 +364,13 @@ class ProjectiveShapeSolver:
             proposal = step if attempt == 0 else 0.5 * proposal
         return False
 
-    def _record(self, now: _Iterate, work: Work, i: int, check: float, clock: float) -> None:
-        e = now.evaluation
-        ratio = float(e.jacobians @ work.elements.body.volumes / work.elements.body.volumes.sum())
+    def _record(self, now: _Iterate, work: Work, i: int) -> None:
+        e, body = now.evaluation, work.elements.body
+        # einsum, not a BLAS product: its threads wait longer for each other than this takes
+        ratio = float(np.einsum("i,i->", e.jacobians, body.volumes) / body.volumes.sum())
         now.records.append({"iteration": i, "residual": now.residual, "merit": e.merit, "springs":
                             len(work.elements.springs.ids), "factorisations": work.matrix.factorisations, "inverted":
-                            int((e.jacobians <= 0).sum()), "body_volume_ratio": ratio, "seconds_check": check,
-                            "seconds_response": time.perf_counter() - clock - check})
+                            int((e.jacobians <= 0).sum()), "body_volume_ratio": ratio, "seconds": now.seconds})
 
     def _failure(self, work: Work, now: _Iterate, asked: Floats) -> str:
         got = ", ".join(f"{v:.4g}" for v in work.elements.volumes(now.x) / work.elements.cells.rest_volumes)

@@ -7,8 +7,10 @@ inside an obstacle. It gets a spring towards the nearest point v_c of the free s
   point of its surface, where that ray meets nothing);
 - obstacles: v_c is the closest point of the obstacle's surface.
 
-The plane at v_c, moved out by the offset, is the target. A spring is released once its vertex is outside and farther
-from the surface than the offset, Eq. (8). Where vertices stay inside although the forces balance, springs get stiffer.
+The plane at v_c, moved out by the offset, is the target. A spring stops pushing once its vertex is outside and farther
+from the surface than the offset, Eq. (8); it is forgotten a little farther away, so that a vertex at the boundary does
+not change the set for ever. Where the robot touches itself the face that holds v_c feels the opposite push. Where
+vertices stay inside although the forces balance, springs get stiffer.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ __all__ = ["MOVED", "SET_CHANGED", "UNCHANGED", "Contact"]
 
 UNCHANGED, MOVED, SET_CHANGED = 0, 1, 2
 STIFFEST = 256.0  # times the stiffness of a new spring
-SETTLING = 40  # changes of the set after which springs are kept: they never pull, so keeping one only costs iterations
+FORGOTTEN = 4.0  # offsets from the surface: there a spring, which pushes nothing beyond one offset, is dropped
 SELF = -1
 
 
@@ -66,10 +68,10 @@ class Contact:
         edges = np.linalg.norm(robot.vertices[self.faces] - robot.vertices[np.roll(self.faces, 1, axis=1)], axis=2)
         self.edge = float(edges.mean())
         self.offset = 0.05 * self.edge if solver.contact_offset is None else solver.contact_offset
-        self.stiffness = solver.contact_stiffness * work.matrix.diagonal(work.elements.count)
+        self.stiffness = solver.contact_stiffness * work.matrix.diagonal()
         self.active = bool(environment.self_contact or environment.obstacles) and len(self.ids) > 0
         self.self_contact = bool(environment.self_contact)
-        self.clear, self.penetration, self.changes = True, 0.0, 0
+        self.clear, self.penetration = True, 0.0
         self._tets: Tree | None = None
         self._surface: Tree | None = None
 
@@ -83,12 +85,12 @@ class Contact:
         for i, (obstacle, pose) in enumerate(self.obstacles):
             distance, nearest, normal = signed_distances(obstacle, x[self.ids], pose, 2.0 * self.edge)
             had = np.isin(self.ids, old.ids[old.partner == i])
-            take = (distance < 0) | (had & ((distance <= self.offset) | (self.changes > SETTLING)))
+            take = (distance < 0) | (had & (distance <= FORGOTTEN * self.offset))
             inside = distance < 0
             depth = max(depth, float(-distance[inside].min(initial=0.0)))
             ids = self.ids[take]
             found = _joined(found, Springs(ids, self.stiffness[ids], nearest[take], normal[take], self.offset,
-                                           np.full(len(ids), i)))
+                                           np.full(len(ids), i), np.zeros((len(ids), 3), np.int64), np.zeros((len(ids), 3))))
         self.penetration, self.clear = depth, depth == 0.0
         return self._install(found, old, balanced)
 
@@ -108,9 +110,8 @@ class Contact:
             stiffer = bool((stiffness < limit).any())
             stiffness = np.minimum(4.0 * stiffness, limit)
         self.work.elements.springs = Springs(found.ids, stiffness, found.points, found.normals, self.offset,
-                                             found.partner, self.obstacles)
-        if stiffer or len(now) != len(before) or not kept.all():
-            self.changes += 1
+                                             found.partner, found.corners, found.shares, self.obstacles)
+        if stiffer or not kept.all():  # a spring that is dropped pushed nothing
             return SET_CHANGED
         return MOVED if len(now) else UNCHANGED
 
@@ -134,14 +135,18 @@ class Contact:
         other = np.flatnonzero(~leaves)
         if len(other):
             points[other], face[other] = closest_points(x[inside[other]], x, self._surface, inside[other])
-        found = Springs(inside, self.stiffness[inside], points, unit[face], self.offset, np.full(len(inside), SELF))
+        found = self._on_faces(x, inside, points, face, unit)
         if len(near):
-            reach = np.inf if self.changes > SETTLING else self.offset
-            points, face = closest_points(x[near], x, self._surface, near, reach)
+            points, face = closest_points(x[near], x, self._surface, near, FORGOTTEN * self.offset)
             ok = (face >= 0) & (np.einsum("ij,ij->i", unit[face], vertex_normals[near]) < 0)  # it faces the vertex
-            found = _joined(found, Springs(near[ok], self.stiffness[near[ok]], points[ok], unit[face[ok]], self.offset,
-                                           np.full(int(ok.sum()), SELF)))
+            found = _joined(found, self._on_faces(x, near[ok], points[ok], face[ok], unit))
         return found
+
+    def _on_faces(self, x: Floats, ids: Ints, points: Floats, face: Ints, unit: Floats) -> Springs:
+        """Springs between vertices and points of faces."""
+        corners = self.faces[face]
+        return Springs(ids, self.stiffness[ids], points, unit[face], self.offset, np.full(len(ids), SELF), corners,
+                       _shares(points, x[corners]))
 
     @staticmethod
     def _depth(x: Floats, springs: Springs) -> float:
@@ -154,7 +159,20 @@ class Contact:
 def _joined(a: Springs, b: Springs) -> Springs:
     return Springs(np.concatenate([a.ids, b.ids]), np.concatenate([a.stiffness, b.stiffness]),
                    np.vstack([a.points, b.points]), np.vstack([a.normals, b.normals]), b.offset,
-                   np.concatenate([a.partner, b.partner]))
+                   np.concatenate([a.partner, b.partner]), np.vstack([a.corners, b.corners]),
+                   np.vstack([a.shares, b.shares]))
+
+
+def _shares(points: Floats, corners: Floats) -> Floats:
+    """Barycentric coordinates (s, 3) of points on triangles (s, 3, 3)."""
+    a, b = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
+    normal = np.cross(a, b)
+    square = np.maximum(np.einsum("ij,ij->i", normal, normal), 1e-300)
+    off = points - corners[:, 0]
+    v = np.einsum("ij,ij->i", np.cross(off, b), normal) / square
+    w = np.einsum("ij,ij->i", np.cross(a, off), normal) / square
+    shares = np.clip(np.stack([1.0 - v - w, v, w], axis=1), 0.0, 1.0)
+    return shares / shares.sum(axis=1, keepdims=True)
 
 
 def _normals(x: Floats, faces: Ints) -> Floats:

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import scipy.sparse.linalg as spla
 
 from geosim.arrays import Floats, Ints
 from geosim.collision.obstacles import signed_distances
 from geosim.environment import Obstacle
+from geosim.factorise import make_factoriser
 from geosim.shape import projective_kernels as kernels
 from geosim.shape.projective_material import SPACING
 
@@ -23,7 +23,8 @@ __all__ = ["BODY_TARGETS", "CHAMBER_TARGETS", "Body", "Cells", "Elements", "Eval
 
 BODY_TARGETS = ("material", "variational", "paper")
 CHAMBER_TARGETS = ("total", "element", "uniform")
-OWN_SHARE = 0.05  # of the bulk stiffness, held by every element alone; the rest is held by the patches round vertices
+OWN_SHARE = 0.02  # of the bulk stiffness, held by every element alone; the rest is held by the patches round vertices
+GUARD = 1.0 / OWN_SHARE  # times that share, where an element turns over or swells
 
 WORTH_A_THREAD = 30_000  # elements
 
@@ -90,7 +91,9 @@ class Springs:
     """Virtual springs of contact: vertex, stiffness [N/m], contact point [m] and outward normal, Eq. (5).
 
     A spring's target is the nearest point on the free side of its plane, n . (v - point) >= offset, so it pushes and
-    never pulls, and slides without friction.
+    never pulls, and slides without friction. Where the robot touches itself the point moves with the face `corners`
+    (s, 3) that it lies on, with barycentric `shares` (s, 3), and the face feels the opposite push; obstacles have
+    no shares.
     """
 
     ids: Ints = field(default_factory=lambda: np.empty(0, np.int64))
@@ -99,6 +102,8 @@ class Springs:
     normals: Floats = field(default_factory=lambda: np.empty((0, 3)))
     offset: float = 0.0
     partner: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # -1 the robot itself, else the obstacle
+    corners: Ints = field(default_factory=lambda: np.empty((0, 3), np.int64))
+    shares: Floats = field(default_factory=lambda: np.empty((0, 3)))
     obstacles: tuple[tuple[Obstacle, Floats], ...] = ()  # with their poses
 
     def forces(self, x: Floats) -> tuple[Floats, float]:
@@ -107,7 +112,9 @@ class Springs:
         Contact points on primitives follow the vertex in every evaluation; those on meshes and on the robot itself
         stay until the next collision check.
         """
-        gap = np.einsum("ij,ij->i", x[self.ids] - self.points, self.normals)
+        own = self.partner < 0
+        points = np.where(own[:, None], np.einsum("ij,ijk->ik", self.shares, x[self.corners]), self.points)
+        gap = np.einsum("ij,ij->i", x[self.ids] - points, self.normals)
         normals = self.normals
         for i, (obstacle, pose) in enumerate(self.obstacles):
             mine = np.flatnonzero(self.partner == i)
@@ -117,6 +124,23 @@ class Springs:
         depth = np.minimum(gap - self.offset, 0.0)
         push = -(self.stiffness * depth)[:, None] * normals
         return push, float(0.5 * np.sum(self.stiffness * depth * depth))
+
+    def on_vertices(self, push: Floats, count: int) -> Floats:
+        """Forces on all vertices [N] (count, 3) of the pushes of the springs: action and reaction."""
+        out = np.zeros((count, 3))
+        np.add.at(out, self.ids, push)
+        np.subtract.at(out, self.corners, self.shares[:, :, None] * push[:, None])
+        return out
+
+    def diagonal(self, count: int) -> Floats:
+        """Diagonal that bounds the stiffness of the springs [N/m] (count,).
+
+        (n . (v - sum b_i x_i))^2 <= 2 v^2 + 2 sum b_i x_i^2 couples no vertices, so the matrix keeps its pattern.
+        """
+        twice = np.where(self.partner < 0, 2.0, 1.0) * self.stiffness
+        out = np.bincount(self.ids, twice, minlength=count).astype(float)
+        np.add.at(out, self.corners, twice[:, None] * self.shares)
+        return out
 
 
 @dataclass(frozen=True)
@@ -185,7 +209,7 @@ class Elements:
         force -= self.load
         if len(self.springs.ids):
             push, stored = self.springs.forces(x)
-            np.subtract.at(force, self.springs.ids, push)
+            force -= self.springs.on_vertices(push, self.count)
             merit += stored
         return Evaluation(force, merit, max(scale, float(np.abs(self.load).max(initial=0.0)), self._floor), pressures,
                           jacobians, elastic)
@@ -199,7 +223,7 @@ class Elements:
             self._share(kernels.determinants, n, x, b.tets, b.gradients, jacobians)
             self._share(kernels.patch_pressures, self.count, b.volumes, shared, jacobians, self._starts, self._slots,
                         *self._patch)
-            self._share(kernels.material_targets, n, x, b.tets, b.gradients, b.volumes, b.which, b.rows, own, jacobians,
+            self._share(kernels.material_targets, n, x, b.tets, b.gradients, b.volumes, b.which, b.rows, own, GUARD, jacobians,
                         self._patch[0], forces, energies)
         else:
             local = kernels.body_targets if b.targets == "variational" else kernels.paper_targets
@@ -238,6 +262,17 @@ class Elements:
                 kernel(x, c.tets, c.gradients, c.volumes, c.weights, ids, ratio, forces, energies)
         return pressures
 
+    def pressed(self, x: Floats, asked: Floats, pressures: Floats) -> Floats:
+        """Targets [m^3] whose pull at the volumes asked for is that of `pressures` [Pa] (chambers,)."""
+        c, out = self.cells, asked.copy()
+        if c.targets == "total":
+            for i, ids in enumerate(self._ids):
+                if np.isfinite(asked[i]):
+                    _, compliance = kernels.chamber_measures(x, c.tets, c.gradients, c.volumes, c.weights, ids)
+                    self.compliances[i] = compliance
+                    out[i] += pressures[i] * compliance
+        return out
+
     def volumes(self, x: Floats) -> Floats:
         """Volumes of the chambers at x [m^3]."""
         return np.array([enclosed_volume(x, wall) for wall in self.cells.walls])
@@ -249,29 +284,35 @@ class GlobalMatrix:
     def __init__(self, laplacian: sp.csc_matrix, free: Ints) -> None:
         self.free = free
         self.factorisations = 0
-        self._diagonal: Floats | None = None
-        self._matrix = laplacian[free][:, free].tocsc()
-        self.factor(Springs(), laplacian.shape[0])
+        self._added: Floats | None = None
+        self._count = laplacian.shape[0]
+        upper = sp.triu(laplacian[free][:, free], format="csr")
+        upper.sort_indices()
+        self._upper = upper
+        self._where = upper.indptr[:-1]  # the diagonal stands first in every row of the upper triangle
+        self._factoriser = make_factoriser(upper.indptr, upper.indices, single=False)
+        self.factor(Springs())
 
-    def factor(self, springs: Springs, count: int) -> None:
-        """Factorise with the stiffness of the springs on the diagonal; `count` is the number of all vertices.
+    def factor(self, springs: Springs) -> None:
+        """Factorise with the stiffness of the springs on the diagonal.
 
-        Nothing is done if the diagonal is that of the present factors.
+        Nothing is done while the present factors bound that stiffness: a diagonal that is too large is only cautious.
         """
-        diagonal = np.bincount(springs.ids, springs.stiffness, minlength=count)[self.free].astype(float)
-        if self._diagonal is not None and np.array_equal(diagonal, self._diagonal):
+        added = springs.diagonal(self._count)[self.free]
+        if self._added is not None and (added <= self._added).all() and (len(springs.ids) or not self._added.any()):
             return
-        self._diagonal = diagonal
-        self._lu = spla.splu((self._matrix + sp.diags(diagonal)).tocsc(), permc_spec="MMD_AT_PLUS_A",
-                             diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+        self._added = added
+        data = self._upper.data.copy()
+        data[self._where] += added
+        self._factoriser.factorise(data)
         self.factorisations += 1
 
-    def diagonal(self, count: int) -> Floats:
+    def diagonal(self) -> Floats:
         """Stiffness of every vertex in the matrix without springs [N/m], (count,), 0 where it is held."""
-        out = np.zeros(count)
-        out[self.free] = self._matrix.diagonal()
+        out = np.zeros(self._count)
+        out[self.free] = self._upper.data[self._where]
         return out
 
     def solve(self, force: Floats) -> Floats:
         """Return the displacement [m] (free, 3) of a force [N] (free, 3)."""
-        return self._lu.solve(np.asfortranarray(force))
+        return self._factoriser.solve(force)

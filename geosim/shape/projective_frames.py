@@ -43,6 +43,7 @@ class ProjectiveFrame:
     energies: float
     remeshings: int
     jacobian_spread: float
+    energy_residual: float = float("nan")
 
 
 def measure(work: Work, x: Floats, evaluation: Evaluation, residual: float, penetration: float) -> ProjectiveFrame:
@@ -57,8 +58,7 @@ def measure(work: Work, x: Floats, evaluation: Evaluation, residual: float, pene
     inside = work.held[work.held < n]
     held[inside] = evaluation.force[inside]
     push, _ = springs.forces(x)
-    contact = np.zeros((n, 3))
-    np.add.at(contact, springs.ids, push)
+    contact = springs.on_vertices(push, work.elements.count)[:n]
     count = len(work.environment.obstacles)
     forces, moments = np.zeros((count, 3)), np.zeros((count, 3))
     for i in range(count):
@@ -107,5 +107,6 @@ def collect(robot: VolumetricRobot, environment: Environment, solver: Any, state
         **{key: stack(key, obstacles, 3) for key in ("obstacle_forces", "obstacle_moments")},
         **{key: stack(key) for key in ("max_penetration", "contact_count", "crossings", "body_volume_ratio",
                                        "inverted_elements", "residual", "energies")},
-        extra={"remeshings": stack("remeshings"), "jacobian_spread": stack("jacobian_spread")},
+        extra={"remeshings": stack("remeshings"), "jacobian_spread": stack("jacobian_spread"),
+               "energy_residual": stack("energy_residual")},
         state=states[-1] if states else None)

@@ -22,6 +22,9 @@ from geosim.matrix3 import jacobi_eigen
 __all__ = ["body_targets", "chamber_gradients", "chamber_measures", "determinants", "element_targets", "gather",
            "material_targets", "paper_targets", "patch_pressures", "polar_all", "total_targets", "uniform_targets"]
 
+# Volume ratios between which a body element may differ from its patch at little cost.
+NARROWEST, WIDEST = 0.7, 1.4
+
 
 @kernel
 def cofactor(f):
@@ -351,19 +354,20 @@ def determinants(lo, hi, x, tets, gradients, jacobians):
 
 
 @kernel
-def material_targets(lo, hi, x, tets, gradients, volumes, which, rows, bulk, jacobians, pressures, forces, energies):
+def material_targets(lo, hi, x, tets, gradients, volumes, which, rows, bulk, guard, jacobians, pressures, forces, energies):
     """Corner forces of the targets whose pull is the stress of the material: k (F - T) = dW/dF + p cof F.
 
-    p is the mean of the patch pressures of the corners plus bulk (J - 1) of the element itself: a small share that
-    keeps single elements of a patch from turning over. `rows` (r, 16) are those of
-    `projective_material.material_row`.
+    p is the mean of the patch pressures of the corners plus bulk (J - 1) of the element itself, a small share; beyond
+    NARROWEST and WIDEST it is `guard` times as stiff, which keeps single elements of a patch from turning over
+    without locking the others. `rows` (r, 16) are those of `projective_material.material_row`.
     """
     for e in range(lo, hi):
         f = _gradient(x, tets, gradients, e)
         density, s = _material_element(f, rows[which[e]])
         p = 0.25 * (pressures[tets[e, 0]] + pressures[tets[e, 1]] + pressures[tets[e, 2]] + pressures[tets[e, 3]])
-        p += bulk[e] * (jacobians[e] - 1.0)
-        energies[e] = volumes[e] * (density + 0.5 * bulk[e] * (jacobians[e] - 1.0) ** 2)
+        excess = min(jacobians[e] - NARROWEST, 0.0) + max(jacobians[e] - WIDEST, 0.0)
+        p += bulk[e] * (jacobians[e] - 1.0 + guard * excess)
+        energies[e] = volumes[e] * (density + 0.5 * bulk[e] * ((jacobians[e] - 1.0) ** 2 + guard * excess * excess))
         _write_forces(forces, e, gradients, volumes[e], combine(1.0, s, p, cofactor(f)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +35,10 @@ class Work:
         Rest positions [m], (n, 3); vertices that remeshing added stand where they were born.
     held, elements, matrix
         Held vertices, the elements, the prefactored matrix.
+    remeshings
+        How often the chambers have been meshed anew.
+    energy
+        The energy formulation of the same robot, made when its residual is first asked for.
     """
 
     robot: VolumetricRobot
@@ -44,6 +48,7 @@ class Work:
     elements: Elements
     matrix: GlobalMatrix
     remeshings: int = 0
+    energy: Any = None
 
     def load_at(self, index: int) -> Floats:
         """Dead forces [N] (n, 3) at a command: gravity and loads."""
@@ -199,7 +204,7 @@ def remeshed(work: Work, x: Floats, solver: ProjectiveShapeSolver) -> tuple[Work
     elements = Elements(count, work.elements.body, cells, load)
     elements.springs = work.elements.springs
     matrix = _matrix(elements, work.held)
-    matrix.factor(elements.springs, count)
+    matrix.factor(elements.springs)
     out = replace(work, rest=np.vstack(rest_x), elements=elements, matrix=matrix, remeshings=work.remeshings + 1)
     return out, x
 
