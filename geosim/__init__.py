@@ -22,6 +22,7 @@ _PLACES = {
     "EnergyShapeSolver": "shape.solver", "ProjectiveShapeSolver": "shape.projective",
     "Limb": "rods.robot", "RodShellRobot": "rods.robot", "Section": "rods.section", "RodShellStepper": "rods.stepper",
     "MultibodyRobot": "snake.model", "MultibodyStepper": "snake.stepper", "SnakeRobot": "snake.model",
+    "MultibodyBuilder": "snake.builder", "SnakeEnvironment": "snake.control", "Valves": "snake.valves",
     "make_snake": "snake.snake",
     "load_robot": "io", "load_result": "io",
 }

@@ -117,6 +117,8 @@ def shown_surface(result: Result, i: int = -1, subdivide: int = 2, faces: Any = 
     points, triangles, _, weights = topology.interpolate_p2(nodes, faces6, subdivide)
     corners, shape = faces6[weights[:, 0].astype(np.int64)], weights[:, 1:]
     at_rest = np.einsum("pk,pkd->pd", shape, rest[corners])
+    if not hasattr(robot, "body_tets"):  # a multibody robot: soft and rigid parts, whose skin only is shown
+        return Shown(points, at_rest, triangles, np.full(len(points), np.nan))
     stretch = np.einsum("pk,pk->p", shape, _point_stretch(result, i, len(nodes))[corners])
     return Shown(points, at_rest, triangles, stretch)
 

@@ -227,9 +227,11 @@ def _compose(result: Result, frame: int, image: Any, camera: Camera, scale: tupl
 
 
 def title(result: Result, frame: int) -> str:
-    """V/V0 and pressure of every chamber, else the largest displacement."""
+    """V/V0 and pressure of every chamber, of many the largest pressure, else the largest displacement."""
     parts = []
     count = result.volume_ratios.shape[1]
+    if count > 4 and np.isfinite(result.chamber_pressures[frame]).all():
+        return f"{count} chambers at {result.chamber_pressures[frame].max() * 1e-3:.4g} kPa at most"
     for c in range(count):
         ratio, pressure = result.volume_ratios[frame, c], result.chamber_pressures[frame, c]
         number = f"_{c + 1}" if count > 1 else ""

@@ -11,6 +11,8 @@ from scipy.integrate import solve_ivp
 from geosim.actuation import UndulatoryGait, ValveCommands
 from geosim.environment import Environment, Obstacle
 from geosim.errors import InputError
+from geosim.files.robot import load_problem
+from geosim.io import load_result
 from geosim.material import LinearElastic
 from geosim.snake.bench import bend_curve, fit_line_rigidity
 from geosim.snake.control import SnakeEnvironment
@@ -409,3 +411,66 @@ def test_latency_delays_the_path():
 def test_stepper_replaced_options_keep_the_rest():
     """Options are fields: `replace` changes one."""
     assert replace(MultibodyStepper(), route="dual").tolerance == MultibodyStepper().tolerance
+
+
+# -- from a file ------------------------------------------------------------------------------------------------------
+
+SNAKE_FILE = """
+kind = "snake"
+units = "mm"
+[snake]
+links = 2
+sections = 4
+link_length = 80.0
+material = { model = "linear-elastic", youngs_modulus = 50e3, poisson_ratio = 0.4, density = 1000.0 }
+[environment]
+gravity = [0, 0, -9.81]
+[[environment.obstacles]]
+shape = "plane"
+point = [0, 0, 0]
+normal = [0, 0, 1]
+friction = 0.2
+[solver]
+substeps = 3
+"""
+
+
+def test_a_snake_file_gives_the_snake_of_its_arguments(tmp_path):
+    """Lengths in the file's unit, the material, surroundings and options; a saved result comes back."""
+    path = tmp_path / "robot.toml"
+    path.write_text(SNAKE_FILE)
+    robot, world, stepper = load_problem(path)
+    same = make_snake(links=2, sections=4, link_length=0.08, material=LinearElastic(50e3, 0.4, 1000.0))
+    assert (robot.particles == same.particles).all()
+    assert robot.particle_masses == pytest.approx(same.particle_masses)
+    assert robot.youngs_modulus[0] == 50e3
+    assert len(world.obstacles) == 1
+    assert stepper.substeps == 3
+    result = solve(robot, UndulatoryGait(3 * PSI, 1.0, 0.5, 0.0, 0.1), world, solver=stepper)
+    again = load_result(result.save(tmp_path / "result.npz"))
+    assert (again.frames == result.frames).all()
+    assert again.robot.counts == robot.counts
+    result.html(tmp_path / "view.html")
+    result.save(tmp_path / "last.vtu")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("links = 2", "link = 2", r"\[snake\].*link"),
+        ("links = 2", 'links = "two"', r"\[snake\] links"),
+        ("links = 2", "links = 0", r"snake: make_snake: links = 0"),
+        ("link_length = 80.0", "link_length = -80.0", "link_length.*positive"),
+        ('units = "mm"', "", "units is missing"),
+        ("[snake]", "fixed = 3\n[snake]", "fixed.*unknown"),
+        ('"linear-elastic", youngs_modulus = 50e3', '"neo-hookean", mu = 50e3', r"\[snake\]"),
+    ],
+)
+def test_a_snake_file_that_is_wrong_is_refused(tmp_path, old, new, words):
+    """The message names the file and the key."""
+    path = tmp_path / "robot.toml"
+    path.write_text(SNAKE_FILE.replace(old, new))
+    with pytest.raises(InputError, match=words) as error:
+        load_problem(path)
+    assert str(error.value).startswith(f"{path}: ")
+    assert "\n" not in str(error.value)

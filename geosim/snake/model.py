@@ -229,6 +229,11 @@ class MultibodyRobot:
             first += len(points)
         return frozen(np.vstack(faces).astype(np.int64))
 
+    @property
+    def triangles(self) -> Ints:
+        """The skin: what files and pictures of this robot show, shape (f, 3)."""
+        return self.skin
+
     @cached_property
     def p2_edges(self) -> Ints:
         """Edges of the skin, shape (e, 2); the elements are straight, so a mid-edge node is the mean of its ends."""
