@@ -226,8 +226,9 @@ const show = (i) => {
   Plotly.restyle('view', {x: [b.x], y: [b.y], z: [b.z], facecolor: [b.facecolor], text: [b.text]}, [0]);
   $('slider').value = i;
   const row = D.rows[D.chosen[i]], at = (name) => row[D.columns.indexOf(name)];
-  $('where').textContent = 'frame ' + at('frame') + D.columns.filter((c) => c.startsWith('volume_ratio')).map((c) =>
-    ', V/V0 ' + at(c)).join('') + D.columns.filter((c) => c.startsWith('pressure')).map((c) => ', ' + at(c) + ' kPa').join('');
+  const of = (start) => D.columns.filter((c) => c.startsWith(start) && at(c) !== 'nan');
+  $('where').textContent = 'frame ' + at('frame') + of('volume_ratio').map((c) => ', V/V0 ' + at(c)).join('') +
+    of('pressure').map((c) => ', ' + at(c) + ' kPa').join('');
   document.querySelectorAll('#rows tr').forEach((tr, r) => tr.classList.toggle('now', r === D.chosen[i]));
 };
 const stop = () => { clearInterval(timer); timer = null; $('play').textContent = 'Play'; };
