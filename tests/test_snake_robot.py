@@ -33,7 +33,7 @@ SMOOTH = Environment(gravity=(0, 0, -9.81), obstacles=[Obstacle.plane((0, 0, 0),
 
 
 def test_counts_stand_beside_table_one():
-    """Bodies and joints are exact; particles and tets within 2 %, attachments 8 %; distances differ (a line a particle)."""
+    """Bodies and joints are exact; particles and tets within 2 %, attachments 8 %; distances are those of the parts."""
     robot = make_snake()
     counts = robot.counts
     assert counts["Rigid Bodies"] == 15
@@ -44,6 +44,11 @@ def test_counts_stand_beside_table_one():
         ("Particle Attachments", 0.08),
     ):
         assert counts[key] == pytest.approx(robot.TABLE_I[key], rel=tolerance)
+    layer, rings = 3 * 12, 2 * 12 * 11
+    assert counts["Distance Constraints"] == 4 * (layer + rings + 2 * 13 * 12)
+    few = make_snake(lines=3).counts["Distance Constraints"]
+    assert few == 4 * (layer + rings + 2 * 3 * 12)
+    assert few == pytest.approx(robot.TABLE_I["Distance Constraints"], rel=0.02)
     text = robot.summary()
     assert "(Table I: 4536)" in text
     assert str(counts["Tetrahedral Finite Elements"]) in text
@@ -76,7 +81,8 @@ def test_levels_follow_the_sections():
 
 
 @pytest.mark.parametrize(
-    ("change", "word"), [({"links": 0}, "links"), ({"wheels": "square"}, "wheels"), ({"count": 1.5}, "count")]
+    ("change", "word"),
+    [({"links": 0}, "links"), ({"lines": 5}, "lines"), ({"wheels": "square"}, "wheels"), ({"count": 1.5}, "count")],
 )
 def test_make_snake_refuses(change, word):
     """The message names the argument."""
@@ -114,6 +120,8 @@ def test_bend_angle_depends_on_the_ratio_of_line_and_body_stiffness(curve):
         attachment_stiffness=2e5,
     ).angles[0]
     lines = bend_curve(at, line_rigidity=2.0).angles[0]
+    few = bend_curve(at, lines=3).angles[0]
+    assert few == pytest.approx(base, rel=0.1)
     assert both == pytest.approx(base, rel=1e-4)
     assert abs(lines) > 1.3 * abs(base)
 
