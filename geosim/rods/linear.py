@@ -140,8 +140,14 @@ class Pattern:
 
     @cached_property
     def sparse(self) -> SparseSolver | None:
-        """The sparse solver where the matrix is no band and Pardiso is there; SuperLU counts the pivots itself."""
-        return SparseSolver(len(self.order), self.keys) if not self.banded and describe()["factoriser"] == "pardiso" else None
+        """The sparse solver where Pardiso is there; SuperLU counts the pivots itself."""
+        return SparseSolver(len(self.order), self.keys) if describe()["factoriser"] == "pardiso" else None
+
+    @cached_property
+    def places(self) -> Ints:
+        """Positions of the entries of `keys` in the flat values."""
+        column, row = np.divmod(self.keys, len(self.order))
+        return column * (self.half + 1) + row - column if self.banded else np.arange(len(self.keys))
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key != "sparse"}  # factors are of this process
@@ -151,7 +157,7 @@ class Pattern:
         """CSC structure of the whole matrix: indptr, indices, and the position of each entry in the flat values."""
         n = len(self.order)
         columns, rows = np.divmod(self.keys, n)
-        place = columns * (self.half + 1) + rows - columns if self.banded else np.arange(len(self.keys))
+        place = self.places
         off = rows != columns
         all_rows, all_columns = np.concatenate([rows, columns[off]]), np.concatenate([columns, rows[off]])
         by_column = np.lexsort((all_rows, all_columns))
@@ -191,7 +197,7 @@ class Pattern:
             _, _, x, info = lapack.dgbsv(half, half, ab.T, rhs, overwrite_ab=True)
             return (x, 0) if info == 0 and np.isfinite(x @ x) else (None, 0)
         if self.sparse is not None:
-            x, negative = self.sparse.solve(values, rhs, extra)
+            x, negative = self.sparse.solve(values[self.places] if self.banded else values, rhs, extra)
             if x is not None:
                 return x, negative
         matrix = self.matrix(values)

@@ -111,6 +111,9 @@ def solve_increment(balance: Balance, q: Floats, options: Newton, small: bool = 
             break
         alpha = min(1.0, LARGEST_TURN / max(edge, 1e-300), LARGEST_TURN / max(turn, 1e-300),
                     options.reach / max(move, 1e-300))
+        for term in balance.terms:
+            if hasattr(term, "safe_share"):
+                alpha *= term.safe_share(q, alpha * dq)
         q, trial, f, alpha = _search(balance, q, dq, f, alpha, order, direction, options)
         residual = balance.relative(trial, f)
         small = alpha * max(move / length, edge, turn) <= options.increment

@@ -16,10 +16,36 @@ from scipy.sparse.linalg import LinearOperator, gmres
 
 from geosim.arrays import Floats, Ints
 from geosim.factorise import FactorisationError, Factoriser, make_factoriser
+from geosim.kernels import kernel
 
 __all__ = ["SparseSolver"]
 
 GMRES_STEPS = 60
+
+
+@kernel
+def add_entries(row, col, value, size, indptr, keys, whole, skew, missing):
+    """Add entries to the symmetric part and to the upper half of the skew part; return how many keys are `missing`."""
+    count = 0
+    for e in range(len(row)):
+        i, j = min(row[e], col[e]), max(row[e], col[e])
+        key = i * size + j
+        low, high = indptr[i], indptr[i + 1]
+        while low < high:
+            middle = (low + high) // 2
+            if keys[middle] < key:
+                low = middle + 1
+            else:
+                high = middle
+        if low == indptr[i + 1] or keys[low] != key:
+            missing[count] = key
+            count += 1
+        elif i == j:
+            whole[low] += value[e]
+        else:
+            whole[low] += 0.5 * value[e]
+            skew[low] += 0.5 * value[e] if row[e] < col[e] else -0.5 * value[e]
+    return count
 
 
 class SparseSolver:
@@ -45,24 +71,36 @@ class SparseSolver:
         indptr = np.searchsorted(keys, np.arange(self.size + 1) * self.size)
         return make_factoriser(indptr, keys % self.size, single=False)
 
-    def _widened(self, keys: Ints) -> Ints:
-        """Return the places of entries in the pattern, which is widened by those that are new."""
-        place = np.minimum(np.searchsorted(self.wide, keys), len(self.wide) - 1)
-        missing = self.wide[place] != keys
-        if not missing.any():
-            return place
-        self.wide = np.union1d(self.wide, keys[missing])
+    def _widen(self, keys: Ints, needed: int) -> None:
+        """Take entries into the pattern; what has come before is kept as long as it is not too much, so that it settles."""
+        if len(self.wide) > 1.3 * (len(self.keys) + needed):
+            self.wide = self.keys
+        keys = np.sort(keys)
+        keys = keys[np.concatenate([[True], keys[1:] > keys[:-1]])]
+        place = np.searchsorted(self.wide, keys)
+        new = (place == len(self.wide)) | (self.wide[np.minimum(place, len(self.wide) - 1)] != keys)
+        self.wide = np.insert(self.wide, place[new], keys[new])
         self.own = np.searchsorted(self.wide, self.keys)
         if self._contact is not None:
             self._contact.close()
             self._contact = None
-        return np.searchsorted(self.wide, keys)
 
-    def narrow(self) -> None:
-        """Forget the entries that contact has brought."""
-        if self._contact is not None:
-            self._contact.close()
-        self.wide, self.own, self._contact = self.keys, np.arange(len(self.keys)), None
+    def _split(self, data: Floats, extra: Any) -> tuple[Floats, Floats]:
+        """Return symmetric part and upper half of the skew part of all entries, in the places of the widened pattern."""
+        row, col, value = (np.ascontiguousarray(part) for part in (extra.row, extra.col, extra.data))
+        for _ in range(2):
+            indptr = np.searchsorted(self.wide, np.arange(self.size + 1) * self.size)
+            whole, skew = np.zeros(len(self.wide)), np.zeros(len(self.wide))
+            whole[self.own] = data
+            missing = np.empty(len(row), dtype=np.int64)
+            count = add_entries(row, col, value, self.size, indptr, self.wide, whole, skew, missing)
+            if count == 0:
+                return whole, skew
+            # were the pattern begun anew, all entries would have to come again
+            again = len(self.wide) > 1.3 * (len(self.keys) + len(row) // 3)
+            keys = np.minimum(row, col) * self.size + np.maximum(row, col) if again else missing[:count]
+            self._widen(keys, len(row) // 3)
+        raise FactorisationError("contact entries outside the pattern")
 
     def solve(self, values: Floats, rhs: Floats, extra: Any = None) -> tuple[Floats | None, int]:
         """Return the solution, None if there is none, and the number of negative pivots of the symmetric part.
@@ -70,22 +108,15 @@ class SparseSolver:
         `values` are those of `keys`; `extra` (row, col, data) are entries of the whole matrix.
         """
         skew, data = None, values[: len(self.keys)]
-        if extra is not None:
-            n = self.size
-            place = self._widened(np.minimum(extra.row, extra.col) * n + np.maximum(extra.row, extra.col))
-            half = np.where(extra.row == extra.col, extra.data, 0.5 * extra.data)
-            wide: Floats = np.bincount(place, half, minlength=len(self.wide)).astype(float)
-            wide[self.own] += data
-            data = wide
-            lower = np.bincount(place, np.where(extra.row > extra.col, half, 0.0), minlength=len(self.wide))
-            rest = np.bincount(place, np.where(extra.row < extra.col, half, 0.0), minlength=len(self.wide)) - lower
-            at = np.flatnonzero(np.abs(rest) > 1e-14 * np.abs(data).max())
-            if len(at):
-                i, j = np.divmod(self.wide[at], n)
-                skew = csr_matrix((np.concatenate([rest[at], -rest[at]]), (np.concatenate([i, j]), np.concatenate([j, i]))),
-                                  shape=(n, n))
         try:
-            factors = self._factors(data, extra is not None)
+            if extra is not None:
+                data, rest = self._split(data, extra)
+                at = np.flatnonzero(np.abs(rest) > 1e-14 * np.abs(data).max())
+                if len(at):
+                    i, j = np.divmod(self.wide[at], self.size)
+                    skew = csr_matrix((np.concatenate([rest[at], -rest[at]]),
+                                       (np.concatenate([i, j]), np.concatenate([j, i]))), shape=(self.size, self.size))
+            factors = self._factors(data, len(data) > len(self.keys))
         except FactorisationError:
             return None, 0
         x: Floats | None = factors.solve(rhs)
@@ -94,7 +125,7 @@ class SparseSolver:
         return (x if x is not None and np.isfinite(x @ x) else None), max(factors.negative_pivots, 0)
 
     def _factors(self, data: Floats, contact: bool) -> Factoriser:
-        if contact and len(self.wide) > len(self.keys):
+        if contact:
             if self._contact is None:
                 self._contact = self._make(self.wide)
             factors = self._contact
@@ -108,7 +139,7 @@ class SparseSolver:
     def _skewed(self, factors: Factoriser, skew: csr_matrix, first: Floats) -> Floats | None:
         """Solve (I + S^-1 K) x = first."""
         operator = LinearOperator(skew.shape, matvec=lambda x: x + factors.solve(skew @ x), dtype=float)
-        x, left = gmres(operator, first, rtol=1e-9, atol=0.0, restart=GMRES_STEPS, maxiter=1)
+        x, left = gmres(operator, first, rtol=1e-8, atol=0.0, restart=GMRES_STEPS, maxiter=1)
         if left and np.linalg.norm(operator @ x - first) > 1e-2 * np.linalg.norm(first):
             return None
         return x

@@ -44,6 +44,7 @@ from geosim.rods.midedge import rest_normals
 from geosim.rods.newton import Newton, Solution, solve_increment
 from geosim.rods.obstacles import ObstacleContact, compile_obstacles, pose_between
 from geosim.rods.robot import RodShellRobot
+from geosim.rods.sheets import SheetContact, sheet_neighbourhood
 from geosim.rods.state import RodState, Trial, evaluate
 from geosim.rods.system import System, load_force, make_system, natural_hinges, with_free
 
@@ -129,7 +130,9 @@ class RodShellStepper:
         if not isinstance(robot, RodShellRobot):
             raise InputError(f"RodShellStepper: {type(robot).__name__} is not a RodShellRobot")
         system = make_system(robot, environment or Environment())
-        system = replace(system, shapes=compile_obstacles(system.environment.obstacles))
+        system = replace(system, shapes=compile_obstacles(system.environment.obstacles),
+                         sheet=sheet_neighbourhood(robot, system.vertex_radius)
+                         if system.environment.self_contact else None)
         bends = robot.bends
         if initial is not None:
             if not isinstance(initial, RodState) or initial.q.shape != (system.dofs,):
@@ -269,6 +272,8 @@ class RodShellStepper:
         state, solution, terms = self._solve(state, q, natural, force, step, command, state.time + step)
         if not solution.converged:
             return None, solution, terms
+        if midpoint and _blocked(terms, solution.q, 2.0 * solution.q - state.q):
+            return None, solution, terms
         if not midpoint:
             new = _carried(state, solution.q, solution.trial)
             return replace(new, time=state.time + h, u=(solution.q - state.q) / h, natural=natural), solution, terms
@@ -297,7 +302,8 @@ class RodShellStepper:
         q[dofs] = aim
         u[dofs] = (aim - state.q[dofs]) / h
         new = carry(state, q)
-        fine = bool(np.isfinite(q).all()) and float(np.abs(new.lengths / system.rest - 1.0).max()) < 1.0
+        stretch = float(np.abs(new.lengths / system.rest - 1.0).max(initial=0.0))
+        fine = bool(np.isfinite(q).all()) and stretch < 1.0 and not _blocked(terms, state.q, q)
         solution = Solution(half, trial, f, fine, 0.0 if fine else np.inf, 1)
         return (replace(new, time=state.time + h, u=u, natural=natural) if fine else None), solution, terms
 
@@ -314,6 +320,9 @@ class RodShellStepper:
             reach = min([term.reach for term in terms if hasattr(term, "reach")], default=np.inf)
             options = Newton(self.tolerance, self.increment_tolerance, self.iterations, self.line_search,
                              definite=step == 0.0, reach=reach)
+            if not iterations and _blocked(terms, state.q, q):
+                trial, f = balance.residual(state.q)  # prescribed motion would cross the shell: a shorter step may not
+                return state, Solution(state.q, trial, f, False, np.inf, 0), terms
             solution = solve_increment(balance, q, options, small)
             iterations += solution.iterations
             records += solution.records
@@ -344,6 +353,9 @@ class RodShellStepper:
             terms.append(Drag(system, state, step))
         if isinstance(state.memory, Neighbours):
             terms.append(PairContact(system, state, step, environment.self_friction, state.memory))
+        if system.sheet is not None:
+            law = contact_law(system, self.contact_stiffness, self.contact_distance, self.slip_velocity)
+            terms.append(SheetContact(system, state, step, environment.self_friction, law, system.sheet))
         if environment.obstacles:
             poses = np.array([[pose_between(o, command.index, share) for o in environment.obstacles]
                               for share in self._shares(command, (time - step, time))])
@@ -425,6 +437,11 @@ class RodShellStepper:
                 if hasattr(term, "measure"):
                     term.measure(solution.q, measures)
         return measures
+
+
+def _blocked(terms: Sequence[Any], q0: Floats, q1: Floats) -> bool:
+    """Whether something is crossed, or nearly so, on the way from q0 to q1."""
+    return any(term.safe_share(q0, q1 - q0) < 1.0 for term in terms if hasattr(term, "safe_share"))
 
 
 def carry(state: RodState, q: Floats) -> RodState:

@@ -68,6 +68,7 @@ class System:
     vertex_slots: Ints
     shell: ShellSprings
     shapes: Any = None  # obstacles as flat arrays, see geosim.rods.obstacles
+    sheet: Any = None  # triangles that may touch each other, see geosim.rods.sheets
 
     def __repr__(self) -> str:
         return f"System({self.robot!r}, {len(self.pattern.order)} of {self.dofs} degrees of freedom free)"
