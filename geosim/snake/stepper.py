@@ -363,7 +363,8 @@ class MultibodyStepper:
         # The first direction is damped too: where a wheel begins to slip, its spin would overshoot by far otherwise.
         rough = True
         for iteration in range(self.iterations):
-            if residual <= self.tolerance:
+            # A first guess is extrapolated, and would run away if it were taken for a solution time and again.
+            if residual <= (self.tolerance if iteration > 0 else 1e-3 * self.tolerance):
                 break
             begin = clock.perf_counter()
             direction, linear = self._direction(problem, here, now, state.workspace, dual, few, rough)
