@@ -101,7 +101,8 @@ def run(name: str, case, limit: float | None = None) -> None:
     iterations = len(result.trace)
     print(f"{name:8} {len(robot.triangles):6d} triangles  t = {result.times[-1]:.3f} s  {result.status.name:13} "
           f"{increments:4d} increments {iterations / max(increments, 1):5.1f} iterations each "
-          f"{seconds / max(increments, 1):7.3f} s/increment  contacts {int(result.contact_count.max()):6d}  frames with crossings {bad} of {len(result.frames)}  "
+          f"{seconds / max(increments, 1):7.3f} s/increment  "
+          f"contacts {int(result.contact_count.max()):6d}  frames with crossings {bad} of {len(result.frames)}  "
           f"least gap {gap / touch:.2f} h  overlap {result.max_penetration.max() / touch:.2f} h", flush=True)
 
 

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from geosim.actuation import Actuation, NaturalShape, Passive
-from geosim.arrays import Floats
+from geosim.arrays import Floats, Ints
 from geosim.environment import Environment, Fluid, Load, Obstacle, Prescribed
 from geosim.material import LinearElastic
 from geosim.rods.robot import Limb, RodShellRobot
+from geosim.rods.section import Section
 from geosim.rods.stepper import RodShellStepper
 
-__all__ = ["CASES", "Case", "cantilever", "entanglement", "falling_rod", "helix", "knot", "parachute", "pneunet", "spider"]
+__all__ = ["CASES", "Case", "cantilever", "entanglement", "falling_rod", "falling_rods", "flapping_plate", "gravity_cantilever",
+           "helix", "knot", "manta", "parachute", "pneunet", "pneunet_load_path", "spider"]
 
 
 @dataclass(frozen=True)
@@ -178,5 +180,125 @@ def parachute(rows: int = 4, duration: float = 3.0, dt: float = 0.01, payload: f
                 RodShellStepper(dt=dt, frame_interval=max(dt, 0.05)))
 
 
+def pneunet_load_path(nodes: int = 51) -> Case:
+    """The three natural curvatures of Fig. 4 of [Lahoti] under gravity, then with (175, 0, 7) N on the tip.
+
+    It unrolls to the first before the force comes: pulled from three quarters of a circle it would snap.
+    """
+    case = pneunet(nodes=nodes)
+    force = np.zeros((7, 3))
+    force[4:] = [175.0, 0.0, 7.0]
+    curvature = [15.70, 31.45, 47.15, 15.70, 15.70, 31.45, 47.15]
+    return Case(case.robot, NaturalShape(np.arange(1.0, 8.0), curvature=curvature),
+                Environment(gravity=(0, 0, -9.8), loads=[Load.force([nodes - 1], force)]), case.solver)
+
+
+def falling_rods(duration: float = 0.4, dt: float = 1e-3) -> Case:
+    """The two rods of Fig. 7 of [Lahoti] side by side: E = 2 MPa and 2 GPa, tilted, dropped from 5 cm on the ground."""
+    soft, stiff = falling_rod(2e6, duration, dt), falling_rod(2e9, duration, dt)
+    x = soft.robot.vertices
+    n, e = len(x), len(soft.robot.edges)
+    robot = RodShellRobot(np.concatenate([x, x + [0, 0.03, 0]]), edges=np.concatenate([soft.robot.edges, n + stiff.robot.edges]),
+                          radius=1e-3, rod_material=(soft.robot.materials[0],) * e + (stiff.robot.materials[0],) * e)
+    return Case(robot, Passive(duration), soft.environment, soft.solver)
+
+
+def gravity_cantilever(kind: str = "mid-edge", youngs_modulus: float = 20e6, columns: int = 30) -> Case:
+    """The cantilever of Fig. 8 of [Lahoti] under its weight: a "rod", or a shell of "hinge" or "mid-edge" bending.
+
+    0.1 m x 2 cm x 1 mm; the weight comes in ten steps.
+    """
+    # the clamp ends half a step before the second column for rods and hinges, at it for normals; a strip of hinges bends like a
+    # beam if nu = 1/3, a plate if nu = 0
+    material = LinearElastic(youngs_modulus, 0.0 if kind == "mid-edge" else 1 / 3, 1200.0)
+    start = -0.1 / columns * (1.0 if kind == "mid-edge" else 0.5)
+    count = columns + (kind == "mid-edge")
+    step = (0.1 - start) / count
+    # weight as a load, which a load path may raise
+    if kind == "rod":
+        x = line((start, 0, 0), (0.1, 0, 0), count + 1)
+        robot = RodShellRobot(x, radius=1e-3, rod_material=material, section=Section.rectangle(0.02, 1e-3),
+                              fixed_vertices=[0, 1], fixed_edges=[0], planar="xz")
+        share = np.full(len(x), step)
+        share[[0, -1]] = 0.5 * step
+        weights = 1200.0 * 9.81 * 0.02 * 1e-3 * share
+    else:
+        x, triangles = crossed_grid(count, round(0.02 / step), 0.1 - start, 0.02)
+        x = x + [start, 0, 0]
+        robot = RodShellRobot(x, triangles=triangles, thickness=1e-3, shell_material=material, shell_bending=kind,
+                              fixed_vertices=x[:, 0] < start + 1.01 * step)
+        weights = np.zeros(len(x))
+        for side in range(3):
+            np.add.at(weights, triangles[:, side], 1200.0 * 9.81 * 1e-3 * robot.mesh.areas / 3.0)
+    ramp = np.linspace(0.1, 1.0, 10)
+    loads = [Load.force([v], np.outer(ramp, [0.0, 0.0, -w])) for v, w in enumerate(weights)]
+    return Case(robot, Passive(1.0, 10), Environment(loads=loads, self_contact=False), RodShellStepper(static=True))
+
+
+def crossed_grid(columns: int, rows: int, length: float, width: float) -> tuple[Floats, Ints]:
+    """Return vertices [m] and triangles of a rectangle in the xy plane, its diagonals crossing over in turn."""
+    points = np.array([[length * i / columns, width * j / rows, 0.0] for i in range(columns + 1) for j in range(rows + 1)])
+    triangles: list[tuple[int, int, int]] = []
+    for i in range(columns):
+        for j in range(rows):
+            a, b = i * (rows + 1) + j, (i + 1) * (rows + 1) + j
+            triangles += [(a, b, a + 1), (b, b + 1, a + 1)] if (i + j) % 2 else [(a, b, b + 1), (a, b + 1, a + 1)]
+    return points, np.array(triangles, dtype=np.int64)
+
+
+def flapping_plate(duration: float = 2.0, frequency: float = 1.0, amplitude: float = 0.05, dt: float = 5e-3) -> Case:
+    """A plate of 30 x 10 cm in water, held along one side that heaves up and down."""
+    x, triangles = crossed_grid(18, 6, 0.3, 0.1)
+    held = np.flatnonzero(x[:, 0] < 0.3 / 18 + 1e-9)
+    robot = RodShellRobot(x, triangles=triangles, thickness=2e-3, shell_material=LinearElastic(5e6, 0.4, 1100.0),
+                          shell_bending="mid-edge")
+    times = np.arange(1, round(duration / 0.02) + 1) * 0.02
+    heave = np.zeros((len(times), 3))
+    heave[:, 2] = amplitude * np.sin(2 * np.pi * frequency * times)
+    water = Fluid(density=1000.0, drag_coefficient=1.0)
+    return Case(robot, Passive(duration, len(times)),
+                Environment(gravity=(0, 0, -9.8), fluid=water, prescribed=[Prescribed(held, heave)], self_contact=False),
+                RodShellStepper(dt=dt, frame_interval=0.02))
+
+
+def manta(duration: float = 1.5, dt: float = 2.5e-3, rows: int = 10, thickness: float = 8e-3, frequency: float = 3.4,
+          amplitude: float = 2 * np.pi / 3) -> Case:
+    """A manta ray that flaps about its centre line, section 7.1 of [Lahoti]: span and length 1 m, E = 6 GPa, in water.
+
+    The natural angles of the hinges on the centre line are amplitude sin(2 pi f t - lag), the lag from 0 at the leading end
+    (y > 0) to pi at the trailing one. The thickness is not published.
+    """
+    number: dict[tuple[int, int], int] = {}
+    points: list[list[float]] = []
+    for i in range(-rows, rows + 1):
+        for j in range(rows - abs(i) + 1):
+            number[i, j] = len(points)
+            points.append([0.5 * i / rows, (0.5 * abs(i) + j) / rows - 0.5, 0.0])
+    triangles = []
+    for i in range(rows):
+        for j in range(rows - i):
+            for side in (1, -1):
+                near, far = (number[side * i, j], number[side * i, j + 1]), number[side * (i + 1), j]
+                triangles.append([near[0], far, near[1]][::side])
+                if j + 1 < rows - i:
+                    triangles.append([far, number[side * (i + 1), j + 1], near[1]][::side])
+    x = np.array(points)
+    robot = RodShellRobot(x, triangles=triangles, thickness=thickness, shell_material=LinearElastic(6e9, 0.3, 1057.0))
+    ends = x[robot.mesh.hinges[:, :2]]
+    centre = (np.abs(ends[:, :, 0]) < 1e-9).all(axis=1)
+    lag = np.pi * (0.5 - ends[:, :, 1].mean(axis=1))
+
+    def angles(time: float) -> Floats:
+        size = amplitude * min(time / 0.25, 1.0)  # the stroke grows over the first quarter of a second
+        return np.where(centre, size * np.sin(2 * np.pi * frequency * time - lag), 0.0)
+
+    water = Fluid(density=1000.0, drag_coefficient=0.5)
+    return Case(robot, NaturalShape([0.0, duration], hinge_angle=angles),
+                Environment(gravity=(0, 0, -9.8), fluid=water, self_contact=False),
+                RodShellStepper(dt=dt, frame_interval=0.02))
+
+
 CASES = {"cantilever": cantilever, "helix": helix, "spider": spider, "entanglement": entanglement, "knot": knot,
-         "pneunet": pneunet, "falling-rod": falling_rod, "parachute": parachute}
+         "pneunet-rod": pneunet_load_path, "falling-rods": falling_rods, "parachute": parachute, "manta": manta,
+         "flapping-plate": flapping_plate, "cantilever-rod": lambda: gravity_cantilever("rod"),
+         "cantilever-hinge": lambda: gravity_cantilever("hinge"), "cantilever-mid-edge": gravity_cantilever}
