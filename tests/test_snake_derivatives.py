@@ -8,6 +8,7 @@ import pytest
 from geosim.environment import Environment, Obstacle
 from geosim.material import LinearElastic
 from geosim.snake.builder import MultibodyBuilder, box_inertia
+from geosim.snake.condensed import contact_law, solve_contacts
 from geosim.snake.factor import BlockTridiagonal, SparseFactor, multiply, residual_minimum
 from geosim.snake.problem import Configuration
 from geosim.snake.soft import symmetric_positive_part
@@ -226,18 +227,127 @@ def chain(blocks=7, size=5, near=5, seed=0):
     return np.array(rows), np.array(columns), level, rank, np.array(values), dense
 
 
-@pytest.mark.parametrize(("size", "near"), [(5, 5), (12, 12), (12, 2)])
-def test_block_factor_solves(size, near):
+@pytest.mark.parametrize(
+    ("size", "near", "single", "tolerance"),
+    [(5, 5, False, 1e-12), (12, 12, False, 1e-12), (12, 2, False, 1e-12), (12, 2, True, 1e-5)],
+)
+def test_block_factor_solves(size, near, single, tolerance):
     """The block-tridiagonal and the sparse factorisation solve the dense system, with full and with banded couplings."""
     rows, columns, level, rank, blocks, dense = chain(size=size, near=near)
     right = np.random.default_rng(5).normal(size=(len(level), 3))
     exact = np.linalg.solve(dense, right.ravel()).reshape(-1, 3)
-    factor = BlockTridiagonal(rows, columns, level, rank)
+    factor = BlockTridiagonal(rows, columns, level, rank, single)
     assert factor.factor(blocks)
-    assert abs(factor.solve(right) - exact).max() < 1e-12 * abs(exact).max()
+    assert factor.single == single
+    assert abs(factor.solve(right) - exact).max() < tolerance * abs(exact).max()
     sparse = SparseFactor(rows, columns, len(level))
     assert sparse.factor(blocks)
     assert np.allclose(sparse.solve(right), exact, rtol=1e-11)
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_sparse_rows_are_solved_in_groups(single):
+    """Of two chains with rows of their own: products J A^-1 J^T of each, and half-solutions that give the rest."""
+    rows, columns, level, rank, blocks, dense = chain(size=6)
+    n = len(level)
+    twice = [np.concatenate([a, a + n]) for a in (rows, columns)]
+    levels, ranks = np.concatenate([level, level + level.max() + 1]), np.concatenate([rank, rank + n])
+    factor = BlockTridiagonal(*twice, levels, ranks, single)
+    assert factor.factor(np.concatenate([blocks, 2.0 * blocks]))
+    assert factor.chain_count == 2
+    assert (factor.chains == np.repeat([0, 1], n)).all()
+    rng = np.random.default_rng(2)
+    slots = np.array([[3, -1], [17, 20], [n + 40, n + 2], [11, 9], [n + 30, -1]])
+    J = rng.normal(size=(5, 2, 3))
+    full = np.zeros((5, 6 * n))
+    for k in range(5):
+        for s in range(2):
+            if slots[k, s] >= 0:
+                full[k, 3 * slots[k, s] : 3 * slots[k, s] + 3] = J[k, s]
+    A = np.block([[dense, np.zeros_like(dense)], [np.zeros_like(dense), 2.0 * dense]])
+    exact = full @ np.linalg.solve(A, full.T)
+    half, product, column = factor.forward_rows(slots, J, np.arange(2))
+    group = np.array([0, 0, 1, 0, 1])
+    tolerance = (1e-4 if single else 1e-12) * abs(exact).max()
+    for i in range(5):
+        for j in range(5):
+            got = product[group[i], column[i], column[j]] if group[i] == group[j] else 0.0
+            assert got == pytest.approx(exact[i, j], abs=tolerance)
+    right = rng.normal(size=(2 * n, 3))
+    y = factor.forward(right)
+    own = factor.row_groups(np.arange(2)) == 1
+    assert half[own, column[4]] @ y[own] == pytest.approx(
+        full[4] @ np.linalg.solve(A, right.ravel()), abs=10 * tolerance
+    )
+
+
+def test_a_pivot_that_fails_in_single_precision_is_taken_in_double():
+    """A matrix that single precision rounds to an indefinite one is factored all the same."""
+    rows, columns = np.array([0, 1, 1]), np.array([0, 0, 1])
+    K = 1e6 * np.eye(3)
+    blocks = np.array([K, -K, K + 1e-4 * np.eye(3)])
+    factor = BlockTridiagonal(rows, columns, np.array([0, 1]), np.array([0, 1]), single=True)
+    assert factor.factor(blocks)
+    assert not factor.single
+    assert factor.solve(np.ones((2, 3)))[1] == pytest.approx(2.0 / 1e-4, rel=1e-4)
+
+
+# -- contacts in their own unknowns -----------------------------------------------------------------------------------
+
+
+def test_contact_law_and_its_slope():
+    """Against finite differences in every state: open, sticking, sliding; the force is in the cone."""
+    rng = np.random.default_rng(4)
+    z = np.column_stack([rng.uniform(-1e-3, 5e-4, 40), rng.normal(size=(40, 2)) * 1e-5])
+    z[:20, 1:] *= 0.02
+    mu, k, creep = np.full(40, 0.6), 2e4, 1e-6
+    p, slope, scrap = np.empty((40, 3)), np.empty((40, 3, 3)), np.empty((40, 3, 3))
+    contact_law(z, mu, k, creep, p, slope)
+    assert (np.linalg.norm(p[:, 1:], axis=1) <= -0.6 * p[:, 0] * (1 + 1e-12)).all()
+    assert (p[z[:, 0] > 0] == 0).all()
+    assert (np.linalg.norm(z[:, 1:], axis=1) < creep).any()
+    for j in range(3):
+        h = 1e-10
+        up, down = np.empty((40, 3)), np.empty((40, 3))
+        for q, sign in ((up, 1), (down, -1)):
+            moved = z.copy()
+            moved[:, j] += sign * h
+            contact_law(moved, mu, k, creep, q, scrap)
+        away = abs(np.linalg.norm(z[:, 1:], axis=1) - creep) > 1e-8
+        assert (up - down)[away] / (2 * h) == pytest.approx(slope[away, :, j], rel=1e-4, abs=1e-2)
+
+
+def test_contacts_are_solved_to_rounding_in_every_state():
+    """Random compliances and loads, many contacts at the edge of slipping: z = b - G p(z) holds, friction in the cone."""
+    rng = np.random.default_rng(6)
+    states = np.zeros(3, dtype=int)
+    for _ in range(200):
+        c = int(rng.integers(1, 7))
+        root = rng.normal(size=(3 * c, 3 * c)) * 1e-2
+        G = root @ root.T / (3 * c) + 1e-7 * np.eye(3 * c)
+        b = rng.normal(size=3 * c) * np.tile([1e-4, 10.0 ** rng.uniform(-6, -3), 1e-5], c)
+        z, p = rng.normal(size=(c, 3)) * 1e-5, np.empty((c, 3))
+        mu = rng.uniform(0, 1, c)
+        left, _count = solve_contacts(G, b, mu, 2e4, 1e-6, 60, z, p)
+        assert left < 1e-12
+        assert z.ravel() == pytest.approx(b - G @ p.ravel(), abs=1e-12)
+        assert (p[:, 0] <= 0).all()
+        slip = np.linalg.norm(z[:, 1:], axis=1)
+        for k in range(c):
+            states[0 if p[k, 0] == 0 else 1 if slip[k] < 1e-6 else 2] += 1
+    assert (states > 50).all()
+
+
+def test_contact_rows_are_the_derivatives_of_gap_and_slip():
+    """Of particles, balls, boxes and wheels on a plane and a sphere, by finite differences."""
+    problem, here, rng = problem_and_place()
+    slots, rows, values = problem.contact_rows(here)
+    assert len(values) >= 5
+    for _ in range(5):
+        d = rng.normal(size=(problem.system.slots, 3))
+        measured = differentiate(lambda s, d=d: problem.contact_rows(here.moved(s * d))[2], 1e-7)
+        got = np.einsum("casi,csi->ca", rows, np.where(slots[:, :, None] < 0, 0.0, d[np.maximum(slots, 0)]))
+        assert got == pytest.approx(measured, rel=1e-5, abs=1e-6)
 
 
 def test_factors_refuse_an_indefinite_matrix():

@@ -383,6 +383,7 @@ def test_primal_and_dual_route_reach_the_same_solution():
     for options in (
         {"route": "primal", "factorisation": "block"},
         {"route": "primal", "factorisation": "sparse"},
+        {"route": "primal", "factorisation": "block", "single": True},
         {"route": "dual"},
     ):
         stepper = MultibodyStepper(tolerance=1e-8, iterations=200, **options)

@@ -1,12 +1,14 @@
 """Newton directions with the contacts solved exactly in their own unknowns.
 
-All that is stiff, wide and smooth (tets, fibres, joints, inertia) is linearised, A dq = -g, and factored without the
-contacts. Their unknowns are few: with z the gaps and slips of c contacts at the end of the step and J their
-derivatives,
+All that is stiff, wide and smooth (tets, fibres, joints, inertia) is linearised and factored without the contacts, A.
+Their unknowns are few: with g the whole gradient now, z the gaps and slips of c contacts at the end of the step and
+J their derivatives,
 
-    z = b - (J A^-1 J^T) p(z),    b = z_now - J A^-1 g,    dq = -A^-1 (g + J^T p(z)),
+    z = b - (J A^-1 J^T) p(z),    b = z_now - J A^-1 g + (J A^-1 J^T) p(z_now),
+    dq = -A^-1 (g + J^T (p(z) - p(z_now))),
 
-where p(z) is the law of contact and friction itself, with its kinks. These 3 c equations are solved to rounding by
+where p(z) is the law of contact and friction itself, with its kinks. (All that A is applied to vanishes at the
+solution, so that its precision does not limit that of the step.) These 3 c equations are solved to rounding by
 Newton's method, so that no wheel that begins or ceases to slip costs an iteration, or a factorisation, of the whole.
 (A factor kept from the substep before was tried: the stiff rows turn with the carriages, the iteration then takes
 three steps instead of one, and costs more than the factor.)
@@ -152,10 +154,8 @@ def _project(half, row_group, w, out):
 def _spread(half, row_group, p, w):
     """w[r] += half[r] . p[g] for the rows r of all groups g."""
     for r in range(len(w)):
-        total = 0.0
         for c in range(half.shape[1]):
-            total += half[r, c] * p[row_group[r], c]
-        w[r] += total
+            w[r] += half[r, c] * p[row_group[r], c]
 
 
 class CondensedDirection:
@@ -190,12 +190,12 @@ class CondensedDirection:
                 break
         else:
             return None
-        w = workspace.forward(-now.smooth_gradient)
+        w = workspace.forward(-now.gradient)
         if not len(self.owner):
             return workspace.backward(w), 0
         slots, rows, values = problem.contact_rows(here)
         half, product, column = workspace.forward_rows(np.repeat(slots, 3, axis=0), rows.reshape(-1, 4, 3), self.group)
-        free, pushes = np.empty((len(product), half.shape[1])), np.zeros((len(product), half.shape[1]))
+        free, pushes = (np.zeros((len(product), half.shape[1]), dtype=half.dtype) for _ in range(2))
         _project(half, self.row_group, w, free)
         most = 0
         for g in range(len(product)):
@@ -204,18 +204,12 @@ class CondensedDirection:
             if not len(own):
                 continue
             k = 3 * len(own)
-            z, p = values[own].copy(), np.empty((len(own), 3))
-            _, count = solve_contacts(
-                np.ascontiguousarray(product[g, :k, :k]),
-                z.ravel() + free[g, :k],
-                problem.contacts.reals[own, 9],
-                problem.contact_stiffness,
-                problem.creep,
-                60,
-                z,
-                p,
-            )
-            pushes[g, :k] = -p.ravel()
+            z, before, p = values[own].copy(), np.empty((len(own), 3)), np.empty((len(own), 3))
+            law = (problem.contacts.reals[own, 9], problem.contact_stiffness, problem.creep)
+            contact_law(z, *law, before, np.empty((len(own), 3, 3)))
+            G = np.ascontiguousarray(product[g, :k, :k])
+            _, count = solve_contacts(G, z.ravel() + free[g, :k] + G @ before.ravel(), *law, 60, z, p)
+            pushes[g, :k] = (before - p).ravel()
             most = max(most, count)
         _spread(half, self.row_group, pushes, w)
         return workspace.backward(w), most

@@ -31,7 +31,7 @@ from geosim.kernels import kernel
 
 __all__ = ["BlockTridiagonal", "SparseFactor", "multiply", "residual_minimum", "sweep_order"]
 
-_TILE = 8  # rows and columns of a tile; 8 numbers fill one 512-bit register, or two of 256 bits
+_TILE = 8  # rows and columns of a tile; 8 numbers fill a vector register, or two
 
 
 def _tile_code(typingctx, out, out_at, out_row, left, left_at, left_row, right, right_at, right_row, terms, subtract):
@@ -45,13 +45,15 @@ def _tile_code(typingctx, out, out_at, out_row, left, left_at, left_row, right, 
     signature = types.void(out, *place, left, *place, right, *place, types.int64, types.boolean)
 
     def codegen(context, builder, sig, args):
-        vector, small = ir.VectorType(ir.DoubleType(), _TILE), ir.IntType(32)
+        bits = out.dtype.bitwidth
+        align = bits // 8
+        vector, small = ir.VectorType(context.get_value_type(out.dtype), _TILE), ir.IntType(32)
         data_o, data_a, data_x = (context.make_array(sig.args[k])(context, builder, args[k]).data for k in (0, 3, 6))
         o, so, a, sa, x, sx, count, minus = (args[k] for k in (1, 2, 4, 5, 7, 8, 9, 10))
         at = lambda data, index: builder.gep(data, [index], inbounds=True)  # noqa: E731
         wide = lambda data, index: builder.bitcast(at(data, index), vector.as_pointer())  # noqa: E731
         fma = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{_TILE}f64"
+            builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{_TILE}f{bits}"
         )
         places = [builder.add(o, builder.mul(so, ir.Constant(o.type, i))) for i in range(_TILE)]
         zero, empty = ir.Constant(vector, None), ir.Constant(vector, ir.Undefined)
@@ -59,10 +61,10 @@ def _tile_code(typingctx, out, out_at, out_row, left, left_at, left_row, right, 
         sums = []
         for place in places:
             slot = cgutils.alloca_once(builder, vector)
-            builder.store(builder.select(minus, builder.load(wide(data_o, place), align=8), zero), slot)
+            builder.store(builder.select(minus, builder.load(wide(data_o, place), align=align), zero), slot)
             sums.append(slot)
         with cgutils.for_range(builder, count) as loop:
-            row = builder.load(wide(data_x, builder.add(x, builder.mul(loop.index, sx))), align=8)
+            row = builder.load(wide(data_x, builder.add(x, builder.mul(loop.index, sx))), align=align)
             row = builder.select(minus, builder.fneg(row), row)
             first = builder.add(a, builder.mul(loop.index, sa))
             for i, slot in enumerate(sums):
@@ -71,7 +73,7 @@ def _tile_code(typingctx, out, out_at, out_row, left, left_at, left_row, right, 
                 spread = builder.shuffle_vector(spread, empty, first_lane)
                 builder.store(builder.call(fma, [spread, row, builder.load(slot)]), slot)
         for place, slot in zip(places, sums):
-            builder.store(builder.load(slot), wide(data_o, place), align=8)
+            builder.store(builder.load(slot), wide(data_o, place), align=align)
         return context.get_dummy_value()
 
     return signature, codegen
@@ -163,7 +165,7 @@ def _pull(buffer, at, stride, columns, y, start, v):
         p = at + k * stride
         m0, m1 = buffer[p : p + columns], buffer[p + stride : p + stride + columns]
         m2, m3 = buffer[p + 2 * stride : p + 2 * stride + columns], buffer[p + 3 * stride : p + 3 * stride + columns]
-        s0 = s1 = s2 = s3 = 0.0
+        s0 = s1 = s2 = s3 = buffer.dtype.type(0)
         for j in range(columns):
             a = x[j]
             s0 += m0[j] * a
@@ -179,7 +181,7 @@ def _pull(buffer, at, stride, columns, y, start, v):
 @kernel
 def _forward(buffer, sizes, diagonal, coupling, inverse, starts, reach, y):
     """Y <- T^-T y in elimination order, eight rows at a time."""
-    v = np.empty(8)
+    v = np.empty(8, dtype=buffer.dtype)
     for i in range(len(sizes)):
         n, s = sizes[i], starts[i]
         for r in range(0, n, 8):
@@ -198,7 +200,7 @@ def _forward(buffer, sizes, diagonal, coupling, inverse, starts, reach, y):
 @kernel
 def _backward(buffer, sizes, diagonal, coupling, inverse, starts, reach, y):
     """Y <- T^-1 y in elimination order, eight rows at a time."""
-    v = np.empty(8)
+    v = np.empty(8, dtype=buffer.dtype)
     for i in range(len(sizes) - 1, -1, -1):
         n, s = sizes[i], starts[i]
         for r in range(n - 8, -1, -8):
@@ -343,12 +345,15 @@ class BlockTridiagonal:
         Slots of the lower 3x3 blocks, shape (nnz,).
     level, rank
         Level and place in the elimination order of every slot, shape (slots,).
+    single
+        Factor in single precision, which takes two thirds of the time; in double from where a pivot fails.
     """
 
     rows: Ints
     columns: Ints
     level: Ints
     rank: Ints
+    single: bool = False
 
     def __post_init__(self) -> None:
         count = int(self.level.max()) + 1
@@ -365,10 +370,8 @@ class BlockTridiagonal:
         begins = np.concatenate([[0], ends])[:-1].reshape(-1, 3)
         self._diagonal, self._inverse = (np.ascontiguousarray(begins[:, k]) for k in (0, 2))
         self._coupling = np.where(coupled, begins[:, 1], -1)
-        # Rows of tiles on whole cache lines: loads that straddle two take twice as long.
-        raw = np.zeros(int(ends[-1]) + _TILE)
-        skip = (-raw.ctypes.data % (8 * _TILE)) // 8
-        self._buffer = raw[skip : skip + int(ends[-1])]
+        self._room = int(ends[-1])
+        self._make_buffer()
         local = 3 * self.rank - before[self.level]
         self._stride = self._sizes[upper]
         base = np.where(off, self._coupling[lower], self._diagonal[lower])
@@ -380,6 +383,13 @@ class BlockTridiagonal:
         self._reach = self._reaches(off, local)
         last = self._coupling < 0
         self._chain: Ints = np.cumsum(last) - last  # of every level
+
+    def _make_buffer(self) -> None:
+        dtype = np.dtype(np.float32 if self.single else np.float64)
+        # Rows of tiles on whole cache lines: loads that straddle two take twice as long.
+        raw = np.zeros(self._room + 64 // dtype.itemsize, dtype=dtype)
+        skip = (-raw.ctypes.data % 64) // dtype.itemsize
+        self._buffer = raw[skip : skip + self._room]
 
     def _reaches(self, off: Any, local: Ints) -> Ints:
         """Columns of the coupling that the rows of a tile fill, for all tiles."""
@@ -407,7 +417,13 @@ class BlockTridiagonal:
         _scatter(
             blocks, self._place, self._stride, self._pads, sizes, diagonal, coupling, starts, reach, buffer
         )
-        return bool(_factor(*self._pattern) < 0)
+        if _factor(*self._pattern) < 0:
+            return True
+        if not self.single:
+            return False
+        self.single = False
+        self._make_buffer()
+        return self.factor(blocks)
 
     @property
     def _pattern(self) -> tuple[Any, ...]:
@@ -427,7 +443,7 @@ class BlockTridiagonal:
 
     def forward(self, right: Floats) -> Floats:
         """Half of a solution: T^-T of a right-hand side (slots, 3), in elimination order."""
-        y = np.zeros(int(self._sizes.sum()))
+        y = np.zeros(int(self._sizes.sum()), dtype=self._buffer.dtype)
         y[self._places] = right
         _forward(*self._pattern, y)
         return y
@@ -435,7 +451,7 @@ class BlockTridiagonal:
     def backward(self, y: Floats) -> Floats:
         """Return the other half: the solution (slots, 3) of what `forward` returned (changed in place)."""
         _backward(*self._pattern, y)
-        return y[self._places]
+        return y[self._places].astype(np.float64)
 
 
     @property
@@ -484,12 +500,12 @@ class BlockTridiagonal:
             levels = np.flatnonzero(level_group == g)
             begun = np.searchsorted(np.sort(first[owner == g]), levels, side="right")
             active[levels] = -(-begun // _TILE) * _TILE
-        half = np.zeros((int(self._sizes.sum()), width))
+        half = np.zeros((int(self._sizes.sum()), width), dtype=self._buffer.dtype)
         row, part = np.nonzero(known)
         half[self._places[slots[row, part]], column[row, None]] = rows[row, part]
-        product = np.zeros((count, width, width))
+        product = np.zeros((count, width, width), dtype=self._buffer.dtype)
         _forward_rows(*self._pattern, level_group, active, half.ravel(), product)
-        return half, product, column
+        return half, product.astype(np.float64), column
 
 
 def sweep_order(level: Ints, first: Ints, second: Ints, points: Floats) -> Ints:

@@ -85,12 +85,11 @@ def _largest(gradient, weights):
 
 @dataclass
 class Evaluation:
-    """Merit [J] and gradient (slots, 3), without and with the contacts, their normal forces, rotations of the tets."""
+    """Merit [J] (`smooth`: without the contacts), gradient (slots, 3), normal forces, rotations of the tets (9, m)."""
 
     smooth: float
     merit: float
     gradient: Floats
-    smooth_gradient: Floats
     normal_forces: Floats
     rotations: Floats
 
@@ -234,14 +233,12 @@ class Substep:
             False,
             self._scratch,
         )
-        gradient[~system.free] = 0.0
-        smooth_gradient = gradient.copy()
         normal_forces = np.empty(len(self.contacts.ints))
         total = merit + self._contact(c, normal_forces, lagged, gradient)
         if lagged is None:
             total = merit + self.contact_merit(c, normal_forces)
         gradient[~system.free] = 0.0
-        return Evaluation(merit, total, gradient, smooth_gradient, normal_forces, rotations)
+        return Evaluation(merit, total, gradient, normal_forces, rotations)
 
     def _contact(self, c: Configuration, forces: Floats, lagged: Floats | None, gradient: Floats) -> float:
         held = np.zeros_like(forces) if lagged is None else lagged

@@ -96,6 +96,8 @@ class MultibodyStepper:
         How pressures follow commands; `Valves(law="ideal")` for at once.
     factorisation
         "block", "sparse" or "auto" (the cheaper).
+    single
+        Factor in single precision ("block"): the residual is in double, so this changes how fast, not whereto.
     forcing
         Relative residual to which a direction is solved where a factor is only a preconditioner: with many contacts.
     frame_interval
@@ -116,6 +118,7 @@ class MultibodyStepper:
     line_onset: float = 500.0
     valves: Valves = field(default_factory=Valves)
     factorisation: str = "auto"
+    single: bool = False
     forcing: float = 1e-4
     frame_interval: float | None = None
 
@@ -144,8 +147,8 @@ class MultibodyStepper:
 
     @staticmethod
     def real_time(**options: Any) -> MultibodyStepper:
-        """Return a stepper for real-time loops: to 0.1 N, which one iteration a substep mostly reaches."""
-        return MultibodyStepper(**{"tolerance": 0.1, **options})
+        """Return a stepper for real-time loops: to 0.1 N, which one iteration a substep mostly reaches, in single precision."""
+        return MultibodyStepper(**{"tolerance": 0.1, "single": True, **options})
 
     def start(
         self, robot: MultibodyRobot, environment: Environment | None = None, initial: Any = None
@@ -162,7 +165,7 @@ class MultibodyStepper:
                 f"MultibodyStepper: {type(robot).__name__} is not a MultibodyRobot; build one with make_snake"
             )
         system = build_system(robot, Environment() if environment is None else environment)
-        workspace = system.factoriser(self.factorisation)
+        workspace = system.factoriser(self.factorisation, self.single)
         if initial is None:
             return rest_state(system, workspace, self.line_onset)
         if (

@@ -74,9 +74,9 @@ class System:
         """Blocks of point pairs (k, 2): 4 diagonal and 6 pair blocks, and which pair blocks are transposed."""
         return _point_index(nodes, self.particles, self.rank, self.keys, self.slots)
 
-    def factoriser(self, kind: str) -> BlockTridiagonal | SparseFactor:
-        """Return the workspace "block", "sparse" or the cheaper one, "auto"."""
-        block = BlockTridiagonal(self.rows, self.columns, self.level, self.rank)
+    def factoriser(self, kind: str, single: bool = False) -> BlockTridiagonal | SparseFactor:
+        """Return the workspace "block" (perhaps in single precision), "sparse" or the cheaper one, "auto"."""
+        block = BlockTridiagonal(self.rows, self.columns, self.level, self.rank, single)
         # SuperLU needs about 0.3 ms per 1000 stored blocks and 2 ms; the blocks 18 multiplications a nanosecond.
         if kind == "block" or (kind == "auto" and block.cost / 18e9 < 2e-3 + 2e-6 * len(self.rows)):
             return block
