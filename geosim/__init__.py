@@ -11,7 +11,8 @@ __version__ = "0.1.0"
 _PLACES = {
     "solve": "solve", "solve_many": "solve",
     "VolumetricRobot": "robot", "Select": "select",
-    "Actuation": "actuation", "CableLengths": "actuation", "CableTensions": "actuation", "Inflation": "actuation",
+    "Actuation": "actuation", "Cable": "cable", "CableLengths": "actuation", "CableTensions": "actuation",
+    "EdgeLengths": "actuation", "FaceAreas": "actuation", "Inflation": "actuation",
     "NaturalShape": "actuation", "Passive": "actuation", "UndulatoryGait": "actuation", "ValveCommands": "actuation",
     "Environment": "environment", "Fluid": "environment", "Load": "environment", "Obstacle": "environment",
     "Prescribed": "environment",

@@ -11,8 +11,8 @@ import numpy as np
 from geosim.arrays import Floats, floats, frozen
 from geosim.errors import InputError
 
-__all__ = ["Actuation", "CableLengths", "CableTensions", "Combined", "Command", "Inflation", "NaturalShape", "Passive",
-           "UndulatoryGait", "ValveCommands"]
+__all__ = ["Actuation", "CableLengths", "CableTensions", "Combined", "Command", "EdgeLengths", "FaceAreas", "Inflation",
+           "NaturalShape", "Passive", "UndulatoryGait", "ValveCommands"]
 
 A = TypeVar("A", bound="Actuation")
 
@@ -173,6 +173,10 @@ class CableLengths(Actuation):
         """Load parameter 1 .. k."""
         return frozen(np.arange(1.0, len(self.length) + 1.0))
 
+    def at(self, index: int, cables: int) -> Floats:
+        """Return the lengths [m] of one command, (cables,); nan = slack."""
+        return _columns(self.length[index], cables, "CableLengths")
+
 
 @dataclass(frozen=True)
 class CableTensions(Actuation):
@@ -190,6 +194,92 @@ class CableTensions(Actuation):
     def times(self) -> Floats:
         """Load parameter 1 .. k."""
         return frozen(np.arange(1.0, len(self.tension) + 1.0))
+
+    def at(self, index: int, cables: int) -> Floats:
+        """Return the tensions [N] of one command, (cables,); nan = slack."""
+        return _columns(self.tension[index], cables, "CableTensions")
+
+
+def _columns(row: Floats, cables: int, owner: str) -> Floats:
+    if len(row) not in (1, cables):
+        raise InputError(f"{owner}: {len(row)} columns given for a robot with {cables} cable{'s' if cables != 1 else ''}")
+    return np.broadcast_to(row, cables).copy()
+
+
+def _ids(value: Any, name: str, width: int) -> Any:
+    array = np.asarray(value)
+    if array.ndim != 2 or array.shape[1] != width or len(array) == 0 or array.dtype.kind not in "iu" or array.min() < 0:
+        raise InputError(f"{name}: shape {array.shape} of {array.dtype}; vertex ids of shape (m, {width}) are needed")
+    return frozen(array.astype(np.int64))
+
+
+def _ratios(value: Any, name: str) -> Floats:
+    table = _table(value, name)
+    if np.isnan(table).any() or (table <= 0).any():
+        raise InputError(f"{name}: {table[~(table > 0)][0]:g} is impossible; a ratio to rest is positive (1 is rest)")
+    return table
+
+
+@dataclass(frozen=True)
+class EdgeLengths(Actuation):
+    """Edges of the mesh driven to a share of their rest lengths, every edge on its own; it pulls and pushes.
+
+    Parameters
+    ----------
+    edges
+        Vertex ids, shape (m, 2).
+    ratio
+        Length over rest length > 0: scalar, (k,) for all alike, or (k, m).
+    """
+
+    edges: Any
+    ratio: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "edges", _ids(self.edges, "EdgeLengths: edges", 2))
+        object.__setattr__(self, "ratio", _ratios(self.ratio, "EdgeLengths: ratio"))
+        if self.ratio.shape[1] not in (1, len(self.edges)):
+            raise InputError(f"EdgeLengths: ratio has {self.ratio.shape[1]} columns for {len(self.edges)} edges")
+
+    @property
+    def times(self) -> Floats:
+        """Load parameter 1 .. k."""
+        return frozen(np.arange(1.0, len(self.ratio) + 1.0))
+
+    def at(self, index: int) -> Floats:
+        """Return the ratios of one command, (m,)."""
+        return np.broadcast_to(self.ratio[index], len(self.edges)).copy()
+
+
+@dataclass(frozen=True)
+class FaceAreas(Actuation):
+    """Faces of the mesh driven to a share of their total rest area by one surface tension; it pulls and pushes.
+
+    Parameters
+    ----------
+    faces
+        Vertex ids, shape (m, 3).
+    ratio
+        Total area over total rest area > 0: scalar or (k,).
+    """
+
+    faces: Any
+    ratio: Any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "faces", _ids(self.faces, "FaceAreas: faces", 3))
+        object.__setattr__(self, "ratio", _ratios(self.ratio, "FaceAreas: ratio"))
+        if self.ratio.shape[1] != 1:
+            raise InputError(f"FaceAreas: ratio has {self.ratio.shape[1]} columns; the set has one area: give (k,)")
+
+    @property
+    def times(self) -> Floats:
+        """Load parameter 1 .. k."""
+        return frozen(np.arange(1.0, len(self.ratio) + 1.0))
+
+    def at(self, index: int) -> float:
+        """Return the ratio of one command."""
+        return float(self.ratio[index, 0])
 
 
 @dataclass(frozen=True)

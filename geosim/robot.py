@@ -13,6 +13,7 @@ import numpy as np
 
 from geosim import topology
 from geosim.arrays import Bools, Floats, Ints, floats, frozen, ints
+from geosim.cable import Anchors, Cable, anchors, as_cables
 from geosim.errors import InputError
 from geosim.material import Hyperelastic, LinearElastic, Material
 from geosim.materials import load_material, preset
@@ -48,6 +49,8 @@ class VolumetricRobot:
         Unit of the files that the robot came from ("m", "cm", "mm", "in"), used when surfaces are saved.
     notices
         One line for everything that was repaired on the way in.
+    cables
+        Cables that pull on the body.
     """
 
     vertices: Floats
@@ -60,6 +63,7 @@ class VolumetricRobot:
     units: str = "mm"
     notices: tuple[str, ...] = ()
     allow_any_size: bool = field(default=False, repr=False)
+    cables: tuple[Cable, ...] = ()
 
     def __post_init__(self) -> None:
         put = lambda key, value: object.__setattr__(self, key, value)  # noqa: E731 (frozen dataclass)
@@ -71,6 +75,8 @@ class VolumetricRobot:
         put("materials", MappingProxyType({int(r): m for r, m in sorted(dict(self.materials).items())}))
         self._check_elements()
         self._check_regions()
+        put("cables", as_cables(self.cables))
+        _ = self.cable_anchors  # refuses points outside of the body
 
     def _check_elements(self) -> None:
         if len(self.tets) == 0:
@@ -112,7 +118,7 @@ class VolumetricRobot:
     @classmethod
     def from_tets(cls, vertices: Any, tets: Any, regions: Any = None, *, material: Any, fixed: Any, tip: Any = None,
                   name: str = "robot", units: str = "mm", allow_any_size: bool = False,
-                  notices: Sequence[str] = ()) -> VolumetricRobot:
+                  notices: Sequence[str] = (), cables: Sequence[Any] = ()) -> VolumetricRobot:
         """Build a robot from a tetrahedral mesh; the numbering of the vertices is kept.
 
         Parameters
@@ -132,12 +138,14 @@ class VolumetricRobot:
         tip
             Likewise the vertices whose area-weighted mean is `Result.tip`; default the end of the body that is
             farthest from what is fixed.
+        cables
+            `Cable` objects, or arrays of the points [m] (q, 3) that each passes through.
 
         Raises
         ------
         InputError
             Anything that cannot be solved: a wrong shape, an id that does not exist, nan, an element of zero
-            volume, a suspicious size, a selection of nothing.
+            volume, a suspicious size, a selection of nothing, a cable outside of the body.
         """
         vertices = floats(vertices, "vertices", (None, 3))
         tets = ints(tets, "tets", (None, 4), below=len(vertices))
@@ -150,13 +158,13 @@ class VolumetricRobot:
         fixed_ids = empty if fixed is None else selected_ids(fixed, vertices, "fixed")
         tip_ids = _farthest(vertices, body, fixed_ids) if tip is None else selected_ids(tip, vertices, "tip", among=body)
         return cls(vertices, tets, regions, materials, fixed_ids, tip_ids, name=name, units=units,
-                   notices=tuple(notices), allow_any_size=allow_any_size)
+                   notices=tuple(notices), allow_any_size=allow_any_size, cables=tuple(cables))
 
     @classmethod
     def from_surfaces(cls, body: Any, chambers: Sequence[Any] = (), *, material: Any, fixed: Any, tip: Any = None,
                       max_edge: float | None = None, units: str | None = None, name: str | None = None,
                       allow_any_size: bool = False, time_limit: float = 300.0, rescue: bool = False,
-                      ) -> VolumetricRobot:
+                      cables: Sequence[Any] = ()) -> VolumetricRobot:
         """Build a robot from closed surfaces: check them, mesh them, choose what is held.
 
         Parameters
@@ -176,6 +184,8 @@ class VolumetricRobot:
             Seconds that the mesher may take.
         rescue
             Mesh with fTetWild (pip install 'geosim[rescue]'), which takes dirty surfaces and moves them a little.
+        cables
+            As in `from_tets`.
 
         Raises
         ------
@@ -202,7 +212,8 @@ class VolumetricRobot:
         if name is None:
             name = Path(bodies[0]).stem if isinstance(bodies[0], (str, Path)) else "robot"
         return cls.from_tets(mesh.vertices, mesh.tets, mesh.regions, material=materials, fixed=fixed, tip=tip, name=name,
-                             units=units or "m", allow_any_size=allow_any_size, notices=mesh.notices)
+                             units=units or "m", allow_any_size=allow_any_size, notices=mesh.notices,
+                             cables=cables)
 
     def with_materials(self, material: Any) -> VolumetricRobot:
         """Return the same robot of another material (one for all bodies, or {region: material})."""
@@ -304,6 +315,12 @@ class VolumetricRobot:
     def body_labels(self) -> Ints:
         """Connected body that every vertex belongs to, shape (n,); -1 for vertices of chamber tets only."""
         return frozen(topology.components(self.body_tets, len(self.vertices)))
+
+    @cached_property
+    def cable_anchors(self) -> tuple[Anchors, ...]:
+        """Where every cable is fastened in the body tets."""
+        return tuple(anchors(cable, self.vertices, self.body_tets, self.size, cable.name or f"cable {i + 1}")
+                     for i, cable in enumerate(self.cables))
 
     @cached_property
     def tip_weights(self) -> Floats:

@@ -16,7 +16,7 @@ SOURCES = sorted((ROOT / "geosim").rglob("*.py"))
 # Module or folder -> layer; imports at module level point to the same layer or to a lower one.
 LAYERS = {
     **dict.fromkeys(["errors", "arrays", "kernels", "matrix3", "topology", "resources", "select", "material", "materials",
-                     "factorise", "robot", "actuation", "environment", "result"], 0),
+                     "factorise", "robot", "cable", "actuation", "environment", "result"], 0),
     **dict.fromkeys(["geometry", "collision"], 1),
     **dict.fromkeys(["shape", "rods", "snake"], 2),
     "solve": 3,

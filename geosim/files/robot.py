@@ -18,13 +18,14 @@ import numpy as np
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 import geosim
+from geosim.cable import Cable
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.files.environment import read_environment
 from geosim.files.messages import Place, first_error, suggestion
 from geosim.files.schema import BodyTable, EnvironmentTable, RobotFile
 from geosim.files.tetmesh import read_mesh
-from geosim.files.values import inside, positive, read_material, read_selection, read_toml, validated
+from geosim.files.values import inside, positive, read_material, read_selection, read_toml, validated, vector
 from geosim.material import Material
 from geosim.robot import UNITS, VolumetricRobot
 
@@ -139,8 +140,9 @@ def _robot(file: RobotFile, place: Place) -> VolumetricRobot:
     for body, spot in zip(bodies, spots):
         if (body.surface is None) == (body.mesh is None):
             raise spot.error('needs either surface = "body.stl" or mesh = "robot.vtu"')
+    cables = _cables(file, place, unit)
     if bodies[0].mesh is not None:
-        return _meshed_robot(file, bodies, spots, materials, fixed, tip, name, place)
+        return _meshed_robot(file, bodies, spots, materials, fixed, tip, name, cables, place)
     surfaces = [inside(body.surface, spot.at("surface")) for body, spot in zip(bodies, spots)]
     for body, spot in zip(bodies, spots):
         if body.region is not None:
@@ -151,11 +153,22 @@ def _robot(file: RobotFile, place: Place) -> VolumetricRobot:
     return VolumetricRobot.from_surfaces(
         surfaces if len(surfaces) > 1 else surfaces[0], chambers,
         material=materials if len(materials) > 1 else materials[0], fixed=fixed, tip=tip,
-        max_edge=min(edges) * unit if edges else None, units=file.units, name=name, allow_any_size=file.allow_any_size)
+        max_edge=min(edges) * unit if edges else None, units=file.units, name=name, allow_any_size=file.allow_any_size,
+        cables=cables)
+
+
+def _cables(file: RobotFile, place: Place, unit: float) -> tuple[Cable, ...]:
+    """The cables of a robot file; points in its units."""
+    out = []
+    for i, table in enumerate(file.cables):
+        spot = place.at("cables", i)
+        with spot.naming():
+            out.append(Cable([vector(point, spot.at("points"), unit) for point in table.points], table.name or ""))
+    return tuple(out)
 
 
 def _meshed_robot(file: RobotFile, bodies: list[BodyTable], spots: list[Place], materials: list[Material], fixed: Any,
-                  tip: Any, name: str, place: Place) -> VolumetricRobot:
+                  tip: Any, name: str, cables: tuple[Cable, ...], place: Place) -> VolumetricRobot:
     """The robot of a tetrahedral mesh whose tets carry a region."""
     if len({body.mesh for body in bodies}) > 1:
         raise place.error("[[bodies]] name several meshes; they share one mesh and differ in region")
@@ -174,7 +187,8 @@ def _meshed_robot(file: RobotFile, bodies: list[BodyTable], spots: list[Place], 
             raise spot.error(f"region = {region} has no tet in {source.name}; its regions are {present}")
     return VolumetricRobot.from_tets(
         vertices * UNITS[file.units], tets, regions, material=dict(zip(regions_of, materials)), fixed=fixed, tip=tip,
-        name=name, units=file.units, allow_any_size=file.allow_any_size, notices=notices)
+        name=name, units=file.units, allow_any_size=file.allow_any_size, notices=notices,
+        cables=cables)
 
 
 def make_solver(options: Mapping[str, Any], place: Place | None = None) -> Any:

@@ -49,6 +49,13 @@ class ChamberTable(Table):
     name: str | None = None
 
 
+class CableTable(Table):
+    """[[cables]]."""
+
+    points: list[Vector]
+    name: str | None = None
+
+
 class ObstacleTable(Table):
     """[[environment.obstacles]]."""
 
@@ -114,6 +121,7 @@ class RobotFile(Table):
     body: BodyTable | None = None
     bodies: list[BodyTable] | None = None
     chambers: list[ChamberTable] = []
+    cables: list[CableTable] = []
     fixed: Any = None
     tip: Any = None
     environment: EnvironmentTable = EnvironmentTable()

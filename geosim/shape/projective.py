@@ -46,7 +46,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.actuation import Actuation, Command, Inflation
+from geosim.actuation import Actuation, CableLengths, CableTensions, Command, EdgeLengths, FaceAreas, Inflation
 from geosim.arrays import Floats, frozen
 from geosim.environment import Environment
 from geosim.errors import InputError
@@ -57,7 +57,8 @@ from geosim.shape.projective_contact import MOVED, SET_CHANGED, UNCHANGED, Conta
 from geosim.shape.projective_elements import BODY_TARGETS, CHAMBER_TARGETS, Evaluation, Springs
 from geosim.shape.projective_error import energy_problem, energy_residual
 from geosim.shape.projective_frames import ProjectiveFrame, collect, measure
-from geosim.shape.projective_mesh import Work, continued, make_work, needs_remeshing, remeshed
+from geosim.shape.projective_lines import Lines, make_lines
+from geosim.shape.projective_mesh import Work, continued, make_work, needs_remeshing, remeshed, strung
 
 __all__ = ["ProjectiveShapeSolver", "ProjectiveState"]
 
@@ -76,6 +77,8 @@ class ProjectiveState:
         Springs of contact, and the pressure of every chamber [Pa] (0 where the targets have none).
     frame
         Measures in SI units.
+    lines
+        Cables and other strings with their tensions.
     """
 
     work: Work
@@ -83,6 +86,7 @@ class ProjectiveState:
     springs: Springs
     pressures: Floats
     frame: ProjectiveFrame
+    lines: Lines | None = None
 
     def facts(self) -> dict[str, float]:
         """Numbers for a progress line."""
@@ -124,7 +128,7 @@ class ProjectiveShapeSolver:
     tolerance
         Largest force residual over free vertices, relative to the largest nodal sum of element forces.
     volume_tolerance
-        Largest relative error of an achieved chamber volume.
+        Largest relative error of an achieved chamber volume, cable length, edge length or area.
     max_iterations
         Local-global iterations of one increment.
     max_growth
@@ -181,8 +185,9 @@ class ProjectiveShapeSolver:
         """Return the commands of an actuation after checking that this solver knows them."""
         commands = [actuation.command(i) for i in range(len(actuation))]
         for command in commands:
-            command.refuse_all_but((Inflation,), "ProjectiveShapeSolver")
+            command.refuse_all_but((Inflation, CableLengths, CableTensions, EdgeLengths, FaceAreas), "ProjectiveShapeSolver")
             self._asked(robot, command)
+            make_lines(robot, command, np.ones(len(robot.vertices)), None)  # refuses what does not fit
         return commands
 
     def _asked(self, robot: VolumetricRobot, command: Command) -> Floats:
@@ -228,7 +233,11 @@ class ProjectiveShapeSolver:
         asked = ratios * rest
         begin, records = x.copy(), []
         volumes = work.elements.volumes(x)
-        shares = self._increments(work, volumes, asked, command.index)
+        end = make_lines(work.robot, command, work.matrix.diagonal(), state.lines)
+        work = strung(work, end)
+        strings = None if end is None else end.measures(x)
+        pulls = np.zeros(0) if end is None or state.lines is None else state.lines.pulls(state.lines.measures(x))
+        shares = self._increments(work, x, volumes, asked, command.index)
         work.elements.load = work.load_at(command.index)
         contact = Contact(work, self, command.index)
         work.elements.springs = state.springs
@@ -237,6 +246,11 @@ class ProjectiveShapeSolver:
         while done < 1.0:
             share = 1.0 if done + width > 1.0 - 1e-9 else done + width
             targets = asked if share == 1.0 else volumes * (asked / volumes) ** share
+            if end is not None and strings is not None:
+                goal = end.towards(strings, pulls if len(pulls) == end.count else 0.0 * end.tensions, share)
+                now = work.elements.lines
+                assert now is not None
+                work.elements.lines = replace(now, goals=goal.goals, tensions=goal.tensions)
             x[work.held] = begin[work.held] + share * (work.held_positions(command.index) - begin[work.held])
             iterate = self._relax(work, contact, x, targets, pressures)
             records += iterate.records
@@ -273,7 +287,7 @@ class ProjectiveShapeSolver:
             message = (f"{Status.CROSSED.value} {frame.crossings} crossing pairs; the deepest vertex is "
                        f"{frame.max_penetration * 1e3:.3g} mm inside.")
         status = Status.CROSSED if message else Status.CONVERGED
-        reached = ProjectiveState(work, frozen(x.copy()), work.elements.springs, pressures, frame)
+        reached = ProjectiveState(work, frozen(x.copy()), work.elements.springs, pressures, frame, work.elements.lines)
         return reached, Report(status, message, tuple(records))
 
     def collect(self, robot: VolumetricRobot, environment: Environment, states: Sequence[ProjectiveState],
@@ -281,11 +295,16 @@ class ProjectiveShapeSolver:
         """Assemble the result from the states and reports of the commands reached."""
         return collect(robot, environment, self, states, reports, status, message)
 
-    def _increments(self, work: Work, volumes: Floats, asked: Floats, index: int) -> list[float]:
+    def _increments(self, work: Work, x: Floats, volumes: Floats, asked: Floats, index: int) -> list[float]:
         """Shares of the way to a command, so that no chamber changes by more than `max_growth` at once."""
         change = np.abs(np.log(asked[np.isfinite(asked)] / volumes[np.isfinite(asked)])) / np.log1p(self.max_growth)
         moved = work.held_positions(index) - work.rest[work.held]
         way = float(np.abs(moved).max(initial=0.0)) / (0.05 * work.robot.size)
+        lines = work.elements.lines
+        if lines is not None:  # a tenth of a length or an area at once
+            there = lines.measures(x)
+            shorter = np.abs(np.nan_to_num(lines.goals / there, nan=1.0) - 1.0) / 0.1
+            way = max(way, float(shorter.max(initial=0.0)))
         count = max(1, int(np.ceil(max(float(change.max(initial=0.0)), way) - 1e-9)))
         return [(i + 1) / count for i in range(count)]
 
@@ -299,7 +318,7 @@ class ProjectiveShapeSolver:
                 work.energy = energy_problem(work.robot, work.environment)
             except InputError:
                 return float("nan")
-        return energy_residual(work.energy, frame.nodes, frame.contact_forces, index)
+        return energy_residual(work.energy, frame.nodes, frame.contact_forces + frame.line_forces, index)
 
     def _relax(self, work: Work, contact: Contact, x: Floats, asked: Floats,
                pressures: Floats) -> _Iterate:
@@ -326,9 +345,12 @@ class ProjectiveShapeSolver:
             now.seconds["response"], clock = time.perf_counter() - clock, time.perf_counter()
             if changed != SET_CHANGED and balanced:
                 missing = np.nan_to_num(asked - elements.volumes(now.x))
-                if (np.abs(missing) <= self.volume_tolerance * np.nan_to_num(asked, nan=1.0)).all():
+                met = bool((np.abs(missing) <= self.volume_tolerance * np.nan_to_num(asked, nan=1.0)).all())
+                tighter = None if elements.lines is None else elements.lines.moved(now.x, self.volume_tolerance)
+                if met and tighter is None:
                     now.status = Status.CONVERGED if contact.clear else Status.CROSSED
                     break
+                elements.lines = tighter or elements.lines
                 now.targets = now.targets + missing
                 now.evaluation = elements.evaluate(now.x, now.targets)
                 anderson.restart()

@@ -16,6 +16,7 @@ from geosim.collision.obstacles import signed_distances
 from geosim.environment import Obstacle
 from geosim.factorise import make_factoriser
 from geosim.shape import projective_kernels as kernels
+from geosim.shape.projective_lines import Lines
 from geosim.shape.projective_material import SPACING
 
 __all__ = ["BODY_TARGETS", "CHAMBER_TARGETS", "Body", "Cells", "Elements", "Evaluation", "GlobalMatrix", "Springs",
@@ -171,6 +172,7 @@ class Elements:
     def __init__(self, count: int, body: Body, cells: Cells, load: Floats) -> None:
         self.count, self.body, self.cells, self.load = count, body, cells, load
         self.springs = Springs()
+        self.lines: Lines | None = None
         tets = np.vstack([body.tets, cells.tets])
         corners = tets.ravel()
         self._slots = np.argsort(corners, kind="stable")
@@ -186,14 +188,15 @@ class Elements:
         self.compliances = np.full(len(cells.walls), np.nan)
 
     def laplacian(self) -> sp.csc_matrix:
-        """Matrix of the global step: sum of w Vol grad N_i . grad N_j, without springs, (n, n)."""
+        """Matrix of the global step: sum of w Vol grad N_i . grad N_j and the strings, without springs, (n, n)."""
         body, cells = self.body, self.cells
         tets = np.vstack([body.tets, cells.tets])
         gradients = np.concatenate([body.gradients, cells.gradients])
         weights = np.concatenate([body.stiffness * body.volumes, cells.weights * cells.volumes])
         blocks = np.einsum("e,eik,ejk->eij", weights, gradients, gradients)
         rows, cols = np.repeat(tets, 4, axis=1).ravel(), np.tile(tets, (1, 4)).ravel()
-        return sp.coo_matrix((blocks.ravel(), (rows, cols)), shape=(self.count, self.count)).tocsc()
+        out = sp.coo_matrix((blocks.ravel(), (rows, cols)), shape=(self.count, self.count)).tocsc()
+        return out if self.lines is None else (out + self.lines.laplacian(self.count)).tocsc()
 
     def evaluate(self, x: Floats, targets: Floats) -> Evaluation:
         """Local step at positions x [m] (n, 3) for target volumes [m^3] (chambers,), nan = vented."""
@@ -210,6 +213,10 @@ class Elements:
         if len(self.springs.ids):
             push, stored = self.springs.forces(x)
             force -= self.springs.on_vertices(push, self.count)
+            merit += stored
+        if self.lines is not None:
+            drag, stored = self.lines.evaluate(x)
+            force += drag
             merit += stored
         return Evaluation(force, merit, max(scale, float(np.abs(self.load).max(initial=0.0)), self._floor), pressures,
                           jacobians, elastic)

@@ -30,6 +30,9 @@ class ProjectiveFrame:
     volume_ratios: Floats
     chamber_volumes: Floats
     chamber_pressures: Floats
+    cable_lengths: Floats
+    cable_tensions: Floats
+    line_forces: Floats
     reactions: Floats
     contact_forces: Floats
     obstacle_forces: Floats
@@ -65,13 +68,17 @@ def measure(work: Work, x: Floats, evaluation: Evaluation, residual: float, pene
         mine = springs.partner == i
         forces[i] = -push[mine].sum(axis=0)
         moments[i] = -np.cross(x[springs.ids[mine]], push[mine]).sum(axis=0)
+    lines, cables = work.elements.lines, len(robot.cables)
+    drag = np.zeros((n, 3)) if lines is None else -lines.evaluate(x)[0][:n]
+    tensions = np.zeros(cables) if lines is None else lines.pulls(lines.measures(x))[:cables]
     volumes = work.elements.volumes(x)
     body = work.elements.body
     faces = np.vstack([robot.skin, *robot.chamber_walls])
     rest = work.elements.cells.rest_volumes
     return ProjectiveFrame(
         nodes=np.vstack([positions, positions[robot.p2_edges].mean(axis=1)]), volume_ratios=volumes / rest,
-        chamber_volumes=volumes, chamber_pressures=evaluation.pressures, reactions=held, contact_forces=contact,
+        chamber_volumes=volumes, chamber_pressures=evaluation.pressures, line_forces=drag, cable_tensions=tensions,
+        cable_lengths=np.array([a.length(x) for a in robot.cable_anchors]), reactions=held, contact_forces=contact,
         obstacle_forces=forces, obstacle_moments=moments, max_penetration=penetration,
         contact_count=int(np.any(push != 0.0, axis=1).sum()), crossings=count_crossings(positions, faces).count,
         body_volume_ratio=float(evaluation.jacobians @ body.volumes / body.volumes.sum()),
@@ -103,6 +110,7 @@ def collect(robot: VolumetricRobot, environment: Environment, solver: Any, state
         solver=solver,
         tip=np.einsum("t,ktd->kd", robot.tip_weights, frames[:, robot.tip]), trace=trace,
         **{key: stack(key, chambers) for key in ("volume_ratios", "chamber_volumes", "chamber_pressures")},
+        **{key: stack(key, len(robot.cables)) for key in ("cable_lengths", "cable_tensions")},
         **{key: stack(key, n, 3) for key in ("reactions", "contact_forces")},
         **{key: stack(key, obstacles, 3) for key in ("obstacle_forces", "obstacle_moments")},
         **{key: stack(key) for key in ("max_penetration", "contact_count", "crossings", "body_volume_ratio",

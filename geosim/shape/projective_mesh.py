@@ -17,12 +17,13 @@ from geosim.select import selected_ids
 from geosim.shape.loads import load_shapes
 from geosim.shape.projective_elements import Body, Cells, Elements, GlobalMatrix, rest_shapes
 from geosim.shape.projective_kernels import chamber_gradients
+from geosim.shape.projective_lines import Lines
 from geosim.shape.projective_material import blend_table, material_row
 
 if TYPE_CHECKING:
     from geosim.shape.projective import ProjectiveShapeSolver
 
-__all__ = ["Work", "continued", "make_work", "needs_remeshing", "remeshed"]
+__all__ = ["Work", "continued", "make_work", "needs_remeshing", "remeshed", "strung"]
 
 
 @dataclass
@@ -104,6 +105,15 @@ def continued(work: Work, before: Work) -> Work:
     elements = Elements(count, work.elements.body, before.elements.cells, load)
     return replace(work, rest=before.rest, elements=elements, matrix=_matrix(elements, work.held),
                    remeshings=before.remeshings)
+
+
+def strung(work: Work, lines: Lines | None) -> Work:
+    """Return `work` with other strings; the matrix is factorised anew if their stiffness in it changes."""
+    old = work.elements.lines
+    work.elements.lines = lines
+    if (lines is None and old is None) or (lines is not None and lines.same_matrix(old)):
+        return work
+    return replace(work, matrix=_matrix(work.elements, work.held))
 
 
 def _matrix(elements: Elements, held: Ints) -> GlobalMatrix:
@@ -202,7 +212,7 @@ def remeshed(work: Work, x: Floats, solver: ProjectiveShapeSolver) -> tuple[Work
                     chamber=np.concatenate([old.chamber[stay], *chamber]).astype(np.int64), mesh_volumes=meshed)
     load = np.vstack([work.elements.load, np.zeros((count - n, 3))])
     elements = Elements(count, work.elements.body, cells, load)
-    elements.springs = work.elements.springs
+    elements.springs, elements.lines = work.elements.springs, work.elements.lines
     matrix = _matrix(elements, work.held)
     matrix.factor(elements.springs)
     out = replace(work, rest=np.vstack(rest_x), elements=elements, matrix=matrix, remeshings=work.remeshings + 1)
