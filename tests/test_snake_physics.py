@@ -410,6 +410,35 @@ def test_a_budget_that_is_not_enough_is_reported():
     assert not strict.reached
 
 
+def test_a_guess_is_never_taken_for_a_solution():
+    """Where every force is below the tolerance there is still an iteration: a light bar sags as it does when converged."""
+    robot, grid, _ = beam()
+    ends = []
+    for tolerance in (1e-8, 10.0):
+        state = march(robot, Environment(gravity=(0, 0, -G)), 0.3, tolerance=tolerance)[-1]
+        ends.append(state.positions[grid[:, 0] == 0.3, 2])
+    assert abs(ends[0] - 0.025).max() > 0.02
+    assert ends[1] == pytest.approx(ends[0], abs=1e-4)
+
+
+def test_many_contacts_in_the_matrix_move_as_in_their_own_unknowns(monkeypatch):
+    """A soft bar falls on the ground: either way, to 1e-7 N, the same places."""
+    from geosim.snake import condensed
+
+    _, grid, tets = beam()
+    build = MultibodyBuilder()
+    ids = build.add_tets(grid + [0, 0, 0.002], tets, LinearElastic(66e3, 0.4, 1070.0))
+    build.add_particle_contact(ids[grid[:, 2] == 0], friction=0.5)
+    ground = Environment(gravity=(1.0, 0, -G), obstacles=[Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.5)])
+    ends = []
+    for most in (40, 0):
+        monkeypatch.setattr(condensed, "_MOST", most)
+        state = march(build.build(), ground, 0.1, tolerance=1e-7, iterations=100, contact_stiffness=2e3)[-1]
+        assert (state.contacts["gap"] < 0).sum() > 5
+        ends.append(state.positions)
+    assert abs(ends[1] - ends[0]).max() < 1e-8
+
+
 def test_energy_of_a_swinging_bar_decreases_and_more_budget_means_less_residual():
     """The residual falls with the iterations allowed."""
     robot, world = bent_bar()

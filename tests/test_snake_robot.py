@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from geosim.actuation import UndulatoryGait, ValveCommands
 from geosim.environment import Environment, Obstacle
 from geosim.errors import InputError
 from geosim.files.robot import load_problem
-from geosim.io import load_result
+from geosim.io import load_actuation, load_result
 from geosim.material import LinearElastic
 from geosim.snake.bench import bend_curve, fit_line_rigidity
 from geosim.snake.control import SnakeEnvironment
@@ -460,6 +461,17 @@ def test_a_snake_file_gives_the_snake_of_its_arguments(tmp_path):
     assert again.robot.counts == robot.counts
     result.html(tmp_path / "view.html")
     result.save(tmp_path / "last.vtu")
+
+
+def test_the_shipped_snake_is_the_one_of_table_one():
+    """meshes/snake: four links on smooth ground, and a gait."""
+    folder = Path(__file__).resolve().parents[1] / "meshes" / "snake"
+    robot, world, stepper = load_problem(folder / "robot.toml")
+    assert robot.counts == make_snake().counts
+    assert len(world.obstacles) == 1
+    gait = load_actuation(folder / "actuation.toml", robot)
+    assert len(stepper.commands(robot, gait)) == 360
+    assert abs(gait.pressures(0.1, 4)).max() < 6.1 * PSI
 
 
 @pytest.mark.parametrize(
