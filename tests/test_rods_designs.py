@@ -7,7 +7,18 @@ import pytest
 import trimesh
 
 from geosim import solve
-from geosim.rods.designs import CASES, cantilever, falling_rod, helix, parachute, pneunet
+from geosim.rods.designs import (
+    CASES,
+    cantilever,
+    falling_rod,
+    flapping_plate,
+    gravity_cantilever,
+    helix,
+    manta,
+    parachute,
+    pneunet,
+    pneunet_load_path,
+)
 from geosim.rods.tubes import tube_surface
 
 
@@ -64,6 +75,44 @@ def test_parachute_falls_at_the_speed_of_the_drag_balance_and_stays_symmetric():
     assert len(rim) == 6
     assert np.ptp(x[rim, 2]) < 0.02
     assert x[robot.triangles].reshape(-1, 3)[:, 2].max() > x[rim, 2].max() + 0.05  # an inverted bowl
+
+
+def test_the_manta_ray_swims_forward_and_straight():
+    """It moves to +y by its length in 1.5 s; x stays 0 to round-off, as everything is symmetric."""
+    case = manta(duration=1.0)
+    result = solve(**case.arguments())
+    assert result.converged
+    mass = result.state.system.mass[: result.frames[0].size].reshape(-1, 3)[:, 0]
+    centre = (result.frames * mass[:, None]).sum(axis=1) / mass.sum()
+    leading = int(np.argmax(case.robot.vertices[:, 1]))
+    assert np.abs(centre[:, 0]).max() < 1e-9
+    assert np.abs(result.frames[:, leading, 0]).max() < 1e-9
+    assert centre[-1, 1] - centre[0, 1] > 0.4
+    assert result.frames[-1, leading, 1] - 0.5 > 0.4
+    assert np.abs(centre[:, 2]).max() < 0.6  # nearly keeps its height
+    backwards = manta(duration=1.0, frequency=-3.4)
+    other = solve(**backwards.arguments())
+    assert (other.frames[-1, :, 1] - other.frames[0, :, 1]).mean() < centre[-1, 1] - centre[0, 1] - 0.4
+
+
+def test_the_pneunet_rod_and_the_cantilevers_reach_their_shapes():
+    rod = solve(**pneunet_load_path().arguments())
+    assert rod.converged
+    assert (rod.tip[4:, 0] > 0.095).all()  # pulled nearly straight
+    assert rod.tip[2, 0] < 0.02
+    # 60.42 mm: the exact elastica of w L^3 / E I = 7.063
+    drops = [-solve(**gravity_cantilever(kind).arguments()).tip[-1, 2] for kind in ("rod", "hinge", "mid-edge")]
+    np.testing.assert_allclose(drops, 60.42e-3, rtol=0.03)
+    np.testing.assert_allclose([drops[0], drops[2]], 60.42e-3, rtol=0.005)
+
+
+def test_the_flapping_plate_follows_its_root_and_lags():
+    case = flapping_plate(duration=1.0)
+    result = solve(**case.arguments())
+    assert result.converged
+    root, tip = result.frames[:, 0, 2], result.tip[:, 2]
+    np.testing.assert_allclose(root, 0.05 * np.sin(2 * np.pi * result.times), atol=1e-9)
+    assert tip[np.argmax(root)] < root.max()  # water holds it back
 
 
 def test_every_design_is_a_case_that_can_start():

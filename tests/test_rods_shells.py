@@ -105,33 +105,34 @@ def test_matlab_shell_forces_and_jacobians(reference_data):
 
 
 @pytest.mark.reference
-@pytest.mark.slow
 def test_matlab_dynamic_shell_of_80_steps(reference_data):
-    """Every published step is a Newton iterate from the step before to 1e-8; the whole run agrees to 5e-5.
+    """With the published stop test the whole run agrees to 1e-10; solved to 1e-10 it agrees to 5e-5.
 
-    The published run stops its iterations earlier than this solver, so the states drift apart by what it leaves.
+    The published iteration stops after the first or second Newton step: when the largest component of the last one is below
+    1e-2 m/s times dt, or the norm of the residual before it below 1e-4 N. What that leaves is what separates the two.
     """
     qs = loadmat(reference_data / "rods/matlab/shell_cantilever/shell_cantilever_n40_dynamic_sim.mat")["qs"]
     robot = matlab_shell(reference_data, fixed_vertices=Select.plane("x", below=0.01 + 1e-9))
     solver = RodShellStepper(dt=0.01, tolerance=1e-10)
-    result = solve(robot, Passive(0.8), Environment(gravity=(0, 0, -9.81)), solver=solver)
-    assert np.abs(result.frames[1:].reshape(80, -1) - qs).max() < 5e-5 * np.abs(qs).max()
-    start = solver.start(robot, Environment(gravity=(0, 0, -9.81)))
+    start = solver.start(robot, Environment(gravity=(0, 0, -9.81), self_contact=False))
     system, order = start.system, start.system.pattern.order
-    before = [robot.vertices.ravel(), robot.vertices.ravel()]
-    for k, row in enumerate(qs[:12]):
-        u = (before[1] - before[0]) / 0.01
-        state = replace(start, q=before[1], u=u)
-        balance = Balance(system, state, start.natural, system.weight, 0.01)
-        q, errors = before[1].copy(), []
-        for _ in range(14):
+    before, q, steps = robot.vertices.ravel(), robot.vertices.ravel(), []
+    for row in qs:
+        balance = Balance(system, replace(start, q=q, u=(q - before) / 0.01), start.natural, system.weight, 0.01)
+        before = q
+        for count in range(1, 10):  # noqa: B007 (how many it took)
             trial, f = balance.residual(q)
             values, _ = balance.jacobian(q, trial)
+            move = system.pattern.solve(values, -f[order])[0]
             q = q.copy()
-            q[order] += system.pattern.solve(values, -f[order])[0]
-            errors.append(np.abs(q - row).max() / np.abs(row).max())
-        assert min(errors) < 1e-8, (k, errors)
-        before = [before[1], row]
+            q[order] += move
+            if np.abs(move).max() < 1e-2 * 0.01 or np.linalg.norm(f[order]) < 1e-4:
+                break
+        steps.append(count)
+        assert np.abs(q - row).max() < 1e-10 * np.abs(row).max()
+    assert np.bincount(steps).tolist() == [0, 55, 25]
+    result = solve(robot, Passive(0.8), Environment(gravity=(0, 0, -9.81)), solver=solver)
+    assert np.abs(result.frames[1:].reshape(80, -1) - qs).max() < 5e-5 * np.abs(qs).max()
 
 
 # -- plates ------------------------------------------------------------------------------------------------------------
@@ -254,6 +255,24 @@ def test_drag_jacobian_is_the_derivative_of_the_drag():
     assert force(q) @ (q - state.q) > 0  # the residual is minus the force: drag takes energy
 
 
+@pytest.mark.parametrize("bending", ["hinge", "mid-edge"])
+def test_the_energy_of_a_bouncing_sheet_is_balanced(bending):
+    """Midpoint: kinetic + elastic + weight of a free flexible sheet in a fall stay, its momentum grows by the weight."""
+    vertices, triangles = equilateral_strip(0.05, 6, 0.01)
+    velocities = np.zeros_like(vertices)
+    velocities[:, 2] = 0.5 * np.sin(120 * vertices[:, 0])
+    robot = RodShellRobot(vertices, triangles=triangles, thickness=1e-3, shell_material=LinearElastic(1e6, 0.3, 1000.0),
+                          velocities=velocities, shell_bending=bending)
+    result = solve(robot, Passive(0.05), Environment(gravity=(0, 0, -9.8)),
+                   solver=RodShellStepper(dt=2.5e-4, integrator="implicit-midpoint", tolerance=1e-11))
+    assert result.extra["elastic_energy"].max() > 0.05 * result.extra["kinetic_energy"][0]
+    assert np.ptp(result.energies) < 2e-3 * result.extra["kinetic_energy"].max()
+    mass = result.state.system.mass[: vertices.size].reshape(-1, 3)
+    momentum = (mass * result.extra["velocities"]).sum(axis=1)
+    fall = momentum[0] + np.outer(result.times, [0, 0, -9.8 * mass[:, 0].sum()])
+    assert np.abs(momentum - fall).max() < 1e-9 * np.abs(fall).max()
+
+
 def test_a_falling_plate_reaches_the_terminal_speed_of_the_drag_balance():
     """Weight = rho C_D A v^2 / 2 of a flat plate that falls broadside, to 1e-3."""
     vertices, triangles = equilateral_strip(0.1, 8, 0.0125)
@@ -329,5 +348,5 @@ def test_sparse_solves_with_contact_and_friction_match_dense_ones(factoriser, mo
             row, col, data = np.concatenate([row, col]), np.concatenate([col, row]), np.concatenate([data, data])
         matrix = plain + csc_matrix((data, (row, col)), shape=plain.shape)
         x, _ = pattern.solve(values, rhs, Triplets(row, col, data))
-        assert np.abs(matrix @ x - rhs).max() < 1e-6
+        assert np.abs(matrix @ x - rhs).max() < (1e-3 if skew else 1e-9)  # Newton needs no more
     assert np.abs(plain @ pattern.solve(values, rhs)[0] - rhs).max() < 1e-9

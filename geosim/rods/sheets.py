@@ -93,8 +93,8 @@ class Sheet:
         faces, edges = self.faces.refit(x, reach), self.edges.refit(x, reach)
         while True:
             points, is_edges = np.empty((room, 4), dtype=np.int64), np.empty(room, dtype=np.bool_)
-            found = find_near(x, self.vertices, faces.primitives, faces.order, faces.boxes, edges.primitives, edges.order,
-                              edges.boxes, reach, points, is_edges)
+            found = int(find_near(x, np.zeros_like(x), False, self.vertices, faces.primitives, faces.order, faces.boxes,
+                                  edges.primitives, edges.order, edges.boxes, reach, self.radius, points, is_edges))
             if found <= room:
                 break
             room = int(1.2 * found)
@@ -103,6 +103,21 @@ class Sheet:
         touching_distance(self.rest, self.radius, self.along, points, is_edges, touch)
         kept[:] = [NearList(x.copy(), margin, points, is_edges, touch)]
         return kept[0]
+
+    def safe_share(self, x: Floats, dx: Floats) -> float:
+        """Return the share of a step dx (n, 3) that brings no pair nearer than half its distance or 0.3 of where it touches."""
+        if self.kept and self.kept[0].holds(x) and self.kept[0].holds(x + dx):
+            listed = self.kept[0]
+            return float(first_touch(x, dx, listed.points, listed.edges, listed.touch))
+        dx = dx - dx.mean(axis=0)
+        trees = []
+        for tree in (self.faces, self.edges):
+            before, after = tree.refit(x, self.touch).boxes, tree.refit(x + dx, self.touch).boxes
+            trees.append(np.hstack([np.minimum(before[:, :3], after[:, :3]), np.maximum(before[:, 3:], after[:, 3:])]))
+        none = np.empty((0, 4), dtype=np.int64)
+        return float(find_near(x, dx, True, self.vertices, self.faces.primitives, self.faces.order, trees[0],
+                               self.edges.primitives, self.edges.order, trees[1], self.touch, self.radius, none,
+                               np.empty(0, dtype=np.bool_)))
 
 
 def sheet_neighbourhood(robot: RodShellRobot, radius: Floats) -> Sheet | None:
@@ -128,28 +143,42 @@ def sheet_neighbourhood(robot: RodShellRobot, radius: Floats) -> Sheet | None:
 
 
 @kernel
-def find_near(x, vertices, faces, face_order, face_boxes, edges, edge_order, edge_boxes, reach, points, is_edges):
-    """Fill vertex-triangle and edge-edge pairs nearer than `reach`, which the boxes hold as margin; return how many."""
+def _sweep(x, dx, ids, count, box):
+    """Fill the box of some vertices of a step, (6,)."""
+    for k in range(3):
+        box[k], box[k + 3] = np.inf, -np.inf
+    for i in range(count):
+        for k in range(3):
+            a = x[ids[i], k]
+            b = a + dx[ids[i], k]
+            box[k], box[k + 3] = min(box[k], a, b), max(box[k + 3], a, b)
+
+
+@kernel
+def find_near(x, dx, moving, vertices, faces, face_order, face_boxes, edges, edge_order, edge_boxes, reach, radius, points,
+              is_edges):
+    """Go through vertex-triangle and edge-edge pairs whose boxes, with margins in the trees, meet.
+
+    At rest (not `moving`) fill those nearer than `reach` and return how many; else return the share of the step dx in which no
+    pair comes nearer than half its distance or 0.3 of where it touches.
+    """
     stack = np.empty(128, dtype=np.int64)
-    four, w, c, e = np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
-    ids = np.empty(4, dtype=np.int64)
-    found = 0
+    four, move, w, c, e = np.empty((4, 3)), np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
+    ids, asking, other = np.empty(4, dtype=np.int64), np.empty(6), np.empty(6)
+    found, last = 0, 1.0
     for kind in range(2):
         primitives, order, boxes = (faces, face_order, face_boxes) if kind == 0 else (edges, edge_order, edge_boxes)
         count, leaves = len(primitives), (len(boxes) + 1) // 2
-        asked = len(vertices) if kind == 0 else len(edges)
-        for q in range(asked):
-            a = vertices[q] if kind == 0 else edges[q, 0]
-            b = a if kind == 0 else edges[q, 1]
-            x0, x1 = min(x[a, 0], x[b, 0]), max(x[a, 0], x[b, 0])
-            y0, y1 = min(x[a, 1], x[b, 1]), max(x[a, 1], x[b, 1])
-            z0, z1 = min(x[a, 2], x[b, 2]), max(x[a, 2], x[b, 2])
+        for q in range(len(vertices) if kind == 0 else len(edges)):
+            ids[0] = vertices[q] if kind == 0 else edges[q, 0]
+            if kind == 1:
+                ids[1] = edges[q, 1]
+            _sweep(x, dx, ids, kind + 1, asking)
             stack[0], top = 0, 1
             while top > 0:
                 top -= 1
                 node = stack[top]
-                if (x1 < boxes[node, 0] or x0 > boxes[node, 3] or y1 < boxes[node, 1] or y0 > boxes[node, 4]
-                        or z1 < boxes[node, 2] or z0 > boxes[node, 5]):
+                if not _meet(asking, boxes[node], 0.0):
                     continue
                 if node < leaves - 1:
                     stack[top], stack[top + 1] = 2 * node + 1, 2 * node + 2
@@ -159,15 +188,16 @@ def find_near(x, vertices, faces, face_order, face_boxes, edges, edge_order, edg
                 for r in range(count * leaf // leaves, count * (leaf + 1) // leaves):
                     f = order[r]
                     if kind == 0:
-                        ids[0], ids[1], ids[2], ids[3] = a, faces[f, 0], faces[f, 1], faces[f, 2]
-                        if a == ids[1] or a == ids[2] or a == ids[3]:
+                        ids[1], ids[2], ids[3] = faces[f, 0], faces[f, 1], faces[f, 2]
+                        if ids[0] == ids[1] or ids[0] == ids[2] or ids[0] == ids[3]:
                             continue
                     else:
-                        if f <= q:
+                        ids[2], ids[3] = edges[f, 0], edges[f, 1]
+                        if f <= q or ids[0] == ids[2] or ids[0] == ids[3] or ids[1] == ids[2] or ids[1] == ids[3]:
                             continue
-                        ids[0], ids[1], ids[2], ids[3] = a, b, edges[f, 0], edges[f, 1]
-                        if a == ids[2] or a == ids[3] or b == ids[2] or b == ids[3]:
-                            continue
+                    _sweep(x, dx, ids[kind + 1:], 3 - kind, other)
+                    if not _meet(asking, other, reach):
+                        continue
                     for i in range(4):
                         for k in range(3):
                             four[i, k] = x[ids[i], k]
@@ -175,13 +205,26 @@ def find_near(x, vertices, faces, face_order, face_boxes, edges, edge_order, edg
                         point_triangle(four, w, c)
                     else:
                         edge_edge(four, w, c)
-                    if separation(four, w, e) >= reach:
-                        continue
-                    if found < len(points):
-                        points[found] = ids
-                        is_edges[found] = kind == 1
-                    found += 1
-    return found
+                    d = separation(four, w, e)
+                    if moving:
+                        touch = radius[ids[0]] + radius[ids[3]]
+                        for i in range(4):
+                            for k in range(3):
+                                move[i, k] = dx[ids[i], k]
+                        last = min(last, time_to_gap(four, move, kind == 1, min(0.3 * touch, 0.5 * d), last))
+                    elif d < reach:
+                        if found < len(points):
+                            points[found] = ids
+                            is_edges[found] = kind == 1
+                        found += 1
+    return last if moving else float(found)
+
+
+@kernel
+def _meet(a, b, margin):
+    """Whether two boxes (6,) come within a margin."""
+    return (a[0] <= b[3] + margin and b[0] <= a[3] + margin and a[1] <= b[4] + margin and b[1] <= a[4] + margin
+            and a[2] <= b[5] + margin and b[2] <= a[5] + margin)
 
 
 @kernel
@@ -411,7 +454,7 @@ class SheetContact:
     sheet: Sheet
 
     def __post_init__(self) -> None:
-        self.margin = max(self.sheet.touch, 0.3 * float(self.system.shell.rest.mean()))
+        self.margin = 0.25 * float(self.system.shell.rest.mean())
         self.rest = self.sheet.rest.ravel()
         self.k2 = 15.0 / self.law.slip
 
@@ -423,15 +466,7 @@ class SheetContact:
 
     def safe_share(self, q: Floats, dq: Floats) -> float:
         """Return the share of a step that nothing crosses."""
-        x, dx = self._places(q), self._places(dq)
-        spread = float(np.sqrt(((dx - dx.mean(axis=0)) ** 2).sum(axis=1).max()))
-        listed = self._list(q)
-        if not listed.holds(x + dx):
-            listed = self.sheet.near(x, max(self.margin, 2.2 * spread))
-            if not listed.holds(x + dx):
-                self.sheet.kept.clear()
-                listed = self.sheet.near(x, max(self.margin, 2.2 * spread))
-        return float(first_touch(x, dx, listed.points, listed.edges, listed.touch))
+        return self.sheet.safe_share(self._places(q), self._places(dq))
 
     def _force(self, q: Floats, residual: Floats, force: Floats) -> tuple[float, float, float, int]:
         pairs = self._list(q)
