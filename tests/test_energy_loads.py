@@ -223,8 +223,8 @@ REFUSED = {
     "gravity in mm": (lambda r: Environment(gravity=(0, 0, -9810)), "Earth"),
     "unknown element": (lambda r: geosim.EnergyShapeSolver(element="p3"), "'p3'"),
     "silly tolerance": (lambda r: geosim.EnergyShapeSolver(tolerance=1.0), "tolerance"),
-    "obstacle": (lambda r: geosim.solve(r, Inflation(volume_ratio=2), Environment(obstacles=geosim.Obstacle.sphere(
-        (1, 0, 0), 0.1))), "contact"),
+    "obstacle against a free body": (lambda r: geosim.solve(r, Inflation(volume_ratio=2), Environment(
+        obstacles=geosim.Obstacle.sphere((1, 0, 0), 0.1))), "hold it somewhere"),
     "gait": (lambda r: geosim.solve(r, geosim.UndulatoryGait(1e3, 1.0, 0.5)), "UndulatoryGait"),
     "not an actuation": (lambda r: geosim.solve(r, 2.0), "not an actuation"),
     "solver class": (lambda r: geosim.solve(r, Passive(), solver=geosim.EnergyShapeSolver), "solver object"),

@@ -15,7 +15,7 @@ from geosim.collision.tree import Floats, build_tree
 from geosim.environment import Obstacle
 from geosim.errors import InputError
 
-__all__ = ["signed_distances"]
+__all__ = ["curvatures", "signed_distances", "thickness"]
 
 
 def signed_distances(obstacle: Obstacle, points: Floats, pose: Floats | None = None,
@@ -50,6 +50,86 @@ def signed_distances(obstacle: Obstacle, points: Floats, pose: Floats | None = N
     else:
         raise InputError(f"obstacle: shape {obstacle.shape!r} has no signed distance")
     return distance, nearest @ turn.T + move, normal @ turn.T
+
+
+def curvatures(obstacle: Obstacle, points: Floats, distance: Floats, normal: Floats, nearest: Floats,
+               pose: Floats | None = None) -> Floats:
+    """Second derivatives of the signed distance [1/m] at points, shape (p, 3, 3).
+
+    Parameters
+    ----------
+    obstacle, points, pose
+        As for `signed_distances`.
+    distance, normal, nearest
+        What it returned for them.
+    """
+    turn, move = (np.eye(3), np.zeros(3)) if pose is None else (pose[:3, :3], pose[:3, 3])
+    p, n = (points - move) @ turn, normal @ turn
+    across = np.eye(3) - n[:, :, None] * n[:, None, :]
+    given = obstacle.parameters
+    local = np.zeros((len(p), 3, 3))
+    far = np.where(np.abs(distance) > 1e-300, distance, np.inf)[:, None, None]
+    if obstacle.shape == "sphere":
+        local = across / np.maximum(distance + given["radius"], 1e-300)[:, None, None]
+    elif obstacle.shape == "box":
+        beyond = np.maximum(np.maximum(given["lower"] - p, p - given["upper"]), 0.0) > 0
+        active = beyond[:, :, None] * np.eye(3)
+        local = np.where((beyond.sum(axis=1) > 1)[:, None, None], active - n[:, :, None] * n[:, None, :], 0.0) / far
+    elif obstacle.shape == "cylinder":
+        local = _cylinder_curvature(p, distance, n, **given)
+    elif obstacle.shape == "mesh":
+        tangent, kinks = _sharp_features((nearest - move) @ turn, **given)
+        local = np.where((kinks > 0)[:, None, None], across - tangent[:, :, None] * tangent[:, None, :], 0.0) / far
+    return turn @ local @ turn.T
+
+
+def thickness(obstacle: Obstacle) -> float:
+    """Depth [m] to which the nearest surface is certainly the one that was entered; inf for a half-space."""
+    given = obstacle.parameters
+    if obstacle.shape == "plane":
+        return float("inf")
+    if obstacle.shape == "sphere":
+        return 0.5 * float(given["radius"])
+    if obstacle.shape == "cylinder":
+        return 0.5 * min(float(given["radius"]), 0.5 * float(np.linalg.norm(given["end"] - given["start"])))
+    lower, upper = ((given["lower"], given["upper"]) if obstacle.shape == "box"
+                    else (given["vertices"].min(axis=0), given["vertices"].max(axis=0)))
+    return 0.2 * float((upper - lower).min())
+
+
+def _cylinder_curvature(p: Floats, distance: Floats, n: Floats, start: Floats, end: Floats, radius: float) -> Floats:
+    """The distance of two perpendicular slabs, of which the radial one is curved itself."""
+    axis = (end - start) / np.linalg.norm(end - start)
+    half = 0.5 * np.linalg.norm(end - start)
+    q = p - 0.5 * (start + end)
+    along = q @ axis
+    across = q - along[:, None] * axis
+    rho = np.maximum(np.linalg.norm(across, axis=1), 1e-300)
+    outward = across / rho[:, None]
+    hoop = (np.eye(3) - axis[:, None] * axis - outward[:, :, None] * outward[:, None, :]) / rho[:, None, None]
+    radial, axial = rho - radius > 0, np.abs(along) - half > 0
+    share = np.einsum("pi,pi->p", n, outward)
+    both = (radial & axial)[:, None, None]
+    corner = (outward[:, :, None] * outward[:, None, :] + axis[:, None] * axis - n[:, :, None] * n[:, None, :])
+    safe = np.where(both, np.where(distance > 1e-300, distance, np.inf)[:, None, None], 1.0)
+    return share[:, None, None] * hoop + np.where(both, corner / safe, 0.0)
+
+
+def _sharp_features(nearest: Floats, vertices: Floats, faces: np.ndarray) -> tuple[Floats, np.ndarray]:
+    """Direction of the edge that a nearest point lies on (zero at corners and in faces); 0 in a face, 1 edge, 2 corner."""
+    _, face = closest_points(nearest, vertices, build_tree(vertices, faces))
+    corners = vertices[faces[np.maximum(face, 0)]]
+    tangent, kinks = np.zeros_like(nearest), np.zeros(len(nearest), dtype=int)
+    for i in range(3):
+        a, b = corners[:, i], corners[:, (i + 1) % 3]
+        side = b - a
+        length = np.linalg.norm(side, axis=1)
+        along = np.einsum("pi,pi->p", nearest - a, side) / length**2
+        off = np.linalg.norm(nearest - a - along[:, None] * side, axis=1) < 1e-9 * length
+        inner = off & (along > 1e-9) & (along < 1 - 1e-9)
+        tangent[inner], kinks[inner] = side[inner] / length[inner, None], 1
+        kinks[off & ~inner] = 2
+    return tangent, kinks
 
 
 def _unit(vectors: Floats, length: Floats, otherwise: Floats) -> Floats:

@@ -20,17 +20,29 @@ from geosim.arrays import Floats, Ints, frozen
 from geosim.kernels import kernel
 from geosim.shape.constitutive import cofactor, stress, tangent
 
-__all__ = ["Pattern", "assemble", "build_pattern", "jacobian_bounds", "mass_loads", "symmetric_product", "wall_volumes"]
+__all__ = ["Pattern", "Sparsity", "assemble", "build_pattern", "jacobian_bounds", "mass_loads", "symmetric_product",
+           "wall_volumes"]
 
 
 @dataclass(frozen=True)
-class Pattern:
-    """Sparsity of the upper triangle and where the blocks of every element go.
+class Sparsity:
+    """CSR pattern of the upper triangle, rows [3 a node, 1 a pressure]."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """Number of unknowns."""
+        return len(self.indptr) - 1
+
+
+@dataclass(frozen=True)
+class Pattern(Sparsity):
+    """Sparsity of the body's matrix and where the blocks of every element go.
 
     Parameters
     ----------
-    indptr, indices
-        CSR of the upper triangle, rows [3 a node, 1 a pressure].
     node_rank
         (m, a, a): rank of node b among the later neighbours of node a, for pairs with a <= b by number.
     pressure_rank
@@ -43,18 +55,11 @@ class Pattern:
         Position of every diagonal entry.
     """
 
-    indptr: np.ndarray
-    indices: np.ndarray
     node_rank: np.ndarray
     pressure_rank: np.ndarray
     node_degree: np.ndarray
     pp_rank: np.ndarray
     diagonal: np.ndarray
-
-    @property
-    def size(self) -> int:
-        """Number of unknowns."""
-        return len(self.indptr) - 1
 
 
 def _csr(rows: Ints, cols: Ints, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:

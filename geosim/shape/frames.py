@@ -15,6 +15,7 @@ from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.result import Report, Result, Status
 from geosim.robot import VolumetricRobot
+from geosim.shape.contact import Grip
 from geosim.shape.problem import Evaluation, Problem
 
 if TYPE_CHECKING:
@@ -37,9 +38,18 @@ class Frame:
     crossings: int
     residual: float
     energy: float
+    stable: float
+    contact_forces: Floats
+    contact_pressures: Floats
+    obstacle_forces: Floats
+    obstacle_moments: Floats
+    penetration: float
+    contacts: float
+    slip_ratio: float
 
 
-def measure(problem: Problem, point: Point, evaluation: Evaluation, residual: float) -> Frame:
+def measure(problem: Problem, point: Point, evaluation: Evaluation, residual: float, grip: Grip | None,
+            stable: bool | None) -> Frame:
     """Return the measures of a converged point."""
     robot = problem.robot
     all_nodes = np.vstack([robot.vertices, robot.vertices[robot.p2_edges].mean(axis=1)])
@@ -59,7 +69,38 @@ def measure(problem: Problem, point: Point, evaluation: Evaluation, residual: fl
                  point.chamber_pressures * problem.stress, _on_vertices(robot, force),
                  evaluation.body_volume / problem.body_volume,
                  problem.inverted(point.x), _crossings(robot, positions), residual,
-                 evaluation.energy * problem.stress * problem.length**3)
+                 evaluation.energy * problem.stress * problem.length**3,
+                 np.nan if stable is None else float(stable), **_contact(problem, point, evaluation))
+
+
+def _contact(problem: Problem, point: Point, evaluation: Evaluation) -> dict[str, Any]:
+    """Return the measures of contact; nan where nothing can touch."""
+    n, obstacles = len(problem.robot.vertices), len(problem.environment.obstacles)
+    contact, forces = problem.contact, evaluation.contact
+    if contact is None or forces is None:
+        return {"contact_forces": np.full((n, 3), np.nan), "contact_pressures": np.full(n, np.nan),
+                "obstacle_forces": np.full((obstacles, 3), np.nan), "obstacle_moments": np.full((obstacles, 3), np.nan),
+                "penetration": np.nan, "contacts": np.nan, "slip_ratio": np.nan}
+    total = np.zeros((n + len(problem.robot.p2_edges), 3))
+    total[problem.nodes] = -forces.force * problem.force_unit
+    points = contact.metres(contact.surface.points(point.x))
+    on_obstacle = -forces.on_points * problem.force_unit
+    pressure = forces.pressure.sum(axis=0)
+    np.maximum.at(pressure, forces.pairs.ravel(), np.repeat(forces.pair_pressure, 4))
+    surface = contact.surface
+    corner = np.argmax(surface.weights, axis=1)
+    at_node = surface.weights.max(axis=1) > 1.0 - 1e-9
+    on_nodes = np.zeros(len(total))
+    on_nodes[problem.nodes[surface.nodes[at_node, corner[at_node]]]] = pressure[at_node] * problem.stress
+    slipping = 0.0
+    for o, obstacle in enumerate(problem.environment.obstacles):
+        touches = forces.pressure[o] > 0
+        if obstacle.friction > 0 and touches.any():
+            traction = np.linalg.norm(forces.traction[o][touches], axis=1)
+            slipping = max(slipping, float(np.max(traction / (obstacle.friction * forces.pressure[o][touches]))))
+    return {"contact_forces": _on_vertices(problem.robot, total), "contact_pressures": on_nodes[:n],
+            "obstacle_forces": on_obstacle.sum(axis=1), "obstacle_moments": np.cross(points[None], on_obstacle).sum(axis=1),
+            "penetration": contact.penetration(forces.distance), "contacts": float(forces.count), "slip_ratio": slipping}
 
 
 def _on_vertices(robot: VolumetricRobot, force: Floats) -> Floats:
@@ -135,9 +176,16 @@ def collect(robot: VolumetricRobot, environment: Environment, solver: Any, state
         worst = int(np.argmax(stack("crossings", ())))
         total = int(stack("crossings", ())[worst])
         status = Status.CROSSED
-        message = (f"{Status.CROSSED.value} Frame {worst} has {total} crossing pairs of edges and faces; contact is not in "
-                   f"this model, so parts that touch pass through each other.")
-    converged = len(reached) == len(reports) and status in (Status.CONVERGED, Status.CROSSED)
+        message = f"{Status.CROSSED.value} Frame {worst} has {total} crossing pairs of edges and faces."
+        if not environment.self_contact:
+            message += " The environment has self_contact = False, so parts that meet pass through each other."
+    accepted = (Status.CONVERGED, Status.UNSTABLE) if environment.self_contact else (
+        Status.CONVERGED, Status.UNSTABLE, Status.CROSSED)
+    unstable = np.flatnonzero(stack("stable", ()) == 0) if k else np.zeros(0, dtype=int)
+    if status is Status.CONVERGED and len(unstable):
+        status = Status.UNSTABLE
+        message = f"{Status.UNSTABLE.value} Frame {unstable[0]} is the first of {len(unstable)}."
+    converged = len(reached) == len(reports) and status in accepted
     frames_ = nodes[:, :n]
     return Result(
         status, message + _notes(states), converged, np.arange(1.0, k + 1.0), frames_, robot=robot,
@@ -146,7 +194,11 @@ def collect(robot: VolumetricRobot, environment: Environment, solver: Any, state
         chamber_volumes=stack("chamber_volumes", (-1,)) if k else None,
         chamber_pressures=stack("chamber_pressures", (-1,)) if k else None,
         tip=np.einsum("t,ktd->kd", robot.tip_weights, frames_[:, robot.tip]),
-        reactions=stack("reactions", (n, 3)),
+        reactions=stack("reactions", (n, 3)), contact_forces=stack("contact_forces", (n, 3)),
+        obstacle_forces=stack("obstacle_forces", (len(environment.obstacles), 3)),
+        obstacle_moments=stack("obstacle_moments", (len(environment.obstacles), 3)),
+        max_penetration=stack("penetration", ()), contact_count=stack("contacts", ()), stable=stack("stable", ()),
+        extra={"contact_pressures": stack("contact_pressures", (n,)), "slip_ratio": stack("slip_ratio", ())},
         crossings=stack("crossings", ()), body_volume_ratio=stack("body_volume_ratio", ()),
         inverted_elements=stack("inverted", ()), residual=stack("residual", ()), energies=stack("energy", ()),
         trace=trace, state=states[-1] if states else None)

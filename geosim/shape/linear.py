@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.factorise import FactorisationError, Factoriser
+from geosim.factorise import FactorisationError, Factoriser, make_factoriser
 from geosim.kernels import kernel
-from geosim.shape.assembly import Pattern, symmetric_product
+from geosim.shape.assembly import Sparsity, symmetric_product
 
 __all__ = ["BorderedSolver"]
 
@@ -69,18 +69,29 @@ class BorderedSolver:
         Sparsity of the upper triangle.
     factoriser
         See `geosim.factorise`.
+    name
+        Which factoriser a new pattern gets.
     max_krylov
         GMRES iterations that are cheaper than a factorisation.
     """
 
-    pattern: Pattern
+    pattern: Sparsity
     factoriser: Factoriser
+    name: str = "auto"
     max_krylov: int = 10
     factorisations: int = 0
     krylov: int = 0
     _borders: Floats | None = field(default=None, repr=False)
     _columns: Floats | None = field(default=None, repr=False)
     _schur: Floats | None = field(default=None, repr=False)
+
+    def use(self, pattern: Sparsity) -> None:
+        """Change to another pattern; factors of the old one are dropped."""
+        if pattern is not self.pattern:
+            self.factoriser.close()
+            self.factoriser = make_factoriser(pattern.indptr, pattern.indices, self.name)
+            self.pattern = pattern
+            self._columns = None
 
     def solve(self, data: Floats, borders: Floats, right: Floats, gap: Floats, tolerance: float, *, reuse: bool
               ) -> tuple[Floats, Floats]:
@@ -117,6 +128,25 @@ class BorderedSolver:
                 return found[:-len(gap)] if len(gap) else found, found[len(right):]
             if not self.factoriser.strengthen():
                 raise FactorisationError("the equations are singular to working precision")
+
+    def negative_eigenvalues(self, data: Floats, borders: Floats) -> int:
+        """Return the number of negative eigenvalues of the bordered matrix, -1 where the factoriser does not count them.
+
+        Haynsworth: those of K and of its Schur complement -B^T K^-1 B together.
+
+        Raises
+        ------
+        FactorisationError
+            The matrix is singular to working precision.
+        """
+        self._columns = None
+        self.factoriser.factorise(data)
+        self.factorisations += 1
+        if self.factoriser.negative_pivots < 0:
+            return -1
+        self._eliminate(borders)
+        assert self._schur is not None
+        return self.factoriser.negative_pivots + int((np.linalg.eigvalsh(-0.5 * (self._schur + self._schur.T)) < 0).sum())
 
     def _ready(self, chambers: int) -> bool:
         return self._columns is not None and len(self._columns) == chambers

@@ -6,7 +6,7 @@ is about 1e2 and the incompressibility rows 1e-6, and a pivot perturbation of 1e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from geosim.errors import InputError
 from geosim.factorise import make_factoriser
 from geosim.robot import VolumetricRobot
 from geosim.shape import assembly, constitutive
+from geosim.shape.contact import Contact, ContactForces, Grip, make_contact
 from geosim.shape.elements import Element, element, tetrahedron_slopes
 from geosim.shape.linear import BorderedSolver
 from geosim.shape.loads import LoadShape, load_shapes
@@ -46,8 +47,10 @@ class Evaluation:
         Elastic energy, and the smallest J at the quadrature points (<= 0: inverted, all else is meaningless).
     body_volume
         Volume of the body.
-    data
-        CSR values of the tangent, or None.
+    data, sparsity
+        CSR values of the tangent, or None, and their pattern.
+    contact
+        Forces of contact, or None.
     """
 
     force: Floats
@@ -59,6 +62,8 @@ class Evaluation:
     smallest: float
     body_volume: float
     data: Floats | None
+    sparsity: assembly.Sparsity
+    contact: ContactForces | None = None
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,7 @@ class Problem:
     load_shapes: tuple[LoadShape, ...]
     bernstein_slopes: Floats
     linear: BorderedSolver
+    contact: Contact | None
 
     @property
     def force_unit(self) -> float:
@@ -132,8 +138,9 @@ class Problem:
             out[place[moved.nodes[solved]]] += np.where(moved.components[solved], full[moved.nodes[solved]], 0.0) / self.length
         return out
 
-    def evaluate(self, x: Floats, p: Floats, chamber_pressures: Floats, external: Floats, *, matrix: bool) -> Evaluation:
-        """Return residuals, and the tangent if `matrix`, at scaled positions, pressures and loads."""
+    def evaluate(self, x: Floats, p: Floats, chamber_pressures: Floats, external: Floats, *, matrix: bool,
+                 grip: Grip | None = None) -> Evaluation:
+        """Return residuals, and the tangent if `matrix`, at scaled positions, pressures and loads, with contact by `grip`."""
         el, pattern = self.element, self.pattern
         data = np.zeros(len(pattern.indices) if matrix else 0)
         force, scale = np.zeros_like(x), np.zeros(len(x))
@@ -152,8 +159,17 @@ class Problem:
             force -= chamber_pressures[c] * gradients[c]
         force -= external
         scale += np.linalg.norm(external, axis=1)
+        values, contact = data if matrix else None, None
+        sparsity: assembly.Sparsity = pattern
+        if self.contact is not None and grip is not None and np.isfinite(energy):
+            contact = self.contact.evaluate(x, grip, pattern, values)
+            force += contact.force
+            scale += np.linalg.norm(contact.force, axis=1)
+            energy = energy if np.isfinite(contact.energy) else np.inf
+            if contact.pattern is not None:
+                values, sparsity = contact.data, contact.pattern
         return Evaluation(force, constraint, volumes, gradients, float(scale.max(initial=0.0)), energy, smallest,
-                          body_volume, data if matrix else None)
+                          body_volume, values, sparsity, contact)
 
     def jacobian_bounds(self, x: Floats) -> Floats:
         """Lower bounds of J in every body tet (Bernstein coefficients), (m,)."""
@@ -195,8 +211,11 @@ class Problem:
 
 
 def make_problem(robot: VolumetricRobot, environment: Environment, order: int, factoriser: str, *,
-                 isochoric: bool = False) -> Problem:
+                 isochoric: bool = False, contact_thickness: float | None = None, imperfection: float = 0.0) -> Problem:
     """Return the discrete problem.
+
+    `contact_thickness` is the thickness of contact over the median edge of the skin (default: see `contact`);
+    `imperfection` the amplitude of a smooth deviation of the rest shape over the body's size.
 
     Raises
     ------
@@ -208,6 +227,8 @@ def make_problem(robot: VolumetricRobot, environment: Environment, order: int, f
     tets = frozen(tets.reshape(tets_all.shape))
     pressure_vertices, pressure_tets = np.unique(robot.body_tets, return_inverse=True)
     pressure_tets = frozen(pressure_tets.reshape(-1, 4))
+    if imperfection > 0:
+        robot = imperfect(robot, imperfection)
     all_nodes = np.vstack([robot.vertices, robot.vertices[robot.p2_edges].mean(axis=1)])
     used = robot.vertices[robot.body_vertices]
     center = 0.5 * (used.min(axis=0) + used.max(axis=0))
@@ -241,9 +262,39 @@ def make_problem(robot: VolumetricRobot, environment: Environment, order: int, f
         constitutive.table(materials, stress, isochoric=isochoric), pattern, walls, caps,
         frozen(robot.chamber_volumes / length**3), held_by, held, enclosed, frozen(mass), tuple(shapes),
         tetrahedron_slopes(np.eye(4), order),
-        BorderedSolver(pattern, make_factoriser(pattern.indptr, pattern.indices, factoriser)))
+        BorderedSolver(pattern, make_factoriser(pattern.indptr, pattern.indices, factoriser), factoriser),
+        make_contact(robot, environment, place, rest, order, length=length, center=center,
+                     stiffness=_stiffness(materials, stress, material, tets, len(nodes)),
+                     held=np.asarray(held[:3 * len(nodes)].reshape(-1, 3).all(axis=1)), thickness_share=contact_thickness))
     _check_free_bodies(problem)
     return problem
+
+
+def imperfect(robot: VolumetricRobot, amplitude: float) -> VolumetricRobot:
+    """Return the robot with its rest shape bent by smooth waves, of an amplitude over its size; fixed vertices stay.
+
+    The waves are as long as the body, so that every coarse mode of buckling has a part in them.
+    """
+    x = robot.vertices
+    used = x[robot.body_vertices]
+    lower, span = used.min(axis=0), np.maximum(np.ptp(used, axis=0), 1e-300)
+    s = (x - lower) / span
+    wave = np.stack([np.sin(np.pi * (s @ np.roll([1.0, 0.7, 0.4], k)) + 0.3 + k) for k in range(3)], axis=1)
+    fade = np.ones(len(x))
+    if len(robot.fixed):
+        from scipy.spatial import cKDTree
+
+        distance = cKDTree(x[robot.fixed]).query(x)[0]
+        fade = np.clip(distance / max(float(distance.max()), 1e-300), 0.0, 1.0) ** 2
+    return replace(robot, vertices=x + amplitude * robot.size * fade[:, None] * wave)
+
+
+def _stiffness(materials: list[Any], stress: float, material: Ints, tets: Ints, nodes: int) -> Floats:
+    """Scaled shear modulus at every node: the largest of its elements."""
+    out = np.zeros(nodes)
+    moduli = np.array([m.shear_modulus for m in materials])[material] / stress
+    np.maximum.at(out, tets.ravel(), np.repeat(moduli, tets.shape[1]))
+    return out
 
 
 def _walls(robot: VolumetricRobot, order: int, place: Ints, pattern: assembly.Pattern, center: Floats,

@@ -2,17 +2,21 @@
 
 Find positions x, pressure p (mean stress) and chamber pressures P stationary for
 
-    Pi = integral W(F) dV + integral p (J - 1) - p^2 / (2 kappa) dV - sum_c P_c (v_c(x) - V_c) - external work,
+    Pi = integral W(F) dV + integral p (J - 1) - p^2 / (2 kappa) dV - sum_c P_c (v_c(x) - V_c) + contact(x)
+         - external work,
 
 with Taylor-Hood elements (P2 displacement, continuous P1 pressure) or stabilised P1-P1. Every chamber is a scalar
-functional v_c(x) with the conjugate force P_c: either is prescribed, both are returned. One command is reached by
+functional v_c(x) with the conjugate force P_c: either is prescribed, both are returned. Contact with obstacles and of
+the robot with itself is in `contact`. One command is reached by
 
-    1. targets: volumes or pressures, dead loads and held positions at the end of the command;
+    1. targets: volumes or pressures, dead loads, held positions and poses of obstacles at the end of the command;
     2. increments: a share of the way, as large as the last one allowed, starting from a secant predictor;
-    3. Newton: factorise the symmetric indefinite tangent once, solve for the residual and for the gradient of every
-       chamber of prescribed volume, and close the small bordered system (block elimination);
-    4. line search: shorten the step until J > 0 everywhere and the squared scaled residual falls (non-monotone);
-    5. convergence: force residual, chamber volumes and incompressibility, never the size of a step.
+    3. Newton (`newton`): factorise the symmetric indefinite tangent once, solve for the residual and for the gradient
+       of every chamber of prescribed volume, and close the small bordered system (block elimination);
+    4. line search: shorten the step until J > 0 everywhere, no surface passes another, and the squared scaled
+       residual falls (non-monotone);
+    5. convergence: force residual, chamber volumes and incompressibility, never the size of a step;
+    6. anchors: what sticks to an obstacle keeps its place there, what slipped lets go.
 
 Departures from [Fang2022], whose problem this is:
 
@@ -34,62 +38,17 @@ from geosim.actuation import Actuation, Command, Inflation
 from geosim.arrays import Bools, Floats
 from geosim.environment import Environment
 from geosim.errors import InputError
-from geosim.factorise import FactorisationError
 from geosim.result import Report, Result, Status
 from geosim.robot import VolumetricRobot
-from geosim.shape import assembly, frames
-from geosim.shape.problem import Evaluation, Problem, make_problem
+from geosim.shape import frames
+from geosim.shape.contact import Grip
+from geosim.shape.newton import Newton, Outcome, Point, Target
+from geosim.shape.problem import Problem, make_problem
 
 __all__ = ["EnergyShapeSolver", "ShapeState"]
 
-# Forces below this share of (shear modulus x size^2) are round-off of the rest shape: the floor of the reference force.
-FORCE_FLOOR = 1e-10
-
-# Below this scaled residual the tangent has changed so little that the last factors are worth trying first.
-REUSE_BELOW = 0.1
-
-
-@dataclass(frozen=True)
-class Target:
-    """Where a load path stands: chamber volumes or pressures, dead loads, held positions (all scaled).
-
-    Parameters
-    ----------
-    by_volume
-        Chambers whose volume is prescribed, bool (c,).
-    volumes, pressures
-        (c,); only the prescribed one of the two is read.
-    external
-        Dead loads (nodes, 3).
-    positions
-        Positions (nodes, 3) of which the held components are read.
-    """
-
-    by_volume: Bools
-    volumes: Floats
-    pressures: Floats
-    external: Floats
-    positions: Floats
-
-    def towards(self, end: Target, share: float) -> Target:
-        """Return the target a share of the way to another."""
-        mix = lambda a, b: (1.0 - share) * a + share * b if share < 1.0 else b  # noqa: E731
-        return Target(end.by_volume, mix(self.volumes, end.volumes), mix(self.pressures, end.pressures),
-                      mix(self.external, end.external), mix(self.positions, end.positions))
-
-
-@dataclass(frozen=True)
-class Point:
-    """A configuration: positions (nodes, 3), pressures (v,), chamber pressures (c,), scaled."""
-
-    x: Floats
-    p: Floats
-    chamber_pressures: Floats
-
-    def beyond(self, before: Point, share: float) -> Point:
-        """Return this point moved on along the secant from `before`."""
-        return Point(self.x + share * (self.x - before.x), self.p + share * (self.p - before.p),
-                     self.chamber_pressures + share * (self.chamber_pressures - before.chamber_pressures))
+# An obstacle travels at most so many edges of the skin in one increment.
+MAX_TRAVEL = 2.0
 
 
 @dataclass(frozen=True)
@@ -108,6 +67,8 @@ class ShapeState:
         Scaled chamber volumes (c,).
     before
         The equilibrium before it on the path and its target, for the predictor; or None.
+    grip
+        What it holds on to for the next increment; None where nothing can touch.
     frame
         Measures in SI units (see `frames.Frame`); None between commands.
     """
@@ -117,6 +78,7 @@ class ShapeState:
     target: Target
     volumes: Floats
     before: tuple[Point, Target] | None
+    grip: Grip | None = None
     frame: Any = None
 
     def facts(self) -> dict[str, float]:
@@ -124,18 +86,6 @@ class ShapeState:
         out = {f"V/V0_{c + 1}" if len(self.frame.volume_ratios) > 1 else "V/V0": float(v)
                for c, v in enumerate(self.frame.volume_ratios)}
         return {**out, "residual": float(self.frame.residual)}
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    """How a Newton solve ended."""
-
-    status: Status
-    point: Point
-    evaluation: Evaluation
-    residual: float
-    iterations: int
-    records: tuple[dict[str, Any], ...]
 
 
 @dataclass(frozen=True)
@@ -162,6 +112,13 @@ class EnergyShapeSolver:
         "full": W(I1, I2) of an incompressible material is evaluated as it stands, as most mixed finite elements do;
         "isochoric": of J^(-2/3) I1 and J^(-4/3) I2. Both converge to the same shape; a material with a finite bulk
         modulus is always split isochorically.
+    contact_thickness
+        Distance at which surfaces begin to feel each other, over the median edge of the skin.
+    check_stability
+        Whether every frame is examined for stability (one factorisation more).
+    imperfection
+        Amplitude of a smooth, fixed deviation of the rest shape over the body's size, which makes a perfect body
+        choose a side when it buckles; the vertices given as fixed keep their places.
     """
 
     element: str = "p2"
@@ -171,6 +128,9 @@ class EnergyShapeSolver:
     min_increment: float = 1e-3
     factoriser: str = "auto"
     invariants: str = "full"
+    contact_thickness: float = 0.05
+    check_stability: bool = True
+    imperfection: float = 0.0
 
     def __post_init__(self) -> None:
         if self.element not in ("p1", "p2"):
@@ -179,6 +139,11 @@ class EnergyShapeSolver:
             value = getattr(self, key)
             if not (isinstance(value, (int, float)) and np.isfinite(value) and value > 0):
                 raise InputError(f"EnergyShapeSolver: {key} = {value!r} must be a positive number")
+        if not (isinstance(self.contact_thickness, (int, float)) and 1e-4 <= self.contact_thickness <= 0.5):
+            raise InputError(f"EnergyShapeSolver: contact_thickness = {self.contact_thickness!r} is a share of the skin's edges, "
+                             f"1e-4 .. 0.5")
+        if not (isinstance(self.imperfection, (int, float)) and 0 <= self.imperfection <= 0.05):
+            raise InputError(f"EnergyShapeSolver: imperfection = {self.imperfection!r} is a share of the body's size, 0 .. 0.05")
         if self.tolerance < 1e-13 or self.tolerance > 1e-2:
             raise InputError(f"EnergyShapeSolver: tolerance = {self.tolerance:g} is outside 1e-13 .. 1e-2")
         if not (isinstance(self.max_iterations, int) and self.max_iterations >= 2):
@@ -209,19 +174,26 @@ class EnergyShapeSolver:
         """
         if not isinstance(robot, VolumetricRobot):
             raise InputError(f"EnergyShapeSolver: {type(robot).__name__} is not a VolumetricRobot")
-        if environment.obstacles:
-            raise InputError("EnergyShapeSolver: obstacles need contact, which this solver does not model; remove them from "
-                             "the environment")
         problem = make_problem(robot, environment, 2 if self.element == "p2" else 1, self.factoriser,
-                               isochoric=self.invariants == "isochoric")
+                               isochoric=self.invariants == "isochoric", contact_thickness=self.contact_thickness,
+                               imperfection=self.imperfection)
         chambers = problem.chambers
         point = Point(problem.rest, np.zeros(len(problem.pressure_vertices)), np.zeros(chambers))
         if initial is not None:
             point = frames.adopt(problem, initial)
-        evaluation = problem.evaluate(point.x, point.p, point.chamber_pressures, np.zeros_like(point.x), matrix=False)
+        grip = problem.contact.start(point.x) if problem.contact is not None else None
+        before = getattr(initial, "grip", None)
+        if grip is not None and before is not None and before.anchors.shape == grip.anchors.shape:
+            grip = before  # go on where the last solve ended: its obstacles stand where they stood
+        evaluation = problem.evaluate(point.x, point.p, point.chamber_pressures, np.zeros_like(point.x), matrix=False, grip=grip)
         target = Target(np.zeros(chambers, dtype=bool), evaluation.volumes, point.chamber_pressures,
-                        evaluation.force if initial is not None else np.zeros_like(point.x), point.x)
-        return ShapeState(problem, point, target, evaluation.volumes, None, frames.measure(problem, point, evaluation, np.nan))
+                        evaluation.force if initial is not None else np.zeros_like(point.x), point.x, grip)
+        return ShapeState(problem, point, target, evaluation.volumes, None, grip,
+                          frames.measure(problem, point, evaluation, np.nan, grip, None))
+
+    @property
+    def _newton(self) -> Newton:
+        return Newton(self.tolerance, self.max_iterations)
 
     def step(self, state: ShapeState, command: Command) -> tuple[ShapeState, Report]:
         """Go to one command; if it cannot be reached, return the last equilibrium on the way and why it ended."""
@@ -233,14 +205,14 @@ class EnergyShapeSolver:
         origin = self._origin(state, end)
         records: list[dict[str, Any]] = []
         status, message, followed = Status.CONVERGED, "", 0
-        reached: _Outcome | None = None
+        reached: Outcome | None = None
         while done < 1.0:
             share = min(share, 1.0 - done)
             if 1.0 - done - share < 0.05 * share:
                 share = 1.0 - done
-            target = origin.towards(end, done + share)
+            target = origin.towards(end, done + share, current.grip)
             start = self._predict(current, target)
-            outcome = self._equilibrium(problem, start, target, free_start=start is current.point)
+            outcome = self._newton.equilibrium(problem, start, target, free_start=start is current.point)
             records += [{"command": command.index, "share": done + share, **r} for r in outcome.records]
             if outcome.status is Status.CONVERGED and not followed and self._is_fold(problem, current, outcome, end):
                 outcome = replace(outcome, status=Status.PRESSURE_LIMIT)
@@ -258,7 +230,7 @@ class EnergyShapeSolver:
                     break
                 continue
             done += share
-            current = ShapeState(problem, outcome.point, target, outcome.evaluation.volumes, (current.point, current.target))
+            current = _advanced(current, outcome, target)
             reached = outcome
             share *= 2.0 if outcome.iterations <= 4 else 1.5 if outcome.iterations <= 6 else 1.0
             share = min(share, self._first_share(problem, current, end, origin, done))
@@ -266,14 +238,14 @@ class EnergyShapeSolver:
         if status is Status.CONVERGED and current.frame.crossings:
             status = Status.CROSSED
             message = (f"{Status.CROSSED.value} {int(current.frame.crossings)} pairs of edges and faces cross at command "
-                       f"{command.index + 1}; contact is not in this model, so parts that touch pass through each other.")
+                       f"{command.index + 1}.")
         seconds = time.perf_counter() - clock
         if records:
             records[-1] = {**records[-1], "seconds": {**records[-1]["seconds"], "other": max(
                 0.0, seconds - sum(sum(r["seconds"].values()) for r in records))}}
         return current, Report(status, message, tuple(records))
 
-    def _measured(self, state: ShapeState, outcome: _Outcome | None) -> ShapeState:
+    def _measured(self, state: ShapeState, outcome: Outcome | None) -> ShapeState:
         """Return the state with its measures, which the increments between commands do without."""
         if state.frame is not None:
             return state
@@ -281,9 +253,11 @@ class EnergyShapeSolver:
         if outcome is not None and outcome.point is point:
             evaluation, residual = outcome.evaluation, outcome.residual
         else:
-            evaluation = state.problem.evaluate(point.x, point.p, point.chamber_pressures, state.target.external, matrix=False)
-            residual = self._residuals(state.problem, point, state.target, evaluation)[0]
-        return replace(state, frame=frames.measure(state.problem, point, evaluation, residual))
+            evaluation = self._newton.evaluate(state.problem, point, state.target, matrix=False)
+            residual = self._newton.residuals(state.problem, point, state.target, evaluation)[0]
+        examined = self.check_stability and (self.element == "p1" or self.invariants == "isochoric")
+        stable = self._newton.is_stable(state.problem, point, state.target) if examined else None
+        return replace(state, frame=frames.measure(state.problem, point, evaluation, residual, state.target.grip, stable))
 
     def collect(self, robot: VolumetricRobot, environment: Environment, states: Sequence[ShapeState],
                 reports: Sequence[Report], status: Status, message: str) -> Result:
@@ -301,18 +275,23 @@ class EnergyShapeSolver:
         by_volume = np.isfinite(ratio)
         volumes = np.where(by_volume, ratio * problem.rest_chamber_volumes, 0.0)
         pressures = np.where(by_volume, 0.0, np.nan_to_num(pressure) / problem.stress)
-        return Target(by_volume, volumes, pressures, problem.external_forces(index), problem.held_positions(index))
+        grip = state.grip.at(problem.contact.poses(index)) if problem.contact is not None and state.grip is not None else None
+        return Target(by_volume, volumes, pressures, problem.external_forces(index), problem.held_positions(index), grip)
 
     def _origin(self, state: ShapeState, end: Target) -> Target:
         """Return the target that the present equilibrium meets, expressed in the controls of the next command."""
         return Target(end.by_volume, state.volumes, state.point.chamber_pressures, state.target.external,
-                      state.point.x)
+                      state.point.x, state.grip)
 
     def _first_share(self, problem: Problem, state: ShapeState, end: Target, origin: Target | None = None,
                      done: float = 0.0) -> float:
         """Return the largest share of the command in which no chamber changes by more than `max_growth`."""
+        left = 1.0 - done
+        moved = _travel(origin.grip if origin is not None else state.grip, end.grip)
+        if moved > 0.0 and problem.contact is not None:
+            left = min(left, MAX_TRAVEL * problem.contact.surface.edge * problem.length / moved)
         if not end.by_volume.any():
-            return 1.0
+            return left if moved > 0.0 else 1.0
         now = state.volumes[end.by_volume]
         start = now if origin is None else origin.volumes[end.by_volume]
         way = np.abs(end.volumes[end.by_volume] - start)
@@ -320,7 +299,6 @@ class EnergyShapeSolver:
         allowed = np.where(end.volumes[end.by_volume] < start, np.minimum(allowed, 0.5 * now), allowed)
         with np.errstate(divide="ignore"):
             share = float(np.min(np.where(way > 0, allowed / way, np.inf), initial=np.inf))
-        left = 1.0 - done
         return min(left, left / np.ceil(left / share - 1e-9)) if share < left else max(left, 1e-12)
 
     def _predict(self, state: ShapeState, target: Target) -> Point:
@@ -338,148 +316,11 @@ class EnergyShapeSolver:
         if share > 1.05:  # a bend turns: further ahead than behind, the equilibrium itself is the better start
             return state.point
         guess = state.point.beyond(before, share)
+        contact = state.problem.contact
+        if contact is not None and target.grip is not None and contact.safe_share(
+                state.point.x, guess.x - state.point.x, target.grip) < 1.0:
+            return state.point
         return guess if state.problem.jacobian_bounds(guess.x).min() > 0.0 else state.point
-
-    # ---- Newton on the bordered system
-
-    def _equilibrium(self, problem: Problem, start: Point, target: Target, *, free_start: bool) -> _Outcome:
-        """Return the equilibrium for a target, from a start near it."""
-        point = start
-        records: list[dict[str, Any]] = []
-        history: list[tuple[float, ...]] = []
-        reference = FORCE_FLOOR
-        evaluation = problem.evaluate(point.x, point.p, point.chamber_pressures, target.external, matrix=True)
-        if not np.isfinite(evaluation.energy):
-            return _Outcome(Status.INVERTED, point, evaluation, np.inf, 0, ())
-        for iteration in range(self.max_iterations + 1):
-            clock = time.perf_counter()
-            measure = self._residuals(problem, point, target, evaluation)
-            if self._converged(measure):
-                return _Outcome(Status.CONVERGED, point, evaluation, measure[0], iteration, tuple(records))
-            if iteration == self.max_iterations:
-                break
-            history.append(measure)
-            reference = max(reference, evaluation.scale)
-            merits = [_merit(m, reference) for m in history]
-            if _stalled(merits):
-                break
-            if evaluation.data is None:
-                evaluation = problem.evaluate(point.x, point.p, point.chamber_pressures, target.external, matrix=True)
-            assembled = time.perf_counter()
-            before = problem.linear.factorisations, problem.linear.krylov
-            size = np.sqrt(merits[-1])
-            try:
-                direction = self._direction(problem, point, target, evaluation, self._accuracy(measure),
-                                            reuse=size < REUSE_BELOW)
-            except FactorisationError:
-                return _Outcome(Status.SINGULAR, point, evaluation, measure[0], iteration, tuple(records))
-            solved = time.perf_counter()
-            found = self._line_search(problem, point, direction, target, history, reference, free=free_start)
-            searched = time.perf_counter()
-            length = found[0] if found is not None else 0.0
-            records.append({
-                "iteration": iteration + 1, "residual": measure[0], "volume_residual": measure[1],
-                "incompressibility": measure[2], "step": length,
-                "factorisations": problem.linear.factorisations - before[0],
-                "krylov": problem.linear.krylov - before[1],
-                "perturbed_pivots": problem.linear.factoriser.perturbed_pivots,
-                "seconds": {"assembly": assembled - clock + (searched - solved), "factorisation": solved - assembled}})
-            if found is None:
-                return _Outcome(Status.NOT_CONVERGED, point, evaluation, measure[0], iteration + 1, tuple(records))
-            length, point, evaluation = found
-            if len(history) == 1 and length < 0.1:  # the load is too large a bite: take a smaller one at once
-                return _Outcome(Status.INVERTED, point, evaluation, measure[0], iteration + 1, tuple(records))
-        return _Outcome(Status.NOT_CONVERGED, point, evaluation, measure[0], len(records), tuple(records))
-
-    def _direction(self, problem: Problem, point: Point, target: Target, evaluation: Evaluation, accuracy: float, *,
-                   reuse: bool) -> Point:
-        """Return the Newton step from the bordered system, to a relative accuracy."""
-        pattern, nodes = problem.pattern, len(point.x)
-        size = 3 * nodes
-        held = problem.held
-        data = evaluation.data
-        assert data is not None
-        known = np.zeros(pattern.size)
-        shift = np.where(held[:size], (target.positions - point.x).ravel(), 0.0)
-        known[:size] = shift
-        right = -np.concatenate([evaluation.force.ravel(), evaluation.constraint])
-        if np.any(shift):
-            moved = np.zeros(pattern.size)
-            assembly.symmetric_product(pattern.indptr, pattern.indices, data, known, moved)
-            right -= moved
-        right[held] = known[held]
-        assembly.eliminate(pattern.indptr, pattern.indices, held, data)
-        free = ~held[:size]
-        chosen = np.flatnonzero(target.by_volume)
-        borders = np.zeros((len(chosen), pattern.size))
-        borders[:, :size] = evaluation.gradients.reshape(problem.chambers, size)[chosen] * free
-        pressure_step = np.where(target.by_volume, 0.0, target.pressures - point.chamber_pressures)
-        for c in np.flatnonzero(pressure_step):
-            right[:size] += free * pressure_step[c] * evaluation.gradients[c].ravel()
-        gap = target.volumes[chosen] - evaluation.volumes[chosen]
-        if np.any(shift):  # held nodes move volume too
-            gap = gap - evaluation.gradients.reshape(problem.chambers, size)[chosen] @ shift
-        step, change = problem.linear.solve(data, borders, right, gap, accuracy, reuse=reuse)
-        pressure_step[chosen] = change
-        if not np.isfinite(step).all():
-            raise FactorisationError("the solution is not finite")
-        return Point(step[:size].reshape(nodes, 3), step[size:], pressure_step)
-
-    def _line_search(self, problem: Problem, point: Point, step: Point, target: Target,
-                     history: list[tuple[float, ...]], reference: float, *, free: bool
-                     ) -> tuple[float, Point, Evaluation] | None:
-        """Shorten the step until no element is inverted and the residual falls below the worst of the last four.
-
-        The first step from an equilibrium carries the load (`free`), so its residual may rise; J > 0 always holds.
-        """
-        first = free and len(history) == 1
-        length = 1.0
-        last = history[-1][0] < 1e-3 and history[-1][1] < 1e-3
-        for _ in range(12):
-            trial = Point(point.x + length * step.x, point.p + length * step.p,
-                          point.chamber_pressures + length * step.chamber_pressures)
-            if problem.jacobian_bounds(trial.x).min() > 0.0 or problem.inverted(trial.x) == 0:
-                # the tangent comes along unless this step is likely to be the last
-                evaluation = problem.evaluate(trial.x, trial.p, trial.chamber_pressures, target.external,
-                                              matrix=length == 1.0 and not last)
-                if np.isfinite(evaluation.energy):
-                    common = max(reference, evaluation.scale)
-                    limit = max(_merit(m, common) for m in history[-4:])
-                    merit = _merit(self._residuals(problem, trial, target, evaluation), common)
-                    if first or merit <= (1.0 - 1e-4 * length) * limit or merit < 1e-24:
-                        return length, trial, evaluation
-            length *= 0.5
-        return None
-
-    # ---- residuals
-
-    def _residuals(self, problem: Problem, point: Point, target: Target, evaluation: Evaluation
-                   ) -> tuple[float, float, float, float, float]:
-        """Relative residuals: force (largest node), chamber volume, incompressibility, held positions; norm of forces."""
-        size = point.x.size
-        free = ~problem.held[:size]
-        force = np.where(free, evaluation.force.ravel(), 0.0).reshape(-1, 3)
-        floor = max(evaluation.scale, FORCE_FLOOR)
-        by_node = np.linalg.norm(force, axis=1)
-        gap = np.where(target.by_volume, evaluation.volumes - target.volumes, 0.0)
-        volume = float(np.max(np.abs(gap) / problem.rest_chamber_volumes, initial=0.0))
-        pressure_gap = np.where(target.by_volume, 0.0, point.chamber_pressures - target.pressures)
-        constraint = float(np.linalg.norm(evaluation.constraint[~problem.held[size:]])) / problem.body_volume
-        place = float(np.max(np.abs(np.where(free, 0.0, (point.x - target.positions).ravel())), initial=0.0))
-        place = max(place, float(np.max(np.abs(pressure_gap), initial=0.0)))
-        return float(by_node.max(initial=0.0)) / floor, volume, constraint, place, float(np.linalg.norm(by_node))
-
-    def _accuracy(self, measure: tuple[float, ...]) -> float:
-        """Return how accurately the next Newton step is worth solving: just enough where it can be the last."""
-        tight = max(0.01 * self.tolerance, 1e-14)
-        goals = (self.tolerance, tight, tight)
-        needed = min(goal / max(value, 1e-300) for goal, value in zip(goals, measure[:3]))
-        return 0.3 * needed if 1e-5 < needed < 3e-3 else 1e-3
-
-    def _converged(self, measure: tuple[float, ...]) -> bool:
-        force, volume, constraint, place, _ = measure
-        tight = max(0.01 * self.tolerance, 1e-14)
-        return force <= self.tolerance and volume <= tight and constraint <= tight and place <= 1e-12
 
     # ---- the end of a path
 
@@ -487,7 +328,7 @@ class EnergyShapeSolver:
         """Whether a chamber's pressure is still on its way."""
         return bool((~end.by_volume & (end.pressures != state.point.chamber_pressures)).any())
 
-    def _is_fold(self, problem: Problem, state: ShapeState, outcome: _Outcome, end: Target) -> bool:
+    def _is_fold(self, problem: Problem, state: ShapeState, outcome: Outcome, end: Target) -> bool:
         """Whether Newton under pressure control jumped to a far branch, as it may beyond a limit point."""
         chosen = ~end.by_volume
         if not chosen.any() or state.before is None:
@@ -496,7 +337,7 @@ class EnergyShapeSolver:
         after = outcome.evaluation.volumes[chosen]
         return bool((np.abs(after - before) > 1.0 * np.maximum(before, problem.rest_chamber_volumes[chosen])).any())
 
-    def _diagnose(self, problem: Problem, state: ShapeState, outcome: _Outcome) -> tuple[Status, str]:
+    def _diagnose(self, problem: Problem, state: ShapeState, outcome: Outcome) -> tuple[Status, str]:
         """Say why a command could not be reached."""
         where = f"at V/V0 = {_listed(state.volumes / problem.rest_chamber_volumes)}" if problem.chambers else "on the way"
         status = outcome.status if outcome.status in (Status.SINGULAR, Status.INVERTED) else Status.NOT_CONVERGED
@@ -515,9 +356,9 @@ class EnergyShapeSolver:
             current = trail[-1]
             volumes = current.volumes
             target = Target(driven | end.by_volume, np.where(driven, volumes * (1.0 + sign * growth), volumes),
-                            current.point.chamber_pressures, current.target.external, current.target.positions)
+                            current.point.chamber_pressures, current.target.external, current.target.positions, current.grip)
             start = self._predict(current, target)
-            outcome = self._equilibrium(problem, start, target, free_start=start is current.point)
+            outcome = self._newton.equilibrium(problem, start, target, free_start=start is current.point)
             now = outcome.point.chamber_pressures
             if outcome.status is not Status.CONVERGED:
                 growth *= 0.5
@@ -526,8 +367,7 @@ class EnergyShapeSolver:
                 continue
             if (sign * (end.pressures - now) <= 0)[driven].all():
                 break  # passed: pressure control will find its way from here
-            trail.append(ShapeState(problem, outcome.point, target, outcome.evaluation.volumes,
-                                    (current.point, current.target)))
+            trail.append(_advanced(current, outcome, target))
             if (sign * (now - current.point.chamber_pressures) < 0)[driven].any():
                 if growth < 0.05:
                     return state, self._limit_sentence(problem, trail, end, driven)
@@ -552,27 +392,31 @@ class EnergyShapeSolver:
                 f"{_listed(np.array(ratios))}; {_listed(asked / 1e3)} kPa was asked for.")
 
 
+def _advanced(state: ShapeState, outcome: Outcome, target: Target) -> ShapeState:
+    """Return the state after an increment, with its grip renewed."""
+    target = target if outcome.target is None else outcome.target
+    problem, grip = state.problem, target.grip
+    if problem.contact is not None and grip is not None and outcome.evaluation.contact is not None:
+        grip = problem.contact.renew(outcome.point.x, grip, outcome.evaluation.contact)
+    return ShapeState(problem, outcome.point, target, outcome.evaluation.volumes, (state.point, state.target), grip)
+
+
+def _travel(start: Grip | None, end: Grip | None) -> float:
+    """Largest distance [m] that an obstacle travels between two grips (turns about its own origin left out)."""
+    if start is None or end is None or len(start.poses) == 0:
+        return 0.0
+    turn = np.linalg.norm(end.poses[:, :3, :3] - start.poses[:, :3, :3], axis=(1, 2))
+    return float(np.max(np.linalg.norm(end.poses[:, :3, 3] - start.poses[:, :3, 3], axis=1) + 0.01 * turn))
+
+
 def _difference(new: Target, old: Target) -> Floats | None:
     """The way between two targets as one vector of comparable numbers; None where their controls differ."""
     if (new.by_volume != old.by_volume).any():
         return None
     return np.concatenate([np.where(new.by_volume, new.volumes - old.volumes, 0.0),
                            np.where(new.by_volume, 0.0, new.pressures - old.pressures),
-                           [np.linalg.norm(new.external - old.external)]])
-
-
-def _merit(measure: tuple[float, ...], reference: float) -> float:
-    """Squared scaled residual: the merit of the line search (Pi is a saddle and no merit).
-
-    `reference` is one force for a whole Newton solve: forces that fall to zero must not raise the merit.
-    """
-    _, volume, constraint, place, norm = measure
-    return (norm / reference) ** 2 + volume**2 + constraint**2 + place**2
-
-
-def _stalled(merits: list[float]) -> bool:
-    """Whether the best merit of the last eight iterations is hardly better than the best before."""
-    return len(merits) > 12 and min(merits[-8:]) > 0.25 * min(merits[:-8])
+                           [np.linalg.norm(new.external - old.external), np.linalg.norm(new.positions - old.positions),
+                            _travel(old.grip, new.grip)]])
 
 
 def _listed(values: Floats) -> str:

@@ -1,0 +1,257 @@
+"""Pressure, force and stiffness of contact: the laws, and their assembly from surface points to nodes.
+
+Obstacles press on every surface point q by a smooth law of the signed distance d, with u = (delta - d) / thickness,
+
+    p = kappa u^2 / (u + w),                  kappa = 10 shear moduli, w = 0.1,
+
+which is nearly linear from u = w on and goes on below d = 0, so that Newton may pass through an overlap. Two parts of
+a robot must never overlap; their law has a pole at zero distance,
+
+    p = kappa u^2 / ((1 - u) (u + w)),        u = 1 - d / reach.
+
+Friction is a traction against the slip s since the anchor, elastic up to a tiny slip e and Coulomb's mu p beyond,
+
+    t = mu p s / max(|s|, e),
+
+with the pressure p and the plane of s held fixed during a Newton solve and brought up to date between solves.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from geosim.collision.distance import edge_edge, point_triangle, separation, squared_distance_derivatives
+from geosim.kernels import kernel
+
+__all__ = ["WIDTH", "add_blocks", "block_missing", "obstacle_points", "pair_blocks"]
+
+WIDTH = 0.1  # w: share of the thickness over which the law rises from zero slope
+PARALLEL = 1e-3  # sin^2 of the angle of two edges below which their contact fades out
+
+
+@kernel
+def _soft(u):
+    """Value, slope and integral over u of u^2 / (u + w)."""
+    w = WIDTH
+    return (u * u / (u + w), (u * u + 2.0 * u * w) / (u + w) ** 2,
+            0.5 * u * u - w * u + w * w * np.log((u + w) / w))
+
+
+@kernel
+def _barrier(u):
+    """Value, slope and integral over u of u^2 / ((1 - u)(u + w))."""
+    w = WIDTH
+    below = (1.0 - u) * (u + w)
+    value = u * u / below
+    slope = (2.0 * u * below - u * u * (1.0 - w - 2.0 * u)) / (below * below)
+    return value, slope, -u - np.log(1.0 - u) / (1.0 + w) + w * w / (1.0 + w) * np.log((u + w) / w)
+
+
+@kernel
+def obstacle_points(distance, normal, curvature, delta, thickness, area, kappa, friction, scale, place, anchor, share,
+                    lag, basis, force, block, slide, pressure, traction):
+    """Write force, stiffness and traction of points near one obstacle; return the energy.
+
+    Parameters
+    ----------
+    distance, normal, curvature
+        Signed distance (k,), its gradient (k, 3) and second derivative (k, 3, 3).
+    delta, thickness
+        Distance at which contact begins at every point (k,), and the thickness of the law.
+    area, kappa, friction, scale
+        Area (k,) and stiffness (k,) of the points, Coulomb coefficient, slip up to which a point sticks.
+    place, anchor, share
+        Positions (k, 3); where they stick (k, 3) (moved along with the obstacle); share of the way from there that
+        was made in contact (k,).
+    lag, basis
+        Pressure (k,) and normal (k, 3) that friction goes by.
+    force, block, slide
+        Written: residual (k, 3); its derivative (k, 3, 3) is block + slide, where slide is the softening along the slip.
+    pressure, traction
+        Written: (k,), (k, 3).
+    """
+    total = 0.0
+    slip = np.empty(3)
+    for q in range(len(distance)):
+        n, a = normal[q], area[q]
+        force[q], block[q], slide[q], pressure[q], traction[q] = 0.0, 0.0, 0.0, 0.0, 0.0
+        u = (delta[q] - distance[q]) / thickness
+        if u > 0.0:
+            value, slope, energy = _soft(u)
+            p, rise = kappa[q] * value, kappa[q] * slope / thickness
+            total += a * kappa[q] * thickness * energy
+            pressure[q] = p
+            for i in range(3):
+                force[q, i] = -a * p * n[i]
+                for j in range(3):
+                    block[q, i, j] = a * (rise * n[i] * n[j] - p * curvature[q, i, j])
+        if friction == 0.0 or lag[q] == 0.0:
+            continue
+        m = basis[q]
+        along = 0.0
+        for i in range(3):
+            along += (place[q, i] - anchor[q, i]) * m[i]
+        size = 0.0
+        for i in range(3):
+            slip[i] = share[q] * (place[q, i] - anchor[q, i] - along * m[i])
+            size += slip[i] ** 2
+        size = np.sqrt(size)
+        slides = size > scale
+        most = friction * lag[q] / max(size, scale)
+        for i in range(3):
+            traction[q, i] = most * slip[i]
+            force[q, i] += a * traction[q, i]
+            for j in range(3):
+                flat = (1.0 if i == j else 0.0) - m[i] * m[j]
+                block[q, i, j] += a * share[q] * most * flat
+                if slides:
+                    slide[q, i, j] = -a * share[q] * most * slip[i] * slip[j] / size**2
+    return total
+
+
+@kernel
+def _mollify(x, rest, gradient, hessian):
+    """Fade factor of two edges by |u x v|^2, with its derivatives; return it (1: not parallel, derivatives untouched)."""
+    u, v = x[1] - x[0], x[3] - x[2]
+    ru, rv = rest[1] - rest[0], rest[3] - rest[2]
+    uu, uv, vv = u @ u, u @ v, v @ v
+    limit = PARALLEL * (ru @ ru) * (rv @ rv)
+    c = uu * vv - uv * uv
+    if c >= limit:
+        return 1.0
+    s = c / limit
+    first, second = (2.0 - 2.0 * s) / limit, -2.0 / limit**2
+    slope = np.empty((2, 3))
+    for i in range(3):
+        slope[0, i] = 2.0 * (vv * u[i] - uv * v[i])
+        slope[1, i] = 2.0 * (uu * v[i] - uv * u[i])
+    sign = np.array([-1.0, 1.0, -1.0, 1.0])
+    for i in range(4):
+        for k in range(3):
+            gradient[i, k] = first * sign[i] * slope[i // 2, k]
+    for i in range(4):
+        for j in range(4):
+            for k in range(3):
+                for m in range(3):
+                    same = 1.0 if k == m else 0.0
+                    if i < 2 and j < 2:
+                        value = 2.0 * (vv * same - v[k] * v[m])
+                    elif i >= 2 and j >= 2:
+                        value = 2.0 * (uu * same - u[k] * u[m])
+                    elif i < 2:
+                        value = 2.0 * (2.0 * u[k] * v[m] - v[k] * u[m] - uv * same)
+                    else:
+                        value = 2.0 * (2.0 * v[k] * u[m] - u[k] * v[m] - uv * same)
+                    hessian[i, j, k, m] = sign[i] * sign[j] * (first * value + second * slope[i // 2, k]
+                                                               * slope[j // 2, m])
+    return (2.0 - s) * s
+
+
+@kernel
+def pair_blocks(x, rest, points, edges, reach, weight, kappa, gradients, hessians, pressure, gaps, matrix):
+    """Write gradients (k, 4, 3) and second derivatives (k, 4, 4, 3, 3) of the energy of pairs; return the energy.
+
+    `weight` is the area (k,) and `kappa` the stiffness (k,) of the pairs; pressures and distances (k,) are written.
+    """
+    four, old = np.empty((4, 3)), np.empty((4, 3))
+    w, c, e = np.empty(4), np.empty((4, 2)), np.empty(3)
+    dD, ddD = np.empty((4, 3)), np.empty((4, 4, 3, 3))
+    dm, ddm = np.zeros((4, 3)), np.zeros((4, 4, 3, 3))
+    total = 0.0
+    for q in range(len(points)):
+        for i in range(4):
+            for k in range(3):
+                four[i, k] = x[points[q, i], k]
+                old[i, k] = rest[points[q, i], k]
+        free = edge_edge(four, w, c) if edges[q] else point_triangle(four, w, c)
+        d = separation(four, w, e)
+        gaps[q] = d
+        u = 1.0 - d / reach[q]
+        if u <= 0.0 or d <= 0.0:
+            gradients[q], pressure[q] = 0.0, 0.0
+            if d <= 0.0:
+                total = np.inf
+            if matrix:
+                hessians[q] = 0.0
+            continue
+        squared_distance_derivatives(four, w, c, free, e, dD, ddD)
+        value, slope, energy = _barrier(u)
+        scale = weight[q] * kappa[q]
+        E = scale * reach[q] * energy
+        fade = 1.0
+        if edges[q]:
+            fade = _mollify(four, old, dm, ddm)
+        pressure[q] = fade * kappa[q] * value
+        total += fade * E
+        first = -scale * value / (2.0 * d)  # dE/dD
+        second = scale * slope / reach[q] / (4.0 * d * d) + scale * value / (4.0 * d**3)
+        for i in range(4):
+            for k in range(3):
+                gradients[q, i, k] = fade * first * dD[i, k]
+                if fade < 1.0:
+                    gradients[q, i, k] += E * dm[i, k]
+        if not matrix:
+            continue
+        for i in range(4):
+            for j in range(4):
+                for k in range(3):
+                    for m in range(3):
+                        h = fade * (first * ddD[i, j, k, m] + second * dD[i, k] * dD[j, m])
+                        if fade < 1.0:
+                            h += (E * ddm[i, j, k, m] + first * (dm[i, k] * dD[j, m] + dD[i, k] * dm[j, m]))
+                        hessians[q, i, j, k, m] = h
+    return total
+
+
+@kernel
+def _find(indptr, indices, first, later):
+    """Position of the block (first, later) in the row 3 * first, or -1."""
+    lo, hi = indptr[3 * first], indptr[3 * first + 1]
+    end, target = hi, 3 * later
+    while lo < hi:
+        mid = (lo + hi) // 2
+        if indices[mid] < target:
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo if lo < end and indices[lo] == target else -1
+
+
+@kernel
+def block_missing(groups, nodes, indptr, indices):
+    """Which groups of points couple nodes that the pattern does not couple, bool (k,)."""
+    width = nodes.shape[1]
+    out = np.zeros(len(groups), dtype=np.bool_)
+    for q in range(len(groups)):
+        for i in range(groups.shape[1]):
+            for a in range(width):
+                for j in range(groups.shape[1]):
+                    for b in range(width):
+                        first, later = nodes[groups[q, i], a], nodes[groups[q, j], b]
+                        if first < later and not out[q] and _find(indptr, indices, first, later) < 0:
+                            out[q] = True
+    return out
+
+
+@kernel
+def add_blocks(groups, blocks, nodes, weights, indptr, indices, data):
+    """Add blocks (k, g, g, 3, 3) between groups of points (k, g) to the upper triangle, spread over their nodes."""
+    width = nodes.shape[1]
+    for q in range(len(groups)):
+        for i in range(groups.shape[1]):
+            for a in range(width):
+                wi, first = weights[groups[q, i], a], nodes[groups[q, i], a]
+                if wi == 0.0:
+                    continue
+                for j in range(groups.shape[1]):
+                    for b in range(width):
+                        later = nodes[groups[q, j], b]
+                        wij = wi * weights[groups[q, j], b]
+                        if wij == 0.0 or first > later:
+                            continue
+                        at = _find(indptr, indices, first, later)
+                        rank = at - indptr[3 * first]
+                        for k in range(3):
+                            row = indptr[3 * first + k] + rank - k
+                            for m in range(k if first == later else 0, 3):
+                                data[row + m] += wij * blocks[q, i, j, k, m]

@@ -1,0 +1,44 @@
+"""Second derivatives of the signed distances of obstacles, against finite differences of their normals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import trimesh
+
+from geosim.collision.obstacles import curvatures, signed_distances
+from geosim.environment import Obstacle
+
+POSE = trimesh.transformations.euler_matrix(0.3, -0.5, 0.8)
+POSE[:3, 3] = [0.01, -0.02, 0.03]
+SHAPES = {
+    "sphere": Obstacle.sphere([0.0, 0.01, 0], 0.03),
+    "plane": Obstacle.plane([0.0, 0.01, 0], [0, 1, 2.0]),
+    "box": Obstacle.box([-0.02, -0.01, -0.03], [0.01, 0.02, 0.01]),
+    "cylinder": Obstacle.cylinder([-0.02, 0, 0], [0.02, 0.01, 0], 0.015),
+    "mesh": Obstacle.mesh(trimesh.creation.box(extents=(0.03, 0.02, 0.04))),
+}
+
+
+@pytest.mark.parametrize("shape", list(SHAPES))
+def test_curvature_is_the_slope_of_the_normal(shape):
+    obstacle = SHAPES[shape]
+    points = np.random.default_rng(0).uniform(-0.06, 0.06, (200, 3)) @ POSE[:3, :3].T + POSE[:3, 3]
+    distance, nearest, normal = signed_distances(obstacle, points, POSE)
+    outside = distance > 1e-3
+    points = points[outside]
+    H = curvatures(obstacle, points, distance[outside], normal[outside], nearest[outside], POSE)
+    assert np.abs(H - H.transpose(0, 2, 1)).max() < 1e-9
+    step = 1e-7
+    checked = 0
+    for k in range(3):
+        move = step * np.eye(3)[k]
+        first, second = (signed_distances(obstacle, points + s * move, POSE)[2] for s in (1, -1))
+        want = (first - second) / (2 * step)
+        smooth = np.abs(want).max(axis=1) < 1e3  # not across the border between two features
+        good = np.abs(H[:, :, k] - want).max(axis=1) < 1e-4 * np.maximum(1.0, np.abs(want).max(axis=1))
+        assert good[smooth].mean() > 0.97
+        checked += int(smooth.sum())
+    assert checked > 200
+    if shape != "plane":
+        assert np.abs(H).max() > 1.0
