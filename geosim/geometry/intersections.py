@@ -191,10 +191,14 @@ def _segment_near(p, q, a, b, c, eps):
 
 @kernel
 def _segment_crosses(p, q, a, b, c):
-    """Whether the open segment pq passes through the inside of triangle abc (signs of five volumes)."""
+    """Whether the open segment pq passes through the inside of triangle abc (signs of five volumes).
+
+    Both ends must be off the plane by more than rounding: of flat neighbours the five signs are all noise.
+    """
     ab, ac = _sub(b, a), _sub(c, a)
     normal = _cross(ab, ac)
-    if _dot(normal, _sub(p, a)) * _dot(normal, _sub(q, a)) >= 0.0:
+    first, second = _dot(normal, _sub(p, a)), _dot(normal, _sub(q, a))
+    if first * second >= 0.0 or min(abs(first), abs(second)) <= 1e-14 * np.sqrt(_dot(normal, normal)):
         return False
     direction = _sub(q, p)
     pa, pb, pc = _sub(a, p), _sub(b, p), _sub(c, p)
