@@ -103,6 +103,7 @@ def _mkl() -> Any:
 
 class _Pardiso(Factoriser):
     name = "pardiso"
+    _kind = -2  # real, symmetric, indefinite
     _ERRORS: ClassVar[dict[int, str]] = {
         -2: "not enough memory", -3: "reordering failed", -4: "zero pivot", -7: "diagonal matrix is singular",
                -8: "32-bit integer overflow"}
@@ -149,7 +150,7 @@ class _Pardiso(Factoriser):
         integer = lambda v: ctypes.byref(ctypes.c_int32(v))  # noqa: E731 (a C argument)
         pointer = lambda a: a.ctypes.data_as(ctypes.c_void_p)  # noqa: E731
         error = ctypes.c_int32(0)
-        self._call_c(pointer(self._handle), integer(1), integer(1), integer(-2), integer(phase), integer(self.size),
+        self._call_c(pointer(self._handle), integer(1), integer(1), integer(self._kind), integer(phase), integer(self.size),
                      pointer(self._data), pointer(self._ia), pointer(self._ja), None,
                      integer(count), pointer(self._options), integer(0), pointer(right), pointer(out),
                      ctypes.byref(error))
@@ -186,6 +187,34 @@ class _Pardiso(Factoriser):
     def __del__(self) -> None:
         if getattr(self, "_analysed", False) and not sys.is_finalizing():
             self.close()
+
+
+class _GeneralPardiso(_Pardiso):
+    """Matrices of symmetric pattern and unsymmetric values, the whole pattern given."""
+
+    _kind = 11
+
+    def factorise(self, data: Floats) -> None:
+        super().factorise(data)
+        self.negative_pivots = -1  # it does not count them
+
+
+class _GeneralSuperLU(Factoriser):
+    name = "superlu"
+
+    def __init__(self, indptr: np.ndarray, indices: np.ndarray) -> None:
+        self._pattern, self.size = (indices, indptr), len(indptr) - 1
+        self._factors: Any = None
+
+    def factorise(self, data: Floats) -> None:
+        matrix = csr_matrix((data, *self._pattern), shape=(self.size, self.size)).tocsc()
+        try:
+            self._factors = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=1e-3, options={"SymmetricMode": True})
+        except RuntimeError as error:
+            raise FactorisationError(f"SuperLU could not factorise the matrix: {error}") from None
+
+    def solve(self, right: Floats) -> Floats:
+        return np.asarray(self._factors.solve(right))
 
 
 class _SuperLU(Factoriser):
@@ -238,7 +267,8 @@ class _SuperLU(Factoriser):
         return scale * self._factors.solve(scale * right)
 
 
-def make_factoriser(indptr: np.ndarray, indices: np.ndarray, name: str = "auto", *, single: bool = True) -> Factoriser:
+def make_factoriser(indptr: np.ndarray, indices: np.ndarray, name: str = "auto", *, single: bool = True,
+                    symmetric: bool = True) -> Factoriser:
     """Return a factoriser for the upper triangle with the given CSR pattern.
 
     Parameters
@@ -247,6 +277,8 @@ def make_factoriser(indptr: np.ndarray, indices: np.ndarray, name: str = "auto",
         "auto" (Pardiso where it loads, else SuperLU), "pardiso" or "superlu".
     single
         Whether Pardiso works in single precision first; without, its solutions need no refinement.
+    symmetric
+        False: the pattern is that of the whole matrix, whose values are not symmetric.
 
     Raises
     ------
@@ -255,13 +287,11 @@ def make_factoriser(indptr: np.ndarray, indices: np.ndarray, name: str = "auto",
     """
     if name not in ("auto", "pardiso", "superlu"):
         raise InputError(f"factoriser = {name!r} is unknown; use 'auto', 'pardiso' or 'superlu'")
-    if name == "superlu":
-        return _SuperLU(indptr, indices)
-    if _mkl() is None:
-        if name == "pardiso":
-            raise InputError("factoriser = 'pardiso' needs MKL: pip install pypardiso (x86-64 only), or use 'auto'")
-        return _SuperLU(indptr, indices)
-    return _Pardiso(indptr, indices, single)
+    if name == "pardiso" and _mkl() is None:
+        raise InputError("factoriser = 'pardiso' needs MKL: pip install pypardiso (x86-64 only), or use 'auto'")
+    if name == "superlu" or _mkl() is None:
+        return _SuperLU(indptr, indices) if symmetric else _GeneralSuperLU(indptr, indices)
+    return _Pardiso(indptr, indices, single) if symmetric else _GeneralPardiso(indptr, indices, single)
 
 
 def describe() -> dict[str, str]:

@@ -1,6 +1,7 @@
-"""Contact and friction of shells with themselves: vertices against triangles and edges against edges, with thickness.
+"""Contact and friction of shells with themselves and with rods: vertices against triangles and edges against edges.
 
-Two parts of a shell touch at the distance C of their middle surfaces, half of either's thickness added. Below it a pair stores::
+Two parts touch at the distance C of their middle surfaces and centre lines: half of the thickness of a shell, the radius of a
+rod. Below it a pair stores::
 
     E = -k C^2 u^2 log(1 - u),   u = 1 - d / C,
 
@@ -74,15 +75,16 @@ class Sheet:
     faces: Tree
     edges: Tree
     vertices: Ints
+    rods: Any  # which edges are rods: with each other they touch as in geosim.rods.contact
     rest: Floats
-    radius: Floats
+    radius: tuple[Floats, Floats, Floats]  # half the thickness at vertices, faces and edges [m]
     along: Ints
     kept: list[NearList] = field(default_factory=list)
 
     @property
     def touch(self) -> float:
         """Largest distance at which parts touch [m]."""
-        return 2.0 * float(self.radius.max())
+        return 2.0 * max(float(part.max()) for part in self.radius)
 
     def near(self, x: Floats, margin: float) -> NearList:
         """Return all pairs nearer than they touch plus a margin at positions (n, 3)."""
@@ -92,15 +94,16 @@ class Sheet:
         reach, room = self.touch + margin, 4 * len(x)
         faces, edges = self.faces.refit(x, reach), self.edges.refit(x, reach)
         while True:
-            points, is_edges = np.empty((room, 4), dtype=np.int64), np.empty(room, dtype=np.bool_)
-            found = int(find_near(x, np.zeros_like(x), False, self.vertices, faces.primitives, faces.order, faces.boxes,
-                                  edges.primitives, edges.order, edges.boxes, reach, self.radius, points, is_edges))
+            points, is_edges, touch = np.empty((room, 4), dtype=np.int64), np.empty(room, dtype=np.bool_), np.empty(room)
+            found = int(find_near(x, np.zeros_like(x), False, self.vertices, self.rods, faces.primitives, faces.order,
+                                  faces.boxes, edges.primitives, edges.order, edges.boxes, reach, *self.radius, points,
+                                  is_edges, touch))
             if found <= room:
                 break
             room = int(1.2 * found)
-        points, is_edges = points[:found].copy(), is_edges[:found].copy()
-        touch = np.empty(found)
-        touching_distance(self.rest, self.radius, self.along, points, is_edges, touch)
+        points, is_edges, touch = points[:found].copy(), is_edges[:found].copy(), touch[:found].copy()
+        if len(self.along):
+            beside(self.rest, self.along, points, is_edges, touch)
         kept[:] = [NearList(x.copy(), margin, points, is_edges, touch)]
         return kept[0]
 
@@ -115,21 +118,23 @@ class Sheet:
             before, after = tree.refit(x, self.touch).boxes, tree.refit(x + dx, self.touch).boxes
             trees.append(np.hstack([np.minimum(before[:, :3], after[:, :3]), np.maximum(before[:, 3:], after[:, 3:])]))
         none = np.empty((0, 4), dtype=np.int64)
-        return float(find_near(x, dx, True, self.vertices, self.faces.primitives, self.faces.order, trees[0],
-                               self.edges.primitives, self.edges.order, trees[1], self.touch, self.radius, none,
-                               np.empty(0, dtype=np.bool_)))
+        return float(find_near(x, dx, True, self.vertices, self.rods, self.faces.primitives, self.faces.order, trees[0],
+                               self.edges.primitives, self.edges.order, trees[1], self.touch, *self.radius, none,
+                               np.empty(0, dtype=np.bool_), np.empty(0)))
 
 
 def sheet_neighbourhood(robot: RodShellRobot, radius: Floats) -> Sheet | None:
-    """Return the neighbourhood of the triangles of a robot, None if there are not two; `radius` (n,) half the thickness [m]."""
-    if len(robot.triangles) < 2:
+    """Return the neighbourhood of triangles and rods, None without triangles; `radius` (n,) is that of the vertices [m]."""
+    if len(robot.triangles) == 0:
         return None
-    edges, n = robot.mesh.edges, len(robot.vertices)
+    mesh, n = robot.mesh, len(robot.vertices)
+    known = {tuple(sorted(e)) for e in mesh.edges.tolist()}
+    own = np.array([i for i, e in enumerate(robot.edges[: robot.own_edges].tolist()) if tuple(sorted(e)) not in known], dtype=int)
+    edges = np.concatenate([mesh.edges, robot.edges[own]])
+    half = 0.5 * robot.thickness
+    shell = np.maximum(half[mesh.faces[:, 0]], np.where(mesh.faces[:, 1] >= 0, half[mesh.faces[:, 1]], 0.0))
     length = np.linalg.norm(robot.vertices[edges[:, 1]] - robot.vertices[edges[:, 0]], axis=1)
-    vertices = np.unique(robot.triangles)
-    own = np.zeros(n)
-    own[vertices] = radius[vertices]
-    limit = ARC * 2.0 * float(own.max())
+    limit = ARC * 2.0 * float(radius.max())
     pairs = [np.zeros(0, dtype=np.int64)]
     if length.min() <= limit:
         graph = csr_matrix((length, (edges[:, 0], edges[:, 1])), shape=(n, n))
@@ -138,7 +143,8 @@ def sheet_neighbourhood(robot: RodShellRobot, radius: Floats) -> Sheet | None:
             i, j = np.nonzero(np.isfinite(reached))
             pairs.append((i + first) * n + j)
     x = np.array(robot.vertices)
-    return Sheet(build_tree(x, np.array(robot.triangles)), build_tree(x, np.array(edges)), vertices, x, own,
+    return Sheet(build_tree(x, np.array(robot.triangles)), build_tree(x, edges), np.unique(edges),
+                 np.arange(len(edges)) >= len(mesh.edges), x, (radius, half.copy(), np.concatenate([shell, robot.radius[own]])),
                  np.unique(np.concatenate(pairs)))
 
 
@@ -155,11 +161,11 @@ def _sweep(x, dx, ids, count, box):
 
 
 @kernel
-def find_near(x, dx, moving, vertices, faces, face_order, face_boxes, edges, edge_order, edge_boxes, reach, radius, points,
-              is_edges):
+def find_near(x, dx, moving, vertices, rods, faces, face_order, face_boxes, edges, edge_order, edge_boxes, reach, vertex_radius,
+              face_radius, edge_radius, points, is_edges, touch):
     """Go through vertex-triangle and edge-edge pairs whose boxes, with margins in the trees, meet.
 
-    At rest (not `moving`) fill those nearer than `reach` and return how many; else return the share of the step dx in which no
+    Without `moving` fill those nearer than `reach` and return how many; else return the share of the step dx in which no
     pair comes nearer than half its distance or 0.3 of where it touches.
     """
     stack = np.empty(128, dtype=np.int64)
@@ -193,7 +199,9 @@ def find_near(x, dx, moving, vertices, faces, face_order, face_boxes, edges, edg
                             continue
                     else:
                         ids[2], ids[3] = edges[f, 0], edges[f, 1]
-                        if f <= q or ids[0] == ids[2] or ids[0] == ids[3] or ids[1] == ids[2] or ids[1] == ids[3]:
+                        if f <= q or (rods[f] and rods[q]):
+                            continue
+                        if ids[0] == ids[2] or ids[0] == ids[3] or ids[1] == ids[2] or ids[1] == ids[3]:
                             continue
                     _sweep(x, dx, ids[kind + 1:], 3 - kind, other)
                     if not _meet(asking, other, reach):
@@ -206,16 +214,17 @@ def find_near(x, dx, moving, vertices, faces, face_order, face_boxes, edges, edg
                     else:
                         edge_edge(four, w, c)
                     d = separation(four, w, e)
+                    contact = vertex_radius[ids[0]] + face_radius[f] if kind == 0 else edge_radius[q] + edge_radius[f]
                     if moving:
-                        touch = radius[ids[0]] + radius[ids[3]]
                         for i in range(4):
                             for k in range(3):
                                 move[i, k] = dx[ids[i], k]
-                        last = min(last, time_to_gap(four, move, kind == 1, min(0.3 * touch, 0.5 * d), last))
+                        last = min(last, time_to_gap(four, move, kind == 1, min(0.3 * contact, 0.5 * d), last))
                     elif d < reach:
                         if found < len(points):
                             points[found] = ids
                             is_edges[found] = kind == 1
+                            touch[found] = contact
                         found += 1
     return last if moving else float(found)
 
@@ -228,22 +237,16 @@ def _meet(a, b, margin):
 
 
 @kernel
-def touching_distance(rest, radius, along, points, edges, touch):
-    """Fill the distances at which pairs touch: half of either's thickness, less where they are near along the sheet."""
-    n, flat = len(radius), rest.ravel()
+def beside(rest, along, points, edges, touch):
+    """Let pairs that are near each other along the sheet touch at half of their distance at rest, if that is less."""
+    n, flat = len(rest), rest.ravel()
     for p in range(len(points)):
-        split = 2 if edges[p] else 1
-        first, second, near = 0.0, 0.0, False
-        for i in range(4):
-            if i < split:
-                first = max(first, radius[points[p, i]])
-                for j in range(split, 4):
-                    key = points[p, i] * n + points[p, j]
-                    at = np.searchsorted(along, key)
-                    near = near or (at < len(along) and along[at] == key)
-            else:
-                second = max(second, radius[points[p, i]])
-        touch[p] = first + second
+        split, near = (2 if edges[p] else 1), False
+        for i in range(split):
+            for j in range(split, 4):
+                key = points[p, i] * n + points[p, j]
+                at = np.searchsorted(along, key)
+                near = near or (at < len(along) and along[at] == key)
         if near:
             touch[p] = min(touch[p], 0.5 * _distance(flat, points[p], edges[p]))
 

@@ -1,9 +1,7 @@
 """Factorise and solve again and again where the matrix is no band: shells, networks, contact.
 
-The symmetric part is factorised by `geosim.factorise`; its pattern is analysed once, and again only when contact brings entries
-that it does not have yet. What friction and drag add beside symmetry is solved for by GMRES with those factors::
-
-    (S + K) x = b,   S = S^T,   K = -K^T      ->      (I + S^-1 K) x = S^-1 b
+The pattern is analysed once, and again only when contact brings entries that it does not have yet. Friction and drag make the
+matrix unsymmetric; it is then factorised as a whole, which takes twice as long.
 """
 
 from __future__ import annotations
@@ -11,16 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_matrix
-from scipy.sparse.linalg import LinearOperator, gmres
 
 from geosim.arrays import Floats, Ints
 from geosim.factorise import FactorisationError, Factoriser, make_factoriser
 from geosim.kernels import kernel
 
 __all__ = ["SparseSolver"]
-
-GMRES_STEPS = 60
 
 
 @kernel
@@ -63,8 +57,9 @@ class SparseSolver:
         self.size, self.keys = size, keys
         self.wide, self.own = keys, np.arange(len(keys))
         self.analyses = 0
-        self._factoriser: Factoriser | None = None
+        self._own: Factoriser | None = None
         self._contact: Factoriser | None = None
+        self._general: tuple[Factoriser, Ints, Ints] | None = None
 
     def _make(self, keys: Ints) -> Factoriser:
         self.analyses += 1
@@ -81,9 +76,10 @@ class SparseSolver:
         new = (place == len(self.wide)) | (self.wide[np.minimum(place, len(self.wide) - 1)] != keys)
         self.wide = np.insert(self.wide, place[new], keys[new])
         self.own = np.searchsorted(self.wide, self.keys)
-        if self._contact is not None:
-            self._contact.close()
-            self._contact = None
+        for factors in (self._contact, self._general[0] if self._general else None):
+            if factors is not None:
+                factors.close()
+        self._contact, self._general = None, None
 
     def _split(self, data: Floats, extra: Any) -> tuple[Floats, Floats]:
         """Return symmetric part and upper half of the skew part of all entries, in the places of the widened pattern."""
@@ -107,39 +103,40 @@ class SparseSolver:
 
         `values` are those of `keys`; `extra` (row, col, data) are entries of the whole matrix.
         """
-        skew, data = None, values[: len(self.keys)]
+        data = values[: len(self.keys)]
         try:
             if extra is not None:
-                data, rest = self._split(data, extra)
-                at = np.flatnonzero(np.abs(rest) > 1e-14 * np.abs(data).max())
-                if len(at):
-                    i, j = np.divmod(self.wide[at], self.size)
-                    skew = csr_matrix((np.concatenate([rest[at], -rest[at]]),
-                                       (np.concatenate([i, j]), np.concatenate([j, i]))), shape=(self.size, self.size))
-            factors = self._factors(data, len(data) > len(self.keys))
+                data, skew = self._split(data, extra)
+                if np.abs(skew).max(initial=0.0) > 1e-14 * np.abs(data).max():
+                    x = self._solve_general(data, skew, rhs)
+                    return (x if np.isfinite(x @ x) else None), 0
+            factors = self._symmetric(wide=len(data) > len(self.keys))
+            factors.factorise(data)
         except FactorisationError:
             return None, 0
-        x: Floats | None = factors.solve(rhs)
-        if skew is not None and x is not None:
-            x = self._skewed(factors, skew, x)
-        return (x if x is not None and np.isfinite(x @ x) else None), max(factors.negative_pivots, 0)
+        x = factors.solve(rhs)
+        return (x if np.isfinite(x @ x) else None), max(factors.negative_pivots, 0)
 
-    def _factors(self, data: Floats, contact: bool) -> Factoriser:
-        if contact:
-            if self._contact is None:
-                self._contact = self._make(self.wide)
-            factors = self._contact
-        else:
-            if self._factoriser is None:
-                self._factoriser = self._make(self.keys)
-            factors = self._factoriser
+    def _symmetric(self, *, wide: bool) -> Factoriser:
+        if wide:
+            self._contact = self._contact or self._make(self.wide)
+            return self._contact
+        self._own = self._own or self._make(self.keys)
+        return self._own
+
+    def _solve_general(self, whole: Floats, skew: Floats, rhs: Floats) -> Floats:
+        """Solve with the symmetric part plus skew above, minus skew below the diagonal."""
+        if self._general is None:
+            n = self.size
+            i, j = np.divmod(self.wide, n)
+            below = j * n + i
+            keys = np.union1d(self.wide, below)
+            self.analyses += 1
+            factors = make_factoriser(np.searchsorted(keys, np.arange(n + 1) * n), keys % n, single=False, symmetric=False)
+            self._general = factors, np.searchsorted(keys, self.wide), np.searchsorted(keys, below)
+        factors, upper, lower = self._general
+        data = np.empty(2 * len(self.wide) - self.size)
+        data[upper] = whole + skew
+        data[lower] = whole - skew
         factors.factorise(data)
-        return factors
-
-    def _skewed(self, factors: Factoriser, skew: csr_matrix, first: Floats) -> Floats | None:
-        """Solve (I + S^-1 K) x = first."""
-        operator = LinearOperator(skew.shape, matvec=lambda x: x + factors.solve(skew @ x), dtype=float)
-        x, left = gmres(operator, first, rtol=1e-5, atol=0.0, restart=GMRES_STEPS, maxiter=1)
-        if left and np.linalg.norm(operator @ x - first) > 1e-2 * np.linalg.norm(first):
-            return None
-        return x
+        return factors.solve(rhs)
