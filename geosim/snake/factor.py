@@ -370,6 +370,7 @@ class BlockTridiagonal:
         begins = np.concatenate([[0], ends])[:-1].reshape(-1, 3)
         self._diagonal, self._inverse = (np.ascontiguousarray(begins[:, k]) for k in (0, 2))
         self._coupling = np.where(coupled, begins[:, 1], -1)
+        self._sparse_rows: tuple[Any, ...] | None = None
         self._room = int(ends[-1])
         self._make_buffer()
         local = 3 * self.rank - before[self.level]
@@ -484,28 +485,35 @@ class BlockTridiagonal:
             half (n, w): T^-T of the rows as columns; product (groups, w, w): rows A^-1 rows^T of each group;
             row k is the column column[k] of its group; rows of the same slots keep together and their order.
         """
-        count = int(group.max()) + 1
+        key = (slots.tobytes(), group.tobytes())
+        if self._sparse_rows is None or self._sparse_rows[0] != key:
+            self._sparse_rows = (key, *self._lay_out_rows(slots, group))
+        _, level_group, active, column, width, row, part, place = self._sparse_rows
+        half = np.zeros((int(self._sizes.sum()), width), dtype=self._buffer.dtype)
+        half[place, column[row, None]] = rows[row, part]
+        product = np.zeros((int(group.max()) + 1, width, width), dtype=self._buffer.dtype)
+        _forward_rows(*self._pattern, level_group, active, half.ravel(), product)
+        return half, product.astype(np.float64), column
+
+    def _lay_out_rows(self, slots: Ints, group: Ints) -> tuple[Any, ...]:
+        """Columns of sparse rows, in the order in which a walk through the levels meets them."""
         level_group = group[self._chain]
         known = slots >= 0
         first = np.where(known, self.level[np.maximum(slots, 0)], len(self._sizes)).min(axis=1)
         first = np.minimum(first, len(self._sizes) - 1)
         owner = level_group[first]
         order = np.lexsort((np.arange(len(slots)), slots[:, 0], first, owner))
-        begin = np.searchsorted(owner[order], np.arange(count))
+        begin = np.searchsorted(owner[order], np.arange(int(group.max()) + 1))
         column = np.empty(len(slots), dtype=np.int64)
         column[order] = np.arange(len(slots)) - begin[owner[order]]
         width = -(-int(column.max() + 1) // _TILE) * _TILE
         active = np.zeros(len(self._sizes), dtype=np.int64)
-        for g in range(count):
+        for g in range(int(group.max()) + 1):
             levels = np.flatnonzero(level_group == g)
             begun = np.searchsorted(np.sort(first[owner == g]), levels, side="right")
             active[levels] = -(-begun // _TILE) * _TILE
-        half = np.zeros((int(self._sizes.sum()), width), dtype=self._buffer.dtype)
         row, part = np.nonzero(known)
-        half[self._places[slots[row, part]], column[row, None]] = rows[row, part]
-        product = np.zeros((count, width, width), dtype=self._buffer.dtype)
-        _forward_rows(*self._pattern, level_group, active, half.ravel(), product)
-        return half, product.astype(np.float64), column
+        return level_group, active, column, width, row, part, self._places[slots[row, part]]
 
 
 def sweep_order(level: Ints, first: Ints, second: Ints, points: Floats) -> Ints:
