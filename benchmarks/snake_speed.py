@@ -1,6 +1,6 @@
 """Milliseconds per 60 Hz frame of the soft snake on one core, beside Table II of [Gasoto2019] and at a measured error.
 
-    python benchmarks/snake_speed.py [--frames 600] [--snakes 1,2,4,10] [--link] [--budgets] [--gait 60]
+    python benchmarks/snake_speed.py [--frames 600] [--snakes 1,2,4,10] [--link] [--budgets] [--routes 4] [--gait 60]
 
 The error of a budget is that of single substeps of its own run against the same substep converged to 1e-8 N, contact
 included: |q - q*|_M / |q* - q_start|_M with the mass norm over particles and bodies.
@@ -93,12 +93,31 @@ def row(label, seconds, residuals, errors, reference=0.0, paper=None):
     print(text, flush=True)
 
 
+def routes(sections):
+    """One frame of the gait after half a second by both routes, each from the same state."""
+    robot = make_snake(sections=sections)
+    primal = MultibodyStepper(tolerance=1e-8)
+    dual = MultibodyStepper(route="dual", tolerance=1e-4, iterations=60, linear_iterations=4000)
+    state = primal.start(robot, GROUND)
+    commands = primal.commands(robot, gait(1.0))
+    for command in commands[:30]:
+        state, _ = primal.step(state, command)
+    ends = [stepper.step(state, commands[30])[0] for stepper in (primal, dual)]
+    (a, m), (b, _), (start, _) = (places(s) for s in (*ends, state))
+    norm = lambda d: np.sqrt((m * (d**2).sum(1)).sum())  # noqa: E731
+    print(
+        f"primal (to {ends[0].residual:.0e} N) and dual (to {ends[1].residual:.0e} N), snake of 4 links of {sections} "
+        f"sections: {100 * norm(a - b) / norm(a - start):.3f} % of the frame apart, at most {1e6 * abs(a - b).max():.2f} um"
+    )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--frames", type=int, default=600)
     parser.add_argument("--snakes", default="1,2,4,10")
     parser.add_argument("--link", action="store_true", help="one link alone as well")
     parser.add_argument("--budgets", action="store_true", help="the table budget -> error")
+    parser.add_argument("--routes", type=int, default=0, help="sections of a link: primal against dual, converged")
     parser.add_argument("--gait", type=float, default=0.0, help="seconds of a converged gait: residual and drift")
     parser.add_argument("--sample", type=int, default=20)
     options = parser.parse_args()
@@ -123,6 +142,8 @@ def main():
             stepper = MultibodyStepper(**extra)
             seconds, residuals, errors, reference, _ = run(robot, stepper, frames, 4 if dual else 10)
             row(label, seconds, residuals, errors, reference)
+    if options.routes:
+        routes(options.routes)
     cases = [int(n) for n in options.snakes.split(",") if n]
     for count in ([0] if options.link else []) + cases:
         robot = make_snake(links=1) if count == 0 else make_snake(count=count)
