@@ -9,7 +9,7 @@ import pytest
 from scipy.io import loadmat
 from scipy.spatial.transform import Rotation
 
-from geosim import InputError, LinearElastic, NaturalShape, Passive, solve
+from geosim import Environment, InputError, LinearElastic, Load, NaturalShape, Passive, solve
 from geosim.rods.balance import Balance
 from geosim.rods.files import read_geometry
 from geosim.rods.midedge import midedge_angles
@@ -233,6 +233,23 @@ def test_natural_hinge_angle_folds_two_triangles():
         # either side of the edge takes half, and the normals of the clamped triangle are held
         angle = np.arctan2(abs(result.frames[-1, 3, 2]), result.frames[-1, 3, 0])
         assert angle == pytest.approx(0.3, rel=1e-6)
+
+
+def test_every_triangle_bends_with_its_own_thickness():
+    """A strip, thick in one half: the curvature of a couple is M / (D w) in either, nu = 0."""
+    points = np.array([[i * 0.01, j * 0.02, 0.0] for i in range(21) for j in range(2)])
+    triangles = np.array([t for i in range(20) for t in ((2 * i, 2 * i + 2, 2 * i + 1), (2 * i + 2, 2 * i + 3, 2 * i + 1))])
+    thick = np.where(points[triangles].mean(axis=1)[:, 0] < 0.1, 2e-3, 1e-3)
+    robot = RodShellRobot(points, triangles=triangles, thickness=thick, shell_material=LinearElastic(1e8, 0.0, 1000.0),
+                          shell_bending="mid-edge", fixed_vertices=points[:, 0] < 0.011)
+    force = 1e-5
+    loads = [Load.force([40, 41], (0, 0, force)), Load.force([38, 39], (0, 0, -force))]
+    result = solve(robot, Passive(), Environment(loads=loads), solver=RodShellStepper(static=True, tolerance=1e-9))
+    moment = force * 0.01 / 0.02
+    z = result.frames[-1, :, 2].reshape(-1, 2).mean(axis=1)
+    curvature = np.diff(z, 2) / 0.01**2  # at columns 1 .. 19
+    np.testing.assert_allclose(curvature[2:7], moment / (1e8 * 8e-9 / 12), rtol=0.01)
+    np.testing.assert_allclose(curvature[11:16], moment / (1e8 * 1e-9 / 12), rtol=0.01)
 
 
 def test_explicit_steps_and_hinge_stiffness_are_refused():

@@ -149,6 +149,35 @@ def test_a_fine_sheet_does_not_push_against_itself():
     assert result.contact_count.max() == 0
 
 
+def test_a_sheet_dropped_on_a_sphere_drapes_and_crosses_nothing():
+    x, triangles = grid(14, 14, 0.3, 0.3)
+    robot = RodShellRobot(x - [0.15, 0.15, -0.086], triangles=triangles, thickness=2e-3,
+                          shell_material=LinearElastic(2e5, 0.3, 1000.0))
+    ball = Obstacle.sphere((0, 0, 0), 0.08, friction=0.4)
+    result = solve(robot, Passive(0.2), Environment(gravity=(0, 0, -9.81), obstacles=[ball], self_friction=0.4),
+                   solver=RodShellStepper(dt=5e-3, frame_interval=0.02))
+    assert result.converged
+    assert crossings(result) == 0
+    assert (result.crossings[1:] == 0).all()
+    assert np.linalg.norm(result.frames, axis=2).min() > 0.08
+    assert result.frames[-1, :, 2].min() < -0.01  # it hangs down on all sides
+    centre = np.argmin(np.abs(x[:, :2] - 0.15).sum(axis=1))
+    assert np.linalg.norm(result.frames[-1, centre, :2] - (x[centre, :2] - 0.15)) < 2e-3  # and friction keeps it there
+
+
+def test_a_rod_rests_on_a_sheet_at_its_radius_and_half_the_thickness():
+    x, triangles = grid(6, 6, 0.1, 0.1)
+    rod = np.column_stack([np.linspace(0.02, 0.08, 7), np.full(7, 0.052), np.full(7, 5e-3)])
+    robot = RodShellRobot(np.concatenate([x, rod]), edges=len(x) + np.array([[i, i + 1] for i in range(6)]), triangles=triangles,
+                          radius=3e-3, thickness=2e-3, rod_material=RUBBER, shell_material=RUBBER,
+                          fixed_vertices=np.arange(len(x)))
+    result = solve(robot, Passive(0.2), Environment(gravity=(0, 0, -9.81)), solver=RodShellStepper(dt=2e-3, frame_interval=0.02))
+    assert result.converged
+    np.testing.assert_allclose(result.frames[-1, len(x):, 2], 4e-3, rtol=0.02)
+    weight = 1000.0 * np.pi * 3e-3**2 * 0.06 * 9.81
+    assert result.contact_forces[-1, len(x):, 2].sum() == pytest.approx(weight, rel=0.02)
+
+
 @pytest.mark.slow
 def test_a_folded_sheet_pressed_flat_does_not_cross_itself():
     radius, half, thick = 5e-3, 0.04, 2e-3

@@ -31,6 +31,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from geosim.arrays import Floats, Ints
 from geosim.collision.ccd import time_to_gap
+from geosim.collision.crossings import count_crossings
 from geosim.collision.distance import edge_edge, point_triangle, separation, squared_distance_derivatives
 from geosim.collision.tree import Tree, build_tree
 from geosim.kernels import kernel
@@ -504,3 +505,4 @@ class SheetContact:
         force = np.zeros_like(q)
         energy, _, overlap, count = self._force(q, np.zeros_like(q), force)
         add_measures(measures, energy, overlap, count, force[: self.system.turns].reshape(-1, 3))
+        measures["crossings"] = count_crossings(self._places(q), np.array(self.system.robot.triangles)).count

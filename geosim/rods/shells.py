@@ -12,7 +12,8 @@ k_b = (2 / sqrt(3)) D with D = E h^3 / (12 (1 - nu^2)), and l^2 / (A1 + A2) scal
 twice both, which is what its published reference states hold.
 
 A hinge knows one angle only: on equilateral triangles it bends as a plate with D = (sqrt(3)/2) k_b and Poisson's ratio -1/3
-whatever the material's, so a cylinder is right and a saddle is not; a free-edged strip bends with D (1 - 1/9).
+whatever the material's, so a cylinder is right and a saddle is not; a free-edged strip bends with D (1 - 1/9). On other meshes it
+depends on their directions. Mid-edge normals (`geosim.rods.midedge`) do neither, for one unknown more an edge.
 """
 
 from __future__ import annotations

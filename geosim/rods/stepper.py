@@ -17,10 +17,11 @@ Departures from the papers:
 [D4] The residual is measured against the largest internal force (forces) and moment (theta), and the last increment
      against edge lengths and radians. A step that does not meet both is halved in time, and reported when that fails.
 [D5] In statics the Hessian is shifted until it is positive definite, so that the solution found is stable.
-[D6] Contact: see `geosim.rods.contact`.
+[D6] Contact: see `geosim.rods.contact` for rods and obstacles, `geosim.rods.sheets` for shells.
 [D7] Where a rod meets a shell, the triangles' edges around the shared vertex carry frames and theta as in section 3.4 of
      [Lahoti], but bend and twist against rods only: among themselves the shell's own hinges do. They have no mass and
      no stretching of their own.
+[D8] Mid-edge normals: see `geosim.rods.midedge`.
 """
 
 from __future__ import annotations
