@@ -33,8 +33,11 @@ Departures from [Fang2022] and its public code:
 [D9]  Only the inside of the chambers is remeshed; body elements and surface vertices stay, and volume ratios refer to
       the original chambers. Distortion is judged by ||F|| and ||F^-1||, which tells slivers from stretched elements.
 [D10] Inverted elements and the body volume ratio are counted and reported in every iteration.
-[D11] Springs act along the contact normal alone (frictionless) and are one-sided: one that still pushes stays, and its
-      push is the contact force; it is released by Eq. (8) once its vertex is away by more than the offset.
+[D11] Where the body stretches far, the weights in the global matrix follow (a few factorisations more): the volume's
+      stiffness grows with the fourth power of the stretch, and steps with the weights of the rest shape overshoot.
+[D12] Springs act along the contact normal alone (frictionless) and are one-sided: one that still pushes stays, and its
+      push is the contact force; it ends by Eq. (8) once its vertex is away by more than the offset. Where the robot
+      touches itself the face that is touched feels the opposite push.
 """
 
 from __future__ import annotations
@@ -52,7 +55,7 @@ from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.result import Report, Result, Status
 from geosim.robot import VolumetricRobot
-from geosim.shape.projective_anderson import Anderson
+from geosim.shape.projective_anderson import Anderson, QuasiNewton
 from geosim.shape.projective_contact import MOVED, SET_CHANGED, UNCHANGED, Contact
 from geosim.shape.projective_elements import BODY_TARGETS, CHAMBER_TARGETS, Evaluation, Springs
 from geosim.shape.projective_error import energy_problem, energy_residual
@@ -61,6 +64,9 @@ from geosim.shape.projective_lines import Lines, make_lines
 from geosim.shape.projective_mesh import Work, continued, make_work, needs_remeshing, remeshed, strung
 
 __all__ = ["ProjectiveShapeSolver", "ProjectiveState"]
+
+LIGHT = 0.3  # of the body's stiffness that stands in the global matrix of the quasi-Newton iteration, whose pairs add the rest
+STRETCH_INTERVAL = 20  # iterations between two looks at how far elements have stretched
 
 
 @dataclass(frozen=True)
@@ -123,8 +129,9 @@ class ProjectiveShapeSolver:
         takes more iterations.
     chamber_weight
         Stiffness of the chamber elements over that of the body elements beside them.
-    window
-        Anderson acceleration over so many iterations; 0 is the plain iteration.
+    acceleration, window
+        "quasi-newton" (default, L-BFGS) or "anderson" [Fang2022], over so many iterations; window 0 is the plain
+        iteration. Targets without a merit ("paper") are accelerated by Anderson always.
     tolerance
         Largest force residual over free vertices, relative to the largest nodal sum of element forces.
     volume_tolerance
@@ -149,6 +156,7 @@ class ProjectiveShapeSolver:
     chamber_targets: str = "total"
     blend_at_rest: float = 0.02
     chamber_weight: float = 1.0
+    acceleration: str = "quasi-newton"
     window: int = 6
     tolerance: float = 1e-4
     volume_tolerance: float = 1e-3
@@ -163,7 +171,8 @@ class ProjectiveShapeSolver:
     error_estimate: bool = True
 
     def __post_init__(self) -> None:
-        for key, known in (("body_targets", BODY_TARGETS), ("chamber_targets", CHAMBER_TARGETS)):
+        for key, known in (("body_targets", BODY_TARGETS), ("chamber_targets", CHAMBER_TARGETS),
+                           ("acceleration", ("quasi-newton", "anderson"))):
             if getattr(self, key) not in known:
                 raise InputError(f"ProjectiveShapeSolver: {key} = {getattr(self, key)!r} is unknown; use one of "
                                  f"{', '.join(known)}")
@@ -180,6 +189,15 @@ class ProjectiveShapeSolver:
                 raise InputError(f"ProjectiveShapeSolver: {key} = {value!r} must be a whole number >= {least}")
         if self.contact_offset is not None and not (np.isfinite(self.contact_offset) and self.contact_offset > 0):
             raise InputError(f"ProjectiveShapeSolver: contact_offset = {self.contact_offset!r} must be > 0 [m]")
+
+    @property
+    def share(self) -> float:
+        """Share of the body's stiffness in the global matrix.
+
+        Anderson's iteration needs all of it (then a step lowers the merit for certain). The stiffness against volume
+        change of single elements, which is most of it, acts on patches only, so the whole is far too cautious.
+        """
+        return LIGHT if self.acceleration == "quasi-newton" and self.body_targets == "material" else 1.0
 
     def commands(self, robot: VolumetricRobot, actuation: Actuation) -> list[Command]:
         """Return the commands of an actuation after checking that this solver knows them."""
@@ -326,12 +344,16 @@ class ProjectiveShapeSolver:
         elements = work.elements
         elements.compliances[:] = np.nan
         targets = elements.pressed(x, np.where(np.isfinite(asked), asked, np.nan), pressures)
-        anderson = Anderson(self.window)
+        plain = self.acceleration == "anderson" or self.body_targets == "paper"
+        memory: Anderson | QuasiNewton = Anderson(self.window) if plain else QuasiNewton(self.window)
         now = _Iterate(x.copy(), elements.evaluate(x, targets), targets, np.inf)
         for i in range(self.max_iterations):
             now.seconds, clock = {"check": 0.0, "response": 0.0, "solver": 0.0}, time.perf_counter()
             now.residual = self._residual(work, now.evaluation)
             balanced = now.residual <= self.tolerance
+            if i % STRETCH_INTERVAL == 0 and elements.restiffen(now.x):
+                work.matrix.replace(elements.laplacian(), elements.springs)
+                memory.restart()
             due = balanced or i % self.contact_interval == 0
             changed = contact.update(now.x, balanced) if due else UNCHANGED
             now.seconds["check"], clock = time.perf_counter() - clock, time.perf_counter()
@@ -341,7 +363,7 @@ class ProjectiveShapeSolver:
             if changed == SET_CHANGED:  # springs came or went: factorise, forget
                 work.matrix.factor(elements.springs)
                 now.evaluation = elements.evaluate(now.x, now.targets)
-                anderson.restart()
+                memory.restart()
             now.seconds["response"], clock = time.perf_counter() - clock, time.perf_counter()
             if changed != SET_CHANGED and balanced:
                 missing = np.nan_to_num(asked - elements.volumes(now.x))
@@ -353,21 +375,24 @@ class ProjectiveShapeSolver:
                 elements.lines = tighter or elements.lines
                 now.targets = now.targets + missing
                 now.evaluation = elements.evaluate(now.x, now.targets)
-                anderson.restart()
+                memory.restart()
             self._record(now, work, i)
-            moved = self._advance(work, anderson, now)
+            moved = self._advance(work, memory, now)
             now.seconds["solver"] = time.perf_counter() - clock
             if not moved:
                 break
         now.penetration = contact.penetration
         return now
 
-    def _advance(self, work: Work, anderson: Anderson, now: _Iterate) -> bool:
+    def _advance(self, work: Work, memory: Anderson | QuasiNewton, now: _Iterate) -> bool:
         """One global step: accelerated if that lowers the merit, else plain, else shortened; False if none does."""
         elements, free = work.elements, work.matrix.free
         force = now.evaluation.force[free]
-        step = -work.matrix.solve(force)
-        proposal = anderson.propose(now.x[free], step, force) - now.x[free]
+        if isinstance(memory, Anderson):
+            step = -work.matrix.solve(force)
+            proposal = memory.propose(now.x[free], step, force) - now.x[free]
+        else:
+            proposal = memory.direction(now.x[free], force, work.matrix.solve)
         for attempt in range(24):
             x = now.x.copy()
             x[free] += proposal
@@ -382,8 +407,11 @@ class ProjectiveShapeSolver:
             if better:
                 now.x, now.evaluation = x, evaluation
                 return True
-            anderson.restart()
-            proposal = step if attempt == 0 else 0.5 * proposal
+            if attempt == 0:
+                memory.restart()
+                proposal = step if isinstance(memory, Anderson) else -work.matrix.solve(force)
+            else:
+                proposal = 0.5 * proposal
         return False
 
     def _record(self, now: _Iterate, work: Work, i: int) -> None:

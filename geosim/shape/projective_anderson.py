@@ -10,15 +10,21 @@ combination raises the merit, and every other proposal is rejected.
 
 Whoever calls compares a merit at x_new and at x_k, and goes to G_k instead (which lowers the merit for certain) when
 x_new does not improve.
+
+`QuasiNewton` uses the same memory differently [Liu, Bouaziz and Kavan 2017]: L-BFGS, whose first guess of the inverse
+Hessian is the solve with the global matrix. Anderson's truncated memory loses what the steps before it had learned, and on
+slender robots falls back to the speed of the plain iteration; the secant pairs of L-BFGS keep the directions conjugate.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
 from geosim.arrays import Floats
 
-__all__ = ["Anderson"]
+__all__ = ["Anderson", "QuasiNewton"]
 
 
 class Anderson:
@@ -68,3 +74,52 @@ class Anderson:
         normal = gram / np.outer(scale, scale) + 1e-10 * np.eye(len(gram))
         theta = np.linalg.solve(normal, (dr @ self._steps[-1]) / scale) / scale
         return x + step - (theta @ np.diff(np.array(self._images), axis=0)).reshape(x.shape)
+
+
+class QuasiNewton:
+    """The memory of an iteration accelerated by L-BFGS.
+
+    Parameters
+    ----------
+    window
+        Number of secant pairs kept; 0 gives the plain iteration.
+    """
+
+    def __init__(self, window: int) -> None:
+        self.window = window
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget everything: the merit or the global matrix has changed."""
+        self._moves: list[Floats] = []
+        self._changes: list[Floats] = []
+        self._last: tuple[Floats, Floats] | None = None
+
+    def direction(self, x: Floats, force: Floats, solve: Callable[[Floats], Floats]) -> Floats:
+        """Return the step [m] from x, a descent direction of the merit.
+
+        Parameters
+        ----------
+        x, force
+            Present point [m] and gradient of the merit [N], of the same shape.
+        solve
+            Solves with the global matrix.
+        """
+        if self._last is not None:
+            move, change = (x - self._last[0]).ravel(), (force - self._last[1]).ravel()
+            # curvature must be positive for a descent direction
+            if move @ change > 1e-12 * np.sqrt((move @ move) * (change @ change)):
+                self._moves.append(move)
+                self._changes.append(change)
+        for memory in (self._moves, self._changes):
+            del memory[:max(0, len(memory) - self.window)]
+        self._last = (x.copy(), force.copy())
+        q, shares = force.ravel().copy(), []
+        for move, change in zip(reversed(self._moves), reversed(self._changes)):
+            share = (move @ q) / (move @ change)
+            q -= share * change
+            shares.append(share)
+        step = solve(q.reshape(force.shape)).ravel()
+        for move, change, share in zip(self._moves, self._changes, reversed(shares)):
+            step += (share - (change @ step) / (move @ change)) * move
+        return -step.reshape(force.shape)

@@ -26,6 +26,7 @@ BODY_TARGETS = ("material", "variational", "paper")
 CHAMBER_TARGETS = ("total", "element", "uniform")
 OWN_SHARE = 0.02  # of the bulk stiffness, held by every element alone; the rest is held by the patches round vertices
 GUARD = 1.0 / OWN_SHARE  # times that share, where an element turns over or swells
+RESTIFFEN = 2.0  # growth of an element's weight that asks for a new global matrix
 
 WORTH_A_THREAD = 30_000  # elements
 
@@ -50,7 +51,7 @@ def enclosed_volume(x: Floats, faces: Ints) -> float:
 class Body:
     """Body tets (m, 4): shape gradients, volumes [m^3], stiffness k and bulk stiffness [Pa], material of each.
 
-    `tables` (r, entries, 2) hold R_omega, `rows` (r, 16) the materials' constants; `targets` is one of BODY_TARGETS.
+    `share` is that of the stiffness which stands in the global matrix. `tables` (r, entries, 2) hold R_omega, `rows` (r, 16) the materials' constants; `targets` is one of BODY_TARGETS.
     """
 
     tets: Ints
@@ -62,6 +63,7 @@ class Body:
     tables: Floats
     rows: Floats
     targets: str
+    share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,7 @@ class Elements:
         self.count, self.body, self.cells, self.load = count, body, cells, load
         self.springs = Springs()
         self.lines: Lines | None = None
+        self.stretched = np.full(len(body.tets), body.share)
         tets = np.vstack([body.tets, cells.tets])
         corners = tets.ravel()
         self._slots = np.argsort(corners, kind="stable")
@@ -192,11 +195,27 @@ class Elements:
         body, cells = self.body, self.cells
         tets = np.vstack([body.tets, cells.tets])
         gradients = np.concatenate([body.gradients, cells.gradients])
-        weights = np.concatenate([body.stiffness * body.volumes, cells.weights * cells.volumes])
+        weights = np.concatenate([self.stretched * body.stiffness * body.volumes, cells.weights * cells.volumes])
         blocks = np.einsum("e,eik,ejk->eij", weights, gradients, gradients)
         rows, cols = np.repeat(tets, 4, axis=1).ravel(), np.tile(tets, (1, 4)).ravel()
         out = sp.coo_matrix((blocks.ravel(), (rows, cols)), shape=(self.count, self.count)).tocsc()
         return out if self.lines is None else (out + self.lines.laplacian(self.count)).tocsc()
+
+    def restiffen(self, x: Floats) -> bool:
+        """Raise the weights of stretched body elements in the global matrix; True if that asks for a new one.
+
+        The volume's stiffness, bulk cof F x cof F, grows with the fourth power of the stretch (||cof F||^2 is 3 at rest).
+        The weights at rest then bound it no more, and a global step overshoots.
+        """
+        if self.body.targets != "material":
+            return False
+        now = np.empty(len(self.body.tets))
+        kernels.cofactor_squares(x, self.body.tets, self.body.gradients, now)
+        now = self.body.share * np.maximum(1.0, now / 3.0)
+        if not (now > RESTIFFEN * self.stretched).any() and not np.median(now) * RESTIFFEN < np.median(self.stretched):
+            return False
+        self.stretched = 1.3 * now
+        return True
 
     def evaluate(self, x: Floats, targets: Floats) -> Evaluation:
         """Local step at positions x [m] (n, 3) for target volumes [m^3] (chambers,), nan = vented."""
@@ -293,12 +312,21 @@ class GlobalMatrix:
         self.factorisations = 0
         self._added: Floats | None = None
         self._count = laplacian.shape[0]
-        upper = sp.triu(laplacian[free][:, free], format="csr")
-        upper.sort_indices()
-        self._upper = upper
+        self._upper = upper = self._triangle(laplacian)
         self._where = upper.indptr[:-1]  # the diagonal stands first in every row of the upper triangle
         self._factoriser = make_factoriser(upper.indptr, upper.indices, single=False)
         self.factor(Springs())
+
+    def _triangle(self, laplacian: sp.csc_matrix) -> sp.csr_matrix:
+        upper = sp.triu(laplacian[self.free][:, self.free], format="csr")
+        upper.sort_indices()
+        return upper
+
+    def replace(self, laplacian: sp.csc_matrix, springs: Springs) -> None:
+        """Factorise another matrix of the same pattern."""
+        self._upper = self._triangle(laplacian)
+        self._added = None
+        self.factor(springs)
 
     def factor(self, springs: Springs) -> None:
         """Factorise with the stiffness of the springs on the diagonal.

@@ -19,7 +19,7 @@ import numpy as np
 from geosim.kernels import kernel
 from geosim.matrix3 import jacobi_eigen
 
-__all__ = ["body_targets", "chamber_gradients", "chamber_measures", "determinants", "element_targets", "gather",
+__all__ = ["body_targets", "chamber_gradients", "chamber_measures", "cofactor_squares", "determinants", "element_targets", "gather",
            "material_targets", "paper_targets", "patch_pressures", "polar_all", "total_targets", "uniform_targets"]
 
 # Volume ratios between which a body element may differ from its patch at little cost.
@@ -463,6 +463,14 @@ def chamber_gradients(x, tets, gradients, out):
         f = _gradient(x, tets, gradients, e)
         for k in range(9):
             out[e, k] = f[k]
+
+
+@kernel
+def cofactor_squares(x, tets, gradients, out):
+    """||cof F||^2 of all elements, (m,)."""
+    for e in range(len(tets)):
+        c = cofactor(_gradient(x, tets, gradients, e))
+        out[e] = inner(c, c)
 
 
 @kernel

@@ -88,7 +88,8 @@ def make_work(robot: VolumetricRobot, environment: Environment, solver: Projecti
     chamber = np.searchsorted(np.array(robot.chamber_regions, dtype=np.int64), regions)
     walls = tuple(np.vstack([w, c]) for w, c in zip(robot.chamber_walls, robot.chamber_caps))
     gradients, cell_volumes = rest_shapes(robot.vertices, tets)
-    weights = np.full(len(tets), solver.chamber_weight * float(np.average(k, weights=volumes[robot.is_body])))
+    lighter = solver.share if solver.chamber_targets == "total" else 1.0
+    weights = np.full(len(tets), lighter * solver.chamber_weight * float(np.average(k, weights=volumes[robot.is_body])))
     cells = Cells(tets, gradients, cell_volumes, weights, chamber, walls, robot.chamber_volumes.copy(),
                   robot.chamber_volumes.copy(), solver.chamber_targets)
     rest = np.array(robot.vertices)
@@ -132,7 +133,8 @@ def _body(robot: VolumetricRobot, solver: ProjectiveShapeSolver) -> tuple[Body, 
     rows = np.array([material_row(m) for m in robot.materials.values()])
     bulk = np.minimum(k * (1 - solver.blend_at_rest) / 3, moduli)
     tables = np.array([law[1] for law in laws])
-    return Body(np.array(robot.body_tets), gradients, volumes, k, bulk, which, tables, rows, solver.body_targets), k
+    return Body(np.array(robot.body_tets), gradients, volumes, k, bulk, which, tables, rows, solver.body_targets,
+                solver.share), k
 
 
 def _loads(robot: VolumetricRobot, environment: Environment, index: int, count: int) -> Floats:
@@ -213,6 +215,7 @@ def remeshed(work: Work, x: Floats, solver: ProjectiveShapeSolver) -> tuple[Work
     load = np.vstack([work.elements.load, np.zeros((count - n, 3))])
     elements = Elements(count, work.elements.body, cells, load)
     elements.springs, elements.lines = work.elements.springs, work.elements.lines
+    elements.stretched = work.elements.stretched
     matrix = _matrix(elements, work.held)
     matrix.factor(elements.springs)
     out = replace(work, rest=np.vstack(rest_x), elements=elements, matrix=matrix, remeshings=work.remeshings + 1)

@@ -1,0 +1,193 @@
+"""The cases of [Fang2022] with the projective solver, on the robots that geosim ships: figures 7 to 12 and Table I.
+
+    python benchmarks/projective_cases.py twister    [--out DIR]   Fig. 7: V/V0 = 5, 28, 115, with and without remeshing
+    python benchmarks/projective_cases.py finger     [--out DIR]   Fig. 9, 10: bellows with and without collision response
+    python benchmarks/projective_cases.py wrap       [--out DIR]   Fig. 8, 11: twister and fingers of two materials at an obstacle
+    python benchmarks/projective_cases.py membrane   [--out DIR]   Fig. 12: against the energy solver, without contact
+    python benchmarks/projective_cases.py table                    Table I: tets and seconds beside the paper's
+
+Every line printed is a measurement; pictures go to DIR (default: none).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+
+import geosim
+from geosim.collision.obstacles import signed_distances
+from geosim.collision.queries import vertices_in_tets
+from geosim.collision.tree import build_tree
+
+MESHES = Path(__file__).resolve().parents[1] / "meshes"
+PAPER = {"bellows": (79_048, 3.54, 0.07, 4.38, 7.46), "twister": (28_198, 2.81, 0.03, 1.71, 3.54),
+         "membrane": (34_680, 0.96, 0.12, 1.63, 3.83)}
+ECOFLEX, DRAGON = geosim.MooneyRivlin(c1=41.8e3, c2=10.6e3), geosim.MooneyRivlin(c1=119e3, c2=23e3)
+
+
+def robot(name: str) -> geosim.VolumetricRobot:
+    """One of the shipped robots."""
+    return geosim.load_robot(MESHES / name / "robot.toml")
+
+
+def solve(body, ratios, environment=None, **options):
+    """Solve with the projective solver; return the result, also where it stopped early."""
+    return geosim.solve(body, geosim.Inflation(volume_ratio=ratios), environment, throw=False,
+                        solver=geosim.ProjectiveShapeSolver(**options))
+
+
+def report(title: str, result, seconds: float) -> None:
+    """One line for every frame."""
+    print(f"{title}: {result.status.name}, {len(result.frames)} frames, {seconds:.0f} s. {result.message}")
+    for i in range(len(result.frames)):
+        records = [r for r in result.trace if r["frame"] == i]
+        estimate = result.extra["energy_residual"][i]
+        pressures = np.round(result.chamber_pressures[i] / 1e3, 2)
+        print(f"  V/V0 {np.round(result.volume_ratios[i], 4)} P {pressures} kPa, body volume "
+              f"{result.body_volume_ratio[i]:.4f}, |J - 1| 95 % {result.extra['jacobian_spread'][i]:.3f}, inverted "
+              f"{result.inverted_elements[i]:.0f}, remeshings {result.extra['remeshings'][i]:.0f}, residual "
+              f"{result.residual[i]:.1e}, energy residual {estimate:.2f}, crossings {result.crossings[i]:.0f}, vertices inside "
+              f"{inside(result, i)}, contacts {result.contact_count[i]:.0f}, iterations "
+              f"{sum('iteration' in r for r in records)}", flush=True)
+
+
+def inside(result, i: int) -> int:
+    """Vertices of surfaces inside a foreign tet or an obstacle in a frame."""
+    body, x = result.robot, np.ascontiguousarray(result.frames[i])
+    ids = np.setdiff1d(np.unique(np.vstack([body.skin, *body.chamber_walls])), body.fixed)
+    bad = vertices_in_tets(x, ids, build_tree(x, body.body_tets)) >= 0
+    for obstacle in result.environment.obstacles:
+        bad |= signed_distances(obstacle, x[ids])[0] < 0
+    return int(bad.sum())
+
+
+def timed(action):
+    """Result of an action and its seconds."""
+    clock = time.perf_counter()
+    result = action()
+    return result, time.perf_counter() - clock
+
+
+def picture(result, out: Path | None, name: str) -> None:
+    """Save a picture of the last frame."""
+    if out is not None and len(result.frames):
+        result.plot(out / f"{name}.png")
+
+
+def twister(out: Path | None) -> None:
+    """Fig. 7, with and without remeshing, and with the paper's chamber targets."""
+    body, alone = robot("twister"), geosim.Environment(self_contact=False)
+    for title, options in (("remeshing", {}), ("no remeshing", {"remesh": False}),
+                           ("element targets, remeshing", {"chamber_targets": "element"}),
+                           ("element targets, no remeshing", {"chamber_targets": "element", "remesh": False})):
+        ratios = [5.0, 28.0, 115.0] if "targets" not in title else [5.0, 28.0]
+        result, seconds = timed(lambda ratios=ratios, options=options: solve(body, ratios, alone, **options))
+        report(f"twister, {title}", result, seconds)
+        picture(result, out, "twister-" + title.replace(" ", "-").replace(",", ""))
+        if out is not None and title == "remeshing":
+            for i, ratio in enumerate(ratios[:len(result.frames)]):
+                result.surface(i).export(out / f"twister-{ratio:g}.ply")
+
+
+def finger(out: Path | None) -> None:
+    """Fig. 9 and 10: tip trajectories of the bellows with and without collision response."""
+    body = robot("bellows")
+    ratios = [1.1, 1.2, 1.3, 1.4]
+    tips = []
+    for contact in (True, False):
+        environment = geosim.Environment(self_contact=contact)
+        result, seconds = timed(lambda environment=environment: solve(body, ratios, environment))
+        report(f"bellows, self-contact {contact}", result, seconds)
+        picture(result, out, f"bellows-contact-{contact}")
+        tips.append(result.tip)
+    for i in range(min(len(t) for t in tips)):
+        print(f"  V/V0 {ratios[i]}: tip with {np.round(tips[0][i] * 1e3, 2)} mm, without {np.round(tips[1][i] * 1e3, 2)} mm, "
+              f"apart {np.linalg.norm(tips[0][i] - tips[1][i]) * 1e3:.2f} mm")
+
+
+def touching(result, obstacle, near: float) -> tuple[float, float]:
+    """Skin area within `near` [m] of an obstacle [m^2], and the largest gap under the touching stretch of the skin [m]."""
+    x, faces = result.frames[-1], result.robot.skin
+    distance = signed_distances(obstacle, x)[0]
+    a, b, c = (x[faces[:, i]] for i in range(3))
+    area = 0.5 * np.linalg.norm(np.cross(b - a, c - a), axis=1)
+    touch = (distance[faces] < near).all(axis=1)
+    if not touch.any():
+        return 0.0, float(distance[np.unique(faces)].min())
+    span = np.ptp(result.robot.vertices[np.unique(faces[touch])], axis=0)
+    low = result.robot.vertices[np.unique(faces[touch])].min(axis=0)
+    rest = result.robot.vertices
+    side = np.unique(faces)
+    under = side[((rest[side, 0] >= low[0]) & (rest[side, 0] <= low[0] + span[0]) & (rest[side, 2] <= low[2] + 1e-4))]
+    return float(area[touch].sum()), float(distance[under].max(initial=0.0))
+
+
+def wrap(out: Path | None) -> None:
+    """Fig. 8 and 11: contact area and largest gap of fingers of two materials; the twister round a cylinder."""
+    soft = robot("finger")
+    obstacle = geosim.Obstacle.cylinder((0.06, -0.05, -0.012), (0.06, 0.07, -0.012), 0.010)
+    for title, material in (("Ecoflex 00-30", ECOFLEX), ("Dragon Skin 20", DRAGON)):
+        environment = geosim.Environment(obstacles=[obstacle], gravity=(0, 0, -9.81))
+        body = soft.with_materials(material)
+        result, seconds = timed(lambda body=body, environment=environment: solve(body, [1.5, 2.0, 3.0], environment))
+        report(f"finger of {title} against a round obstacle", result, seconds)
+        if len(result.frames):
+            area, gap = touching(result, obstacle, 3e-4)
+            print(f"  contact area {area * 1e6:.1f} mm^2, largest gap under it {gap * 1e3:.3f} mm, grip force "
+                  f"{np.linalg.norm(result.obstacle_forces[-1, 0]):.4f} N", flush=True)
+        picture(result, out, f"wrap-{title.replace(' ', '-')}")
+    rod = geosim.Obstacle.cylinder((0.0, 0.0, -0.024), (0.12, 0.0, -0.024), 0.012)
+    result, seconds = timed(lambda: solve(robot("twister"), [5.0, 20.0], geosim.Environment(obstacles=[rod])))
+    report("twister beside a cylinder", result, seconds)
+    if len(result.frames):
+        area, gap = touching(result, rod, 3e-4)
+        print(f"  contact area {area * 1e6:.1f} mm^2, largest gap {gap * 1e3:.3f} mm, force "
+              f"{np.linalg.norm(result.obstacle_forces[-1, 0]):.4f} N", flush=True)
+    picture(result, out, "twister-cylinder")
+
+
+def membrane(out: Path | None) -> None:
+    """Fig. 12: the lifted membrane; and the pads against the energy solver where nothing touches."""
+    body = robot("membrane")
+    ratios = [[1.5, 1.0, 1.0, 1.5], [3.0, 1.0, 1.0, 2.0]]
+    result, seconds = timed(lambda: solve(body, ratios))
+    report("membrane with contact", result, seconds)
+    picture(result, out, "membrane")
+    alone = geosim.Environment(self_contact=False)
+    mine, seconds = timed(lambda: solve(body, ratios[:1], alone))
+    report("membrane without contact", mine, seconds)
+    theirs, seconds = timed(lambda: geosim.solve(body, geosim.Inflation(volume_ratio=ratios[:1]), alone, throw=False))
+    skin = np.unique(body.skin)
+    if len(mine.frames) and len(theirs.frames):
+        gap = np.linalg.norm(mine.frames[0] - theirs.frames[0], axis=1)[skin]
+        print(f"  energy solver: {theirs.status.name}, {seconds:.0f} s; surfaces apart by {gap.max() * 1e3:.2f} mm at most = "
+              f"{gap.max() / 0.25 * 100:.2f} % of 250 mm, mean {gap.mean() * 1e3:.3f} mm")
+
+
+def table(out: Path | None) -> None:
+    """Table I: seconds of meshing, collision checks, collision response and solver in one step with contact."""
+    for name, ratio in (("bellows", 1.2), ("twister", 2.0), ("membrane", [[1.5, 1.0, 1.0, 1.5]])):
+        body, mesh = timed(lambda name=name: robot(name))
+        result, seconds = timed(lambda body=body, ratio=ratio: solve(body, ratio, error_estimate=False))
+        spent = {key: sum(r["seconds"].get(key, 0.0) for r in result.trace) for key in ("check", "response", "solver", "mesh")}
+        checks = sum(r["seconds"].get("check", 0.0) > 1e-4 for r in result.trace)
+        paper = PAPER[name]
+        print(f"{name}: {len(body.tets)} tets, mesh {mesh:.2f} s, one check "
+              f"{spent['check'] / max(checks, 1):.3f} s (all {checks}: {spent['check']:.2f} s), response {spent['response']:.2f} s, solver {spent['solver']:.2f} s, remeshing "
+              f"{spent['mesh']:.2f} s, together {seconds:.2f} s, {sum('iteration' in r for r in result.trace)} iterations, "
+              f"{result.status.name}, vertices inside {inside(result, -1) if len(result.frames) else '-'}; paper: "
+              f"{paper[0]} tets, mesh {paper[1]} s, check {paper[2]} s, response {paper[3]} s, solver {paper[4]} s", flush=True)
+
+
+if __name__ == "__main__":
+    cases = {"twister": twister, "finger": finger, "wrap": wrap, "membrane": membrane, "table": table}
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("case", choices=cases)
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    if arguments.out is not None:
+        arguments.out.mkdir(parents=True, exist_ok=True)
+    cases[arguments.case](arguments.out)
