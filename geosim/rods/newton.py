@@ -154,6 +154,7 @@ def _search(balance: Balance, q: Floats, dq: Floats, f: Floats, alpha: float, or
     """Shorten the step until the work of the residual along it falls (a decrease of the energy where one exists)."""
     work = float(direction @ f[order])
     limit = 0.9 * abs(work)
+    over = 0.0  # a step that went too far
     for _ in range(12):
         trial_q = q + alpha * dq
         trial, f_new = balance.residual(trial_q)
@@ -162,8 +163,30 @@ def _search(balance: Balance, q: Floats, dq: Floats, f: Floats, alpha: float, or
             break
         # a descent direction has work < 0; overshooting shows as a large positive work at the new point
         if np.isfinite(now) and (now <= limit if work < 0 else abs(now) <= limit or alpha < 0.05):
+            if work < 0 and over > 0.0 and now < 0.5 * work:
+                alpha, trial_q, trial, f_new = _lengthen(balance, q, dq, order, direction, work, (alpha, over),
+                                                         (trial_q, trial, f_new))
             break
         # regula falsi between the ends, kept inside the interval
         share = work / (work - now) if np.isfinite(now) and work < 0 else SHRINK
+        over = alpha
         alpha *= min(max(share, 0.1), 0.7)
     return trial_q, trial, f_new, alpha
+
+
+def _lengthen(balance: Balance, q: Floats, dq: Floats, order: Any, direction: Floats, work: float,
+              between: tuple[float, float], best: tuple[Floats, Trial, Floats]) -> tuple[float, Floats, Trial, Floats]:
+    """Return a step between one that falls short and one that goes too far (contact stiffens between them) that does neither."""
+    short, over = between
+    for _ in range(5):
+        alpha = float(np.sqrt(short * over))
+        trial_q = q + alpha * dq
+        trial, f = balance.residual(trial_q)
+        now = float(direction @ f[order])
+        if np.isfinite(now) and now <= -0.1 * work:
+            short, best = alpha, (trial_q, trial, f)
+            if now >= 0.5 * work:
+                break
+        else:
+            over = alpha
+    return short, *best
