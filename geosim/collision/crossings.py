@@ -308,7 +308,11 @@ def _through_wedge(vertices, faces, g, m, n, third, p, q):
 
 @kernel
 def _side(vertices, a, b, c, d):
-    """Sign of the volume of the tetrahedron (a, b, c, d), 0 within rounding (Shewchuk's static bound)."""
+    """Sign of the volume of the tetrahedron (a, b, c, d), 0 within rounding.
+
+    Shewchuk's static bound, and what it changes if every coordinate is off by four roundings, as that of a point
+    interpolated in a flat face is: points of one plane must not be taken for points on either side of it.
+    """
     ax, ay, az = vertices[a, 0] - vertices[d, 0], vertices[a, 1] - vertices[d, 1], vertices[a, 2] - vertices[d, 2]
     bx, by, bz = vertices[b, 0] - vertices[d, 0], vertices[b, 1] - vertices[d, 1], vertices[b, 2] - vertices[d, 2]
     cx, cy, cz = vertices[c, 0] - vertices[d, 0], vertices[c, 1] - vertices[d, 1], vertices[c, 2] - vertices[d, 2]
@@ -316,4 +320,7 @@ def _side(vertices, a, b, c, d):
     x, y, z = cx * by, cy * bz, cz * bx
     volume = az * (u - x) + ax * (v - y) + ay * (w - z)
     bound = 8e-16 * (abs(az) * (abs(u) + abs(x)) + abs(ax) * (abs(v) + abs(y)) + abs(ay) * (abs(w) + abs(z)))
+    largest = max(max(abs(vertices[d, 0]), abs(vertices[d, 1])), abs(vertices[d, 2]))
+    p, q, r = abs(ax) + abs(ay) + abs(az), abs(bx) + abs(by) + abs(bz), abs(cx) + abs(cy) + abs(cz)
+    bound += 1e-15 * (largest + p + q + r) * (p * q + q * r + r * p)
     return 1 if volume > bound else (-1 if volume < -bound else 0)

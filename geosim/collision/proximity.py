@@ -77,6 +77,8 @@ class Neighbourhood:
         Normals of the vertices at rest, shape (n, 3).
     owner
         Vertices that a face tests on behalf of all faces around them, -1 where another face does, shape (m, 3).
+    reach
+        Distance at which every vertex begins to feel others, shape (n,); a pair goes by its smallest.
     """
 
     tree: SurfaceTree
@@ -87,10 +89,12 @@ class Neighbourhood:
     excluded: Ints
     normals: Floats
     owner: Ints
+    reach: Floats
 
-    def near(self, x: Floats, reach: float) -> NearPairs:
-        """Return the pairs within their activation distances, at positions (n, 3)."""
-        faces = self._face_pairs(x, np.zeros_like(x), reach)
+    def near(self, x: Floats, factor: float = 1.0) -> NearPairs:
+        """Return the pairs within their activation distances times a factor, at positions (n, 3)."""
+        reach = factor * self.reach
+        faces = self._face_pairs(x, np.zeros_like(x), float(reach.max()))
         capacity = 1024
         while True:
             points = np.empty((capacity, 4), dtype=np.int64)
@@ -101,13 +105,13 @@ class Neighbourhood:
                 return NearPairs(points[:found].copy(), edges[:found].copy(), reaches[:found].copy())
             capacity = int(found)
 
-    def safe_share(self, x: Floats, step: Floats, reach: float) -> float:
+    def safe_share(self, x: Floats, step: Floats) -> float:
         """Return the largest share of a step (n, 3) in which nothing comes nearer than `STOP_AT` allows."""
         if not np.any(step):
             return 1.0
-        faces = self._face_pairs(x, step, reach)
+        faces = self._face_pairs(x, step, float(self.reach.max()))
         return float(_first_time(x, step, self.rest, self.normals, self.tree.faces, self.owner, self.tree.edges,
-                                 self.tree.owned, faces, reach))
+                                 self.tree.owned, faces, self.reach))
 
     def touching(self, tolerance: float) -> Ints:
         """Return vertices that are within a distance of a part that is not their neighbour, at rest."""
@@ -135,7 +139,8 @@ class Neighbourhood:
             capacity = int(found)
 
 
-def make_neighbourhood(rest: Floats, faces: Ints, spaces: Ints, excluded: Ints | None = None) -> Neighbourhood:
+def make_neighbourhood(rest: Floats, faces: Ints, spaces: Ints, reach: Floats,
+                       excluded: Ints | None = None) -> Neighbourhood:
     """Return the neighbourhood of surfaces.
 
     Parameters
@@ -146,6 +151,8 @@ def make_neighbourhood(rest: Floats, faces: Ints, spaces: Ints, excluded: Ints |
         Vertex ids (m, 3), oriented out of the material.
     spaces
         Space that every face borders on, shape (m,); faces of different spaces never touch.
+    reach
+        Distance at which every vertex begins to feel others, shape (n,).
     excluded
         See `Neighbourhood`; default nothing.
 
@@ -170,7 +177,7 @@ def make_neighbourhood(rest: Floats, faces: Ints, spaces: Ints, excluded: Ints |
     edge = float(np.median(np.linalg.norm(b - a, axis=1)))
     return Neighbourhood(tree, np.ascontiguousarray(rest), (a + b + c) / 3.0, BESIDE * edge,
                          np.ascontiguousarray(spaces, dtype=np.int64), masks, normals,
-                         owner.reshape(-1, 3))
+                         owner.reshape(-1, 3), np.ascontiguousarray(reach, dtype=float))
 
 
 @kernel(inline="always")
@@ -338,7 +345,12 @@ def _next_pair(faces, owner, edges, owned, f, g, k, ids):
 
 
 @kernel
-def _near(x, rest, normals, faces, owner, edges, owned, pairs, reach, points, is_edges, reaches):
+def _least(reaches, ids):
+    return min(min(reaches[ids[0]], reaches[ids[1]]), min(reaches[ids[2]], reaches[ids[3]]))
+
+
+@kernel
+def _near(x, rest, normals, faces, owner, edges, owned, pairs, local, points, is_edges, reaches):
     ids = np.empty(4, dtype=np.int64)
     four, w, c, e = np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
     found = 0
@@ -347,6 +359,7 @@ def _near(x, rest, normals, faces, owner, edges, owned, pairs, reach, points, is
             if not _next_pair(faces, owner, edges, owned, pairs[p, 0], pairs[p, 1], k, ids):
                 continue
             split = 1 if k < 6 else 2
+            reach = _least(local, ids)
             if not _boxes_near(x, ids[:split], ids[split:], reach):
                 continue
             distance = _four(x, ids, k >= 6, four, w, c, e)
@@ -364,7 +377,7 @@ def _near(x, rest, normals, faces, owner, edges, owned, pairs, reach, points, is
 
 
 @kernel
-def _first_time(x, step, rest, normals, faces, owner, edges, owned, pairs, reach):
+def _first_time(x, step, rest, normals, faces, owner, edges, owned, pairs, local):
     ids = np.empty(4, dtype=np.int64)
     four, w, c, e, v = np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3), np.empty((4, 3))
     last = 1.0
@@ -373,6 +386,7 @@ def _first_time(x, step, rest, normals, faces, owner, edges, owned, pairs, reach
             if not _next_pair(faces, owner, edges, owned, pairs[p, 0], pairs[p, 1], k, ids):
                 continue
             split = 1 if k < 6 else 2
+            reach = _least(local, ids)
             if not _features_meet(x, step, ids[:split], ids[split:], reach):
                 continue
             limit = _activation(ids, k >= 6, rest, normals, reach, four, w, c, e)

@@ -4,7 +4,7 @@
 
 The points q of the finely split skin feel the signed distance of every obstacle; vertex-face and edge-edge pairs of
 the same split surfaces feel each other. Contact is a thickness of the surfaces, a twentieth of the skin's
-median edge unless the solver says otherwise. Numbered departures from [Fang2022], II-B and II-C:
+local edge length unless the solver says otherwise. Numbered departures from [Fang2022], II-B and II-C:
 
 [D1] A smooth potential replaces the springs to projected points: contact has a pressure, and its force is the
      gradient of an energy whose second derivative is exact.
@@ -37,8 +37,8 @@ __all__ = ["Contact", "ContactForces", "Grip", "between", "make_contact"]
 
 STIFFNESS = 10.0  # kappa over the shear modulus
 SLIP = 0.1  # elastic slip before a point slides, over the thickness
-THICKNESS = 0.05  # over the median edge
-DEEPER = 0.25  # edges by which a Newton step may push a point into an obstacle
+THICKNESS = 0.05  # over the local edge length
+DEEPER = 0.6  # thicknesses by which a Newton step may push a point deeper into an obstacle
 AHEAD = 2.5  # pairs within so many reaches get their couplings when the pattern grows
 
 
@@ -131,7 +131,7 @@ class Contact:
     neighbourhood: Neighbourhood | None
     length: float
     center: Floats
-    thickness: float
+    thickness: Floats
     kappa: Floats
     feels: Bools
     delta: Floats
@@ -185,7 +185,7 @@ class Contact:
 
     def _reach(self, obstacle: Obstacle) -> float:
         """Distance [m] up to which the distance to an obstacle is asked for."""
-        return 5.0 * self.thickness * self.length + min(thickness(obstacle), self.length)
+        return 5.0 * float(self.thickness.max()) * self.length + min(thickness(obstacle), self.length)
 
     # ---- forces and stiffness
 
@@ -254,8 +254,8 @@ class Contact:
             share, lag, basis = grip.share[o, active], grip.pressure[o, active], grip.normal[o, active]
         area = self.surface.facing(points, active, -normal[active])
         energy = obstacle_points(
-            d[active], out["normal"], np.ascontiguousarray(bend), self.delta[o, active], self.thickness, area,
-            self.kappa[active], float(obstacle.friction), SLIP * self.thickness, points[active],
+            d[active], out["normal"], np.ascontiguousarray(bend), self.delta[o, active], self.thickness[active], area,
+            self.kappa[active], float(obstacle.friction), SLIP * self.thickness[active], points[active],
             np.ascontiguousarray(anchor), share, lag, basis, out["force"], out["block"], out["slide"], out["pressure"],
             out["traction"])
         return d, active, {**out, "energy": energy}
@@ -265,7 +265,7 @@ class Contact:
         none = np.zeros((0, 4), dtype=np.int64), np.zeros(0), np.zeros(0), 0.0, np.zeros((0, 4, 4, 3, 3))
         if self.neighbourhood is None:
             return none
-        near = self.neighbourhood.near(points, self.thickness)
+        near = self.neighbourhood.near(points)
         k = len(near.points)
         if k == 0:
             return none
@@ -283,7 +283,7 @@ class Contact:
         pattern = base if self.pattern is None else self.pattern
         if len(pairs) and block_missing(pairs, self.surface.nodes, pattern.indptr, pattern.indices).any():
             assert self.neighbourhood is not None
-            ahead = self.neighbourhood.near(points, AHEAD * self.thickness).points
+            ahead = self.neighbourhood.near(points, AHEAD).points
             pattern = couple(base, np.vstack([ahead, pairs]), self.surface.nodes)
         self.pattern = pattern
         return pattern
@@ -295,22 +295,23 @@ class Contact:
         points, move = self.surface.points(x), self.surface.points(step)
         share = 1.0
         for obstacle, pose in zip(self.environment.obstacles, grip.poses):
-            share = min(share, self._share_to(obstacle, pose, points[self.feels], move[self.feels]))
+            share = min(share, self._share_to(obstacle, pose, points, move))
         if self.neighbourhood is not None:
-            share = min(share, self.neighbourhood.safe_share(points, move, self.thickness))
+            share = min(share, self.neighbourhood.safe_share(points, move))
         return share
 
     def _share_to(self, obstacle: Obstacle, pose: Floats, points: Floats, move: Floats) -> float:
-        """Share of a step in which no point goes through an obstacle, nor a quarter of an edge deeper than it is."""
+        """Share of a step in which no point goes through an obstacle, nor much deeper than it is."""
         reach, depth = self._reach(obstacle), thickness(obstacle) / self.length
         gap = lambda x: np.minimum(signed_distances(obstacle, self.metres(x), pose, reach)[0], reach) / self.length  # noqa: E731
         start, share = gap(points), 1.0
         travel = np.maximum(np.linalg.norm(move, axis=1), 1e-300)
-        share = min(share, float(np.min(np.maximum(start + depth, 0.1 * depth) / travel, initial=1.0)))
-        bound = np.minimum(start, 0.0) - DEEPER * self.surface.edge
+        allowed = np.maximum(start + depth, 0.1 * depth) / travel
+        share = min(share, float(np.min(allowed, initial=1.0, where=self.feels)))
+        bound = np.minimum(start, 0.0) - DEEPER * self.thickness
         for _ in range(3):
             end = gap(points + share * move)
-            deep = end < bound
+            deep = (end < bound) & self.feels
             if not deep.any():
                 break
             share *= float(np.min((start[deep] - bound[deep]) / (start[deep] - end[deep])))
@@ -349,7 +350,7 @@ def make_contact(robot: VolumetricRobot, environment: Environment, place: Ints, 
     held
         Which nodes are held in all components, (nodes,).
     thickness_share
-        Contact thickness over the median edge; default `THICKNESS`.
+        Contact thickness over the local edge length; default `THICKNESS`.
 
     Raises
     ------
@@ -360,14 +361,15 @@ def make_contact(robot: VolumetricRobot, environment: Environment, place: Ints, 
         return None
     surface = contact_surface(robot, place, rest, order)
     points = surface.points(rest)
-    reach = (THICKNESS if thickness_share is None else thickness_share) * surface.edge
+    reach = (THICKNESS if thickness_share is None else thickness_share) * surface.edges
     kappa = STIFFNESS * stiffness[surface.nodes].max(axis=1)
     outside = np.zeros(len(points), dtype=bool)
     outside[np.unique(surface.triangles[surface.spaces == 0])] = True
     feels = outside & ~held[surface.nodes].all(axis=1)
     distances = []
     for number, obstacle in enumerate(environment.obstacles):
-        d = signed_distances(obstacle, points * length + center, obstacle.pose(-1), 100.0 * reach * length)[0] / length
+        span = 100.0 * float(reach.max()) * length
+        d = signed_distances(obstacle, points * length + center, obstacle.pose(-1), span)[0] / length
         _refuse_overlap(robot, surface, number, obstacle.shape, np.where(feels, d, np.inf), reach, place, length)
         distances.append(d)
     rest_distance = np.array(distances).reshape(-1, len(points))
@@ -376,9 +378,10 @@ def make_contact(robot: VolumetricRobot, environment: Environment, place: Ints, 
         if environment.self_friction > 0:
             raise InputError("Environment: self_friction is not modelled by EnergyShapeSolver; friction acts on obstacles only. "
                              "Set self_friction = 0")
-        neighbourhood = make_neighbourhood(points, surface.triangles, surface.spaces, _excluded(robot, environment, surface))
+        neighbourhood = make_neighbourhood(points, surface.triangles, surface.spaces, reach,
+                                           _excluded(robot, environment, surface))
         _refuse_self_overlap(robot, neighbourhood, surface, place)
-    return Contact(environment, surface, neighbourhood, length, frozen(center), reach, frozen(kappa), frozen(feels),
+    return Contact(environment, surface, neighbourhood, length, frozen(center), frozen(reach), frozen(kappa), frozen(feels),
                    frozen(np.clip(rest_distance, -0.2 * reach, reach)), frozen(rest_distance), len(rest))
 
 
@@ -393,7 +396,7 @@ def _vertices_of(robot: VolumetricRobot, surface: ContactSurface, points: Ints, 
 
 
 def _refuse_overlap(robot: VolumetricRobot, surface: ContactSurface, number: int, shape: str, distance: Floats,
-                    reach: float, place: Ints, length: float) -> None:
+                    reach: Floats, place: Ints, length: float) -> None:
     inside = np.flatnonzero(distance < -0.2 * reach)
     if len(inside):
         raise InputError(f"obstacles[{number}]: the {shape} overlaps the robot at rest by {-distance.min() * length * 1e3:.3g} "

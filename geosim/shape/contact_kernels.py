@@ -57,9 +57,9 @@ def obstacle_points(distance, normal, curvature, delta, thickness, area, kappa, 
     distance, normal, curvature
         Signed distance (k,), its gradient (k, 3) and second derivative (k, 3, 3).
     delta, thickness
-        Distance at which contact begins at every point (k,), and the thickness of the law.
+        Distance at which contact begins at every point, and the thickness of the law there, (k,).
     area, kappa, friction, scale
-        Area (k,) and stiffness (k,) of the points, Coulomb coefficient, slip up to which a point sticks.
+        Area (k,) and stiffness (k,) of the points, Coulomb coefficient, and the slip up to which a point sticks (k,).
     place, anchor, share
         Positions (k, 3); where they stick (k, 3) (moved along with the obstacle); share of the way from there that
         was made in contact (k,).
@@ -75,11 +75,12 @@ def obstacle_points(distance, normal, curvature, delta, thickness, area, kappa, 
     for q in range(len(distance)):
         n, a = normal[q], area[q]
         force[q], block[q], slide[q], pressure[q], traction[q] = 0.0, 0.0, 0.0, 0.0, 0.0
-        u = (delta[q] - distance[q]) / thickness
+        thick = thickness[q]
+        u = (delta[q] - distance[q]) / thick
         if u > 0.0:
             value, slope, energy = _soft(u)
-            p, rise = kappa[q] * value, kappa[q] * slope / thickness
-            total += a * kappa[q] * thickness * energy
+            p, rise = kappa[q] * value, kappa[q] * slope / thick
+            total += a * kappa[q] * thick * energy
             pressure[q] = p
             for i in range(3):
                 force[q, i] = -a * p * n[i]
@@ -96,8 +97,8 @@ def obstacle_points(distance, normal, curvature, delta, thickness, area, kappa, 
             slip[i] = share[q] * (place[q, i] - anchor[q, i] - along * m[i])
             size += slip[i] ** 2
         size = np.sqrt(size)
-        slides = size > scale
-        most = friction * lag[q] / max(size, scale)
+        slides = size > scale[q]
+        most = friction * lag[q] / max(size, scale[q])
         for i in range(3):
             traction[q, i] = most * slip[i]
             force[q, i] += a * traction[q, i]

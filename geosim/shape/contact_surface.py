@@ -43,8 +43,8 @@ class ContactSurface:
         Points of every whole face (f, 15) or (f, 3), and the rest area that each stands for in it.
     areas
         Rest area of every point [units of the positions, squared], (p,).
-    edge
-        Median length of the edges of whole faces at rest.
+    edges
+        Mean length of the edges of the whole faces around every point at rest, (p,).
     """
 
     nodes: Ints
@@ -55,7 +55,7 @@ class ContactSurface:
     slots: Ints
     shares: Floats
     areas: Floats
-    edge: float
+    edges: Floats
 
     def points(self, x: Floats) -> Floats:
         """Positions of the points (p, 3) at node positions x."""
@@ -107,15 +107,16 @@ def contact_surface(robot: VolumetricRobot, place: Ints, rest: Floats, order: in
     space = np.concatenate([np.full(len(part), s) for s, part in enumerate([robot.skin, *walls])])
     corners = rest[place[faces]]
     flat = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
-    edge = float(np.median(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2)))
+    mean = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).mean(axis=1)
     if order == 1:
         used, triangles = np.unique(place[faces], return_inverse=True)
         triangles = triangles.reshape(-1, 3)
         shares = np.repeat(flat[:, None] / 3.0, 3, axis=1)
         areas = np.bincount(triangles.ravel(), shares.ravel(), len(used))
+        edges = _around(triangles, mean, len(used))
         return ContactSurface(frozen(used[:, None]), frozen(np.ones((len(used), 1))), frozen(triangles),
                               frozen(np.arange(len(faces))), frozen(space), frozen(triangles), frozen(shares),
-                              frozen(areas), edge)
+                              frozen(areas), frozen(edges))
     faces6 = place[topology.curved_faces(faces, robot.p2_edges, len(robot.vertices))]
     _, triangles, face, weights = topology.interpolate_p2(rest, faces6, LEVEL)
     nodes, shape = faces6[weights[:, 0].astype(np.int64)], weights[:, 1:]
@@ -123,7 +124,14 @@ def contact_surface(robot: VolumetricRobot, place: Ints, rest: Floats, order: in
     shares = flat[:, None] * kinds[None]
     areas = np.bincount(slots.ravel(), shares.ravel(), len(nodes))
     return ContactSurface(frozen(np.ascontiguousarray(nodes)), frozen(np.ascontiguousarray(shape)), frozen(triangles),
-                          frozen(face), frozen(space[face]), frozen(slots), frozen(shares), frozen(areas), edge)
+                          frozen(face), frozen(space[face]), frozen(slots), frozen(shares), frozen(areas),
+                          frozen(_around(slots, mean, len(nodes))))
+
+
+def _around(slots: Ints, values: Floats, count: int) -> Floats:
+    """Mean over the faces around every point of a value per face."""
+    total = np.bincount(slots.ravel(), np.repeat(values, slots.shape[1]), count)
+    return np.asarray(total / np.bincount(slots.ravel(), minlength=count))
 
 
 def _slots(triangles: Ints) -> tuple[Ints, Floats]:

@@ -145,7 +145,7 @@ class Newton:
         point = start
         records: list[dict[str, Any]] = []
         history: list[tuple[float, ...]] = []
-        reference, exact, rest = FORCE_FLOOR, False, 0
+        reference, exact, rest, tiny = FORCE_FLOOR, False, 0, 0
         evaluation = self.evaluate(problem, point, target, matrix=True)
         if not np.isfinite(evaluation.energy):
             return Outcome(Status.INVERTED, point, evaluation, np.inf, 0, ())
@@ -193,6 +193,9 @@ class Newton:
             exact = rest == 0 and found[0] > 0.5 and (exact or ratio > 0.25 or ratio < 0.01)
             meets = _contacts(found[2]) > _contacts(evaluation)
             length, point, evaluation = found
+            tiny = tiny + 1 if length < 0.02 else 0
+            if tiny == 4:
+                break
             if len(history) == 1 and length < 0.1 and not meets:  # too large a bite: take a smaller one at once
                 return Outcome(Status.INVERTED, point, evaluation, measure[0], iteration + 1, tuple(records))
         return Outcome(Status.NOT_CONVERGED, point, evaluation, measure[0], len(records), tuple(records))

@@ -214,7 +214,7 @@ def make_problem(robot: VolumetricRobot, environment: Environment, order: int, f
                  isochoric: bool = False, contact_thickness: float | None = None, imperfection: float = 0.0) -> Problem:
     """Return the discrete problem.
 
-    `contact_thickness` is the thickness of contact over the median edge of the skin (default: see `contact`);
+    `contact_thickness` is the thickness of contact over the local edge length (default: see `contact`);
     `imperfection` the amplitude of a smooth deviation of the rest shape over the body's size.
 
     Raises

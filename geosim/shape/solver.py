@@ -113,7 +113,7 @@ class EnergyShapeSolver:
         "isochoric": of J^(-2/3) I1 and J^(-4/3) I2. Both converge to the same shape; a material with a finite bulk
         modulus is always split isochorically.
     contact_thickness
-        Distance at which surfaces begin to feel each other, over the median edge of the skin.
+        Distance at which surfaces begin to feel each other, over the local edge length.
     check_stability
         Whether every frame is examined for stability (one factorisation more).
     imperfection
@@ -289,7 +289,7 @@ class EnergyShapeSolver:
         left = 1.0 - done
         moved = _travel(origin.grip if origin is not None else state.grip, end.grip)
         if moved > 0.0 and problem.contact is not None:
-            left = min(left, MAX_TRAVEL * problem.contact.surface.edge * problem.length / moved)
+            left = min(left, MAX_TRAVEL * float(np.median(problem.contact.surface.edges)) * problem.length / moved)
         if not end.by_volume.any():
             return left if moved > 0.0 else 1.0
         now = state.volumes[end.by_volume]
