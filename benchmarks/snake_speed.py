@@ -135,7 +135,6 @@ def main():
             "direct, to 1e-6 N": {"tolerance": 1e-6},
             "PCR, 4 x 20 (the paper's)": {"route": "dual", "iterations": 4, "linear_iterations": 20},
             "PCR, 4 x 400": {"route": "dual", "iterations": 4, "linear_iterations": 400},
-            "PCR, 4 x 4000": {"route": "dual", "iterations": 4, "linear_iterations": 4000},
         }.items():
             dual = extra.get("route") == "dual"
             frames = min(options.frames, 12 if dual else 120)
