@@ -81,6 +81,23 @@ class ContactSurface:
         area = np.bincount(self.slots[near].ravel(), (self.shares[near] * s * s * (3.0 - 2.0 * s)).ravel(), len(points))
         return np.asarray(area[ids], dtype=float)
 
+    def stretch(self, rest: Floats, points: Floats, ids: Ints, force: Floats) -> Floats:
+        """Area now over area at rest around the points `ids`, 1 elsewhere, (p,).
+
+        Only triangles that face the force (p, 3) on a point count, all where there is none.
+        """
+        wanted = np.zeros(len(points), dtype=bool)
+        wanted[ids] = True
+        near = self.triangles[wanted[self.triangles].any(axis=1)]
+        now, then = (np.cross(x[near[:, 1]] - x[near[:, 0]], x[near[:, 2]] - x[near[:, 0]]) for x in (points, rest))
+        size, before = np.linalg.norm(now, axis=1), np.linalg.norm(then, axis=1)
+        pushed = np.einsum("tki,ti->tk", force[near], now)
+        counts = -pushed >= 0.3 * np.linalg.norm(force[near], axis=2) * size[:, None]
+        areas = [np.bincount(near.ravel(), (counts * a[:, None]).ravel(), len(points)) for a in (size, before)]
+        out = np.ones(len(points))
+        out[ids] = np.where(areas[1][ids] > 0, areas[0][ids] / np.maximum(areas[1][ids], 1e-300), 1.0)
+        return out
+
     def to_nodes(self, values: Floats, count: int) -> Floats:
         """Transpose of `points`: values on points (p, 3) summed onto the nodes (count, 3)."""
         out = np.zeros((count, 3))

@@ -88,6 +88,8 @@ def _contact(problem: Problem, point: Point, evaluation: Evaluation) -> dict[str
     pressure = forces.pressure.sum(axis=0)
     np.maximum.at(pressure, forces.pairs.ravel(), np.repeat(forces.pair_pressure, 4))
     surface = contact.surface
+    pressure /= surface.stretch(contact.surface.points(problem.rest), contact.surface.points(point.x),
+                                np.nonzero(pressure)[0], forces.on_points.sum(axis=0))
     corner = np.argmax(surface.weights, axis=1)
     at_node = surface.weights.max(axis=1) > 1.0 - 1e-9
     on_nodes = np.zeros(len(total))
