@@ -31,7 +31,7 @@ DEMOS = {"pneunet": [1.05, 1.1, 1.15, 1.2], "finger": [1.2, 1.4, 1.6, 1.8, 2.0],
          "sphere": [1.25, 1.5, 2.0, 2.5, 3.0]}
 FIRST_DEMO = "pneunet"
 ROD_DEMOS = ("cantilever", "helix", "spider", "entanglement", "parachute", "pneunet-rod", "falling-rods", "manta",
-             "flapping-plate", "cantilever-rod", "cantilever-hinge", "cantilever-mid-edge")
+             "flapping-plate", "cantilever-rod", "cantilever-hinge", "cantilever-mid-edge", "draped-sheet")
 
 
 class _OneLineGroup(click.Group):

@@ -16,8 +16,8 @@ from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.section import Section
 from geosim.rods.stepper import RodShellStepper
 
-__all__ = ["CASES", "Case", "cantilever", "entanglement", "falling_rod", "falling_rods", "flapping_plate", "gravity_cantilever",
-           "helix", "knot", "manta", "parachute", "pneunet", "pneunet_load_path", "spider"]
+__all__ = ["CASES", "Case", "cantilever", "draped_sheet", "entanglement", "falling_rod", "falling_rods", "flapping_plate",
+           "gravity_cantilever", "helix", "knot", "manta", "parachute", "pneunet", "pneunet_load_path", "spider"]
 
 
 @dataclass(frozen=True)
@@ -298,7 +298,18 @@ def manta(duration: float = 1.5, dt: float = 2.5e-3, rows: int = 10, thickness: 
                 RodShellStepper(dt=dt, frame_interval=0.02))
 
 
+def draped_sheet(cells: int = 20, duration: float = 0.6, dt: float = 5e-3, friction: float = 0.4) -> Case:
+    """A rubber sheet of 0.4 m and 2 mm that falls on a sphere of 0.1 m, drapes over it and touches itself in its folds."""
+    x, triangles = crossed_grid(cells, cells, 0.4, 0.4)
+    robot = RodShellRobot(x - [0.2, 0.2, -0.105], triangles=triangles, thickness=2e-3,
+                          shell_material=LinearElastic(2e5, 0.3, 1000.0))
+    ball = Obstacle.sphere((0, 0, 0), 0.1, friction=friction)
+    return Case(robot, Passive(duration), Environment(gravity=(0, 0, -9.81), obstacles=[ball], self_friction=friction),
+                RodShellStepper(dt=dt, frame_interval=0.02, damping=1.0))
+
+
 CASES = {"cantilever": cantilever, "helix": helix, "spider": spider, "entanglement": entanglement, "knot": knot,
          "pneunet-rod": pneunet_load_path, "falling-rods": falling_rods, "parachute": parachute, "manta": manta,
          "flapping-plate": flapping_plate, "cantilever-rod": lambda: gravity_cantilever("rod"),
-         "cantilever-hinge": lambda: gravity_cantilever("hinge"), "cantilever-mid-edge": gravity_cantilever}
+         "cantilever-hinge": lambda: gravity_cantilever("hinge"), "cantilever-mid-edge": gravity_cantilever,
+         "draped-sheet": draped_sheet}
