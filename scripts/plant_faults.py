@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SHAPE, COLLISION = "geosim/shape/", "geosim/collision/"
 KERNELS = SHAPE + "projective_kernels.py"
 LOCAL, SOLVER = "tests/test_projective_local.py", "tests/test_projective_solver.py"
+LINES = "tests/test_projective_lines.py"
 CROSSINGS, QUERIES = "tests/test_collision_crossings.py", "tests/test_collision_queries.py"
 
 # name, file, right, wrong, tests that should see it
@@ -54,9 +55,25 @@ FAULTS = [
      "depth = gap - self.offset", SOLVER),
     ("spring pushes inward", SHAPE + "projective_elements.py", "push = -(self.stiffness * depth)[:, None]",
      "push = (self.stiffness * depth)[:, None]", SOLVER),
-    ("stale matrix after springs changed", SHAPE + "projective.py",
-     "work.matrix.factor(elements.springs, elements.count)",
-     "work.matrix.factorisations += 0", SOLVER),
+    ("stale matrix after springs changed", SHAPE + "projective.py", "work.matrix.factor(elements.springs)",
+     "work.matrix.factorisations += 0", SOLVER + "::test_the_matrix_holds_the_springs"),
+    ("touched face feels nothing", SHAPE + "projective_elements.py", "np.subtract.at(out, self.corners,",
+     "np.subtract.at(0.0 * out, self.corners,", SOLVER + "::test_bodies_rest_on_each_other"),
+    ("guard of single elements without its energy", KERNELS, "** 2 + guard * excess * excess)", "** 2)", LOCAL),
+    ("quasi-Newton pairs with the wrong sign", SHAPE + "projective_anderson.py", "step += (share - (change @ step)",
+     "step += (share + (change @ step)", SOLVER + " -k sooner"),
+    ("energy residual forgets the contact", SHAPE + "projective_error.py", "external[vertex] += forces",
+     "external[vertex] += 0.0 * forces", SOLVER + " -k energy_residual"),
+    ("energy residual keeps the fixed nodes", SHAPE + "projective_error.py", "free = np.flatnonzero(~problem.held[:x.size])",
+     "free = np.arange(x.size)", SOLVER + " -k energy_residual"),
+    ("cable pushes", SHAPE + "projective_lines.py", "pull[:self.cables] = np.maximum(pull[:self.cables], 0.0)",
+     "pull = pull + 0.0", LINES),
+    ("cable pulls the wrong way", SHAPE + "projective_lines.py", "np.add.at(at_points, self.segments[:, 1], along)",
+     "np.add.at(at_points, self.segments[:, 1], -along)", LINES),
+    ("area's gradient of twice the size", SHAPE + "projective_lines.py", "0.5 * pull[-1] * np.cross(unit, side)",
+     "pull[-1] * np.cross(unit, side)", LINES),
+    ("multiplier of a length never moves", SHAPE + "projective_lines.py",
+     "multipliers=np.where(driven, self.pulls(self.measures(x)), 0.0))", "multipliers=self.multipliers)", LINES),
     ("volume not iterated to the asked one", SHAPE + "projective.py", "now.targets = now.targets + missing",
      "now.status = Status.CONVERGED\n                break", SOLVER + "::test_the_achieved_volume_is_the_asked_one"),
     ("volume ratios refer to the last meshing", SHAPE + "projective_frames.py",

@@ -199,16 +199,16 @@ def test_the_energy_residual_tells_how_far_the_energy_solver_is():
     assert not any("energy_residual" in r for r in solve(robot, [1.3], error_estimate=False).trace)
 
 
-def test_forces_of_contact_count_as_loads_in_the_energy_residual():
-    """Half of an equilibrium under a force: with the force it balances, without it does not."""
-    robot = beam(hollow=None)
-    load = geosim.Load.force(robot.tip, (0, 0, -0.05))
-    bent = geosim.solve(robot, geosim.Passive(), geosim.Environment(loads=[load], self_contact=False))
-    problem = energy_problem(robot, geosim.Environment(loads=[load]))
-    alone = energy_problem(robot, geosim.Environment())
-    nothing = np.zeros_like(robot.vertices)
-    assert energy_residual(problem, bent.nodes(0), nothing, 0) < 5e-6
-    assert energy_residual(alone, bent.nodes(0), nothing, 0) > 1e-2
+def test_forces_of_contact_count_in_the_energy_residual():
+    """A force that nothing balances is left over: twice the force, twice the residual."""
+    robot = beam()
+    energy = geosim.solve(robot, geosim.Inflation(volume_ratio=1.3), geosim.Environment(self_contact=False))
+    problem = energy_problem(robot, geosim.Environment())
+    push = np.zeros_like(robot.vertices)
+    push[robot.tip[0]] = (0.0, 0.0, 1e-4)
+    once, twice = (energy_residual(problem, energy.nodes(0), k * push, 0) for k in (1.0, 2.0))
+    assert once > 1e-4
+    assert twice == pytest.approx(2.0 * once, rel=0.05)
 
 
 def test_the_energy_solver_starts_from_a_projective_shape():
@@ -281,6 +281,21 @@ def test_bodies_rest_on_each_other():
     upper = robot.body_labels == robot.body_labels[-1]
     assert push[upper, 2].sum() > 0.05 * 1070.0 * 40.0 * robot.body_volume / 2, "the lower beam carries a part of the upper"
     assert touching.frames[0][robot.body_labels == 1, 2].min() > touching.frames[0][robot.body_labels == 0, 2].min()
+
+
+def test_the_matrix_holds_the_springs():
+    """The factors are those of the matrix with the stiffness of every spring on its diagonal."""
+    robot = beam(hollow=None)
+    surroundings = geosim.Environment(gravity=(0, 0, -60.0), obstacles=[geosim.Obstacle.plane((0, 0, -0.0015), (0, 0, 1))])
+    work = geosim.solve(robot, geosim.Passive(), surroundings, solver=ProjectiveShapeSolver()).state.work
+    stiff = work.elements.springs.diagonal(work.elements.count)[work.matrix.free]
+    assert stiff.max() > 0
+    plain = work.elements.laplacian()[work.matrix.free][:, work.matrix.free]
+    force = np.eye(len(stiff))[:, [int(np.argmax(stiff))] * 3]
+    answer = work.matrix.solve(force)[:, 0]
+    held = (plain @ answer)[int(np.argmax(stiff))] + stiff.max() * answer[int(np.argmax(stiff))]
+    assert held <= 1.0 + 1e-9, "the matrix bounds the springs"
+    assert (plain @ answer)[int(np.argmax(stiff))] < 0.999, "and differs from the one without"
 
 
 def test_contact_that_is_not_reached_changes_nothing():

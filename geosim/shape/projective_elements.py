@@ -51,7 +51,8 @@ def enclosed_volume(x: Floats, faces: Ints) -> float:
 class Body:
     """Body tets (m, 4): shape gradients, volumes [m^3], stiffness k and bulk stiffness [Pa], material of each.
 
-    `share` is that of the stiffness which stands in the global matrix. `tables` (r, entries, 2) hold R_omega, `rows` (r, 16) the materials' constants; `targets` is one of BODY_TARGETS.
+    `share` is that of the stiffness which stands in the global matrix. `tables` (r, entries, 2) hold
+    R_omega, `rows` (r, 16) the materials' constants; `targets` is one of BODY_TARGETS.
     """
 
     tets: Ints

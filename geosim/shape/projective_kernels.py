@@ -19,8 +19,8 @@ import numpy as np
 from geosim.kernels import kernel
 from geosim.matrix3 import jacobi_eigen
 
-__all__ = ["body_targets", "chamber_gradients", "chamber_measures", "cofactor_squares", "determinants", "element_targets", "gather",
-           "material_targets", "paper_targets", "patch_pressures", "polar_all", "total_targets", "uniform_targets"]
+__all__ = ["body_targets", "chamber_gradients", "chamber_measures", "cofactor_squares", "determinants", "element_targets",
+           "gather", "material_targets", "paper_targets", "patch_pressures", "polar_all", "total_targets", "uniform_targets"]
 
 # Volume ratios between which a body element may differ from its patch at little cost.
 NARROWEST, WIDEST = 0.7, 1.4
