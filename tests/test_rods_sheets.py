@@ -22,8 +22,9 @@ def two_triangles(kind: str, seed: int = 0, friction: float = 0.0):
     first = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0.0]])
     second = np.array([[0.3, 0.25, 0.06], [0.3, 0.3, 1.0], [0.6, 0.2, 1.2]])
     if kind != "vertex":
-        tilt = {"edges": 0.9, "parallel": 0.02}[kind]
-        second = np.array([[0.4 - tilt, -0.5 * tilt, 0.05], [0.5 + tilt, 0.5 * tilt, 0.06], [0.4, -0.1, 1.1]])
+        second = np.array([[-0.5, -0.5, 0.05], [1.4, 0.5, 0.06], [0.4, -0.1, 1.1]])
+        if kind == "parallel":  # so nearly that their contact fades
+            second[:2] = [[0.0, -0.01, 0.05], [0.9, 0.005, 0.058]]
         first = np.array([[-0.5, 0, 0], [1.3, 0.01, 0], [0.2, 0.1, -1.0]])
     shape = np.concatenate([first, second]) + 1e-3 * np.random.default_rng(seed).normal(size=(6, 3))
     rest = shape + np.repeat([[0, 0, 0], [0, 0, 3.0]], 3, axis=0)
