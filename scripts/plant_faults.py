@@ -21,6 +21,7 @@ SHAPE, COLLISION = "geosim/shape/", "geosim/collision/"
 KERNELS = SHAPE + "projective_kernels.py"
 LOCAL, SOLVER = "tests/test_projective_local.py", "tests/test_projective_solver.py"
 LINES = "tests/test_projective_lines.py"
+RODS, NORMALS, SHEETS = "geosim/rods/", "tests/test_rods_midedge.py", "tests/test_rods_sheets.py"
 CROSSINGS, QUERIES = "tests/test_collision_crossings.py", "tests/test_collision_queries.py"
 
 # name, file, right, wrong, tests that should see it
@@ -104,6 +105,24 @@ FAULTS = [
     ("mesh obstacle inside out", COLLISION + "obstacles.py", "sign = np.where(inside, -1.0, 1.0)",
      "sign = np.where(inside, 1.0, -1.0)",
      QUERIES),
+    ("shell: orientation of a triangle forgotten", RODS + "midedge.py", "strain[k] = _wrapped(signs[s, k] * q",
+     "strain[k] = _wrapped(q", NORMALS),
+    ("shell: Poisson's ratio forgotten", RODS + "midedge.py", "((1.0 - poisson) * cosine**2 + poisson)", "cosine**2", NORMALS),
+    ("shell: unsymmetric second derivative", RODS + "midedge.py", "h += 0.5 * (second[a, b] + second[b, a])",
+     "h += second[a, b]", NORMALS),
+    ("shell: slope of the height forgotten", RODS + "midedge.py", "dc / twice - w[k, r] * dtwice[b] / twice", "dc / twice",
+     NORMALS),
+    ("shell: clamp leaves normals free", RODS + "system.py", "turned[len(robot.edges) + sides] = True", "pass", NORMALS),
+    ("shell: natural angle on both sides in full", RODS + "system.py", "faces += 0.5 * change", "faces += change", NORMALS),
+    ("shell: slope of the fading of parallel edges", RODS + "sheets.py", "s * (2.0 - s), (2.0 - 2.0 * s) / limit,",
+     "s * (2.0 - s), 0.0,", SHEETS),
+    ("shell: friction without bound", RODS + "sheets.py", "drag = mu * fn * stick_slip(speed, k2)[0]",
+     "drag = mu * fn * 0.5 * k2", SHEETS),
+    ("shell: no bound of a step", RODS + "sheets.py",
+     "return self.sheet.safe_share(self._places(q), self._places(dq))", "return 1.0", SHEETS),
+    ("shell: edges against edges left out", RODS + "sheets.py", "for kind in range(2):", "for kind in range(1):", SHEETS),
+    ("friction: skew part turned round", RODS + "sparse.py", "data[upper] = whole + skew", "data[upper] = whole - skew",
+     "tests/test_rods_shells.py"),
 ]
 
 
