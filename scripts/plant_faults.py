@@ -146,8 +146,8 @@ def survives(folder: Path, file: str, right: str, wrong: str, tests: str) -> boo
     return done.returncode == 0
 
 
-def main(wanted: str = "") -> int:
-    """Plant all faults whose name contains `wanted`; return the number of survivors."""
+def main(*wanted: str) -> int:
+    """Plant all faults whose name contains one of the words `wanted`; return the number of survivors."""
     survivors = []
     with tempfile.TemporaryDirectory(prefix="geosim-faults-") as name:
         folder = Path(name)
@@ -157,7 +157,7 @@ def main(wanted: str = "") -> int:
                 shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
             elif source.exists():
                 shutil.copy(source, folder / part)
-        chosen = [fault for fault in FAULTS if wanted in fault[0]]
+        chosen = [fault for fault in FAULTS if not wanted or any(word in fault[0] for word in wanted)]
         for title, file, right, wrong, tests in chosen:
             alive = survives(folder, file, right, wrong, tests)
             print(f"{'SURVIVED' if alive else 'caught  '}  {title}", flush=True)
@@ -167,4 +167,4 @@ def main(wanted: str = "") -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:2]))
+    sys.exit(main(*sys.argv[1:]))
