@@ -9,6 +9,7 @@ import numpy as np
 
 from geosim import topology
 from geosim.arrays import Bools, Floats, Ints
+from geosim.contact_view import contact_pressures
 
 if TYPE_CHECKING:
     from geosim.result import Result
@@ -28,12 +29,15 @@ class Shown:
         Vertex ids, oriented outward, shape (t, 3).
     stretch
         Largest principal stretch [-] at the points, shape (p,); nan where it is not defined (rods, shells).
+    pressure
+        Contact pressure at the points [Pa], shape (p,); None where nothing touches.
     """
 
     points: Floats
     rest: Floats
     triangles: Ints
     stretch: Floats
+    pressure: Floats | None = None
 
     @property
     def displacement(self) -> Floats:
@@ -120,7 +124,11 @@ def shown_surface(result: Result, i: int = -1, subdivide: int = 2, faces: Any = 
     if not hasattr(robot, "body_tets"):  # a multibody robot: soft and rigid parts, whose skin only is shown
         return Shown(points, at_rest, triangles, np.full(len(points), np.nan))
     stretch = np.einsum("pk,pk->p", shape, _point_stretch(result, i, len(nodes))[corners])
-    return Shown(points, at_rest, triangles, stretch)
+    contact = None if i is None else contact_pressures(result, i)
+    if contact is not None:
+        full = np.concatenate([contact, contact[robot.p2_edges].mean(axis=1)])
+        contact = np.maximum(np.einsum("pk,pk->p", shape, full[corners]), 0.0)
+    return Shown(points, at_rest, triangles, stretch, contact)
 
 
 def _thin_surface(robot: Any, positions: Floats) -> Shown:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geosim import fields
+from geosim.contact_view import contact_pressures, force_arrows, obstacle_surfaces
 
 if TYPE_CHECKING:
     from geosim.result import Result
@@ -79,7 +80,10 @@ def _data(result: Result) -> dict[str, Any]:
         shown = fields.shown_surface(result, i, level)
         frames.append({"points": _packed(1e3 * shown.points[used], "<f4"),
                        "displacement": _packed(1e3 * shown.displacement[used], "<f4"),
-                       "stretch": _packed(shown.stretch[used], "<f4")})
+                       "stretch": _packed(shown.stretch[used], "<f4"),
+                       "contact": _packed(1e-3 * (np.zeros(len(used)) if shown.pressure is None else shown.pressure[used]),
+                                          "<f4"),
+                       "around": _around(result, i, np.vstack([first.rest, shown.points]))})
     rows = result.summary()
     residuals: dict[int, list[float]] = {}
     for record in result.trace:
@@ -90,10 +94,21 @@ def _data(result: Result) -> dict[str, Any]:
         "name": str(getattr(result.robot, "name", "robot")), "status": result.status.name, "message": result.message,
         "converged": bool(result.converged), "note": note, "triangles": _packed(triangles.reshape(-1, 3).T, "<i4"),
         "colors": _color_maps(), "rest": _packed(1e3 * first.rest[used], "<f4"), "frames": frames, "chosen": chosen,
-        "stretch": bool(np.isfinite(first.stretch).all()), "columns": list(rows[0]),
+        "stretch": bool(np.isfinite(first.stretch).all()),
+        "contact": any(contact_pressures(result, i) is not None for i in chosen), "columns": list(rows[0]),
         "rows": [[_cell(v) for v in row.values()] for row in rows],
         "residuals": [[i, [_finite(v) for v in residuals[i]]] for i in sorted(residuals)],
         **_view(result, 1e3 * first.rest)}
+
+
+def _around(result: Result, i: int, moving: Any) -> list[list[Any]]:
+    """Obstacles and contact forces of a frame as [color, opacity, points [mm], triangles], drawn beside the robot."""
+    out = [["#b8b2a8", 0.55, points, triangles] for points, triangles in obstacle_surfaces(result, i, moving)]
+    points, triangles = force_arrows(result, i, float(np.linalg.norm(np.ptp(moving, axis=0))))
+    if len(triangles):
+        out.append(["#c8291f", 1.0, points, triangles])
+    return [[color, opacity, np.round(1e3 * points.T, 3).tolist(), np.asarray(triangles).T.tolist()]
+            for color, opacity, points, triangles in out]
 
 
 def _color_maps() -> dict[str, list[list[int]]]:
@@ -175,14 +190,15 @@ const tri = unpack(D.triangles, Int32Array), m = tri.length / 3;
 const [I, J, K] = [0, 1, 2].map((k) => tri.subarray(k * m, (k + 1) * m));
 const rest = columns(unpack(D.rest, Float32Array));
 const frames = D.frames.map((f) => ({xyz: columns(unpack(f.points, Float32Array)),
-  displacement: unpack(f.displacement, Float32Array), stretch: unpack(f.stretch, Float32Array)}));
+  displacement: unpack(f.displacement, Float32Array), stretch: unpack(f.stretch, Float32Array),
+  contact: unpack(f.contact, Float32Array), around: f.around}));
 const reach = (key) => {
   let lo = Infinity, hi = -Infinity;
   for (const f of frames) for (const v of f[key]) { if (v < lo) lo = v; if (v > hi) hi = v; }
-  return [key === 'displacement' ? 0 : Math.min(1, lo), hi > lo ? hi : lo + 1e-6];
+  return [key === 'stretch' ? Math.min(1, lo) : 0, hi > lo ? hi : lo + 1e-6];
 };
-const LOOK = {displacement: 'displacement [mm]', stretch: 'largest stretch [-]'};
-const ranges = {displacement: reach('displacement'), stretch: D.stretch ? reach('stretch') : [0, 1]};
+const LOOK = {displacement: 'displacement [mm]', stretch: 'largest stretch [-]', contact: 'contact pressure [kPa]'};
+const ranges = {displacement: reach('displacement'), stretch: D.stretch ? reach('stretch') : [0, 1], contact: reach('contact')};
 let key = 'displacement', now = frames.length - 1, timer = null;
 
 const box = [0, 1, 2].map((k) => {
@@ -220,8 +236,19 @@ Plotly.newPlot('view', [body(), ghost, scale()], {showlegend: false, margin: {l:
   scene: {aspectmode: 'data', xaxis: axis('x', 0), yaxis: axis('y', 1), zaxis: axis('z', 2), uirevision: 'keep',
     camera: {projection: {type: 'orthographic'}, eye: {x: 2 * D.eye[0], y: 2 * D.eye[1], z: 2 * D.eye[2]},
       up: {x: D.up[0], y: D.up[1], z: D.up[2]}}}}, {responsive: true, displaylogo: false});
+const around = () => frames[now].around.map(([color, opacity, p, t]) => ({type: 'mesh3d', x: p[0], y: p[1], z: p[2],
+  i: t[0], j: t[1], k: t[2], color, opacity, hoverinfo: 'skip', flatshading: false,
+  lighting: {ambient: 0.65, diffuse: 0.45, specular: 0.05}}));
+let beside = 0;
+const showAround = () => {
+  const made = around();
+  if (beside) Plotly.deleteTraces('view', Array.from({length: beside}, (_, k) => 3 + k));
+  if (made.length) Plotly.addTraces('view', made);
+  beside = made.length;
+};
 const show = (i) => {
   now = i;
+  showAround();
   const b = body();
   Plotly.restyle('view', {x: [b.x], y: [b.y], z: [b.z], facecolor: [b.facecolor], text: [b.text]}, [0]);
   $('slider').value = i;
@@ -246,7 +273,9 @@ $('key').onchange = (e) => {
   Plotly.restyle('view', {marker: [scale().marker]}, [2]);
   show(now);
 };
-if (!D.stretch) $('key').remove();
+if (!D.contact) $('key').querySelector('[value=contact]').remove();
+if (!D.stretch) $('key').querySelector('[value=stretch]').remove();
+if ($('key').options.length < 2) $('key').remove();
 $('status').textContent = D.status;
 $('status').className = D.status === 'CONVERGED' ? 'good' : 'bad';
 $('message').textContent = D.message + (D.note ? ' ' + D.note : '');
@@ -289,7 +318,7 @@ tbody tr { cursor: pointer } tbody tr:hover { background: #eef3f8 } tr.now { bac
 <div id="view"></div>
 <div class="bar"><button id="play">Play</button><input id="slider" type="range" min="0" value="0" aria-label="frame">
 <span id="where"></span><label>colour <select id="key"><option value="displacement">displacement</option>
-<option value="stretch">stretch</option></select></label>
+<option value="stretch">stretch</option><option value="contact">contact pressure</option></select></label>
 <label><input id="ghost" type="checkbox" checked> rest shape</label></div>
 <h2>Frames</h2><div class="scroll"><table><thead id="head"></thead><tbody id="rows"></tbody></table></div>
 <div id="evidence"><h2>Residuals of every iteration</h2><div id="residuals"></div></div>

@@ -18,6 +18,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from geosim import fields
+from geosim.contact_view import contact_pressures
 from geosim.errors import InputError
 from geosim.files.actuation import load_actuation
 from geosim.files.archive import load_result, write_archive
@@ -108,6 +109,10 @@ def _vtu_mesh(result: Result, i: int) -> Any:
         value = getattr(result, name)[i]
         if np.isfinite(value).any():
             point_data[name] = np.vstack([value, np.zeros((extra, 3))])
+    contact = contact_pressures(result, i)
+    if contact is not None:
+        edges = robot.p2_edges if extra else np.empty((0, 2), dtype=int)
+        point_data["contact_pressure"] = np.concatenate([contact, contact[edges].mean(axis=1)])
     cell_data = {}
     if hasattr(robot, "body_tets"):
         cell_data = {"region": [robot.regions[robot.is_body]], "max_stretch": [fields.max_stretch(result, i)]}

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geosim import fields
+from geosim.contact_view import force_arrows, obstacle_surfaces
 from geosim.errors import GeosimWarning, InputError
 from geosim.html import html, repr_html
 from geosim.raster import Camera, Layer, camera_for, draw
@@ -28,11 +29,12 @@ if TYPE_CHECKING:
 
 __all__ = ["COLORS", "RENDERERS", "html", "plot", "repr_html"]
 
-COLORS = {"displacement": ("displacement [mm]", "viridis"), "stretch": ("largest stretch [-]", "plasma")}
+COLORS = {"displacement": ("displacement [mm]", "viridis"), "stretch": ("largest stretch [-]", "plasma"),
+          "contact": ("contact pressure [kPa]", "inferno")}
 RENDERERS = ("auto", "matplotlib", "vtk")
 SIZE = (1200, 800)  # pixels of the drawing
 TIME_LIMIT = 60.0  # seconds for VTK
-GHOST, OBSTACLE = np.array([0.62, 0.66, 0.72]), np.array([0.72, 0.70, 0.66])
+GHOST, OBSTACLE, ARROW = np.array([0.62, 0.66, 0.72]), np.array([0.72, 0.70, 0.66]), np.array([0.78, 0.16, 0.12])
 
 
 def plot(result: Result, path: str | Path, frame: int = -1, *, color: str = "displacement",
@@ -48,7 +50,7 @@ def plot(result: Result, path: str | Path, frame: int = -1, *, color: str = "dis
     frame
         Which frame, -1 is the last.
     color
-        "displacement" or "stretch".
+        "displacement", "stretch" or "contact" (the pressure of contact).
     renderer
         "auto" (VTK if pyvista is installed, with matplotlib as the fallback), "matplotlib" or "vtk".
 
@@ -70,9 +72,11 @@ def plot(result: Result, path: str | Path, frame: int = -1, *, color: str = "dis
     faces = len(getattr(result.robot, "skin", ()))
     level = 0 if not result.mid_edge_frames.shape[1] else 2 if faces < 12_000 else 1
     shown = fields.shown_surface(result, index, level)
-    values = 1e3 * shown.displacement if color == "displacement" or np.isnan(shown.stretch).all() else shown.stretch
-    label, colormap = COLORS["displacement" if np.isnan(shown.stretch).all() else color]
-    limits = (0.0 if color == "displacement" else min(1.0, float(np.min(values))), float(np.max(values)))
+    color = "displacement" if color == "stretch" and np.isnan(shown.stretch).all() else color
+    values = {"displacement": 1e3 * shown.displacement, "stretch": shown.stretch,
+              "contact": np.zeros(len(shown.points)) if shown.pressure is None else 1e-3 * shown.pressure}[color]
+    label, colormap = COLORS[color]
+    limits = (min(1.0, float(np.min(values))) if color == "stretch" else 0.0, float(np.max(values)))
     limits = (limits[0], max(limits[1], limits[0] + 1e-9))
     layers = [Layer(shown.points, shown.triangles, _colors(values, limits, colormap))]
     moving = np.vstack([shown.points, shown.rest])
@@ -80,7 +84,10 @@ def plot(result: Result, path: str | Path, frame: int = -1, *, color: str = "dis
     camera = camera_for(moving, moving, -gravity if np.any(gravity) else (0.0, 0.0, 1.0), SIZE[0] / SIZE[1])
     if limits[1] > 1e-6:
         layers.append(Layer(shown.rest, shown.triangles, GHOST, 0.28))
-    layers += [Layer(points, triangles, OBSTACLE) for points, triangles in _obstacles(result, index, moving)]
+    layers += [Layer(points, triangles, OBSTACLE) for points, triangles in obstacle_surfaces(result, index, moving)]
+    points, triangles = force_arrows(result, index, float(np.linalg.norm(np.ptp(moving, axis=0))))
+    if len(triangles):
+        layers.append(Layer(points, triangles, ARROW))
     image = _drawn(layers, camera, renderer)
     _compose(result, index, image, camera, (label, colormap, limits), path)
     return path
@@ -122,41 +129,6 @@ def _colors(values: Any, limits: tuple[float, float], colormap: str) -> Any:
     import matplotlib
 
     return matplotlib.colormaps[colormap]((values - limits[0]) / (limits[1] - limits[0]))[:, :3]
-
-
-def _obstacles(result: Result, frame: int, around: Any) -> list[tuple[Any, Any]]:
-    """Surfaces of the obstacles where they are in this frame; a plane is a square under what moves."""
-    from trimesh import creation
-
-    out = []
-    lower, upper = around.min(axis=0), around.max(axis=0)
-    size = float(np.linalg.norm(upper - lower))
-    for obstacle in getattr(result.environment, "obstacles", ()):
-        p = obstacle.parameters
-        if obstacle.shape == "sphere":
-            mesh = creation.icosphere(4, p["radius"])
-            mesh.apply_translation(p["center"])
-        elif obstacle.shape == "cylinder":
-            mesh = creation.cylinder(p["radius"], segment=[p["start"], p["end"]], sections=64)
-        elif obstacle.shape == "box":
-            mesh = creation.box(bounds=[p["lower"], p["upper"]])
-        elif obstacle.shape == "plane":
-            normal = np.asarray(p["normal"])
-            u = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
-            u *= 0.6 * size / np.linalg.norm(u)
-            v = np.cross(normal, u)
-            centre = 0.5 * (lower + upper)
-            centre = centre - ((centre - p["point"]) @ normal) * normal
-            corners = np.array([centre - u - v, centre + u - v, centre + u + v, centre - u + v])
-            out.append((corners @ obstacle.pose(frame)[:3, :3].T + obstacle.pose(frame)[:3, 3],
-                        np.array([[0, 1, 2], [0, 2, 3]])))
-            continue
-        else:
-            out.append((p["vertices"] @ obstacle.pose(frame)[:3, :3].T + obstacle.pose(frame)[:3, 3], p["faces"]))
-            continue
-        mesh.apply_transform(obstacle.pose(frame))
-        out.append((np.asarray(mesh.vertices), np.asarray(mesh.faces)))
-    return out
 
 
 def _drawn(layers: Sequence[Layer], camera: Camera, renderer: str) -> Any:

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
 
 from geosim.collision.ccd import time_to_gap
 from geosim.collision.crossings import SurfaceTree, surface_tree
@@ -32,7 +34,7 @@ __all__ = ["NearPairs", "Neighbourhood", "make_neighbourhood"]
 
 REST_SHARE = 0.25  # activation distance over distance at rest, at most
 FOLDED = -0.3  # cosine between the normals of neighbouring faces below which they may touch
-BESIDE = 6.0  # faces closer at rest than this many median edges are neighbours
+BESIDE = 2.5  # faces of one surface closer at rest than this many median edges are neighbours
 THIN = 10.0  # walls thinner at rest than this many reaches may come within reach of their other side
 STOP_AT = 0.3  # a step stops where a pair is this share of its activation distance apart
 
@@ -68,6 +70,8 @@ class Neighbourhood:
         Rest positions, shape (n, 3).
     middle, beside
         Centroids of the faces at rest (m, 3), and the distance between them below which faces are neighbours.
+    parts
+        Connected surface that every face belongs to, shape (m,).
     spaces
         Space that every face borders on, shape (m,).
     excluded
@@ -85,6 +89,7 @@ class Neighbourhood:
     rest: Floats
     middle: Floats
     beside: float
+    parts: Ints
     spaces: Ints
     excluded: Ints
     normals: Floats
@@ -133,7 +138,7 @@ class Neighbourhood:
         while True:
             pairs = np.empty((capacity, 2), dtype=np.int64)
             found = _descend(x, step, tree.primitives, tree.order, place, move, reach, self.spaces, self.excluded,
-                             self.middle, self.beside, turned, later, pairs)
+                             self.middle, self.beside, self.parts, turned, later, pairs)
             if found <= capacity:
                 return pairs[:found]
             capacity = int(found)
@@ -176,8 +181,15 @@ def make_neighbourhood(rest: Floats, faces: Ints, spaces: Ints, reach: Floats,
     masks = np.zeros((len(faces), 2), dtype=np.int64) if excluded is None else np.ascontiguousarray(excluded)
     edge = float(np.median(np.linalg.norm(b - a, axis=1)))
     return Neighbourhood(tree, np.ascontiguousarray(rest), (a + b + c) / 3.0, BESIDE * edge,
-                         np.ascontiguousarray(spaces, dtype=np.int64), masks, normals,
+                         _parts(faces, len(rest)), np.ascontiguousarray(spaces, dtype=np.int64), masks, normals,
                          owner.reshape(-1, 3), np.ascontiguousarray(reach, dtype=float))
+
+
+def _parts(faces: Ints, count: int) -> Ints:
+    """Connected surface of every face."""
+    graph = coo_matrix((np.ones(2 * len(faces), dtype=np.int8), (faces[:, [0, 0]].ravel(), faces[:, 1:].ravel())),
+                       shape=(count, count))
+    return np.ascontiguousarray(connected_components(graph, directed=False)[1][faces[:, 0]].astype(np.int64))
 
 
 @kernel(inline="always")
@@ -248,7 +260,7 @@ def _side_by_side(middle, beside, turned, later, f, g):
 
 
 @kernel
-def _descend(x, step, faces, order, place, move, reach, spaces, excluded, middle, beside, turned, later, pairs):
+def _descend(x, step, faces, order, place, move, reach, spaces, excluded, middle, beside, parts, turned, later, pairs):
     count = len(faces)
     leaves = (len(place) + 1) // 2
     stack = np.empty((1024, 2), dtype=np.int64)
@@ -275,7 +287,7 @@ def _descend(x, step, faces, order, place, move, reach, spaces, excluded, middle
                 f, g = order[a], order[b]
                 if spaces[f] != spaces[g] or (excluded[f, 0] & excluded[g, 1]) | (excluded[f, 1] & excluded[g, 0]):
                     continue
-                if _side_by_side(middle, beside, turned, later, f, g):
+                if parts[f] == parts[g] and _side_by_side(middle, beside, turned, later, f, g):
                     continue
                 if not _features_meet(x, step, faces[f], faces[g], reach):
                     continue

@@ -47,8 +47,8 @@ from geosim.shape.problem import Problem, make_problem
 
 __all__ = ["EnergyShapeSolver", "ShapeState"]
 
-# An obstacle travels at most so many edges of the skin in one increment.
-MAX_TRAVEL = 2.0
+# An obstacle travels at most so many edges of the skin in one increment: farther, it would push points out sideways.
+MAX_TRAVEL = 0.25
 
 
 @dataclass(frozen=True)

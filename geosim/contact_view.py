@@ -1,0 +1,122 @@
+"""What pictures show of contact: the obstacles where they stand, and the forces on the robot as arrows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from geosim.arrays import Floats, Ints
+
+if TYPE_CHECKING:
+    from geosim.result import Result
+
+__all__ = ["contact_pressures", "force_arrows", "obstacle_surfaces"]
+
+MOST_ARROWS = 60
+SIDES = 8
+
+
+def contact_pressures(result: Result, frame: int) -> Floats | None:
+    """Contact pressure on the vertices of a frame [Pa], shape (n,); None where nothing touches."""
+    given = result.extra.get("contact_pressures")
+    if given is None or not np.isfinite(given[frame]).all() or not np.any(given[frame]):
+        return None
+    return np.asarray(given[frame], dtype=float)
+
+
+def obstacle_surfaces(result: Result, frame: int, around: Any) -> list[tuple[Any, Any]]:
+    """Surfaces of the obstacles where they are in a frame: points [m] (p, 3) and triangles (t, 3) of each.
+
+    A plane is a square under the positions `around` (n, 3).
+    """
+    from trimesh import creation
+
+    out = []
+    lower, upper = around.min(axis=0), around.max(axis=0)
+    size = float(np.linalg.norm(upper - lower))
+    for obstacle in getattr(result.environment, "obstacles", ()):
+        p = obstacle.parameters
+        if obstacle.shape == "sphere":
+            mesh = creation.icosphere(4, p["radius"])
+            mesh.apply_translation(p["center"])
+        elif obstacle.shape == "cylinder":
+            mesh = creation.cylinder(p["radius"], segment=[p["start"], p["end"]], sections=64)
+        elif obstacle.shape == "box":
+            mesh = creation.box(bounds=[p["lower"], p["upper"]])
+        elif obstacle.shape == "plane":
+            normal = np.asarray(p["normal"])
+            u = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
+            u *= 0.6 * size / np.linalg.norm(u)
+            v = np.cross(normal, u)
+            centre = 0.5 * (lower + upper)
+            centre = centre - ((centre - p["point"]) @ normal) * normal
+            corners = np.array([centre - u - v, centre + u - v, centre + u + v, centre - u + v])
+            out.append((corners @ obstacle.pose(frame)[:3, :3].T + obstacle.pose(frame)[:3, 3],
+                        np.array([[0, 1, 2], [0, 2, 3]])))
+            continue
+        else:
+            out.append((p["vertices"] @ obstacle.pose(frame)[:3, :3].T + obstacle.pose(frame)[:3, 3], p["faces"]))
+            continue
+        mesh.apply_transform(obstacle.pose(frame))
+        out.append((np.asarray(mesh.vertices), np.asarray(mesh.faces)))
+    return out
+
+
+def force_arrows(result: Result, frame: int, size: float) -> tuple[Floats, Ints]:
+    """Arrows of the contact forces on the vertices of a frame, as one surface: points (p, 3) and triangles (t, 3).
+
+    Forces of neighbouring vertices are summed until at most `MOST_ARROWS` are left; the largest is a fifth of `size`
+    [m] long. They end where they press.
+    """
+    empty = np.empty((0, 3)), np.empty((0, 3), dtype=np.int64)
+    forces = np.nan_to_num(result.contact_forces[frame])
+    used = np.flatnonzero(np.linalg.norm(forces, axis=1) > 0)
+    if len(used) == 0:
+        return empty
+    places, forces = _gathered(result.frames[frame][used], forces[used])
+    lengths = np.linalg.norm(forces, axis=1)
+    keep = lengths > 0.03 * lengths.max()
+    places, forces, lengths = places[keep], forces[keep], lengths[keep]
+    points: list[Floats] = []
+    triangles: list[Ints] = []
+    for place, force, length in zip(places, forces, 0.2 * size * lengths / lengths.max()):
+        arrow, around = _arrow(place, force / np.linalg.norm(force), float(length), 0.004 * size)
+        triangles.append(around + sum(len(p) for p in points))
+        points.append(arrow)
+    return np.vstack(points), np.vstack(triangles)
+
+
+def _gathered(places: Floats, forces: Floats) -> tuple[Floats, Floats]:
+    """Sum forces in cells of a grid, as coarse as it takes to leave few."""
+    span = float(np.ptp(places, axis=0).max()) or 1.0
+    for cells in (64, 32, 16, 8, 4, 2, 1):
+        keys = np.floor((places - places.min(axis=0)) / (span / cells * 1.0001)).astype(np.int64)
+        _, group = np.unique(keys, axis=0, return_inverse=True)
+        group = group.ravel()
+        if group.max() < MOST_ARROWS:
+            break
+    weight = np.linalg.norm(forces, axis=1)
+    total = np.zeros((group.max() + 1, 3))
+    where = np.zeros_like(total)
+    np.add.at(total, group, forces)
+    np.add.at(where, group, weight[:, None] * places)
+    return where / np.bincount(group, weight)[:, None], total
+
+
+def _arrow(tip: Floats, direction: Floats, length: float, radius: float) -> tuple[Floats, Ints]:
+    """A shaft and a head that ends at `tip`."""
+    u = np.cross(direction, np.eye(3)[np.argmin(np.abs(direction))])
+    u /= np.linalg.norm(u)
+    v = np.cross(direction, u)
+    angle = 2.0 * np.pi * np.arange(SIDES) / SIDES
+    circle = np.cos(angle)[:, None] * u + np.sin(angle)[:, None] * v
+    head = min(0.45 * length, 5.0 * radius)
+    rings = [tip - length * direction + 0.6 * radius * circle, tip - head * direction + 0.6 * radius * circle,
+             tip - head * direction + 1.8 * radius * circle]
+    k = np.arange(SIDES)
+    n = (k + 1) % SIDES
+    faces = [np.stack([k + SIDES * r, n + SIDES * r, n + SIDES * (r + 1)], axis=1) for r in (0, 1)]
+    faces += [np.stack([k + SIDES * r, n + SIDES * (r + 1), k + SIDES * (r + 1)], axis=1) for r in (0, 1)]
+    faces.append(np.stack([k + 2 * SIDES, n + 2 * SIDES, np.full(SIDES, 3 * SIDES)], axis=1))
+    return np.vstack([*rings, tip[None]]), np.vstack(faces)
