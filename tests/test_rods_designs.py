@@ -77,6 +77,7 @@ def test_parachute_falls_at_the_speed_of_the_drag_balance_and_stays_symmetric():
     assert x[robot.triangles].reshape(-1, 3)[:, 2].max() > x[rim, 2].max() + 0.05  # an inverted bowl
 
 
+@pytest.mark.slow
 def test_the_manta_ray_swims_forward_and_straight():
     """It moves to +y by its length in 1.5 s; x stays 0 to round-off, as everything is symmetric."""
     case = manta(duration=1.0)
