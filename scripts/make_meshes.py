@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import trimesh
 
+from geosim.geometry.gripper import three_finger_gripper
 from geosim.geometry.parametric import membrane_over_chambers, plain_finger, pneunet_finger, thick_sphere, twister
 
 HEADER = """\
@@ -72,6 +73,61 @@ surface = "chamber_{i}.stl"
 """
 
 
+GRIPPER = """\
+# Three PneuNet fingers (60 x 16 x 16 mm) hang from a palm, close on a ball of 40 mm and let it be pulled down.
+# Made by scripts/make_meshes.py.
+kind = "volumetric"
+units = "mm"
+
+[[bodies]]
+name = "palm"
+surface = "palm.stl"
+material = "dragon-skin-20"
+max_edge = 5.0
+{fingers}
+[fixed]
+plane = "z"
+above = 7.9
+
+# The ends of the fingers.
+[tip]
+plane = "z"
+below = -59.9
+
+[[environment.obstacles]]
+shape = "sphere"
+center = [0.0, 0.0, -40.0]
+radius = 20.0
+friction = 0.5
+motion = [[0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, -2], [0, 0, -4]]
+"""
+FINGER = """
+[[bodies]]
+name = "finger {i}"
+surface = "finger_{i}.stl"
+material = "ecoflex-00-30"
+
+[[chambers]]
+surface = "chamber_{i}.stl"
+"""
+CLOSE_AND_PULL = """\
+# Close in three steps, then hold while the ball moves down.
+[inflation]
+volume_ratio = [[1.2, 1.2, 1.2], [1.4, 1.4, 1.4], [1.5, 1.5, 1.5], [1.5, 1.5, 1.5], [1.5, 1.5, 1.5]]
+"""
+
+
+def _write_gripper(folder: Path) -> None:
+    bodies, chambers = three_finger_gripper()
+    folder.mkdir(parents=True, exist_ok=True)
+    fingers = "".join(FINGER.format(i=i) for i in range(1, len(chambers) + 1))
+    (folder / "robot.toml").write_text(GRIPPER.format(fingers=fingers), encoding="utf-8")
+    (folder / "actuation.toml").write_text(CLOSE_AND_PULL, encoding="utf-8")
+    names = ["palm", *(f"finger_{i + 1}" for i in range(len(chambers))), *(f"chamber_{i + 1}" for i in range(len(chambers)))]
+    for name, surface in zip(names, [*bodies, *chambers]):
+        _export(surface, folder / f"{name}.stl")
+
+
 def _export(surface: Any, path: Path) -> None:
     in_mm = trimesh.Trimesh(np.asarray(surface.vertices) * 1e3, surface.faces, process=False)
     in_mm.export(str(path), file_type="stl")  # binary
@@ -114,6 +170,7 @@ def make(folder: Path) -> None:
            HEADER.format(title="Soft finger, 100 x 20 x 20 mm: eleven thin bellows, 1 mm apart, touch when inflated.",
                          free="", max_edge=1.98) + CLAMPED.format(above=99.9))
     _write_membrane(folder / "membrane")
+    _write_gripper(folder / "gripper")
 
 
 if __name__ == "__main__":
