@@ -161,6 +161,6 @@ def test_passing_through_is_seen_where_contact_is_off():
 
 def test_touching_at_rest_is_refused():
     robot, _ = _stack(0.0)
-    with pytest.raises(geosim.InputError, match="(touch|cross) at rest, at vertices"):
+    with pytest.raises(geosim.InputError, match=r"(touch|cross) at rest, at vertices"):
         geosim.solve(robot, Passive(), Environment(prescribed=Prescribed(
             np.flatnonzero(robot.vertices[:, 2] > 0.0199), (0, 0, -0.001))))
