@@ -195,7 +195,9 @@ def stability_statement(model: str, parameters: Mapping[str, float] | Sequence[f
     Returns
     -------
     stable, statement
-        A sentence such as "C01 < 0: unstable in equibiaxial loading from stretch 1.35 (...)".
+        What is unstable from which stretch on, by Drucker's criterion: the worst mode first, such as "C01 < 0:
+        unstable in equibiaxial loading from stretch 1.35 (...)."; then, as sentences of their own, where the stress
+        of that mode turns negative and from where the other modes are unstable.
     """
     names = parameter_names(model)
     values = np.array([parameters[n] for n in names] if isinstance(parameters, Mapping) else parameters, dtype=float)
@@ -207,12 +209,13 @@ def stability_statement(model: str, parameters: Mapping[str, float] | Sequence[f
     negative = [f"{labels.get(n, n)} < 0" for n, v in zip(names, values) if v < 0 and not n.startswith("alpha")]
     worst = min(found, key=lambda m: (abs(np.log(found[m])), m != "equibiaxial"))
     order = [worst, *(m for m in found if m != worst)]
-    text = "; ".join(f"{m} {'below' if m == 'compression' else 'from'} stretch {found[m]:.3g}" for m in order[1:])
-    turn = sign_change(model, values, worst) if worst != "compression" else np.inf
+    text = ", ".join(f"{m} {'below' if m == 'compression' else 'from'} stretch {found[m]:.3g}" for m in order[1:])
     sentence = ", ".join(negative) + ": " if negative else ""
-    sentence += f"unstable in {worst} loading from stretch {found[worst]:.3g}"
-    sentence += f" (Drucker; from {turn:.3g} the stress itself is negative)" if np.isfinite(turn) else " (Drucker)"
-    return False, sentence + (f"; also {text}." if text else ".")
+    sentence += f"unstable in {worst} loading from stretch {found[worst]:.3g} (Drucker: a further strain does negative work)."
+    turn = sign_change(model, values, worst) if worst != "compression" else np.inf
+    if np.isfinite(turn):
+        sentence += f" Later, at stretch {turn:.3g}, the {worst} stress itself turns negative."
+    return False, sentence + (f" Other modes: {text}." if text else "")
 
 
 def toe_offset(test: MaterialTest) -> float:
