@@ -11,7 +11,7 @@ from geosim import Environment, LinearElastic, Obstacle, Passive, Prescribed, so
 from geosim.collision.crossings import count_crossings
 from geosim.rods.contact import contact_law
 from geosim.rods.robot import RodShellRobot
-from geosim.rods.sheets import SheetContact
+from geosim.rods.sheets import SheetContact, touching
 from geosim.rods.stepper import RodShellStepper
 
 RUBBER = LinearElastic(1e6, 0.3, 1000.0)
@@ -148,6 +148,18 @@ def test_a_fine_sheet_does_not_push_against_itself():
     robot = RodShellRobot(x, triangles=triangles, thickness=2e-3, shell_material=RUBBER, fixed_vertices=x[:, 0] < 1e-9)
     result = solve(robot, Passive(0.02), Environment(gravity=(0, 0, -9.81)), solver=RodShellStepper(dt=5e-3))
     assert result.contact_count.max() == 0
+
+
+def test_thin_triangles_do_not_push_against_themselves():
+    """Parts nearer than the thickness, but not along the edges: nothing touches at rest or in a little compression."""
+    x = np.array([[0, 0, 0], [0.1, 0, 0], [0.05, 4e-4, 0], [0.05, -4e-4, 0.0], [0.05, 0.05, 0], [0.05, -0.05, 0]])
+    triangles = [[0, 1, 2], [0, 3, 1], [0, 2, 4], [2, 1, 4], [0, 5, 3], [3, 5, 1]]
+    robot = RodShellRobot(x, triangles=triangles, thickness=2e-3, shell_material=RUBBER)
+    sheet = RodShellStepper().start(robot).system.sheet
+    for y in (x, 0.95 * x):
+        listed = sheet.near(y, 1e-3)
+        assert len(listed.points) > 0
+        assert not touching(y.ravel(), listed.points, listed.edges, listed.touch).any()
 
 
 def test_a_sheet_dropped_on_a_sphere_drapes_and_crosses_nothing():

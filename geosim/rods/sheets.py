@@ -12,8 +12,8 @@ force, direction and place.
 A Newton step is shortened so that no pair comes nearer than half its distance or 0.3 C in between (continuous collision
 detection); motion that a step prescribes is refused, and so halved in time, if it would. Nothing passes through a shell.
 
-1. Pairs share no vertex. Where vertices of both parts are less than 1.6 C apart along the edges of the sheet, they touch at half
-   of their distance at rest if that is less: a fine sheet does not push against itself in its plane.
+1. Pairs share no vertex. Parts nearer than C at rest touch at 0.9 of that distance, or at half of it where vertices of both are
+   less than 1.6 C apart along the edges of the sheet: at rest nothing pushes, and a fine sheet not in its plane.
 2. Edges that become parallel fade out: their energy is multiplied by s (2 - s), s = |u x v|^2 over 1e-3 of |u|^2 |v|^2 at rest
    (the distance of parallel edges has no gradient, and then vertices carry the contact).
 3. The Jacobian of friction neglects how the normal turns; forces are exact.
@@ -103,8 +103,7 @@ class Sheet:
                 break
             room = int(1.2 * found)
         points, is_edges, touch = points[:found].copy(), is_edges[:found].copy(), touch[:found].copy()
-        if len(self.along):
-            beside(self.rest, self.along, points, is_edges, touch)
+        beside(self.rest, self.along, points, is_edges, touch)
         kept[:] = [NearList(x.copy(), margin, points, is_edges, touch)]
         return kept[0]
 
@@ -239,7 +238,7 @@ def _meet(a, b, margin):
 
 @kernel
 def beside(rest, along, points, edges, touch):
-    """Let pairs that are near each other along the sheet touch at half of their distance at rest, if that is less."""
+    """Let pairs that are near each other at rest touch at 0.9 of that distance, half of it where near along the sheet."""
     n, flat = len(rest), rest.ravel()
     for p in range(len(points)):
         split, near = (2 if edges[p] else 1), False
@@ -248,8 +247,11 @@ def beside(rest, along, points, edges, touch):
                 key = points[p, i] * n + points[p, j]
                 at = np.searchsorted(along, key)
                 near = near or (at < len(along) and along[at] == key)
+        apart = _distance(flat, points[p], edges[p])
         if near:
-            touch[p] = min(touch[p], 0.5 * _distance(flat, points[p], edges[p]))
+            touch[p] = min(touch[p], 0.5 * apart)
+        elif apart < (1.0 - 1e-9) * touch[p]:  # sheets that lie on each other touch as they are
+            touch[p] = 0.9 * apart
 
 
 @kernel
