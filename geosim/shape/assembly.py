@@ -20,7 +20,8 @@ from geosim.arrays import Floats, Ints, frozen
 from geosim.kernels import kernel
 from geosim.shape.constitutive import cofactor, stress, tangent
 
-__all__ = ["Pattern", "Sparsity", "assemble", "build_pattern", "jacobian_bounds", "mass_loads", "symmetric_product",
+__all__ = ["Pattern", "Sparsity", "assemble", "build_pattern", "jacobian_bounds", "mass_loads", "mean_stresses",
+           "symmetric_product",
            "wall_volumes"]
 
 
@@ -333,6 +334,36 @@ def assemble(x, p, tets, ptets, barycentric, volumes, material, table, e_slopes,
                     value -= row[2] * volumes[e] * ((1.0 + same) / 20.0 - 1.0 / 16.0)
                 data[indptr[3 * nodes + first] + rank] += value
     return total, smallest, volume
+
+
+@kernel
+def mean_stresses(x, tets, ptets, barycentric, volumes, material, table, slopes, points, weights, out):
+    """Write the mean Cauchy stress of the strain energy alone, tr(P F^T) / 3 J, averaged around every pressure vertex."""
+    n = tets.shape[1]
+    g, F, cof, P = np.empty((n, 3)), np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3))
+    xe = np.empty((n, 3))
+    total = np.zeros(len(out))
+    out[:] = 0.0
+    for e in range(len(tets)):
+        for a in range(n):
+            for i in range(3):
+                xe[a, i] = x[tets[e, a], i]
+        for q in range(len(weights)):
+            _gradients(slopes[q], barycentric[e], g)
+            _deformation(xe, g, F)
+            J = cofactor(F, cof)
+            stress(table[material[e]], F, J, cof, P)
+            work = 0.0
+            for i in range(3):
+                for k in range(3):
+                    work += P[i, k] * F[i, k]
+            for v in range(4):
+                w = weights[q] * volumes[e] * points[q, v]
+                out[ptets[e, v]] += w * work / (3.0 * J)
+                total[ptets[e, v]] += w
+    for v in range(len(out)):
+        if total[v] > 0.0:
+            out[v] /= total[v]
 
 
 @kernel

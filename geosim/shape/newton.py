@@ -304,9 +304,13 @@ class Newton:
     def is_stable(self, problem: Problem, point: Point, target: Target) -> bool | None:
         """Whether the potential is least at an equilibrium, under its controls; None where the factoriser cannot say.
 
-        Sylvester: the tangent of a minimum under constraints has as many negative pivots as there are constraints.
+        Sylvester: the tangent of a minimum under constraints has as many negative pivots as there are constraints. The
+        isochoric form of the energy is examined, at the same positions: on coarse meshes the full form W(I1, I2) has
+        local modes in compression that are the mesh's and not the body's.
         """
-        evaluation = self.evaluate(problem, point, target, matrix=True)
+        pressures = problem.isochoric_pressures(point.x, point.p)
+        evaluation = problem.evaluate(point.x, pressures, point.chamber_pressures, target.external, matrix=True,
+                                      grip=target.grip, table=problem.isochoric_table)
         assert evaluation.data is not None
         size = point.x.size
         assembly.eliminate(evaluation.sparsity.indptr, evaluation.sparsity.indices, problem.held, evaluation.data)
@@ -315,12 +319,13 @@ class Newton:
         borders[:, :size] = evaluation.gradients.reshape(problem.chambers, size)[chosen] * ~problem.held[:size]
         problem.linear.use(evaluation.sparsity)
         try:
-            negative = problem.linear.negative_eigenvalues(evaluation.data, borders)
+            expected = int((~problem.held[size:]).sum()) + len(chosen)
+            negative = problem.linear.negative_eigenvalues(evaluation.data, borders, expected)
         except FactorisationError:
             return None
         if negative < 0:
             return None
-        return negative == int((~problem.held[size:]).sum()) + len(chosen)
+        return negative == expected
 
 
 def _contacts(evaluation: Evaluation) -> int:

@@ -98,6 +98,7 @@ class Problem:
     bernstein_slopes: Floats
     linear: BorderedSolver
     contact: Contact | None
+    isochoric_table: Floats
 
     @property
     def force_unit(self) -> float:
@@ -139,15 +140,16 @@ class Problem:
         return out
 
     def evaluate(self, x: Floats, p: Floats, chamber_pressures: Floats, external: Floats, *, matrix: bool,
-                 grip: Grip | None = None) -> Evaluation:
+                 grip: Grip | None = None, table: Floats | None = None) -> Evaluation:
         """Return residuals, and the tangent if `matrix`, at scaled positions, pressures and loads, with contact by `grip`."""
         el, pattern = self.element, self.pattern
         data = np.zeros(len(pattern.indices) if matrix else 0)
         force, scale = np.zeros_like(x), np.zeros(len(x))
         constraint = np.zeros(len(self.pressure_vertices))
         energy, smallest, body_volume = assembly.assemble(
-            x, p, self.tets, self.pressure_tets, self.barycentric, self.volumes, self.material, self.table,
-            el.energy_slopes, el.energy_weights, el.constraint_slopes, el.constraint_points, el.constraint_weights,
+            x, p, self.tets, self.pressure_tets, self.barycentric, self.volumes, self.material,
+            self.table if table is None else table, el.energy_slopes, el.energy_weights,
+            el.constraint_slopes, el.constraint_points, el.constraint_weights,
             self.stabilise, matrix, pattern.indptr, pattern.node_rank, pattern.pressure_rank, pattern.node_degree,
             pattern.pp_rank, data, force, scale, constraint)
         gradients = np.zeros((self.chambers, *x.shape))
@@ -170,6 +172,16 @@ class Problem:
                 values, sparsity = contact.data, contact.pattern
         return Evaluation(force, constraint, volumes, gradients, float(scale.max(initial=0.0)), energy, smallest,
                           body_volume, values, sparsity, contact)
+
+    def isochoric_pressures(self, x: Floats, p: Floats) -> Floats:
+        """Pressures that balance the isochoric form of the energy where `p` balances the form in use, (v,)."""
+        mean = np.empty(len(p))
+        for table, sign in ((self.table, 1.0), (self.isochoric_table, -1.0)):
+            assembly.mean_stresses(x, self.tets, self.pressure_tets, self.barycentric, self.volumes, self.material, table,
+                                   self.element.constraint_slopes, self.element.constraint_points,
+                                   self.element.constraint_weights, mean)
+            p = p + sign * mean
+        return p
 
     def jacobian_bounds(self, x: Floats) -> Floats:
         """Lower bounds of J in every body tet (Bernstein coefficients), (m,)."""
@@ -265,7 +277,8 @@ def make_problem(robot: VolumetricRobot, environment: Environment, order: int, f
         BorderedSolver(pattern, make_factoriser(pattern.indptr, pattern.indices, factoriser), factoriser),
         make_contact(robot, environment, place, rest, order, length=length, center=center,
                      stiffness=_stiffness(materials, stress, material, tets, len(nodes)),
-                     held=np.asarray(held[:3 * len(nodes)].reshape(-1, 3).all(axis=1)), thickness_share=contact_thickness))
+                     held=np.asarray(held[:3 * len(nodes)].reshape(-1, 3).all(axis=1)), thickness_share=contact_thickness),
+        constitutive.table(materials, stress, isochoric=True))
     _check_free_bodies(problem)
     return problem
 

@@ -255,8 +255,7 @@ class EnergyShapeSolver:
         else:
             evaluation = self._newton.evaluate(state.problem, point, state.target, matrix=False)
             residual = self._newton.residuals(state.problem, point, state.target, evaluation)[0]
-        examined = self.check_stability and (self.element == "p1" or self.invariants == "isochoric")
-        stable = self._newton.is_stable(state.problem, point, state.target) if examined else None
+        stable = self._newton.is_stable(state.problem, point, state.target) if self.check_stability else None
         return replace(state, frame=frames.measure(state.problem, point, evaluation, residual, state.target.grip, stable))
 
     def collect(self, robot: VolumetricRobot, environment: Environment, states: Sequence[ShapeState],
