@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["COLORS", "RENDERERS", "html", "plot", "repr_html"]
 
 COLORS = {"displacement": ("displacement [mm]", "viridis"), "stretch": ("largest stretch [-]", "plasma"),
-          "contact": ("contact pressure [kPa]", "inferno")}
+          "contact": ("contact pressure [kPa]", "YlOrRd")}
 RENDERERS = ("auto", "matplotlib", "vtk")
 SIZE = (1200, 800)  # pixels of the drawing
 TIME_LIMIT = 60.0  # seconds for VTK
@@ -84,7 +84,7 @@ def plot(result: Result, path: str | Path, frame: int = -1, *, color: str = "dis
     camera = camera_for(moving, moving, -gravity if np.any(gravity) else (0.0, 0.0, 1.0), SIZE[0] / SIZE[1])
     if limits[1] > 1e-6:
         layers.append(Layer(shown.rest, shown.triangles, GHOST, 0.28))
-    layers += [Layer(points, triangles, OBSTACLE) for points, triangles in obstacle_surfaces(result, index, moving)]
+    layers += [Layer(points, triangles, OBSTACLE, 0.45) for points, triangles in obstacle_surfaces(result, index, moving)]
     points, triangles = force_arrows(result, index, float(np.linalg.norm(np.ptp(moving, axis=0))))
     if len(triangles):
         layers.append(Layer(points, triangles, ARROW))

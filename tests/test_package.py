@@ -21,7 +21,7 @@ LAYERS = {
     **dict.fromkeys(["shape", "rods", "snake"], 2),
     "solve": 3,
     **dict.fromkeys(["calibrate", "compare", "sweep"], 4),
-    **dict.fromkeys(["files", "fields", "io", "raster", "render", "render_child", "html", "outputs", "cli"], 5),
+    **dict.fromkeys(["files", "contact_view", "fields", "io", "raster", "render", "render_child", "html", "outputs", "cli"], 5),
 }
 
 
