@@ -218,10 +218,13 @@ def heights(folder: str) -> bool:
 
 
 def meshes() -> None:
-    """Show pressures of the Gent membrane on three meshes beside those of the thin one, at heights 10, 30, 50 mm."""
+    """Show pressures of the Gent membrane on three meshes beside those of the thin one, at heights 10, 30, 50 mm.
+
+    Much finer ones resolve the crease at the sharp edge of the clamp, and the solve ends there.
+    """
     at = np.array([10.0, 30.0, 50.0])
     material = materials()["gent"]
-    for rings, sectors in ((6, 12), (10, 16), (14, 20)):
+    for rings, sectors in ((6, 12), (8, 16), (10, 16)):
         robot = membrane(material, rings, sectors)
         result = lift(robot, RATIOS[:8])
         h, p = curve(result)

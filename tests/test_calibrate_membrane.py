@@ -1,0 +1,62 @@
+"""A membrane with a bonded disc over a chamber that a fixed plate closes, against the thin membrane and measurements."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+import geosim
+from geosim.resources import resource
+
+
+@pytest.fixture(scope="module")
+def script():
+    """The study in calibration/membrane.py."""
+    place = importlib.util.spec_from_file_location("membrane", resource("calibration") / "membrane.py")
+    module = importlib.util.module_from_spec(place)
+    place.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def lifted(script):
+    """The Gent membrane on a coarse mesh, as high as 35 mm."""
+    return script.lift(script.membrane(script.materials()["gent"], 6, 12), script.RATIOS[:5])
+
+
+def test_the_plate_closes_the_chamber(script, lifted):
+    """Its floor and side are caps at rest for good: volume below a flat membrane, V/V0 as prescribed."""
+    robot = lifted.robot
+    assert len(robot.chamber_caps[0]) > 0
+    assert robot.chamber_volumes[0] == pytest.approx(np.pi * script.RADIUS**2 * script.DEPTH, rel=1e-9)
+    assert lifted.volume_ratios[:, 0] == pytest.approx(script.RATIOS[:5], rel=1e-7)
+
+
+def test_finite_elements_agree_with_the_thin_membrane(script, lifted):
+    """The clamped membrane is a little stiffer than one without bending, by less than 4 % on a coarse mesh."""
+    height, pressure = script.curve(lifted)
+    at, values = script.thin_curve(script.materials()["gent"], np.arange(2400.0, 2901.0, 125.0))
+    line = np.interp(height[1:3], at, values)
+    assert (pressure[1:3] > line).all()
+    assert pressure[1:3] == pytest.approx(line, rel=0.04)
+
+
+def test_the_disc_stays_flat(script, lifted):
+    """A thousand times the modulus leaves a guided disc flat to 0.02 mm; the spread is inverse to the modulus."""
+    uneven = [np.ptp(lifted.frames[2, lifted.robot.tip, 2])]
+    softer = script.lift(script.membrane(script.materials()["gent"], 6, 12, ratio=100.0), script.RATIOS[:3])
+    uneven.append(np.ptp(softer.frames[2, softer.robot.tip, 2]))
+    assert uneven[0] < 0.02e-3
+    assert uneven[1] / uneven[0] == pytest.approx(10.0, rel=0.05)
+    assert script.curve(softer)[1] == pytest.approx(script.curve(lifted)[1][:2], rel=5e-4)
+
+
+@pytest.mark.reference
+def test_measured_pressures_are_met(script, lifted, reference_data):
+    """Constants of a tensile test give the medians within 8 % at 10 .. 30 mm; the study covers 10 .. 60 mm."""
+    height, median = script.measured(reference_data / "robots" / "membrane")
+    at, pressure = script.curve(lifted)
+    use = height <= 30.0
+    assert np.interp(height[use], 1e3 * at, pressure) == pytest.approx(median[use], rel=0.08)
