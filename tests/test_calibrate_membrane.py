@@ -7,7 +7,6 @@ import importlib.util
 import numpy as np
 import pytest
 
-import geosim
 from geosim.resources import resource
 
 
