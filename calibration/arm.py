@@ -17,7 +17,6 @@ calibrated at 200 mbar each; how far their predictions differ is what that ignor
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from pathlib import Path
 from typing import Any
@@ -25,9 +24,10 @@ from typing import Any
 import numpy as np
 
 import geosim
-from geosim.calibrate import Measurement, Parameter, Problem, RobotCalibration, fit_robot
+from geosim.calibrate import Measurement, Parameter, RobotCalibration, fit_robot
 from geosim.compare import read_markers
 from geosim.errors import SolveError
+from geosim.solve import solve
 
 OUTER, WALL, CORE, PLUG, LENGTH = 0.02222, 0.00203, 0.01011, 0.00693, 0.100
 FRAME_RATIO, FRAME_SHARE = 30.0, 0.4
@@ -97,17 +97,6 @@ def inflation(mbar: float) -> geosim.Inflation:
     return geosim.Inflation(pressure=np.array([[0.0, 0, 0, 0], [100.0 * mbar, 0, 0, 0]]))
 
 
-def stiffness() -> Parameter:
-    """Return the modulus of the soft slices and the plug; the frames keep their ratio to it."""
-    def change(problem: Problem, value: float) -> Problem:
-        old = problem.robot.materials
-        scale = value / (3.0 * old[0].mu)
-        new = {r: dataclasses.replace(m, mu=scale * m.mu) for r, m in old.items()}
-        return dataclasses.replace(problem, robot=problem.robot.with_materials(new))
-
-    return Parameter("E", FIRST, change)
-
-
 SETTINGS = (geosim.Environment(gravity=(0, 0, -9.81), self_contact=False),
             geosim.EnergyShapeSolver(check_stability=False, invariants="isochoric"))
 
@@ -117,7 +106,7 @@ def calibrate(folder: str | Path, robot: geosim.VolumetricRobot, mbar: int = 200
     start, end, noise = holds(folder, mbar)
     sigma = max(0.5 * (end - start), noise)
     record = Measurement(inflation(mbar), moved, np.array([0.5 * (start + end)]), SETTINGS[0], sigma, f"{mbar} mbar")
-    return fit_robot(robot, [record], [stiffness()], solver=SETTINGS[1], tolerance=1e-3)
+    return fit_robot(robot, [record], [Parameter.youngs_modulus(FIRST)], solver=SETTINGS[1], tolerance=1e-3)
 
 
 def show(text: str) -> None:
@@ -129,7 +118,7 @@ def show(text: str) -> None:
 def tip_at(robot: geosim.VolumetricRobot, mbar: int) -> float:
     """Return the displacement of the tip at a pressure [m], nan where the wall runs away."""
     try:
-        return float(moved(geosim.solve(robot, inflation(mbar), SETTINGS[0], solver=SETTINGS[1]))[0])
+        return float(moved(solve(robot, inflation(mbar), SETTINGS[0], solver=SETTINGS[1]))[0])
     except SolveError:
         return float("nan")
 

@@ -36,6 +36,7 @@ from scipy.optimize import brentq
 
 import geosim
 from geosim.calibrate import MaterialTest, fit, nominal_stress
+from geosim.solve import solve
 
 RADIUS, DISC, THICKNESS, WEIGHT, DEPTH = 0.070, 0.0254, 0.002, 14.715, 0.02
 MU, JM = 31.7e3, 39.6
@@ -122,7 +123,7 @@ def lift(robot: geosim.VolumetricRobot, ratios: Any = RATIOS, weight: float = WE
                                      loads=[geosim.Load.force(robot.tip, force)],
                                      prescribed=[geosim.Prescribed(plate, (0.0, 0.0, np.nan))])
     solver = geosim.EnergyShapeSolver(invariants="isochoric", check_stability=False)
-    return geosim.solve(robot, geosim.Inflation(volume_ratio=ratios), environment, solver=solver)
+    return solve(robot, geosim.Inflation(volume_ratio=ratios), environment, solver=solver)
 
 
 def curve(result: geosim.Result) -> tuple[np.ndarray, np.ndarray]:
@@ -156,8 +157,10 @@ def thin(material: Any, pressure: float, stretch: float, weight: float = WEIGHT)
     sine = (np.pi * DISC**2 * pressure - weight) / (2.0 * np.pi * DISC * _tensions(material, stretch, 1.0)[0])
     if abs(sine) >= 1.0:
         return np.nan, np.nan
-    torn = lambda s, y: y[2] - 0.05  # noqa: E731
-    torn.terminal = True
+    def torn(s: float, y: np.ndarray) -> float:
+        return float(y[2] - 0.05)
+
+    torn.terminal = True  # type: ignore[attr-defined]
     end = solve_ivp(slope, (DISC, RADIUS), [DISC, 0.0, stretch, np.arcsin(sine)], rtol=1e-7, atol=1e-9, events=torn)
     return (end.y[0, -1] - RADIUS, end.y[1, -1]) if end.status == 0 else (np.nan, np.nan)
 
@@ -210,7 +213,7 @@ def heights(folder: str) -> bool:
         line = PchipInterpolator(1e3 * at, values)(height, extrapolate=False)
         show(f"{'  thin membrane, error [%]':31s}" + "".join(f"{e:+7.1f}" for e in 100.0 * (line / pressure - 1.0)))
     stretch = np.linspace(1.05, 3.0, 40)
-    test = MaterialTest("uniaxial", stretch, nominal_stress("gent", [MU, JM], "uniaxial", stretch))
+    test = MaterialTest("uniaxial", stretch, nominal_stress("gent", {"mu": MU, "jm": JM}, "uniaxial", stretch))
     show("Mooney-Rivlin fitted to the tensile curve that the Gent constants stand for:")
     for line in fit(test, "mooney-rivlin").lines():
         show("  " + line)

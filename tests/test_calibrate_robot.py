@@ -117,6 +117,10 @@ def test_material_changes_reach_the_robot():
     problem = Problem(robot, geosim.Inflation(pressure=[1e3, 2e3]))
     assert Parameter.material("mu", 60e3).change(problem, 70e3).robot.materials[0].mu == 70e3
     assert Parameter.youngs_modulus(1e5).change(problem, 264e3).robot.materials[0].mu == pytest.approx(88e3)
+    two = dataclasses.replace(robot, regions=(np.arange(len(robot.tets)) % 2) * 3,
+                              materials={0: geosim.NeoHookean(60e3), 3: geosim.NeoHookean(240e3)})
+    stiffer = Parameter.youngs_modulus(1e5).change(Problem(two, None), 264e3).robot.materials
+    assert [stiffer[r].mu for r in (0, 3)] == pytest.approx([88e3, 352e3])  # the ratio of two bodies is kept
     shifted = Parameter.pressure_offset().change(problem, 500.0).actuation
     assert np.ravel(shifted.pressure) == pytest.approx([1500, 2500])
     with pytest.raises(InputError, match="no constant"):

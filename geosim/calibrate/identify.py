@@ -218,10 +218,14 @@ class Parameter:
 
     @classmethod
     def youngs_modulus(cls, initial: float, **options: Any) -> Parameter:
-        """Young's modulus at rest [Pa], 3 mu of an incompressible body; all moduli are scaled together."""
+        """Young's modulus at rest [Pa], 3 mu of an incompressible body; all its moduli are scaled together.
+
+        Of several bodies it is that of the first region; the others keep their ratios to it.
+        """
 
         def change(problem: Problem, value: float) -> Problem:
-            return _with_material(problem, lambda m: _stiffened(m, value / (3.0 * m.shear_modulus)))
+            several = list(getattr(problem.robot, "materials", {}).values())
+            return _with_material(problem, lambda m: _stiffened(m, value / (3.0 * (several or [m])[0].shear_modulus)))
 
         return cls("E", initial, change, **options)
 
