@@ -1,5 +1,9 @@
-"""Contact of the energy solver against theory, by section: `python benchmarks/contact.py [hertz] [column] [slip] [pneunet]
-[gripper] [grasps] [membrane]`; default all. Needs no reference data but for `pneunet`.
+"""Contact of the energy solver: against theory, and what grasps, bellows and membranes take.
+
+    python benchmarks/contact.py [hertz column slip pneunet bellows gripper grasps membrane]
+
+All by default (an hour or two); arguments of a section follow colons: `gripper:p2:0.5`, `grasps:10`, `pneunet:1.5,2:p1`.
+Only `pneunet` needs reference data.
 """
 
 from __future__ import annotations
@@ -37,12 +41,12 @@ def graded(count: int, first: float, length: float) -> Any:
     return np.array(x)
 
 
-def hertz(elements: tuple[int, ...] = (4, 6, 8)) -> None:
+def hertz(elements: str = "4,6,8") -> None:
     """A quarter of a soft block on a rigid sphere, a/R = 0.09: force against depth from first touch."""
     radius, a, mu = 0.05, 0.0045, 20e3
     depth, gap = a * a / radius, 3e-4
     theory = 4.0 / 3.0 * (4.0 * mu) * np.sqrt(radius) * depth**1.5  # E / (1 - nu^2) = 4 mu
-    for count in elements:
+    for count in (int(v) for v in elements.split(",")):
         h = a / count
         x, z = graded(int(1.3 * count), h, 0.15), graded(count // 2 + 1, h, 0.15)
         vertices, tets = bricks(x, x, z)
@@ -65,9 +69,161 @@ def hertz(elements: tuple[int, ...] = (4, 6, 8)) -> None:
               f"{len(result.trace)} iterations, {time.perf_counter() - start:.0f} s")
 
 
-SECTIONS = {"hertz": hertz}
+def crossings(result: Any) -> str:
+    """Crossings of every frame by an independent library (pip install ipctk), on skin and walls split in sixteen."""
+    try:
+        import ipctk
+    except ImportError:
+        return "ipctk is not installed"
+    faces = np.vstack([result.robot.skin, *result.robot.chamber_walls])
+    found = []
+    for i in range(len(result.frames)):
+        points, triangles, _, _ = result.curved_surface(faces, i, 2)
+        ends = np.sort(triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
+        mesh = ipctk.CollisionMesh(points, np.unique(ends, axis=0), triangles)
+        found.append(bool(ipctk.has_intersections(mesh, points)))
+    return f"{sum(found)} of {len(found)} frames cross (ipctk)"
+
+
+def effort(result: Any, seconds: float) -> str:
+    """Iterations and seconds of a solve."""
+    return f"{len(result.trace)} Newton, {seconds:.0f} s"
+
+
+def slip() -> None:
+    """A flat pad on a rough sliding floor: the ratio of shear to normal force, at two increments."""
+    for mu in (0.1, 0.3, 0.6):
+        for steps in (5, 10):
+            vertices, tets = bricks(np.linspace(0, 0.03, 6), np.linspace(0, 0.02, 4), np.linspace(0, 0.004, 3))
+            robot = VolumetricRobot.from_tets(vertices, tets, material=NeoHookean(mu=20e3),
+                                              fixed=np.flatnonzero(vertices[:, 2] > 0.004 - 1e-9))
+            motion = np.zeros((steps + 1, 3))
+            motion[:, 2], motion[1:, 0] = 0.0004, np.linspace(0, 0.005 * mu / 0.3 * 0.5, steps + 1)[1:]
+            floor = Obstacle.plane((0, 0, -1e-5), (0, 0, 1), friction=mu, motion=motion)
+            start = time.perf_counter()
+            result = geosim.solve(robot, Passive(steps=steps + 1), Environment(obstacles=floor), throw=False,
+                                  solver=EnergyShapeSolver(invariants="isochoric"))
+            force = result.obstacle_forces[:, 0]
+            print(f"slip: mu {mu}, {steps} steps: shear / normal {np.round(-force[:, 0] / -force[:, 2], 4).tolist()}, largest "
+                  f"f_t / (mu f_n) {result.extra['slip_ratio'].max():.6f}, {result.status.name}, "
+                  f"{effort(result, time.perf_counter() - start)}", flush=True)
+
+
+def column() -> None:
+    """The Euler column, clamped and free: where the tangent turns indefinite, over Timoshenko's load."""
+    side, length, mu = 0.01, 0.15, 20e3
+    half = np.array([0.0, side / 2])
+    vertices, tets = bricks(half, half, np.linspace(0, length, 31))
+    for axis in (0, 1):  # its own mirror image: nothing but rounding bends it
+        mirrored = vertices.copy()
+        mirrored[:, axis] = side - mirrored[:, axis]
+        both = np.vstack([vertices, mirrored])
+        _, first, inverse = np.unique(np.round(both * 1e9).astype(int), axis=0, return_index=True, return_inverse=True)
+        tets = inverse.ravel()[np.vstack([tets, tets[:, [0, 2, 1, 3]] + len(vertices)])]
+        vertices = both[first]
+    euler = np.pi**2 * 3 * mu * side**4 / 12 / (4 * length**2)
+    critical = euler / (1 + 1.2 * euler / (mu * side**2))
+    tip = np.flatnonzero(vertices[:, 2] > length - 1e-9)
+    robot = VolumetricRobot.from_tets(vertices, tets, material=NeoHookean(mu=mu), tip=tip,
+                                      fixed=np.flatnonzero(vertices[:, 2] < 1e-9))
+    factors = np.array([0.9, 0.95, 0.97, 0.98, 0.99, 1.0, 1.01, 1.02, 1.03])
+    loads = np.zeros((len(factors), 3))
+    loads[:, 2] = -factors * critical
+    result = geosim.solve(robot, Passive(steps=len(factors)), Environment(loads=geosim.Load.force(tip, loads)))
+    aside = np.linalg.norm(result.tip[:, :2] - side / 2, axis=1)
+    for factor, stable, way in zip(factors, result.stable, aside):
+        print(f"column: {factor:.3f} of Timoshenko's load {critical * 1e3:.3f} mN (Euler {euler * 1e3:.3f}): "
+              f"{'stable' if stable else 'unstable'}, {way * 1e3:.2e} mm aside")
+
+
+def pneunet(ratios: str = "1.5,2", element: str = "p2") -> None:
+    """The PneuNet case of the reference data, with and without contact with itself."""
+    data = Path(os.environ.get("GEOSIM_REFERENCE_DATA", "reference-data")) / "cases" / "pneunet.npz"
+    d = np.load(data)
+    robot = VolumetricRobot.from_tets(d["points"] * 1e-3, d["tets"], d["region"], material=geosim.MooneyRivlin(),
+                                      fixed=d["fixed"], tip=d["tip"])
+    compare("pneunet case", robot, [float(v) for v in ratios.split(",")], element)
+
+
+def compare(name: str, robot: Any, ratios: list[float], element: str) -> None:
+    """Print the bend of a robot with and without contact."""
+    for touches in (False, True):
+        start = time.perf_counter()
+        result = geosim.solve(robot, Inflation(volume_ratio=ratios), Environment(self_contact=touches), throw=False,
+                              solver=EnergyShapeSolver(element=element))
+        print(f"{name}, {element}, contact {'on' if touches else 'off'}: {result.status.name}, tip "
+              f"{np.round(result.tip * 1e3, 3).tolist()} mm, contacts {result.contact_count.tolist()}, crossings "
+              f"{result.crossings.tolist()}, {crossings(result)}, {effort(result, time.perf_counter() - start)}", flush=True)
+
+
+def bellows(ratios: str = "1.5,2", element: str = "p1") -> None:
+    """The shipped bellows finger (1 mm gaps, 79k tets), with and without contact with itself."""
+    robot = geosim.load_robot(Path(__file__).resolve().parents[1] / "meshes" / "bellows" / "robot.toml")
+    compare("bellows finger", robot, [float(v) for v in ratios.split(",")], element)
+
+
+def gripper(element: str = "p1", frictions: str = "0.1,0.3,0.5,0.8", pull: str = "2,4,6,8") -> None:
+    """The shipped gripper closes on a ball of 40 mm, which is then pulled down: force against friction."""
+    robot = geosim.load_robot(Path(__file__).resolve().parents[1] / "meshes" / "gripper" / "robot.toml")
+    close, down = [1.2, 1.4, 1.5], [float(v) * 1e-3 for v in pull.split(",")]
+    for mu in (float(v) for v in frictions.split(",")):
+        motion = np.zeros((len(close) + len(down), 3))
+        motion[len(close):, 2] = -np.array(down)
+        ball = Obstacle.sphere((0, 0, -0.04), 0.02, friction=mu, motion=motion)
+        start = time.perf_counter()
+        result = geosim.solve(robot, Inflation(volume_ratio=np.repeat([[*close, *[close[-1]] * len(down)]], 3, axis=0).T),
+                              Environment(obstacles=ball), solver=EnergyShapeSolver(element=element), throw=False)
+        force = result.obstacle_forces[:, 0, 2]
+        print(f"gripper: {element}, mu {mu}: force on the ball {np.round(force * 1e3, 1).tolist()} mN, largest "
+              f"{np.nanmax(force, initial=0) * 1e3:.1f}; penetration {np.nanmax(result.max_penetration) * 1e3:.1e} mm; "
+              f"{crossings(result)}; {result.status.name}, {effort(result, time.perf_counter() - start)}", flush=True)
+
+
+def grasps(count: str = "50", element: str = "p1") -> None:
+    """Random grasps: sphere or cylinder of 20..60 mm, pose and friction from a seed."""
+    robot = geosim.load_robot(Path(__file__).resolve().parents[1] / "meshes" / "gripper" / "robot.toml")
+    rng = np.random.default_rng(2024)
+    outcomes: dict[str, int] = {}
+    for k in range(int(count)):
+        radius, mu = rng.uniform(0.010, 0.030), rng.uniform(0.0, 0.8)
+        center = np.array([*rng.uniform(-0.004, 0.004, 2), rng.uniform(-0.055, -0.005 - radius)
+                           if radius < 0.025 else -0.008 - radius])
+        axis = rng.normal(size=3)
+        axis /= np.linalg.norm(axis)
+        kind = "sphere" if k % 2 == 0 else "cylinder"
+        half = 0.012
+        item = (Obstacle.sphere(center, radius, friction=mu) if kind == "sphere" else
+                Obstacle.cylinder(center - half * axis, center + half * axis, 0.6 * radius, friction=mu))
+        start = time.perf_counter()
+        try:
+            result = geosim.solve(robot, Inflation(volume_ratio=[[1.2] * 3, [1.4] * 3]), Environment(obstacles=item),
+                                  solver=EnergyShapeSolver(element=element), throw=False)
+            name = result.status.name
+            seen = f"{len(result.frames)} frames, {crossings(result)}, {effort(result, time.perf_counter() - start)}"
+        except geosim.InputError as error:
+            name, seen = "refused", str(error)[:80]
+        outcomes[name] = outcomes.get(name, 0) + 1
+        print(f"grasp {k}: {kind} of {2e3 * radius:.0f} mm, mu {mu:.2f}: {name}, {seen}", flush=True)
+    print(f"grasps: {outcomes}")
+
+
+def membrane(element: str = "p1") -> None:
+    """A membrane of 250 mm over four pads inflated to four volumes; seconds a step beside the paper's 3.83 s."""
+    robot = geosim.load_robot(Path(__file__).resolve().parents[1] / "meshes" / "membrane" / "robot.toml")
+    start = time.perf_counter()
+    result = geosim.solve(robot, Inflation(volume_ratio=[[1.2, 1.3, 1.4, 1.5], [1.5, 1.8, 2.0, 2.2]]), throw=False,
+                          solver=EnergyShapeSolver(element=element))
+    seconds = time.perf_counter() - start
+    print(f"membrane: {element}, {len(robot.body_tets)} tets: {result.status.name}, contacts {result.contact_count.tolist()}, "
+          f"{crossings(result)}, middle lifted {np.round(1e3 * (result.tip[:, 2] - 0.015), 2).tolist()} mm, "
+          f"{effort(result, seconds)}, {seconds / max(len(result.frames), 1):.1f} s a step", flush=True)
+
+
+SECTIONS: dict[str, Any] = {"hertz": hertz, "column": column, "slip": slip, "pneunet": pneunet, "bellows": bellows,
+                            "gripper": gripper, "grasps": grasps, "membrane": membrane}
 
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or SECTIONS:
-        SECTIONS[name]()
+        key, *arguments = name.split(":")  # gripper:p2:0.5
+        SECTIONS[key](*arguments)

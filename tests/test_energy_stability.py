@@ -14,7 +14,7 @@ LENGTH, SIDE = 0.15, 0.01
 
 def _column():
     """A column whose mesh is its own mirror image, so that nothing but rounding makes it bend."""
-    vertices, tets = _block((1, 1, 15), (SIDE / 2, SIDE / 2, LENGTH))
+    vertices, tets = _block((1, 1, 30), (SIDE / 2, SIDE / 2, LENGTH))
     for axis in (0, 1):
         mirrored = vertices.copy()
         mirrored[:, axis] = SIDE - mirrored[:, axis]

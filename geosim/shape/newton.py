@@ -319,13 +319,12 @@ class Newton:
         borders[:, :size] = evaluation.gradients.reshape(problem.chambers, size)[chosen] * ~problem.held[:size]
         problem.linear.use(evaluation.sparsity)
         try:
-            expected = int((~problem.held[size:]).sum()) + len(chosen)
-            negative = problem.linear.negative_eigenvalues(evaluation.data, borders, expected)
+            negative = problem.linear.negative_eigenvalues(evaluation.data, borders)
         except FactorisationError:
             return None
         if negative < 0:
             return None
-        return negative == expected
+        return negative == int((~problem.held[size:]).sum()) + len(chosen)
 
 
 def _contacts(evaluation: Evaluation) -> int:
