@@ -100,6 +100,9 @@ center = [0.0, 0.0, -40.0]
 radius = 20.0
 friction = 0.5
 motion = [[0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, -2], [0, 0, -4]]
+
+[solver]
+element = "p1"              # a preview in a minute or two; remove this line for accurate forces
 """
 FINGER = """
 [[bodies]]
