@@ -9,7 +9,7 @@ there, too. One chamber is inflated, a neo-Hookean E is fitted to the tip displa
 others follow. The silicone creeps during the hold, so measured are its first and last tenth.
 
 What keeps the wall from ballooning is not published, and it decides: `solid`, one material without it, is pushed
-sideways by two millimetres at most before its wall runs away, at any modulus tried (an inflating wall shortens, and pulls the
+sideways by about two millimetres before its wall runs away, at any modulus tried (an inflating wall shortens, and pulls the
 arm back). `framed` stands in for fibres with frames: slices of the cross-section FRAME_RATIO times as stiff, which
 hold the wall round between soft slices. E is that of the soft slices. Several numbers and stiffnesses of frames are
 calibrated at 200 mbar each; how far their predictions differ is what that ignorance costs.
