@@ -48,7 +48,8 @@ def three_finger_gripper(length: float = 0.060, width: float = 0.016, height: fl
                          f"{inner_radius * 1e3:g} mm")
     options = {"gap": 0.002, "wall": 0.0015, "side": 0.002, "roof": 0.002, "base": 0.0035, "channel_height": 0.002, **finger}
     body, (cavity,) = pneunet_finger(length, width, height, bellows=bellows, **options)
-    bodies, chambers = [], []
+    bodies: list[Any] = []
+    chambers: list[Any] = []
     for k in range(fingers):
         angle = 2.0 * np.pi * k / fingers
         outward = np.array([np.cos(angle), np.sin(angle), 0.0])
