@@ -22,6 +22,7 @@ KERNELS = SHAPE + "projective_kernels.py"
 LOCAL, SOLVER = "tests/test_projective_local.py", "tests/test_projective_solver.py"
 LINES = "tests/test_projective_lines.py"
 RODS, NORMALS, SHEETS = "geosim/rods/", "tests/test_rods_midedge.py", "tests/test_rods_sheets.py"
+BLOCKS, SELF, DISTANCE = "tests/test_contact_blocks.py", "tests/test_contact_self.py", "tests/test_collision_distance.py"
 CROSSINGS, QUERIES = "tests/test_collision_crossings.py", "tests/test_collision_queries.py"
 
 # name, file, right, wrong, tests that should see it
@@ -123,6 +124,48 @@ FAULTS = [
     ("shell: edges against edges left out", RODS + "sheets.py", "for kind in range(2):", "for kind in range(1):", SHEETS),
     ("friction: skew part turned round", RODS + "sparse.py", "data[upper] = whole + skew", "data[upper] = whole - skew",
      "tests/test_rods_shells.py"),
+    ("contact: law without its slope at the foot", SHAPE + "contact_kernels.py", "(u * u + 2.0 * u * w) / (u + w) ** 2", "1.0",
+     BLOCKS),
+    ("contact: energy that is not the law's integral", SHAPE + "contact_kernels.py", "0.5 * u * u - w * u + w * w *",
+     "0.5 * u * u - w * u + w *", BLOCKS),
+    ("contact: curvature of the obstacle forgotten", SHAPE + "contact_kernels.py", "rise * n[i] * n[j] - p * curvature[q, i, j]",
+     "rise * n[i] * n[j]", BLOCKS),
+    ("contact: pressure on the whole area at an edge", SHAPE + "contact.py",
+     "self.surface.facing(points, active, -normal[active])",
+     "self.surface.areas[active]", BLOCKS),
+    ("contact: equal weights of the points of a curved face", SHAPE + "contact_surface.py", "(2, 1, 1): 8.0 / 48.0",
+     "(2, 1, 1): 4.0 / 48.0", BLOCKS),
+    ("contact: friction of half the size", SHAPE + "contact_kernels.py",
+     "most = friction * lag[q] /", "most = 0.5 * friction * lag[q] /",
+     BLOCKS),
+    ("contact: friction pushes along the slip", SHAPE + "contact_kernels.py", "force[q, i] += a * traction[q, i]",
+     "force[q, i] -= a * traction[q, i]", BLOCKS),
+    ("contact: anchors never let go", SHAPE + "contact.py", "np.where(touches, most / np.maximum(size, most), 0.0)",
+     "np.where(touches, 1.0, 0.0)", BLOCKS),
+    ("contact: anchors stay while the obstacle moves", SHAPE + "contact.py",
+     "grip = grip.at(between(self.grip.poses, end.grip.poses, share))",
+     "grip = grip.at(self.grip.poses)", BLOCKS),
+    ("contact: bodies at rest feel each other", COLLISION + "proximity.py", "return min(reach, REST_SHARE * distance)",
+     "return reach", SELF + " " + BLOCKS),
+    ("contact: a step may go all the way", COLLISION + "proximity.py",
+     "last = min(last, time_to_gap(four, v, k >= 6, gap, last))",
+     "last = last", SELF),
+    ("contact: edges against edges left out", COLLISION + "proximity.py", "for k in range(15):", "for k in range(6):", SELF),
+    ("contact: displacements of the boxes forgotten", COLLISION + "proximity.py",
+     "refit_tree(step, tree.primitives, tree.order, move, 0.0)",
+     "refit_tree(0.0 * step, tree.primitives, tree.order, move, 0.0)", SELF),
+    ("contact: side test of spaces forgotten", COLLISION + "proximity.py", "if spaces[f] != spaces[g] or", "if", SELF),
+    ("contact: fading of parallel edges without slope", SHAPE + "contact_kernels.py",
+     "gradients[q, i, k] += E * dm[i, k]", "pass", SELF),
+    ("contact: barrier's slope", SHAPE + "contact_kernels.py", "- u * u * (1.0 - w - 2.0 * u)) / (below * below)",
+     ") / (below * below)", SELF),
+    ("contact: couplings of touching parts forgotten", SHAPE + "contact_kernels.py",
+     "lo if lo < end and indices[lo] == target else -1",
+     "lo", SELF),
+    ("contact: derivative of the distance to an edge", COLLISION + "distance.py", "R[k, i, m] = w[i] * E[k, m] + c[i, k] * e[m]",
+     "R[k, i, m] = w[i] * E[k, m]", DISTANCE),
+    ("contact: stability counts one pivot too few", SHAPE + "newton.py", "(~problem.held[size:]).sum()) + len(chosen)",
+     "(~problem.held[size:]).sum()) + len(chosen) + 1", "tests/test_energy_stability.py"),
 ]
 
 

@@ -243,7 +243,7 @@ class Contact:
         active = np.flatnonzero(((d < self.delta[o]) | (rough and grip.pressure[o] > 0)) & self.feels)
         k = len(active)
         out: dict[str, Any] = {"force": np.zeros((k, 3)), "block": np.zeros((k, 3, 3)), "slide": np.zeros((k, 3, 3)),
-                               "pressure": np.zeros(k),                               "traction": np.zeros((k, 3)),
+                               "pressure": np.zeros(k), "traction": np.zeros((k, 3)),
                                "normal": np.ascontiguousarray(normal[active])}
         if k == 0:
             return d, active, {**out, "energy": 0.0}
