@@ -142,7 +142,7 @@ FAULTS = [
      "force[q, i] -= a * traction[q, i]", BLOCKS),
     ("contact: anchors never let go", SHAPE + "contact.py", "np.where(touches, most / np.maximum(size, most), 0.0)",
      "np.where(touches, 1.0, 0.0)", BLOCKS),
-    ("contact: anchors stay while the obstacle moves", SHAPE + "contact.py",
+    ("contact: anchors stay while the obstacle moves", SHAPE + "newton.py",
      "grip = grip.at(between(self.grip.poses, end.grip.poses, share))",
      "grip = grip.at(self.grip.poses)", BLOCKS),
     ("contact: bodies at rest feel each other", COLLISION + "proximity.py", "return min(reach, REST_SHARE * distance)",
