@@ -150,7 +150,7 @@ def count_crossings(vertices: Floats, faces: Ints, tree: SurfaceTree | None = No
         if tree.faces.shape != faces.shape or not np.array_equal(tree.faces, faces):
             raise InputError("the tree was built for other faces; build one with surface_tree(vertices, faces)")
         tree = tree.refit(vertices)
-    if not np.all(np.isfinite(vertices[faces])):
+    if not np.isfinite(vertices).all() and not np.isfinite(vertices[faces]).all():
         raise InputError("surface positions hold nan or inf; only finite shapes can be checked for crossings")
     pairs = _crossing_pairs(vertices, tree)
     edge_ids, pierced = pairs[:, 0], pairs[:, 1]
@@ -163,18 +163,48 @@ def count_crossings(vertices: Floats, faces: Ints, tree: SurfaceTree | None = No
 
 def _crossing_pairs(vertices: Floats, tree: SurfaceTree) -> Ints:
     """Pairs (edge id, face id), sorted; the buffer grows until all of them fit."""
-    capacity = 4096 + len(tree.faces)
+    order, count = tree.tree.order, len(tree.faces)
+    corners, boxes, planes = np.empty((count, 9)), np.empty((count, 6)), np.empty((count, 5))
+    _lay_out(vertices, tree.faces, order, corners, boxes, planes)
+    ids = tree.faces[order]
+    capacity = 65_536 + 8 * count  # untouched memory costs nothing, a second traversal does
     while True:
         pairs = np.empty((capacity, 2), dtype=np.int64)
-        found = _traverse(vertices, tree.faces, tree.edges, tree.owned, tree.tree.order, tree.tree.boxes, pairs)
+        found = _traverse(vertices, tree.faces, tree.edges, tree.owned, order, tree.tree.boxes, ids, corners, boxes, planes,
+                          pairs)
         if found <= capacity:
-            pairs = pairs[:found]
-            return np.ascontiguousarray(pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))])
+            keys = pairs[:found, 0] * count + pairs[:found, 1]
+            return np.ascontiguousarray(pairs[np.argsort(keys)])
         capacity = int(found)
 
 
 @kernel
-def _traverse(vertices, faces, edges, owned, order, boxes, pairs):
+def _lay_out(vertices, faces, order, corners, boxes, planes):
+    """Write corners (m, 9), boxes (m, 6) and planes (m, 5) of all faces in leaf order, where the traversal reads them.
+
+    A plane is (n, n . a, bound): |n . v - n . a| above the bound has the exact sign. Each of the products is off by a few
+    roundings of |n| and |v|, which are at most |u| |v| of the sides and the largest coordinate.
+    """
+    largest = 0.0
+    for k in range(len(order)):
+        f = order[k]
+        for a in range(3):
+            u, v, w = vertices[faces[f, 0], a], vertices[faces[f, 1], a], vertices[faces[f, 2], a]
+            corners[k, a], corners[k, 3 + a], corners[k, 6 + a] = u, v, w
+            boxes[k, a], boxes[k, 3 + a] = min(min(u, v), w), max(max(u, v), w)
+            largest = max(largest, max(abs(boxes[k, a]), abs(boxes[k, 3 + a])))
+    for k in range(len(order)):
+        c = corners[k]
+        ux, uy, uz = c[3] - c[0], c[4] - c[1], c[5] - c[2]
+        vx, vy, vz = c[6] - c[0], c[7] - c[1], c[8] - c[2]
+        x, y, z = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
+        planes[k, 0], planes[k, 1], planes[k, 2] = x, y, z
+        planes[k, 3] = x * c[0] + y * c[1] + z * c[2]
+        planes[k, 4] = 2e-14 * largest * (abs(ux) + abs(uy) + abs(uz)) * (abs(vx) + abs(vy) + abs(vz))
+
+
+@kernel
+def _traverse(vertices, faces, edges, owned, order, boxes, ids, corners, face_boxes, planes, pairs):
     """Descend the tree against itself and test the faces of overlapping leaves; return the number of pairs."""
     count = len(faces)
     leaves = (len(boxes) + 1) // 2
@@ -184,67 +214,70 @@ def _traverse(vertices, faces, edges, owned, order, boxes, pairs):
     while top > 0:
         top -= 1
         i, j = stack[top, 0], stack[top, 1]
-        if i != j and not boxes_overlap(boxes, i, j):
-            continue
         if i < leaves - 1:
-            stack[top, 0], stack[top, 1] = 2 * i + 1, 2 * j + 1
-            stack[top + 1, 0], stack[top + 1, 1] = 2 * i + 1, 2 * j + 2
-            stack[top + 2, 0], stack[top + 2, 1] = 2 * i + 2, 2 * j + 2
-            top += 3
-            if i != j:
-                stack[top, 0], stack[top, 1] = 2 * i + 2, 2 * j + 1
-                top += 1
+            for m in range(3 if i == j else 4):  # children: left-left, right-right, left-right, right-left
+                left = 2 * i + 1 + m % 2
+                right = 2 * j + 1 + (m + m // 2) % 2
+                if left == right or boxes_overlap(boxes, left, right):
+                    stack[top, 0], stack[top, 1] = left, right
+                    top += 1
             continue
         ki, kj = i - leaves + 1, j - leaves + 1
+        first, last = count * kj // leaves, count * (kj + 1) // leaves
         for a in range(count * ki // leaves, count * (ki + 1) // leaves):
-            start = a + 1 if i == j else count * kj // leaves
-            for b in range(start, count * (kj + 1) // leaves):
-                f, g = order[a], order[b]
-                if _faces_apart(vertices, faces, f, g) or _one_sided(vertices, faces, f, g):
+            for b in range(a + 1 if i == j else first, last):
+                if not _boxes_meet(face_boxes, a, b):
                     continue
-                found = _pierce(vertices, faces, edges, owned, f, g, pairs, found)
-                found = _pierce(vertices, faces, edges, owned, g, f, pairs, found)
+                of_a = _sides(corners, a, planes, b)
+                if abs(of_a[0] + of_a[1] + of_a[2]) == 3:
+                    continue
+                of_b = _sides(corners, b, planes, a)
+                if abs(of_b[0] + of_b[1] + of_b[2]) == 3 or _only_touch(ids, a, b, of_a, of_b):
+                    continue
+                found = _pierce(vertices, faces, edges, owned, order[a], order[b], of_a, pairs, found)
+                found = _pierce(vertices, faces, edges, owned, order[b], order[a], of_b, pairs, found)
     return found
 
 
 @kernel(inline="always")
-def _faces_apart(vertices, faces, f, g):
-    """Whether the boxes of two faces are disjoint, or the faces share two vertices and so cannot cross."""
-    for a in range(3):
-        u, v, w = vertices[faces[f, 0], a], vertices[faces[f, 1], a], vertices[faces[f, 2], a]
-        x, y, z = vertices[faces[g, 0], a], vertices[faces[g, 1], a], vertices[faces[g, 2], a]
-        if max(u, v, w) < min(x, y, z) or max(x, y, z) < min(u, v, w):
-            return True
-    shared = 0
+def _boxes_meet(boxes, a, b):
+    return not ((boxes[a, 3] < boxes[b, 0]) | (boxes[a, 0] > boxes[b, 3]) | (boxes[a, 4] < boxes[b, 1])
+                | (boxes[a, 1] > boxes[b, 4]) | (boxes[a, 5] < boxes[b, 2]) | (boxes[a, 2] > boxes[b, 5]))
+
+
+@kernel(inline="always")
+def _sides(corners, a, planes, b):
+    """Side of the plane of face b on which each corner of face a certainly lies, 0 where rounding leaves it open."""
+    return (_level(corners, a, 0, planes, b), _level(corners, a, 3, planes, b), _level(corners, a, 6, planes, b))
+
+
+@kernel(inline="always")
+def _level(corners, a, k, planes, b):
+    height = planes[b, 0] * corners[a, k] + planes[b, 1] * corners[a, k + 1] + planes[b, 2] * corners[a, k + 2] - planes[b, 3]
+    return 1 if height > planes[b, 4] else (-1 if height < -planes[b, 4] else 0)
+
+
+@kernel(inline="always")
+def _only_touch(ids, a, b, of_a, of_b):
+    """Whether faces that share a vertex cannot cross: they share two, or their other corners lie on one side."""
+    s, t, shared = -1, -1, 0
     for k in range(3):
         for m in range(3):
-            if faces[f, k] == faces[g, m]:
-                shared += 1
-    return shared >= 2
+            if ids[a, k] == ids[b, m]:
+                s, t, shared = k, m, shared + 1
+    if shared != 1:
+        return shared > 1
+    return (of_a[0 if s != 0 else 1] * of_a[2 if s != 2 else 1] > 0
+            or of_b[0 if t != 0 else 1] * of_b[2 if t != 2 else 1] > 0)
 
 
 @kernel
-def _one_sided(vertices, faces, f, g):
-    """Whether face f lies strictly on one side of the plane of face g, so that they cannot cross."""
-    first = 0
-    for k in range(3):
-        v = faces[f, k]
-        if v in (faces[g, 0], faces[g, 1], faces[g, 2]):
-            return False
-        side = _side(vertices, faces[g, 0], faces[g, 1], faces[g, 2], v)
-        if side == 0 or (k > 0 and side != first):
-            return False
-        first = side
-    return True
-
-
-@kernel
-def _pierce(vertices, faces, edges, owned, f, g, pairs, found):
-    """Test the edges that face f owns against face g."""
+def _pierce(vertices, faces, edges, owned, f, g, sides, pairs, found):
+    """Test the edges that face f owns against face g, on whose `sides` the corners of f lie."""
     a, b, c = faces[g, 0], faces[g, 1], faces[g, 2]
     for k in range(3):
         edge = owned[f, k]
-        if edge < 0:
+        if edge < 0 or sides[k] * sides[(k + 1) % 3] > 0:
             continue
         p, q = edges[edge, 0], edges[edge, 1]
         if p in (a, b, c) or q in (a, b, c):
@@ -254,6 +287,8 @@ def _pierce(vertices, faces, edges, owned, f, g, pairs, found):
             continue
         s = _side(vertices, p, q, a, b)
         t = _side(vertices, p, q, b, c)
+        if s * t < 0:
+            continue
         u = _side(vertices, p, q, c, a)
         if min(s, t, u) < 0 and max(s, t, u) > 0:
             continue
