@@ -269,6 +269,9 @@ def test_solver_options(folder):
     ("[inflation]\nvolume_ratio = [nan, 2.0]\npressure_kpa = [5, nan]", "Inflation", "pressure", [[5e3], [np.nan]]),
     ("units = 'mm'\n[cable_lengths]\nlength = [100, 90]", "CableLengths", "length", [[0.1], [0.09]]),
     ("[cable_tensions]\ntension = 2", "CableTensions", "tension", [[2.0]]),
+    ("[edge_lengths]\nedges = [[0, 1], [1, 2]]\nratio = [[0.9, 1], [0.8, 1]]", "EdgeLengths", "ratio", [[0.9, 1.0], [0.8, 1.0]]),
+    ("[edge_lengths]\nedges = [[0, 1], [1, 2]]\nratio = 0.9", "EdgeLengths", "edges", [[0, 1], [1, 2]]),
+    ("[face_areas]\nfaces = [[0, 1, 2]]\nratio = [0.9, 0.8]", "FaceAreas", "ratio", [[0.9], [0.8]]),
     ("[passive]\nduration = 2.0\nsteps = 4", "Passive", "times", [0.5, 1.0, 1.5, 2.0]),
     ("[valve_commands]\ntimes = [0, 1]\npressures_kpa = [[1], [2]]", "ValveCommands", "pressures", [[1e3], [2e3]]),
     ("[undulatory_gait]\namplitude_kpa = 5\nfrequency = 1\nphase_lag = 0.5", "UndulatoryGait", "amplitude", 5e3),
@@ -294,6 +297,9 @@ def test_actuations_go_together(tmp_path):
     ("[inflation]\nvolume_ratio = [[1], [1, 2]]", "numbers"),
     ("[inflation]\nvolume_ratio = 0", "impossible"), ("[inflation]\nvolume_ratio = [[1, 2, 3]]", "3 columns"),
     ("[inflation]\nvolume_ratio = 2\npressure_kpa = 2", "both"), ("inflation = 3", "must be a table"),
+    ("[edge_lengths]\nedges = [[0, 1.5]]\nratio = 1", "whole numbers"), ("[edge_lengths]\nedges = [[0, 1]]", "incomplete"),
+    ("[edge_lengths]\nedges = [[0, 1, 2]]\nratio = 1", r"shape \(m, 2\)"),
+    ("[face_areas]\nfaces = [[0, 1, 2]]\nratio = -1", "impossible"), ("[face_areas]\nfaces = 'skin'\nratio = 1", "must be a"),
     ("[valve_commands]\ntimes = [0]", "incomplete"), ("units = 'ell'", "'ell' is unknown"),
     ("[inflation", "not valid TOML")])
 def test_wrong_actuation_files(tmp_path, text, words):

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from geosim import actuation as act
 from geosim.files.messages import Place, suggestion
 from geosim.files.values import numbers, read_toml
@@ -15,6 +17,8 @@ _ACTUATIONS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "inflation": (act.Inflation, ("volume_ratio", "pressure_kpa")),
     "cable_lengths": (act.CableLengths, ("length",)),
     "cable_tensions": (act.CableTensions, ("tension",)),
+    "edge_lengths": (act.EdgeLengths, ("edges", "ratio")),
+    "face_areas": (act.FaceAreas, ("faces", "ratio")),
     "passive": (act.Passive, ("duration", "steps")),
     "natural_shape": (act.NaturalShape, ("times", "curvature", "twist", "hinge_angle")),
     "valve_commands": (act.ValveCommands, ("times", "pressures_kpa")),
@@ -29,8 +33,10 @@ def load_actuation(path: str | Path, robot: Any = None) -> Any:
     ----------
     path
         TOML with one table for every actuation that goes together ([inflation], [cable_lengths], [cable_tensions],
-        [passive], [natural_shape], [valve_commands], [undulatory_gait]). Pressures are in kPa, where the key says so;
-        `units` is the unit of cable lengths, default "m".
+        [edge_lengths], [face_areas], [passive], [natural_shape], [valve_commands], [undulatory_gait]). Pressures are in
+        kPa, where the key says so; `units` is the unit of cable lengths, default "m". [edge_lengths] names pairs of vertex
+        ids, `edges = [[0, 1], [1, 2]]`, [face_areas] triples, `faces = [[0, 1, 2]]`, of the mesh (a tetrahedral mesh
+        file keeps its numbering); their `ratio` is that of present to rest length or area, one a command.
     robot
         If given, the number of chambers is checked.
 
@@ -74,6 +80,9 @@ def _actuation(name: str, arguments: Any, unit: float, place: Place) -> Any:
         spot = place.at(key)
         if isinstance(value, (str, bool, dict)):
             raise spot.error(f"= {value!r} must be a number or a list of numbers")
+        if key in ("edges", "faces"):
+            values[key] = _vertex_ids(value, spot)
+            continue
         array = numbers(value, spot) if isinstance(value, list) else value
         scale = 1e3 if key.endswith("_kpa") else unit if key == "length" else 1
         values[key.removesuffix("_kpa")] = array if scale == 1 else array * scale
@@ -82,3 +91,11 @@ def _actuation(name: str, arguments: Any, unit: float, place: Place) -> Any:
             return build(**values)
         except TypeError as error:
             raise place.error(f"is incomplete: {error}; it has {', '.join(keys)}") from None
+
+
+def _vertex_ids(value: Any, spot: Place) -> Any:
+    """Rows of whole numbers as an array; what they may be is for the actuation to say."""
+    array = np.atleast_2d(numbers(value, spot))
+    if (array != np.round(array)).any():
+        raise spot.error(f"= {str(value)[:60]} must be vertex ids, whole numbers from 0")
+    return array.astype(np.int64)
