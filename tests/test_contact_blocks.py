@@ -98,6 +98,19 @@ def test_tangent_is_the_derivative_of_the_forces(element, obstacle):
         assert got == pytest.approx(want, abs=2e-6 * np.abs(want).max())
 
 
+def test_force_is_the_gradient_of_the_energy():
+    robot = _robot((2, 2, 2), fixed=True)
+    solver = geosim.EnergyShapeSolver()
+    state = solver.start(robot, Environment(obstacles=Obstacle.sphere((0.01, 0.01, -0.0121), 0.012, motion=[[0, 0, 0.002]])))
+    state, _ = solver.step(state, solver.commands(robot, Passive())[0])
+    problem, x, grip = state.problem, state.point.x, state.target.grip
+    at = lambda y: problem.contact.evaluate(y, grip, problem.pattern, None)  # noqa: E731
+    step = np.random.default_rng(1).normal(size=x.shape)
+    step[:, :2] *= 0.01  # the share of an edge that looks at the sphere is a weight, not a part of the energy
+    change = (at(x + 1e-6 * step).energy - at(x - 1e-6 * step).energy) / 2e-6
+    assert change == pytest.approx(float(np.sum(at(x).force * step)), rel=1e-5)
+
+
 def test_stick_then_slip_at_the_coefficient():
     """A flat pad on a sliding floor: elastic first, then the force stays at mu times the normal force."""
     mu, steps = 0.3, 7

@@ -149,6 +149,14 @@ def test_a_block_presses_another(element):
     assert gap < 0  # the upper block dents the lower
 
 
+def test_parts_that_almost_touch_at_rest_feel_nothing_yet():
+    robot, _ = _stack(1e-5)  # far less than the contact thickness
+    top = np.flatnonzero(robot.vertices[:, 2] > robot.vertices[:, 2].max() - 1e-9)
+    result = geosim.solve(robot, Passive(), Environment(prescribed=Prescribed(top, (0, 0, 0))))
+    assert result.contact_count[0] == 0
+    assert np.abs(result.frames[0] - robot.vertices).max() < 1e-12
+
+
 def test_passing_through_is_seen_where_contact_is_off():
     robot, _ = _stack(0.0005)
     high = np.flatnonzero(robot.vertices[:, 2] > 0.0102)
