@@ -15,7 +15,7 @@ _PLACES = {
     "EdgeLengths": "actuation", "FaceAreas": "actuation", "Inflation": "actuation",
     "NaturalShape": "actuation", "Passive": "actuation", "UndulatoryGait": "actuation", "ValveCommands": "actuation",
     "Environment": "environment", "Fluid": "environment", "Load": "environment", "Obstacle": "environment",
-    "Prescribed": "environment",
+    "Prescribed": "environment", "RigidGroup": "environment",
     "Gent": "material", "LinearElastic": "material", "MooneyRivlin": "material", "NeoHookean": "material",
     "Ogden": "material", "Yeoh": "material",
     "Result": "result", "Status": "result", "Report": "result",

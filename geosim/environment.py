@@ -1,4 +1,4 @@
-"""What surrounds a robot: gravity, fluid, obstacles, loads, prescribed displacements. SI units."""
+"""What surrounds a robot: gravity, fluid, obstacles, loads, prescribed displacements, rigid plates. SI units."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from geosim.arrays import Floats, floats, frozen, ints
 from geosim.errors import InputError
 
-__all__ = ["Environment", "Fluid", "Load", "Obstacle", "Prescribed"]
+__all__ = ["Environment", "Fluid", "Load", "Obstacle", "Prescribed", "RigidGroup"]
 
 
 def _direction(value: Any, name: str) -> Floats:
@@ -183,6 +183,60 @@ class Prescribed:
 
 
 @dataclass(frozen=True)
+class RigidGroup:
+    """Vertices that move as one rigid body: a bonded plate or disc, which may carry a load or follow a prescribed pose.
+
+    A chamber that no body closes there is closed by the plate if its rim belongs to the group.
+
+    Parameters
+    ----------
+    vertices
+        Ids, bool array, `Select` or callable; at least three that are not on one line.
+    displacement
+        Of the reference point [m], (3,) or one a command (k, 3); nan leaves a component free (default: all).
+    rotation
+        Rotation vector from rest [rad], about fixed axes, (3,) or (k, 3); None: it turns freely. From one command to
+        the next the vector changes linearly.
+    force
+        Dead force at the reference point [N], (3,) or (k, 3).
+    moment
+        Dead moment [N m], about fixed axes, (3,) or (k, 3).
+    point
+        The reference point at rest [m], (3,); default the mean of the vertices by the skin's area among them.
+    """
+
+    vertices: Any
+    displacement: Any = (np.nan, np.nan, np.nan)
+    rotation: Any = None
+    force: Any = (0.0, 0.0, 0.0)
+    moment: Any = (0.0, 0.0, 0.0)
+    point: Any = None
+
+    def __post_init__(self) -> None:
+        for key in ("displacement", "rotation", "force", "moment"):
+            if getattr(self, key) is None:
+                continue
+            array = np.asarray(getattr(self, key), dtype=float)
+            array = floats(array[None] if array.ndim == 1 else array, f"RigidGroup: {key}", (None, 3),
+                           finite=key != "displacement")
+            if np.isinf(array).any() or (np.isfinite(array) != np.isfinite(array[:1])).any():
+                raise InputError(f"RigidGroup: {key} must prescribe the same components in every command; nan for the free ones")
+            object.__setattr__(self, key, array)
+        if self.point is not None:
+            object.__setattr__(self, "point", floats(self.point, "RigidGroup: point", (3,)))
+
+    @property
+    def held(self) -> Any:
+        """Which of its six degrees of freedom are prescribed: displacement, then rotation; bool (6,)."""
+        return np.concatenate([np.isfinite(self.displacement[0]), np.full(3, self.rotation is not None)])
+
+    def at(self, key: str, index: int) -> Floats:
+        """Return displacement, rotation, force or moment of command `index`, (3,); 0 where free."""
+        value = getattr(self, key)
+        return np.zeros(3) if value is None else np.nan_to_num(value[min(index, len(value) - 1)])
+
+
+@dataclass(frozen=True)
 class Fluid:
     """A fluid around rods and shells: density [kg/m^3], dynamic viscosity [Pa s], drag coefficient [-]."""
 
@@ -215,6 +269,8 @@ class Environment:
         Coulomb coefficient between them.
     exclude_pairs
         Pairs (body or chamber names, or vertex sets) that never touch.
+    rigid_groups
+        Sequence of `RigidGroup`.
     """
 
     gravity: Any = (0.0, 0.0, 0.0)
@@ -225,7 +281,9 @@ class Environment:
     self_contact: bool = True
     self_friction: float = 0.0
     exclude_pairs: Any = ()
-    _kinds: ClassVar[dict[str, type]] = {"obstacles": Obstacle, "loads": Load, "prescribed": Prescribed}
+    rigid_groups: Any = ()
+    _kinds: ClassVar[dict[str, type]] = {"obstacles": Obstacle, "loads": Load, "prescribed": Prescribed,
+                                         "rigid_groups": RigidGroup}
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", floats(self.gravity, "gravity", (3,)))

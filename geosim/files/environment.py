@@ -1,4 +1,4 @@
-"""Reads [environment]: gravity, obstacles, loads, prescribed displacements."""
+"""Reads [environment]: gravity, obstacles, loads, prescribed displacements, rigid groups."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Ints
-from geosim.environment import Environment, Fluid, Load, Obstacle, Prescribed
+from geosim.environment import Environment, Fluid, Load, Obstacle, Prescribed, RigidGroup
 from geosim.files.messages import Place
-from geosim.files.schema import EnvironmentTable, LoadTable, ObstacleTable, PrescribedTable
+from geosim.files.schema import EnvironmentTable, LoadTable, ObstacleTable, PrescribedTable, RigidGroupTable
 from geosim.files.values import inside, numbers, positive, read_selection, unit_name, vector
 from geosim.select import selected_ids
 
@@ -24,6 +24,7 @@ def read_environment(e: EnvironmentTable, robot: Any, unit: float, place: Place)
     obstacles = [_obstacle(o, unit, place.at("obstacles", i)) for i, o in enumerate(e.obstacles)]
     loads = [_load(load, robot, unit, place.at("loads", i)) for i, load in enumerate(e.loads)]
     held = [_prescribed(p, robot, unit, place.at("prescribed", i)) for i, p in enumerate(e.prescribed)]
+    rigid = [_rigid_group(g, robot, unit, place.at("rigid_groups", i)) for i, g in enumerate(e.rigid_groups)]
     fluid = None
     if e.fluid is not None:
         with place.at("fluid").naming():
@@ -33,7 +34,7 @@ def read_environment(e: EnvironmentTable, robot: Any, unit: float, place: Place)
             raise place.at("exclude_pairs", i).error(f"= {pair!r} must be two names")
     return Environment(gravity=vector(e.gravity, place.at("gravity")), obstacles=obstacles, loads=loads,
                        prescribed=held, fluid=fluid, self_contact=e.self_contact, self_friction=e.self_friction,
-                       exclude_pairs=tuple(tuple(pair) for pair in e.exclude_pairs))
+                       exclude_pairs=tuple(tuple(pair) for pair in e.exclude_pairs), rigid_groups=rigid)
 
 
 def _obstacle(o: ObstacleTable, unit: float, place: Place) -> Obstacle:
@@ -91,3 +92,13 @@ def _prescribed(p: PrescribedTable, robot: Any, unit: float, place: Place) -> Pr
     with place.naming():
         return Prescribed(_vertex_ids(p.vertices, robot, unit, place.at("vertices")),
                           numbers(p.displacement, place.at("displacement")) * unit)
+
+
+def _rigid_group(g: RigidGroupTable, robot: Any, unit: float, place: Place) -> RigidGroup:
+    with place.naming():
+        given = {key: numbers(getattr(g, key), place.at(key)) for key in ("displacement", "rotation", "force", "moment")
+                 if getattr(g, key) is not None}
+        if "displacement" in given:
+            given["displacement"] = given["displacement"] * unit
+        point = None if g.point is None else vector(g.point, place.at("point"), unit)
+        return RigidGroup(_vertex_ids(g.vertices, robot, unit, place.at("vertices")), point=point, **given)

@@ -90,6 +90,17 @@ class PrescribedTable(Table):
     displacement: list[Any]
 
 
+class RigidGroupTable(Table):
+    """[[environment.rigid_groups]]; rotation [rad], moment [N m]."""
+
+    vertices: Any
+    displacement: list[Any] | None = None
+    rotation: list[Any] | None = None
+    force: list[Any] | None = None
+    moment: list[Any] | None = None
+    point: Vector | None = None
+
+
 class FluidTable(Table):
     """[environment.fluid]."""
 
@@ -109,6 +120,7 @@ class EnvironmentTable(Table):
     self_contact: bool = True
     self_friction: float = 0.0
     exclude_pairs: list[list[str]] = []
+    rigid_groups: list[RigidGroupTable] = []
 
 
 class RobotFile(Table):

@@ -91,6 +91,8 @@ class System:
 
 def make_system(robot: RodShellRobot, environment: Environment) -> System:
     """Compile robot and environment."""
+    if environment.rigid_groups:
+        raise InputError("rigid_groups: rods and shells know none; prescribe their vertices, or use EnergyShapeSolver")
     n, count = len(robot.vertices), len(robot.edges)
     bends = robot.bends
     edge_dofs = np.column_stack([3 * robot.edges, 3 * n + np.arange(count)]).astype(np.int64)

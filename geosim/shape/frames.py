@@ -46,6 +46,9 @@ class Frame:
     penetration: float
     contacts: float
     slip_ratio: float
+    rigid_poses: Floats
+    rigid_forces: Floats
+    rigid_moments: Floats
 
 
 def measure(problem: Problem, point: Point, evaluation: Evaluation, residual: float, grip: Grip | None,
@@ -64,13 +67,29 @@ def measure(problem: Problem, point: Point, evaluation: Evaluation, residual: fl
         positions[problem.nodes] = problem.to_metres(point.x)
     force = np.zeros((len(all_nodes), 3))
     force[problem.nodes] = np.where(held, evaluation.force, 0.0) * problem.force_unit
+    if evaluation.rigid is not None:
+        force[problem.nodes] += evaluation.rigid.reactions * problem.force_unit
     return Frame(_without_rigid_motion(problem, positions), evaluation.volumes / problem.rest_chamber_volumes,
                  evaluation.volumes * problem.length**3,
                  point.chamber_pressures * problem.stress, _on_vertices(robot, force),
                  evaluation.body_volume / problem.body_volume,
                  problem.inverted(point.x), _crossings(robot, positions), residual,
                  evaluation.energy * problem.stress * problem.length**3,
-                 np.nan if stable is None else float(stable), **_contact(problem, point, evaluation))
+                 np.nan if stable is None else float(stable), **_contact(problem, point, evaluation),
+                 **_rigid(problem, evaluation))
+
+
+def _rigid(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
+    """Return poses of the rigid groups relative to rest, and what their supports exert at the reference points."""
+    state, count = evaluation.rigid, problem.groups
+    poses = np.tile(np.eye(4), (count, 1, 1))
+    if state is None or problem.rigid is None:
+        return {"rigid_poses": poses, "rigid_forces": np.zeros((0, 3)), "rigid_moments": np.zeros((0, 3))}
+    rest = problem.to_metres(problem.rigid.points)
+    poses[:, :3, :3] = state.turns
+    poses[:, :3, 3] = problem.to_metres(state.points) - np.einsum("gij,gj->gi", state.turns, rest)
+    return {"rigid_poses": poses, "rigid_forces": state.supports[:, :3] * problem.force_unit,
+            "rigid_moments": state.supports[:, 3:] * problem.force_unit * problem.length}
 
 
 def _contact(problem: Problem, point: Point, evaluation: Evaluation) -> dict[str, Any]:
@@ -127,7 +146,8 @@ def _without_rigid_motion(problem: Problem, positions: Floats) -> Floats:
     robot = problem.robot
     if not problem.supports.free_bodies:
         return positions
-    labels = np.concatenate([robot.body_labels, robot.body_labels[robot.p2_edges[:, 0]]])
+    labels = problem.supports.labels
+    labels = np.concatenate([labels, labels[robot.p2_edges[:, 0]]])
     weight = np.zeros(len(positions))
     weight[problem.nodes] = problem.mass if problem.mass.sum() > 0 else 1.0
     rest = np.vstack([robot.vertices, robot.vertices[robot.p2_edges].mean(axis=1)])
@@ -156,7 +176,7 @@ def adopt(problem: Problem, initial: Any) -> Point:
     robot = problem.robot
     if nodes is None or len(nodes) != len(robot.vertices) + len(robot.p2_edges):
         raise InputError("initial: the state is not one of this robot; continue only from a result of the same mesh")
-    x = (nodes[problem.nodes] - problem.center) / problem.length
+    x = problem.settled((nodes[problem.nodes] - problem.center) / problem.length)
     p = np.zeros(len(problem.pressure_vertices))
     pressures = np.zeros(problem.chambers)
     other = getattr(initial, "problem", None)
@@ -200,7 +220,10 @@ def collect(robot: VolumetricRobot, environment: Environment, solver: Any, state
         obstacle_forces=stack("obstacle_forces", (len(environment.obstacles), 3)),
         obstacle_moments=stack("obstacle_moments", (len(environment.obstacles), 3)),
         max_penetration=stack("penetration", ()), contact_count=stack("contacts", ()), stable=stack("stable", ()),
-        extra={"contact_pressures": stack("contact_pressures", (n,)), "slip_ratio": stack("slip_ratio", ())},
+        extra={"contact_pressures": stack("contact_pressures", (n,)), "slip_ratio": stack("slip_ratio", ()),
+               **{key: stack(key, shape) for key, shape in (
+                   ("rigid_poses", (-1, 4, 4)), ("rigid_forces", (-1, 3)), ("rigid_moments", (-1, 3)))
+                  if environment.rigid_groups and k}},
         crossings=stack("crossings", ()), body_volume_ratio=stack("body_volume_ratio", ()),
         inverted_elements=stack("inverted", ()), residual=stack("residual", ()), energies=stack("energy", ()),
         trace=trace, state=states[-1] if states else None)

@@ -11,7 +11,7 @@ from geosim.errors import InputError
 from geosim.robot import VolumetricRobot
 from geosim.select import selected_ids
 
-__all__ = ["LoadShape", "load_shapes"]
+__all__ = ["LoadShape", "load_shapes", "spread"]
 
 # (node weights (nodes,), one load): a load's nodal forces are weights x its vector
 LoadShape = tuple[Floats, Load]
@@ -37,7 +37,7 @@ def load_shapes(robot: VolumetricRobot, environment: Environment, order: int) ->
             if not robot.body_vertices[ids].all():
                 bad = ids[~robot.body_vertices[ids]][0]
                 raise InputError(f"{name}: vertex {bad} belongs to no body tet; a force needs material to act on")
-            weights = _spread(robot, ids, order)
+            weights = spread(robot, ids, order)
             weights = weights / weights.sum()
         out.append((weights, load))
     return out
@@ -63,8 +63,11 @@ def _over_faces(robot: VolumetricRobot, faces: Ints, order: int) -> Floats:
     return weights
 
 
-def _spread(robot: VolumetricRobot, ids: Ints, order: int) -> Floats:
-    """Spread a force over vertices: by area where they span skin faces, by length where edges, else equally."""
+def spread(robot: VolumetricRobot, ids: Ints, order: int) -> Floats:
+    """Return weights (n + e,) that spread a force over vertices; their sum is an area [m^2], a length [m] or a number.
+
+    They go by area where the vertices span skin faces, by length where they span edges, else all are equal.
+    """
     n = len(robot.vertices)
     chosen = np.zeros(n, dtype=bool)
     chosen[ids] = True

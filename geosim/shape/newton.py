@@ -46,9 +46,10 @@ class Target:
     volumes, pressures
         (c,); only the prescribed one of the two is read.
     external
-        Dead loads (nodes, 3).
+        Dead loads on the nodes, then forces and moments on rigid groups (nodes + 2 g, 3).
     positions
-        Positions (nodes, 3) of which the held components are read.
+        Goal of which the held components are read: positions of the nodes, then displacements and rotations of rigid
+        groups (nodes + 2 g, 3).
     grip
         Where the obstacles stand and what the robot holds on to; None where nothing can touch.
     """
@@ -209,7 +210,8 @@ class Newton:
         data = evaluation.data
         assert data is not None
         known = np.zeros(pattern.size)
-        shift = np.where(held[:size], (target.positions - point.x).ravel(), 0.0)
+        moves = problem.shift(point.x, target.positions)
+        shift = moves.ravel()
         known[:size] = shift
         right = -np.concatenate([evaluation.force.ravel(), evaluation.constraint])
         if np.any(shift):
@@ -228,8 +230,7 @@ class Newton:
         gap = target.volumes[chosen] - evaluation.volumes[chosen]
         if np.any(shift):  # held nodes move volume too
             gap = gap - evaluation.gradients.reshape(problem.chambers, size)[chosen] @ shift
-        problem.linear.use(pattern)
-        step, change = problem.linear.solve(data, borders, right, gap, accuracy, reuse=reuse)
+        step, change = problem.solver_of(evaluation, moves).solve(data, borders, right, gap, accuracy, reuse=reuse)
         pressure_step[chosen] = change
         if not np.isfinite(step).all():
             raise FactorisationError("the solution is not finite")
@@ -253,7 +254,7 @@ class Newton:
         start = slope(present)
         for _ in range(12):
             shrink = 0.5
-            trial = point.stepped(step, length)
+            trial = replace(point.stepped(step, length), x=problem.moved(point.x, step.x, length))
             if problem.jacobian_bounds(trial.x).min() > 0.0 or problem.inverted(trial.x) == 0:
                 # the tangent comes along unless this step is likely to be the last
                 evaluation = self.evaluate(problem, trial, target, matrix=length == 1.0 and not last)
@@ -283,7 +284,7 @@ class Newton:
         volume = float(np.max(np.abs(gap) / problem.rest_chamber_volumes, initial=0.0))
         pressure_gap = np.where(target.by_volume, 0.0, point.chamber_pressures - target.pressures)
         constraint = float(np.linalg.norm(evaluation.constraint[~problem.held[size:]])) / problem.body_volume
-        place = float(np.max(np.abs(np.where(free, 0.0, (point.x - target.positions).ravel())), initial=0.0))
+        place = float(np.max(np.abs(problem.shift(point.x, target.positions)), initial=0.0))
         place = max(place, float(np.max(np.abs(pressure_gap), initial=0.0)))
         return float(by_node.max(initial=0.0)) / floor, volume, constraint, place, float(np.linalg.norm(by_node))
 
@@ -317,9 +318,8 @@ class Newton:
         chosen = np.flatnonzero(target.by_volume)
         borders = np.zeros((len(chosen), evaluation.sparsity.size))
         borders[:, :size] = evaluation.gradients.reshape(problem.chambers, size)[chosen] * ~problem.held[:size]
-        problem.linear.use(evaluation.sparsity)
         try:
-            negative = problem.linear.negative_eigenvalues(evaluation.data, borders)
+            negative = problem.solver_of(evaluation).negative_eigenvalues(evaluation.data, borders)
         except FactorisationError:
             return None
         if negative < 0:

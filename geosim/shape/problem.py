@@ -18,11 +18,14 @@ from geosim.errors import InputError
 from geosim.factorise import make_factoriser
 from geosim.robot import VolumetricRobot
 from geosim.shape import assembly, constitutive
+from geosim.shape.chambers import Chambers, make_chambers
 from geosim.shape.contact import Contact, ContactForces, Grip, make_contact
 from geosim.shape.elements import Element, element, tetrahedron_slopes
 from geosim.shape.linear import BorderedSolver
 from geosim.shape.loads import LoadShape, load_shapes
-from geosim.shape.supports import Supports, supports
+from geosim.shape.rigid import Rigids, RigidState, make_groups, make_rigids
+from geosim.shape.rigid_equations import ReducedSolver, Reduction
+from geosim.shape.supports import Group, Supports, supports
 
 __all__ = ["Evaluation", "Problem", "make_problem"]
 
@@ -51,6 +54,8 @@ class Evaluation:
         CSR values of the tangent, or None, and their pattern.
     contact
         Forces of contact, or None.
+    rigid
+        State of the rigid groups, or None. `force` holds on their nodes only what is out of balance.
     """
 
     force: Floats
@@ -64,6 +69,7 @@ class Evaluation:
     data: Floats | None
     sparsity: assembly.Sparsity
     contact: ContactForces | None = None
+    rigid: RigidState | None = None
 
 
 @dataclass(frozen=True)
@@ -87,8 +93,7 @@ class Problem:
     material: Ints
     table: Floats
     pattern: assembly.Pattern
-    walls: tuple[tuple[Ints, Ints], ...]
-    cap_volumes: Floats
+    closed: Chambers
     rest_chamber_volumes: Floats
     supports: Supports
     held: Bools
@@ -99,6 +104,8 @@ class Problem:
     linear: BorderedSolver
     contact: Contact | None
     isochoric_table: Floats
+    rigid: Rigids | None
+    reduction: Reduction | None
 
     @property
     def force_unit(self) -> float:
@@ -113,17 +120,45 @@ class Problem:
     @property
     def chambers(self) -> int:
         """Number of chambers."""
-        return len(self.walls)
+        return len(self.closed.walls)
+
+    @property
+    def walls(self) -> tuple[tuple[Ints, Ints], ...]:
+        """Nodes of the faces of every chamber's wall, and their ranks in the pattern."""
+        return self.closed.walls
+
+    @property
+    def groups(self) -> int:
+        """Number of rigid groups."""
+        return len(self.rigid.nodes) if self.rigid is not None else 0
 
     def external_forces(self, index: int) -> Floats:
-        """Scaled dead loads of command `index` on the nodes, (nodes, 3)."""
+        """Scaled dead loads of command `index`: on the nodes, then forces and moments on rigid groups, (nodes + 2 g, 3)."""
         out = self.mass[:, None] * self.environment.gravity[None]
         for weights, load in self.load_shapes:
             out = out + weights[self.nodes][:, None] * load.at(index)[None]
-        return out / self.force_unit
+        groups = self.environment.rigid_groups
+        wrenches = [*(g.at("force", index) for g in groups), *(g.at("moment", index) / self.length for g in groups)]
+        return np.vstack([out, *wrenches]) / self.force_unit
+
+    def loads_of(self, force: Floats) -> Floats:
+        """Scaled loads that are forces on the nodes alone, (nodes + 2 g, 3)."""
+        return np.vstack([force, np.zeros((2 * self.groups, 3))])
+
+    def goal(self, x: Floats, before: Floats | None = None) -> Floats:
+        """Positions as a goal: those of the nodes, then displacements and rotations of rigid groups, (nodes + 2 g, 3).
+
+        `before` is a goal that has been met: of what is prescribed it knows turns beyond half a revolution.
+        """
+        if self.rigid is None:
+            return x
+        rows = self.rigid.rows(x)
+        if before is not None:
+            rows = np.where(self.rigid.held.reshape(-1, 2, 3).transpose(1, 0, 2).reshape(-1, 3), before[len(x):], rows)
+        return np.vstack([x, rows])
 
     def held_positions(self, index: int) -> Floats:
-        """Scaled positions at which the held components are held in command `index`, (nodes, 3)."""
+        """Scaled positions at which the held components are held in command `index`, as a goal (nodes + 2 g, 3)."""
         robot, n = self.robot, len(self.robot.vertices)
         place = np.full(n + len(robot.p2_edges), -1)
         place[self.nodes] = np.arange(len(self.nodes))
@@ -137,11 +172,46 @@ class Problem:
             full[middle] = full[robot.p2_edges[middle - n]].mean(axis=1)
             solved = place[moved.nodes] >= 0  # straight elements have no mid-edge nodes
             out[place[moved.nodes[solved]]] += np.where(moved.components[solved], full[moved.nodes[solved]], 0.0) / self.length
-        return out
+        groups = self.environment.rigid_groups
+        return np.vstack([out, *(g.at("displacement", index) / self.length for g in groups),
+                          *(g.at("rotation", index) for g in groups)])
+
+    def shift(self, x: Floats, goal: Floats) -> Floats:
+        """What held components and prescribed motions of groups still have to move, to first order, (nodes, 3)."""
+        held = self.held[:x.size].reshape(-1, 3)
+        out = np.where(held, goal[:len(x)] - x, 0.0)
+        return out if self.rigid is None else out + self.rigid.lifted(x, self.rigid.motion(x, goal[len(x):]))
+
+    def at_goal(self, x: Floats, goal: Floats) -> Floats:
+        """Positions with held components and prescribed groups where they shall be, (nodes, 3)."""
+        out = np.where(self.held[:x.size].reshape(-1, 3), goal[:len(x)], x)
+        return out if self.rigid is None else self.rigid.at_goal(out, goal[len(x):])
+
+    def moved(self, x: Floats, step: Floats, length: float) -> Floats:
+        """Positions after a share of a step; rigid groups turn."""
+        return x + length * step if self.rigid is None else self.rigid.moved(x, step, length)
+
+    def settled(self, x: Floats) -> Floats:
+        """Positions in which rigid groups are rigid."""
+        return x if self.rigid is None else self.rigid.settled(x)
+
+    def solver_of(self, evaluation: Evaluation, shift: Floats | None = None) -> BorderedSolver | ReducedSolver:
+        """Return what solves for a Newton step with the tangent of an evaluation; `shift` as the method of that name."""
+        if self.rigid is None or evaluation.rigid is None or self.reduction is None:
+            self.linear.use(evaluation.sparsity)
+            return self.linear
+        known = np.zeros(self.pattern.size)
+        if shift is not None:
+            for ids in self.rigid.nodes:
+                known[:shift.size].reshape(-1, 3)[ids] = shift[ids]
+        return ReducedSolver(self.reduction, self.linear, evaluation.sparsity, evaluation.rigid, known)
 
     def evaluate(self, x: Floats, p: Floats, chamber_pressures: Floats, external: Floats, *, matrix: bool,
                  grip: Grip | None = None, table: Floats | None = None) -> Evaluation:
-        """Return residuals, and the tangent if `matrix`, at scaled positions, pressures and loads, with contact by `grip`."""
+        """Return residuals, and the tangent if `matrix`, at scaled positions, pressures and loads, with contact by `grip`.
+
+        Of `external` the rows beyond the nodes, if there are any, are forces and moments on the rigid groups.
+        """
         el, pattern = self.element, self.pattern
         data = np.zeros(len(pattern.indices) if matrix else 0)
         force, scale = np.zeros_like(x), np.zeros(len(x))
@@ -155,12 +225,15 @@ class Problem:
         gradients = np.zeros((self.chambers, *x.shape))
         volumes = np.empty(self.chambers)
         for c, (faces, ranks) in enumerate(self.walls):
-            volumes[c] = self.cap_volumes[c] + assembly.wall_volumes(
+            volumes[c] = self.closed.fixed_volumes[c] + assembly.wall_volumes(
                 x, faces, el.face_shape, el.face_slopes, el.face_weights, float(chamber_pressures[c]), matrix,
                 pattern.indptr, ranks, data, gradients[c], scale)
             force -= chamber_pressures[c] * gradients[c]
-        force -= external
-        scale += np.linalg.norm(external, axis=1)
+        for cap in self.closed.sliding:
+            volumes[cap.chamber] += cap.volume(x)
+        on_nodes = external[:len(x)]
+        force -= on_nodes
+        scale += np.linalg.norm(on_nodes, axis=1)
         values, contact = data if matrix else None, None
         sparsity: assembly.Sparsity = pattern
         if self.contact is not None and grip is not None and np.isfinite(energy):
@@ -170,8 +243,12 @@ class Problem:
             energy = energy if np.isfinite(contact.energy) else np.inf
             if contact.pattern is not None:
                 values, sparsity = contact.data, contact.pattern
+        rigid = None
+        if self.rigid is not None:
+            wrenches = external[len(x):] if len(external) > len(x) else np.zeros((2 * self.groups, 3))
+            rigid = self.rigid.close(x, chamber_pressures, wrenches, force, scale, volumes, gradients)
         return Evaluation(force, constraint, volumes, gradients, float(scale.max(initial=0.0)), energy, smallest,
-                          body_volume, values, sparsity, contact)
+                          body_volume, values, sparsity, contact, rigid)
 
     def isochoric_pressures(self, x: Floats, p: Floats) -> Floats:
         """Pressures that balance the isochoric form of the energy where `p` balances the form in use, (v,)."""
@@ -261,24 +338,27 @@ def make_problem(robot: VolumetricRobot, environment: Environment, order: int, f
                                      couple_pressures=stabilise or compressible)
     place = np.full(len(all_nodes), -1)
     place[nodes] = np.arange(len(nodes))
-    walls, caps = _walls(robot, order, place, pattern, center, length)
-    held_by = supports(robot, environment)
-    held, enclosed = _held_unknowns(robot, held_by, nodes, tets, pressure_tets, pressure_vertices, order,
+    groups = make_groups(robot, environment)
+    closed = make_chambers(robot, environment, order, place, pattern, center, length, groups)
+    held_by = supports(robot, environment, groups)
+    held, enclosed = _held_unknowns(robot, held_by, groups, nodes, tets, pressure_tets, pressure_vertices, order,
                                     incompressible=not compressible)
+    rigid = make_rigids(groups, closed.rigid, place, rest, center, length)
     density = np.array([m.density for m in materials])[material]  # type: ignore[attr-defined]
     mass = assembly.mass_loads(tets, volumes * length**3, density, el.constraint_shape, el.constraint_weights, len(nodes))
     shapes = load_shapes(robot, environment, order)
     problem = Problem(
         robot, environment, el, stabilise, length, stress, frozen(center), frozen(nodes), rest, tets,
         frozen(pressure_vertices), pressure_tets, barycentric, volumes, material,
-        constitutive.table(materials, stress, isochoric=isochoric), pattern, walls, caps,
+        constitutive.table(materials, stress, isochoric=isochoric), pattern, closed,
         frozen(robot.chamber_volumes / length**3), held_by, held, enclosed, frozen(mass), tuple(shapes),
         tetrahedron_slopes(np.eye(4), order),
         BorderedSolver(pattern, make_factoriser(pattern.indptr, pattern.indices, factoriser), factoriser),
         make_contact(robot, environment, place, rest, order, length=length, center=center,
                      stiffness=_stiffness(materials, stress, material, tets, len(nodes)),
                      held=np.asarray(held[:3 * len(nodes)].reshape(-1, 3).all(axis=1)), thickness_share=contact_thickness),
-        constitutive.table(materials, stress, isochoric=True))
+        constitutive.table(materials, stress, isochoric=True), rigid,
+        Reduction(rigid, len(nodes), pattern.size) if rigid is not None else None)
     _check_free_bodies(problem)
     return problem
 
@@ -310,35 +390,12 @@ def _stiffness(materials: list[Any], stress: float, material: Ints, tets: Ints, 
     return out
 
 
-def _walls(robot: VolumetricRobot, order: int, place: Ints, pattern: assembly.Pattern, center: Floats,
-           length: float) -> tuple[Any, Floats]:
-    """Return the walls of the chambers with their ranks in the pattern, and the parts of volume behind fixed caps."""
-    n = len(robot.vertices)
-    fixed = np.zeros(n, dtype=bool)
-    fixed[robot.fixed] = True
-    walls, caps = [], np.zeros(robot.chambers)
-    for c, (faces, cap) in enumerate(zip(robot.chamber_walls, robot.chamber_caps)):
-        if len(faces) == 0:
-            raise InputError(f"chamber {c + 1}: no body tet touches it; a chamber needs a wall to press on")
-        rim = np.unique(cap)
-        rim = rim[robot.body_vertices[rim]]
-        if not fixed[rim].all():
-            raise InputError(f"chamber {c + 1} is open: {len(cap)} of its faces touch no body and their rim is not fixed "
-                             f"(vertex {rim[~fixed[rim]][0]}); close it with body tets, or fix the rim")
-        nodes = place[topology.curved_faces(faces, robot.p2_edges, n) if order == 2 else faces]
-        walls.append((frozen(nodes), assembly.face_ranks(nodes, len(place), pattern)))
-        if len(cap):
-            p, q, r = ((robot.vertices[cap[:, i]] - center) / length for i in range(3))
-            caps[c] = np.einsum("ij,ij->", p, np.cross(q, r)) / 6.0
-    return tuple(walls), frozen(caps)
-
-
-def _held_unknowns(robot: VolumetricRobot, held_by: Supports, nodes: Ints, tets: Ints, pressure_tets: Ints,
-                   pressures: Ints, order: int, *, incompressible: bool) -> tuple[Bools, bool]:
+def _held_unknowns(robot: VolumetricRobot, held_by: Supports, groups: tuple[Group, ...], nodes: Ints, tets: Ints,
+                   pressure_tets: Ints, pressures: Ints, order: int, *, incompressible: bool) -> tuple[Bools, bool]:
     """Return which unknowns are held, and whether a body's whole surface is.
 
-    Held are components of nodes, and pressures that nothing determines: those whose whole patch is clamped, and the
-    constant pressure of a body of which all of the surface is prescribed (one of its pressures is pinned).
+    Held are components of nodes, and pressures that nothing determines: those whose whole patch is clamped or in one
+    rigid group, and the constant pressure of a body of which all of the surface is prescribed (one of its pressures is pinned).
     """
     components = held_by.held[nodes]
     held = np.zeros(3 * len(nodes) + len(pressures), dtype=bool)
@@ -348,13 +405,18 @@ def _held_unknowns(robot: VolumetricRobot, held_by: Supports, nodes: Ints, tets:
     if order == 2:
         still = np.asarray(components.all(axis=1))
         moves = ~still[tets].all(axis=1)
+        for group in groups:
+            moves &= ~group.nodes[nodes][tets].all(axis=1)
         determined = np.zeros(len(pressures), dtype=bool)
         determined[pressure_tets[moves].ravel()] = True
         held[3 * len(nodes):] = ~determined
     enclosed = False
     surface = topology.curved_faces(np.vstack([robot.skin, *robot.chamber_walls]), robot.p2_edges, len(robot.vertices))
     surface = surface if order == 2 else surface[:, :3]
-    clamped = np.asarray(held_by.held[surface].all(axis=(1, 2)))
+    led = np.asarray(held_by.held.all(axis=1))
+    for group in groups:
+        led = led | group.nodes if group.held.all() else led
+    clamped = np.asarray(led[surface].all(axis=1))
     for label in range(int(robot.body_labels.max()) + 1):
         mine = robot.body_labels[surface[:, 0]] == label
         if clamped[mine].all():
@@ -369,19 +431,27 @@ def _check_free_bodies(problem: Problem) -> None:
     robot = problem.robot
     if not problem.supports.free_bodies:
         return
-    labels = np.concatenate([robot.body_labels, robot.body_labels[robot.p2_edges[:, 0]]])[problem.nodes]
+    labels = problem.supports.labels
+    labels = np.concatenate([labels, labels[robot.p2_edges[:, 0]]])[problem.nodes]
     if problem.environment.obstacles:
         raise InputError("fixed = None: a free body cannot be pressed against an obstacle; hold it somewhere")
     gradients = problem.evaluate(problem.rest, np.zeros(len(problem.pressure_vertices)), np.zeros(problem.chambers),
                                  np.zeros_like(problem.rest), matrix=False).gradients
-    counts = [len(load.value) for _, load in problem.load_shapes] or [1]
+    counts = [1, *(len(load.value) for _, load in problem.load_shapes),
+              *(len(v) for g in problem.environment.rigid_groups for v in (g.force, g.moment))]
     sets = [problem.external_forces(i) for i in range(max(counts))] + list(gradients)
+    points, joined = problem.rest, labels
+    if problem.rigid is not None:
+        points = np.vstack([points, problem.rigid.points])
+        joined = np.concatenate([labels, [labels[ids[0]] for ids in problem.rigid.nodes]])
     for forces in sets:
         for label in problem.supports.free_bodies:
-            mine = labels == label
-            f, x = forces[mine], problem.rest[mine]
-            size = np.abs(f).sum()
-            resultant = np.abs(f.sum(axis=0)).max() + np.abs(np.cross(x, f).sum(axis=0)).max()
+            mine = np.flatnonzero(joined == label)
+            mine = mine[mine < len(forces)]
+            moments = forces[len(points):][joined[len(problem.rest):] == label] if len(forces) > len(points) else np.zeros((0, 3))
+            f, x = forces[mine], points[mine]
+            size = np.abs(f).sum() + np.abs(moments).sum()
+            resultant = np.abs(f.sum(axis=0)).max() + np.abs(np.cross(x, f).sum(axis=0) + moments.sum(axis=0)).max()
             if size > 0 and resultant > 1e-8 * size:
                 raise InputError("fixed = None: the loads on a free body have a resultant, so it has no resting place; "
                                  "fix it somewhere, or remove gravity and loads")

@@ -73,6 +73,8 @@ def make_work(robot: VolumetricRobot, environment: Environment, solver: Projecti
         A body is held nowhere, or a displacement is prescribed in some directions only.
     """
     held = [robot.fixed]
+    if environment.rigid_groups:
+        raise InputError("rigid_groups: ProjectiveShapeSolver knows none; use EnergyShapeSolver")
     for item in environment.prescribed:
         ids = selected_ids(item.vertices, robot.vertices, "prescribed")
         if np.isnan(item.displacement).any():

@@ -186,8 +186,9 @@ class EnergyShapeSolver:
         if grip is not None and before is not None and before.anchors.shape == grip.anchors.shape:
             grip = before  # go on where the last solve ended: its obstacles stand where they stood
         evaluation = problem.evaluate(point.x, point.p, point.chamber_pressures, np.zeros_like(point.x), matrix=False, grip=grip)
-        target = Target(np.zeros(chambers, dtype=bool), evaluation.volumes, point.chamber_pressures,
-                        evaluation.force if initial is not None else np.zeros_like(point.x), point.x, grip)
+        loads = problem.loads_of(evaluation.force if initial is not None else np.zeros_like(point.x))
+        target = Target(np.zeros(chambers, dtype=bool), evaluation.volumes, point.chamber_pressures, loads,
+                        problem.goal(point.x), grip)
         return ShapeState(problem, point, target, evaluation.volumes, None, grip,
                           frames.measure(problem, point, evaluation, np.nan, grip, None))
 
@@ -200,7 +201,7 @@ class EnergyShapeSolver:
         clock = time.perf_counter()
         problem = state.problem
         end = self._target(problem, state, command)
-        problem.check_enclosed(np.where(problem.held[:end.positions.size].reshape(-1, 3), end.positions, state.point.x))
+        problem.check_enclosed(problem.at_goal(state.point.x, end.positions))
         current, done, share = state, 0.0, self._first_share(problem, state, end)
         origin = self._origin(state, end)
         records: list[dict[str, Any]] = []
@@ -280,7 +281,7 @@ class EnergyShapeSolver:
     def _origin(self, state: ShapeState, end: Target) -> Target:
         """Return the target that the present equilibrium meets, expressed in the controls of the next command."""
         return Target(end.by_volume, state.volumes, state.point.chamber_pressures, state.target.external,
-                      state.point.x, state.grip)
+                      state.problem.goal(state.point.x, state.target.positions), state.grip)
 
     def _first_share(self, problem: Problem, state: ShapeState, end: Target, origin: Target | None = None,
                      done: float = 0.0) -> float:
@@ -315,6 +316,7 @@ class EnergyShapeSolver:
         if share > 1.05:  # a bend turns: further ahead than behind, the equilibrium itself is the better start
             return state.point
         guess = state.point.beyond(before, share)
+        guess = replace(guess, x=state.problem.settled(guess.x))
         contact = state.problem.contact
         if contact is not None and target.grip is not None and contact.safe_share(
                 state.point.x, guess.x - state.point.x, target.grip) < 1.0:

@@ -1,4 +1,4 @@
-"""Which displacement components are held: clamps, prescribed displacements, minimal constraints of free bodies."""
+"""Which displacement components are held: clamps, prescribed displacements, rigid groups, minimal constraints of free bodies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,26 @@ from geosim.errors import InputError
 from geosim.robot import VolumetricRobot
 from geosim.select import selected_ids
 
-__all__ = ["Supports", "held_nodes", "minimal_constraints", "supports"]
+__all__ = ["Group", "Supports", "held_nodes", "minimal_constraints", "supports"]
+
+
+@dataclass(frozen=True)
+class Group:
+    """A rigid group on a robot.
+
+    Parameters
+    ----------
+    nodes
+        Which nodes (vertices, then mid-edges) belong to it, bool (n + e,).
+    held
+        Which of its six degrees of freedom are prescribed, bool (6,).
+    point
+        Its reference point at rest [m], (3,).
+    """
+
+    nodes: Bools
+    held: Bools
+    point: Floats
 
 
 @dataclass(frozen=True)
@@ -60,11 +79,14 @@ class Supports:
         Labels of the connected bodies that only minimal constraints hold.
     prescribed
         What each entry of `Environment.prescribed` moves.
+    labels
+        Connected body of every vertex, -1 of chamber tets only; bodies that share a rigid group are one, (n,).
     """
 
     held: Bools
     free_bodies: tuple[int, ...]
     prescribed: tuple[PrescribedNodes, ...]
+    labels: Ints
 
 
 def held_nodes(robot: VolumetricRobot, chosen: Bools) -> Bools:
@@ -97,6 +119,12 @@ def _rigid_rows(points: Floats, components: list[tuple[int, int]]) -> Floats:
     return rows
 
 
+def _group_rows(group: Group, middle: Floats, size: float) -> Floats:
+    """Rows of the six rigid motions seen by the prescribed degrees of freedom of a group."""
+    moves = _rigid_rows((group.point - middle)[None] / size, [(0, i) for i in range(3)])
+    return np.vstack([moves, np.eye(6)[3:]])[group.held]
+
+
 def minimal_constraints(points: Floats) -> list[tuple[int, int]]:
     """Return six (point, component) pairs that remove the rigid motion of a body and cause no reaction.
 
@@ -127,15 +155,24 @@ def minimal_constraints(points: Floats) -> list[tuple[int, int]]:
     return [(ids[k], i) for k, i in chosen]
 
 
-def supports(robot: VolumetricRobot, environment: Environment) -> Supports:
+def _joined(labels: Ints, groups: tuple[Group, ...]) -> Ints:
+    """Labels of bodies, those that share a rigid group made one."""
+    out = labels.copy()
+    for group in groups:
+        mine = np.unique(out[np.flatnonzero(group.nodes[:len(labels)])])
+        out[np.isin(out, mine)] = mine[0]
+    return out
+
+
+def supports(robot: VolumetricRobot, environment: Environment, groups: tuple[Group, ...] = ()) -> Supports:
     """Return what is held.
 
     Raises
     ------
     InputError
-        A prescribed displacement contradicts a clamp, or a body is held too little to stay in place.
+        A prescribed displacement contradicts a clamp or a rigid group, or a body is held too little to stay in place.
     """
-    n, labels = len(robot.vertices), robot.body_labels
+    n, labels = len(robot.vertices), _joined(robot.body_labels, groups)
     chosen = np.zeros(n, dtype=bool)
     chosen[robot.fixed] = True
     nodes = held_nodes(robot, chosen)
@@ -163,19 +200,32 @@ def supports(robot: VolumetricRobot, environment: Environment) -> Supports:
                              f"prescribe each component once")
         held[all_nodes] |= components
         prescribed.append(PrescribedNodes(index, all_nodes, components, rows))
+    in_group = np.zeros(len(held), dtype=bool)
+    for g, group in enumerate(groups):
+        both = np.flatnonzero(group.nodes & held.any(axis=1))
+        if len(both):
+            raise InputError(f"rigid group {g + 1}: node {both[0]} is held by `fixed` or `prescribed`; hold the group by its "
+                             f"displacement and rotation, or take what is held out of it")
+        in_group |= group.nodes
     free = []
-    for label in range(int(labels.max()) + 1):
+    for label in np.unique(labels[labels >= 0]).tolist():
         ids = np.flatnonzero(labels == label)
         component_rows = np.argwhere(held[ids])
-        if len(component_rows) == 0:
+        mine = [group for group in groups if labels[np.flatnonzero(group.nodes)[0]] == label]
+        if len(component_rows) == 0 and not any(group.held.any() for group in mine):
+            ids = ids[~in_group[ids]]
+            if len(ids) < 3:
+                raise InputError(f"fixed = None: body {label + 1} is free and all rigid; leave a soft part, or hold the group")
             for k, i in minimal_constraints(robot.vertices[ids]):
                 held[ids[k], i] = True
             free.append(label)
             continue
-        points = robot.vertices[ids] - robot.vertices[ids].mean(axis=0)
-        points = points / max(np.abs(points).max(), 1e-300)
-        motions = _rigid_rows(points, [(int(k), int(i)) for k, i in component_rows[:3000]])
+        middle = robot.vertices[ids].mean(axis=0)
+        size = max(np.abs(robot.vertices[ids] - middle).max(), 1e-300)
+        motions = np.vstack([_rigid_rows((robot.vertices[ids] - middle) / size,
+                                         [(int(k), int(i)) for k, i in component_rows[:3000]]),
+                             *(_group_rows(group, middle, size) for group in mine)])
         if np.linalg.matrix_rank(motions, tol=1e-9 * np.sqrt(len(motions))) < 6:
             raise InputError(f"fixed: body {label + 1} of {int(labels.max()) + 1} can still move as a rigid body; hold at least "
                              f"three vertices that are not on a line, or pass fixed=None for a free body")
-    return Supports(held, tuple(free), tuple(prescribed))
+    return Supports(held, tuple(free), tuple(prescribed), labels)

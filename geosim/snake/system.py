@@ -285,7 +285,7 @@ def _surfaces(robot: MultibodyRobot, environment: Environment) -> tuple[Ints, Fl
         data.append(np.concatenate([-half, half, [0.0]]))
         bodies.append(int(b))
         frictions.append(friction)
-    for key in ("prescribed", "fluid"):
+    for key in ("prescribed", "fluid", "rigid_groups"):
         if getattr(environment, key):
             raise InputError(
                 f"MultibodyStepper: Environment({key}=...) is not simulated; use fixed nodes and obstacles"
