@@ -216,8 +216,8 @@ class RigidGroup:
         for key in ("displacement", "rotation", "force", "moment"):
             if getattr(self, key) is None:
                 continue
-            array = np.asarray(getattr(self, key), dtype=float)
-            array = floats(array[None] if array.ndim == 1 else array, f"RigidGroup: {key}", (None, 3),
+            value = getattr(self, key)
+            array = floats([value] if np.ndim(value) == 1 else value, f"RigidGroup: {key}", (None, 3),
                            finite=key != "displacement")
             if np.isinf(array).any() or (np.isfinite(array) != np.isfinite(array[:1])).any():
                 raise InputError(f"RigidGroup: {key} must prescribe the same components in every command; nan for the free ones")
