@@ -10,8 +10,9 @@ local edge length unless the solver says otherwise. Numbered departures from [Fa
      gradient of an energy whose second derivative is exact.
 [D2] Every pair has its own activation distance, at most a quarter of its distance at rest (thickness for obstacles: the
      distance at rest), so nothing touches at rest and no list of geodesic neighbours is needed.
-[D3] Friction is Coulomb's law at the end of an increment: Newton is repeated with the pressures and normals of the
-     solve before until they balance with their own (`Grip.lagged`). Anchors follow what slips.
+[D3] Friction is Coulomb's law at the end of an increment. Newton is repeated with the pressures and normals of the
+     solve before (`Grip.lagged`), whose tangent is symmetric; near the end it goes by those of the configuration
+     itself (`Grip.own`), with what is unsymmetric in the products of the Krylov method only. Anchors follow what slips.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ class Grip:
     pressure, normal, share
         What friction goes by: pressures (o, p), normals (o, p, 3), and the share of the way from the anchor that was
         made in contact (o, p).
+    own
+        Whether friction goes by the pressures and normals of every configuration itself instead.
     """
 
     poses: Floats
@@ -65,6 +68,7 @@ class Grip:
     pressure: Floats
     normal: Floats
     share: Floats
+    own: bool = False
 
     def at(self, poses: Floats) -> Grip:
         """Return the same anchors with the obstacles elsewhere."""
@@ -76,7 +80,7 @@ class Grip:
             return self
         gone = np.where(np.isfinite(self.before), self.before - forces.distance, 1.0)
         share = np.where(self.before > delta, (delta - forces.distance) / np.where(gone > 0, gone, 1.0), 1.0)
-        return replace(self, pressure=forces.pressure, normal=forces.normal, share=np.clip(share, 0.0, 1.0))
+        return replace(self, pressure=forces.pressure, normal=forces.normal, share=np.clip(share, 0.0, 1.0), own=False)
 
 
 @dataclass(frozen=True)
@@ -98,9 +102,9 @@ class ContactForces:
     pairs
         Points of the touching pairs (k, 4), their pressures and distances over their reach (k,).
     pattern, data
-        Sparsity and values of the tangent with contact, or None; without the softening along the slip of what slides,
+        Sparsity and values of the tangent with contact, or None: symmetric, and with friction an upper bound.
     slides
-        which is kept here: points (k,) and blocks (k, 3, 3) of every obstacle.
+        What makes it exact where friction goes by this configuration: points (k,), blocks (k, 3, 3) of every obstacle.
     """
 
     force: Floats
@@ -223,15 +227,16 @@ class Contact:
             add_blocks(active[:, None], block[:, None, None], s.nodes, s.weights, pattern.indptr, pattern.indices, values)
         if len(pairs):
             add_blocks(pairs, hessians, s.nodes, s.weights, pattern.indptr, pattern.indices, values)
-        return replace(result, pattern=pattern, data=values, slides=tuple(zip(ids, slides)) if self.friction else ())
+        return replace(result, pattern=pattern, data=values, slides=tuple(zip(ids, slides)) if grip.own else ())
 
-    def soften(self, forces: ContactForces) -> None:
-        """Add to the tangent what makes it exact for points that slide; without it, it is a safe upper bound."""
-        pattern = forces.pattern
-        assert pattern is not None
+    def apply_slides(self, forces: ContactForces, free: Bools, vector: Floats, out: Floats) -> None:
+        """Add the product of the unsymmetric part of the tangent (`Grip.own`) with a vector, at free unknowns only."""
+        size = len(free)
+        move = self.surface.points(np.where(free, vector[:size], 0.0).reshape(-1, 3))
+        push = np.zeros_like(move)
         for ids, blocks in forces.slides:
-            add_blocks(ids[:, None], blocks[:, None, None], self.surface.nodes, self.surface.weights, pattern.indptr,
-                       pattern.indices, forces.data)
+            push[ids] += np.einsum("kij,kj->ki", blocks, move[ids])
+        out[:size] += np.where(free, self.surface.to_nodes(push, self.nodes).ravel(), 0.0)
 
     def _obstacle(self, o: int, points: Floats, grip: Grip) -> tuple[Floats, Ints, dict[str, Any]]:
         """Distances of all points to obstacle o; the points in contact and their forces, scaled."""
@@ -248,16 +253,17 @@ class Contact:
         if k == 0:
             return d, active, {**out, "energy": 0.0}
         bend = curvatures(obstacle, place[active], d[active] * self.length, normal[active], nearest[active], pose) * self.length
-        anchor, share, lag, basis = points[active], np.ones(k), np.zeros(k), np.zeros((k, 3))
+        anchor, before, share, lag, basis = points[active], np.zeros(k), np.ones(k), np.zeros(k), np.zeros((k, 3))
         if rough:
             anchor = (grip.anchors[o, active] @ pose[:3, :3].T + pose[:3, 3] - self.center) / self.length
+            before = grip.before[o, active]
             share, lag, basis = grip.share[o, active], grip.pressure[o, active], grip.normal[o, active]
         area = self.surface.facing(points, active, -normal[active])
         energy = obstacle_points(
             d[active], out["normal"], np.ascontiguousarray(bend), self.delta[o, active], self.thickness[active], area,
             self.kappa[active], float(obstacle.friction), SLIP * self.thickness[active], points[active],
-            np.ascontiguousarray(anchor), share, lag, basis, out["force"], out["block"], out["slide"], out["pressure"],
-            out["traction"])
+            np.ascontiguousarray(anchor), before, share, lag, basis, grip.own, out["force"], out["block"], out["slide"],
+            out["pressure"], out["traction"])
         return d, active, {**out, "energy": energy}
 
     def _pairs(self, points: Floats, residual: Floats, matrix: bool) -> tuple[Ints, Floats, Floats, float, Floats]:

@@ -13,7 +13,7 @@ Friction is a traction against the slip s since the anchor, elastic up to a tiny
 
     t = mu p s / max(|s|, e),
 
-with the pressure p and the plane of s held fixed during a Newton solve and brought up to date between solves.
+with the pressure p and the plane of s of the solve before, or those of the configuration itself.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def _barrier(u):
 
 
 @kernel
-def obstacle_points(distance, normal, curvature, delta, thickness, area, kappa, friction, scale, place, anchor, share,
-                    lag, basis, force, block, slide, pressure, traction):
+def obstacle_points(distance, normal, curvature, delta, thickness, area, kappa, friction, scale, place, anchor, before,
+                    share, lag, basis, own, force, block, slide, pressure, traction):
     """Write force, stiffness and traction of points near one obstacle; return the energy.
 
     Parameters
@@ -60,20 +60,21 @@ def obstacle_points(distance, normal, curvature, delta, thickness, area, kappa, 
         Distance at which contact begins at every point, and the thickness of the law there, (k,).
     area, kappa, friction, scale
         Area (k,) and stiffness (k,) of the points, Coulomb coefficient, and the slip up to which a point sticks (k,).
-    place, anchor, share
-        Positions (k, 3); where they stick (k, 3) (moved along with the obstacle); share of the way from there that
-        was made in contact (k,).
-    lag, basis
-        Pressure (k,) and normal (k, 3) that friction goes by.
+    place, anchor, before
+        Positions (k, 3); where they stick (k, 3) (moved along with the obstacle); distance there (k,), -inf in contact.
+    share, lag, basis, own
+        Share of the way from the anchor that was made in contact (k,), pressure (k,) and normal (k, 3) that friction
+        goes by; or, if `own`, it goes by those of this configuration.
     force, block, slide
-        Written: residual (k, 3); its derivative (k, 3, 3) is block + slide, where slide is the softening along the slip.
+        Written: residual (k, 3), and its symmetric derivative without the softening along the slip (k, 3, 3); if `own`,
+        all that is missing there (k, 3, 3).
     pressure, traction
         Written: (k,), (k, 3).
     """
     total = 0.0
-    slip = np.empty(3)
+    slip, way, column = np.empty(3), np.empty(3), np.empty(3)
     for q in range(len(distance)):
-        n, a = normal[q], area[q]
+        n, a, rise = normal[q], area[q], 0.0
         force[q], block[q], slide[q], pressure[q], traction[q] = 0.0, 0.0, 0.0, 0.0, 0.0
         thick = thickness[q]
         u = (delta[q] - distance[q]) / thick
@@ -86,27 +87,45 @@ def obstacle_points(distance, normal, curvature, delta, thickness, area, kappa, 
                 force[q, i] = -a * p * n[i]
                 for j in range(3):
                     block[q, i, j] = a * (rise * n[i] * n[j] - p * curvature[q, i, j])
-        if friction == 0.0 or lag[q] == 0.0:
+        pushing, m, part, change = lag[q], basis[q], share[q], 0.0
+        if own:
+            pushing, m, part = pressure[q], n, 1.0
+            if before[q] > delta[q] > distance[q]:
+                gone = before[q] - distance[q]
+                part, change = (delta[q] - distance[q]) / gone, (delta[q] - before[q]) / gone**2
+        if friction == 0.0 or pushing == 0.0:
             continue
-        m = basis[q]
         along = 0.0
         for i in range(3):
             along += (place[q, i] - anchor[q, i]) * m[i]
         size = 0.0
         for i in range(3):
-            slip[i] = share[q] * (place[q, i] - anchor[q, i] - along * m[i])
+            way[i] = place[q, i] - anchor[q, i] - along * m[i]
+            slip[i] = part * way[i]
             size += slip[i] ** 2
         size = np.sqrt(size)
         slides = size > scale[q]
-        most = friction * lag[q] / max(size, scale[q])
+        most = friction * pushing / max(size, scale[q])
         for i in range(3):
             traction[q, i] = most * slip[i]
             force[q, i] += a * traction[q, i]
-            for j in range(3):
-                flat = (1.0 if i == j else 0.0) - m[i] * m[j]
-                block[q, i, j] += a * share[q] * most * flat
-                if slides:
-                    slide[q, i, j] = -a * share[q] * most * slip[i] * slip[j] / size**2
+        for j in range(3):
+            if own:  # how the slip changes with the position: the normal turns, and so does the plane of the slip
+                turn, across = 0.0, 0.0
+                for i in range(3):
+                    turn += curvature[q, j, i] * (place[q, i] - anchor[q, i])
+                for i in range(3):
+                    column[i] = part * ((1.0 if i == j else 0.0) - m[i] * m[j] - m[i] * turn - along * curvature[q, i, j])
+                    column[i] += way[i] * change * m[j]
+                    across += slip[i] * column[i]
+                for i in range(3):
+                    slide[q, i, j] = a * most * (column[i] - (across / size**2 * slip[i] if slides else 0.0))
+                    slide[q, i, j] -= a * friction * rise / max(size, scale[q]) * slip[i] * m[j]
+            for i in range(3):
+                flat = a * part * most * ((1.0 if i == j else 0.0) - m[i] * m[j])
+                block[q, i, j] += flat
+                if own:
+                    slide[q, i, j] -= flat
     return total
 
 

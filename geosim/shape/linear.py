@@ -10,6 +10,7 @@ single precision, two iterations suffice; with those of the matrix before, four 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,6 +21,8 @@ from geosim.kernels import kernel
 from geosim.shape.assembly import Sparsity, symmetric_product
 
 __all__ = ["BorderedSolver"]
+
+Extra = Callable[[Floats, Floats], None]
 
 # Long dot products are compiled here: a threaded BLAS spends more on waking its threads than on the sums.
 
@@ -93,8 +96,8 @@ class BorderedSolver:
             self.pattern = pattern
             self._columns = None
 
-    def solve(self, data: Floats, borders: Floats, right: Floats, gap: Floats, tolerance: float, *, reuse: bool
-              ) -> tuple[Floats, Floats]:
+    def solve(self, data: Floats, borders: Floats, right: Floats, gap: Floats, tolerance: float, *, reuse: bool,
+              extra: Extra | None = None) -> tuple[Floats, Floats]:
         """Return (dx, dP) with a residual below `tolerance` times the right-hand side.
 
         Parameters
@@ -107,6 +110,8 @@ class BorderedSolver:
             r (size,) and g (k,).
         reuse
             Whether factors of an earlier matrix may be tried first.
+        extra
+            Adds the product of a matrix that is not in K, and need not be symmetric, with a vector to another.
 
         Raises
         ------
@@ -115,7 +120,7 @@ class BorderedSolver:
         """
         target = np.concatenate([right, -gap])
         if reuse and self._ready(len(gap)):
-            found = self._gmres(data, borders, target, tolerance, self.max_krylov)
+            found = self._gmres(data, borders, target, tolerance, self.max_krylov, extra)
             if found is not None:
                 return found[:-len(gap)] if len(gap) else found, found[len(right):]
         while True:
@@ -123,7 +128,7 @@ class BorderedSolver:
             self.factoriser.factorise(data)
             self.factorisations += 1
             self._eliminate(borders)
-            found = self._gmres(data, borders, target, tolerance, 3 * self.max_krylov)
+            found = self._gmres(data, borders, target, tolerance, 3 * self.max_krylov, extra)
             if found is not None:
                 return found[:-len(gap)] if len(gap) else found, found[len(right):]
             if not self.factoriser.strengthen():
@@ -187,16 +192,19 @@ class BorderedSolver:
         _combine(self._columns, change, solution)
         return np.concatenate([solution, change])
 
-    def _product(self, data: Floats, borders: Floats, vector: Floats) -> Floats:
+    def _product(self, data: Floats, borders: Floats, vector: Floats, extra: Extra | None) -> Floats:
         size = self.pattern.size
         out = np.zeros(len(vector))
         symmetric_product(self.pattern.indptr, self.pattern.indices, data, vector[:size], out[:size])
+        if extra is not None:
+            extra(vector, out)
         if len(borders):
             _combine(borders, -vector[size:], out[:size])
             out[size:] = -_dots(borders, vector[:size])
         return out
 
-    def _gmres(self, data: Floats, borders: Floats, target: Floats, tolerance: float, limit: int) -> Floats | None:
+    def _gmres(self, data: Floats, borders: Floats, target: Floats, tolerance: float, limit: int,
+               extra: Extra | None = None) -> Floats | None:
         """Flexible GMRES from zero; None if the limit is reached or the pace says that it would be."""
         start = float(np.sqrt(_dots(target[None], target)[0]))
         if start == 0.0:
@@ -207,7 +215,7 @@ class BorderedSolver:
         goal = tolerance * start
         for k in range(limit):
             images[k] = self._precondition(basis[k])
-            w = self._product(data, borders, images[k])
+            w = self._product(data, borders, images[k], extra)
             self.krylov += 1
             dots = np.zeros(k + 1)
             norm = float(_orthogonalise(basis, k + 1, w, dots))

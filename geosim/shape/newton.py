@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,8 @@ REUSE_BELOW = 0.1
 # Rounds in which friction goes by the pressures of the round before.
 ROUNDS = 30
 
-# Iterations with the safe tangent after the exact one overshot.
-PAUSE = 4
+# Steps at most with friction by the pressures of the present configuration, after every round.
+FINISH = 8
 
 
 @dataclass(frozen=True)
@@ -128,25 +129,67 @@ class Newton:
             outcome = self._solve(problem, start, target, max(tolerance, self.tolerance), free_start=free_start)
             records += outcome.records
             iterations += outcome.iterations
-            outcome = replace(outcome, iterations=iterations, records=tuple(records))
             if outcome.status is not Status.CONVERGED or outcome.evaluation.contact is None:
-                return outcome
+                return replace(outcome, iterations=iterations, records=tuple(records))
+            if not problem.groups:
+                outcome = self._finish(problem, outcome.point, target)
+                records += outcome.records
+                iterations += outcome.iterations
+            assert outcome.evaluation.contact is not None
             start, free_start = outcome.point, False
             target = replace(target, grip=target.grip.lagged(outcome.evaluation.contact, contact.delta))
             evaluation = self.evaluate(problem, start, target, matrix=False)
             measure = self.residuals(problem, start, target, evaluation)
-            outcome = replace(outcome, evaluation=evaluation, residual=measure[0], target=target)
+            outcome = replace(outcome, evaluation=evaluation, residual=measure[0], target=target,
+                              iterations=iterations, records=tuple(records))
             if self.converged(measure):
-                return outcome
+                return replace(outcome, status=Status.CONVERGED)
             tolerance = 0.03 * measure[0]
         return replace(outcome, status=Status.NOT_CONVERGED)
+
+    def _finish(self, problem: Problem, point: Point, target: Target) -> Outcome:
+        """Go on with pressures, normals and friction all at once, as long as every step helps; return how far it went.
+
+        From afar this overshoots where points begin to slip; near the end it converges quadratically.
+        """
+        contact = problem.contact
+        assert contact is not None
+        assert target.grip is not None
+        grip = replace(target.grip, own=True)
+        target = replace(target, grip=grip)
+        evaluation = self.evaluate(problem, point, target, matrix=True)
+        measure = self.residuals(problem, point, target, evaluation)
+        records: list[dict[str, Any]] = []
+        for iteration in range(FINISH):
+            if self.converged(measure):
+                break
+            clock = time.perf_counter()
+            before = problem.linear.factorisations, problem.linear.krylov
+            try:
+                step = self._direction(problem, point, target, evaluation, self._accuracy(measure), reuse=True)
+            except FactorisationError:
+                break
+            solved = time.perf_counter()
+            length = contact.safe_share(point.x, step.x, grip)
+            trial = point.stepped(step, length)
+            if problem.jacobian_bounds(trial.x).min() <= 0.0 and problem.inverted(trial.x) > 0:
+                break
+            after = self.evaluate(problem, trial, target, matrix=True)
+            left = self.residuals(problem, trial, target, after)
+            records.append(_record(problem, iteration, measure, length, evaluation, before,
+                                   time.perf_counter() - solved, solved - clock))
+            reference = max(evaluation.scale, after.scale, FORCE_FLOOR)
+            if not np.isfinite(after.energy) or _merit(left, reference) > 0.3 * _merit(measure, reference):
+                break
+            point, evaluation, measure = trial, after, left
+        return Outcome(Status.NOT_CONVERGED, point, evaluation, measure[0], len(records), tuple(records), target)
 
     def _solve(self, problem: Problem, start: Point, target: Target, tolerance: float, *, free_start: bool) -> Outcome:
         """Return the equilibrium with what friction goes by held fixed."""
         point = start
         records: list[dict[str, Any]] = []
         history: list[tuple[float, ...]] = []
-        reference, exact, rest, tiny = FORCE_FLOOR, False, 0, 0
+        reference, tiny = FORCE_FLOOR, 0
         evaluation = self.evaluate(problem, point, target, matrix=True)
         if not np.isfinite(evaluation.energy):
             return Outcome(Status.INVERTED, point, evaluation, np.inf, 0, ())
@@ -164,8 +207,6 @@ class Newton:
                 break
             if evaluation.data is None:
                 evaluation = self.evaluate(problem, point, target, matrix=True)
-            if exact and problem.contact is not None and evaluation.contact is not None:
-                problem.contact.soften(evaluation.contact)
             assembled = time.perf_counter()
             before = problem.linear.factorisations, problem.linear.krylov
             size = np.sqrt(merits[-1])
@@ -179,19 +220,10 @@ class Newton:
                                       first=free_start and iteration == 0)
             searched = time.perf_counter()
             length = found[0] if found is not None else 0.0
-            records.append({
-                "iteration": iteration + 1, "residual": measure[0], "volume_residual": measure[1],
-                "incompressibility": measure[2], "step": length, "contacts": _contacts(evaluation),
-                "factorisations": problem.linear.factorisations - before[0],
-                "krylov": problem.linear.krylov - before[1],
-                "perturbed_pivots": problem.linear.factoriser.perturbed_pivots,
-                "seconds": {"assembly": assembled - clock + (searched - solved), "factorisation": solved - assembled}})
+            records.append(_record(problem, iteration, measure, length, evaluation, before,
+                                   assembled - clock + (searched - solved), solved - assembled))
             if found is None:
                 return Outcome(Status.NOT_CONVERGED, point, evaluation, measure[0], iteration + 1, tuple(records))
-            ratio = _merit(self.residuals(problem, found[1], target, found[2]), reference) / max(merits[-1], 1e-300)
-            # what slides: the safe tangent where the exact one overshoots, the exact one where the safe one crawls
-            rest = max(0, rest - 1) if not (exact and found[0] < 0.5) else PAUSE
-            exact = rest == 0 and found[0] > 0.5 and (exact or ratio > 0.25 or ratio < 0.01)
             meets = _contacts(found[2]) > _contacts(evaluation)
             length, point, evaluation = found
             tiny = tiny + 1 if length < 0.02 else 0
@@ -230,7 +262,10 @@ class Newton:
         gap = target.volumes[chosen] - evaluation.volumes[chosen]
         if np.any(shift):  # held nodes move volume too
             gap = gap - evaluation.gradients.reshape(problem.chambers, size)[chosen] @ shift
-        step, change = problem.solver_of(evaluation, moves).solve(data, borders, right, gap, accuracy, reuse=reuse)
+        extra: dict[str, Any] = {}
+        if target.grip is not None and target.grip.own and problem.contact is not None and evaluation.contact is not None:
+            extra["extra"] = partial(problem.contact.apply_slides, evaluation.contact, free)
+        step, change = problem.solver_of(evaluation, moves).solve(data, borders, right, gap, accuracy, reuse=reuse, **extra)
         pressure_step[chosen] = change
         if not np.isfinite(step).all():
             raise FactorisationError("the solution is not finite")
@@ -325,6 +360,16 @@ class Newton:
         if negative < 0:
             return None
         return negative == int((~problem.held[size:]).sum()) + len(chosen)
+
+
+def _record(problem: Problem, iteration: int, measure: tuple[float, ...], length: float, evaluation: Evaluation,
+            before: tuple[int, int], assembly_seconds: float, solve_seconds: float) -> dict[str, Any]:
+    """One line of the trace; `before` is what the linear solver had counted before the iteration."""
+    return {"iteration": iteration + 1, "residual": measure[0], "volume_residual": measure[1], "incompressibility": measure[2],
+            "step": length, "contacts": _contacts(evaluation),
+            "factorisations": problem.linear.factorisations - before[0], "krylov": problem.linear.krylov - before[1],
+            "perturbed_pivots": problem.linear.factoriser.perturbed_pivots,
+            "seconds": {"assembly": assembly_seconds, "factorisation": solve_seconds}}
 
 
 def _contacts(evaluation: Evaluation) -> int:

@@ -233,7 +233,8 @@ class EnergyShapeSolver:
             done += share
             current = _advanced(current, outcome, target)
             reached = outcome
-            share *= 2.0 if outcome.iterations <= 4 else 1.5 if outcome.iterations <= 6 else 1.0
+            easy = 8 if problem.contact is not None and problem.contact.friction else 4
+            share *= 2.0 if outcome.iterations <= easy else 1.5 if outcome.iterations <= 1.5 * easy else 1.0
             share = min(share, self._first_share(problem, current, end, origin, done))
         current = self._measured(current, reached)
         if status is Status.CONVERGED and current.frame.crossings:
