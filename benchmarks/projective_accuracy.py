@@ -22,7 +22,7 @@ import geosim
 from geosim.shape.projective import ProjectiveShapeSolver
 
 MESHES = Path(__file__).resolve().parents[1] / "meshes"
-CHOICES = ({}, {"acceleration": "anderson"}, {"acceleration": "anderson", "window": 0, "max_iterations": 40_000})
+CHOICES = ({}, {"acceleration": "anderson", "window": 6}, {"acceleration": "anderson", "window": 0, "max_iterations": 40_000})
 OTHERS = ({"blend_at_rest": 0.1}, {"body_targets": "variational"}, {"body_targets": "paper"}, {"chamber_targets": "element"},
           {"body_targets": "paper", "chamber_targets": "uniform"})
 

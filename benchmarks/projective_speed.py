@@ -93,8 +93,13 @@ def _pairs_of_ipctk(x: np.ndarray, edges: np.ndarray, faces: np.ndarray) -> set[
     own = (e[:, :, None] == f[:, None, :]).any(axis=(1, 2))
     normal = np.cross(x[f[:, 1]] - x[f[:, 0]], x[f[:, 2]] - x[f[:, 0]])
     side = np.einsum("ijk,ik->ij", x[e] - x[f[:, :1]], normal)
-    open_ = ~own & (side[:, 0] * side[:, 1] <= 1e-12 * (side**2).max(axis=1))
-    return {(*sorted(a), int(g)) for a, (_, g), k in zip(e[open_].tolist(), found[open_].tolist(), np.flatnonzero(open_))
+    open_ = np.flatnonzero(~own & (side[:, 0] * side[:, 1] <= 1e-12 * (side**2).max(axis=1)))
+    start, way = x[e[open_, 0]], x[e[open_, 1]] - x[e[open_, 0]]
+    turns = np.stack([np.einsum("ij,ij->i", way, np.cross(x[f[open_, i]] - start, x[f[open_, (i + 1) % 3]] - start))
+                      for i in range(3)], axis=1)
+    bound = 1e-9 * np.abs(turns).max(axis=1, keepdims=True)
+    open_ = open_[~((turns > bound).any(axis=1) & (turns < -bound).any(axis=1))]
+    return {(*sorted(a), int(g)) for a, g, k in zip(e[open_].tolist(), found[open_, 1].tolist(), open_)
             if ipctk.is_edge_intersecting_triangle(*x[e[k]], *x[f[k]])}
 
 

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from geosim.errors import InputError
 from geosim.material import Gent, LinearElastic, MooneyRivlin, NeoHookean, Ogden, Yeoh
 from geosim.shape import projective_kernels as kernels
-from geosim.shape.projective_anderson import Anderson
+from geosim.shape.projective_anderson import Anderson, QuasiNewton
 from geosim.shape.projective_elements import Body, Cells, Elements, rest_shapes
 from geosim.shape.projective_material import SPACING, blend_table, material_row, uniaxial_stress
 
@@ -225,3 +225,27 @@ def test_anderson_solves_a_linear_problem_in_as_many_steps_as_unknowns():
             x = memory.propose(x, -np.linalg.solve(A, force), force)
         assert count <= limit
     assert np.allclose(x, np.linalg.solve(H, b), rtol=1e-6)
+
+
+def test_quasi_newton_learns_a_quadratic_and_nothing_from_a_change_of_the_merit():
+    """Exact after as many pairs as unknowns; a pair across a jump of the force would teach a wrong curvature."""
+    rng = np.random.default_rng(0)
+    H, A, b = np.diag([1.0, 3.0, 10.0]), np.diag([10.0, 10.0, 10.0]), rng.normal(size=3)
+    memory, x = QuasiNewton(5), np.zeros(3)
+    for _ in range(6):
+        x = x + rng.normal(size=3)
+        memory.direction(x, H @ x - b, lambda f: np.linalg.solve(A, f))
+    new = x + rng.normal(size=3)
+    for _ in range(8):  # steps along what it proposes, each with the exact length
+        force = H @ new - b
+        step = memory.direction(new, force, lambda f: np.linalg.solve(A, f))
+        assert step @ force < 0, "downhill"
+        new = new - (step @ force) / (step @ H @ step) * step
+        if np.linalg.norm(H @ new - b) < 1e-10:
+            break
+    assert np.allclose(new, np.linalg.solve(H, b), rtol=1e-6)
+    other = QuasiNewton(5)
+    other.direction(x, H @ x - b, lambda f: np.linalg.solve(A, f))
+    other.jump()
+    force = H @ new + 100.0 * b
+    assert np.allclose(other.direction(new, force, lambda f: np.linalg.solve(A, f)), -np.linalg.solve(A, force))

@@ -133,8 +133,8 @@ class ProjectiveShapeSolver:
     chamber_weight
         Stiffness of the chamber elements over that of the body elements beside them.
     acceleration, window
-        "quasi-newton" (default, L-BFGS) or "anderson" [Fang2022], over so many iterations; window 0 is the plain
-        iteration. Targets without a merit ("paper") are accelerated by Anderson always.
+        "quasi-newton" (default, L-BFGS) or "anderson" [Fang2022] (5 or 6 is its usual window), over so many iterations;
+        window 0 is the plain iteration. Targets without a merit ("paper") are accelerated by Anderson always.
     tolerance
         Largest force residual over free vertices, relative to the largest nodal sum of element forces.
     volume_tolerance
@@ -160,7 +160,7 @@ class ProjectiveShapeSolver:
     blend_at_rest: float = 0.02
     chamber_weight: float = 1.0
     acceleration: str = "quasi-newton"
-    window: int = 6
+    window: int = 15
     tolerance: float = 1e-4
     volume_tolerance: float = 1e-3
     max_iterations: int = 4000
@@ -363,6 +363,7 @@ class ProjectiveShapeSolver:
             if changed == MOVED:
                 now.evaluation = elements.evaluate(now.x, now.targets)
                 balanced = self._residual(work, now.evaluation) <= self.tolerance
+                memory.jump()
             if changed == SET_CHANGED:  # springs came or went: factorise, forget
                 work.matrix.factor(elements.springs)
                 now.evaluation = elements.evaluate(now.x, now.targets)

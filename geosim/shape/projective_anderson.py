@@ -46,6 +46,11 @@ class Anderson:
         self._steps: list[Floats] = []
         self._forces: list[Floats] = []
 
+    def jump(self) -> None:
+        """Forget the last point alone: the merit has changed a little since, and its difference to the next is no slope."""
+        for memory in (self._images, self._steps, self._forces):
+            del memory[-1:]
+
     def propose(self, x: Floats, step: Floats, force: Floats) -> Floats:
         """Return the next point.
 
@@ -94,6 +99,10 @@ class QuasiNewton:
         self._moves: list[Floats] = []
         self._changes: list[Floats] = []
         self._last: tuple[Floats, Floats] | None = None
+
+    def jump(self) -> None:
+        """Forget the last point alone: the merit has changed a little since, and its difference to the next is no slope."""
+        self._last = None
 
     def direction(self, x: Floats, force: Floats, solve: Callable[[Floats], Floats]) -> Floats:
         """Return the step [m] from x, a descent direction of the merit.
