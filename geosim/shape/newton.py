@@ -242,8 +242,7 @@ class Newton:
         data = evaluation.data
         assert data is not None
         known = np.zeros(pattern.size)
-        moves = problem.shift(point.x, target.positions)
-        shift = moves.ravel()
+        shift = problem.shift(point.x, target.positions).ravel()
         known[:size] = shift
         right = -np.concatenate([evaluation.force.ravel(), evaluation.constraint])
         if np.any(shift):
@@ -265,7 +264,8 @@ class Newton:
         extra: dict[str, Any] = {}
         if target.grip is not None and target.grip.own and problem.contact is not None and evaluation.contact is not None:
             extra["extra"] = partial(problem.contact.apply_slides, evaluation.contact, free)
-        step, change = problem.solver_of(evaluation, moves).solve(data, borders, right, gap, accuracy, reuse=reuse, **extra)
+        linear = problem.solver_of(evaluation, problem.motion(point.x, target.positions))
+        step, change = linear.solve(data, borders, right, gap, accuracy, reuse=reuse, **extra)
         pressure_step[chosen] = change
         if not np.isfinite(step).all():
             raise FactorisationError("the solution is not finite")

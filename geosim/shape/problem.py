@@ -195,16 +195,20 @@ class Problem:
         """Positions in which rigid groups are rigid."""
         return x if self.rigid is None else self.rigid.settled(x)
 
-    def solver_of(self, evaluation: Evaluation, shift: Floats | None = None) -> BorderedSolver | ReducedSolver:
-        """Return what solves for a Newton step with the tangent of an evaluation; `shift` as the method of that name."""
+    def solver_of(self, evaluation: Evaluation, motion: Floats | None = None) -> BorderedSolver | ReducedSolver:
+        """Return what solves for a Newton step with the tangent of an evaluation.
+
+        `motion` (g, 6) is what prescribed groups still have to move (see `Rigids.motion`); what it moves is in the shift.
+        """
         if self.rigid is None or evaluation.rigid is None or self.reduction is None:
             self.linear.use(evaluation.sparsity)
             return self.linear
-        known = np.zeros(self.pattern.size)
-        if shift is not None:
-            for ids in self.rigid.nodes:
-                known[:shift.size].reshape(-1, 3)[ids] = shift[ids]
-        return ReducedSolver(self.reduction, self.linear, evaluation.sparsity, evaluation.rigid, known)
+        motion = np.zeros((self.groups, 6)) if motion is None else motion
+        return ReducedSolver(self.reduction, self.linear, evaluation.sparsity, evaluation.rigid, motion)
+
+    def motion(self, x: Floats, goal: Floats) -> Floats | None:
+        """What prescribed groups still have to move, (g, 6); None without groups."""
+        return None if self.rigid is None else self.rigid.motion(x, goal[len(x):])
 
     def evaluate(self, x: Floats, p: Floats, chamber_pressures: Floats, external: Floats, *, matrix: bool,
                  grip: Grip | None = None, table: Floats | None = None) -> Evaluation:

@@ -38,7 +38,7 @@ class Reduction:
         start = len(front) + int((~rigids.held).sum())
         place[3 * nodes:] = start + np.arange(size - 3 * nodes)
         self.size = start + size - 3 * nodes
-        self._full, self._nodes = size, nodes
+        self._full, self.nodes = size, nodes
         self._columns, self._values = np.full((size, 3), -1, dtype=np.int64), np.zeros((size, 3))
         self._columns[:, 0] = place
         self._values[place >= 0, 0] = 1.0
@@ -112,26 +112,31 @@ class ReducedSolver:
         Which unknowns remain, and what solves for them.
     sparsity, state
         Of the matrix.
-    shift
-        What the step holds in any case: motions that are prescribed, (size,).
+    motion
+        What the groups move in any case, (g, 6): 0 where they are free.
     """
 
     reduction: Reduction
     inner: BorderedSolver
     sparsity: Sparsity
     state: RigidState
-    shift: Floats
+    motion: Floats
 
     def solve(self, data: Floats, borders: Floats, right: Floats, gap: Floats, tolerance: float, *, reuse: bool
               ) -> tuple[Floats, Floats]:
         """Return (dx, dP) as `BorderedSolver.solve` does."""
         columns, values = self.reduction.placed(self.state)
         self.inner.use(self.reduction.pattern(self.sparsity))
-        step, change = self.inner.solve(
-            self.reduction.matrix(self.sparsity, data, self.state, columns, values),
-            self.reduction.restrict(borders, columns, values), self.reduction.restrict(right[None], columns, values)[0],
-            gap, tolerance, reuse=reuse)
-        return self.reduction.extend(step, columns, values) + self.shift, change
+        goal = self.reduction.restrict(right[None], columns, values)[0]
+        free = self.reduction.free
+        goal[free[free >= 0]] -= np.einsum("gab,gb->ga", self.state.curvature, self.motion)[free >= 0]
+        step, change = self.inner.solve(self.reduction.matrix(self.sparsity, data, self.state, columns, values),
+                                        self.reduction.restrict(borders, columns, values), goal, gap, tolerance, reuse=reuse)
+        out = self.reduction.extend(step, columns, values)
+        nodes = out[:3 * self.reduction.nodes].reshape(-1, 3)
+        for ids, maps, motion in zip(self.reduction.rigids.nodes, self.state.maps, self.motion):
+            nodes[ids] += maps @ motion
+        return out, change
 
     def negative_eigenvalues(self, data: Floats, borders: Floats) -> int:
         """Return the number of negative eigenvalues as `BorderedSolver.negative_eigenvalues` does."""
