@@ -10,7 +10,7 @@ import pytest
 
 import geosim
 from geosim.calibrate import Measurement, Parameter, Problem, fit_robot
-from geosim.calibrate.identify import thicken
+from geosim.calibrate.parameters import thicken
 from geosim.compare import read_markers
 from geosim.errors import InputError
 
@@ -149,6 +149,90 @@ def test_walls_get_thicker_and_the_skin_stays():
     assert thicken(robot, 1.0).vertices == pytest.approx(points, abs=1e-15)
     with pytest.raises(InputError, match="no chamber wall"):
         thicken(beam(), 1.1)
+
+
+def inflated_block(material=None):
+    """A block with a cubic chamber, open at its base to a fixed plate, and a plate on top."""
+    n = 4
+    axis = np.linspace(0, 0.02, n + 1)
+    points = np.stack(np.meshgrid(axis, axis, 1.5 * axis, indexing="ij"), axis=-1).reshape(-1, 3)
+    index = np.arange(len(points)).reshape([n + 1] * 3)
+    i, j, k = (a.ravel() for a in np.meshgrid(*[np.arange(n)] * 3, indexing="ij"))
+    corner = [index[i + a, j + b, k + c] for a in (0, 1) for b in (0, 1) for c in (0, 1)]
+    paths = [(0, 4, 6, 7), (0, 6, 2, 7), (0, 2, 3, 7), (0, 3, 1, 7), (0, 1, 5, 7), (0, 5, 4, 7)]
+    tets = np.concatenate([np.stack([corner[a] for a in p], axis=1) for p in paths])
+    inside = ((i > 0) & (i < 3) & (j > 0) & (j < 2) & (k < 3)).astype(int)
+    return geosim.VolumetricRobot.from_tets(points, tets, np.tile(inside, 6), material=material or geosim.MooneyRivlin(20e3, 4e3),
+                                            fixed=geosim.Select.plane("z", below=1e-6))
+
+
+PLATE = geosim.Environment(gravity=(0, 0, -9.81), self_contact=False,
+                           rigid_groups=geosim.RigidGroup(geosim.Select.plane("z", above=0.0299), force=(0.05, 0, 0)))
+FREE_END = geosim.Environment(gravity=(0, 3.0, -9.81), self_contact=False)
+CONSTANTS = [Parameter.material("c1", 20e3), Parameter.material("c2", 4e3), Parameter.wall_thickness(1.02),
+             Parameter.pressure_offset(50.0)]
+
+
+@pytest.mark.parametrize(("environment", "element"), [pytest.param(PLATE, "p2", marks=pytest.mark.slow), (FREE_END, "p1")])
+def test_tangents_give_the_sensitivities_of_whole_solves(environment, element):
+    """Constants, wall and pressure offset, at prescribed pressures and volumes: to 1e-4 of differences of solves."""
+    from geosim.calibrate.identify import _Residuals
+
+    solver = geosim.EnergyShapeSolver(element=element, tolerance=1e-9, check_stability=False, invariants="isochoric")
+    acts = [geosim.Inflation(pressure=[1e3, 2e3]), geosim.Inflation(volume_ratio=[1.2, 1.5])]
+    robot = inflated_block()
+    marks = np.flatnonzero(robot.vertices[:, 2] > 0.0299)
+    record = [Measurement.markers(acts[0], marks, np.zeros((2, len(marks), 3)), environment),
+              Measurement.volumes(acts[0], [0.0, 0.0], environment, sigma=1e-9)]
+    by_volume = [Measurement.pressures(acts[1], [0.0, 0.0], environment), Measurement.tip(acts[1], np.zeros((2, 3)), environment)]
+    for measured, parameters in ((record, CONSTANTS), (by_volume, CONSTANTS[:3])):
+        work = _Residuals(robot, tuple(measured), tuple(parameters), solver, None, True)
+        u = work.scaled(np.array([p.initial for p in parameters]))
+        r = work(u)
+        before = work.solves
+        found = work.jacobian(u, r, np.full(len(u), np.inf))
+        assert work.solves == before
+        for i in range(len(u)):
+            h = np.eye(len(u))[i] * 2e-2 * parameters[i].step
+            exact = (work(u + h) - work(u - h)) / (2 * h[i])
+            rounding = 1e-7 * np.abs(r).max() / h[i]
+            np.testing.assert_allclose(found[:, i], exact, rtol=1e-4, atol=1e-4 * np.abs(exact).max() + rounding * 1e-2)
+
+
+def test_a_fit_by_tangents_spares_solves():
+    """The same constant and gauge offset with and without; the tangent takes a solve an iteration instead of three."""
+    solver = geosim.EnergyShapeSolver(element="p1", tolerance=1e-8, check_stability=False)
+    act = geosim.Inflation(pressure=[1e3, 3e3])
+    read_off = geosim.Inflation(pressure=[1.2e3, 3.2e3])
+    truth = geosim.solve(inflated_block(geosim.MooneyRivlin(23e3, 4e3)), read_off, FREE_END, solver=solver)
+    measured = [Measurement.volumes(act, truth.chamber_volumes[:, 0], FREE_END, sigma=1e-9),
+                Measurement.tip(act, truth.tip, FREE_END, sigma=1e-5)]
+    fits = [fit_robot(inflated_block(), measured, [CONSTANTS[0], CONSTANTS[3]], solver=solver, tangent=t) for t in (True, False)]
+    for found in fits:
+        assert found.converged
+        assert found.parameters["c1"] == pytest.approx(23e3, rel=1e-4)
+        assert found.parameters["pressure offset"] == pytest.approx(200.0, rel=1e-3)
+    assert fits[0].spared == 2 * 2 * fits[0].iterations
+    assert fits[0].solves < 0.5 * fits[1].solves
+    assert fits[1].spared == 0
+    assert "spared by the tangent" in fits[0].lines()[0]
+
+
+def test_where_first_order_is_not_enough_solves_are_compared():
+    """A ball in contact; a parameter that changes the mesh; the projective solver."""
+    robot = inflated_block()
+    ball = geosim.Environment(obstacles=geosim.Obstacle.sphere((0.01, -0.0103, 0.011), 0.01), self_contact=False)
+    act = geosim.Inflation(volume_ratio=[1.4])
+    solver = geosim.EnergyShapeSolver(element="p1", check_stability=False)
+    touched = geosim.solve(robot, act, ball, solver=solver)
+    assert touched.contact_count[-1] > 0
+    found = fit_robot(robot, [Measurement.pressures(act, 1.1 * touched.chamber_pressures, ball)], CONSTANTS[:1], solver=solver)
+    assert found.spared == 0
+    assert found.parameters["c1"] > 20e3
+    free = geosim.solve(robot, act, FREE_END, solver=solver)
+    cut = Parameter("cells", 1.0, lambda p, v: dataclasses.replace(p, robot=inflated_block(geosim.MooneyRivlin(20e3 * v, 4e3))))
+    found = fit_robot(robot, [Measurement.pressures(act, 1.1 * free.chamber_pressures, FREE_END)], [cut], solver=solver)
+    assert found.spared > 0  # the same mesh built again is the same mesh
 
 
 def beam_problem(robot):

@@ -13,8 +13,10 @@ from geosim.calibrate.calibration import (
 )
 from geosim.calibrate.command import run
 from geosim.calibrate.curves import nominal_stress
-from geosim.calibrate.identify import Measurement, Parameter, Problem, RobotCalibration, fit_robot
+from geosim.calibrate.identify import RobotCalibration, fit_robot
+from geosim.calibrate.measurements import Measurement
 from geosim.calibrate.models import ModelComparison, compare_models
+from geosim.calibrate.parameters import Parameter, Problem
 from geosim.calibrate.reading import MaterialTest, read_test
 
 __all__ = ["Calibration", "MaterialTest", "Measurement", "ModelComparison", "Parameter", "Problem",

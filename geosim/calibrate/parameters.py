@@ -1,0 +1,184 @@
+"""What may be unknown about a robot, and what it changes in a problem."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from geosim.errors import InputError
+
+__all__ = ["Parameter", "Problem", "thicken"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is solved for one measurement: the arguments of `geosim.solve`."""
+
+    robot: Any
+    actuation: Any
+    environment: Any = None
+    solver: Any = None
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One unknown: its name, first value, bounds, and what it does to a problem.
+
+    Parameters
+    ----------
+    name
+        Shown in tables.
+    initial
+        First value.
+    change
+        (Problem, value) -> Problem.
+    lower, upper
+        Bounds.
+    logarithmic
+        Whether steps are relative (for positive quantities); False steps by `step`.
+    step
+        Finite-difference step: relative if logarithmic, else in the unit of the parameter.
+    """
+
+    name: str
+    initial: float
+    change: Callable[[Problem, float], Problem]
+    lower: float = 0.0
+    upper: float = np.inf
+    logarithmic: bool = True
+    step: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.initial) and self.lower <= self.initial <= self.upper and self.lower < self.upper):
+            raise InputError(f"parameter {self.name}: initial = {self.initial!r} must lie in [{self.lower}, "
+                             f"{self.upper}]")
+        if self.logarithmic and not (self.initial > 0 and self.lower >= 0):
+            raise InputError(f"parameter {self.name}: initial = {self.initial!r} must be positive; or pass "
+                             f"logarithmic=False")
+        if not self.step > 0:
+            raise InputError(f"parameter {self.name}: step = {self.step!r} must be positive")
+
+    @classmethod
+    def material(cls, constant: str, initial: float, **options: Any) -> Parameter:
+        """Constant of the material [Pa, or dimensionless], the same in all bodies."""
+
+        def change(problem: Problem, value: float) -> Problem:
+            try:
+                return _with_material(problem, lambda m: dataclasses.replace(m, **{constant: value}))
+            except TypeError:
+                raise InputError(f"parameter {constant}: the robot's material has no constant of this name") from None
+
+        return cls(constant, initial, change, **options)
+
+    @classmethod
+    def youngs_modulus(cls, initial: float, **options: Any) -> Parameter:
+        """Young's modulus at rest [Pa], 3 mu of an incompressible body; all its moduli are scaled together.
+
+        Of several bodies it is that of the first region; the others keep their ratios to it.
+        """
+
+        def change(problem: Problem, value: float) -> Problem:
+            several = list(getattr(problem.robot, "materials", {}).values())
+            return _with_material(problem, lambda m: _stiffened(m, value / (3.0 * (several or [m])[0].shear_modulus)))
+
+        return cls("E", initial, change, **options)
+
+    @classmethod
+    def pressure_offset(cls, initial: float = 0.0, step: float = 100.0, **options: Any) -> Parameter:
+        """Offset [Pa] added to every prescribed pressure (a gauge that does not read zero)."""
+
+        def change(problem: Problem, value: float) -> Problem:
+            act = problem.actuation
+            if not hasattr(act, "pressure"):
+                raise InputError("parameter pressure offset: the actuation prescribes no pressure")
+            return dataclasses.replace(problem, actuation=dataclasses.replace(act, pressure=act.pressure + value))
+
+        options = {"lower": -np.inf, "logarithmic": False, **options}
+        return cls("pressure offset", initial, change, step=step, **options)
+
+    @classmethod
+    def wall_thickness(cls, initial: float = 1.0, **options: Any) -> Parameter:
+        """Factor on the wall between chambers and skin: the chamber walls move, the skin stays."""
+        options = {"lower": 0.5, "upper": 1.5, **options}
+        return cls("wall factor", initial, lambda p, v: dataclasses.replace(p, robot=thicken(p.robot, v)), **options)
+
+    @classmethod
+    def solver_option(cls, option: str, initial: float, **options: Any) -> Parameter:
+        """Numeric option of the problem's solver, for example R_omega of the projective one."""
+
+        def change(problem: Problem, value: float) -> Problem:
+            if problem.solver is None or option not in {f.name for f in dataclasses.fields(problem.solver)}:
+                raise InputError(f"parameter {option}: pass solver= with an option of this name")
+            return dataclasses.replace(problem, solver=dataclasses.replace(problem.solver, **{option: value}))
+
+        return cls(option, initial, change, **options)
+
+
+def _stiffened(material: Any, factor: float) -> Any:
+    """Return the material with every modulus multiplied by a factor; exponents and limits stay."""
+    keep = ("density", "jm", "alpha", "poisson_ratio")
+    old = {f.name: getattr(material, f.name) for f in dataclasses.fields(material)
+           if f.name not in keep and isinstance(getattr(material, f.name), (float, int, tuple))}
+    new = {k: tuple(factor * x for x in v) if isinstance(v, tuple) else factor * v for k, v in old.items()}
+    return dataclasses.replace(material, **new)
+
+
+def _with_material(problem: Problem, change: Callable[[Any], Any]) -> Problem:
+    robot = problem.robot
+    if hasattr(robot, "materials"):
+        made = {region: change(m) for region, m in robot.materials.items()}
+        return dataclasses.replace(problem, robot=dataclasses.replace(robot, materials=made))
+    names = [n for n in ("rod_material", "shell_material") if getattr(robot, n, None) is not None]
+    if not names:
+        raise InputError(f"{type(robot).__name__}: has no material that can be fitted; write Parameter(name, "
+                         f"initial, change)")
+    return dataclasses.replace(problem, robot=dataclasses.replace(robot, **{n: change(getattr(robot, n))
+                                                                            for n in names}))
+
+
+def thicken(robot: Any, factor: float) -> Any:
+    """Return a robot whose walls between chambers and skin are `factor` times as thick.
+
+    Chamber vertices move by (factor - 1) times their distance to the skin, away from it; the vertices between
+    follow harmonically (graph Laplacian), the skin stays.
+
+    Raises
+    ------
+    InputError
+        The robot has no chamber, or an element would turn inside out.
+    """
+    from scipy.sparse import coo_matrix, diags
+    from scipy.sparse.linalg import splu
+    from scipy.spatial import cKDTree
+
+    from geosim import topology
+
+    vertices = robot.vertices
+    body = robot.body_tets
+    hull = np.unique(topology.boundary_faces(robot.tets))
+    inner = np.setdiff1d(np.unique(topology.boundary_faces(body)), hull)
+    if len(inner) == 0:
+        raise InputError("wall factor: the robot has no chamber wall")
+    distance, near = cKDTree(vertices[hull]).query(vertices[inner])
+    away = (vertices[inner] - vertices[hull][near]) / np.maximum(distance, 1e-12)[:, None]
+    n = len(vertices)
+    move = np.zeros((n, 3))
+    move[inner] = (factor - 1.0) * distance[:, None] * away
+    pairs = robot.tets[:, topology.EDGES].reshape(-1, 2)
+    graph = coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n)).tocsr()
+    graph = ((graph + graph.T) > 0).astype(float)
+    laplacian = (diags(np.asarray(graph.sum(axis=1)).ravel()) - graph).tocsc()
+    held = np.zeros(n, dtype=bool)
+    held[hull] = held[inner] = True
+    free = np.flatnonzero(~held & (np.asarray(graph.sum(axis=1)).ravel() > 0))
+    if len(free):
+        right = -(laplacian[free][:, np.flatnonzero(held)] @ move[held])
+        move[free] = splu(laplacian[free][:, free].tocsc()).solve(right)
+    moved = vertices + move
+    if topology.tet_volumes(moved, robot.tets).min() <= 0:
+        raise InputError(f"wall factor = {factor:.4g} turns elements inside out; narrow the bounds or refine the mesh")
+    return dataclasses.replace(robot, vertices=moved)
