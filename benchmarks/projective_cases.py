@@ -41,7 +41,7 @@ def solve(body, ratios, environment=None, **options):
 
 def report(title: str, result, seconds: float) -> None:
     """One line for every frame."""
-    print(f"{title}: {result.status.name}, {len(result.frames)} frames, {seconds:.0f} s. {result.message}")
+    print(f"{title}: {result.status.name}, {len(result.frames)} frames, {seconds:.0f} s. {result.message}", flush=True)
     for i in range(len(result.frames)):
         records = [r for r in result.trace if r["frame"] == i]
         estimate = result.extra["energy_residual"][i]
@@ -96,16 +96,23 @@ def finger(out: Path | None) -> None:
     """Fig. 9 and 10: tip trajectories of the bellows with and without collision response."""
     body = robot("bellows")
     ratios = [1.1, 1.2, 1.3, 1.4]
-    tips = []
+    tips: dict[bool, list[np.ndarray]] = {True: [], False: []}
     for contact in (True, False):
-        environment = geosim.Environment(self_contact=contact)
-        result, seconds = timed(lambda environment=environment: solve(body, ratios, environment))
-        report(f"bellows, self-contact {contact}", result, seconds)
-        picture(result, out, f"bellows-contact-{contact}")
-        tips.append(result.tip)
-    for i in range(min(len(t) for t in tips)):
-        print(f"  V/V0 {ratios[i]}: tip with {np.round(tips[0][i] * 1e3, 2)} mm, without {np.round(tips[1][i] * 1e3, 2)} mm, "
-              f"apart {np.linalg.norm(tips[0][i] - tips[1][i]) * 1e3:.2f} mm")
+        environment, result = geosim.Environment(self_contact=contact), None
+        for ratio in ratios:  # one by one, each from the last
+            begin = result
+            result, seconds = timed(lambda ratio=ratio, begin=begin, environment=environment: geosim.solve(
+                body, geosim.Inflation(volume_ratio=ratio), environment, throw=False, initial=begin,
+                solver=geosim.ProjectiveShapeSolver(error_estimate=False)))
+            report(f"bellows, self-contact {contact}", result, seconds)
+            if not len(result.frames):
+                break
+            tips[contact].append(result.tip[0])
+            if out is not None:
+                picture(result, out, f"bellows-contact-{contact}-{ratio:g}")
+    for i, (a, b) in enumerate(zip(tips[True], tips[False])):
+        print(f"  V/V0 {ratios[i]}: tip with {np.round(a * 1e3, 2)} mm, without {np.round(b * 1e3, 2)} mm, apart "
+              f"{np.linalg.norm(a - b) * 1e3:.2f} mm", flush=True)
 
 
 def touching(result, obstacle, near: float) -> tuple[float, float]:
