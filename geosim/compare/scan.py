@@ -11,6 +11,7 @@ from scipy.spatial import cKDTree
 
 from geosim.arrays import Bools, Floats
 from geosim.compare.comparison import Comparison, load_surface
+from geosim.compare.likelihood import refine
 from geosim.compare.markers import unit_scale
 from geosim.compare.registration import Pose, apply, find_pose, icp, isolated, mirrored
 from geosim.compare.surface import Surface
@@ -172,8 +173,10 @@ def _register(cloud: Floats, surface: Surface, register: Any, allowed: Bools, so
     if np.isfinite(rival):
         notes.append(f"a pose turned by {np.degrees(rival):.0f} deg fits as well, since the shape is nearly symmetric; pass "
                      f"register= a transform (4, 4) to choose")
-    if register == "base" and not allowed.all():
-        pose = icp(cloud, surface, pose.transform, allowed=allowed, avoid_edges=True)
+    if register == "all" or allowed.all():
+        pose = refine(cloud, surface, pose)
+    else:
+        pose = refine(cloud, surface, icp(cloud, surface, pose.transform, allowed=allowed, avoid_edges=True), allowed=allowed)
         reach = np.hypot(pose.position_error, 0.5 * surface.size * pose.rotation_error)
         if reach > 0.01 * surface.size:
             notes.append(f"the base region leaves the pose uncertain by {1e3 * reach:.2f} mm at the tip; "

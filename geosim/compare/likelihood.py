@@ -1,0 +1,197 @@
+"""The last step of a registration: an unbiased pose from all points, also those beside edges.
+
+A scan point x is a point y of the surface S, any as likely as another, plus normal noise of spread s in every coordinate;
+or it is stray. Its density, and the chance that it came from y, are
+
+    f(x) = integral over S of N(x - y; s) dA(y),     p(y | x) = N(x - y; s) / f(x),     weight w = f / (f + c),
+
+with c such that a point 3.5 s from a plane is stray or not with equal odds. Of a pose the estimating function
+
+    sum_i u_i = 0,     u_i = (x_i cross m_i, m_i),     m_i = w_i E[n(y) n(y) . (y - x_i) | x_i] / s^2
+
+has the mean 0 at the truth, since for every y the noise has: patch by patch, so that missing patches do not matter. Far
+from edges it is that of point-to-plane ICP. Beside a sharp edge the expectation is taken over samples of the surface:
+there noise pushes points outward on average, which a closest point knows nothing of, and leaving those points out would
+lose the longest lever arms. (Noise so small that its samples would be too many hardly matters there: then those points are left
+out.) The pose is found by Newton's method with the derivative A = sum u_i v_i^T, v the score (with E[y - x] instead of its
+normal part), which is what E[u] = 0 for all poses implies, in its expectation where the surface is plane; A^-1 (sum u u^T) A^-T
+is its covariance. Without edges it is the bound of Cramer and Rao.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from geosim.arrays import Bools, Floats
+from geosim.compare.registration import EDGE_BAND, Pose, apply
+from geosim.compare.surface import Surface
+from geosim.errors import InputError
+from geosim.kernels import kernel
+
+__all__ = ["refine"]
+
+STRAY = 3.5  # spreads from a plane at which a point is stray with even odds
+REACH = 4.0  # spreads beyond which the normal density is neglected
+FINE = 0.6  # spreads between samples
+PARTS = 64  # samples along a face's edge, at most
+SMALL = 0.02  # standard errors that the last step may have
+CELLS = 160  # of the grid along the longest side, at most
+
+
+def refine(points: Floats, surface: Surface, start: Pose, *, allowed: Bools | None = None, iterations: int = 12) -> Pose:
+    """Return the pose of greatest likelihood near a first one.
+
+    Parameters
+    ----------
+    points
+        Measured points [m], shape (n, 3).
+    surface
+        The model.
+    start
+        A pose that fits already, with its spread.
+    allowed
+        Faces whose points count, shape (f,).
+    iterations
+        At most so many.
+
+    Raises
+    ------
+    InputError
+        Fewer than ten points count.
+    """
+    transform = start.transform.copy()
+    _, face, _, distance = surface.closest(apply(transform, points))
+    counted = np.ones(len(points), dtype=bool) if allowed is None else allowed[face]
+    if counted.sum() < 10:
+        raise InputError("compare: fewer than ten scan points lie near the region of registration; pass register='all', or a "
+                         "transform that is nearer")
+    spread = max(1.4826 * float(np.median(np.abs(distance[counted]))), 1e-9)
+    samples, normals, areas = _beside_edges(surface, spread)
+    grid = _grid(samples, REACH * spread)
+    covariance = np.eye(6)
+    for _ in range(iterations):
+        moved = apply(transform, points)
+        at, face, _, distance = surface.closest(moved)
+        use = np.abs(distance) < 2.0 * STRAY * spread
+        if allowed is not None:
+            use &= allowed[face]
+        beside = surface.beside_edge(at, REACH * spread) & use
+        normal = surface.face_normals[face]
+        density = np.exp(-0.5 * (distance / spread) ** 2) / (np.sqrt(2.0 * np.pi) * spread)
+        towards = -normal * np.einsum("ij,ij->i", moved - at, normal)[:, None]
+        across = towards.copy()
+        rows = np.flatnonzero(beside)
+        if len(rows) and len(samples):
+            mass, mean, normal_mean = np.empty(len(rows)), np.empty((len(rows), 3)), np.empty((len(rows), 3))
+            _gather(np.ascontiguousarray(moved[rows]), samples, normals, areas, *grid, spread, REACH * spread, mass, mean,
+                    normal_mean)
+            density[rows] = mass / (2.0 * np.pi * spread**2) ** 1.5
+            towards[rows], across[rows] = mean, normal_mean
+        floor = np.exp(-0.5 * STRAY**2) / (np.sqrt(2.0 * np.pi) * spread)
+        if len(samples) == 0:
+            use &= ~surface.beside_edge(at, EDGE_BAND * spread)
+        weight = np.where(use, density / (density + floor), 0.0)
+        centre = (weight @ moved) / weight.sum()
+        share = (weight / spread**2)[:, None]
+        u, v = (np.hstack([np.cross(moved - centre, m), m]) for m in (share * across, share * towards))
+        edge = np.zeros(len(moved), dtype=bool)
+        edge[rows if len(samples) else []] = True
+        plane = np.hstack([np.cross(moved - centre, normal), normal])[~edge] * np.sqrt(weight[~edge])[:, None] / spread
+        inverse = np.linalg.pinv(u[edge].T @ v[edge] + plane.T @ plane)
+        covariance = inverse @ (u[edge].T @ u[edge] + plane.T @ plane) @ inverse.T
+        step = inverse @ u.sum(axis=0)
+        move = np.eye(4)
+        move[:3, :3] = Rotation.from_rotvec(step[:3]).as_matrix()
+        move[:3, 3] = centre + step[3:] - move[:3, :3] @ centre
+        transform = move @ transform
+        if step @ np.linalg.pinv(covariance) @ step < SMALL**2:
+            break
+    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    return Pose(transform, spread, float(np.linalg.norm(errors[3:])), float(np.linalg.norm(errors[:3])))
+
+
+def _beside_edges(surface: Surface, spread: float) -> tuple[Floats, Floats, Floats]:
+    """Samples of the surface within two reaches of a sharp edge (s, 3), their normals, and the areas they stand for (s,).
+
+    None if they would be too many.
+    """
+    corners = surface.vertices[surface.faces]
+    centres = corners.mean(axis=1)
+    radius = np.linalg.norm(corners - centres[:, None], axis=2).max(axis=1)
+    none = np.empty((0, 3)), np.empty((0, 3)), np.empty(0)
+    if surface.sharp_edges is None:
+        return none
+    near = np.flatnonzero(surface.sharp_edges.query(centres)[0] < 2.0 * REACH * spread + radius)
+    longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1)
+    parts = np.maximum(np.ceil(longest[near] / (FINE * spread)), 1).astype(int)
+    if len(near) == 0 or parts.max() > PARTS:
+        return none
+    points, normals, areas = [], [], []
+    for count in np.unique(parts):
+        mine = near[parts == count]
+        weights = _split(int(count))
+        made = np.einsum("ks,fsd->fkd", weights, corners[mine]).reshape(-1, 3)
+        each = np.repeat(surface.areas[mine] / len(weights), len(weights))
+        close = surface.beside_edge(made, 2.0 * REACH * spread)
+        points.append(made[close])
+        normals.append(np.repeat(surface.face_normals[mine], len(weights), axis=0)[close])
+        areas.append(each[close])
+    return np.ascontiguousarray(np.vstack(points)), np.ascontiguousarray(np.vstack(normals)), np.concatenate(areas)
+
+
+def _split(count: int) -> Floats:
+    """Barycentric centres of the count^2 equal parts of a triangle, (count^2, 3)."""
+    i, j = np.meshgrid(np.arange(count), np.arange(count), indexing="ij")
+    up, down = i + j < count, i + j < count - 1
+    u = np.concatenate([(i[up] + 1 / 3), (i[down] + 2 / 3)]) / count
+    v = np.concatenate([(j[up] + 1 / 3), (j[down] + 2 / 3)]) / count
+    return np.stack([1.0 - u - v, u, v], axis=1)
+
+
+def _grid(samples: Floats, width: float) -> tuple[Floats, float, np.ndarray, np.ndarray, np.ndarray]:
+    """Corner, width and shape of a grid over samples, its samples in order of cells, and where every cell starts."""
+    if len(samples) == 0:
+        return np.zeros(3), 1.0, np.ones(3, dtype=np.int64), np.empty(0, dtype=np.int64), np.zeros(2, dtype=np.int64)
+    corner, span = samples.min(axis=0), np.ptp(samples, axis=0)
+    width = max(width, float(span.max()) / CELLS)
+    shape = (np.floor(span / width) + 1).astype(np.int64)
+    cell = np.minimum(((samples - corner) / width).astype(np.int64), shape - 1)
+    key = (cell[:, 0] * shape[1] + cell[:, 1]) * shape[2] + cell[:, 2]
+    order = np.argsort(key, kind="stable")
+    starts = np.searchsorted(key[order], np.arange(int(np.prod(shape)) + 1))
+    return corner, width, shape, order, starts
+
+
+@kernel
+def _gather(points, samples, normals, areas, corner, width, shape, order, starts, spread, reach, mass, mean, normal_mean):
+    """Write the integral of the kernel over the samples near every point, the mean way to them and that of its normal part."""
+    for i in range(len(points)):
+        x, y, z = points[i, 0], points[i, 1], points[i, 2]
+        low, high = np.empty(3, dtype=np.int64), np.empty(3, dtype=np.int64)
+        for a in range(3):
+            low[a] = max(0, int(np.floor((points[i, a] - reach - corner[a]) / width)))
+            high[a] = min(shape[a] - 1, int(np.floor((points[i, a] + reach - corner[a]) / width)))
+        total, sx, sy, sz, tx, ty, tz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for a in range(low[0], high[0] + 1):
+            for b in range(low[1], high[1] + 1):
+                for c in range(low[2], high[2] + 1):
+                    cell = (a * shape[1] + b) * shape[2] + c
+                    for k in range(starts[cell], starts[cell + 1]):
+                        s = order[k]
+                        dx, dy, dz = samples[s, 0] - x, samples[s, 1] - y, samples[s, 2] - z
+                        square = dx * dx + dy * dy + dz * dz
+                        if square < reach * reach:
+                            w = areas[s] * np.exp(-0.5 * square / (spread * spread))
+                            total += w
+                            sx += w * dx
+                            sy += w * dy
+                            sz += w * dz
+                            along = w * (normals[s, 0] * dx + normals[s, 1] * dy + normals[s, 2] * dz)
+                            tx += along * normals[s, 0]
+                            ty += along * normals[s, 1]
+                            tz += along * normals[s, 2]
+        mass[i] = total
+        scale = 1.0 / total if total > 0.0 else 0.0
+        mean[i, 0], mean[i, 1], mean[i, 2] = sx * scale, sy * scale, sz * scale
+        normal_mean[i, 0], normal_mean[i, 1], normal_mean[i, 2] = tx * scale, ty * scale, tz * scale
