@@ -416,4 +416,6 @@ def test_beam_c3d_is_matched(reference_data, tmp_path):
     assert "measured motion of the centre 16.8" in text
     assert found.max < 1.5e-3
     assert found.percent["rms"] < 1.2
-    assert (tmp_path / "report" / "report.html") in found.save(tmp_path / "report")
+    np.testing.assert_allclose(np.linalg.norm(found.points - found.predicted, axis=1), found.distances)
+    written = found.save(tmp_path / "report")
+    assert {p.name for p in written} == {"points.vtp", "map.vtp", "regions.csv", "map.png", "map.html", "report.html"}

@@ -53,7 +53,9 @@ class Comparison:
     notes
         What was detected and assumed, one sentence each.
     surface
-        The model's skin that was compared; `values` per skin vertex in `surface_values`.
+        The model's skin; values per skin vertex of a scan in `surface_values`.
+    predicted
+        Where the model has the markers, (p, 3); None for a scan.
     """
 
     kind: str
@@ -76,6 +78,7 @@ class Comparison:
     notes: tuple[str, ...] = ()
     surface: Surface | None = field(default=None, repr=False)
     surface_values: Any = field(default=None, repr=False)
+    predicted: Any = field(default=None, repr=False)
 
     @property
     def percent(self) -> Mapping[str, float]:

@@ -171,7 +171,7 @@ def to_markers(result: Any, markers: Any, *, frame: int = -1, base: Any = None, 
         transform = kabsch(points[pick], shape[places[pick]])
     if pick.all():
         notes.append("registered on all markers: an error common to all is not seen; name base markers to see it")
-    return _compare(result, transform, points, shape[places], places, names, pick, notes)
+    return _compare(result, frame, transform, points, shape[places], places, names, pick, notes)
 
 
 def _base_rows(result: Any, data: Markers, names: list[str], places: Ints, base: Any, points: Floats) -> Any:
@@ -187,8 +187,8 @@ def _base_rows(result: Any, data: Markers, names: list[str], places: Ints, base:
     return pick
 
 
-def _compare(result: Any, transform: Floats, points: Floats, model: Floats, places: Any, names: list[str], pick: Any,
-             notes: list[str]) -> Comparison:
+def _compare(result: Any, frame: int, transform: Floats, points: Floats, model: Floats, places: Any, names: list[str],
+             pick: Any, notes: list[str]) -> Comparison:
     """Distances of markers; where base markers fix the pose, only the others count."""
     placed = apply(transform, points)
     distance = np.linalg.norm(placed - model, axis=1)
@@ -207,7 +207,8 @@ def _compare(result: Any, transform: Floats, points: Floats, model: Floats, plac
     size = float(np.linalg.norm(rest.max(axis=0) - rest.min(axis=0)))
     return Comparison("markers", float(np.sqrt(np.mean(d**2))), float(d.mean()), float(d.max()),
                       float(np.quantile(d, 0.95)), np.nan, size, transform, placed, np.where(known, distance, np.nan),
-                      ~count, per_vertex, tuple(names), rows, notes=tuple(notes))
+                      ~count, per_vertex, tuple(names), rows, notes=tuple(notes), predicted=model,
+                      surface=load_surface(result, frame)[0] if hasattr(result.robot, "skin") else None)
 
 
 def _groups(data: Markers, rest: Floats, motion: Floats, base: Any) -> Any:
@@ -275,7 +276,7 @@ def _found_places(result: Any, data: Markers, measured: Floats, frame: int, base
     names = [data.names[i] if data.names else f"marker {i + 1}" for i in range(len(start))]
     notes.append(f"measured motion of the centre {1e3 * np.linalg.norm(seen):.3f} mm, predicted "
                  f"{1e3 * np.linalg.norm(predicted):.3f} mm")
-    return _compare(result, transform, np.where(both[:, None], final, np.nan), model, None, names, pick | ~both, notes)
+    return _compare(result, frame, transform, np.where(both[:, None], final, np.nan), model, None, names, pick | ~both, notes)
 
 
 def _without_correspondence(result: Any, data: Markers, measured: Floats, frame: int) -> Comparison:
@@ -292,7 +293,7 @@ def _without_correspondence(result: Any, data: Markers, measured: Floats, frame:
     model[known] = surface.closest(apply(pose.transform, measured[known]))[0]
     names = [data.names[i] if data.names else f"marker {i + 1}" for i in range(len(measured))]
     notes = [*data.notes, "no places known: distances to the nearest skin, which hide errors along it"]
-    return _compare(result, pose.transform, measured, model, None, names, np.zeros(len(names), dtype=bool), notes)
+    return _compare(result, frame, pose.transform, measured, model, None, names, np.zeros(len(names), dtype=bool), notes)
 
 
 def over_time(result: Any, markers: Any, *, frames: Any = None, marker_frames: Any = None, **options: Any
