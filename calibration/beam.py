@@ -25,15 +25,21 @@ AUTHORS = 263.8e3
 SIZES = (0.03, 0.03, 0.10)
 
 
-def beam(counts: tuple[int, int, int] = (3, 3, 8)) -> geosim.VolumetricRobot:
-    """Return the cantilever, clamped at z = 0, in bricks of six tets."""
-    axes = [np.linspace(0, a, n + 1) for a, n in zip(SIZES, counts)]
+def bricks(sizes: tuple[float, ...], counts: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return points (n, 3), tets (m, 4) and the brick (m, 3) of every tet of a block [m] in bricks of six tets."""
+    axes = [np.linspace(0, a, n + 1) for a, n in zip(sizes, counts)]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
     index = np.arange(len(points)).reshape([n + 1 for n in counts])
     i, j, k = (a.ravel() for a in np.meshgrid(*(np.arange(n) for n in counts), indexing="ij"))
     corner = [index[i + a, j + b, k + c] for a in (0, 1) for b in (0, 1) for c in (0, 1)]
     paths = [(0, 4, 6, 7), (0, 6, 2, 7), (0, 2, 3, 7), (0, 3, 1, 7), (0, 1, 5, 7), (0, 5, 4, 7)]
     tets = np.concatenate([np.stack([corner[a] for a in p], axis=1) for p in paths])
+    return points, tets, np.tile(np.stack([i, j, k], axis=1), (6, 1))
+
+
+def beam(counts: tuple[int, int, int] = (3, 3, 8)) -> geosim.VolumetricRobot:
+    """Return the cantilever, clamped at z = 0."""
+    points, tets, _ = bricks(SIZES, counts)
     return geosim.VolumetricRobot.from_tets(points, tets, material=geosim.NeoHookean(60e3),
                                             fixed=geosim.Select.plane("z", below=1e-6),
                                             tip=geosim.Select.plane("z", above=SIZES[2] - 1e-6))

@@ -20,6 +20,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from beam import bricks
 from scipy.spatial.transform import Rotation
 
 import geosim
@@ -30,16 +31,9 @@ from geosim.compare.surface import Surface
 
 def finger() -> geosim.Result:
     """Return the solved finger, built of bricks split into tets."""
-    counts, size = (20, 8, 8), np.array([0.1, 0.02, 0.02])
-    axes = [np.linspace(0, s, n + 1) for s, n in zip(size, counts)]
-    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
-    index = np.arange(len(points)).reshape([n + 1 for n in counts])
-    i, j, k = (a.ravel() for a in np.meshgrid(*(np.arange(n) for n in counts), indexing="ij"))
-    corner = [index[i + a, j + b, k + c] for a in (0, 1) for b in (0, 1) for c in (0, 1)]
-    paths = [(0, 4, 6, 7), (0, 6, 2, 7), (0, 2, 3, 7), (0, 3, 1, 7), (0, 1, 5, 7), (0, 5, 4, 7)]
-    tets = np.concatenate([np.stack([corner[a] for a in p], axis=1) for p in paths])
-    hollow = (i > 0) & (i < 16) & (j > 1) & (j < 6) & (k > 3) & (k < 7)
-    robot = geosim.VolumetricRobot.from_tets(points, tets, np.tile(hollow.astype(int), 6), material="ecoflex-00-30",
+    points, tets, brick = bricks((0.1, 0.02, 0.02), (20, 8, 8))
+    hollow = ((brick >= [1, 2, 4]) & (brick < [16, 6, 7])).all(axis=1)
+    robot = geosim.VolumetricRobot.from_tets(points, tets, hollow.astype(int), material="ecoflex-00-30",
                                              fixed=geosim.Select.plane("x", below=1e-6),
                                              tip=geosim.Select.plane("x", above=0.0999))
     return geosim.solve(robot, geosim.Inflation(volume_ratio=[1.25, 1.5, 1.75]),

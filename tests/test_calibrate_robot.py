@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from shapes import block
 
 import geosim
 from geosim.calibrate import Measurement, Parameter, Problem, fit_robot
@@ -98,14 +99,7 @@ def test_bad_arguments_are_named(measured, parameters, match):
 
 def beam(counts=(2, 2, 6)):
     """The cantilever of the ETH data set: 30 x 30 x 100 mm, held at z = 0."""
-    lengths = (0.03, 0.03, 0.10)
-    axes = [np.linspace(0, a, n + 1) for a, n in zip(lengths, counts)]
-    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
-    index = np.arange(len(points)).reshape([n + 1 for n in counts])
-    i, j, k = (a.ravel() for a in np.meshgrid(*(np.arange(n) for n in counts), indexing="ij"))
-    corner = [index[i + a, j + b, k + c] for a in (0, 1) for b in (0, 1) for c in (0, 1)]
-    paths = [(0, 4, 6, 7), (0, 6, 2, 7), (0, 2, 3, 7), (0, 3, 1, 7), (0, 1, 5, 7), (0, 5, 4, 7)]
-    tets = np.concatenate([np.stack([corner[a] for a in p], axis=1) for p in paths])
+    points, tets = block((0.03, 0.03, 0.10), counts)
     return geosim.VolumetricRobot.from_tets(points, tets, np.zeros(len(tets), int), material=geosim.NeoHookean(60e3),
                                             fixed=geosim.Select.plane("z", below=1e-6),
                                             tip=geosim.Select.plane("z", above=0.0999))
@@ -129,22 +123,16 @@ def test_material_changes_reach_the_robot():
 
 def test_walls_get_thicker_and_the_skin_stays():
     """A cubic chamber in a cubic block shrinks by its wall's change on every side."""
-    n = 6
-    axis = np.linspace(0, 0.03, n + 1)
-    points = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), axis=-1).reshape(-1, 3)
-    index = np.arange(len(points)).reshape([n + 1] * 3)
-    i, j, k = (a.ravel() for a in np.meshgrid(*[np.arange(n)] * 3, indexing="ij"))
-    corner = [index[i + a, j + b, k + c] for a in (0, 1) for b in (0, 1) for c in (0, 1)]
-    paths = [(0, 4, 6, 7), (0, 6, 2, 7), (0, 2, 3, 7), (0, 3, 1, 7), (0, 1, 5, 7), (0, 5, 4, 7)]
-    tets = np.concatenate([np.stack([corner[a] for a in p], axis=1) for p in paths])
-    inside = ((i > 1) & (i < 4) & (j > 1) & (j < 4) & (k > 1) & (k < 4)).astype(int)
-    robot = geosim.VolumetricRobot.from_tets(points, tets, np.tile(inside, 6), material=geosim.NeoHookean(60e3),
+    points, tets = block((0.03,) * 3, (6,) * 3)
+    brick = np.array(list(np.ndindex(6, 6, 6)))
+    inside = ((brick > 1) & (brick < 4)).all(axis=1).astype(int)
+    robot = geosim.VolumetricRobot.from_tets(points, tets, np.repeat(inside, 6), material=geosim.NeoHookean(60e3),
                                              fixed=geosim.Select.plane("x", below=1e-6))
     thick = thicken(robot, 1.1)
     on_skin = (points.min(axis=1) < 1e-9) | (points.max(axis=1) > 0.03 - 1e-9)
     assert thick.vertices[on_skin] == pytest.approx(points[on_skin], abs=1e-15)
     assert thick.chamber_volumes.sum() < robot.chamber_volumes.sum()
-    middle = index[2, 3, 3]
+    middle = np.ravel_multi_index((2, 3, 3), (7, 7, 7))
     assert thick.vertices[middle, 0] == pytest.approx(0.011, abs=1e-9)
     assert thicken(robot, 1.0).vertices == pytest.approx(points, abs=1e-15)
     with pytest.raises(InputError, match="no chamber wall"):
@@ -153,17 +141,11 @@ def test_walls_get_thicker_and_the_skin_stays():
 
 def inflated_block(material=None):
     """A block with a cubic chamber, open at its base to a fixed plate, and a plate on top."""
-    n = 4
-    axis = np.linspace(0, 0.02, n + 1)
-    points = np.stack(np.meshgrid(axis, axis, 1.5 * axis, indexing="ij"), axis=-1).reshape(-1, 3)
-    index = np.arange(len(points)).reshape([n + 1] * 3)
-    i, j, k = (a.ravel() for a in np.meshgrid(*[np.arange(n)] * 3, indexing="ij"))
-    corner = [index[i + a, j + b, k + c] for a in (0, 1) for b in (0, 1) for c in (0, 1)]
-    paths = [(0, 4, 6, 7), (0, 6, 2, 7), (0, 2, 3, 7), (0, 3, 1, 7), (0, 1, 5, 7), (0, 5, 4, 7)]
-    tets = np.concatenate([np.stack([corner[a] for a in p], axis=1) for p in paths])
-    inside = ((i > 0) & (i < 3) & (j > 0) & (j < 2) & (k < 3)).astype(int)
-    return geosim.VolumetricRobot.from_tets(points, tets, np.tile(inside, 6), material=material or geosim.MooneyRivlin(20e3, 4e3),
-                                            fixed=geosim.Select.plane("z", below=1e-6))
+    points, tets = block((0.02, 0.02, 0.03), (4, 4, 4))
+    brick = np.array(list(np.ndindex(4, 4, 4)))
+    inside = ((brick >= [1, 1, 0]) & (brick < [3, 2, 3])).all(axis=1).astype(int)
+    return geosim.VolumetricRobot.from_tets(points, tets, np.repeat(inside, 6), fixed=geosim.Select.plane("z", below=1e-6),
+                                            material=material or geosim.MooneyRivlin(20e3, 4e3))
 
 
 PLATE = geosim.Environment(gravity=(0, 0, -9.81), self_contact=False,

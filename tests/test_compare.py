@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
+from shapes import block
 
 import geosim
 from geosim.compare import (
@@ -26,17 +27,6 @@ from geosim.result import Result, Status
 from geosim.topology import boundary_faces
 
 
-def block(lengths=(0.10, 0.02, 0.03), counts=(10, 3, 4)):
-    """Vertices and positive tets of a block."""
-    axes = [np.linspace(0, a, n + 1) for a, n in zip(lengths, counts)]
-    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
-    index = np.arange(len(points)).reshape([n + 1 for n in counts])
-    i, j, k = (a.ravel() for a in np.meshgrid(*(np.arange(n) for n in counts), indexing="ij"))
-    corner = [index[i + a, j + b, k + c] for a in (0, 1) for b in (0, 1) for c in (0, 1)]
-    paths = [(0, 4, 6, 7), (0, 6, 2, 7), (0, 2, 3, 7), (0, 3, 1, 7), (0, 1, 5, 7), (0, 5, 4, 7)]
-    return points, np.concatenate([np.stack([corner[a] for a in p], axis=1) for p in paths])
-
-
 def bend(points, curvature):
     """Bend about y into an arc and swell towards the free end: a shape without symmetry."""
     x, y, z = points.T
@@ -48,7 +38,7 @@ def bend(points, curvature):
 
 @pytest.fixture(scope="module")
 def robot():
-    points, tets = block()
+    points, tets = block((0.10, 0.02, 0.03), (10, 3, 4))
     return geosim.VolumetricRobot.from_tets(points, tets, np.zeros(len(tets), dtype=int), material="ecoflex-00-30",
                                             fixed=geosim.Select.plane("x", below=1e-6),
                                             tip=geosim.Select.plane("x", above=0.0999))
