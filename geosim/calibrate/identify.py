@@ -200,7 +200,9 @@ class _Residuals:
         for m in self.measurements:
             p = self.problem(m, u)
             states: list[Any] = []
-            more: dict[str, Any] = {"progress": lambda state, *_, s=states: s.append(state)} if self.tangent else {}
+            more: dict[str, Any] = {}
+            if self.tangent and _has_tangent(p):  # the states of other solvers would only be kept
+                more["progress"] = lambda state, *_, s=states: s.append(state)
             result = self.solve(p.robot, p.actuation, p.environment, solver=p.solver, **more)
             self.solves += 1
             kept.append((p, states))
@@ -260,6 +262,14 @@ class _Residuals:
                         out[row:row + count, i] = (self.residual(m, plus) - self.residual(m, minus)) / (2.0 * step)
             row += count
         self.spared += len(self.measurements) * int(np.isfinite(out).all(axis=0).sum())
+
+
+def _has_tangent(problem: Problem) -> bool:
+    """Whether the solver of a problem is the one whose tangent gives sensitivities."""
+    from geosim.shape.solver import EnergyShapeSolver
+    from geosim.solve import default_solver
+
+    return isinstance(problem.solver or default_solver(problem.robot), EnergyShapeSolver)
 
 
 def _conclude(work: _Residuals, u: Floats, r: Floats, jacobian: Floats, low: Floats, high: Floats, confidence: float,
