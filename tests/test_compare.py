@@ -263,7 +263,7 @@ def test_scan_study(result):
     centre = surface.vertices.mean(axis=0)
     for draw in range(2):
         rng = np.random.default_rng(100 + draw)
-        points, stray = scan_of(surface, rng, 60000)
+        points, stray = scan_of(surface, rng, 80000)
         pose = random_pose(rng)
         found = to_scan(result, apply(pose, points), register="all")
         error = found.transform @ pose
