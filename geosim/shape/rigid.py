@@ -8,7 +8,8 @@ to second order as + w x (w x r_i) / 2. The equations of the nodes K dx = -f bec
 
 where T^T f are the resultant and the moment about c. A step turns the group by exp(w), so nodes never leave their
 places in the group. Of forces that hold the group together only the part T (T^T T)^-1 T^T f remains as a residual: it
-is zero in equilibrium. A dead moment about fixed axes has no potential; its tangent is taken symmetric.
+is zero in equilibrium. A dead moment about fixed axes has no potential; its tangent is taken symmetric. Contact looks along the
+straight way of a step, from which a turning plate departs in second order.
 
 A cap is the part of a chamber's wall that the group closes. Gas of pressure P pushes it with P a and P m, where
 a = integral n dA and m = integral r x n dA turn with the group, and behind it is the volume (c . a + integral r . n dA) / 3.
