@@ -8,7 +8,7 @@ import trimesh
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geosim.collision.crossings import count_crossings, surface_tree
+from geosim.collision.crossings import count_crossings, crosses, surface_tree
 from geosim.collision.tree import build_tree
 from geosim.errors import InputError
 
@@ -103,6 +103,7 @@ def test_agrees_with_an_independent_library():
         moved = smooth_deformation(torus.vertices, seed, 0.02 + 0.01 * (seed % 20))
         ours = count_crossings(moved, faces, tree).count > 0
         assert ours == ipctk.has_intersections(mesh, moved), f"seed {seed}"
+        assert ours == crosses(moved, faces, tree)
         verdicts.append(ours)
     assert any(verdicts)
     assert not all(verdicts)

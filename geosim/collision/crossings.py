@@ -19,7 +19,7 @@ from geosim.collision.tree import Floats, Ints, Tree, boxes_overlap, build_tree
 from geosim.errors import InputError
 from geosim.kernels import kernel
 
-__all__ = ["Crossings", "SurfaceTree", "count_crossings", "surface_tree"]
+__all__ = ["Crossings", "SurfaceTree", "count_crossings", "crosses", "surface_tree"]
 
 
 @dataclass(frozen=True)
@@ -140,18 +140,9 @@ def count_crossings(vertices: Floats, faces: Ints, tree: SurfaceTree | None = No
     InputError
         If a position is not finite, or the tree belongs to other faces.
     """
-    vertices = np.ascontiguousarray(vertices, dtype=float)
-    faces = np.ascontiguousarray(faces, dtype=np.int64)
-    if len(faces) == 0:
-        return Crossings(np.zeros((0, 2), np.int64), np.zeros(0, np.int64), np.zeros((0, 2), np.int64))
+    vertices, tree = _fitted(vertices, faces, tree)
     if tree is None:
-        tree = surface_tree(vertices, faces)
-    else:
-        if tree.faces.shape != faces.shape or not np.array_equal(tree.faces, faces):
-            raise InputError("the tree was built for other faces; build one with surface_tree(vertices, faces)")
-        tree = tree.refit(vertices)
-    if not np.isfinite(vertices).all() and not np.isfinite(vertices[faces]).all():
-        raise InputError("surface positions hold nan or inf; only finite shapes can be checked for crossings")
+        return Crossings(np.zeros((0, 2), np.int64), np.zeros(0, np.int64), np.zeros((0, 2), np.int64))
     pairs = _crossing_pairs(vertices, tree)
     edge_ids, pierced = pairs[:, 0], pairs[:, 1]
     marks = np.zeros((len(pairs), 2), dtype=np.int64)
@@ -161,21 +152,49 @@ def count_crossings(vertices: Floats, faces: Ints, tree: SurfaceTree | None = No
     return Crossings(tree.edges[edge_ids], pierced, marks)
 
 
+def crosses(vertices: Floats, faces: Ints, tree: SurfaceTree | None = None) -> bool:
+    """Return whether any edge crosses a face; it stops at the first. Arguments and errors are those of `count_crossings`."""
+    vertices, tree = _fitted(vertices, faces, tree)
+    return tree is not None and _search(vertices, tree, np.empty((1, 2), dtype=np.int64), 1) > 0
+
+
+def _fitted(vertices: Floats, faces: Ints, tree: SurfaceTree | None) -> tuple[Floats, SurfaceTree | None]:
+    """Checked positions and the tree fitted to them, None if there are no faces."""
+    vertices = np.ascontiguousarray(vertices, dtype=float)
+    faces = np.ascontiguousarray(faces, dtype=np.int64)
+    if len(faces) == 0:
+        return vertices, None
+    if tree is None:
+        tree = surface_tree(vertices, faces)
+    else:
+        if tree.faces.shape != faces.shape or not np.array_equal(tree.faces, faces):
+            raise InputError("the tree was built for other faces; build one with surface_tree(vertices, faces)")
+        tree = tree.refit(vertices)
+    if not np.isfinite(vertices).all() and not np.isfinite(vertices[faces]).all():
+        raise InputError("surface positions hold nan or inf; only finite shapes can be checked for crossings")
+    return vertices, tree
+
+
 def _crossing_pairs(vertices: Floats, tree: SurfaceTree) -> Ints:
     """Pairs (edge id, face id), sorted; the buffer grows until all of them fit."""
-    order, count = tree.tree.order, len(tree.faces)
-    corners, boxes, planes = np.empty((count, 9)), np.empty((count, 6)), np.empty((count, 5))
-    _lay_out(vertices, tree.faces, order, corners, boxes, planes)
-    ids = tree.faces[order]
+    count = len(tree.faces)
     capacity = 65_536 + 8 * count  # untouched memory costs nothing, a second traversal does
     while True:
         pairs = np.empty((capacity, 2), dtype=np.int64)
-        found = _traverse(vertices, tree.faces, tree.edges, tree.owned, order, tree.tree.boxes, ids, corners, boxes, planes,
-                          pairs)
+        found = _search(vertices, tree, pairs, np.iinfo(np.int64).max)
         if found <= capacity:
             keys = pairs[:found, 0] * count + pairs[:found, 1]
             return np.ascontiguousarray(pairs[np.argsort(keys)])
-        capacity = int(found)
+        capacity = found
+
+
+def _search(vertices: Floats, tree: SurfaceTree, pairs: Ints, enough: int) -> int:
+    """Write pairs (edge id, face id) as far as they fit; return their number, which may end at `enough`."""
+    order, count = tree.tree.order, len(tree.faces)
+    corners, boxes, planes = np.empty((count, 9)), np.empty((count, 6)), np.empty((count, 5))
+    _lay_out(vertices, tree.faces, order, corners, boxes, planes)
+    return int(_traverse(vertices, tree.faces, tree.edges, tree.owned, order, tree.tree.boxes, tree.faces[order], corners,
+                         boxes, planes, pairs, enough))
 
 
 @kernel
@@ -204,14 +223,14 @@ def _lay_out(vertices, faces, order, corners, boxes, planes):
 
 
 @kernel
-def _traverse(vertices, faces, edges, owned, order, boxes, ids, corners, face_boxes, planes, pairs):
+def _traverse(vertices, faces, edges, owned, order, boxes, ids, corners, face_boxes, planes, pairs, enough):
     """Descend the tree against itself and test the faces of overlapping leaves; return the number of pairs."""
     count = len(faces)
     leaves = (len(boxes) + 1) // 2
     stack = np.empty((1024, 2), dtype=np.int64)
     stack[0, 0], stack[0, 1] = 0, 0
     top, found = 1, 0
-    while top > 0:
+    while top > 0 and found < enough:
         top -= 1
         i, j = stack[top, 0], stack[top, 1]
         if i < leaves - 1:
