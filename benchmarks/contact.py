@@ -61,12 +61,16 @@ def hertz(elements: str = "4,6,8") -> None:
         middle = np.argmin(np.linalg.norm(contact.metres(contact.surface.points(rest.point.x)), axis=1))
         touch = gap - contact.thickness[middle] * contact.length  # the first point feels the sphere here
         start = time.perf_counter()
-        result = geosim.solve(robot, Passive(), Environment(obstacles=sphere, prescribed=[
-            *sides, Prescribed(top, (NAN, NAN, -(touch + depth)))]), solver=solver)
-        force = -4.0 * result.obstacle_forces[0, 0, 2]
-        print(f"hertz: {count} elements per contact radius, {len(tets)} tets: force {force:.4f} N, theory {theory:.4f} N, "
-              f"{100 * (force / theory - 1):+.1f} %; penetration {result.max_penetration[0] / h:.1e} edges, "
-              f"{len(result.trace)} iterations, {time.perf_counter() - start:.0f} s")
+        shares = np.array([0.0, 0.15, 0.4, 0.7, 1.0])
+        path = np.full((len(shares), 3), NAN)
+        path[:, 2] = -(touch + depth * shares)
+        result = geosim.solve(robot, Passive(steps=len(shares)), Environment(obstacles=sphere, prescribed=[
+            *sides, Prescribed(top, path)]), solver=solver)
+        force = -4.0 * result.obstacle_forces[:, 0, 2]
+        errors = np.round(100 * (force[1:] / (theory * shares[1:]**1.5) - 1), 1)
+        print(f"hertz: {count} elements per contact radius, {len(tets)} tets: force {force[-1]:.4f} N, theory {theory:.4f} N; at "
+              f"{shares[1:].tolist()} of the depth {errors.tolist()} %; penetration {result.max_penetration.max() / h:.1e} edges, "
+              f"{effort(result, time.perf_counter() - start)}", flush=True)
 
 
 def crossings(result: Any) -> str:

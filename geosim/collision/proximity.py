@@ -34,7 +34,7 @@ __all__ = ["NearPairs", "Neighbourhood", "make_neighbourhood"]
 
 REST_SHARE = 0.25  # activation distance over distance at rest, at most
 FOLDED = -0.3  # cosine between the normals of neighbouring faces below which they may touch
-BESIDE = 2.5  # faces of one surface closer at rest than this many median edges are neighbours
+BESIDE = 2.5  # faces of one surface closer at rest than this many of their edges are neighbours
 THIN = 10.0  # walls thinner at rest than this many reaches may come within reach of their other side
 STOP_AT = 0.3  # a step stops where a pair is this share of its activation distance apart
 
@@ -69,7 +69,8 @@ class Neighbourhood:
     rest
         Rest positions, shape (n, 3).
     middle, beside
-        Centroids of the faces at rest (m, 3), and the distance between them below which faces are neighbours.
+        Centroids of the faces at rest (m, 3), and the distances (m,) between them below which faces are neighbours, the
+        smaller of two.
     parts
         Connected surface that every face belongs to, shape (m,).
     spaces
@@ -88,7 +89,7 @@ class Neighbourhood:
     tree: SurfaceTree
     rest: Floats
     middle: Floats
-    beside: float
+    beside: Floats
     parts: Ints
     spaces: Ints
     excluded: Ints
@@ -99,7 +100,7 @@ class Neighbourhood:
     def near(self, x: Floats, factor: float = 1.0) -> NearPairs:
         """Return the pairs within their activation distances times a factor, at positions (n, 3)."""
         reach = factor * self.reach
-        faces = self._face_pairs(x, np.zeros_like(x), float(reach.max()))
+        faces = self._face_pairs(x, np.zeros_like(x), reach)
         capacity = 1024
         while True:
             points = np.empty((capacity, 4), dtype=np.int64)
@@ -114,30 +115,31 @@ class Neighbourhood:
         """Return the largest share of a step (n, 3) in which nothing comes nearer than `STOP_AT` allows."""
         if not np.any(step):
             return 1.0
-        faces = self._face_pairs(x, step, float(self.reach.max()))
+        faces = self._face_pairs(x, step, self.reach)
         return float(_first_time(x, step, self.rest, self.normals, self.tree.faces, self.owner, self.tree.edges,
                                  self.tree.owned, faces, self.reach))
 
     def touching(self, tolerance: float) -> Ints:
         """Return vertices that are within a distance of a part that is not their neighbour, at rest."""
-        faces = self._face_pairs(self.rest, np.zeros_like(self.rest), tolerance)
+        faces = self._face_pairs(self.rest, np.zeros_like(self.rest), np.full(len(self.rest), tolerance))
         out = np.zeros(len(self.rest), dtype=np.bool_)
         _touching(self.rest, self.normals, self.tree.faces, self.owner, self.tree.edges, self.tree.owned, faces,
                   tolerance, out)
         return np.flatnonzero(out)
 
-    def _face_pairs(self, x: Floats, step: Floats, reach: float) -> Ints:
-        """Pairs of faces (k, 2) that may come within reach in a step."""
+    def _face_pairs(self, x: Floats, step: Floats, reach: Floats) -> Ints:
+        """Pairs of faces (k, 2) that may come within the smaller of their reaches in a step; `reach` of vertices (n,)."""
         tree = self.tree.tree
+        reaches = reach[self.tree.faces].max(axis=1)
         place, move = np.empty_like(tree.boxes), np.empty_like(tree.boxes)
-        refit_tree(x, tree.primitives, tree.order, place, 0.5 * reach)
-        refit_tree(step, tree.primitives, tree.order, move, 0.0)
+        refit_tree(x, tree.primitives, tree.order, place, 0.5 * reaches)
+        refit_tree(step, tree.primitives, tree.order, move, np.zeros_like(reaches))
         turned = _unit_normals(x, tree.primitives)
         later = _unit_normals(x + step, tree.primitives) if step.any() else turned
         capacity = len(tree.primitives) + 1024
         while True:
             pairs = np.empty((capacity, 2), dtype=np.int64)
-            found = _descend(x, step, tree.primitives, tree.order, place, move, reach, self.spaces, self.excluded,
+            found = _descend(x, step, tree.primitives, tree.order, place, move, reaches, self.spaces, self.excluded,
                              self.middle, self.beside, self.parts, turned, later, pairs)
             if found <= capacity:
                 return pairs[:found]
@@ -179,7 +181,7 @@ def make_neighbourhood(rest: Floats, faces: Ints, spaces: Ints, reach: Floats,
     vertices, first = np.unique(faces.ravel(), return_index=True)
     owner[first] = vertices
     masks = np.zeros((len(faces), 2), dtype=np.int64) if excluded is None else np.ascontiguousarray(excluded)
-    edge = float(np.median(np.linalg.norm(b - a, axis=1)))
+    edge = (np.linalg.norm(b - a, axis=1) + np.linalg.norm(c - b, axis=1) + np.linalg.norm(a - c, axis=1)) / 3.0
     return Neighbourhood(tree, np.ascontiguousarray(rest), (a + b + c) / 3.0, BESIDE * edge,
                          _parts(faces, len(rest)), np.ascontiguousarray(spaces, dtype=np.int64), masks, normals,
                          owner.reshape(-1, 3), np.ascontiguousarray(reach, dtype=float))
@@ -256,11 +258,11 @@ def _side_by_side(middle, beside, turned, later, f, g):
         apart += (middle[f, k] - middle[g, k]) ** 2
         now += turned[f, k] * turned[g, k]
         then += later[f, k] * later[g, k]
-    return apart < beside * beside and now > FOLDED and then > FOLDED
+    return apart < min(beside[f], beside[g]) ** 2 and now > FOLDED and then > FOLDED
 
 
 @kernel
-def _descend(x, step, faces, order, place, move, reach, spaces, excluded, middle, beside, parts, turned, later, pairs):
+def _descend(x, step, faces, order, place, move, reaches, spaces, excluded, middle, beside, parts, turned, later, pairs):
     count = len(faces)
     leaves = (len(place) + 1) // 2
     stack = np.empty((1024, 2), dtype=np.int64)
@@ -289,7 +291,7 @@ def _descend(x, step, faces, order, place, move, reach, spaces, excluded, middle
                     continue
                 if parts[f] == parts[g] and _side_by_side(middle, beside, turned, later, f, g):
                     continue
-                if not _features_meet(x, step, faces[f], faces[g], reach):
+                if not _features_meet(x, step, faces[f], faces[g], min(reaches[f], reaches[g])):
                     continue
                 if found < len(pairs):
                     pairs[found, 0], pairs[found, 1] = f, g

@@ -55,7 +55,8 @@ class Tree:
         """Return the same tree with the boxes of new vertex positions [m], shape (n, 3)."""
         width = self.margin if margin is None else float(margin)
         boxes = np.empty_like(self.boxes)
-        refit_tree(np.ascontiguousarray(vertices, dtype=float), self.primitives, self.order, boxes, width)
+        refit_tree(np.ascontiguousarray(vertices, dtype=float), self.primitives, self.order, boxes,
+                   np.full(len(self.primitives), width))
         boxes.flags.writeable = False
         return Tree(self.primitives, self.order, boxes, width)
 
@@ -138,22 +139,23 @@ def _select(centres, order, low, high, middle, axis):
 
 
 @kernel
-def refit_tree(vertices, primitives, order, boxes, margin):
-    """Write the boxes of all nodes, leaves first."""
+def refit_tree(vertices, primitives, order, boxes, margins):
+    """Write the boxes of all nodes, leaves first; `margins` (m,) enlarge the boxes of the primitives."""
     count, corners = primitives.shape
     leaves = (len(boxes) + 1) // 2
     for k in range(leaves):
         x0, y0, z0 = np.inf, np.inf, np.inf
         x1, y1, z1 = -np.inf, -np.inf, -np.inf
         for i in range(count * k // leaves, count * (k + 1) // leaves):
+            margin = margins[order[i]]
             for c in range(corners):
                 v = primitives[order[i], c]
                 x, y, z = vertices[v, 0], vertices[v, 1], vertices[v, 2]
-                x0, y0, z0 = min(x0, x), min(y0, y), min(z0, z)
-                x1, y1, z1 = max(x1, x), max(y1, y), max(z1, z)
+                x0, y0, z0 = min(x0, x - margin), min(y0, y - margin), min(z0, z - margin)
+                x1, y1, z1 = max(x1, x + margin), max(y1, y + margin), max(z1, z + margin)
         box = boxes[leaves - 1 + k]
-        box[0], box[1], box[2] = x0 - margin, y0 - margin, z0 - margin
-        box[3], box[4], box[5] = x1 + margin, y1 + margin, z1 + margin
+        box[0], box[1], box[2] = x0, y0, z0
+        box[3], box[4], box[5] = x1, y1, z1
     for node in range(leaves - 2, -1, -1):
         left, right = boxes[2 * node + 1], boxes[2 * node + 2]
         for a in range(3):

@@ -24,7 +24,7 @@ from geosim.shape.problem import Evaluation, Problem
 __all__ = ["Newton", "Outcome", "Point", "Target"]
 
 # Forces below this share of (shear modulus x size^2) are round-off of the rest shape: the floor of the reference force.
-FORCE_FLOOR = 1e-10
+FORCE_FLOOR = 1e-8
 
 # Below this scaled residual the tangent has changed so little that the last factors are worth trying first.
 REUSE_BELOW = 0.1

@@ -109,14 +109,9 @@ def held_nodes(robot: VolumetricRobot, chosen: Bools) -> Bools:
 
 def _rigid_rows(points: Floats, components: list[tuple[int, int]]) -> Floats:
     """Rows of the six rigid motions seen by (point, component) constraints."""
-    rows = np.zeros((len(components), 6))
-    for row, (k, i) in zip(rows, components):
-        row[i] = 1.0
-        for r in range(3):
-            axis = np.zeros(3)
-            axis[r] = 1.0
-            row[3 + r] = np.cross(axis, points[k])[i]
-    return rows
+    place, component = np.array(components, dtype=np.int64).reshape(-1, 2).T
+    turns = np.cross(np.eye(3)[None], points[place][:, None])  # of every point about every axis
+    return np.hstack([np.eye(3)[component], turns[np.arange(len(place)), :, component]])
 
 
 def _group_rows(group: Group, middle: Floats, size: float) -> Floats:
