@@ -82,6 +82,15 @@ def test_mirrored_surfaces_that_meet_edge_on_edge_are_found():
     assert count_crossings(apart, mirrored).count == 0, "the two ridges only touch"
 
 
+def test_faces_that_share_a_corner_may_cross():
+    vertices = np.array([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0.4, 0.2, -0.3), (0.2, 0.4, 0.5)], float)
+    found = count_crossings(vertices, np.array([[0, 1, 2], [0, 3, 4]]))
+    assert found.edges.tolist() == [[3, 4]]
+    assert found.faces.tolist() == [0]
+    vertices[3, 2] = 0.3
+    assert count_crossings(vertices, np.array([[0, 1, 2], [0, 3, 4]])).count == 0
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_same_pairs_as_brute_force(seed):
     torus = trimesh.creation.torus(1.0, 0.3, major_sections=24, minor_sections=12)

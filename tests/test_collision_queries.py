@@ -141,3 +141,15 @@ def test_mesh_obstacle_is_the_sphere_it_approximates():
     far = np.abs(exact) > 0.005
     assert np.abs((normal * direction).sum(axis=1)[far] - 1).max() < 0.02
     assert np.isinf(signed_distances(mesh, np.array([[1.0, 0, 0]]), reach=0.01)[0][0])
+
+
+def test_the_nearest_point_of_a_vertex_is_not_on_its_own_faces():
+    """Two triangles, one above the other: a corner of one finds the other, 0.3 away, though its own face is nearer."""
+    corners = np.array([(0, 0, 0), (1, 0, 0), (0, 1, 0)], float)
+    vertices, faces = np.vstack([corners, corners + (0, 0, 0.3)]), np.array([[0, 1, 2], [3, 4, 5]])
+    tree = build_tree(vertices, faces)
+    ids = np.arange(3)
+    nearest, face = closest_points(vertices[ids], vertices, tree, ids)
+    assert (face == 1).all()
+    assert np.allclose(nearest, vertices[3:])
+    assert (closest_points(vertices[ids], vertices, tree)[1] == 0).all(), "without ids its own face is as good as any"
