@@ -1,6 +1,6 @@
 """Contact of the energy solver: against theory, and what grasps, bellows and membranes take.
 
-    python benchmarks/contact.py [hertz column slip pneunet bellows gripper grasps membrane]
+    python benchmarks/contact.py [hertz column slip pneunet bellows gripper sizes grasps membrane]
 
 All by default (an hour or two); arguments of a section follow colons: `gripper:p2:0.5`, `grasps:10`, `pneunet:1.5,2:p1`.
 Only `pneunet` needs reference data.
@@ -68,9 +68,9 @@ def hertz(elements: str = "4,6,8") -> None:
             *sides, Prescribed(top, path)]), solver=solver)
         force = -4.0 * result.obstacle_forces[:, 0, 2]
         errors = np.round(100 * (force[1:] / (theory * shares[1:]**1.5) - 1), 1)
-        print(f"hertz: {count} elements per contact radius, {len(tets)} tets: force {force[-1]:.4f} N, theory {theory:.4f} N; at "
-              f"{shares[1:].tolist()} of the depth {errors.tolist()} %; penetration {result.max_penetration.max() / h:.1e} edges, "
-              f"{effort(result, time.perf_counter() - start)}", flush=True)
+        print(f"hertz: {count} elements per contact radius, {len(tets)} tets: force {force[-1]:.4f} N, theory {theory:.4f}; at "
+              f"{shares[1:].tolist()} of the depth {errors.tolist()} %; penetration "
+              f"{result.max_penetration.max() / h:.1e} edges, {effort(result, time.perf_counter() - start)}", flush=True)
 
 
 def crossings(result: Any) -> str:
@@ -183,6 +183,33 @@ def gripper(element: str = "p1", frictions: str = "0.1,0.3,0.5,0.8", pull: str =
               f"{crossings(result)}; {result.status.name}, {effort(result, time.perf_counter() - start)}", flush=True)
 
 
+def sizes(kinds: str = "sphere,cylinder", diameters: str = "20,30,40,50,60", mu: str = "0.5") -> None:
+    """The shipped gripper closes on balls and standing cylinders of 20..60 mm and is pulled: grip and pull-out force."""
+    robot = geosim.load_robot(Path(__file__).resolve().parents[1] / "meshes" / "gripper" / "robot.toml")
+    for kind in kinds.split(","):
+        for radius in (0.5e-3 * float(d) for d in diameters.split(",")):
+            # what is wide stands lower, clear of the fingers at rest, and needs less
+            close = [1.2, 1.4, 1.5] if radius > 0.012 else [1.2, 1.4, 1.6]
+            down = [2e-3, 4e-3, 6e-3]
+            motion = np.zeros((len(close) + len(down), 3))
+            motion[len(close):, 2] = -np.array(down)
+            center = np.array([0.0, 0.0, min(-0.04, -0.02 - radius)])
+            half = np.array([0.0, 0.0, 0.02])
+            item = (Obstacle.sphere(center, radius, friction=float(mu), motion=motion) if kind == "sphere" else
+                    Obstacle.cylinder(center - half, center + half, radius, friction=float(mu), motion=motion))
+            start = time.perf_counter()
+            try:
+                result = geosim.solve(robot, Inflation(volume_ratio=np.repeat([[*close, *[close[-1]] * len(down)]], 3, axis=0).T),
+                                      Environment(obstacles=item), solver=EnergyShapeSolver(element="p1"), throw=False)
+            except geosim.InputError as error:
+                print(f"sizes: {kind} of {2e3 * radius:.0f} mm: refused: {error}", flush=True)
+                continue
+            force = result.obstacle_forces[:, 0]
+            print(f"sizes: {kind} of {2e3 * radius:.0f} mm, mu {mu}: contacts {result.contact_count.tolist()}, force down "
+                  f"{np.round(1e3 * force[:, 2], 1).tolist()} mN; penetration {np.nanmax(result.max_penetration) * 1e3:.1e} mm; "
+                  f"{crossings(result)}; {result.status.name}, {effort(result, time.perf_counter() - start)}", flush=True)
+
+
 def grasps(count: str = "50", element: str = "p1") -> None:
     """Random grasps: sphere or cylinder of 20..60 mm, pose and friction from a seed."""
     robot = geosim.load_robot(Path(__file__).resolve().parents[1] / "meshes" / "gripper" / "robot.toml")
@@ -224,7 +251,7 @@ def membrane(element: str = "p1") -> None:
 
 
 SECTIONS: dict[str, Any] = {"hertz": hertz, "column": column, "slip": slip, "pneunet": pneunet, "bellows": bellows,
-                            "gripper": gripper, "grasps": grasps, "membrane": membrane}
+                            "gripper": gripper, "sizes": sizes, "grasps": grasps, "membrane": membrane}
 
 
 if __name__ == "__main__":
