@@ -1,6 +1,6 @@
 """Contact of the energy solver: against theory, and what grasps, bellows and membranes take.
 
-    python benchmarks/contact.py [hertz column slip pneunet bellows gripper sizes grasps membrane]
+    python benchmarks/contact.py [hertz column slip pneunet bellows gripper halves sizes grasps membrane]
 
 All by default (an hour or two); arguments of a section follow colons: `gripper:p2:0.5`, `grasps:10`, `pneunet:1.5,2:p1`.
 Only `pneunet` needs reference data.
@@ -183,6 +183,29 @@ def gripper(element: str = "p1", frictions: str = "0.1,0.3,0.5,0.8", pull: str =
               f"{crossings(result)}; {result.status.name}, {effort(result, time.perf_counter() - start)}", flush=True)
 
 
+def halves(mu: str = "0.5") -> None:
+    """The same grasp and pull in commands of half the size: what the force on the ball makes of it."""
+    robot = geosim.load_robot(Path(__file__).resolve().parents[1] / "meshes" / "gripper" / "robot.toml")
+    ends = []
+    for fine in (1, 2):
+        close = np.interp(np.arange(1, 3 * fine + 1) / fine, [0, 1, 2, 3], [1.0, 1.2, 1.4, 1.5])
+        down = np.arange(1, 2 * fine + 1) / fine * 2e-3
+        motion = np.zeros((len(close) + len(down), 3))
+        motion[len(close):, 2] = -down
+        ball = Obstacle.sphere((0, 0, -0.04), 0.02, friction=float(mu), motion=motion)
+        ratios = np.concatenate([close, np.full(len(down), close[-1])])
+        start = time.perf_counter()
+        result = geosim.solve(robot, Inflation(volume_ratio=np.repeat([ratios], 3, axis=0).T), Environment(obstacles=ball),
+                              solver=EnergyShapeSolver(element="p1"), throw=False)
+        ends.append((result.frames[-1], result.obstacle_forces[-1, 0, 2]))
+        print(f"halves: {len(ratios)} commands: force {1e3 * ends[-1][1]:.2f} mN, {result.status.name}, "
+              f"{effort(result, time.perf_counter() - start)}", flush=True)
+    moved = np.linalg.norm(ends[0][0] - robot.vertices, axis=1).max()
+    apart = np.linalg.norm(ends[0][0] - ends[1][0], axis=1).max()
+    print(f"halves: force changes by {100 * (ends[1][1] / ends[0][1] - 1):+.2f} %, the shape by {100 * apart / moved:.2f} % of "
+          f"its motion")
+
+
 def sizes(kinds: str = "sphere,cylinder", diameters: str = "20,30,40,50,60", mu: str = "0.5") -> None:
     """The shipped gripper closes on balls and standing cylinders of 20..60 mm and is pulled: grip and pull-out force."""
     robot = geosim.load_robot(Path(__file__).resolve().parents[1] / "meshes" / "gripper" / "robot.toml")
@@ -251,7 +274,7 @@ def membrane(element: str = "p1") -> None:
 
 
 SECTIONS: dict[str, Any] = {"hertz": hertz, "column": column, "slip": slip, "pneunet": pneunet, "bellows": bellows,
-                            "gripper": gripper, "sizes": sizes, "grasps": grasps, "membrane": membrane}
+                            "gripper": gripper, "halves": halves, "sizes": sizes, "grasps": grasps, "membrane": membrane}
 
 
 if __name__ == "__main__":
