@@ -199,19 +199,18 @@ def _compose(result: Result, frame: int, image: Any, camera: Camera, scale: tupl
 
 
 def title(result: Result, frame: int) -> str:
-    """V/V0 and pressure of every chamber, of many the largest pressure, else the largest displacement."""
+    """V/V0 and pressure of one or two chambers, the ranges over more, else the largest displacement."""
     parts = []
-    count = result.volume_ratios.shape[1]
-    if count > 4 and np.isfinite(result.chamber_pressures[frame]).all():
-        return f"{count} chambers at {result.chamber_pressures[frame].max() * 1e-3:.4g} kPa at most"
-    for c in range(count):
-        ratio, pressure = result.volume_ratios[frame, c], result.chamber_pressures[frame, c]
-        number = f"_{c + 1}" if count > 1 else ""
-        if np.isfinite(ratio):
-            parts.append(f"V/V0{number} = {ratio:.4g}")
-        if np.isfinite(pressure):
-            parts.append(f"p{number} = {pressure * 1e-3:.4g} kPa")
-    return ", ".join(parts[:8]) or f"largest displacement {fields.max_displacement(result, frame) * 1e3:.4g} mm"
+    for name, values, unit in (("V/V0", result.volume_ratios[frame], ""), ("p", result.chamber_pressures[frame] * 1e-3, " kPa")):
+        known = values[np.isfinite(values)]
+        if len(values) > 2 and len(known):
+            parts.append(f"{name} = {known.min():.4g} .. {known.max():.4g}{unit}")
+        elif len(values) <= 2:
+            parts += [f"{name}{f'_{c + 1}' if len(values) > 1 else ''} = {v:.4g}{unit}" for c, v in enumerate(values)
+                      if np.isfinite(v)]
+    if parts and len(result.volume_ratios[frame]) > 2:
+        parts[0] = f"{result.volume_ratios.shape[1]} chambers, {parts[0]}"
+    return ", ".join(parts) or f"largest displacement {fields.max_displacement(result, frame) * 1e3:.4g} mm"
 
 
 def _scale_bar(axes: Any, width: float, height: float) -> None:
