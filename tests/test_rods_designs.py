@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import trimesh
 
-from geosim import solve
+from geosim import Result, Status, load_result, solve
 from geosim.rods.designs import (
     CASES,
     cantilever,
@@ -132,3 +134,16 @@ def test_tubes_are_closed_and_have_the_volume_of_the_rod():
         assert mesh.is_winding_consistent
         assert mesh.volume == pytest.approx(volume, rel=0.01)
         assert owner.max() == len(case.robot.vertices) - 1
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_a_saved_robot_is_the_same_robot(name, tmp_path):
+    """Building it again from its own arguments, as a result file does, adds no joints to joints."""
+    robot = CASES[name]().robot
+    kept = Result(Status.CONVERGED, "", True, np.zeros(1), robot.vertices[None], robot=robot)
+    for again in (replace(robot), load_result(kept.save(tmp_path / "r.npz")).robot):
+        assert again.edges.tolist() == robot.edges.tolist()
+        assert again.own_edges == robot.own_edges
+        assert again.bends.edges.tolist() == robot.bends.edges.tolist()
+        assert again.radius.tolist() == robot.radius.tolist()
+        assert again.fixed_vertices.tolist() == robot.fixed_vertices.tolist()

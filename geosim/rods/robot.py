@@ -7,7 +7,7 @@ A joint is nothing special: every pair of rod edges that meet in a vertex makes 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -136,6 +136,9 @@ class RodShellRobot:
         Vertices of the limbs of `from_limbs`.
     shell_constants
         "plate" (consistent), "published" (those of [Lahoti]) or "matlab" (those of its data); see `geosim.rods.shells`.
+    own_edges
+        How many of the edges are rods; those after them are the edges of shells that rods meet in a joint. None: all are
+        rods, and the robot adds the edges of its joints.
 
     Raises
     ------
@@ -166,15 +169,18 @@ class RodShellRobot:
     hinge_stiffness: Any = None
     limbs: tuple[Ints, ...] = ()
     shell_constants: str = "plate"
-    own_edges: int = field(default=0, init=False)
+    own_edges: int | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "vertices", floats(self.vertices, "vertices", (None, 3)))
         n = len(self.vertices)
         self._check_topology(n)
-        put(self, "own_edges", len(self.edges))
-        self._join_shells()
+        if self.own_edges is None:
+            put(self, "own_edges", len(self.edges))
+            self._join_shells()
+        elif not 0 <= self.own_edges <= len(self.edges):
+            raise InputError(f"own_edges = {self.own_edges!r}: there are {len(self.edges)} edges; leave it out")
         self._check_rods(len(self.edges))
         self._check_shells(len(self.triangles))
         if self.shell_constants not in ("plate", "published", "matlab"):
@@ -183,7 +189,7 @@ class RodShellRobot:
             raise InputError(f"shell_bending = {self.shell_bending!r}: use 'hinge' or 'mid-edge'")
         if self.shell_bending == "mid-edge" and self.hinge_stiffness is not None:
             raise InputError("hinge_stiffness: a shell with shell_bending = 'mid-edge' has no hinges; leave it out")
-        if not (isinstance(self.fixed_vertices, (tuple, list)) and len(self.fixed_vertices) == 0):
+        if not (isinstance(self.fixed_vertices, (tuple, list, np.ndarray)) and len(self.fixed_vertices) == 0):
             put(self, "fixed_vertices", selected_ids(self.fixed_vertices, self.vertices, "fixed_vertices"))
         else:
             put(self, "fixed_vertices", frozen(np.zeros(0, dtype=np.int64)))
@@ -403,7 +409,7 @@ class RodShellRobot:
         for centre, around in enumerate(incident):
             for pair in combinations(around, 2):
                 e, f = pair
-                if e >= self.own_edges and f >= self.own_edges:
+                if min(e, f) >= (self.own_edges or 0):
                     continue  # between two edges of a shell its hinge bends
                 if self.edges[e, 0] == centre and self.edges[f, 1] == centre:
                     e, f = f, e
