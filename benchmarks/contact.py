@@ -1,6 +1,6 @@
 """Contact of the energy solver: against theory, and what grasps, bellows and membranes take.
 
-    python benchmarks/contact.py [hertz column slip pneunet bellows gripper halves sizes grasps membrane]
+    python benchmarks/contact.py [hertz column slip pneunet shipped gripper halves sizes grasps membrane]
 
 All by default (an hour or two); arguments of a section follow colons: `gripper:p2:0.5`, `grasps:10`, `pneunet:1.5,2:p1`.
 Only `pneunet` needs reference data.
@@ -160,10 +160,10 @@ def compare(name: str, robot: Any, ratios: list[float], element: str) -> None:
               f"{result.crossings.tolist()}, {crossings(result)}, {effort(result, time.perf_counter() - start)}", flush=True)
 
 
-def bellows(ratios: str = "1.5,2", element: str = "p1") -> None:
-    """The shipped bellows finger (1 mm gaps, 79k tets), with and without contact with itself."""
-    robot = geosim.load_robot(Path(__file__).resolve().parents[1] / "meshes" / "bellows" / "robot.toml")
-    compare("bellows finger", robot, [float(v) for v in ratios.split(",")], element)
+def shipped(name: str = "pneunet", ratios: str = "1.5,2", element: str = "p2") -> None:
+    """A shipped finger (pneunet, bellows: 1 mm gaps, 79k tets), with and without contact with itself."""
+    robot = geosim.load_robot(Path(__file__).resolve().parents[1] / "meshes" / name / "robot.toml")
+    compare(f"shipped {name}", robot, [float(v) for v in ratios.split(",")], element)
 
 
 def gripper(element: str = "p1", frictions: str = "0.1,0.3,0.5,0.8", pull: str = "2,4,6,8") -> None:
@@ -273,7 +273,7 @@ def membrane(element: str = "p1") -> None:
           f"{effort(result, seconds)}, {seconds / max(len(result.frames), 1):.1f} s a step", flush=True)
 
 
-SECTIONS: dict[str, Any] = {"hertz": hertz, "column": column, "slip": slip, "pneunet": pneunet, "bellows": bellows,
+SECTIONS: dict[str, Any] = {"hertz": hertz, "column": column, "slip": slip, "pneunet": pneunet, "shipped": shipped,
                             "gripper": gripper, "halves": halves, "sizes": sizes, "grasps": grasps, "membrane": membrane}
 
 
