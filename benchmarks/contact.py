@@ -33,22 +33,22 @@ def bricks(*axes: Any) -> tuple[Any, Any]:
     return vertices, np.array([v[list(t)] for v in cells for t in SPLIT])
 
 
-def graded(count: int, first: float, length: float) -> Any:
+def graded(count: int, first: float, length: float, growth: float) -> Any:
     """Coordinates from 0: `count` equal cells, then growing ones."""
     x = list(first * np.arange(count + 1))
     while x[-1] < length:
-        x.append(x[-1] + 1.7 * (x[-1] - x[-2]))
+        x.append(x[-1] + growth * (x[-1] - x[-2]))
     return np.array(x)
 
 
-def hertz(elements: str = "4,6,8") -> None:
+def hertz(elements: str = "4,6,8", growth: str = "1.7", depths: str = "0.15,0.4,0.7,1.0") -> None:
     """A quarter of a soft block on a rigid sphere, a/R = 0.09: force against depth from first touch."""
     radius, a, mu = 0.05, 0.0045, 20e3
     depth, gap = a * a / radius, 3e-4
     theory = 4.0 / 3.0 * (4.0 * mu) * np.sqrt(radius) * depth**1.5  # E / (1 - nu^2) = 4 mu
     for count in (int(v) for v in elements.split(",")):
         h = a / count
-        x, z = graded(int(1.3 * count), h, 0.15), graded(count // 2 + 1, h, 0.15)
+        x, z = (graded(cells, h, 0.15, float(growth)) for cells in (int(1.3 * count), count // 2 + 1))
         vertices, tets = bricks(x, x, z)
         robot = VolumetricRobot.from_tets(vertices, tets, material=NeoHookean(mu=mu), fixed=None)
         top = np.flatnonzero(vertices[:, 2] == vertices[:, 2].max())
@@ -61,7 +61,7 @@ def hertz(elements: str = "4,6,8") -> None:
         middle = np.argmin(np.linalg.norm(contact.metres(contact.surface.points(rest.point.x)), axis=1))
         touch = gap - contact.thickness[middle] * contact.length  # the first point feels the sphere here
         start = time.perf_counter()
-        shares = np.array([0.0, 0.15, 0.4, 0.7, 1.0])
+        shares = np.array([0.0, *(float(v) for v in depths.split(","))])
         path = np.full((len(shares), 3), NAN)
         path[:, 2] = -(touch + depth * shares)
         result = geosim.solve(robot, Passive(steps=len(shares)), Environment(obstacles=sphere, prescribed=[
