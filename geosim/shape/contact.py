@@ -104,7 +104,7 @@ class ContactForces:
     pattern, data
         Sparsity and values of the tangent with contact, or None: symmetric, and with friction an upper bound.
     slides
-        What makes it exact where friction goes by this configuration: points (k,), blocks (k, 3, 3) of every obstacle.
+        What makes it exact, unsymmetric if `Grip.own`: points (k,) and blocks (k, 3, 3) of every obstacle.
     """
 
     force: Floats
@@ -227,7 +227,15 @@ class Contact:
             add_blocks(active[:, None], block[:, None, None], s.nodes, s.weights, pattern.indptr, pattern.indices, values)
         if len(pairs):
             add_blocks(pairs, hessians, s.nodes, s.weights, pattern.indptr, pattern.indices, values)
-        return replace(result, pattern=pattern, data=values, slides=tuple(zip(ids, slides)) if grip.own else ())
+        return replace(result, pattern=pattern, data=values, slides=tuple(zip(ids, slides)) if self.friction else ())
+
+    def soften(self, forces: ContactForces) -> None:
+        """Add to the tangent what makes it exact for points that slide by lagged pressures: it stays symmetric."""
+        pattern = forces.pattern
+        assert pattern is not None
+        for ids, blocks in forces.slides:
+            add_blocks(ids[:, None], blocks[:, None, None], self.surface.nodes, self.surface.weights, pattern.indptr,
+                       pattern.indices, forces.data)
 
     def apply_slides(self, forces: ContactForces, free: Bools, vector: Floats, out: Floats) -> None:
         """Add the product of the unsymmetric part of the tangent (`Grip.own`) with a vector, at free unknowns only."""

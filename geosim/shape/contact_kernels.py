@@ -66,8 +66,8 @@ def obstacle_points(distance, normal, curvature, delta, thickness, area, kappa, 
         Share of the way from the anchor that was made in contact (k,), pressure (k,) and normal (k, 3) that friction
         goes by; or, if `own`, it goes by those of this configuration.
     force, block, slide
-        Written: residual (k, 3), and its symmetric derivative without the softening along the slip (k, 3, 3); if `own`,
-        all that is missing there (k, 3, 3).
+        Written: residual (k, 3); its derivative (k, 3, 3) is block + slide, where block is symmetric and slide the
+        softening along the slip, with all that is unsymmetric if `own`.
     pressure, traction
         Written: (k,), (k, 3).
     """
@@ -126,6 +126,8 @@ def obstacle_points(distance, normal, curvature, delta, thickness, area, kappa, 
                 block[q, i, j] += flat
                 if own:
                     slide[q, i, j] -= flat
+                elif slides:
+                    slide[q, i, j] = -a * part * most * slip[i] * slip[j] / size**2
     return total
 
 

@@ -32,6 +32,9 @@ REUSE_BELOW = 0.1
 # Rounds in which friction goes by the pressures of the round before.
 ROUNDS = 30
 
+# Where less than this share of the merit goes in an iteration, and the residual is near, what slides gets its exact tangent.
+CRAWL, NEAR = 0.25, 0.1
+
 # Steps at most with friction by the pressures of the present configuration, after every round.
 FINISH = 8
 
@@ -189,7 +192,7 @@ class Newton:
         point = start
         records: list[dict[str, Any]] = []
         history: list[tuple[float, ...]] = []
-        reference, tiny = FORCE_FLOOR, 0
+        reference, tiny, length = FORCE_FLOOR, 0, 1.0
         evaluation = self.evaluate(problem, point, target, matrix=True)
         if not np.isfinite(evaluation.energy):
             return Outcome(Status.INVERTED, point, evaluation, np.inf, 0, ())
@@ -207,6 +210,9 @@ class Newton:
                 break
             if evaluation.data is None:
                 evaluation = self.evaluate(problem, point, target, matrix=True)
+            if len(merits) > 1 and CRAWL * merits[-2] < merits[-1] < NEAR**2 and length > 0.5 and evaluation.contact is not None:
+                assert problem.contact is not None
+                problem.contact.soften(evaluation.contact)  # exact for what slides; from afar it overshoots
             assembled = time.perf_counter()
             before = problem.linear.factorisations, problem.linear.krylov
             size = np.sqrt(merits[-1])
