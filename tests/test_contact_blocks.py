@@ -116,16 +116,18 @@ def test_force_is_the_gradient_of_the_energy():
     assert change == pytest.approx(float(np.sum(at(x).force * step)), rel=1e-5)
 
 
-def test_stick_then_slip_at_the_coefficient():
+@pytest.mark.parametrize("mu", [0.3, 0.6])
+def test_stick_then_slip_at_the_coefficient(mu):
     """A flat pad on a sliding floor: elastic first, then the force stays at mu times the normal force."""
-    mu, steps = 0.3, 7
+    steps = 7
     robot = _robot((5, 3, 2), (0.03, 0.02, 0.004), fixed=True)
     motion = np.zeros((steps, 3))
     motion[:, 2] = 0.0004
-    motion[1:, 0] = np.linspace(0.0003, 0.0024, steps - 1)
+    motion[1:, 0] = np.linspace(0.0003, 0.0024, steps - 1) * mu / 0.3
     env = Environment(obstacles=Obstacle.plane((0, 0, -1e-5), (0, 0, 1), friction=mu, motion=motion))
     result = geosim.solve(robot, Passive(steps=steps), env, solver=geosim.EnergyShapeSolver(invariants="isochoric"))
     force = result.obstacle_forces[:, 0]
+    assert len(result.trace) < 60 * steps  # a face that slides as a whole does not crawl
     ratio = -force[:, 0] / -force[:, 2]
     assert abs(ratio[0]) < 0.01
     assert 0.02 < abs(ratio[1]) < 0.95 * mu  # it sticks: the shear is the pad's own
@@ -133,7 +135,8 @@ def test_stick_then_slip_at_the_coefficient():
     assert abs(ratio[-2]) == pytest.approx(mu, rel=0.02)
     assert result.extra["slip_ratio"].max() <= 1.0 + 1e-4
     assert np.sign(force[-1, 0]) == -1.0  # the pad holds the floor back
-    assert np.abs(force[:, 1]).max() < 1e-3 * np.abs(force[:, 2]).max()
+    # before it slides the pad holds on sideways, too: its diagonals all run one way; friction then opposes the motion alone
+    assert abs(force[-1, 1]) < 1e-4 * abs(force[-1, 2])
 
 
 def test_overlap_is_refused_with_vertices():
