@@ -102,10 +102,14 @@ def test_pair_energy_derivatives():
     one = np.ones(3)
 
     def at(y, matrix=False):
-        gradients, hessians = np.zeros((3, 4, 3)), np.zeros((3 if matrix else 0, 4, 4, 3, 3))
-        energy = pair_blocks(y, rest, points, edges, 0.05 * one, 0.7 * one, 1.3 * one, gradients, hessians, np.zeros(3),
+        gradients = np.zeros((3, 4, 3))
+        hessians, bends = (np.zeros((3 if matrix else 0, 4, 4, 3, 3)) for _ in range(2))
+        energy = pair_blocks(y, rest, points, edges, 0.05 * one, 0.7 * one, 1.3 * one, gradients, hessians, bends, np.zeros(3),
                              np.zeros(3), matrix)
-        return energy, gradients, hessians
+        if matrix:
+            for q in range(3):
+                assert np.linalg.eigvalsh(hessians[q].transpose(0, 2, 1, 3).reshape(12, 12)).min() > -1e-9 * np.abs(hessians).max()
+        return energy, gradients, hessians + bends
 
     energy, gradients, hessians = at(x, True)
     assert energy > 0

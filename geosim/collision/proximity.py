@@ -30,7 +30,7 @@ from geosim.collision.tree import Floats, Ints, refit_tree
 from geosim.errors import InputError
 from geosim.kernels import kernel
 
-__all__ = ["NearPairs", "Neighbourhood", "make_neighbourhood"]
+__all__ = ["Hits", "NearPairs", "Neighbourhood", "make_neighbourhood"]
 
 REST_SHARE = 0.25  # activation distance over distance at rest, at most
 FOLDED = -0.3  # cosine between the normals of neighbouring faces below which they may touch
@@ -56,6 +56,27 @@ class NearPairs:
     points: Ints
     edges: NDArray[np.bool_]
     reach: Floats
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Pairs that a step would bring too near, each linearised where it comes there.
+
+    Parameters
+    ----------
+    points, edges, reach
+        See `NearPairs`.
+    normals
+        Derivative of the distance with respect to the four points there, shape (k, 4, 3).
+    need
+        Distance by which a step must change every pair along its normals to leave it at distance zero, shape (k,).
+    """
+
+    points: Ints
+    edges: NDArray[np.bool_]
+    reach: Floats
+    normals: Floats
+    need: Floats
 
 
 @dataclass(frozen=True)
@@ -118,6 +139,19 @@ class Neighbourhood:
         faces = self._face_pairs(x, step, self.reach)
         return float(_first_time(x, step, self.rest, self.normals, self.tree.faces, self.owner, self.tree.edges,
                                  self.tree.owned, faces, self.reach))
+
+    def hits(self, x: Floats, step: Floats) -> Hits:
+        """Return the pairs that a step (n, 3) would bring nearer than `STOP_AT` allows."""
+        faces = self._face_pairs(x, step, self.reach)
+        capacity = 1024
+        while True:
+            points, edges = np.empty((capacity, 4), dtype=np.int64), np.zeros(capacity, dtype=np.bool_)
+            reach, normals, need = np.empty(capacity), np.empty((capacity, 4, 3)), np.empty(capacity)
+            found = int(_hits(x, step, self.rest, self.normals, self.tree.faces, self.owner, self.tree.edges,
+                              self.tree.owned, faces, self.reach, points, edges, reach, normals, need))
+            if found <= capacity:
+                return Hits(points[:found], edges[:found], reach[:found], normals[:found], need[:found])
+            capacity = found
 
     def touching(self, tolerance: float) -> Ints:
         """Return vertices that are within a distance of a part that is not their neighbour, at rest."""
@@ -413,6 +447,48 @@ def _first_time(x, step, rest, normals, faces, owner, edges, owned, pairs, local
                     v[i, a] = step[ids[i], a]
             last = min(last, time_to_gap(four, v, k >= 6, gap, last))
     return last
+
+
+@kernel
+def _hits(x, step, rest, normals, faces, owner, edges, owned, pairs, local, points, is_edges, reaches, along, need):
+    ids = np.empty(4, dtype=np.int64)
+    four, w, c, e, v = np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3), np.empty((4, 3))
+    found = 0
+    for p in range(len(pairs)):
+        for k in range(15):
+            if not _next_pair(faces, owner, edges, owned, pairs[p, 0], pairs[p, 1], k, ids):
+                continue
+            split = 1 if k < 6 else 2
+            reach = _least(local, ids)
+            if not _features_meet(x, step, ids[:split], ids[split:], reach):
+                continue
+            limit = _activation(ids, k >= 6, rest, normals, reach, four, w, c, e)
+            if limit == 0.0:
+                continue
+            distance = _four(x, ids, k >= 6, four, w, c, e)
+            for i in range(4):
+                for a in range(3):
+                    v[i, a] = step[ids[i], a]
+            time = time_to_gap(four, v, k >= 6, min(STOP_AT * limit, 0.5 * distance), 1.0)
+            if time >= 1.0:
+                continue
+            if found < len(points):
+                for i in range(4):
+                    for a in range(3):
+                        four[i, a] = x[ids[i], a] + time * step[ids[i], a]
+                if k >= 6:
+                    edge_edge(four, w, c)
+                else:
+                    point_triangle(four, w, c)
+                d = separation(four, w, e)
+                need[found] = -d
+                for i in range(4):
+                    for a in range(3):
+                        along[found, i, a] = w[i] * e[a] / d
+                        need[found] += time * along[found, i, a] * step[ids[i], a]
+                points[found], is_edges[found], reaches[found] = ids, k >= 6, limit
+            found += 1
+    return found
 
 
 @kernel

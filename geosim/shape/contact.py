@@ -30,13 +30,21 @@ from geosim.errors import InputError
 from geosim.robot import VolumetricRobot
 from geosim.select import selected_ids
 from geosim.shape.assembly import Sparsity
-from geosim.shape.contact_kernels import add_blocks, block_missing, obstacle_points, pair_blocks
+from geosim.shape.contact_kernels import (
+    AT,
+    add_blocks,
+    block_missing,
+    obstacle_points,
+    pair_blocks,
+    spring_blocks,
+    spring_stiffness,
+)
 from geosim.shape.contact_surface import ContactSurface, contact_surface
 from geosim.shape.coupling import Coupled, couple
 
-__all__ = ["Contact", "ContactForces", "Grip", "between", "make_contact"]
+__all__ = ["Contact", "ContactForces", "Grip", "Springs", "between", "make_contact"]
 
-STIFFNESS = 10.0  # kappa over the shear modulus
+STIFFNESS, BETWEEN = 10.0, 1.0  # kappa over the shear modulus: against obstacles, and between parts of the robot
 SLIP = 0.1  # elastic slip before a point slides, over the thickness
 THICKNESS = 0.05  # over the local edge length
 DEEPER = 0.6  # thicknesses by which a Newton step may push a point deeper into an obstacle
@@ -103,6 +111,8 @@ class ContactForces:
         Points of the touching pairs (k, 4), their pressures and distances over their reach (k,).
     pattern, data
         Sparsity and values of the tangent with contact, or None: symmetric, and with friction an upper bound.
+    bends
+        What makes the tangent of pairs exact, (k, 4, 4, 3, 3); added by `Contact.sharpen`.
     slides
         What makes it exact, unsymmetric if `Grip.own`: points (k,) and blocks (k, 3, 3) of every obstacle.
     """
@@ -120,7 +130,36 @@ class ContactForces:
     pair_gap: Floats
     pattern: Sparsity | None = None
     data: Floats | None = None
+    bends: Floats | None = None
     slides: tuple[tuple[Ints, Floats], ...] = ()
+
+
+@dataclass(frozen=True)
+class Springs:
+    """Springs in the linear equations of one step, between parts that it would bring into contact.
+
+    Parameters
+    ----------
+    points, normals
+        The points of every pair (k, 4), and the derivative of their distance (k, 4, 3).
+    stiffness, length
+        Stiffness (k,), and the change of the distance at which a spring is at rest (k,).
+    """
+
+    points: Ints
+    normals: Floats
+    stiffness: Floats
+    length: Floats
+
+    def joined(self, more: Springs) -> Springs:
+        """Return these springs and more."""
+        return Springs(np.vstack([self.points, more.points]), np.concatenate([self.normals, more.normals]),
+                       np.concatenate([self.stiffness, more.stiffness]), np.concatenate([self.length, more.length]))
+
+    def pressed(self, move: Floats) -> Springs:
+        """Return those that a displacement of the points (p, 3) compresses."""
+        keep = np.einsum("kia,kia->k", self.normals, move[self.points]) < self.length
+        return Springs(self.points[keep], self.normals[keep], self.stiffness[keep], self.length[keep])
 
 
 @dataclass
@@ -213,7 +252,7 @@ class Contact:
             blocks.append(out["block"])
             slides.append(out["slide"])
         residual = -on_points.sum(axis=0)
-        pairs, pair_pressure, gaps, pair_energy, hessians = self._pairs(points, residual, data is not None)
+        pairs, pair_pressure, gaps, pair_energy, hessians, bends = self._pairs(points, residual, data is not None)
         energy += pair_energy
         force = self.surface.to_nodes(residual, self.nodes)
         result = ContactForces(force, on_points, pressure, traction, normals, distance,
@@ -227,7 +266,15 @@ class Contact:
             add_blocks(active[:, None], block[:, None, None], s.nodes, s.weights, pattern.indptr, pattern.indices, values)
         if len(pairs):
             add_blocks(pairs, hessians, s.nodes, s.weights, pattern.indptr, pattern.indices, values)
-        return replace(result, pattern=pattern, data=values, slides=tuple(zip(ids, slides)) if self.friction else ())
+        return replace(result, pattern=pattern, data=values, bends=bends if len(pairs) else None,
+                       slides=tuple(zip(ids, slides)) if self.friction else ())
+
+    def sharpen(self, forces: ContactForces) -> None:
+        """Add to the tangent what makes it exact for pairs: from afar, where pairs press too hard, it misleads."""
+        if forces.bends is not None:
+            pattern, s = forces.pattern, self.surface
+            assert pattern is not None
+            add_blocks(forces.pairs, forces.bends, s.nodes, s.weights, pattern.indptr, pattern.indices, forces.data)
 
     def soften(self, forces: ContactForces) -> None:
         """Add to the tangent what makes it exact for points that slide by lagged pressures: it stays symmetric."""
@@ -274,23 +321,61 @@ class Contact:
             out["pressure"], out["traction"])
         return d, active, {**out, "energy": energy}
 
-    def _pairs(self, points: Floats, residual: Floats, matrix: bool) -> tuple[Ints, Floats, Floats, float, Floats]:
+    def _pairs(self, points: Floats, residual: Floats, matrix: bool) -> tuple[Ints, Floats, Floats, float, Floats, Floats]:
         """Add the residual of touching pairs; return them, their pressures and relative gaps, energy, second derivatives."""
-        none = np.zeros((0, 4), dtype=np.int64), np.zeros(0), np.zeros(0), 0.0, np.zeros((0, 4, 4, 3, 3))
+        empty = np.zeros((0, 4, 4, 3, 3))
+        none = np.zeros((0, 4), dtype=np.int64), np.zeros(0), np.zeros(0), 0.0, empty, empty
         if self.neighbourhood is None:
             return none
         near = self.neighbourhood.near(points)
         k = len(near.points)
         if k == 0:
             return none
-        ids, areas = near.points, self.surface.areas
-        weight = np.where(near.edges, 0.125 * areas[ids].sum(axis=1), 0.5 * areas[ids[:, 0]])
+        ids = near.points
         gradients, pressure, gaps = np.zeros((k, 4, 3)), np.zeros(k), np.zeros(k)
-        hessians = np.zeros((k if matrix else 0, 4, 4, 3, 3))
-        energy = pair_blocks(points, self.neighbourhood.rest, ids, near.edges, near.reach, weight, self.kappa[ids].max(axis=1),
-                             gradients, hessians, pressure, gaps, matrix)
+        hessians, bends = (np.zeros((k if matrix else 0, 4, 4, 3, 3)) for _ in range(2))
+        energy = pair_blocks(points, self.neighbourhood.rest, ids, near.edges, near.reach, self._pair_areas(ids, near.edges),
+                             self._pair_stiffness(ids), gradients, hessians, bends, pressure, gaps, matrix)
         np.add.at(residual, ids.ravel(), gradients.reshape(-1, 3))
-        return ids, pressure, gaps / near.reach, energy, hessians
+        return ids, pressure, gaps / near.reach, energy, hessians, bends
+
+    def _pair_areas(self, ids: Ints, edges: Bools) -> Floats:
+        """Area that every pair (k, 4) stands for, (k,)."""
+        areas = self.surface.areas
+        return np.where(edges, 0.125 * areas[ids].sum(axis=1), 0.5 * areas[ids[:, 0]])
+
+    def _pair_stiffness(self, ids: Ints) -> Floats:
+        """Stiffness kappa of every pair (k, 4), (k,)."""
+        return np.asarray(BETWEEN / STIFFNESS * self.kappa[ids].max(axis=1))
+
+    # ---- springs where a step would meet what it has not met yet
+
+    def ahead(self, x: Floats, step: Floats) -> Springs:
+        """Return springs that keep apart what a step of the nodes would bring together."""
+        assert self.neighbourhood is not None
+        hits = self.neighbourhood.hits(self.surface.points(x), self.surface.points(step))
+        stiffness = spring_stiffness(hits.reach, self._pair_areas(hits.points, hits.edges),
+                                     self._pair_stiffness(hits.points))
+        return Springs(hits.points, hits.normals, stiffness, hits.need + AT * hits.reach)
+
+    def brace(self, springs: Springs, pattern: Sparsity, data: Floats, force: Floats) -> tuple[Sparsity, Floats]:
+        """Add springs to the tangent and to the forces on the nodes (nodes, 3); return the tangent's pattern and values."""
+        s = self.surface
+        missing = block_missing(springs.points, s.nodes, pattern.indptr, pattern.indices)
+        if missing.any():
+            wider = couple(pattern, springs.points[missing], s.nodes)
+            data = wider.widen(data)
+            if isinstance(pattern, Coupled):
+                wider = replace(wider, place=frozen(wider.place[pattern.place]))
+            pattern = self.pattern = wider
+        blocks = np.empty((len(springs.points), 4, 4, 3, 3))
+        spring_blocks(springs.normals, springs.stiffness, blocks)
+        add_blocks(springs.points, blocks, s.nodes, s.weights, pattern.indptr, pattern.indices, data)
+        push = np.zeros((len(s.nodes), 3))
+        np.add.at(push, springs.points.ravel(),
+                  ((springs.stiffness * springs.length)[:, None, None] * springs.normals).reshape(-1, 3))
+        force += s.to_nodes(push, self.nodes)
+        return pattern, data
 
     def _pattern(self, base: Sparsity, pairs: Ints, points: Floats) -> Sparsity:
         """Return the pattern for the touching pairs: the last one if it holds them all, else a new one."""
@@ -313,6 +398,12 @@ class Contact:
         if self.neighbourhood is not None:
             share = min(share, self.neighbourhood.safe_share(points, move))
         return share
+
+    def neighbourhood_share(self, x: Floats, step: Floats) -> float:
+        """Return the largest share of a step of the nodes in which no part of the robot meets another."""
+        if self.neighbourhood is None:
+            return 1.0
+        return self.neighbourhood.safe_share(self.surface.points(x), self.surface.points(step))
 
     def _share_to(self, obstacle: Obstacle, pose: Floats, points: Floats, move: Floats) -> float:
         """Share of a step in which no point goes through an obstacle, nor much deeper than it is."""

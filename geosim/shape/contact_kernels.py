@@ -7,7 +7,9 @@ Obstacles press on every surface point q by a smooth law of the signed distance 
 which is nearly linear from u = w on and goes on below d = 0, so that Newton may pass through an overlap. Two parts of
 a robot must never overlap; their law has a pole at zero distance,
 
-    p = kappa u^2 / ((1 - u) (u + w)),        u = 1 - d / reach.
+    p = kappa u^2 / ((1 - u) (u + w)),        u = 1 - d / reach,
+
+with kappa = 1 shear modulus.
 
 Friction is a traction against the slip s since the anchor, elastic up to a tiny slip e and Coulomb's mu p beyond,
 
@@ -23,9 +25,10 @@ import numpy as np
 from geosim.collision.distance import edge_edge, point_triangle, separation, squared_distance_derivatives
 from geosim.kernels import kernel
 
-__all__ = ["WIDTH", "add_blocks", "block_missing", "obstacle_points", "pair_blocks"]
+__all__ = ["WIDTH", "add_blocks", "block_missing", "obstacle_points", "pair_blocks", "spring_blocks", "spring_stiffness"]
 
 WIDTH = 0.1  # w: share of the thickness over which the law rises from zero slope
+AT = 0.85  # share of its reach at which a pair presses with about a shear modulus
 PARALLEL = 1e-3  # sin^2 of the angle of two edges below which their contact fades out
 
 
@@ -170,10 +173,12 @@ def _mollify(x, rest, gradient, hessian):
 
 
 @kernel
-def pair_blocks(x, rest, points, edges, reach, weight, kappa, gradients, hessians, pressure, gaps, matrix):
+def pair_blocks(x, rest, points, edges, reach, weight, kappa, gradients, hessians, bends, pressure, gaps, matrix):
     """Write gradients (k, 4, 3) and second derivatives (k, 4, 4, 3, 3) of the energy of pairs; return the energy.
 
     `weight` is the area (k,) and `kappa` the stiffness (k,) of the pairs; pressures and distances (k,) are written.
+    The second derivatives are hessians + bends: stiffness along the distance, never negative, and what the turning of
+    the distance adds, mostly negative.
     """
     four, old = np.empty((4, 3)), np.empty((4, 3))
     w, c, e = np.empty(4), np.empty((4, 2)), np.empty(3)
@@ -194,7 +199,7 @@ def pair_blocks(x, rest, points, edges, reach, weight, kappa, gradients, hessian
             if d <= 0.0:
                 total = np.inf
             if matrix:
-                hessians[q] = 0.0
+                hessians[q], bends[q] = 0.0, 0.0
             continue
         squared_distance_derivatives(four, w, c, free, e, dD, ddD)
         value, slope, energy = _barrier(u)
@@ -206,7 +211,7 @@ def pair_blocks(x, rest, points, edges, reach, weight, kappa, gradients, hessian
         pressure[q] = fade * kappa[q] * value
         total += fade * E
         first = -scale * value / (2.0 * d)  # dE/dD
-        second = scale * slope / reach[q] / (4.0 * d * d) + scale * value / (4.0 * d**3)
+        stiff, turn = scale * slope / reach[q] / (4.0 * d * d), scale * value / (4.0 * d**3)
         for i in range(4):
             for k in range(3):
                 gradients[q, i, k] = fade * first * dD[i, k]
@@ -218,11 +223,29 @@ def pair_blocks(x, rest, points, edges, reach, weight, kappa, gradients, hessian
             for j in range(4):
                 for k in range(3):
                     for m in range(3):
-                        h = fade * (first * ddD[i, j, k, m] + second * dD[i, k] * dD[j, m])
+                        both = dD[i, k] * dD[j, m]
+                        h = fade * (first * ddD[i, j, k, m] + turn * both)
                         if fade < 1.0:
                             h += (E * ddm[i, j, k, m] + first * (dm[i, k] * dD[j, m] + dD[i, k] * dm[j, m]))
-                        hessians[q, i, j, k, m] = h
+                        hessians[q, i, j, k, m] = fade * stiff * both
+                        bends[q, i, j, k, m] = h
     return total
+
+
+def spring_stiffness(reach, weight, kappa):
+    """Stiffness (k,) of springs that hold pairs apart as firmly as the law does at `AT` of its reach."""
+    return weight * kappa * _barrier(1.0 - AT)[1] / reach
+
+
+@kernel
+def spring_blocks(normals, stiffness, blocks):
+    """Write the second derivatives (k, 4, 4, 3, 3) of springs along normals (k, 4, 3)."""
+    for q in range(len(normals)):
+        for i in range(4):
+            for j in range(4):
+                for k in range(3):
+                    for m in range(3):
+                        blocks[q, i, j, k, m] = stiffness[q] * normals[q, i, k] * normals[q, j, m]
 
 
 @kernel

@@ -18,7 +18,7 @@ from geosim.arrays import Bools, Floats
 from geosim.factorise import FactorisationError
 from geosim.result import Status
 from geosim.shape import assembly
-from geosim.shape.contact import Grip, between
+from geosim.shape.contact import Grip, Springs, between
 from geosim.shape.problem import Evaluation, Problem
 
 __all__ = ["Newton", "Outcome", "Point", "Target"]
@@ -28,6 +28,9 @@ FORCE_FLOOR = 1e-8
 
 # Below this scaled residual the tangent has changed so little that the last factors are worth trying first.
 REUSE_BELOW = 0.1
+
+# A step of which less than this share is free of contact is solved again, at most so often, with springs where it hits.
+BLOCKED, LOOKS = 0.7, 5
 
 # Rounds in which friction goes by the pressures of the round before.
 ROUNDS = 30
@@ -169,6 +172,7 @@ class Newton:
             clock = time.perf_counter()
             before = problem.linear.factorisations, problem.linear.krylov
             try:
+                contact.sharpen(evaluation.contact)
                 step = self._direction(problem, point, target, evaluation, self._accuracy(measure), reuse=True)
             except FactorisationError:
                 break
@@ -213,12 +217,15 @@ class Newton:
             if len(merits) > 1 and CRAWL * merits[-2] < merits[-1] < NEAR**2 and length > 0.5 and evaluation.contact is not None:
                 assert problem.contact is not None
                 problem.contact.soften(evaluation.contact)  # exact for what slides; from afar it overshoots
+            if measure[0] < NEAR and evaluation.contact is not None:
+                assert problem.contact is not None
+                problem.contact.sharpen(evaluation.contact)
             assembled = time.perf_counter()
             before = problem.linear.factorisations, problem.linear.krylov
             size = np.sqrt(merits[-1])
             try:
-                direction = self._direction(problem, point, target, evaluation, self._accuracy(measure),
-                                            reuse=size < REUSE_BELOW)
+                direction = self._free_direction(problem, point, target, evaluation, self._accuracy(measure),
+                                                 reuse=size < REUSE_BELOW)
             except FactorisationError:
                 return Outcome(Status.SINGULAR, point, evaluation, measure[0], iteration, tuple(records))
             solved = time.perf_counter()
@@ -239,18 +246,45 @@ class Newton:
                 return Outcome(Status.INVERTED, point, evaluation, measure[0], iteration + 1, tuple(records))
         return Outcome(Status.NOT_CONVERGED, point, evaluation, measure[0], len(records), tuple(records))
 
+    def _free_direction(self, problem: Problem, point: Point, target: Target, evaluation: Evaluation, accuracy: float, *,
+                        reuse: bool) -> Point:
+        """Return a Newton step that can go most of its way before parts of the robot meet.
+
+        The tangent knows only of what touches already. Where the step is blocked by what it would meet on its way, it is
+        solved again with springs there, which hold like contact; those that come to pull are let go.
+        """
+        contact = problem.contact
+        if contact is None or contact.neighbourhood is None:
+            return self._direction(problem, point, target, evaluation, accuracy, reuse=reuse)
+        assert evaluation.data is not None
+        springs: Springs | None = None
+        for look in range(LOOKS + 1):
+            braced = replace(evaluation, data=evaluation.data.copy())
+            step = self._direction(problem, point, target, braced, accuracy, reuse=reuse and springs is None, springs=springs)
+            if look == LOOKS or contact.neighbourhood_share(point.x, step.x) > BLOCKED:
+                break
+            hit = contact.ahead(point.x, step.x)
+            springs = hit if springs is None else springs.pressed(contact.surface.points(step.x)).joined(hit)
+        return step
+
     def _direction(self, problem: Problem, point: Point, target: Target, evaluation: Evaluation, accuracy: float, *,
-                   reuse: bool) -> Point:
+                   reuse: bool, springs: Springs | None = None) -> Point:
         """Return the Newton step from the bordered system, to a relative accuracy."""
-        pattern, nodes = evaluation.sparsity, len(point.x)
-        size = 3 * nodes
-        held = problem.held
+        nodes = len(point.x)
         data = evaluation.data
         assert data is not None
+        push = np.zeros((nodes, 3))
+        if springs is not None:
+            assert problem.contact is not None
+            pattern, data = problem.contact.brace(springs, evaluation.sparsity, data, push)
+            evaluation = replace(evaluation, sparsity=pattern, data=data)
+        pattern = evaluation.sparsity
+        size = 3 * nodes
+        held = problem.held
         known = np.zeros(pattern.size)
         shift = problem.shift(point.x, target.positions).ravel()
         known[:size] = shift
-        right = -np.concatenate([evaluation.force.ravel(), evaluation.constraint])
+        right = np.concatenate([(push - evaluation.force).ravel(), -evaluation.constraint])
         if np.any(shift):
             moved = np.zeros(pattern.size)
             assembly.symmetric_product(pattern.indptr, pattern.indices, data, known, moved)
@@ -354,6 +388,9 @@ class Newton:
         evaluation = problem.evaluate(point.x, pressures, point.chamber_pressures, target.external, matrix=True,
                                       grip=target.grip, table=problem.isochoric_table)
         assert evaluation.data is not None
+        if evaluation.contact is not None:
+            assert problem.contact is not None
+            problem.contact.sharpen(evaluation.contact)
         size = point.x.size
         assembly.eliminate(evaluation.sparsity.indptr, evaluation.sparsity.indices, problem.held, evaluation.data)
         chosen = np.flatnonzero(target.by_volume)
