@@ -44,7 +44,7 @@ from geosim.shape.coupling import Coupled, couple
 
 __all__ = ["Contact", "ContactForces", "Grip", "Springs", "between", "make_contact"]
 
-STIFFNESS, BETWEEN = 10.0, 1.0  # kappa over the shear modulus: against obstacles, and between parts of the robot
+STIFFNESS, BETWEEN = 10.0, 0.3  # kappa over the shear modulus: against obstacles, and between parts of the robot
 SLIP = 0.1  # elastic slip before a point slides, over the thickness
 THICKNESS = 0.05  # over the local edge length
 DEEPER = 0.6  # thicknesses by which a Newton step may push a point deeper into an obstacle
@@ -399,7 +399,7 @@ class Contact:
             share = min(share, self.neighbourhood.safe_share(points, move))
         return share
 
-    def neighbourhood_share(self, x: Floats, step: Floats) -> float:
+    def share_apart(self, x: Floats, step: Floats) -> float:
         """Return the largest share of a step of the nodes in which no part of the robot meets another."""
         if self.neighbourhood is None:
             return 1.0

@@ -9,7 +9,7 @@ a robot must never overlap; their law has a pole at zero distance,
 
     p = kappa u^2 / ((1 - u) (u + w)),        u = 1 - d / reach,
 
-with kappa = 1 shear modulus.
+with kappa = 0.3 shear moduli only: the pole holds them apart, and Newton finds the pressure of a soft law sooner.
 
 Friction is a traction against the slip s since the anchor, elastic up to a tiny slip e and Coulomb's mu p beyond,
 
@@ -29,7 +29,7 @@ __all__ = ["WIDTH", "add_blocks", "block_missing", "obstacle_points", "pair_bloc
 
 WIDTH = 0.1  # w: share of the thickness over which the law rises from zero slope
 AT = 0.85  # share of its reach at which a pair presses with about a shear modulus
-PARALLEL = 1e-3  # sin^2 of the angle of two edges below which their contact fades out
+PARALLEL = 0.03  # sin^2 of the angle of two edges below which their contact fades out
 
 
 @kernel

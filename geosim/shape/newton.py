@@ -32,11 +32,17 @@ REUSE_BELOW = 0.1
 # A step of which less than this share is free of contact is solved again, at most so often, with springs where it hits.
 BLOCKED, LOOKS = 0.7, 5
 
+# The first step of an increment of which less than this share is free is not worth taking.
+BITE = 0.5
+
 # Rounds in which friction goes by the pressures of the round before.
 ROUNDS = 30
 
 # Where less than this share of the merit goes in an iteration, and the residual is near, what slides gets its exact tangent.
 CRAWL, NEAR = 0.25, 0.1
+
+# Where pairs change features to and fro the exact tangent goes round in circles: so many steps do without.
+BLUNT = 3
 
 # Steps at most with friction by the pressures of the present configuration, after every round.
 FINISH = 8
@@ -197,6 +203,7 @@ class Newton:
         records: list[dict[str, Any]] = []
         history: list[tuple[float, ...]] = []
         reference, tiny, length = FORCE_FLOOR, 0, 1.0
+        sharp, blunt = False, 0  # whether the last tangent had all second derivatives of pairs; steps to do without
         evaluation = self.evaluate(problem, point, target, matrix=True)
         if not np.isfinite(evaluation.energy):
             return Outcome(Status.INVERTED, point, evaluation, np.inf, 0, ())
@@ -217,18 +224,23 @@ class Newton:
             if len(merits) > 1 and CRAWL * merits[-2] < merits[-1] < NEAR**2 and length > 0.5 and evaluation.contact is not None:
                 assert problem.contact is not None
                 problem.contact.soften(evaluation.contact)  # exact for what slides; from afar it overshoots
-            if measure[0] < NEAR and evaluation.contact is not None:
+            blunt = blunt - 1 if not sharp or merits[-1] < CRAWL * merits[-2] else BLUNT
+            sharp = measure[0] < NEAR and evaluation.contact is not None and blunt <= 0
+            if sharp and evaluation.contact is not None:
                 assert problem.contact is not None
                 problem.contact.sharpen(evaluation.contact)
             assembled = time.perf_counter()
             before = problem.linear.factorisations, problem.linear.krylov
             size = np.sqrt(merits[-1])
             try:
-                direction = self._free_direction(problem, point, target, evaluation, self._accuracy(measure),
-                                                 reuse=size < REUSE_BELOW)
+                direction, apart = self._free_direction(problem, point, target, evaluation, self._accuracy(measure),
+                                                        reuse=size < REUSE_BELOW)
             except FactorisationError:
                 return Outcome(Status.SINGULAR, point, evaluation, measure[0], iteration, tuple(records))
             solved = time.perf_counter()
+            if apart < BITE and free_start and iteration == 0:
+                records.append(_record(problem, iteration, measure, 0.0, evaluation, before, assembled - clock, solved - assembled))
+                return Outcome(Status.NOT_CONVERGED, point, evaluation, measure[0], 1, tuple(records))
             found = self._line_search(problem, point, direction, target, evaluation, history, reference,
                                       first=free_start and iteration == 0)
             searched = time.perf_counter()
@@ -242,30 +254,38 @@ class Newton:
             tiny = tiny + 1 if length < 0.02 else 0
             if tiny == 4:
                 break
-            if len(history) == 1 and length < 0.1 and not meets:  # too large a bite: take a smaller one at once
+            touchy = free_start and problem.contact is not None and problem.contact.neighbourhood is not None
+            bite = BITE if touchy else 0.1
+            if len(history) == 1 and length < bite and not meets:  # too large a bite: take a smaller one at once
                 return Outcome(Status.INVERTED, point, evaluation, measure[0], iteration + 1, tuple(records))
         return Outcome(Status.NOT_CONVERGED, point, evaluation, measure[0], len(records), tuple(records))
 
     def _free_direction(self, problem: Problem, point: Point, target: Target, evaluation: Evaluation, accuracy: float, *,
-                        reuse: bool) -> Point:
-        """Return a Newton step that can go most of its way before parts of the robot meet.
+                        reuse: bool) -> tuple[Point, float]:
+        """Return a Newton step that can go most of its way before parts of the robot meet, and that share of it.
 
         The tangent knows only of what touches already. Where the step is blocked by what it would meet on its way, it is
         solved again with springs there, which hold like contact; those that come to pull are let go.
         """
         contact = problem.contact
         if contact is None or contact.neighbourhood is None:
-            return self._direction(problem, point, target, evaluation, accuracy, reuse=reuse)
+            return self._direction(problem, point, target, evaluation, accuracy, reuse=reuse), 1.0
         assert evaluation.data is not None
         springs: Springs | None = None
+        best, farthest = None, -1.0
         for look in range(LOOKS + 1):
             braced = replace(evaluation, data=evaluation.data.copy())
             step = self._direction(problem, point, target, braced, accuracy, reuse=reuse and springs is None, springs=springs)
-            if look == LOOKS or contact.neighbourhood_share(point.x, step.x) > BLOCKED:
+            share = contact.share_apart(point.x, step.x)
+            gains = share > 1.2 * farthest
+            if share > farthest:
+                best, farthest = step, share
+            if look == LOOKS or share > BLOCKED or not gains:
                 break
             hit = contact.ahead(point.x, step.x)
             springs = hit if springs is None else springs.pressed(contact.surface.points(step.x)).joined(hit)
-        return step
+        assert best is not None
+        return best, farthest
 
     def _direction(self, problem: Problem, point: Point, target: Target, evaluation: Evaluation, accuracy: float, *,
                    reuse: bool, springs: Springs | None = None) -> Point:
