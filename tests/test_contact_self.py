@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 from test_contact_blocks import MU, _block
 
 import geosim
 from geosim import Environment, Passive, Prescribed
 from geosim.collision.crossings import count_crossings
+from geosim.collision.distance import edge_edge, point_triangle, separation
 from geosim.collision.proximity import make_neighbourhood
 from geosim.shape.contact_kernels import pair_blocks
 
@@ -107,8 +109,8 @@ def test_pair_energy_derivatives():
         energy = pair_blocks(y, rest, points, edges, 0.05 * one, 0.7 * one, 1.3 * one, gradients, hessians, bends, np.zeros(3),
                              np.zeros(3), matrix)
         if matrix:
-            for q in range(3):
-                assert np.linalg.eigvalsh(hessians[q].transpose(0, 2, 1, 3).reshape(12, 12)).min() > -1e-9 * np.abs(hessians).max()
+            flat = hessians.transpose(0, 1, 3, 2, 4).reshape(3, 12, 12)
+            assert np.linalg.eigvalsh(flat).min() > -1e-9 * np.abs(flat).max()  # along the distance: never negative
         return energy, gradients, hessians + bends
 
     energy, gradients, hessians = at(x, True)
@@ -176,3 +178,65 @@ def test_touching_at_rest_is_refused():
     with pytest.raises(geosim.InputError, match=r"(touch|cross) at rest, at vertices"):
         geosim.solve(robot, Passive(), Environment(prescribed=Prescribed(
             np.flatnonzero(robot.vertices[:, 2] > 0.0199), (0, 0, -0.001))))
+
+
+@pytest.mark.parametrize("element", ["p1", "p2"])
+def test_sharpened_tangent_is_the_derivative_of_the_forces(element):
+    robot, _ = _stack(0.0005)
+    solver = geosim.EnergyShapeSolver(element=element)
+    state = solver.start(robot, Environment())
+    problem, contact, grip = state.problem, state.problem.contact, state.target.grip
+    x = state.point.x.copy()
+    high = x[:, 2] > (0.0102 - contact.center[2]) / contact.length
+    x[high, 2] -= 0.9 * 0.0005 / contact.length  # pairs begin at a quarter of their distance at rest
+    x += 1e-3 * np.random.default_rng(3).normal(size=x.shape) * contact.thickness.min()
+    at = lambda y, data=None: contact.evaluate(y, grip, problem.pattern, data)  # noqa: E731
+    blunt = at(x, np.zeros(len(problem.pattern.indices)))
+    assert blunt.count > 0
+    size = blunt.pattern.size
+
+    def product(forces, d):
+        upper = sparse.csr_matrix((forces.data, forces.pattern.indices, forces.pattern.indptr), shape=(size, size))
+        out = (upper + sparse.triu(upper, 1).T) @ np.concatenate([d.ravel(), np.zeros(size - d.size)])
+        return out[:d.size].reshape(d.shape)
+
+    sharp = at(x, np.zeros(len(problem.pattern.indices)))
+    contact.sharpen(sharp)
+    for seed in range(2):
+        d = np.random.default_rng(seed).normal(size=x.shape)
+        want = (at(x + 1e-8 * d).force - at(x - 1e-8 * d).force) / 2e-8
+        assert product(sharp, d) == pytest.approx(want, abs=1e-5 * np.abs(want).max())
+        assert np.sum(d * product(blunt, d)) > 0.0
+
+
+def test_hits_are_linearised_where_they_come_near():
+    rest, faces = _sheets(2.0)
+    around = make_neighbourhood(rest, faces, np.zeros(len(faces), int), np.full(len(rest), 0.05))
+    x, _ = _sheets(0.3, shift=0.013)
+    rng = np.random.default_rng(2)
+    half = len(rest) // 2
+    step = 0.02 * rng.normal(size=x.shape)
+    step[half:] += [0.1, -0.05, -0.6]
+    hits = around.hits(x, step)
+    assert len(hits.points) > 100
+    assert len(around.hits(x, 0.3 * step).points) == 0
+    for ids, edges, normals, need in zip(hits.points, hits.edges, hits.normals, hits.need):
+        slope = float(np.sum(normals * step[ids]))
+        time = (need + 0.02) / slope  # the share of the step at which the linear distance is still 0.02
+        y = x[ids] + time * step[ids]
+        w, c, e = np.empty(4), np.empty((4, 2)), np.empty(3)
+        (edge_edge if edges else point_triangle)(y, w, c)
+        if slope < -0.4:  # others graze, and other features come nearest before
+            assert 0.0 < time < 1.0
+            assert separation(y, w, e) == pytest.approx(0.02, abs=0.002)
+
+
+def test_a_long_step_is_braced_where_it_hits():
+    """The upper block would go right through the lower one in its first step; with springs there it hardly notices."""
+    robot, _ = _stack(0.0005)
+    top = np.flatnonzero(robot.vertices[:, 2] > robot.vertices[:, 2].max() - 1e-9)
+    result = geosim.solve(robot, Passive(), Environment(prescribed=Prescribed(top, (0, 0, -0.003))),
+                          solver=geosim.EnergyShapeSolver(check_stability=False))
+    assert result.status is geosim.Status.CONVERGED
+    assert result.crossings.max() == 0
+    print(len(result.trace), [round(r["step"], 3) for r in result.trace], [r["factorisations"] for r in result.trace])

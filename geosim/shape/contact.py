@@ -30,19 +30,11 @@ from geosim.errors import InputError
 from geosim.robot import VolumetricRobot
 from geosim.select import selected_ids
 from geosim.shape.assembly import Sparsity
-from geosim.shape.contact_kernels import (
-    AT,
-    add_blocks,
-    block_missing,
-    obstacle_points,
-    pair_blocks,
-    spring_blocks,
-    spring_stiffness,
-)
+from geosim.shape.contact_kernels import add_blocks, block_missing, obstacle_points, pair_blocks
 from geosim.shape.contact_surface import ContactSurface, contact_surface
 from geosim.shape.coupling import Coupled, couple
 
-__all__ = ["Contact", "ContactForces", "Grip", "Springs", "between", "make_contact"]
+__all__ = ["Contact", "ContactForces", "Grip", "between", "make_contact"]
 
 STIFFNESS, BETWEEN = 10.0, 0.3  # kappa over the shear modulus: against obstacles, and between parts of the robot
 SLIP = 0.1  # elastic slip before a point slides, over the thickness
@@ -132,34 +124,6 @@ class ContactForces:
     data: Floats | None = None
     bends: Floats | None = None
     slides: tuple[tuple[Ints, Floats], ...] = ()
-
-
-@dataclass(frozen=True)
-class Springs:
-    """Springs in the linear equations of one step, between parts that it would bring into contact.
-
-    Parameters
-    ----------
-    points, normals
-        The points of every pair (k, 4), and the derivative of their distance (k, 4, 3).
-    stiffness, length
-        Stiffness (k,), and the change of the distance at which a spring is at rest (k,).
-    """
-
-    points: Ints
-    normals: Floats
-    stiffness: Floats
-    length: Floats
-
-    def joined(self, more: Springs) -> Springs:
-        """Return these springs and more."""
-        return Springs(np.vstack([self.points, more.points]), np.concatenate([self.normals, more.normals]),
-                       np.concatenate([self.stiffness, more.stiffness]), np.concatenate([self.length, more.length]))
-
-    def pressed(self, move: Floats) -> Springs:
-        """Return those that a displacement of the points (p, 3) compresses."""
-        keep = np.einsum("kia,kia->k", self.normals, move[self.points]) < self.length
-        return Springs(self.points[keep], self.normals[keep], self.stiffness[keep], self.length[keep])
 
 
 @dataclass
@@ -334,48 +298,19 @@ class Contact:
         ids = near.points
         gradients, pressure, gaps = np.zeros((k, 4, 3)), np.zeros(k), np.zeros(k)
         hessians, bends = (np.zeros((k if matrix else 0, 4, 4, 3, 3)) for _ in range(2))
-        energy = pair_blocks(points, self.neighbourhood.rest, ids, near.edges, near.reach, self._pair_areas(ids, near.edges),
-                             self._pair_stiffness(ids), gradients, hessians, bends, pressure, gaps, matrix)
+        energy = pair_blocks(points, self.neighbourhood.rest, ids, near.edges, near.reach, self.pair_areas(ids, near.edges),
+                             self.pair_stiffness(ids), gradients, hessians, bends, pressure, gaps, matrix)
         np.add.at(residual, ids.ravel(), gradients.reshape(-1, 3))
         return ids, pressure, gaps / near.reach, energy, hessians, bends
 
-    def _pair_areas(self, ids: Ints, edges: Bools) -> Floats:
+    def pair_areas(self, ids: Ints, edges: Bools) -> Floats:
         """Area that every pair (k, 4) stands for, (k,)."""
         areas = self.surface.areas
         return np.where(edges, 0.125 * areas[ids].sum(axis=1), 0.5 * areas[ids[:, 0]])
 
-    def _pair_stiffness(self, ids: Ints) -> Floats:
+    def pair_stiffness(self, ids: Ints) -> Floats:
         """Stiffness kappa of every pair (k, 4), (k,)."""
         return np.asarray(BETWEEN / STIFFNESS * self.kappa[ids].max(axis=1))
-
-    # ---- springs where a step would meet what it has not met yet
-
-    def ahead(self, x: Floats, step: Floats) -> Springs:
-        """Return springs that keep apart what a step of the nodes would bring together."""
-        assert self.neighbourhood is not None
-        hits = self.neighbourhood.hits(self.surface.points(x), self.surface.points(step))
-        stiffness = spring_stiffness(hits.reach, self._pair_areas(hits.points, hits.edges),
-                                     self._pair_stiffness(hits.points))
-        return Springs(hits.points, hits.normals, stiffness, hits.need + AT * hits.reach)
-
-    def brace(self, springs: Springs, pattern: Sparsity, data: Floats, force: Floats) -> tuple[Sparsity, Floats]:
-        """Add springs to the tangent and to the forces on the nodes (nodes, 3); return the tangent's pattern and values."""
-        s = self.surface
-        missing = block_missing(springs.points, s.nodes, pattern.indptr, pattern.indices)
-        if missing.any():
-            wider = couple(pattern, springs.points[missing], s.nodes)
-            data = wider.widen(data)
-            if isinstance(pattern, Coupled):
-                wider = replace(wider, place=frozen(wider.place[pattern.place]))
-            pattern = self.pattern = wider
-        blocks = np.empty((len(springs.points), 4, 4, 3, 3))
-        spring_blocks(springs.normals, springs.stiffness, blocks)
-        add_blocks(springs.points, blocks, s.nodes, s.weights, pattern.indptr, pattern.indices, data)
-        push = np.zeros((len(s.nodes), 3))
-        np.add.at(push, springs.points.ravel(),
-                  ((springs.stiffness * springs.length)[:, None, None] * springs.normals).reshape(-1, 3))
-        force += s.to_nodes(push, self.nodes)
-        return pattern, data
 
     def _pattern(self, base: Sparsity, pairs: Ints, points: Floats) -> Sparsity:
         """Return the pattern for the touching pairs: the last one if it holds them all, else a new one."""

@@ -25,10 +25,9 @@ import numpy as np
 from geosim.collision.distance import edge_edge, point_triangle, separation, squared_distance_derivatives
 from geosim.kernels import kernel
 
-__all__ = ["WIDTH", "add_blocks", "block_missing", "obstacle_points", "pair_blocks", "spring_blocks", "spring_stiffness"]
+__all__ = ["WIDTH", "add_blocks", "block_missing", "obstacle_points", "pair_blocks", "pair_slope", "spring_blocks"]
 
 WIDTH = 0.1  # w: share of the thickness over which the law rises from zero slope
-AT = 0.85  # share of its reach at which a pair presses with about a shear modulus
 PARALLEL = 0.03  # sin^2 of the angle of two edges below which their contact fades out
 
 
@@ -232,9 +231,9 @@ def pair_blocks(x, rest, points, edges, reach, weight, kappa, gradients, hessian
     return total
 
 
-def spring_stiffness(reach, weight, kappa):
-    """Stiffness (k,) of springs that hold pairs apart as firmly as the law does at `AT` of its reach."""
-    return weight * kappa * _barrier(1.0 - AT)[1] / reach
+def pair_slope(u):
+    """Slope of the law of pairs at u, for kappa = 1 and a reach of 1."""
+    return float(_barrier(u)[1])
 
 
 @kernel

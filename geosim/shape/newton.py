@@ -18,7 +18,8 @@ from geosim.arrays import Bools, Floats
 from geosim.factorise import FactorisationError
 from geosim.result import Status
 from geosim.shape import assembly
-from geosim.shape.contact import Grip, Springs, between
+from geosim.shape.contact import Grip, between
+from geosim.shape.lookahead import Springs, brace, springs_ahead
 from geosim.shape.problem import Evaluation, Problem
 
 __all__ = ["Newton", "Outcome", "Point", "Target"]
@@ -177,8 +178,9 @@ class Newton:
                 break
             clock = time.perf_counter()
             before = problem.linear.factorisations, problem.linear.krylov
-            try:
+            if evaluation.contact is not None:
                 contact.sharpen(evaluation.contact)
+            try:
                 step = self._direction(problem, point, target, evaluation, self._accuracy(measure), reuse=True)
             except FactorisationError:
                 break
@@ -239,7 +241,8 @@ class Newton:
                 return Outcome(Status.SINGULAR, point, evaluation, measure[0], iteration, tuple(records))
             solved = time.perf_counter()
             if apart < BITE and free_start and iteration == 0:
-                records.append(_record(problem, iteration, measure, 0.0, evaluation, before, assembled - clock, solved - assembled))
+                records.append(_record(problem, iteration, measure, 0.0, evaluation, before, assembled - clock,
+                                       solved - assembled))
                 return Outcome(Status.NOT_CONVERGED, point, evaluation, measure[0], 1, tuple(records))
             found = self._line_search(problem, point, direction, target, evaluation, history, reference,
                                       first=free_start and iteration == 0)
@@ -265,7 +268,7 @@ class Newton:
         """Return a Newton step that can go most of its way before parts of the robot meet, and that share of it.
 
         The tangent knows only of what touches already. Where the step is blocked by what it would meet on its way, it is
-        solved again with springs there, which hold like contact; those that come to pull are let go.
+        solved again with springs there (see `lookahead`).
         """
         contact = problem.contact
         if contact is None or contact.neighbourhood is None:
@@ -282,7 +285,9 @@ class Newton:
                 best, farthest = step, share
             if look == LOOKS or share > BLOCKED or not gains:
                 break
-            hit = contact.ahead(point.x, step.x)
+            hit = springs_ahead(contact, point.x, step.x)
+            if hit is None:
+                break
             springs = hit if springs is None else springs.pressed(contact.surface.points(step.x)).joined(hit)
         assert best is not None
         return best, farthest
@@ -296,7 +301,7 @@ class Newton:
         push = np.zeros((nodes, 3))
         if springs is not None:
             assert problem.contact is not None
-            pattern, data = problem.contact.brace(springs, evaluation.sparsity, data, push)
+            pattern, data = brace(problem.contact, springs, evaluation.sparsity, data, push)
             evaluation = replace(evaluation, sparsity=pattern, data=data)
         pattern = evaluation.sparsity
         size = 3 * nodes
