@@ -90,6 +90,7 @@ def test_tangent_is_the_derivative_of_the_forces(element, own, obstacle):
         state.problem, replace(state.point, x=y), target, matrix=matrix)
     evaluation = at(x, True)
     assert evaluation.contact.count > 0
+    state.problem.contact.sharpen(evaluation.contact)
     pattern = evaluation.sparsity
     upper = sparse.csr_matrix((evaluation.data, pattern.indices, pattern.indptr), shape=(pattern.size, pattern.size))
     matrix = upper + sparse.triu(upper, 1).T

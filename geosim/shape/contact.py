@@ -104,7 +104,8 @@ class ContactForces:
     pattern, data
         Sparsity and values of the tangent with contact, or None: symmetric, and with friction an upper bound.
     bends
-        What makes the tangent of pairs exact, (k, 4, 4, 3, 3); added by `Contact.sharpen`.
+        What the turning of the normals adds to the tangent: groups of points (k, g) and blocks (k, g, g, 3, 3) of every
+        obstacle and of the pairs; `Contact.sharpen` adds it.
     slides
         What makes it exact, unsymmetric if `Grip.own`: points (k,) and blocks (k, 3, 3) of every obstacle.
     """
@@ -122,7 +123,7 @@ class ContactForces:
     pair_gap: Floats
     pattern: Sparsity | None = None
     data: Floats | None = None
-    bends: Floats | None = None
+    bends: tuple[tuple[Ints, Floats], ...] = ()
     slides: tuple[tuple[Ints, Floats], ...] = ()
 
 
@@ -204,7 +205,7 @@ class Contact:
         traction, distance = np.zeros((obstacles, count, 3)), np.full((obstacles, count), np.inf)
         normals = np.zeros((obstacles, count, 3))
         energy, touching = 0.0, 0
-        ids, blocks, slides = [], [], []
+        ids, blocks, slides, bends = [], [], [], []
         for o in range(obstacles):
             d, active, out = self._obstacle(o, points, grip)
             distance[o] = d
@@ -215,8 +216,9 @@ class Contact:
             ids.append(active)
             blocks.append(out["block"])
             slides.append(out["slide"])
+            bends.append((active[:, None], out["bend"][:, None, None]))
         residual = -on_points.sum(axis=0)
-        pairs, pair_pressure, gaps, pair_energy, hessians, bends = self._pairs(points, residual, data is not None)
+        pairs, pair_pressure, gaps, pair_energy, hessians, turning = self._pairs(points, residual, data is not None)
         energy += pair_energy
         force = self.surface.to_nodes(residual, self.nodes)
         result = ContactForces(force, on_points, pressure, traction, normals, distance,
@@ -230,23 +232,24 @@ class Contact:
             add_blocks(active[:, None], block[:, None, None], s.nodes, s.weights, pattern.indptr, pattern.indices, values)
         if len(pairs):
             add_blocks(pairs, hessians, s.nodes, s.weights, pattern.indptr, pattern.indices, values)
-        return replace(result, pattern=pattern, data=values, bends=bends if len(pairs) else None,
+            bends.append((pairs, turning))
+        return replace(result, pattern=pattern, data=values, bends=tuple(bends),
                        slides=tuple(zip(ids, slides)) if self.friction else ())
 
     def sharpen(self, forces: ContactForces) -> None:
-        """Add to the tangent what makes it exact for pairs: from afar, where pairs press too hard, it misleads."""
-        if forces.bends is not None:
-            pattern, s = forces.pattern, self.surface
-            assert pattern is not None
-            add_blocks(forces.pairs, forces.bends, s.nodes, s.weights, pattern.indptr, pattern.indices, forces.data)
+        """Add to the tangent what makes it exact without friction: from afar, where all presses too hard, it misleads."""
+        self._add(forces, forces.bends)
 
     def soften(self, forces: ContactForces) -> None:
         """Add to the tangent what makes it exact for points that slide by lagged pressures: it stays symmetric."""
-        pattern = forces.pattern
+        self._add(forces, tuple((ids[:, None], blocks[:, None, None]) for ids, blocks in forces.slides))
+
+    def _add(self, forces: ContactForces, parts: tuple[tuple[Ints, Floats], ...]) -> None:
+        """Add blocks (k, g, g, 3, 3) between groups of points (k, g) to the tangent."""
+        pattern, s = forces.pattern, self.surface
         assert pattern is not None
-        for ids, blocks in forces.slides:
-            add_blocks(ids[:, None], blocks[:, None, None], self.surface.nodes, self.surface.weights, pattern.indptr,
-                       pattern.indices, forces.data)
+        for groups, blocks in parts:
+            add_blocks(groups, blocks, s.nodes, s.weights, pattern.indptr, pattern.indices, forces.data)
 
     def apply_slides(self, forces: ContactForces, free: Bools, vector: Floats, out: Floats) -> None:
         """Add the product of the unsymmetric part of the tangent (`Grip.own`) with a vector, at free unknowns only."""
@@ -266,9 +269,9 @@ class Contact:
         rough = obstacle.friction > 0
         active = np.flatnonzero(((d < self.delta[o]) | (rough and grip.pressure[o] > 0)) & self.feels)
         k = len(active)
-        out: dict[str, Any] = {"force": np.zeros((k, 3)), "block": np.zeros((k, 3, 3)), "slide": np.zeros((k, 3, 3)),
-                               "pressure": np.zeros(k), "traction": np.zeros((k, 3)),
-                               "normal": np.ascontiguousarray(normal[active])}
+        out: dict[str, Any] = {name: np.zeros((k, 3, 3)) for name in ("block", "bend", "slide")}
+        out |= {"force": np.zeros((k, 3)), "traction": np.zeros((k, 3)), "pressure": np.zeros(k),
+                "normal": np.ascontiguousarray(normal[active])}
         if k == 0:
             return d, active, {**out, "energy": 0.0}
         bend = curvatures(obstacle, place[active], d[active] * self.length, normal[active], nearest[active], pose) * self.length
@@ -281,8 +284,8 @@ class Contact:
         energy = obstacle_points(
             d[active], out["normal"], np.ascontiguousarray(bend), self.delta[o, active], self.thickness[active], area,
             self.kappa[active], float(obstacle.friction), SLIP * self.thickness[active], points[active],
-            np.ascontiguousarray(anchor), before, share, lag, basis, grip.own, out["force"], out["block"], out["slide"],
-            out["pressure"], out["traction"])
+            np.ascontiguousarray(anchor), before, share, lag, basis, grip.own, out["force"], out["block"], out["bend"],
+            out["slide"], out["pressure"], out["traction"])
         return d, active, {**out, "energy": energy}
 
     def _pairs(self, points: Floats, residual: Floats, matrix: bool) -> tuple[Ints, Floats, Floats, float, Floats, Floats]:

@@ -51,7 +51,7 @@ def _barrier(u):
 
 @kernel
 def obstacle_points(distance, normal, curvature, delta, thickness, area, kappa, friction, scale, place, anchor, before,
-                    share, lag, basis, own, force, block, slide, pressure, traction):
+                    share, lag, basis, own, force, block, bend, slide, pressure, traction):
     """Write force, stiffness and traction of points near one obstacle; return the energy.
 
     Parameters
@@ -67,9 +67,10 @@ def obstacle_points(distance, normal, curvature, delta, thickness, area, kappa, 
     share, lag, basis, own
         Share of the way from the anchor that was made in contact (k,), pressure (k,) and normal (k, 3) that friction
         goes by; or, if `own`, it goes by those of this configuration.
-    force, block, slide
-        Written: residual (k, 3); its derivative (k, 3, 3) is block + slide, where block is symmetric and slide the
-        softening along the slip, with all that is unsymmetric if `own`.
+    force, block, bend, slide
+        Written: residual (k, 3); its derivative (k, 3, 3) is block + bend + slide, where block is never negative, bend
+        is what the turning of the normal adds, and slide the softening along the slip, with all that is unsymmetric
+        if `own`.
     pressure, traction
         Written: (k,), (k, 3).
     """
@@ -77,7 +78,7 @@ def obstacle_points(distance, normal, curvature, delta, thickness, area, kappa, 
     slip, way, column = np.empty(3), np.empty(3), np.empty(3)
     for q in range(len(distance)):
         n, a, rise = normal[q], area[q], 0.0
-        force[q], block[q], slide[q], pressure[q], traction[q] = 0.0, 0.0, 0.0, 0.0, 0.0
+        force[q], block[q], bend[q], slide[q], pressure[q], traction[q] = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         thick = thickness[q]
         u = (delta[q] - distance[q]) / thick
         if u > 0.0:
@@ -88,7 +89,8 @@ def obstacle_points(distance, normal, curvature, delta, thickness, area, kappa, 
             for i in range(3):
                 force[q, i] = -a * p * n[i]
                 for j in range(3):
-                    block[q, i, j] = a * (rise * n[i] * n[j] - p * curvature[q, i, j])
+                    block[q, i, j] = a * rise * n[i] * n[j]
+                    bend[q, i, j] = -a * p * curvature[q, i, j]
         pushing, m, part, change = lag[q], basis[q], share[q], 0.0
         if own:
             pushing, m, part = pressure[q], n, 1.0

@@ -42,7 +42,7 @@ ROUNDS = 30
 # Where less than this share of the merit goes in an iteration, and the residual is near, what slides gets its exact tangent.
 CRAWL, NEAR = 0.25, 0.1
 
-# Where pairs change features to and fro the exact tangent goes round in circles: so many steps do without.
+# Where contacts change to and fro the exact tangent goes round in circles: so many steps do without.
 BLUNT = 3
 
 # Steps at most with friction by the pressures of the present configuration, after every round.
@@ -205,7 +205,7 @@ class Newton:
         records: list[dict[str, Any]] = []
         history: list[tuple[float, ...]] = []
         reference, tiny, length = FORCE_FLOOR, 0, 1.0
-        sharp, blunt = False, 0  # whether the last tangent had all second derivatives of pairs; steps to do without
+        sharp, blunt = False, 0  # whether the last tangent was exact for contact; steps to do without
         evaluation = self.evaluate(problem, point, target, matrix=True)
         if not np.isfinite(evaluation.energy):
             return Outcome(Status.INVERTED, point, evaluation, np.inf, 0, ())
