@@ -13,6 +13,8 @@ local edge length unless the solver says otherwise. Numbered departures from [Fa
 [D3] Friction is Coulomb's law at the end of an increment. Newton is repeated with the pressures and normals of the
      solve before (`Grip.lagged`), whose tangent is symmetric; near the end it goes by those of the configuration
      itself (`Grip.own`), with what is unsymmetric in the products of the Krylov method only. Anchors follow what slips.
+[D4] The tangent of contact is never negative until the end is near: where all presses far too hard, the turning of the
+     normals makes it indefinite, and Newton wanders. Long steps look ahead (`lookahead`).
 """
 
 from __future__ import annotations

@@ -42,8 +42,9 @@ ROUNDS = 30
 # Where less than this share of the merit goes in an iteration, and the residual is near, what slides gets its exact tangent.
 CRAWL, NEAR = 0.25, 0.1
 
-# Where contacts change to and fro the exact tangent goes round in circles: so many steps do without.
-BLUNT = 3
+# Residual below which the tangent of contact is exact (see `Contact.sharpen`). Where contacts change to and fro the exact
+# one goes round in circles: so many steps do without.
+SHARP, BLUNT = 0.01, 3
 
 # Steps at most with friction by the pressures of the present configuration, after every round.
 FINISH = 8
@@ -227,7 +228,7 @@ class Newton:
                 assert problem.contact is not None
                 problem.contact.soften(evaluation.contact)  # exact for what slides; from afar it overshoots
             blunt = blunt - 1 if not sharp or merits[-1] < CRAWL * merits[-2] else BLUNT
-            sharp = measure[0] < NEAR and evaluation.contact is not None and blunt <= 0
+            sharp = measure[0] < SHARP and evaluation.contact is not None and blunt <= 0
             if sharp and evaluation.contact is not None:
                 assert problem.contact is not None
                 problem.contact.sharpen(evaluation.contact)
