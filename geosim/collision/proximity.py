@@ -334,16 +334,22 @@ def _descend(x, step, faces, order, place, move, reaches, spaces, excluded, midd
 
 
 @kernel
+def _closest(four, edges, w, c, e):
+    """Distance of two features; weights, slopes and the vector between their closest points are written."""
+    if edges:
+        edge_edge(four, w, c)
+    else:
+        point_triangle(four, w, c)
+    return separation(four, w, e)
+
+
+@kernel
 def _four(x, ids, edges, out, w, c, e):
     """Gather four points and return their distance."""
     for i in range(4):
         for k in range(3):
             out[i, k] = x[ids[i], k]
-    if edges:
-        edge_edge(out, w, c)
-    else:
-        point_triangle(out, w, c)
-    return separation(out, w, e)
+    return _closest(out, edges, w, c, e)
 
 
 @kernel
@@ -425,27 +431,30 @@ def _near(x, rest, normals, faces, owner, edges, owned, pairs, local, points, is
 
 
 @kernel
+def _meeting(x, step, rest, normals, ids, edges, reach, last, four, w, c, e, v):
+    """Share of a step at which a pair is as near as `STOP_AT` allows, at most `last`, and its activation distance."""
+    split = 2 if edges else 1
+    if not _features_meet(x, step, ids[:split], ids[split:], reach):
+        return last, 0.0
+    limit = _activation(ids, edges, rest, normals, reach, four, w, c, e)
+    if limit == 0.0:
+        return last, 0.0
+    distance = _four(x, ids, edges, four, w, c, e)
+    for i in range(4):
+        for a in range(3):
+            v[i, a] = step[ids[i], a]
+    return time_to_gap(four, v, edges, min(STOP_AT * limit, 0.5 * distance), last), limit
+
+
+@kernel
 def _first_time(x, step, rest, normals, faces, owner, edges, owned, pairs, local):
     ids = np.empty(4, dtype=np.int64)
     four, w, c, e, v = np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3), np.empty((4, 3))
     last = 1.0
     for p in range(len(pairs)):
         for k in range(15):
-            if not _next_pair(faces, owner, edges, owned, pairs[p, 0], pairs[p, 1], k, ids):
-                continue
-            split = 1 if k < 6 else 2
-            reach = _least(local, ids)
-            if not _features_meet(x, step, ids[:split], ids[split:], reach):
-                continue
-            limit = _activation(ids, k >= 6, rest, normals, reach, four, w, c, e)
-            if limit == 0.0:
-                continue
-            distance = _four(x, ids, k >= 6, four, w, c, e)
-            gap = min(STOP_AT * limit, 0.5 * distance)
-            for i in range(4):
-                for a in range(3):
-                    v[i, a] = step[ids[i], a]
-            last = min(last, time_to_gap(four, v, k >= 6, gap, last))
+            if _next_pair(faces, owner, edges, owned, pairs[p, 0], pairs[p, 1], k, ids):
+                last = min(last, _meeting(x, step, rest, normals, ids, k >= 6, _least(local, ids), last, four, w, c, e, v)[0])
     return last
 
 
@@ -458,29 +467,14 @@ def _hits(x, step, rest, normals, faces, owner, edges, owned, pairs, local, poin
         for k in range(15):
             if not _next_pair(faces, owner, edges, owned, pairs[p, 0], pairs[p, 1], k, ids):
                 continue
-            split = 1 if k < 6 else 2
-            reach = _least(local, ids)
-            if not _features_meet(x, step, ids[:split], ids[split:], reach):
-                continue
-            limit = _activation(ids, k >= 6, rest, normals, reach, four, w, c, e)
-            if limit == 0.0:
-                continue
-            distance = _four(x, ids, k >= 6, four, w, c, e)
-            for i in range(4):
-                for a in range(3):
-                    v[i, a] = step[ids[i], a]
-            time = time_to_gap(four, v, k >= 6, min(STOP_AT * limit, 0.5 * distance), 1.0)
+            time, limit = _meeting(x, step, rest, normals, ids, k >= 6, _least(local, ids), 1.0, four, w, c, e, v)
             if time >= 1.0:
                 continue
             if found < len(points):
                 for i in range(4):
                     for a in range(3):
-                        four[i, a] = x[ids[i], a] + time * step[ids[i], a]
-                if k >= 6:
-                    edge_edge(four, w, c)
-                else:
-                    point_triangle(four, w, c)
-                d = separation(four, w, e)
+                        v[i, a] = x[ids[i], a] + time * step[ids[i], a]
+                d = _closest(v, k >= 6, w, c, e)
                 need[found] = -d
                 for i in range(4):
                     for a in range(3):
