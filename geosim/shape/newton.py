@@ -43,8 +43,8 @@ ROUNDS = 30
 CRAWL, NEAR = 0.25, 0.1
 
 # Residual below which the tangent of contact is exact (see `Contact.sharpen`). Where contacts change to and fro the exact
-# one goes round in circles: so many steps do without.
-SHARP, BLUNT = 0.01, 3
+# one goes round in circles: so many steps do without it.
+SHARP, BLUNT = 0.002, 3
 
 # Steps at most with friction by the pressures of the present configuration, after every round.
 FINISH = 8
