@@ -251,6 +251,9 @@ def test_a_long_step_is_braced_where_it_hits():
     springs = springs_ahead(problem.contact, point.x, plain.x)
     left = springs.pressed(surface.points(braced.x))
     assert 0 < len(left) < len(springs)  # they are pressed where the blocks meet, the others are let go
+    hits = problem.contact.neighbourhood.hits(surface.points(point.x), surface.points(plain.x))
+    apart = np.einsum("kia,kia->k", hits.normals, surface.points(braced.x)[hits.points]) - hits.need
+    assert 0.0 < apart.min() < hits.reach.max()  # held apart, and no farther than contact holds
     result = geosim.solve(robot, Passive(), Environment(prescribed=Prescribed(top, (0, 0, -0.003))), solver=solver)
     assert result.status is geosim.Status.CONVERGED
     assert result.crossings.max() == 0
