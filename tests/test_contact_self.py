@@ -221,6 +221,8 @@ def test_hits_are_linearised_where_they_come_near():
     hits = around.hits(x, step)
     assert len(hits.points) > 100
     assert len(around.hits(x, 0.3 * step).points) == 0
+    steep = np.einsum("kia,kia->k", hits.normals, step[hits.points]) < -0.4
+    assert steep.sum() > 50
     for ids, edges, normals, need in zip(hits.points, hits.edges, hits.normals, hits.need):
         slope = float(np.sum(normals * step[ids]))
         time = (need + 0.02) / slope  # the share of the step at which the linear distance is still 0.02
