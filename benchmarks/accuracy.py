@@ -54,7 +54,7 @@ def sphere():
         exact = sphere_pressure(41.8e3, 10.6e3, ratio, cubed)
         line(f"  V/V0 = {ratio}: {result.chamber_pressures[i, 0] / 1e3:.3f} kPa, exact {exact / 1e3:.3f}, error "
              f"{100 * (result.chamber_pressures[i, 0] / exact - 1):+.3f} %, body volume {result.body_volume_ratio[i] - 1:+.1e}")
-    from geosim.topology import tet_volumes
+    from geosim.geometry.topology import tet_volumes
 
     weight = tet_volumes(robot.vertices, robot.body_tets)[:, None]
     x = robot.vertices[robot.body_tets].mean(axis=1)

@@ -133,7 +133,7 @@ def write_deck(robot: Any, pressure: float, increment: float, path: Path, residu
     residual
         Largest force residual over the mean force at which an increment ends; default CalculiX's own, 0.005.
     """
-    from geosim.shape.supports import held_nodes
+    from geosim.shape.energy.supports import held_nodes
 
     nodes = 1e3 * np.vstack([robot.vertices, robot.vertices[robot.p2_edges].mean(axis=1)])
     used = np.unique(robot.p2_tets)
@@ -170,8 +170,8 @@ def read_displacements(path: Path, count: int) -> np.ndarray:
 def chamber_ratio(robot: Any, displacement: np.ndarray) -> float:
     """Return V / V0 of the first chamber behind its curved six-node wall faces."""
     from geosim import Environment
-    from geosim.shape.assembly import wall_volumes
-    from geosim.shape.problem import make_problem
+    from geosim.shape.energy.assembly import wall_volumes
+    from geosim.shape.energy.problem import make_problem
 
     problem = make_problem(robot, Environment(), 2, "auto")
     nodes = np.vstack([robot.vertices, robot.vertices[robot.p2_edges].mean(axis=1)]) + displacement

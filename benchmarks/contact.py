@@ -18,7 +18,7 @@ import numpy as np
 
 import geosim
 from geosim import Environment, Inflation, NeoHookean, Obstacle, Passive, Prescribed, VolumetricRobot
-from geosim.shape.solver import EnergyShapeSolver
+from geosim.shape.energy.solver import EnergyShapeSolver
 
 NAN = np.nan
 SPLIT = ((0, 1, 3, 7), (0, 3, 2, 7), (0, 2, 6, 7), (0, 6, 4, 7), (0, 4, 5, 7), (0, 5, 1, 7))

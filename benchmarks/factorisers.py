@@ -19,9 +19,9 @@ import numpy as np
 
 import geosim
 from geosim import Environment, Inflation
-from geosim.factorise import describe
-from geosim.shape.linear import BorderedSolver
-from geosim.shape.solver import EnergyShapeSolver
+from geosim.linear.bordered import BorderedSolver
+from geosim.linear.factorise import describe
+from geosim.shape.energy.solver import EnergyShapeSolver
 
 
 class Clock:

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import geosim
-from geosim.shape.projective import ProjectiveShapeSolver
+from geosim.shape.projective.solver import ProjectiveShapeSolver
 
 MESHES = Path(__file__).resolve().parents[1] / "meshes"
 CHOICES = ({}, {"acceleration": "anderson", "window": 6}, {"acceleration": "anderson", "window": 0})

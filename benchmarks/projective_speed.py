@@ -19,8 +19,7 @@ import geosim
 from geosim.collision.crossings import count_crossings, crosses, surface_tree
 from geosim.environment import Environment
 from geosim.robot import VolumetricRobot
-from geosim.shape import projective_kernels as kernels
-from geosim.shape.projective import ProjectiveShapeSolver
+from geosim.shape.projective.solver import ProjectiveShapeSolver, kernels
 
 MESHES = Path(__file__).resolve().parents[1] / "meshes"
 

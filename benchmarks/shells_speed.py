@@ -11,7 +11,7 @@ import time
 from shells_accuracy import mesh
 
 from geosim import Environment, LinearElastic, Passive, RodShellRobot, RodShellStepper, solve
-from geosim.factorise import describe
+from geosim.linear.factorise import describe
 from geosim.rods import linear
 
 

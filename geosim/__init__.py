@@ -16,16 +16,16 @@ _PLACES = {
     "NaturalShape": "actuation", "Passive": "actuation", "UndulatoryGait": "actuation", "ValveCommands": "actuation",
     "Environment": "environment", "Fluid": "environment", "Load": "environment", "Obstacle": "environment",
     "Prescribed": "environment", "RigidGroup": "environment",
-    "Gent": "material", "LinearElastic": "material", "MooneyRivlin": "material", "NeoHookean": "material",
-    "Ogden": "material", "Yeoh": "material",
+    "Gent": "material.materials", "LinearElastic": "material.materials", "MooneyRivlin": "material.materials", "NeoHookean": "material.materials",
+    "Ogden": "material.materials", "Yeoh": "material.materials",
     "Result": "result", "Status": "result", "Report": "result",
     "GeosimError": "errors", "InputError": "errors", "SolveError": "errors",
-    "EnergyShapeSolver": "shape.solver", "ProjectiveShapeSolver": "shape.projective",
+    "EnergyShapeSolver": "shape.energy.solver", "ProjectiveShapeSolver": "shape.projective.solver",
     "Limb": "rods.robot", "RodShellRobot": "rods.robot", "Section": "rods.section", "RodShellStepper": "rods.stepper",
     "MultibodyRobot": "snake.model", "MultibodyStepper": "snake.stepper", "SnakeRobot": "snake.model",
     "MultibodyBuilder": "snake.builder", "SnakeEnvironment": "snake.control", "Valves": "snake.valves",
     "make_snake": "snake.snake",
-    "load_robot": "io", "load_result": "io",
+    "load_robot": "files.saving", "load_result": "files.saving",
 }
 _MODULES = ("calibrate", "compare", "materials")
 

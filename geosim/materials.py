@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from geosim.errors import InputError
-from geosim.material import Material, material_from_dict
+from geosim.material.materials import Material, material_from_dict
 from geosim.resources import resource
 
 __all__ = ["load_material", "names", "preset"]

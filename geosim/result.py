@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from geosim import topology
 from geosim.arrays import Floats, frozen
 from geosim.errors import InputError
+from geosim.geometry import topology
 
 if TYPE_CHECKING:
     import trimesh
@@ -196,30 +196,30 @@ class Result:
         InputError
             The suffix is unknown, or the folder does not exist.
         """
-        from geosim import io
+        from geosim.files import saving as io
 
         return io.save_result(self, path, units)
 
     def plot(self, path: str | Path, frame: int = -1) -> Path:
         """Write a picture (PNG) of a frame with the rest shape ghosted; the path is returned."""
-        from geosim import render
+        from geosim.show import picture as render
 
         return render.plot(self, path, frame)
 
     def html(self, path: str | Path) -> Path:
         """Write a self-contained interactive page with a frame slider; the path is returned."""
-        from geosim import render
+        from geosim.show import picture as render
 
         return render.html(self, path)
 
     def summary(self) -> list[dict[str, Any]]:
         """Return the rows of summary.csv, one a frame."""
-        from geosim import io
+        from geosim.files import saving as io
 
         return io.summary_rows(self)
 
     def _repr_html_(self) -> str:
-        from geosim import render
+        from geosim.show import picture as render
 
         return render.repr_html(self)
 

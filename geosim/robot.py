@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from geosim import topology
 from geosim.arrays import Bools, Floats, Ints, floats, frozen, ints
 from geosim.cable import Anchors, Cable, anchors, as_cables
 from geosim.errors import InputError
-from geosim.material import Hyperelastic, LinearElastic, Material
+from geosim.geometry import topology
+from geosim.material.materials import Hyperelastic, LinearElastic, Material
 from geosim.materials import load_material, preset
 from geosim.select import selected_ids
 

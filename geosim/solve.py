@@ -43,7 +43,7 @@ def default_solver(robot: Any) -> Any:
         The object is not a robot.
     """
     if isinstance(robot, VolumetricRobot):
-        from geosim.shape.solver import EnergyShapeSolver
+        from geosim.shape.energy.solver import EnergyShapeSolver
 
         return EnergyShapeSolver()
     solver = getattr(robot, "default_solver", None)

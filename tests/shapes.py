@@ -6,7 +6,7 @@ import numpy as np
 import trimesh
 from scipy.integrate import quad
 
-from geosim import topology
+from geosim.geometry import topology
 
 
 def block(size=(1.0, 1.0, 1.0), cells=(2, 2, 2), *, skew=0.0, seed=0):

@@ -15,13 +15,14 @@ SOURCES = sorted((ROOT / "geosim").rglob("*.py"))
 
 # Module or folder -> layer; imports at module level point to the same layer or to a lower one.
 LAYERS = {
-    **dict.fromkeys(["errors", "arrays", "kernels", "matrix3", "topology", "resources", "select", "material", "materials",
-                     "factorise", "robot", "cable", "actuation", "environment", "result"], 0),
-    **dict.fromkeys(["geometry", "collision"], 1),
-    **dict.fromkeys(["shape", "rods", "snake"], 2),
-    "solve": 3,
-    **dict.fromkeys(["calibrate", "compare", "sweep"], 4),
-    **dict.fromkeys(["files", "contact_view", "fields", "io", "raster", "render", "render_child", "html", "outputs", "cli"], 5),
+    **dict.fromkeys(["errors", "arrays", "kernels", "resources", "linear"], 0),
+    **dict.fromkeys(["material", "materials", "geometry", "collision"], 1),
+    **dict.fromkeys(["select", "robot", "cable", "actuation", "environment", "result"], 2),
+    **dict.fromkeys(["shape", "rods", "snake"], 3),
+    "solve": 4,
+    **dict.fromkeys(["calibrate", "compare"], 5),
+    **dict.fromkeys(["files", "show"], 6),
+    "cli": 7,
 }
 
 
@@ -56,7 +57,7 @@ def test_imports_point_one_way():
             other = target.split(".")[1]
             if other in LAYERS and LAYERS[other] > LAYERS[name]:
                 wrong.append(f"{path.relative_to(ROOT)} imports {target}")
-            beside = LAYERS[name] == LAYERS.get(other) == 2 and other != name
+            beside = LAYERS[name] == LAYERS.get(other) == LAYERS["shape"] and other != name
             if beside:
                 wrong.append(f"{path.relative_to(ROOT)} imports {target}: solvers do not know each other")
     assert not wrong, wrong
@@ -102,7 +103,7 @@ def test_a_kernel_is_compiled_again_when_a_kernel_that_it_calls_changes(tmp_path
 def test_library_prints_nothing_and_catches_nothing_blindly():
     for path in SOURCES:
         text = path.read_text()
-        if path.name not in ("cli.py", "mesher.py", "render_child.py"):
+        if path.parts[-2] != "cli" and path.name not in ("mesher.py", "vtk_child.py"):
             assert not re.search(r"^\s*print\(", text, re.M), path
         assert not re.search(r"except\s*:", text), path
 

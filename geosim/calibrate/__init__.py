@@ -11,7 +11,6 @@ from geosim.calibrate.calibration import (
     stability_statement,
     toe_offset,
 )
-from geosim.calibrate.command import run
 from geosim.calibrate.curves import nominal_stress
 from geosim.calibrate.identify import RobotCalibration, fit_robot
 from geosim.calibrate.measurements import Measurement
@@ -20,5 +19,5 @@ from geosim.calibrate.parameters import Parameter, Problem
 from geosim.calibrate.reading import MaterialTest, read_test
 
 __all__ = ["Calibration", "MaterialTest", "Measurement", "ModelComparison", "Parameter", "Problem",
-           "RobotCalibration", "compare_models", "fit", "fit_robot", "nominal_stress", "read_test", "run",
+           "RobotCalibration", "compare_models", "fit", "fit_robot", "nominal_stress", "read_test",
            "stability_statement", "toe_offset"]

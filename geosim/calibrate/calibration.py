@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from geosim import material as materials
 from geosim.arrays import Floats
 from geosim.calibrate.curves import (
     FAR,
@@ -25,6 +24,7 @@ from geosim.calibrate.curves import (
 from geosim.calibrate.fitting import Estimate, Samples, estimate
 from geosim.calibrate.reading import MaterialTest, read_test
 from geosim.errors import InputError
+from geosim.material.materials import materials
 
 __all__ = ["Calibration", "fit", "fit_prepared", "prepare_tests", "show_constant", "stability_statement", "toe_offset"]
 

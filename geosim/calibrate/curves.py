@@ -40,7 +40,7 @@ _ALIASES = {"ut": "uniaxial", "tension": "uniaxial", "tensile": "uniaxial", "et"
             "biaxial": "equibiaxial",
             "ps": "pure-shear", "planar": "pure-shear", "shear": "pure-shear", "c": "compression", "uc": "compression"}
 
-# Names of the constants, as in geosim.material; "ogden-n" has n pairs.
+# Names of the constants, as in geosim.material.materials; "ogden-n" has n pairs.
 CONSTANTS = {"neo-hookean": ("mu",), "mooney-rivlin": ("c1", "c2"), "yeoh": ("c1", "c2", "c3"), "gent": ("mu", "jm"),
              "ogden": ("mu", "alpha")}
 FAR = 30.0  # stretch up to which "at all stretches" is examined

@@ -5,7 +5,7 @@
 by Gauss-Newton (Levenberg-Marquardt damping, bounds by projection). y(q) are values taken from solved results: the tip,
 markers, pressures, volumes, or any function of a result. The sensitivities dy/dq come from the solver's own tangent
 where it gives them (the energy solver without contact: z' = z - K^-1 dR, one factorisation a frame for all parameters,
-see `geosim.shape.sensitivity`), else from finite differences of solves. With few parameters and many values this direct
+see `geosim.shape.energy.sensitivity`), else from finite differences of solves. With few parameters and many values this direct
 form costs what an adjoint does. Each parameter is scaled, positive ones by their logarithm, so that a step of one per
 cent means the same for all.
 
@@ -236,7 +236,7 @@ class _Residuals:
     def _from_tangents(self, u: Floats, out: Floats) -> None:
         """Write the columns that the solver's tangents give: central differences of neighbours to first order."""
         from geosim.environment import Environment
-        from geosim.shape.sensitivity import Neighbourhood
+        from geosim.shape.energy.sensitivity import Neighbourhood
         from geosim.solve import default_solver
 
         steps = 100.0 * NEAR * np.array([p.step for p in self.parameters])
@@ -266,7 +266,7 @@ class _Residuals:
 
 def _has_tangent(problem: Problem) -> bool:
     """Whether the solver of a problem is the one whose tangent gives sensitivities."""
-    from geosim.shape.solver import EnergyShapeSolver
+    from geosim.shape.energy.solver import EnergyShapeSolver
     from geosim.solve import default_solver
 
     return isinstance(problem.solver or default_solver(problem.robot), EnergyShapeSolver)

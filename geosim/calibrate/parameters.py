@@ -155,7 +155,7 @@ def thicken(robot: Any, factor: float) -> Any:
     from scipy.sparse.linalg import splu
     from scipy.spatial import cKDTree
 
-    from geosim import topology
+    from geosim.geometry import topology
 
     vertices = robot.vertices
     body = robot.body_tets

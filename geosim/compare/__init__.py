@@ -5,13 +5,12 @@ comparison.rms, comparison.percent["max"], comparison.systematic, comparison.dis
 comparison.save("geosim-comparison")
 """
 
-from geosim.compare.command import run
 from geosim.compare.comparison import Comparison
 from geosim.compare.marker_fit import match_unordered, over_time, to_markers
 from geosim.compare.markers import Markers, read_markers
 from geosim.compare.registration import kabsch
 from geosim.compare.scan import read_scan, to_scan
 
-__all__ = ["Comparison", "Markers", "kabsch", "match_unordered", "over_time", "read_markers", "read_scan", "run",
+__all__ = ["Comparison", "Markers", "kabsch", "match_unordered", "over_time", "read_markers", "read_scan",
            "to_markers",
            "to_scan"]

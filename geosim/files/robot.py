@@ -26,7 +26,7 @@ from geosim.files.messages import Place, first_error, suggestion
 from geosim.files.schema import BodyTable, EnvironmentTable, RobotFile
 from geosim.files.tetmesh import read_mesh
 from geosim.files.values import inside, positive, read_material, read_selection, read_toml, validated, vector
-from geosim.material import Material
+from geosim.material.materials import Material
 from geosim.robot import UNITS, VolumetricRobot
 
 __all__ = ["SOLVERS", "load_problem", "load_robot", "make_solver"]

@@ -11,7 +11,7 @@ import numpy as np
 from geosim.actuation import Actuation, NaturalShape, Passive
 from geosim.arrays import Floats, Ints
 from geosim.environment import Environment, Fluid, Load, Obstacle, Prescribed
-from geosim.material import LinearElastic
+from geosim.material.materials import LinearElastic
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.section import Section
 from geosim.rods.stepper import RodShellStepper

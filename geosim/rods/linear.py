@@ -22,8 +22,8 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import splu
 
 from geosim.arrays import Bools, Floats, Ints
-from geosim.factorise import describe
 from geosim.kernels import kernel
+from geosim.linear.factorise import describe
 from geosim.rods.sparse import SparseSolver
 
 __all__ = ["WIDEST_BAND", "Pattern", "make_pattern"]

@@ -16,7 +16,7 @@ import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints, floats, frozen, ints
 from geosim.errors import InputError
-from geosim.material import LinearElastic
+from geosim.material.materials import LinearElastic
 from geosim.rods.frames import first_frames
 from geosim.rods.section import Section
 from geosim.rods.shells import ShellMesh, shell_mesh

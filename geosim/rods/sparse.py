@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats, Ints
-from geosim.factorise import FactorisationError, Factoriser, make_factoriser
 from geosim.kernels import kernel
+from geosim.linear.factorise import FactorisationError, Factoriser, make_factoriser
 
 __all__ = ["SparseSolver"]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from geosim import topology
 from geosim.arrays import Floats, Ints, floats, ints
 from geosim.errors import InputError
-from geosim.material import LinearElastic
+from geosim.geometry import topology
+from geosim.material.materials import LinearElastic
 from geosim.snake.model import MultibodyRobot
 
 __all__ = ["MultibodyBuilder", "box_inertia", "disc_inertia"]

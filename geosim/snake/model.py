@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from geosim import topology
 from geosim.arrays import Bools, Floats, Ints, floats, frozen, ints
 from geosim.errors import InputError
+from geosim.geometry import topology
 
 __all__ = ["MultibodyRobot", "SnakeRobot"]
 

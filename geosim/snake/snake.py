@@ -28,7 +28,7 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
-from geosim.material import LinearElastic
+from geosim.material.materials import LinearElastic
 from geosim.snake.builder import MultibodyBuilder, box_inertia, disc_inertia
 from geosim.snake.model import SnakeRobot
 
@@ -93,7 +93,7 @@ def link_mesh(
             ):
                 tets.append(t)
     tets_array = np.array(tets, dtype=np.int64)
-    from geosim.topology import tet_volumes
+    from geosim.geometry.topology import tet_volumes
 
     negative = tet_volumes(vertices, tets_array) < 0
     tets_array[negative] = tets_array[negative][:, [0, 1, 3, 2]]

@@ -21,7 +21,7 @@ import math
 import numpy as np
 
 from geosim.kernels import kernel
-from geosim.matrix3 import jacobi_eigen
+from geosim.linear.matrix3 import jacobi_eigen
 
 __all__ = [
     "close_rows",

@@ -10,10 +10,10 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-from geosim import topology
 from geosim.arrays import Bools, Floats, Ints
 from geosim.environment import Environment, Load
 from geosim.errors import InputError
+from geosim.geometry import topology
 from geosim.select import selected_ids
 from geosim.snake.contact import SURFACES
 from geosim.snake.factor import BlockTridiagonal, SparseFactor, sweep_order

@@ -1,0 +1,452 @@
+"""The command line: geosim demo, info, solve, calibrate, compare.
+
+Exit status: 0; 1 for an input error (nothing written) or a solve that stopped early (complete files for the frames
+reached); 2 for wrong arguments. What goes wrong is one line on stderr. Modules are imported by the command that
+needs them, so that `geosim --help` is immediate.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import geosim
+from geosim.errors import GeosimError, GeosimWarning, InputError
+
+if TYPE_CHECKING:
+    from geosim.actuation import Inflation
+    from geosim.result import Result
+
+__all__ = ["main"]
+
+# V/V0 of the demonstrations (the PneuNet stops before its bellows touch); a folder with an actuation.toml brings its own.
+DEMOS = {"pneunet": [1.05, 1.1, 1.15, 1.2], "finger": [1.2, 1.4, 1.6, 1.8, 2.0],
+         "sphere": [1.25, 1.5, 2.0, 2.5, 3.0]}
+FIRST_DEMO = "pneunet"
+ROD_DEMOS = ("cantilever", "helix", "spider", "entanglement", "parachute", "pneunet-rod", "falling-rods", "manta",
+             "flapping-plate", "cantilever-rod", "cantilever-hinge", "cantilever-mid-edge", "draped-sheet")
+
+
+class _OneLineGroup(click.Group):
+    """A group of commands whose failures are one line on stderr and an exit status."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write examples below the commands."""
+        _write_examples(formatter, ("geosim demo", "geosim info my_robot/robot.toml",
+                                    "geosim solve my_robot/robot.toml --volume-ratio 1.5,2"))
+
+    def main(self, *args: Any, standalone_mode: bool = True, **kwargs: Any) -> Any:
+        status = self._status(*args, **kwargs)
+        if standalone_mode:
+            sys.exit(status)
+        return status
+
+    def _status(self, *args: Any, **kwargs: Any) -> int:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", GeosimWarning)
+            warnings.showwarning = _show_warning
+            try:
+                return click.Group.main(self, *args, **{**kwargs, "standalone_mode": False}) or 0
+            except click.UsageError as error:
+                command = error.ctx.command_path if error.ctx else "geosim"
+                return _fail(f"{error.format_message()} (see {command} --help)", 2)
+            except click.ClickException as error:
+                return _fail(error.format_message(), error.exit_code)
+            except click.Abort:
+                return _fail("interrupted; nothing was written", 1)
+            except (GeosimError, MemoryError) as error:
+                return _fail(str(error) or "out of memory; use a coarser mesh (max_edge) or element = 'p1'", 1)
+            except Exception as error:  # the last line of defence: a user gets a line, a developer the traceback
+                if os.environ.get("GEOSIM_TRACEBACK"):
+                    raise
+                return _fail(f"unexpected {type(error).__name__}: {error}; this is a fault of geosim, please report it "
+                             f"(GEOSIM_TRACEBACK=1 shows where)", 1)
+
+
+def _fail(message: str, status: int) -> int:
+    click.echo(f"geosim: {' '.join(message.split())}", err=True)
+    return status
+
+
+def _show_warning(message: Any, category: Any, *where: Any, **more: Any) -> None:
+    if issubclass(category, GeosimWarning):
+        _note(str(message))
+
+
+def _note(message: str) -> None:
+    click.echo(f"note: {message}", err=True)
+
+
+class _Example(click.Command):
+    """A command whose help ends with examples, line by line."""
+
+    def __init__(self, *args: Any, examples: tuple[str, ...] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples = examples
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples below the options."""
+        _write_examples(formatter, self.examples)
+
+
+def _write_examples(formatter: click.HelpFormatter, examples: tuple[str, ...]) -> None:
+    with formatter.section("Examples"):
+        for line in examples:
+            formatter.write(f"  {line}\n")
+
+
+@click.group(cls=_OneLineGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(geosim.__version__, prog_name="geosim")
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Predict the shape of soft robots."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+# --- values of options ---------------------------------------------------------------------------------------------
+
+class _Steps(click.ParamType):
+    """Commas separate steps, colons chambers: 1.5:1,2:1."""
+
+    name = "steps"
+
+    def __init__(self, key: str, factor: float = 1.0) -> None:
+        self.key, self.factor = key, factor
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Inflation:
+        from geosim.actuation import Inflation
+
+        try:
+            rows = [[float(number) for number in step.split(":")] for step in str(value).split(",")]
+        except ValueError:
+            self.fail(f"{value!r} is not numbers; commas separate steps, colons chambers: 1.5,2 or 1.5:1,2:1", param,
+                      ctx)
+        if len({len(row) for row in rows}) > 1:
+            self.fail(f"{value!r} has steps of different length; give every step as many chambers: 1.5:1,2:1", param,
+                      ctx)
+        try:
+            return Inflation(**{self.key: [[number * self.factor for number in row] for row in rows]})
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+
+
+class _Vector(click.ParamType):
+    """Three numbers separated by commas."""
+
+    name = "x,y,z"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[float, ...]:
+        try:
+            numbers = tuple(float(v) for v in str(value).split(","))
+        except ValueError:
+            numbers = ()
+        if len(numbers) != 3:
+            self.fail(f"{value!r} is not three numbers separated by commas, for example 0,0,-9.81", param, ctx)
+        return numbers
+
+
+OUT = click.option("--out", type=click.Path(path_type=Path), help="Folder to write; default ./geosim-NAME.")
+FORCE = click.option("--force", is_flag=True, help="Replace the results in a folder that is not empty.")
+ROBOT = click.Path(path_type=Path)
+
+
+# --- commands ------------------------------------------------------------------------------------------------------
+
+@main.command(cls=_Example, examples=("geosim demo", "geosim demo sphere --out ball"))
+@click.argument("name", required=False)
+@OUT
+@FORCE
+def demo(name: str | None, out: Path | None, force: bool) -> int:
+    """Solve a bundled robot (default: inflate the PneuNet finger): mesh, solve, save, print a table."""
+    from geosim.actuation import Inflation
+    from geosim.files import saving as io
+    from geosim.resources import resource
+
+    folder = resource("meshes")
+    names = sorted(p.parent.name for p in folder.glob("*/robot.toml"))
+    name = FIRST_DEMO if name is None else name
+    if name not in [*names, *ROD_DEMOS]:
+        raise click.UsageError(f"no demo is called {name!r}; choose one of {', '.join([*names, *ROD_DEMOS])}")
+    target = out or Path(f"geosim-{name}")
+    _check(target, force)
+    if name in ROD_DEMOS:
+        from geosim.rods.designs import CASES
+
+        case: Any = CASES[name]()  # type: ignore[operator]
+        return _solve(case.robot, case.actuation, case.environment, case.solver, target, force)
+    robot, environment, solver = _problem(folder / name / "robot.toml")
+    given = folder / name / "actuation.toml"
+    steps = DEMOS.get(name, [1.1, 1.2])
+    actuation = io.load_actuation(given, robot) if given.is_file() else Inflation(volume_ratio=steps)
+    return _solve(robot, actuation, environment, solver, target, force)
+
+
+@main.command(cls=_Example, examples=(
+    "geosim solve robot.toml --volume-ratio 1.5,2,3",
+    "geosim solve robot.toml --pressure-kpa 5,10 --gravity 0,0,-9.81 --out hanging",
+    "geosim solve two_chambers.toml --volume-ratio 1.5:1,2:1"))
+@click.argument("robot", type=ROBOT)
+@click.option("--volume-ratio", type=_Steps("volume_ratio"), help="V/V0 of every step, e.g. 1.5,2 or 1.5:1,2:1.")
+@click.option("--pressure-kpa", type=_Steps("pressure", 1e3), help="Gauge pressure of every step [kPa], e.g. 5,10.")
+@click.option("--actuation", type=click.Path(path_type=Path), help="Actuation file (TOML).")
+@click.option("--solver", "method", type=click.Choice(["energy", "projective"]), help="Default: that of the robot.")
+@click.option("--element", type=click.Choice(["p2", "p1"]), help="p2 is accurate (default), p1 a preview.")
+@click.option("--gravity", type=_Vector(), help="[m/s^2], e.g. 0,0,-9.81; replaces that of the file.")
+@OUT
+@FORCE
+def solve(robot: Path, volume_ratio: Any, pressure_kpa: Any, actuation: Path | None, method: str | None,
+          element: str | None, gravity: tuple[float, ...] | None, out: Path | None, force: bool) -> int:
+    """Solve a robot file and write result, pictures and table."""
+    given = [name for name, value in (("--volume-ratio", volume_ratio), ("--pressure-kpa", pressure_kpa),
+                                      ("--actuation", actuation)) if value is not None]
+    if len(given) > 1:
+        raise click.UsageError(f"{' and '.join(given)} exclude each other; an actuation file can hold both")
+    stem = robot.resolve().parent.name if robot.stem == "robot" else robot.stem
+    target = out or Path(f"geosim-{stem}")
+    _check(target, force)
+    body, environment, solver = _problem(robot)
+    solver = _chosen_solver(body, solver, method, element)
+    if gravity is not None:
+        try:
+            environment = dataclasses.replace(environment, gravity=gravity)
+        except InputError as error:
+            raise click.BadParameter(str(error), param_hint="--gravity") from None
+    return _solve(body, _chosen_actuation(body, volume_ratio or pressure_kpa, actuation, given), environment, solver,
+                  target, force)
+
+
+@main.command(cls=_Example, examples=("geosim info my_robot/robot.toml", "geosim info --system"))
+@click.argument("robot", type=ROBOT, required=False)
+@click.option("--system", is_flag=True, help="Versions, factoriser and threads of this installation.")
+def info(robot: Path | None, system: bool) -> None:
+    """Say what a robot file holds, or what this installation is."""
+    if robot is None and not system:
+        raise click.UsageError("name a robot file, or give --system")
+    if system:
+        _print_table(_system())
+    if robot is not None:
+        _describe(robot)
+
+
+@main.command(cls=_Example, examples=(
+    "geosim calibrate pull.csv", "geosim calibrate pull.csv:uniaxial balloon.csv:equibiaxial --model best --out mine.toml"))
+@click.argument("tests", nargs=-1, required=True, metavar="TEST.csv[:MODE] ...")
+@click.option("--model", default="mooney-rivlin", show_default=True,
+              help="neo-hookean, mooney-rivlin, yeoh, gent, ogden, or best for the recommended one.")
+@click.option("--max-stretch", type=float, help="Use the points up to this stretch only.")
+@click.option("--unstable", is_flag=True, help="Allow constants that are unstable in some loading.")
+@click.option("--out", type=click.Path(path_type=Path), help="MATERIAL.toml to write, with a picture beside it.")
+@FORCE
+def calibrate(tests: tuple[str, ...], model: str, max_stretch: float | None, unstable: bool, out: Path | None,
+              force: bool) -> None:
+    """Fit a material to tensile, equibiaxial, pure-shear or compression tests."""
+    from geosim.cli.calibrate import run
+
+    for line in run(tests, model, out, force=force, max_stretch=max_stretch, stable=not unstable):
+        click.echo(line)
+
+
+@main.command(cls=_Example, examples=("geosim compare geosim-finger/result.npz scan.ply --units mm",
+                                      "geosim compare result.npz markers.c3d --out map"))
+@click.argument("result", type=click.Path(path_type=Path))
+@click.argument("scan", type=click.Path(path_type=Path))
+@click.option("--units", type=click.Choice(["m", "cm", "mm", "in"]), help="Of the scan or markers, where the file has none.")
+@click.option("--frame", type=int, default=-1, show_default=True, help="Frame of the result.")
+@OUT
+@FORCE
+def compare(result: Path, scan: Path, units: str | None, frame: int, out: Path | None, force: bool) -> None:
+    """Compare a result with a scan (PLY, STL, OBJ, XYZ) or with markers (C3D, TRC, CSV)."""
+    from geosim.cli.compare import run
+    from geosim.files.folder import complete_folder
+
+    target = out or Path(f"geosim-{scan.stem}")
+    with complete_folder(target, force) as beside:
+        lines = run(result, scan, beside, force=True, units=units, frame=frame)
+    for line in lines:
+        click.echo(line.replace(str(beside), str(target)))
+
+
+# --- what the commands share ---------------------------------------------------------------------------------------
+
+def _check(folder: Path, force: bool) -> None:
+    from geosim.files.folder import check_folder
+
+    check_folder(folder, force)
+
+
+def _problem(path: Path) -> tuple[Any, Any, Any]:
+    """Read a robot file and say what was repaired."""
+    from geosim.files import saving as io
+
+    problem = io.load_problem(path)
+    for notice in getattr(problem[0], "notices", ()):
+        _note(notice)
+    return problem
+
+
+def _chosen_solver(robot: Any, solver: Any, method: str | None, element: str | None) -> Any:
+    """The solver of the file, changed by the options."""
+    from geosim.files.robot import SOLVERS, make_solver
+    from geosim.solve import default_solver
+
+    solver = default_solver(robot) if solver is None else solver
+    if method is not None and type(solver).__name__ != SOLVERS[method]:
+        if type(solver).__name__ not in SOLVERS.values():
+            raise click.UsageError(f"--solver {method} is for volumetric robots; this one is solved by "
+                                   f"{type(solver).__name__}")
+        solver = make_solver({"kind": method})
+    if element is not None:
+        if not any(f.name == "element" for f in dataclasses.fields(solver)):
+            raise click.UsageError(f"--element does not go with {type(solver).__name__}; it is for --solver energy")
+        solver = dataclasses.replace(solver, element=element)
+    return solver
+
+
+def _chosen_actuation(robot: Any, inflation: Any, path: Path | None, given: list[str]) -> Any:
+    from geosim.actuation import Passive
+    from geosim.files import saving as io
+
+    if path is not None:
+        return io.load_actuation(path, robot)
+    if inflation is None:
+        if getattr(robot, "chambers", 0):
+            _note("nothing inflates the chambers: the loads act alone (give --volume-ratio or --pressure-kpa)")
+        return Passive()
+    try:
+        inflation.targets(0, getattr(robot, "chambers", 0))
+    except InputError as error:
+        raise click.BadParameter(str(error), param_hint=given[0]) from None
+    return inflation
+
+
+def _solve(robot: Any, actuation: Any, environment: Any, solver: Any, target: Path, force: bool) -> int:
+    """Solve, write the folder, print the table; the exit status says whether every command was reached."""
+    from geosim.files.folder import write_folder
+    from geosim.solve import solve as run
+
+    if not _compiled_before():
+        click.echo("compiling kernels (once)", err=True)
+    start = time.perf_counter()
+    result = run(robot, actuation, environment, solver=solver, throw=False, progress=sys.stderr.isatty())
+    seconds = time.perf_counter() - start
+    names = write_folder(result, target, force)
+    _print_summary(result)
+    click.echo(f"{result.status.name}: {result.message}")
+    click.echo(f"{seconds:.1f} s; wrote {', '.join(names)} to {target}")
+    if result.converged:
+        return 0
+    return _fail(f"stopped early after {len(result.frames)} of {len(actuation)} steps: {result.message}", 1)
+
+
+def _compiled_before() -> bool:
+    """Whether compiled kernels of a solver lie in the cache."""
+    from geosim.kernels import cache_folder
+
+    folders = [Path(geosim.__file__).parent / "shape" / "__pycache__", cache_folder()]
+    return any(folder is not None and any(folder.rglob("assembly.assemble*.nbi")) for folder in folders)
+
+
+def _print_summary(result: Result) -> None:
+    """One line a frame: V/V0 and pressure of every chamber, tip, displacement, iterations, seconds."""
+    rows = result.summary()
+    if not rows:
+        return
+    chambers = result.volume_ratios.shape[1]
+    heads = ["frame"]
+    for c in range(1, chambers + 1):
+        tail = f"_{c}" if chambers > 1 else ""
+        heads += [f"V/V0{tail}", f"kPa{tail}"]
+    heads += ["tip x [mm]", "y", "z", "moved [mm]", "iterations", "seconds"]
+    lines = [heads]
+    for row in rows:
+        cells = [str(row["frame"])]
+        for c in range(1, chambers + 1):
+            cells += [f"{row[f'volume_ratio_{c}']:.4f}", f"{row[f'pressure_kpa_{c}']:.4f}"]
+        cells += [f"{row[f'tip_{axis}_mm']:.3f}" for axis in "xyz"]
+        lines.append([*cells, f"{row['max_displacement_mm']:.3f}", str(row["iterations"]), f"{row['seconds']:.2f}"])
+    widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
+    for line in lines:
+        click.echo("  ".join(cell.rjust(width) for cell, width in zip(line, widths)))
+
+
+def _print_table(rows: list[tuple[str, str]]) -> None:
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        click.echo(f"{name.ljust(width)}  {value}")
+
+
+def _system() -> list[tuple[str, str]]:
+    """Versions, factoriser, threads, cache."""
+    import platform
+    from importlib import metadata
+
+    import numba
+
+    from geosim.kernels import cache_folder
+    from geosim.linear import factorise
+
+    rows = [("geosim", geosim.__version__), ("python", platform.python_version()),
+            ("platform", f"{platform.system()} {platform.machine()}")]
+    for package in ("numpy", "scipy", "numba", "trimesh", "tetgen", "meshio", "python-fcl", "pypardiso", "matplotlib",
+                    "plotly", "pyvista"):
+        try:
+            rows.append((package, metadata.version(package)))
+        except metadata.PackageNotFoundError:
+            rows.append((package, "not installed"))
+    rows += list(factorise.describe().items())
+    rows += [("cpu cores", str(os.cpu_count())), ("kernel threads", str(numba.get_num_threads())),
+             ("kernel cache", str(cache_folder() or "none: kernels are compiled in every run"))]
+    return rows
+
+
+def _describe(path: Path) -> None:
+    """What a robot file holds, its volumes, the quality of its mesh and what was found wrong."""
+    from geosim.files import saving as io
+
+    robot, environment, solver = io.load_problem(path)
+    rows = [("file", str(path)), ("robot", f"{getattr(robot, 'name', path.stem)} ({type(robot).__name__})")]
+    if hasattr(robot, "body_tets"):
+        rows += _volumetric(robot)
+    else:
+        rows.append(("vertices", str(len(robot.vertices))))
+    outside = [f"{len(getattr(environment, key))} {key}" for key in ("obstacles", "loads", "prescribed")
+               if len(getattr(environment, key))]
+    rows.append(("environment", ", ".join([f"gravity {environment.gravity.tolist()} m/s^2", *outside])))
+    rows.append(("solver", "default" if solver is None else str(solver)))
+    for notice in getattr(robot, "notices", ()):
+        rows.append(("notice", notice))
+    if not getattr(robot, "notices", ()):
+        rows.append(("problems", "none found"))
+    _print_table(rows)
+
+
+def _volumetric(robot: Any) -> list[tuple[str, str]]:
+    import numpy as np
+
+    from geosim.geometry import topology
+    from geosim.geometry.quality import mesh_quality
+
+    used = robot.vertices[robot.body_vertices]
+    span = " x ".join(f"{v * 1e3:.4g}" for v in np.ptp(used, axis=0))
+    volumes = topology.tet_volumes(robot.vertices, robot.tets)
+    rows = [("size", f"{span} mm"), ("from", f"{np.round(used.min(axis=0) * 1e3, 4).tolist()} mm")]
+    for region, material in robot.materials.items():
+        rows.append((f"body {region}", f"{volumes[robot.regions == region].sum() * 1e9:.6g} mm^3, {material}"))
+    for c, (volume, wall) in enumerate(zip(robot.chamber_volumes, robot.chamber_walls)):
+        rows.append((f"chamber {c + 1}", f"{volume * 1e9:.6g} mm^3, {len(wall)} wall faces"))
+    rows.append(("mass", f"{1e3 * _mass(robot, volumes):.4g} g"))
+    rows.append(("mesh", str(mesh_quality(robot.vertices, robot.body_tets))))
+    held = f"{len(robot.fixed)} vertices" if len(robot.fixed) else "nothing: a free body"
+    return [*rows, ("fixed", held), ("tip", f"{len(robot.tip)} vertices")]
+
+
+def _mass(robot: Any, volumes: Any) -> float:
+    return sum(m.density * float(volumes[robot.regions == r].sum()) for r, m in robot.materials.items())

@@ -1,0 +1,1 @@
+"""Sparse factorisations, bordered systems and small dense algebra."""

@@ -1,0 +1,1 @@
+"""The quasi-static energy solver: Newton on the mixed finite-element problem."""

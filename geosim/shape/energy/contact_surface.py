@@ -1,0 +1,170 @@
+"""The points and small triangles on which contact acts: curved faces split finely, with the weights of an integral.
+
+A point is a combination of the nodes of a face, x_q = sum_a w_qa x_a. On six-node faces, which sag up to an eighth of an
+edge, every edge is split in four; the fifteen points of a face are weighted so that quadratic functions are
+integrated exactly, with positive weights: a uniform pressure gives the consistent nodal forces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from geosim.arrays import Floats, Ints, frozen
+from geosim.geometry import topology
+from geosim.robot import VolumetricRobot
+
+__all__ = ["ContactSurface", "contact_surface"]
+
+LEVEL = 2  # an edge of a curved face is split into 2^LEVEL
+
+# Shares of the area of a face, by the barycentric coordinates of a point in quarters, in descending order.
+# The corners of a face among its slots.
+_CORNERS = {3: [0, 1, 2], 15: [0, 14, 4]}
+SHARES = {(4, 0, 0): 0.5 / 48.0, (3, 1, 0): 3.0 / 48.0, (2, 2, 0): 1.5 / 48.0, (2, 1, 1): 8.0 / 48.0}
+
+
+@dataclass(frozen=True)
+class ContactSurface:
+    """Points, triangles and weights of all surfaces that can touch something.
+
+    Parameters
+    ----------
+    nodes, weights
+        Nodes of every point and how much of each it is, (p, 6) or (p, 1).
+    triangles
+        Points of the small triangles, oriented out of the material, (t, 3).
+    face
+        The face that a triangle is part of, an index into skin and chamber walls one after the other, (t,).
+    spaces
+        0 for the skin, c + 1 for the wall of chamber c, (t,).
+    slots, shares
+        Points of every whole face (f, 15) or (f, 3), and the rest area that each stands for in it.
+    areas
+        Rest area of every point [units of the positions, squared], (p,).
+    edges
+        Mean length of the edges of the whole faces around every point at rest, (p,).
+    """
+
+    nodes: Ints
+    weights: Floats
+    triangles: Ints
+    face: Ints
+    spaces: Ints
+    slots: Ints
+    shares: Floats
+    areas: Floats
+    edges: Floats
+
+    def points(self, x: Floats) -> Floats:
+        """Positions of the points (p, 3) at node positions x."""
+        if self.nodes.shape[1] == 1:
+            return np.ascontiguousarray(x[self.nodes[:, 0]])
+        return np.einsum("pa,pai->pi", self.weights, x[self.nodes])
+
+    def facing(self, points: Floats, ids: Ints, direction: Floats) -> Floats:
+        """Rest area that looks along a direction (k, 3) at some of the points `ids` (k,), shape (k,).
+
+        At a sharp edge only the face that looks at an obstacle is pressed by it. The share of a face rises smoothly from
+        none at 78 degrees between its normal and the direction to all of it at 53, and stays all from there.
+        """
+        width = self.slots.shape[1]
+        corners = points[self.slots[:, _CORNERS[width]]]
+        normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        normal /= np.maximum(np.linalg.norm(normal, axis=1), 1e-300)[:, None]
+        toward = np.full((len(points), 3), np.nan)
+        toward[ids] = direction
+        near = np.flatnonzero(np.isfinite(toward[self.slots, 0]).any(axis=1))
+        cosine = np.einsum("fqi,fi->fq", toward[self.slots[near]], normal[near])
+        s = np.clip((np.nan_to_num(cosine) - 0.2) / 0.4, 0.0, 1.0)
+        area = np.bincount(self.slots[near].ravel(), (self.shares[near] * s * s * (3.0 - 2.0 * s)).ravel(), len(points))
+        return np.asarray(area[ids], dtype=float)
+
+    def stretch(self, rest: Floats, points: Floats, ids: Ints, force: Floats) -> Floats:
+        """Area now over area at rest around the points `ids`, 1 elsewhere, (p,).
+
+        Only triangles that face the force (p, 3) on a point count, all where there is none.
+        """
+        wanted = np.zeros(len(points), dtype=bool)
+        wanted[ids] = True
+        near = self.triangles[wanted[self.triangles].any(axis=1)]
+        now, then = (np.cross(x[near[:, 1]] - x[near[:, 0]], x[near[:, 2]] - x[near[:, 0]]) for x in (points, rest))
+        size, before = np.linalg.norm(now, axis=1), np.linalg.norm(then, axis=1)
+        pushed = np.einsum("tki,ti->tk", force[near], now)
+        counts = -pushed >= 0.3 * np.linalg.norm(force[near], axis=2) * size[:, None]
+        areas = [np.bincount(near.ravel(), (counts * a[:, None]).ravel(), len(points)) for a in (size, before)]
+        out = np.ones(len(points))
+        out[ids] = np.where(areas[1][ids] > 0, areas[0][ids] / np.maximum(areas[1][ids], 1e-300), 1.0)
+        return out
+
+    def to_nodes(self, values: Floats, count: int) -> Floats:
+        """Transpose of `points`: values on points (p, 3) summed onto the nodes (count, 3)."""
+        out = np.zeros((count, 3))
+        flat = self.nodes.ravel()
+        for k in range(3):
+            out[:, k] = np.bincount(flat, (self.weights * values[:, k:k + 1]).ravel(), minlength=count)
+        return out
+
+
+def contact_surface(robot: VolumetricRobot, place: Ints, rest: Floats, order: int) -> ContactSurface:
+    """Return the contact surface of a robot.
+
+    Parameters
+    ----------
+    place
+        Number of every P2 node of the robot among the nodes of the problem, (vertices + edges,).
+    rest
+        Rest positions of the problem's nodes, (nodes, 3).
+    order
+        1 for straight, 2 for curved elements.
+    """
+    walls = [wall[:, ::-1] for wall in robot.chamber_walls]  # out of the material, into the chamber
+    faces = np.vstack([robot.skin, *walls])
+    space = np.concatenate([np.full(len(part), s) for s, part in enumerate([robot.skin, *walls])])
+    corners = rest[place[faces]]
+    flat = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+    mean = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).mean(axis=1)
+    if order == 1:
+        used, triangles = np.unique(place[faces], return_inverse=True)
+        triangles = triangles.reshape(-1, 3)
+        shares = np.repeat(flat[:, None] / 3.0, 3, axis=1)
+        areas = np.bincount(triangles.ravel(), shares.ravel(), len(used))
+        edges = _around(triangles, mean, len(used))
+        return ContactSurface(frozen(used[:, None]), frozen(np.ones((len(used), 1))), frozen(triangles),
+                              frozen(np.arange(len(faces))), frozen(space), frozen(triangles), frozen(shares),
+                              frozen(areas), frozen(edges))
+    faces6 = place[topology.curved_faces(faces, robot.p2_edges, len(robot.vertices))]
+    _, triangles, face, weights = topology.interpolate_p2(rest, faces6, LEVEL)
+    nodes, shape = faces6[weights[:, 0].astype(np.int64)], weights[:, 1:]
+    slots, kinds = _slots(triangles.reshape(len(faces), -1, 3))
+    shares = flat[:, None] * kinds[None]
+    areas = np.bincount(slots.ravel(), shares.ravel(), len(nodes))
+    return ContactSurface(frozen(np.ascontiguousarray(nodes)), frozen(np.ascontiguousarray(shape)), frozen(triangles),
+                          frozen(face), frozen(space[face]), frozen(slots), frozen(shares), frozen(areas),
+                          frozen(_around(slots, mean, len(nodes))))
+
+
+def _around(slots: Ints, values: Floats, count: int) -> Floats:
+    """Mean over the faces around every point of a value per face."""
+    total = np.bincount(slots.ravel(), np.repeat(values, slots.shape[1]), count)
+    return np.asarray(total / np.bincount(slots.ravel(), minlength=count))
+
+
+def _slots(triangles: Ints) -> tuple[Ints, Floats]:
+    """Return the points of every face in the order of its grid (f, 15), and their shares of its area (15,)."""
+    n = 2**LEVEL
+    grid = [(i, j) for i in range(n + 1) for j in range(n + 1 - i)]
+    shares = np.array([SHARES[tuple(sorted((i, j, n - i - j), reverse=True))] for i, j in grid])
+    index = {point: k for k, point in enumerate(grid)}
+    where = np.empty(len(grid), dtype=np.int64)  # a corner of a triangle at which every grid point is found
+    at = 0
+    for i in range(n):  # the order in which `interpolate_p2` lists the triangles
+        for j in range(n - i):
+            corners = [(i, j), (i + 1, j), (i, j + 1)]
+            if i + j < n - 1:
+                corners += [(i + 1, j), (i + 1, j + 1), (i, j + 1)]
+            for corner in corners:
+                where[index[corner]] = at
+                at += 1
+    return triangles.reshape(len(triangles), -1)[:, where], shares

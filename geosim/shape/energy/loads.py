@@ -1,0 +1,92 @@
+"""Dead loads as consistent nodal forces: gravity, total forces on vertices, tractions on faces."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from geosim.arrays import Floats, Ints
+from geosim.environment import Environment, Load
+from geosim.errors import InputError
+from geosim.geometry import topology
+from geosim.robot import VolumetricRobot
+from geosim.select import selected_ids
+
+__all__ = ["LoadShape", "load_shapes", "spread"]
+
+# (node weights (nodes,), one load): a load's nodal forces are weights x its vector
+LoadShape = tuple[Floats, Load]
+
+
+def load_shapes(robot: VolumetricRobot, environment: Environment, order: int) -> list[LoadShape]:
+    """Return for every load how it spreads over the nodes: weights (n + e,) that multiply its vector.
+
+    A total force has weights of sum 1; a traction has weights [m^2] whose sum is the area.
+
+    Raises
+    ------
+    InputError
+        A load selects nothing, or names faces that are not faces of the body's surface.
+    """
+    out = []
+    for index, load in enumerate(environment.loads):
+        name = f"load {index + 1}"
+        if load.kind == "traction":
+            weights = _over_faces(robot, _surface_faces(robot, load.where, name), order)
+        else:
+            ids = selected_ids(load.where, robot.vertices, name, among=robot.body_vertices)
+            if not robot.body_vertices[ids].all():
+                bad = ids[~robot.body_vertices[ids]][0]
+                raise InputError(f"{name}: vertex {bad} belongs to no body tet; a force needs material to act on")
+            weights = spread(robot, ids, order)
+            weights = weights / weights.sum()
+        out.append((weights, load))
+    return out
+
+
+def _surface_faces(robot: VolumetricRobot, faces: Ints, name: str) -> Ints:
+    surface = np.vstack([robot.skin, *robot.chamber_walls])
+    known = {tuple(f) for f in np.sort(surface, axis=1).tolist()}
+    for face in np.sort(np.asarray(faces), axis=1).tolist():
+        if tuple(face) not in known:
+            raise InputError(f"{name}: {face} is not a face of the body's surface; take faces from robot.skin")
+    return np.asarray(faces)
+
+
+def _over_faces(robot: VolumetricRobot, faces: Ints, order: int) -> Floats:
+    """Integrals of the shape functions over flat faces [m^2]: P2 puts a third on every mid-edge, nothing on corners."""
+    n = len(robot.vertices)
+    weights = np.zeros(n + len(robot.p2_edges))
+    a, b, c = (robot.vertices[faces[:, i]] for i in range(3))
+    third = np.repeat(np.linalg.norm(np.cross(b - a, c - a), axis=1) / 6.0, 3)
+    nodes = topology.curved_faces(faces, robot.p2_edges, n)
+    np.add.at(weights, (nodes[:, 3:] if order == 2 else nodes[:, :3]).ravel(), third)
+    return weights
+
+
+def spread(robot: VolumetricRobot, ids: Ints, order: int) -> Floats:
+    """Return weights (n + e,) that spread a force over vertices; their sum is an area [m^2], a length [m] or a number.
+
+    They go by area where the vertices span skin faces, by length where they span edges, else all are equal.
+    """
+    n = len(robot.vertices)
+    chosen = np.zeros(n, dtype=bool)
+    chosen[ids] = True
+    surface = np.vstack([robot.skin, *robot.chamber_walls])
+    faces = surface[chosen[surface].all(axis=1)]
+    if len(faces):
+        return _over_faces(robot, faces, order)
+    weights = np.zeros(n + len(robot.p2_edges))
+    pairs = np.unique(np.sort(surface[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1), axis=0)
+    pairs = pairs[chosen[pairs].all(axis=1)]
+    if len(pairs) == 0:
+        weights[ids] = 1.0
+        return weights
+    length = np.linalg.norm(robot.vertices[pairs[:, 0]] - robot.vertices[pairs[:, 1]], axis=1)
+    ends, middle = (1.0 / 6.0, 2.0 / 3.0) if order == 2 else (0.5, 0.0)
+    np.add.at(weights, pairs.ravel(), np.repeat(ends * length, 2))
+    if order == 2:
+        span = n + 1
+        keys = robot.p2_edges[:, 0] * span + robot.p2_edges[:, 1]
+        at = np.searchsorted(keys, pairs[:, 0] * span + pairs[:, 1])
+        np.add.at(weights, n + at, middle * length)
+    return weights

@@ -1,0 +1,1 @@
+"""The local-global pipeline of [Fang2022]."""

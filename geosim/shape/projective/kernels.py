@@ -1,0 +1,483 @@
+"""Local step of the projective solver: closest rotations and closest shapes of a given volume, element by element.
+
+A 3x3 matrix is a tuple of nine numbers in row order, which the compiler keeps in registers. The formulas are
+
+    Q  = argmin ||F - Q||,  Q in SO(3)          scaled Newton iteration of Higham (1986), X <- (z X + X^-T / z) / 2
+    P_d = argmin ||F - P||,  det P = d          F - P = s cof P, by sequential quadratic programming
+
+and where an element is flat or inverted both come from the signed singular values F = U diag(s) V^T with proper
+rotations U, V, so that det Q = +1 always.
+
+The kernels of the body work on a range [lo, hi) of elements or vertices and release the interpreter's lock, so that
+threads can share a large mesh; a small one is faster in one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from geosim.kernels import kernel
+from geosim.linear.matrix3 import jacobi_eigen
+
+__all__ = ["body_targets", "chamber_gradients", "chamber_measures", "cofactor_squares", "determinants", "element_targets",
+           "gather", "material_targets", "paper_targets", "patch_pressures", "polar_all", "total_targets", "uniform_targets"]
+
+# Volume ratios between which a body element may differ from its patch at little cost.
+NARROWEST, WIDEST = 0.7, 1.4
+
+
+@kernel
+def cofactor(f):
+    """Cofactor matrix of a 3x3 tuple: the gradient of the determinant."""
+    a, b, c, d, e, g, h, i, j = f
+    return (e * j - g * i, g * h - d * j, d * i - e * h,
+            c * i - b * j, a * j - c * h, b * h - a * i,
+            b * g - c * e, c * d - a * g, a * e - b * d)
+
+
+@kernel
+def inner(a, b):
+    """Sum of products of the entries."""
+    return (a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3] + a[4] * b[4] + a[5] * b[5] + a[6] * b[6]
+            + a[7] * b[7] + a[8] * b[8])
+
+
+@kernel
+def combine(x, a, y, b):
+    """Return x a + y b."""
+    return (x * a[0] + y * b[0], x * a[1] + y * b[1], x * a[2] + y * b[2],
+            x * a[3] + y * b[3], x * a[4] + y * b[4], x * a[5] + y * b[5],
+            x * a[6] + y * b[6], x * a[7] + y * b[7], x * a[8] + y * b[8])
+
+
+@kernel
+def singular(f):
+    """Return (U, s, V) with F = U diag(s) V^T, U and V proper rotations, s[2] negative where F is inverted.
+
+    Jacobi rotations of F^T F, then U from F v and a cross product. Slower than the Newton iteration; it serves the few
+    elements that are flat or inverted.
+    """
+    F = np.array([[f[0], f[1], f[2]], [f[3], f[4], f[5]], [f[6], f[7], f[8]]])
+    C = np.zeros((3, 3))
+    for i in range(3):
+        for j in range(3):
+            C[i, j] = F[0, i] * F[0, j] + F[1, i] * F[1, j] + F[2, i] * F[2, j]
+    squares, V = np.empty(3), np.empty((3, 3))
+    jacobi_eigen(C, squares, V)
+    for i in range(2):  # largest first
+        for j in range(2 - i):
+            if squares[j] < squares[j + 1]:
+                squares[j], squares[j + 1] = squares[j + 1], squares[j]
+                for k in range(3):
+                    V[k, j], V[k, j + 1] = V[k, j + 1], V[k, j]
+    for k in range(3):
+        V[k, 2] = V[(k + 1) % 3, 0] * V[(k + 2) % 3, 1] - V[(k + 2) % 3, 0] * V[(k + 1) % 3, 1]
+    U = np.zeros((3, 3))
+    s = np.zeros(3)
+    for j in range(2):
+        for k in range(3):
+            U[k, j] = F[k, 0] * V[0, j] + F[k, 1] * V[1, j] + F[k, 2] * V[2, j]
+        if j == 1:
+            along = U[0, 0] * U[0, 1] + U[1, 0] * U[1, 1] + U[2, 0] * U[2, 1]
+            for k in range(3):
+                U[k, 1] -= along * U[k, 0]
+        s[j] = np.sqrt(U[0, j] ** 2 + U[1, j] ** 2 + U[2, j] ** 2)
+        if s[j] > 1e-14 * max(s[0], 1e-300):
+            for k in range(3):
+                U[k, j] /= s[j]
+        else:  # any direction perpendicular to the others will do
+            axis = 0
+            for k in range(1, 3):
+                if j == 1 and abs(U[k, 0]) < abs(U[axis, 0]):
+                    axis = k
+            along = U[axis, 0] if j == 1 else 0.0
+            for k in range(3):
+                U[k, j] = (1.0 if k == axis else 0.0) - (along * U[k, 0] if j == 1 else 0.0)
+            norm = np.sqrt(U[0, j] ** 2 + U[1, j] ** 2 + U[2, j] ** 2)
+            for k in range(3):
+                U[k, j] /= norm
+    for k in range(3):
+        U[k, 2] = U[(k + 1) % 3, 0] * U[(k + 2) % 3, 1] - U[(k + 2) % 3, 0] * U[(k + 1) % 3, 1]
+    for k in range(3):
+        s[2] += U[k, 2] * (F[k, 0] * V[0, 2] + F[k, 1] * V[1, 2] + F[k, 2] * V[2, 2])
+    return U, s, V
+
+
+@kernel
+def _compose(U, s0, s1, s2, V):
+    """Return U diag(s) V^T as a tuple."""
+    return (U[0, 0] * s0 * V[0, 0] + U[0, 1] * s1 * V[0, 1] + U[0, 2] * s2 * V[0, 2],
+            U[0, 0] * s0 * V[1, 0] + U[0, 1] * s1 * V[1, 1] + U[0, 2] * s2 * V[1, 2],
+            U[0, 0] * s0 * V[2, 0] + U[0, 1] * s1 * V[2, 1] + U[0, 2] * s2 * V[2, 2],
+            U[1, 0] * s0 * V[0, 0] + U[1, 1] * s1 * V[0, 1] + U[1, 2] * s2 * V[0, 2],
+            U[1, 0] * s0 * V[1, 0] + U[1, 1] * s1 * V[1, 1] + U[1, 2] * s2 * V[1, 2],
+            U[1, 0] * s0 * V[2, 0] + U[1, 1] * s1 * V[2, 1] + U[1, 2] * s2 * V[2, 2],
+            U[2, 0] * s0 * V[0, 0] + U[2, 1] * s1 * V[0, 1] + U[2, 2] * s2 * V[0, 2],
+            U[2, 0] * s0 * V[1, 0] + U[2, 1] * s1 * V[1, 1] + U[2, 2] * s2 * V[1, 2],
+            U[2, 0] * s0 * V[2, 0] + U[2, 1] * s1 * V[2, 1] + U[2, 2] * s2 * V[2, 2])
+
+
+@kernel
+def polar(f):
+    """Return the proper rotation closest to F."""
+    size = inner(f, f)
+    c = cofactor(f)
+    det = f[0] * c[0] + f[1] * c[1] + f[2] * c[2]
+    if not det > 1e-9 * size * np.sqrt(size):
+        U, _, V = singular(f)
+        return _compose(U, 1.0, 1.0, 1.0, V)
+    x = f
+    for _ in range(20):
+        zeta = np.sqrt(np.sqrt(inner(c, c) / size) / det)
+        new = combine(0.5 * zeta, x, 0.5 / (zeta * det), c)
+        step = combine(1.0, new, -1.0, x)
+        x = new
+        if inner(step, step) < 1e-14:  # the next error is of the order of the square of this step
+            break
+        size = inner(x, x)
+        c = cofactor(x)
+        det = x[0] * c[0] + x[1] * c[1] + x[2] * c[2]
+    return x
+
+
+@kernel
+def closest_volume(f, d):
+    """Return the matrix of determinant d > 0 closest to F."""
+    c = cofactor(f)
+    det = f[0] * c[0] + f[1] * c[1] + f[2] * c[2]
+    if det > 0.1 * d:
+        t = combine((d / det) ** (1.0 / 3.0), f, 0.0, f) if abs(det - d) > 0.5 * d else f
+        for _ in range(60):
+            c = cofactor(t)
+            det = t[0] * c[0] + t[1] * c[1] + t[2] * c[2]
+            gap = det - d + inner(c, f) - inner(c, t)
+            new = combine(1.0, f, -gap / inner(c, c), c)
+            step = combine(1.0, new, -1.0, t)
+            t = new
+            if inner(step, step) < 1e-24 * inner(f, f):
+                break
+        c = cofactor(t)
+        det = t[0] * c[0] + t[1] * c[1] + t[2] * c[2]
+        if abs(det - d) < 1e-6 * d:
+            return t
+    U, s, V = singular(f)
+    x, y, z = _closest_stretches(s[0], s[1], s[2], d)
+    return _compose(U, x, y, z, V)
+
+
+@kernel
+def _closest_stretches(a, b, c, d):
+    """Positive stretches of product d closest to (a, b, c): bisection on the multiplier, x + s d / x = a."""
+    # stationarity x_i - a_i = -s d / x_i gives x_i = (a_i + sqrt(a_i^2 - 4 s d)) / 2, whose product falls with s
+    high = 0.25 * min(a * abs(a), b * abs(b), c * abs(c)) / d
+    low = high - 1.0
+    if min(a, b, c) <= 0.0:
+        high = 0.0
+        low = -1.0
+    while _stretch_product(a, b, c, low * d) < d:
+        low = 2.0 * low - 1.0
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        if _stretch_product(a, b, c, middle * d) > d:
+            low = middle
+        else:
+            high = middle
+    q = 0.5 * (low + high) * d
+    return (0.5 * (a + np.sqrt(max(a * a - 4.0 * q, 0.0))), 0.5 * (b + np.sqrt(max(b * b - 4.0 * q, 0.0))),
+            0.5 * (c + np.sqrt(max(c * c - 4.0 * q, 0.0))))
+
+
+@kernel
+def _stretch_product(a, b, c, q):
+    return (0.125 * (a + np.sqrt(max(a * a - 4.0 * q, 0.0))) * (b + np.sqrt(max(b * b - 4.0 * q, 0.0)))
+            * (c + np.sqrt(max(c * c - 4.0 * q, 0.0))))
+
+
+@kernel
+def _gradient(x, tets, gradients, e):
+    """Deformation gradient of element e: sum of x_i (grad N_i)^T."""
+    f00, f01, f02, f10, f11, f12, f20, f21, f22 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(4):
+        v = tets[e, i]
+        g0, g1, g2 = gradients[e, i, 0], gradients[e, i, 1], gradients[e, i, 2]
+        f00 += x[v, 0] * g0
+        f01 += x[v, 0] * g1
+        f02 += x[v, 0] * g2
+        f10 += x[v, 1] * g0
+        f11 += x[v, 1] * g1
+        f12 += x[v, 1] * g2
+        f20 += x[v, 2] * g0
+        f21 += x[v, 2] * g1
+        f22 += x[v, 2] * g2
+    return (f00, f01, f02, f10, f11, f12, f20, f21, f22)
+
+
+@kernel
+def _write_forces(forces, e, gradients, weight, s):
+    """Corner forces weight * S grad N_i of a stress S."""
+    for i in range(4):
+        g0, g1, g2 = gradients[e, i, 0], gradients[e, i, 1], gradients[e, i, 2]
+        forces[e, i, 0] = weight * (s[0] * g0 + s[1] * g1 + s[2] * g2)
+        forces[e, i, 1] = weight * (s[3] * g0 + s[4] * g1 + s[5] * g2)
+        forces[e, i, 2] = weight * (s[6] * g0 + s[7] * g1 + s[8] * g2)
+
+
+@kernel
+def _look_up(table, spacing, strain):
+    """Return R at a strain and the integral of R(t) t dt from 0 to it, exact for the piecewise linear table (k, 2)."""
+    last = len(table) - 1
+    i = min(int(strain / spacing), last - 1)
+    start = i * spacing
+    if strain >= last * spacing:
+        start = last * spacing
+        r = table[last, 0]
+        return r, table[last, 1] + 0.5 * r * (strain * strain - start * start)
+    slope = (table[i + 1, 0] - table[i, 0]) / spacing
+    base = table[i, 0] - slope * start
+    return (base + slope * strain,
+            table[i, 1] + 0.5 * base * (strain * strain - start * start) + slope / 3.0 * (strain**3 - start**3))
+
+
+@kernel
+def body_targets(lo, hi, x, tets, gradients, weights, which, tables, spacing, forces, energies, jacobians):
+    """Corner forces w (F - T) grad N, energies and determinants with the variational blend.
+
+    F - T = R(e) (F - Q) + (1 - R(0)) (F - P_1(F)),  e = ||F - Q||,
+    energy = w [ integral_0^e R(t) t dt + (1 - R(0)) / 2 ||F - P_1||^2 ].
+    """
+    for e in range(lo, hi):
+        f = _gradient(x, tets, gradients, e)
+        c = cofactor(f)
+        jacobians[e] = f[0] * c[0] + f[1] * c[1] + f[2] * c[2]
+        a = combine(1.0, f, -1.0, polar(f))
+        b = combine(1.0, f, -1.0, closest_volume(f, 1.0))
+        stretch, stored = _look_up(tables[which[e]], spacing, np.sqrt(inner(a, a)))
+        bulk = 1.0 - tables[which[e], 0, 0]
+        energies[e] = weights[e] * (stored + 0.5 * bulk * inner(b, b))
+        _write_forces(forces, e, gradients, weights[e], combine(stretch, a, bulk, b))
+
+
+@kernel
+def patch_pressures(lo, hi, volumes, stiffness, jacobians, starts, slots, pressures, energies):
+    """Pressure and energy of the volume change of the patch of body elements around every vertex.
+
+    With J_v the volume of the patch over its rest volume and kappa its mean bulk stiffness, p_v = kappa (J_v - 1) and
+    the energy is kappa / 2 (J_v - 1)^2 times a quarter of the patch. A projection of every element on its own would
+    lock: linear tets have more elements than free displacements to keep their volumes with.
+    """
+    for v in range(lo, hi):
+        rest, now, bulk = 0.0, 0.0, 0.0
+        for k in range(starts[v], starts[v + 1]):
+            e = slots[k] // 4
+            if e < len(volumes):
+                rest += volumes[e]
+                now += volumes[e] * jacobians[e]
+                bulk += volumes[e] * stiffness[e]
+        pressures[v], energies[v] = 0.0, 0.0
+        if rest > 0.0:
+            pressures[v] = bulk / rest * (now / rest - 1.0)
+            energies[v] = 0.125 * bulk * (now / rest - 1.0) ** 2
+
+
+@kernel
+def _invariant_density(m, i1, i2):
+    """Return W, dW/dI1, dW/dI2 of a row (kind, -, -, count, constants ...): Mooney-Rivlin, Yeoh, Gent."""
+    x = i1 - 3.0
+    if m[0] == 0.0:
+        return m[4] * x + m[5] * (i2 - 3.0), m[4], m[5]
+    if m[0] == 1.0:
+        return m[4] * x + m[5] * x * x + m[6] * x**3, m[4] + 2.0 * m[5] * x + 3.0 * m[6] * x * x, 0.0
+    rest = 1.0 - x / m[5]
+    if rest <= 0.0:  # beyond the locking stretch: the step is refused
+        return np.inf, np.inf, 0.0
+    return -0.5 * m[4] * m[5] * np.log(rest), 0.5 * m[4] / rest, 0.0
+
+
+@kernel
+def _stress(f, c, m):
+    """Return W and dW/dF of an invariant material without its pressure: W(I1, I2) - p0 (J - 1), zero stress at rest.
+
+    The plain invariants are used (not the isochoric ones): they equal them at J = 1, which the patches see to, and
+    stay defined for elements that are flat or inverted on the way.
+    """
+    i1 = inner(f, f)
+    a = f[0] * f[0] + f[3] * f[3] + f[6] * f[6]
+    b = f[1] * f[1] + f[4] * f[4] + f[7] * f[7]
+    g = f[2] * f[2] + f[5] * f[5] + f[8] * f[8]
+    h = f[0] * f[1] + f[3] * f[4] + f[6] * f[7]
+    k = f[0] * f[2] + f[3] * f[5] + f[6] * f[8]
+    q = f[1] * f[2] + f[4] * f[5] + f[7] * f[8]
+    i2 = a * b + b * g + g * a - h * h - k * k - q * q
+    energy, w1, w2 = _invariant_density(m, i1, i2)
+    _, r1, r2 = _invariant_density(m, 3.0, 3.0)
+    p0 = 2.0 * r1 + 4.0 * r2
+    fc = (f[0] * a + f[1] * h + f[2] * k, f[0] * h + f[1] * b + f[2] * q, f[0] * k + f[1] * q + f[2] * g,
+          f[3] * a + f[4] * h + f[5] * k, f[3] * h + f[4] * b + f[5] * q, f[3] * k + f[4] * q + f[5] * g,
+          f[6] * a + f[7] * h + f[8] * k, f[6] * h + f[7] * b + f[8] * q, f[6] * k + f[7] * q + f[8] * g)
+    det = f[0] * c[0] + f[1] * c[1] + f[2] * c[2]
+    s = combine(1.0, combine(2.0 * w1 + 2.0 * w2 * i1, f, -2.0 * w2, fc), -p0, c)
+    return energy - p0 * (det - 1.0), s
+
+
+@kernel
+def _stress_of_stretches(f, c, m):
+    """The same for Ogden's energy of the principal stretches (flattened elements count as stretched by 0.05)."""
+    U, s, V = singular(f)
+    energy, rest = 0.0, 0.0
+    d = np.zeros(3)
+    for t in range(int(m[3]) // 2):
+        mu, alpha = m[4 + 2 * t], m[5 + 2 * t]
+        rest += mu
+        for i in range(3):
+            stretch = max(s[i], 0.05)
+            power = stretch**alpha
+            slope = mu * power / stretch
+            energy += mu / alpha * (power - 1.0) + slope * (s[i] - stretch)
+            d[i] += slope
+    det = f[0] * c[0] + f[1] * c[1] + f[2] * c[2]
+    return energy - rest * (det - 1.0), combine(1.0, _compose(U, d[0], d[1], d[2], V), -rest, c)
+
+
+@kernel
+def _material_element(f, m):
+    c = cofactor(f)
+    return _stress_of_stretches(f, c, m) if m[0] == 3.0 else _stress(f, c, m)
+
+
+@kernel
+def determinants(lo, hi, x, tets, gradients, jacobians):
+    """Volume ratios of all elements."""
+    for e in range(lo, hi):
+        f = _gradient(x, tets, gradients, e)
+        c = cofactor(f)
+        jacobians[e] = f[0] * c[0] + f[1] * c[1] + f[2] * c[2]
+
+
+@kernel
+def material_targets(lo, hi, x, tets, gradients, volumes, which, rows, bulk, guard, jacobians, pressures, forces, energies):
+    """Corner forces of the targets whose pull is the stress of the material: k (F - T) = dW/dF + p cof F.
+
+    p is the mean of the patch pressures of the corners plus bulk (J - 1) of the element itself, a small share; beyond
+    NARROWEST and WIDEST it is `guard` times as stiff, which keeps single elements of a patch from turning over
+    without locking the others. `rows` (r, 16) are those of `projective_material.material_row`.
+    """
+    for e in range(lo, hi):
+        f = _gradient(x, tets, gradients, e)
+        density, s = _material_element(f, rows[which[e]])
+        p = 0.25 * (pressures[tets[e, 0]] + pressures[tets[e, 1]] + pressures[tets[e, 2]] + pressures[tets[e, 3]])
+        excess = min(jacobians[e] - NARROWEST, 0.0) + max(jacobians[e] - WIDEST, 0.0)
+        p += bulk[e] * (jacobians[e] - 1.0 + guard * excess)
+        energies[e] = volumes[e] * (density + 0.5 * bulk[e] * ((jacobians[e] - 1.0) ** 2 + guard * excess * excess))
+        _write_forces(forces, e, gradients, volumes[e], combine(1.0, s, p, cofactor(f)))
+
+
+@kernel
+def paper_targets(lo, hi, x, tets, gradients, weights, which, tables, spacing, forces, energies, jacobians):
+    """The blend of Eqs. (6)-(7) of [Fang2022], with the cube root that a length needs.
+
+    T = Q B / det(B)^(1/3),  B = R I + (1 - R) Q^T F. The "energy" is w / 2 ||F - T||^2, which is no merit.
+    """
+    for e in range(lo, hi):
+        f = _gradient(x, tets, gradients, e)
+        c = cofactor(f)
+        jacobians[e] = f[0] * c[0] + f[1] * c[1] + f[2] * c[2]
+        q = polar(f)
+        d = combine(1.0, f, -1.0, q)
+        ratio, _ = _look_up(tables[which[e]], spacing, np.sqrt(inner(d, d)))
+        blend = combine(ratio, q, 1.0 - ratio, f)
+        c = cofactor(blend)
+        det = blend[0] * c[0] + blend[1] * c[1] + blend[2] * c[2]
+        if det > 1e-6:
+            blend = combine(det ** (-1.0 / 3.0), blend, 0.0, blend)
+        else:
+            blend = q
+        s = combine(1.0, f, -1.0, blend)
+        energies[e] = 0.5 * weights[e] * inner(s, s)
+        _write_forces(forces, e, gradients, weights[e], s)
+
+
+@kernel
+def chamber_measures(x, tets, gradients, volumes, weights, ids):
+    """Volume of one chamber, sum V det F, and its compliance, sum V ||cof F||^2 / w."""
+    volume, compliance = 0.0, 0.0
+    for e in ids:
+        f = _gradient(x, tets, gradients, e)
+        c = cofactor(f)
+        volume += volumes[e] * (f[0] * c[0] + f[1] * c[1] + f[2] * c[2])
+        compliance += volumes[e] * inner(c, c) / weights[e]
+    return volume, compliance
+
+
+@kernel
+def total_targets(x, tets, gradients, volumes, ids, pull, forces):
+    """Corner forces of the closest shapes whose volumes *add up* to a target.
+
+    min sum w V ||F - T||^2 / 2 s.t. sum V det T = target gives w (F - T) = pull cof T with one multiplier for the whole
+    chamber; to first order cof T = cof F. All elements then push on the wall like one uniform pressure, -pull, and
+    not at all on the vertices inside (the cofactors of a chamber are free of divergence).
+    """
+    for e in ids:
+        f = _gradient(x, tets, gradients, e)
+        _write_forces(forces, e, gradients, pull * volumes[e], cofactor(f))
+
+
+@kernel
+def element_targets(x, tets, gradients, volumes, weights, ids, ratio, forces, energies):
+    """Closest shape of determinant `ratio` for every chamber element on its own."""
+    for e in ids:
+        f = _gradient(x, tets, gradients, e)
+        d = combine(1.0, f, -1.0, closest_volume(f, ratio))
+        w = weights[e] * volumes[e]
+        energies[e] = 0.5 * w * inner(d, d)
+        _write_forces(forces, e, gradients, w, d)
+
+
+@kernel
+def uniform_targets(x, tets, gradients, volumes, weights, ids, ratio, forces, energies):
+    """The chamber targets of [Fang2022], III-A1: every element grows alike, T = ratio^(1/3) Q."""
+    length = ratio ** (1.0 / 3.0)
+    for e in ids:
+        f = _gradient(x, tets, gradients, e)
+        d = combine(1.0, f, -length, polar(f))
+        w = weights[e] * volumes[e]
+        energies[e] = 0.5 * w * inner(d, d)
+        _write_forces(forces, e, gradients, w, d)
+
+
+@kernel
+def gather(starts, slots, forces, out):
+    """Add corner forces (m * 4, 3) to their vertices; slots[starts[v]:starts[v + 1]] are the corners of vertex v."""
+    for v in range(len(starts) - 1):
+        x, y, z = 0.0, 0.0, 0.0
+        for k in range(starts[v], starts[v + 1]):
+            x += forces[slots[k], 0]
+            y += forces[slots[k], 1]
+            z += forces[slots[k], 2]
+        out[v, 0], out[v, 1], out[v, 2] = x, y, z
+
+
+@kernel
+def chamber_gradients(x, tets, gradients, out):
+    """Deformation gradients of all elements, (m, 9)."""
+    for e in range(len(tets)):
+        f = _gradient(x, tets, gradients, e)
+        for k in range(9):
+            out[e, k] = f[k]
+
+
+@kernel
+def cofactor_squares(x, tets, gradients, out):
+    """||cof F||^2 of all elements, (m,)."""
+    for e in range(len(tets)):
+        c = cofactor(_gradient(x, tets, gradients, e))
+        out[e] = inner(c, c)
+
+
+@kernel
+def polar_all(matrices, rotations):
+    """Closest proper rotations of many matrices, (m, 9) -> (m, 9)."""
+    for e in range(len(matrices)):
+        m = matrices[e]
+        q = polar((m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8]))
+        for k in range(9):
+            rotations[e, k] = q[k]

@@ -1,0 +1,1 @@
+"""Pictures, pages and the fields that they show."""

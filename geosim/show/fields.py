@@ -1,0 +1,175 @@
+"""Fields that files and pictures show: displacement, stretch, and the curved surface that carries them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from geosim.arrays import Bools, Floats, Ints
+from geosim.geometry import topology
+from geosim.show.contact import contact_pressures
+
+if TYPE_CHECKING:
+    from geosim.result import Result
+
+__all__ = ["Shown", "body_mask", "displacements", "max_displacement", "max_stretch", "rest_nodes", "shown_surface"]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A surface as it is drawn or written.
+
+    Parameters
+    ----------
+    points, rest
+        Current and rest positions [m], shape (p, 3).
+    triangles
+        Vertex ids, oriented outward, shape (t, 3).
+    stretch
+        Largest principal stretch [-] at the points, shape (p,); nan where it is not defined (rods, shells).
+    pressure
+        Contact pressure at the points [Pa], shape (p,); None where nothing touches.
+    """
+
+    points: Floats
+    rest: Floats
+    triangles: Ints
+    stretch: Floats
+    pressure: Floats | None = None
+
+    @property
+    def displacement(self) -> Floats:
+        """Length of the displacement of the points [m], shape (p,)."""
+        return np.linalg.norm(self.points - self.rest, axis=1)
+
+
+def body_mask(robot: Any, count: int) -> Bools:
+    """Which of `count` vertices count in measures: those of body tets, else all, bool (n,)."""
+    mask = getattr(robot, "body_vertices", None)
+    return np.ones(count, dtype=bool) if mask is None else np.asarray(mask)
+
+
+def displacements(result: Result, i: int = -1) -> Floats:
+    """Displacements of the vertices in frame i [m], shape (n, 3)."""
+    return result.frames[i] - result.robot.vertices
+
+
+def max_displacement(result: Result, i: int = -1) -> float:
+    """Largest displacement of a body vertex in frame i [m]."""
+    moved = displacements(result, i)[body_mask(result.robot, result.frames.shape[1])]
+    return float(np.linalg.norm(moved, axis=1).max(initial=0.0))
+
+
+def rest_nodes(robot: Any) -> Floats:
+    """Rest positions of the vertices, then of the mid-edge nodes if the robot has any [m], shape (n + e, 3)."""
+    edges = getattr(robot, "p2_edges", None)
+    if edges is None:
+        return np.array(robot.vertices)
+    return np.vstack([robot.vertices, robot.vertices[edges].mean(axis=1)])
+
+
+def max_stretch(result: Result, i: int = -1) -> Floats:
+    """Largest principal stretch of every body tet at its centroid in frame i [-], shape (mb,).
+
+    At the centroid the gradients of the quadratic shape functions vanish at the corners and are grad L_a + grad L_b on
+    the edge (a, b), so that F = sum over edges of x_ab (grad L_a + grad L_b); the stretch is the root of the
+    largest eigenvalue of F^T F.
+    """
+    robot = result.robot
+    rest = robot.vertices[robot.body_tets]
+    inverse = np.linalg.inv(rest[:, 1:] - rest[:, :1])  # rows of X_a - X_0
+    gradients = np.concatenate([-inverse.sum(axis=2, keepdims=True), inverse], axis=2).transpose(0, 2, 1)
+    middle = result.nodes(i)[robot.p2_tets[:, 4:]]
+    a, b = topology.EDGES.T
+    deformation = np.einsum("mei,mej->mij", middle, gradients[:, a] + gradients[:, b])
+    cauchy = np.einsum("mki,mkj->mij", deformation, deformation)
+    return np.sqrt(np.maximum(np.linalg.eigvalsh(cauchy)[:, -1], 0.0))
+
+
+def _point_stretch(result: Result, i: int, count: int) -> Floats:
+    """Volume-weighted mean of the stretch of the tets around every node [-], shape (count,)."""
+    robot = result.robot
+    weight = np.abs(topology.tet_volumes(robot.vertices, robot.body_tets))
+    value = max_stretch(result, i) * weight
+    nodes = robot.p2_tets
+    total = np.bincount(nodes.ravel(), np.repeat(weight, nodes.shape[1]), count)
+    summed = np.bincount(nodes.ravel(), np.repeat(value, nodes.shape[1]), count)
+    return np.divide(summed, total, out=np.ones(count), where=total > 0)
+
+
+def shown_surface(result: Result, i: int = -1, subdivide: int = 2, faces: Any = None) -> Shown:
+    """Return the surface of frame i with its fields: the outer skin of a body, the skin of rods and shells.
+
+    Parameters
+    ----------
+    result
+        What was solved.
+    i
+        Frame; None is the rest shape.
+    subdivide
+        How often curved faces are split.
+    faces
+        Faces (f, 3) to show instead of the outer skin of a body.
+    """
+    robot = result.robot
+    if not hasattr(robot, "skin"):
+        return _thin_surface(robot, result.frames[i])
+    rest, nodes = rest_nodes(robot), result.nodes(i)
+    faces6 = topology.curved_faces(robot.skin if faces is None else faces, robot.p2_edges, len(robot.vertices))
+    points, triangles, _, weights = topology.interpolate_p2(nodes, faces6, subdivide)
+    corners, shape = faces6[weights[:, 0].astype(np.int64)], weights[:, 1:]
+    at_rest = np.einsum("pk,pkd->pd", shape, rest[corners])
+    if not hasattr(robot, "body_tets"):  # a multibody robot: soft and rigid parts, whose skin only is shown
+        return Shown(points, at_rest, triangles, np.full(len(points), np.nan))
+    stretch = np.einsum("pk,pk->p", shape, _point_stretch(result, i, len(nodes))[corners])
+    contact = None if i is None else contact_pressures(result, i)
+    if contact is not None:
+        full = np.concatenate([contact, contact[robot.p2_edges].mean(axis=1)])
+        contact = np.maximum(np.einsum("pk,pk->p", shape, full[corners]), 0.0)
+    return Shown(points, at_rest, triangles, stretch, contact)
+
+
+def _thin_surface(robot: Any, positions: Floats) -> Shown:
+    """Surface of rods (tubes of their radius) and shells (both sides)."""
+    rest = np.asarray(robot.vertices)
+    given = getattr(robot, "surface_triangles", None)
+    if given is None:
+        given = getattr(robot, "triangles", None)
+    sheets = np.empty((0, 3), dtype=np.int64) if given is None else np.asarray(given, dtype=np.int64).reshape(-1, 3)
+    points, at_rest = [positions], [rest]
+    triangles = [sheets, sheets[:, ::-1]]
+    edges = getattr(robot, "edges", None)
+    if edges is not None and len(edges):
+        edges = np.asarray(edges, dtype=np.int64)
+        radius = getattr(robot, "radius", None)
+        size = float(np.linalg.norm(np.ptp(rest, axis=0)))
+        radius = np.broadcast_to(np.asarray(0.01 * size if radius is None else radius, dtype=float), len(edges))
+        tube, around = _tubes(positions, edges, radius)
+        flat, _ = _tubes(rest, edges, radius)
+        triangles.append(around + len(positions))
+        points.append(tube)
+        at_rest.append(flat)
+    stacked = np.vstack(points)
+    return Shown(stacked, np.vstack(at_rest), np.vstack(triangles), np.full(len(stacked), np.nan))
+
+
+def _tubes(positions: Floats, edges: Ints, radius: Floats, sides: int = 12) -> tuple[Floats, Ints]:
+    """Open tubes around edges: points (2 sides a edge) and triangles."""
+    start, end = positions[edges[:, 0]], positions[edges[:, 1]]
+    axis = end - start
+    axis /= np.maximum(np.linalg.norm(axis, axis=1, keepdims=True), 1e-300)
+    other = np.eye(3)[np.argmin(np.abs(axis), axis=1)]
+    u = np.cross(axis, other)
+    u /= np.linalg.norm(u, axis=1, keepdims=True)
+    v = np.cross(axis, u)
+    angle = 2.0 * np.pi * np.arange(sides) / sides
+    circle = np.cos(angle)[None, :, None] * u[:, None] + np.sin(angle)[None, :, None] * v[:, None]
+    ring = radius[:, None, None] * circle
+    points = np.concatenate([start[:, None] + ring, end[:, None] + ring], axis=1)
+    k = np.arange(sides)
+    n = (k + 1) % sides
+    local = np.vstack([np.stack([k, n, k + sides], axis=1), np.stack([n, n + sides, k + sides], axis=1)])
+    first = np.arange(len(edges))[:, None, None] * (2 * sides)
+    return points.reshape(-1, 3), (local[None] + first).reshape(-1, 3)

@@ -1,0 +1,234 @@
+"""Pictures of results: PNG off-screen, an interactive HTML page, and what a notebook shows.
+
+The surface is drawn by VTK if the optional pyvista is installed (in a child process with a time limit, because a VTK
+without a display can take its process down), else by `geosim.show.raster`; matplotlib adds title, colour bar and scale.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import tempfile
+import textwrap
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from geosim.errors import GeosimWarning, InputError
+from geosim.show import fields
+from geosim.show.contact import force_arrows, obstacle_surfaces
+from geosim.show.page import html, repr_html
+from geosim.show.raster import Camera, Layer, camera_for, draw
+
+if TYPE_CHECKING:
+    from geosim.result import Result
+
+__all__ = ["COLORS", "RENDERERS", "html", "plot", "repr_html"]
+
+COLORS = {"displacement": ("displacement [mm]", "viridis"), "stretch": ("largest stretch [-]", "plasma"),
+          "contact": ("contact pressure [kPa]", "YlOrRd")}
+RENDERERS = ("auto", "matplotlib", "vtk")
+SIZE = (1200, 800)  # pixels of the drawing
+TIME_LIMIT = 60.0  # seconds for VTK
+GHOST, OBSTACLE, ARROW = np.array([0.62, 0.66, 0.72]), np.array([0.72, 0.70, 0.66]), np.array([0.78, 0.16, 0.12])
+
+
+def plot(result: Result, path: str | Path, frame: int = -1, *, color: str = "displacement",
+         renderer: str = "auto") -> Path:
+    """Write a PNG of one frame, coloured, with the rest shape ghosted.
+
+    Parameters
+    ----------
+    result
+        What was solved.
+    path
+        PNG file; its folder exists.
+    frame
+        Which frame, -1 is the last.
+    color
+        "displacement", "stretch" or "contact" (the pressure of contact).
+    renderer
+        "auto" (VTK if pyvista is installed, with matplotlib as the fallback), "matplotlib" or "vtk".
+
+    Returns
+    -------
+    Path
+        The file written.
+
+    Raises
+    ------
+    InputError
+        The suffix, folder, frame, colour or renderer is wrong.
+    """
+    path = checked_target(path, ".png")
+    index = checked_frame(result, frame)
+    for key, value, known in (("color", color, tuple(COLORS)), ("renderer", renderer, RENDERERS)):
+        if value not in known:
+            raise InputError(f"plot: {key}={value!r} is unknown; use one of {', '.join(known)}")
+    faces = len(getattr(result.robot, "skin", ()))
+    level = 0 if not result.mid_edge_frames.shape[1] else 2 if faces < 12_000 else 1
+    shown = fields.shown_surface(result, index, level)
+    color = "displacement" if color == "stretch" and np.isnan(shown.stretch).all() else color
+    values = {"displacement": 1e3 * shown.displacement, "stretch": shown.stretch,
+              "contact": np.zeros(len(shown.points)) if shown.pressure is None else 1e-3 * shown.pressure}[color]
+    label, colormap = COLORS[color]
+    limits = (min(1.0, float(np.min(values))) if color == "stretch" else 0.0, float(np.max(values)))
+    limits = (limits[0], max(limits[1], limits[0] + 1e-9))
+    layers = [Layer(shown.points, shown.triangles, _colors(values, limits, colormap))]
+    moving = np.vstack([shown.points, shown.rest])
+    gravity = np.asarray(getattr(result.environment, "gravity", np.zeros(3)))
+    camera = camera_for(moving, moving, -gravity if np.any(gravity) else (0.0, 0.0, 1.0), SIZE[0] / SIZE[1])
+    if limits[1] > 1e-6:
+        layers.append(Layer(shown.rest, shown.triangles, GHOST, 0.28))
+    layers += [Layer(points, triangles, OBSTACLE, 0.45) for points, triangles in obstacle_surfaces(result, index, moving)]
+    points, triangles = force_arrows(result, index, float(np.linalg.norm(np.ptp(moving, axis=0))))
+    if len(triangles):
+        layers.append(Layer(points, triangles, ARROW))
+    image = _drawn(layers, camera, renderer)
+    _compose(result, index, image, camera, (label, colormap, limits), path)
+    return path
+
+
+def checked_target(path: str | Path, suffix: str) -> Path:
+    """Return the path of a file to write.
+
+    Raises
+    ------
+    InputError
+        It has another suffix, or its folder does not exist.
+    """
+    path = Path(path)
+    if path.suffix.lower() != suffix:
+        raise InputError(f"{path.name!r} must end in {suffix}")
+    if not path.parent.is_dir():
+        raise InputError(f"folder {str(path.parent)!r} does not exist; create it first")
+    return path
+
+
+def checked_frame(result: Result, frame: int) -> int:
+    """Return a frame's number counted from 0.
+
+    Raises
+    ------
+    InputError
+        There is no such frame.
+    """
+    count = len(result.frames)
+    if not count:
+        raise InputError(f"the result has no frame to show: {result.message}")
+    if not -count <= frame < count:
+        raise InputError(f"frame {frame} does not exist; frames run from 0 to {count - 1}")
+    return frame % count
+
+
+def _colors(values: Any, limits: tuple[float, float], colormap: str) -> Any:
+    import matplotlib
+
+    return matplotlib.colormaps[colormap]((values - limits[0]) / (limits[1] - limits[0]))[:, :3]
+
+
+def _drawn(layers: Sequence[Layer], camera: Camera, renderer: str) -> Any:
+    """The image of the surfaces, by VTK or by the project's own rasteriser."""
+    installed = importlib.util.find_spec("pyvista") is not None
+    if renderer == "vtk" and not installed:
+        raise InputError("plot: renderer='vtk' needs pyvista; run pip install 'geosim[render]', or use "
+                         "renderer='matplotlib'")
+    if renderer == "matplotlib" or not installed:
+        return draw(layers, camera, SIZE)
+    try:
+        return _drawn_by_vtk(layers, camera)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        reason = " ".join(str(error).split())[:160]
+        warnings.warn(f"VTK could not draw the picture ({reason}); drawn without it", GeosimWarning, stacklevel=4)
+        return draw(layers, camera, SIZE)
+
+
+def _drawn_by_vtk(layers: Sequence[Layer], camera: Camera) -> Any:
+    import matplotlib.image
+
+    with tempfile.TemporaryDirectory(prefix="geosim-render-") as folder:
+        scene, picture = Path(folder) / "scene.npz", Path(folder) / "picture.png"
+        arrays: dict[str, Any] = {"axes": camera.axes, "center": camera.center, "extent": np.array(camera.extent),
+                                  "size": np.array(SIZE)}
+        for i, layer in enumerate(layers):
+            colors = np.broadcast_to(layer.colors, (len(layer.points), 3))
+            arrays |= {f"points{i}": layer.points, f"triangles{i}": layer.triangles, f"colors{i}": colors,
+                       f"opacity{i}": np.array(layer.opacity)}
+        np.savez(scene, **arrays)
+        done = subprocess.run([sys.executable, "-m", "geosim.show.vtk_child", str(scene), str(picture)], check=False,
+                              timeout=TIME_LIMIT, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if done.returncode:
+            said = done.stderr.strip().splitlines() or ["no message"]
+            raise ValueError(f"exit status {done.returncode}: {said[-1]}")
+        return matplotlib.image.imread(picture)[..., :3].astype(float)
+
+
+def _compose(result: Result, frame: int, image: Any, camera: Camera, scale: tuple[str, str, tuple[float, float]],
+             path: Path) -> None:
+    """Put title, colour bar, axes and a scale bar around the drawing."""
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+    from matplotlib.figure import Figure
+
+    from geosim.files.saving import replacing
+
+    label, colormap, limits = scale
+    figure = Figure(figsize=(11.0, 7.0), dpi=125, facecolor="white")
+    FigureCanvasAgg(figure)
+    axes = figure.add_axes((0.01, 0.02, 0.88, 0.86))
+    width, height = (1e3 * e for e in camera.extent)
+    axes.imshow(image, extent=(-width / 2, width / 2, -height / 2, height / 2), interpolation="lanczos")
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+    _scale_bar(axes, width, height)
+    _triad(axes, camera, width, height)
+    bar = figure.add_axes((0.90, 0.2, 0.018, 0.5))
+    figure.colorbar(ScalarMappable(Normalize(*limits), matplotlib.colormaps[colormap]), cax=bar, label=label)
+    figure.text(0.03, 0.955, f"{getattr(result.robot, 'name', 'robot')}: {title(result, frame)}", fontsize=15,
+                fontweight="bold", va="center")
+    grey = f"frame {frame} of 0 .. {len(result.frames) - 1}, {result.status.name}: {result.message}"
+    figure.text(0.03, 0.93, textwrap.fill(grey, 150, max_lines=2), fontsize=9, color="0.35", va="top", linespacing=1.4)
+    with replacing(path) as beside:
+        figure.savefig(beside, format="png", metadata={"Software": "geosim"})
+
+
+def title(result: Result, frame: int) -> str:
+    """V/V0 and pressure of one or two chambers, the ranges over more, else the largest displacement."""
+    parts = []
+    for name, values, unit in (("V/V0", result.volume_ratios[frame], ""), ("p", result.chamber_pressures[frame] * 1e-3, " kPa")):
+        known = values[np.isfinite(values)]
+        if len(values) > 2 and len(known):
+            parts.append(f"{name} = {known.min():.4g} .. {known.max():.4g}{unit}")
+        elif len(values) <= 2:
+            parts += [f"{name}{f'_{c + 1}' if len(values) > 1 else ''} = {v:.4g}{unit}" for c, v in enumerate(values)
+                      if np.isfinite(v)]
+    if parts and len(result.volume_ratios[frame]) > 2:
+        parts[0] = f"{result.volume_ratios.shape[1]} chambers, {parts[0]}"
+    return ", ".join(parts) or f"largest displacement {fields.max_displacement(result, frame) * 1e3:.4g} mm"
+
+
+def _scale_bar(axes: Any, width: float, height: float) -> None:
+    """A bar of a round length (1, 2 or 5 times a power of ten) [mm] in the lower right corner."""
+    wanted = 0.18 * width
+    power = 10.0 ** np.floor(np.log10(wanted))
+    length = power * max(m for m in (1.0, 2.0, 5.0) if m * power <= wanted)
+    x, y = 0.48 * width - length, -0.47 * height
+    axes.plot([x, x + length], [y, y], color="0.15", lw=2.5, solid_capstyle="butt")
+    axes.text(x + length / 2, y + 0.012 * height, f"{length:g} mm", ha="center", va="bottom", fontsize=10, color="0.15")
+
+
+def _triad(axes: Any, camera: Camera, width: float, height: float) -> None:
+    """The directions x, y, z in the lower left corner."""
+    size = 0.065 * height
+    origin = np.array([-0.5 * width + 1.7 * size, -0.5 * height + 1.7 * size])
+    for i in np.argsort(camera.axes[2]):
+        tip = origin + size * camera.axes[:2, i]
+        axes.annotate("", tip, origin, arrowprops={"arrowstyle": "-|>", "color": ("#c0392b", "#27864f", "#2a5fa5")[i],
+                                                   "lw": 1.6, "shrinkA": 0, "shrinkB": 0})
+        axes.text(*(origin + 1.35 * size * camera.axes[:2, i]), "xyz"[i], ha="center", va="center", fontsize=10)

@@ -1,0 +1,237 @@
+"""The command line: what it writes, what it refuses, and with which exit status."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import subprocess
+import sys
+
+import meshio
+import numpy as np
+import pytest
+from bending import bar_mesh, bent_result
+from click.testing import CliRunner
+
+import geosim
+from geosim import Inflation, InputError, Passive, Status, cli
+from geosim.files.folder import write_folder
+
+ROBOT = """
+kind = "volumetric"
+units = "mm"
+[body]
+mesh = "bar.vtu"
+material = "ecoflex-00-30"
+[fixed]
+plane = "x"
+below = 0.1
+"""
+SOLVE = importlib.import_module("geosim.solve")  # geosim.solve itself is the function
+FILES = {"result.npz", "frames.pvd", "picture.png", "view.html", "summary.csv"}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working folder with a small robot."""
+    vertices, tets, regions = bar_mesh((5, 3, 3))
+    mesh = meshio.Mesh(vertices * 1e3, [("tetra", tets)], cell_data={"region": [regions]})
+    meshio.vtu.write(str(tmp_path / "bar.vtu"), mesh)
+    (tmp_path / "bar.toml").write_text(ROBOT)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def solved(monkeypatch):
+    """Stand in for the solver: records what it was asked and returns bent frames."""
+    asked = {}
+
+    def run(robot, actuation, environment, **options):
+        asked.update(robot=robot, actuation=actuation, environment=environment, **options)
+        return bent_result(2, **asked.get("changes", {}))
+
+    monkeypatch.setattr(SOLVE, "solve", run)
+    monkeypatch.setattr(geosim.Result, "plot", lambda self, path: path.write_bytes(b"png"))
+    return asked
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.main, [str(a) for a in arguments])
+
+
+def one_line(outcome, status, *words):
+    assert outcome.exit_code == status, outcome.output
+    lines = [line for line in outcome.stderr.splitlines() if not line.startswith(("note:", "compiling"))]
+    assert len(lines) == 1, outcome.stderr
+    assert lines[0].startswith("geosim: ")
+    for word in words:
+        assert word in lines[0]
+
+
+def test_solve_writes_everything_and_prints_the_table(folder, solved):
+    outcome = run("solve", "bar.toml", "--volume-ratio", "1.1,1.2")
+    assert outcome.exit_code == 0, outcome.output
+    target = folder / "geosim-bar"
+    assert {p.name for p in target.iterdir()} == FILES | {"frames_0000.vtu", "frames_0001.vtu"}
+    assert "CONVERGED" in outcome.stdout
+    assert "V/V0" in outcome.stdout
+    assert np.array_equal(solved["actuation"].volume_ratio, [[1.1], [1.2]])
+    assert solved["throw"] is False
+    assert geosim.load_result(target / "result.npz").converged
+    rows = list(csv.DictReader((target / "summary.csv").open()))
+    assert [row["status"] for row in rows] == ["CONVERGED", "CONVERGED"]
+    assert not [p for p in folder.iterdir() if p.name.startswith(".")]
+
+
+def test_a_solve_that_stops_early_leaves_complete_files_and_exit_status_1(folder, solved):
+    solved["changes"] = {"status": Status.PRESSURE_LIMIT, "message": "The pressure has a maximum.", "converged": False}
+    outcome = run("solve", "bar.toml", "--pressure-kpa", "1,2,3", "--out", "deep/er/out")
+    one_line(outcome, 1, "stopped early after 2 of 3", "maximum")
+    target = folder / "deep" / "er" / "out"
+    assert {p.name for p in target.iterdir()} >= FILES
+    assert list(csv.DictReader((target / "summary.csv").open()))[-1]["status"] == "PRESSURE_LIMIT"
+    assert np.array_equal(solved["actuation"].pressure, [[1e3], [2e3], [3e3]])
+
+
+def test_a_folder_that_holds_something_is_refused_without_force(folder, solved):
+    target = folder / "geosim-bar"
+    target.mkdir()
+    (target / "notes.txt").write_text("mine")
+    (target / "frames_0099.vtu").write_text("old")
+    one_line(run("solve", "bar.toml", "--volume-ratio", "1.1"), 1, "not empty", "--force")
+    assert "robot" not in solved
+    assert run("solve", "bar.toml", "--volume-ratio", "1.1", "--force").exit_code == 0
+    names = {p.name for p in target.iterdir()}
+    assert names >= FILES | {"notes.txt"}
+    assert "frames_0099.vtu" not in names
+    one_line(run("solve", "bar.toml", "--volume-ratio", "2", "--out", "bar.vtu"), 1, "is a file")
+
+
+def test_nothing_is_left_when_writing_fails(folder, monkeypatch):
+    def broken(self, path):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(geosim.Result, "html", broken)
+    monkeypatch.setattr(geosim.Result, "plot", lambda self, path: path.write_bytes(b"png"))
+    before = sorted(folder.iterdir())
+    with pytest.raises(OSError, match="disk full"):
+        write_folder(bent_result(1), folder / "out")
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["--volume-ratio", "abc"], ["'abc' is not numbers", "1.5:1,2:1"]),
+    (["--volume-ratio", "1.5:1,2"], ["different length"]),
+    (["--volume-ratio", "-1"], ["V/V0 is positive"]),
+    (["--volume-ratio", ""], ["not numbers"]),
+    (["--volume-ratio", "inf"], ["inf"]),
+    (["--pressure-kpa", "1:2"], ["--pressure-kpa", "2 columns", "1 chamber"]),
+    (["--volume-ratio", "2", "--pressure-kpa", "2"], ["exclude each other"]),
+    (["--gravity", "9.81"], ["three numbers"]),
+    (["--gravity", "0,0,-98100"], ["--gravity", "times the Earth"]),
+    (["--element", "p3"], ["p3", "p2"]),
+    (["--sovler", "energy"], ["--sovler"]),
+    (["extra"], ["extra"])])
+def test_wrong_arguments_have_exit_status_2(folder, solved, arguments, words):
+    one_line(run("solve", "bar.toml", *arguments), 2, *words)
+    assert not (folder / "geosim-bar").exists()
+
+
+def test_wrong_input_has_exit_status_1(folder, solved):
+    one_line(run("solve", "gone.toml", "--volume-ratio", "2"), 1, "gone.toml", "no such robot file")
+    (folder / "bar.toml").write_text(ROBOT.replace("below", "bellow"))
+    one_line(run("solve", "bar.toml", "--volume-ratio", "2"), 1, "bar.toml", "did you mean 'below'")
+    one_line(run("info", "bar.toml"), 1, "did you mean 'below'")
+    (folder / "bar.toml").write_text(ROBOT)
+    one_line(run("solve", "bar.toml", "--actuation", "act.toml"), 1, "act.toml", "no such actuation file")
+    one_line(run("solve"), 2, "ROBOT")
+    one_line(run("sovle"), 2, "sovle")
+    one_line(run("info"), 2, "--system")
+
+
+def test_options_reach_the_solve(folder, solved):
+    (folder / "act.toml").write_text("[inflation]\nvolume_ratio = [1.5]\npressure_kpa = [nan]")
+    outcome = run("solve", "bar.toml", "--actuation", "act.toml", "--gravity", "0,-9.81,0",
+                  "--element", "p1", "--out", "a")
+    assert outcome.exit_code == 0, outcome.output
+    assert np.array_equal(solved["environment"].gravity, [0, -9.81, 0])
+    assert solved["solver"] == geosim.EnergyShapeSolver(element="p1")
+    assert isinstance(solved["actuation"], Inflation)
+    outcome = run("solve", "bar.toml", "--out", "b")
+    assert isinstance(solved["actuation"], Passive)
+    assert "note: nothing inflates" in outcome.stderr
+
+
+def test_an_interrupt_and_a_fault_are_one_line(folder, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    def fault(*arguments, **options):
+        raise ZeroDivisionError("oops\nmore")
+
+    monkeypatch.setattr(SOLVE, "solve", interrupted)
+    outcome = run("solve", "bar.toml", "--volume-ratio", "2")
+    assert outcome.exit_code == 1
+    assert "interrupted" in outcome.stderr
+    monkeypatch.setattr(SOLVE, "solve", fault)
+    one_line(run("solve", "bar.toml", "--volume-ratio", "2"), 1, "ZeroDivisionError", "oops more")
+    assert {p.name for p in folder.iterdir()} == {"bar.toml", "bar.vtu"}
+
+
+def test_info_names_volumes_quality_and_notices(folder):
+    outcome = run("info", "bar.toml")
+    assert outcome.exit_code == 0, outcome.output
+    assert "100 x 20 x 20 mm" in outcome.stdout
+    volume = 20.0 * 20.0 * 100.0 * (3 / 5) * (1 / 9)
+    assert f"chamber 1    {volume:.6g} mm^3" in outcome.stdout
+    assert "dihedral" in outcome.stdout
+    assert "none found" in outcome.stdout
+    meshio.vtu.write("bar.vtu", meshio.Mesh(*(lambda m: (m.points, m.cells))(meshio.read("bar.vtu"))))
+    assert "no region per tet" in run("info", "bar.toml").stdout
+
+
+def test_info_system_names_versions_factoriser_and_threads():
+    outcome = run("info", "--system")
+    assert outcome.exit_code == 0, outcome.output
+    for word in ("geosim", geosim.__version__, "numpy", "factoriser", "threads"):
+        assert word in outcome.stdout
+
+
+def test_help_has_examples_and_demo_knows_its_names(folder, solved):
+    for command in ("demo", "info", "solve"):
+        outcome = run(command, "--help")
+        assert outcome.exit_code == 0
+        assert f"  geosim {command}" in outcome.stdout.split("Examples")[1]
+    assert "solve" in run().stdout
+    assert geosim.__version__ in run("--version").stdout
+    one_line(run("demo", "octopus"), 2, "octopus", "finger, ", "pneunet, ", "sphere, ")
+
+
+def test_the_demonstration_is_the_pneunet(folder, solved):
+    assert run("demo").exit_code == 0
+    assert solved["robot"].name == "pneunet"
+    assert (folder / "geosim-pneunet" / "summary.csv").is_file()
+    one_line(run("demo"), 1, "--force")
+
+
+@pytest.mark.slow
+def test_a_whole_process_solves_a_robot(folder):
+    command = [sys.executable, "-m", "geosim.cli", "solve", "bar.toml", "--volume-ratio", "1.1,1.3", "--element", "p1"]
+    outcome = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert outcome.returncode == 0, outcome.stderr
+    result = geosim.load_result(folder / "geosim-bar" / "result.npz")
+    assert np.allclose(result.volume_ratios[:, 0], [1.1, 1.3], rtol=1e-6)
+    assert result.solver.element == "p1"
+    rows = list(csv.DictReader((folder / "geosim-bar" / "summary.csv").open()))
+    assert all(int(row["iterations"]) >= 1 and float(row["seconds"]) > 0 for row in rows)
+    again = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert again.returncode == 1
+    assert again.stderr.count("\n") == 1
+    assert "Traceback" not in again.stderr
+
+
+def test_input_errors_of_a_folder(tmp_path):
+    (tmp_path / "f").write_text("")
+    with pytest.raises(InputError, match="is a file"):
+        write_folder(bent_result(1), tmp_path / "f")

@@ -1,0 +1,503 @@
+"""Surfaces to tetrahedra: volumes, regions, conformity, what is refused, and a mesher that may crash."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+import trimesh
+from manifold3d import Manifold, Mesh64
+
+from geosim.errors import InputError
+from geosim.geometry.mesh import mesh_surfaces
+from geosim.geometry.parametric import block, plain_finger, pneunet_finger, thick_sphere, thick_tube
+from geosim.geometry.quality import mesh_quality, tet_edges, tet_volumes
+from geosim.geometry.surface import check_surface
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def box(size=(0.1, 0.02, 0.02), at=(0.0, 0.0, 0.0)):
+    """A box with its lowest corner at a point [m]."""
+    size, at = np.asarray(size, float), np.asarray(at, float)
+    return trimesh.creation.box(size).apply_translation(at + size / 2)
+
+
+def ball(radius, at=(0, 0, 0), subdivisions=2):
+    return trimesh.creation.icosphere(subdivisions, radius).apply_translation(at)
+
+
+def manifold(surface):
+    return Manifold(Mesh64(vert_properties=np.array(surface.vertices), tri_verts=np.array(surface.faces, np.uint64)))
+
+
+def mesh(body, chambers=(), max_edge=0.006, **options):
+    """Check and mesh Trimeshes [m]."""
+    bodies = body if isinstance(body, list) else [body]
+    names = ["body"] if len(bodies) == 1 else [f"body {i}" for i in range(len(bodies))]
+    return mesh_surfaces([check_surface(b, name=n) for b, n in zip(bodies, names)],
+                         [check_surface(c, name=f"chamber {i + 1}") for i, c in enumerate(chambers)],
+                         max_edge=max_edge, **options)
+
+
+def faces_of(tets):
+    """Sorted vertex ids of all faces (4m, 3), tet by tet."""
+    return np.sort(tets[:, [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]]].reshape(-1, 3), axis=1)
+
+
+def assert_conforming(tets):
+    """No face has more than two tets, and the boundary of the whole is closed."""
+    faces, count = np.unique(faces_of(tets), axis=0, return_counts=True)
+    assert count.max() == 2
+    skin = faces[count == 1]
+    edges = np.sort(np.vstack([skin[:, [0, 1]], skin[:, [1, 2]], skin[:, [0, 2]]]), axis=1)
+    assert np.all(np.unique(edges, axis=0, return_counts=True)[1] % 2 == 0)
+
+
+BODY = box()
+CHAMBER = box((0.09, 0.01, 0.006), (0.005, 0.005, 0.011))
+
+
+def test_volumes_regions_and_orientation_of_a_finger():
+    found = mesh(BODY, [CHAMBER])
+    assert tet_volumes(found.vertices, found.tets).min() > 0
+    assert found.body_regions == (0,)
+    assert found.chamber_regions == (1,)
+    assert found.region_volume(0) == pytest.approx(34.6e-6, rel=1e-9)
+    assert found.region_volume(1) == pytest.approx(5.4e-6, rel=1e-9)
+    assert found.notices == ()
+    assert_conforming(found.tets)
+    assert_conforming(found.tets[found.regions == 1])
+    centres = found.vertices[found.tets].mean(axis=1)
+    inside = np.all((centres > [0.005, 0.005, 0.011]) & (centres < [0.095, 0.015, 0.017]), axis=1)
+    assert np.array_equal(found.regions == 1, inside)
+    assert np.array_equal(np.unique(found.tets), np.arange(len(found.vertices)))
+    with pytest.raises(ValueError, match="read-only"):
+        found.vertices[0] = 0
+
+
+def test_surface_vertices_are_kept_to_the_bit():
+    body, (chamber,) = thick_sphere(subdivisions=2)
+    found = mesh(body, [chamber])
+    kept = {tuple(v) for v in found.vertices}
+    assert all(tuple(v) in kept for v in np.vstack([body.vertices, chamber.vertices]))
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_body_may_contain_the_cavity(extra):
+    """The same regions whether the body's file has the cavity as an inner shell or not, whatever its triangles."""
+    cut = trimesh.util.concatenate([BODY, CHAMBER.subdivide() if extra else CHAMBER])
+    found = mesh(cut, [CHAMBER])
+    assert found.region_volume(0) == pytest.approx(34.6e-6, rel=1e-9)
+    assert found.region_volume(1) == pytest.approx(5.4e-6, rel=1e-9)
+    assert len(found.notices) == 1
+    assert "flipped" in found.notices[0]  # the concatenation left the inner shell outward
+
+
+def test_sealed_void_stays_a_hole_with_a_notice():
+    void = box((0.01, 0.01, 0.01), (0.08, 0.005, 0.005))
+    chamber = box((0.05, 0.01, 0.01), (0.02, 0.005, 0.005))
+    void.invert()
+    found = mesh(trimesh.util.concatenate([BODY, void]), [chamber])
+    assert found.region_volume(0) == pytest.approx(4e-5 - 1e-6 - 5e-6, rel=1e-9)
+    assert found.tets.shape[0] == np.sum(np.isin(found.regions, [0, 1]))
+    assert found.notices == ("body surface: a sealed void of 1 cm^3 is kept as a hole; give its surface as a chamber "
+                             "to inflate it",)
+    assert_conforming(found.tets)
+
+
+def test_several_chambers_keep_their_order():
+    chambers = [box((0.01 * k, 0.01, 0.01), (0.005 + 0.033 * (3 - k), 0.005, 0.005)) for k in (1, 2, 3)]
+    found = mesh(box((0.11, 0.02, 0.02)), chambers)
+    for k in (1, 2, 3):
+        assert found.region_volume(k) == pytest.approx(k * 1e-6, rel=1e-9)
+    assert found.region_volume(0) == pytest.approx(44e-6 - 6e-6, rel=1e-9)
+
+
+def test_chamber_around_an_island_of_body():
+    """A ring-shaped cavity closed on all sides: what floats inside it is body."""
+    core = ball(0.02)
+    core.invert()
+    chamber = trimesh.util.concatenate([ball(0.03), core])
+    found = mesh(ball(0.04), [chamber], max_edge=0.008)
+    volumes = [ball(r).volume for r in (0.04, 0.03, 0.02)]
+    assert found.region_volume(0) == pytest.approx(volumes[0] - volumes[1] + volumes[2], rel=1e-9)
+    assert found.region_volume(1) == pytest.approx(volumes[1] - volumes[2], rel=1e-9)
+
+
+def test_bodies_that_share_a_wall_or_lie_inside_get_regions_of_their_own():
+    layer = box((0.1, 0.02, 0.003), (0, 0, -0.003))
+    found = mesh([BODY, layer], [CHAMBER])
+    assert found.body_regions == (0, 2)
+    assert found.region_volume(2) == pytest.approx(6e-6, rel=1e-9)
+    assert found.region_volume(0) == pytest.approx(34.6e-6, rel=1e-9)
+    assert_conforming(found.tets)
+    touching = set(np.unique(found.tets[found.regions == 2])) & set(np.unique(found.tets[found.regions == 0]))
+    assert np.allclose(found.vertices[list(touching), 2], 0)
+    inlay = mesh([BODY, box((0.09, 0.016, 0.002), (0.005, 0.002, 0.003))], [CHAMBER])
+    assert inlay.region_volume(0) == pytest.approx(34.6e-6 - 2.88e-6, rel=1e-9)
+    assert inlay.region_volume(2) == pytest.approx(2.88e-6, rel=1e-9)
+
+
+def test_chamber_closed_by_a_second_body():
+    """An open trough and its lid enclose the chamber; neither contains it alone."""
+    trough = (manifold(BODY) - manifold(box((0.09, 0.01, 0.03), (0.005, 0.005, 0.005)))).to_mesh64()
+    trough = trimesh.Trimesh(trough.vert_properties[:, :3], trough.tri_verts, process=False)
+    lid = box((0.1, 0.02, 0.003), (0, 0, 0.02))
+    chamber = box((0.09, 0.01, 0.015), (0.005, 0.005, 0.005))
+    found = mesh([trough, lid], [chamber])
+    assert found.region_volume(0) == pytest.approx(4e-5 - 13.5e-6, rel=1e-9)
+    assert found.region_volume(1) == pytest.approx(13.5e-6, rel=1e-9)
+    assert found.region_volume(2) == pytest.approx(6e-6, rel=1e-9)
+
+
+def test_thin_triangles_of_a_cad_export_leave_no_trace():
+    """A wall cut into needles of aspect 1000 meshes like the plain one: coplanar triangles are one facet."""
+    x = np.concatenate([[0.0], np.linspace(0.04, 0.0404, 9), [0.1]])
+    ring = np.array([[0, 0], [0.02, 0], [0.02, 0.02], [0, 0.02]])
+    vertices = np.array([[a, *p] for a in x for p in ring])
+    faces = [[0, 3, 2], [0, 2, 1], *(np.array([[0, 1, 2], [0, 2, 3]]) + 4 * (len(x) - 1)).tolist()]
+    for i in range(len(x) - 1):
+        for j in range(4):
+            a, b = 4 * i + j, 4 * i + (j + 1) % 4
+            faces += [[a, b, b + 4], [a, b + 4, a + 4]]
+    needles = trimesh.Trimesh(vertices, faces, process=False)
+    assert needles.volume == pytest.approx(4e-5)
+    found, plain = mesh(needles, [CHAMBER]), mesh(BODY, [CHAMBER])
+    assert found.region_volume(0) == pytest.approx(34.6e-6, rel=1e-9)
+    assert len(found.tets) < 6 * len(plain.tets)
+    assert found.quality.radius_ratio_median > 0.7
+
+
+def split_edge(surface, fraction):
+    """Put a vertex on one edge of a surface, into both triangles."""
+    a, b = surface.faces[0][:2]
+    start, end = surface.vertices[[a, b]]
+    vertices = np.vstack([surface.vertices, start + fraction * (end - start)])
+    faces = []
+    for face in surface.faces.tolist():
+        if a in face and b in face:
+            faces += [[len(vertices) - 1 if v == end else v for v in face] for end in (a, b)]
+        else:
+            faces.append(face)
+    return trimesh.Trimesh(vertices, faces, process=False)
+
+
+def test_tiny_edges_are_removed_before_they_become_tiny_tets():
+    """A vertex 3 micrometres from a corner of chamber and body."""
+    body, chamber = split_edge(BODY, 1.5e-4), split_edge(CHAMBER, 5e-4)
+    assert check_surface(body).notices == ()
+    found = mesh(body, [chamber])
+    assert found.quality.edge_min > 1e-4
+    assert found.region_volume(0) == pytest.approx(34.6e-6, rel=1e-5)
+    told = [n.split(":")[0] for n in found.notices if "edges under 0.06 mm" in n]
+    assert told == ["body surface", "chamber 1 surface"]
+
+
+def test_thin_wall_is_kept():
+    """A wall thinner than what would be tidied away is meshed as it is."""
+    found = mesh(BODY, [box((8e-4, 8e-4, 8e-4), (0.05, 0.01, 0.02 - 8.3e-4))])
+    assert found.region_volume(1) == pytest.approx(5.12e-10, rel=1e-9)
+    assert found.notices == ()
+
+
+def test_default_edge_is_the_diagonal_over_40_and_bounds_the_tets():
+    found = mesh(box((0.03, 0.002, 0.002)), max_edge=None)
+    assert found.max_edge == pytest.approx(np.linalg.norm([0.03, 0.002, 0.002]) / 40)
+    volumes = tet_volumes(found.vertices, found.tets)
+    regular = found.max_edge**3 / (6 * np.sqrt(2))
+    assert np.quantile(volumes, 0.98) < regular
+    assert volumes.max() < 2 * regular
+    assert 0.7 < found.quality.edge_median / found.max_edge < 1.1
+
+
+def test_quality_of_what_ships():
+    """No tet of the default meshes is nearly flat."""
+    for body, chambers in (plain_finger(), pneunet_finger(), thick_sphere()):
+        quality = mesh(body, chambers, max_edge=0.004).quality
+        assert quality.dihedral_min > 2.0
+        assert quality.radius_ratio_min > 0.04
+        assert quality.dihedral_median > 38.0
+
+
+def test_common_walls_of_unequal_triangles_are_cut_to_match():
+    """A stack of layers, each of another size and turned, as CAD programs export glued parts."""
+    layers = [BODY, box((0.06, 0.03, 0.003), (0.02, -0.005, -0.003)), box((0.03, 0.01, 0.002), (0.01, 0.001, 0.02)),
+              box((0.05, 0.004, 0.004), (0.03, 0.002, -0.007))]
+    turn = trimesh.transformations.rotation_matrix(0.7, (1, 2, 3), (0.01, 0.02, 0.03))
+    found = mesh([layer.copy().apply_transform(turn) for layer in layers], [CHAMBER.copy().apply_transform(turn)])
+    assert found.body_regions == (0, 2, 3, 4)
+    for region, volume in zip(range(5), (34.6e-6, 5.4e-6, 5.4e-6, 0.6e-6, 0.8e-6)):
+        assert found.region_volume(region) == pytest.approx(volume, rel=1e-9)
+    assert_conforming(found.tets)
+    assert sum("cut to match" in n for n in found.notices) == 4
+
+
+# ---------------------------------------------------------------- refused
+
+REFUSED = {
+    "outside": (BODY, [box((0.01, 0.01, 0.01), (0.05, 0.1, 0))], "chamber 1 .*lies outside the body.*same unit"),
+    "through the skin": (BODY, [box((0.05, 0.01, 0.01), (0.02, 0.005, 0.015))], "chamber 1 .*touches the skin"),
+    "in the skin": (BODY, [box((0.05, 0.01, 0.01), (0.02, 0.005, 0.01))], "chamber 1 .*crosses or touches the skin"),
+    "wall of a nanometre": (BODY, [box((0.05, 0.01, 0.01), (0.02, 0.005, 0.01 - 1e-9))], "crosses or touches the skin"),
+    "around the body": (BODY, [box((0.2, 0.2, 0.2), (-0.05, -0.05, -0.05))], "body .*lies inside chamber 1"),
+    "equal to the body": (BODY, [BODY], "chamber 1 .*crosses or touches the skin"),
+    "inlet through the wall": (
+        trimesh.boolean.difference([BODY, CHAMBER, box((0.02, 0.004, 0.004), (-0.01, 0.008, 0.012))]), [CHAMBER],
+        "chamber 1 .*crosses or touches the skin"),
+    "second chamber overlaps": (BODY, [CHAMBER, box((0.05, 0.008, 0.008), (0.02, 0.006, 0.007))],
+                                "chamber 2 .*overlaps or touches chamber 1"),
+    "second chamber touches": (BODY, [box((0.03, 0.01, 0.01), (0.01, 0.005, 0.005)),
+                                      box((0.03, 0.01, 0.01), (0.04, 0.005, 0.005))],
+                               "chamber 2 .*overlaps or touches chamber 1"),
+    "second chamber inside": (BODY, [CHAMBER, box((0.05, 0.005, 0.003), (0.02, 0.007, 0.012))],
+                              "chamber 2 .*lies inside chamber 1"),
+    "on an assembly": ([BODY, box((0.1, 0.02, 0.003), (0, 0, -0.003))], [box((0.05, 0.01, 0.01), (0.02, 0.005, 0.02))],
+                       "chamber 1 .*walls without body behind"),
+    "bodies overlap": ([BODY, box((0.1, 0.02, 0.02), (0.05, 0.003, 0.003))], [], "body 1 .*crosses or touches body 0"),
+    "bodies overlap by a hair": ([BODY, box((0.05, 0.02, 0.003), (0.02, 0, -0.0029))], [],
+                                 "body 1 .*touches body 0.*not overlap"),
+    "loose body in a chamber": ([BODY, box((0.05, 0.005, 0.003), (0.02, 0.007, 0.012))], [CHAMBER],
+                                "body 1 .*lies inside chamber 1"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_misplaced_surface_is_refused_in_one_line_that_names_it(name):
+    body, chambers, reason = REFUSED[name]
+    with pytest.raises(InputError, match=reason) as error:
+        mesh(body, chambers)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("edge", "reason"), [(-1.0, "need a positive length"), (np.nan, "need a positive length"),
+                                              (1e-5, "million tets; choose a larger one")])
+def test_impossible_max_edge_is_refused(edge, reason):
+    with pytest.raises(InputError, match=reason):
+        mesh(BODY, [CHAMBER], max_edge=edge)
+
+
+def test_no_body_is_refused():
+    with pytest.raises(InputError, match="at least one closed surface"):
+        mesh_surfaces([])
+
+
+# ---------------------------------------------------------------- the child process
+
+FAKES = {
+    "segfault": ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", r"tetgen crashed \(SIGSEGV\)"),
+    "abort": ("import os; os.abort()", r"tetgen crashed \(SIGABRT\)"),
+    "killed": ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", r"SIGKILL, out of memory\?"),
+    "exit": ("import os; os._exit(2)", r"tetgen failed \(exit status 2\)"),
+    "message": ("raise RuntimeError('Two facets\\nexactly intersect.')", r"Two facets exactly intersect\)"),
+}
+
+
+def fake_tetgen(folder, monkeypatch, code):
+    """Put a module `tetgen` before the real one, for the child process only."""
+    (folder / "tetgen.py").write_text(code)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+
+
+@pytest.mark.parametrize("name", FAKES)
+def test_crash_of_the_mesher_is_one_line_with_a_remedy(tmp_path, monkeypatch, name):
+    code, reason = FAKES[name]
+    fake_tetgen(tmp_path, monkeypatch, code)
+    with pytest.raises(InputError, match=reason) as error:
+        mesh(BODY, [CHAMBER])
+    text = str(error.value)
+    assert "\n" not in text
+    assert "body surface" in text
+    assert "geosim[rescue]" in text
+
+
+def test_second_attempt_is_told(tmp_path, monkeypatch):
+    """When the strict switches fail and the weak ones work, a notice says so."""
+    fake_tetgen(tmp_path, monkeypatch, textwrap.dedent("""
+        import os, signal, sys
+        del sys.modules["tetgen"]
+        sys.path.remove(os.path.dirname(__file__))
+        import tetgen
+        class TetGen(tetgen.TetGen):
+            def tetrahedralize(self, switches):
+                if "o" in switches:
+                    os.kill(os.getpid(), signal.SIGSEGV)
+                return super().tetrahedralize(switches=switches)
+        tetgen.TetGen = TetGen
+    """))
+    found = mesh(BODY, [CHAMBER])
+    assert any("weaker quality bounds" in n and "SIGSEGV" in n for n in found.notices)
+    assert found.region_volume(1) == pytest.approx(5.4e-6, rel=1e-9)
+
+
+def test_time_limit_ends_the_mesher(tmp_path, monkeypatch):
+    fake_tetgen(tmp_path, monkeypatch, "import time; time.sleep(60)")
+    with pytest.raises(InputError, match=r"more than 1 s; choose a larger max_edge"):
+        mesh(BODY, [CHAMBER], time_limit=1.0)
+
+
+def test_lost_region_is_noticed(tmp_path, monkeypatch):
+    """A mesher that returns only half of the tets does not pass."""
+    fake_tetgen(tmp_path, monkeypatch, textwrap.dedent("""
+        import os, sys
+        del sys.modules["tetgen"]
+        sys.path.remove(os.path.dirname(__file__))
+        import tetgen
+        class TetGen(tetgen.TetGen):
+            def tetrahedralize(self, switches):
+                v, e, a, m = super().tetrahedralize(switches=switches)
+                return v, e[::2], a[::2], m
+        tetgen.TetGen = TetGen
+    """))
+    with pytest.raises(InputError, match="where the surface encloses"):
+        mesh(BODY, [CHAMBER])
+
+
+def test_rescue_finds_the_regions_itself(tmp_path, monkeypatch):
+    """The other mesher fills the convex hull with negatively oriented tets and knows no regions."""
+    (tmp_path / "pytetwild.py").write_text(textwrap.dedent("""
+        import tetgen
+        def tetrahedralize(vertices, faces, edge_length_fac, **options):
+            v, e, _, _ = tetgen.TetGen(vertices * 100, faces).tetrahedralize(switches="pq1.4cQ")
+            return v / 100, e[:, [1, 0, 2, 3]]
+    """))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    body, (chamber,) = pneunet_finger(bellows=3, length=0.04)
+    found = mesh(body, [chamber], rescue=True)
+    assert tet_volumes(found.vertices, found.tets).min() > 0
+    assert found.region_volume(0) == pytest.approx(body.volume - chamber.volume, rel=1e-9)
+    assert found.region_volume(1) == pytest.approx(chamber.volume, rel=1e-9)
+    assert found.notices == ("body surface: meshed by pytetwild, the surfaces are kept only approximately",)
+    assert_conforming(found.tets)
+
+
+def test_wall_that_asks_for_millions_of_tets_is_refused(monkeypatch):
+    """A wall of 30 micrometres over 9 cm^2."""
+    monkeypatch.setattr("geosim.geometry.mesh.MOST_POINTS", 2e4)
+    with pytest.raises(InputError, match="thin walls or tiny details ask for more than 20000 "):
+        mesh(BODY, [box((0.09, 0.01, 0.006), (0.005, 0.005, 0.014 - 3e-5))])
+
+
+def test_missing_rescue_is_refused_with_the_command(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"pip install 'geosim\[rescue\]'"):
+        mesh(BODY, [CHAMBER], rescue=True)
+
+
+SCRIPT = """
+import trimesh
+from geosim.geometry.mesh import mesh_surfaces
+from geosim.geometry.surface import check_surface
+found = mesh_surfaces([check_surface(trimesh.creation.box((0.02, 0.02, 0.02)))], max_edge=0.01)
+print("volume", round(found.region_volume(0) * 1e6, 9))
+"""
+
+
+@pytest.mark.parametrize("how", ["file", "standard input"])
+def test_script_without_a_main_guard_works_and_leaves_no_file(tmp_path, how):
+    """Run from a foreign folder, as a file and from standard input."""
+    script = tmp_path / "script.py"
+    if how == "file":
+        script.write_text(SCRIPT)
+    done = subprocess.run([sys.executable, str(script) if how == "file" else "-"], cwd=tmp_path,
+                          input=None if how == "file" else SCRIPT, capture_output=True, text=True, timeout=120,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)
+    assert done.stderr == ""
+    assert done.stdout == "volume 8.0\n"
+    assert [p.name for p in tmp_path.iterdir()] == (["script.py"] if how == "file" else [])
+
+
+# ---------------------------------------------------------------- quality and parametric robots
+
+def test_quality_of_known_tets():
+    regular = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]], float)
+    quality = mesh_quality(regular, np.array([[0, 1, 3, 2]]))
+    assert quality.dihedral_min == pytest.approx(np.degrees(np.arccos(1 / 3)))
+    assert quality.radius_ratio_min == pytest.approx(1)
+    assert quality.edge_min == pytest.approx(np.sqrt(8))
+    corner = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], float)
+    quality = mesh_quality(corner, np.array([[0, 1, 2, 3]]))
+    assert quality.dihedral_min == pytest.approx(np.degrees(np.arctan(np.sqrt(2))))
+    assert quality.radius_ratio_min == pytest.approx(3 * (1 / (3 + np.sqrt(3))) / (np.sqrt(3) / 2))
+    assert tet_volumes(corner, np.array([[0, 1, 2, 3], [0, 2, 1, 3]])).tolist() == pytest.approx([1 / 6, -1 / 6])
+    assert len(tet_edges(np.array([[0, 1, 2, 3], [1, 2, 3, 4]]))) == 9
+
+
+def test_parametric_robots_have_the_volumes_of_their_lengths():
+    body, (chamber,) = plain_finger()
+    assert body.volume == pytest.approx(4e-5, rel=1e-9)
+    assert chamber.volume == pytest.approx(0.09 * 0.01 * 0.006, rel=1e-9)
+    body, (cavity,) = pneunet_finger()
+    thick, spine = (0.110 - 9 * 0.002) / 10, 0.008
+    assert body.volume == pytest.approx(0.110 * 0.02 * 0.02 - 9 * 0.002 * 0.02 * (0.02 - spine), rel=1e-9)
+    assert cavity.volume == pytest.approx(10 * (thick - 0.003) * 0.016 * 0.014 + 9 * 0.005 * 0.004 * 0.002, rel=1e-9)
+    assert block(0.1, 0.02, 0.03)[0].volume == pytest.approx(6e-5, rel=1e-9)
+    polygon = 48 / 2 * np.sin(2 * np.pi / 48)
+    body, chambers = thick_tube(0.01, 0.015, 0.06)
+    assert chambers == []
+    assert body.volume == pytest.approx(polygon * (0.015**2 - 0.01**2) * 0.06, rel=1e-9)
+    body, (bore,) = thick_tube(0.01, 0.015, 0.06, cap=0.005)
+    assert bore.volume == pytest.approx(polygon * 0.01**2 * 0.05, rel=1e-9)
+    body, (hollow,) = thick_sphere(0.01, 0.02, subdivisions=4)
+    assert body.volume == pytest.approx(4 / 3 * np.pi * 0.02**3, rel=4e-3)
+    assert body.volume / hollow.volume == pytest.approx(8, rel=1e-12)
+
+
+@pytest.mark.parametrize("shape", [block(), plain_finger(), pneunet_finger(), pneunet_finger(bellows=3, length=0.04),
+                                   thick_sphere(subdivisions=2), thick_tube(), thick_tube(cap=0.003)])
+def test_parametric_surfaces_need_no_repair(shape):
+    body, chambers = shape
+    for surface in (body, *chambers):
+        checked = check_surface(surface)
+        assert checked.notices == ()
+        assert checked.volume > 0
+
+
+@pytest.mark.parametrize("make", [
+    lambda: block(length=-1), lambda: block(width=np.nan), lambda: plain_finger(side=0.01),
+    lambda: plain_finger(end=0.06),
+    lambda: pneunet_finger(bellows=0), lambda: pneunet_finger(bellows=40), lambda: pneunet_finger(base=0.02),
+    lambda: thick_sphere(0.02, 0.01), lambda: thick_tube(0.02, 0.01), lambda: thick_tube(cap=0.05)])
+def test_impossible_lengths_are_refused(make):
+    with pytest.raises(InputError):
+        make()
+
+
+def test_shipped_meshes_are_what_the_script_makes(tmp_path):
+    """Same text, same surfaces (whatever triangles the Boolean library chose)."""
+    done = subprocess.run([sys.executable, str(ROOT / "scripts" / "make_meshes.py"), str(tmp_path)], cwd=tmp_path,
+                          env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for name in ("pneunet", "finger", "sphere"):
+        made, kept = tmp_path / name, ROOT / "meshes" / name
+        assert sorted(p.name for p in made.iterdir()) == sorted(p.name for p in kept.iterdir())
+        assert (made / "robot.toml").read_text() == (kept / "robot.toml").read_text()
+        for stl in ("body.stl", "chamber.stl"):
+            new, old = (check_surface(folder / stl, units="mm") for folder in (made, kept))
+            assert new.notices == ()
+            assert new.volume == pytest.approx(old.volume, rel=1e-9)
+            key = [sorted(map(tuple, np.round(s.vertices * 1e3, 4))) for s in (new, old)]
+            assert key[0] == key[1]
+
+
+@pytest.mark.reference
+def test_public_pneunet_meshes_with_its_cavity(reference_data):
+    """The body's file contains the cavity as an inner shell, vertex for vertex."""
+    folder = reference_data / "meshes" / "pneunet_lgpl"
+    body = check_surface(folder / "pneunetCut.stl", units="mm")
+    cavity = check_surface(folder / "pneunetCavityCut.stl", units="mm", name="chamber 1")
+    assert body.notices == cavity.notices == ()
+    found = mesh_surfaces([body], [cavity], max_edge=0.004)
+    assert found.region_volume(0) == pytest.approx(51162.5e-9, rel=1e-8)
+    assert found.region_volume(1) == pytest.approx(8887.5e-9, rel=1e-8)
+    assert found.notices == ()
+    assert found.quality.dihedral_min > 2.0
+    alone = mesh_surfaces([body], max_edge=0.004)
+    assert alone.region_volume(0) == pytest.approx(51162.5e-9, rel=1e-8)
+    assert "sealed void of 8.887 cm^3" in alone.notices[0]

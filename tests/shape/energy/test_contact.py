@@ -1,0 +1,144 @@
+"""Contact with obstacles on blocks: patch test, balance, friction, derivatives, refusals, motion."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+from shapes import block
+
+import geosim
+from geosim import Environment, Obstacle, Passive, Prescribed
+
+MU = 20e3
+NAN = np.nan
+
+
+def _robot(cells=(3, 3, 3), size=(0.02, 0.02, 0.02), fixed=None):
+    vertices, tets = block(size, cells)
+    held = None if fixed is None else np.flatnonzero(vertices[:, 2] > size[2] - 1e-9)
+    return geosim.VolumetricRobot.from_tets(vertices, tets, material=geosim.NeoHookean(mu=MU), fixed=held)
+
+
+@pytest.mark.parametrize("element", ["p1", "p2"])
+def test_patch(element):
+    """A block squeezed onto a plane is uniform: one pressure everywhere, the exact one, and balanced forces."""
+    robot = _robot()
+    x = robot.vertices
+    top = np.flatnonzero(x[:, 2] > 0.02 - 1e-9)
+    env = Environment(obstacles=Obstacle.plane((0, 0, 0), (0, 0, 1)), prescribed=[
+        Prescribed(top, (NAN, NAN, -0.003)), Prescribed(np.flatnonzero(x[:, 0] < 1e-9), (0, NAN, NAN)),
+        Prescribed(np.flatnonzero(x[:, 1] < 1e-9), (NAN, 0, NAN))])
+    result = geosim.solve(robot, Passive(), env, solver=geosim.EnergyShapeSolver(element=element))
+    bottom = np.flatnonzero(x[:, 2] < 1e-9)
+    at = result.frames[0]
+    stretch = (at[top, 2].mean() - at[bottom, 2].mean()) / 0.02
+    force = 0.02**2 * MU * (stretch**-2 - stretch)  # nominal stress of uniaxial compression times the rest area
+    assert -result.obstacle_forces[0, 0, 2] == pytest.approx(force, rel=1e-6)
+    assert np.abs(result.obstacle_forces[0, 0, :2]).max() < 1e-9 * force
+    pressures = result.extra["contact_pressures"][0][bottom]
+    assert pressures == pytest.approx(np.full(len(bottom), force / 0.02**2 * stretch), rel=1e-5)  # true pressure
+    assert result.reactions[0].sum(axis=0)[2] == pytest.approx(result.obstacle_forces[0, 0, 2], rel=1e-6)
+    assert result.contact_forces[0].sum(axis=0) == pytest.approx(-result.obstacle_forces[0, 0], abs=1e-9 * force)
+    moment = result.obstacle_moments[0, 0]
+    half = 0.5 * at[:, 0].max()
+    assert moment[1] == pytest.approx(-result.obstacle_forces[0, 0, 2] * half, rel=1e-5)
+    assert result.crossings[0] == 0
+    assert result.max_penetration[0] < 0.01 * 0.02 / 3
+
+
+def test_a_robot_at_rest_feels_nothing():
+    robot = _robot(fixed=True)
+    env = Environment(obstacles=[Obstacle.plane((0, 0, 0), (0, 0, 1)), Obstacle.box((0.0205, 0, 0), (0.04, 0.02, 0.02))])
+    result = geosim.solve(robot, Passive(), env)
+    assert np.abs(result.contact_forces).max() == 0.0
+    assert result.contact_count[0] == 0
+    assert np.abs(result.frames[0] - robot.vertices).max() < 1e-12
+
+
+@pytest.mark.parametrize(("element", "own"), [("p1", False), ("p2", False), ("p1", True), ("p2", True)])
+@pytest.mark.parametrize("obstacle", [Obstacle.plane((0, 0, -1e-4), (0, 0.05, 1), friction=0.4, motion=[[0.001, 0, 0.002]]),
+                                      Obstacle.sphere((0.01, 0.01, -0.0121), 0.012, friction=0.4, motion=[[0, 0, 0.002]]),
+                                      Obstacle.cylinder((0.01, -0.01, -0.0061), (0.01, 0.03, -0.0061), 0.006,
+                                                        motion=[[0, 0, 0.001]])])
+def test_tangent_is_the_derivative_of_the_forces(element, own, obstacle):
+    if not own:
+        obstacle = replace(obstacle, friction=0.0)  # with friction that is not its own the matrix is an upper bound
+    robot = _robot((2, 2, 2), fixed=True)
+    solver = geosim.EnergyShapeSolver(element=element)
+    state = solver.start(robot, Environment(obstacles=obstacle))
+    state, report = solver.step(state, solver.commands(robot, Passive())[0])
+    assert report.reached
+    rng = np.random.default_rng(0)
+    x = state.point.x + 1e-4 * rng.normal(size=state.point.x.shape)
+    target = replace(state.target, grip=replace(state.target.grip, own=own))
+    at = lambda y, matrix=False: solver._newton.evaluate(  # noqa: E731
+        state.problem, replace(state.point, x=y), target, matrix=matrix)
+    evaluation = at(x, True)
+    assert evaluation.contact.count > 0
+    state.problem.contact.sharpen(evaluation.contact)
+    pattern = evaluation.sparsity
+    upper = sparse.csr_matrix((evaluation.data, pattern.indices, pattern.indptr), shape=(pattern.size, pattern.size))
+    matrix = upper + sparse.triu(upper, 1).T
+    for _ in range(2):
+        d = rng.normal(size=x.shape)
+        want = (at(x + 1e-7 * d).force - at(x - 1e-7 * d).force) / 2e-7
+        got = matrix @ np.concatenate([d.ravel(), np.zeros(pattern.size - d.size)])
+        if own:  # what is unsymmetric is not in the matrix
+            state.problem.contact.apply_slides(evaluation.contact, np.ones(d.size, dtype=bool), d.ravel(), got)
+        got = got[:d.size].reshape(d.shape)
+        assert got == pytest.approx(want, abs=2e-6 * np.abs(want).max())
+
+
+def test_force_is_the_gradient_of_the_energy():
+    robot = _robot((2, 2, 2), fixed=True)
+    solver = geosim.EnergyShapeSolver()
+    state = solver.start(robot, Environment(obstacles=Obstacle.sphere((0.01, 0.01, -0.0121), 0.012, motion=[[0, 0, 0.002]])))
+    state, _ = solver.step(state, solver.commands(robot, Passive())[0])
+    problem, x, grip = state.problem, state.point.x, state.target.grip
+    at = lambda y: problem.contact.evaluate(y, grip, problem.pattern, None)  # noqa: E731
+    step = np.random.default_rng(1).normal(size=x.shape)
+    step[:, :2] *= 0.01  # the share of an edge that looks at the sphere is a weight, not a part of the energy
+    change = (at(x + 1e-6 * step).energy - at(x - 1e-6 * step).energy) / 2e-6
+    assert change == pytest.approx(float(np.sum(at(x).force * step)), rel=1e-5)
+
+
+@pytest.mark.parametrize("mu", [0.3, 0.6])
+def test_stick_then_slip_at_the_coefficient(mu):
+    """A flat pad on a sliding floor: elastic first, then the force stays at mu times the normal force."""
+    steps = 7
+    robot = _robot((5, 3, 2), (0.03, 0.02, 0.004), fixed=True)
+    motion = np.zeros((steps, 3))
+    motion[:, 2] = 0.0004
+    motion[1:, 0] = np.linspace(0.0003, 0.0024, steps - 1) * mu / 0.3
+    env = Environment(obstacles=Obstacle.plane((0, 0, -1e-5), (0, 0, 1), friction=mu, motion=motion))
+    result = geosim.solve(robot, Passive(steps=steps), env, solver=geosim.EnergyShapeSolver(invariants="isochoric"))
+    force = result.obstacle_forces[:, 0]
+    assert len(result.trace) < 60 * steps  # a face that slides as a whole does not crawl
+    ratio = -force[:, 0] / -force[:, 2]
+    assert abs(ratio[0]) < 0.01
+    assert 0.02 < abs(ratio[1]) < 0.95 * mu  # it sticks: the shear is the pad's own
+    assert abs(ratio[-1]) == pytest.approx(mu, rel=0.02)
+    assert abs(ratio[-2]) == pytest.approx(mu, rel=0.02)
+    assert result.extra["slip_ratio"].max() <= 1.0 + 1e-4
+    assert np.sign(force[-1, 0]) == -1.0  # the pad holds the floor back
+    # before it slides the pad holds on sideways, too: its diagonals all run one way; friction then opposes the motion alone
+    assert abs(force[-1, 1]) < 1e-4 * abs(force[-1, 2])
+
+
+def test_overlap_is_refused_with_vertices():
+    robot = _robot(fixed=True)
+    with pytest.raises(geosim.InputError, match=r"obstacles\[0\]: the sphere overlaps the robot at rest by 1 mm, at vertices"):
+        geosim.solve(robot, Passive(), Environment(obstacles=Obstacle.sphere((0.01, 0.01, -0.009), 0.01)))
+
+
+def test_unknown_pairs_and_self_friction_are_refused():
+    robot = _robot(fixed=True)
+    with pytest.raises(geosim.InputError, match="'skin', 'chamber 1'"):
+        geosim.solve(robot, Passive(), Environment(exclude_pairs=[("skin", "nose")]))
+    with pytest.raises(geosim.InputError, match="self_friction"):
+        geosim.solve(robot, Passive(), Environment(self_friction=0.3))
+    with pytest.raises(geosim.InputError, match="contact_thickness"):
+        geosim.EnergyShapeSolver(contact_thickness=2.0)

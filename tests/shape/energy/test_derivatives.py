@@ -1,0 +1,220 @@
+"""Every derivative of the energy solver against finite differences, and what must not matter to it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from shapes import block, shell
+
+import geosim
+from geosim.environment import Environment
+from geosim.shape.energy import assembly
+from geosim.shape.energy.problem import make_problem
+from geosim.shape.energy.solver import EnergyShapeSolver
+
+MATERIALS = [geosim.MooneyRivlin(c1=41.8e3, c2=10.6e3), geosim.MooneyRivlin(c1=41.8e3, c2=10.6e3, bulk_modulus=5e6),
+             geosim.Yeoh(c1=30e3, c2=-1e3, c3=500.0)]
+
+
+def _sphere(material=MATERIALS[0], **more):
+    vertices, tets, regions = shell(0.01, 0.02, 1, 2)
+    return geosim.VolumetricRobot.from_tets(vertices, tets, regions, material=material, fixed=None, **more)
+
+
+def _random_point(problem, seed=0):
+    rng = np.random.default_rng(seed)
+    x = problem.rest * np.array([1.1, 0.9, 1.2]) + 2e-3 * rng.standard_normal(problem.rest.shape)
+    return x, rng.standard_normal(len(problem.pressure_vertices)), np.array([0.7])
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("material", MATERIALS, ids=["incompressible", "compressible", "yeoh"])
+def test_the_assembled_matrix_is_the_derivative_of_the_residual(order, material):
+    """With the chamber's pressure term: the wall is closed, so its Hessian is symmetric."""
+    problem = make_problem(_sphere(material), Environment(), order, "superlu")
+    x, p, pressures = _random_point(problem)
+    rng = np.random.default_rng(1)
+    u, q = rng.standard_normal(x.shape), rng.standard_normal(p.shape)
+    external = np.zeros_like(x)
+    data = problem.evaluate(x, p, pressures, external, matrix=True).data
+    product = np.zeros(problem.pattern.size)
+    assembly.symmetric_product(problem.pattern.indptr, problem.pattern.indices, data, np.r_[u.ravel(), q], product)
+    h = 4e-6
+    plus, minus = (problem.evaluate(x + s * h * u, p + s * h * q, pressures, external, matrix=False) for s in (1, -1))
+    numeric = np.r_[(plus.force - minus.force).ravel(), plus.constraint - minus.constraint] / (2 * h)
+    assert np.abs(numeric - product).max() <= 1e-6 * np.abs(product).max()
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_forces_are_the_derivative_of_the_energy(order):
+    """Pi = energy + p (J - 1) - P v: the residual is its gradient, with a compressible material for p^2 / 2 kappa."""
+    problem = make_problem(_sphere(MATERIALS[1]), Environment(), order, "superlu")
+    x, p, pressures = _random_point(problem)
+    external = 0.01 * np.random.default_rng(5).standard_normal(x.shape)
+
+    def potential(x, p):
+        e = problem.evaluate(x, p, pressures, external, matrix=False)
+        # energy holds +p^2/2kappa, the Lagrangian -p^2/2kappa: integral p (J - 1) - p^2/kappa is p . constraint
+        stabilised = np.zeros_like(p)
+        if problem.stabilise:
+            pe = p[problem.pressure_tets]
+            np.add.at(stabilised, problem.pressure_tets.ravel(), (problem.table[0, 2] * problem.volumes[:, None]
+                                                                  * (pe - pe.mean(axis=1)[:, None]) / 20).ravel())
+        return e.energy + p @ (e.constraint + 0.5 * stabilised) - pressures @ e.volumes - (external * x).sum()
+
+    e = problem.evaluate(x, p, pressures, external, matrix=False)
+    rng = np.random.default_rng(2)
+    h = 1e-5
+    for _ in range(3):
+        u, q = rng.standard_normal(x.shape), rng.standard_normal(p.shape)
+        slope = (potential(x + h * u, p + h * q) - potential(x - h * u, p - h * q)) / (2 * h)
+        exact = (e.force * u).sum() + (e.constraint * q).sum()
+        assert slope == pytest.approx(exact, rel=1e-6)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_wall_volume_and_its_gradient(order):
+    """The curved volume is what a fine subdivision of the wall encloses; its gradient is its derivative."""
+    robot = _sphere()
+    problem = make_problem(robot, Environment(), order, "superlu")
+    x, p, pressures = _random_point(problem)
+    evaluation = problem.evaluate(x, p, pressures, np.zeros_like(x), matrix=False)
+    faces, _ = problem.walls[0]
+    if order == 2:
+        import trimesh
+
+        from geosim.geometry.topology import interpolate_p2
+
+        volumes = []
+        for level in (3, 4):
+            points, triangles, _, _ = interpolate_p2(x, faces, level)
+            volumes.append(trimesh.Trimesh(points, triangles, process=False).volume)
+        limit = volumes[1] + (volumes[1] - volumes[0]) / 3.0
+        assert evaluation.volumes[0] == pytest.approx(limit, rel=1e-6)
+        assert abs(volumes[0] / limit - 1) > 1e-6
+    rng = np.random.default_rng(3)
+    h = 1e-6
+    u = rng.standard_normal(x.shape)
+    plus, minus = (problem.evaluate(x + s * h * u, p, pressures, np.zeros_like(x), matrix=False).volumes[0] for s in (1, -1))
+    assert (plus - minus) / (2 * h) == pytest.approx((evaluation.gradients[0] * u).sum(), rel=1e-7)
+    # moving or turning the chamber changes no volume
+    assert np.abs(evaluation.gradients[0].sum(axis=0)).max() < 1e-12
+    assert np.abs(np.cross(x, evaluation.gradients[0]).sum(axis=0)).max() < 1e-12
+
+
+def test_bernstein_bound_is_below_every_value_of_j():
+    problem = make_problem(_sphere(), Environment(), 2, "superlu")
+    rng = np.random.default_rng(0)
+    x = problem.rest + 8e-3 * rng.standard_normal(problem.rest.shape)
+    bounds = problem.jacobian_bounds(x)
+    from geosim.shape.energy.elements import tetrahedron_slopes
+
+    points = rng.dirichlet(np.ones(4), 200)
+    F = np.einsum("eai,qak,ekj->eqij", x[problem.tets], tetrahedron_slopes(points, 2), problem.barycentric)
+    sampled = np.linalg.det(F).min(axis=1)
+    assert (sampled >= bounds - 1e-12).all()
+    corners = np.linalg.det(np.einsum("eai,qak,ekj->eqij", x[problem.tets], tetrahedron_slopes(np.eye(4), 2),
+                                      problem.barycentric)).min(axis=1)
+    assert (bounds <= corners + 1e-12).all()
+    assert np.median(corners - bounds) < 0.2
+    assert problem.inverted(x) >= (sampled < 0).sum() * 0.5
+    assert problem.inverted(problem.rest) == 0
+
+
+@pytest.mark.parametrize("element", ["p1", "p2"])
+def test_patch_test(element):
+    """A linear displacement of the whole surface leaves every inner node of any mesh on the same linear field."""
+    vertices, tets = block((0.01, 0.012, 0.015), (3, 2, 2), skew=0.2, seed=4)
+    robot = geosim.VolumetricRobot.from_tets(vertices, tets, material=MATERIALS[0], fixed=None)
+    rng = np.random.default_rng(0)
+    # a (x) b with a . b = 0 keeps the volume all along the load path
+    a, b = rng.standard_normal(3), rng.standard_normal(3)
+    b -= (a @ b) / (a @ a) * a
+    G = np.eye(3) + 0.3 * np.outer(a, b) / np.linalg.norm(a) / np.linalg.norm(b)
+    on_surface = np.zeros(len(vertices), dtype=bool)
+    on_surface[np.unique(robot.skin)] = True
+    shift = (vertices @ G.T - vertices)[on_surface][None]
+    result = geosim.solve(robot, geosim.Passive(), Environment(prescribed=geosim.Prescribed(on_surface, shift)),
+                          solver=EnergyShapeSolver(element=element, tolerance=1e-11))
+    np.testing.assert_allclose(result.frames[-1], vertices @ G.T, atol=1e-9 * 0.01)
+
+
+def _inflated(robot, **options):
+    return geosim.solve(robot, geosim.Inflation(volume_ratio=1.5), solver=EnergyShapeSolver(tolerance=1e-9, **options))
+
+
+def test_rigid_motion_and_renumbering_change_nothing():
+    robot = _sphere(allow_any_size=True)
+    fixed = np.flatnonzero(robot.vertices[:, 2] < -0.015)
+    vertices, tets, regions = robot.vertices, robot.tets, robot.regions
+    make = lambda v, t, r, f: geosim.VolumetricRobot.from_tets(v, t, r, material=MATERIALS[0], fixed=f)  # noqa: E731
+    one = _inflated(make(vertices, tets, regions, fixed))
+    Q, _ = np.linalg.qr(np.random.default_rng(1).standard_normal((3, 3)))
+    Q *= np.sign(np.linalg.det(Q))
+    turned = _inflated(make(vertices @ Q.T + 0.3, tets, regions, fixed))
+    np.testing.assert_allclose(turned.frames[0], one.frames[0] @ Q.T + 0.3, atol=1e-8 * 0.02)
+    rng = np.random.default_rng(2)
+    new = rng.permutation(len(vertices))  # new number of every vertex
+    moved = np.empty_like(vertices)
+    moved[new] = vertices
+    order = rng.permutation(len(tets))
+    shuffled = np.roll(new[tets], 0, axis=1)[order][:, [1, 0, 3, 2]]  # an even permutation of the corners
+    other = _inflated(make(moved, shuffled, regions[order], new[fixed]))
+    np.testing.assert_allclose(other.frames[0][new], one.frames[0], atol=1e-8 * 0.02)
+    assert other.chamber_pressures[0, 0] == pytest.approx(one.chamber_pressures[0, 0], rel=1e-8)
+
+
+def test_units_change_nothing():
+    """1 kPa and 1 GPa, millimetres and metres: the same iterations, the same result to 1e-9."""
+    vertices, tets, regions = shell(0.01, 0.02, 1, 2)
+    results = []
+    for scale, modulus in ((1.0, 40e3), (1000.0, 40e3), (1.0, 1e3), (1.0, 1e9)):
+        robot = geosim.VolumetricRobot.from_tets(vertices * scale, tets, regions, fixed=np.flatnonzero(vertices[:, 0] < -0.015),
+                                                 material=geosim.MooneyRivlin(c1=0.4 * modulus, c2=0.1 * modulus),
+                                                 allow_any_size=True)
+        result = geosim.solve(robot, geosim.Inflation(volume_ratio=[1.5, 2.5]))
+        results.append((len(result.trace), result.frames / scale, result.chamber_pressures / modulus))
+    for other in results[1:]:
+        assert other[0] == results[0][0]
+        np.testing.assert_allclose(other[1], results[0][1], atol=1e-9 * 0.02)
+        np.testing.assert_allclose(other[2], results[0][2], rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["pardiso", "superlu"])
+def test_both_factorisers_give_the_same_shape(name):
+    from geosim.linear import factorise
+
+    if name == "pardiso" and factorise.describe()["factoriser"] != "pardiso":
+        pytest.skip("pypardiso is not installed: MKL's Pardiso cannot be compared")
+    robot = _sphere()
+    one, other = _inflated(robot, factoriser="superlu"), _inflated(robot, factoriser=name)
+    np.testing.assert_allclose(other.frames, one.frames, atol=1e-8 * 0.02)
+    assert len(one.trace) == len(other.trace)
+
+
+def test_block_elimination_is_exact():
+    """With the factors of the matrix itself GMRES ends at once."""
+    from geosim.linear.bordered import BorderedSolver
+    from geosim.linear.factorise import make_factoriser
+
+    problem = make_problem(_sphere(), Environment(), 2, "superlu")
+    rng = np.random.default_rng(0)
+    systems = []
+    for seed in (0, 1):
+        x, p, pressures = _random_point(problem, seed)
+        evaluation = problem.evaluate(x, p, pressures, np.zeros_like(x), matrix=True)
+        assembly.eliminate(problem.pattern.indptr, problem.pattern.indices, problem.held, evaluation.data)
+        borders = np.zeros((1, problem.pattern.size))
+        borders[0, :x.size] = np.where(problem.held[:x.size], 0.0, evaluation.gradients[0].ravel())
+        systems.append((evaluation.data, borders))
+    right = np.where(problem.held, 0.0, rng.standard_normal(problem.pattern.size))
+    gap = np.array([0.3])
+    fresh = BorderedSolver(problem.pattern, make_factoriser(problem.pattern.indptr, problem.pattern.indices, "superlu"))
+    fresh.solve(*systems[1], right, gap, 1e-9, reuse=False)
+    assert (fresh.factorisations, fresh.krylov) == (1, 1)
+    solution, change = fresh.solve(*systems[0], right, gap, 1e-9, reuse=False)
+    product = np.zeros(problem.pattern.size)
+    data, borders = systems[0]
+    assembly.symmetric_product(problem.pattern.indptr, problem.pattern.indices, data, solution, product)
+    np.testing.assert_allclose(product - change @ borders, right, atol=1e-7)
+    assert borders[0] @ solution == pytest.approx(0.3, abs=1e-7)

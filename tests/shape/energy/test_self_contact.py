@@ -1,0 +1,261 @@
+"""Contact of a robot with itself: near pairs against brute force, derivatives, no crossing, and what stays untouched."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from shapes import block
+
+import geosim
+from geosim import Environment, Passive, Prescribed
+from geosim.collision.crossings import count_crossings
+from geosim.collision.distance import edge_edge, point_triangle, separation
+from geosim.collision.proximity import make_neighbourhood
+from geosim.shape.energy.contact_kernels import pair_blocks
+from geosim.shape.energy.lookahead import springs_ahead
+
+
+def _sheets(gap, cells=5, shift=0.0):
+    """Two parallel triangulated squares that face each other, one above the other."""
+    s = np.linspace(0, 1, cells + 1)
+    grid = np.stack(np.meshgrid(s, s, indexing="ij"), axis=-1).reshape(-1, 2)
+    i = np.arange(len(grid)).reshape(cells + 1, cells + 1)
+    a, b, c, d = i[:-1, :-1].ravel(), i[1:, :-1].ravel(), i[1:, 1:].ravel(), i[:-1, 1:].ravel()
+    faces = np.vstack([np.stack([a, b, c], axis=1), np.stack([a, c, d], axis=1)])
+    low = np.column_stack([grid, np.zeros(len(grid))])
+    high = np.column_stack([grid + shift, np.full(len(grid), gap)])
+    return np.vstack([low, high]), np.vstack([faces, faces[:, ::-1] + len(grid)])
+
+
+def test_near_pairs_are_those_of_brute_force():
+    rest, faces = _sheets(2.0)
+    around = make_neighbourhood(rest, faces, np.zeros(len(faces), int), np.full(len(rest), 0.06))
+    rng = np.random.default_rng(0)
+    x, _ = _sheets(0.05, shift=0.037)
+    x = x + 0.004 * rng.normal(size=x.shape)
+    near = around.near(x)
+    found = {(e, *sorted(p[:2 if e else 1]), *sorted(p[2 if e else 1:])) for p, e in
+             zip(near.points.tolist(), near.edges.tolist())}
+    assert len(found) == len(near.points)  # every pair once
+    from test_collision_distance import _pair
+
+    want = set()
+    half = len(x) // 2
+    for face in faces.tolist():
+        for v in range(len(x)):
+            if (v < half) != (face[0] < half) and _pair(np.ascontiguousarray(x[[v, *face]]), False)[0] < 0.06:
+                want.add((False, v, *sorted(face)))
+    edges = {tuple(sorted((f[i], f[(i + 1) % 3]))) for f in faces.tolist() for i in range(3)}
+    for e in edges:
+        for g in edges:
+            if e < g and (e[0] < half) != (g[0] < half) and _pair(np.ascontiguousarray(x[[*e, *g]]), True)[0] < 0.06:
+                want.add((True, *e, *g))
+    assert {w for w in want if not w[0]} == {f for f in found if not f[0]}
+    same = lambda w: frozenset([frozenset(w[1:3]), frozenset(w[3:])])  # noqa: E731 (an edge pair has no order)
+    assert {same(w) for w in want if w[0]} == {same(f) for f in found if f[0]}
+
+
+def test_different_spaces_and_excluded_faces_never_meet():
+    rest, faces = _sheets(2.0)
+    x, _ = _sheets(0.05)
+    half = len(faces) // 2
+    spaces = np.repeat([0, 1], half)
+    reach = np.full(len(rest), 0.06)
+    assert len(make_neighbourhood(rest, faces, np.zeros(2 * half, int), reach).near(x).points) > 0
+    assert len(make_neighbourhood(rest, faces, spaces, reach).near(x).points) == 0
+    masks = np.zeros((2 * half, 2), dtype=int)
+    masks[:half, 0] = masks[half:, 1] = 1
+    assert len(make_neighbourhood(rest, faces, np.zeros(2 * half, int), reach, masks).near(x).points) == 0
+
+
+def test_no_step_passes_through():
+    rest, faces = _sheets(2.0)
+    around = make_neighbourhood(rest, faces, np.zeros(len(faces), int), np.full(len(rest), 0.05))
+    rng = np.random.default_rng(1)
+    half = len(rest) // 2
+    for trial in range(20):
+        x, _ = _sheets(0.3, shift=0.02 * trial)
+        step = np.zeros_like(x)
+        step[half:] = [0.3, -0.2, -1.0 - trial]
+        step += 0.1 * rng.normal(size=x.shape)
+        share = around.safe_share(x, step)
+        assert 0.0 < share < 1.0
+        for s in np.linspace(0, share, 6):
+            assert count_crossings(x + s * step, faces).count == 0
+        assert (x + share * step)[half:, 2].min() < 0.2  # it came as near as it may
+
+
+def test_common_motion_of_a_fold_is_free():
+    rest, faces = _sheets(2.0)
+    around = make_neighbourhood(rest, faces, np.zeros(len(faces), int), np.full(len(rest), 0.05))
+    x, _ = _sheets(0.1)
+    assert around.safe_share(x, np.broadcast_to([3.0, -2.0, 5.0], x.shape).copy()) == 1.0
+
+
+def test_pair_energy_derivatives():
+    rng = np.random.default_rng(4)
+    rest = np.vstack([np.array([[0.3, 0.3, 1.0], [0, 0, 0], [1, 0, 0], [0, 1, 0]]),
+                      np.array([[0, 0, 1.0], [1, 0, 1], [0.5, -0.5, 0], [0.5, 0.5, 0]]),
+                      np.array([[0, 0, 1.0], [1, 0.0, 1], [0.1, -0.01, 0], [0.9, 0.01, 0]])])
+    points, edges = np.arange(12).reshape(3, 4), np.array([False, True, True])
+    x = rest.copy()
+    x[[0, 4, 5, 8, 9], 2] = 0.03
+    x += 0.003 * rng.normal(size=x.shape)
+    one = np.ones(3)
+
+    def at(y, matrix=False):
+        gradients = np.zeros((3, 4, 3))
+        hessians, bends = (np.zeros((3 if matrix else 0, 4, 4, 3, 3)) for _ in range(2))
+        energy = pair_blocks(y, rest, points, edges, 0.05 * one, 0.7 * one, 1.3 * one, gradients, hessians, bends, np.zeros(3),
+                             np.zeros(3), matrix)
+        if matrix:
+            flat = hessians.transpose(0, 1, 3, 2, 4).reshape(3, 12, 12)
+            assert np.linalg.eigvalsh(flat).min() > -1e-9 * np.abs(flat).max()  # along the distance: never negative
+        return energy, gradients, hessians + bends
+
+    energy, gradients, hessians = at(x, True)
+    assert energy > 0
+    assert np.abs(gradients).max(axis=(1, 2)).min() > 1e-6
+    h = 1e-7
+    for q in range(3):
+        for i in range(4):
+            for k in range(3):
+                move = np.zeros_like(x)
+                move[points[q, i], k] = h
+                up, down = at(x + move), at(x - move)
+                assert gradients[q, i, k] == pytest.approx((up[0] - down[0]) / (2 * h), abs=1e-6 * np.abs(gradients[q]).max())
+                want = (up[1][q] - down[1][q]) / (2 * h)
+                assert hessians[q, :, i, :, k] == pytest.approx(want, abs=1e-5 * np.abs(hessians[q]).max())
+
+
+def _stack(gap):
+    """Two blocks of unlike meshes, one above the other."""
+    low, first = block((0.02, 0.02, 0.01), (3, 3, 2))
+    high, second = block((0.012, 0.012, 0.01), (2, 2, 2))
+    vertices = np.vstack([low, high + [0.004, 0.004, 0.01 + gap]])
+    return geosim.VolumetricRobot.from_tets(vertices, np.vstack([first, second + len(low)]), material=geosim.NeoHookean(mu=MU),
+                                            fixed=np.flatnonzero(vertices[:, 2] < 1e-9)), len(low)
+
+
+@pytest.mark.parametrize("element", ["p1", "p2"])
+def test_a_block_presses_another(element):
+    robot, split = _stack(0.0005)
+    top = np.flatnonzero(robot.vertices[:, 2] > robot.vertices[:, 2].max() - 1e-9)
+    env = Environment(prescribed=Prescribed(top, [(0, 0, -0.001), (0, 0, -0.002)]))
+    result = geosim.solve(robot, Passive(steps=2), env, solver=geosim.EnergyShapeSolver(element=element, invariants="isochoric"))
+    assert result.crossings.max() == 0
+    assert result.contact_count[-1] > 0
+    force = result.contact_forces[-1]
+    low, high = force[:split].sum(axis=0), force[split:].sum(axis=0)
+    assert high[2] > 0
+    assert low == pytest.approx(-high, abs=1e-9 * high[2])  # action and reaction
+    held = result.reactions[-1]
+    assert held[:split].sum(axis=0) == pytest.approx(high, abs=1e-5 * high[2])
+    gap = result.frames[-1][split:, 2].min() - 0.01
+    assert gap < 0  # the upper block dents the lower
+
+
+def test_parts_that_almost_touch_at_rest_feel_nothing_yet():
+    robot, _ = _stack(1e-5)  # far less than the contact thickness
+    top = np.flatnonzero(robot.vertices[:, 2] > robot.vertices[:, 2].max() - 1e-9)
+    result = geosim.solve(robot, Passive(), Environment(prescribed=Prescribed(top, (0, 0, 0))))
+    assert result.contact_count[0] == 0
+    assert np.abs(result.frames[0] - robot.vertices).max() < 1e-12
+
+
+def test_passing_through_is_seen_where_contact_is_off():
+    robot, _ = _stack(0.0005)
+    high = np.flatnonzero(robot.vertices[:, 2] > 0.0102)
+    result = geosim.solve(robot, Passive(), Environment(prescribed=Prescribed(high, (0, 0, -0.002)), self_contact=False),
+                          solver=geosim.EnergyShapeSolver(element="p1"))
+    assert result.status is geosim.Status.CROSSED
+    assert result.crossings[0] > 0
+    assert "self_contact = False" in result.message
+
+
+def test_touching_at_rest_is_refused():
+    robot, _ = _stack(0.0)
+    with pytest.raises(geosim.InputError, match=r"(touch|cross) at rest, at vertices"):
+        geosim.solve(robot, Passive(), Environment(prescribed=Prescribed(
+            np.flatnonzero(robot.vertices[:, 2] > 0.0199), (0, 0, -0.001))))
+
+
+@pytest.mark.parametrize("element", ["p1", "p2"])
+def test_sharpened_tangent_is_the_derivative_of_the_forces(element):
+    robot, _ = _stack(0.0005)
+    solver = geosim.EnergyShapeSolver(element=element)
+    state = solver.start(robot, Environment())
+    problem, contact, grip = state.problem, state.problem.contact, state.target.grip
+    x = state.point.x.copy()
+    high = x[:, 2] > (0.0102 - contact.center[2]) / contact.length
+    x[high, 2] -= 0.9 * 0.0005 / contact.length  # pairs begin at a quarter of their distance at rest
+    x += 1e-3 * np.random.default_rng(3).normal(size=x.shape) * contact.thickness.min()
+    at = lambda y, data=None: contact.evaluate(y, grip, problem.pattern, data)  # noqa: E731
+    blunt = at(x, np.zeros(len(problem.pattern.indices)))
+    assert blunt.count > 0
+    size = blunt.pattern.size
+
+    def product(forces, d):
+        upper = sparse.csr_matrix((forces.data, forces.pattern.indices, forces.pattern.indptr), shape=(size, size))
+        out = (upper + sparse.triu(upper, 1).T) @ np.concatenate([d.ravel(), np.zeros(size - d.size)])
+        return out[:d.size].reshape(d.shape)
+
+    sharp = at(x, np.zeros(len(problem.pattern.indices)))
+    contact.sharpen(sharp)
+    for seed in range(2):
+        d = np.random.default_rng(seed).normal(size=x.shape)
+        want = (at(x + 1e-8 * d).force - at(x - 1e-8 * d).force) / 2e-8
+        assert product(sharp, d) == pytest.approx(want, abs=1e-5 * np.abs(want).max())
+        assert np.sum(d * product(blunt, d)) > 0.0
+
+
+def test_hits_are_linearised_where_they_come_near():
+    rest, faces = _sheets(2.0)
+    around = make_neighbourhood(rest, faces, np.zeros(len(faces), int), np.full(len(rest), 0.05))
+    x, _ = _sheets(0.3, shift=0.013)
+    rng = np.random.default_rng(2)
+    half = len(rest) // 2
+    step = 0.02 * rng.normal(size=x.shape)
+    step[half:] += [0.1, -0.05, -0.6]
+    hits = around.hits(x, step)
+    assert len(hits.points) > 100
+    assert len(around.hits(x, 0.3 * step).points) == 0
+    steep = np.einsum("kia,kia->k", hits.normals, step[hits.points]) < -0.4
+    assert steep.sum() > 50
+    for ids, edges, normals, need in zip(hits.points, hits.edges, hits.normals, hits.need):
+        slope = float(np.sum(normals * step[ids]))
+        time = (need + 0.02) / slope  # the share of the step at which the linear distance is still 0.02
+        y = x[ids] + time * step[ids]
+        w, c, e = np.empty(4), np.empty((4, 2)), np.empty(3)
+        (edge_edge if edges else point_triangle)(y, w, c)
+        if slope < -0.4:  # others graze, and other features come nearest before
+            assert 0.0 < time < 1.0
+            assert separation(y, w, e) == pytest.approx(0.02, abs=0.002)
+
+
+def test_a_long_step_is_braced_where_it_hits():
+    """The first step of the upper block goes right through the lower one; with springs there nearly all of it is free."""
+    robot, _ = _stack(0.0005)
+    top = np.flatnonzero(robot.vertices[:, 2] > robot.vertices[:, 2].max() - 1e-9)
+    solver = geosim.EnergyShapeSolver(check_stability=False)
+    state = solver.start(robot, Environment(prescribed=Prescribed(top, (0, 0, -0.003))))
+    problem, point, newton = state.problem, state.point, solver._newton
+    target = solver._target(problem, state, solver.commands(robot, Passive())[0])
+    at = lambda: newton.evaluate(problem, point, target, matrix=True)  # noqa: E731
+    plain = newton._direction(problem, point, target, at(), 1e-3, reuse=False)
+    braced, share = newton._free_direction(problem, point, target, at(), 1e-3, reuse=False)
+    assert problem.contact.share_apart(point.x, plain.x) < 0.3
+    assert share == problem.contact.share_apart(point.x, braced.x) > 0.7
+    held = np.flatnonzero(problem.held)
+    assert braced.x.ravel()[held] == pytest.approx(plain.x.ravel()[held], abs=1e-7)  # the load is still carried
+    surface = problem.contact.surface
+    springs = springs_ahead(problem.contact, point.x, plain.x)
+    left = springs.pressed(surface.points(braced.x))
+    assert 0 < len(left) < len(springs)  # they are pressed where the blocks meet, the others are let go
+    hits = problem.contact.neighbourhood.hits(surface.points(point.x), surface.points(plain.x))
+    apart = np.einsum("kia,kia->k", hits.normals, surface.points(braced.x)[hits.points]) - hits.need
+    assert 0.0 < apart.min() < hits.reach.max()  # held apart, and no farther than contact holds
+    result = geosim.solve(robot, Passive(), Environment(prescribed=Prescribed(top, (0, 0, -0.003))), solver=solver)
+    assert result.status is geosim.Status.CONVERGED
+    assert result.crossings.max() == 0

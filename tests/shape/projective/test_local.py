@@ -1,0 +1,251 @@
+"""Local step of the projective solver: rotations, closest volumes, blending laws, and the merit's derivative."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from geosim.errors import InputError
+from geosim.material.materials import Gent, LinearElastic, MooneyRivlin, NeoHookean, Ogden, Yeoh
+from geosim.shape.projective.acceleration import Anderson, QuasiNewton
+from geosim.shape.projective.elements import Body, Cells, Elements, rest_shapes
+from geosim.shape.projective.material import SPACING, blend_table, material_row, uniaxial_stress
+from geosim.shape.projective.solver import kernels
+
+
+def matrices(count: int, seed: int = 0, spread: float = 0.5) -> np.ndarray:
+    return np.eye(3) + spread * np.random.default_rng(seed).normal(size=(count, 3, 3))
+
+
+def small_robot(targets: str, cell_targets: str, material=None):
+    """A few random tets around the origin: half of them body, half chamber."""
+    grid = np.stack(np.meshgrid(*[np.arange(3.0)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+    rng = np.random.default_rng(3)
+    grid += 0.1 * rng.normal(size=grid.shape)
+    from scipy.spatial import Delaunay
+
+    tets = Delaunay(grid).simplices.astype(np.int64)
+    gradients, volumes = rest_shapes(grid, tets)
+    flip = volumes < 0
+    tets[flip] = tets[flip][:, [0, 2, 1, 3]]
+    gradients, volumes = rest_shapes(grid, tets)
+    keep = volumes > 0.02
+    tets, gradients, volumes = tets[keep], gradients[keep], volumes[keep]
+    material = MooneyRivlin() if material is None else material
+    k, table = blend_table(material, 0.1)
+    half = len(tets) // 2
+    body = Body(tets[:half], gradients[:half], volumes[:half], np.full(half, k), np.full(half, 0.3 * k),
+                np.zeros(half, np.int64), table[None], material_row(material)[None], targets)
+    rest = np.array([volumes[half:].sum()])
+    from geosim.geometry.topology import boundary_faces
+
+    cells = Cells(tets[half:], gradients[half:], volumes[half:], np.full(len(tets) - half, k),
+                  np.zeros(len(tets) - half, np.int64), (boundary_faces(tets[half:]),), rest, rest.copy(), cell_targets)
+    load = rng.normal(size=grid.shape) * 1e3
+    return grid, Elements(len(grid), body, cells, load), rest
+
+
+def test_rotations_are_the_closest_proper_ones():
+    """The Newton iteration equals the singular value decomposition with its last sign mended, inverted elements too."""
+    F = matrices(3000, spread=0.7)
+    F[:5] *= 1e-6
+    F[5] = np.diag([2.0, 1.0, 0.0])
+    F[6] = np.diag([2.0, 0.0, 0.0])
+    found = np.empty((len(F), 9))
+    kernels.polar_all(F.reshape(-1, 9), found)
+    found = found.reshape(-1, 3, 3)
+    U, _, V = np.linalg.svd(F)
+    U[:, :, 2] *= np.linalg.det(U @ V)[:, None]
+    assert (np.linalg.det(F) < 0).sum() > 100
+    assert np.allclose(np.linalg.det(found), 1.0, atol=1e-12), "proper, also where F is inverted or flat"
+    assert np.allclose(found @ found.transpose(0, 2, 1), np.eye(3), atol=1e-12)
+    s = np.linalg.svd(F, compute_uv=False)
+    clear = (s[:, 1] + np.sign(np.linalg.det(F)) * s[:, 2] > 1e-3 * s[:, 0])  # where the closest rotation is unique
+    assert np.abs(found - U @ V)[clear].max() < 1e-10
+
+
+@pytest.mark.parametrize(("scale", "target"), [((1, 1, 1), 1.0), ((1, 1, 1), 4.0), ((1, 1, 1), 0.3), ((1, 1, -1), 1.0),
+                                               ((3, 0.3, 0.4), 1.0)])
+def test_closest_matrix_of_a_given_volume(scale, target):
+    """No matrix of the same determinant is nearer, and the way to it is along its cofactors."""
+    rng = np.random.default_rng(1)
+    F = matrices(1, 7, 0.2)[0] @ np.diag(scale).astype(float)
+    P = np.array(kernels.closest_volume(tuple(F.ravel()), target)).reshape(3, 3)
+    assert np.linalg.det(P) == pytest.approx(target, rel=1e-9)
+    cofactors = np.linalg.det(P) * np.linalg.inv(P).T
+    gap = F - P
+    assert np.allclose(gap, cofactors * np.sum(gap * cofactors) / np.sum(cofactors**2), atol=1e-6 * np.abs(F).max())
+    best = min(r.fun for r in (minimize(lambda p: np.sum((p - F.ravel()) ** 2), P.ravel() + 0.3 * rng.normal(size=9),
+                                        method="SLSQP", constraints={"type": "eq", "fun": lambda p: np.linalg.det(
+                                            p.reshape(3, 3)) - target}) for _ in range(8)) if r.success)
+    assert np.sum(gap**2) <= best * (1 + 1e-5) + 1e-12
+
+
+@pytest.mark.parametrize("chamber", ["total", "element", "uniform"])
+@pytest.mark.parametrize("targets", ["material", "variational"])
+def test_force_is_the_derivative_of_the_merit(targets, chamber):
+    """Central differences of the merit, with loads, chambers and inverted elements."""
+    x, elements, rest = small_robot(targets, chamber)
+    rng = np.random.default_rng(5)
+    x = x + 0.15 * rng.normal(size=x.shape)
+    target = 1.4 * rest
+    here = elements.evaluate(x, target)
+    for seed in range(3):
+        way = np.random.default_rng(seed).normal(size=x.shape)
+        h = 1e-6
+        slope = (elements.evaluate(x + h * way, target).merit - elements.evaluate(x - h * way, target).merit) / (2 * h)
+        assert slope == pytest.approx(np.sum(here.force * way), rel=2e-6)
+
+
+@pytest.mark.parametrize("material", [NeoHookean(mu=1e5), Yeoh(c1=5e4, c2=2e3, c3=1e2), Gent(mu=1e5, jm=40.0),
+                                      Ogden(mu=(6e4, 1e3), alpha=(2.0, 4.0))])
+def test_force_of_every_material_is_the_derivative_of_its_energy(material):
+    x, elements, rest = small_robot("material", "total", material)
+    rng = np.random.default_rng(5)
+    x = x + 0.05 * rng.normal(size=x.shape)
+    way, h = rng.normal(size=x.shape), 1e-6
+    slope = (elements.evaluate(x + h * way, rest).merit - elements.evaluate(x - h * way, rest).merit) / (2 * h)
+    assert slope == pytest.approx(np.sum(elements.evaluate(x, rest).force * way), rel=5e-6)
+    at_rest = elements.evaluate(small_robot("material", "total", material)[0], rest)
+    assert np.abs(at_rest.force + elements.load).max() < 1e-6 * 1e5, "no stress at rest"
+
+
+@pytest.mark.parametrize("targets", ["material", "variational"])
+def test_plain_step_lowers_the_merit(targets):
+    """The global matrix majorises the merit near rest: the iteration of Algorithm 1 cannot rise there."""
+    x, elements, rest = small_robot(targets, "element")
+    elements.load[:] = 0.0
+    matrix = elements.laplacian().toarray() + 1e-9 * np.eye(len(x)) * elements.body.stiffness[0]
+    x = x + 0.1 * np.random.default_rng(0).normal(size=x.shape)
+    merits = []
+    for _ in range(30):
+        e = elements.evaluate(x, 1.2 * rest)
+        merits.append(e.merit)
+        x = x - np.linalg.solve(matrix, e.force)
+    assert np.all(np.diff(merits) < 0)
+
+
+def test_total_targets_push_on_the_wall_alone():
+    """The closest shapes of a total volume exert one pressure on the wall and nothing inside."""
+    x, elements, rest = small_robot("material", "total")
+    x = x + 0.1 * np.random.default_rng(2).normal(size=x.shape)
+    elements.load[:] = 0.0
+    force = elements.evaluate(x, 1.5 * rest).force - elements.evaluate(x, np.array([np.nan])).force
+    pressure = elements.evaluate(x, 1.5 * rest).pressures[0]
+    wall = elements.cells.walls[0]
+    a, b, c = (x[wall[:, i]] for i in range(3))
+    area = np.zeros_like(x)
+    np.add.at(area, wall.ravel(), np.repeat(np.cross(b - a, c - a) / 6, 3, axis=0))
+    assert pressure > 0
+    assert np.allclose(force, -pressure * area, atol=1e-9 * np.abs(force).max())
+
+
+def test_paper_blend_takes_the_cube_root():
+    """A swollen element is pulled back to volume one by the length ratio, Eq. (7) with its exponent mended."""
+    table = np.zeros((1, 3, 2))
+    table[0, :, 0] = 0.5
+    tets, x = np.array([[0, 1, 2, 3]]), np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1.0]])
+    gradients, _ = rest_shapes(x, tets)
+    out = np.empty((1, 4, 3)), np.empty(1), np.empty(1)
+    kernels.paper_targets(0, 1, 2.0 * x, tets, gradients, np.ones(1), np.zeros(1, np.int64), table, SPACING, *out)
+    assert np.allclose(out[0][0, 1:], np.eye(3) * (2.0 - 1.0)), "T = I: a uniform swelling leaves no shape but the rest shape"
+    assert out[2][0] == pytest.approx(8.0)
+
+
+@pytest.mark.parametrize("material", [MooneyRivlin(), NeoHookean(mu=1e5), Yeoh(c1=5e4, c2=1e2, c3=1.0),
+                                      Ogden(mu=(1e5,), alpha=(1.8,))])
+def test_blended_bar_follows_the_material(material):
+    """A bar in tension: reaction within 5 % of the nominal stress up to stretch 2, contraction within 2 %."""
+    k, table = blend_table(material, 0.02)
+    body = np.array([0, 1, 2, 3])
+    gradients, volumes = rest_shapes(np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1.0]]), body[None])
+    for targets in ("variational", "material"):
+        for stretch in (1.05, 1.2, 1.5, 2.0):
+            side, stress = bar_in_tension(material, k, table, gradients, volumes, stretch, targets)
+            assert stress == pytest.approx(float(uniaxial_stress(material, np.array([stretch]))[0]), rel=0.05)
+            assert side == pytest.approx(stretch**-0.5, rel=0.02)
+
+
+def bar_in_tension(material, k, table, gradients, volumes, stretch, targets):
+    """Side stretch and nominal stress of one element with free sides: the homogeneous bar."""
+    from scipy.optimize import brentq
+
+    body = Body(np.array([[0, 1, 2, 3]]), gradients, volumes, np.array([k]), np.array([k * 0.98 / 3]),
+                np.zeros(1, np.int64), table[None], material_row(material)[None], targets)
+    empty = np.empty((0, 4), np.int64)
+    cells = Cells(empty, np.empty((0, 4, 3)), np.empty(0), np.empty(0), np.empty(0, np.int64), (), np.empty(0), np.empty(0),
+                  "total")
+    elements = Elements(4, body, cells, np.zeros((4, 3)))
+
+    def forces(side):
+        x = np.vstack([np.zeros(3), np.diag([stretch, side, side])])
+        return elements.evaluate(x, np.empty(0)).force / volumes[0]
+
+    side = brentq(lambda s: forces(s)[2, 1], 0.5 * stretch**-0.5, 1.5 * stretch**-0.5, xtol=1e-12)
+    return side, forces(side)[1, 0]
+
+
+def test_small_strain_ratio_of_poisson():
+    """Contraction over extension at small strain is (1 - R) / (2 + R)."""
+    gradients, volumes = rest_shapes(np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1.0]]), np.array([[0, 1, 2, 3]]))
+    for ratio in (0.02, 0.2, 0.6):
+        k, table = blend_table(MooneyRivlin(), ratio)
+        side, _ = bar_in_tension(MooneyRivlin(), k, table, gradients, volumes, 1.001, "variational")
+        assert (1 - side) / 0.001 == pytest.approx((1 - ratio) / (2 + ratio), rel=5e-3)
+
+
+def test_table_integral_matches_its_law():
+    _, table = blend_table(MooneyRivlin(), 0.02)
+    strain = np.arange(len(table)) * SPACING
+    fine = np.linspace(0, strain[-1], 400_001)
+    R = np.interp(fine, strain, table[:, 0])
+    integral = np.concatenate([[0], np.cumsum(np.diff(fine) * 0.5 * (R[1:] * fine[1:] + R[:-1] * fine[:-1]))])
+    assert np.allclose(np.interp(strain, fine, integral), table[:, 1], rtol=1e-6, atol=1e-9)
+    assert table[0, 0] == pytest.approx(0.02)
+    assert table[:, 0].max() <= 1.0
+
+
+def test_linear_elastic_has_no_blending_law():
+    with pytest.raises(InputError, match="no blending law"):
+        uniaxial_stress(LinearElastic(youngs_modulus=1e5), np.array([1.1]))
+
+
+def test_anderson_solves_a_linear_problem_in_as_many_steps_as_unknowns():
+    rng = np.random.default_rng(0)
+    A = np.diag([1.0, 3.0, 10.0])
+    H = A @ np.diag([0.9, 0.2, 0.05])
+    b = rng.normal(size=3)
+    for window, limit in ((0, 100), (5, 5)):
+        memory, x = Anderson(window), np.zeros(3)
+        for count in range(100):  # noqa: B007 (the count is the answer)
+            force = H @ x - b
+            if np.linalg.norm(force) < 1e-8:
+                break
+            x = memory.propose(x, -np.linalg.solve(A, force), force)
+        assert count <= limit
+    assert np.allclose(x, np.linalg.solve(H, b), rtol=1e-6)
+
+
+def test_quasi_newton_learns_a_quadratic_and_nothing_from_a_change_of_the_merit():
+    """Exact after as many pairs as unknowns; a pair across a jump of the force would teach a wrong curvature."""
+    rng = np.random.default_rng(0)
+    H, A, b = np.diag([1.0, 3.0, 10.0]), np.diag([10.0, 10.0, 10.0]), rng.normal(size=3)
+    memory, x = QuasiNewton(5), np.zeros(3)
+    for _ in range(6):
+        x = x + rng.normal(size=3)
+        memory.direction(x, H @ x - b, lambda f: np.linalg.solve(A, f))
+    new = x + rng.normal(size=3)
+    for _ in range(8):  # steps along what it proposes, each with the exact length
+        force = H @ new - b
+        step = memory.direction(new, force, lambda f: np.linalg.solve(A, f))
+        assert step @ force < 0, "downhill"
+        new = new - (step @ force) / (step @ H @ step) * step
+        if np.linalg.norm(H @ new - b) < 1e-10:
+            break
+    assert np.allclose(new, np.linalg.solve(H, b), rtol=1e-6)
+    other = QuasiNewton(5)
+    other.direction(x, H @ x - b, lambda f: np.linalg.solve(A, f))
+    other.jump()
+    force = H @ new + 100.0 * b
+    assert np.allclose(other.direction(new, force, lambda f: np.linalg.solve(A, f)), -np.linalg.solve(A, force))

@@ -1,0 +1,373 @@
+"""Every force of the multibody problem is the derivative of its energy, every stiffness that of its force."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from geosim.environment import Environment, Obstacle
+from geosim.material.materials import LinearElastic
+from geosim.snake.builder import MultibodyBuilder, box_inertia
+from geosim.snake.condensed import contact_law, solve_contacts
+from geosim.snake.factor import BlockTridiagonal, SparseFactor, multiply, residual_minimum
+from geosim.snake.problem import Configuration
+from geosim.snake.soft import symmetric_positive_part
+from geosim.snake.stepper import MultibodyStepper
+from geosim.snake.valves import Valves
+
+TET = np.array([[0, 0, 0], [0.1, 0, 0], [0, 0.1, 0], [0, 0, 0.1]]) + [0.0, 0.0, -0.003]
+
+
+def everything():
+    """A small robot with every kind of element, touching a plane and a sphere."""
+    build = MultibodyBuilder("everything")
+    ids = build.add_tets(TET, [[0, 1, 2, 3]], LinearElastic(66e3, 0.45))
+    build.add_distances([[0, 1], [1, 3]], 500.0)
+    chamber = build.add_chamber()
+    build.add_line([0, 2, 3], chamber, 300.0, 66e3)
+    a = build.add_body(
+        0.2, box_inertia(0.2, (0.05, 0.04, 0.03)), (0.12, 0.0, 0.02), size=(0.05, 0.04, 0.03), solid=True
+    )
+    b = build.add_body(
+        0.1, box_inertia(0.1, (0.03, 0.04, 0.05)), (0.2, 0.01, 0.019), (0.9, 0.1, 0.2, 0.3), friction=0.5
+    )
+    c = build.add_body(0.1, (1e-4, 1.5e-4, 1e-4), (0.3, 0.0, 0.0199))
+    build.attach(ids[1:3], a, 2e3)
+    build.add_hinge(
+        a,
+        b,
+        (0.16, 0, 0.02),
+        (0, 1, 0.2),
+        stiffness=3e3,
+        axis_stiffness=5.0,
+        spring=0.3,
+        target=0.2,
+        damping=0.01,
+        limits=(-0.01, 0.01),
+        limit_stiffness=2.0,
+    )
+    build.add_fixed_joint(b, c, (0.25, 0, 0.02), stiffness=3e3, axis_stiffness=5.0)
+    build.add_ball(b, (0.0, 0.0, 0.0), 0.02, friction=0.8)
+    build.add_wheel(c, 0.02, friction=0.7)
+    build.add_particle_contact(ids, friction=0.9)
+    return build.build()
+
+
+def problem_and_place(friction=True, deform=0.004, seed=3):
+    robot = everything()
+    mu = 0.6 if friction else 0.0
+    world = Environment(
+        gravity=(0, 0.3, -9.81),
+        obstacles=[
+            Obstacle.plane((0, 0, 0), (0.05, 0.02, 1), friction=mu),
+            Obstacle.sphere((0.2, 0.005, -0.1), 0.1, friction=mu),
+        ],
+    )
+    stepper = MultibodyStepper(contact_margin=0.05, creep_speed=0.05, valves=Valves(law="ideal"))
+    state = stepper.start(robot, world)
+    from dataclasses import replace
+
+    rng = np.random.default_rng(seed)
+    state = replace(
+        state,
+        pressures=np.array([2e4]),
+        velocities=rng.normal(size=(4, 3)),
+        spins=np.zeros((3, 3)),
+        body_velocities=rng.normal(size=(3, 3)),
+    )
+    problem = stepper._problem(
+        state, 0.01, stepper._poses(state.system, 0, 1.0), stepper._poses(state.system, 0, 0.0)
+    )
+    step = deform * rng.normal(size=(state.system.slots, 3))
+    step[:, 2] -= 0.003
+    return problem, problem.start.moved(step), rng
+
+
+def differentiate(f, h=1e-6):
+    """Central difference along a scalar."""
+    return (f(h) - f(-h)) / (2 * h)
+
+
+def test_gradient_is_the_derivative_of_the_merit():
+    """Friction at the forces of the point itself is held, as the line search does. Bodies start without spin: the
+    momentum of a spin is the one term without a potential (its balance is tested by the free body)."""
+    problem, here, rng = problem_and_place()
+    now = problem.evaluate(here)
+    held = now.normal_forces.copy()
+    assert (held > 0).sum() >= 3
+    for _ in range(12):
+        d = rng.normal(size=now.gradient.shape)
+        slope = differentiate(lambda s, d=d: problem.evaluate(here.moved(s * d), held).merit)
+        assert slope == pytest.approx(float(np.vdot(now.gradient, d)), rel=2e-6)
+
+
+@pytest.mark.parametrize("friction", [False, True])
+def test_stiffness_and_coupling_are_the_derivative_of_the_gradient(friction):
+    """The exact stiffness plus the friction-normal coupling is the Jacobian, off equilibrium and for every element."""
+    problem, here, rng = problem_and_place(friction)
+    now = problem.evaluate(here)
+    system = problem.system
+    blocks = problem.assemble(here, now.rotations, False).copy()
+    slots, rows = problem.coupling(here)
+    from geosim.snake.contact import add_coupling
+
+    n = system.particles
+    worst = 0.0
+    for _ in range(12):
+        d = rng.normal(size=now.gradient.shape)
+        product = np.empty_like(d)
+        multiply(blocks, system.rows, system.columns, d, product)
+        add_coupling(slots, rows, d, product)
+        measured = differentiate(lambda s, d=d: problem.evaluate(here.moved(s * d)).gradient)
+        # Rotation increments do not commute: d/ds of the torque differs from the Hessian by torque x d / 2 (and the joints'
+        # axis and angle rows keep only J^T J): particles and centres must agree, rotations up to the torque's size.
+        scale = abs(measured).max()
+        worst = max(
+            worst, abs(measured[:n] - product[:n]).max() / scale, abs(measured[n::2] - product[n::2]).max() / scale
+        )
+    assert worst < 3e-6
+
+
+def test_rotational_stiffness_of_a_pinned_body_is_exact():
+    """One body on a stiff pin: the symmetric Hessian along exp(s d) is the second derivative of the merit."""
+    build = MultibodyBuilder()
+    body = build.add_body(0.3, (2e-4, 3e-4, 4e-4), (0.1, 0, 0), (0.8, 0.2, -0.4, 0.1))
+    build.add_ball_joint(body, None, (0.0, 0.02, 0.01), stiffness=50.0)
+    stepper = MultibodyStepper()
+    state = stepper.start(build.build(), Environment(gravity=(0, 0, -9.81)))
+    problem = stepper._problem(state, 0.01, np.empty((0, 3, 4)), np.empty((0, 3, 4)))
+    rng = np.random.default_rng(0)
+    here = problem.start.moved(0.05 * rng.normal(size=(2, 3)))
+    blocks = problem.assemble(here, problem.evaluate(here).rotations, False).copy()
+    for _ in range(5):
+        d = rng.normal(size=(2, 3))
+        out = np.empty_like(d)
+        multiply(blocks, state.system.rows, state.system.columns, d, out)
+        h = 1e-4
+        second = (
+            sum(w * problem.evaluate(here.moved(k * h * d)).merit for k, w in ((-1, 1), (0, -2), (1, 1))) / h**2
+        )
+        assert second == pytest.approx(float(np.vdot(d, out)), rel=1e-5)
+
+
+def test_clamped_stiffness_is_semi_definite_where_the_exact_one_is_not():
+    """A tetrahedron and a spring under strong compression have negative exact curvature, but no clamped one."""
+    build = MultibodyBuilder()
+    build.add_tets(TET, [[0, 1, 2, 3]], LinearElastic(66e3, 0.3))
+    build.add_distances([[0, 1]], 1e4)
+    stepper = MultibodyStepper()
+    state = stepper.start(build.build())
+    problem = stepper._problem(state, 1e3, np.empty((0, 3, 4)), np.empty((0, 3, 4)))
+    here = Configuration(0.7 * problem.start.x, problem.start.X, problem.start.Q, problem.start.R)
+    system, now = state.system, problem.evaluate(here)
+    smallest = []
+    for clamp in (False, True):
+        blocks = problem.assemble(here, now.rotations, clamp)
+        A = np.zeros((12, 12))
+        for j in range(12):
+            out, unit = np.empty((4, 3)), np.zeros(12)
+            unit[j] = 1.0
+            multiply(blocks, system.rows, system.columns, unit.reshape(4, 3), out)
+            A[:, j] = out.ravel()
+        assert abs(A - A.T).max() < 1e-9 * abs(A).max()
+        smallest.append(np.linalg.eigvalsh(A).min())
+    assert smallest[0] < -1.0
+    assert smallest[1] > -1e-6
+
+
+def test_inverted_tetrahedron_is_pushed_back():
+    """A reflected tet has a proper rotation and a finite force that undoes the reflection."""
+    build = MultibodyBuilder()
+    build.add_tets(TET, [[0, 1, 2, 3]], LinearElastic(66e3, 0.3))
+    stepper = MultibodyStepper()
+    state = stepper.start(build.build())
+    problem = stepper._problem(state, 1.0, np.empty((0, 3, 4)), np.empty((0, 3, 4)))
+    x = problem.start.x.copy()
+    x[3, 2] = x[0, 2] - 0.03
+    now = problem.evaluate(Configuration(x, problem.start.X, problem.start.Q, problem.start.R))
+    R = now.rotations[:, 0].reshape(3, 3)
+    assert np.allclose(R @ R.T, np.eye(3), atol=1e-9)
+    assert np.linalg.det(R) == pytest.approx(1.0)
+    assert now.gradient[3, 2] < 0
+
+
+def test_positive_part_of_a_symmetric_matrix():
+    """Against the eigenvalues of numpy."""
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        A = rng.normal(size=(3, 3))
+        A = A + A.T
+        w, V = np.linalg.eigh(A)
+        B = A.copy()
+        symmetric_positive_part(B)
+        assert np.allclose(B, (V * np.maximum(w, 0)) @ V.T, atol=1e-12)
+
+
+def chain(blocks=7, size=5, near=5, seed=0):
+    """Lower blocks of a random block-tridiagonal positive definite matrix and its dense form; couplings up to `near`."""
+    rng = np.random.default_rng(seed)
+    level = np.repeat(np.arange(blocks), size)
+    level[:2] = 0
+    n = blocks * size
+    rank = rng.permutation(size)[None] + size * np.arange(blocks)[:, None]
+    rank = rank.ravel()
+    rows, columns, values = [], [], []
+    dense = np.zeros((3 * n, 3 * n))
+    for i in range(n):
+        for j in range(n):
+            if level[i] != level[j] and abs(rank[i] - rank[j]) > size + near:
+                continue
+            if rank[i] >= rank[j] and level[i] - level[j] in (0, 1):
+                B = rng.normal(size=(3, 3))
+                if i == j:
+                    B = B + B.T + 12 * size * np.eye(3)
+                rows.append(i), columns.append(j), values.append(B)
+                dense[3 * i : 3 * i + 3, 3 * j : 3 * j + 3] = B
+                dense[3 * j : 3 * j + 3, 3 * i : 3 * i + 3] = B.T
+    return np.array(rows), np.array(columns), level, rank, np.array(values), dense
+
+
+@pytest.mark.parametrize(
+    ("size", "near", "single", "tolerance"),
+    [(5, 5, False, 1e-12), (12, 12, False, 1e-12), (12, 2, False, 1e-12), (12, 2, True, 1e-5)],
+)
+def test_block_factor_solves(size, near, single, tolerance):
+    """The block-tridiagonal and the sparse factorisation solve the dense system, with full and with banded couplings."""
+    rows, columns, level, rank, blocks, dense = chain(size=size, near=near)
+    right = np.random.default_rng(5).normal(size=(len(level), 3))
+    exact = np.linalg.solve(dense, right.ravel()).reshape(-1, 3)
+    factor = BlockTridiagonal(rows, columns, level, rank, single)
+    assert factor.factor(blocks)
+    assert factor.single == single
+    assert abs(factor.solve(right) - exact).max() < tolerance * abs(exact).max()
+    sparse = SparseFactor(rows, columns, len(level))
+    assert sparse.factor(blocks)
+    assert np.allclose(sparse.solve(right), exact, rtol=1e-11)
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_sparse_rows_are_solved_in_groups(single):
+    """Of two chains with rows of their own: products J A^-1 J^T of each, and half-solutions that give the rest."""
+    rows, columns, level, rank, blocks, dense = chain(size=6)
+    n = len(level)
+    twice = [np.concatenate([a, a + n]) for a in (rows, columns)]
+    levels, ranks = np.concatenate([level, level + level.max() + 1]), np.concatenate([rank, rank + n])
+    factor = BlockTridiagonal(*twice, levels, ranks, single)
+    assert factor.factor(np.concatenate([blocks, 2.0 * blocks]))
+    assert factor.chain_count == 2
+    assert (factor.chains == np.repeat([0, 1], n)).all()
+    rng = np.random.default_rng(2)
+    slots = np.array([[3, -1], [17, 20], [n + 40, n + 2], [11, 9], [n + 30, -1]])
+    J = rng.normal(size=(5, 2, 3))
+    full = np.zeros((5, 6 * n))
+    for k in range(5):
+        for s in range(2):
+            if slots[k, s] >= 0:
+                full[k, 3 * slots[k, s] : 3 * slots[k, s] + 3] = J[k, s]
+    A = np.block([[dense, np.zeros_like(dense)], [np.zeros_like(dense), 2.0 * dense]])
+    exact = full @ np.linalg.solve(A, full.T)
+    half, product, column = factor.forward_rows(slots, J, np.arange(2))
+    group = np.array([0, 0, 1, 0, 1])
+    tolerance = (1e-4 if single else 1e-12) * abs(exact).max()
+    for i in range(5):
+        for j in range(5):
+            got = product[group[i], column[i], column[j]] if group[i] == group[j] else 0.0
+            assert got == pytest.approx(exact[i, j], abs=tolerance)
+    right = rng.normal(size=(2 * n, 3))
+    y = factor.forward(right)
+    own = factor.row_groups(np.arange(2)) == 1
+    assert half[own, column[4]] @ y[own] == pytest.approx(
+        full[4] @ np.linalg.solve(A, right.ravel()), abs=10 * tolerance
+    )
+
+
+def test_a_pivot_that_fails_in_single_precision_is_taken_in_double():
+    """A matrix that single precision rounds to an indefinite one is factored all the same."""
+    rows, columns = np.array([0, 1, 1]), np.array([0, 0, 1])
+    K = 1e6 * np.eye(3)
+    blocks = np.array([K, -K, K + 1e-4 * np.eye(3)])
+    factor = BlockTridiagonal(rows, columns, np.array([0, 1]), np.array([0, 1]), single=True)
+    assert factor.factor(blocks)
+    assert not factor.single
+    assert factor.solve(np.ones((2, 3)))[1] == pytest.approx(2.0 / 1e-4, rel=1e-4)
+
+
+# -- contacts in their own unknowns -----------------------------------------------------------------------------------
+
+
+def test_contact_law_and_its_slope():
+    """Against finite differences in every state: open, sticking, sliding; the force is in the cone."""
+    rng = np.random.default_rng(4)
+    z = np.column_stack([rng.uniform(-1e-3, 5e-4, 40), rng.normal(size=(40, 2)) * 1e-5])
+    z[:20, 1:] *= 0.02
+    mu, k, creep = np.full(40, 0.6), 2e4, 1e-6
+    p, slope, scrap = np.empty((40, 3)), np.empty((40, 3, 3)), np.empty((40, 3, 3))
+    contact_law(z, mu, k, creep, p, slope)
+    assert (np.linalg.norm(p[:, 1:], axis=1) <= -0.6 * p[:, 0] * (1 + 1e-12)).all()
+    assert (p[z[:, 0] > 0] == 0).all()
+    assert (np.linalg.norm(z[:, 1:], axis=1) < creep).any()
+    for j in range(3):
+        h = 1e-10
+        up, down = np.empty((40, 3)), np.empty((40, 3))
+        for q, sign in ((up, 1), (down, -1)):
+            moved = z.copy()
+            moved[:, j] += sign * h
+            contact_law(moved, mu, k, creep, q, scrap)
+        away = abs(np.linalg.norm(z[:, 1:], axis=1) - creep) > 1e-8
+        assert (up - down)[away] / (2 * h) == pytest.approx(slope[away, :, j], rel=1e-4, abs=1e-2)
+
+
+def test_contacts_are_solved_to_rounding_in_every_state():
+    """Random compliances and loads, many contacts at the edge of slipping: z = b - G p(z) holds, friction in the cone."""
+    rng = np.random.default_rng(6)
+    states = np.zeros(3, dtype=int)
+    for _ in range(200):
+        c = int(rng.integers(1, 7))
+        root = rng.normal(size=(3 * c, 3 * c)) * 1e-2
+        G = root @ root.T / (3 * c) + 1e-7 * np.eye(3 * c)
+        b = rng.normal(size=3 * c) * np.tile([1e-4, 10.0 ** rng.uniform(-6, -3), 1e-5], c)
+        z, p = rng.normal(size=(c, 3)) * 1e-5, np.empty((c, 3))
+        mu = rng.uniform(0, 1, c)
+        left, _count = solve_contacts(G, b, mu, 2e4, 1e-6, 60, z, p)
+        assert left < 1e-12
+        assert z.ravel() == pytest.approx(b - G @ p.ravel(), abs=1e-12)
+        assert (p[:, 0] <= 0).all()
+        slip = np.linalg.norm(z[:, 1:], axis=1)
+        for k in range(c):
+            states[0 if p[k, 0] == 0 else 1 if slip[k] < 1e-6 else 2] += 1
+    assert (states > 50).all()
+
+
+def test_contact_rows_are_the_derivatives_of_gap_and_slip():
+    """Of particles, balls, boxes and wheels on a plane and a sphere, by finite differences."""
+    problem, here, rng = problem_and_place()
+    slots, rows, values = problem.contact_rows(here)
+    assert len(values) >= 5
+    for _ in range(5):
+        d = rng.normal(size=(problem.system.slots, 3))
+        measured = differentiate(lambda s, d=d: problem.contact_rows(here.moved(s * d))[2], 1e-7)
+        got = np.einsum("casi,csi->ca", rows, np.where(slots[:, :, None] < 0, 0.0, d[np.maximum(slots, 0)]))
+        assert got == pytest.approx(measured, rel=1e-5, abs=1e-6)
+
+
+def test_factors_refuse_an_indefinite_matrix():
+    """A negative pivot is reported, not passed on."""
+    rows, columns, level, rank, blocks, _ = chain()
+    blocks[(rows == columns)] -= 24 * 5 * np.eye(3)
+    assert not BlockTridiagonal(rows, columns, level, rank).factor(blocks)
+    assert not SparseFactor(rows, columns, len(level)).factor(blocks)
+
+
+def test_minimal_residual_solves_an_unsymmetric_system():
+    """A rank-two unsymmetric change of the preconditioned matrix takes three iterations."""
+    rng = np.random.default_rng(0)
+    A = np.diag(rng.uniform(1, 100, 30))
+    B = A + rng.normal(size=(30, 2)) @ rng.normal(size=(2, 30))
+    right = rng.normal(size=(10, 3))
+
+    def apply(v, out):
+        out[:] = (B @ v.ravel()).reshape(-1, 3)
+
+    x, count = residual_minimum(apply, lambda r: np.linalg.solve(A, r.ravel()).reshape(-1, 3), right, 1e-12, 20)
+    assert count <= 3
+    assert np.allclose(B @ x.ravel(), right.ravel())
