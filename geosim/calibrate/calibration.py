@@ -24,7 +24,7 @@ from geosim.calibrate.curves import (
 from geosim.calibrate.fitting import Estimate, Samples, estimate
 from geosim.calibrate.reading import MaterialTest, read_test
 from geosim.errors import InputError
-from geosim.material.materials import materials
+from geosim.material import materials
 
 __all__ = ["Calibration", "fit", "fit_prepared", "prepare_tests", "show_constant", "stability_statement", "toe_offset"]
 

@@ -17,7 +17,7 @@ from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.linear.bordered import BorderedSolver
 from geosim.linear.factorise import make_factoriser
-from geosim.material.materials import laws as constitutive
+from geosim.material import laws as constitutive
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import assembly
 from geosim.shape.energy.chambers import Chambers, make_chambers

@@ -22,7 +22,7 @@ from geosim.actuation import Command
 from geosim.arrays import Floats
 from geosim.environment import Environment
 from geosim.linear.factorise import FactorisationError
-from geosim.material.materials import laws as constitutive
+from geosim.material import laws as constitutive
 from geosim.result import Report, Result, Status
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import frames

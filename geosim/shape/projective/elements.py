@@ -15,9 +15,9 @@ from geosim.arrays import Floats, Ints
 from geosim.collision.obstacles import signed_distances
 from geosim.environment import Obstacle
 from geosim.linear.factorise import make_factoriser
+from geosim.shape.projective import kernels
 from geosim.shape.projective.lines import Lines
 from geosim.shape.projective.material import SPACING
-from geosim.shape.projective.solver import kernels
 
 __all__ = ["BODY_TARGETS", "CHAMBER_TARGETS", "Body", "Cells", "Elements", "Evaluation", "GlobalMatrix", "Springs",
            "enclosed_volume", "rest_shapes"]

@@ -15,6 +15,8 @@ from geosim.collision.proximity import make_neighbourhood
 from geosim.shape.energy.contact_kernels import pair_blocks
 from geosim.shape.energy.lookahead import springs_ahead
 
+MU = 20e3  # Pa
+
 
 def _sheets(gap, cells=5, shift=0.0):
     """Two parallel triangulated squares that face each other, one above the other."""

@@ -8,10 +8,10 @@ from scipy.optimize import minimize
 
 from geosim.errors import InputError
 from geosim.material.materials import Gent, LinearElastic, MooneyRivlin, NeoHookean, Ogden, Yeoh
+from geosim.shape.projective import kernels
 from geosim.shape.projective.acceleration import Anderson, QuasiNewton
 from geosim.shape.projective.elements import Body, Cells, Elements, rest_shapes
 from geosim.shape.projective.material import SPACING, blend_table, material_row, uniaxial_stress
-from geosim.shape.projective.solver import kernels
 
 
 def matrices(count: int, seed: int = 0, spread: float = 0.5) -> np.ndarray:
