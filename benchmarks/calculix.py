@@ -74,11 +74,20 @@ def solve_case(options: dict[str, Any]) -> None:
     from geosim.solve import solve
 
     robot = load_robot(options["case"], bulk=options["bulk"])
-    actuation = (Inflation(volume_ratio=options["target"]) if options["by"] == "volume" else
-                 Inflation(pressure=options["target"]))
+    actuation = (
+        Inflation(volume_ratio=options["target"])
+        if options["by"] == "volume"
+        else Inflation(pressure=options["target"])
+    )
     result = solve(robot, actuation, solver=EnergyShapeSolver(invariants=options["invariants"]))
-    np.savez(options["out"], tip=result.tip[-1], frame=result.frames[-1], pressure=result.chamber_pressures[-1],
-             ratio=result.volume_ratios[-1], iterations=len(result.trace))
+    np.savez(
+        options["out"],
+        tip=result.tip[-1],
+        frame=result.frames[-1],
+        pressure=result.chamber_pressures[-1],
+        ratio=result.volume_ratios[-1],
+        iterations=len(result.trace),
+    )
 
 
 def load_robot(case: str, *, bulk: bool) -> Any:
@@ -88,8 +97,9 @@ def load_robot(case: str, *, bulk: bool) -> Any:
     shear = 2.0 * (C1 + C2)
     material = MooneyRivlin(C1, C2, bulk_modulus=BULK_OVER_SHEAR * shear) if bulk else MooneyRivlin(C1, C2)
     with np.load(case) as data:
-        return VolumetricRobot.from_tets(1e-3 * data["points"], data["tets"], data["region"], material=material,
-                                         fixed=data["fixed"], tip=data["tip"])
+        return VolumetricRobot.from_tets(
+            1e-3 * data["points"], data["tets"], data["region"], material=material, fixed=data["fixed"], tip=data["tip"]
+        )
 
 
 def own_case(folder: Path) -> Path:
@@ -116,7 +126,7 @@ def wall_sides(robot: Any) -> list[tuple[int, int]]:
 
 def _listed(ids: Any) -> str:
     numbers = [str(int(i)) for i in ids]
-    return "\n".join(",".join(numbers[k:k + 12]) for k in range(0, len(numbers), 12))
+    return "\n".join(",".join(numbers[k : k + 12]) for k in range(0, len(numbers), 12))
 
 
 def write_deck(robot: Any, pressure: float, increment: float, path: Path, residual: float | None = None) -> None:
@@ -145,11 +155,17 @@ def write_deck(robot: Any, pressure: float, increment: float, path: Path, residu
     lines += ["{},{:.12g},{:.12g},{:.12g}".format(k + 1, *nodes[k]) for k in used]
     lines += ["*ELEMENT, TYPE=C3D10, ELSET=BODY"]
     lines += [f"{e + 1},{','.join(str(k + 1) for k in tet)}" for e, tet in enumerate(robot.p2_tets)]
-    lines += ["*NSET, NSET=HELD", _listed(held + 1),
-              "*MATERIAL, NAME=RUBBER", "*HYPERELASTIC, MOONEY-RIVLIN", f"{1e-6 * C1:.9g},{1e-6 * C2:.9g},{2.0 / bulk:.9g}",
-              "*SOLID SECTION, ELSET=BODY, MATERIAL=RUBBER",
-              "*BOUNDARY", "HELD,1,3",
-              "*STEP, NLGEOM, INC=1000"]
+    lines += [
+        "*NSET, NSET=HELD",
+        _listed(held + 1),
+        "*MATERIAL, NAME=RUBBER",
+        "*HYPERELASTIC, MOONEY-RIVLIN",
+        f"{1e-6 * C1:.9g},{1e-6 * C2:.9g},{2.0 / bulk:.9g}",
+        "*SOLID SECTION, ELSET=BODY, MATERIAL=RUBBER",
+        "*BOUNDARY",
+        "HELD,1,3",
+        "*STEP, NLGEOM, INC=1000",
+    ]
     lines += ["*CONTROLS, PARAMETERS=FIELD", f"{residual:g}"] if residual else []
     lines += ["*STATIC", f"{increment:g},1.", "*DLOAD"]
     lines += [f"{tet + 1},P{side},{1e-6 * pressure:.12g}" for tet, side in wall_sides(robot)]
@@ -179,8 +195,19 @@ def chamber_ratio(robot: Any, displacement: np.ndarray) -> float:
     faces, ranks = problem.walls[0]
     el = problem.element
     volume = problem.cap_volumes[0] + wall_volumes(
-        x, faces, el.face_shape, el.face_slopes, el.face_weights, 0.0, False, problem.pattern.indptr, ranks, np.zeros(0),
-        np.zeros_like(x), np.zeros(len(x)))
+        x,
+        faces,
+        el.face_shape,
+        el.face_slopes,
+        el.face_weights,
+        0.0,
+        False,
+        problem.pattern.indptr,
+        ranks,
+        np.zeros(0),
+        np.zeros_like(x),
+        np.zeros(len(x)),
+    )
     return float(volume / problem.rest_chamber_volumes[0])
 
 
@@ -189,8 +216,15 @@ def chamber_ratio(robot: Any, displacement: np.ndarray) -> float:
 
 def environment(threads: int) -> dict[str, str]:
     """Return the environment of a timed process."""
-    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS",
-             "CCX_NPROC_STIFFNESS", "CCX_NPROC_EQUATION_SOLVER", "CCX_NPROC_RESULTS")
+    names = (
+        "OMP_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "NUMBA_NUM_THREADS",
+        "CCX_NPROC_STIFFNESS",
+        "CCX_NPROC_EQUATION_SOLVER",
+        "CCX_NPROC_RESULTS",
+    )
     return {**os.environ, **{name: str(threads) for name in names}}
 
 
@@ -204,8 +238,9 @@ def timed(command: list[str], threads: int, folder: Path) -> tuple[Cost, str]:
     return Cost(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, wall), done.stdout
 
 
-def run_geosim(name: str, case: Path, target: float, threads: int, repeats: int, folder: Path
-               ) -> tuple[Cost, dict[str, np.ndarray]]:
+def run_geosim(
+    name: str, case: Path, target: float, threads: int, repeats: int, folder: Path
+) -> tuple[Cost, dict[str, np.ndarray]]:
     """Return the least cost of some runs of one kind, and what the last one found."""
     out = folder / f"{name.replace(' ', '_')}.npz"
     options = json.dumps({**RUNS[name], "case": str(case), "target": target, "out": str(out)})
@@ -215,8 +250,15 @@ def run_geosim(name: str, case: Path, target: float, threads: int, repeats: int,
         return Cost(min(c.cpu for c in costs), min(c.wall for c in costs)), dict(data)
 
 
-def run_calculix(robot: Any, pressure: float, increment: float, threads: int, repeats: int, folder: Path,
-                 residual: float | None = None) -> tuple[Cost, np.ndarray, str]:
+def run_calculix(
+    robot: Any,
+    pressure: float,
+    increment: float,
+    threads: int,
+    repeats: int,
+    folder: Path,
+    residual: float | None = None,
+) -> tuple[Cost, np.ndarray, str]:
     """Return the least cost of some runs with one initial increment, the displacements [m] and a note on the path."""
     name = f"deck_{increment:g}".replace(".", "p")
     write_deck(robot, pressure, increment, folder / f"{name}.inp", residual)
@@ -256,7 +298,9 @@ def compare(given: argparse.Namespace, folder: Path) -> None:
     print(f"case {case.stem}: {len(robot.body_tets)} body tets, {len(np.unique(robot.p2_tets))} nodes")
     run_geosim("default", case, RATIO, 1, 1, folder)  # compiles
     own = geosim_pressure(case, RATIO, folder)
-    print(f"pressure of geosim with bulk/shear {BULK_OVER_SHEAR:g} at V/V0 = {RATIO:g}: {own / 1e3:.4f} kPa", flush=True)
+    print(
+        f"pressure of geosim with bulk/shear {BULK_OVER_SHEAR:g} at V/V0 = {RATIO:g}: {own / 1e3:.4f} kPa", flush=True
+    )
     if given.deck_only:
         write_deck(robot, own, given.increments[0], folder / "deck.inp", given.residual)
         print(f"deck: {folder / 'deck.inp'}")
@@ -265,11 +309,18 @@ def compare(given: argparse.Namespace, folder: Path) -> None:
     print(f"pressure of the deck: {pressure / 1e3:.4f} kPa", flush=True)
     for threads in given.threads:
         print(f"\n{threads} thread{'s' if threads > 1 else ''}")
-        print(f"{'run':28s} {'CPU s':>8s} {'wall s':>8s} {'CPU ratio':>9s} {'tip mm':>9s} {'differs %':>9s}  notes", flush=True)
+        print(
+            f"{'run':28s} {'CPU s':>8s} {'wall s':>8s} {'CPU ratio':>9s} {'tip mm':>9s} {'differs %':>9s}  notes",
+            flush=True,
+        )
         tries = []
         for increment in given.increments:
-            tries.append((increment, *run_calculix(robot, pressure, increment, threads, given.calculix_repeats, folder,
-                                                    given.residual)))
+            tries.append(
+                (
+                    increment,
+                    *run_calculix(robot, pressure, increment, threads, given.calculix_repeats, folder, given.residual),
+                )
+            )
             note = f"V/V0 {chamber_ratio(robot, tries[-1][2]):.4f}, {pressure / 1e3:.4f} kPa, {tries[-1][3]}"
             _print(f"calculix, increment {increment:g}", tries[-1][1], None, _tip(robot, tries[-1][2]), None, note)
         _, peer, moved, _ = min(tries, key=lambda t: t[1].cpu)
@@ -277,8 +328,10 @@ def compare(given: argparse.Namespace, folder: Path) -> None:
         for name, options in RUNS.items():
             target = RATIO if options["by"] == "volume" else own
             cost, found = run_geosim(name, case, target, threads, given.repeats, folder)
-            note = (f"V/V0 {float(found['ratio'][0]):.4f}, {float(found['pressure'][0]) / 1e3:.4f} kPa, "
-                    f"{int(found['iterations'])} iterations")
+            note = (
+                f"V/V0 {float(found['ratio'][0]):.4f}, {float(found['pressure'][0]) / 1e3:.4f} kPa, "
+                f"{int(found['iterations'])} iterations"
+            )
             _print(f"geosim, {name}", cost, peer, found["tip"] - rest, tip, note)
 
 
@@ -289,8 +342,10 @@ def _tip(robot: Any, displacement: np.ndarray) -> np.ndarray:
 def _print(name: str, cost: Cost, peer: Cost | None, tip: np.ndarray, other: np.ndarray | None, note: str) -> None:
     ratio = f"{peer.cpu / cost.cpu:9.1f}" if peer else f"{'':9s}"
     differs = f"{100 * np.linalg.norm(tip - other) / np.linalg.norm(other):9.3f}" if other is not None else f"{'':9s}"
-    print(f"{name:28s} {cost.cpu:8.2f} {cost.wall:8.2f} {ratio} {1e3 * np.linalg.norm(tip):9.4f} {differs}  {note}",
-          flush=True)
+    print(
+        f"{name:28s} {cost.cpu:8.2f} {cost.wall:8.2f} {ratio} {1e3 * np.linalg.norm(tip):9.4f} {differs}  {note}",
+        flush=True,
+    )
 
 
 def default_case(folder: Path) -> Path:

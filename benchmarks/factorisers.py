@@ -51,15 +51,27 @@ def coarse_finger(max_edge: float) -> Any:
     folder = Path(__file__).resolve().parent.parent / "meshes" / "finger"
     at = geosim.Select.plane
     return geosim.VolumetricRobot.from_surfaces(
-        folder / "body.stl", [folder / "chamber.stl"], material="ecoflex-00-30", units="mm", max_edge=1e-3 * max_edge,
-        fixed=at("x", below=1e-4), tip=at("x", above=0.0999))
+        folder / "body.stl",
+        [folder / "chamber.stl"],
+        material="ecoflex-00-30",
+        units="mm",
+        max_edge=1e-3 * max_edge,
+        fixed=at("x", below=1e-4),
+        tip=at("x", above=0.0999),
+    )
 
 
 def reference_case(path: Path) -> Any:
     """Return the robot of a mesh file (points [mm], tets, region, fixed, tip)."""
     with np.load(path) as data:
-        return geosim.VolumetricRobot.from_tets(1e-3 * data["points"], data["tets"], data["region"],
-                                                material="ecoflex-00-30", fixed=data["fixed"], tip=data["tip"])
+        return geosim.VolumetricRobot.from_tets(
+            1e-3 * data["points"],
+            data["tets"],
+            data["region"],
+            material="ecoflex-00-30",
+            fixed=data["fixed"],
+            tip=data["tip"],
+        )
 
 
 def measure(robot: Any, element: str, factoriser: str, repeats: int) -> dict[str, float]:
@@ -77,9 +89,15 @@ def measure(robot: Any, element: str, factoriser: str, repeats: int) -> dict[str
             raise SystemExit(f"{element} with {factoriser}: {report.message}")
         linear = state.problem.linear
         if not best or total < best["total"]:
-            best = {"unknowns": state.problem.pattern.size, "newton": len(report.records),
-                    "factorisations": linear.factorisations, "krylov": linear.krylov, "linear": clock.seconds,
-                    "total": total, "kpa": float(state.frame.chamber_pressures[0]) / 1e3}
+            best = {
+                "unknowns": state.problem.pattern.size,
+                "newton": len(report.records),
+                "factorisations": linear.factorisations,
+                "krylov": linear.krylov,
+                "linear": clock.seconds,
+                "total": total,
+                "kpa": float(state.frame.chamber_pressures[0]) / 1e3,
+            }
     return best
 
 
@@ -99,17 +117,24 @@ def main() -> None:
     names = ["pardiso", "superlu"] if describe()["factoriser"] == "pardiso" else ["superlu"]
     for element in ("p1", "p2"):  # compiles
         measure(robots["finger, coarse"], element, names[0], 1)
-    print(f"{'mesh':20s} {'tets':>6s} {'element':>7s} {'factoriser':>10s} {'unknowns':>8s} {'Newton':>6s} {'factor.':>7s} "
-          f"{'Krylov':>6s} {'linear s':>8s} {'all s':>7s} {'kPa':>8s} {'SuperLU/Pardiso':>15s}")
+    print(
+        f"{'mesh':20s} {'tets':>6s} {'element':>7s} {'factoriser':>10s} {'unknowns':>8s} {'Newton':>6s} {'factor.':>7s} "
+        f"{'Krylov':>6s} {'linear s':>8s} {'all s':>7s} {'kPa':>8s} {'SuperLU/Pardiso':>15s}"
+    )
     for label, robot in robots.items():
         for element in ("p1", "p2"):
             found = {}
             for name in names:
                 m = found[name] = measure(robot, element, name, given.repeats)
-                ratio = f"{m['linear'] / found['pardiso']['linear']:15.1f}" if name == "superlu" and len(found) == 2 else ""
-                print(f"{label:20s} {len(robot.body_tets):6d} {element:>7s} {name:>10s} {m['unknowns']:8.0f} "
-                      f"{m['newton']:6.0f} {m['factorisations']:7.0f} {m['krylov']:6.0f} {m['linear']:8.2f} "
-                      f"{m['total']:7.2f} {m['kpa']:8.3f} {ratio}", flush=True)
+                ratio = (
+                    f"{m['linear'] / found['pardiso']['linear']:15.1f}" if name == "superlu" and len(found) == 2 else ""
+                )
+                print(
+                    f"{label:20s} {len(robot.body_tets):6d} {element:>7s} {name:>10s} {m['unknowns']:8.0f} "
+                    f"{m['newton']:6.0f} {m['factorisations']:7.0f} {m['krylov']:6.0f} {m['linear']:8.2f} "
+                    f"{m['total']:7.2f} {m['kpa']:8.3f} {ratio}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -24,8 +24,13 @@ from geosim.shape.projective.solver import ProjectiveShapeSolver
 MESHES = Path(__file__).resolve().parents[1] / "meshes"
 CHOICES = ({}, {"acceleration": "anderson", "window": 6}, {"acceleration": "anderson", "window": 0})
 PLAIN = {"max_iterations": 40_000}  # of the plain iteration on small meshes; on large ones it is left at the default
-OTHERS = ({"blend_at_rest": 0.1}, {"body_targets": "variational"}, {"body_targets": "paper"}, {"chamber_targets": "element"},
-          {"body_targets": "paper", "chamber_targets": "uniform"})
+OTHERS = (
+    {"blend_at_rest": 0.1},
+    {"body_targets": "variational"},
+    {"body_targets": "paper"},
+    {"chamber_targets": "element"},
+    {"body_targets": "paper", "chamber_targets": "uniform"},
+)
 
 
 def load(name: str, ratios: list[float]) -> tuple[geosim.VolumetricRobot, np.ndarray, str]:
@@ -36,37 +41,62 @@ def load(name: str, ratios: list[float]) -> tuple[geosim.VolumetricRobot, np.nda
     else:
         data = Path(os.environ["GEOSIM_REFERENCE_DATA"])
         case = np.load(data / "cases" / f"{name}.npz")
-        robot = geosim.VolumetricRobot.from_tets(case["points"] * 1e-3, case["tets"], case["region"], fixed=case["fixed"],
-                                                 material=geosim.MooneyRivlin(), tip=case["tip"])
+        robot = geosim.VolumetricRobot.from_tets(
+            case["points"] * 1e-3,
+            case["tets"],
+            case["region"],
+            fixed=case["fixed"],
+            material=geosim.MooneyRivlin(),
+            tip=case["tip"],
+        )
         if (data / "fem" / f"{name}_p2p1.npz").is_file():
             fem = np.load(data / "fem" / f"{name}_p2p1.npz")
             rows = [int(np.argmin(np.abs(fem["rows"][:, 0] - ratio))) for ratio in ratios]
             moved = fem["positions"][rows] * 1e-3 - robot.vertices
             return robot, moved[:, robot.tip].mean(axis=1), "P2-P1 reference"
     clock = time.perf_counter()
-    energy = geosim.solve(robot, geosim.Inflation(volume_ratio=ratios), geosim.Environment(self_contact=False), throw=False)
+    energy = geosim.solve(
+        robot, geosim.Inflation(volume_ratio=ratios), geosim.Environment(self_contact=False), throw=False
+    )
     moved = energy.frames - robot.vertices
-    return robot, moved[:, robot.tip].mean(axis=1), f"energy solver, {energy.status.name}, {time.perf_counter() - clock:.1f} s"
+    return (
+        robot,
+        moved[:, robot.tip].mean(axis=1),
+        f"energy solver, {energy.status.name}, {time.perf_counter() - clock:.1f} s",
+    )
 
 
 def main(name: str, ratios: list[float], everything: bool) -> None:
     """Print one line for every choice of options."""
     robot, reference, source = load(name, ratios)
     length = float(np.ptp(robot.vertices[robot.body_vertices], axis=0).max())
-    print(f"{name}: {len(robot.tets)} tets, {len(robot.body_tets)} of them body; reference: {source}; tip moves "
-          f"{np.round(np.linalg.norm(reference, axis=1) / length * 100, 2)} % of {length * 1e3:g} mm", flush=True)
+    print(
+        f"{name}: {len(robot.tets)} tets, {len(robot.body_tets)} of them body; reference: {source}; tip moves "
+        f"{np.round(np.linalg.norm(reference, axis=1) / length * 100, 2)} % of {length * 1e3:g} mm",
+        flush=True,
+    )
     for options in (*CHOICES, *(OTHERS if everything else ())):
         more = PLAIN if options.get("window") == 0 and len(robot.tets) < 10_000 else {}
         clock = time.perf_counter()
-        result = geosim.solve(robot, geosim.Inflation(volume_ratio=ratios), geosim.Environment(self_contact=False),
-                              solver=ProjectiveShapeSolver(error_estimate=False, **options, **more), throw=False)
+        result = geosim.solve(
+            robot,
+            geosim.Inflation(volume_ratio=ratios),
+            geosim.Environment(self_contact=False),
+            solver=ProjectiveShapeSolver(error_estimate=False, **options, **more),
+            throw=False,
+        )
         seconds = time.perf_counter() - clock
         moved = (result.frames - robot.vertices)[:, robot.tip].mean(axis=1)
-        errors = np.linalg.norm(moved - reference[:len(moved)], axis=1) / length * 100
-        iterations = [sum(r["frame"] == i and "iteration" in r for r in result.trace) for i in range(len(result.frames))]
-        print(f"  {options or 'default'}: {result.status.name} V/V0 {np.round(result.volume_ratios.ravel(), 4)} tip error "
-              f"{np.round(errors, 2)} % iterations {iterations} {seconds:.1f} s {result.message}, pressures "
-              f"{np.round(result.chamber_pressures.ravel() / 1e3, 1)} kPa, inverted {result.inverted_elements}", flush=True)
+        errors = np.linalg.norm(moved - reference[: len(moved)], axis=1) / length * 100
+        iterations = [
+            sum(r["frame"] == i and "iteration" in r for r in result.trace) for i in range(len(result.frames))
+        ]
+        print(
+            f"  {options or 'default'}: {result.status.name} V/V0 {np.round(result.volume_ratios.ravel(), 4)} tip error "
+            f"{np.round(errors, 2)} % iterations {iterations} {seconds:.1f} s {result.message}, pressures "
+            f"{np.round(result.chamber_pressures.ravel() / 1e3, 1)} kPa, inverted {result.inverted_elements}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -23,8 +23,11 @@ from geosim.collision.queries import vertices_in_tets
 from geosim.collision.tree import build_tree
 
 MESHES = Path(__file__).resolve().parents[1] / "meshes"
-PAPER = {"bellows": (79_048, 3.54, 0.07, 4.38, 7.46), "twister": (28_198, 2.81, 0.03, 1.71, 3.54),
-         "membrane": (34_680, 0.96, 0.12, 1.63, 3.83)}
+PAPER = {
+    "bellows": (79_048, 3.54, 0.07, 4.38, 7.46),
+    "twister": (28_198, 2.81, 0.03, 1.71, 3.54),
+    "membrane": (34_680, 0.96, 0.12, 1.63, 3.83),
+}
 ECOFLEX, DRAGON = geosim.MooneyRivlin(c1=41.8e3, c2=10.6e3), geosim.MooneyRivlin(c1=119e3, c2=23e3)
 
 
@@ -35,8 +38,13 @@ def robot(name: str) -> geosim.VolumetricRobot:
 
 def solve(body, ratios, environment=None, **options):
     """Solve with the projective solver; return the result, also where it stopped early."""
-    return geosim.solve(body, geosim.Inflation(volume_ratio=ratios), environment, throw=False,
-                        solver=geosim.ProjectiveShapeSolver(**options))
+    return geosim.solve(
+        body,
+        geosim.Inflation(volume_ratio=ratios),
+        environment,
+        throw=False,
+        solver=geosim.ProjectiveShapeSolver(**options),
+    )
 
 
 def report(title: str, result, seconds: float) -> None:
@@ -46,12 +54,15 @@ def report(title: str, result, seconds: float) -> None:
         records = [r for r in result.trace if r["frame"] == i]
         estimate = result.extra["energy_residual"][i]
         pressures = np.round(result.chamber_pressures[i] / 1e3, 2)
-        print(f"  V/V0 {np.round(result.volume_ratios[i], 4)} P {pressures} kPa, body volume "
-              f"{result.body_volume_ratio[i]:.4f}, |J - 1| 95 % {result.extra['jacobian_spread'][i]:.3f}, inverted "
-              f"{result.inverted_elements[i]:.0f}, remeshings {result.extra['remeshings'][i]:.0f}, residual "
-              f"{result.residual[i]:.1e}, energy residual {estimate:.2f}, crossings {result.crossings[i]:.0f}, vertices inside "
-              f"{inside(result, i)}, contacts {result.contact_count[i]:.0f}, iterations "
-              f"{sum('iteration' in r for r in records)}", flush=True)
+        print(
+            f"  V/V0 {np.round(result.volume_ratios[i], 4)} P {pressures} kPa, body volume "
+            f"{result.body_volume_ratio[i]:.4f}, |J - 1| 95 % {result.extra['jacobian_spread'][i]:.3f}, inverted "
+            f"{result.inverted_elements[i]:.0f}, remeshings {result.extra['remeshings'][i]:.0f}, residual "
+            f"{result.residual[i]:.1e}, energy residual {estimate:.2f}, crossings {result.crossings[i]:.0f}, vertices inside "
+            f"{inside(result, i)}, contacts {result.contact_count[i]:.0f}, iterations "
+            f"{sum('iteration' in r for r in records)}",
+            flush=True,
+        )
 
 
 def inside(result, i: int) -> int:
@@ -80,15 +91,18 @@ def picture(result, out: Path | None, name: str) -> None:
 def twister(out: Path | None) -> None:
     """Fig. 7, with and without remeshing, and with the paper's chamber targets."""
     body, alone = robot("twister"), geosim.Environment(self_contact=False)
-    for title, options in (("remeshing", {}), ("no remeshing", {"remesh": False}),
-                           ("element targets, remeshing", {"chamber_targets": "element"}),
-                           ("element targets, no remeshing", {"chamber_targets": "element", "remesh": False})):
+    for title, options in (
+        ("remeshing", {}),
+        ("no remeshing", {"remesh": False}),
+        ("element targets, remeshing", {"chamber_targets": "element"}),
+        ("element targets, no remeshing", {"chamber_targets": "element", "remesh": False}),
+    ):
         ratios = [5.0, 28.0, 115.0] if "targets" not in title else [5.0, 28.0]
         result, seconds = timed(lambda ratios=ratios, options=options: solve(body, ratios, alone, **options))
         report(f"twister, {title}", result, seconds)
         picture(result, out, "twister-" + title.replace(" ", "-").replace(",", ""))
         if out is not None and title == "remeshing":
-            for i, ratio in enumerate(ratios[:len(result.frames)]):
+            for i, ratio in enumerate(ratios[: len(result.frames)]):
                 result.surface(i).export(out / f"twister-{ratio:g}.ply")
 
 
@@ -101,9 +115,16 @@ def finger(out: Path | None) -> None:
         environment, result = geosim.Environment(self_contact=contact), None
         for ratio in ratios:  # one by one, each from the last
             begin = result
-            result, seconds = timed(lambda ratio=ratio, begin=begin, environment=environment: geosim.solve(
-                body, geosim.Inflation(volume_ratio=ratio), environment, throw=False, initial=begin,
-                solver=geosim.ProjectiveShapeSolver(error_estimate=False)))
+            result, seconds = timed(
+                lambda ratio=ratio, begin=begin, environment=environment: geosim.solve(
+                    body,
+                    geosim.Inflation(volume_ratio=ratio),
+                    environment,
+                    throw=False,
+                    initial=begin,
+                    solver=geosim.ProjectiveShapeSolver(error_estimate=False),
+                )
+            )
             report(f"bellows, self-contact {contact}", result, seconds)
             if not len(result.frames):
                 break
@@ -111,8 +132,11 @@ def finger(out: Path | None) -> None:
             if out is not None:
                 picture(result, out, f"bellows-contact-{contact}-{ratio:g}")
     for i, (a, b) in enumerate(zip(tips[True], tips[False])):
-        print(f"  V/V0 {ratios[i]}: tip with {np.round(a * 1e3, 2)} mm, without {np.round(b * 1e3, 2)} mm, apart "
-              f"{np.linalg.norm(a - b) * 1e3:.2f} mm", flush=True)
+        print(
+            f"  V/V0 {ratios[i]}: tip with {np.round(a * 1e3, 2)} mm, without {np.round(b * 1e3, 2)} mm, apart "
+            f"{np.linalg.norm(a - b) * 1e3:.2f} mm",
+            flush=True,
+        )
 
 
 def touching(result, obstacle, near: float) -> tuple[float, float]:
@@ -138,7 +162,10 @@ def wrap(out: Path | None) -> None:
     obstacle = geosim.Obstacle.cylinder((0.06, -0.05, -0.0106), (0.06, 0.07, -0.0106), 0.010)
     environment = geosim.Environment(obstacles=[obstacle])
     asked = None
-    for title, material, ratios in (("Ecoflex 00-30", ECOFLEX, [2.0, 3.0, 4.0]), ("Dragon Skin 20", DRAGON, [1.2, 1.35, 1.5])):
+    for title, material, ratios in (
+        ("Ecoflex 00-30", ECOFLEX, [2.0, 3.0, 4.0]),
+        ("Dragon Skin 20", DRAGON, [1.2, 1.35, 1.5]),
+    ):
         body = soft.with_materials(material)
         result, seconds = timed(lambda body=body, ratios=ratios: solve(body, ratios, environment))
         report(f"finger of {title} against a round obstacle", result, seconds)
@@ -149,17 +176,22 @@ def wrap(out: Path | None) -> None:
             result, seconds = timed(lambda body=body, ratio=ratio: solve(body, ratio, environment))
             report(f"finger of {title} at the same pressure", result, seconds)
         area, gap = touching(result, obstacle, 3e-4)
-        print(f"  contact area {area * 1e6:.1f} mm^2, largest gap under it {gap * 1e3:.3f} mm, tip "
-              f"{np.round(result.tip[-1] * 1e3, 2)} mm, grip force {np.linalg.norm(result.obstacle_forces[-1, 0]):.4f} N",
-              flush=True)
+        print(
+            f"  contact area {area * 1e6:.1f} mm^2, largest gap under it {gap * 1e3:.3f} mm, tip "
+            f"{np.round(result.tip[-1] * 1e3, 2)} mm, grip force {np.linalg.norm(result.obstacle_forces[-1, 0]):.4f} N",
+            flush=True,
+        )
         picture(result, out, f"wrap-{title.replace(' ', '-')}")
     rod = geosim.Obstacle.cylinder((0.0, 0.0, -0.0225), (0.12, 0.0, -0.0225), 0.012)
     result, seconds = timed(lambda: solve(robot("twister"), [5.0, 20.0], geosim.Environment(obstacles=[rod])))
     report("twister beside a cylinder", result, seconds)
     if len(result.frames):
         area, gap = touching(result, rod, 3e-4)
-        print(f"  contact area {area * 1e6:.1f} mm^2, largest gap {gap * 1e3:.3f} mm, force "
-              f"{np.linalg.norm(result.obstacle_forces[-1, 0]):.4f} N", flush=True)
+        print(
+            f"  contact area {area * 1e6:.1f} mm^2, largest gap {gap * 1e3:.3f} mm, force "
+            f"{np.linalg.norm(result.obstacle_forces[-1, 0]):.4f} N",
+            flush=True,
+        )
     picture(result, out, "twister-cylinder")
 
 
@@ -177,8 +209,10 @@ def membrane(out: Path | None) -> None:
     skin = np.unique(body.skin)
     if len(mine.frames) and len(theirs.frames):
         gap = np.linalg.norm(mine.frames[0] - theirs.frames[0], axis=1)[skin]
-        print(f"  energy solver: {theirs.status.name}, {seconds:.0f} s; surfaces apart by {gap.max() * 1e3:.2f} mm at most = "
-              f"{gap.max() / 0.25 * 100:.2f} % of 250 mm, mean {gap.mean() * 1e3:.3f} mm")
+        print(
+            f"  energy solver: {theirs.status.name}, {seconds:.0f} s; surfaces apart by {gap.max() * 1e3:.2f} mm at most = "
+            f"{gap.max() / 0.25 * 100:.2f} % of 250 mm, mean {gap.mean() * 1e3:.3f} mm"
+        )
 
 
 def table(out: Path | None) -> None:
@@ -186,15 +220,21 @@ def table(out: Path | None) -> None:
     for name, ratio in (("bellows", 1.2), ("twister", 2.0), ("membrane", [[1.5, 1.0, 1.0, 1.5]])):
         body, mesh = timed(lambda name=name: robot(name))
         result, seconds = timed(lambda body=body, ratio=ratio: solve(body, ratio, error_estimate=False))
-        spent = {key: sum(r["seconds"].get(key, 0.0) for r in result.trace) for key in ("check", "response", "solver", "mesh")}
+        spent = {
+            key: sum(r["seconds"].get(key, 0.0) for r in result.trace)
+            for key in ("check", "response", "solver", "mesh")
+        }
         due = [r["seconds"]["check"] for r in result.trace if r.get("iteration", 1) % 10 == 0]  # as often as it checks
         paper, checks = PAPER[name], len(due)
         per, share = sum(due) / max(checks, 1), inside(result, -1) if len(result.frames) else "-"
-        print(f"{name}: {len(body.tets)} tets, mesh {mesh:.2f} s, one check {per:.3f} s (all {checks}: {spent['check']:.2f} s), "
-              f"response {spent['response']:.2f} s, solver {spent['solver']:.2f} s, remeshing {spent['mesh']:.2f} s, together "
-              f"{seconds:.2f} s, {sum('iteration' in r for r in result.trace)} iterations, {result.status.name}, vertices inside "
-              f"{share}; paper: {paper[0]} tets, mesh {paper[1]} s, check {paper[2]} s, response {paper[3]} s, solver "
-              f"{paper[4]} s", flush=True)
+        print(
+            f"{name}: {len(body.tets)} tets, mesh {mesh:.2f} s, one check {per:.3f} s (all {checks}: {spent['check']:.2f} s), "
+            f"response {spent['response']:.2f} s, solver {spent['solver']:.2f} s, remeshing {spent['mesh']:.2f} s, together "
+            f"{seconds:.2f} s, {sum('iteration' in r for r in result.trace)} iterations, {result.status.name}, vertices inside "
+            f"{share}; paper: {paper[0]} tets, mesh {paper[1]} s, check {paper[2]} s, response {paper[3]} s, solver "
+            f"{paper[4]} s",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

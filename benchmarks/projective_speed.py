@@ -42,8 +42,10 @@ def polar_ratio(count: int = 50_000) -> None:
     ours, theirs = best(lambda: kernels.polar_all(flat, out)), best(lambda: np.linalg.svd(F))
     U, _, V = np.linalg.svd(F)
     U[:, :, 2] *= np.linalg.det(U @ V)[:, None]
-    print(f"polar: {ours / count * 1e9:.0f} ns, numpy SVD {theirs / count * 1e9:.0f} ns, ratio {theirs / ours:.1f}, largest "
-          f"difference {np.abs(out.reshape(-1, 3, 3) - U @ V).max():.1e}")
+    print(
+        f"polar: {ours / count * 1e9:.0f} ns, numpy SVD {theirs / count * 1e9:.0f} ns, ratio {theirs / ours:.1f}, largest "
+        f"difference {np.abs(out.reshape(-1, 3, 3) - U @ V).max():.1e}"
+    )
 
 
 def crossing_ratio(cases: int = 200) -> None:
@@ -80,9 +82,11 @@ def crossing_ratio(cases: int = 200) -> None:
         agree += mine == other and bool(mine) == verdict == mine_verdict
         crossed += verdict
         pairs += len(other)
-    print(f"crossings, {len(body.tets)} tets, {len(faces)} faces, {cases} shapes ({crossed} crossed, {pairs} pairs): yes or "
-          f"no: ours {ours / cases * 1e3:.1f} ms, ipctk {theirs / cases * 1e3:.1f} ms, one thread each; ours with all pairs "
-          f"{everything / cases * 1e3:.1f} ms; same verdict and pairs in {agree}")
+    print(
+        f"crossings, {len(body.tets)} tets, {len(faces)} faces, {cases} shapes ({crossed} crossed, {pairs} pairs): yes or "
+        f"no: ours {ours / cases * 1e3:.1f} ms, ipctk {theirs / cases * 1e3:.1f} ms, one thread each; ours with all pairs "
+        f"{everything / cases * 1e3:.1f} ms; same verdict and pairs in {agree}"
+    )
 
 
 def _pairs_of_ipctk(x: np.ndarray, edges: np.ndarray, faces: np.ndarray) -> set[tuple[int, int, int]]:
@@ -91,19 +95,29 @@ def _pairs_of_ipctk(x: np.ndarray, edges: np.ndarray, faces: np.ndarray) -> set[
 
     broad = ipctk.LBVH()
     broad.build(x, edges, faces)
-    found = np.array([(c.edge_id, c.face_id) for c in broad.detect_edge_face_candidates()], dtype=np.int64).reshape(-1, 2)
+    found = np.array([(c.edge_id, c.face_id) for c in broad.detect_edge_face_candidates()], dtype=np.int64).reshape(
+        -1, 2
+    )
     e, f = edges[found[:, 0]], faces[found[:, 1]]
     own = (e[:, :, None] == f[:, None, :]).any(axis=(1, 2))
     normal = np.cross(x[f[:, 1]] - x[f[:, 0]], x[f[:, 2]] - x[f[:, 0]])
     side = np.einsum("ijk,ik->ij", x[e] - x[f[:, :1]], normal)
     open_ = np.flatnonzero(~own & (side[:, 0] * side[:, 1] <= 1e-12 * (side**2).max(axis=1)))
     start, way = x[e[open_, 0]], x[e[open_, 1]] - x[e[open_, 0]]
-    turns = np.stack([np.einsum("ij,ij->i", way, np.cross(x[f[open_, i]] - start, x[f[open_, (i + 1) % 3]] - start))
-                      for i in range(3)], axis=1)
+    turns = np.stack(
+        [
+            np.einsum("ij,ij->i", way, np.cross(x[f[open_, i]] - start, x[f[open_, (i + 1) % 3]] - start))
+            for i in range(3)
+        ],
+        axis=1,
+    )
     bound = 1e-9 * np.abs(turns).max(axis=1, keepdims=True)
     open_ = open_[~((turns > bound).any(axis=1) & (turns < -bound).any(axis=1))]
-    return {(*sorted(a), int(g)) for a, g, k in zip(e[open_].tolist(), found[open_, 1].tolist(), open_)
-            if ipctk.is_edge_intersecting_triangle(*x[e[k]], *x[f[k]])}
+    return {
+        (*sorted(a), int(g))
+        for a, g, k in zip(e[open_].tolist(), found[open_, 1].tolist(), open_)
+        if ipctk.is_edge_intersecting_triangle(*x[e[k]], *x[f[k]])
+    }
 
 
 def growth(plot: str | None) -> None:
@@ -146,11 +160,21 @@ def hollow_bar(n: int) -> VolumetricRobot:
     vertices = np.stack([i, j, k], axis=-1).reshape(-1, 3) * (0.03 / n)
     a, b, c = (v.ravel() for v in np.meshgrid(np.arange(nx), np.arange(n), np.arange(n), indexing="ij"))
     corner = [((a + p) * (n + 1) + b + q) * (n + 1) + c + r for p in (0, 1) for q in (0, 1) for r in (0, 1)]
-    tets = np.stack([np.stack([corner[0], corner[p], corner[q], corner[7]], axis=1)
-                     for p, q in ((4, 6), (6, 2), (2, 3), (3, 1), (1, 5), (5, 4))], axis=1).reshape(-1, 4)
+    tets = np.stack(
+        [
+            np.stack([corner[0], corner[p], corner[q], corner[7]], axis=1)
+            for p, q in ((4, 6), (6, 2), (2, 3), (3, 1), (1, 5), (5, 4))
+        ],
+        axis=1,
+    ).reshape(-1, 4)
     inside = (a > 0) & (a < nx - 1) & (b >= n // 3) & (b < n - n // 3) & (c >= n // 3) & (c < n - n // 3)
-    return VolumetricRobot.from_tets(vertices, tets, np.repeat(inside.astype(int), 6), material="ecoflex-00-30",
-                                     fixed=np.flatnonzero(vertices[:, 0] < 1e-9))
+    return VolumetricRobot.from_tets(
+        vertices,
+        tets,
+        np.repeat(inside.astype(int), 6),
+        material="ecoflex-00-30",
+        fixed=np.flatnonzero(vertices[:, 0] < 1e-9),
+    )
 
 
 if __name__ == "__main__":

@@ -61,14 +61,18 @@ def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--duration", type=float, default=1.0, help="seconds of the gripper")
     given = options.parse_args()
-    for name, case in [(f"entanglement, friction {mu}", entanglement(friction=mu, duration=given.duration)) for mu in (0.0, 0.5)
-                       ] + [("knot", knot())]:
+    for name, case in [
+        (f"entanglement, friction {mu}", entanglement(friction=mu, duration=given.duration)) for mu in (0.0, 0.5)
+    ] + [("knot", knot())]:
         start = time.process_time()
         result = geosim.solve(case.robot, case.actuation, case.environment, solver=case.solver, throw=False)
         seconds = time.process_time() - start
         radius = float(np.max(np.asarray(case.robot.radius)))
-        print(f"{name}: {result.status.name}, {len(result.frames)} frames, {result.times[-1]:.2f} s in {seconds:.1f} CPU s; "
-              f"least distance {least(result, radius):.3f} diameters", flush=True)
+        print(
+            f"{name}: {result.status.name}, {len(result.frames)} frames, {result.times[-1]:.2f} s in {seconds:.1f} CPU s; "
+            f"least distance {least(result, radius):.3f} diameters",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -13,8 +13,12 @@ import elastica as ea
 import numpy as np
 
 # name: (Young's modulus, radius, time step): the largest steps that [Choi2024] found stable, Table II
-CASES = {"cantilever-soft": (1e5, 0.02, 2.5e-4), "cantilever-stiff": (1e7, 0.02, 3e-5),
-         "helix-thick": (1e7, 5e-3, 4e-5), "helix-thin": (1e9, 1e-3, 1e-6)}
+CASES = {
+    "cantilever-soft": (1e5, 0.02, 2.5e-4),
+    "cantilever-stiff": (1e7, 0.02, 3e-5),
+    "helix-thick": (1e7, 5e-3, 4e-5),
+    "helix-thin": (1e9, 1e-3, 1e-6),
+}
 
 
 class Simulator(ea.BaseSystemCollection, ea.Constraints, ea.Forcing):
@@ -25,9 +29,17 @@ def rod_of(name: str, modulus: float, radius: float):
     """Return the rod of a case."""
     shear = modulus / 3.0
     if name.startswith("cantilever"):
-        return ea.CosseratRod.straight_rod(200, np.zeros(3), np.array([1.0, 0, 0]), np.array([0, 0, 1.0]), 1.0,
-                                           radius, 500.0,
-                                           youngs_modulus=modulus, shear_modulus=shear)
+        return ea.CosseratRod.straight_rod(
+            200,
+            np.zeros(3),
+            np.array([1.0, 0, 0]),
+            np.array([0, 0, 1.0]),
+            1.0,
+            radius,
+            500.0,
+            youngs_modulus=modulus,
+            shear_modulus=shear,
+        )
     rise = 0.05 / (2 * np.pi)
     turn = np.linspace(0, 0.5 / np.hypot(0.02, rise), 100)
     x = np.stack([0.02 * np.cos(turn), 0.02 * np.sin(turn), -rise * turn])
@@ -37,9 +49,19 @@ def rod_of(name: str, modulus: float, radius: float):
     normal -= tangent * (tangent * normal).sum(axis=0)
     normal /= np.linalg.norm(normal, axis=0)
     directors = np.stack([normal, np.cross(tangent, normal, axis=0), tangent])
-    rod = ea.CosseratRod.straight_rod(99, x[:, 0], tangent[:, 0], normal[:, 0], 0.5, radius, 1273.52,
-                                      youngs_modulus=modulus,
-                                      shear_modulus=shear, position=x, directors=directors)
+    rod = ea.CosseratRod.straight_rod(
+        99,
+        x[:, 0],
+        tangent[:, 0],
+        normal[:, 0],
+        0.5,
+        radius,
+        1273.52,
+        youngs_modulus=modulus,
+        shear_modulus=shear,
+        position=x,
+        directors=directors,
+    )
     return rod
 
 

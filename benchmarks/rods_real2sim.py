@@ -31,11 +31,13 @@ def manipulator(base: float, joint: float, nodes: int = 21) -> RodShellRobot:
     """Return the two limbs, 49 x 9 mm of silicone, at an angle `base` [rad], joined at `joint` [m]."""
     silicone = LinearElastic(1.793e6, 0.5, 1240.0)
     along = np.array([np.cos(base), 0.0, np.sin(base)])
-    limbs = [Limb((0, 0, 0), joint * along, nodes, 5e-3, silicone),
-             Limb(joint * along, LENGTH * along, nodes, 5e-3, silicone)]
-    return RodShellRobot.from_limbs(limbs, section=Section.rectangle(0.049, 0.009), fixed_vertices=[0, 1],
-                                    fixed_edges=[0],
-                                    planar="xz")
+    limbs = [
+        Limb((0, 0, 0), joint * along, nodes, 5e-3, silicone),
+        Limb(joint * along, LENGTH * along, nodes, 5e-3, silicone),
+    ]
+    return RodShellRobot.from_limbs(
+        limbs, section=Section.rectangle(0.049, 0.009), fixed_vertices=[0, 1], fixed_edges=[0], planar="xz"
+    )
 
 
 def places(tags: Floats) -> Floats:
@@ -57,8 +59,9 @@ def base_angle(tags: Floats, at: Floats) -> float:
 
     def misfit(angle: float) -> float:
         robot = manipulator(angle, at[4])
-        return float((recover_curvatures(robot, some, groups_of(robot), at=at,
-                                         environment=ENVIRONMENT).rms_error**2).sum())
+        return float(
+            (recover_curvatures(robot, some, groups_of(robot), at=at, environment=ENVIRONMENT).rms_error ** 2).sum()
+        )
 
     return float(minimize_scalar(misfit, bounds=(-0.5, 0.3), method="bounded", options={"xatol": 1e-3}).x)
 
@@ -110,16 +113,20 @@ def main() -> None:
     seen = np.isfinite(found.tip_error)
     print(f"frames {seen.sum()} of {len(tags)}, clamp at {np.degrees(angle):.1f} degrees")
     tip = found.tip_error[seen].mean()
-    print(f"mean tip error {1e3 * tip:.2f} mm = {100 * tip / LENGTH:.2f} % "
-          f"of the length (published: 1.5 %), rms over tags {1e3 * found.rms_error[seen].mean():.2f} mm")
+    print(
+        f"mean tip error {1e3 * tip:.2f} mm = {100 * tip / LENGTH:.2f} % "
+        f"of the length (published: 1.5 %), rms over tags {1e3 * found.rms_error[seen].mean():.2f} mm"
+    )
     print(f"equilibria per frame {found.solves[seen].mean():.1f}, {1e3 * seconds / seen.sum():.1f} ms per frame")
     some = np.flatnonzero(seen)[1::35]
     counts = []
     for i in some:
         _, solves = algorithm1(robot, tags[i], at, found.curvature[i - 1] if seen[i - 1] else np.zeros(2))
         counts.append(solves)
-    print(f"Algorithm 1 with finite differences on {len(some)} of these frames: "
-          f"{np.mean(counts):.0f} equilibria per frame")
+    print(
+        f"Algorithm 1 with finite differences on {len(some)} of these frames: "
+        f"{np.mean(counts):.0f} equilibria per frame"
+    )
 
 
 if __name__ == "__main__":

@@ -57,8 +57,9 @@ def pyelastica(python: str, name: str, steps: int) -> dict:
 def per_iteration(nodes: int, steps: int = 60) -> float:
     """Return microseconds per Newton iteration of a falling cantilever in space with `nodes` vertices."""
     x = np.stack([np.linspace(0, 1, nodes), np.zeros(nodes), np.zeros(nodes)], axis=1)
-    robot = RodShellRobot(x, radius=0.4 / nodes, rod_material=LinearElastic(1e7, 0.5, 1000.0), fixed_vertices=[0, 1],
-                          fixed_edges=[0])
+    robot = RodShellRobot(
+        x, radius=0.4 / nodes, rod_material=LinearElastic(1e7, 0.5, 1000.0), fixed_vertices=[0, 1], fixed_edges=[0]
+    )
     solver = RodShellStepper(dt=1e-3, integrator="implicit-midpoint", frame_interval=steps * 1e-3)
     environment = Environment(gravity=(0, 0, -9.8), self_contact=False)
     solve(robot, Passive(2e-3), environment, solver=replace(solver, frame_interval=1e-3))
@@ -75,12 +76,16 @@ def main() -> None:
     options.add_argument("--quick", action="store_true", help="a tenth of the simulated time")
     given = options.parse_args()
     share = 0.1 if given.quick else 1.0
-    print(f"{'case':18s} {'s per s':>9s} {'iter/step':>9s} {'us/iter':>8s} {'C++ / ours':>10s} "
-          f"{'PyElastica s per s':>18s} {'ratio':>7s}")
+    print(
+        f"{'case':18s} {'s per s':>9s} {'iter/step':>9s} {'us/iter':>8s} {'C++ / ours':>10s} "
+        f"{'PyElastica s per s':>18s} {'ratio':>7s}"
+    )
     for name, (make, duration, peer) in CASES.items():
         ours, steps, iterations = seconds_per_second(make(share * duration), share * duration)
-        row = (f"{name:18s} {ours:9.4f} {iterations / steps:9.2f} {1e6 * ours * share * duration / iterations:8.0f} "
-               f"{peer / duration / ours:10.1f}")
+        row = (
+            f"{name:18s} {ours:9.4f} {iterations / steps:9.2f} {1e6 * ours * share * duration / iterations:8.0f} "
+            f"{peer / duration / ours:10.1f}"
+        )
         if given.pyelastica:
             other = pyelastica(given.pyelastica, name, 3000 if given.quick else 20000)
             row += f" {other['per_second']:18.3f} {other['per_second'] / ours:7.0f}"
@@ -93,9 +98,12 @@ def main() -> None:
         begin = time.process_time()
         result = solve(**case.arguments(), throw=False)
         seconds = time.process_time() - begin
-        print(f"entanglement, friction {friction}: {result.status.name}, "
-              f"{seconds / result.times[-1]:.1f} s per simulated second, "
-              f"deepest overlap {100 * result.max_penetration.max() / 5e-3:.2f} % of the radius", flush=True)
+        print(
+            f"entanglement, friction {friction}: {result.status.name}, "
+            f"{seconds / result.times[-1]:.1f} s per simulated second, "
+            f"deepest overlap {100 * result.max_penetration.max() / 5e-3:.2f} % of the radius",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -25,7 +25,9 @@ BENDINGS = ("hinge", "mid-edge")
 MESHES = ("equilateral", "diagonal", "crossed", "random")
 
 
-def mesh(kind: str, lower: tuple[float, float], upper: tuple[float, float], step: float) -> tuple[np.ndarray, np.ndarray]:
+def mesh(
+    kind: str, lower: tuple[float, float], upper: tuple[float, float], step: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Vertices [m] and triangles of a rectangle with straight sides; columns of vertices at constant x every `step`."""
     width, height = upper[0] - lower[0], upper[1] - lower[1]
     m = max(2, round(width / step))
@@ -57,8 +59,9 @@ def mesh(kind: str, lower: tuple[float, float], upper: tuple[float, float], step
     if kind == "random":
         inner = (flat > np.array(lower) + 1.4 * step).all(axis=1) & (flat < np.array(upper) - 1.4 * step).all(axis=1)
         flat[inner] += np.random.default_rng(5).uniform(-0.3, 0.3, (inner.sum(), 2)) * step
-        triangles = [t for t in Delaunay(flat).simplices
-                     if abs(np.linalg.det(flat[t[1:]] - flat[t[0]])) > 1e-3 * step**2]
+        triangles = [
+            t for t in Delaunay(flat).simplices if abs(np.linalg.det(flat[t[1:]] - flat[t[0]])) > 1e-3 * step**2
+        ]
     corners = np.array(triangles)
     edge1, edge2 = flat[corners[:, 1]] - flat[corners[:, 0]], flat[corners[:, 2]] - flat[corners[:, 0]]
     backwards = edge1[:, 0] * edge2[:, 1] - edge1[:, 1] * edge2[:, 0] < 0
@@ -77,8 +80,14 @@ def statics(robot: RodShellRobot, environment: Environment) -> np.ndarray:
 def elastica(load: float) -> float:
     """Drop of the tip over length of a heavy inextensible beam, load = w L^3 / E I: t'' = -load (1 - s) cos t."""
     s = np.linspace(0, 1, 201)
-    answer = solve_bvp(lambda s, y: np.array([y[1], -load * (1 - s) * np.cos(y[0]), np.sin(y[0])]),
-                       lambda a, b: np.array([a[0], b[1], a[2]]), s, np.zeros((3, 201)), tol=1e-9, max_nodes=20000)
+    answer = solve_bvp(
+        lambda s, y: np.array([y[1], -load * (1 - s) * np.cos(y[0]), np.sin(y[0])]),
+        lambda a, b: np.array([a[0], b[1], a[2]]),
+        s,
+        np.zeros((3, 201)),
+        tol=1e-9,
+        max_nodes=20000,
+    )
     return float(answer.y[2, -1])
 
 
@@ -91,7 +100,9 @@ def cantilever() -> None:
     length, width, thick, density, columns = 0.1, 0.01, 1e-3, 1200.0, 40
     step = length / columns
     print(f"cantilever 0.1 m under its weight, {columns} edges along: tip drop [mm], error against the elastica")
-    print(f"{'E [Pa]':>9} {'Euler-B.':>9} {'elastica':>9} {'rod':>18} {'hinge':>18} {'mid-edge nu = 0':>18} {'nu = 1/3':>18}")
+    print(
+        f"{'E [Pa]':>9} {'Euler-B.':>9} {'elastica':>9} {'rod':>18} {'hinge':>18} {'mid-edge nu = 0':>18} {'nu = 1/3':>18}"
+    )
     for modulus in (20e9, 2e9, 200e6, 20e6):
         load = 12 * density * GRAVITY * length**3 / (modulus * thick**2)
         exact = length * elastica(load)
@@ -104,17 +115,32 @@ def cantilever() -> None:
             clamped = start + 1.01 * size
             if kind == "rod":
                 x = np.column_stack([np.linspace(start, length, reach + 1), np.zeros((reach + 1, 2))])
-                robot = RodShellRobot(x, radius=thick, rod_material=material, section=Section.rectangle(width, thick),
-                                      fixed_vertices=x[:, 0] < clamped, fixed_edges=[0], planar="xz")
+                robot = RodShellRobot(
+                    x,
+                    radius=thick,
+                    rod_material=material,
+                    section=Section.rectangle(width, thick),
+                    fixed_vertices=x[:, 0] < clamped,
+                    fixed_edges=[0],
+                    planar="xz",
+                )
                 tips = x[:, 0] > length - 1e-9
             else:
                 x, triangles = mesh("equilateral", (start, 0), (length, width), size)
-                robot = RodShellRobot(x, triangles=triangles, thickness=thick, shell_material=material,
-                                      fixed_vertices=x[:, 0] < clamped, shell_bending=kind)
+                robot = RodShellRobot(
+                    x,
+                    triangles=triangles,
+                    thickness=thick,
+                    shell_material=material,
+                    fixed_vertices=x[:, 0] < clamped,
+                    shell_bending=kind,
+                )
                 tips = x[:, 0] > length - 1e-9
             drops.append(-statics(robot, Environment(gravity=(0, 0, -GRAVITY)))[tips, 2].mean())
-        print(f"{modulus:9.0e} {1e3 * load * length / 8:9.4f} {1e3 * exact:9.4f} "
-              + " ".join(f"{1e3 * d:9.4f} {100 * (d / exact - 1):+7.2f}%" for d in drops))
+        print(
+            f"{modulus:9.0e} {1e3 * load * length / 8:9.4f} {1e3 * exact:9.4f} "
+            + " ".join(f"{1e3 * d:9.4f} {100 * (d / exact - 1):+7.2f}%" for d in drops)
+        )
 
 
 # -- plates ------------------------------------------------------------------------------------------------------------
@@ -132,16 +158,23 @@ def plate_deflection(kind: str, bending: str, clamped: bool, cells: int) -> floa
     x, triangles = mesh(kind, (low, low), (high, high), (high - low) / count)
     material = LinearElastic(1e9, poisson, 1000.0)
     held = np.zeros(x.shape, dtype=bool)
-    spacing = np.array([(high - low) / count, (high - low) / max(2, round((high - low) / ((high - low) / count * 2 / np.sqrt(3))))
-                        if kind == "equilateral" else (high - low) / count])
+    spacing = np.array(
+        [
+            (high - low) / count,
+            (high - low) / max(2, round((high - low) / ((high - low) / count * 2 / np.sqrt(3))))
+            if kind == "equilateral"
+            else (high - low) / count,
+        ]
+    )
     reach = 1.01 * spacing if clamped else 1e-9
     outer = ((x[:, :2] < low + reach) | (x[:, :2] > high - reach)).any(axis=1)
     held[outer, 2] = True
     held[(x[:, :2] < low + 1e-9).any(axis=1)] = True
     if clamped:
         held[outer] = True
-    robot = RodShellRobot(x, triangles=triangles, thickness=thick, shell_material=material, fixed_components=held,
-                          shell_bending=bending)
+    robot = RodShellRobot(
+        x, triangles=triangles, thickness=thick, shell_material=material, fixed_components=held, shell_bending=bending
+    )
     gravity = 1e-4
     shape = statics(robot, Environment(gravity=(0, 0, -gravity)))
     middle = np.argsort(((x[:, :2] - 0.5 * side) ** 2).sum(axis=1))[:12]
@@ -155,11 +188,17 @@ def plate_deflection(kind: str, bending: str, clamped: bool, cells: int) -> floa
 def plates() -> None:
     """A square plate with clamped and with simply supported sides against the series of Kirchhoff's plate."""
     print("\nsquare plate under uniform load, deflection in the middle against Kirchhoff's series")
-    print(f"{'mesh':12} {'cells':>5} " + " ".join(f"{b + ' ' + e:>22}" for e in ("clamped", "supported") for b in BENDINGS))
+    print(
+        f"{'mesh':12} {'cells':>5} "
+        + " ".join(f"{b + ' ' + e:>22}" for e in ("clamped", "supported") for b in BENDINGS)
+    )
     for kind in MESHES:
-        for cells in ((16, 32, 64) if kind == "equilateral" else (32,)):
-            row = [plate_deflection(kind, b, clamped, cells) / exact - 1
-                   for clamped, exact in ((True, CLAMPED), (False, SUPPORTED)) for b in BENDINGS]
+        for cells in (16, 32, 64) if kind == "equilateral" else (32,):
+            row = [
+                plate_deflection(kind, b, clamped, cells) / exact - 1
+                for clamped, exact in ((True, CLAMPED), (False, SUPPORTED))
+                for b in BENDINGS
+            ]
             print(f"{kind:12} {cells:5d} " + " ".join(f"{100 * r:+21.2f}%" for r in row))
 
 
@@ -169,7 +208,9 @@ def plates() -> None:
 def strip() -> None:
     """A free-edged strip bent by couples at its ends: M = D (1 - nu^2) k_x w and k_y = -nu k_x."""
     length, width, step, thick = 1.0, 0.3, 0.02, 1e-3
-    print("\nfree-edged wide strip bent by end couples: k_x over M / (D w), exact 1 / (1 - nu^2), and -k_y / k_x, exact nu")
+    print(
+        "\nfree-edged wide strip bent by end couples: k_x over M / (D w), exact 1 / (1 - nu^2), and -k_y / k_x, exact nu"
+    )
     print("(hinges have nu = -1/3 whatever the material: 1.125 and -0.333)")
     for poisson in (0.0, 0.3, 0.45):
         material = LinearElastic(1e9, poisson, 1000.0)
@@ -192,27 +233,43 @@ def strip() -> None:
                     share = np.ones(len(ids))
                     share[[np.argmin(x[ids, 1]), np.argmax(x[ids, 1])]] = 0.5
                     loads += [Load.force([v], (0, 0, sign * force * s / share.sum())) for v, s in zip(ids, share)]
-            robot = RodShellRobot(x, triangles=triangles, thickness=thick, shell_material=material, fixed_components=held,
-                                  shell_bending=bending)
+            robot = RodShellRobot(
+                x,
+                triangles=triangles,
+                thickness=thick,
+                shell_material=material,
+                fixed_components=held,
+                shell_bending=bending,
+            )
             shape = statics(robot, Environment(loads=loads))
             near = (np.abs(x[:, 0]) < 0.2) & (np.abs(x[:, 1]) < 0.12)
             u, v = x[near, 0], x[near, 1]
-            fit = np.linalg.lstsq(np.column_stack([np.ones(near.sum()), u, v, u * u / 2, v * v / 2, u * v]), shape[near, 2],
-                                  rcond=None)[0]
-            print(f"nu {poisson:4.2f} {bending:9} k_x {fit[3] / 1e-6:6.4f} (plate {1 / (1 - poisson**2):6.4f})   "
-                  f"-k_y/k_x {-fit[4] / fit[3]:+7.4f}")
+            fit = np.linalg.lstsq(
+                np.column_stack([np.ones(near.sum()), u, v, u * u / 2, v * v / 2, u * v]), shape[near, 2], rcond=None
+            )[0]
+            print(
+                f"nu {poisson:4.2f} {bending:9} k_x {fit[3] / 1e-6:6.4f} (plate {1 / (1 - poisson**2):6.4f})   "
+                f"-k_y/k_x {-fit[4] / fit[3]:+7.4f}"
+            )
 
 
 # -- energies and meshes -----------------------------------------------------------------------------------------------
 
 
-def energy_ratio(kind: str, bending: str, curvature: tuple[float, float, float], cells: int = 32, poisson: float = 0.3) -> float:
+def energy_ratio(
+    kind: str, bending: str, curvature: tuple[float, float, float], cells: int = 32, poisson: float = 0.3
+) -> float:
     """Bending energy of a small quadratic surface (k_x, k_y, k_xy) over the plate's, away from the rim."""
     # as high as makes the equilateral triangles equilateral
     height = round(cells * np.sqrt(3) / 2) * 2 / np.sqrt(3) / cells if kind == "equilateral" else 1.0
     x, triangles = mesh(kind, (0, 0), (1, height), 1 / cells)
-    robot = RodShellRobot(x, triangles=triangles, thickness=1e-3, shell_material=LinearElastic(1e9, poisson, 1000.0),
-                          shell_bending=bending)
+    robot = RodShellRobot(
+        x,
+        triangles=triangles,
+        thickness=1e-3,
+        shell_material=LinearElastic(1e9, poisson, 1000.0),
+        shell_bending=bending,
+    )
     kx, ky, kxy = (1e-3 * k for k in curvature)
     u, v = x[:, 0] - 0.5, x[:, 1] - 0.5
     shape = x.copy()
@@ -226,7 +283,9 @@ def energy_ratio(kind: str, bending: str, curvature: tuple[float, float, float],
         hinge_angles(shape.ravel(), state.system.shell.hinge_dofs, angles)
         energy = np.zeros(len(triangles))
         for side in range(2):  # half to either triangle
-            np.add.at(energy, robot.mesh.faces[robot.mesh.hinge_edges, side], 0.25 * state.system.shell.bending * angles**2)
+            np.add.at(
+                energy, robot.mesh.faces[robot.mesh.hinge_edges, side], 0.25 * state.system.shell.bending * angles**2
+            )
     else:
         energy = _midedge_energies(state, shape)
     place = x[triangles].mean(axis=1)[:, :2]
@@ -239,7 +298,7 @@ def _midedge_energies(state, shape: np.ndarray) -> np.ndarray:
     from geosim.rods.midedge import midedge_angles
 
     system = with_free(state.system, np.arange(state.system.dofs) >= state.system.turns)
-    state = carry(replace(state, system=system), np.concatenate([shape.ravel(), state.q[system.turns:]]))
+    state = carry(replace(state, system=system), np.concatenate([shape.ravel(), state.q[system.turns :]]))
     balance = Balance(system, state, state.natural, np.zeros_like(state.q), 0.0)
     trial, f = balance.residual(state.q)
     values, _ = balance.jacobian(state.q, trial)
@@ -249,12 +308,18 @@ def _midedge_energies(state, shape: np.ndarray) -> np.ndarray:
     angles = np.zeros((len(system.robot.triangles), 3))
     shell = system.shell
     midedge_angles(q, shell.face_dofs, shell.sides, shell.signs, trial.normals, angles)
-    angles -= state.natural[system.faces_at:]
+    angles -= state.natural[system.faces_at :]
     return 0.5 * np.einsum("ti,tij,tj->t", angles, shell.matrices, angles)
 
 
-SHAPES = {"cylinder x": (1, 0, 0), "cylinder y": (0, 1, 0), "cylinder 30": (0.75, 0.25, np.sqrt(3) / 4), "saddle": (1, -1, 0),
-          "twist": (0, 0, 1), "dome": (1, 1, 0)}
+SHAPES = {
+    "cylinder x": (1, 0, 0),
+    "cylinder y": (0, 1, 0),
+    "cylinder 30": (0.75, 0.25, np.sqrt(3) / 4),
+    "saddle": (1, -1, 0),
+    "twist": (0, 0, 1),
+    "dome": (1, 1, 0),
+}
 
 
 def energies() -> None:
@@ -263,13 +328,18 @@ def energies() -> None:
     print(f"{'mesh':12} {'bending':9} " + " ".join(f"{name:>12}" for name in SHAPES))
     for bending in BENDINGS:
         for kind in MESHES:
-            print(f"{kind:12} {bending:9} " + " ".join(f"{energy_ratio(kind, bending, k):12.4f}" for k in SHAPES.values()))
+            print(
+                f"{kind:12} {bending:9} " + " ".join(f"{energy_ratio(kind, bending, k):12.4f}" for k in SHAPES.values())
+            )
 
 
 def meshes() -> None:
     """Mesh dependence of both bendings in one table: the cantilever's and the clamped plate's deflection over the exact one."""
     print("\nmesh dependence: deflection over the exact one, and its spread over the meshes")
-    print(f"{'mesh':12} " + " ".join(f"{case + ' ' + b:>24}" for case in ("cantilever", "clamped plate") for b in BENDINGS))
+    print(
+        f"{'mesh':12} "
+        + " ".join(f"{case + ' ' + b:>24}" for case in ("cantilever", "clamped plate") for b in BENDINGS)
+    )
     table = []
     for kind in MESHES:
         row = [_cantilever_ratio(kind, b) for b in BENDINGS]
@@ -286,8 +356,14 @@ def _cantilever_ratio(kind: str, bending: str) -> float:
     start = -step if bending == "mid-edge" else -0.5 * step
     size = (length - start) / (columns + (1 if bending == "mid-edge" else 0))
     x, triangles = mesh(kind, (start, 0), (length, width), size)
-    robot = RodShellRobot(x, triangles=triangles, thickness=thick, shell_material=LinearElastic(20e9, 1 / 3, 1200.0),
-                          fixed_vertices=x[:, 0] < start + 1.01 * size, shell_bending=bending)
+    robot = RodShellRobot(
+        x,
+        triangles=triangles,
+        thickness=thick,
+        shell_material=LinearElastic(20e9, 1 / 3, 1200.0),
+        fixed_vertices=x[:, 0] < start + 1.01 * size,
+        shell_bending=bending,
+    )
     drop = -statics(robot, Environment(gravity=(0, 0, -GRAVITY)))[x[:, 0] > length - 1e-9, 2].mean()
     return float(drop / (12 * 1200.0 * GRAVITY * length**4 / (20e9 * thick**2) / 8))
 

@@ -99,11 +99,14 @@ def run(name: str, case, limit: float | None = None) -> None:
     gap = least_gap(result.frames[-1], robot.triangles, touch)
     increments = sum(1 for record in result.trace if record["iteration"] == 1)
     iterations = len(result.trace)
-    print(f"{name:8} {len(robot.triangles):6d} triangles  t = {result.times[-1]:.3f} s  {result.status.name:13} "
-          f"{increments:4d} increments {iterations / max(increments, 1):5.1f} iterations each "
-          f"{seconds / max(increments, 1):7.3f} s/increment  "
-          f"contacts {int(result.contact_count.max()):6d}  frames with crossings {bad} of {len(result.frames)}  "
-          f"least gap {gap / touch:.2f} h  overlap {result.max_penetration.max() / touch:.2f} h", flush=True)
+    print(
+        f"{name:8} {len(robot.triangles):6d} triangles  t = {result.times[-1]:.3f} s  {result.status.name:13} "
+        f"{increments:4d} increments {iterations / max(increments, 1):5.1f} iterations each "
+        f"{seconds / max(increments, 1):7.3f} s/increment  "
+        f"contacts {int(result.contact_count.max()):6d}  frames with crossings {bad} of {len(result.frames)}  "
+        f"least gap {gap / touch:.2f} h  overlap {result.max_penetration.max() / touch:.2f} h",
+        flush=True,
+    )
 
 
 def growth(counts: list[int]) -> None:
@@ -120,19 +123,31 @@ def growth(counts: list[int]) -> None:
         seconds = time.process_time() - begin
         increments = sum(1 for record in result.trace if record["iteration"] == 1)
         stats = pstats.Stats(profile).stats
-        parts = {"factorise, solve": ("rods/linear.py", "solve"), "pairs": ("rods/sheets.py", "near"),
-                 "step bound": ("rods/sheets.py", "first_touch"), "contact force": ("rods/sheets.py", "_force"),
-                 "contact stiffness": ("rods/sheets.py", "add_stiffness"), "obstacles": ("rods/obstacles.py", "_call"),
-                 "elastic": ("rods/state.py", "evaluate")}
-        times = {part: sum(v[3] for k, v in stats.items() if k[0].endswith(file) and k[2] == name) / seconds
-                 for part, (file, name) in parts.items()}
+        parts = {
+            "factorise, solve": ("rods/linear.py", "solve"),
+            "pairs": ("rods/sheets.py", "near"),
+            "step bound": ("rods/sheets.py", "first_touch"),
+            "contact force": ("rods/sheets.py", "_force"),
+            "contact stiffness": ("rods/sheets.py", "add_stiffness"),
+            "obstacles": ("rods/obstacles.py", "_call"),
+            "elastic": ("rods/state.py", "evaluate"),
+        }
+        times = {
+            part: sum(v[3] for k, v in stats.items() if k[0].endswith(file) and k[2] == name) / seconds
+            for part, (file, name) in parts.items()
+        }
         rows.append((len(robot.triangles), seconds / increments, len(result.trace) / increments))
-        print(f"{len(robot.triangles):6d} triangles {seconds / increments:7.3f} s/increment "
-              f"{len(result.trace) / increments:5.1f} iterations  "
-              + "  ".join(f"{part} {100 * share:.0f} %" for part, share in times.items()), flush=True)
+        print(
+            f"{len(robot.triangles):6d} triangles {seconds / increments:7.3f} s/increment "
+            f"{len(result.trace) / increments:5.1f} iterations  "
+            + "  ".join(f"{part} {100 * share:.0f} %" for part, share in times.items()),
+            flush=True,
+        )
     for (n0, s0, i0), (n1, s1, i1) in pairwise(rows):
-        print(f"from {n0} to {n1} triangles: seconds per increment grow like n^{np.log(s1 / s0) / np.log(n1 / n0):.2f}, "
-              f"per iteration like n^{np.log(s1 / i1 / (s0 / i0)) / np.log(n1 / n0):.2f}")
+        print(
+            f"from {n0} to {n1} triangles: seconds per increment grow like n^{np.log(s1 / s0) / np.log(n1 / n0):.2f}, "
+            f"per iteration like n^{np.log(s1 / i1 / (s0 / i0)) / np.log(n1 / n0):.2f}"
+        )
 
 
 def friction() -> None:
@@ -143,14 +158,22 @@ def friction() -> None:
     held = np.arange(len(x) + len(y)) < len(x)
     tilt = np.deg2rad(20)
     for mu in (0.0, 0.2, 0.5):
-        robot = RodShellRobot(np.concatenate([x, y]), triangles=np.concatenate([triangles, upper + len(x)]), thickness=2e-3,
-                              shell_material=RUBBER, fixed_vertices=held)
+        robot = RodShellRobot(
+            np.concatenate([x, y]),
+            triangles=np.concatenate([triangles, upper + len(x)]),
+            thickness=2e-3,
+            shell_material=RUBBER,
+            fixed_vertices=held,
+        )
         environment = Environment(gravity=(9.81 * np.sin(tilt), 0, -9.81 * np.cos(tilt)), self_friction=mu)
         result = solve(robot, Passive(0.1), environment, solver=RodShellStepper(dt=2e-3, frame_interval=0.02))
-        moved = (result.frames[:, len(x):, 0] - result.frames[0, len(x):, 0]).mean(axis=1)
+        moved = (result.frames[:, len(x) :, 0] - result.frames[0, len(x) :, 0]).mean(axis=1)
         free = 0.5 * 9.81 * max(np.sin(tilt) - mu * np.cos(tilt), 0.0) * 0.1**2
-        print(f"mu {mu:.1f}: slid {1e3 * moved[-1]:7.3f} mm in 0.1 s, Coulomb {1e3 * free:7.3f} mm, speed at the end "
-              f"{1e3 * (moved[-1] - moved[-2]) / 0.02:7.2f} mm/s", flush=True)
+        print(
+            f"mu {mu:.1f}: slid {1e3 * moved[-1]:7.3f} mm in 0.1 s, Coulomb {1e3 * free:7.3f} mm, speed at the end "
+            f"{1e3 * (moved[-1] - moved[-2]) / 0.02:7.2f} mm/s",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -18,8 +18,14 @@ from geosim.rods import linear
 def per_step(count: int, bending: str, steps: int = 6) -> tuple[float, float, int]:
     """Processor seconds per step and per iteration, and unknowns, of a sheet of 1 m held at one side that falls."""
     x, triangles = mesh("crossed", (0, 0), (1, 1), (2 / count) ** 0.5)
-    robot = RodShellRobot(x, triangles=triangles, thickness=2e-3, shell_material=LinearElastic(1e6, 0.3, 1000.0),
-                          fixed_vertices=x[:, 0] < 1e-9, shell_bending=bending)
+    robot = RodShellRobot(
+        x,
+        triangles=triangles,
+        thickness=2e-3,
+        shell_material=LinearElastic(1e6, 0.3, 1000.0),
+        fixed_vertices=x[:, 0] < 1e-9,
+        shell_bending=bending,
+    )
     environment, solver = Environment(gravity=(0, 0, -9.81), self_contact=False), RodShellStepper(dt=0.01)
     first = solve(robot, Passive(0.02), environment, solver=solver).state
     begin = time.process_time()
@@ -39,7 +45,10 @@ if __name__ == "__main__":
                 linear.describe = lambda kind=kind: {"factoriser": kind}  # type: ignore[assignment]
                 step, iteration, size = per_step(count, bending)
                 times.append(step)
-                print(f"{count:6d} triangles {bending:9} {size:6d} unknowns {kind:8} {step:7.3f} s/step "
-                      f"{1e3 * iteration:7.1f} ms/iteration", flush=True)
+                print(
+                    f"{count:6d} triangles {bending:9} {size:6d} unknowns {kind:8} {step:7.3f} s/step "
+                    f"{1e3 * iteration:7.1f} ms/iteration",
+                    flush=True,
+                )
             if len(times) > 1:
                 print(f"{'':38} superlu / {kinds[0]} = {times[1] / times[0]:.2f}")

@@ -112,9 +112,14 @@ def main():
         raise SystemExit("MuJoCo is not installed: pip install mujoco") from None
     vertices, tets, _ = link_mesh(0.1, 0.04, 0.03, options.sections)
     own, sag, residual = sag_geosim(vertices, tets, options.seconds)
-    print(f"{len(vertices)} particles, {len(tets)} tets, one end held, {options.seconds:g} s; MuJoCo {mujoco.__version__}")
-    print(f"geosim, 120 implicit steps a second: {1e3 * own / 60:8.2f} ms a 60 Hz frame, sag {1e3 * sag:7.3f} mm, "
-          f"largest residual {residual:.1e} N", flush=True)
+    print(
+        f"{len(vertices)} particles, {len(tets)} tets, one end held, {options.seconds:g} s; MuJoCo {mujoco.__version__}"
+    )
+    print(
+        f"geosim, 120 implicit steps a second: {1e3 * own / 60:8.2f} ms a 60 Hz frame, sag {1e3 * sag:7.3f} mm, "
+        f"largest residual {residual:.1e} N",
+        flush=True,
+    )
     step, warned = 1 / 120, None
     while step > 1e-5 and warned != 0:
         found = sag_mujoco(vertices, tets, options.seconds, step, "discrete", options.damping)

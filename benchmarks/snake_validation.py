@@ -29,8 +29,10 @@ def bending(ax, sections):
     pressures = np.arange(-10, 11) * PSI
     curve = bend_curve(pressures, sections=sections)
     slope, r2 = curve.line(8 * PSI)
-    print(f"bend angle: {np.degrees(slope) * PSI:.3f} degrees a psi, R^2 = {r2:.6f} to 8 psi; asymmetry "
-          f"{np.degrees(abs(curve.angles + curve.angles[::-1]).max()):.1e} degrees")
+    print(
+        f"bend angle: {np.degrees(slope) * PSI:.3f} degrees a psi, R^2 = {r2:.6f} to 8 psi; asymmetry "
+        f"{np.degrees(abs(curve.angles + curve.angles[::-1]).max()):.1e} degrees"
+    )
     ax.plot(pressures / PSI, np.degrees(curve.angles), "o", label="link at rest")
     ax.plot(pressures / PSI, np.degrees(slope * pressures), "--", label=f"line to 8 psi, R² = {r2:.5f}")
     ax.set(xlabel="pressure [psi]", ylabel="bend angle [degrees]")
@@ -69,16 +71,22 @@ def main():
     bending(axes[0, 0], options.sections)
     response(axes[0, 1])
     cases = {
-        axes[1, 0]: {"no latency": {"valves": Valves(law="ideal")}, "valves and 0.1 s delay": {"valves": Valves(delay=0.1)},
-                     "welded wheels": {"wheels": "locked"}},
+        axes[1, 0]: {
+            "no latency": {"valves": Valves(law="ideal")},
+            "valves and 0.1 s delay": {"valves": Valves(delay=0.1)},
+            "welded wheels": {"wheels": "locked"},
+        },
         axes[1, 1]: {f"phi = {phi:+.2f}": {"offset": phi} for phi in (-0.25, 0.0, 0.25)},
     }
     for ax, runs in cases.items():
         for label, extra in runs.items():
             places = path(options.seconds, options.sections, **extra)
             last = np.linalg.norm(places[-1, :2] - places[-121, :2])
-            print(f"{label:24s} end ({places[-1, 0] - places[0, 0]:+.4f}, {places[-1, 1] - places[0, 1]:+.4f}) m, last "
-                  f"period {1e3 * last:.2f} mm", flush=True)
+            print(
+                f"{label:24s} end ({places[-1, 0] - places[0, 0]:+.4f}, {places[-1, 1] - places[0, 1]:+.4f}) m, last "
+                f"period {1e3 * last:.2f} mm",
+                flush=True,
+            )
             ax.plot(places[:, 0], places[:, 1], label=label)
         ax.set(xlabel="x [m]", ylabel="y [m]")
         ax.legend()

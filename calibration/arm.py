@@ -68,12 +68,20 @@ def arm(modulus: float = FIRST, frames: int = 12, ratio: float = FRAME_RATIO, ce
     points = np.vstack([np.column_stack([flat, np.full(n, -z)]) for z in levels])
     slices = frames * [kinds, np.where(kinds == 0, FRAME, kinds)] + [np.zeros_like(kinds)]
     a, b, c = np.sort(triangles, axis=1).T  # one order, so that prisms agree on their common faces
-    tets = [np.stack(t, axis=1) + n * i for i in range(len(slices)) for t in (
-        (a, b, c, c + n), (a, b, b + n, c + n), (a, a + n, b + n, c + n))]
+    tets = [
+        np.stack(t, axis=1) + n * i
+        for i in range(len(slices))
+        for t in ((a, b, c, c + n), (a, b, b + n, c + n), (a, a + n, b + n, c + n))
+    ]
     parts = {0: geosim.NeoHookean(modulus / 3.0), FRAME: geosim.NeoHookean(ratio * modulus / 3.0)}
-    return geosim.VolumetricRobot.from_tets(points, np.concatenate(tets), np.concatenate([np.tile(k, 3) for k in slices]),
-                                            material=parts, fixed=geosim.Select.plane("z", above=-1e-6),
-                                            tip=geosim.Select.plane("z", below=-LENGTH + 1e-6))
+    return geosim.VolumetricRobot.from_tets(
+        points,
+        np.concatenate(tets),
+        np.concatenate([np.tile(k, 3) for k in slices]),
+        material=parts,
+        fixed=geosim.Select.plane("z", above=-1e-6),
+        tip=geosim.Select.plane("z", below=-LENGTH + 1e-6),
+    )
 
 
 def holds(folder: str | Path, mbar: int) -> tuple[float, float, float]:
@@ -97,8 +105,10 @@ def inflation(mbar: float) -> geosim.Inflation:
     return geosim.Inflation(pressure=np.array([[0.0, 0, 0, 0], [100.0 * mbar, 0, 0, 0]]))
 
 
-SETTINGS = (geosim.Environment(gravity=(0, 0, -9.81), self_contact=False),
-            geosim.EnergyShapeSolver(check_stability=False, invariants="isochoric"))
+SETTINGS = (
+    geosim.Environment(gravity=(0, 0, -9.81), self_contact=False),
+    geosim.EnergyShapeSolver(check_stability=False, invariants="isochoric"),
+)
 
 
 def calibrate(folder: str | Path, robot: geosim.VolumetricRobot, mbar: int = 200) -> RobotCalibration:
@@ -126,8 +136,10 @@ def tip_at(robot: geosim.VolumetricRobot, mbar: int) -> float:
 def solid() -> None:
     """Show what an arm of one material does at 200 mbar, whatever its modulus."""
     for modulus in (264e3, 600e3, 700e3, 800e3, 1000e3, 1500e3):
-        show(f"solid, E {modulus / 1e3:6.0f} kPa, 200 mbar: tip moves {1e3 * tip_at(arm(modulus, 8, 1.0), 200):.2f} mm "
-             f"(nan: no equilibrium was reached)")
+        show(
+            f"solid, E {modulus / 1e3:6.0f} kPa, 200 mbar: tip moves {1e3 * tip_at(arm(modulus, 8, 1.0), 200):.2f} mm "
+            f"(nan: no equilibrium was reached)"
+        )
 
 
 def framed(folder: str) -> None:
@@ -141,9 +153,11 @@ def framed(folder: str) -> None:
         for mbar in (200, 300, 400):
             start, end, _ = holds(folder, mbar)
             tip = tip_at(found.robot, mbar)
-            show(f"  {mbar} mbar: measured {1e3 * start:.2f} .. {1e3 * end:.2f} mm (creep), computed {1e3 * tip:.2f} mm: "
-                 f"{100 * (2.0 * tip / (start + end) - 1):+.1f} % of the middle ({100 * (tip / start - 1):+.1f} % of the "
-                 f"start, {100 * (tip / end - 1):+.1f} % of the end)")
+            show(
+                f"  {mbar} mbar: measured {1e3 * start:.2f} .. {1e3 * end:.2f} mm (creep), computed {1e3 * tip:.2f} mm: "
+                f"{100 * (2.0 * tip / (start + end) - 1):+.1f} % of the middle ({100 * (tip / start - 1):+.1f} % of the "
+                f"start, {100 * (tip / end - 1):+.1f} % of the end)"
+            )
 
 
 def main(folder: str, *variants: str) -> int:

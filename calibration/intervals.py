@@ -16,8 +16,13 @@ import numpy as np
 from geosim.calibrate.curves import nominal_stress
 from geosim.calibrate.fitting import Samples, estimate
 
-TRUTH = {"neo-hookean": [80e3], "mooney-rivlin": [40e3, 10e3], "yeoh": [40e3, 1.5e3, 60.0], "gent": [80e3, 40.0],
-         "ogden": [60e3, 2.6]}
+TRUTH = {
+    "neo-hookean": [80e3],
+    "mooney-rivlin": [40e3, 10e3],
+    "yeoh": [40e3, 1.5e3, 60.0],
+    "gent": [80e3, 40.0],
+    "ogden": [60e3, 2.6],
+}
 MODES = ("uniaxial", "equibiaxial", "pure-shear")
 STRETCH = np.linspace(1.05, 3, 20)
 
@@ -46,11 +51,16 @@ def main(draws: int = 1000) -> int:
         for kind in ("proportional", "uniform"):
             cover, width, _ = study(model, kind, draws, truth)
             wrong += int(((cover < 93.0) | (cover > 97.0) | (np.abs(width - 1.0) > 0.2)).sum())
-            sys.stdout.write(f"{model:14s} {kind:13s} coverage " + ", ".join(f"{c:.1f}" for c in cover) + " %; width over the "
-                             "bootstrap's " + ", ".join(f"{w:.2f}" for w in width) + "\n")
+            sys.stdout.write(
+                f"{model:14s} {kind:13s} coverage " + ", ".join(f"{c:.1f}" for c in cover) + " %; width over the "
+                "bootstrap's " + ", ".join(f"{w:.2f}" for w in width) + "\n"
+            )
     cover, _, active = study("mooney-rivlin", "uniform", draws, [50e3, 0.0])
-    sys.stdout.write(f"mooney-rivlin with c2 = 0 in truth: its bound is active in {active} of {draws} draws; coverage "
-                     + ", ".join(f"{c:.1f}" for c in cover) + " %\n")
+    sys.stdout.write(
+        f"mooney-rivlin with c2 = 0 in truth: its bound is active in {active} of {draws} draws; coverage "
+        + ", ".join(f"{c:.1f}" for c in cover)
+        + " %\n"
+    )
     return wrong
 
 

@@ -50,9 +50,13 @@ HEIGHTS = np.arange(10.0, 61.0, 5.0)  # [mm]
 
 def materials() -> dict[str, geosim.Hyperelastic]:
     """Return the materials of one shear modulus at rest; Mooney-Rivlin with c2 = 0 is neo-Hookean."""
-    return {"gent": geosim.Gent(MU, JM),
-            **{f"mooney-rivlin c2/c1 = {q:g}": geosim.MooneyRivlin(0.5 * MU / (1 + q), 0.5 * MU * q / (1 + q))
-               for q in SPLITS}}
+    return {
+        "gent": geosim.Gent(MU, JM),
+        **{
+            f"mooney-rivlin c2/c1 = {q:g}": geosim.MooneyRivlin(0.5 * MU / (1 + q), 0.5 * MU * q / (1 + q))
+            for q in SPLITS
+        },
+    }
 
 
 def disc_mesh(radii: Any, sectors: int) -> tuple[np.ndarray, np.ndarray]:
@@ -65,8 +69,9 @@ def disc_mesh(radii: Any, sectors: int) -> tuple[np.ndarray, np.ndarray]:
     for i in range(len(radii) - 1):
         for k in range(sectors):
             a, b = ((1 + (i + j) * sectors + k, 1 + (i + j) * sectors + (k + 1) % sectors) for j in (0, 1))
-            triangles += ([(a[0], b[0], a[1]), (b[0], b[1], a[1])] if i % 2 == 0
-                          else [(a[0], b[0], b[1]), (a[0], b[1], a[1])])
+            triangles += (
+                [(a[0], b[0], a[1]), (b[0], b[1], a[1])] if i % 2 == 0 else [(a[0], b[0], b[1]), (a[0], b[1], a[1])]
+            )
     return np.array(points), np.array(triangles)
 
 
@@ -92,19 +97,26 @@ def membrane(material: Any, rings: int = 10, sectors: int = 16) -> geosim.Volume
     one = ((a, b, c, c + n), (a, b, b + n, c + n), (a, a + n, b + n, c + n))
     tets = [np.stack(t, axis=1) + n * layer for layer in range(2) for t in one]
     rim = np.arange(n - sectors, n)
-    return geosim.VolumetricRobot.from_tets(points, np.concatenate(tets), np.repeat([CHAMBER, MEMBRANE], 3 * len(a)),
-                                            material={MEMBRANE: material}, fixed=np.concatenate([n + rim, 2 * n + rim]),
-                                            tip=2 * n + np.arange(inside))
+    return geosim.VolumetricRobot.from_tets(
+        points,
+        np.concatenate(tets),
+        np.repeat([CHAMBER, MEMBRANE], 3 * len(a)),
+        material={MEMBRANE: material},
+        fixed=np.concatenate([n + rim, 2 * n + rim]),
+        tip=2 * n + np.arange(inside),
+    )
 
 
-def lift(robot: geosim.VolumetricRobot, ratios: Any = RATIOS, weight: float = WEIGHT, *, guided: bool = True
-         ) -> geosim.Result:
+def lift(
+    robot: geosim.VolumetricRobot, ratios: Any = RATIOS, weight: float = WEIGHT, *, guided: bool = True
+) -> geosim.Result:
     """Return the solved robot at volume ratios, the first of them without the weight; a guided disc moves along z alone."""
     force = np.zeros((len(ratios), 3))
     force[1:, 2] = -weight
     pose = {"displacement": (0.0, 0.0, np.nan), "rotation": (0.0, 0.0, 0.0)} if guided else {}
-    environment = geosim.Environment(gravity=(0, 0, -9.81), self_contact=False,
-                                     rigid_groups=geosim.RigidGroup(robot.tip, force=force, **pose))
+    environment = geosim.Environment(
+        gravity=(0, 0, -9.81), self_contact=False, rigid_groups=geosim.RigidGroup(robot.tip, force=force, **pose)
+    )
     solver = geosim.EnergyShapeSolver(invariants="isochoric", check_stability=False)
     return solve(robot, geosim.Inflation(volume_ratio=ratios), environment, solver=solver)
 
@@ -128,18 +140,27 @@ def _tensions(material: Any, l1: float, l2: float) -> tuple[float, float]:
 
 def thin(material: Any, pressure: float, stretch: float, weight: float = WEIGHT) -> tuple[float, float]:
     """Shoot from the disc with a meridian stretch: return (r - s at the rim, height of the disc) [m], nan if it fails."""
+
     def slope(s: float, y: np.ndarray) -> list[float]:
         r, _, l1, a = y
         l2, small = r / s, 1e-6
         t1, t2 = _tensions(material, l1, l2)
-        by1, by2 = ((_tensions(material, l1 + i, l2 + j)[0] - _tensions(material, l1 - i, l2 - j)[0]) / (2 * small)
-                    for i, j in ((small, 0.0), (0.0, small)))
+        by1, by2 = (
+            (_tensions(material, l1 + i, l2 + j)[0] - _tensions(material, l1 - i, l2 - j)[0]) / (2 * small)
+            for i, j in ((small, 0.0), (0.0, small))
+        )
         dr = l1 * np.cos(a)
-        return [dr, l1 * np.sin(a), (dr * (t2 - t1) / r - by2 * (dr - l2) / s) / by1, l1 * (pressure - t2 * np.sin(a) / r) / t1]
+        return [
+            dr,
+            l1 * np.sin(a),
+            (dr * (t2 - t1) / r - by2 * (dr - l2) / s) / by1,
+            l1 * (pressure - t2 * np.sin(a) / r) / t1,
+        ]
 
     sine = (np.pi * DISC**2 * pressure - weight) / (2.0 * np.pi * DISC * _tensions(material, stretch, 1.0)[0])
     if abs(sine) >= 1.0:
         return np.nan, np.nan
+
     def torn(s: float, y: np.ndarray) -> float:
         return float(y[2] - 0.05)
 
@@ -155,7 +176,7 @@ def thin_curve(material: Any, pressures: Any, weight: float = WEIGHT) -> tuple[n
         stretches = np.linspace(1.1, 4.5, 80)
         gaps = np.array([thin(material, pressure, s, weight)[0] for s in stretches])
         for i in np.flatnonzero(gaps[:-1] * gaps[1:] < 0):
-            root = brentq(lambda s, p=pressure: thin(material, p, s, weight)[0], *stretches[i:i + 2], xtol=1e-6)
+            root = brentq(lambda s, p=pressure: thin(material, p, s, weight)[0], *stretches[i : i + 2], xtol=1e-6)
             heights.append(thin(material, pressure, root, weight)[1])
             used.append(pressure)
     order = np.argsort(heights)
@@ -166,7 +187,9 @@ def measured(folder: str | Path) -> tuple[np.ndarray, np.ndarray]:
     """Return heights [mm] and median pressures [Pa] of the record, at HEIGHTS."""
     path = Path(folder) / "design0_14.7N_summary.csv"
     with path.open(newline="", encoding="utf-8") as file:
-        rows = [(float(row["contact_height_mm(+-1)"]), float(row["pressure_Pa_median"])) for row in csv.DictReader(file)]
+        rows = [
+            (float(row["contact_height_mm(+-1)"]), float(row["pressure_Pa_median"])) for row in csv.DictReader(file)
+        ]
     table = np.array([row for row in rows if HEIGHTS[0] <= row[0] <= HEIGHTS[-1]])
     return table[:, 0], table[:, 1]
 
@@ -214,10 +237,17 @@ def meshes() -> None:
         robot = membrane(material, rings, sectors)
         result = lift(robot, RATIOS[:8])
         h, p = curve(result)
-        show(f"{rings:3d} rings, {sectors:3d} sectors, {int(robot.is_body.sum()):5d} body tets: "
-             + "".join(f"{v:9.1f}" for v in PchipInterpolator(1e3 * h, p)(at)) + " Pa")
+        show(
+            f"{rings:3d} rings, {sectors:3d} sectors, {int(robot.is_body.sum()):5d} body tets: "
+            + "".join(f"{v:9.1f}" for v in PchipInterpolator(1e3 * h, p)(at))
+            + " Pa"
+        )
     h, p = thin_curve(material, np.arange(2200.0, 3300.0, 100.0))
-    show("thin membrane:                             " + "".join(f"{v:9.1f}" for v in PchipInterpolator(1e3 * h, p)(at)) + " Pa")
+    show(
+        "thin membrane:                             "
+        + "".join(f"{v:9.1f}" for v in PchipInterpolator(1e3 * h, p)(at))
+        + " Pa"
+    )
 
 
 def disc() -> None:
@@ -229,8 +259,10 @@ def disc() -> None:
         h, p = curve(result)
         base = (h, p) if base is None else base
         tilt = np.degrees(np.arccos(np.clip(result.extra["rigid_poses"][1:, 0, 2, 2], -1.0, 1.0)))
-        show(f"{'guided' if guided else 'free  '}: tilt up to {tilt.max():.2g} deg, height changes by "
-             f"{1e3 * np.abs(h - base[0]).max():.2g} mm, pressure by {100 * np.abs(p / base[1] - 1).max():.2g} %")
+        show(
+            f"{'guided' if guided else 'free  '}: tilt up to {tilt.max():.2g} deg, height changes by "
+            f"{1e3 * np.abs(h - base[0]).max():.2g} mm, pressure by {100 * np.abs(p / base[1] - 1).max():.2g} %"
+        )
 
 
 def main(folder: str, *sections: str) -> int:

@@ -35,11 +35,17 @@ def finger() -> geosim.Result:
     """Return the solved finger, built of bricks split into tets."""
     points, tets, brick = bricks((0.1, 0.02, 0.02), (20, 8, 8))
     hollow = ((brick >= [1, 2, 4]) & (brick < [16, 6, 7])).all(axis=1)
-    robot = geosim.VolumetricRobot.from_tets(points, tets, hollow.astype(int), material="ecoflex-00-30",
-                                             fixed=geosim.Select.plane("x", below=1e-6),
-                                             tip=geosim.Select.plane("x", above=0.0999))
-    return geosim.solve(robot, geosim.Inflation(volume_ratio=[1.25, 1.5, 1.75]),
-                        solver=geosim.EnergyShapeSolver(element="p1"))
+    robot = geosim.VolumetricRobot.from_tets(
+        points,
+        tets,
+        hollow.astype(int),
+        material="ecoflex-00-30",
+        fixed=geosim.Select.plane("x", below=1e-6),
+        tip=geosim.Select.plane("x", above=0.0999),
+    )
+    return geosim.solve(
+        robot, geosim.Inflation(volume_ratio=[1.25, 1.5, 1.75]), solver=geosim.EnergyShapeSolver(element="p1")
+    )
 
 
 POINTS = 80000
@@ -56,7 +62,7 @@ def main(draws: int = 50, count: int = POINTS, first: int = 0) -> int:
         rng = np.random.default_rng(1000 + draw)
         points, face = surface.sample(count, rng)
         seed = points[rng.integers(count)]
-        kept = np.argsort(np.linalg.norm(points - seed, axis=1))[int(0.3 * count):]
+        kept = np.argsort(np.linalg.norm(points - seed, axis=1))[int(0.3 * count) :]
         points, normal = points[kept], surface.face_normals[face[kept]]
         u = np.hstack([np.cross(points - centre, normal), normal])
         covariance = 1e-6 * np.linalg.inv(u.T @ u)
@@ -81,10 +87,12 @@ def main(draws: int = 50, count: int = POINTS, first: int = 0) -> int:
         squares += np.square([shift, angle])
         bounds += np.square(bound)
         errors += np.square(stated)
-        sys.stdout.write(f"draw {draw + 1:3d}  {shift:6.3f} mm (bound {bound[0]:.3f})  {angle:6.3f} deg "
-                         f"(bound {bound[1]:.3f})  rms {1e3 * found.rms:.3f} mm  "
-                         f"systematic {1e3 * found.systematic:.3f} mm  precision {precision:.3f}  recall {recall:.3f}  "
-                         f"{'ok' if good else 'FAILED'}\n")
+        sys.stdout.write(
+            f"draw {draw + 1:3d}  {shift:6.3f} mm (bound {bound[0]:.3f})  {angle:6.3f} deg "
+            f"(bound {bound[1]:.3f})  rms {1e3 * found.rms:.3f} mm  "
+            f"systematic {1e3 * found.systematic:.3f} mm  precision {precision:.3f}  recall {recall:.3f}  "
+            f"{'ok' if good else 'FAILED'}\n"
+        )
         sys.stdout.flush()
     for name, (mm, deg) in zip(("error", "stated", "bound"), np.sqrt(np.array([squares, errors, bounds]) / draws)):
         sys.stdout.write(f"rms {name:7s} {mm:.4f} mm, {deg:.4f} deg\n")

@@ -11,8 +11,20 @@ import numpy as np
 from geosim.arrays import Floats, floats, frozen
 from geosim.errors import InputError
 
-__all__ = ["Actuation", "CableLengths", "CableTensions", "Combined", "Command", "EdgeLengths", "FaceAreas", "Inflation",
-           "NaturalShape", "Passive", "UndulatoryGait", "ValveCommands"]
+__all__ = [
+    "Actuation",
+    "CableLengths",
+    "CableTensions",
+    "Combined",
+    "Command",
+    "EdgeLengths",
+    "FaceAreas",
+    "Inflation",
+    "NaturalShape",
+    "Passive",
+    "UndulatoryGait",
+    "ValveCommands",
+]
 
 A = TypeVar("A", bound="Actuation")
 
@@ -94,7 +106,9 @@ def _table(value: Any, name: str) -> Floats:
     if array.ndim < 2:
         array = array.reshape(-1, 1)
     if np.isinf(array).any():
-        raise InputError(f"{name}: {str(value)[:60]} holds inf; give finite numbers, or nan where nothing is prescribed")
+        raise InputError(
+            f"{name}: {str(value)[:60]} holds inf; give finite numbers, or nan where nothing is prescribed"
+        )
     return frozen(array.copy())
 
 
@@ -119,23 +133,32 @@ class Inflation(Actuation):
     def __post_init__(self) -> None:
         if self.volume_ratio is None and self.pressure is None:
             raise InputError("Inflation: give volume_ratio=... (V/V0) or pressure=... (Pa)")
-        given = {k: _table(getattr(self, k), f"Inflation: {k}") for k in ("volume_ratio", "pressure")
-                 if getattr(self, k) is not None}
+        given = {
+            k: _table(getattr(self, k), f"Inflation: {k}")
+            for k in ("volume_ratio", "pressure")
+            if getattr(self, k) is not None
+        }
         first = next(iter(given.values()))
         for key in ("volume_ratio", "pressure"):
             value = given.get(key, np.full(first.shape, np.nan))
             if value.shape != first.shape:
-                raise InputError(f"Inflation: volume_ratio has shape {first.shape}, pressure {value.shape}; make them equal")
+                raise InputError(
+                    f"Inflation: volume_ratio has shape {first.shape}, pressure {value.shape}; make them equal"
+                )
             object.__setattr__(self, key, frozen(value))
         both = np.isfinite(self.volume_ratio) & np.isfinite(self.pressure)
         if both.any():
             step, chamber = np.argwhere(both)[0]
-            raise InputError(f"Inflation: step {step + 1}, chamber {chamber + 1} has both a volume ratio and a pressure; "
-                             f"prescribe one, the other is returned")
+            raise InputError(
+                f"Inflation: step {step + 1}, chamber {chamber + 1} has both a volume ratio and a pressure; "
+                f"prescribe one, the other is returned"
+            )
         bad = np.isfinite(self.volume_ratio) & (self.volume_ratio <= 0)
         if bad.any():
-            raise InputError(f"Inflation: volume_ratio = {self.volume_ratio[bad][0]:g} is impossible; V/V0 is positive "
-                             f"(1 is the rest volume)")
+            raise InputError(
+                f"Inflation: volume_ratio = {self.volume_ratio[bad][0]:g} is impossible; V/V0 is positive "
+                f"(1 is the rest volume)"
+            )
 
     @property
     def times(self) -> Floats:
@@ -148,8 +171,9 @@ class Inflation(Actuation):
             raise InputError("Inflation: this robot has no chamber to inflate; use Passive")
         columns = self.volume_ratio.shape[1]
         if columns not in (1, chambers):
-            raise InputError(f"Inflation: {columns} columns given for a robot with {chambers} "
-                             f"chamber{'s' if chambers > 1 else ''}")
+            raise InputError(
+                f"Inflation: {columns} columns given for a robot with {chambers} chamber{'s' if chambers > 1 else ''}"
+            )
         ratio = np.broadcast_to(self.volume_ratio[index], chambers).copy()
         pressure = np.broadcast_to(self.pressure[index], chambers).copy()
         pressure[np.isnan(ratio) & np.isnan(pressure)] = 0.0
@@ -202,7 +226,9 @@ class CableTensions(Actuation):
 
 def _columns(row: Floats, cables: int, owner: str) -> Floats:
     if len(row) not in (1, cables):
-        raise InputError(f"{owner}: {len(row)} columns given for a robot with {cables} cable{'s' if cables != 1 else ''}")
+        raise InputError(
+            f"{owner}: {len(row)} columns given for a robot with {cables} cable{'s' if cables != 1 else ''}"
+        )
     return np.broadcast_to(row, cables).copy()
 
 
@@ -341,8 +367,9 @@ class NaturalShape(Actuation):
             except (TypeError, ValueError):
                 raise InputError(f"NaturalShape: {key} is not an array of numbers") from None
             if array.shape[0] != len(self.times) or not np.isfinite(array).all():
-                raise InputError(f"NaturalShape: {key} has shape {array.shape}; {len(self.times)} finite rows are needed, "
-                                 f"one a time")
+                raise InputError(
+                    f"NaturalShape: {key} has shape {array.shape}; {len(self.times)} finite rows are needed, one a time"
+                )
             object.__setattr__(self, key, frozen(array))
 
     def at(self, key: str, time: float) -> Any:
@@ -370,8 +397,10 @@ class ValveCommands(Actuation):
         object.__setattr__(self, "times", _times(self.times, "ValveCommands"))
         pressures = _table(self.pressures, "ValveCommands: pressures")
         if len(pressures) != len(self.times) or np.isnan(pressures).any():
-            raise InputError(f"ValveCommands: {len(pressures)} rows of pressures for {len(self.times)} times; give one finite "
-                             f"row a time [Pa]")
+            raise InputError(
+                f"ValveCommands: {len(pressures)} rows of pressures for {len(self.times)} times; give one finite "
+                f"row a time [Pa]"
+            )
         object.__setattr__(self, "pressures", pressures)
 
 

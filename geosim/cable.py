@@ -90,8 +90,10 @@ def anchors(cable: Cable, vertices: Floats, tets: Ints, size: float, label: str)
         gaps = np.linalg.norm(np.einsum("mi,mik->mk", clipped, vertices[tets[near]]) - point, axis=1)
         best = int(np.argmin(gaps))
         if gaps[best] > OUTSIDE * size:
-            raise InputError(f"{label}: point {i + 1} ({', '.join(f'{v:.6g}' for v in point)}) m lies outside of the body by "
-                             f"up to {gaps[best] * 1e3:.3g} mm; put it inside the body or on its surface")
+            raise InputError(
+                f"{label}: point {i + 1} ({', '.join(f'{v:.6g}' for v in point)}) m lies outside of the body by "
+                f"up to {gaps[best] * 1e3:.3g} mm; put it inside the body or on its surface"
+            )
         corners.append(tets[near[best]])
         weights.append(clipped[best])
     return Anchors(frozen(np.array(corners, dtype=np.int64)), frozen(np.array(weights)))

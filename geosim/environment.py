@@ -61,22 +61,35 @@ class Obstacle:
         if self.motion is not None:
             motion = np.array(self.motion, dtype=float)
             if motion.ndim not in (2, 3) or motion.shape[1:] not in ((3,), (4, 4)) or not np.isfinite(motion).all():
-                raise InputError(f"Obstacle: motion has shape {motion.shape}; translations (k, 3) [m] or poses (k, 4, 4)")
+                raise InputError(
+                    f"Obstacle: motion has shape {motion.shape}; translations (k, 3) [m] or poses (k, 4, 4)"
+                )
             object.__setattr__(self, "motion", frozen(motion))
 
     @staticmethod
     def sphere(center: Any, radius: float, *, friction: float = 0.0, motion: Any = None) -> Obstacle:
         """Sphere of `radius` [m] about `center` [m]."""
-        return Obstacle("sphere", {"center": floats(center, "Obstacle.sphere: center", (3,)),
-                                   "radius": _positive(radius, "Obstacle.sphere: radius")}, friction, motion)
+        return Obstacle(
+            "sphere",
+            {
+                "center": floats(center, "Obstacle.sphere: center", (3,)),
+                "radius": _positive(radius, "Obstacle.sphere: radius"),
+            },
+            friction,
+            motion,
+        )
 
     @staticmethod
     def cylinder(start: Any, end: Any, radius: float, *, friction: float = 0.0, motion: Any = None) -> Obstacle:
         """Solid cylinder of `radius` [m] with its axis from `start` to `end` [m]."""
         a, b = floats(start, "Obstacle.cylinder: start", (3,)), floats(end, "Obstacle.cylinder: end", (3,))
         _direction(b - a, "Obstacle.cylinder: end - start")
-        return Obstacle("cylinder", {"start": a, "end": b, "radius": _positive(radius, "Obstacle.cylinder: radius")},
-                        friction, motion)
+        return Obstacle(
+            "cylinder",
+            {"start": a, "end": b, "radius": _positive(radius, "Obstacle.cylinder: radius")},
+            friction,
+            motion,
+        )
 
     @staticmethod
     def box(lower: Any, upper: Any, *, friction: float = 0.0, motion: Any = None) -> Obstacle:
@@ -89,8 +102,15 @@ class Obstacle:
     @staticmethod
     def plane(point: Any, normal: Any, *, friction: float = 0.0, motion: Any = None) -> Obstacle:
         """Half-space behind the plane through `point` [m]; `normal` points to the free side."""
-        return Obstacle("plane", {"point": floats(point, "Obstacle.plane: point", (3,)),
-                                  "normal": _direction(normal, "Obstacle.plane: normal")}, friction, motion)
+        return Obstacle(
+            "plane",
+            {
+                "point": floats(point, "Obstacle.plane: point", (3,)),
+                "normal": _direction(normal, "Obstacle.plane: normal"),
+            },
+            friction,
+            motion,
+        )
 
     @staticmethod
     def mesh(path_or_trimesh: Any, *, units: str | None = None, friction: float = 0.0, motion: Any = None) -> Obstacle:
@@ -99,8 +119,12 @@ class Obstacle:
             from geosim.geometry.surface import check_surface, read_surface
 
             surface = check_surface(read_surface(path_or_trimesh, units=units, name="obstacle"))
-            return Obstacle("mesh", {"vertices": frozen(np.array(surface.vertices)),
-                                     "faces": frozen(np.array(surface.faces))}, friction, motion)
+            return Obstacle(
+                "mesh",
+                {"vertices": frozen(np.array(surface.vertices)), "faces": frozen(np.array(surface.faces))},
+                friction,
+                motion,
+            )
         raise InputError(f"Obstacle.mesh: {str(path_or_trimesh)[:60]!r} is neither a path nor a trimesh.Trimesh")
 
     def pose(self, index: int) -> Floats:
@@ -170,8 +194,10 @@ class Prescribed:
         if array.ndim == 1:
             array = array[None]
         if array.ndim not in (2, 3) or array.shape[-1] != 3 or array.size == 0 or np.isinf(array).any():
-            raise InputError(f"Prescribed: displacement has shape {np.shape(self.displacement)}; (3,), (k, 3) or "
-                             f"(k, vertices, 3) [m] with nan for free components")
+            raise InputError(
+                f"Prescribed: displacement has shape {np.shape(self.displacement)}; (3,), (k, 3) or "
+                f"(k, vertices, 3) [m] with nan for free components"
+            )
         object.__setattr__(self, "displacement", frozen(array.copy()))
 
     def at(self, index: int, count: int) -> Floats:
@@ -217,10 +243,13 @@ class RigidGroup:
             if getattr(self, key) is None:
                 continue
             value = getattr(self, key)
-            array = floats([value] if np.ndim(value) == 1 else value, f"RigidGroup: {key}", (None, 3),
-                           finite=key != "displacement")
+            array = floats(
+                [value] if np.ndim(value) == 1 else value, f"RigidGroup: {key}", (None, 3), finite=key != "displacement"
+            )
             if np.isinf(array).any() or (np.isfinite(array) != np.isfinite(array[:1])).any():
-                raise InputError(f"RigidGroup: {key} must prescribe the same components in every command; nan for the free ones")
+                raise InputError(
+                    f"RigidGroup: {key} must prescribe the same components in every command; nan for the free ones"
+                )
             object.__setattr__(self, key, array)
         if self.point is not None:
             object.__setattr__(self, "point", floats(self.point, "RigidGroup: point", (3,)))
@@ -282,15 +311,21 @@ class Environment:
     self_friction: float = 0.0
     exclude_pairs: Any = ()
     rigid_groups: Any = ()
-    _kinds: ClassVar[dict[str, type]] = {"obstacles": Obstacle, "loads": Load, "prescribed": Prescribed,
-                                         "rigid_groups": RigidGroup}
+    _kinds: ClassVar[dict[str, type]] = {
+        "obstacles": Obstacle,
+        "loads": Load,
+        "prescribed": Prescribed,
+        "rigid_groups": RigidGroup,
+    }
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", floats(self.gravity, "gravity", (3,)))
         size = float(np.linalg.norm(self.gravity))
         if size > 1000.0:
-            raise InputError(f"gravity: {self.gravity.tolist()} m/s^2 is {size / 9.81:.0f} times the Earth's; give m/s^2, "
-                             f"for example (0, 0, -9.81)")
+            raise InputError(
+                f"gravity: {self.gravity.tolist()} m/s^2 is {size / 9.81:.0f} times the Earth's; give m/s^2, "
+                f"for example (0, 0, -9.81)"
+            )
         for key, kind in self._kinds.items():
             given = getattr(self, key)
             items = (given,) if isinstance(given, kind) else tuple(given)

@@ -36,7 +36,10 @@ def cache_folder() -> Path | None:
     candidates = [Path(chosen)] if chosen else []
     candidates.append(Path(__file__).parent / "__pycache__")
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    candidates += [Path(home) / "geosim", Path(tempfile.gettempdir()) / f"geosim-cache-{os.environ.get('USER', 'user')}"]
+    candidates += [
+        Path(home) / "geosim",
+        Path(tempfile.gettempdir()) / f"geosim-cache-{os.environ.get('USER', 'user')}",
+    ]
     return next((folder for folder in candidates if _writable(folder)), None)
 
 
@@ -57,8 +60,9 @@ def _key(function: Callable) -> str:
     return digest.hexdigest()[:20]
 
 
-def kernel(function: Callable | None = None, *, parallel: bool = False, fastmath: bool = False,
-           inline: str = "never") -> Any:
+def kernel(
+    function: Callable | None = None, *, parallel: bool = False, fastmath: bool = False, inline: str = "never"
+) -> Any:
     """Compile a function with numba (nopython, no global lock, cached on disk).
 
     `fastmath=True` only for kernels that never meet nan or inf.
@@ -72,8 +76,15 @@ def kernel(function: Callable | None = None, *, parallel: bool = False, fastmath
             config.CACHE_DIR = str(folder / "kernels" / key)
         try:
             compile_ = cast(Any, numba.njit)
-            return compile_(f, cache=folder is not None, nogil=True, parallel=parallel, fastmath=fastmath, inline=inline,
-                            error_model="numpy")
+            return compile_(
+                f,
+                cache=folder is not None,
+                nogil=True,
+                parallel=parallel,
+                fastmath=fastmath,
+                inline=inline,
+                error_model="numpy",
+            )
         finally:
             config.CACHE_DIR = before
 

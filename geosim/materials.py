@@ -61,8 +61,12 @@ def load_material(path: str | Path) -> Material:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path}: not a readable TOML file: {error}") from None
     table = table.get("material", table)
-    keep = {k: v for k, v in table.items() if not isinstance(v, dict) and k not in
-            ("source", "name", "stretch_range", "stable", "rms", "statement", "warnings")}
+    keep = {
+        k: v
+        for k, v in table.items()
+        if not isinstance(v, dict)
+        and k not in ("source", "name", "stretch_range", "stable", "rms", "statement", "warnings")
+    }
     return material_from_dict({k: tuple(v) if isinstance(v, list) else v for k, v in keep.items()}, str(path))
 
 

@@ -21,4 +21,6 @@ def resource(name: str) -> Path:
     for folder in (here / name, here.parent / name):
         if folder.is_dir():
             return folder
-    raise InputError(f"{here / name} is missing: the installation is incomplete; run pip install --force-reinstall geosim")
+    raise InputError(
+        f"{here / name} is missing: the installation is incomplete; run pip install --force-reinstall geosim"
+    )

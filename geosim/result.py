@@ -25,17 +25,26 @@ class Status(Enum):
     """How a solve ended; the value is the sentence a user reads, with the remedy."""
 
     CONVERGED = "Every command was reached and its forces balance."
-    UNSTABLE = ("An equilibrium was found that is not stable: a buckled shape is near. Look at the frame before, or "
-                "give a small imperfection or load.")
-    PRESSURE_LIMIT = ("The pressure has a maximum below the one asked for: beyond it the chamber grows by itself. "
-                      "Prescribe volume_ratio instead of pressure to go on.")
-    NOT_CONVERGED = ("The forces could not be balanced for the next command. Take smaller steps, refine the mesh, or "
-                     "check the loads.")
-    INVERTED = ("Elements turned inside out before the next command was reached. Refine the mesh there, or take smaller "
-                "steps.")
+    UNSTABLE = (
+        "An equilibrium was found that is not stable: a buckled shape is near. Look at the frame before, or "
+        "give a small imperfection or load."
+    )
+    PRESSURE_LIMIT = (
+        "The pressure has a maximum below the one asked for: beyond it the chamber grows by itself. "
+        "Prescribe volume_ratio instead of pressure to go on."
+    )
+    NOT_CONVERGED = (
+        "The forces could not be balanced for the next command. Take smaller steps, refine the mesh, or "
+        "check the loads."
+    )
+    INVERTED = (
+        "Elements turned inside out before the next command was reached. Refine the mesh there, or take smaller steps."
+    )
     CROSSED = "Surfaces pass through each other in at least one frame."
-    SINGULAR = ("The equations have no unique solution. Check that every body is held and that no chamber or load is "
-                "left without support.")
+    SINGULAR = (
+        "The equations have no unique solution. Check that every body is held and that no chamber or load is "
+        "left without support."
+    )
     INTERRUPTED = "Interrupted by the user; the frames reached so far are kept."
 
 
@@ -55,10 +64,24 @@ class Report:
 
 # Arrays of a result: name -> (shape after k, meaning); "n" vertices, "c" chambers, "w" cables, "o" obstacles.
 _FIELDS: dict[str, tuple[str, ...]] = {
-    "volume_ratios": ("c",), "chamber_volumes": ("c",), "chamber_pressures": ("c",), "cable_lengths": ("w",),
-    "cable_tensions": ("w",), "tip": ("3",), "reactions": ("n", "3"), "contact_forces": ("n", "3"),
-    "obstacle_forces": ("o", "3"), "obstacle_moments": ("o", "3"), "max_penetration": (), "contact_count": (),
-    "crossings": (), "body_volume_ratio": (), "inverted_elements": (), "stable": (), "residual": (), "energies": (),
+    "volume_ratios": ("c",),
+    "chamber_volumes": ("c",),
+    "chamber_pressures": ("c",),
+    "cable_lengths": ("w",),
+    "cable_tensions": ("w",),
+    "tip": ("3",),
+    "reactions": ("n", "3"),
+    "contact_forces": ("n", "3"),
+    "obstacle_forces": ("o", "3"),
+    "obstacle_moments": ("o", "3"),
+    "max_penetration": (),
+    "contact_count": (),
+    "crossings": (),
+    "body_volume_ratio": (),
+    "inverted_elements": (),
+    "stable": (),
+    "residual": (),
+    "energies": (),
 }
 
 
@@ -142,9 +165,13 @@ class Result:
         put("times", frozen(np.asarray(self.times, dtype=float)))
         put("frames", frozen(np.asarray(self.frames, dtype=float)))
         k, n = self.frames.shape[0], self.frames.shape[1]
-        sizes = {"n": n, "3": 3, "c": getattr(self.robot, "chambers", 0) or 0,
-                 "w": len(getattr(self.robot, "cables", ()) or ()),
-                 "o": len(getattr(self.environment, "obstacles", ()) or ())}
+        sizes = {
+            "n": n,
+            "3": 3,
+            "c": getattr(self.robot, "chambers", 0) or 0,
+            "w": len(getattr(self.robot, "cables", ()) or ()),
+            "o": len(getattr(self.environment, "obstacles", ()) or ()),
+        }
         if self.mid_edge_frames is None:
             put("mid_edge_frames", np.empty((k, 0, 3)))
         put("mid_edge_frames", frozen(np.asarray(self.mid_edge_frames, dtype=float)))
@@ -224,9 +251,12 @@ class Result:
         return render.repr_html(self)
 
     def __repr__(self) -> str:
-        return (f"Result({self.status.name}, {len(self.frames)} frames, {self.frames.shape[1]} vertices, "
-                f"residual {np.nanmax(self.residual, initial=-np.inf):.1e})" if len(self.frames)
-                else f"Result({self.status.name}, no frame)")
+        return (
+            f"Result({self.status.name}, {len(self.frames)} frames, {self.frames.shape[1]} vertices, "
+            f"residual {np.nanmax(self.residual, initial=-np.inf):.1e})"
+            if len(self.frames)
+            else f"Result({self.status.name}, no frame)"
+        )
 
 
 def trace_to_json(trace: tuple[Mapping[str, Any], ...]) -> str:

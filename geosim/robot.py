@@ -86,21 +86,26 @@ class VolumetricRobot:
         used = self.vertices[np.unique(self.tets)]
         size = float(np.linalg.norm(used.max(axis=0) - used.min(axis=0)))
         if not self.allow_any_size and not SMALLEST <= size <= LARGEST:
-            raise InputError(f"vertices: the bounding-box diagonal is {size:.4g} m, which looks like a mistaken unit "
-                             f"({SMALLEST:g} .. {LARGEST:g} m is usual); positions are in metres, or set "
-                             f"allow_any_size=True")
+            raise InputError(
+                f"vertices: the bounding-box diagonal is {size:.4g} m, which looks like a mistaken unit "
+                f"({SMALLEST:g} .. {LARGEST:g} m is usual); positions are in metres, or set "
+                f"allow_any_size=True"
+            )
         volumes = topology.tet_volumes(self.vertices, self.tets)
         flipped = volumes < 0
         if flipped.any():
             tets = self.tets.copy()
             tets[flipped] = tets[flipped][:, [0, 2, 1, 3]]
             object.__setattr__(self, "tets", frozen(tets))
-            object.__setattr__(self, "notices", (*self.notices, f"{flipped.sum()} tets were negatively oriented and "
-                                                                f"have been turned"))
+            object.__setattr__(
+                self, "notices", (*self.notices, f"{flipped.sum()} tets were negatively oriented and have been turned")
+            )
         smallest = int(np.argmin(np.abs(volumes)))
         if abs(volumes[smallest]) < 1e-15 * size**3:
-            raise InputError(f"tets: tet {smallest} (vertices {self.tets[smallest].tolist()}) has zero volume; remove it "
-                             f"or mesh again")
+            raise InputError(
+                f"tets: tet {smallest} (vertices {self.tets[smallest].tolist()}) has zero volume; remove it "
+                f"or mesh again"
+            )
 
     def _check_regions(self) -> None:
         present = set(np.unique(self.regions).tolist())
@@ -110,15 +115,29 @@ class VolumetricRobot:
             if region not in present:
                 raise InputError(f"material: region {region} has a material but no tets; regions are {sorted(present)}")
             if isinstance(material, LinearElastic):
-                raise InputError("material: LinearElastic is for rods, shells and snake links; for a volumetric robot use "
-                                 f"NeoHookean(mu={material.shear_modulus:.6g}, bulk_modulus=...)")
+                raise InputError(
+                    "material: LinearElastic is for rods, shells and snake links; for a volumetric robot use "
+                    f"NeoHookean(mu={material.shear_modulus:.6g}, bulk_modulus=...)"
+                )
             if not isinstance(material, Hyperelastic):
                 raise InputError(f"material: {material!r} is not a hyperelastic material")
 
     @classmethod
-    def from_tets(cls, vertices: Any, tets: Any, regions: Any = None, *, material: Any, fixed: Any, tip: Any = None,
-                  name: str = "robot", units: str = "mm", allow_any_size: bool = False,
-                  notices: Sequence[str] = (), cables: Sequence[Any] = ()) -> VolumetricRobot:
+    def from_tets(
+        cls,
+        vertices: Any,
+        tets: Any,
+        regions: Any = None,
+        *,
+        material: Any,
+        fixed: Any,
+        tip: Any = None,
+        name: str = "robot",
+        units: str = "mm",
+        allow_any_size: bool = False,
+        notices: Sequence[str] = (),
+        cables: Sequence[Any] = (),
+    ) -> VolumetricRobot:
         """Build a robot from a tetrahedral mesh; the numbering of the vertices is kept.
 
         Parameters
@@ -150,21 +169,49 @@ class VolumetricRobot:
         vertices = floats(vertices, "vertices", (None, 3))
         tets = ints(tets, "tets", (None, 4), below=len(vertices))
         regions = np.zeros(len(tets), dtype=np.int64) if regions is None else ints(regions, "regions", (len(tets),))
-        materials = ({int(r): _material(m) for r, m in material.items()} if isinstance(material, Mapping)
-                     else {0: _material(material)})
+        materials = (
+            {int(r): _material(m) for r, m in material.items()}
+            if isinstance(material, Mapping)
+            else {0: _material(material)}
+        )
         body = np.zeros(len(vertices), dtype=bool)
         body[np.unique(tets[np.isin(regions, list(materials))])] = True
         empty = np.empty(0, dtype=np.int64)
         fixed_ids = empty if fixed is None else selected_ids(fixed, vertices, "fixed")
-        tip_ids = _farthest(vertices, body, fixed_ids) if tip is None else selected_ids(tip, vertices, "tip", among=body)
-        return cls(vertices, tets, regions, materials, fixed_ids, tip_ids, name=name, units=units,
-                   notices=tuple(notices), allow_any_size=allow_any_size, cables=tuple(cables))
+        tip_ids = (
+            _farthest(vertices, body, fixed_ids) if tip is None else selected_ids(tip, vertices, "tip", among=body)
+        )
+        return cls(
+            vertices,
+            tets,
+            regions,
+            materials,
+            fixed_ids,
+            tip_ids,
+            name=name,
+            units=units,
+            notices=tuple(notices),
+            allow_any_size=allow_any_size,
+            cables=tuple(cables),
+        )
 
     @classmethod
-    def from_surfaces(cls, body: Any, chambers: Sequence[Any] = (), *, material: Any, fixed: Any, tip: Any = None,
-                      max_edge: float | None = None, units: str | None = None, name: str | None = None,
-                      allow_any_size: bool = False, time_limit: float = 300.0, rescue: bool = False,
-                      cables: Sequence[Any] = ()) -> VolumetricRobot:
+    def from_surfaces(
+        cls,
+        body: Any,
+        chambers: Sequence[Any] = (),
+        *,
+        material: Any,
+        fixed: Any,
+        tip: Any = None,
+        max_edge: float | None = None,
+        units: str | None = None,
+        name: str | None = None,
+        allow_any_size: bool = False,
+        time_limit: float = 300.0,
+        rescue: bool = False,
+        cables: Sequence[Any] = (),
+    ) -> VolumetricRobot:
         """Build a robot from closed surfaces: check them, mesh them, choose what is held.
 
         Parameters
@@ -200,8 +247,10 @@ class VolumetricRobot:
         if isinstance(chambers, (str, Path)) or hasattr(chambers, "faces"):
             chambers = [chambers]
         labels = ["body"] if len(bodies) == 1 else [f"body {i}" for i in range(len(bodies))]
-        read = lambda item, label: check_surface(read_surface(item, units=units, name=label),  # noqa: E731
-                                                 allow_any_size=allow_any_size)
+
+        def read(item: Any, label: str) -> Any:
+            return check_surface(read_surface(item, units=units, name=label), allow_any_size=allow_any_size)
+
         shells = [read(item, label) for item, label in zip(bodies, labels)]
         cavities = [read(item, f"chamber {i + 1}") for i, item in enumerate(chambers)]
         mesh = mesh_surfaces(shells, cavities, max_edge=max_edge, time_limit=time_limit, rescue=rescue)
@@ -211,9 +260,19 @@ class VolumetricRobot:
         materials = {int(region): _material(m) for region, m in zip(mesh.body_regions, given)}
         if name is None:
             name = Path(bodies[0]).stem if isinstance(bodies[0], (str, Path)) else "robot"
-        return cls.from_tets(mesh.vertices, mesh.tets, mesh.regions, material=materials, fixed=fixed, tip=tip, name=name,
-                             units=units or "m", allow_any_size=allow_any_size, notices=mesh.notices,
-                             cables=cables)
+        return cls.from_tets(
+            mesh.vertices,
+            mesh.tets,
+            mesh.regions,
+            material=materials,
+            fixed=fixed,
+            tip=tip,
+            name=name,
+            units=units or "m",
+            allow_any_size=allow_any_size,
+            notices=mesh.notices,
+            cables=cables,
+        )
 
     def with_materials(self, material: Any) -> VolumetricRobot:
         """Return the same robot of another material (one for all bodies, or {region: material})."""
@@ -319,8 +378,10 @@ class VolumetricRobot:
     @cached_property
     def cable_anchors(self) -> tuple[Anchors, ...]:
         """Where every cable is fastened in the body tets."""
-        return tuple(anchors(cable, self.vertices, self.body_tets, self.size, cable.name or f"cable {i + 1}")
-                     for i, cable in enumerate(self.cables))
+        return tuple(
+            anchors(cable, self.vertices, self.body_tets, self.size, cable.name or f"cable {i + 1}")
+            for i, cable in enumerate(self.cables)
+        )
 
     @cached_property
     def tip_weights(self) -> Floats:

@@ -62,7 +62,9 @@ class Select:
         lo, hi = floats(lower, "Select.box: lower", (3,)), floats(upper, "Select.box: upper", (3,))
         if (lo > hi).any():
             raise InputError(f"Select.box: lower {lo.tolist()} exceeds upper {hi.tolist()}")
-        return Select(lambda x: np.asarray(((x >= lo) & (x <= hi)).all(axis=1)), f"box {lo.tolist()} .. {hi.tolist()} m")
+        return Select(
+            lambda x: np.asarray(((x >= lo) & (x <= hi)).all(axis=1)), f"box {lo.tolist()} .. {hi.tolist()} m"
+        )
 
     @staticmethod
     def sphere(center: Any, radius: float) -> Select:
@@ -151,6 +153,8 @@ def selected_ids(selector: Any, vertices: Floats, name: str, *, among: Bools | N
     if len(ids) == 0:
         lo, hi = vertices.min(axis=0), vertices.max(axis=0)
         what = f" ({selector.text})" if isinstance(selector, Select) else ""
-        raise InputError(f"{name}{what} selects no vertex; the robot spans {np.round(lo, 6).tolist()} .. "
-                         f"{np.round(hi, 6).tolist()} m")
+        raise InputError(
+            f"{name}{what} selects no vertex; the robot spans {np.round(lo, 6).tolist()} .. "
+            f"{np.round(hi, 6).tolist()} m"
+        )
     return frozen(ids)

@@ -29,8 +29,15 @@ class Solver(Protocol):
     def step(self, state: Any, command: Command) -> tuple[Any, Report]:
         """Go to one command; when it cannot be reached the state returned is the last good one."""
 
-    def collect(self, robot: Any, environment: Environment, states: Sequence[Any], reports: Sequence[Report],
-                status: Status, message: str) -> Result:
+    def collect(
+        self,
+        robot: Any,
+        environment: Environment,
+        states: Sequence[Any],
+        reports: Sequence[Report],
+        status: Status,
+        message: str,
+    ) -> Result:
         """Assemble the result from the states and reports of the commands reached."""
 
 
@@ -48,14 +55,22 @@ def default_solver(robot: Any) -> Any:
         return EnergyShapeSolver()
     solver = getattr(robot, "default_solver", None)
     if solver is None:
-        raise InputError(f"solve: {type(robot).__name__} is not a robot; pass a VolumetricRobot, RodShellRobot or "
-                         f"SnakeRobot")
+        raise InputError(
+            f"solve: {type(robot).__name__} is not a robot; pass a VolumetricRobot, RodShellRobot or SnakeRobot"
+        )
     return solver()
 
 
-def solve(robot: Any, actuation: Actuation, environment: Environment | None = None, *, solver: Any = None,
-          initial: Any = None, throw: bool = True, progress: bool | Callable[[Any, Report, Command], None] = False,
-          ) -> Result:
+def solve(
+    robot: Any,
+    actuation: Actuation,
+    environment: Environment | None = None,
+    *,
+    solver: Any = None,
+    initial: Any = None,
+    throw: bool = True,
+    progress: bool | Callable[[Any, Report, Command], None] = False,
+) -> Result:
     """Predict the shape (or the motion) of a robot.
 
     Parameters

@@ -126,7 +126,11 @@ def _write_gripper(folder: Path) -> None:
     fingers = "".join(FINGER.format(i=i) for i in range(1, len(chambers) + 1))
     (folder / "robot.toml").write_text(GRIPPER.format(fingers=fingers), encoding="utf-8")
     (folder / "actuation.toml").write_text(CLOSE_AND_PULL, encoding="utf-8")
-    names = ["palm", *(f"finger_{i + 1}" for i in range(len(chambers))), *(f"chamber_{i + 1}" for i in range(len(chambers)))]
+    names = [
+        "palm",
+        *(f"finger_{i + 1}" for i in range(len(chambers))),
+        *(f"chamber_{i + 1}" for i in range(len(chambers))),
+    ]
     for name, surface in zip(names, [*bodies, *chambers]):
         _export(surface, folder / f"{name}.stl")
 
@@ -142,8 +146,9 @@ def _write_membrane(folder: Path) -> None:
     pads = "".join(PAD.format(i=i) for i in range(1, len(chambers) + 1))
     (folder / "robot.toml").write_text(MEMBRANE.format(pads=pads), encoding="utf-8")
     names = ["membrane", *(f"pad_{i + 1}" for i in range(len(chambers)))]
-    for name, surface in zip([*names, *(f"chamber_{i + 1}" for i in range(len(chambers))), "held"],
-                             [*bodies, *chambers, held]):
+    for name, surface in zip(
+        [*names, *(f"chamber_{i + 1}" for i in range(len(chambers))), "held"], [*bodies, *chambers, held]
+    ):
         _export(surface, folder / f"{name}.stl")
 
 
@@ -156,22 +161,51 @@ def _write(folder: Path, body: Any, chambers: list[Any], text: str) -> None:
 
 def make(folder: Path) -> None:
     """Write all robots into a folder."""
-    _write(folder / "pneunet", *pneunet_finger(),
-           HEADER.format(title="PneuNet finger, 110 x 20 x 20 mm: ten bellows on a thicker base, one cavity.",
-                         free="", max_edge=3.3) + CLAMPED.format(above=109.9))
-    _write(folder / "finger", *plain_finger(),
-           HEADER.format(title="Plain finger, 100 x 20 x 20 mm: one straight chamber above the middle; bends down.",
-                         free="", max_edge=4.3) + CLAMPED.format(above=99.9))
-    _write(folder / "sphere", *thick_sphere(),
-           HEADER.format(title="Thick sphere, radii 10 and 20 mm: its pressure is known in closed form.",
-                         free=FREE, max_edge=3.7))
-    _write(folder / "twister", *twister(),
-           HEADER.format(title="Twister, a cylinder of 20 x 100 mm: a slot of 1 % of its volume winds about its axis twice.",
-                         free="", max_edge=2.7) + CLAMPED.format(above=99.9))
-    _write(folder / "bellows", *pneunet_finger(length=0.1, bellows=11, gap=0.001, wall=0.0012, side=0.0015, roof=0.0015,
-                                               base=0.003),
-           HEADER.format(title="Soft finger, 100 x 20 x 20 mm: eleven thin bellows, 1 mm apart, touch when inflated.",
-                         free="", max_edge=1.98) + CLAMPED.format(above=99.9))
+    _write(
+        folder / "pneunet",
+        *pneunet_finger(),
+        HEADER.format(
+            title="PneuNet finger, 110 x 20 x 20 mm: ten bellows on a thicker base, one cavity.", free="", max_edge=3.3
+        )
+        + CLAMPED.format(above=109.9),
+    )
+    _write(
+        folder / "finger",
+        *plain_finger(),
+        HEADER.format(
+            title="Plain finger, 100 x 20 x 20 mm: one straight chamber above the middle; bends down.",
+            free="",
+            max_edge=4.3,
+        )
+        + CLAMPED.format(above=99.9),
+    )
+    _write(
+        folder / "sphere",
+        *thick_sphere(),
+        HEADER.format(
+            title="Thick sphere, radii 10 and 20 mm: its pressure is known in closed form.", free=FREE, max_edge=3.7
+        ),
+    )
+    _write(
+        folder / "twister",
+        *twister(),
+        HEADER.format(
+            title="Twister, a cylinder of 20 x 100 mm: a slot of 1 % of its volume winds about its axis twice.",
+            free="",
+            max_edge=2.7,
+        )
+        + CLAMPED.format(above=99.9),
+    )
+    _write(
+        folder / "bellows",
+        *pneunet_finger(length=0.1, bellows=11, gap=0.001, wall=0.0012, side=0.0015, roof=0.0015, base=0.003),
+        HEADER.format(
+            title="Soft finger, 100 x 20 x 20 mm: eleven thin bellows, 1 mm apart, touch when inflated.",
+            free="",
+            max_edge=1.98,
+        )
+        + CLAMPED.format(above=99.9),
+    )
     _write_membrane(folder / "membrane")
     _write_gripper(folder / "gripper")
 

@@ -59,9 +59,13 @@ def bend(points: np.ndarray, angle: float) -> np.ndarray:
 
 def bar_robot(**options: object) -> VolumetricRobot:
     vertices, tets, regions = bar_mesh()
-    given = {"material": MooneyRivlin(), "fixed": Select.plane("x", below=1e-6),
-             "tip": Select.plane("x", above=LENGTH - 1e-6),
-             "name": "bar", **options}
+    given = {
+        "material": MooneyRivlin(),
+        "fixed": Select.plane("x", below=1e-6),
+        "tip": Select.plane("x", above=LENGTH - 1e-6),
+        "name": "bar",
+        **options,
+    }
     return VolumetricRobot.from_tets(vertices, tets, regions, **given)  # type: ignore[arg-type]
 
 
@@ -73,19 +77,48 @@ def bent_result(frames: int = 4, curved: bool = True, solver: object = None, **c
     moved = np.array([bend(nodes, a) for a in angles])
     n = len(robot.vertices)
     ratios = 1.0 + 0.1 * np.arange(1, frames + 1)[:, None]
-    environment = Environment(gravity=(0, 0, -9.81), loads=[Load.force(robot.tip, (0, 0, -0.1))],
-                              obstacles=[Obstacle.sphere((0.08, 0, -0.04), 0.015, friction=0.2)],
-                              prescribed=[Prescribed([3], (np.nan, 0.0, 1e-3))])
-    trace = tuple({"frame": f, "iteration": i, "residual": 10.0 ** -(2 * i), "step": 1.0, "contacts": 0,
-                   "seconds": {"assemble": 0.25, "factorise": 0.5}} for f in range(frames) for i in range(3))
+    environment = Environment(
+        gravity=(0, 0, -9.81),
+        loads=[Load.force(robot.tip, (0, 0, -0.1))],
+        obstacles=[Obstacle.sphere((0.08, 0, -0.04), 0.015, friction=0.2)],
+        prescribed=[Prescribed([3], (np.nan, 0.0, 1e-3))],
+    )
+    trace = tuple(
+        {
+            "frame": f,
+            "iteration": i,
+            "residual": 10.0 ** -(2 * i),
+            "step": 1.0,
+            "contacts": 0,
+            "seconds": {"assemble": 0.25, "factorise": 0.5},
+        }
+        for f in range(frames)
+        for i in range(3)
+    )
     given = dict(
-        status=Status.CONVERGED, message=Status.CONVERGED.value, converged=True, times=np.arange(1.0, frames + 1.0),
-        frames=moved[:, :n], mid_edge_frames=moved[:, n:] if curved else None, robot=robot, environment=environment,
-        solver=solver, volume_ratios=ratios, chamber_volumes=ratios * robot.chamber_volumes,
-        chamber_pressures=1e3 * np.arange(1, frames + 1)[:, None], tip=moved[:, robot.tip].mean(axis=1),
-        reactions=np.full((frames, n, 3), 1e-3), max_penetration=np.zeros(frames), contact_count=np.zeros(frames),
-        crossings=np.zeros(frames), body_volume_ratio=np.ones(frames), inverted_elements=np.zeros(frames),
-        residual=np.full(frames, 1e-9), energies=np.linspace(0.0, 1.0, frames), trace=trace,
-        extra={"note": "bent", "curve": np.array([1.0, 2.0])})
+        status=Status.CONVERGED,
+        message=Status.CONVERGED.value,
+        converged=True,
+        times=np.arange(1.0, frames + 1.0),
+        frames=moved[:, :n],
+        mid_edge_frames=moved[:, n:] if curved else None,
+        robot=robot,
+        environment=environment,
+        solver=solver,
+        volume_ratios=ratios,
+        chamber_volumes=ratios * robot.chamber_volumes,
+        chamber_pressures=1e3 * np.arange(1, frames + 1)[:, None],
+        tip=moved[:, robot.tip].mean(axis=1),
+        reactions=np.full((frames, n, 3), 1e-3),
+        max_penetration=np.zeros(frames),
+        contact_count=np.zeros(frames),
+        crossings=np.zeros(frames),
+        body_volume_ratio=np.ones(frames),
+        inverted_elements=np.zeros(frames),
+        residual=np.full(frames, 1e-9),
+        energies=np.linspace(0.0, 1.0, frames),
+        trace=trace,
+        extra={"note": "bent", "curve": np.array([1.0, 2.0])},
+    )
     given.update(changes)
     return Result(**given)  # type: ignore[arg-type]

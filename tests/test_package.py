@@ -80,8 +80,7 @@ def test_every_public_name_loads():
 
 
 def test_solve_is_a_function_whatever_is_imported_first():
-    code = ("import geosim; from geosim.solve import default_solver; import geosim.solve; "
-            "print(callable(geosim.solve))")
+    code = "import geosim; from geosim.solve import default_solver; import geosim.solve; print(callable(geosim.solve))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "True"
 
@@ -89,13 +88,19 @@ def test_solve_is_a_function_whatever_is_imported_first():
 def test_a_kernel_is_compiled_again_when_a_kernel_that_it_calls_changes(tmp_path):
     """The key of a kernel holds the sources of the kernels that it calls."""
     inner, outer = tmp_path / "inner_kernel.py", tmp_path / "outer_kernel.py"
-    outer.write_text("from geosim.kernels import kernel\nfrom inner_kernel import one\n\n@kernel\ndef two():\n"
-                     "    return 2 * one()\n")
+    outer.write_text(
+        "from geosim.kernels import kernel\nfrom inner_kernel import one\n\n@kernel\ndef two():\n    return 2 * one()\n"
+    )
     seen = []
     for value in (1, 5):
         inner.write_text(f"from geosim.kernels import kernel\n\n@kernel\ndef one():\n    return {value}\n")
-        out = subprocess.run([sys.executable, "-B", "-c", "import outer_kernel; print(outer_kernel.two())"], cwd=tmp_path,
-                             capture_output=True, text=True, check=True)
+        out = subprocess.run(
+            [sys.executable, "-B", "-c", "import outer_kernel; print(outer_kernel.two())"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         seen.append(int(out.stdout))
     assert seen == [2, 10]
 
@@ -110,8 +115,14 @@ def test_library_prints_nothing_and_catches_nothing_blindly():
 
 def test_no_word_of_where_it_was_made():
     words = re.compile(r"/work/|/root/|subagent|the issue asks", re.I)
-    for path in [*SOURCES, *(ROOT / "tests").glob("*.py"), *(ROOT / "scripts").glob("*.py"), *(ROOT / "benchmarks").glob("*.py"),
-                 ROOT / "README.md", ROOT / "CHANGELOG.md"]:
+    for path in [
+        *SOURCES,
+        *(ROOT / "tests").glob("*.py"),
+        *(ROOT / "scripts").glob("*.py"),
+        *(ROOT / "benchmarks").glob("*.py"),
+        ROOT / "README.md",
+        ROOT / "CHANGELOG.md",
+    ]:
         if path.name != "test_package.py":
             assert not words.search(path.read_text()), path
 
@@ -146,7 +157,9 @@ def test_readme_python_examples_run(tmp_path, monkeypatch):
             np.testing.assert_allclose(names["motion"].frames[-1, -1], [0.161, 0, -0.111], atol=1e-3)
             assert names["crawl"].converged
         if "pressed" in names:
-            np.testing.assert_allclose(names["pressed"].reactions[-1].sum(axis=0)[2], 0.05 + 34.6e-6 * 1070 * 9.81, rtol=1e-3)
+            np.testing.assert_allclose(
+                names["pressed"].reactions[-1].sum(axis=0)[2], 0.05 + 34.6e-6 * 1070 * 9.81, rtol=1e-3
+            )
 
 
 def test_readme_toml_example_loads(tmp_path):

@@ -68,17 +68,32 @@ def test_the_bellows_stand_close():
         assert np.isclose(high, up).any()
 
 
-@pytest.mark.parametrize("shape", [membrane_over_chambers(), twister(), twister(turns=-1.0, segments=24),
-                                   pneunet_finger(length=0.1, bellows=11, gap=0.001, wall=0.0012, side=0.0015)])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        membrane_over_chambers(),
+        twister(),
+        twister(turns=-1.0, segments=24),
+        pneunet_finger(length=0.1, bellows=11, gap=0.001, wall=0.0012, side=0.0015),
+    ],
+)
 def test_surfaces_need_no_repair(shape):
     bodies, chambers = shape[:2]
     for surface in (*(bodies if isinstance(bodies, list) else [bodies]), *chambers):
         assert check_surface(surface).notices == ()
 
 
-@pytest.mark.parametrize("make", [lambda: membrane_over_chambers(pad=0.08), lambda: membrane_over_chambers(size=0.2),
-                                  lambda: membrane_over_chambers(gap=0.0), lambda: twister(slot_height=0.009),
-                                  lambda: twister(turns=0.0), lambda: twister(end=0.05)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: membrane_over_chambers(pad=0.08),
+        lambda: membrane_over_chambers(size=0.2),
+        lambda: membrane_over_chambers(gap=0.0),
+        lambda: twister(slot_height=0.009),
+        lambda: twister(turns=0.0),
+        lambda: twister(end=0.05),
+    ],
+)
 def test_what_does_not_fit_is_refused(make):
     with pytest.raises(InputError):
         make()

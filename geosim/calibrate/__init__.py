@@ -5,12 +5,7 @@ calibration.material, calibration.intervals, calibration.statement
 calibration.save("my_silicone.toml"); calibration.plot("my_silicone.png")
 """
 
-from geosim.calibrate.calibration import (
-    Calibration,
-    fit,
-    stability_statement,
-    toe_offset,
-)
+from geosim.calibrate.calibration import Calibration, fit, stability_statement, toe_offset
 from geosim.calibrate.curves import nominal_stress
 from geosim.calibrate.identify import RobotCalibration, fit_robot
 from geosim.calibrate.measurements import Measurement
@@ -18,6 +13,19 @@ from geosim.calibrate.models import ModelComparison, compare_models
 from geosim.calibrate.parameters import Parameter, Problem
 from geosim.calibrate.reading import MaterialTest, read_test
 
-__all__ = ["Calibration", "MaterialTest", "Measurement", "ModelComparison", "Parameter", "Problem",
-           "RobotCalibration", "compare_models", "fit", "fit_robot", "nominal_stress", "read_test",
-           "stability_statement", "toe_offset"]
+__all__ = [
+    "Calibration",
+    "MaterialTest",
+    "Measurement",
+    "ModelComparison",
+    "Parameter",
+    "Problem",
+    "RobotCalibration",
+    "compare_models",
+    "fit",
+    "fit_robot",
+    "nominal_stress",
+    "read_test",
+    "stability_statement",
+    "toe_offset",
+]

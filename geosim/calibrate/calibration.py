@@ -12,15 +12,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.calibrate.curves import (
-    FAR,
-    MODES,
-    first_unstable,
-    nominal_stress,
-    parameter_names,
-    sign_change,
-    terms,
-)
+from geosim.calibrate.curves import FAR, MODES, first_unstable, nominal_stress, parameter_names, sign_change, terms
 from geosim.calibrate.fitting import Estimate, Samples, estimate
 from geosim.calibrate.reading import MaterialTest, read_test
 from geosim.errors import InputError
@@ -114,12 +106,15 @@ class Calibration:
 
     def lines(self) -> list[str]:
         """Return the calibration as lines of text: constants with intervals, misfit, stability, warnings."""
-        out = [f"{self.model}, {sum(len(t.stretch) for t in self.tests)} samples of {len(self.tests)} test(s), stretch "
-               f"{self.stretch_range[0]:.3g} .. {self.stretch_range[1]:.3g}, weighting {self.weighting}"]
+        out = [
+            f"{self.model}, {sum(len(t.stretch) for t in self.tests)} samples of {len(self.tests)} test(s), stretch "
+            f"{self.stretch_range[0]:.3g} .. {self.stretch_range[1]:.3g}, weighting {self.weighting}"
+        ]
         for name, value in self.parameters.items():
             out.append(f"  {name:6s} {show_constant(name, value)}   {self._interval(name)}")
-        out.append(f"  rms {100 * self.rms:.2f} % of the largest stress ({self.rms_stress:.4g} Pa), AICc "
-                   f"{self.aicc:.1f}")
+        out.append(
+            f"  rms {100 * self.rms:.2f} % of the largest stress ({self.rms_stress:.4g} Pa), AICc {self.aicc:.1f}"
+        )
         out.append(f"  {self.statement}")
         return out + [f"  note: {w}" for w in self.warnings]
 
@@ -158,15 +153,25 @@ class Calibration:
         if not path.parent.is_dir():
             raise InputError(f"{path}: the folder {path.parent} does not exist; create it first")
         source = source or "fitted to " + ", ".join(t.name or t.mode for t in self.tests)
-        text = ["# Moduli in Pa, density in kg/m^3. Valid within the stretch range; beyond it is extrapolation.",
-                "[material]"]
+        text = [
+            "# Moduli in Pa, density in kg/m^3. Valid within the stretch range; beyond it is extrapolation.",
+            "[material]",
+        ]
         text += [f"{key} = {_toml(value)}" for key, value in table.items()]
-        text += [f"name = {_toml(name or path.stem)}", f"source = {_toml(source)}",
-                 f"stretch_range = {_toml(list(self.stretch_range))}", f"rms = {_toml(self.rms)}",
-                 f"stable = {_toml(self.stable)}", f"statement = {_toml(self.statement)}",
-                 f"warnings = {_toml(list(self.warnings))}", "", "[calibration]",
-                 f"confidence = {_toml(self.confidence)}", f"weighting = {_toml(self.weighting)}", f"aicc = "
-                                                                                                   f"{_toml(self.aicc)}"]
+        text += [
+            f"name = {_toml(name or path.stem)}",
+            f"source = {_toml(source)}",
+            f"stretch_range = {_toml(list(self.stretch_range))}",
+            f"rms = {_toml(self.rms)}",
+            f"stable = {_toml(self.stable)}",
+            f"statement = {_toml(self.statement)}",
+            f"warnings = {_toml(list(self.warnings))}",
+            "",
+            "[calibration]",
+            f"confidence = {_toml(self.confidence)}",
+            f"weighting = {_toml(self.weighting)}",
+            f"aicc = {_toml(self.aicc)}",
+        ]
         for key in self.parameters:
             text += [f"interval_{key} = {_toml(list(self.intervals[key]))}  # {self.sides[key]}"]
         path.write_text("\n".join(text) + "\n", encoding="utf-8")
@@ -211,7 +216,9 @@ def stability_statement(model: str, parameters: Mapping[str, float] | Sequence[f
     order = [worst, *(m for m in found if m != worst)]
     text = ", ".join(f"{m} {'below' if m == 'compression' else 'from'} stretch {found[m]:.3g}" for m in order[1:])
     sentence = ", ".join(negative) + ": " if negative else ""
-    sentence += f"unstable in {worst} loading from stretch {found[worst]:.3g} (Drucker: a further strain does negative work)."
+    sentence += (
+        f"unstable in {worst} loading from stretch {found[worst]:.3g} (Drucker: a further strain does negative work)."
+    )
     turn = sign_change(model, values, worst) if worst != "compression" else np.inf
     if np.isfinite(turn):
         sentence += f" Later, at stretch {turn:.3g}, the {worst} stress itself turns negative."
@@ -234,8 +241,9 @@ def toe_offset(test: MaterialTest) -> float:
     return float(roots[np.argmin(np.abs(roots))]) if len(roots) else 0.0
 
 
-def prepare_tests(tests: Tests, max_stretch: float | None, window: tuple[float, float] | None,
-                  toe: str | float | None) -> tuple[MaterialTest, ...]:
+def prepare_tests(
+    tests: Tests, max_stretch: float | None, window: tuple[float, float] | None, toe: str | float | None
+) -> tuple[MaterialTest, ...]:
     """Read paths, correct toes, cut to the window."""
     items = [tests] if isinstance(tests, (MaterialTest, str, Path)) else list(tests)
     if not items:
@@ -259,9 +267,11 @@ def prepare_tests(tests: Tests, max_stretch: float | None, window: tuple[float, 
             strain = np.abs(stretch - 1.0)
             keep &= (strain >= window[0]) & (strain <= window[1])
         if keep.sum() < 2:
-            raise InputError(f"calibrate: test {test.name or test.mode!r} has {keep.sum()} samples in the window "
-                             f"(its stretches "
-                             f"are {stretch.min():.3g} .. {stretch.max():.3g}); widen max_stretch or window")
+            raise InputError(
+                f"calibrate: test {test.name or test.mode!r} has {keep.sum()} samples in the window "
+                f"(its stretches "
+                f"are {stretch.min():.3g} .. {stretch.max():.3g}); widen max_stretch or window"
+            )
         used.append(MaterialTest(test.mode, stretch[keep], stress[keep], test.name, notes))
     return tuple(used)
 
@@ -278,8 +288,9 @@ def _weights(tests: Sequence[MaterialTest], weights: Any) -> tuple[Floats, str]:
             return np.concatenate([p / f for p, f in zip(peak, floor)]) / np.mean(peak), "relative"
         if weights == "per-test":
             return np.concatenate([np.full(n, 1.0 / (p * np.sqrt(n))) for n, p in zip(counts, peak)]), "per-test"
-        raise InputError(f"calibrate: weights = {weights!r}; use 'stress' (all alike), 'relative', 'per-test', or a "
-                         f"number per test")
+        raise InputError(
+            f"calibrate: weights = {weights!r}; use 'stress' (all alike), 'relative', 'per-test', or a number per test"
+        )
     values = [weights.get(t.name, 1.0) for t in tests] if isinstance(weights, Mapping) else list(weights)
     array = np.array(values, dtype=float)
     if array.shape != (len(tests),) or not (np.isfinite(array) & (array >= 0)).all() or not array.any():
@@ -287,9 +298,18 @@ def _weights(tests: Sequence[MaterialTest], weights: Any) -> tuple[Floats, str]:
     return np.repeat(np.sqrt(array), counts), "given"
 
 
-def fit(tests: Tests, model: str = "mooney-rivlin", *, max_stretch: float | None = None, weights: Any = None,
-        stable: bool = True, window: tuple[float, float] | None = None, toe: str | float | None = None,
-        confidence: float = 0.95, density: float = 1070.0) -> Calibration:
+def fit(
+    tests: Tests,
+    model: str = "mooney-rivlin",
+    *,
+    max_stretch: float | None = None,
+    weights: Any = None,
+    stable: bool = True,
+    window: tuple[float, float] | None = None,
+    toe: str | float | None = None,
+    confidence: float = 0.95,
+    density: float = 1070.0,
+) -> Calibration:
     """Fit the constants of a model to one or several tests together.
 
     Parameters
@@ -328,14 +348,17 @@ def fit(tests: Tests, model: str = "mooney-rivlin", *, max_stretch: float | None
     if stable and model == "mooney-rivlin" and found.warnings:
         yeoh = fit_prepared(used, "yeoh", weights, True, confidence, density)
         if yeoh.rms < found.rms:
-            advice = (f"yeoh fits these tests with rms {100 * yeoh.rms:.2f} %, {model} with {100 * found.rms:.2f} %: "
-                      f"recommended is model=\"yeoh\"")
+            advice = (
+                f"yeoh fits these tests with rms {100 * yeoh.rms:.2f} %, {model} with {100 * found.rms:.2f} %: "
+                f'recommended is model="yeoh"'
+            )
             found = dataclasses.replace(found, warnings=(*found.warnings, advice))
     return found
 
 
-def fit_prepared(tests: tuple[MaterialTest, ...], model: str, weights: Any, stable: bool, confidence: float,
-                 density: float) -> Calibration:
+def fit_prepared(
+    tests: tuple[MaterialTest, ...], model: str, weights: Any, stable: bool, confidence: float, density: float
+) -> Calibration:
     """Fit samples that are read, cut and corrected already."""
     factors, weighting = _weights(tests, weights)
     stress = np.concatenate([t.nominal_stress for t in tests])
@@ -352,12 +375,24 @@ def fit_prepared(tests: tuple[MaterialTest, ...], model: str, weights: Any, stab
     with np.errstate(invalid="ignore", divide="ignore"):
         correlations = found.covariance / np.outer(deviations, deviations)
     stretches = np.concatenate([t.stretch for t in tests])
-    return Calibration(model, dict(zip(names, map(float, found.parameters))),
-                       {n: (float(a), float(b)) for n, (a, b) in zip(names, found.intervals)},
-                       dict(zip(names, found.sides)), rms / float(np.abs(stress).max()), rms, float(aicc),
-                       (float(stretches.min()), float(stretches.max())), is_stable, statement,
-                       tuple(_warnings(samples, model, found,
-                                       stable)), tests, weighting, confidence, correlations, density)
+    return Calibration(
+        model,
+        dict(zip(names, map(float, found.parameters))),
+        {n: (float(a), float(b)) for n, (a, b) in zip(names, found.intervals)},
+        dict(zip(names, found.sides)),
+        rms / float(np.abs(stress).max()),
+        rms,
+        float(aicc),
+        (float(stretches.min()), float(stretches.max())),
+        is_stable,
+        statement,
+        tuple(_warnings(samples, model, found, stable)),
+        tests,
+        weighting,
+        confidence,
+        correlations,
+        density,
+    )
 
 
 def _warnings(samples: Samples, model: str, found: Estimate, stable: bool) -> list[str]:
@@ -382,10 +417,13 @@ def _warnings(samples: Samples, model: str, found: Estimate, stable: bool) -> li
         correlation = np.abs(found.covariance / np.outer(spread, spread) - np.eye(len(names)))
     if np.nanmax(correlation, initial=0.0) > 0.98:
         i, j = np.unravel_index(np.nanargmax(correlation), correlation.shape)
-        out.append(f"{names[i]} and {names[j]} are hardly told apart (correlation {correlation[i, j]:.3f}): another "
-                   f"mode "
-                   f"of loading would")
+        out.append(
+            f"{names[i]} and {names[j]} are hardly told apart (correlation {correlation[i, j]:.3f}): another "
+            f"mode "
+            f"of loading would"
+        )
     if set(samples.modes) <= {"uniaxial"} and model != "neo-hookean":
-        out.append("uniaxial tests alone: membranes and inflated walls are loaded biaxially, where this fit "
-                   "extrapolates")
+        out.append(
+            "uniaxial tests alone: membranes and inflated walls are loaded biaxially, where this fit extrapolates"
+        )
     return out

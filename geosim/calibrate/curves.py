@@ -31,18 +31,43 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.errors import InputError
 
-__all__ = ["CONSTANTS", "MODES", "drucker_rows", "first_unstable", "invariant", "mode_name", "nominal_stress",
-           "parameter_names", "sensitivities", "sign_change", "terms"]
+__all__ = [
+    "CONSTANTS",
+    "MODES",
+    "drucker_rows",
+    "first_unstable",
+    "invariant",
+    "mode_name",
+    "nominal_stress",
+    "parameter_names",
+    "sensitivities",
+    "sign_change",
+    "terms",
+]
 
 
 MODES = {"uniaxial": 0.5, "compression": 0.5, "equibiaxial": 2.0, "pure-shear": 1.0}
-_ALIASES = {"ut": "uniaxial", "tension": "uniaxial", "tensile": "uniaxial", "et": "equibiaxial",
-            "biaxial": "equibiaxial",
-            "ps": "pure-shear", "planar": "pure-shear", "shear": "pure-shear", "c": "compression", "uc": "compression"}
+_ALIASES = {
+    "ut": "uniaxial",
+    "tension": "uniaxial",
+    "tensile": "uniaxial",
+    "et": "equibiaxial",
+    "biaxial": "equibiaxial",
+    "ps": "pure-shear",
+    "planar": "pure-shear",
+    "shear": "pure-shear",
+    "c": "compression",
+    "uc": "compression",
+}
 
 # Names of the constants, as in geosim.material.materials; "ogden-n" has n pairs.
-CONSTANTS = {"neo-hookean": ("mu",), "mooney-rivlin": ("c1", "c2"), "yeoh": ("c1", "c2", "c3"), "gent": ("mu", "jm"),
-             "ogden": ("mu", "alpha")}
+CONSTANTS = {
+    "neo-hookean": ("mu",),
+    "mooney-rivlin": ("c1", "c2"),
+    "yeoh": ("c1", "c2", "c3"),
+    "gent": ("mu", "jm"),
+    "ogden": ("mu", "alpha"),
+}
 FAR = 30.0  # stretch up to which "at all stretches" is examined
 
 
@@ -164,8 +189,7 @@ def tangent(model: str, parameters: Floats, mode: str, stretch: Floats) -> Float
     stretch = np.atleast_1d(np.asarray(stretch, dtype=float))
     squares = np.stack(principal(mode, stretch), axis=1) ** 2
     if terms(model):
-        diagonal = sum(mu * alpha * squares ** (0.5 * alpha)
-                       for mu, alpha in np.reshape(parameters, (terms(model), 2)))
+        diagonal = sum(mu * alpha * squares ** (0.5 * alpha) for mu, alpha in np.reshape(parameters, (terms(model), 2)))
         outer = np.zeros(len(stretch))
     else:
         w1, w2, outer = _derivatives(model, parameters, squares.sum(axis=1) - 3.0)

@@ -107,18 +107,22 @@ def estimate(samples: Samples, model: str, *, stable: bool = True, confidence: f
     """
     names = parameter_names(model)
     if len(samples.stress) <= len(names):
-        raise InputError(f"calibrate: {len(samples.stress)} samples cannot determine the {len(names)} constants of "
-                         f"{model}; "
-                         f"widen the strain window or use a simpler model")
+        raise InputError(
+            f"calibrate: {len(samples.stress)} samples cannot determine the {len(names)} constants of "
+            f"{model}; "
+            f"widen the strain window or use a simpler model"
+        )
     if model == "gent":
         return _gent(samples, confidence)
     if terms(model):
         return _ogden(samples, model, stable, confidence)
     matrix, target = samples.rows(model, np.zeros(len(names))), samples.stress * samples.weights
     if np.linalg.matrix_rank(matrix / np.linalg.norm(matrix, axis=0), tol=1e-9) < len(names):
-        raise InputError(f"calibrate: these tests do not determine {model}: the effects of its constants are "
-                         f"proportional; "
-                         f"add a test in another mode or use neo-hookean")
+        raise InputError(
+            f"calibrate: these tests do not determine {model}: the effects of its constants are "
+            f"proportional; "
+            f"add a test in another mode or use neo-hookean"
+        )
     if stable:
         constants, active = constrained_least_squares(matrix, target, drucker_rows(model))
         rows = drucker_rows(model)[active]
@@ -231,7 +235,7 @@ def _gent(samples: Samples, confidence: float) -> Estimate:
     degrees = max(len(target) - 2, 1)
     use = full[:, :1] if held else full
     covariance = np.zeros((2, 2))
-    covariance[:use.shape[1], :use.shape[1]] = _covariance(use, residuals, samples)
+    covariance[: use.shape[1], : use.shape[1]] = _covariance(use, residuals, samples)
     half = student.ppf(0.5 + 0.5 * confidence, degrees) * np.sqrt(np.diag(covariance))
     if held:
         step = np.linalg.lstsq(full, -residuals, rcond=None)[0][1]
@@ -240,10 +244,17 @@ def _gent(samples: Samples, confidence: float) -> Estimate:
     else:
         low, high = s - half[1], s + half[1]
         limits, side = (1.0 / high, 1.0 / low if low > 0 else np.inf), "two-sided" if low > 0 else "lower"
-    jacobian = np.diag([1.0, -jm**2])
+    jacobian = np.diag([1.0, -(jm**2)])
     intervals = np.array([[mu - half[0], mu + half[0]], limits])
-    return Estimate(np.array([mu, jm]), jacobian @ covariance @ jacobian, intervals, ("two-sided", side),
-                    1 if held else 2, residuals, held)
+    return Estimate(
+        np.array([mu, jm]),
+        jacobian @ covariance @ jacobian,
+        intervals,
+        ("two-sided", side),
+        1 if held else 2,
+        residuals,
+        held,
+    )
 
 
 def _ogden(samples: Samples, model: str, stable: bool, confidence: float) -> Estimate:

@@ -76,17 +76,29 @@ class RobotCalibration:
 
     def lines(self) -> list[str]:
         """Return the calibration as lines of text."""
-        out = [f"{len(self.residuals)} values, {self.iterations} iterations, {self.solves} solves"
-               + (f" ({self.spared} spared by the tangent)" if self.spared else "") + f", rms {self.rms:.4g} sigma"]
+        out = [
+            f"{len(self.residuals)} values, {self.iterations} iterations, {self.solves} solves"
+            + (f" ({self.spared} spared by the tangent)" if self.spared else "")
+            + f", rms {self.rms:.4g} sigma"
+        ]
         for name, value in self.parameters.items():
             low, high = self.intervals[name]
             out.append(f"  {name:16s} {value:.6g}   [{100 * self.confidence:g} %: {low:.6g} .. {high:.6g}]")
         return out + [f"  note: {w}" for w in self.warnings]
 
 
-def fit_robot(robot: Any, measurements: Sequence[Measurement], parameters: Sequence[Parameter], *, solver: Any = None,
-              solve: Callable[..., Any] | None = None, confidence: float = 0.95, tolerance: float = 1e-4,
-              max_iterations: int = 15, tangent: bool = True) -> RobotCalibration:
+def fit_robot(
+    robot: Any,
+    measurements: Sequence[Measurement],
+    parameters: Sequence[Parameter],
+    *,
+    solver: Any = None,
+    solve: Callable[..., Any] | None = None,
+    confidence: float = 0.95,
+    tolerance: float = 1e-4,
+    max_iterations: int = 15,
+    tangent: bool = True,
+) -> RobotCalibration:
     """Find parameters of a robot from measurements on it.
 
     Parameters
@@ -125,11 +137,15 @@ def fit_robot(robot: Any, measurements: Sequence[Measurement], parameters: Seque
     work = _Residuals(robot, tuple(measurements), tuple(parameters), solver, solve, tangent)
     count = sum(int(np.isfinite(m.values).sum()) for m in measurements)
     if count < len(parameters):
-        raise InputError(f"fit_robot: {count} measured values cannot determine {len(parameters)} parameters; "
-                         f"measure more or fix some")
+        raise InputError(
+            f"fit_robot: {count} measured values cannot determine {len(parameters)} parameters; "
+            f"measure more or fix some"
+        )
     u = work.scaled(np.array([p.initial for p in parameters], dtype=float))
-    low, high = work.scaled(np.array([p.lower for p in parameters])), work.scaled(np.array([p.upper
-                                                                                            for p in parameters]))
+    low, high = (
+        work.scaled(np.array([p.lower for p in parameters])),
+        work.scaled(np.array([p.upper for p in parameters])),
+    )
     r = work(u)
     damping, converged, done = 1e-3, False, 0
     jacobian = np.empty((len(r), len(u)))
@@ -167,8 +183,15 @@ def fit_robot(robot: Any, measurements: Sequence[Measurement], parameters: Seque
 class _Residuals:
     """Scaled residuals as a function of scaled parameters; counts its solves."""
 
-    def __init__(self, robot: Any, measurements: tuple[Measurement, ...], parameters: tuple[Parameter, ...],
-                 solver: Any, solve: Callable[..., Any] | None, tangent: bool) -> None:
+    def __init__(
+        self,
+        robot: Any,
+        measurements: tuple[Measurement, ...],
+        parameters: tuple[Parameter, ...],
+        solver: Any,
+        solve: Callable[..., Any] | None,
+        tangent: bool,
+    ) -> None:
         self.tangent = tangent and solve is None
         if solve is None:
             from geosim.solve import solve as default
@@ -215,10 +238,14 @@ class _Residuals:
         """Scaled residuals of a measurement."""
         predicted = np.asarray(m.observe(result), dtype=float)
         if predicted.shape != m.values.shape:
-            raise InputError(f"{m.name}: measured values have shape {m.values.shape}, the result gives {predicted.shape}")
+            raise InputError(
+                f"{m.name}: measured values have shape {m.values.shape}, the result gives {predicted.shape}"
+            )
         good = np.isfinite(m.values)
         if not np.isfinite(predicted[good]).all():
-            raise InputError(f"{m.name}: the result does not know this quantity (nan); measure another or use another solver")
+            raise InputError(
+                f"{m.name}: the result does not know this quantity (nan); measure another or use another solver"
+            )
         return np.asarray((predicted[good] - m.values[good]) / m.sigma)
 
     def jacobian(self, u: Floats, r: Floats, high: Floats) -> Floats:
@@ -244,8 +271,15 @@ class _Residuals:
         for m, (base, states) in zip(self.measurements, self.kept[1]):
             count = int(np.isfinite(m.values).sum())
             whole = Environment()
-            known = lambda p, e=whole: (p.solver or default_solver(p.robot), p.robot, p.actuation,  # noqa: E731
-                                        e if p.environment is None else p.environment)
+
+            def known(p: Any, e: Environment = whole) -> tuple[Any, ...]:
+                return (
+                    p.solver or default_solver(p.robot),
+                    p.robot,
+                    p.actuation,
+                    e if p.environment is None else p.environment,
+                )
+
             solver, robot, _, environment = known(base)
             near = Neighbourhood.around(solver, robot, environment, states)
             if near is not None:
@@ -257,9 +291,9 @@ class _Residuals:
                         asked.append(known(self.problem(m, moved)))
                 found = near.results(asked)
                 for i, step in enumerate(steps):
-                    plus, minus = found[2 * i:2 * i + 2]
+                    plus, minus = found[2 * i : 2 * i + 2]
                     if plus is not None and minus is not None:
-                        out[row:row + count, i] = (self.residual(m, plus) - self.residual(m, minus)) / (2.0 * step)
+                        out[row : row + count, i] = (self.residual(m, plus) - self.residual(m, minus)) / (2.0 * step)
             row += count
         self.spared += len(self.measurements) * int(np.isfinite(out).all(axis=0).sum())
 
@@ -272,8 +306,17 @@ def _has_tangent(problem: Problem) -> bool:
     return isinstance(problem.solver or default_solver(problem.robot), EnergyShapeSolver)
 
 
-def _conclude(work: _Residuals, u: Floats, r: Floats, jacobian: Floats, low: Floats, high: Floats, confidence: float,
-              iterations: int, converged: bool) -> RobotCalibration:
+def _conclude(
+    work: _Residuals,
+    u: Floats,
+    r: Floats,
+    jacobian: Floats,
+    low: Floats,
+    high: Floats,
+    confidence: float,
+    iterations: int,
+    converged: bool,
+) -> RobotCalibration:
     """Intervals, correlations and warnings of the solution."""
     names = [p.name for p in work.parameters]
     spare = len(r) - len(u)
@@ -286,8 +329,10 @@ def _conclude(work: _Residuals, u: Floats, r: Floats, jacobian: Floats, low: Flo
     with np.errstate(invalid="ignore", divide="ignore"):
         correlations = covariance / np.outer(deviation, deviation)
     factor = student.ppf(0.5 + 0.5 * confidence, spare if spare >= 3 else 1e6)
-    ends = np.stack([work.values(np.maximum(u - factor * deviation, low)),
-                     work.values(np.minimum(u + factor * deviation, high))], axis=1)
+    ends = np.stack(
+        [work.values(np.maximum(u - factor * deviation, low)), work.values(np.minimum(u + factor * deviation, high))],
+        axis=1,
+    )
     warnings = [] if converged else [f"not converged after {iterations} iterations"]
     if spare < 3:
         warnings.append("too few values to estimate their noise: the intervals rest on sigma as given")
@@ -299,14 +344,29 @@ def _conclude(work: _Residuals, u: Floats, r: Floats, jacobian: Floats, low: Flo
             warnings.append(f"{name} rests on its bound {work.values(u)[i]:.6g}: its interval is one-sided")
         for j in range(i):
             if abs(correlations[i, j]) > CORRELATED:
-                warnings.append(f"{names[j]} and {name} are hardly told apart (correlation "
-                                f"{correlations[i, j]:.3f}): fix one or "
-                                f"measure something else")
+                warnings.append(
+                    f"{names[j]} and {name} are hardly told apart (correlation "
+                    f"{correlations[i, j]:.3f}): fix one or "
+                    f"measure something else"
+                )
     if condition > ILL:
         warnings.append(f"the sensitivities are nearly dependent (condition number {condition:.2g})")
     values = work.values(u)
     robot = work.problem(work.measurements[0], u).robot
     intervals = {n: (float(a), float(b)) for n, (a, b) in zip(names, ends)}
     rms = float(np.sqrt(np.mean(r**2)))
-    return RobotCalibration(dict(zip(names, map(float, values))), intervals, rms, frozen(r), frozen(correlations),
-                            condition, tuple(warnings), robot, work.solves, iterations, converged, confidence, work.spared)
+    return RobotCalibration(
+        dict(zip(names, map(float, values))),
+        intervals,
+        rms,
+        frozen(r),
+        frozen(correlations),
+        condition,
+        tuple(warnings),
+        robot,
+        work.solves,
+        iterations,
+        converged,
+        confidence,
+        work.spared,
+    )

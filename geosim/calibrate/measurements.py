@@ -102,7 +102,9 @@ class Measurement:
             seen = series[window]
             seen = seen[np.isfinite(seen).all(axis=(1, 2))] if seen.ndim == 3 else seen[:0]
             if len(seen) < 2:
-                raise InputError(f"Measurement.record: the window {name} holds {len(seen)} frames with all markers; 2 at least")
+                raise InputError(
+                    f"Measurement.record: the window {name} holds {len(seen)} frames with all markers; 2 at least"
+                )
             windows.append(seen)
         means = [w.mean(axis=1) for w in windows]
         motion = means[1].mean(axis=0) - means[0].mean(axis=0)
@@ -116,27 +118,43 @@ class Measurement:
         rounding = step**2 / 12.0 / series.shape[1] if np.isfinite(step) else 0.0
         variance = sum(float((m @ (motion / distance)).var(ddof=1)) + rounding for m in means)
         if not variance > 0:
-            raise InputError("Measurement.record: the record has no noise at all; use Measurement.displacement with a sigma")
+            raise InputError(
+                "Measurement.record: the record has no noise at all; use Measurement.displacement with a sigma"
+            )
         made = cls.displacement(actuation, distance, environment, float(np.sqrt(variance)))
         return dataclasses.replace(made, name="record of the tip")
 
     @classmethod
-    def markers(cls, actuation: Any, vertices: Any, positions: Any, environment: Any = None,
-                sigma: float = 1e-3) -> Measurement:
+    def markers(
+        cls, actuation: Any, vertices: Any, positions: Any, environment: Any = None, sigma: float = 1e-3
+    ) -> Measurement:
         """Marker positions in the robot's frame [m], (m, 3) of the last frame or (k, m, 3), on vertices (m,)."""
         ids = np.asarray(vertices, dtype=int)
         last = np.ndim(positions) == 2
-        return cls(actuation, lambda r: r.frames[-1][ids] if last else r.frames[:, ids], positions, environment, sigma,
-                   "markers")
+        return cls(
+            actuation,
+            lambda r: r.frames[-1][ids] if last else r.frames[:, ids],
+            positions,
+            environment,
+            sigma,
+            "markers",
+        )
 
     @classmethod
     def pressures(cls, actuation: Any, values: Any, environment: Any = None, sigma: float = 100.0) -> Measurement:
         """Chamber pressures [Pa] of prescribed volumes, (k,) or (k, chambers)."""
-        return cls(actuation, lambda r: np.reshape(r.chamber_pressures, np.shape(values)), values, environment, sigma,
-                   "pressure")
+        return cls(
+            actuation,
+            lambda r: np.reshape(r.chamber_pressures, np.shape(values)),
+            values,
+            environment,
+            sigma,
+            "pressure",
+        )
 
     @classmethod
     def volumes(cls, actuation: Any, values: Any, environment: Any = None, sigma: float = 1e-8) -> Measurement:
         """Chamber volumes [m^3] at prescribed pressures, (k,) or (k, chambers)."""
-        return cls(actuation, lambda r: np.reshape(r.chamber_volumes, np.shape(values)), values, environment, sigma,
-                   "volume")
+        return cls(
+            actuation, lambda r: np.reshape(r.chamber_volumes, np.shape(values)), values, environment, sigma, "volume"
+        )

@@ -43,8 +43,10 @@ class ModelComparison:
         out = ["model           constants  rms %   dAICc     stable  parameters"]
         for c in self.calibrations:
             values = ", ".join(f"{n} {show_constant(n, v)}" for n, v in c.parameters.items())
-            out.append(f"{c.model:15s} {len(c.parameters):9d}  {100 * c.rms:5.2f}  {c.aicc - best:7.1f}   "
-                       f"{'yes' if c.stable else 'no':6s}  {values}")
+            out.append(
+                f"{c.model:15s} {len(c.parameters):9d}  {100 * c.rms:5.2f}  {c.aicc - best:7.1f}   "
+                f"{'yes' if c.stable else 'no':6s}  {values}"
+            )
         c = self.recommended
         why = " (of I1 alone, since one mode was tested)" if c.aicc > best and c.model in FROM_ONE_MODE else ""
         return [*out, f"recommended: {c.model}, rms {100 * c.rms:.2f} % of the largest stress{why}"]
@@ -54,10 +56,18 @@ class ModelComparison:
         return plot_models(self.calibrations, path)
 
 
-def compare_models(tests: Tests, models: Sequence[str] = DEFAULT_MODELS, *, max_stretch: float | None = None,
-                   weights: Any = None, stable: bool = True, window: tuple[float, float] | None = None,
-                   toe: str | float | None = None, confidence: float = 0.95, density: float = 1070.0
-                   ) -> ModelComparison:
+def compare_models(
+    tests: Tests,
+    models: Sequence[str] = DEFAULT_MODELS,
+    *,
+    max_stretch: float | None = None,
+    weights: Any = None,
+    stable: bool = True,
+    window: tuple[float, float] | None = None,
+    toe: str | float | None = None,
+    confidence: float = 0.95,
+    density: float = 1070.0,
+) -> ModelComparison:
     """Fit several models to the same samples; the arguments are those of `fit`."""
     used = prepare_tests(tests, max_stretch, window, toe)
     fits = [fit_prepared(used, model, weights, stable, confidence, density) for model in models]

@@ -54,11 +54,13 @@ class Parameter:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.initial) and self.lower <= self.initial <= self.upper and self.lower < self.upper):
-            raise InputError(f"parameter {self.name}: initial = {self.initial!r} must lie in [{self.lower}, "
-                             f"{self.upper}]")
+            raise InputError(
+                f"parameter {self.name}: initial = {self.initial!r} must lie in [{self.lower}, {self.upper}]"
+            )
         if self.logarithmic and not (self.initial > 0 and self.lower >= 0):
-            raise InputError(f"parameter {self.name}: initial = {self.initial!r} must be positive; or pass "
-                             f"logarithmic=False")
+            raise InputError(
+                f"parameter {self.name}: initial = {self.initial!r} must be positive; or pass logarithmic=False"
+            )
         if not self.step > 0:
             raise InputError(f"parameter {self.name}: step = {self.step!r} must be positive")
 
@@ -121,8 +123,11 @@ class Parameter:
 def _stiffened(material: Any, factor: float) -> Any:
     """Return the material with every modulus multiplied by a factor; exponents and limits stay."""
     keep = ("density", "jm", "alpha", "poisson_ratio")
-    old = {f.name: getattr(material, f.name) for f in dataclasses.fields(material)
-           if f.name not in keep and isinstance(getattr(material, f.name), (float, int, tuple))}
+    old = {
+        f.name: getattr(material, f.name)
+        for f in dataclasses.fields(material)
+        if f.name not in keep and isinstance(getattr(material, f.name), (float, int, tuple))
+    }
     new = {k: tuple(factor * x for x in v) if isinstance(v, tuple) else factor * v for k, v in old.items()}
     return dataclasses.replace(material, **new)
 
@@ -134,10 +139,12 @@ def _with_material(problem: Problem, change: Callable[[Any], Any]) -> Problem:
         return dataclasses.replace(problem, robot=dataclasses.replace(robot, materials=made))
     names = [n for n in ("rod_material", "shell_material") if getattr(robot, n, None) is not None]
     if not names:
-        raise InputError(f"{type(robot).__name__}: has no material that can be fitted; write Parameter(name, "
-                         f"initial, change)")
-    return dataclasses.replace(problem, robot=dataclasses.replace(robot, **{n: change(getattr(robot, n))
-                                                                            for n in names}))
+        raise InputError(
+            f"{type(robot).__name__}: has no material that can be fitted; write Parameter(name, initial, change)"
+        )
+    return dataclasses.replace(
+        problem, robot=dataclasses.replace(robot, **{n: change(getattr(robot, n)) for n in names})
+    )
 
 
 def thicken(robot: Any, factor: float) -> Any:

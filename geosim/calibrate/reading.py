@@ -22,30 +22,63 @@ from geosim.errors import InputError
 __all__ = ["MaterialTest", "read_test"]
 
 
-STRESS_UNITS = {"pa": 1.0, "kpa": 1e3, "mpa": 1e6, "gpa": 1e9, "n/mm2": 1e6, "n/mm^2": 1e6, "n/mm²": 1e6, "n/m2": 1.0,
-                "n/m^2": 1.0, "psi": 6894.757293168, "bar": 1e5}
+STRESS_UNITS = {
+    "pa": 1.0,
+    "kpa": 1e3,
+    "mpa": 1e6,
+    "gpa": 1e9,
+    "n/mm2": 1e6,
+    "n/mm^2": 1e6,
+    "n/mm²": 1e6,
+    "n/m2": 1.0,
+    "n/m^2": 1.0,
+    "psi": 6894.757293168,
+    "bar": 1e5,
+}
 FORCE_UNITS = {"n": 1.0, "kn": 1e3, "mn": 1e-3, "lbf": 4.4482216152605, "kgf": 9.80665, "gf": 9.80665e-3}
 LENGTH_UNITS = {"mm": 1e-3, "cm": 1e-2, "m": 1.0, "um": 1e-6, "in": 0.0254}
-RATIO_UNITS = {"": 1.0, "-": 1.0, "1": 1.0, "%": 1e-2, "percent": 1e-2, "pct": 1e-2, "mm/mm": 1.0, "m/m": 1.0,
-               "in/in": 1.0}
+RATIO_UNITS = {
+    "": 1.0,
+    "-": 1.0,
+    "1": 1.0,
+    "%": 1e-2,
+    "percent": 1e-2,
+    "pct": 1e-2,
+    "mm/mm": 1.0,
+    "m/m": 1.0,
+    "in/in": 1.0,
+}
 AREA_UNITS = {"mm^2": 1e-6, "mm2": 1e-6, "mm²": 1e-6, "cm^2": 1e-4, "cm2": 1e-4, "cm²": 1e-4, "m^2": 1.0, "m2": 1.0}
 
 # What a column is, by its name; the first match wins. In order of preference within strain and within stress.
-_STRAIN = (("stretch", r"stretch|lambda|λ|extension ratio|draw ratio"),
-           ("engineering strain", r"(eng\w*|nominal|techn\w*)[ ._-]*(strain|dehnung)"),
-           ("true strain", r"(true|log\w*|hencky|wahre)[ ._-]*(strain|dehnung)"),
-           ("engineering strain", r"strain|dehnung|stauchung|d[ée]formation|elongation ?[\[(]?%|epsilon"),
-           ("displacement", r"displacement|extension|elongation|crosshead|traverse|weg|d[ée]placement|position|stroke"))
-_STRESS = (("engineering stress", r"(eng\w*|nominal|techn\w*|first piola\w*)[ ._-]*(stress|spannung)"),
-           ("true stress", r"(true|cauchy|wahre)[ ._-]*(stress|spannung)"),
-           ("engineering stress", r"stress|spannung|contrainte|sigma"),
-           ("force", r"force|load|kraft|charge"))
-_KIND_UNITS = {"stretch": RATIO_UNITS, "engineering strain": RATIO_UNITS, "true strain": RATIO_UNITS,
-               "displacement": LENGTH_UNITS, "engineering stress": STRESS_UNITS, "true stress": STRESS_UNITS,
-               "force": FORCE_UNITS}
-_MODES = (("equibiaxial", r"equi-?\s?biaxial|biaxial|bulge"), ("pure-shear", r"pure[ _-]shear|planar (tension|shear)"),
-          ("compression", r"compress|druckversuch|stauch"), ("uniaxial",
-                                                             r"uniaxial|tensile|tension|pull-to|zugversuch|traction"))
+_STRAIN = (
+    ("stretch", r"stretch|lambda|λ|extension ratio|draw ratio"),
+    ("engineering strain", r"(eng\w*|nominal|techn\w*)[ ._-]*(strain|dehnung)"),
+    ("true strain", r"(true|log\w*|hencky|wahre)[ ._-]*(strain|dehnung)"),
+    ("engineering strain", r"strain|dehnung|stauchung|d[ée]formation|elongation ?[\[(]?%|epsilon"),
+    ("displacement", r"displacement|extension|elongation|crosshead|traverse|weg|d[ée]placement|position|stroke"),
+)
+_STRESS = (
+    ("engineering stress", r"(eng\w*|nominal|techn\w*|first piola\w*)[ ._-]*(stress|spannung)"),
+    ("true stress", r"(true|cauchy|wahre)[ ._-]*(stress|spannung)"),
+    ("engineering stress", r"stress|spannung|contrainte|sigma"),
+    ("force", r"force|load|kraft|charge"),
+)
+_KIND_UNITS = {
+    "stretch": RATIO_UNITS,
+    "engineering strain": RATIO_UNITS,
+    "true strain": RATIO_UNITS,
+    "displacement": LENGTH_UNITS,
+    "engineering stress": STRESS_UNITS,
+    "true stress": STRESS_UNITS,
+    "force": FORCE_UNITS,
+}
+_MODES = (
+    ("equibiaxial", r"equi-?\s?biaxial|biaxial|bulge"),
+    ("pure-shear", r"pure[ _-]shear|planar (tension|shear)"),
+    ("compression", r"compress|druckversuch|stauch"),
+    ("uniaxial", r"uniaxial|tensile|tension|pull-to|zugversuch|traction"),
+)
 
 
 @dataclass(frozen=True)
@@ -82,28 +115,44 @@ class MaterialTest:
         name = self.name or self.mode
         arrays = [np.array(v, dtype=float).ravel() for v in (self.stretch, self.nominal_stress)]
         if arrays[0].shape != arrays[1].shape or len(arrays[0]) < 2:
-            raise InputError(f"test {name!r}: stretch has {arrays[0].size} and nominal_stress {arrays[1].size} "
-                             f"values; give "
-                             f"equally many, at least two")
+            raise InputError(
+                f"test {name!r}: stretch has {arrays[0].size} and nominal_stress {arrays[1].size} "
+                f"values; give "
+                f"equally many, at least two"
+            )
         if not all(np.isfinite(a).all() for a in arrays):
             raise InputError(f"test {name!r}: stretch or nominal_stress holds nan or inf; drop those samples")
         if (arrays[0] <= 0).any():
-            raise InputError(f"test {name!r}: a stretch of {arrays[0].min():.4g} is impossible; stretch = current / "
-                             f"rest length "
-                             f"(1 at rest), strain = stretch - 1")
+            raise InputError(
+                f"test {name!r}: a stretch of {arrays[0].min():.4g} is impossible; stretch = current / "
+                f"rest length "
+                f"(1 at rest), strain = stretch - 1"
+            )
         if self.mode == "compression" and arrays[0].mean() > 1:
-            raise InputError(f"test {name!r}: a compression test has stretches below 1; the mean here is "
-                             f"{arrays[0].mean():.3g}")
+            raise InputError(
+                f"test {name!r}: a compression test has stretches below 1; the mean here is {arrays[0].mean():.3g}"
+            )
         for key, array in zip(("stretch", "nominal_stress"), arrays):
             array.flags.writeable = False
             object.__setattr__(self, key, array)
 
 
-def read_test(path: str | Path, mode: str | None = None, *, delimiter: str | None = None, decimal: str | None = None,
-              strain_column: str | int | None = None, stress_column: str | int | None = None,
-              strain_kind: str | None = None, stress_kind: str | None = None, strain_unit: str | None = None,
-              stress_unit: str | None = None, area: float | None = None, gauge_length: float | None = None,
-              first_loading: bool = True) -> MaterialTest:
+def read_test(
+    path: str | Path,
+    mode: str | None = None,
+    *,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    strain_column: str | int | None = None,
+    stress_column: str | int | None = None,
+    strain_kind: str | None = None,
+    stress_kind: str | None = None,
+    strain_unit: str | None = None,
+    stress_unit: str | None = None,
+    area: float | None = None,
+    gauge_length: float | None = None,
+    first_loading: bool = True,
+) -> MaterialTest:
     """Read a material test; what is None is detected.
 
     Parameters
@@ -183,8 +232,10 @@ def _decode(path: Path) -> str:
         return raw.decode("latin-1")
 
 
-_NUMBER = {".": re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$"),
-           ",": re.compile(r"[-+]?(\d+,?\d*|,\d+)([eE][-+]?\d+)?$")}
+_NUMBER = {
+    ".": re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$"),
+    ",": re.compile(r"[-+]?(\d+,?\d*|,\d+)([eE][-+]?\d+)?$"),
+}
 
 
 def _number(field: str, decimal: str) -> float:
@@ -197,8 +248,9 @@ def _split(line: str, delimiter: str) -> list[str]:
     return line.split() if delimiter == " " else [f.strip().strip('"').strip() for f in line.split(delimiter)]
 
 
-def _block(text: str, path: Path, delimiter: str | None, decimal: str | None) -> tuple[Floats, list[list[str]],
-                                                                                       list[str]]:
+def _block(
+    text: str, path: Path, delimiter: str | None, decimal: str | None
+) -> tuple[Floats, list[list[str]], list[str]]:
     """Find delimiter, decimal sign and the longest block of rows of numbers; return it with the lines above it."""
     lines = text.splitlines()
     best: tuple[int, int, int, str, str] = (0, 0, 0, "", "")
@@ -209,16 +261,18 @@ def _block(text: str, path: Path, delimiter: str | None, decimal: str | None) ->
             if d == point:
                 continue
             length, start = _longest([sum(np.isfinite(_number(f, point)) for f in _split(line, d)) for line in lines])
-            width = min(len(_split(line, d)) for line in lines[start:start + length]) if length else 0
+            width = min(len(_split(line, d)) for line in lines[start : start + length]) if length else 0
             if (length, width) > best[:2]:
                 best = (length, width, start, d, point)
     length, _, start, d, point = best
     if length < 2:
-        raise InputError(f"{path}: no table of numbers found (two or more columns, two or more rows); pass "
-                         f"delimiter= and "
-                         f"decimal= if the file holds one")
-    width = max(len(_split(line, d)) for line in lines[start:start + length])
-    rows = [_split(line, d) for line in lines[start:start + length]]
+        raise InputError(
+            f"{path}: no table of numbers found (two or more columns, two or more rows); pass "
+            f"delimiter= and "
+            f"decimal= if the file holds one"
+        )
+    width = max(len(_split(line, d)) for line in lines[start : start + length])
+    rows = [_split(line, d) for line in lines[start : start + length]]
     table = np.array([[_number(f, point) for f in row] + [np.nan] * (width - len(row)) for row in rows])
     shown = {"\t": "tab", " ": "blanks"}.get(d, d)
     notes = [f"delimiter {shown!r}, decimal {point!r}, {start} header lines, {length} rows of {width} columns"]
@@ -270,8 +324,16 @@ def _columns(header: list[list[str]], width: int) -> tuple[list[str], list[str],
     return names, units, lines
 
 
-def _pick(path: Path, names: list[str], units: list[str], patterns: tuple[tuple[str, str], ...], what: str,
-          column: str | int | None, kind: str | None, unit: str | None) -> tuple[int, str, str]:
+def _pick(
+    path: Path,
+    names: list[str],
+    units: list[str],
+    patterns: tuple[tuple[str, str], ...],
+    what: str,
+    column: str | int | None,
+    kind: str | None,
+    unit: str | None,
+) -> tuple[int, str, str]:
     """Choose a column: the one asked for, else the first name that matches the patterns in their order."""
     index = None
     if column is not None:
@@ -285,8 +347,10 @@ def _pick(path: Path, names: list[str], units: list[str], patterns: tuple[tuple[
             if re.search(pattern, text.lower().replace("_", " ")) and "rate" not in text.lower():
                 return i, name, units[i] if unit is None else unit
     if index is None or kind is None:
-        raise InputError(f"{path}: no {what} column recognised among {names}; pass {what}_column= and {what}_kind= "
-                         f"({', '.join(dict.fromkeys(p[0] for p in patterns))})")
+        raise InputError(
+            f"{path}: no {what} column recognised among {names}; pass {what}_column= and {what}_kind= "
+            f"({', '.join(dict.fromkeys(p[0] for p in patterns))})"
+        )
     if kind not in _KIND_UNITS:
         raise InputError(f"{path}: {what}_kind = {kind!r} is unknown; use one of {', '.join(p[0] for p in patterns)}")
     return index, kind, units[index] if unit is None else unit
@@ -295,8 +359,10 @@ def _pick(path: Path, names: list[str], units: list[str], patterns: tuple[tuple[
 def _unit(path: Path, kind: str, unit: str, argument: str) -> float:
     table = _KIND_UNITS[kind]
     if unit.lower() not in table or (unit == "" and table is not RATIO_UNITS):
-        raise InputError(f"{path}: the unit {unit!r} of the {kind} column is not known; pass {argument}= one of "
-                         f"{', '.join(u for u in table if u)}")
+        raise InputError(
+            f"{path}: the unit {unit!r} of the {kind} column is not known; pass {argument}= one of "
+            f"{', '.join(u for u in table if u)}"
+        )
     return table["mn"] * 1e9 if unit == "MN" else table[unit.lower()]
 
 
@@ -317,8 +383,9 @@ def _mode(given: str | None, header: list[list[str]], path: Path, notes: list[st
     return "uniaxial"
 
 
-def _stretch(path: Path, e: Floats, kind: str, mode: str, header: list[list[str]], gauge: float | None,
-             notes: list[str]) -> Floats:
+def _stretch(
+    path: Path, e: Floats, kind: str, mode: str, header: list[list[str]], gauge: float | None, notes: list[str]
+) -> Floats:
     """Turn strains into stretches; machines count compression positive."""
     if kind == "stretch":
         return e
@@ -328,9 +395,17 @@ def _stretch(path: Path, e: Floats, kind: str, mode: str, header: list[list[str]
     if kind == "true strain":
         return np.exp(e)
     if kind == "displacement":
-        length = gauge if gauge is not None else _dimension(header, r"(gauge|gage|specimen|sample|initial|grip)[ "
-                                                                    r"\w]*length|"
-                                                            r"^l0|^length|height|einspannl", LENGTH_UNITS)
+        length = (
+            gauge
+            if gauge is not None
+            else _dimension(
+                header,
+                r"(gauge|gage|specimen|sample|initial|grip)[ "
+                r"\w]*length|"
+                r"^l0|^length|height|einspannl",
+                LENGTH_UNITS,
+            )
+        )
         if length is None:
             raise InputError(f"{path}: displacements need the rest length of the specimen; pass gauge_length= [m]")
         notes.append(f"rest length {length * 1e3:.4g} mm")
@@ -379,11 +454,11 @@ def _loading(stretch: Floats, stress: Floats, notes: list[str]) -> tuple[Floats,
     reversal = np.flatnonzero(drop > 0.1 * (strain.max() - strain.min()))
     end = len(strain)
     if len(reversal):
-        end = int(np.argmax(strain[:reversal[0]])) + 1
+        end = int(np.argmax(strain[: reversal[0]])) + 1
         notes.append(f"first loading kept: {end} of {len(strain)} samples, to stretch {stretch[end - 1]:.4g}")
     load = np.abs(stress[:end])
     peak = int(np.argmax(load))
-    if peak + 1 < end and load[peak + 1:].min() < 0.8 * load[peak]:
+    if peak + 1 < end and load[peak + 1 :].min() < 0.8 * load[peak]:
         notes.append(f"cut at the largest stress (break): {end - peak - 1} samples dropped")
         end = peak + 1
     if end < 2:

@@ -30,10 +30,22 @@ def read_specification(text: str | Path, **options: Any) -> MaterialTest:
     return read_test(text, **options)
 
 
-def run(tests: Sequence[str | Path], model: str = "mooney-rivlin", out: str | Path | None = None, *, source: str = "",
-        force: bool = False, max_stretch: float | None = None, weights: Any = None, stable: bool = True,
-        window: tuple[float, float] | None = None, toe: str | float | None = None, confidence: float = 0.95,
-        density: float = 1070.0, **reading: Any) -> list[str]:
+def run(
+    tests: Sequence[str | Path],
+    model: str = "mooney-rivlin",
+    out: str | Path | None = None,
+    *,
+    source: str = "",
+    force: bool = False,
+    max_stretch: float | None = None,
+    weights: Any = None,
+    stable: bool = True,
+    window: tuple[float, float] | None = None,
+    toe: str | float | None = None,
+    confidence: float = 0.95,
+    density: float = 1070.0,
+    **reading: Any,
+) -> list[str]:
     """Calibrate as the command line does.
 
     Parameters
@@ -78,8 +90,15 @@ def run(tests: Sequence[str | Path], model: str = "mooney-rivlin", out: str | Pa
     lines = []
     for test in used:
         lines += [f"{test.name}: {test.mode}, {len(test.stretch)} samples", *(f"  {note}" for note in test.notes)]
-    options: dict[str, Any] = dict(max_stretch=max_stretch, weights=weights, stable=stable, window=window, toe=toe,
-                                   confidence=confidence, density=density)
+    options: dict[str, Any] = dict(
+        max_stretch=max_stretch,
+        weights=weights,
+        stable=stable,
+        window=window,
+        toe=toe,
+        confidence=confidence,
+        density=density,
+    )
     table = compare_models(used, **options)
     chosen = table.recommended if model == "best" else fit(used, model, **options)
     lines += ["", *table.lines(), "", *chosen.lines()]

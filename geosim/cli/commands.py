@@ -27,11 +27,23 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 # V/V0 of the demonstrations (the PneuNet stops before its bellows touch); a folder with an actuation.toml brings its own.
-DEMOS = {"pneunet": [1.05, 1.1, 1.15, 1.2], "finger": [1.2, 1.4, 1.6, 1.8, 2.0],
-         "sphere": [1.25, 1.5, 2.0, 2.5, 3.0]}
+DEMOS = {"pneunet": [1.05, 1.1, 1.15, 1.2], "finger": [1.2, 1.4, 1.6, 1.8, 2.0], "sphere": [1.25, 1.5, 2.0, 2.5, 3.0]}
 FIRST_DEMO = "pneunet"
-ROD_DEMOS = ("cantilever", "helix", "spider", "entanglement", "parachute", "pneunet-rod", "falling-rods", "manta",
-             "flapping-plate", "cantilever-rod", "cantilever-hinge", "cantilever-mid-edge", "draped-sheet")
+ROD_DEMOS = (
+    "cantilever",
+    "helix",
+    "spider",
+    "entanglement",
+    "parachute",
+    "pneunet-rod",
+    "falling-rods",
+    "manta",
+    "flapping-plate",
+    "cantilever-rod",
+    "cantilever-hinge",
+    "cantilever-mid-edge",
+    "draped-sheet",
+)
 
 
 class _OneLineGroup(click.Group):
@@ -39,8 +51,10 @@ class _OneLineGroup(click.Group):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write examples below the commands."""
-        _write_examples(formatter, ("geosim demo", "geosim info my_robot/robot.toml",
-                                    "geosim solve my_robot/robot.toml --volume-ratio 1.5,2"))
+        _write_examples(
+            formatter,
+            ("geosim demo", "geosim info my_robot/robot.toml", "geosim solve my_robot/robot.toml --volume-ratio 1.5,2"),
+        )
 
     def main(self, *args: Any, standalone_mode: bool = True, **kwargs: Any) -> Any:
         status = self._status(*args, **kwargs)
@@ -66,8 +80,11 @@ class _OneLineGroup(click.Group):
             except Exception as error:  # the last line of defence: a user gets a line, a developer the traceback
                 if os.environ.get("GEOSIM_TRACEBACK"):
                     raise
-                return _fail(f"unexpected {type(error).__name__}: {error}; this is a fault of geosim, please report it "
-                             f"(GEOSIM_TRACEBACK=1 shows where)", 1)
+                return _fail(
+                    f"unexpected {type(error).__name__}: {error}; this is a fault of geosim, please report it "
+                    f"(GEOSIM_TRACEBACK=1 shows where)",
+                    1,
+                )
 
 
 def _fail(message: str, status: int) -> int:
@@ -113,6 +130,7 @@ def main(ctx: click.Context) -> None:
 
 # --- values of options ---------------------------------------------------------------------------------------------
 
+
 class _Steps(click.ParamType):
     """Commas separate steps, colons chambers: 1.5:1,2:1."""
 
@@ -127,11 +145,13 @@ class _Steps(click.ParamType):
         try:
             rows = [[float(number) for number in step.split(":")] for step in str(value).split(",")]
         except ValueError:
-            self.fail(f"{value!r} is not numbers; commas separate steps, colons chambers: 1.5,2 or 1.5:1,2:1", param,
-                      ctx)
+            self.fail(
+                f"{value!r} is not numbers; commas separate steps, colons chambers: 1.5,2 or 1.5:1,2:1", param, ctx
+            )
         if len({len(row) for row in rows}) > 1:
-            self.fail(f"{value!r} has steps of different length; give every step as many chambers: 1.5:1,2:1", param,
-                      ctx)
+            self.fail(
+                f"{value!r} has steps of different length; give every step as many chambers: 1.5:1,2:1", param, ctx
+            )
         try:
             return Inflation(**{self.key: [[number * self.factor for number in row] for row in rows]})
         except InputError as error:
@@ -159,6 +179,7 @@ ROBOT = click.Path(path_type=Path)
 
 
 # --- commands ------------------------------------------------------------------------------------------------------
+
 
 @main.command(cls=_Example, examples=("geosim demo", "geosim demo sphere --out ball"))
 @click.argument("name", required=False)
@@ -189,10 +210,14 @@ def demo(name: str | None, out: Path | None, force: bool) -> int:
     return _solve(robot, actuation, environment, solver, target, force)
 
 
-@main.command(cls=_Example, examples=(
-    "geosim solve robot.toml --volume-ratio 1.5,2,3",
-    "geosim solve robot.toml --pressure-kpa 5,10 --gravity 0,0,-9.81 --out hanging",
-    "geosim solve two_chambers.toml --volume-ratio 1.5:1,2:1"))
+@main.command(
+    cls=_Example,
+    examples=(
+        "geosim solve robot.toml --volume-ratio 1.5,2,3",
+        "geosim solve robot.toml --pressure-kpa 5,10 --gravity 0,0,-9.81 --out hanging",
+        "geosim solve two_chambers.toml --volume-ratio 1.5:1,2:1",
+    ),
+)
 @click.argument("robot", type=ROBOT)
 @click.option("--volume-ratio", type=_Steps("volume_ratio"), help="V/V0 of every step, e.g. 1.5,2 or 1.5:1,2:1.")
 @click.option("--pressure-kpa", type=_Steps("pressure", 1e3), help="Gauge pressure of every step [kPa], e.g. 5,10.")
@@ -202,11 +227,27 @@ def demo(name: str | None, out: Path | None, force: bool) -> int:
 @click.option("--gravity", type=_Vector(), help="[m/s^2], e.g. 0,0,-9.81; replaces that of the file.")
 @OUT
 @FORCE
-def solve(robot: Path, volume_ratio: Any, pressure_kpa: Any, actuation: Path | None, method: str | None,
-          element: str | None, gravity: tuple[float, ...] | None, out: Path | None, force: bool) -> int:
+def solve(
+    robot: Path,
+    volume_ratio: Any,
+    pressure_kpa: Any,
+    actuation: Path | None,
+    method: str | None,
+    element: str | None,
+    gravity: tuple[float, ...] | None,
+    out: Path | None,
+    force: bool,
+) -> int:
     """Solve a robot file and write result, pictures and table."""
-    given = [name for name, value in (("--volume-ratio", volume_ratio), ("--pressure-kpa", pressure_kpa),
-                                      ("--actuation", actuation)) if value is not None]
+    given = [
+        name
+        for name, value in (
+            ("--volume-ratio", volume_ratio),
+            ("--pressure-kpa", pressure_kpa),
+            ("--actuation", actuation),
+        )
+        if value is not None
+    ]
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(given)} exclude each other; an actuation file can hold both")
     stem = robot.resolve().parent.name if robot.stem == "robot" else robot.stem
@@ -219,8 +260,14 @@ def solve(robot: Path, volume_ratio: Any, pressure_kpa: Any, actuation: Path | N
             environment = dataclasses.replace(environment, gravity=gravity)
         except InputError as error:
             raise click.BadParameter(str(error), param_hint="--gravity") from None
-    return _solve(body, _chosen_actuation(body, volume_ratio or pressure_kpa, actuation, given), environment, solver,
-                  target, force)
+    return _solve(
+        body,
+        _chosen_actuation(body, volume_ratio or pressure_kpa, actuation, given),
+        environment,
+        solver,
+        target,
+        force,
+    )
 
 
 @main.command(cls=_Example, examples=("geosim info my_robot/robot.toml", "geosim info --system"))
@@ -236,17 +283,27 @@ def info(robot: Path | None, system: bool) -> None:
         _describe(robot)
 
 
-@main.command(cls=_Example, examples=(
-    "geosim calibrate pull.csv", "geosim calibrate pull.csv:uniaxial balloon.csv:equibiaxial --model best --out mine.toml"))
+@main.command(
+    cls=_Example,
+    examples=(
+        "geosim calibrate pull.csv",
+        "geosim calibrate pull.csv:uniaxial balloon.csv:equibiaxial --model best --out mine.toml",
+    ),
+)
 @click.argument("tests", nargs=-1, required=True, metavar="TEST.csv[:MODE] ...")
-@click.option("--model", default="mooney-rivlin", show_default=True,
-              help="neo-hookean, mooney-rivlin, yeoh, gent, ogden, or best for the recommended one.")
+@click.option(
+    "--model",
+    default="mooney-rivlin",
+    show_default=True,
+    help="neo-hookean, mooney-rivlin, yeoh, gent, ogden, or best for the recommended one.",
+)
 @click.option("--max-stretch", type=float, help="Use the points up to this stretch only.")
 @click.option("--unstable", is_flag=True, help="Allow constants that are unstable in some loading.")
 @click.option("--out", type=click.Path(path_type=Path), help="MATERIAL.toml to write, with a picture beside it.")
 @FORCE
-def calibrate(tests: tuple[str, ...], model: str, max_stretch: float | None, unstable: bool, out: Path | None,
-              force: bool) -> None:
+def calibrate(
+    tests: tuple[str, ...], model: str, max_stretch: float | None, unstable: bool, out: Path | None, force: bool
+) -> None:
     """Fit a material to tensile, equibiaxial, pure-shear or compression tests."""
     from geosim.cli.calibrate import run
 
@@ -254,11 +311,18 @@ def calibrate(tests: tuple[str, ...], model: str, max_stretch: float | None, uns
         click.echo(line)
 
 
-@main.command(cls=_Example, examples=("geosim compare geosim-finger/result.npz scan.ply --units mm",
-                                      "geosim compare result.npz markers.c3d --out map"))
+@main.command(
+    cls=_Example,
+    examples=(
+        "geosim compare geosim-finger/result.npz scan.ply --units mm",
+        "geosim compare result.npz markers.c3d --out map",
+    ),
+)
 @click.argument("result", type=click.Path(path_type=Path))
 @click.argument("scan", type=click.Path(path_type=Path))
-@click.option("--units", type=click.Choice(["m", "cm", "mm", "in"]), help="Of the scan or markers, where the file has none.")
+@click.option(
+    "--units", type=click.Choice(["m", "cm", "mm", "in"]), help="Of the scan or markers, where the file has none."
+)
 @click.option("--frame", type=int, default=-1, show_default=True, help="Frame of the result.")
 @OUT
 @FORCE
@@ -275,6 +339,7 @@ def compare(result: Path, scan: Path, units: str | None, frame: int, out: Path |
 
 
 # --- what the commands share ---------------------------------------------------------------------------------------
+
 
 def _check(folder: Path, force: bool) -> None:
     from geosim.files.folder import check_folder
@@ -300,8 +365,9 @@ def _chosen_solver(robot: Any, solver: Any, method: str | None, element: str | N
     solver = default_solver(robot) if solver is None else solver
     if method is not None and type(solver).__name__ != SOLVERS[method]:
         if type(solver).__name__ not in SOLVERS.values():
-            raise click.UsageError(f"--solver {method} is for volumetric robots; this one is solved by "
-                                   f"{type(solver).__name__}")
+            raise click.UsageError(
+                f"--solver {method} is for volumetric robots; this one is solved by {type(solver).__name__}"
+            )
         solver = make_solver({"kind": method})
     if element is not None:
         if not any(f.name == "element" for f in dataclasses.fields(solver)):
@@ -393,17 +459,34 @@ def _system() -> list[tuple[str, str]]:
     from geosim.kernels import cache_folder
     from geosim.linear import factorise
 
-    rows = [("geosim", geosim.__version__), ("python", platform.python_version()),
-            ("platform", f"{platform.system()} {platform.machine()}")]
-    for package in ("numpy", "scipy", "numba", "trimesh", "tetgen", "meshio", "python-fcl", "pypardiso", "matplotlib",
-                    "plotly", "pyvista"):
+    rows = [
+        ("geosim", geosim.__version__),
+        ("python", platform.python_version()),
+        ("platform", f"{platform.system()} {platform.machine()}"),
+    ]
+    for package in (
+        "numpy",
+        "scipy",
+        "numba",
+        "trimesh",
+        "tetgen",
+        "meshio",
+        "python-fcl",
+        "pypardiso",
+        "matplotlib",
+        "plotly",
+        "pyvista",
+    ):
         try:
             rows.append((package, metadata.version(package)))
         except metadata.PackageNotFoundError:
             rows.append((package, "not installed"))
     rows += list(factorise.describe().items())
-    rows += [("cpu cores", str(os.cpu_count())), ("kernel threads", str(numba.get_num_threads())),
-             ("kernel cache", str(cache_folder() or "none: kernels are compiled in every run"))]
+    rows += [
+        ("cpu cores", str(os.cpu_count())),
+        ("kernel threads", str(numba.get_num_threads())),
+        ("kernel cache", str(cache_folder() or "none: kernels are compiled in every run")),
+    ]
     return rows
 
 
@@ -417,8 +500,11 @@ def _describe(path: Path) -> None:
         rows += _volumetric(robot)
     else:
         rows.append(("vertices", str(len(robot.vertices))))
-    outside = [f"{len(getattr(environment, key))} {key}" for key in ("obstacles", "loads", "prescribed")
-               if len(getattr(environment, key))]
+    outside = [
+        f"{len(getattr(environment, key))} {key}"
+        for key in ("obstacles", "loads", "prescribed")
+        if len(getattr(environment, key))
+    ]
     rows.append(("environment", ", ".join([f"gravity {environment.gravity.tolist()} m/s^2", *outside])))
     rows.append(("solver", "default" if solver is None else str(solver)))
     for notice in getattr(robot, "notices", ()):

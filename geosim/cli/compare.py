@@ -15,9 +15,18 @@ MARKER_SUFFIXES = (".c3d", ".trc", ".tsv")
 SCAN_SUFFIXES = (".ply", ".stl", ".obj", ".off", ".glb", ".xyz", ".asc", ".pts")
 
 
-def run(result: Any, measured: str | Path, out: str | Path | None = None, *, kind: str | None = None,
-        force: bool = False,
-        units: str | None = None, frame: int = -1, path: bool = False, **options: Any) -> list[str]:
+def run(
+    result: Any,
+    measured: str | Path,
+    out: str | Path | None = None,
+    *,
+    kind: str | None = None,
+    force: bool = False,
+    units: str | None = None,
+    frame: int = -1,
+    path: bool = False,
+    **options: Any,
+) -> list[str]:
     """Compare as the command line does.
 
     Parameters
@@ -60,8 +69,9 @@ def run(result: Any, measured: str | Path, out: str | Path | None = None, *, kin
     if kind not in (None, "scan", "markers"):
         raise InputError(f"compare: kind = {kind!r}; use 'scan' or 'markers'")
     suffix = measured.suffix.lower()
-    chosen = kind or ("scan" if suffix in SCAN_SUFFIXES else "markers"
-                      if suffix in MARKER_SUFFIXES else _guess(measured))
+    chosen = kind or (
+        "scan" if suffix in SCAN_SUFFIXES else "markers" if suffix in MARKER_SUFFIXES else _guess(measured)
+    )
     rows = []
     if chosen == "scan":
         found = to_scan(result, measured, frame=frame, units=units, **options)
@@ -70,8 +80,10 @@ def run(result: Any, measured: str | Path, out: str | Path | None = None, *, kin
         rows = over_time(result, measured, units=units, **options) if path else []
     lines = found.lines()
     for row in rows:
-        lines.append(f"  frame {row['frame']:4d}  t {row['time']:8.3f}  rms {1e3 * row['rms']:8.3f} mm  max "
-                     f"{1e3 * row['max']:8.3f} mm")
+        lines.append(
+            f"  frame {row['frame']:4d}  t {row['time']:8.3f}  rms {1e3 * row['rms']:8.3f} mm  max "
+            f"{1e3 * row['max']:8.3f} mm"
+        )
     if folder is not None:
         files = found.save(folder)
         if rows:

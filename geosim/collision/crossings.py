@@ -114,8 +114,9 @@ def surface_tree(vertices: Floats, faces: Ints, margin: float = 0.0) -> SurfaceT
     return SurfaceTree(tree, edges, owned.reshape(-1, 3), edge_faces)
 
 
-def count_crossings(vertices: Floats, faces: Ints, tree: SurfaceTree | None = None, *,
-                    labels: NDArray | None = None) -> Crossings:
+def count_crossings(
+    vertices: Floats, faces: Ints, tree: SurfaceTree | None = None, *, labels: NDArray | None = None
+) -> Crossings:
     """Find every (edge, face) pair of triangles that cross, neighbours left out.
 
     Parameters
@@ -193,8 +194,22 @@ def _search(vertices: Floats, tree: SurfaceTree, pairs: Ints, enough: int) -> in
     order, count = tree.tree.order, len(tree.faces)
     corners, boxes, planes = np.empty((count, 9)), np.empty((count, 6)), np.empty((count, 5))
     _lay_out(vertices, tree.faces, order, corners, boxes, planes)
-    return int(_traverse(vertices, tree.faces, tree.edges, tree.owned, order, tree.tree.boxes, tree.faces[order], corners,
-                         boxes, planes, pairs, enough))
+    return int(
+        _traverse(
+            vertices,
+            tree.faces,
+            tree.edges,
+            tree.owned,
+            order,
+            tree.tree.boxes,
+            tree.faces[order],
+            corners,
+            boxes,
+            planes,
+            pairs,
+            enough,
+        )
+    )
 
 
 @kernel
@@ -260,8 +275,14 @@ def _traverse(vertices, faces, edges, owned, order, boxes, ids, corners, face_bo
 
 @kernel(inline="always")
 def _boxes_meet(boxes, a, b):
-    return not ((boxes[a, 3] < boxes[b, 0]) | (boxes[a, 0] > boxes[b, 3]) | (boxes[a, 4] < boxes[b, 1])
-                | (boxes[a, 1] > boxes[b, 4]) | (boxes[a, 5] < boxes[b, 2]) | (boxes[a, 2] > boxes[b, 5]))
+    return not (
+        (boxes[a, 3] < boxes[b, 0])
+        | (boxes[a, 0] > boxes[b, 3])
+        | (boxes[a, 4] < boxes[b, 1])
+        | (boxes[a, 1] > boxes[b, 4])
+        | (boxes[a, 5] < boxes[b, 2])
+        | (boxes[a, 2] > boxes[b, 5])
+    )
 
 
 @kernel(inline="always")
@@ -272,7 +293,12 @@ def _sides(corners, a, planes, b):
 
 @kernel(inline="always")
 def _level(corners, a, k, planes, b):
-    height = planes[b, 0] * corners[a, k] + planes[b, 1] * corners[a, k + 1] + planes[b, 2] * corners[a, k + 2] - planes[b, 3]
+    height = (
+        planes[b, 0] * corners[a, k]
+        + planes[b, 1] * corners[a, k + 1]
+        + planes[b, 2] * corners[a, k + 2]
+        - planes[b, 3]
+    )
     return 1 if height > planes[b, 4] else (-1 if height < -planes[b, 4] else 0)
 
 
@@ -286,8 +312,10 @@ def _only_touch(ids, a, b, of_a, of_b):
                 s, t, shared = k, m, shared + 1
     if shared != 1:
         return shared > 1
-    return (of_a[0 if s != 0 else 1] * of_a[2 if s != 2 else 1] > 0
-            or of_b[0 if t != 0 else 1] * of_b[2 if t != 2 else 1] > 0)
+    return (
+        of_a[0 if s != 0 else 1] * of_a[2 if s != 2 else 1] > 0
+        or of_b[0 if t != 0 else 1] * of_b[2 if t != 2 else 1] > 0
+    )
 
 
 @kernel

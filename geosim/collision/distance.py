@@ -167,5 +167,8 @@ def squared_distance_derivatives(x, w, c, free, e, gradient, hessian):
         for j in range(4):
             for k in range(3):
                 for m in range(3):
-                    hessian[i, j, k, m] -= 2.0 * (i00 * R[0, i, k] * R[0, j, m] + i11 * R[1, i, k] * R[1, j, m]
-                                                  + i01 * (R[0, i, k] * R[1, j, m] + R[1, i, k] * R[0, j, m]))
+                    hessian[i, j, k, m] -= 2.0 * (
+                        i00 * R[0, i, k] * R[0, j, m]
+                        + i11 * R[1, i, k] * R[1, j, m]
+                        + i01 * (R[0, i, k] * R[1, j, m] + R[1, i, k] * R[0, j, m])
+                    )

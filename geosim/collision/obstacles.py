@@ -18,8 +18,9 @@ from geosim.errors import InputError
 __all__ = ["curvatures", "signed_distances", "thickness"]
 
 
-def signed_distances(obstacle: Obstacle, points: Floats, pose: Floats | None = None,
-                     reach: float = np.inf) -> tuple[Floats, Floats, Floats]:
+def signed_distances(
+    obstacle: Obstacle, points: Floats, pose: Floats | None = None, reach: float = np.inf
+) -> tuple[Floats, Floats, Floats]:
     """Distance of points to an obstacle, with the nearest point of its surface and the outward normal there.
 
     Parameters
@@ -41,7 +42,11 @@ def signed_distances(obstacle: Obstacle, points: Floats, pose: Floats | None = N
     turn, move = (np.eye(3), np.zeros(3)) if pose is None else (pose[:3, :3], pose[:3, 3])
     local = (np.asarray(points, dtype=float) - move) @ turn
     kinds: dict[str, Callable[..., tuple[Floats, Floats]]] = {
-        "sphere": _sphere, "cylinder": _cylinder, "box": _box, "plane": _plane}
+        "sphere": _sphere,
+        "cylinder": _cylinder,
+        "box": _box,
+        "plane": _plane,
+    }
     if obstacle.shape in kinds:
         distance, normal = kinds[obstacle.shape](local, **obstacle.parameters)
         nearest = local - distance[:, None] * normal
@@ -52,8 +57,9 @@ def signed_distances(obstacle: Obstacle, points: Floats, pose: Floats | None = N
     return distance, nearest @ turn.T + move, normal @ turn.T
 
 
-def curvatures(obstacle: Obstacle, points: Floats, distance: Floats, normal: Floats, nearest: Floats,
-               pose: Floats | None = None) -> Floats:
+def curvatures(
+    obstacle: Obstacle, points: Floats, distance: Floats, normal: Floats, nearest: Floats, pose: Floats | None = None
+) -> Floats:
     """Second derivatives of the signed distance [1/m] at points, shape (p, 3, 3).
 
     Parameters
@@ -92,8 +98,11 @@ def thickness(obstacle: Obstacle) -> float:
         return 0.5 * float(given["radius"])
     if obstacle.shape == "cylinder":
         return 0.5 * min(float(given["radius"]), 0.5 * float(np.linalg.norm(given["end"] - given["start"])))
-    lower, upper = ((given["lower"], given["upper"]) if obstacle.shape == "box"
-                    else (given["vertices"].min(axis=0), given["vertices"].max(axis=0)))
+    lower, upper = (
+        (given["lower"], given["upper"])
+        if obstacle.shape == "box"
+        else (given["vertices"].min(axis=0), given["vertices"].max(axis=0))
+    )
     return 0.2 * float((upper - lower).min())
 
 
@@ -110,7 +119,7 @@ def _cylinder_curvature(p: Floats, distance: Floats, n: Floats, start: Floats, e
     radial, axial = rho - radius > 0, np.abs(along) - half > 0
     share = np.einsum("pi,pi->p", n, outward)
     both = (radial & axial)[:, None, None]
-    corner = (outward[:, :, None] * outward[:, None, :] + axis[:, None] * axis - n[:, :, None] * n[:, None, :])
+    corner = outward[:, :, None] * outward[:, None, :] + axis[:, None] * axis - n[:, :, None] * n[:, None, :]
     safe = np.where(both, np.where(distance > 1e-300, distance, np.inf)[:, None, None], 1.0)
     return share[:, None, None] * hoop + np.where(both, corner / safe, 0.0)
 

@@ -126,8 +126,20 @@ class Neighbourhood:
         while True:
             points = np.empty((capacity, 4), dtype=np.int64)
             edges, reaches = np.zeros(capacity, dtype=np.bool_), np.empty(capacity)
-            found = _near(x, self.rest, self.normals, self.tree.faces, self.owner, self.tree.edges, self.tree.owned,
-                          faces, reach, points, edges, reaches)
+            found = _near(
+                x,
+                self.rest,
+                self.normals,
+                self.tree.faces,
+                self.owner,
+                self.tree.edges,
+                self.tree.owned,
+                faces,
+                reach,
+                points,
+                edges,
+                reaches,
+            )
             if found <= capacity:
                 return NearPairs(points[:found].copy(), edges[:found].copy(), reaches[:found].copy())
             capacity = int(found)
@@ -137,8 +149,20 @@ class Neighbourhood:
         if not np.any(step):
             return 1.0
         faces = self._face_pairs(x, step, self.reach)
-        return float(_first_time(x, step, self.rest, self.normals, self.tree.faces, self.owner, self.tree.edges,
-                                 self.tree.owned, faces, self.reach))
+        return float(
+            _first_time(
+                x,
+                step,
+                self.rest,
+                self.normals,
+                self.tree.faces,
+                self.owner,
+                self.tree.edges,
+                self.tree.owned,
+                faces,
+                self.reach,
+            )
+        )
 
     def hits(self, x: Floats, step: Floats) -> Hits:
         """Return the pairs that a step (n, 3) would bring nearer than `STOP_AT` allows."""
@@ -147,8 +171,25 @@ class Neighbourhood:
         while True:
             points, edges = np.empty((capacity, 4), dtype=np.int64), np.zeros(capacity, dtype=np.bool_)
             reach, normals, need = np.empty(capacity), np.empty((capacity, 4, 3)), np.empty(capacity)
-            found = int(_hits(x, step, self.rest, self.normals, self.tree.faces, self.owner, self.tree.edges,
-                              self.tree.owned, faces, self.reach, points, edges, reach, normals, need))
+            found = int(
+                _hits(
+                    x,
+                    step,
+                    self.rest,
+                    self.normals,
+                    self.tree.faces,
+                    self.owner,
+                    self.tree.edges,
+                    self.tree.owned,
+                    faces,
+                    self.reach,
+                    points,
+                    edges,
+                    reach,
+                    normals,
+                    need,
+                )
+            )
             if found <= capacity:
                 return Hits(points[:found], edges[:found], reach[:found], normals[:found], need[:found])
             capacity = found
@@ -157,8 +198,17 @@ class Neighbourhood:
         """Return vertices that are within a distance of a part that is not their neighbour, at rest."""
         faces = self._face_pairs(self.rest, np.zeros_like(self.rest), np.full(len(self.rest), tolerance))
         out = np.zeros(len(self.rest), dtype=np.bool_)
-        _touching(self.rest, self.normals, self.tree.faces, self.owner, self.tree.edges, self.tree.owned, faces,
-                  tolerance, out)
+        _touching(
+            self.rest,
+            self.normals,
+            self.tree.faces,
+            self.owner,
+            self.tree.edges,
+            self.tree.owned,
+            faces,
+            tolerance,
+            out,
+        )
         return np.flatnonzero(out)
 
     def _face_pairs(self, x: Floats, step: Floats, reach: Floats) -> Ints:
@@ -173,15 +223,31 @@ class Neighbourhood:
         capacity = len(tree.primitives) + 1024
         while True:
             pairs = np.empty((capacity, 2), dtype=np.int64)
-            found = _descend(x, step, tree.primitives, tree.order, place, move, reaches, self.spaces, self.excluded,
-                             self.middle, self.beside, self.parts, turned, later, pairs)
+            found = _descend(
+                x,
+                step,
+                tree.primitives,
+                tree.order,
+                place,
+                move,
+                reaches,
+                self.spaces,
+                self.excluded,
+                self.middle,
+                self.beside,
+                self.parts,
+                turned,
+                later,
+                pairs,
+            )
             if found <= capacity:
                 return pairs[:found]
             capacity = int(found)
 
 
-def make_neighbourhood(rest: Floats, faces: Ints, spaces: Ints, reach: Floats,
-                       excluded: Ints | None = None) -> Neighbourhood:
+def make_neighbourhood(
+    rest: Floats, faces: Ints, spaces: Ints, reach: Floats, excluded: Ints | None = None
+) -> Neighbourhood:
     """Return the neighbourhood of surfaces.
 
     Parameters
@@ -216,15 +282,25 @@ def make_neighbourhood(rest: Floats, faces: Ints, spaces: Ints, reach: Floats,
     owner[first] = vertices
     masks = np.zeros((len(faces), 2), dtype=np.int64) if excluded is None else np.ascontiguousarray(excluded)
     edge = (np.linalg.norm(b - a, axis=1) + np.linalg.norm(c - b, axis=1) + np.linalg.norm(a - c, axis=1)) / 3.0
-    return Neighbourhood(tree, np.ascontiguousarray(rest), (a + b + c) / 3.0, BESIDE * edge,
-                         _parts(faces, len(rest)), np.ascontiguousarray(spaces, dtype=np.int64), masks, normals,
-                         owner.reshape(-1, 3), np.ascontiguousarray(reach, dtype=float))
+    return Neighbourhood(
+        tree,
+        np.ascontiguousarray(rest),
+        (a + b + c) / 3.0,
+        BESIDE * edge,
+        _parts(faces, len(rest)),
+        np.ascontiguousarray(spaces, dtype=np.int64),
+        masks,
+        normals,
+        owner.reshape(-1, 3),
+        np.ascontiguousarray(reach, dtype=float),
+    )
 
 
 def _parts(faces: Ints, count: int) -> Ints:
     """Connected surface of every face."""
-    graph = coo_matrix((np.ones(2 * len(faces), dtype=np.int8), (faces[:, [0, 0]].ravel(), faces[:, 1:].ravel())),
-                       shape=(count, count))
+    graph = coo_matrix(
+        (np.ones(2 * len(faces), dtype=np.int8), (faces[:, [0, 0]].ravel(), faces[:, 1:].ravel())), shape=(count, count)
+    )
     return np.ascontiguousarray(connected_components(graph, directed=False)[1][faces[:, 0]].astype(np.int64))
 
 
@@ -296,7 +372,9 @@ def _side_by_side(middle, beside, turned, later, f, g):
 
 
 @kernel
-def _descend(x, step, faces, order, place, move, reaches, spaces, excluded, middle, beside, parts, turned, later, pairs):
+def _descend(
+    x, step, faces, order, place, move, reaches, spaces, excluded, middle, beside, parts, turned, later, pairs
+):
     count = len(faces)
     leaves = (len(place) + 1) // 2
     stack = np.empty((1024, 2), dtype=np.int64)
@@ -371,8 +449,10 @@ def _activation(ids, edges, rest, normals, reach, four, w, c, e):
         else:
             for k in range(3):
                 i, j = (k + 1) % 3, (k + 2) % 3
-                second += e[k] * ((four[2, i] - four[1, i]) * (four[3, j] - four[1, j])
-                                  - (four[2, j] - four[1, j]) * (four[3, i] - four[1, i]))
+                second += e[k] * (
+                    (four[2, i] - four[1, i]) * (four[3, j] - four[1, j])
+                    - (four[2, j] - four[1, j]) * (four[3, i] - four[1, i])
+                )
         if first > 0.0 and second < 0.0:
             return 0.0
     return min(reach, REST_SHARE * distance)
@@ -454,7 +534,9 @@ def _first_time(x, step, rest, normals, faces, owner, edges, owned, pairs, local
     for p in range(len(pairs)):
         for k in range(15):
             if _next_pair(faces, owner, edges, owned, pairs[p, 0], pairs[p, 1], k, ids):
-                last = min(last, _meeting(x, step, rest, normals, ids, k >= 6, _least(local, ids), last, four, w, c, e, v)[0])
+                last = min(
+                    last, _meeting(x, step, rest, normals, ids, k >= 6, _least(local, ids), last, four, w, c, e, v)[0]
+                )
     return last
 
 

@@ -48,13 +48,22 @@ def ray_hits(x: Floats, ids: Ints, directions: Floats, tree: Tree) -> tuple[Floa
     """
     distance = np.full(len(ids), np.inf)
     face = np.full(len(ids), -1, dtype=np.int64)
-    _ray_hits(x, np.ascontiguousarray(ids), np.ascontiguousarray(directions), tree.primitives, tree.order, tree.boxes,
-              distance, face)
+    _ray_hits(
+        x,
+        np.ascontiguousarray(ids),
+        np.ascontiguousarray(directions),
+        tree.primitives,
+        tree.order,
+        tree.boxes,
+        distance,
+        face,
+    )
     return distance, face
 
 
-def closest_points(points: Floats, vertices: Floats, tree: Tree, ids: Ints | None = None,
-                   reach: float = np.inf) -> tuple[Floats, Ints]:
+def closest_points(
+    points: Floats, vertices: Floats, tree: Tree, ids: Ints | None = None, reach: float = np.inf
+) -> tuple[Floats, Ints]:
     """Return the nearest points of a surface.
 
     Parameters
@@ -77,8 +86,17 @@ def closest_points(points: Floats, vertices: Floats, tree: Tree, ids: Ints | Non
     nearest = np.full((len(points), 3), np.nan)
     face = np.full(len(points), -1, dtype=np.int64)
     surface = np.ascontiguousarray(vertices, dtype=float)
-    _closest(np.ascontiguousarray(points, dtype=float), own, surface, tree.primitives, tree.order, tree.boxes, reach,
-             nearest, face)
+    _closest(
+        np.ascontiguousarray(points, dtype=float),
+        own,
+        surface,
+        tree.primitives,
+        tree.order,
+        tree.boxes,
+        reach,
+        nearest,
+        face,
+    )
     return nearest, face
 
 
@@ -127,8 +145,12 @@ def _inside(x, a, b, c, d, v):
     whole = _volume(x, a, b, c, d)
     bound = 1e-12 * abs(whole)
     sign = 1.0 if whole > 0 else -1.0
-    return (sign * _volume(x, v, b, c, d) > bound and sign * _volume(x, a, v, c, d) > bound
-            and sign * _volume(x, a, b, v, d) > bound and sign * _volume(x, a, b, c, v) > bound)
+    return (
+        sign * _volume(x, v, b, c, d) > bound
+        and sign * _volume(x, a, v, c, d) > bound
+        and sign * _volume(x, a, b, v, d) > bound
+        and sign * _volume(x, a, b, c, v) > bound
+    )
 
 
 @kernel
@@ -278,7 +300,10 @@ def winding_numbers(points, vertices, faces, out):
             b = vertices[faces[f, 1]] - points[k]
             c = vertices[faces[f, 2]] - points[k]
             la, lb, lc = np.sqrt((a * a).sum()), np.sqrt((b * b).sum()), np.sqrt((c * c).sum())
-            det = (a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2])
-                   + a[2] * (b[0] * c[1] - b[1] * c[0]))
+            det = (
+                a[0] * (b[1] * c[2] - b[2] * c[1])
+                + a[1] * (b[2] * c[0] - b[0] * c[2])
+                + a[2] * (b[0] * c[1] - b[1] * c[0])
+            )
             total += np.arctan2(det, la * lb * lc + (a * b).sum() * lc + (b * c).sum() * la + (c * a).sum() * lb)
         out[k] = total / (2.0 * np.pi)

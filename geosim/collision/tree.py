@@ -55,8 +55,13 @@ class Tree:
         """Return the same tree with the boxes of new vertex positions [m], shape (n, 3)."""
         width = self.margin if margin is None else float(margin)
         boxes = np.empty_like(self.boxes)
-        refit_tree(np.ascontiguousarray(vertices, dtype=float), self.primitives, self.order, boxes,
-                   np.full(len(self.primitives), width))
+        refit_tree(
+            np.ascontiguousarray(vertices, dtype=float),
+            self.primitives,
+            self.order,
+            boxes,
+            np.full(len(self.primitives), width),
+        )
         boxes.flags.writeable = False
         return Tree(self.primitives, self.order, boxes, width)
 
@@ -166,6 +171,11 @@ def refit_tree(vertices, primitives, order, boxes, margins):
 @kernel(inline="always")
 def boxes_overlap(boxes, i, j):
     """Whether two nodes of one tree overlap (touching counts)."""
-    return (boxes[i, 0] <= boxes[j, 3] and boxes[j, 0] <= boxes[i, 3]
-            and boxes[i, 1] <= boxes[j, 4] and boxes[j, 1] <= boxes[i, 4]
-            and boxes[i, 2] <= boxes[j, 5] and boxes[j, 2] <= boxes[i, 5])
+    return (
+        boxes[i, 0] <= boxes[j, 3]
+        and boxes[j, 0] <= boxes[i, 3]
+        and boxes[i, 1] <= boxes[j, 4]
+        and boxes[j, 1] <= boxes[i, 4]
+        and boxes[i, 2] <= boxes[j, 5]
+        and boxes[j, 2] <= boxes[i, 5]
+    )

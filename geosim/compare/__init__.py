@@ -11,6 +11,14 @@ from geosim.compare.markers import Markers, read_markers
 from geosim.compare.registration import kabsch
 from geosim.compare.scan import read_scan, to_scan
 
-__all__ = ["Comparison", "Markers", "kabsch", "match_unordered", "over_time", "read_markers", "read_scan",
-           "to_markers",
-           "to_scan"]
+__all__ = [
+    "Comparison",
+    "Markers",
+    "kabsch",
+    "match_unordered",
+    "over_time",
+    "read_markers",
+    "read_scan",
+    "to_markers",
+    "to_scan",
+]

@@ -93,17 +93,23 @@ class Comparison:
     def lines(self) -> list[str]:
         """Return the comparison as lines of text."""
         mm = 1e3
-        out = [f"{self.kind}: {int((~self.outliers).sum())} points compared, {int(self.outliers.sum())} left out",
-               "            mm      % of size"]
+        out = [
+            f"{self.kind}: {int((~self.outliers).sum())} points compared, {int(self.outliers.sum())} left out",
+            "            mm      % of size",
+        ]
         for key, label in (("mean", "mean"), ("rms", "rms"), ("percentile95", "95 %"), ("max", "max")):
             out.append(f"  {label:6s} {mm * getattr(self, key):8.3f}   {self.percent[key]:8.3f}")
         if self.kind == "scan":
             out.append(f"  mean signed {mm * self.mean_signed:.3f} mm (positive: measured outside the model)")
-            out.append(f"  noise {mm * self.noise:.3f} mm, systematic {mm * self.systematic:.3f} mm: the model "
-                       + ("departs from the scan" if self.disagrees else "agrees with the scan within its noise"))
+            out.append(
+                f"  noise {mm * self.noise:.3f} mm, systematic {mm * self.systematic:.3f} mm: the model "
+                + ("departs from the scan" if self.disagrees else "agrees with the scan within its noise")
+            )
         if np.isfinite(self.pose_error[0]):
-            out.append(f"  pose known to {mm * self.pose_error[0]:.3f} mm, {np.degrees(self.pose_error[1]):.3f} deg "
-                       f"(standard error)")
+            out.append(
+                f"  pose known to {mm * self.pose_error[0]:.3f} mm, {np.degrees(self.pose_error[1]):.3f} deg "
+                f"(standard error)"
+            )
         out.append(f"  {'region':20s} {'count':>7s} {'mean mm':>9s} {'rms mm':>9s} {'max mm':>9s}")
         for name, count, mean, rms, largest in self.regions:
             out.append(f"  {name:20s} {count:7d} {mm * mean:9.3f} {mm * rms:9.3f} {mm * largest:9.3f}")
@@ -132,8 +138,9 @@ def load_surface(result: Any, frame: int) -> tuple[Surface, Floats]:
     """
     count = len(result.frames)
     if not -count <= frame < count:
-        raise InputError(f"compare: frame {frame} does not exist; the result has {count} frames (0 .. {count - 1}, "
-                         f"or -1 = last)")
+        raise InputError(
+            f"compare: frame {frame} does not exist; the result has {count} frames (0 .. {count - 1}, or -1 = last)"
+        )
     mesh = result.surface(frame, subdivide=1)
     vertices, faces = np.asarray(mesh.vertices), np.asarray(mesh.faces)
     ids = np.asarray(mesh.metadata.get("vertex", np.arange(len(vertices))))

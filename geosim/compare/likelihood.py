@@ -39,7 +39,9 @@ SMALL = 0.02  # standard errors that the last step may have
 CELLS = 160  # of the grid along the longest side, at most
 
 
-def refine(points: Floats, surface: Surface, start: Pose, *, allowed: Bools | None = None, iterations: int = 12) -> Pose:
+def refine(
+    points: Floats, surface: Surface, start: Pose, *, allowed: Bools | None = None, iterations: int = 12
+) -> Pose:
     """Return the pose of greatest likelihood near a first one.
 
     Parameters
@@ -64,8 +66,10 @@ def refine(points: Floats, surface: Surface, start: Pose, *, allowed: Bools | No
     _, face, _, distance = surface.closest(apply(transform, points))
     counted = np.ones(len(points), dtype=bool) if allowed is None else allowed[face]
     if counted.sum() < 10:
-        raise InputError("compare: fewer than ten scan points lie near the region of registration; pass register='all', or a "
-                         "transform that is nearer")
+        raise InputError(
+            "compare: fewer than ten scan points lie near the region of registration; pass register='all', or a "
+            "transform that is nearer"
+        )
     spread = max(1.4826 * float(np.median(np.abs(distance[counted]))), 1e-9)
     samples, normals, areas = _beside_edges(surface, spread)
     grid = _grid(samples, REACH * spread)
@@ -84,8 +88,18 @@ def refine(points: Floats, surface: Surface, start: Pose, *, allowed: Bools | No
         rows = np.flatnonzero(beside)
         if len(rows) and len(samples):
             mass, mean, normal_mean = np.empty(len(rows)), np.empty((len(rows), 3)), np.empty((len(rows), 3))
-            _gather(np.ascontiguousarray(moved[rows]), samples, normals, areas, *grid, spread, REACH * spread, mass, mean,
-                    normal_mean)
+            _gather(
+                np.ascontiguousarray(moved[rows]),
+                samples,
+                normals,
+                areas,
+                *grid,
+                spread,
+                REACH * spread,
+                mass,
+                mean,
+                normal_mean,
+            )
             density[rows] = mass / (2.0 * np.pi * spread**2) ** 1.5
             towards[rows], across[rows] = mean, normal_mean
         floor = np.exp(-0.5 * STRAY**2) / (np.sqrt(2.0 * np.pi) * spread)
@@ -164,7 +178,9 @@ def _grid(samples: Floats, width: float) -> tuple[Floats, float, np.ndarray, np.
 
 
 @kernel
-def _gather(points, samples, normals, areas, corner, width, shape, order, starts, spread, reach, mass, mean, normal_mean):
+def _gather(
+    points, samples, normals, areas, corner, width, shape, order, starts, spread, reach, mass, mean, normal_mean
+):
     """Write the integral of the kernel over the samples near every point, the mean way to them and that of its normal part."""
     for i in range(len(points)):
         x, y, z = points[i, 0], points[i, 1], points[i, 2]

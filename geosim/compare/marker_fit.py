@@ -37,8 +37,11 @@ def _at(markers: Markers, index: int, average: int) -> Floats:
     if not -count <= index < count:
         raise InputError(f"{markers.source}: marker frame {index} does not exist; there are {count}")
     index %= count
-    window = markers.positions[max(index - average + 1, 0):index + 1] if index >= count // 2 else \
-        markers.positions[index:index + average]
+    window = (
+        markers.positions[max(index - average + 1, 0) : index + 1]
+        if index >= count // 2
+        else markers.positions[index : index + average]
+    )
     seen = np.isfinite(window).all(axis=2)
     total = np.where(seen[..., None], window, 0.0).sum(axis=0)
     return np.where(seen.any(axis=0)[:, None], total / np.maximum(seen.sum(axis=0), 1)[:, None], np.nan)
@@ -103,9 +106,19 @@ def match_unordered(measured: Any, targets: Any) -> tuple[Ints, Floats]:
     return best[1], best[2]
 
 
-def to_markers(result: Any, markers: Any, *, frame: int = -1, base: Any = None, units: str | None = None,
-               vertices: Any = None, marker_frame: int = -1, rest: int | None = None, average: int = 1,
-               ordered: bool = True) -> Comparison:
+def to_markers(
+    result: Any,
+    markers: Any,
+    *,
+    frame: int = -1,
+    base: Any = None,
+    units: str | None = None,
+    vertices: Any = None,
+    marker_frame: int = -1,
+    rest: int | None = None,
+    average: int = 1,
+    ordered: bool = True,
+) -> Comparison:
     """Compare a frame with measured markers.
 
     Parameters
@@ -150,9 +163,11 @@ def to_markers(result: Any, markers: Any, *, frame: int = -1, base: Any = None, 
         places = np.asarray(vertices, dtype=int)
         chosen = np.arange(measured.shape[0])
         if ordered and len(places) != len(chosen):
-            raise InputError(f"{data.source}: {len(chosen)} markers and {len(places)} vertices; give one vertex for "
-                             f"each marker, in "
-                             f"their order, or a table name -> vertex, or ordered=False")
+            raise InputError(
+                f"{data.source}: {len(chosen)} markers and {len(places)} vertices; give one vertex for "
+                f"each marker, in "
+                f"their order, or a table name -> vertex, or ordered=False"
+            )
     load_surface(result, frame)
     shape = np.asarray(result.frames[frame])
     if len(places) and not 0 <= places.min() <= places.max() < len(shape):
@@ -187,8 +202,17 @@ def _base_rows(result: Any, data: Markers, names: list[str], places: Ints, base:
     return pick
 
 
-def _compare(result: Any, frame: int, transform: Floats, points: Floats, model: Floats, places: Any, names: list[str],
-             pick: Any, notes: list[str]) -> Comparison:
+def _compare(
+    result: Any,
+    frame: int,
+    transform: Floats,
+    points: Floats,
+    model: Floats,
+    places: Any,
+    names: list[str],
+    pick: Any,
+    notes: list[str],
+) -> Comparison:
     """Distances of markers; where base markers fix the pose, only the others count."""
     placed = apply(transform, points)
     distance = np.linalg.norm(placed - model, axis=1)
@@ -205,10 +229,25 @@ def _compare(result: Any, frame: int, transform: Floats, points: Floats, model: 
     d = distance[count]
     rest = np.asarray(result.robot.vertices)
     size = float(np.linalg.norm(rest.max(axis=0) - rest.min(axis=0)))
-    return Comparison("markers", float(np.sqrt(np.mean(d**2))), float(d.mean()), float(d.max()),
-                      float(np.quantile(d, 0.95)), np.nan, size, transform, placed, np.where(known, distance, np.nan),
-                      ~count, per_vertex, tuple(names), rows, notes=tuple(notes), predicted=model,
-                      surface=load_surface(result, frame)[0] if hasattr(result.robot, "skin") else None)
+    return Comparison(
+        "markers",
+        float(np.sqrt(np.mean(d**2))),
+        float(d.mean()),
+        float(d.max()),
+        float(np.quantile(d, 0.95)),
+        np.nan,
+        size,
+        transform,
+        placed,
+        np.where(known, distance, np.nan),
+        ~count,
+        per_vertex,
+        tuple(names),
+        rows,
+        notes=tuple(notes),
+        predicted=model,
+        surface=load_surface(result, frame)[0] if hasattr(result.robot, "skin") else None,
+    )
 
 
 def _groups(data: Markers, rest: Floats, motion: Floats, base: Any) -> Any:
@@ -221,8 +260,7 @@ def _groups(data: Markers, rest: Floats, motion: Floats, base: Any) -> Any:
     return named if named.any() else motion < STILL * np.nanmax(motion)
 
 
-def _found_places(result: Any, data: Markers, measured: Floats, frame: int, base: Any, rest: int
-                  ) -> Comparison:
+def _found_places(result: Any, data: Markers, measured: Floats, frame: int, base: Any, rest: int) -> Comparison:
     """Compare markers whose places on the robot are not known.
 
     The base markers take out the motion of the set-up. The axis from the base to the moving markers is laid on the
@@ -250,8 +288,10 @@ def _found_places(result: Any, data: Markers, measured: Floats, frame: int, base
     rest_shape, shape = np.asarray(robot.vertices), np.asarray(result.frames[frame])
     fixed, tip = np.asarray(robot.fixed, dtype=int), np.asarray(robot.tip, dtype=int)
     if len(fixed) == 0 or len(tip) < 3:
-        raise InputError("compare: places of markers are found from the robot's fixed and tip vertices; it lacks "
-                         "them, pass vertices=")
+        raise InputError(
+            "compare: places of markers are found from the robot's fixed and tip vertices; it lacks "
+            "them, pass vertices="
+        )
     tip_centre, base_centre = rest_shape[tip].mean(axis=0), rest_shape[fixed].mean(axis=0)
     axis = tip_centre - base_centre
     axis /= np.linalg.norm(axis)
@@ -264,9 +304,11 @@ def _found_places(result: Any, data: Markers, measured: Floats, frame: int, base
     lengths = [float(np.linalg.norm(v)) for v in flat]
     notes = [*data.notes, "places of the markers found: axis from base to tip, roll from the direction of motion"]
     if min(lengths) < 1e-3 * np.linalg.norm(tip_centre - base_centre):
-        raise InputError(f"{data.source}: the tip hardly moves sideways ({1e3 * min(lengths):.3f} mm), so the roll "
-                         f"of the markers about "
-                         f"the axis is not known; pass vertices=")
+        raise InputError(
+            f"{data.source}: the tip hardly moves sideways ({1e3 * min(lengths):.3f} mm), so the roll "
+            f"of the markers about "
+            f"the axis is not known; pass vertices="
+        )
     angle = np.arctan2(np.cross(flat[0], flat[1]) @ axis, flat[0] @ flat[1])
     turn = (Rotation.from_rotvec(angle * axis) * lay).as_matrix()
     transform = np.eye(4)
@@ -274,18 +316,24 @@ def _found_places(result: Any, data: Markers, measured: Floats, frame: int, base
     transform[:3, 3] = tip_centre - turn @ start[moving].mean(axis=0)
     model = np.where(moving[:, None], apply(carried, apply(transform, start)), apply(transform, start))
     names = [data.names[i] if data.names else f"marker {i + 1}" for i in range(len(start))]
-    notes.append(f"measured motion of the centre {1e3 * np.linalg.norm(seen):.3f} mm, predicted "
-                 f"{1e3 * np.linalg.norm(predicted):.3f} mm")
-    return _compare(result, frame, transform, np.where(both[:, None], final, np.nan), model, None, names, pick | ~both, notes)
+    notes.append(
+        f"measured motion of the centre {1e3 * np.linalg.norm(seen):.3f} mm, predicted "
+        f"{1e3 * np.linalg.norm(predicted):.3f} mm"
+    )
+    return _compare(
+        result, frame, transform, np.where(both[:, None], final, np.nan), model, None, names, pick | ~both, notes
+    )
 
 
 def _without_correspondence(result: Any, data: Markers, measured: Floats, frame: int) -> Comparison:
     """Compare one frame of markers without known places: distances to the skin."""
     known = np.isfinite(measured).all(axis=1)
     if known.sum() < 6:
-        raise InputError(f"{data.source}: {int(known.sum())} markers of one frame without known places fix no pose; "
-                         f"pass vertices=, or a "
-                         f"file with a frame at rest")
+        raise InputError(
+            f"{data.source}: {int(known.sum())} markers of one frame without known places fix no pose; "
+            f"pass vertices=, or a "
+            f"file with a frame at rest"
+        )
     surface, _ = load_surface(result, frame)
     start, _, _ = find_pose(measured[known], surface)
     pose = icp(measured[known], surface, start)
@@ -293,11 +341,14 @@ def _without_correspondence(result: Any, data: Markers, measured: Floats, frame:
     model[known] = surface.closest(apply(pose.transform, measured[known]))[0]
     names = [data.names[i] if data.names else f"marker {i + 1}" for i in range(len(measured))]
     notes = [*data.notes, "no places known: distances to the nearest skin, which hide errors along it"]
-    return _compare(result, frame, pose.transform, measured, model, None, names, np.zeros(len(names), dtype=bool), notes)
+    return _compare(
+        result, frame, pose.transform, measured, model, None, names, np.zeros(len(names), dtype=bool), notes
+    )
 
 
-def over_time(result: Any, markers: Any, *, frames: Any = None, marker_frames: Any = None, **options: Any
-              ) -> list[dict[str, float]]:
+def over_time(
+    result: Any, markers: Any, *, frames: Any = None, marker_frames: Any = None, **options: Any
+) -> list[dict[str, float]]:
     """Compare along a path: one row a frame with time [s or load], rms, mean and max [m].
 
     Parameters
@@ -320,11 +371,13 @@ def over_time(result: Any, markers: Any, *, frames: Any = None, marker_frames: A
         last = len(data.positions) - 1
         marker_frames = [round(last * (i + 1) / len(picks)) for i in range(len(picks))]
     if len(picks) != len(list(marker_frames)):
-        raise InputError(f"compare: {len(picks)} frames and {len(list(marker_frames))} marker frames; give equally "
-                         f"many")
+        raise InputError(
+            f"compare: {len(picks)} frames and {len(list(marker_frames))} marker frames; give equally many"
+        )
     rows = []
     for i, j in zip(picks, marker_frames):
         found = to_markers(result, data, frame=i, marker_frame=int(j), **options)
-        rows.append({"frame": i, "time": float(result.times[i]), "rms": found.rms, "mean": found.mean,
-                     "max": found.max})
+        rows.append(
+            {"frame": i, "time": float(result.times[i]), "rms": found.rms, "mean": found.mean, "max": found.max}
+        )
     return rows

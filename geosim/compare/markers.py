@@ -20,8 +20,18 @@ from geosim.robot import UNITS
 
 __all__ = ["Markers", "read_markers", "unit_scale"]
 
-_WORDS = {"meters": "m", "metres": "m", "meter": "m", "millimeters": "mm", "millimetres": "mm", "millimeter": "mm",
-          "centimeters": "cm", "centimetres": "cm", "inches": "in", "inch": "in"}
+_WORDS = {
+    "meters": "m",
+    "metres": "m",
+    "meter": "m",
+    "millimeters": "mm",
+    "millimetres": "mm",
+    "millimeter": "mm",
+    "centimeters": "cm",
+    "centimetres": "cm",
+    "inches": "in",
+    "inch": "in",
+}
 
 
 def unit_scale(unit: str | None, source: str) -> float:
@@ -74,16 +84,20 @@ class Markers:
         array = np.array(self.positions, dtype=float)
         array = array[None] if array.ndim == 2 else array
         if array.ndim != 3 or array.shape[2] != 3 or array.size == 0:
-            raise InputError(f"{self.source}: marker positions have shape {array.shape}; give (markers, 3) or "
-                             f"(frames, markers, 3) [m]")
+            raise InputError(
+                f"{self.source}: marker positions have shape {array.shape}; give (markers, 3) or "
+                f"(frames, markers, 3) [m]"
+            )
         array[~np.isfinite(array).all(axis=2)] = np.nan
         if np.isnan(array).all():
             raise InputError(f"{self.source}: no marker was seen in any frame")
         times = np.arange(len(array), dtype=float) if self.times is None else np.array(self.times, dtype=float)
         if times.shape != (len(array),) or (self.names and len(self.names) != array.shape[1]):
-            raise InputError(f"{self.source}: {array.shape[0]} frames of {array.shape[1]} markers, but {times.size} "
-                             f"times and "
-                             f"{len(self.names)} names")
+            raise InputError(
+                f"{self.source}: {array.shape[0]} frames of {array.shape[1]} markers, but {times.size} "
+                f"times and "
+                f"{len(self.names)} names"
+            )
         object.__setattr__(self, "positions", frozen(array))
         object.__setattr__(self, "times", frozen(times))
         object.__setattr__(self, "names", tuple(map(str, self.names)))
@@ -99,15 +113,17 @@ class Markers:
         if isinstance(chosen, str):
             found = [i for i, n in enumerate(self.names) if n.lower().startswith(chosen.lower())]
             if not found:
-                raise InputError(f"{self.source}: no marker begins with {chosen!r}; there are "
-                                 f"{', '.join(self.names) or 'no names'}")
+                raise InputError(
+                    f"{self.source}: no marker begins with {chosen!r}; there are {', '.join(self.names) or 'no names'}"
+                )
             return np.array(found)
         out = []
         for item in chosen:
             if isinstance(item, str):
                 if item not in self.names:
-                    raise InputError(f"{self.source}: there is no marker {item!r}; there are "
-                                     f"{', '.join(self.names) or 'no names'}")
+                    raise InputError(
+                        f"{self.source}: there is no marker {item!r}; there are {', '.join(self.names) or 'no names'}"
+                    )
                 out.append(self.names.index(item))
             else:
                 out.append(int(item))
@@ -175,19 +191,21 @@ def _c3d(path: Path, units: str | None) -> Markers:
     residual = np.asarray(file["data"]["meta_points"]["residuals"])[0].T
     positions[residual < 0] = np.nan
     rate = float(group["RATE"]["value"][0]) or 1.0
-    names = tuple(n.strip() for n in group["LABELS"]["value"][:positions.shape[1]])
+    names = tuple(n.strip() for n in group["LABELS"]["value"][: positions.shape[1]])
     return _markers(path, positions, names, np.arange(len(positions)) / rate, found, "C3D")
 
 
-def _markers(path: Path, positions: Floats, names: tuple[str, ...], times: Floats, unit: str | None,
-             kind: str) -> Markers:
+def _markers(
+    path: Path, positions: Floats, names: tuple[str, ...], times: Floats, unit: str | None, kind: str
+) -> Markers:
     if positions.size == 0:
         raise InputError(f"{path}: {kind} file without markers or frames")
     positions = positions * unit_scale(unit, str(path))
     positions[(positions == 0).all(axis=2)] = np.nan
     missing = int(np.isnan(positions).any(axis=2).sum())
-    notes = (f"{kind}: {positions.shape[1]} markers, {positions.shape[0]} frames, unit {unit}, {missing} missing "
-             f"positions",)
+    notes = (
+        f"{kind}: {positions.shape[1]} markers, {positions.shape[0]} frames, unit {unit}, {missing} missing positions",
+    )
     return Markers(positions, names if any(names) else (), times, str(path), notes)
 
 
@@ -224,17 +242,23 @@ def _optitrack(path: Path, rows: list[list[str]], units: str | None) -> Markers:
     columns = [i for i in range(2, len(rows[start])) if kinds[i] == "Marker" and what[i] == "Position"]
     if not columns:
         raise InputError(f"{path}: no marker positions among the columns; export markers, not rigid bodies alone")
-    table = _numbers(rows[start + 1:], len(rows[start]))
+    table = _numbers(rows[start + 1 :], len(rows[start]))
     names = tuple(labels[i] for i in columns[::3])
-    return _markers(path, table[:, columns].reshape(len(table), -1, 3), names, table[:, 1],
-                    units or head.get("Length Units"), "OptiTrack")
+    return _markers(
+        path,
+        table[:, columns].reshape(len(table), -1, 3),
+        names,
+        table[:, 1],
+        units or head.get("Length Units"),
+        "OptiTrack",
+    )
 
 
 def _qualisys(path: Path, rows: list[list[str]], units: str | None) -> Markers:
     at = next(i for i, r in enumerate(rows) if r[0] == "MARKER_NAMES")
     names = tuple(n for n in rows[at][1:] if n)
     rate = next((_value(r[1]) for r in rows if r[0] == "FREQUENCY" and len(r) > 1), np.nan)
-    numeric = [r for r in rows[at + 1:] if r and np.isfinite(_value(r[0]))]
+    numeric = [r for r in rows[at + 1 :] if r and np.isfinite(_value(r[0]))]
     lead = max(len(numeric[0]) - 3 * len(names), 0) if numeric else 0
     lead = min(lead, 2) if numeric and len([f for f in numeric[0] if f]) > 3 * len(names) else 0
     table = _numbers(numeric, lead + 3 * len(names))
@@ -251,7 +275,7 @@ def _vicon(path: Path, rows: list[list[str]], units: str | None) -> Markers:
     rate = next((_value(r[0]) for r in rows[:at] if r and _value(r[0]) > 0), 1.0)
     unit = units or next((f for f in rows[at + 1] if f), "")
     width = 2 + 3 * len(names)
-    table = _numbers(rows[at + 1:], width)
+    table = _numbers(rows[at + 1 :], width)
     return _markers(path, table[:, 2:].reshape(len(table), -1, 3), names, table[:, 0] / rate, unit, "Vicon")
 
 

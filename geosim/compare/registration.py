@@ -54,8 +54,9 @@ def kabsch(source: Any, target: Any) -> Floats:
     ca, cb = a.mean(axis=0), b.mean(axis=0)
     spread = np.linalg.svd(a - ca, compute_uv=False)
     if spread[1] < 1e-3 * spread[0] or spread[0] == 0:
-        raise InputError(f"compare: the {len(a)} markers of the registration lie on one line and fix no pose; add "
-                         f"one beside it")
+        raise InputError(
+            f"compare: the {len(a)} markers of the registration lie on one line and fix no pose; add one beside it"
+        )
     u, _, vt = np.linalg.svd((a - ca).T @ (b - cb))
     turn = np.diag([1.0, 1.0, np.sign(np.linalg.det(vt.T @ u.T))])
     transform = np.eye(4)
@@ -95,8 +96,16 @@ def isolated(points: Floats, factor: float = 6.0) -> Bools:
     return distance > middle + factor * max(spread, 0.05 * middle)
 
 
-def icp(points: Floats, surface: Surface, start: Floats, *, allowed: Bools | None = None, iterations: int = 40,
-        trim: float = 1.0, avoid_edges: bool = False) -> Pose:
+def icp(
+    points: Floats,
+    surface: Surface,
+    start: Floats,
+    *,
+    allowed: Bools | None = None,
+    iterations: int = 40,
+    trim: float = 1.0,
+    avoid_edges: bool = False,
+) -> Pose:
     """Refine a pose by robust point-to-plane ICP.
 
     Parameters
@@ -133,9 +142,11 @@ def icp(points: Floats, surface: Surface, start: Floats, *, allowed: Bools | Non
             flat = ~surface.beside_edge(at, EDGE_BAND * scale)
             use = use & flat if (use & flat).sum() > 0.3 * use.sum() else use
         if use.sum() < 10:
-            raise InputError("compare: fewer than ten scan points lie near the region of registration; pass "
-                             "register='all', "
-                             "or a transform that is nearer")
+            raise InputError(
+                "compare: fewer than ten scan points lie near the region of registration; pass "
+                "register='all', "
+                "or a transform that is nearer"
+            )
         if trim < 1.0:
             use &= np.abs(distance) <= np.quantile(np.abs(distance[use]), trim)
         scale = max(1.4826 * float(np.median(np.abs(distance[use]))), 1e-9)
@@ -155,8 +166,12 @@ def icp(points: Floats, surface: Surface, start: Floats, *, allowed: Bools | Non
             break
     covariance = np.linalg.pinv(normal_matrix) * scale**2
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    return Pose(transform, scale, float(np.linalg.norm(errors[3:])) if count > 6 else np.inf,
-                float(np.linalg.norm(errors[:3])) if count > 6 else np.inf)
+    return Pose(
+        transform,
+        scale,
+        float(np.linalg.norm(errors[3:])) if count > 6 else np.inf,
+        float(np.linalg.norm(errors[:3])) if count > 6 else np.inf,
+    )
 
 
 def _starts(points: Floats, surface: Surface) -> list[Floats]:
@@ -193,7 +208,7 @@ def _starts(points: Floats, surface: Surface) -> list[Floats]:
 def _score(points: Floats, surface: Surface, transform: Floats) -> float:
     """Root mean square distance of the closest 85 % of the points [m]."""
     distance = np.sort(np.abs(surface.closest(apply(transform, points))[3]))
-    return float(np.sqrt(np.mean(distance[:int(0.85 * len(distance)) + 1] ** 2)))
+    return float(np.sqrt(np.mean(distance[: int(0.85 * len(distance)) + 1] ** 2)))
 
 
 def find_pose(points: Floats, surface: Surface, seed: int = 0) -> tuple[Floats, float, float]:

@@ -27,8 +27,14 @@ def write(comparison: Comparison, folder: Path) -> list[Path]:
     if not folder.parent.is_dir():
         raise InputError(f"{folder}: the folder {folder.parent} does not exist; create it first")
     folder.mkdir(exist_ok=True)
-    paths = [write_vtp(folder / "points.vtp", comparison.points, None, {"distance_m": comparison.distances,
-                                                                       "outlier": comparison.outliers.astype(float)})]
+    paths = [
+        write_vtp(
+            folder / "points.vtp",
+            comparison.points,
+            None,
+            {"distance_m": comparison.distances, "outlier": comparison.outliers.astype(float)},
+        )
+    ]
     if comparison.surface is not None:
         values = {} if comparison.surface_values is None else {"distance_m": comparison.surface_values}
         paths.append(write_vtp(folder / "map.vtp", comparison.surface.vertices, comparison.surface.faces, values))
@@ -37,8 +43,12 @@ def write(comparison: Comparison, folder: Path) -> list[Path]:
         table.writerow(["region", "count", "mean_mm", "rms_mm", "max_mm"])
         table.writerows([n, c, *(f"{1e3 * v:.6g}" for v in rest)] for n, c, *rest in comparison.regions)
     picture = _picture(comparison, folder / "map.png")
-    paths += [folder / "regions.csv", picture, _page(comparison, folder / "map.html"), _report(comparison, picture,
-                                                                                               folder)]
+    paths += [
+        folder / "regions.csv",
+        picture,
+        _page(comparison, folder / "map.html"),
+        _report(comparison, picture, folder),
+    ]
     return paths
 
 
@@ -50,8 +60,9 @@ def write_vtp(path: Path, points: Floats, faces: Any, fields: dict[str, Any]) ->
     tag = "Verts" if faces is None else "Polys"
 
     def array(name: str, values: Any, kind: str = "Float64", components: int = 1) -> str:
-        text = "\n".join(" ".join(f"{v:.9g}" for v in row) for row in np.asarray(values).reshape(-1, max(components,
-                                                                                                         3)))
+        text = "\n".join(
+            " ".join(f"{v:.9g}" for v in row) for row in np.asarray(values).reshape(-1, max(components, 3))
+        )
         extra = f' Name="{name}" NumberOfComponents="{components}"'
         return f'<DataArray type="{kind}"{extra} format="ascii">\n{text}\n</DataArray>'
 
@@ -105,13 +116,22 @@ def _picture(c: Comparison, path: Path) -> Path:
     for place, (elevation, azimuth) in enumerate(((20, -60), (20, 30))):
         axis: Any = figure.add_subplot(1, 3, place + 1, projection="3d", computed_zorder=False)
         if c.surface is not None:
-            axis.plot_trisurf(*(c.surface.vertices.T * 1e3), triangles=c.surface.faces, color="0.8", alpha=0.25, linewidth=0)
+            axis.plot_trisurf(
+                *(c.surface.vertices.T * 1e3), triangles=c.surface.faces, color="0.8", alpha=0.25, linewidth=0
+            )
         if c.predicted is not None:
             axis.scatter(*(c.predicted[show] * 1e3).T, s=40, facecolors="none", edgecolors="black", label="model")
             for one, two in zip(points, c.predicted[show] * 1e3):
                 axis.plot(*np.stack([one, two]).T, color="black", linewidth=0.8)
-        drawn = axis.scatter(*points.T, c=c.distances[show] * 1e3, cmap="coolwarm" if low < 0 else "viridis", vmin=low, vmax=high,
-                             s=2 if len(show) > 500 else 20, label="measured")
+        drawn = axis.scatter(
+            *points.T,
+            c=c.distances[show] * 1e3,
+            cmap="coolwarm" if low < 0 else "viridis",
+            vmin=low,
+            vmax=high,
+            s=2 if len(show) > 500 else 20,
+            label="measured",
+        )
         axis.view_init(elevation, azimuth)
         axis.set_aspect("equal")
         axis.locator_params(nbins=4)
@@ -123,7 +143,9 @@ def _picture(c: Comparison, path: Path) -> Path:
     last = figure.add_subplot(1, 3, 3)
     title = f"rms {1e3 * c.rms:.3f} mm ({c.percent['rms']:.2f} % of size)"
     if c.predicted is not None and len(show) <= BARS:
-        last.barh([c.names[i] for i in show], c.distances[show] * 1e3, color=["0.7" if c.outliers[i] else "C0" for i in show])
+        last.barh(
+            [c.names[i] for i in show], c.distances[show] * 1e3, color=["0.7" if c.outliers[i] else "C0" for i in show]
+        )
         last.invert_yaxis()
         last.set(xlabel="distance [mm] (grey: not counted)", title=title)
     else:
@@ -140,24 +162,51 @@ def _page(c: Comparison, path: Path) -> Path:
     low, high = _limits(c)
     show = _drawn(c)
     x, y, z = c.points[show].T * 1e3
-    parts: list[Any] = [go.Scatter3d(x=x, y=y, z=z, mode="markers", name="measured", text=[c.names[i] for i in show]
-                                     if c.names else None,
-                                     marker=dict(size=2 if len(show) > 500 else 6, color=c.distances[show] * 1e3,
-                                                 cmin=low,
-                                                 cmax=high, colorscale="RdBu_r", colorbar=dict(title="mm")))]
+    parts: list[Any] = [
+        go.Scatter3d(
+            x=x,
+            y=y,
+            z=z,
+            mode="markers",
+            name="measured",
+            text=[c.names[i] for i in show] if c.names else None,
+            marker=dict(
+                size=2 if len(show) > 500 else 6,
+                color=c.distances[show] * 1e3,
+                cmin=low,
+                cmax=high,
+                colorscale="RdBu_r",
+                colorbar=dict(title="mm"),
+            ),
+        )
+    ]
     if c.predicted is not None:
         x, y, z = c.predicted[show].T * 1e3
-        parts.append(go.Scatter3d(x=x, y=y, z=z, mode="markers", name="model",
-                                  marker=dict(size=6, color="black", symbol="circle-open")))
+        parts.append(
+            go.Scatter3d(
+                x=x, y=y, z=z, mode="markers", name="model", marker=dict(size=6, color="black", symbol="circle-open")
+            )
+        )
     if c.surface is not None:
         vx, vy, vz = c.surface.vertices.T * 1e3
         i, j, k = c.surface.faces.T
-        look = (dict(color="lightgrey", opacity=0.3) if c.surface_values is None else
-                dict(intensity=np.nan_to_num(c.surface_values) * 1e3, cmin=low, cmax=high, colorscale="RdBu_r", showscale=False,
-                     opacity=0.6))
+        look = (
+            dict(color="lightgrey", opacity=0.3)
+            if c.surface_values is None
+            else dict(
+                intensity=np.nan_to_num(c.surface_values) * 1e3,
+                cmin=low,
+                cmax=high,
+                colorscale="RdBu_r",
+                showscale=False,
+                opacity=0.6,
+            )
+        )
         parts.append(go.Mesh3d(x=vx, y=vy, z=vz, i=i, j=j, k=k, name="model", **look))
     figure = go.Figure(parts)
-    figure.update_layout(scene=dict(aspectmode="data"), legend=dict(x=0.0, y=1.0), title=f"{c.kind}: rms {1e3 * c.rms:.3f} mm")
+    figure.update_layout(
+        scene=dict(aspectmode="data"), legend=dict(x=0.0, y=1.0), title=f"{c.kind}: rms {1e3 * c.rms:.3f} mm"
+    )
     figure.write_html(path, include_plotlyjs=True)
     return path
 
@@ -167,9 +216,12 @@ def _report(c: Comparison, picture: Path, folder: Path) -> Path:
     image = base64.b64encode(picture.read_bytes()).decode()
     text = html.escape("\n".join(c.lines()))
     path = folder / "report.html"
-    path.write_text(f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Comparison</title>
+    path.write_text(
+        f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Comparison</title>
 <style>body{{font-family:sans-serif;max-width:60em;margin:2em auto}}img{{width:100%}}pre{{font-size:90%}}</style></head>
 <body><h1>Model against {html.escape(c.kind)}</h1><img src="data:image/png;base64,{image}" alt="map of distances">
 <pre>{text}</pre></body></html>
-""", encoding="utf-8")
+""",
+        encoding="utf-8",
+    )
     return path

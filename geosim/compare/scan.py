@@ -67,8 +67,16 @@ def read_scan(path: str | Path, units: str | None = None) -> Floats:
     return points * scale
 
 
-def to_scan(result: Any, points: Any, *, frame: int = -1, units: str | None = None, register: str | Any = "base",
-            base: Any = None, base_extent: float = 0.25) -> Comparison:
+def to_scan(
+    result: Any,
+    points: Any,
+    *,
+    frame: int = -1,
+    units: str | None = None,
+    register: str | Any = "base",
+    base: Any = None,
+    base_extent: float = 0.25,
+) -> Comparison:
     """Compare a frame with a scan of the outside: a partial, noisy point cloud in any pose.
 
     Parameters
@@ -118,11 +126,27 @@ def to_scan(result: Any, points: Any, *, frame: int = -1, units: str | None = No
     used = distance[good]
     values, noise, systematic = _patches(surface, at[good], used)
     return Comparison(
-        "scan", float(np.sqrt(np.mean(used**2))), float(np.abs(used).mean()), float(np.abs(used).max()),
-        float(np.quantile(np.abs(used),
-                          0.95)), float(used.mean()), _rest_size(result), pose.transform, placed, distance, outliers,
-        _per_vertex(result, ids, values), (), _regions(result, placed[good], used), noise, systematic,
-        (pose.position_error, pose.rotation_error), tuple(notes), surface, values)
+        "scan",
+        float(np.sqrt(np.mean(used**2))),
+        float(np.abs(used).mean()),
+        float(np.abs(used).max()),
+        float(np.quantile(np.abs(used), 0.95)),
+        float(used.mean()),
+        _rest_size(result),
+        pose.transform,
+        placed,
+        distance,
+        outliers,
+        _per_vertex(result, ids, values),
+        (),
+        _regions(result, placed[good], used),
+        noise,
+        systematic,
+        (pose.position_error, pose.rotation_error),
+        tuple(notes),
+        surface,
+        values,
+    )
 
 
 def _rest_size(result: Any) -> float:
@@ -138,9 +162,11 @@ def _check_unit(cloud: Floats, surface: Surface, source: str, units: str | None)
     guess = {1000.0: "mm", 100.0: "cm", 39.37: "in"}
     best = min(guess, key=lambda g: abs(np.log(ratio / g)))
     hint = f" (points taken as metres look like {guess[best]})" if units is None and ratio > 4 else ""
-    raise InputError(f"{source}: the scan measures {np.linalg.norm(high - low):.4g} m across and the robot "
-                     f"{surface.size:.4g} m; the "
-                     f"unit is probably wrong, pass units= one of mm, cm, m, in{hint}")
+    raise InputError(
+        f"{source}: the scan measures {np.linalg.norm(high - low):.4g} m across and the robot "
+        f"{surface.size:.4g} m; the "
+        f"unit is probably wrong, pass units= one of mm, cm, m, in{hint}"
+    )
 
 
 def _base_faces(result: Any, surface: Surface, ids: Any, base: Any, extent: float) -> Bools:
@@ -165,23 +191,31 @@ def _register(cloud: Floats, surface: Surface, register: Any, allowed: Bools, so
         raise InputError(f"compare: register = {register!r}; use 'base', 'all', 'none' or a transform (4, 4)")
     start, score, rival = find_pose(cloud, surface)
     if score > 0.01 * surface.size and mirrored(cloud, surface, score):
-        raise InputError(f"{source}: the mirror image of the scan fits much better than the scan: it is mirrored; "
-                         f"check the "
-                         f"handedness of its axes")
+        raise InputError(
+            f"{source}: the mirror image of the scan fits much better than the scan: it is mirrored; "
+            f"check the "
+            f"handedness of its axes"
+        )
     pose = icp(cloud, surface, start, iterations=15, avoid_edges=True)
     notes = [f"registered on {'all points' if register == 'all' else 'the base region'}"]
     if np.isfinite(rival):
-        notes.append(f"a pose turned by {np.degrees(rival):.0f} deg fits as well, since the shape is nearly symmetric; pass "
-                     f"register= a transform (4, 4) to choose")
+        notes.append(
+            f"a pose turned by {np.degrees(rival):.0f} deg fits as well, since the shape is nearly symmetric; pass "
+            f"register= a transform (4, 4) to choose"
+        )
     if register == "all" or allowed.all():
         pose = refine(cloud, surface, pose)
     else:
-        pose = refine(cloud, surface, icp(cloud, surface, pose.transform, allowed=allowed, avoid_edges=True), allowed=allowed)
+        pose = refine(
+            cloud, surface, icp(cloud, surface, pose.transform, allowed=allowed, avoid_edges=True), allowed=allowed
+        )
         reach = np.hypot(pose.position_error, 0.5 * surface.size * pose.rotation_error)
         if reach > 0.01 * surface.size:
-            notes.append(f"the base region leaves the pose uncertain by {1e3 * reach:.2f} mm at the tip; "
-                         f"register='all' or a "
-                         f"larger base_extent would be sharper")
+            notes.append(
+                f"the base region leaves the pose uncertain by {1e3 * reach:.2f} mm at the tip; "
+                f"register='all' or a "
+                f"larger base_extent would be sharper"
+            )
     return pose, notes
 
 
@@ -230,6 +264,13 @@ def _regions(result: Any, points: Floats, distance: Floats) -> tuple[tuple[str, 
     for a, b in pairwise(edges):
         d = distance[(far >= a) & (far < b)]
         if len(d):
-            rows.append((f"{1e3 * a:.1f} .. {1e3 * b:.1f} mm", len(d), float(d.mean()), float(np.sqrt(np.mean(d**2))),
-                         float(np.abs(d).max())))
+            rows.append(
+                (
+                    f"{1e3 * a:.1f} .. {1e3 * b:.1f} mm",
+                    len(d),
+                    float(d.mean()),
+                    float(np.sqrt(np.mean(d**2))),
+                    float(np.abs(d).max()),
+                )
+            )
     return tuple(rows)

@@ -54,12 +54,14 @@ def load_actuation(path: str | Path, robot: Any = None) -> Any:
     parts = []
     for name, arguments in table.items():
         if name not in _ACTUATIONS:
-            raise place.error(f"[{name}] is not an actuation{suggestion(name, _ACTUATIONS)}; use one of "
-                              f"{', '.join(_ACTUATIONS)}")
+            raise place.error(
+                f"[{name}] is not an actuation{suggestion(name, _ACTUATIONS)}; use one of {', '.join(_ACTUATIONS)}"
+            )
         parts.append(_actuation(name, arguments, UNITS[unit], place.at(name)))
     if not parts:
-        raise place.error("commands nothing; write [inflation] with volume_ratio = [[1.5], [2.0]] or "
-                          "pressure_kpa = [[5.0]]")
+        raise place.error(
+            "commands nothing; write [inflation] with volume_ratio = [[1.5], [2.0]] or pressure_kpa = [[5.0]]"
+        )
     with place.naming():
         whole = parts[0]
         for part in parts[1:]:

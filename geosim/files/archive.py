@@ -64,8 +64,11 @@ class _Encoder:
         name = type(value).__name__
         if name not in geosim.__all__:
             raise InputError(f"save: {where} is a {name}, which is not a public data type of geosim")
-        kept = {f.name: self.encode(getattr(value, f.name), f"{where}.{f.name}")
-                for f in dataclasses.fields(value) if f.init}
+        kept = {
+            f.name: self.encode(getattr(value, f.name), f"{where}.{f.name}")
+            for f in dataclasses.fields(value)
+            if f.init
+        }
         return {"type": name, "fields": kept}
 
     def _callable(self, value: Any, where: str) -> Any:
@@ -107,13 +110,22 @@ def write_archive(result: Result, file: Any) -> None:
         The result holds something that a file cannot, named in the message.
     """
     encoder = _Encoder(result.robot)
-    header = {"format": FORMAT, "geosim": geosim.__version__, "status": result.status.name, "message": result.message,
-              "converged": bool(result.converged), "trace": trace_to_json(result.trace)}
+    header = {
+        "format": FORMAT,
+        "geosim": geosim.__version__,
+        "status": result.status.name,
+        "message": result.message,
+        "converged": bool(result.converged),
+        "trace": trace_to_json(result.trace),
+    }
     for name in ("robot", "environment", "solver", "extra"):
         header[name] = encoder.encode(getattr(result, name), name)
     # What does not apply is nan everywhere and need not be stored: the constructor fills it in again.
-    arrays = {f"result.{name}": getattr(result, name) for name in _ARRAYS
-              if name in ("times", "frames", "mid_edge_frames") or np.isfinite(getattr(result, name)).any()}
+    arrays = {
+        f"result.{name}": getattr(result, name)
+        for name in _ARRAYS
+        if name in ("times", "frames", "mid_edge_frames") or np.isfinite(getattr(result, name)).any()
+    }
     np.savez(file, header=np.array(json.dumps(header)), **arrays, **encoder.arrays)
 
 
@@ -150,17 +162,26 @@ def load_result(path: str | Path) -> Result:
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"{path}: not a readable result file: {str(error).splitlines()[0]}") from None
     if header.get("format", 0) > FORMAT:
-        raise InputError(f"{path}: written by geosim {header.get('geosim')}, newer than this {geosim.__version__}; "
-                         f"upgrade")
+        raise InputError(
+            f"{path}: written by geosim {header.get('geosim')}, newer than this {geosim.__version__}; upgrade"
+        )
     return _build(path, header, arrays)
 
 
 def _build(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> Result:
     try:
-        problem = {name: _decode(header[name], arrays) for name in ("robot", "environment", "solver", "extra")}
-        measures = {name: arrays.get(f"result.{name}") for name in _ARRAYS}
-        return Result(status=status_of(header["status"]), message=header["message"], converged=header["converged"],
-                      trace=tuple(json.loads(header["trace"])), **problem, **measures)  # type: ignore[arg-type]
+        problem: dict[str, Any] = {
+            name: _decode(header[name], arrays) for name in ("robot", "environment", "solver", "extra")
+        }
+        measures: dict[str, Any] = {name: arrays.get(f"result.{name}") for name in _ARRAYS}
+        return Result(
+            status=status_of(header["status"]),
+            message=header["message"],
+            converged=header["converged"],
+            trace=tuple(json.loads(header["trace"])),
+            **problem,
+            **measures,
+        )
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except (KeyError, TypeError, ValueError) as error:

@@ -14,8 +14,13 @@ from geosim.files.values import inside, numbers, positive, read_selection, unit_
 from geosim.select import selected_ids
 
 # What every shape of obstacle needs, in the order of its constructor.
-_SHAPES = {"sphere": ("center", "radius"), "cylinder": ("start", "end", "radius"), "box": ("lower", "upper"),
-           "plane": ("point", "normal"), "mesh": ("surface",)}
+_SHAPES = {
+    "sphere": ("center", "radius"),
+    "cylinder": ("start", "end", "radius"),
+    "box": ("lower", "upper"),
+    "plane": ("point", "normal"),
+    "mesh": ("surface",),
+}
 _LENGTHS = ("center", "radius", "start", "end", "lower", "upper", "point")
 
 
@@ -32,9 +37,17 @@ def read_environment(e: EnvironmentTable, robot: Any, unit: float, place: Place)
     for i, pair in enumerate(e.exclude_pairs):
         if len(pair) != 2:
             raise place.at("exclude_pairs", i).error(f"= {pair!r} must be two names")
-    return Environment(gravity=vector(e.gravity, place.at("gravity")), obstacles=obstacles, loads=loads,
-                       prescribed=held, fluid=fluid, self_contact=e.self_contact, self_friction=e.self_friction,
-                       exclude_pairs=tuple(tuple(pair) for pair in e.exclude_pairs), rigid_groups=rigid)
+    return Environment(
+        gravity=vector(e.gravity, place.at("gravity")),
+        obstacles=obstacles,
+        loads=loads,
+        prescribed=held,
+        fluid=fluid,
+        self_contact=e.self_contact,
+        self_friction=e.self_friction,
+        exclude_pairs=tuple(tuple(pair) for pair in e.exclude_pairs),
+        rigid_groups=rigid,
+    )
 
 
 def _obstacle(o: ObstacleTable, unit: float, place: Place) -> Obstacle:
@@ -45,8 +58,9 @@ def _obstacle(o: ObstacleTable, unit: float, place: Place) -> Obstacle:
             raise place.at(key).error(f'is missing; shape = "{o.shape}" needs {", ".join(needed)}')
     for key in given:
         if key not in needed:
-            raise place.at(key).error(f'= {given[key]!r} does not go with shape = "{o.shape}", which has '
-                                      f'{", ".join(needed)}')
+            raise place.at(key).error(
+                f'= {given[key]!r} does not go with shape = "{o.shape}", which has {", ".join(needed)}'
+            )
     with place.naming():
         motion = None if o.motion is None else numbers(o.motion, place.at("motion"))
         if motion is not None:
@@ -57,8 +71,12 @@ def _obstacle(o: ObstacleTable, unit: float, place: Place) -> Obstacle:
         if o.shape == "mesh":
             surface = inside(o.surface, place.at("surface"))
             return Obstacle.mesh(surface, units=unit_name(unit), friction=o.friction, motion=motion)
-        values = [vector(given[k], place.at(k), unit if k in _LENGTHS else 1.0) if isinstance(given[k], list)
-                  else positive(given[k], place.at(k)) * unit for k in needed]
+        values = [
+            vector(given[k], place.at(k), unit if k in _LENGTHS else 1.0)
+            if isinstance(given[k], list)
+            else positive(given[k], place.at(k)) * unit
+            for k in needed
+        ]
         return getattr(Obstacle, o.shape)(*values, friction=o.friction, motion=motion)
 
 
@@ -90,14 +108,19 @@ def _load(load: LoadTable, robot: Any, unit: float, place: Place) -> Load:
 
 def _prescribed(p: PrescribedTable, robot: Any, unit: float, place: Place) -> Prescribed:
     with place.naming():
-        return Prescribed(_vertex_ids(p.vertices, robot, unit, place.at("vertices")),
-                          numbers(p.displacement, place.at("displacement")) * unit)
+        return Prescribed(
+            _vertex_ids(p.vertices, robot, unit, place.at("vertices")),
+            numbers(p.displacement, place.at("displacement")) * unit,
+        )
 
 
 def _rigid_group(g: RigidGroupTable, robot: Any, unit: float, place: Place) -> RigidGroup:
     with place.naming():
-        given = {key: numbers(getattr(g, key), place.at(key)) for key in ("displacement", "rotation", "force", "moment")
-                 if getattr(g, key) is not None}
+        given = {
+            key: numbers(getattr(g, key), place.at(key))
+            for key in ("displacement", "rotation", "force", "moment")
+            if getattr(g, key) is not None
+        }
         if "displacement" in given:
             given["displacement"] = given["displacement"] * unit
         point = None if g.point is None else vector(g.point, place.at("point"), unit)

@@ -34,8 +34,9 @@ def check_folder(folder: Path, force: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; choose another --out")
     if folder.is_dir() and any(folder.iterdir()) and not force:
-        raise InputError(f"{folder} exists and is not empty; give --force to replace the results in it, or another "
-                         f"--out")
+        raise InputError(
+            f"{folder} exists and is not empty; give --force to replace the results in it, or another --out"
+        )
     above = folder.resolve()
     while not above.exists():
         above = above.parent

@@ -72,11 +72,17 @@ def suggestion(given: str, known: Iterable[str]) -> str:
 
 
 _WANTED = {
-    "float_type": "must be a number", "float_parsing": "must be a number", "int_type": "must be a whole number",
-    "int_from_float": "must be a whole number", "int_parsing": "must be a whole number",
-    "string_type": "must be a string in quotes", "bool_type": "must be true or false",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "string_type": "must be a string in quotes",
+    "bool_type": "must be true or false",
     "list_type": "must be a list [...]",
-    "dict_type": "must be a table", "model_type": "must be a table", "finite_number": "must be finite",
+    "dict_type": "must be a table",
+    "model_type": "must be a table",
+    "finite_number": "must be finite",
 }
 
 

@@ -97,8 +97,9 @@ def load_problem(path: str | Path) -> tuple[Any, Environment, Any]:
 def _refuse_missing(table: dict[str, Any], path: Path) -> None:
     """The three things whose absence deserves advice."""
     if "units" not in table:
-        raise InputError(f'{path}: units is missing; write units = "mm" (or "m", "cm", "in"), the unit of its '
-                         f'files and lengths')
+        raise InputError(
+            f'{path}: units is missing; write units = "mm" (or "m", "cm", "in"), the unit of its files and lengths'
+        )
     if ("body" in table) == ("bodies" in table):
         problem = "[body] is missing" if "body" not in table else "[body] and [[bodies]] are both given"
         raise InputError(f'{path}: {problem}; write one [body] with surface = "body.stl", or several [[bodies]]')
@@ -148,13 +149,21 @@ def _robot(file: RobotFile, place: Place) -> VolumetricRobot:
         if body.region is not None:
             raise spot.error(f"region = {body.region} goes with mesh = ...; a surface has no regions")
     chambers = [inside(chamber.surface, place.at("chambers", i, "surface")) for i, chamber in enumerate(file.chambers)]
-    edges = [positive(body.max_edge, spot.at("max_edge")) for body, spot in zip(bodies, spots)
-             if body.max_edge is not None]
+    edges = [
+        positive(body.max_edge, spot.at("max_edge")) for body, spot in zip(bodies, spots) if body.max_edge is not None
+    ]
     return VolumetricRobot.from_surfaces(
-        surfaces if len(surfaces) > 1 else surfaces[0], chambers,
-        material=materials if len(materials) > 1 else materials[0], fixed=fixed, tip=tip,
-        max_edge=min(edges) * unit if edges else None, units=file.units, name=name, allow_any_size=file.allow_any_size,
-        cables=cables)
+        surfaces if len(surfaces) > 1 else surfaces[0],
+        chambers,
+        material=materials if len(materials) > 1 else materials[0],
+        fixed=fixed,
+        tip=tip,
+        max_edge=min(edges) * unit if edges else None,
+        units=file.units,
+        name=name,
+        allow_any_size=file.allow_any_size,
+        cables=cables,
+    )
 
 
 def _cables(file: RobotFile, place: Place, unit: float) -> tuple[Cable, ...]:
@@ -167,17 +176,32 @@ def _cables(file: RobotFile, place: Place, unit: float) -> tuple[Cable, ...]:
     return tuple(out)
 
 
-def _meshed_robot(file: RobotFile, bodies: list[BodyTable], spots: list[Place], materials: list[Material], fixed: Any,
-                  tip: Any, name: str, cables: tuple[Cable, ...], place: Place) -> VolumetricRobot:
+def _meshed_robot(
+    file: RobotFile,
+    bodies: list[BodyTable],
+    spots: list[Place],
+    materials: list[Material],
+    fixed: Any,
+    tip: Any,
+    name: str,
+    cables: tuple[Cable, ...],
+    place: Place,
+) -> VolumetricRobot:
     """The robot of a tetrahedral mesh whose tets carry a region."""
     if len({body.mesh for body in bodies}) > 1:
         raise place.error("[[bodies]] name several meshes; they share one mesh and differ in region")
     if file.chambers:
-        raise place.error(f"[[chambers]] do not go with mesh = {bodies[0].mesh!r}; its chambers are the regions "
-                          f"that no body names")
+        raise place.error(
+            f"[[chambers]] do not go with mesh = {bodies[0].mesh!r}; its chambers are the regions that no body names"
+        )
     if bodies[0].max_edge is not None:
-        raise spots[0].at("max_edge").error(f"= {bodies[0].max_edge} does not go with mesh = {bodies[0].mesh!r}, which "
-                                            f"is meshed already; remove it")
+        raise (
+            spots[0]
+            .at("max_edge")
+            .error(
+                f"= {bodies[0].max_edge} does not go with mesh = {bodies[0].mesh!r}, which is meshed already; remove it"
+            )
+        )
     regions_of = [i if body.region is None else body.region for i, body in enumerate(bodies)]
     source = inside(bodies[0].mesh, spots[0].at("mesh"))
     vertices, tets, regions, notices = read_mesh(source)
@@ -186,9 +210,18 @@ def _meshed_robot(file: RobotFile, bodies: list[BodyTable], spots: list[Place], 
         if region not in present:
             raise spot.error(f"region = {region} has no tet in {source.name}; its regions are {present}")
     return VolumetricRobot.from_tets(
-        vertices * UNITS[file.units], tets, regions, material=dict(zip(regions_of, materials)), fixed=fixed, tip=tip,
-        name=name, units=file.units, allow_any_size=file.allow_any_size, notices=notices,
-        cables=cables)
+        vertices * UNITS[file.units],
+        tets,
+        regions,
+        material=dict(zip(regions_of, materials)),
+        fixed=fixed,
+        tip=tip,
+        name=name,
+        units=file.units,
+        allow_any_size=file.allow_any_size,
+        notices=notices,
+        cables=cables,
+    )
 
 
 def make_solver(options: Mapping[str, Any], place: Place | None = None) -> Any:
@@ -210,8 +243,9 @@ def make_solver(options: Mapping[str, Any], place: Place | None = None) -> Any:
     options = dict(options)
     kind = options.pop("kind", "energy")
     if kind not in SOLVERS:
-        raise place.at("kind").error(f"= {kind!r} is unknown{suggestion(str(kind), SOLVERS)}; use one of "
-                                     f"{', '.join(SOLVERS)}")
+        raise place.at("kind").error(
+            f"= {kind!r} is unknown{suggestion(str(kind), SOLVERS)}; use one of {', '.join(SOLVERS)}"
+        )
     try:
         solver = getattr(geosim, SOLVERS[kind])
     except (AttributeError, ImportError):
@@ -225,8 +259,9 @@ def fill(solver: type, options: Mapping[str, Any], place: Place) -> Any:
     known = [f.name for f in dataclasses.fields(solver) if f.init]
     for key, value in options.items():
         if key not in known:
-            raise place.error(f"{key!r} is not an option of {solver.__name__}{suggestion(key, known)}; it has "
-                              f"{', '.join(known)}")
+            raise place.error(
+                f"{key!r} is not an option of {solver.__name__}{suggestion(key, known)}; it has {', '.join(known)}"
+            )
         try:
             TypeAdapter(hints[key], config=ConfigDict(strict=True, arbitrary_types_allowed=True)).validate_python(value)
         except ValidationError as error:

@@ -26,8 +26,16 @@ from geosim.robot import UNITS
 from geosim.show import fields
 from geosim.show.contact import contact_pressures
 
-__all__ = ["load_actuation", "load_problem", "load_result", "load_robot", "save_result", "summary_header",
-           "summary_rows", "write_summary"]
+__all__ = [
+    "load_actuation",
+    "load_problem",
+    "load_result",
+    "load_robot",
+    "save_result",
+    "summary_header",
+    "summary_rows",
+    "write_summary",
+]
 
 
 @contextmanager
@@ -127,8 +135,11 @@ def _write_vtu(result: Result, path: Path, unit: str, i: int = -1) -> None:
 
 
 def _write_pvd(result: Result, path: Path, unit: str) -> None:
-    lines = ['<?xml version="1.0"?>', '<VTKFile type="Collection" version="0.1" byte_order="LittleEndian">',
-             "<Collection>"]
+    lines = [
+        '<?xml version="1.0"?>',
+        '<VTKFile type="Collection" version="0.1" byte_order="LittleEndian">',
+        "<Collection>",
+    ]
     for i, time in enumerate(result.times):
         part = path.with_name(f"{path.stem}_{i:04d}.vtu")
         _write_vtu(result, part, unit, i)
@@ -157,16 +168,29 @@ def _write_vtp(result: Result, path: Path, unit: str) -> None:
     moved = points - np.vstack([s.rest for s in shown])
     body = [
         '<?xml version="1.0"?>',
-        '<VTKFile type="PolyData" version="1.0" byte_order="LittleEndian" header_type="UInt64">', "<PolyData>",
+        '<VTKFile type="PolyData" version="1.0" byte_order="LittleEndian" header_type="UInt64">',
+        "<PolyData>",
         f'<Piece NumberOfPoints="{len(points)}" NumberOfVerts="0" NumberOfLines="0" NumberOfStrips="0" '
         f'NumberOfPolys="{len(triangles)}">',
-        "<PointData>", _array_xml("displacement", moved, "Float64"),
-        _array_xml("max_stretch", np.concatenate([s.stretch for s in shown]), "Float64"), "</PointData>",
-        "<CellData>", _array_xml("part", part, "Int64"), "</CellData>",
-        "<Points>", _array_xml("Points", points, "Float64"), "</Points>",
-        "<Polys>", _array_xml("connectivity", triangles.ravel(), "Int64"),
-        _array_xml("offsets", 3 * np.arange(1, len(triangles) + 1), "Int64"), "</Polys>",
-        "</Piece>", "</PolyData>", "</VTKFile>", ""]
+        "<PointData>",
+        _array_xml("displacement", moved, "Float64"),
+        _array_xml("max_stretch", np.concatenate([s.stretch for s in shown]), "Float64"),
+        "</PointData>",
+        "<CellData>",
+        _array_xml("part", part, "Int64"),
+        "</CellData>",
+        "<Points>",
+        _array_xml("Points", points, "Float64"),
+        "</Points>",
+        "<Polys>",
+        _array_xml("connectivity", triangles.ravel(), "Int64"),
+        _array_xml("offsets", 3 * np.arange(1, len(triangles) + 1), "Int64"),
+        "</Polys>",
+        "</Piece>",
+        "</PolyData>",
+        "</VTKFile>",
+        "",
+    ]
     with replacing(path) as beside:
         beside.write_text("\n".join(body), encoding="ascii")
 
@@ -185,8 +209,19 @@ def _write_surface(result: Result, path: Path, unit: str) -> None:
 def summary_header(chambers: int) -> list[str]:
     """Return the columns of summary.csv for a robot with so many chambers."""
     each = [f"{name}_{c}" for c in range(1, chambers + 1) for name in ("volume_ratio", "volume_mm3", "pressure_kpa")]
-    return ["frame", "load", "status", *each, "tip_x_mm", "tip_y_mm", "tip_z_mm", "max_displacement_mm",
-            "body_volume_ratio", "iterations", "seconds"]
+    return [
+        "frame",
+        "load",
+        "status",
+        *each,
+        "tip_x_mm",
+        "tip_y_mm",
+        "tip_z_mm",
+        "max_displacement_mm",
+        "body_volume_ratio",
+        "iterations",
+        "seconds",
+    ]
 
 
 def summary_rows(result: Result) -> list[dict[str, Any]]:
@@ -247,5 +282,12 @@ def _write_csv(result: Result, path: Path, unit: str) -> None:
 
 
 _WRITERS: dict[str, Callable[[Result, Path, str], None]] = {
-    ".npz": _write_npz, ".vtu": _write_vtu, ".pvd": _write_pvd, ".vtp": _write_vtp, ".stl": _write_surface,
-    ".obj": _write_surface, ".ply": _write_surface, ".csv": _write_csv}
+    ".npz": _write_npz,
+    ".vtu": _write_vtu,
+    ".pvd": _write_pvd,
+    ".vtp": _write_vtp,
+    ".stl": _write_surface,
+    ".obj": _write_surface,
+    ".ply": _write_surface,
+    ".csv": _write_csv,
+}

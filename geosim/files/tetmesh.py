@@ -32,8 +32,19 @@ def read_mesh(path: Path) -> tuple[Floats, Ints, Ints, tuple[str, ...]]:
         raise InputError(f"mesh = {path.name!r}: use .vtu or .msh with a region per tet, or surface = ...")
     try:
         mesh = readers[path.suffix.lower()](str(path))
-    except (meshio.ReadError, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError,
-            ElementTree.ParseError, zlib.error, struct.error) as error:
+    except (
+        meshio.ReadError,
+        OSError,
+        ValueError,
+        KeyError,
+        IndexError,
+        TypeError,
+        AttributeError,
+        AssertionError,
+        ElementTree.ParseError,
+        zlib.error,
+        struct.error,
+    ) as error:
         text = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"mesh = {path.name!r} cannot be read ({text[:120]}); write it again") from None
     key = next((k for k in REGION_KEYS if k in mesh.cell_data), None)
@@ -49,5 +60,5 @@ def read_mesh(path: Path) -> tuple[Floats, Ints, Ints, tuple[str, ...]]:
     corners = np.vstack(tets)
     vertices = np.asarray(mesh.points, dtype=float)
     if any(block.type == "tetra10" for block in mesh.cells) and len(corners) and corners.min() >= 0:
-        vertices = vertices[:corners.max() + 1]  # mid-edge nodes follow the corners
+        vertices = vertices[: corners.max() + 1]  # mid-edge nodes follow the corners
     return vertices, corners, np.concatenate(regions).astype(np.int64), notices

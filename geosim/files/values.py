@@ -71,8 +71,10 @@ def read_material(given: Any, place: Place) -> Any:
     """Return the material of a body: a preset, a material file or an inline table."""
     place = place.at("material")
     if given is None:
-        raise place.error('is missing; write material = "ecoflex-00-30", the path of a material file or '
-                          '{ model = "neo-hookean", mu = 30e3 }')
+        raise place.error(
+            'is missing; write material = "ecoflex-00-30", the path of a material file or '
+            '{ model = "neo-hookean", mu = 30e3 }'
+        )
     with place.naming():
         if isinstance(given, str):
             return load_material(inside(given, place)) if given.lower().endswith(".toml") else preset(given)
@@ -100,8 +102,9 @@ def read_selection(table: Any, place: Place, unit: float, example: str = "") -> 
     s = validated(SelectionTable, table, place)
     given = [k for k in ("plane", "box", "sphere", "nearest", "surface", "ids") if getattr(s, k) is not None]
     if len(given) != 1:
-        raise place.error(f"needs exactly one of plane, box, sphere, nearest, surface, ids; "
-                          f"{' and '.join(given) or 'none'} given")
+        raise place.error(
+            f"needs exactly one of plane, box, sphere, nearest, surface, ids; {' and '.join(given) or 'none'} given"
+        )
     kind = given[0]
     belongs = {"plane": ("below", "above"), "sphere": ("radius",), "nearest": ("count",), "surface": ("within",)}
     for key in ("below", "above", "radius", "count", "within"):

@@ -90,10 +90,11 @@ def build_domain(bodies: Sequence[Surface], chambers: Sequence[Surface]) -> Doma
     ends = np.cumsum([0] + [len(s.faces) for s in surfaces])
     solids = []
     for i, surface in enumerate(surfaces):
-        faces = np.ascontiguousarray(stacked[ends[i]: ends[i + 1]])
+        faces = np.ascontiguousarray(stacked[ends[i] : ends[i + 1]])
         shell = shells.shell_ids(faces)
-        solids.append(_Solid(surface, regions[i], i < len(bodies), faces, shell,
-                             shells.nesting(vertices, faces, shell)))
+        solids.append(
+            _Solid(surface, regions[i], i < len(bodies), faces, shell, shells.nesting(vertices, faces, shell))
+        )
     _drop_cut_cavities(vertices, solids, WALL_TOLERANCE * diagonal)
     faces, owner = _distinct(solids)
     _refuse_contacts(vertices, faces, owner, solids, WALL_TOLERANCE * diagonal)
@@ -106,9 +107,18 @@ def build_domain(bodies: Sequence[Surface], chambers: Sequence[Surface]) -> Doma
     vertices, faces = shells.compact(vertices, faces)
     ordered = tuple((s.region, np.searchsorted(used, s.faces)) for s in sorted(solids, key=lambda s: s.volume))
     return Domain(
-        vertices, faces, seeds, seed_regions, holes, volumes, names={s.region: s.surface.label for s in solids},
-        solids=ordered, body_regions=tuple(regions[: len(bodies)]), chamber_regions=tuple(regions[len(bodies):]),
-        notices=tuple(n for s in surfaces for n in s.notices) + notices)
+        vertices,
+        faces,
+        seeds,
+        seed_regions,
+        holes,
+        volumes,
+        names={s.region: s.surface.label for s in solids},
+        solids=ordered,
+        body_regions=tuple(regions[: len(bodies)]),
+        chamber_regions=tuple(regions[len(bodies) :]),
+        notices=tuple(n for s in surfaces for n in s.notices) + notices,
+    )
 
 
 def _drop_cut_cavities(vertices: np.ndarray, solids: list[_Solid], tolerance: float) -> None:
@@ -136,8 +146,11 @@ def _coincide(vertices: np.ndarray, first: np.ndarray, second: np.ndarray, toler
     if np.array_equal(np.unique(first), np.unique(second)):
         return True
     one, two = abs(shells.signed_volume(vertices, first)), abs(shells.signed_volume(vertices, second))
-    return (abs(one - two) <= 1e-4 * one and farthest_from(a, vertices, second) <= tolerance
-            and farthest_from(b, vertices, first) <= tolerance)
+    return (
+        abs(one - two) <= 1e-4 * one
+        and farthest_from(a, vertices, second) <= tolerance
+        and farthest_from(b, vertices, first) <= tolerance
+    )
 
 
 def _distinct(solids: list[_Solid]) -> tuple[np.ndarray, np.ndarray]:
@@ -149,8 +162,9 @@ def _distinct(solids: list[_Solid]) -> tuple[np.ndarray, np.ndarray]:
     return np.ascontiguousarray(faces[first]), owner[first]
 
 
-def _refuse_contacts(vertices: np.ndarray, faces: np.ndarray, owner: np.ndarray, solids: list[_Solid],
-                     tolerance: float) -> None:
+def _refuse_contacts(
+    vertices: np.ndarray, faces: np.ndarray, owner: np.ndarray, solids: list[_Solid], tolerance: float
+) -> None:
     """Refuse chambers that meet the skin or each other, and bodies that meet other than in equal triangles."""
     used = [np.unique(s.faces) for s in solids]
     pairs = crossing_pairs(vertices, faces, tolerance=-1.0, group=owner, group_tolerance=tolerance)
@@ -167,13 +181,19 @@ def _refuse_contacts(vertices: np.ndarray, faces: np.ndarray, owner: np.ndarray,
             point = vertices[faces[pairs[met[i, j], 0]]].mean(axis=0) if (i, j) in met else vertices[common[0]]
             place = "near ({:.4g}, {:.4g}, {:.4g}) mm".format(*(point * 1e3))
             if b.is_body:
-                raise InputError(f"{b.surface.label}: crosses or touches {a.surface.label} {place}; bodies may "
-                                 "touch but not overlap: cut one from the other in the CAD program, or unite them")
+                raise InputError(
+                    f"{b.surface.label}: crosses or touches {a.surface.label} {place}; bodies may "
+                    "touch but not overlap: cut one from the other in the CAD program, or unite them"
+                )
             if a.is_body:
-                raise InputError(f"{b.surface.label}: crosses or touches the skin of {a.surface.label} {place}; leave "
-                                 "a wall around the chamber (close an air inlet that runs through the wall)")
-            raise InputError(f"{b.surface.label}: overlaps or touches {a.surface.label} {place}; leave a wall between "
-                             "the chambers, or unite them to one chamber")
+                raise InputError(
+                    f"{b.surface.label}: crosses or touches the skin of {a.surface.label} {place}; leave "
+                    "a wall around the chamber (close an air inlet that runs through the wall)"
+                )
+            raise InputError(
+                f"{b.surface.label}: overlaps or touches {a.surface.label} {place}; leave a wall between "
+                "the chambers, or unite them to one chamber"
+            )
 
 
 def _seeds(vertices: np.ndarray, faces: np.ndarray, solids: list[_Solid]) -> tuple[np.ndarray, np.ndarray]:
@@ -209,12 +229,16 @@ def _nest(vertices: np.ndarray, solids: list[_Solid], seeds: np.ndarray, regions
             around = [s for s in solids if s is not solid and s.volume > solid.volume and _inside(point, vertices, s)]
             chamber = next((s for s in around if not s.is_body), None)
             if chamber is not None:
-                raise InputError(f"{solid.surface.label}: lies inside {chamber.surface.label}; leave a wall between "
-                                 "them, or leave one of the two out")
+                raise InputError(
+                    f"{solid.surface.label}: lies inside {chamber.surface.label}; leave a wall between "
+                    "them, or leave one of the two out"
+                )
             if not around and not solid.is_body and not assembled:
                 x, y, z = point * 1e3
-                raise InputError(f"{solid.surface.label}: lies outside the body, e.g. at ({x:.4g}, {y:.4g}, {z:.4g}) "
-                                 "mm; check its position and that both surfaces have the same unit and origin")
+                raise InputError(
+                    f"{solid.surface.label}: lies outside the body, e.g. at ({x:.4g}, {y:.4g}, {z:.4g}) "
+                    "mm; check its position and that both surfaces have the same unit and origin"
+                )
             parents.add(min(around, key=lambda s: s.volume).region if around else -1)
         if len(parents) > 1:
             raise InputError(f"{solid.surface.label}: its parts lie in different bodies; give separate surfaces")
@@ -236,6 +260,8 @@ def _voids(vertices: np.ndarray, faces: np.ndarray, solids: list[_Solid]) -> tup
                 continue
             holes.append(point)
             volume = shells.signed_volume(vertices, shell) * 1e6
-            notices.append(f"{solid.surface.label}: a sealed void of {volume:.4g} cm^3 is kept as a hole; give its "
-                           "surface as a chamber to inflate it")
+            notices.append(
+                f"{solid.surface.label}: a sealed void of {volume:.4g} cm^3 is kept as a hole; give its "
+                "surface as a chamber to inflate it"
+            )
     return np.array(holes).reshape(-1, 3), tuple(notices)

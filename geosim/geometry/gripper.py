@@ -12,9 +12,18 @@ from geosim.geometry.parametric import pneunet_finger
 __all__ = ["three_finger_gripper"]
 
 
-def three_finger_gripper(length: float = 0.060, width: float = 0.016, height: float = 0.016, *, inner_radius: float = 0.034,
-                         palm: float = 0.008, rim: float = 0.003, fingers: int = 3, bellows: int = 5,
-                         **finger: float) -> tuple[list[Any], list[Any]]:
+def three_finger_gripper(
+    length: float = 0.060,
+    width: float = 0.016,
+    height: float = 0.016,
+    *,
+    inner_radius: float = 0.034,
+    palm: float = 0.008,
+    rim: float = 0.003,
+    fingers: int = 3,
+    bellows: int = 5,
+    **finger: float,
+) -> tuple[list[Any], list[Any]]:
     """Make a gripper whose fingers hang down (-z) from a disc and curl towards its axis (z) when inflated.
 
     Parameters
@@ -44,9 +53,19 @@ def three_finger_gripper(length: float = 0.060, width: float = 0.016, height: fl
         if not value > 0:
             raise InputError(f"three_finger_gripper: {name} = {value!r} must be a positive length in metres")
     if fingers < 2 or 2 * inner_radius * np.tan(np.pi / fingers) < width:
-        raise InputError(f"three_finger_gripper: {fingers} fingers of {width * 1e3:g} mm do not fit at a radius of "
-                         f"{inner_radius * 1e3:g} mm")
-    options = {"gap": 0.002, "wall": 0.0015, "side": 0.002, "roof": 0.002, "base": 0.0035, "channel_height": 0.002, **finger}
+        raise InputError(
+            f"three_finger_gripper: {fingers} fingers of {width * 1e3:g} mm do not fit at a radius of "
+            f"{inner_radius * 1e3:g} mm"
+        )
+    options = {
+        "gap": 0.002,
+        "wall": 0.0015,
+        "side": 0.002,
+        "roof": 0.002,
+        "base": 0.0035,
+        "channel_height": 0.002,
+        **finger,
+    }
     body, (cavity,) = pneunet_finger(length, width, height, bellows=bellows, **options)
     bodies: list[Any] = []
     chambers: list[Any] = []

@@ -52,15 +52,22 @@ def conforming(surfaces: Sequence[Surface], tolerance: float) -> tuple[Surface, 
                 changed = True
         if not changed:
             break
-    return tuple(new if new is old else replace(new, notices=(*new.notices, (
-        f"{new.label}: triangles on the wall shared with its neighbour were cut to match"))) for new, old in
-        zip(found, surfaces))
+    return tuple(
+        new
+        if new is old
+        else replace(
+            new,
+            notices=(*new.notices, (f"{new.label}: triangles on the wall shared with its neighbour were cut to match")),
+        )
+        for new, old in zip(found, surfaces)
+    )
 
 
 def _contacts(a: Surface, b: Surface, tolerance: float) -> np.ndarray:
     """Pairs (face of a, face of b) that touch other than as equal triangles or in common vertices, shape (k, 2)."""
     if np.any(a.vertices.max(axis=0) < b.vertices.min(axis=0) - tolerance) or np.any(
-            b.vertices.max(axis=0) < a.vertices.min(axis=0) - tolerance):
+        b.vertices.max(axis=0) < a.vertices.min(axis=0) - tolerance
+    ):
         return np.empty((0, 2), dtype=np.int64)
     vertices = np.vstack([a.vertices, b.vertices])
     faces = np.vstack([a.faces, b.faces + len(a.vertices)])
@@ -122,7 +129,7 @@ def _snap(first: np.ndarray, second: np.ndarray, tolerance: float) -> tuple[np.n
             if values[i] - snapped[i - 1] <= tolerance:
                 snapped[i] = snapped[i - 1]
         points[:, axis] = snapped[np.searchsorted(values, points[:, axis])]
-    return points[: len(first)], points[len(first):]
+    return points[: len(first)], points[len(first) :]
 
 
 def _manifold(vertices: np.ndarray, faces: np.ndarray) -> Any:

@@ -17,8 +17,14 @@ __all__ = ["crossing_pairs", "farthest_from"]
 FLAT = 1e-7
 
 
-def crossing_pairs(vertices: np.ndarray, faces: np.ndarray, *, tolerance: float, group: np.ndarray | None = None,
-                   group_tolerance: float | None = None) -> np.ndarray:
+def crossing_pairs(
+    vertices: np.ndarray,
+    faces: np.ndarray,
+    *,
+    tolerance: float,
+    group: np.ndarray | None = None,
+    group_tolerance: float | None = None,
+) -> np.ndarray:
     """Pairs of triangles that cross or touch.
 
     Parameters
@@ -52,8 +58,9 @@ def crossing_pairs(vertices: np.ndarray, faces: np.ndarray, *, tolerance: float,
     order = np.argsort(lower[:, axis], kind="stable")
     capacity = 4 * len(faces) + 64
     while True:
-        pairs, count = _sweep(points, faces, groups, lower, upper, order, axis, tolerance / scale, between / scale,
-                              capacity)
+        pairs, count = _sweep(
+            points, faces, groups, lower, upper, order, axis, tolerance / scale, between / scale, capacity
+        )
         if count <= capacity:
             return np.sort(pairs[:count], axis=1)
         capacity = count
@@ -70,8 +77,9 @@ def _farthest(points, vertices, faces):
     for i in range(points.shape[0]):
         nearest = np.inf
         for f in range(faces.shape[0]):
-            nearest = min(nearest, _point_triangle(points[i], vertices[faces[f, 0]], vertices[faces[f, 1]],
-                                                   vertices[faces[f, 2]]))
+            nearest = min(
+                nearest, _point_triangle(points[i], vertices[faces[f, 0]], vertices[faces[f, 1]], vertices[faces[f, 2]])
+            )
             if nearest <= worst:
                 break
         worst = max(worst, nearest)
@@ -131,9 +139,14 @@ def _meet(points, faces, a, b, eps):
         p, q = points[faces[a, (i + 1) % 3]], points[faces[a, (i + 2) % 3]]
         u, v = points[faces[b, (j + 1) % 3]], points[faces[b, (j + 2) % 3]]
         return _segment_near(p, q, s0, s1, s2, eps) or _segment_near(u, v, t0, t1, t2, eps)
-    return (_segment_near(t0, t1, s0, s1, s2, eps) or _segment_near(t1, t2, s0, s1, s2, eps)
-            or _segment_near(t2, t0, s0, s1, s2, eps) or _segment_near(s0, s1, t0, t1, t2, eps)
-            or _segment_near(s1, s2, t0, t1, t2, eps) or _segment_near(s2, s0, t0, t1, t2, eps))
+    return (
+        _segment_near(t0, t1, s0, s1, s2, eps)
+        or _segment_near(t1, t2, s0, s1, s2, eps)
+        or _segment_near(t2, t0, s0, s1, s2, eps)
+        or _segment_near(s0, s1, t0, t1, t2, eps)
+        or _segment_near(s1, s2, t0, t1, t2, eps)
+        or _segment_near(s2, s0, t0, t1, t2, eps)
+    )
 
 
 @kernel
@@ -184,9 +197,13 @@ def _segment_near(p, q, a, b, c, eps):
     if _segment_crosses(p, q, a, b, c):
         return True
     limit = eps * eps
-    return (_point_triangle(p, a, b, c) <= limit or _point_triangle(q, a, b, c) <= limit
-            or _segment_segment(p, q, a, b) <= limit or _segment_segment(p, q, b, c) <= limit
-            or _segment_segment(p, q, c, a) <= limit)
+    return (
+        _point_triangle(p, a, b, c) <= limit
+        or _point_triangle(q, a, b, c) <= limit
+        or _segment_segment(p, q, a, b) <= limit
+        or _segment_segment(p, q, b, c) <= limit
+        or _segment_segment(p, q, c, a) <= limit
+    )
 
 
 @kernel

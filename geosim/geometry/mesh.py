@@ -67,8 +67,14 @@ class TetMesh:
         return float(tet_volumes(self.vertices, self.tets[self.regions == region]).sum())
 
 
-def mesh_surfaces(body_surfaces: Sequence[Surface], chamber_surfaces: Sequence[Surface] = (), *,
-                  max_edge: float | None = None, time_limit: float = 300.0, rescue: bool = False) -> TetMesh:
+def mesh_surfaces(
+    body_surfaces: Sequence[Surface],
+    chamber_surfaces: Sequence[Surface] = (),
+    *,
+    max_edge: float | None = None,
+    time_limit: float = 300.0,
+    rescue: bool = False,
+) -> TetMesh:
     """Mesh bodies and the chambers inside them.
 
     Parameters
@@ -97,12 +103,15 @@ def mesh_surfaces(body_surfaces: Sequence[Surface], chamber_surfaces: Sequence[S
     edge = diagonal / 40.0 if max_edge is None else float(max_edge)
     label = body_surfaces[0].label
     if not (np.isfinite(edge) and edge > 0):
-        raise InputError(f"max_edge = {max_edge!r}: need a positive length in metres "
-                         "(default: bounding-box diagonal / 40)")
+        raise InputError(
+            f"max_edge = {max_edge!r}: need a positive length in metres (default: bounding-box diagonal / 40)"
+        )
     expected = _expected_tets(domain, edge)
     if expected > LARGEST_MESH:
-        raise InputError(f"max_edge = {edge * 1e3:.4g} mm: {label} would get about {expected / 1e6:.0f} million tets; "
-                         f"choose a larger one (default {diagonal / 40 * 1e3:.4g} mm)")
+        raise InputError(
+            f"max_edge = {edge * 1e3:.4g} mm: {label} would get about {expected / 1e6:.0f} million tets; "
+            f"choose a larger one (default {diagonal / 40 * 1e3:.4g} mm)"
+        )
     if rescue and importlib.util.find_spec("pytetwild") is None:
         raise InputError("rescue=True needs pytetwild: pip install 'geosim[rescue]'")
     engine = _rescue if rescue else _mesh
@@ -124,8 +133,14 @@ def mesh_surfaces(body_surfaces: Sequence[Surface], chamber_surfaces: Sequence[S
     if mesh is None:
         raise InputError(str(failure)) from failure
     ratio = mesh.quality.radius_ratio_min
-    return replace(mesh, notices=(*mesh.notices, f"{label}: tiny details of the surface give flat or tiny tets (radius "
-                                                 f"ratio {ratio:.1e}); remove them in the CAD program"))
+    return replace(
+        mesh,
+        notices=(
+            *mesh.notices,
+            f"{label}: tiny details of the surface give flat or tiny tets (radius "
+            f"ratio {ratio:.1e}); remove them in the CAD program",
+        ),
+    )
 
 
 class _MesherError(Exception):
@@ -144,11 +159,13 @@ def _tidied(domain: Domain, bodies: Sequence[Surface], chambers: Sequence[Surfac
         return None
     faces = dict(domain.solids)
     try:
-        clean = [tidy_surface(replace(surface, vertices=domain.vertices, faces=faces[region]), tolerance)
-                 for region, surface in zip(order, (*bodies, *chambers))]
+        clean = [
+            tidy_surface(replace(surface, vertices=domain.vertices, faces=faces[region]), tolerance)
+            for region, surface in zip(order, (*bodies, *chambers))
+        ]
         if sum(len(s.faces) for s in clean) == len(domain.faces):
             return None
-        return build_domain(clean[: len(bodies)], clean[len(bodies):])
+        return build_domain(clean[: len(bodies)], clean[len(bodies) :])
     except InputError:
         return None  # the details are not dirt: the surfaces as given decide
 
@@ -160,15 +177,23 @@ def _mesh(domain: Domain, edge: float, time_limit: float, label: str) -> TetMesh
     # Walls much thinner than max_edge can ask for any number of tets: S bounds the inserted points.
     most = int(max(MOST_POINTS, 4.0 * _expected_tets(domain, edge)))
     for switches in SWITCHES:
-        inputs = dict(engine="tetgen", vertices=domain.vertices * scale, faces=domain.faces, seeds=domain.seeds * scale,
-                      holes=domain.holes * scale, switches=f"{switches}a{_regular_volume(edge * scale):.12g}S{most}Q")
+        inputs = dict(
+            engine="tetgen",
+            vertices=domain.vertices * scale,
+            faces=domain.faces,
+            seeds=domain.seeds * scale,
+            holes=domain.holes * scale,
+            switches=f"{switches}a{_regular_volume(edge * scale):.12g}S{most}Q",
+        )
         found = run_mesher(inputs, time_limit, label)
         if isinstance(found, str):
             failures.append(found)
             continue
         if len(found["vertices"]) >= most:
-            raise InputError(f"{label}: thin walls or tiny details ask for more than {most} vertices at max_edge = "
-                             f"{edge * 1e3:.4g} mm; thicken or remove them, or {RESCUE}")
+            raise InputError(
+                f"{label}: thin walls or tiny details ask for more than {most} vertices at max_edge = "
+                f"{edge * 1e3:.4g} mm; thicken or remove them, or {RESCUE}"
+            )
         notices = (f"{label}: meshed with weaker quality bounds, since {failures[0]}",) if failures else ()
         seed = found["seed"]
         regions = np.where(seed >= 0, domain.seed_regions[seed], -1)
@@ -178,7 +203,9 @@ def _mesh(domain: Domain, edge: float, time_limit: float, label: str) -> TetMesh
 
 def _rescue(domain: Domain, edge: float, time_limit: float, label: str) -> TetMesh:
     """Mesh with pytetwild: the region of a tet is that of the innermost solid around its centre."""
-    found = run_mesher(dict(engine="pytetwild", vertices=domain.vertices, faces=domain.faces, edge=edge), time_limit, label)
+    found = run_mesher(
+        dict(engine="pytetwild", vertices=domain.vertices, faces=domain.faces, edge=edge), time_limit, label
+    )
     if isinstance(found, str):
         raise _MesherError(f"{label}: {found}; repair the surface in MeshLab or Blender and give that")
     vertices, tets = found["vertices"], found["tets"]
@@ -198,11 +225,22 @@ def run_mesher(inputs: dict, time_limit: float, label: str) -> dict[str, np.ndar
         np.savez(source, **{key: np.asarray(value) for key, value in inputs.items()})  # type: ignore[arg-type]
         command = [sys.executable, "-m", "geosim.geometry.mesher", str(source), str(target)]
         try:
-            done = subprocess.run(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
-                                  text=True, errors="replace", timeout=time_limit, check=False)
+            done = subprocess.run(
+                command,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=time_limit,
+                check=False,
+            )
         except subprocess.TimeoutExpired as error:
-            raise InputError(f"{label}: the mesher took more than {time_limit:g} s; choose a larger max_edge, give a "
-                             f"larger time_limit, or {RESCUE}") from error
+            raise InputError(
+                f"{label}: the mesher took more than {time_limit:g} s; choose a larger max_edge, give a "
+                f"larger time_limit, or {RESCUE}"
+            ) from error
         if done.returncode == 0 and target.is_file():
             with np.load(target) as file:
                 return {key: file[key] for key in file.files}
@@ -219,33 +257,46 @@ def _failure(engine: str, done: subprocess.CompletedProcess[str]) -> str:
     return f"{engine} failed ({reason[:200].rstrip('.')})"
 
 
-def _verified(domain: Domain, vertices: np.ndarray, tets: np.ndarray, regions: np.ndarray, edge: float, label: str,
-              notices: tuple[str, ...], lost: float) -> TetMesh:
+def _verified(
+    domain: Domain,
+    vertices: np.ndarray,
+    tets: np.ndarray,
+    regions: np.ndarray,
+    edge: float,
+    label: str,
+    notices: tuple[str, ...],
+    lost: float,
+) -> TetMesh:
     """Orient, drop what belongs to no region, and hold volumes and chambers against the surfaces."""
     notices = domain.notices + notices
     volume = tet_volumes(vertices, tets)
     tets = np.where((volume < 0)[:, None], tets[:, [0, 2, 1, 3]], tets)
     volume = np.abs(volume)
     if np.any(regions < 0):
-        notices += (f"{label}: an enclosed space of {volume[regions < 0].sum() * 1e6:.4g} cm^3 is neither body nor "
-                    "chamber; it is kept as a hole",)
+        notices += (
+            f"{label}: an enclosed space of {volume[regions < 0].sum() * 1e6:.4g} cm^3 is neither body nor "
+            "chamber; it is kept as a hole",
+        )
     kept = regions >= 0
     tets, regions, volume = tets[kept], regions[kept], volume[kept]
-    flat = int(np.sum(volume <= ZERO_VOLUME * float(np.linalg.norm(np.ptp(domain.vertices, axis=0)))**3))
+    flat = int(np.sum(volume <= ZERO_VOLUME * float(np.linalg.norm(np.ptp(domain.vertices, axis=0))) ** 3))
     if flat:
         raise _MesherError(f"{label}: the mesh has {flat} tets of zero volume; choose another max_edge, or {RESCUE}")
     for region, wanted in domain.volumes.items():
         got = float(volume[regions == region].sum())
         change = abs(got - wanted) / abs(wanted)
         if change > lost:
-            raise _MesherError(f"{domain.names[region]}: the mesh has {got * 1e6:.6g} cm^3 where the surface encloses "
-                             f"{wanted * 1e6:.6g} cm^3; clean and re-export the surface, or {RESCUE}")
+            raise _MesherError(
+                f"{domain.names[region]}: the mesh has {got * 1e6:.6g} cm^3 where the surface encloses "
+                f"{wanted * 1e6:.6g} cm^3; clean and re-export the surface, or {RESCUE}"
+            )
         if change > SAME_VOLUME:
             notices += (f"{domain.names[region]}: the meshed volume differs by {change:.1e} from the surface's",)
     _refuse_bare_walls(domain, tets, regions, len(domain.chamber_regions))
     vertices, tets = shells.compact(vertices, tets)
-    return TetMesh(vertices, tets, np.ascontiguousarray(regions), domain.body_regions, domain.chamber_regions, edge,
-                   notices)
+    return TetMesh(
+        vertices, tets, np.ascontiguousarray(regions), domain.body_regions, domain.chamber_regions, edge, notices
+    )
 
 
 def _expected_tets(domain: Domain, edge: float) -> float:

@@ -36,8 +36,12 @@ def _pytetwild(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
     low, high = data["vertices"].min(axis=0), data["vertices"].max(axis=0)
     vertices, tets = pytetwild.tetrahedralize(
-        data["vertices"], data["faces"].astype(np.int32),
-        edge_length_fac=float(data["edge"]) / float(np.linalg.norm(high - low)), disable_filtering=True, quiet=True)
+        data["vertices"],
+        data["faces"].astype(np.int32),
+        edge_length_fac=float(data["edge"]) / float(np.linalg.norm(high - low)),
+        disable_filtering=True,
+        quiet=True,
+    )
     return {"vertices": np.asarray(vertices, dtype=np.float64), "tets": np.asarray(tets)[:, :4].astype(np.int64)}
 
 

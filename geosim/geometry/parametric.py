@@ -50,8 +50,16 @@ def block(length: float = 0.1, width: float = 0.02, height: float = 0.02) -> Sha
     return _surface(_box((0, length), (0, width), (0, height))), []
 
 
-def plain_finger(length: float = 0.1, width: float = 0.02, height: float = 0.02, *, end: float = 0.005,
-                 side: float = 0.005, base: float = 0.011, roof: float = 0.003) -> Shape:
+def plain_finger(
+    length: float = 0.1,
+    width: float = 0.02,
+    height: float = 0.02,
+    *,
+    end: float = 0.005,
+    side: float = 0.005,
+    base: float = 0.011,
+    roof: float = 0.003,
+) -> Shape:
     """Make a straight finger with one straight chamber above its middle; it bends down when inflated.
 
     Parameters
@@ -74,9 +82,20 @@ def plain_finger(length: float = 0.1, width: float = 0.02, height: float = 0.02,
     return _surface(body), [_surface(chamber)]
 
 
-def pneunet_finger(length: float = 0.110, width: float = 0.020, height: float = 0.020, *, bellows: int = 10,
-                   gap: float = 0.002, wall: float = 0.0015, side: float = 0.002, roof: float = 0.002,
-                   base: float = 0.004, channel_width: float = 0.004, channel_height: float = 0.002) -> Shape:
+def pneunet_finger(
+    length: float = 0.110,
+    width: float = 0.020,
+    height: float = 0.020,
+    *,
+    bellows: int = 10,
+    gap: float = 0.002,
+    wall: float = 0.0015,
+    side: float = 0.002,
+    roof: float = 0.002,
+    base: float = 0.004,
+    channel_width: float = 0.004,
+    channel_height: float = 0.002,
+) -> Shape:
     """Make a PneuNet finger: bellows on a thicker base, one cavity joined by a channel; it curls towards its base.
 
     Parameters
@@ -104,20 +123,33 @@ def pneunet_finger(length: float = 0.110, width: float = 0.020, height: float = 
     InputError
         If a length is not positive or the walls leave no room.
     """
-    _positive(length=length, width=width, height=height, gap=gap, wall=wall, side=side, roof=roof, base=base,
-              channel_width=channel_width, channel_height=channel_height)
+    _positive(
+        length=length,
+        width=width,
+        height=height,
+        gap=gap,
+        wall=wall,
+        side=side,
+        roof=roof,
+        base=base,
+        channel_width=channel_width,
+        channel_height=channel_height,
+    )
     thick = (length - (bellows - 1) * gap) / bellows if bellows >= 1 else 0.0
     spine = base + channel_height + roof
     if bellows < 1 or thick <= 2 * wall or 2 * side >= width or spine >= height or channel_width > width - 2 * side:
-        raise InputError(f"pneunet_finger: {bellows} bellows of {height * MM:g} mm with these walls and gaps leave no "
-                         "room for the cavity; make the walls thinner or the finger larger")
+        raise InputError(
+            f"pneunet_finger: {bellows} bellows of {height * MM:g} mm with these walls and gaps leave no "
+            "room for the cavity; make the walls thinner or the finger larger"
+        )
     starts = np.arange(bellows) * (thick + gap)
     body = _box((0, length), (0, width), (0, height))
     for start in starts[1:]:
         # The cutter stands out on three sides, so that no face of it lies in a face of the body.
         body -= _box((start - gap, start), (-width, 2 * width), (spine, 2 * height))
-    cavity = _box((wall, length - wall), ((width - channel_width) / 2, (width + channel_width) / 2),
-                  (base, base + channel_height))
+    cavity = _box(
+        (wall, length - wall), ((width - channel_width) / 2, (width + channel_width) / 2), (base, base + channel_height)
+    )
     for start in starts:
         cavity += _box((start + wall, start + thick - wall), (side, width - side), (base, height - roof))
     return _surface(body), [_surface(cavity)]
@@ -134,8 +166,9 @@ def thick_sphere(inner: float = 0.010, outer: float = 0.020, *, subdivisions: in
     return body, [trimesh.creation.icosphere(subdivisions, inner)]
 
 
-def thick_tube(inner: float = 0.010, outer: float = 0.015, length: float = 0.060, *, cap: float = 0.0,
-               segments: int = 48) -> Shape:
+def thick_tube(
+    inner: float = 0.010, outer: float = 0.015, length: float = 0.060, *, cap: float = 0.0, segments: int = 48
+) -> Shape:
     """Make a tube along x.
 
     Parameters
@@ -168,9 +201,17 @@ def thick_tube(inner: float = 0.010, outer: float = 0.015, length: float = 0.060
     return _surface(skin), [_surface(cylinder(inner, cap, length - cap))]
 
 
-def twister(diameter: float = 0.020, length: float = 0.100, *, turns: float = 2.0, mean_radius: float = 0.006,
-            slot_height: float = 0.0051, chamber_fraction: float = 0.01, end: float = 0.005,
-            segments: int = 32) -> Shape:
+def twister(
+    diameter: float = 0.020,
+    length: float = 0.100,
+    *,
+    turns: float = 2.0,
+    mean_radius: float = 0.006,
+    slot_height: float = 0.0051,
+    chamber_fraction: float = 0.01,
+    end: float = 0.005,
+    segments: int = 32,
+) -> Shape:
     """Make a cylinder along x with a thin slot that winds about its axis; it twists and coils when inflated.
 
     The slot is a ribbon that stands on edge: it reaches over `slot_height` along the radius, winds `turns` times at
@@ -201,12 +242,20 @@ def twister(diameter: float = 0.020, length: float = 0.100, *, turns: float = 2.
     import trimesh
     from manifold3d import Manifold
 
-    _positive(diameter=diameter, length=length, mean_radius=mean_radius, slot_height=slot_height, end=end,
-              chamber_fraction=chamber_fraction)
+    _positive(
+        diameter=diameter,
+        length=length,
+        mean_radius=mean_radius,
+        slot_height=slot_height,
+        end=end,
+        chamber_fraction=chamber_fraction,
+    )
     inner, outer = mean_radius - slot_height / 2, mean_radius + slot_height / 2
     if inner <= 0 or outer >= diameter / 2 or 2 * end >= length or turns == 0 or segments < 8 or chamber_fraction > 0.1:
-        raise InputError("twister: the slot does not fit; make it lower, put it nearer to the middle of the radius, or "
-                         "take a longer or thicker cylinder")
+        raise InputError(
+            "twister: the slot does not fit; make it lower, put it nearer to the middle of the radius, or "
+            "take a longer or thicker cylinder"
+        )
     skin = Manifold.cylinder(length * MM, diameter / 2 * MM, circular_segments=segments).rotate((0, 90, 0))
     body = _surface(skin)
     wanted = chamber_fraction * float(body.volume)
@@ -240,7 +289,9 @@ def _ribbon(length: float, end: float, turns: float, inner: float, outer: float,
     axis = np.hstack([end + span * s, zero, zero])
     place = np.linspace(-1.0, 1.0, across + 1)
     side = [(middle + 0.5 * q * (outer - inner), 0.5 * thickness * (1.0 - q * q)) for q in place]
-    loop = [axis + r * radial + h * normal for r, h in side] + [axis + r * radial - h * normal for r, h in side[-2:0:-1]]
+    loop = [axis + r * radial + h * normal for r, h in side] + [
+        axis + r * radial - h * normal for r, h in side[-2:0:-1]
+    ]
     vertices = np.stack(loop, axis=1)  # (steps + 1, loop, 3)
     count = vertices.shape[1]
     number = lambda i, j: i * count + j % count  # noqa: E731
@@ -260,9 +311,18 @@ def _ribbon(length: float, end: float, turns: float, inner: float, outer: float,
     return mesh
 
 
-def membrane_over_chambers(size: float = 0.250, thickness: float = 0.004, *, pad: float = 0.100, spacing: float = 0.110,
-                           base: float = 0.003, chamber: float = 0.090, chamber_height: float = 0.005,
-                           roof: float = 0.004, gap: float = 0.001) -> tuple[list[Any], list[Any], Any]:
+def membrane_over_chambers(
+    size: float = 0.250,
+    thickness: float = 0.004,
+    *,
+    pad: float = 0.100,
+    spacing: float = 0.110,
+    base: float = 0.003,
+    chamber: float = 0.090,
+    chamber_height: float = 0.005,
+    roof: float = 0.004,
+    gap: float = 0.001,
+) -> tuple[list[Any], list[Any], Any]:
     """Make a square membrane over four inflatable pads, apart from them by a gap; inflated pads lift it.
 
     Parameters
@@ -289,8 +349,17 @@ def membrane_over_chambers(size: float = 0.250, thickness: float = 0.004, *, pad
     """
     import trimesh
 
-    _positive(size=size, thickness=thickness, pad=pad, spacing=spacing, base=base, chamber=chamber,
-              chamber_height=chamber_height, roof=roof, gap=gap)
+    _positive(
+        size=size,
+        thickness=thickness,
+        pad=pad,
+        spacing=spacing,
+        base=base,
+        chamber=chamber,
+        chamber_height=chamber_height,
+        roof=roof,
+        gap=gap,
+    )
     if chamber >= pad or pad >= spacing or spacing + pad > size:
         raise InputError("membrane_over_chambers: need chamber < pad < spacing and spacing + pad <= size")
     half, top = size / 2, base + chamber_height + roof

@@ -31,10 +31,12 @@ class MeshQuality:
     edge_max: float
 
     def __str__(self) -> str:
-        return (f"{self.tets} tets, {self.vertices} vertices; smallest dihedral angle {self.dihedral_min:.1f} deg "
-                f"(median {self.dihedral_median:.1f}); radius ratio {self.radius_ratio_min:.3f} "
-                f"(median {self.radius_ratio_median:.2f}); edges {self.edge_min * 1e3:.3g} to "
-                f"{self.edge_max * 1e3:.3g} mm (median {self.edge_median * 1e3:.3g})")
+        return (
+            f"{self.tets} tets, {self.vertices} vertices; smallest dihedral angle {self.dihedral_min:.1f} deg "
+            f"(median {self.dihedral_median:.1f}); radius ratio {self.radius_ratio_min:.3f} "
+            f"(median {self.radius_ratio_median:.2f}); edges {self.edge_min * 1e3:.3g} to "
+            f"{self.edge_max * 1e3:.3g} mm (median {self.edge_median * 1e3:.3g})"
+        )
 
 
 def tet_volumes(vertices: np.ndarray, tets: np.ndarray) -> np.ndarray:
@@ -55,8 +57,9 @@ def mesh_quality(vertices: np.ndarray, tets: np.ndarray) -> MeshQuality:
     corners = vertices[tets]
     # Outward area vectors of the face opposite to each corner; the dihedral angle lies between two of them.
     opposite = [(1, 2, 3), (0, 3, 2), (0, 1, 3), (0, 2, 1)]
-    areas = np.stack([0.5 * np.cross(corners[:, j] - corners[:, i], corners[:, k] - corners[:, i])
-                      for i, j, k in opposite], axis=1)
+    areas = np.stack(
+        [0.5 * np.cross(corners[:, j] - corners[:, i], corners[:, k] - corners[:, i]) for i, j, k in opposite], axis=1
+    )
     size = np.linalg.norm(areas, axis=2)
     normals = areas / np.maximum(size, 1e-300)[:, :, None]
     cosines = -np.stack([np.einsum("ij,ij->i", normals[:, i], normals[:, j]) for i, j in EDGES], axis=1)
@@ -72,7 +75,13 @@ def mesh_quality(vertices: np.ndarray, tets: np.ndarray) -> MeshQuality:
     edges = tet_edges(tets)
     length = np.linalg.norm(vertices[edges[:, 0]] - vertices[edges[:, 1]], axis=1)
     return MeshQuality(
-        vertices=len(vertices), tets=len(tets), dihedral_min=float(smallest.min()),
-        dihedral_median=float(np.median(smallest)), radius_ratio_min=float(ratio.min()),
-        radius_ratio_median=float(np.median(ratio)), edge_min=float(length.min()),
-        edge_median=float(np.median(length)), edge_max=float(length.max()))
+        vertices=len(vertices),
+        tets=len(tets),
+        dihedral_min=float(smallest.min()),
+        dihedral_median=float(np.median(smallest)),
+        radius_ratio_min=float(ratio.min()),
+        radius_ratio_median=float(np.median(ratio)),
+        edge_min=float(length.min()),
+        edge_median=float(np.median(length)),
+        edge_max=float(length.max()),
+    )

@@ -13,8 +13,18 @@ from scipy.spatial import cKDTree
 from geosim.kernels import kernel
 
 __all__ = [
-    "compact", "drop_degenerate", "edge_counts", "flip_slivers", "inner_point", "merge_vertices", "nesting", "orient",
-    "shell_ids", "signed_volume", "winding_number", "winding_numbers",
+    "compact",
+    "drop_degenerate",
+    "edge_counts",
+    "flip_slivers",
+    "inner_point",
+    "merge_vertices",
+    "nesting",
+    "orient",
+    "shell_ids",
+    "signed_volume",
+    "winding_number",
+    "winding_numbers",
 ]
 
 
@@ -213,8 +223,12 @@ def _solid_angles(points, vertices, faces):
             b = np.sqrt(b0 * b0 + b1 * b1 + b2 * b2)
             c = np.sqrt(c0 * c0 + c1 * c1 + c2 * c2)
             det = a0 * (b1 * c2 - b2 * c1) + a1 * (b2 * c0 - b0 * c2) + a2 * (b0 * c1 - b1 * c0)
-            below = (a * b * c + (a0 * b0 + a1 * b1 + a2 * b2) * c + (b0 * c0 + b1 * c1 + b2 * c2) * a
-                     + (c0 * a0 + c1 * a1 + c2 * a2) * b)
+            below = (
+                a * b * c
+                + (a0 * b0 + a1 * b1 + a2 * b2) * c
+                + (b0 * c0 + b1 * c1 + b2 * c2) * a
+                + (c0 * a0 + c1 * a1 + c2 * a2) * b
+            )
             total[i] += 2.0 * np.arctan2(det, below)
     return total
 

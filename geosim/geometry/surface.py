@@ -20,8 +20,29 @@ __all__ = ["UNITS", "Surface", "check_surface", "read_surface", "tidy_surface"]
 UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "in": 0.0254}
 SUFFIXES = (".stl", ".obj", ".ply", ".off")
 CAD_SUFFIXES = (
-    ".step", ".stp", ".iges", ".igs", ".f3d", ".f3z", ".sldprt", ".sldasm", ".ipt", ".iam", ".x_t", ".x_b", ".prt",
-    ".catpart", ".par", ".3dm", ".fcstd", ".brep", ".sat", ".dwg", ".dxf", ".scad", ".blend",
+    ".step",
+    ".stp",
+    ".iges",
+    ".igs",
+    ".f3d",
+    ".f3z",
+    ".sldprt",
+    ".sldasm",
+    ".ipt",
+    ".iam",
+    ".x_t",
+    ".x_b",
+    ".prt",
+    ".catpart",
+    ".par",
+    ".3dm",
+    ".fcstd",
+    ".brep",
+    ".sat",
+    ".dwg",
+    ".dxf",
+    ".scad",
+    ".blend",
 )
 # Sizes that are almost always a wrong unit: a 100 mm robot read as metres, or as micrometres [m].
 SMALLEST, LARGEST = 1e-3, 5.0
@@ -66,14 +87,18 @@ class Surface:
         if vertices.size == 0 or faces.size == 0:
             raise InputError(f"{self.label}: the surface is empty (no triangles); export it again from the CAD program")
         if vertices.ndim != 2 or vertices.shape[1] != 3 or faces.ndim != 2 or faces.shape[1] != 3:
-            raise InputError(f"{self.label}: need vertices (n, 3) and triangles (m, 3), got {vertices.shape} and "
-                             f"{faces.shape}; triangulate the surface")
+            raise InputError(
+                f"{self.label}: need vertices (n, 3) and triangles (m, 3), got {vertices.shape} and "
+                f"{faces.shape}; triangulate the surface"
+            )
         bad = int(np.sum(~np.isfinite(vertices).all(axis=1)))
         if bad:
             raise InputError(f"{self.label}: {bad} vertices have nan or infinite coordinates; export the surface again")
         if faces.min() < 0 or faces.max() >= len(vertices):
-            raise InputError(f"{self.label}: a triangle names vertex {int(faces.max())} of {len(vertices)}; the "
-                             "file is damaged, export it again")
+            raise InputError(
+                f"{self.label}: a triangle names vertex {int(faces.max())} of {len(vertices)}; the "
+                "file is damaged, export it again"
+            )
         vertices.flags.writeable = False
         faces.flags.writeable = False
         object.__setattr__(self, "vertices", vertices)
@@ -126,8 +151,9 @@ def read_surface(surface: Any, units: str | None = None, name: str = "body") -> 
     if isinstance(surface, (str, os.PathLike)):
         path = Path(surface)
         if units is None:
-            raise InputError(f"{name} surface ({path}): the file does not say its unit; give units='mm' "
-                             "(or 'm', 'cm', 'in')")
+            raise InputError(
+                f"{name} surface ({path}): the file does not say its unit; give units='mm' (or 'm', 'cm', 'in')"
+            )
         vertices, faces = _read_file(path, f"{name} surface ({path})")
         return Surface(vertices * UNITS[units], faces, name=name, source=str(path))
     if not (hasattr(surface, "vertices") and hasattr(surface, "faces")):
@@ -140,8 +166,10 @@ def _read_file(path: Path, label: str) -> tuple[np.ndarray, np.ndarray]:
     """Vertices in the file's unit and triangles, or one line that says what is wrong with the file."""
     suffix = path.suffix.lower()
     if suffix in CAD_SUFFIXES:
-        raise InputError(f"{label}: {suffix[1:].upper()} is a CAD format without triangles; in the CAD program export "
-                         "the part as STL (File > Export or Save as > STL, binary, fine resolution, mm) and give that")
+        raise InputError(
+            f"{label}: {suffix[1:].upper()} is a CAD format without triangles; in the CAD program export "
+            "the part as STL (File > Export or Save as > STL, binary, fine resolution, mm) and give that"
+        )
     if suffix not in SUFFIXES:
         raise InputError(f"{label}: unknown suffix {suffix!r}; give {', '.join(s[1:].upper() for s in SUFFIXES)}")
     if path.is_dir():
@@ -167,8 +195,10 @@ def _parse_stl(data: bytes, label: str) -> tuple[np.ndarray, np.ndarray]:
         corners = _parse_ascii_stl(data, label)
     else:
         holds = max(len(data) - 84, 0) // 50
-        raise InputError(f"{label}: not a complete STL file (the header promises {max(count, 0)} triangles, the file "
-                         f"holds {holds}); export or copy it again")
+        raise InputError(
+            f"{label}: not a complete STL file (the header promises {max(count, 0)} triangles, the file "
+            f"holds {holds}); export or copy it again"
+        )
     if len(corners) == 0:
         raise InputError(f"{label}: the file holds no triangles; export it again")
     if not np.isfinite(corners).all():
@@ -180,7 +210,7 @@ def _parse_stl(data: bytes, label: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _parse_ascii_stl(data: bytes, label: str) -> np.ndarray:
     words = data.split()
-    numbers = [words[i + 1: i + 4] for i, word in enumerate(words) if word == b"vertex" or word == b"VERTEX"]
+    numbers = [words[i + 1 : i + 4] for i, word in enumerate(words) if word == b"vertex" or word == b"VERTEX"]
     try:
         corners = np.array(numbers, dtype=np.float64).reshape(-1, 3)
     except ValueError as error:
@@ -195,8 +225,18 @@ def _parse_other(path: Path, label: str) -> tuple[np.ndarray, np.ndarray]:
 
     try:
         mesh = trimesh.load(str(path), force="mesh", process=False)
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, OSError, RuntimeError, AssertionError,
-            NotImplementedError, struct.error) as error:
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        IndexError,
+        AttributeError,
+        OSError,
+        RuntimeError,
+        AssertionError,
+        NotImplementedError,
+        struct.error,
+    ) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"{label}: cannot be read as {path.suffix[1:].upper()} ({reason}); export it again") from error
     if not isinstance(mesh, trimesh.Trimesh) or len(mesh.faces) == 0:
@@ -204,8 +244,9 @@ def _parse_other(path: Path, label: str) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(mesh.vertices, dtype=np.float64), np.asarray(mesh.faces)
 
 
-def check_surface(surface: Any, *, units: str | None = None, name: str = "body",
-                  allow_any_size: bool = False) -> Surface:
+def check_surface(
+    surface: Any, *, units: str | None = None, name: str = "body", allow_any_size: bool = False
+) -> Surface:
     """Return a closed, outward-oriented surface without defects, or say what is wrong.
 
     Repaired, each with a notice: duplicate vertices, duplicate and sliver triangles, mixed or flipped orientation
@@ -253,9 +294,16 @@ def tidy_surface(surface: Surface, tolerance: float) -> Surface:
     changed = len(surface.faces) - len(tidied.faces)
     if not changed and not tidied.notices:
         return surface
-    return replace(tidied, notices=(*surface.notices, (
-        f"{surface.label}: edges under {tolerance * 1e3:.2g} mm and slivers removed for the mesh ({changed} "
-        "triangles)")))
+    return replace(
+        tidied,
+        notices=(
+            *surface.notices,
+            (
+                f"{surface.label}: edges under {tolerance * 1e3:.2g} mm and slivers removed for the mesh ({changed} "
+                "triangles)"
+            ),
+        ),
+    )
 
 
 def _repaired(surface: Surface, merge: float, sliver: float) -> Surface:
@@ -272,8 +320,10 @@ def _repaired(surface: Surface, merge: float, sliver: float) -> Surface:
     _refuse_open(surface.label, faces)
     faces, flipped, stuck = shells.flip_slivers(vertices, faces, sliver)
     if stuck:
-        raise InputError(f"{surface.label}: {stuck} sliver triangles (zero area) cannot be removed; clean the mesh "
-                         "(MeshLab: Remove Zero Area Faces, Merge Close Vertices) or export it again")
+        raise InputError(
+            f"{surface.label}: {stuck} sliver triangles (zero area) cannot be removed; clean the mesh "
+            "(MeshLab: Remove Zero Area Faces, Merge Close Vertices) or export it again"
+        )
     if removed + flipped:
         kind = "sliver or duplicate triangles" if removed else "sliver triangles (zero area)"
         notices.append(f"{surface.label}: {removed + flipped} {kind} removed")
@@ -285,9 +335,11 @@ def _repaired(surface: Surface, merge: float, sliver: float) -> Surface:
     pairs = crossing_pairs(vertices, faces, tolerance=TOUCH_TOLERANCE * diagonal)
     if len(pairs):
         x, y, z = vertices[faces[pairs[0, 0]]].mean(axis=0) * 1e3
-        raise InputError(f"{surface.label}: self-intersecting, {len(pairs)} pairs of triangles cross, e.g. near "
-                         f"({x:.4g}, {y:.4g}, {z:.4g}) mm; unite overlapping parts in the CAD program (Boolean union) "
-                         "and export again")
+        raise InputError(
+            f"{surface.label}: self-intersecting, {len(pairs)} pairs of triangles cross, e.g. near "
+            f"({x:.4g}, {y:.4g}, {z:.4g}) mm; unite overlapping parts in the CAD program (Boolean union) "
+            "and export again"
+        )
     return replace(surface, vertices=vertices, faces=faces, notices=tuple(notices))
 
 
@@ -297,17 +349,23 @@ def _check_size(surface: Surface, diagonal: float, allow_any_size: bool) -> None
     if allow_any_size or SMALLEST <= diagonal <= LARGEST:
         return
     guess = "units = 'mm' instead of 'm'" if diagonal > LARGEST else "units = 'm' instead of 'mm'"
-    raise InputError(f"{surface.label}: suspicious size, the bounding box has a diagonal of {diagonal:.4g} m (usual: "
-                     f"1 mm to 5 m); check the unit, e.g. {guess}, or set allow_any_size = true")
+    raise InputError(
+        f"{surface.label}: suspicious size, the bounding box has a diagonal of {diagonal:.4g} m (usual: "
+        f"1 mm to 5 m); check the unit, e.g. {guess}, or set allow_any_size = true"
+    )
 
 
 def _refuse_open(label: str, faces: np.ndarray) -> None:
     count = shells.edge_counts(faces)
     opened = int(np.sum(count == 1))
     if opened:
-        raise InputError(f"{label}: open, {opened} edges have a triangle on one side only (not watertight); close the "
-                         "holes (MeshLab: Close Holes) or export a solid body, not faces")
+        raise InputError(
+            f"{label}: open, {opened} edges have a triangle on one side only (not watertight); close the "
+            "holes (MeshLab: Close Holes) or export a solid body, not faces"
+        )
     crowded = int(np.sum(count > 2))
     if crowded:
-        raise InputError(f"{label}: non-manifold, {crowded} edges have more than two triangles (parts that touch along "
-                         "an edge or share a wall); unite the parts in the CAD program and export again")
+        raise InputError(
+            f"{label}: non-manifold, {crowded} edges have more than two triangles (parts that touch along "
+            "an edge or share a wall); unite the parts in the CAD program and export again"
+        )

@@ -8,8 +8,17 @@ from scipy.sparse.csgraph import connected_components
 
 from geosim.arrays import Floats, Ints
 
-__all__ = ["EDGES", "FACES", "boundary_faces", "components", "curved_faces", "face_sides", "interpolate_p2",
-           "mid_edges", "tet_volumes"]
+__all__ = [
+    "EDGES",
+    "FACES",
+    "boundary_faces",
+    "components",
+    "curved_faces",
+    "face_sides",
+    "interpolate_p2",
+    "mid_edges",
+    "tet_volumes",
+]
 
 # Faces of a positively oriented tet, seen counter-clockwise from outside; edges in the order of the P2 nodes 4..9.
 FACES = np.array([[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]])

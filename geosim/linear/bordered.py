@@ -96,8 +96,17 @@ class BorderedSolver:
             self.pattern = pattern
             self._columns = None
 
-    def solve(self, data: Floats, borders: Floats, right: Floats, gap: Floats, tolerance: float, *, reuse: bool,
-              extra: Extra | None = None) -> tuple[Floats, Floats]:
+    def solve(
+        self,
+        data: Floats,
+        borders: Floats,
+        right: Floats,
+        gap: Floats,
+        tolerance: float,
+        *,
+        reuse: bool,
+        extra: Extra | None = None,
+    ) -> tuple[Floats, Floats]:
         """Return (dx, dP) with a residual below `tolerance` times the right-hand side.
 
         Parameters
@@ -122,7 +131,7 @@ class BorderedSolver:
         if reuse and self._ready(len(gap)):
             found = self._gmres(data, borders, target, tolerance, self.max_krylov, extra)
             if found is not None:
-                return found[:-len(gap)] if len(gap) else found, found[len(right):]
+                return found[: -len(gap)] if len(gap) else found, found[len(right) :]
         while True:
             self._columns = None
             self.factoriser.factorise(data)
@@ -130,7 +139,7 @@ class BorderedSolver:
             self._eliminate(borders)
             found = self._gmres(data, borders, target, tolerance, 3 * self.max_krylov, extra)
             if found is not None:
-                return found[:-len(gap)] if len(gap) else found, found[len(right):]
+                return found[: -len(gap)] if len(gap) else found, found[len(right) :]
             if not self.factoriser.strengthen():
                 raise FactorisationError("the equations are singular to working precision")
 
@@ -203,8 +212,9 @@ class BorderedSolver:
             out[size:] = -_dots(borders, vector[:size])
         return out
 
-    def _gmres(self, data: Floats, borders: Floats, target: Floats, tolerance: float, limit: int,
-               extra: Extra | None = None) -> Floats | None:
+    def _gmres(
+        self, data: Floats, borders: Floats, target: Floats, tolerance: float, limit: int, extra: Extra | None = None
+    ) -> Floats | None:
         """Flexible GMRES from zero; None if the limit is reached or the pace says that it would be."""
         start = float(np.sqrt(_dots(target[None], target)[0]))
         if start == 0.0:
@@ -219,11 +229,11 @@ class BorderedSolver:
             self.krylov += 1
             dots = np.zeros(k + 1)
             norm = float(_orthogonalise(basis, k + 1, w, dots))
-            hessenberg[:k + 1, k] = dots
+            hessenberg[: k + 1, k] = dots
             hessenberg[k + 1, k] = norm
             if not np.isfinite(norm):
                 return None
-            small = hessenberg[:k + 2, :k + 1]
+            small = hessenberg[: k + 2, : k + 1]
             unit = np.zeros(k + 2)
             unit[0] = start
             weights = np.linalg.lstsq(small, unit, rcond=None)[0]

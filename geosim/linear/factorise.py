@@ -80,8 +80,10 @@ def available_bytes() -> float:
 def _refuse_if_too_large(needed: float, size: int) -> None:
     available = available_bytes()
     if needed > 0.9 * available:
-        raise InputError(f"a system of {size} unknowns needs about {needed / 1e9:.1f} GB to factorise and "
-                         f"{available / 1e9:.1f} GB are free; use a larger max_edge or element='p1'")
+        raise InputError(
+            f"a system of {size} unknowns needs about {needed / 1e9:.1f} GB to factorise and "
+            f"{available / 1e9:.1f} GB are free; use a larger max_edge or element='p1'"
+        )
 
 
 @cache
@@ -105,8 +107,12 @@ class _Pardiso(Factoriser):
     name = "pardiso"
     _kind = -2  # real, symmetric, indefinite
     _ERRORS: ClassVar[dict[int, str]] = {
-        -2: "not enough memory", -3: "reordering failed", -4: "zero pivot", -7: "diagonal matrix is singular",
-               -8: "32-bit integer overflow"}
+        -2: "not enough memory",
+        -3: "reordering failed",
+        -4: "zero pivot",
+        -7: "diagonal matrix is singular",
+        -8: "32-bit integer overflow",
+    }
 
     def __init__(self, indptr: np.ndarray, indices: np.ndarray, single: bool = True) -> None:
         self._library = _mkl()
@@ -150,10 +156,24 @@ class _Pardiso(Factoriser):
         integer = lambda v: ctypes.byref(ctypes.c_int32(v))  # noqa: E731 (a C argument)
         pointer = lambda a: a.ctypes.data_as(ctypes.c_void_p)  # noqa: E731
         error = ctypes.c_int32(0)
-        self._call_c(pointer(self._handle), integer(1), integer(1), integer(self._kind), integer(phase), integer(self.size),
-                     pointer(self._data), pointer(self._ia), pointer(self._ja), None,
-                     integer(count), pointer(self._options), integer(0), pointer(right), pointer(out),
-                     ctypes.byref(error))
+        self._call_c(
+            pointer(self._handle),
+            integer(1),
+            integer(1),
+            integer(self._kind),
+            integer(phase),
+            integer(self.size),
+            pointer(self._data),
+            pointer(self._ia),
+            pointer(self._ja),
+            None,
+            integer(count),
+            pointer(self._options),
+            integer(0),
+            pointer(right),
+            pointer(out),
+            ctypes.byref(error),
+        )
         if error.value:
             reason = self._ERRORS.get(error.value, f"error {error.value}")
             raise FactorisationError(f"Pardiso could not factorise the matrix: {reason}")
@@ -209,7 +229,9 @@ class _GeneralSuperLU(Factoriser):
     def factorise(self, data: Floats) -> None:
         matrix = csr_matrix((data, *self._pattern), shape=(self.size, self.size)).tocsc()
         try:
-            self._factors = splu(matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=1e-3, options={"SymmetricMode": True})
+            self._factors = splu(
+                matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=1e-3, options={"SymmetricMode": True}
+            )
         except RuntimeError as error:
             raise FactorisationError(f"SuperLU could not factorise the matrix: {error}") from None
 
@@ -251,24 +273,29 @@ class _SuperLU(Factoriser):
                 raise FactorisationError("SuperLU could not factorise the matrix: it has an empty row")
             scale /= np.sqrt(largest)
         self._scale = scale
-        scaled = csc_matrix((values * scale[self._pattern[0]] * np.repeat(scale, np.diff(self._pattern[1])),
-                             *self._pattern), shape=matrix.shape)
+        scaled = csc_matrix(
+            (values * scale[self._pattern[0]] * np.repeat(scale, np.diff(self._pattern[1])), *self._pattern),
+            shape=matrix.shape,
+        )
         try:
-            self._factors = splu(scaled, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.01,
-                                 options={"SymmetricMode": True})
+            self._factors = splu(
+                scaled, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.01, options={"SymmetricMode": True}
+            )
         except RuntimeError as error:
             raise FactorisationError(f"SuperLU could not factorise the matrix: {error}") from None
         except MemoryError:
-            raise InputError(f"a system of {self.size} unknowns does not fit into memory; use a larger max_edge or "
-                             f"element='p1'") from None
+            raise InputError(
+                f"a system of {self.size} unknowns does not fit into memory; use a larger max_edge or element='p1'"
+            ) from None
 
     def solve(self, right: Floats) -> Floats:
         scale = self._scale if np.ndim(right) == 1 else self._scale[:, None]
         return scale * self._factors.solve(scale * right)
 
 
-def make_factoriser(indptr: np.ndarray, indices: np.ndarray, name: str = "auto", *, single: bool = True,
-                    symmetric: bool = True) -> Factoriser:
+def make_factoriser(
+    indptr: np.ndarray, indices: np.ndarray, name: str = "auto", *, single: bool = True, symmetric: bool = True
+) -> Factoriser:
     """Return a factoriser for the upper triangle with the given CSR pattern.
 
     Parameters
@@ -299,7 +326,13 @@ def describe() -> dict[str, str]:
     if _mkl() is None:
         import scipy
 
-        return {"factoriser": "superlu", "library": f"SciPy {scipy.__version__}",
-                "remedy": "pip install pypardiso makes solves several times faster (x86-64)"}
-    return {"factoriser": "pardiso", "library": f"MKL {metadata.version('mkl')}",
-            "threads": str(_mkl().MKL_Get_Max_Threads())}
+        return {
+            "factoriser": "superlu",
+            "library": f"SciPy {scipy.__version__}",
+            "remedy": "pip install pypardiso makes solves several times faster (x86-64)",
+        }
+    return {
+        "factoriser": "pardiso",
+        "library": f"MKL {metadata.version('mkl')}",
+        "threads": str(_mkl().MKL_Get_Max_Threads()),
+    }

@@ -37,7 +37,7 @@ def table(materials: list[Hyperelastic], stress_unit: float, *, isochoric: bool 
         row[3] = len(constants)
         finite = np.isfinite(material.bulk_modulus)  # type: ignore[attr-defined]
         row[4] = -1.0 if isochoric or finite else material.rest_slope / stress_unit
-        row[5:5 + len(constants)] = constants
+        row[5 : 5 + len(constants)] = constants
     return rows
 
 
@@ -72,8 +72,12 @@ def _invariant_energy(m, i1, i2):
     if kind == 0:  # Mooney-Rivlin and neo-Hookean
         return m[5] * x + m[6] * (i2 - 3.0), m[5], m[6], 0.0
     if kind == 1:  # Yeoh
-        return (m[5] * x + m[6] * x * x + m[7] * x * x * x, m[5] + 2.0 * m[6] * x + 3.0 * m[7] * x * x, 0.0,
-                2.0 * m[6] + 6.0 * m[7] * x)
+        return (
+            m[5] * x + m[6] * x * x + m[7] * x * x * x,
+            m[5] + 2.0 * m[6] * x + 3.0 * m[7] * x * x,
+            0.0,
+            2.0 * m[6] + 6.0 * m[7] * x,
+        )
     # Gent: past the locking stretch the energy is infinite, and the line search turns back
     rest = 1.0 - x / m[6]
     if rest <= 0.0:
@@ -143,8 +147,11 @@ def _ogden(m, F, J, cof, P, A, level):
                 if abs(gap) > 1e-6 * stretch[i]:
                     diff = (pi - pj) / gap
                 else:  # equal stretches: the limit is dP_i/dlambda_i - dP_i/dlambda_j
-                    diff = ((d[i] * (1.0 - 2.0 * third) + total) / squares[i] - tau[i] / squares[i]
-                            - (total - third * (d[i] + d[j])) / (stretch[i] * stretch[j]))
+                    diff = (
+                        (d[i] * (1.0 - 2.0 * third) + total) / squares[i]
+                        - tau[i] / squares[i]
+                        - (total - third * (d[i] + d[j])) / (stretch[i] * stretch[j])
+                    )
                 plus, minus = 0.5 * (diff + sums), 0.5 * (diff - sums)
                 for r in range(3):
                     for c in range(3):
@@ -174,8 +181,12 @@ def _derivatives(m, F, J, cof, P, A, level):
             C[i, j] = F[0, i] * F[0, j] + F[1, i] * F[1, j] + F[2, i] * F[2, j]
             C[j, i] = C[i, j]
     I1 = C[0, 0] + C[1, 1] + C[2, 2]
-    CC = (C[0, 0] * C[0, 0] + C[1, 1] * C[1, 1] + C[2, 2] * C[2, 2]
-          + 2.0 * (C[0, 1] * C[0, 1] + C[0, 2] * C[0, 2] + C[1, 2] * C[1, 2]))
+    CC = (
+        C[0, 0] * C[0, 0]
+        + C[1, 1] * C[1, 1]
+        + C[2, 2] * C[2, 2]
+        + 2.0 * (C[0, 1] * C[0, 1] + C[0, 2] * C[0, 2] + C[1, 2] * C[1, 2])
+    )
     I2 = 0.5 * (I1 * I1 - CC)
     shift = m[4]
     if shift >= 0.0:
@@ -198,8 +209,7 @@ def _derivatives(m, F, J, cof, P, A, level):
         for j in range(3):
             D2[i, j] = 2.0 * (I1 * F[i, j] - FC[i, j])
             first[3 * i + j] = a * (2.0 * F[i, j] - (2.0 / 3.0) * I1 * r * cof[i, j])
-            P[i, j] = (w1 * first[3 * i + j] + w2 * b * (D2[i, j] - (4.0 / 3.0) * I2 * r * cof[i, j])
-                       - shift * cof[i, j])
+            P[i, j] = w1 * first[3 * i + j] + w2 * b * (D2[i, j] - (4.0 / 3.0) * I2 * r * cof[i, j]) - shift * cof[i, j]
     if level == 1:
         return W
     B = np.empty((3, 3))
@@ -218,10 +228,12 @@ def _derivatives(m, F, J, cof, P, A, level):
                     col = 3 * k + el
                     if col < row:
                         continue
-                    value = (outer * cof[i, j] * cof[k, el]
-                             + mixed1 * (F[i, j] * cof[k, el] + cof[i, j] * F[k, el])
-                             + mixed2 * (D2[i, j] * cof[k, el] + cof[i, j] * D2[k, el])
-                             + 2.0 * s2 * (2.0 * F[i, j] * F[k, el] - F[i, el] * F[k, j]))
+                    value = (
+                        outer * cof[i, j] * cof[k, el]
+                        + mixed1 * (F[i, j] * cof[k, el] + cof[i, j] * F[k, el])
+                        + mixed2 * (D2[i, j] * cof[k, el] + cof[i, j] * D2[k, el])
+                        + 2.0 * s2 * (2.0 * F[i, j] * F[k, el] - F[i, el] * F[k, j])
+                    )
                     if j == el:
                         value -= 2.0 * s2 * B[i, k]
                     if i == k:

@@ -17,8 +17,17 @@ from typing import Any, ClassVar
 
 from geosim.errors import InputError
 
-__all__ = ["Gent", "Hyperelastic", "LinearElastic", "Material", "MooneyRivlin", "NeoHookean", "Ogden", "Yeoh",
-           "material_from_dict"]
+__all__ = [
+    "Gent",
+    "Hyperelastic",
+    "LinearElastic",
+    "Material",
+    "MooneyRivlin",
+    "NeoHookean",
+    "Ogden",
+    "Yeoh",
+    "material_from_dict",
+]
 
 SOFTEST = 10.0  # Pa; anything softer is a modulus typed in MPa or kPa
 
@@ -27,8 +36,10 @@ def _positive(owner: str, key: str, value: float, *, zero: bool = False, infinit
     good = isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
     good = good and (value > 0 or (zero and value == 0)) and (infinite or math.isfinite(value))
     if not good:
-        raise InputError(f"{owner}: {key} = {value!r} is not a {'non-negative' if zero else 'positive'} number; "
-                         f"moduli are in Pa, densities in kg/m^3")
+        raise InputError(
+            f"{owner}: {key} = {value!r} is not a {'non-negative' if zero else 'positive'} number; "
+            f"moduli are in Pa, densities in kg/m^3"
+        )
 
 
 @dataclass(frozen=True)
@@ -74,12 +85,15 @@ class Hyperelastic(Material):
         if not (math.isfinite(mu) and mu > 0):
             raise InputError(f"{name}: the shear modulus at rest is {mu:.6g} Pa; it must be positive")
         if mu < SOFTEST:
-            raise InputError(f"{name}: a shear modulus of {mu:.4g} Pa is softer than any gel; moduli are in Pa "
-                             f"(0.0418 MPa = 41.8e3)")
+            raise InputError(
+                f"{name}: a shear modulus of {mu:.4g} Pa is softer than any gel; moduli are in Pa (0.0418 MPa = 41.8e3)"
+            )
         kappa = self.bulk_modulus  # type: ignore[attr-defined]
         if kappa < mu:
-            raise InputError(f"{name}: bulk_modulus = {kappa:.6g} Pa is below the shear modulus {mu:.6g} Pa; "
-                             f"rubber-like materials have bulk_modulus >> shear modulus (inf = incompressible)")
+            raise InputError(
+                f"{name}: bulk_modulus = {kappa:.6g} Pa is below the shear modulus {mu:.6g} Pa; "
+                f"rubber-like materials have bulk_modulus >> shear modulus (inf = incompressible)"
+            )
 
 
 @dataclass(frozen=True)
@@ -228,11 +242,14 @@ class Ogden(Hyperelastic):
             object.__setattr__(self, key, terms)
             bad = [v for v in terms if not math.isfinite(v) or (v == 0 and key == "alpha")]
             if bad or not terms:
-                raise InputError(f"Ogden: {key} = {terms!r} must be finite numbers"
-                                 + (" other than zero" if key == "alpha" else ""))
+                raise InputError(
+                    f"Ogden: {key} = {terms!r} must be finite numbers" + (" other than zero" if key == "alpha" else "")
+                )
         if len(self.mu) != len(self.alpha):  # type: ignore[arg-type]
-            raise InputError(f"Ogden: mu has {len(self.mu)} terms and alpha {len(self.alpha)}; "  # type: ignore[arg-type]
-                             f"give as many of each")
+            raise InputError(
+                f"Ogden: mu has {len(self.mu)} terms and alpha {len(self.alpha)}; "  # type: ignore[arg-type]
+                f"give as many of each"
+            )
         self._check()
 
     @property
@@ -285,8 +302,7 @@ class LinearElastic(Material):
         return self.youngs_modulus / (2.0 * (1.0 + self.poisson_ratio))
 
 
-MODELS: dict[str, type[Material]] = {m.model: m for m in
-                                     (MooneyRivlin, NeoHookean, Yeoh, Gent, Ogden, LinearElastic)}
+MODELS: dict[str, type[Material]] = {m.model: m for m in (MooneyRivlin, NeoHookean, Yeoh, Gent, Ogden, LinearElastic)}
 
 
 def material_from_dict(table: dict[str, Any], source: str = "material") -> Material:

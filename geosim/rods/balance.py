@@ -112,10 +112,10 @@ class Balance:
         size = float(np.abs(self.state.q[:turns]).max()) + 1e-300
         eps = 8 * np.finfo(float).eps
         shell = system.shell
-        stiffest = max(float((system.axial / system.rest).max(initial=0.0)),
-                       float((shell.stretch / shell.rest).max(initial=0.0)))
-        self.noise = eps * (stiffest * size
-                            + float(self.a[:turns].max(initial=0.0)) * size)
+        stiffest = max(
+            float((system.axial / system.rest).max(initial=0.0)), float((shell.stretch / shell.rest).max(initial=0.0))
+        )
+        self.noise = eps * (stiffest * size + float(self.a[:turns].max(initial=0.0)) * size)
         stiff = max(float(system.bending.max(initial=0.0)), float(shell.matrices.max(initial=0.0)))
         self.radius = float(system.vertex_radius.max(initial=0.0))
         self.turn_noise = 80 * eps * stiff + 1e-3 * self.noise * self.radius
@@ -135,18 +135,43 @@ class Balance:
         """Return the flat values of the symmetric part and the unsymmetric rest."""
         system, bends = self.system, self.system.robot.bends
         values = np.zeros(system.pattern.size)
-        stretch_hessian(system.stretch_edges, system.axial, system.rest, trial.t, trial.length, system.stretch_slots,
-                        values)
-        bend_twist_hessian(q, system.bend_dofs, bends.edges, bends.signs, system.bending, self.natural, trial.t,
-                           trial.length, trial.m1, trial.m2, trial.twist, system.bend_slots, values)
+        stretch_hessian(
+            system.stretch_edges, system.axial, system.rest, trial.t, trial.length, system.stretch_slots, values
+        )
+        bend_twist_hessian(
+            q,
+            system.bend_dofs,
+            bends.edges,
+            bends.signs,
+            system.bending,
+            self.natural,
+            trial.t,
+            trial.length,
+            trial.m1,
+            trial.m2,
+            trial.twist,
+            system.bend_slots,
+            values,
+        )
         shell = system.shell
         if len(shell.rest):
             spring_hessian(q, shell.spring_dofs, shell.stretch, shell.rest, shell.spring_slots, values)
         if len(shell.hinge_dofs):
-            hinge_hessian(q, shell.hinge_dofs, shell.bending, self.natural[len(trial.twist):, 0], shell.hinge_slots, values)
+            hinge_hessian(
+                q, shell.hinge_dofs, shell.bending, self.natural[len(trial.twist) :, 0], shell.hinge_slots, values
+            )
         if len(shell.face_dofs):
-            midedge_hessian(q, shell.face_dofs, shell.sides, shell.signs, trial.normals, shell.matrices,
-                            self.natural[system.faces_at:], shell.face_slots, values)
+            midedge_hessian(
+                q,
+                shell.face_dofs,
+                shell.sides,
+                shell.signs,
+                trial.normals,
+                shell.matrices,
+                self.natural[system.faces_at :],
+                shell.face_slots,
+                values,
+            )
         if self.step > 0:
             add_diagonal(values, system.pattern.diagonal, self.a, self.order)
         extras = [extra for term in self.terms if (extra := term.add_stiffness(q, values)) is not None]
@@ -184,8 +209,10 @@ class UserForce:
         force, jacobian = answer if isinstance(answer, tuple) else (answer, None)
         force = np.asarray(force, dtype=float)
         if force.shape != x.shape or not np.isfinite(force).all():
-            raise InputError(f"forces: {getattr(self.function, '__name__', 'the function')} returned shape "
-                             f"{force.shape}; finite forces of shape {x.shape} [N] needed")
+            raise InputError(
+                f"forces: {getattr(self.function, '__name__', 'the function')} returned shape "
+                f"{force.shape}; finite forces of shape {x.shape} [N] needed"
+            )
         return force, jacobian
 
     def add_force(self, q: Floats, residual: Floats) -> tuple[float, float]:

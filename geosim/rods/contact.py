@@ -38,8 +38,16 @@ from geosim.rods.frames import dot
 from geosim.rods.state import RodState
 from geosim.rods.system import System
 
-__all__ = ["ContactLaw", "Neighbours", "PairContact", "contact_law", "find_pairs", "near_along_rod", "neighbours",
-           "segment_distance"]
+__all__ = [
+    "ContactLaw",
+    "Neighbours",
+    "PairContact",
+    "contact_law",
+    "find_pairs",
+    "near_along_rod",
+    "neighbours",
+    "segment_distance",
+]
 
 REGULARISATION = 1e-3
 ARC = 1.6
@@ -62,8 +70,7 @@ def contact_law(system: System, stiffness: float | None, distance: float | None,
         weight = float(np.linalg.norm(system.weight[: system.turns].reshape(-1, 3).sum(axis=0)))
         firm = [float((robot.edge_property("youngs_modulus") * robot.radius).max())] if len(robot.edges) else []
         firm += [robot.shell_material.youngs_modulus * float(robot.thickness.max())] if len(robot.triangles) else []
-        stiffness = max(5.0 * max(firm),
-                        weight / (0.01 * radius))
+        stiffness = max(5.0 * max(firm), weight / (0.01 * radius))
     return ContactLaw(float(stiffness), radius / 10.0 if distance is None else float(distance), slip)
 
 
@@ -401,8 +408,20 @@ class PairContact:
         return not self.listed.holds(q)
 
     def _force(self, q: Floats, residual: Floats, force: Floats) -> tuple[float, float, float, int]:
-        return pair_force(q, self.state.q, self.step, self.dofs, self.rest, self.touch, self.law.stiffness, self.k1,
-                          self.friction, self.k2, residual, force)
+        return pair_force(
+            q,
+            self.state.q,
+            self.step,
+            self.dofs,
+            self.rest,
+            self.touch,
+            self.law.stiffness,
+            self.k1,
+            self.friction,
+            self.k2,
+            residual,
+            force,
+        )
 
     def add_force(self, q: Floats, residual: Floats) -> tuple[float, float]:
         """Add minus the contact forces to the residual."""
@@ -416,9 +435,20 @@ class PairContact:
         if len(self.pairs) == 0:
             return None
         active, blocks = np.empty(len(self.pairs), dtype=np.int64), np.empty((len(self.pairs), 12, 12))
-        count = pair_stiffness(q, self.state.q, self.step, self.dofs, self.rest, self.touch, self.law.stiffness,
-                               self.k1,
-                               self.friction, self.k2, active, blocks)
+        count = pair_stiffness(
+            q,
+            self.state.q,
+            self.step,
+            self.dofs,
+            self.rest,
+            self.touch,
+            self.law.stiffness,
+            self.k1,
+            self.friction,
+            self.k2,
+            active,
+            blocks,
+        )
         if count == 0:
             return None
         own = (self.dofs[active[:count], :, None] + np.arange(3)).reshape(-1, 12)

@@ -16,8 +16,24 @@ from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.section import Section
 from geosim.rods.stepper import RodShellStepper
 
-__all__ = ["CASES", "Case", "cantilever", "draped_sheet", "entanglement", "falling_rod", "falling_rods", "flapping_plate",
-           "gravity_cantilever", "helix", "knot", "manta", "parachute", "pneunet", "pneunet_load_path", "spider"]
+__all__ = [
+    "CASES",
+    "Case",
+    "cantilever",
+    "draped_sheet",
+    "entanglement",
+    "falling_rod",
+    "falling_rods",
+    "flapping_plate",
+    "gravity_cantilever",
+    "helix",
+    "knot",
+    "manta",
+    "parachute",
+    "pneunet",
+    "pneunet_load_path",
+    "spider",
+]
 
 
 @dataclass(frozen=True)
@@ -31,8 +47,12 @@ class Case:
 
     def arguments(self) -> dict[str, Any]:
         """Return the case as keyword arguments of `solve`."""
-        return {"robot": self.robot, "actuation": self.actuation, "environment": self.environment,
-                "solver": self.solver}
+        return {
+            "robot": self.robot,
+            "actuation": self.actuation,
+            "environment": self.environment,
+            "solver": self.solver,
+        }
 
 
 def line(start: Any, end: Any, nodes: int) -> Floats:
@@ -40,8 +60,9 @@ def line(start: Any, end: Any, nodes: int) -> Floats:
     return np.linspace(np.asarray(start, dtype=float), np.asarray(end, dtype=float), nodes)
 
 
-def cantilever(nodes: int = 201, youngs_modulus: float = 1e5, duration: float = 100.0, dt: float = 0.5,
-               tip_velocity: float = 5e-3) -> Case:
+def cantilever(
+    nodes: int = 201, youngs_modulus: float = 1e5, duration: float = 100.0, dt: float = 0.5, tip_velocity: float = 5e-3
+) -> Case:
     """Vibration of a cantilever in its first mode, section IV-A of [Choi2024]: 1 m long, 2 cm radius, 500 kg/m^3."""
     root = 1.8751040687119611
     s = root * np.linspace(0, 1, nodes)
@@ -49,23 +70,38 @@ def cantilever(nodes: int = 201, youngs_modulus: float = 1e5, duration: float = 
     mode = np.cosh(s) - np.cos(s) - ratio * (np.sinh(s) - np.sin(s))
     velocities = np.zeros((nodes, 3))
     velocities[:, 2] = tip_velocity * mode / mode[-1]
-    robot = RodShellRobot(line((0, 0, 0), (1, 0, 0), nodes), radius=0.02,
-                          rod_material=LinearElastic(youngs_modulus, 0.5, 500.0),
-                          fixed_vertices=[0, 1], fixed_edges=[0], velocities=velocities, planar="xz")
+    robot = RodShellRobot(
+        line((0, 0, 0), (1, 0, 0), nodes),
+        radius=0.02,
+        rod_material=LinearElastic(youngs_modulus, 0.5, 500.0),
+        fixed_vertices=[0, 1],
+        fixed_edges=[0],
+        velocities=velocities,
+        planar="xz",
+    )
     return Case(robot, Passive(duration), Environment(), RodShellStepper(dt=dt, integrator="implicit-midpoint"))
 
 
-def helix(radius: float = 5e-3, youngs_modulus: float = 1e7, duration: float = 10.0, dt: float = 6e-3,
-          nodes: int = 100) -> Case:
+def helix(
+    radius: float = 5e-3, youngs_modulus: float = 1e7, duration: float = 10.0, dt: float = 6e-3, nodes: int = 100
+) -> Case:
     """A hanging helix that oscillates under gravity, section IV-B of [Choi2024]: radius 2 cm, pitch 5 cm."""
     helix_radius, rise = 0.02, 0.05 / (2 * np.pi)
     turn = np.linspace(0, 0.5 / np.hypot(helix_radius, rise), nodes)
     x = np.stack([helix_radius * np.cos(turn), helix_radius * np.sin(turn), -rise * turn], axis=1)
-    robot = RodShellRobot(x, radius=radius, rod_material=LinearElastic(youngs_modulus, 0.5, 1273.52),
-                          fixed_vertices=[0, 1],
-                          fixed_edges=[0])
-    return Case(robot, Passive(duration), Environment(gravity=(0, 0, -9.8)),
-                RodShellStepper(dt=dt, integrator="implicit-midpoint"))
+    robot = RodShellRobot(
+        x,
+        radius=radius,
+        rod_material=LinearElastic(youngs_modulus, 0.5, 1273.52),
+        fixed_vertices=[0, 1],
+        fixed_edges=[0],
+    )
+    return Case(
+        robot,
+        Passive(duration),
+        Environment(gravity=(0, 0, -9.8)),
+        RodShellStepper(dt=dt, integrator="implicit-midpoint"),
+    )
 
 
 def spider(duration: float = 2.0, dt: float = 5e-3, friction: float = 0.4, youngs_modulus: float = 1e6) -> Case:
@@ -79,39 +115,66 @@ def spider(duration: float = 2.0, dt: float = 5e-3, friction: float = 0.4, young
         limbs.append(Limb(knee, np.array([0.0, 0.0, 0.03]) + 0.15 * out, 9, 5e-3, material))
     robot = RodShellRobot.from_limbs(limbs)
     floor = Obstacle.plane((0, 0, 0), (0, 0, 1), friction=friction)
-    return Case(robot, Passive(duration), Environment(gravity=(0.707, 0.707, -9.8), obstacles=[floor]),
-                RodShellStepper(dt=dt, frame_interval=max(dt, 0.02)))
+    return Case(
+        robot,
+        Passive(duration),
+        Environment(gravity=(0.707, 0.707, -9.8), obstacles=[floor]),
+        RodShellStepper(dt=dt, frame_interval=max(dt, 0.02)),
+    )
 
 
-def entanglement(friction: float = 0.5, duration: float = 1.0, dt: float = 5e-3, fingers: int = 5, nodes: int = 60,
-                 largest_turn: float = 40.0, seed: int = 0) -> Case:
+def entanglement(
+    friction: float = 0.5,
+    duration: float = 1.0,
+    dt: float = 5e-3,
+    fingers: int = 5,
+    nodes: int = 60,
+    largest_turn: float = 40.0,
+    seed: int = 0,
+) -> Case:
     """An active entanglement gripper, section V-A2 of [Choi2024]: random turning angles up to 40 degrees.
 
     Every bend draws one angle for each director; the natural shape is reached after half of the duration.
     """
     material = LinearElastic(0.3e6, 0.5, 1200.0)
     angles = 2 * np.pi * np.arange(fingers) / fingers
-    limbs = [Limb((0.05 * np.cos(a), 0.05 * np.sin(a), 0), (0.05 * np.cos(a), 0.05 * np.sin(a), -0.3), nodes, 5e-3,
-                  material)
-             for a in angles]
+    limbs = [
+        Limb((0.05 * np.cos(a), 0.05 * np.sin(a), 0), (0.05 * np.cos(a), 0.05 * np.sin(a), -0.3), nodes, 5e-3, material)
+        for a in angles
+    ]
     tops = nodes * np.arange(fingers)
-    robot = RodShellRobot.from_limbs(limbs, fixed_vertices=np.concatenate([tops, tops + 1]),
-                                     fixed_edges=(nodes - 1) * np.arange(fingers))
+    robot = RodShellRobot.from_limbs(
+        limbs, fixed_vertices=np.concatenate([tops, tops + 1]), fixed_edges=(nodes - 1) * np.arange(fingers)
+    )
     turn = np.deg2rad(np.random.default_rng(seed).uniform(0, largest_turn, (len(robot.bends), 2)))
     curvature = np.zeros((3, len(robot.bends), 2))
     curvature[1:] = 2 * np.tan(turn / 2) / robot.bends.length[:, None]
-    return Case(robot, NaturalShape([0.0, 0.5 * duration, duration], curvature=curvature),
-                Environment(gravity=(0, 0, -9.8), self_friction=friction), RodShellStepper(dt=dt))
+    return Case(
+        robot,
+        NaturalShape([0.0, 0.5 * duration, duration], curvature=curvature),
+        Environment(gravity=(0, 0, -9.8), self_friction=friction),
+        RodShellStepper(dt=dt),
+    )
 
 
-def knot(nodes: int = 121, radius: float = 5e-3, pull: float = 0.3, duration: float = 1.0, dt: float = 5e-3,
-         friction: float = 0.0, damping: float = 5.0) -> Case:
+def knot(
+    nodes: int = 121,
+    radius: float = 5e-3,
+    pull: float = 0.3,
+    duration: float = 1.0,
+    dt: float = 5e-3,
+    friction: float = 0.0,
+    damping: float = 5.0,
+) -> Case:
     """An open trefoil knot in a straight rod, pulled by `pull` [m] at each end until it is tight."""
     t = np.linspace(-2.05, 2.05, 4001)
     curve = np.stack([t**3 - 3 * t, 0.35 * (t**4 - 4 * t**2), -0.12 * (t**5 - 10 * t)], axis=1)
     curve[:, 2] -= curve[:, 0] * (curve[-1, 2] / curve[-1, 0])
-    ends = [curve[0] + np.outer(np.linspace(2.0, 0, 400)[:-1], [-1.0, 0, 0]),
-            curve, curve[-1] + np.outer(np.linspace(0, 2.0, 400)[1:], [1.0, 0, 0])]
+    ends = [
+        curve[0] + np.outer(np.linspace(2.0, 0, 400)[:-1], [-1.0, 0, 0]),
+        curve,
+        curve[-1] + np.outer(np.linspace(0, 2.0, 400)[1:], [1.0, 0, 0]),
+    ]
     path = 0.1 * np.concatenate(ends)
     s = np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(path, axis=0), axis=1))])
     even = np.linspace(0, s[-1], nodes)
@@ -120,8 +183,12 @@ def knot(nodes: int = 121, radius: float = 5e-3, pull: float = 0.3, duration: fl
     straight = np.zeros((2, len(robot.bends), 2))
     motion = np.array([[0, 0, 0], [1, 0, 0]], dtype=float)
     supports = [Prescribed([0, 1], -pull * motion), Prescribed([nodes - 2, nodes - 1], pull * motion)]
-    return Case(robot, NaturalShape([0.0, duration], curvature=straight),
-                Environment(prescribed=supports, self_friction=friction), RodShellStepper(dt=dt, damping=damping))
+    return Case(
+        robot,
+        NaturalShape([0.0, duration], curvature=straight),
+        Environment(prescribed=supports, self_friction=friction),
+        RodShellStepper(dt=dt, damping=damping),
+    )
 
 
 def pneunet(curvature: float = 31.45, force: float = 0.0, nodes: int = 51) -> Case:
@@ -130,11 +197,21 @@ def pneunet(curvature: float = 31.45, force: float = 0.0, nodes: int = 51) -> Ca
     10 cm long, 1 mm radius, E = 20 GPa; `force` = 1 is the published (175, 0, 7) N.
     """
     x = line((0, 0, 0), (0.1, 0, 0), nodes)
-    robot = RodShellRobot(x, radius=1e-3, rod_material=LinearElastic(20e9, 0.5, 1200.0), fixed_vertices=[0, 1],
-                          fixed_edges=[0], planar="xz")
+    robot = RodShellRobot(
+        x,
+        radius=1e-3,
+        rod_material=LinearElastic(20e9, 0.5, 1200.0),
+        fixed_vertices=[0, 1],
+        fixed_edges=[0],
+        planar="xz",
+    )
     loads = [Load.force([nodes - 1], force * np.array([175.0, 0.0, 7.0]))] if force else []
-    return Case(robot, NaturalShape([0.0, 1.0], curvature=[0.0, curvature]),
-                Environment(gravity=(0, 0, -9.8), loads=loads), RodShellStepper(static=True))
+    return Case(
+        robot,
+        NaturalShape([0.0, 1.0], curvature=[0.0, curvature]),
+        Environment(gravity=(0, 0, -9.8), loads=loads),
+        RodShellStepper(static=True),
+    )
 
 
 def falling_rod(youngs_modulus: float = 2e6, duration: float = 0.5, dt: float = 1e-3, tilt: float = 0.5) -> Case:
@@ -142,8 +219,12 @@ def falling_rod(youngs_modulus: float = 2e6, duration: float = 0.5, dt: float = 
     x = line((0, 0, 0), (0.1 * np.cos(tilt), 0, 0.1 * np.sin(tilt)), 31) + [0, 0, 0.051]
     robot = RodShellRobot(x, radius=1e-3, rod_material=LinearElastic(youngs_modulus, 0.3, 1500.0))
     ground = Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.25)
-    return Case(robot, Passive(duration), Environment(gravity=(0, 0, -9.8), obstacles=[ground]),
-                RodShellStepper(dt=dt, frame_interval=max(dt, 5e-3)))
+    return Case(
+        robot,
+        Passive(duration),
+        Environment(gravity=(0, 0, -9.8), obstacles=[ground]),
+        RodShellStepper(dt=dt, frame_interval=max(dt, 5e-3)),
+    )
 
 
 def parachute(rows: int = 4, duration: float = 3.0, dt: float = 0.01, payload: float = 0.13) -> Case:
@@ -155,9 +236,12 @@ def parachute(rows: int = 4, duration: float = 3.0, dt: float = 0.01, payload: f
         for i in range(-rows - min(j, 0), rows - max(j, 0) + 1):
             number[i, j] = len(points)
             points.append([(i + 0.5 * j) * step, j * height, 0.0])
-    triangles = [[number[c] for c in corners] for i, j in number
-                 for corners in (((i, j), (i + 1, j), (i, j + 1)), ((i, j), (i + 1, j - 1), (i + 1, j)))
-                 if all(c in number for c in corners)]
+    triangles = [
+        [number[c] for c in corners]
+        for i, j in number
+        for corners in (((i, j), (i + 1, j), (i, j + 1)), ((i, j), (i + 1, j - 1), (i + 1, j)))
+        if all(c in number for c in corners)
+    ]
     canopy = np.array(points)
     corners = [number[c] for c in ((rows, 0), (0, rows), (-rows, rows), (-rows, 0), (0, -rows), (rows, -rows))]
     low = np.array([0.0, 0.0, -1.5])
@@ -173,11 +257,23 @@ def parachute(rows: int = 4, duration: float = 3.0, dt: float = 0.01, payload: f
         edges += [list(pair) for pair in pairwise(chain)]
     masses = np.zeros(len(vertices))
     masses[hung] = payload
-    robot = RodShellRobot(np.array(vertices), edges=edges, triangles=triangles, radius=1e-3, thickness=1e-3, masses=masses,
-                          rod_material=LinearElastic(1e7, 0.5, 1500.0), shell_material=LinearElastic(1e9, 0.3, 1500.0))
+    robot = RodShellRobot(
+        np.array(vertices),
+        edges=edges,
+        triangles=triangles,
+        radius=1e-3,
+        thickness=1e-3,
+        masses=masses,
+        rod_material=LinearElastic(1e7, 0.5, 1500.0),
+        shell_material=LinearElastic(1e9, 0.3, 1500.0),
+    )
     air = Fluid(density=1.0, drag_coefficient=10.0)
-    return Case(robot, Passive(duration), Environment(gravity=(0, 0, -9.8), fluid=air, self_contact=False),
-                RodShellStepper(dt=dt, frame_interval=max(dt, 0.05)))
+    return Case(
+        robot,
+        Passive(duration),
+        Environment(gravity=(0, 0, -9.8), fluid=air, self_contact=False),
+        RodShellStepper(dt=dt, frame_interval=max(dt, 0.05)),
+    )
 
 
 def pneunet_load_path(nodes: int = 51) -> Case:
@@ -189,8 +285,12 @@ def pneunet_load_path(nodes: int = 51) -> Case:
     force = np.zeros((7, 3))
     force[4:] = [175.0, 0.0, 7.0]
     curvature = [15.70, 31.45, 47.15, 15.70, 15.70, 31.45, 47.15]
-    return Case(case.robot, NaturalShape(np.arange(1.0, 8.0), curvature=curvature),
-                Environment(gravity=(0, 0, -9.8), loads=[Load.force([nodes - 1], force)]), case.solver)
+    return Case(
+        case.robot,
+        NaturalShape(np.arange(1.0, 8.0), curvature=curvature),
+        Environment(gravity=(0, 0, -9.8), loads=[Load.force([nodes - 1], force)]),
+        case.solver,
+    )
 
 
 def falling_rods(duration: float = 0.4, dt: float = 1e-3) -> Case:
@@ -198,8 +298,12 @@ def falling_rods(duration: float = 0.4, dt: float = 1e-3) -> Case:
     soft, stiff = falling_rod(2e6, duration, dt), falling_rod(2e9, duration, dt)
     x = soft.robot.vertices
     n, e = len(x), len(soft.robot.edges)
-    robot = RodShellRobot(np.concatenate([x, x + [0, 0.03, 0]]), edges=np.concatenate([soft.robot.edges, n + stiff.robot.edges]),
-                          radius=1e-3, rod_material=(soft.robot.materials[0],) * e + (stiff.robot.materials[0],) * e)
+    robot = RodShellRobot(
+        np.concatenate([x, x + [0, 0.03, 0]]),
+        edges=np.concatenate([soft.robot.edges, n + stiff.robot.edges]),
+        radius=1e-3,
+        rod_material=(soft.robot.materials[0],) * e + (stiff.robot.materials[0],) * e,
+    )
     return Case(robot, Passive(duration), soft.environment, soft.solver)
 
 
@@ -217,16 +321,29 @@ def gravity_cantilever(kind: str = "mid-edge", youngs_modulus: float = 20e6, col
     # weight as a load, which a load path may raise
     if kind == "rod":
         x = line((start, 0, 0), (0.1, 0, 0), count + 1)
-        robot = RodShellRobot(x, radius=1e-3, rod_material=material, section=Section.rectangle(0.02, 1e-3),
-                              fixed_vertices=[0, 1], fixed_edges=[0], planar="xz")
+        robot = RodShellRobot(
+            x,
+            radius=1e-3,
+            rod_material=material,
+            section=Section.rectangle(0.02, 1e-3),
+            fixed_vertices=[0, 1],
+            fixed_edges=[0],
+            planar="xz",
+        )
         share = np.full(len(x), step)
         share[[0, -1]] = 0.5 * step
         weights = 1200.0 * 9.81 * 0.02 * 1e-3 * share
     else:
         x, triangles = crossed_grid(count, round(0.02 / step), 0.1 - start, 0.02)
         x = x + [start, 0, 0]
-        robot = RodShellRobot(x, triangles=triangles, thickness=1e-3, shell_material=material, shell_bending=kind,
-                              fixed_vertices=x[:, 0] < start + 1.01 * step)
+        robot = RodShellRobot(
+            x,
+            triangles=triangles,
+            thickness=1e-3,
+            shell_material=material,
+            shell_bending=kind,
+            fixed_vertices=x[:, 0] < start + 1.01 * step,
+        )
         weights = np.zeros(len(x))
         for side in range(3):
             np.add.at(weights, triangles[:, side], 1200.0 * 9.81 * 1e-3 * robot.mesh.areas / 3.0)
@@ -237,7 +354,9 @@ def gravity_cantilever(kind: str = "mid-edge", youngs_modulus: float = 20e6, col
 
 def crossed_grid(columns: int, rows: int, length: float, width: float) -> tuple[Floats, Ints]:
     """Return vertices [m] and triangles of a rectangle in the xy plane, its diagonals crossing over in turn."""
-    points = np.array([[length * i / columns, width * j / rows, 0.0] for i in range(columns + 1) for j in range(rows + 1)])
+    points = np.array(
+        [[length * i / columns, width * j / rows, 0.0] for i in range(columns + 1) for j in range(rows + 1)]
+    )
     triangles: list[tuple[int, int, int]] = []
     for i in range(columns):
         for j in range(rows):
@@ -250,19 +369,29 @@ def flapping_plate(duration: float = 2.0, frequency: float = 1.0, amplitude: flo
     """A plate of 30 x 10 cm in water, held along one side that heaves up and down."""
     x, triangles = crossed_grid(18, 6, 0.3, 0.1)
     held = np.flatnonzero(x[:, 0] < 0.3 / 18 + 1e-9)
-    robot = RodShellRobot(x, triangles=triangles, thickness=2e-3, shell_material=LinearElastic(5e6, 0.4, 1100.0),
-                          shell_bending="mid-edge")
+    robot = RodShellRobot(
+        x, triangles=triangles, thickness=2e-3, shell_material=LinearElastic(5e6, 0.4, 1100.0), shell_bending="mid-edge"
+    )
     times = np.arange(1, round(duration / 0.02) + 1) * 0.02
     heave = np.zeros((len(times), 3))
     heave[:, 2] = amplitude * np.sin(2 * np.pi * frequency * times)
     water = Fluid(density=1000.0, drag_coefficient=1.0)
-    return Case(robot, Passive(duration, len(times)),
-                Environment(gravity=(0, 0, -9.8), fluid=water, prescribed=[Prescribed(held, heave)], self_contact=False),
-                RodShellStepper(dt=dt, frame_interval=0.02))
+    return Case(
+        robot,
+        Passive(duration, len(times)),
+        Environment(gravity=(0, 0, -9.8), fluid=water, prescribed=[Prescribed(held, heave)], self_contact=False),
+        RodShellStepper(dt=dt, frame_interval=0.02),
+    )
 
 
-def manta(duration: float = 1.5, dt: float = 2.5e-3, rows: int = 10, thickness: float = 8e-3, frequency: float = 3.4,
-          amplitude: float = 2 * np.pi / 3) -> Case:
+def manta(
+    duration: float = 1.5,
+    dt: float = 2.5e-3,
+    rows: int = 10,
+    thickness: float = 8e-3,
+    frequency: float = 3.4,
+    amplitude: float = 2 * np.pi / 3,
+) -> Case:
     """A manta ray that flaps about its centre line, section 7.1 of [Lahoti]: span and length 1 m, E = 6 GPa, in water.
 
     The natural angles of the hinges on the centre line are amplitude sin(2 pi f t - lag), the lag from 0 at the leading end
@@ -293,23 +422,42 @@ def manta(duration: float = 1.5, dt: float = 2.5e-3, rows: int = 10, thickness: 
         return np.where(centre, size * np.sin(2 * np.pi * frequency * time - lag), 0.0)
 
     water = Fluid(density=1000.0, drag_coefficient=0.5)
-    return Case(robot, NaturalShape([0.0, duration], hinge_angle=angles),
-                Environment(gravity=(0, 0, -9.8), fluid=water, self_contact=False),
-                RodShellStepper(dt=dt, frame_interval=0.02))
+    return Case(
+        robot,
+        NaturalShape([0.0, duration], hinge_angle=angles),
+        Environment(gravity=(0, 0, -9.8), fluid=water, self_contact=False),
+        RodShellStepper(dt=dt, frame_interval=0.02),
+    )
 
 
 def draped_sheet(cells: int = 20, duration: float = 0.6, dt: float = 5e-3, friction: float = 0.4) -> Case:
     """A rubber sheet of 0.4 m and 2 mm that falls on a sphere of 0.1 m, drapes over it and touches itself in its folds."""
     x, triangles = crossed_grid(cells, cells, 0.4, 0.4)
-    robot = RodShellRobot(x - [0.2, 0.2, -0.105], triangles=triangles, thickness=2e-3,
-                          shell_material=LinearElastic(2e5, 0.3, 1000.0))
+    robot = RodShellRobot(
+        x - [0.2, 0.2, -0.105], triangles=triangles, thickness=2e-3, shell_material=LinearElastic(2e5, 0.3, 1000.0)
+    )
     ball = Obstacle.sphere((0, 0, 0), 0.1, friction=friction)
-    return Case(robot, Passive(duration), Environment(gravity=(0, 0, -9.81), obstacles=[ball], self_friction=friction),
-                RodShellStepper(dt=dt, frame_interval=0.02, damping=1.0))
+    return Case(
+        robot,
+        Passive(duration),
+        Environment(gravity=(0, 0, -9.81), obstacles=[ball], self_friction=friction),
+        RodShellStepper(dt=dt, frame_interval=0.02, damping=1.0),
+    )
 
 
-CASES = {"cantilever": cantilever, "helix": helix, "spider": spider, "entanglement": entanglement, "knot": knot,
-         "pneunet-rod": pneunet_load_path, "falling-rods": falling_rods, "parachute": parachute, "manta": manta,
-         "flapping-plate": flapping_plate, "cantilever-rod": lambda: gravity_cantilever("rod"),
-         "cantilever-hinge": lambda: gravity_cantilever("hinge"), "cantilever-mid-edge": gravity_cantilever,
-         "draped-sheet": draped_sheet}
+CASES = {
+    "cantilever": cantilever,
+    "helix": helix,
+    "spider": spider,
+    "entanglement": entanglement,
+    "knot": knot,
+    "pneunet-rod": pneunet_load_path,
+    "falling-rods": falling_rods,
+    "parachute": parachute,
+    "manta": manta,
+    "flapping-plate": flapping_plate,
+    "cantilever-rod": lambda: gravity_cantilever("rod"),
+    "cantilever-hinge": lambda: gravity_cantilever("hinge"),
+    "cantilever-mid-edge": gravity_cantilever,
+    "draped-sheet": draped_sheet,
+}

@@ -75,8 +75,18 @@ def _curvature(t, m1, m2, edges, signs, length, s):
     tf = scaled(sf, row(t, b))
     chi = 1.0 + dot(te, tf)
     kb = scaled(2.0 / chi, cross(te, tf))
-    return (te, tf, chi, kb, scaled(se, row(m1, a)), scaled(sf, row(m1, b)), row(m2, a), row(m2, b),
-            1.0 / length[a], 1.0 / length[b])
+    return (
+        te,
+        tf,
+        chi,
+        kb,
+        scaled(se, row(m1, a)),
+        scaled(sf, row(m1, b)),
+        row(m2, a),
+        row(m2, b),
+        1.0 / length[a],
+        1.0 / length[b],
+    )
 
 
 @kernel
@@ -188,18 +198,52 @@ def bend_twist_hessian(q, dofs, edges, signs, stiffness, natural, t, length, m1,
             for b in range(3):
                 fold = 2.0 * k * tt[a] * tt[b]
                 delta = 1.0 if a == b else 0.0
-                hef[a, b] = (b1 * p1e[a] * p1f[b] + b2 * p2e[a] * p2f[b] + b3 * he[a] * hf[b]
-                             + ie * jf * (fold - u[a] * tt[b] + tt[a] * v[b] - k * ic * (delta + te[a] * tf[b])
-                                          - 0.5 * c3 * kb[a] * tt[b] + skew[a][b]))
+                hef[a, b] = (
+                    b1 * p1e[a] * p1f[b]
+                    + b2 * p2e[a] * p2f[b]
+                    + b3 * he[a] * hf[b]
+                    + ie
+                    * jf
+                    * (
+                        fold
+                        - u[a] * tt[b]
+                        + tt[a] * v[b]
+                        - k * ic * (delta + te[a] * tf[b])
+                        - 0.5 * c3 * kb[a] * tt[b]
+                        + skew[a][b]
+                    )
+                )
                 if b <= a:
-                    hee[a, b] = (b1 * p1e[a] * p1e[b] + b2 * p2e[a] * p2e[b] + b3 * he[a] * he[b]
-                                 + ie * ie * (fold - u[a] * tt[b] - tt[a] * u[b] - k * ic * (delta - te[a] * te[b])
-                                              + 0.25 * (kb[a] * me[b] + me[a] * kb[b])
-                                              - 0.25 * c3 * (kb[a] * rt[b] + rt[a] * kb[b])))
-                    hff[a, b] = (b1 * p1f[a] * p1f[b] + b2 * p2f[a] * p2f[b] + b3 * hf[a] * hf[b]
-                                 + jf * jf * (fold + v[a] * tt[b] + tt[a] * v[b] - k * ic * (delta - tf[a] * tf[b])
-                                              + 0.25 * (kb[a] * mf[b] + mf[a] * kb[b])
-                                              - 0.25 * c3 * (kb[a] * st[b] + st[a] * kb[b])))
+                    hee[a, b] = (
+                        b1 * p1e[a] * p1e[b]
+                        + b2 * p2e[a] * p2e[b]
+                        + b3 * he[a] * he[b]
+                        + ie
+                        * ie
+                        * (
+                            fold
+                            - u[a] * tt[b]
+                            - tt[a] * u[b]
+                            - k * ic * (delta - te[a] * te[b])
+                            + 0.25 * (kb[a] * me[b] + me[a] * kb[b])
+                            - 0.25 * c3 * (kb[a] * rt[b] + rt[a] * kb[b])
+                        )
+                    )
+                    hff[a, b] = (
+                        b1 * p1f[a] * p1f[b]
+                        + b2 * p2f[a] * p2f[b]
+                        + b3 * hf[a] * hf[b]
+                        + jf
+                        * jf
+                        * (
+                            fold
+                            + v[a] * tt[b]
+                            + tt[a] * v[b]
+                            - k * ic * (delta - tf[a] * tf[b])
+                            + 0.25 * (kb[a] * mf[b] + mf[a] * kb[b])
+                            - 0.25 * c3 * (kb[a] * st[b] + st[a] * kb[b])
+                        )
+                    )
                     hee[b, a] = hee[a, b]
                     hff[b, a] = hff[a, b]
         for a in range(3):

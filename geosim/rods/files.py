@@ -100,8 +100,9 @@ def read_table(path: str | Path) -> tuple[list[str], Floats]:
         for j, cell in enumerate(row):
             value = _number(cell)
             if value is None:
-                raise InputError(f"{path.name}: row {i + 1 + bool(header)}, column {j + 1}: "
-                                 f"{str(cell)[:30]!r} is not a number")
+                raise InputError(
+                    f"{path.name}: row {i + 1 + bool(header)}, column {j + 1}: {str(cell)[:30]!r} is not a number"
+                )
             table[i, j] = value
     filled = ~np.isnan(table).all(axis=0) if len(table) else np.ones(width, dtype=bool)
     last = int(np.flatnonzero(filled).max()) + 1 if filled.any() else width  # a comma at the end of every row
@@ -153,8 +154,9 @@ def read_natural_shape(path: str | Path, kind: str | None = None) -> NaturalShap
     return NaturalShape(table[:, 0], **values)
 
 
-def read_tags(path: str | Path, prefix: tuple[str, str] = ("tagid_x_", "tagid_y_"),
-              time: str = "Test time") -> tuple[Floats, Floats]:
+def read_tags(
+    path: str | Path, prefix: tuple[str, str] = ("tagid_x_", "tagid_y_"), time: str = "Test time"
+) -> tuple[Floats, Floats]:
     """Return times [s] (k,) and tag positions in the file's unit (k, tags, 2); nan where a tag was not seen.
 
     Columns are recognised by the start of their names and sorted by what follows; a tag at exactly (0, 0) was not seen.
@@ -167,7 +169,7 @@ def read_tags(path: str | Path, prefix: tuple[str, str] = ("tagid_x_", "tagid_y_
     """
     header, table = read_table(path)
     name = Path(path).name
-    ids = sorted(h[len(prefix[0]):] for h in header if h.startswith(prefix[0]))
+    ids = sorted(h[len(prefix[0]) :] for h in header if h.startswith(prefix[0]))
     if not ids or time not in header:
         raise InputError(f"{name}: no columns {time!r} and {prefix[0]}...; name them with time= and prefix=")
     try:
@@ -200,8 +202,9 @@ def _sheet(path: Path) -> list[list[Any]]:
     try:
         from openpyxl import load_workbook
     except ImportError:
-        raise InputError(f"{path.name}: XLSX tables need openpyxl (pip install 'geosim[tables]'), or save it as "
-                         f".csv") from None
+        raise InputError(
+            f"{path.name}: XLSX tables need openpyxl (pip install 'geosim[tables]'), or save it as .csv"
+        ) from None
     try:
         book = load_workbook(path, read_only=True, data_only=True)
     except Exception as error:  # noqa: BLE001 (a zip, an XML and a workbook can each be wrong in their own way)

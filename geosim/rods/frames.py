@@ -15,8 +15,7 @@ import numpy as np
 
 from geosim.kernels import kernel
 
-__all__ = ["advance_frames", "bend_strains", "first_frames", "material_frames", "reference_twists",
-           "transport"]
+__all__ = ["advance_frames", "bend_strains", "first_frames", "material_frames", "reference_twists", "transport"]
 
 
 @kernel
@@ -151,8 +150,7 @@ def first_frames(tangents: np.ndarray, edges: np.ndarray) -> np.ndarray:
                     if 1.0 + s * tangents[i] @ tangents[j] < 1e-12:
                         p = -directors[i]
                     else:
-                        p = s * np.array(transport(tuple(directors[i]), tuple(tangents[i]),
-                                                   tuple(s * tangents[j])))
+                        p = s * np.array(transport(tuple(directors[i]), tuple(tangents[i]), tuple(s * tangents[j])))
                     p = p - (p @ tangents[j]) * tangents[j]
                     directors[j] = p / np.linalg.norm(p)
                     done[j] = True

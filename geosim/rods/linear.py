@@ -205,8 +205,12 @@ class Pattern:
             matrix = matrix + csc_matrix((extra.data, (extra.row, extra.col)), shape=matrix.shape)
         try:
             # the numbering reduces fill already, unless contact has added entries
-            factors = splu(matrix, permc_spec="NATURAL" if extra is None else "MMD_AT_PLUS_A", diag_pivot_thresh=1e-3,
-                           options={"SymmetricMode": True})
+            factors = splu(
+                matrix,
+                permc_spec="NATURAL" if extra is None else "MMD_AT_PLUS_A",
+                diag_pivot_thresh=1e-3,
+                options={"SymmetricMode": True},
+            )
         except RuntimeError:
             return None, 0
         x = factors.solve(rhs)
@@ -248,8 +252,7 @@ def make_pattern(dof_count: int, stencils: list[Ints], free: Bools, order: Ints 
     pair = np.concatenate(pairs)
     pair = pair[free[pair].all(axis=1)]
     if order is None:
-        graph = csr_matrix((np.ones(len(pair), dtype=np.int8), (pair[:, 0], pair[:, 1])),
-                           shape=(dof_count, dof_count))
+        graph = csr_matrix((np.ones(len(pair), dtype=np.int8), (pair[:, 0], pair[:, 1])), shape=(dof_count, dof_count))
         order = np.asarray(reverse_cuthill_mckee(graph + graph.T, symmetric_mode=True))
     order = np.ascontiguousarray(order[free[order]], dtype=np.int64)
     n = len(order)
@@ -264,6 +267,7 @@ def make_pattern(dof_count: int, stencils: list[Ints], free: Bools, order: Ints 
         return Pattern(order, unknown, half, False, keys)  # it finds its own numbering
     column, row = np.divmod(keys, n)
     model = csc_matrix((np.where(row == column, 1.0 * n, -1e-3), (row, column)), shape=(n, n))
-    fill = splu(csc_matrix(model + model.T), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0,
-                options={"SymmetricMode": True}).perm_c
+    fill = splu(
+        csc_matrix(model + model.T), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+    ).perm_c
     return make_pattern(dof_count, stencils, free, order[np.argsort(fill)])

@@ -33,8 +33,15 @@ from geosim.kernels import kernel
 from geosim.rods.frames import cross, dot, row, transport
 from geosim.rods.shells import ShellMesh
 
-__all__ = ["carry_normals", "midedge_angles", "midedge_force", "midedge_hessian", "midedge_matrices", "rest_normals",
-           "triangle_sides"]
+__all__ = [
+    "carry_normals",
+    "midedge_angles",
+    "midedge_force",
+    "midedge_hessian",
+    "midedge_matrices",
+    "rest_normals",
+    "triangle_sides",
+]
 
 
 def triangle_sides(triangles: Ints, mesh: ShellMesh) -> tuple[Ints, Floats]:
@@ -74,8 +81,9 @@ def midedge_matrices(vertices: Floats, triangles: Ints, mesh: ShellMesh, plate: 
     unit = e / length[:, :, None]
     cosine = np.einsum("tik,tjk->tij", unit, unit)
     scale = plate / mesh.areas
-    return np.ascontiguousarray(scale[:, None, None] * length[:, :, None] * length[:, None, :]
-                                * ((1.0 - poisson) * cosine**2 + poisson))
+    return np.ascontiguousarray(
+        scale[:, None, None] * length[:, :, None] * length[:, None, :] * ((1.0 - poisson) * cosine**2 + poisson)
+    )
 
 
 @kernel

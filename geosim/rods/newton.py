@@ -109,23 +109,33 @@ def solve_increment(balance: Balance, q: Floats, options: Newton, small: bool = 
             edge = max(edge, step_size(dq, system.shell.spring_dofs[:, ::3], system.shell.rest, system.turns)[0])
         if not np.isfinite(edge + move + turn):
             break
-        alpha = min(1.0, LARGEST_TURN / max(edge, 1e-300), LARGEST_TURN / max(turn, 1e-300),
-                    options.reach / max(move, 1e-300))
+        alpha = min(
+            1.0, LARGEST_TURN / max(edge, 1e-300), LARGEST_TURN / max(turn, 1e-300), options.reach / max(move, 1e-300)
+        )
         for term in balance.terms:
             if hasattr(term, "safe_share"):
                 alpha *= term.safe_share(q, alpha * dq)
         q, trial, f, alpha = _search(balance, q, dq, f, alpha, order, direction, options)
         residual = balance.relative(trial, f)
         small = alpha * max(move / length, edge, turn) <= options.increment
-        records.append({"iteration": iteration + 1, "residual": residual, "step": alpha, "move": alpha * move,
-                        "turn": alpha * turn, "negative": negative})
+        records.append(
+            {
+                "iteration": iteration + 1,
+                "residual": residual,
+                "step": alpha,
+                "move": alpha * move,
+                "turn": alpha * turn,
+                "negative": negative,
+            }
+        )
         if any(term.escaped(q) for term in balance.terms if hasattr(term, "escaped")):
             return Solution(q, trial, f, False, residual, iteration + 1, negative, True, small, records)
     return Solution(q, trial, f, False, residual, len(records), negative, False, small, records)
 
 
-def _direction(balance: Balance, values: Floats, extra: Triplets | None, rhs: Floats,
-               options: Newton) -> tuple[Floats | None, int]:
+def _direction(
+    balance: Balance, values: Floats, extra: Triplets | None, rhs: Floats, options: Newton
+) -> tuple[Floats | None, int]:
     """Solve for the Newton direction; with `definite`, shift the diagonal until no pivot is negative."""
     pattern = balance.system.pattern
     direction, negative = pattern.solve(values, rhs, extra)
@@ -149,8 +159,9 @@ def _direction(balance: Balance, values: Floats, extra: Triplets | None, rhs: Fl
     return direction, max(first, 1)
 
 
-def _search(balance: Balance, q: Floats, dq: Floats, f: Floats, alpha: float, order: Any, direction: Floats,
-            options: Newton) -> tuple[Floats, Trial, Floats, float]:
+def _search(
+    balance: Balance, q: Floats, dq: Floats, f: Floats, alpha: float, order: Any, direction: Floats, options: Newton
+) -> tuple[Floats, Trial, Floats, float]:
     """Shorten the step until the work of the residual along it falls (a decrease of the energy where one exists)."""
     work = float(direction @ f[order])
     limit = 0.9 * abs(work)
@@ -164,8 +175,9 @@ def _search(balance: Balance, q: Floats, dq: Floats, f: Floats, alpha: float, or
         # a descent direction has work < 0; overshooting shows as a large positive work at the new point
         if np.isfinite(now) and (now <= limit if work < 0 else abs(now) <= limit or alpha < 0.05):
             if work < 0 and over > 0.0 and now < 0.5 * work:
-                alpha, trial_q, trial, f_new = _lengthen(balance, q, dq, order, direction, work, (alpha, over),
-                                                         (trial_q, trial, f_new))
+                alpha, trial_q, trial, f_new = _lengthen(
+                    balance, q, dq, order, direction, work, (alpha, over), (trial_q, trial, f_new)
+                )
             break
         # regula falsi between the ends, kept inside the interval
         share = work / (work - now) if np.isfinite(now) and work < 0 else SHRINK
@@ -174,8 +186,16 @@ def _search(balance: Balance, q: Floats, dq: Floats, f: Floats, alpha: float, or
     return trial_q, trial, f_new, alpha
 
 
-def _lengthen(balance: Balance, q: Floats, dq: Floats, order: Any, direction: Floats, work: float,
-              between: tuple[float, float], best: tuple[Floats, Trial, Floats]) -> tuple[float, Floats, Trial, Floats]:
+def _lengthen(
+    balance: Balance,
+    q: Floats,
+    dq: Floats,
+    order: Any,
+    direction: Floats,
+    work: float,
+    between: tuple[float, float],
+    best: tuple[Floats, Trial, Floats],
+) -> tuple[float, Floats, Trial, Floats]:
     """Return a step between one that falls short and one that goes too far (contact stiffens between them) that does neither."""
     short, over = between
     for _ in range(5):

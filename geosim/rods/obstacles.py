@@ -68,8 +68,14 @@ def compile_obstacles(obstacles: Sequence[Obstacle]) -> Shapes:
             span[i] = [count, count + len(triangles)]
             count += len(triangles)
             smallest = min(smallest, 0.25 * float(np.ptp(p["vertices"], axis=0).min()))
-    return Shapes(kind, parameters, np.array([float(o.friction) for o in obstacles]), span,
-                  np.ascontiguousarray(np.concatenate(corners)), smallest)
+    return Shapes(
+        kind,
+        parameters,
+        np.array([float(o.friction) for o in obstacles]),
+        span,
+        np.ascontiguousarray(np.concatenate(corners)),
+        smallest,
+    )
 
 
 def pose_between(obstacle: Obstacle, index: int, share: float) -> Floats:
@@ -213,19 +219,46 @@ def signed_distance(p, kind, w, corners, first, last):
 
 @kernel
 def _rotate(r, p):
-    return (r[0, 0] * p[0] + r[0, 1] * p[1] + r[0, 2] * p[2], r[1, 0] * p[0] + r[1, 1] * p[1] + r[1, 2] * p[2],
-            r[2, 0] * p[0] + r[2, 1] * p[1] + r[2, 2] * p[2])
+    return (
+        r[0, 0] * p[0] + r[0, 1] * p[1] + r[0, 2] * p[2],
+        r[1, 0] * p[0] + r[1, 1] * p[1] + r[1, 2] * p[2],
+        r[2, 0] * p[0] + r[2, 1] * p[1] + r[2, 2] * p[2],
+    )
 
 
 @kernel
 def _rotate_back(r, p):
-    return (r[0, 0] * p[0] + r[1, 0] * p[1] + r[2, 0] * p[2], r[0, 1] * p[0] + r[1, 1] * p[1] + r[2, 1] * p[2],
-            r[0, 2] * p[0] + r[1, 2] * p[1] + r[2, 2] * p[2])
+    return (
+        r[0, 0] * p[0] + r[1, 0] * p[1] + r[2, 0] * p[2],
+        r[0, 1] * p[0] + r[1, 1] * p[1] + r[2, 1] * p[2],
+        r[0, 2] * p[0] + r[1, 2] * p[1] + r[2, 2] * p[2],
+    )
 
 
 @kernel
-def obstacle_contact(q, q0, step, radius, kind, parameters, friction, span, corners, pose0, pose1, k, k1, k2, want,
-                     residual, slots, values, skew, force, load):
+def obstacle_contact(
+    q,
+    q0,
+    step,
+    radius,
+    kind,
+    parameters,
+    friction,
+    span,
+    corners,
+    pose0,
+    pose1,
+    k,
+    k1,
+    k2,
+    want,
+    residual,
+    slots,
+    values,
+    skew,
+    force,
+    load,
+):
     """Add minus the forces of all obstacles to `residual`; with `want`, their stiffness to `values` and `skew`.
 
     `force` (n, 3) and `load` (o, 6) receive the forces on vertices, and forces and moments on obstacles. Returns
@@ -254,8 +287,11 @@ def obstacle_contact(q, q0, step, radius, kind, parameters, friction, span, corn
                 z = _rotate(r0, y)
                 before = (z[0] + pose0[o, 0, 3], z[1] + pose0[o, 1, 3], z[2] + pose0[o, 2, 3])
                 # motion of the vertex less that of the obstacle's material point under it
-                u = ((before[0] - q0[3 * i]) / step, (before[1] - q0[3 * i + 1]) / step,
-                     (before[2] - q0[3 * i + 2]) / step)
+                u = (
+                    (before[0] - q0[3 * i]) / step,
+                    (before[1] - q0[3 * i + 1]) / step,
+                    (before[2] - q0[3 * i + 2]) / step,
+                )
                 un = dot(u, n)
                 u = (u[0] - un * n[0], u[1] - un * n[1], u[2] - un * n[2])
                 speed = math.sqrt(dot(u, u))
@@ -309,9 +345,28 @@ class ObstacleContact:
         s, n = self.shapes, len(self.system.vertex_radius)
         skew, force, load = np.zeros((n, 3, 3)), np.zeros((n, 3)), np.zeros((len(s.kind), 6))
         numbers = obstacle_contact(
-            q, self.state.q, self.step, self.system.vertex_radius, s.kind, s.parameters, s.friction, s.span, s.corners,
-            self.pose0, self.pose1, self.law.stiffness, 15.0 / self.law.range, 15.0 / self.law.slip, want, residual,
-            self.system.vertex_slots, values, skew, force, load)
+            q,
+            self.state.q,
+            self.step,
+            self.system.vertex_radius,
+            s.kind,
+            s.parameters,
+            s.friction,
+            s.span,
+            s.corners,
+            self.pose0,
+            self.pose1,
+            self.law.stiffness,
+            15.0 / self.law.range,
+            15.0 / self.law.slip,
+            want,
+            residual,
+            self.system.vertex_slots,
+            values,
+            skew,
+            force,
+            load,
+        )
         return numbers, skew, force, load
 
     def add_force(self, q: Floats, residual: Floats) -> tuple[float, float]:

@@ -84,9 +84,17 @@ def pixels_to_metres(tags: Any, length: float, plane: str = "xz") -> Floats:
     return metres
 
 
-def recover_curvatures(robot: RodShellRobot, tags: Any, groups: Sequence[Any], *, at: Any,
-                       environment: Environment | None = None,
-                       tolerance: float = 1e-3, iterations: int = 20, start: Any = None) -> Recovery:
+def recover_curvatures(
+    robot: RodShellRobot,
+    tags: Any,
+    groups: Sequence[Any],
+    *,
+    at: Any,
+    environment: Environment | None = None,
+    tolerance: float = 1e-3,
+    iterations: int = 20,
+    start: Any = None,
+) -> Recovery:
     """Return the natural curvatures (about kappa1) of groups of stencils that reproduce measured tags.
 
     Parameters
@@ -133,10 +141,16 @@ def recover_curvatures(robot: RodShellRobot, tags: Any, groups: Sequence[Any], *
             continue
         state, value, solves = _fit(solver, state, value, sets, weights[seen], frame[seen], tolerance, iterations)
         error = np.linalg.norm(weights @ state.positions - frame, axis=1)
-        rows.append((value, state.positions.copy(), float(error[-1]), float(np.sqrt(np.mean(error[seen] ** 2))),
-                     solves))
-    return Recovery(np.array([r[0] for r in rows]), np.array([r[1] for r in rows]), np.array([r[2] for r in rows]),
-                    np.array([r[3] for r in rows]), np.array([r[4] for r in rows]))
+        rows.append(
+            (value, state.positions.copy(), float(error[-1]), float(np.sqrt(np.mean(error[seen] ** 2))), solves)
+        )
+    return Recovery(
+        np.array([r[0] for r in rows]),
+        np.array([r[1] for r in rows]),
+        np.array([r[2] for r in rows]),
+        np.array([r[3] for r in rows]),
+        np.array([r[4] for r in rows]),
+    )
 
 
 def equilibrium(solver: RodShellStepper, state: RodState, value: Floats, sets: Sequence[Ints]) -> RodState:
@@ -148,8 +162,9 @@ def equilibrium(solver: RodShellStepper, state: RodState, value: Floats, sets: S
     command = Command(0, 1.0, (NaturalShape([1.0], curvature=curvature[None]),))
     new, report = solver.step(replace(state, time=0.0), command)
     if not report.reached:
-        raise InputError(f"real2sim: no equilibrium with curvatures {np.round(value, 3).tolist()} 1/m: "
-                         f"{report.message}")
+        raise InputError(
+            f"real2sim: no equilibrium with curvatures {np.round(value, 3).tolist()} 1/m: {report.message}"
+        )
     return new
 
 
@@ -172,8 +187,16 @@ def sensitivity(state: RodState, sets: Sequence[Ints]) -> Floats:
     return answer[:, : system.turns].reshape(len(sets), -1, 3)
 
 
-def _fit(solver: RodShellStepper, state: RodState, value: Floats, sets: Sequence[Ints], weights: Floats, target: Floats,
-         tolerance: float, iterations: int) -> tuple[RodState, Floats, int]:
+def _fit(
+    solver: RodShellStepper,
+    state: RodState,
+    value: Floats,
+    sets: Sequence[Ints],
+    weights: Floats,
+    target: Floats,
+    tolerance: float,
+    iterations: int,
+) -> tuple[RodState, Floats, int]:
     """Fit one frame by damped Gauss-Newton steps; return state, curvatures and the number of equilibria solved."""
     state = equilibrium(solver, state, value, sets)
     solves, damping = 1, 1e-9

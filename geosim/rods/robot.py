@@ -193,8 +193,11 @@ class RodShellRobot:
             put(self, "fixed_vertices", selected_ids(self.fixed_vertices, self.vertices, "fixed_vertices"))
         else:
             put(self, "fixed_vertices", frozen(np.zeros(0, dtype=np.int64)))
-        put(self, "fixed_edges", ints(np.atleast_1d(np.asarray(self.fixed_edges)), "fixed_edges", (None,),
-                                      below=len(self.edges)))
+        put(
+            self,
+            "fixed_edges",
+            ints(np.atleast_1d(np.asarray(self.fixed_edges)), "fixed_edges", (None,), below=len(self.edges)),
+        )
         self._check_components(n)
         self._optional("velocities", (n, 3))
         self._optional("masses", (n,))
@@ -203,23 +206,34 @@ class RodShellRobot:
         self._optional("twist_angles", (len(self.edges),))
         self._optional("edge_angular_velocities", (len(self.edges),))
         put(self, "planar", self._planar())
-        for key, count in (("stretch_stiffness", len(self.edges)), ("bend_stiffness", len(self.bends)),
-                           ("twist_stiffness", len(self.bends)), ("hinge_stiffness", len(self.mesh.hinges))):
+        for key, count in (
+            ("stretch_stiffness", len(self.edges)),
+            ("bend_stiffness", len(self.bends)),
+            ("twist_stiffness", len(self.bends)),
+            ("hinge_stiffness", len(self.mesh.hinges)),
+        ):
             self._stiffness(key, count)
 
     def __repr__(self) -> str:
-        return (f"RodShellRobot({len(self.vertices)} vertices, {len(self.edges)} edges, {len(self.triangles)} triangles, "
-                f"{len(self.bends)} bends, {len(self.mesh.hinges)} hinges)")
+        return (
+            f"RodShellRobot({len(self.vertices)} vertices, {len(self.edges)} edges, {len(self.triangles)} triangles, "
+            f"{len(self.bends)} bends, {len(self.mesh.hinges)} hinges)"
+        )
 
     def _check_topology(self, n: int) -> None:
         put = object.__setattr__
-        triangles = ints(np.zeros((0, 3), dtype=np.int64) if self.triangles is None else self.triangles, "triangles",
-                         (None, 3), below=n)
+        triangles = ints(
+            np.zeros((0, 3), dtype=np.int64) if self.triangles is None else self.triangles,
+            "triangles",
+            (None, 3),
+            below=n,
+        )
         put(self, "triangles", triangles)
         if self.edges is None:
             chain = np.arange(n)
-            given = np.stack([chain[:-1], chain[1:]], axis=1) if len(triangles) == 0 else np.zeros((0, 2),
-                                                                                                   dtype=np.int64)
+            given = (
+                np.stack([chain[:-1], chain[1:]], axis=1) if len(triangles) == 0 else np.zeros((0, 2), dtype=np.int64)
+            )
         else:
             given = self.edges
         edges = ints(given, "edges", (None, 2), below=n)
@@ -229,8 +243,10 @@ class RodShellRobot:
         length = np.linalg.norm(self.vertices[edges[:, 1]] - self.vertices[edges[:, 0]], axis=1)
         if len(edges) and not (length > 0).all():
             i = int(np.argmin(length))
-            raise InputError(f"edges: edge {i} from vertex {edges[i, 0]} to {edges[i, 1]} has no length; remove it or "
-                             f"merge the vertices")
+            raise InputError(
+                f"edges: edge {i} from vertex {edges[i, 0]} to {edges[i, 1]} has no length; remove it or "
+                f"merge the vertices"
+            )
         key = np.sort(edges, axis=1)
         _, first, counts = np.unique(key, axis=0, return_index=True, return_counts=True)
         if (counts > 1).any():
@@ -252,8 +268,10 @@ class RodShellRobot:
             raise InputError("radius: missing; give the rod radius in metres")
         radius = np.asarray(self.radius, dtype=float)
         if radius.shape not in ((), (count,)) or not np.isfinite(radius).all() or (radius <= 0).any():
-            raise InputError(f"radius: {str(self.radius)[:40]} must be positive metres, a number or one value for "
-                             f"each of {count} edges")
+            raise InputError(
+                f"radius: {str(self.radius)[:40]} must be positive metres, a number or one value for "
+                f"each of {count} edges"
+            )
         put(self, "radius", frozen(np.broadcast_to(radius, count).copy()))
         if self.rod_material is None:
             raise InputError("rod_material: missing; give LinearElastic(youngs_modulus=..., density=...)")
@@ -269,8 +287,10 @@ class RodShellRobot:
         put(self, "section", section)
         folded = self.bends.vertices[self._folds]
         if len(folded):
-            raise InputError(f"edges: at vertex {folded[0, 1]} two edges leave in the same direction (to "
-                             f"{folded[0, 0]} and {folded[0, 2]}); their bending angle of 180 degrees is singular")
+            raise InputError(
+                f"edges: at vertex {folded[0, 1]} two edges leave in the same direction (to "
+                f"{folded[0, 0]} and {folded[0, 2]}); their bending angle of 180 degrees is singular"
+            )
 
     def _join_shells(self) -> None:
         """Make the triangle edges around a vertex that rods and shell share rod edges too (section 3.4 of [Lahoti])."""
@@ -301,8 +321,10 @@ class RodShellRobot:
             raise InputError("thickness: missing; give the shell thickness in metres")
         thickness = np.asarray(self.thickness, dtype=float)
         if thickness.shape not in ((), (count,)) or not np.isfinite(thickness).all() or (thickness <= 0).any():
-            raise InputError(f"thickness: {str(self.thickness)[:40]} must be positive metres, a number or one value for each "
-                             f"of {count} triangles")
+            raise InputError(
+                f"thickness: {str(self.thickness)[:40]} must be positive metres, a number or one value for each "
+                f"of {count} triangles"
+            )
         put(self, "thickness", frozen(np.broadcast_to(thickness, count).copy()))
         if not isinstance(self.shell_material, LinearElastic):
             raise InputError("shell_material: missing; give LinearElastic(youngs_modulus=..., density=...)")
@@ -313,8 +335,9 @@ class RodShellRobot:
     def _check_components(self, n: int) -> None:
         given = np.zeros((n, 3), dtype=bool) if self.fixed_components is None else np.asarray(self.fixed_components)
         if given.shape != (n, 3) or given.dtype != bool:
-            raise InputError(f"fixed_components: bool array of shape ({n}, 3) needed, {given.dtype} "
-                             f"{given.shape} given")
+            raise InputError(
+                f"fixed_components: bool array of shape ({n}, 3) needed, {given.dtype} {given.shape} given"
+            )
         object.__setattr__(self, "fixed_components", frozen(given.copy()))
 
     def _optional(self, key: str, shape: tuple[int, ...]) -> None:
@@ -329,8 +352,9 @@ class RodShellRobot:
         array = np.asarray(value, dtype=float)
         wanted = [(), (count,)] + ([(count, 2)] if key == "bend_stiffness" else [])
         if array.shape not in wanted or np.isinf(array).any() or (array < 0).any():
-            raise InputError(f"{key}: a number >= 0 or shape ({count},) needed, {array.shape} given; nan "
-                             f"keeps the default")
+            raise InputError(
+                f"{key}: a number >= 0 or shape ({count},) needed, {array.shape} given; nan keeps the default"
+            )
         object.__setattr__(self, key, frozen(array.copy()))
 
     def _planar(self) -> str:
@@ -342,13 +366,15 @@ class RodShellRobot:
             for name in ("xz", "xy", "yz"):
                 if flat[AXES[name]]:
                     return name
-            raise InputError(f"planar = True: the vertices span {extent.tolist()} m, which is not in a "
-                             f"coordinate plane")
+            raise InputError(
+                f"planar = True: the vertices span {extent.tolist()} m, which is not in a coordinate plane"
+            )
         if self.planar not in AXES:
             raise InputError(f"planar = {self.planar!r}: use True, False, 'xz', 'xy' or 'yz'")
         if not flat[AXES[self.planar]]:
-            raise InputError(f"planar = {self.planar!r}: the vertices leave that plane by "
-                             f"{extent[AXES[self.planar]]:g} m")
+            raise InputError(
+                f"planar = {self.planar!r}: the vertices leave that plane by {extent[AXES[self.planar]]:g} m"
+            )
         return str(self.planar)
 
     def default_solver(self) -> Any:
@@ -419,8 +445,12 @@ class RodShellRobot:
                 signs.append((1.0 if enters else -1.0, 1.0 if leaves else -1.0))
         which = np.array(edges, dtype=np.int64).reshape(-1, 2)
         length = 0.5 * self.rest_lengths[which].sum(axis=1)
-        return Bends(frozen(np.array(vertices, dtype=np.int64).reshape(-1, 3)), frozen(which),
-                     frozen(np.array(signs).reshape(-1, 2)), frozen(length))
+        return Bends(
+            frozen(np.array(vertices, dtype=np.int64).reshape(-1, 3)),
+            frozen(which),
+            frozen(np.array(signs).reshape(-1, 2)),
+            frozen(length),
+        )
 
     @property
     def _folds(self) -> Bools:
@@ -469,14 +499,23 @@ class RodShellRobot:
         for a, b in _joined(points, owner, step, first, joints):
             target[target == target[b]] = target[a]
         keep, number = np.unique(target, return_inverse=True)
-        chains = tuple(number[first[i]: first[i + 1]] for i in range(len(limbs)))
+        chains = tuple(number[first[i] : first[i + 1]] for i in range(len(limbs)))
         edges = np.concatenate([np.stack([c[:-1], c[1:]], axis=1) for c in chains])
         counts = [limb.nodes - 1 for limb in limbs]
-        materials: Any = limbs[0].material if all(limb.material == limbs[0].material for limb in limbs) else tuple(
-            limb.material for limb, count in zip(limbs, counts) for _ in range(count))
+        materials: Any = (
+            limbs[0].material
+            if all(limb.material == limbs[0].material for limb in limbs)
+            else tuple(limb.material for limb, count in zip(limbs, counts) for _ in range(count))
+        )
         radius = np.repeat([limb.radius for limb in limbs], counts)
-        return cls(points[keep], edges, radius=radius, rod_material=materials,
-                   limbs=tuple(frozen(c) for c in chains), **options)
+        return cls(
+            points[keep],
+            edges,
+            radius=radius,
+            rod_material=materials,
+            limbs=tuple(frozen(c) for c in chains),
+            **options,
+        )
 
 
 def _joined(points: Floats, owner: Ints, step: Floats, first: Ints, joints: Any) -> list[tuple[int, int]]:
@@ -489,7 +528,12 @@ def _joined(points: Floats, owner: Ints, step: Floats, first: Ints, joints: Any)
         raise InputError(f"from_limbs: joints = {joints!r}: use 'auto', None or pairs ((limb, node), (limb, node))")
     pairs = []
     for i in range(len(points)):
-        near = np.flatnonzero((np.linalg.norm(points[i + 1:] - points[i], axis=1)
-                               < 0.01 * np.minimum(step[owner[i]], step[owner[i + 1:]])) & (owner[i + 1:] != owner[i]))
+        near = np.flatnonzero(
+            (
+                np.linalg.norm(points[i + 1 :] - points[i], axis=1)
+                < 0.01 * np.minimum(step[owner[i]], step[owner[i + 1 :]])
+            )
+            & (owner[i + 1 :] != owner[i])
+        )
         pairs += [(i, int(i + 1 + j)) for j in near]
     return pairs

@@ -54,8 +54,9 @@ class Section:
         a, b = np.asarray(outer, dtype=float), np.asarray(inner, dtype=float)
         if (b >= a).any() or (b < 0).any():
             raise InputError(f"Section.tube: inner = {inner!r} m must lie between 0 and outer = {outer!r} m")
-        return Section(np.pi * (a**2 - b**2), np.pi * (a**4 - b**4) / 4, np.pi * (a**4 - b**4) / 4,
-                       np.pi * (a**4 - b**4) / 2)
+        return Section(
+            np.pi * (a**2 - b**2), np.pi * (a**4 - b**4) / 4, np.pi * (a**4 - b**4) / 4, np.pi * (a**4 - b**4) / 2
+        )
 
     @staticmethod
     def rectangle(width: Any, height: Any, torsion: Any = None) -> Section:

@@ -95,10 +95,31 @@ class Sheet:
         reach, room = self.touch + margin, 4 * len(x)
         faces, edges = self.faces.refit(x, reach), self.edges.refit(x, reach)
         while True:
-            points, is_edges, touch = np.empty((room, 4), dtype=np.int64), np.empty(room, dtype=np.bool_), np.empty(room)
-            found = int(find_near(x, np.zeros_like(x), False, self.vertices, self.rods, faces.primitives, faces.order,
-                                  faces.boxes, edges.primitives, edges.order, edges.boxes, reach, *self.radius, points,
-                                  is_edges, touch))
+            points, is_edges, touch = (
+                np.empty((room, 4), dtype=np.int64),
+                np.empty(room, dtype=np.bool_),
+                np.empty(room),
+            )
+            found = int(
+                find_near(
+                    x,
+                    np.zeros_like(x),
+                    False,
+                    self.vertices,
+                    self.rods,
+                    faces.primitives,
+                    faces.order,
+                    faces.boxes,
+                    edges.primitives,
+                    edges.order,
+                    edges.boxes,
+                    reach,
+                    *self.radius,
+                    points,
+                    is_edges,
+                    touch,
+                )
+            )
             if found <= room:
                 break
             room = int(1.2 * found)
@@ -118,9 +139,26 @@ class Sheet:
             before, after = tree.refit(x, self.touch).boxes, tree.refit(x + dx, self.touch).boxes
             trees.append(np.hstack([np.minimum(before[:, :3], after[:, :3]), np.maximum(before[:, 3:], after[:, 3:])]))
         none = np.empty((0, 4), dtype=np.int64)
-        return float(find_near(x, dx, True, self.vertices, self.rods, self.faces.primitives, self.faces.order, trees[0],
-                               self.edges.primitives, self.edges.order, trees[1], self.touch, *self.radius, none,
-                               np.empty(0, dtype=np.bool_), np.empty(0)))
+        return float(
+            find_near(
+                x,
+                dx,
+                True,
+                self.vertices,
+                self.rods,
+                self.faces.primitives,
+                self.faces.order,
+                trees[0],
+                self.edges.primitives,
+                self.edges.order,
+                trees[1],
+                self.touch,
+                *self.radius,
+                none,
+                np.empty(0, dtype=np.bool_),
+                np.empty(0),
+            )
+        )
 
 
 def sheet_neighbourhood(robot: RodShellRobot, radius: Floats) -> Sheet | None:
@@ -129,7 +167,9 @@ def sheet_neighbourhood(robot: RodShellRobot, radius: Floats) -> Sheet | None:
         return None
     mesh, n = robot.mesh, len(robot.vertices)
     known = {tuple(sorted(e)) for e in mesh.edges.tolist()}
-    own = np.array([i for i, e in enumerate(robot.edges[: robot.own_edges].tolist()) if tuple(sorted(e)) not in known], dtype=int)
+    own = np.array(
+        [i for i, e in enumerate(robot.edges[: robot.own_edges].tolist()) if tuple(sorted(e)) not in known], dtype=int
+    )
     edges = np.concatenate([mesh.edges, robot.edges[own]])
     half = 0.5 * robot.thickness
     shell = np.maximum(half[mesh.faces[:, 0]], np.where(mesh.faces[:, 1] >= 0, half[mesh.faces[:, 1]], 0.0))
@@ -143,9 +183,15 @@ def sheet_neighbourhood(robot: RodShellRobot, radius: Floats) -> Sheet | None:
             i, j = np.nonzero(np.isfinite(reached))
             pairs.append((i + first) * n + j)
     x = np.array(robot.vertices)
-    return Sheet(build_tree(x, np.array(robot.triangles)), build_tree(x, edges), np.unique(edges),
-                 np.arange(len(edges)) >= len(mesh.edges), x, (radius, half.copy(), np.concatenate([shell, robot.radius[own]])),
-                 np.unique(np.concatenate(pairs)))
+    return Sheet(
+        build_tree(x, np.array(robot.triangles)),
+        build_tree(x, edges),
+        np.unique(edges),
+        np.arange(len(edges)) >= len(mesh.edges),
+        x,
+        (radius, half.copy(), np.concatenate([shell, robot.radius[own]])),
+        np.unique(np.concatenate(pairs)),
+    )
 
 
 @kernel
@@ -161,8 +207,26 @@ def _sweep(x, dx, ids, count, box):
 
 
 @kernel
-def find_near(x, dx, moving, vertices, rods, faces, face_order, face_boxes, edges, edge_order, edge_boxes, reach, vertex_radius,
-              face_radius, edge_radius, points, is_edges, touch):
+def find_near(
+    x,
+    dx,
+    moving,
+    vertices,
+    rods,
+    faces,
+    face_order,
+    face_boxes,
+    edges,
+    edge_order,
+    edge_boxes,
+    reach,
+    vertex_radius,
+    face_radius,
+    edge_radius,
+    points,
+    is_edges,
+    touch,
+):
     """Go through vertex-triangle and edge-edge pairs whose boxes, with margins in the trees, meet.
 
     Without `moving` fill those nearer than `reach` and return how many; else return the share of the step dx in which no
@@ -203,7 +267,7 @@ def find_near(x, dx, moving, vertices, rods, faces, face_order, face_boxes, edge
                             continue
                         if ids[0] == ids[2] or ids[0] == ids[3] or ids[1] == ids[2] or ids[1] == ids[3]:
                             continue
-                    _sweep(x, dx, ids[kind + 1:], 3 - kind, other)
+                    _sweep(x, dx, ids[kind + 1 :], 3 - kind, other)
                     if not _meet(asking, other, reach):
                         continue
                     for i in range(4):
@@ -232,8 +296,14 @@ def find_near(x, dx, moving, vertices, rods, faces, face_order, face_boxes, edge
 @kernel
 def _meet(a, b, margin):
     """Whether two boxes (6,) come within a margin."""
-    return (a[0] <= b[3] + margin and b[0] <= a[3] + margin and a[1] <= b[4] + margin and b[1] <= a[4] + margin
-            and a[2] <= b[5] + margin and b[2] <= a[5] + margin)
+    return (
+        a[0] <= b[3] + margin
+        and b[0] <= a[3] + margin
+        and a[1] <= b[4] + margin
+        and b[1] <= a[4] + margin
+        and a[2] <= b[5] + margin
+        and b[2] <= a[5] + margin
+    )
 
 
 @kernel
@@ -352,7 +422,14 @@ def _slip(q, q0, step, ids, w, e, distance):
 @kernel
 def sheet_force(q, q0, step, rest, points, edges, touch, k, mu, k2, residual, force):
     """Add minus contact and friction forces of all pairs; return energy, largest force, deepest overlap, count."""
-    x, old, w, c, e, dc = (np.empty((4, 3)), np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3), np.zeros((4, 3)))
+    x, old, w, c, e, dc = (
+        np.empty((4, 3)),
+        np.empty((4, 3)),
+        np.empty(4),
+        np.empty((4, 2)),
+        np.empty(3),
+        np.zeros((4, 3)),
+    )
     energy, largest, overlap, count = 0.0, 0.0, 0.0, 0
     for p in range(len(points)):
         ids, reach = points[p], touch[p]
@@ -394,7 +471,14 @@ def sheet_force(q, q0, step, rest, points, edges, touch, k, mu, k2, residual, fo
 @kernel
 def sheet_stiffness(q, q0, step, rest, points, edges, touch, k, mu, k2, blocks):
     """Fill the stiffness of pairs that touch, `blocks` (P, 12, 12)."""
-    x, old, w, c, e, dc = (np.empty((4, 3)), np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3), np.zeros((4, 3)))
+    x, old, w, c, e, dc = (
+        np.empty((4, 3)),
+        np.empty((4, 3)),
+        np.empty(4),
+        np.empty((4, 2)),
+        np.empty(3),
+        np.zeros((4, 3)),
+    )
     dD, ddD = np.empty((4, 3)), np.empty((4, 4, 3, 3))
     for p in range(len(points)):
         ids, reach = points[p], touch[p]
@@ -420,8 +504,9 @@ def sheet_stiffness(q, q0, step, rest, points, edges, touch, k, mu, k2, blocks):
                 j, n = b // 3, b % 3
                 h = fade * (by_square * ddD[i, j, m, n] + by_square2 * dD[i, m] * dD[j, n])
                 if first != 0.0:
-                    h += (whole * (first * _fade_curvature(x, i, j, m, n) + second * dc[i, m] * dc[j, n])
-                          + by_square * first * (dc[i, m] * dD[j, n] + dD[i, m] * dc[j, n]))
+                    h += whole * (
+                        first * _fade_curvature(x, i, j, m, n) + second * dc[i, m] * dc[j, n]
+                    ) + by_square * first * (dc[i, m] * dD[j, n] + dD[i, m] * dc[j, n])
                 if g > 0.0:
                     tangent = (1.0 if m == n else 0.0) - e[m] * e[n] / (d * d)
                     uu = u[m] * u[n] / (speed * speed) if speed > 1e-300 else 0.0
@@ -476,8 +561,20 @@ class SheetContact:
 
     def _force(self, q: Floats, residual: Floats, force: Floats) -> tuple[float, float, float, int]:
         pairs = self._list(q)
-        return sheet_force(q, self.state.q, self.step, self.rest, pairs.points, pairs.edges, pairs.touch, self.law.stiffness,
-                           self.friction, self.k2, residual, force)
+        return sheet_force(
+            q,
+            self.state.q,
+            self.step,
+            self.rest,
+            pairs.points,
+            pairs.edges,
+            pairs.touch,
+            self.law.stiffness,
+            self.friction,
+            self.k2,
+            residual,
+            force,
+        )
 
     def add_force(self, q: Floats, residual: Floats) -> tuple[float, float]:
         """Add minus the contact forces to the residual."""
@@ -494,8 +591,19 @@ class SheetContact:
         blocks = np.empty((len(points), 12, 12))
         if len(points) == 0:
             return None
-        sheet_stiffness(q, self.state.q, self.step, self.rest, points, pairs.edges[reached], pairs.touch[reached],
-                        self.law.stiffness, self.friction, self.k2, blocks)
+        sheet_stiffness(
+            q,
+            self.state.q,
+            self.step,
+            self.rest,
+            points,
+            pairs.edges[reached],
+            pairs.touch[reached],
+            self.law.stiffness,
+            self.friction,
+            self.k2,
+            blocks,
+        )
         own = (3 * points[:, :, None] + np.arange(3)).reshape(-1, 12)
         unknown = self.system.pattern.unknown[own]
         row, col = np.broadcast_arrays(unknown[:, :, None], unknown[:, None, :])

@@ -79,9 +79,14 @@ def shell_mesh(vertices: Floats, triangles: Ints) -> ShellMesh:
     x = vertices[triangles]
     normal = np.cross(x[:, 1] - x[:, 0], x[:, 2] - x[:, 0])
     size = np.linalg.norm(normal, axis=1)
-    return ShellMesh(frozen(edges), frozen(faces), frozen(np.array(hinges, dtype=np.int64).reshape(-1, 4)),
-                     frozen(np.array(hinge_edges, dtype=np.int64)), frozen(0.5 * size),
-                     frozen(normal / np.maximum(size, 1e-300)[:, None]))
+    return ShellMesh(
+        frozen(edges),
+        frozen(faces),
+        frozen(np.array(hinges, dtype=np.int64).reshape(-1, 4)),
+        frozen(np.array(hinge_edges, dtype=np.int64)),
+        frozen(0.5 * size),
+        frozen(normal / np.maximum(size, 1e-300)[:, None]),
+    )
 
 
 @kernel
@@ -228,6 +233,6 @@ def hinge_hessian(q, dofs, stiffness, natural, slots, values):
             a, i = m // 3, m % 3
             for n in range(m + 1):
                 b, j = n // 3, n % 3
-                second = (n1[i] * i1 * ds[a, b, j] + s[a] * da[b, i, j] + n2[i] * i2 * dr[a, b, j] + r[a] * db[b, i, j])
+                second = n1[i] * i1 * ds[a, b, j] + s[a] * da[b, i, j] + n2[i] * i2 * dr[a, b, j] + r[a] * db[b, i, j]
                 values[slots[h, p]] += stiffness[h] * g[a, i] * g[b, j] + moment * second
                 p += 1

@@ -132,7 +132,9 @@ class SparseSolver:
             below = j * n + i
             keys = np.union1d(self.wide, below)
             self.analyses += 1
-            factors = make_factoriser(np.searchsorted(keys, np.arange(n + 1) * n), keys % n, single=False, symmetric=False)
+            factors = make_factoriser(
+                np.searchsorted(keys, np.arange(n + 1) * n), keys % n, single=False, symmetric=False
+            )
             self._general = factors, np.searchsorted(keys, self.wide), np.searchsorted(keys, below)
         factors, upper, lower = self._general
         data = np.empty(2 * len(self.wide) - self.size)

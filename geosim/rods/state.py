@@ -85,7 +85,7 @@ class RodState:
     @property
     def theta(self) -> Floats:
         """Rotation of the material frames [rad], shape (E,)."""
-        return self.q[self.system.turns: self.system.turns + len(self.system.robot.edges)]
+        return self.q[self.system.turns : self.system.turns + len(self.system.robot.edges)]
 
     @property
     def lengths(self) -> Floats:
@@ -99,8 +99,17 @@ class RodState:
         trial = evaluate(self.system, self, self.q)
         bends = self.system.robot.bends
         strain = np.zeros((len(bends), 3))
-        bend_strains(self.q, self.system.bend_dofs, np.array(bends.edges), np.array(bends.signs), trial.t, trial.m1,
-                     trial.m2, trial.twist, strain)
+        bend_strains(
+            self.q,
+            self.system.bend_dofs,
+            np.array(bends.edges),
+            np.array(bends.signs),
+            trial.t,
+            trial.m1,
+            trial.m2,
+            trial.twist,
+            strain,
+        )
         return strain
 
     def material_directors(self) -> tuple[Floats, Floats]:
@@ -138,8 +147,28 @@ class Trial:
 
 
 @kernel
-def elastic_forces(q, edge_dofs, t_old, d_old, twist_old, spring_edges, axial, rest, bend_dofs, bend_edges, signs,
-                   bending, natural, t, length, d, m1, m2, twist, gradient):
+def elastic_forces(
+    q,
+    edge_dofs,
+    t_old,
+    d_old,
+    twist_old,
+    spring_edges,
+    axial,
+    rest,
+    bend_dofs,
+    bend_edges,
+    signs,
+    bending,
+    natural,
+    t,
+    length,
+    d,
+    m1,
+    m2,
+    twist,
+    gradient,
+):
     """Carry the frames to q and add all elastic gradients; return energy, largest force, largest moment."""
     advance_frames(q, edge_dofs, t_old, d_old, t, length, d, m1, m2)
     reference_twists(bend_edges, signs, t, d, twist_old, twist)
@@ -155,28 +184,65 @@ def evaluate(system: System, state: RodState, q: Floats, natural: Floats | None 
     length, twist, gradient = np.empty(count), np.empty(len(state.twist)), np.zeros(len(q))
     bends = system.robot.bends
     energy, force, moment = elastic_forces(
-        q, system.edge_dofs, state.tangents, state.directors, state.twist, system.stretch_edges, system.axial,
-        system.rest, system.bend_dofs, bends.edges, bends.signs, system.bending,
-        state.natural if natural is None else natural, t, length, d, m1, m2, twist, gradient)
+        q,
+        system.edge_dofs,
+        state.tangents,
+        state.directors,
+        state.twist,
+        system.stretch_edges,
+        system.axial,
+        system.rest,
+        system.bend_dofs,
+        bends.edges,
+        bends.signs,
+        system.bending,
+        state.natural if natural is None else natural,
+        t,
+        length,
+        d,
+        m1,
+        m2,
+        twist,
+        gradient,
+    )
     shell, shell_t, normals = system.shell, state.shell_tangents, state.normals
     if len(shell.rest):
         strains = state.natural if natural is None else natural
         e1, f1 = spring_force(q, shell.spring_dofs, shell.stretch, shell.rest, gradient)
         energy, force = energy + e1, max(force, f1)
         if len(shell.hinge_dofs):
-            e2, f2 = hinge_force(q, shell.hinge_dofs, shell.bending, strains[len(twist):, 0], gradient)
+            e2, f2 = hinge_force(q, shell.hinge_dofs, shell.bending, strains[len(twist) :, 0], gradient)
             energy, force = energy + e2, max(force, f2)
         if len(shell.face_dofs):
             shell_t, normals = np.empty((2, *state.normals.shape))
             carry_normals(q, shell.spring_dofs, state.shell_tangents, state.normals, shell_t, normals)
-            e3, f3, m3 = midedge_force(q, shell.face_dofs, shell.sides, shell.signs, normals, shell.matrices,
-                                       strains[system.faces_at:], gradient)
+            e3, f3, m3 = midedge_force(
+                q,
+                shell.face_dofs,
+                shell.sides,
+                shell.signs,
+                normals,
+                shell.matrices,
+                strains[system.faces_at :],
+                gradient,
+            )
             energy, force, moment = energy + e3, max(force, f3), max(moment, m3)
     return Trial(t, length, d, m1, m2, twist, gradient, energy, force, moment, shell_t, normals)
 
 
-_KEPT = ("time", "q", "u", "tangents", "directors", "twist", "natural", "external", "shell_tangents", "normals",
-         "increment")
+_KEPT = (
+    "time",
+    "q",
+    "u",
+    "tangents",
+    "directors",
+    "twist",
+    "natural",
+    "external",
+    "shell_tangents",
+    "normals",
+    "increment",
+)
 
 
 def save_state(state: RodState, path: str | Path) -> Path:

@@ -131,9 +131,11 @@ class RodShellStepper:
         if not isinstance(robot, RodShellRobot):
             raise InputError(f"RodShellStepper: {type(robot).__name__} is not a RodShellRobot")
         system = make_system(robot, environment or Environment())
-        system = replace(system, shapes=compile_obstacles(system.environment.obstacles),
-                         sheet=sheet_neighbourhood(robot, system.vertex_radius)
-                         if system.environment.self_contact else None)
+        system = replace(
+            system,
+            shapes=compile_obstacles(system.environment.obstacles),
+            sheet=sheet_neighbourhood(robot, system.vertex_radius) if system.environment.self_contact else None,
+        )
         bends = robot.bends
         if initial is not None:
             if not isinstance(initial, RodState) or initial.q.shape != (system.dofs,):
@@ -141,17 +143,30 @@ class RodShellStepper:
             return replace(initial, system=system, time=0.0, memory=None, is_frame=not self.static)
         normal_count = robot.turning - len(robot.edges)
         if normal_count and self.integrator == "verlet":
-            raise InputError("integrator = 'verlet': mid-edge normals have no mass; use 'implicit-euler' or "
-                             "shell_bending='hinge'")
+            raise InputError(
+                "integrator = 'verlet': mid-edge normals have no mass; use 'implicit-euler' or shell_bending='hinge'"
+            )
         rest = np.zeros(normal_count)
         q = np.concatenate([robot.vertices.ravel(), robot.twist_angles, rest])
         u = np.concatenate([robot.velocities.ravel(), robot.edge_angular_velocities, rest])
-        tangents, normals = (rest_normals(robot.vertices, robot.triangles, robot.mesh) if normal_count
-                             else np.zeros((2, 0, 3)))
+        tangents, normals = (
+            rest_normals(robot.vertices, robot.triangles, robot.mesh) if normal_count else np.zeros((2, 0, 3))
+        )
         u[~system.free] = 0.0
-        state = RodState(system, 0.0, q, np.zeros_like(u) if self.static else u, np.array(robot.tangents),
-                         np.array(robot.directors), np.zeros(len(bends)), system.natural, np.zeros_like(q), tangents, normals,
-                         is_frame=not self.static)
+        state = RodState(
+            system,
+            0.0,
+            q,
+            np.zeros_like(u) if self.static else u,
+            np.array(robot.tangents),
+            np.array(robot.directors),
+            np.zeros(len(bends)),
+            system.natural,
+            np.zeros_like(q),
+            tangents,
+            normals,
+            is_frame=not self.static,
+        )
         trial = evaluate(system, replace(state, q=q), q)
         state = replace(state, twist=trial.twist)
         return replace(state, measures=self._measure(state, None))
@@ -166,8 +181,10 @@ class RodShellStepper:
         frames = np.union1d(np.round(np.arange(1, count + 1) * interval, 12), np.round(times, 12))
         near = np.concatenate([[False], np.diff(frames) < 1e-9 * interval])
         frames = frames[(frames > 0) & ~near]
-        return [Command(min(int(np.searchsorted(times, t * (1 - 1e-12))), len(times) - 1), float(t), actuation.parts)
-                for t in frames]
+        return [
+            Command(min(int(np.searchsorted(times, t * (1 - 1e-12))), len(times) - 1), float(t), actuation.parts)
+            for t in frames
+        ]
 
     def step(self, state: RodState, command: Command) -> tuple[RodState, Report]:
         """Advance to the time of a command (dynamics), or to its equilibrium (statics)."""
@@ -181,8 +198,15 @@ class RodShellStepper:
             self.on_frame(target)
         return target, Report(tally.status, "", tuple(tally.records))
 
-    def collect(self, robot: RodShellRobot, environment: Environment, states: Sequence[RodState],
-                reports: Sequence[Report], status: Status, message: str) -> Result:
+    def collect(
+        self,
+        robot: RodShellRobot,
+        environment: Environment,
+        states: Sequence[RodState],
+        reports: Sequence[Report],
+        status: Status,
+        message: str,
+    ) -> Result:
         """Assemble the result of the states reached."""
         from geosim.rods.path import collect
 
@@ -210,11 +234,15 @@ class RodShellStepper:
             tally.add(solution)
             if solution.converged:
                 reached, stride = share, min(2.0 * stride, 1.0)
-                state = replace(_carried(state, solution.q, solution.trial), natural=blend, external=force,
-                                u=np.zeros_like(q))
+                state = replace(
+                    _carried(state, solution.q, solution.trial), natural=blend, external=force, u=np.zeros_like(q)
+                )
             elif not self.adaptive or stride * 0.5 < self.smallest_dt:
-                return tally.fail(state, f"at {reached:.3g} of command {command.index + 1} (residual "
-                                         f"{solution.residual:.2g}, tolerance {self.tolerance:.0g})")
+                return tally.fail(
+                    state,
+                    f"at {reached:.3g} of command {command.index + 1} (residual "
+                    f"{solution.residual:.2g}, tolerance {self.tolerance:.0g})",
+                )
             else:
                 stride *= 0.5
         state = replace(state, time=command.time, is_frame=True)
@@ -254,14 +282,19 @@ class RodShellStepper:
             tally.failures += 1
             increment, good = 0.5 * h, 0
             if not self.adaptive or increment < self.dt * self.smallest_dt:
-                return tally.fail(state, f"at t = {state.time:.6g} s with dt = {h:.3g} s (residual "
-                                         f"{solution.residual:.2g}, tolerance {self.tolerance:.0g})")
-        state = replace(state, time=command.time, increment=increment if increment < self.dt else 0.0, is_frame=True,
-                        external=force)
+                return tally.fail(
+                    state,
+                    f"at t = {state.time:.6g} s with dt = {h:.3g} s (residual "
+                    f"{solution.residual:.2g}, tolerance {self.tolerance:.0g})",
+                )
+        state = replace(
+            state, time=command.time, increment=increment if increment < self.dt else 0.0, is_frame=True, external=force
+        )
         return replace(state, measures=self._measure(state, solution, terms)), tally
 
-    def _increment(self, state: RodState, h: float, force: Floats, dofs: Any, aim: Floats,
-                   command: Command) -> tuple[RodState | None, Solution, list[Any]]:
+    def _increment(
+        self, state: RodState, h: float, force: Floats, dofs: Any, aim: Floats, command: Command
+    ) -> tuple[RodState | None, Solution, list[Any]]:
         """Advance by one increment h; the state is None if the balance was not met."""
         if self.integrator == "verlet":
             return self._verlet(state, h, force, dofs, aim, command)
@@ -286,8 +319,9 @@ class RodShellStepper:
         new = carry(state, q1)
         return replace(new, time=state.time + h, u=u, natural=natural), solution, terms
 
-    def _verlet(self, state: RodState, h: float, force: Floats, dofs: Any, aim: Floats,
-                command: Command) -> tuple[RodState | None, Solution, list[Any]]:
+    def _verlet(
+        self, state: RodState, h: float, force: Floats, dofs: Any, aim: Floats, command: Command
+    ) -> tuple[RodState | None, Solution, list[Any]]:
         """Advance by position Verlet: half a drift, a kick, half a drift."""
         system = state.system
         half = state.q + 0.5 * h * state.u
@@ -310,8 +344,9 @@ class RodShellStepper:
 
     # -- one balance -------------------------------------------------------------------------------------------
 
-    def _solve(self, state: RodState, q: Floats, natural: Floats, force: Floats, step: float, command: Command,
-               time: float) -> tuple[RodState, Solution, list[Any]]:
+    def _solve(
+        self, state: RodState, q: Floats, natural: Floats, force: Floats, step: float, command: Command, time: float
+    ) -> tuple[RodState, Solution, list[Any]]:
         """Solve the balance of one increment from the guess q, with the pairs that may touch on the way."""
         iterations, records, small = 0, [], False
         for _ in range(100):
@@ -319,8 +354,14 @@ class RodShellStepper:
             terms = self._terms(state, step, command, time)
             balance = Balance(state.system, state, natural, force, step, self.damping, terms)
             reach = min([term.reach for term in terms if hasattr(term, "reach")], default=np.inf)
-            options = Newton(self.tolerance, self.increment_tolerance, self.iterations, self.line_search,
-                             definite=step == 0.0, reach=reach)
+            options = Newton(
+                self.tolerance,
+                self.increment_tolerance,
+                self.iterations,
+                self.line_search,
+                definite=step == 0.0,
+                reach=reach,
+            )
             if not iterations and _blocked(terms, state.q, q):
                 trial, f = balance.residual(state.q)  # prescribed motion would cross the shell: a shorter step may not
                 return state, Solution(state.q, trial, f, False, np.inf, 0), terms
@@ -341,8 +382,11 @@ class RodShellStepper:
         listed: Neighbours | None = state.memory
         if listed is not None and listed.holds(q):
             return state
-        law = listed.law if listed else contact_law(state.system, self.contact_stiffness, self.contact_distance,
-                                                    self.slip_velocity)
+        law = (
+            listed.law
+            if listed
+            else contact_law(state.system, self.contact_stiffness, self.contact_distance, self.slip_velocity)
+        )
         return replace(state, memory=neighbours(state.system, law, listed, q))
 
     def _terms(self, state: RodState, step: float, command: Command, time: float) -> list[Any]:
@@ -358,8 +402,12 @@ class RodShellStepper:
             law = contact_law(system, self.contact_stiffness, self.contact_distance, self.slip_velocity)
             terms.append(SheetContact(system, state, step, environment.self_friction, law, system.sheet))
         if environment.obstacles:
-            poses = np.array([[pose_between(o, command.index, share) for o in environment.obstacles]
-                              for share in self._shares(command, (time - step, time))])
+            poses = np.array(
+                [
+                    [pose_between(o, command.index, share) for o in environment.obstacles]
+                    for share in self._shares(command, (time - step, time))
+                ]
+            )
             law = contact_law(system, self.contact_stiffness, self.contact_distance, self.slip_velocity)
             terms.append(ObstacleContact(system, state, step, law, system.shapes, poses[0], poses[1]))
         return terms
@@ -389,8 +437,10 @@ class RodShellStepper:
             natural_hinges(system, natural, hinge)
         if curvature is not None:
             if curvature.shape not in ((), (1,), (len(bends),), (len(bends), 2)):
-                raise InputError(f"NaturalShape: curvature has {curvature.shape} values a time for {len(bends)} "
-                                 f"stencils; give one, ({len(bends)},) or ({len(bends)}, 2)")
+                raise InputError(
+                    f"NaturalShape: curvature has {curvature.shape} values a time for {len(bends)} "
+                    f"stencils; give one, ({len(bends)},) or ({len(bends)}, 2)"
+                )
             if curvature.ndim == 2:
                 natural[: len(bends), :2] = curvature * bends.length[:, None]
             else:
@@ -424,16 +474,25 @@ class RodShellStepper:
         system = state.system
         turns = system.turns
         trial = evaluate(system, state, state.q)
-        gravity = -float(system.weight @ (state.q - np.concatenate([system.robot.vertices.ravel(),
-                                                                    np.zeros(system.dofs - turns)])))
+        gravity = -float(
+            system.weight @ (state.q - np.concatenate([system.robot.vertices.ravel(), np.zeros(system.dofs - turns)]))
+        )
         measures: dict[str, Any] = {
-            "elastic": trial.energy, "kinetic": 0.5 * float(system.mass @ state.u**2), "weight": gravity,
-            "residual": 0.0, "iterations": 0, "stable": np.nan}
+            "elastic": trial.energy,
+            "kinetic": 0.5 * float(system.mass @ state.u**2),
+            "weight": gravity,
+            "residual": 0.0,
+            "iterations": 0,
+            "stable": np.nan,
+        }
         if solution is not None:
             reactions = np.where(system.free, 0.0, solution.residual_vector)
-            measures.update(residual=solution.residual, iterations=solution.iterations,
-                            reactions=reactions[:turns].reshape(-1, 3),
-                            stable=float(solution.negative == 0) if self.static else np.nan)
+            measures.update(
+                residual=solution.residual,
+                iterations=solution.iterations,
+                reactions=reactions[:turns].reshape(-1, 3),
+                stable=float(solution.negative == 0) if self.static else np.nan,
+            )
             for term in terms:
                 if hasattr(term, "measure"):
                     term.measure(solution.q, measures)
@@ -451,8 +510,15 @@ def carry(state: RodState, q: Floats) -> RodState:
 
 
 def _carried(state: RodState, q: Floats, trial: Trial) -> RodState:
-    return replace(state, q=q, tangents=trial.t, directors=trial.d, twist=trial.twist, shell_tangents=trial.shell_t,
-                   normals=trial.normals)
+    return replace(
+        state,
+        q=q,
+        tangents=trial.t,
+        directors=trial.d,
+        twist=trial.twist,
+        shell_tangents=trial.shell_t,
+        normals=trial.normals,
+    )
 
 
 @dataclass

@@ -97,7 +97,7 @@ def make_system(robot: RodShellRobot, environment: Environment) -> System:
     bends = robot.bends
     edge_dofs = np.column_stack([3 * robot.edges, 3 * n + np.arange(count)]).astype(np.int64)
     axes = np.arange(3)
-    x = [3 * bends.vertices[:, k:k + 1] + axes for k in range(3)]
+    x = [3 * bends.vertices[:, k : k + 1] + axes for k in range(3)]
     turn = 3 * n + bends.edges
     bend_dofs = np.hstack([x[0], turn[:, :1], x[1], turn[:, 1:], x[2]]).astype(np.int64)
     mass, viscous, weight = _masses(robot, environment)
@@ -109,17 +109,41 @@ def make_system(robot: RodShellRobot, environment: Environment) -> System:
     axial = _override(_axial(robot), robot.stretch_stiffness)
     for side in range(3):
         np.maximum.at(radius, robot.triangles[:, side], 0.5 * robot.thickness)
-    return System(robot, environment, edge_dofs, bend_dofs, np.arange(count), axial, np.array(robot.rest_lengths),
-                  _bending(robot), rest_strains(robot), mass, weight, viscous, radius, free, free, pattern,
-                  *_slots(pattern, edge_dofs, bend_dofs, n), _shell(robot, pattern))
+    return System(
+        robot,
+        environment,
+        edge_dofs,
+        bend_dofs,
+        np.arange(count),
+        axial,
+        np.array(robot.rest_lengths),
+        _bending(robot),
+        rest_strains(robot),
+        mass,
+        weight,
+        viscous,
+        radius,
+        free,
+        free,
+        pattern,
+        *_slots(pattern, edge_dofs, bend_dofs, n),
+        _shell(robot, pattern),
+    )
 
 
 def with_free(system: System, free: Bools) -> System:
     """Return the system for another set of free degrees of freedom."""
     pattern = _pattern(system.robot, system.edge_dofs, system.bend_dofs, free)
     stretch, bend, vertex = _slots(pattern, system.edge_dofs, system.bend_dofs, len(system.robot.vertices))
-    return replace(system, free=free, pattern=pattern, stretch_slots=stretch, bend_slots=bend, vertex_slots=vertex,
-                   shell=_shell(system.robot, pattern))
+    return replace(
+        system,
+        free=free,
+        pattern=pattern,
+        stretch_slots=stretch,
+        bend_slots=bend,
+        vertex_slots=vertex,
+        shell=_shell(system.robot, pattern),
+    )
 
 
 def _override(default: Floats, given: Any) -> Floats:
@@ -208,7 +232,7 @@ def _axial(robot: RodShellRobot) -> Floats:
     if robot.section is None:
         return np.zeros(0)
     axial = np.array(robot.edge_property("youngs_modulus") * robot.section.area)
-    axial[robot.own_edges:] = 0.0
+    axial[robot.own_edges :] = 0.0
     return axial
 
 
@@ -231,8 +255,13 @@ def _shell(robot: RodShellRobot, pattern: Pattern) -> ShellSprings:
         else:
             stretch = np.where(inside, 2.0, 1.0) * stretch
             # (2 / sqrt 3) D on equilateral triangles, where l^2 / (A1 + A2) = 2 / sqrt 3
-            bending = (e * thick[at] ** 3 / (12.0 * (1.0 - nu**2)) * rest[at] ** 2
-                       / (mesh.areas[mesh.faces[at, 0]] + mesh.areas[mesh.faces[at, 1]]))
+            bending = (
+                e
+                * thick[at] ** 3
+                / (12.0 * (1.0 - nu**2))
+                * rest[at] ** 2
+                / (mesh.areas[mesh.faces[at, 0]] + mesh.areas[mesh.faces[at, 1]])
+            )
         bending = _override(bending, robot.hinge_stiffness)
     face_dofs = _face_dofs(robot)
     sides, signs = triangle_sides(robot.triangles, mesh)
@@ -240,8 +269,20 @@ def _shell(robot: RodShellRobot, pattern: Pattern) -> ShellSprings:
     if len(face_dofs):
         hinge_dofs, bending = hinge_dofs[:0], bending[:0]
         matrices = midedge_matrices(robot.vertices, robot.triangles, mesh, e * h**3 / (12.0 * (1.0 - nu**2)), nu)
-    return ShellSprings(spring_dofs, stretch, rest, hinge_dofs, bending, pattern.slots(spring_dofs),
-                        pattern.slots(hinge_dofs), face_dofs, sides, signs, matrices, pattern.slots(face_dofs))
+    return ShellSprings(
+        spring_dofs,
+        stretch,
+        rest,
+        hinge_dofs,
+        bending,
+        pattern.slots(spring_dofs),
+        pattern.slots(hinge_dofs),
+        face_dofs,
+        sides,
+        signs,
+        matrices,
+        pattern.slots(face_dofs),
+    )
 
 
 def _masses(robot: RodShellRobot, environment: Environment) -> tuple[Floats, Floats, Floats]:
@@ -257,7 +298,7 @@ def _masses(robot: RodShellRobot, environment: Environment) -> tuple[Floats, Flo
         volume = robot.rest_lengths * section.area
         spin = line * (section.inertia1 + section.inertia2)
         edge_mass = line * section.area
-        edge_mass[robot.own_edges:] = volume[robot.own_edges:] = 0.0
+        edge_mass[robot.own_edges :] = volume[robot.own_edges :] = 0.0
     if len(robot.triangles):
         sheet = robot.mesh.areas * robot.thickness / 3.0
         for side in range(3):
@@ -269,7 +310,7 @@ def _masses(robot: RodShellRobot, environment: Environment) -> tuple[Floats, Flo
         np.add.at(length, robot.edges[:, end], 0.5 * robot.rest_lengths)
     vertex_mass += robot.masses
     rest = np.zeros(robot.turning)
-    mass = np.concatenate([np.repeat(vertex_mass, 3), spin, rest[len(spin):]])
+    mass = np.concatenate([np.repeat(vertex_mass, 3), spin, rest[len(spin) :]])
     # buoyancy: g -> g (rho - rho_med) / rho, section 5.1 of [Lahoti]
     weight = np.concatenate([((vertex_mass - displaced)[:, None] * environment.gravity).ravel(), rest])
     viscous = np.concatenate([np.repeat(length * (fluid.viscosity if fluid else 0.0), 3), rest])
@@ -301,13 +342,17 @@ def _edge_pairs(edge_dofs: Ints) -> Ints:
 
 def _pattern(robot: RodShellRobot, edge_dofs: Ints, bend_dofs: Ints, free: Bools) -> Pattern:
     bending = _vertex_dofs(robot.mesh.hinges) if robot.shell_bending == "hinge" else _face_dofs(robot)
-    return make_pattern(len(free), [_edge_pairs(edge_dofs), bend_dofs, _vertex_dofs(robot.mesh.edges), bending], free,
-                        _along_rod(robot))
+    return make_pattern(
+        len(free), [_edge_pairs(edge_dofs), bend_dofs, _vertex_dofs(robot.mesh.edges), bending], free, _along_rod(robot)
+    )
 
 
 def _slots(pattern: Pattern, edge_dofs: Ints, bend_dofs: Ints, n: int) -> tuple[Ints, Ints, Ints]:
-    return (pattern.slots(_edge_pairs(edge_dofs)), pattern.slots(bend_dofs),
-            pattern.slots(np.arange(3 * n).reshape(n, 3)))
+    return (
+        pattern.slots(_edge_pairs(edge_dofs)),
+        pattern.slots(bend_dofs),
+        pattern.slots(np.arange(3 * n).reshape(n, 3)),
+    )
 
 
 def _along_rod(robot: RodShellRobot) -> Ints | None:

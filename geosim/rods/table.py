@@ -113,7 +113,9 @@ def robot_from_table(table: dict[str, Any], path: Path) -> RodShellRobot:
     if selection:
         options["fixed_vertices"] = read_selection(selection, place.at("fixed"), unit)
     elif not isinstance(given.fixed, dict) and given.fixed != "none":
-        raise place.at("fixed").error(f'= {given.fixed!r} is not a selection; write [fixed] ids = [0, 1] or fixed = "none"')
+        raise place.at("fixed").error(
+            f'= {given.fixed!r} is not a selection; write [fixed] ids = [0, 1] or fixed = "none"'
+        )
     rod = given.rod or _Rod()
     if rod.section is not None:
         options["section"] = _section(rod.section, unit, place.at("rod", "section"))
@@ -126,8 +128,15 @@ def robot_from_table(table: dict[str, Any], path: Path) -> RodShellRobot:
                 raise spot.at("radius").error("is missing; give it here or one in [rod]")
             material = read_material(limb.material if limb.material is not None else rod.material, spot)
             with spot.naming():
-                limbs.append(Limb(vector(limb.start, spot.at("start"), unit), vector(limb.end, spot.at("end"), unit),
-                                  limb.nodes, radius * unit, material))
+                limbs.append(
+                    Limb(
+                        vector(limb.start, spot.at("start"), unit),
+                        vector(limb.end, spot.at("end"), unit),
+                        limb.nodes,
+                        radius * unit,
+                        material,
+                    )
+                )
         return RodShellRobot.from_limbs(limbs, **options)
     with place.naming("geometry"):
         vertices, edges, triangles = read_geometry(inside(given.geometry, place.at("geometry")))

@@ -45,9 +45,12 @@ def tube_surface(robot: RodShellRobot, positions: Floats, sides: int = 12) -> tu
             owner += [vertex] * (sides + 1)
         near, far = base + np.arange(sides), base + sides + 1 + np.arange(sides)
         near_next, far_next = np.roll(near, -1), np.roll(far, -1)
-        triangles += [np.stack([near, near_next, far_next], axis=1), np.stack([near, far_next, far], axis=1),
-                      np.stack([near_next, near, np.full(sides, base + sides)], axis=1),
-                      np.stack([far, far_next, np.full(sides, base + 2 * sides + 1)], axis=1)]
+        triangles += [
+            np.stack([near, near_next, far_next], axis=1),
+            np.stack([near, far_next, far], axis=1),
+            np.stack([near_next, near, np.full(sides, base + sides)], axis=1),
+            np.stack([far, far_next, np.full(sides, base + 2 * sides + 1)], axis=1),
+        ]
     if len(robot.triangles):
         used, corner = np.unique(robot.triangles, return_inverse=True)
         triangles.append(corner.reshape(-1, 3) + len(owner))

@@ -52,8 +52,12 @@ def obstacle_surfaces(result: Result, frame: int, around: Any) -> list[tuple[Any
             centre = 0.5 * (lower + upper)
             centre = centre - ((centre - p["point"]) @ normal) * normal
             corners = np.array([centre - u - v, centre + u - v, centre + u + v, centre - u + v])
-            out.append((corners @ obstacle.pose(frame)[:3, :3].T + obstacle.pose(frame)[:3, 3],
-                        np.array([[0, 1, 2], [0, 2, 3]])))
+            out.append(
+                (
+                    corners @ obstacle.pose(frame)[:3, :3].T + obstacle.pose(frame)[:3, 3],
+                    np.array([[0, 1, 2], [0, 2, 3]]),
+                )
+            )
             continue
         else:
             out.append((p["vertices"] @ obstacle.pose(frame)[:3, :3].T + obstacle.pose(frame)[:3, 3], p["faces"]))
@@ -112,8 +116,11 @@ def _arrow(tip: Floats, direction: Floats, length: float, radius: float) -> tupl
     angle = 2.0 * np.pi * np.arange(SIDES) / SIDES
     circle = np.cos(angle)[:, None] * u + np.sin(angle)[:, None] * v
     head = min(0.45 * length, 5.0 * radius)
-    rings = [tip - length * direction + 0.6 * radius * circle, tip - head * direction + 0.6 * radius * circle,
-             tip - head * direction + 1.8 * radius * circle]
+    rings = [
+        tip - length * direction + 0.6 * radius * circle,
+        tip - head * direction + 0.6 * radius * circle,
+        tip - head * direction + 1.8 * radius * circle,
+    ]
     k = np.arange(SIDES)
     n = (k + 1) % SIDES
     faces = [np.stack([k + SIDES * r, n + SIDES * r, n + SIDES * (r + 1)], axis=1) for r in (0, 1)]

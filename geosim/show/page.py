@@ -78,12 +78,17 @@ def _data(result: Result) -> dict[str, Any]:
     frames = []
     for i in chosen:
         shown = fields.shown_surface(result, i, level)
-        frames.append({"points": _packed(1e3 * shown.points[used], "<f4"),
-                       "displacement": _packed(1e3 * shown.displacement[used], "<f4"),
-                       "stretch": _packed(shown.stretch[used], "<f4"),
-                       "contact": _packed(1e-3 * (np.zeros(len(used)) if shown.pressure is None else shown.pressure[used]),
-                                          "<f4"),
-                       "around": _around(result, i, np.vstack([first.rest, shown.points]))})
+        frames.append(
+            {
+                "points": _packed(1e3 * shown.points[used], "<f4"),
+                "displacement": _packed(1e3 * shown.displacement[used], "<f4"),
+                "stretch": _packed(shown.stretch[used], "<f4"),
+                "contact": _packed(
+                    1e-3 * (np.zeros(len(used)) if shown.pressure is None else shown.pressure[used]), "<f4"
+                ),
+                "around": _around(result, i, np.vstack([first.rest, shown.points])),
+            }
+        )
     rows = result.summary()
     residuals: dict[int, list[float]] = {}
     for record in result.trace:
@@ -91,14 +96,23 @@ def _data(result: Result) -> dict[str, Any]:
             residuals.setdefault(int(record["frame"]), []).append(float(record["residual"]))
     note = "" if len(chosen) == len(rows) else f"{len(chosen)} of {len(rows)} frames are drawn."
     return {
-        "name": str(getattr(result.robot, "name", "robot")), "status": result.status.name, "message": result.message,
-        "converged": bool(result.converged), "note": note, "triangles": _packed(triangles.reshape(-1, 3).T, "<i4"),
-        "colors": _color_maps(), "rest": _packed(1e3 * first.rest[used], "<f4"), "frames": frames, "chosen": chosen,
+        "name": str(getattr(result.robot, "name", "robot")),
+        "status": result.status.name,
+        "message": result.message,
+        "converged": bool(result.converged),
+        "note": note,
+        "triangles": _packed(triangles.reshape(-1, 3).T, "<i4"),
+        "colors": _color_maps(),
+        "rest": _packed(1e3 * first.rest[used], "<f4"),
+        "frames": frames,
+        "chosen": chosen,
         "stretch": bool(np.isfinite(first.stretch).all()),
-        "contact": any(contact_pressures(result, i) is not None for i in chosen), "columns": list(rows[0]),
+        "contact": any(contact_pressures(result, i) is not None for i in chosen),
+        "columns": list(rows[0]),
         "rows": [[_cell(v) for v in row.values()] for row in rows],
         "residuals": [[i, [_finite(v) for v in residuals[i]]] for i in sorted(residuals)],
-        **_view(result, 1e3 * first.rest)}
+        **_view(result, 1e3 * first.rest),
+    }
 
 
 def _around(result: Result, i: int, moving: Any) -> list[list[Any]]:
@@ -107,8 +121,10 @@ def _around(result: Result, i: int, moving: Any) -> list[list[Any]]:
     points, triangles = force_arrows(result, i, float(np.linalg.norm(np.ptp(moving, axis=0))))
     if len(triangles):
         out.append(["#c8291f", 1.0, points, triangles])
-    return [[color, opacity, np.round(1e3 * points.T, 3).tolist(), np.asarray(triangles).T.tolist()]
-            for color, opacity, points, triangles in out]
+    return [
+        [color, opacity, np.round(1e3 * points.T, 3).tolist(), np.asarray(triangles).T.tolist()]
+        for color, opacity, points, triangles in out
+    ]
 
 
 def _color_maps() -> dict[str, list[list[int]]]:
@@ -117,8 +133,10 @@ def _color_maps() -> dict[str, list[list[int]]]:
 
     from geosim.show.picture import COLORS
 
-    return {key: np.round(255 * matplotlib.colormaps[name](np.linspace(0, 1, 64))[:, :3]).astype(int).tolist()
-            for key, (_, name) in COLORS.items()}
+    return {
+        key: np.round(255 * matplotlib.colormaps[name](np.linspace(0, 1, 64))[:, :3]).astype(int).tolist()
+        for key, (_, name) in COLORS.items()
+    }
 
 
 def _view(result: Result, rest: Any) -> dict[str, list[float]]:
@@ -155,8 +173,10 @@ def _page(data: dict[str, Any], plotly: str) -> str:
 def repr_html(result: Result) -> str:
     """Return what a notebook shows: the status sentence, a picture of the last frame and the table of frames."""
     tone = "#27864f" if result.status.name == "CONVERGED" else "#b3541e"
-    head = (f'<div style="font-family:sans-serif"><b style="color:{tone}">{result.status.name}</b> '
-            f"{escaping.escape(result.message)}")
+    head = (
+        f'<div style="font-family:sans-serif"><b style="color:{tone}">{result.status.name}</b> '
+        f"{escaping.escape(result.message)}"
+    )
     if not len(result.frames):
         return head + "</div>"
     from geosim.show.picture import plot
@@ -167,11 +187,14 @@ def repr_html(result: Result) -> str:
     rows = result.summary()
     cells = "".join(f"<th>{escaping.escape(c)}</th>" for c in rows[0])
     hidden = max(0, len(rows) - 12)
-    lines = "".join("<tr>" + "".join(f"<td>{escaping.escape(_cell(v))}</td>" for v in row.values()) + "</tr>"
-                    for row in rows[-12:])
+    lines = "".join(
+        "<tr>" + "".join(f"<td>{escaping.escape(_cell(v))}</td>" for v in row.values()) + "</tr>" for row in rows[-12:]
+    )
     note = f"<p>the last 12 of {len(rows)} frames</p>" if hidden else ""
-    return (f'{head}<br><img alt="last frame" style="max-width:760px" src="data:image/png;base64,{picture}">'
-            f'{note}<table style="font-size:85%"><thead><tr>{cells}</tr></thead><tbody>{lines}</tbody></table></div>')
+    return (
+        f'{head}<br><img alt="last frame" style="max-width:760px" src="data:image/png;base64,{picture}">'
+        f'{note}<table style="font-size:85%"><thead><tr>{cells}</tr></thead><tbody>{lines}</tbody></table></div>'
+    )
 
 
 _SCRIPT = """

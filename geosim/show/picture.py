@@ -29,16 +29,20 @@ if TYPE_CHECKING:
 
 __all__ = ["COLORS", "RENDERERS", "html", "plot", "repr_html"]
 
-COLORS = {"displacement": ("displacement [mm]", "viridis"), "stretch": ("largest stretch [-]", "plasma"),
-          "contact": ("contact pressure [kPa]", "YlOrRd")}
+COLORS = {
+    "displacement": ("displacement [mm]", "viridis"),
+    "stretch": ("largest stretch [-]", "plasma"),
+    "contact": ("contact pressure [kPa]", "YlOrRd"),
+}
 RENDERERS = ("auto", "matplotlib", "vtk")
 SIZE = (1200, 800)  # pixels of the drawing
 TIME_LIMIT = 60.0  # seconds for VTK
 GHOST, OBSTACLE, ARROW = np.array([0.62, 0.66, 0.72]), np.array([0.72, 0.70, 0.66]), np.array([0.78, 0.16, 0.12])
 
 
-def plot(result: Result, path: str | Path, frame: int = -1, *, color: str = "displacement",
-         renderer: str = "auto") -> Path:
+def plot(
+    result: Result, path: str | Path, frame: int = -1, *, color: str = "displacement", renderer: str = "auto"
+) -> Path:
     """Write a PNG of one frame, coloured, with the rest shape ghosted.
 
     Parameters
@@ -73,8 +77,11 @@ def plot(result: Result, path: str | Path, frame: int = -1, *, color: str = "dis
     level = 0 if not result.mid_edge_frames.shape[1] else 2 if faces < 12_000 else 1
     shown = fields.shown_surface(result, index, level)
     color = "displacement" if color == "stretch" and np.isnan(shown.stretch).all() else color
-    values = {"displacement": 1e3 * shown.displacement, "stretch": shown.stretch,
-              "contact": np.zeros(len(shown.points)) if shown.pressure is None else 1e-3 * shown.pressure}[color]
+    values = {
+        "displacement": 1e3 * shown.displacement,
+        "stretch": shown.stretch,
+        "contact": np.zeros(len(shown.points)) if shown.pressure is None else 1e-3 * shown.pressure,
+    }[color]
     label, colormap = COLORS[color]
     limits = (min(1.0, float(np.min(values))) if color == "stretch" else 0.0, float(np.max(values)))
     limits = (limits[0], max(limits[1], limits[0] + 1e-9))
@@ -84,7 +91,9 @@ def plot(result: Result, path: str | Path, frame: int = -1, *, color: str = "dis
     camera = camera_for(moving, moving, -gravity if np.any(gravity) else (0.0, 0.0, 1.0), SIZE[0] / SIZE[1])
     if limits[1] > 1e-6:
         layers.append(Layer(shown.rest, shown.triangles, GHOST, 0.28))
-    layers += [Layer(points, triangles, OBSTACLE, 0.45) for points, triangles in obstacle_surfaces(result, index, moving)]
+    layers += [
+        Layer(points, triangles, OBSTACLE, 0.45) for points, triangles in obstacle_surfaces(result, index, moving)
+    ]
     points, triangles = force_arrows(result, index, float(np.linalg.norm(np.ptp(moving, axis=0))))
     if len(triangles):
         layers.append(Layer(points, triangles, ARROW))
@@ -135,8 +144,9 @@ def _drawn(layers: Sequence[Layer], camera: Camera, renderer: str) -> Any:
     """The image of the surfaces, by VTK or by the project's own rasteriser."""
     installed = importlib.util.find_spec("pyvista") is not None
     if renderer == "vtk" and not installed:
-        raise InputError("plot: renderer='vtk' needs pyvista; run pip install 'geosim[render]', or use "
-                         "renderer='matplotlib'")
+        raise InputError(
+            "plot: renderer='vtk' needs pyvista; run pip install 'geosim[render]', or use renderer='matplotlib'"
+        )
     if renderer == "matplotlib" or not installed:
         return draw(layers, camera, SIZE)
     try:
@@ -152,23 +162,38 @@ def _drawn_by_vtk(layers: Sequence[Layer], camera: Camera) -> Any:
 
     with tempfile.TemporaryDirectory(prefix="geosim-render-") as folder:
         scene, picture = Path(folder) / "scene.npz", Path(folder) / "picture.png"
-        arrays: dict[str, Any] = {"axes": camera.axes, "center": camera.center, "extent": np.array(camera.extent),
-                                  "size": np.array(SIZE)}
+        arrays: dict[str, Any] = {
+            "axes": camera.axes,
+            "center": camera.center,
+            "extent": np.array(camera.extent),
+            "size": np.array(SIZE),
+        }
         for i, layer in enumerate(layers):
             colors = np.broadcast_to(layer.colors, (len(layer.points), 3))
-            arrays |= {f"points{i}": layer.points, f"triangles{i}": layer.triangles, f"colors{i}": colors,
-                       f"opacity{i}": np.array(layer.opacity)}
+            arrays |= {
+                f"points{i}": layer.points,
+                f"triangles{i}": layer.triangles,
+                f"colors{i}": colors,
+                f"opacity{i}": np.array(layer.opacity),
+            }
         np.savez(scene, **arrays)
-        done = subprocess.run([sys.executable, "-m", "geosim.show.vtk_child", str(scene), str(picture)], check=False,
-                              timeout=TIME_LIMIT, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "geosim.show.vtk_child", str(scene), str(picture)],
+            check=False,
+            timeout=TIME_LIMIT,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
         if done.returncode:
             said = done.stderr.strip().splitlines() or ["no message"]
             raise ValueError(f"exit status {done.returncode}: {said[-1]}")
         return matplotlib.image.imread(picture)[..., :3].astype(float)
 
 
-def _compose(result: Result, frame: int, image: Any, camera: Camera, scale: tuple[str, str, tuple[float, float]],
-             path: Path) -> None:
+def _compose(
+    result: Result, frame: int, image: Any, camera: Camera, scale: tuple[str, str, tuple[float, float]], path: Path
+) -> None:
     """Put title, colour bar, axes and a scale bar around the drawing."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -190,8 +215,14 @@ def _compose(result: Result, frame: int, image: Any, camera: Camera, scale: tupl
     _triad(axes, camera, width, height)
     bar = figure.add_axes((0.90, 0.2, 0.018, 0.5))
     figure.colorbar(ScalarMappable(Normalize(*limits), matplotlib.colormaps[colormap]), cax=bar, label=label)
-    figure.text(0.03, 0.955, f"{getattr(result.robot, 'name', 'robot')}: {title(result, frame)}", fontsize=15,
-                fontweight="bold", va="center")
+    figure.text(
+        0.03,
+        0.955,
+        f"{getattr(result.robot, 'name', 'robot')}: {title(result, frame)}",
+        fontsize=15,
+        fontweight="bold",
+        va="center",
+    )
     grey = f"frame {frame} of 0 .. {len(result.frames) - 1}, {result.status.name}: {result.message}"
     figure.text(0.03, 0.93, textwrap.fill(grey, 150, max_lines=2), fontsize=9, color="0.35", va="top", linespacing=1.4)
     with replacing(path) as beside:
@@ -201,13 +232,19 @@ def _compose(result: Result, frame: int, image: Any, camera: Camera, scale: tupl
 def title(result: Result, frame: int) -> str:
     """V/V0 and pressure of one or two chambers, the ranges over more, else the largest displacement."""
     parts = []
-    for name, values, unit in (("V/V0", result.volume_ratios[frame], ""), ("p", result.chamber_pressures[frame] * 1e-3, " kPa")):
+    for name, values, unit in (
+        ("V/V0", result.volume_ratios[frame], ""),
+        ("p", result.chamber_pressures[frame] * 1e-3, " kPa"),
+    ):
         known = values[np.isfinite(values)]
         if len(values) > 2 and len(known):
             parts.append(f"{name} = {known.min():.4g} .. {known.max():.4g}{unit}")
         elif len(values) <= 2:
-            parts += [f"{name}{f'_{c + 1}' if len(values) > 1 else ''} = {v:.4g}{unit}" for c, v in enumerate(values)
-                      if np.isfinite(v)]
+            parts += [
+                f"{name}{f'_{c + 1}' if len(values) > 1 else ''} = {v:.4g}{unit}"
+                for c, v in enumerate(values)
+                if np.isfinite(v)
+            ]
     if parts and len(result.volume_ratios[frame]) > 2:
         parts[0] = f"{result.volume_ratios.shape[1]} chambers, {parts[0]}"
     return ", ".join(parts) or f"largest displacement {fields.max_displacement(result, frame) * 1e3:.4g} mm"
@@ -229,6 +266,16 @@ def _triad(axes: Any, camera: Camera, width: float, height: float) -> None:
     origin = np.array([-0.5 * width + 1.7 * size, -0.5 * height + 1.7 * size])
     for i in np.argsort(camera.axes[2]):
         tip = origin + size * camera.axes[:2, i]
-        axes.annotate("", tip, origin, arrowprops={"arrowstyle": "-|>", "color": ("#c0392b", "#27864f", "#2a5fa5")[i],
-                                                   "lw": 1.6, "shrinkA": 0, "shrinkB": 0})
+        axes.annotate(
+            "",
+            tip,
+            origin,
+            arrowprops={
+                "arrowstyle": "-|>",
+                "color": ("#c0392b", "#27864f", "#2a5fa5")[i],
+                "lw": 1.6,
+                "shrinkA": 0,
+                "shrinkB": 0,
+            },
+        )
         axes.text(*(origin + 1.35 * size * camera.axes[:2, i]), "xyz"[i], ha="center", va="center", fontsize=10)

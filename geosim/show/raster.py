@@ -58,8 +58,9 @@ class Camera:
         return (points - self.center) @ self.axes.T
 
 
-def camera_for(points: Floats, moved: Floats, up: Any = (0.0, 0.0, 1.0), aspect: float = 1.5,
-               margin: float = 1.12) -> Camera:
+def camera_for(
+    points: Floats, moved: Floats, up: Any = (0.0, 0.0, 1.0), aspect: float = 1.5, margin: float = 1.12
+) -> Camera:
     """Return the camera that shows where a motion happens: nearly square to the plane of the motion, seen from above.
 
     Parameters
@@ -122,8 +123,10 @@ def draw(layers: Sequence[Layer], camera: Camera, size: tuple[int, int]) -> Floa
 def _shaded(layer: Layer, camera: Camera, width: int, height: int) -> tuple[Any, Floats, Floats]:
     """The pixels that the surface covers, their lit colours (q, 3), and the depth (height, width), -inf elsewhere."""
     flat = camera.project(layer.points)
-    pixels = np.stack([(flat[:, 0] / camera.extent[0] + 0.5) * width, (0.5 - flat[:, 1] / camera.extent[1]) * height,
-                       flat[:, 2]], axis=1)
+    pixels = np.stack(
+        [(flat[:, 0] / camera.extent[0] + 0.5) * width, (0.5 - flat[:, 1] / camera.extent[1]) * height, flat[:, 2]],
+        axis=1,
+    )
     triangles = np.ascontiguousarray(layer.triangles)
     ids, weights, depth = _rasterise(np.ascontiguousarray(pixels), triangles, width, height)
     rows, cols = np.nonzero(ids >= 0)

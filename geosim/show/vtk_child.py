@@ -21,8 +21,18 @@ def main(scene: str, picture: str) -> None:
         faces = np.hstack([np.full((len(triangles), 1), 3), triangles]).ravel()
         mesh = pyvista.PolyData(data[f"points{i}"], faces)
         mesh.point_data["rgb"] = np.round(255 * data[f"colors{i}"]).astype(np.uint8)
-        plotter.add_mesh(mesh, scalars="rgb", rgb=True, opacity=float(data[f"opacity{i}"]), smooth_shading=True,
-                         split_sharp_edges=True, feature_angle=35.0, specular=0.2, specular_power=30.0, ambient=0.25)
+        plotter.add_mesh(
+            mesh,
+            scalars="rgb",
+            rgb=True,
+            opacity=float(data[f"opacity{i}"]),
+            smooth_shading=True,
+            split_sharp_edges=True,
+            feature_angle=35.0,
+            specular=0.2,
+            specular_power=30.0,
+            ambient=0.25,
+        )
         i += 1
     _, up, eye = data["axes"]
     reach = 10.0 * float(data["extent"].max())

@@ -45,12 +45,7 @@ class BendCurve:
 
 
 def bend_curve(
-    pressures: Any,
-    robot: SnakeRobot | None = None,
-    *,
-    settle: int = 12,
-    tolerance: float = 1e-6,
-    **options: Any,
+    pressures: Any, robot: SnakeRobot | None = None, *, settle: int = 12, tolerance: float = 1e-6, **options: Any
 ) -> BendCurve:
     """Measure the bend angle of one link at signed pressures [Pa], from small to large on either side.
 

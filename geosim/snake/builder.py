@@ -266,8 +266,7 @@ class MultibodyBuilder:
             self._put("hinges", tuple(-1 if b is None else b for b in (body_a, body_b)))
             self._put("hinge_frames", [[self._direction(b, axis), self._direction(b, u)] for b in (body_a, body_b)])
             self._put(
-                "hinge_gains",
-                (spring, target, damping, lower, upper, limit_stiffness if limits is not None else 0.0),
+                "hinge_gains", (spring, target, damping, lower, upper, limit_stiffness if limits is not None else 0.0)
             )
 
     def _add_axis(self, a: int | None, u: Any, b: int | None, w: Any, stiffness: float) -> None:

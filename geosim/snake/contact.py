@@ -165,9 +165,7 @@ def find_contacts(
                 continue
             _point(node, probe_center[s], x, X, R, n, place, arm)
             for i in range(3):
-                p[i] = (
-                    P[0, i] * (place[0] - P[0, 3]) + P[1, i] * (place[1] - P[1, 3]) + P[2, i] * (place[2] - P[2, 3])
-                )
+                p[i] = P[0, i] * (place[0] - P[0, 3]) + P[1, i] * (place[1] - P[1, 3]) + P[2, i] * (place[2] - P[2, 3])
             gap = surface_distance(kinds[k], data[k], p, m)
             if gap - probe_radius[s] > margin:
                 continue
@@ -195,10 +193,7 @@ def find_contacts(
                 if body < 0:
                     for i in range(3):
                         after = (
-                            P[i, 0] * reals[count, 3]
-                            + P[i, 1] * reals[count, 4]
-                            + P[i, 2] * reals[count, 5]
-                            + P[i, 3]
+                            P[i, 0] * reals[count, 3] + P[i, 1] * reals[count, 4] + P[i, 2] * reals[count, 5] + P[i, 3]
                         )
                         before = (
                             poses_before[k, i, 0] * reals[count, 3]

@@ -97,17 +97,13 @@ class SnakeEnvironment:
         """
         action = np.asarray(action, dtype=float)
         if action.shape != (self.action_size,) or not (abs(action) <= 1.0).all():
-            raise InputError(
-                f"SnakeEnvironment: an action is {self.action_size} numbers in [-1, 1], given {action!r}"
-            )
+            raise InputError(f"SnakeEnvironment: an action is {self.action_size} numbers in [-1, 1], given {action!r}")
         before = self.state
         report: Report
         self.state, report = self.stepper.step(before, action * self.max_pressure)
         shift = self.state.center_of_mass - before.center_of_mass
         reward = (
-            float(shift[0] / self.stepper.dt)
-            if self.reward is None
-            else float(self.reward(before, self.state, action))
+            float(shift[0] / self.stepper.dt) if self.reward is None else float(self.reward(before, self.state, action))
         )
         info = {"residual": self.state.residual, "converged": not report.message}
         return self.observation(), reward, self.state.frame >= self.limit, info
@@ -122,6 +118,4 @@ class SnakeEnvironment:
         velocity = head.T @ (state.momentum / (masses.sum() + bodies.sum()))
         rates = np.diff(state.spins[chain, 2])
         heading = head[:2, 0] / np.linalg.norm(head[:2, 0])
-        return np.concatenate(
-            [state.bend_angles[0], rates, state.pressures / self.max_pressure, velocity[:2], heading]
-        )
+        return np.concatenate([state.bend_angles[0], rates, state.pressures / self.max_pressure, velocity[:2], heading])

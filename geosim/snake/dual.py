@@ -24,11 +24,7 @@ __all__ = ["DualDirection", "conjugate_residuals"]
 
 
 def conjugate_residuals(
-    apply: Any,
-    right: Floats,
-    preconditioner: Floats,
-    iterations: int,
-    tolerance: float,
+    apply: Any, right: Floats, preconditioner: Floats, iterations: int, tolerance: float
 ) -> tuple[Floats, int]:
     """Solve a symmetric positive semi-definite system from zero; `preconditioner` is a diagonal to multiply by.
 
@@ -73,9 +69,7 @@ class DualDirection:
         self.iterations = iterations
         self.tolerance = tolerance
         system = problem.system
-        self._smooth = (
-            6 * len(system.tets) + len(system.springs) + 3 * len(system.robot.pairs) + len(system.robot.axes)
-        )
+        self._smooth = 6 * len(system.tets) + len(system.springs) + 3 * len(system.robot.pairs) + len(system.robot.axes)
         self.multipliers = np.zeros(self._smooth) if multipliers is None else np.array(multipliers)
         self._change = np.zeros(self._smooth)
 
@@ -263,14 +257,7 @@ def _tet_rows(x: Floats, tets: Ints, B: Floats, R: Floats) -> tuple[Floats, Floa
     edges = np.stack([x[tets[:, a]] - x[tets[:, 0]] for a in (1, 2, 3)], axis=2)
     S = np.einsum("eji,ejk->eik", R, edges @ B) - np.eye(3)
     strain = np.stack(
-        [
-            S[:, 0, 0],
-            S[:, 1, 1],
-            S[:, 2, 2],
-            S[:, 1, 2] + S[:, 2, 1],
-            S[:, 0, 2] + S[:, 2, 0],
-            S[:, 0, 1] + S[:, 1, 0],
-        ],
+        [S[:, 0, 0], S[:, 1, 1], S[:, 2, 2], S[:, 1, 2] + S[:, 2, 1], S[:, 0, 2] + S[:, 2, 0], S[:, 0, 1] + S[:, 1, 0]],
         axis=1,
     )
     grad = np.concatenate([-B.sum(axis=1, keepdims=True), B], axis=1)  # (m, 4, 3), rows of shape gradients

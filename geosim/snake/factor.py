@@ -415,9 +415,7 @@ class BlockTridiagonal:
     def factor(self, blocks: Floats) -> bool:
         """Factor the matrix of these lower blocks (nnz, 3, 3); False if it is not positive definite."""
         buffer, sizes, diagonal, coupling, _, starts, reach = self._pattern
-        _scatter(
-            blocks, self._place, self._stride, self._pads, sizes, diagonal, coupling, starts, reach, buffer
-        )
+        _scatter(blocks, self._place, self._stride, self._pads, sizes, diagonal, coupling, starts, reach, buffer)
         if _factor(*self._pattern) < 0:
             return True
         if not self.single:
@@ -428,15 +426,7 @@ class BlockTridiagonal:
 
     @property
     def _pattern(self) -> tuple[Any, ...]:
-        return (
-            self._buffer,
-            self._sizes,
-            self._diagonal,
-            self._coupling,
-            self._inverse,
-            self._starts,
-            self._reach,
-        )
+        return (self._buffer, self._sizes, self._diagonal, self._coupling, self._inverse, self._starts, self._reach)
 
     def solve(self, right: Floats) -> Floats:
         """Return the solution for a right-hand side (slots, 3)."""
@@ -453,7 +443,6 @@ class BlockTridiagonal:
         """Return the other half: the solution (slots, 3) of what `forward` returned (changed in place)."""
         _backward(*self._pattern, y)
         return y[self._places].astype(np.float64)
-
 
     @property
     def chains(self) -> Ints:
@@ -553,10 +542,7 @@ class SparseFactor:
     def factor(self, blocks: Floats) -> bool:
         """Factor the matrix of these lower blocks (nnz, 3, 3); False if it is singular."""
         off = self.rows != self.columns
-        rows, columns = (
-            np.concatenate([self.rows, self.columns[off]]),
-            np.concatenate([self.columns, self.rows[off]]),
-        )
+        rows, columns = (np.concatenate([self.rows, self.columns[off]]), np.concatenate([self.columns, self.rows[off]]))
         values = np.concatenate([blocks, blocks[off].transpose(0, 2, 1)])
         i = np.broadcast_to(3 * rows[:, None, None] + np.arange(3)[:, None], values.shape).ravel()
         j = np.broadcast_to(3 * columns[:, None, None] + np.arange(3), values.shape).ravel()

@@ -200,14 +200,7 @@ class Substep:
         rotations = np.empty((9, len(system.tets)))
         merit = _translation_energy_gradient(c.x, c.X, self.predicted_slots, system.masses, h, self.force, gradient)
         merit += joints.body_energy_gradient(
-            c.R,
-            system.second_moments,
-            self.start.R,
-            rotation_vectors(c.Q, self.start.Q),
-            self.momenta,
-            h,
-            n,
-            gradient,
+            c.R, system.second_moments, self.start.R, rotation_vectors(c.Q, self.start.Q), self.momenta, h, n, gradient
         )
         merit += soft.tet_energy_gradient(
             c.x, system.tets, system.tet_shapes, system.tet_volumes, system.mu, system.lam, gradient, rotations
@@ -309,9 +302,7 @@ class Substep:
             nodes = np.column_stack([robot.probes[self.contacts.ints[:, 0]], self.contacts.ints[:, 1]])
             index, flipped = system.point_index(nodes)
             contact.contact_stiffness(self.contacts, c.x, c.X, c.R, index, flipped, clamp, geometric, blocks)
-        joints.body_stiffness(
-            c.R, system.second_moments, self.start.R, h, n, geometric, clamp, system.diagonal, blocks
-        )
+        joints.body_stiffness(c.R, system.second_moments, self.start.R, h, n, geometric, clamp, system.diagonal, blocks)
         if not system.free.all():
             held = ~(system.free[system.rows] & system.free[system.columns])
             blocks[held] = 0.0

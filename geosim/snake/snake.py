@@ -190,9 +190,7 @@ def make_snake(
     if wheels not in ("free", "locked"):
         raise InputError(f'make_snake: wheels = {wheels!r} is unknown; use "free" or "locked"')
     material = LinearElastic(66e3, 0.45, 1070.0) if material is None else material
-    build = MultibodyBuilder(
-        f"snake of {links} link{'s' if links > 1 else ''}" + (f" x {count}" if count > 1 else "")
-    )
+    build = MultibodyBuilder(f"snake of {links} link{'s' if links > 1 else ''}" + (f" x {count}" if count > 1 else ""))
     vertices, tets, parts = link_mesh(link_length, link_width, link_height, sections, lines)
     carriages = []
     for k in range(count):
@@ -259,10 +257,7 @@ def _add_carriage(
     for side in (1.0, -1.0):
         centre = place + np.array([0.0, side * 0.5 * track, 0.0])
         wheel = build.add_body(
-            wheel_mass,
-            disc_inertia(wheel_mass, wheel_radius, wheel_width),
-            centre,
-            disc=(wheel_radius, wheel_width),
+            wheel_mass, disc_inertia(wheel_mass, wheel_radius, wheel_width), centre, disc=(wheel_radius, wheel_width)
         )
         build.add_wheel(wheel, wheel_radius, friction)
         if wheels == "free":

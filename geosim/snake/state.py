@@ -94,8 +94,7 @@ class MultibodyState:
     def momentum(self) -> Floats:
         """Linear momentum [kg m/s], (3,)."""
         return (
-            self.system.robot.particle_masses @ self.velocities
-            + self.system.robot.body_masses @ self.body_velocities
+            self.system.robot.particle_masses @ self.velocities + self.system.robot.body_masses @ self.body_velocities
         )
 
     @property
@@ -133,22 +132,13 @@ class MultibodyState:
         scrap, scratch = np.zeros((s.slots, 3)), np.empty((8, 3))
         rest, stiffness = driven_springs(r, self.pressures, self.line_onset)
         elastic = soft.tet_energy_gradient(
-            self.positions,
-            s.tets,
-            s.tet_shapes,
-            s.tet_volumes,
-            s.mu,
-            s.lam,
-            scrap,
-            np.empty((9, len(s.tets))),
+            self.positions, s.tets, s.tet_shapes, s.tet_volumes, s.mu, s.lam, scrap, np.empty((9, len(s.tets)))
         )
         elastic += soft.spring_energy_gradient(self.positions, s.springs, rest, stiffness, scrap)
         elastic += joints.pair_energy_gradient(
             r.pairs, r.pair_points, r.pair_stiffness, self.positions, self.body_positions, R, scrap, scratch
         )
-        elastic += joints.axis_energy_gradient(
-            r.axes, r.axis_vectors, r.axis_stiffness, R, s.particles, scrap, scratch
-        )
+        elastic += joints.axis_energy_gradient(r.axes, r.axis_vectors, r.axis_stiffness, R, s.particles, scrap, scratch)
         g = s.environment.gravity if gravity is None else np.asarray(gravity, dtype=float)
         height = -float((r.particle_masses @ self.positions + r.body_masses @ self.body_positions) @ g)
         return {"kinetic": float(kinetic), "elastic": float(elastic), "gravity": height}
@@ -230,9 +220,7 @@ def load_state(path: str | Path, start: MultibodyState) -> MultibodyState:
         values[key] = type(old)(data[key]) if np.ndim(old) == 0 else frozen(data[key])
     values["pending"] = tuple(zip((float(t) for t in data["pending_times"]), data["pending_pressures"]))
     values["multipliers"] = data.get("multipliers")
-    kept = {
-        f.name: getattr(start, f.name) for f in fields(start) if f.name in ("system", "workspace", "line_onset")
-    }
+    kept = {f.name: getattr(start, f.name) for f in fields(start) if f.name in ("system", "workspace", "line_onset")}
     return MultibodyState(**kept, **values)
 
 

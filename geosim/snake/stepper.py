@@ -125,9 +125,7 @@ class MultibodyStepper:
     def __post_init__(self) -> None:
         for key, allowed in (("route", ("primal", "dual")), ("factorisation", ("auto", "block", "sparse"))):
             if getattr(self, key) not in allowed:
-                raise InputError(
-                    f"MultibodyStepper: {key} = {getattr(self, key)!r} is unknown; use one of {allowed}"
-                )
+                raise InputError(f"MultibodyStepper: {key} = {getattr(self, key)!r} is unknown; use one of {allowed}")
         for key in (
             "dt",
             "tolerance",
@@ -189,9 +187,7 @@ class MultibodyStepper:
         if isinstance(actuation, Passive) and actuation.duration == 0:
             count = actuation.steps
         else:
-            ends = [
-                p.duration if isinstance(p, (UndulatoryGait, Passive)) else p.times[-1] for p in actuation.parts
-            ]
+            ends = [p.duration if isinstance(p, (UndulatoryGait, Passive)) else p.times[-1] for p in actuation.parts]
             count = max(1, round(max(ends) / self.dt))
         return [Command(i, (i + 1) * self.dt, actuation.parts) for i in range(count)]
 
@@ -227,9 +223,7 @@ class MultibodyStepper:
             residuals.append(residual)
         state = replace(state, frame=index + 1, residual=max(residuals))
         if not np.isfinite(state.residual):
-            return state, Report(
-                Status.NOT_CONVERGED, f"frame {index + 1}: the forces are not finite", tuple(records)
-            )
+            return state, Report(Status.NOT_CONVERGED, f"frame {index + 1}: the forces are not finite", tuple(records))
         if state.residual <= self.tolerance:
             return state, Report(Status.CONVERGED, "", tuple(records))
         message = (
@@ -344,9 +338,7 @@ class MultibodyStepper:
             self.contact_margin,
         )
 
-    def _substep(
-        self, problem: Substep, state: MultibodyState, records: list
-    ) -> tuple[MultibodyState, float]:
+    def _substep(self, problem: Substep, state: MultibodyState, records: list) -> tuple[MultibodyState, float]:
         """Solve one substep by Newton's method, section IV-D."""
         h = problem.h
         # Start from constant acceleration.
@@ -438,9 +430,7 @@ class MultibodyStepper:
             if not len(slots):
                 return workspace.solve(-gradient), 1
 
-            def apply(
-                v: Floats, out: Floats, blocks: Floats = blocks, slots: Any = slots, rows: Any = rows
-            ) -> None:
+            def apply(v: Floats, out: Floats, blocks: Floats = blocks, slots: Any = slots, rows: Any = rows) -> None:
                 multiply(blocks, problem.system.rows, problem.system.columns, v, out)
                 add_coupling(slots, rows, v, out)
 
@@ -449,11 +439,7 @@ class MultibodyStepper:
         return -now.gradient * (problem.h**2 / problem.system.masses)[:, None], 0
 
     def _line_search(
-        self,
-        problem: Substep,
-        here: Configuration,
-        now: Evaluation,
-        direction: Floats,
+        self, problem: Substep, here: Configuration, now: Evaluation, direction: Floats
     ) -> tuple[float, Configuration, Evaluation]:
         """Take the full step, or the length at which the merit is least along it, or a length at which the residual falls.
 

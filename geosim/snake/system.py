@@ -193,9 +193,7 @@ def build_system(robot: MultibodyRobot, environment: Environment) -> System:
     free = np.ones(count, dtype=bool)
     free[np.flatnonzero(robot.fixed[node_of])] = False
     tets = (
-        np.take_along_axis(robot.tets, np.argsort(-rank[robot.tets], axis=1), axis=1)
-        if len(robot.tets)
-        else robot.tets
+        np.take_along_axis(robot.tets, np.argsort(-rank[robot.tets], axis=1), axis=1) if len(robot.tets) else robot.tets
     )
     springs = (
         np.take_along_axis(robot.springs, np.argsort(-rank[robot.springs], axis=1), axis=1)
@@ -272,8 +270,7 @@ def _surfaces(robot: MultibodyRobot, environment: Environment) -> tuple[Ints, Fl
     for obstacle in environment.obstacles:
         if obstacle.shape not in SURFACES:
             raise InputError(
-                f"MultibodyStepper: an obstacle of shape {obstacle.shape!r} is not simulated; use "
-                f"{', '.join(SURFACES)}"
+                f"MultibodyStepper: an obstacle of shape {obstacle.shape!r} is not simulated; use {', '.join(SURFACES)}"
             )
         row = np.concatenate([np.atleast_1d(v) for v in obstacle.parameters.values()])
         kinds.append(SURFACES[obstacle.shape])

@@ -56,7 +56,9 @@ def robot_from_table(table: dict[str, Any], path: Path) -> SnakeRobot:
 
     place = Place(path)
     if "units" not in table:
-        raise place.error('units is missing; write units = "mm" (or "m", "cm", "in"), the unit of the lengths in [snake]')
+        raise place.error(
+            'units is missing; write units = "mm" (or "m", "cm", "in"), the unit of the lengths in [snake]'
+        )
     extra = sorted(set(table) - {"kind", "units", "snake"})
     if extra:
         raise place.error(f"{extra[0]!r} is unknown; a snake has kind, units, [snake], [environment] and [solver]")

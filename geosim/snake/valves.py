@@ -91,9 +91,7 @@ class Valves:
         """Pressures [Pa] after `time` [s] under a constant command (all shapes alike)."""
         if self.pwm and self.law != "ideal":
             return self._pulsed(pressure, target, time)
-        return np.where(
-            target >= pressure, self.inflate(pressure, target, time), self.deflate(pressure, target, time)
-        )
+        return np.where(target >= pressure, self.inflate(pressure, target, time), self.deflate(pressure, target, time))
 
     def _pulsed(self, pressure: Floats, target: Floats, time: float) -> Floats:
         """Follow every pulse; it lies in the middle of its period, so that the end of a period is near its mean."""
@@ -164,15 +162,11 @@ def fit_valves(
     rise = least_squares(lambda p: rising(p) / scale_up, [np.log(guess)])
     fall_half = max(down[np.argmax(down[0, 1] - down[:, 1] >= 0.5 * scale_down), 0] - down[0, 0], 1e-6)
     starts = [
-        [np.log(scale_down / fall_half * a), np.log(b / fall_half)]
-        for a in (0.5, 1.0, 2.0)
-        for b in (0.5, 1.0, 3.0)
+        [np.log(scale_down / fall_half * a), np.log(b / fall_half)] for a in (0.5, 1.0, 2.0) for b in (0.5, 1.0, 3.0)
     ]
     fits = [least_squares(lambda p: falling(p) / scale_down, s) for s in starts]
     fall = min(fits, key=lambda f: f.cost)
     fitted = replace(
         valves, k_in=float(np.exp(rise.x[0])), outflow=float(np.exp(fall.x[0])), k_out=float(np.exp(fall.x[1]))
     )
-    return ValveFit(
-        fitted, float(np.sqrt(np.mean(rising(rise.x) ** 2))), float(np.sqrt(np.mean(falling(fall.x) ** 2)))
-    )
+    return ValveFit(fitted, float(np.sqrt(np.mean(rising(rise.x) ** 2))), float(np.sqrt(np.mean(falling(fall.x) ** 2))))

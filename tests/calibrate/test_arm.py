@@ -22,7 +22,9 @@ def script():
 def test_section_converges_to_its_area(script):
     """Chambers are the disc inside the wall less core and ribs, alike in all four; polygons approach it from below."""
     inner, core, rib = script.OUTER - script.WALL, script.CORE, script.WALL
-    strip = 2 * (inner * np.sqrt(inner**2 - rib**2 / 4) * rib / inner / 2 + inner**2 * np.arcsin(rib / 2 / inner))  # both ways
+    strip = 2 * (
+        inner * np.sqrt(inner**2 - rib**2 / 4) * rib / inner / 2 + inner**2 * np.arcsin(rib / 2 / inner)
+    )  # both ways
     cross = 2 * strip - rib**2
     outside = 2 * core**2 - (4 * (core * rib - rib**2 / 4) - rib**2)  # core beyond the cross
     area = (np.pi * inner**2 - cross - outside) / 4

@@ -14,8 +14,13 @@ from geosim.calibrate.fitting import Samples, constrained_least_squares, estimat
 from geosim.errors import InputError
 from geosim.materials import load_material
 
-TRUTH = {"neo-hookean": [80e3], "mooney-rivlin": [40e3, 10e3], "yeoh": [40e3, 1.5e3, 60.0], "gent": [80e3, 40.0],
-         "ogden": [60e3, 2.6]}
+TRUTH = {
+    "neo-hookean": [80e3],
+    "mooney-rivlin": [40e3, 10e3],
+    "yeoh": [40e3, 1.5e3, 60.0],
+    "gent": [80e3, 40.0],
+    "ogden": [60e3, 2.6],
+}
 JOINT = ("uniaxial", "equibiaxial", "pure-shear")
 
 
@@ -24,10 +29,13 @@ def energy(model, p, mode, stretch):
     l1, l2, l3 = principal(mode, np.asarray(stretch))
     x = l1**2 + l2**2 + l3**2 - 3
     y = l1**-2.0 + l2**-2.0 + l3**-2.0 - 3
-    return {"neo-hookean": lambda: p[0] / 2 * x, "mooney-rivlin": lambda: p[0] * x + p[1] * y,
-            "yeoh": lambda: p[0] * x + p[1] * x**2 + p[2] * x**3,
-            "gent": lambda: -p[0] * p[1] / 2 * np.log(1 - x / p[1]),
-            "ogden": lambda: p[0] / p[1] * (l1**p[1] + l2**p[1] + l3**p[1] - 3)}[model]()
+    return {
+        "neo-hookean": lambda: p[0] / 2 * x,
+        "mooney-rivlin": lambda: p[0] * x + p[1] * y,
+        "yeoh": lambda: p[0] * x + p[1] * x**2 + p[2] * x**3,
+        "gent": lambda: -p[0] * p[1] / 2 * np.log(1 - x / p[1]),
+        "ogden": lambda: p[0] / p[1] * (l1 ** p[1] + l2 ** p[1] + l3 ** p[1] - 3),
+    }[model]()
 
 
 @pytest.mark.parametrize("model", TRUTH)
@@ -64,10 +72,13 @@ def test_drucker_form_is_the_second_derivative_of_the_energy(model):
     def w(e):
         s = np.exp(2 * e)
         x, y = s.sum() - 3, (1 / s).sum() - 3
-        return {"neo-hookean": lambda: p[0] / 2 * x, "mooney-rivlin": lambda: p[0] * x + p[1] * y,
-                "yeoh": lambda: p[0] * x + p[1] * x**2 + p[2] * x**3,
-                "gent": lambda: -p[0] * p[1] / 2 * np.log(1 - x / p[1]),
-                "ogden": lambda: p[0] / p[1] * (np.exp(p[1] * e).sum() - 3)}[model]()
+        return {
+            "neo-hookean": lambda: p[0] / 2 * x,
+            "mooney-rivlin": lambda: p[0] * x + p[1] * y,
+            "yeoh": lambda: p[0] * x + p[1] * x**2 + p[2] * x**3,
+            "gent": lambda: -p[0] * p[1] / 2 * np.log(1 - x / p[1]),
+            "ogden": lambda: p[0] / p[1] * (np.exp(p[1] * e).sum() - 3),
+        }[model]()
 
     for mode in MODES:
         e0 = np.log(np.array(principal(mode, np.array([1.6 if mode != "compression" else 0.6])))[:, 0])
@@ -144,7 +155,8 @@ def test_exact_data_return_their_constants(model):
     assert found.stable
     assert found.material.model == model
     assert found.material.shear_modulus == pytest.approx(
-        nominal_stress(model, TRUTH[model], "uniaxial", [1 + 1e-6])[0] / 3e-6, rel=1e-4)
+        nominal_stress(model, TRUTH[model], "uniaxial", [1 + 1e-6])[0] / 3e-6, rel=1e-4
+    )
 
 
 def test_weights_per_test_count():
@@ -239,10 +251,18 @@ def test_material_file_is_read_back(tmp_path):
         found.save(tmp_path / "nowhere" / "m.toml")
 
 
-@pytest.mark.parametrize(("arguments", "match"), [
-    ({"model": "hooke"}, "unknown"), ({"max_stretch": 0.5}, "exceed 1"), ({"weights": "heavy"}, "weights"),
-    ({"weights": [1, 2]}, "each of the 1"), ({"toe": "yes"}, "toe"), ({"max_stretch": 1.01}, "widen"),
-    ({"confidence": 95}, "confidence")])
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"model": "hooke"}, "unknown"),
+        ({"max_stretch": 0.5}, "exceed 1"),
+        ({"weights": "heavy"}, "weights"),
+        ({"weights": [1, 2]}, "each of the 1"),
+        ({"toe": "yes"}, "toe"),
+        ({"max_stretch": 1.01}, "widen"),
+        ({"confidence": 95}, "confidence"),
+    ],
+)
 def test_bad_arguments_are_named(arguments, match):
     stretch = np.linspace(1.05, 2, 20)
     with pytest.raises(InputError, match=match):
@@ -271,9 +291,14 @@ def test_treloar_joint_fit(reference_data):
 
 
 @pytest.mark.reference
-@pytest.mark.parametrize(("grade", "drucker", "sign", "rms"), [
-    ("Ecoflex 00-30", 1.35, 1.72, 0.0141), ("Dragon Skin 20", 1.08, 1.16, 0.0134),
-    ("Dragon Skin 30", 1.12, 1.25, 0.0067)])
+@pytest.mark.parametrize(
+    ("grade", "drucker", "sign", "rms"),
+    [
+        ("Ecoflex 00-30", 1.35, 1.72, 0.0141),
+        ("Dragon Skin 20", 1.08, 1.16, 0.0134),
+        ("Dragon Skin 30", 1.12, 1.25, 0.0067),
+    ],
+)
 def test_cast_silicones_are_constrained_and_yeoh_is_recommended(reference_data, grade, drucker, sign, rms):
     """The free fit to 100 % strain is unstable in equibiaxial loading; the default says so and offers Yeoh."""
     path = reference_data / "materials" / "tensile" / f"{grade}.csv"

@@ -22,14 +22,18 @@ FILES = {
     "semicolon.csv": "Dehnung [%];Spannung [kPa]\n" + table([100 * (STRETCH - 1), STRESS / 1e3], ";", ","),
     "tabs.txt": "Time\tStrain\tStress\n(s)\t(mm/mm)\t(MPa)\n" + table([STRETCH, STRETCH - 1, STRESS / 1e6], "\t"),
     "blanks.txt": "Strain_%   Stress_kPa\n" + table([100 * (STRETCH - 1), STRESS / 1e3], " "),
-    "machine.csv": ("﻿Specimen Thickness (mm);2;;\nSpecimen Width (mm);4;;\nSpecimen Length (mm);25;;\n;;;\n"
-                    "Zeit;Standardweg;Standardkraft\ns;mm;N\n"
-                    + table([STRETCH, 25 * (STRETCH - 1), STRESS * 8e-6], ";", ",", "{:.8g}")),
-    "area.csv": ("Area: 8 mm^2\nGauge length: 25 mm\nExtension (mm),Load (N)\n"
-                 + table([25 * (STRETCH - 1), STRESS * 8e-6], form="{:.8g}")),
+    "machine.csv": (
+        "﻿Specimen Thickness (mm);2;;\nSpecimen Width (mm);4;;\nSpecimen Length (mm);25;;\n;;;\n"
+        "Zeit;Standardweg;Standardkraft\ns;mm;N\n"
+        + table([STRETCH, 25 * (STRETCH - 1), STRESS * 8e-6], ";", ",", "{:.8g}")
+    ),
+    "area.csv": (
+        "Area: 8 mm^2\nGauge length: 25 mm\nExtension (mm),Load (N)\n"
+        + table([25 * (STRETCH - 1), STRESS * 8e-6], form="{:.8g}")
+    ),
     "true.csv": "True Strain,True Stress (kPa)\n" + table([np.log(STRETCH), STRESS * STRETCH / 1e3]),
-    "quoted.csv": '"Time","Tensile strain","Tensile stress"\n"(s)","(%)","(MPa)"\n' + "".join(
-        f'"{i}","{100 * (s - 1):.5f}","{p / 1e6:.7f}"\n' for i, (s, p) in enumerate(zip(STRETCH, STRESS))),
+    "quoted.csv": '"Time","Tensile strain","Tensile stress"\n"(s)","(%)","(MPa)"\n'
+    + "".join(f'"{i}","{100 * (s - 1):.5f}","{p / 1e6:.7f}"\n' for i, (s, p) in enumerate(zip(STRETCH, STRESS))),
 }
 
 
@@ -56,10 +60,13 @@ def test_encodings(tmp_path, encoding):
 def test_mode_from_header_then_name_then_assumed(tmp_path):
     """Header before file name before the assumption; the note says which."""
     body = FILES["plain.csv"]
-    for name, head, mode, why in [("a.csv", "", "uniaxial", "assumed"), ("a_ET.csv", "", "equibiaxial", "file name"),
-                                  ("a_PS.csv", "", "pure-shear", "file name"),
-                                  ("a_ET.csv", "Pure shear test,\n", "pure-shear", "header"),
-                                  ("a_PS.csv", "Type of test,Equi-biaxial bulge\n", "equibiaxial", "header")]:
+    for name, head, mode, why in [
+        ("a.csv", "", "uniaxial", "assumed"),
+        ("a_ET.csv", "", "equibiaxial", "file name"),
+        ("a_PS.csv", "", "pure-shear", "file name"),
+        ("a_ET.csv", "Pure shear test,\n", "pure-shear", "header"),
+        ("a_PS.csv", "Type of test,Equi-biaxial bulge\n", "equibiaxial", "header"),
+    ]:
         path = tmp_path / name
         path.write_text(head + body)
         test = read_test(path)
@@ -101,18 +108,34 @@ def test_everything_detected_can_be_overridden(tmp_path):
     path.write_text(table([25 * (STRETCH - 1), STRESS * 8e-6], form="{:.8g}"))
     with pytest.raises(InputError, match="strain_column="):
         read_test(path)
-    test = read_test(path, strain_column=0, strain_kind="displacement", strain_unit="mm", stress_column=1,
-                     stress_kind="force", stress_unit="N", area=8e-6, gauge_length=25e-3)
+    test = read_test(
+        path,
+        strain_column=0,
+        strain_kind="displacement",
+        strain_unit="mm",
+        stress_column=1,
+        stress_kind="force",
+        stress_unit="N",
+        area=8e-6,
+        gauge_length=25e-3,
+    )
     assert test.stretch == pytest.approx(STRETCH, abs=1e-5)
     assert test.nominal_stress == pytest.approx(STRESS, rel=1e-4, abs=1.0)
 
 
-@pytest.mark.parametrize(("text", "match"), [
-    ("", "empty"), ("hello\nworld\n", "no table"), ("strain,stress\n0,1\n1,2\n2,3\n", "stress_unit="),
-    ("Extension (mm),Load (N)\n0,1\n1,2\n2,3\n", "gauge_length="),
-    ("Gauge length: 5 mm\nExtension (mm),Load (N)\n0,1\n1,2\n2,3\n", "area="),
-    ("stretch,stress (MPa)\n0,1\n-1,2\n-2,3\n", "impossible"),
-    ("stretch,temperature\n1,1\n1.1,2\n1.2,3\n", "stress_column="), ("a\x00b", "binary")])
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("", "empty"),
+        ("hello\nworld\n", "no table"),
+        ("strain,stress\n0,1\n1,2\n2,3\n", "stress_unit="),
+        ("Extension (mm),Load (N)\n0,1\n1,2\n2,3\n", "gauge_length="),
+        ("Gauge length: 5 mm\nExtension (mm),Load (N)\n0,1\n1,2\n2,3\n", "area="),
+        ("stretch,stress (MPa)\n0,1\n-1,2\n-2,3\n", "impossible"),
+        ("stretch,temperature\n1,1\n1.1,2\n1.2,3\n", "stress_column="),
+        ("a\x00b", "binary"),
+    ],
+)
 def test_unusable_files_are_named_with_the_remedy(tmp_path, text, match):
     path = tmp_path / "bad.csv"
     path.write_text(text)

@@ -56,8 +56,12 @@ def test_intervals_cover():
     hits = np.zeros(2)
     for _ in range(200):
         noisy = pull(Spring(137.0, 1.3), FORCES).tip + 0.01 * rng.standard_normal((10, 3))
-        found = fit_robot(Spring(), [Measurement(FORCES, lambda r: r.tip[:, 0], noisy[:, 0], sigma=1.0)],
-                          [spring_parameter("stiffness", 120.0), spring_parameter("gain", 1.0)], solve=pull)
+        found = fit_robot(
+            Spring(),
+            [Measurement(FORCES, lambda r: r.tip[:, 0], noisy[:, 0], sigma=1.0)],
+            [spring_parameter("stiffness", 120.0), spring_parameter("gain", 1.0)],
+            solve=pull,
+        )
         for i, (name, value) in enumerate((("stiffness", 137.0), ("gain", 1.3))):
             hits[i] += found.intervals[name][0] <= value <= found.intervals[name][1]
     assert (hits / 200 >= 0.90).all()
@@ -68,41 +72,67 @@ def test_parameters_that_act_alike_are_reported():
     """Stiffness and gain in the linear range only enter as their ratio: correlation and condition say so."""
     small = FORCES * 1e-3
     truth = pull(Spring(137.0), small).tip
-    found = fit_robot(Spring(), [Measurement.tip(small, truth)],
-                      [spring_parameter("stiffness", 130.0), spring_parameter("gain", 1.0)], solve=pull)
+    found = fit_robot(
+        Spring(),
+        [Measurement.tip(small, truth)],
+        [spring_parameter("stiffness", 130.0), spring_parameter("gain", 1.0)],
+        solve=pull,
+    )
     assert any("hardly told apart" in w for w in found.warnings)
     assert found.condition > 1e3
 
 
 def test_a_parameter_without_effect_is_reported():
-    found = fit_robot(Spring(), [Measurement.tip(FORCES, pull(Spring(137.0), FORCES).tip)],
-                      [spring_parameter("stiffness", 130.0), Parameter("colour", 1.0, lambda p, v: p)], solve=pull)
+    found = fit_robot(
+        Spring(),
+        [Measurement.tip(FORCES, pull(Spring(137.0), FORCES).tip)],
+        [spring_parameter("stiffness", 130.0), Parameter("colour", 1.0, lambda p, v: p)],
+        solve=pull,
+    )
     assert any("colour has no effect" in w for w in found.warnings)
     assert found.parameters["stiffness"] == pytest.approx(137.0, rel=1e-4)
 
 
 def test_a_bound_is_respected_and_named():
-    found = fit_robot(Spring(), [Measurement.tip(FORCES, pull(Spring(137.0), FORCES).tip)],
-                      [spring_parameter("stiffness", 100.0, upper=120.0)], solve=pull)
+    found = fit_robot(
+        Spring(),
+        [Measurement.tip(FORCES, pull(Spring(137.0), FORCES).tip)],
+        [spring_parameter("stiffness", 100.0, upper=120.0)],
+        solve=pull,
+    )
     assert found.parameters["stiffness"] == pytest.approx(120.0)
     assert any("rests on its bound" in w for w in found.warnings)
 
 
-@pytest.mark.parametrize(("measured", "parameters", "match"), [
-    ([], [1], "at least one measurement"), ([np.zeros((9, 3))], ["stiffness"], "shape"),
-    ([np.full((10, 3), np.nan)], ["stiffness"], "no finite")])
+@pytest.mark.parametrize(
+    ("measured", "parameters", "match"),
+    [
+        ([], [1], "at least one measurement"),
+        ([np.zeros((9, 3))], ["stiffness"], "shape"),
+        ([np.full((10, 3), np.nan)], ["stiffness"], "no finite"),
+    ],
+)
 def test_bad_arguments_are_named(measured, parameters, match):
     with pytest.raises(InputError, match=match):
-        fit_robot(Spring(), [Measurement.tip(FORCES, m) for m in measured],
-                  [spring_parameter(p, 100.0) for p in parameters if isinstance(p, str)] or [None], solve=pull)
+        fit_robot(
+            Spring(),
+            [Measurement.tip(FORCES, m) for m in measured],
+            [spring_parameter(p, 100.0) for p in parameters if isinstance(p, str)] or [None],
+            solve=pull,
+        )
 
 
 def beam(counts=(2, 2, 6)):
     """The cantilever of the ETH data set: 30 x 30 x 100 mm, held at z = 0."""
     points, tets = block((0.03, 0.03, 0.10), counts)
-    return geosim.VolumetricRobot.from_tets(points, tets, np.zeros(len(tets), int), material=geosim.NeoHookean(60e3),
-                                            fixed=geosim.Select.plane("z", below=1e-6),
-                                            tip=geosim.Select.plane("z", above=0.0999))
+    return geosim.VolumetricRobot.from_tets(
+        points,
+        tets,
+        np.zeros(len(tets), int),
+        material=geosim.NeoHookean(60e3),
+        fixed=geosim.Select.plane("z", below=1e-6),
+        tip=geosim.Select.plane("z", above=0.0999),
+    )
 
 
 def test_material_changes_reach_the_robot():
@@ -111,8 +141,11 @@ def test_material_changes_reach_the_robot():
     problem = Problem(robot, geosim.Inflation(pressure=[1e3, 2e3]))
     assert Parameter.material("mu", 60e3).change(problem, 70e3).robot.materials[0].mu == 70e3
     assert Parameter.youngs_modulus(1e5).change(problem, 264e3).robot.materials[0].mu == pytest.approx(88e3)
-    two = dataclasses.replace(robot, regions=(np.arange(len(robot.tets)) % 2) * 3,
-                              materials={0: geosim.NeoHookean(60e3), 3: geosim.NeoHookean(240e3)})
+    two = dataclasses.replace(
+        robot,
+        regions=(np.arange(len(robot.tets)) % 2) * 3,
+        materials={0: geosim.NeoHookean(60e3), 3: geosim.NeoHookean(240e3)},
+    )
     stiffer = Parameter.youngs_modulus(1e5).change(Problem(two, None), 264e3).robot.materials
     assert [stiffer[r].mu for r in (0, 3)] == pytest.approx([88e3, 352e3])  # the ratio of two bodies is kept
     shifted = Parameter.pressure_offset().change(problem, 500.0).actuation
@@ -126,8 +159,9 @@ def test_walls_get_thicker_and_the_skin_stays():
     points, tets = block((0.03,) * 3, (6,) * 3)
     brick = np.array(list(np.ndindex(6, 6, 6)))
     inside = ((brick > 1) & (brick < 4)).all(axis=1).astype(int)
-    robot = geosim.VolumetricRobot.from_tets(points, tets, np.repeat(inside, 6), material=geosim.NeoHookean(60e3),
-                                             fixed=geosim.Select.plane("x", below=1e-6))
+    robot = geosim.VolumetricRobot.from_tets(
+        points, tets, np.repeat(inside, 6), material=geosim.NeoHookean(60e3), fixed=geosim.Select.plane("x", below=1e-6)
+    )
     thick = thicken(robot, 1.1)
     on_skin = (points.min(axis=1) < 1e-9) | (points.max(axis=1) > 0.03 - 1e-9)
     assert thick.vertices[on_skin] == pytest.approx(points[on_skin], abs=1e-15)
@@ -144,18 +178,32 @@ def inflated_block(material=None):
     points, tets = block((0.02, 0.02, 0.03), (4, 4, 4))
     brick = np.array(list(np.ndindex(4, 4, 4)))
     inside = ((brick >= [1, 1, 0]) & (brick < [3, 2, 3])).all(axis=1).astype(int)
-    return geosim.VolumetricRobot.from_tets(points, tets, np.repeat(inside, 6), fixed=geosim.Select.plane("z", below=1e-6),
-                                            material=material or geosim.MooneyRivlin(20e3, 4e3))
+    return geosim.VolumetricRobot.from_tets(
+        points,
+        tets,
+        np.repeat(inside, 6),
+        fixed=geosim.Select.plane("z", below=1e-6),
+        material=material or geosim.MooneyRivlin(20e3, 4e3),
+    )
 
 
-PLATE = geosim.Environment(gravity=(0, 0, -9.81), self_contact=False,
-                           rigid_groups=geosim.RigidGroup(geosim.Select.plane("z", above=0.0299), force=(0.05, 0, 0)))
+PLATE = geosim.Environment(
+    gravity=(0, 0, -9.81),
+    self_contact=False,
+    rigid_groups=geosim.RigidGroup(geosim.Select.plane("z", above=0.0299), force=(0.05, 0, 0)),
+)
 FREE_END = geosim.Environment(gravity=(0, 3.0, -9.81), self_contact=False)
-CONSTANTS = [Parameter.material("c1", 20e3), Parameter.material("c2", 4e3), Parameter.wall_thickness(1.02),
-             Parameter.pressure_offset(50.0)]
+CONSTANTS = [
+    Parameter.material("c1", 20e3),
+    Parameter.material("c2", 4e3),
+    Parameter.wall_thickness(1.02),
+    Parameter.pressure_offset(50.0),
+]
 
 
-@pytest.mark.parametrize(("environment", "element"), [pytest.param(PLATE, "p2", marks=pytest.mark.slow), (FREE_END, "p1")])
+@pytest.mark.parametrize(
+    ("environment", "element"), [pytest.param(PLATE, "p2", marks=pytest.mark.slow), (FREE_END, "p1")]
+)
 def test_tangents_give_the_sensitivities_of_whole_solves(environment, element):
     """Constants, wall and pressure offset, at prescribed pressures and volumes: to 1e-4 of differences of solves."""
     from geosim.calibrate.identify import _Residuals
@@ -164,9 +212,14 @@ def test_tangents_give_the_sensitivities_of_whole_solves(environment, element):
     acts = [geosim.Inflation(pressure=[1e3, 2e3]), geosim.Inflation(volume_ratio=[1.2, 1.5])]
     robot = inflated_block()
     marks = np.flatnonzero(robot.vertices[:, 2] > 0.0299)
-    record = [Measurement.markers(acts[0], marks, np.zeros((2, len(marks), 3)), environment),
-              Measurement.volumes(acts[0], [0.0, 0.0], environment, sigma=1e-9)]
-    by_volume = [Measurement.pressures(acts[1], [0.0, 0.0], environment), Measurement.tip(acts[1], np.zeros((2, 3)), environment)]
+    record = [
+        Measurement.markers(acts[0], marks, np.zeros((2, len(marks), 3)), environment),
+        Measurement.volumes(acts[0], [0.0, 0.0], environment, sigma=1e-9),
+    ]
+    by_volume = [
+        Measurement.pressures(acts[1], [0.0, 0.0], environment),
+        Measurement.tip(acts[1], np.zeros((2, 3)), environment),
+    ]
     for measured, parameters in ((record, CONSTANTS), (by_volume, CONSTANTS[:3])):
         work = _Residuals(robot, tuple(measured), tuple(parameters), solver, None, True)
         u = work.scaled(np.array([p.initial for p in parameters]))
@@ -187,9 +240,14 @@ def test_a_fit_by_tangents_spares_solves():
     act = geosim.Inflation(pressure=[1e3, 3e3])
     read_off = geosim.Inflation(pressure=[1.2e3, 3.2e3])
     truth = geosim.solve(inflated_block(geosim.MooneyRivlin(23e3, 4e3)), read_off, FREE_END, solver=solver)
-    measured = [Measurement.volumes(act, truth.chamber_volumes[:, 0], FREE_END, sigma=1e-9),
-                Measurement.tip(act, truth.tip, FREE_END, sigma=1e-5)]
-    fits = [fit_robot(inflated_block(), measured, [CONSTANTS[0], CONSTANTS[3]], solver=solver, tangent=t) for t in (True, False)]
+    measured = [
+        Measurement.volumes(act, truth.chamber_volumes[:, 0], FREE_END, sigma=1e-9),
+        Measurement.tip(act, truth.tip, FREE_END, sigma=1e-5),
+    ]
+    fits = [
+        fit_robot(inflated_block(), measured, [CONSTANTS[0], CONSTANTS[3]], solver=solver, tangent=t)
+        for t in (True, False)
+    ]
     for found in fits:
         assert found.converged
         assert found.parameters["c1"] == pytest.approx(23e3, rel=1e-4)
@@ -208,11 +266,15 @@ def test_where_first_order_is_not_enough_solves_are_compared():
     solver = geosim.EnergyShapeSolver(element="p1", check_stability=False)
     touched = geosim.solve(robot, act, ball, solver=solver)
     assert touched.contact_count[-1] > 0
-    found = fit_robot(robot, [Measurement.pressures(act, 1.1 * touched.chamber_pressures, ball)], CONSTANTS[:1], solver=solver)
+    found = fit_robot(
+        robot, [Measurement.pressures(act, 1.1 * touched.chamber_pressures, ball)], CONSTANTS[:1], solver=solver
+    )
     assert found.spared == 0
     assert found.parameters["c1"] > 20e3
     free = geosim.solve(robot, act, FREE_END, solver=solver)
-    cut = Parameter("cells", 1.0, lambda p, v: dataclasses.replace(p, robot=inflated_block(geosim.MooneyRivlin(20e3 * v, 4e3))))
+    cut = Parameter(
+        "cells", 1.0, lambda p, v: dataclasses.replace(p, robot=inflated_block(geosim.MooneyRivlin(20e3 * v, 4e3)))
+    )
     found = fit_robot(robot, [Measurement.pressures(act, 1.1 * free.chamber_pressures, FREE_END)], [cut], solver=solver)
     assert found.spared > 0  # the same mesh built again is the same mesh
 
@@ -233,10 +295,12 @@ def test_the_noise_of_a_record_is_its_sigma():
     found = Measurement.record(None, positions, first, last)
     assert found.values == pytest.approx([5e-3], abs=5e-6)
     assert found.sigma == pytest.approx(noise * np.sqrt(2 / markers), rel=0.05)
-    still = np.where(np.arange(frames)[:, None, None] < frames // 2, 0.0, [3e-3, 0.0, 0.0]) + np.zeros((frames, markers, 1))
+    still = np.where(np.arange(frames)[:, None, None] < frames // 2, 0.0, [3e-3, 0.0, 0.0]) + np.zeros(
+        (frames, markers, 1)
+    )
     coarse = Measurement.record(None, still + 1e-4 * (np.arange(markers)[:, None] > 1), first, last)
     assert coarse.sigma == pytest.approx(1e-4 * np.sqrt(2 / 12 / markers), rel=1e-6)
-    positions[5:frames // 2, 1] = np.nan
+    positions[5 : frames // 2, 1] = np.nan
     assert Measurement.record(None, positions, first, last).values == pytest.approx([5e-3], abs=1e-4)
     for window in (slice(6, 9), slice(0, 1)):
         with pytest.raises(InputError, match="window rest"):
@@ -250,12 +314,15 @@ def test_beam_modulus_from_the_loaded_record(reference_data):
     """From the 0.51 N record alone: E within 5 % of the authors' 263.8 kPa, the interval from the record's own noise."""
     data = read_markers(reference_data / "robots" / "beam" / "beam_load52_V2_a.csv")
     robot = beam((3, 3, 8))
-    record = Measurement.record(geosim.Passive(), data.positions[:, data.index("tip")], slice(0, 5), slice(-50, None),
-                                beam_problem(robot))
+    record = Measurement.record(
+        geosim.Passive(), data.positions[:, data.index("tip")], slice(0, 5), slice(-50, None), beam_problem(robot)
+    )
     assert 1e-5 < record.sigma < 5e-4
     found = fit_robot(robot, [record], [Parameter.youngs_modulus(200e3)])
     low, high = found.intervals["E"]
     assert found.parameters["E"] == pytest.approx(263.8e3, rel=0.05)
     assert low < found.parameters["E"] < high
-    assert np.log(high / low) == pytest.approx(2 * 1.96 * record.sigma / record.values[0], rel=0.3)  # E ~ 1 / displacement
+    assert np.log(high / low) == pytest.approx(
+        2 * 1.96 * record.sigma / record.values[0], rel=0.3
+    )  # E ~ 1 / displacement
     assert found.converged

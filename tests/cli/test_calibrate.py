@@ -40,8 +40,9 @@ def test_calibrate_writes_a_material_that_solves(run, tmp_path):
 def test_compare_recognises_its_own_surface(run, tmp_path):
     vertices, tets, regions = shell(0.01, 0.02, 1, 1)
     vertices = vertices * np.array([1.0, 0.7, 1.5])
-    robot = geosim.VolumetricRobot.from_tets(vertices, tets, regions, material="ecoflex-00-30",
-                                             fixed=geosim.Select.plane("z", below=-0.02))
+    robot = geosim.VolumetricRobot.from_tets(
+        vertices, tets, regions, material="ecoflex-00-30", fixed=geosim.Select.plane("z", below=-0.02)
+    )
     result = geosim.solve(robot, geosim.Inflation(volume_ratio=1.2), solver=geosim.EnergyShapeSolver(element="p1"))
     result.save(tmp_path / "result.npz")
     result.save(tmp_path / "scan.ply", units="mm")
@@ -52,9 +53,15 @@ def test_compare_recognises_its_own_surface(run, tmp_path):
     assert ".part" not in done.output
 
 
-@pytest.mark.parametrize(("args", "status"), [
-    (("calibrate", "nope.csv"), 1), (("calibrate",), 2), (("compare", "a.npz", "b.ply"), 1),
-    (("compare", "a.npz", "b.ply", "--units", "yard"), 2)])
+@pytest.mark.parametrize(
+    ("args", "status"),
+    [
+        (("calibrate", "nope.csv"), 1),
+        (("calibrate",), 2),
+        (("compare", "a.npz", "b.ply"), 1),
+        (("compare", "a.npz", "b.ply", "--units", "yard"), 2),
+    ],
+)
 def test_mistakes_are_one_line(run, args, status, tmp_path):
     done = run(*args)
     assert done.exit_code == status

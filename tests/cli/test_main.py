@@ -120,19 +120,23 @@ def test_nothing_is_left_when_writing_fails(folder, monkeypatch):
     assert sorted(folder.iterdir()) == before
 
 
-@pytest.mark.parametrize(("arguments", "words"), [
-    (["--volume-ratio", "abc"], ["'abc' is not numbers", "1.5:1,2:1"]),
-    (["--volume-ratio", "1.5:1,2"], ["different length"]),
-    (["--volume-ratio", "-1"], ["V/V0 is positive"]),
-    (["--volume-ratio", ""], ["not numbers"]),
-    (["--volume-ratio", "inf"], ["inf"]),
-    (["--pressure-kpa", "1:2"], ["--pressure-kpa", "2 columns", "1 chamber"]),
-    (["--volume-ratio", "2", "--pressure-kpa", "2"], ["exclude each other"]),
-    (["--gravity", "9.81"], ["three numbers"]),
-    (["--gravity", "0,0,-98100"], ["--gravity", "times the Earth"]),
-    (["--element", "p3"], ["p3", "p2"]),
-    (["--sovler", "energy"], ["--sovler"]),
-    (["extra"], ["extra"])])
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--volume-ratio", "abc"], ["'abc' is not numbers", "1.5:1,2:1"]),
+        (["--volume-ratio", "1.5:1,2"], ["different length"]),
+        (["--volume-ratio", "-1"], ["V/V0 is positive"]),
+        (["--volume-ratio", ""], ["not numbers"]),
+        (["--volume-ratio", "inf"], ["inf"]),
+        (["--pressure-kpa", "1:2"], ["--pressure-kpa", "2 columns", "1 chamber"]),
+        (["--volume-ratio", "2", "--pressure-kpa", "2"], ["exclude each other"]),
+        (["--gravity", "9.81"], ["three numbers"]),
+        (["--gravity", "0,0,-98100"], ["--gravity", "times the Earth"]),
+        (["--element", "p3"], ["p3", "p2"]),
+        (["--sovler", "energy"], ["--sovler"]),
+        (["extra"], ["extra"]),
+    ],
+)
 def test_wrong_arguments_have_exit_status_2(folder, solved, arguments, words):
     one_line(run("solve", "bar.toml", *arguments), 2, *words)
     assert not (folder / "geosim-bar").exists()
@@ -152,8 +156,9 @@ def test_wrong_input_has_exit_status_1(folder, solved):
 
 def test_options_reach_the_solve(folder, solved):
     (folder / "act.toml").write_text("[inflation]\nvolume_ratio = [1.5]\npressure_kpa = [nan]")
-    outcome = run("solve", "bar.toml", "--actuation", "act.toml", "--gravity", "0,-9.81,0",
-                  "--element", "p1", "--out", "a")
+    outcome = run(
+        "solve", "bar.toml", "--actuation", "act.toml", "--gravity", "0,-9.81,0", "--element", "p1", "--out", "a"
+    )
     assert outcome.exit_code == 0, outcome.output
     assert np.array_equal(solved["environment"].gravity, [0, -9.81, 0])
     assert solved["solver"] == geosim.EnergyShapeSolver(element="p1")

@@ -28,8 +28,9 @@ def brute_force(vertices: np.ndarray, faces: np.ndarray) -> set[tuple[int, int, 
     edges = np.unique(np.sort(faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1), axis=0)
 
     def volume(a, b, c, d):
-        return np.einsum("...i,...i", vertices[a] - vertices[d],
-                         np.cross(vertices[b] - vertices[d], vertices[c] - vertices[d]))
+        return np.einsum(
+            "...i,...i", vertices[a] - vertices[d], np.cross(vertices[b] - vertices[d], vertices[c] - vertices[d])
+        )
 
     found = set()
     for p, q in edges:
@@ -152,7 +153,7 @@ def test_tree_covers_every_primitive_once(count):
     leaves = len(tree.boxes) - tree.first_leaf
     for k in range(leaves):
         node = tree.first_leaf + k
-        for p in tree.order[count * k // leaves:count * (k + 1) // leaves]:
+        for p in tree.order[count * k // leaves : count * (k + 1) // leaves]:
             at = node
             while True:
                 assert np.all(tree.boxes[at, :3] <= vertices[primitives[p]].min(axis=0) - 0.01)

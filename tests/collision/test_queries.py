@@ -72,7 +72,9 @@ def test_rays_leave_where_the_surface_is():
     assert (face >= len(inner.faces)).all()
     inward, face = ray_hits(x, ids, -inner.vertices / 0.5, build_tree(x, faces))
     assert np.allclose(inward, 1.0, atol=0.1), "to the other side of the inner sphere"
-    missed, face = ray_hits(outer.vertices, np.arange(5), np.asarray(outer.vertices[:5]), build_tree(outer.vertices, outer.faces))
+    missed, face = ray_hits(
+        outer.vertices, np.arange(5), np.asarray(outer.vertices[:5]), build_tree(outer.vertices, outer.faces)
+    )
     assert np.isinf(missed).all()
     assert (face == -1).all()
 
@@ -95,8 +97,9 @@ def fcl_object(obstacle):
         return fcl.CollisionObject(fcl.Box(*(p["upper"] - p["lower"])), fcl.Transform((p["upper"] + p["lower"]) / 2))
     axis = p["end"] - p["start"]
     turn = trimesh.geometry.align_vectors([0, 0, 1], axis)[:3, :3]
-    return fcl.CollisionObject(fcl.Cylinder(p["radius"], np.linalg.norm(axis)),
-                               fcl.Transform(turn, (p["start"] + p["end"]) / 2))
+    return fcl.CollisionObject(
+        fcl.Cylinder(p["radius"], np.linalg.norm(axis)), fcl.Transform(turn, (p["start"] + p["end"]) / 2)
+    )
 
 
 @pytest.mark.parametrize("shape", ["sphere", "box", "cylinder"])
@@ -125,8 +128,17 @@ def test_distance_is_consistent_with_point_and_normal(shape):
     assert (d < 0).any()
     assert (d > 0).any()
     h = 1e-6
-    slope = np.stack([(signed_distances(OBSTACLES[shape], points + h * e, turn)[0]
-                       - signed_distances(OBSTACLES[shape], points - h * e, turn)[0]) / (2 * h) for e in np.eye(3)], axis=1)
+    slope = np.stack(
+        [
+            (
+                signed_distances(OBSTACLES[shape], points + h * e, turn)[0]
+                - signed_distances(OBSTACLES[shape], points - h * e, turn)[0]
+            )
+            / (2 * h)
+            for e in np.eye(3)
+        ],
+        axis=1,
+    )
     assert np.median(np.abs(slope - normal).max(axis=1)) < 1e-5
 
 

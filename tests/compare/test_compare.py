@@ -39,14 +39,26 @@ def bend(points, curvature):
 @pytest.fixture(scope="module")
 def robot():
     points, tets = block((0.10, 0.02, 0.03), (10, 3, 4))
-    return geosim.VolumetricRobot.from_tets(points, tets, np.zeros(len(tets), dtype=int), material="ecoflex-00-30",
-                                            fixed=geosim.Select.plane("x", below=1e-6),
-                                            tip=geosim.Select.plane("x", above=0.0999))
+    return geosim.VolumetricRobot.from_tets(
+        points,
+        tets,
+        np.zeros(len(tets), dtype=int),
+        material="ecoflex-00-30",
+        fixed=geosim.Select.plane("x", below=1e-6),
+        tip=geosim.Select.plane("x", above=0.0999),
+    )
 
 
 def result_of(robot, *shapes):
-    return Result(Status.CONVERGED, "", True, np.arange(1.0, len(shapes) + 1), np.array(shapes), robot=robot,
-                  environment=geosim.Environment())
+    return Result(
+        Status.CONVERGED,
+        "",
+        True,
+        np.arange(1.0, len(shapes) + 1),
+        np.array(shapes),
+        robot=robot,
+        environment=geosim.Environment(),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +82,7 @@ def scan_of(surface, rng, count, noise=1e-3, missing=0.3, stray=0.05):
     """Draw a scan: a contiguous part missing, noise per coordinate, stray points in a box 60 mm wider."""
     points = surface.sample(count, rng)[0]
     seed = points[rng.integers(count)]
-    points = points[np.argsort(np.linalg.norm(points - seed, axis=1))[int(missing * count):]]
+    points = points[np.argsort(np.linalg.norm(points - seed, axis=1))[int(missing * count) :]]
     low, high = points.min(axis=0) - 0.06, points.max(axis=0) + 0.06
     extra = rng.uniform(low, high, (round(stray * len(points) / (1 - stray)), 3))
     points = points + noise * rng.standard_normal(points.shape)
@@ -170,22 +182,30 @@ def test_markers_without_known_places_use_a_frame_at_rest(robot, result):
     """From base and tip markers beside the skin the motion of the tip is compared, whatever the lab frame."""
     rng = np.random.default_rng(6)
     tip = robot.tip
-    rest = np.vstack([[[-0.01, 0.03, 0.0], [-0.01, -0.02, 0.01], [-0.012, 0.0, 0.05]],
-                      [[0, 0.02, 0.0], [0.002, -0.015, 0.01], [-0.002, -0.005, -0.01]]])
+    rest = np.vstack(
+        [
+            [[-0.01, 0.03, 0.0], [-0.01, -0.02, 0.01], [-0.012, 0.0, 0.05]],
+            [[0, 0.02, 0.0], [0.002, -0.015, 0.01], [-0.002, -0.005, -0.01]],
+        ]
+    )
     rest[:3] += [0.0, 0.01 - rest[:3, 1].mean(), 0.015 - rest[:3, 2].mean()]
     rest[3:] += robot.vertices[tip].mean(axis=0) - rest[3:].mean(axis=0)
     carried = kabsch(robot.vertices[tip], result.frames[-1][tip])
     final = np.vstack([rest[:3], apply(carried, rest[3:])])
     pose = random_pose(rng)
-    data = Markers(np.stack([apply(pose, rest), apply(pose, final)]),
-                   ("Base - 1", "Base - 2", "Base - 3", "Tip - 1", "Tip - 2", "Tip - 3"))
+    data = Markers(
+        np.stack([apply(pose, rest), apply(pose, final)]),
+        ("Base - 1", "Base - 2", "Base - 3", "Tip - 1", "Tip - 2", "Tip - 3"),
+    )
     found = to_markers(result, data)
     assert found.max < 1e-4
     assert found.outliers.tolist() == [True] * 3 + [False] * 3
     assert to_markers(result, Markers(data.positions)).max < 1e-4  # without names: the still ones are the base
     wrong = to_markers(result_of(robot, robot.vertices, bend(robot.vertices, 4.0)), data)
-    lost = apply(carried, robot.vertices[tip].mean(axis=0)[None])[0] - apply(
-        kabsch(robot.vertices[tip], bend(robot.vertices, 4.0)[tip]), robot.vertices[tip].mean(axis=0)[None])[0]
+    lost = (
+        apply(carried, robot.vertices[tip].mean(axis=0)[None])[0]
+        - apply(kabsch(robot.vertices[tip], bend(robot.vertices, 4.0)[tip]), robot.vertices[tip].mean(axis=0)[None])[0]
+    )
     assert wrong.mean == pytest.approx(np.linalg.norm(lost), rel=0.25)
 
 
@@ -200,20 +220,49 @@ def test_errors_over_a_path(robot):
 
 
 FORMATS = {
-    "a.trc": ["PathFileType\t4\t(X/Y/Z)\ta.trc", "DataRate\tCameraRate\tNumFrames\tNumMarkers\tUnits",
-              "100\t100\t2\t2\tmm",
-              "Frame#\tTime\ttip\t\t\tbase\t\t", "\t\tX1\tY1\tZ1\tX2\tY2\tZ2", "", "1\t0.0\t1\t2\t3\t4\t5\t6",
-              "2\t0.01\t\t\t\t4\t5\t6"],
-    "opti.csv": ["Format Version,1.23,Take Name,t,Length Units,Millimeters", "",
-                 ",Type,Marker,Marker,Marker,Rigid Body,Marker,Marker,Marker", ",Name,tip,tip,tip,rb,base,base,base",
-                 ",ID,1,1,1,2,3,3,3", ",,Position,Position,Position,Rotation,Position,Position,Position",
-                 "Frame,Time (Seconds),X,Y,Z,X,X,Y,Z", "0,0.0,1,2,3,9,4,5,6", "1,0.01,,,,9,4,5,6"],
-    "q.tsv": ["NO_OF_FRAMES\t2", "FREQUENCY\t100", "MARKER_NAMES\ttip\tbase", "Frame\tTime", "1\t0.0\t1\t2\t3\t4\t5\t6",
-              "2\t0.01\t0\t0\t0\t4\t5\t6"],
-    "vicon.csv": ["Trajectories", "100", ",,S:tip,,,S:base,,", "Frame,Sub Frame,X,Y,Z,X,Y,Z", ",,mm,mm,mm,mm,mm,mm",
-                  "0,0,1,2,3,4,5,6", "1,0,,,,4,5,6"],
-    "plain.csv": ["frame,time_s,tip_x_mm,tip_y_mm,tip_z_mm,base_x_mm,base_y_mm,base_z_mm", "0,0.0,1,2,3,4,5,6",
-                  "1,0.01,nan,nan,nan,4,5,6"],
+    "a.trc": [
+        "PathFileType\t4\t(X/Y/Z)\ta.trc",
+        "DataRate\tCameraRate\tNumFrames\tNumMarkers\tUnits",
+        "100\t100\t2\t2\tmm",
+        "Frame#\tTime\ttip\t\t\tbase\t\t",
+        "\t\tX1\tY1\tZ1\tX2\tY2\tZ2",
+        "",
+        "1\t0.0\t1\t2\t3\t4\t5\t6",
+        "2\t0.01\t\t\t\t4\t5\t6",
+    ],
+    "opti.csv": [
+        "Format Version,1.23,Take Name,t,Length Units,Millimeters",
+        "",
+        ",Type,Marker,Marker,Marker,Rigid Body,Marker,Marker,Marker",
+        ",Name,tip,tip,tip,rb,base,base,base",
+        ",ID,1,1,1,2,3,3,3",
+        ",,Position,Position,Position,Rotation,Position,Position,Position",
+        "Frame,Time (Seconds),X,Y,Z,X,X,Y,Z",
+        "0,0.0,1,2,3,9,4,5,6",
+        "1,0.01,,,,9,4,5,6",
+    ],
+    "q.tsv": [
+        "NO_OF_FRAMES\t2",
+        "FREQUENCY\t100",
+        "MARKER_NAMES\ttip\tbase",
+        "Frame\tTime",
+        "1\t0.0\t1\t2\t3\t4\t5\t6",
+        "2\t0.01\t0\t0\t0\t4\t5\t6",
+    ],
+    "vicon.csv": [
+        "Trajectories",
+        "100",
+        ",,S:tip,,,S:base,,",
+        "Frame,Sub Frame,X,Y,Z,X,Y,Z",
+        ",,mm,mm,mm,mm,mm,mm",
+        "0,0,1,2,3,4,5,6",
+        "1,0,,,,4,5,6",
+    ],
+    "plain.csv": [
+        "frame,time_s,tip_x_mm,tip_y_mm,tip_z_mm,base_x_mm,base_y_mm,base_z_mm",
+        "0,0.0,1,2,3,4,5,6",
+        "1,0.01,nan,nan,nan,4,5,6",
+    ],
 }
 
 
@@ -345,8 +394,14 @@ def test_a_mirrored_scan_is_named(robot):
     """A shape that is not its own mirror image tells the handedness of the scanner's axes."""
     x, y, z = robot.vertices.T
     angle = 12.0 * x
-    twisted = np.stack([x, (y - 0.01) * np.cos(angle) - (z - 0.015) * np.sin(angle),
-                        (y - 0.01) * np.sin(angle) + (z - 0.015) * np.cos(angle)], axis=1)
+    twisted = np.stack(
+        [
+            x,
+            (y - 0.01) * np.cos(angle) - (z - 0.015) * np.sin(angle),
+            (y - 0.01) * np.sin(angle) + (z - 0.015) * np.cos(angle),
+        ],
+        axis=1,
+    )
     result = result_of(robot, twisted)
     points = skin(result).sample(4000, np.random.default_rng(10))[0]
     with pytest.raises(InputError, match="mirrored"):
@@ -393,10 +448,14 @@ def test_beam_c3d_is_matched(reference_data, tmp_path):
     data = read_markers(path)
     assert data.names == ("Tip - 1", "Tip - 2", "Tip - 3", "Base - 1", "Base - 2", "Base - 3")
     points, tets = block((0.03, 0.03, 0.10), (2, 2, 6))
-    robot = geosim.VolumetricRobot.from_tets(points, tets, np.zeros(len(tets), dtype=int),
-                                             material=geosim.NeoHookean(263.8e3 / 3),
-                                             tip=geosim.Select.plane("z", above=0.0999),
-                                             fixed=geosim.Select.plane("z", below=1e-6))
+    robot = geosim.VolumetricRobot.from_tets(
+        points,
+        tets,
+        np.zeros(len(tets), dtype=int),
+        material=geosim.NeoHookean(263.8e3 / 3),
+        tip=geosim.Select.plane("z", above=0.0999),
+        fixed=geosim.Select.plane("z", below=1e-6),
+    )
     top = geosim.Select.box((0.0299, -1, 0.0999), (1, 1, 1))
     around = geosim.Environment(gravity=(-9.81, 0, 0), loads=(geosim.Load.force(top, (-0.51012, 0, 0)),))
     solved = geosim.solve(robot, geosim.Passive(), around)

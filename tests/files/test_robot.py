@@ -34,8 +34,9 @@ def folder(tmp_path_factory):
     vertices, tets, regions = bar_mesh()
     mesh = meshio.Mesh(vertices * 1e3, [("tetra", tets)], cell_data={"region": [regions]})
     meshio.vtu.write(str(path / "bar.vtu"), mesh)
-    tagged = meshio.Mesh(vertices * 1e3, [("tetra", tets)],
-                         cell_data={"gmsh:physical": [regions], "gmsh:geometrical": [regions]})
+    tagged = meshio.Mesh(
+        vertices * 1e3, [("tetra", tets)], cell_data={"gmsh:physical": [regions], "gmsh:geometrical": [regions]}
+    )
     meshio.gmsh.write(str(path / "bar.msh"), tagged, "2.2", binary=False)
     meshio.vtu.write(str(path / "plain.vtu"), meshio.Mesh(vertices * 1e3, [("tetra", tets)]))
     meshio.vtu.write(str(path / "flat.vtu"), meshio.Mesh(vertices * 1e3, [("triangle", tets[:, :3])]))
@@ -79,24 +80,33 @@ def test_meshes_by_gmsh_and_without_regions(folder):
 
 
 def test_two_bodies_of_one_mesh_and_material_files(folder):
-    text = GOOD.replace('[body]\nmesh = "bar.vtu"\nmaterial = "ecoflex-00-30"', """
+    text = GOOD.replace(
+        '[body]\nmesh = "bar.vtu"\nmaterial = "ecoflex-00-30"',
+        """
 [[bodies]]
 mesh = "bar.vtu"
 material = "silicone.toml"
 [[bodies]]
 mesh = "bar.vtu"
 region = 1
-material = { model = "mooney-rivlin", c1 = 20e3, c2 = 5e3, bulk_modulus = inf }""")
+material = { model = "mooney-rivlin", c1 = 20e3, c2 = 5e3, bulk_modulus = inf }""",
+    )
     robot = load_robot(written(folder, text))
     assert robot.chambers == 0
     assert robot.materials[0] == geosim.NeoHookean(30e3)
     assert robot.materials[1] == geosim.MooneyRivlin(20e3, 5e3)
 
 
-@pytest.mark.parametrize(("table", "count"), [
-    ("plane = 'x'\nbelow = 0.1", 25), ("box = [[-1, -11, -1], [0.1, 11, 0.1]]", 5),
-    ("sphere = [0, 0, 10]\nradius = 1", 1),
-    ("nearest = [0, 0, 10]\ncount = 3", 3), ("ids = [0, 1, 2, 3]", 4)])
+@pytest.mark.parametrize(
+    ("table", "count"),
+    [
+        ("plane = 'x'\nbelow = 0.1", 25),
+        ("box = [[-1, -11, -1], [0.1, 11, 0.1]]", 5),
+        ("sphere = [0, 0, 10]\nradius = 1", 1),
+        ("nearest = [0, 0, 10]\ncount = 3", 3),
+        ("ids = [0, 1, 2, 3]", 4),
+    ],
+)
 def test_every_selection(folder, table, count):
     robot = load_robot(written(folder, GOOD.replace('plane = "x"\nbelow = 0.1', table)))
     assert len(robot.fixed) == count
@@ -108,7 +118,11 @@ def test_a_free_body_is_said_so(folder):
 
 
 def test_environment_is_in_the_units_of_the_file(folder):
-    _, e, _ = load_problem(written(folder, GOOD + """
+    _, e, _ = load_problem(
+        written(
+            folder,
+            GOOD
+            + """
 [environment]
 gravity = [0, 0, -9.81]
 self_friction = 0.3
@@ -144,7 +158,9 @@ t = [0, 0, -100.0]
 [[environment.prescribed]]
 vertices = { ids = [7, 8] }
 displacement = [nan, 0, 1.5]
-"""))
+""",
+        )
+    )
     sphere, plane, cylinder, box = e.obstacles
     assert np.allclose(sphere.parameters["center"], (0.08, 0, -0.04))
     assert sphere.parameters["radius"] == pytest.approx(0.015)
@@ -204,12 +220,21 @@ BAD = [
     ("[fixed]", "region = 9\n[fixed]", "region = 9 has no tet"),
     ("[tip]", "[environment]\ngravity = [0, 0]\n[tip]", "gravity = .* must be three"),
     ("[tip]", "[environment]\ngravity = [0, 0, -98100]\n[tip]", "times the Earth"),
-    ("[tip]", "[[environment.obstacles]]\nshape = 'sphere'\ncenter = [0, 0, 0]\n[tip]",
-     "obstacles 1 radius is missing"),
-    ("[tip]", "[[environment.obstacles]]\nshape = 'ball'\n[tip]",
-     r"\[environment\] obstacles 1 shape = 'ball' must be"),
-    ("[tip]", "[[environment.obstacles]]\nshape = 'sphere'\ncenter = [0, 0, 0]\nradius = -1\n[tip]",
-     "radius = -1.0 must be"),
+    (
+        "[tip]",
+        "[[environment.obstacles]]\nshape = 'sphere'\ncenter = [0, 0, 0]\n[tip]",
+        "obstacles 1 radius is missing",
+    ),
+    (
+        "[tip]",
+        "[[environment.obstacles]]\nshape = 'ball'\n[tip]",
+        r"\[environment\] obstacles 1 shape = 'ball' must be",
+    ),
+    (
+        "[tip]",
+        "[[environment.obstacles]]\nshape = 'sphere'\ncenter = [0, 0, 0]\nradius = -1\n[tip]",
+        "radius = -1.0 must be",
+    ),
     ("[tip]", "[[environment.loads]]\nkind = 'force'\ntotal_force = [0, 0, 1]\n[tip]", "vertices is missing"),
     ("[tip]", "[[environment.prescribed]]\nvertices = [1]\ndisplacement = [1, 2]\n[tip]", "displacement has shape"),
     ("[tip]", "[solver]\nkind = 'magic'\n[tip]", r"\[solver\] kind = 'magic' is unknown"),
@@ -233,8 +258,11 @@ def test_every_mistake_is_said_in_one_line(folder, old, new, words):
 
 
 def test_missing_files_folders_and_cad(folder, tmp_path):
-    for path, words in ((tmp_path / "robot.toml", "no such robot file"), (tmp_path, "is a folder"),
-                        (tmp_path / "part.step", "a robot file is a .toml")):
+    for path, words in (
+        (tmp_path / "robot.toml", "no such robot file"),
+        (tmp_path, "is a folder"),
+        (tmp_path / "part.step", "a robot file is a .toml"),
+    ):
         with pytest.raises(InputError, match=words):
             load_robot(path)
     (tmp_path / "part.step").write_text("ISO-10303-21;")
@@ -256,26 +284,38 @@ def test_solver_options(folder):
     pytest.importorskip("geosim.shape.energy.solver")
     _, _, solver = load_problem(written(folder, GOOD + '[solver]\nelement = "p1"\n'))
     assert solver == geosim.EnergyShapeSolver(element="p1")
-    for text, words in (("elemnt = 'p1'", "'elemnt' is not an option of EnergyShapeSolver, did you mean 'element'"),
-                        ("element = 'p3'", "p3"), ("tolerance = 'small'", "tolerance = 'small'")):
+    for text, words in (
+        ("elemnt = 'p1'", "'elemnt' is not an option of EnergyShapeSolver, did you mean 'element'"),
+        ("element = 'p3'", "p3"),
+        ("tolerance = 'small'", "tolerance = 'small'"),
+    ):
         with pytest.raises(InputError, match=words) as caught:
             load_problem(written(folder, GOOD + f"[solver]\n{text}\n"))
         assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("text", "kind", "key", "value"), [
-    ("[inflation]\nvolume_ratio = [[1.5], [2.0]]", "Inflation", "volume_ratio", [[1.5], [2.0]]),
-    ("[inflation]\npressure_kpa = [5, 10]", "Inflation", "pressure", [[5e3], [10e3]]),
-    ("[inflation]\nvolume_ratio = [nan, 2.0]\npressure_kpa = [5, nan]", "Inflation", "pressure", [[5e3], [np.nan]]),
-    ("units = 'mm'\n[cable_lengths]\nlength = [100, 90]", "CableLengths", "length", [[0.1], [0.09]]),
-    ("[cable_tensions]\ntension = 2", "CableTensions", "tension", [[2.0]]),
-    ("[edge_lengths]\nedges = [[0, 1], [1, 2]]\nratio = [[0.9, 1], [0.8, 1]]", "EdgeLengths", "ratio", [[0.9, 1.0], [0.8, 1.0]]),
-    ("[edge_lengths]\nedges = [[0, 1], [1, 2]]\nratio = 0.9", "EdgeLengths", "edges", [[0, 1], [1, 2]]),
-    ("[face_areas]\nfaces = [[0, 1, 2]]\nratio = [0.9, 0.8]", "FaceAreas", "ratio", [[0.9], [0.8]]),
-    ("[passive]\nduration = 2.0\nsteps = 4", "Passive", "times", [0.5, 1.0, 1.5, 2.0]),
-    ("[valve_commands]\ntimes = [0, 1]\npressures_kpa = [[1], [2]]", "ValveCommands", "pressures", [[1e3], [2e3]]),
-    ("[undulatory_gait]\namplitude_kpa = 5\nfrequency = 1\nphase_lag = 0.5", "UndulatoryGait", "amplitude", 5e3),
-    ("[natural_shape]\ntimes = [0, 1]\ncurvature = [0, 10]", "NaturalShape", "curvature", [0.0, 10.0])])
+@pytest.mark.parametrize(
+    ("text", "kind", "key", "value"),
+    [
+        ("[inflation]\nvolume_ratio = [[1.5], [2.0]]", "Inflation", "volume_ratio", [[1.5], [2.0]]),
+        ("[inflation]\npressure_kpa = [5, 10]", "Inflation", "pressure", [[5e3], [10e3]]),
+        ("[inflation]\nvolume_ratio = [nan, 2.0]\npressure_kpa = [5, nan]", "Inflation", "pressure", [[5e3], [np.nan]]),
+        ("units = 'mm'\n[cable_lengths]\nlength = [100, 90]", "CableLengths", "length", [[0.1], [0.09]]),
+        ("[cable_tensions]\ntension = 2", "CableTensions", "tension", [[2.0]]),
+        (
+            "[edge_lengths]\nedges = [[0, 1], [1, 2]]\nratio = [[0.9, 1], [0.8, 1]]",
+            "EdgeLengths",
+            "ratio",
+            [[0.9, 1.0], [0.8, 1.0]],
+        ),
+        ("[edge_lengths]\nedges = [[0, 1], [1, 2]]\nratio = 0.9", "EdgeLengths", "edges", [[0, 1], [1, 2]]),
+        ("[face_areas]\nfaces = [[0, 1, 2]]\nratio = [0.9, 0.8]", "FaceAreas", "ratio", [[0.9], [0.8]]),
+        ("[passive]\nduration = 2.0\nsteps = 4", "Passive", "times", [0.5, 1.0, 1.5, 2.0]),
+        ("[valve_commands]\ntimes = [0, 1]\npressures_kpa = [[1], [2]]", "ValveCommands", "pressures", [[1e3], [2e3]]),
+        ("[undulatory_gait]\namplitude_kpa = 5\nfrequency = 1\nphase_lag = 0.5", "UndulatoryGait", "amplitude", 5e3),
+        ("[natural_shape]\ntimes = [0, 1]\ncurvature = [0, 10]", "NaturalShape", "curvature", [0.0, 10.0]),
+    ],
+)
 def test_actuation_files(tmp_path, text, kind, key, value):
     path = tmp_path / "act.toml"
     path.write_text(text)
@@ -290,18 +330,28 @@ def test_actuations_go_together(tmp_path):
     assert [type(p).__name__ for p in load_actuation(path).parts] == ["Inflation", "CableTensions"]
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    ("", "commands nothing"), ("[inflatoin]\nvolume_ratio = 2", r"\[inflatoin\].*did you mean 'inflation'"),
-    ("[inflation]\nvolume_ration = 2", "'volume_ration' is unknown, did you mean 'volume_ratio'"),
-    ("[inflation]\nvolume_ratio = 'big'", "'big' must be a number"),
-    ("[inflation]\nvolume_ratio = [[1], [1, 2]]", "numbers"),
-    ("[inflation]\nvolume_ratio = 0", "impossible"), ("[inflation]\nvolume_ratio = [[1, 2, 3]]", "3 columns"),
-    ("[inflation]\nvolume_ratio = 2\npressure_kpa = 2", "both"), ("inflation = 3", "must be a table"),
-    ("[edge_lengths]\nedges = [[0, 1.5]]\nratio = 1", "whole numbers"), ("[edge_lengths]\nedges = [[0, 1]]", "incomplete"),
-    ("[edge_lengths]\nedges = [[0, 1, 2]]\nratio = 1", r"shape \(m, 2\)"),
-    ("[face_areas]\nfaces = [[0, 1, 2]]\nratio = -1", "impossible"), ("[face_areas]\nfaces = 'skin'\nratio = 1", "must be a"),
-    ("[valve_commands]\ntimes = [0]", "incomplete"), ("units = 'ell'", "'ell' is unknown"),
-    ("[inflation", "not valid TOML")])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "commands nothing"),
+        ("[inflatoin]\nvolume_ratio = 2", r"\[inflatoin\].*did you mean 'inflation'"),
+        ("[inflation]\nvolume_ration = 2", "'volume_ration' is unknown, did you mean 'volume_ratio'"),
+        ("[inflation]\nvolume_ratio = 'big'", "'big' must be a number"),
+        ("[inflation]\nvolume_ratio = [[1], [1, 2]]", "numbers"),
+        ("[inflation]\nvolume_ratio = 0", "impossible"),
+        ("[inflation]\nvolume_ratio = [[1, 2, 3]]", "3 columns"),
+        ("[inflation]\nvolume_ratio = 2\npressure_kpa = 2", "both"),
+        ("inflation = 3", "must be a table"),
+        ("[edge_lengths]\nedges = [[0, 1.5]]\nratio = 1", "whole numbers"),
+        ("[edge_lengths]\nedges = [[0, 1]]", "incomplete"),
+        ("[edge_lengths]\nedges = [[0, 1, 2]]\nratio = 1", r"shape \(m, 2\)"),
+        ("[face_areas]\nfaces = [[0, 1, 2]]\nratio = -1", "impossible"),
+        ("[face_areas]\nfaces = 'skin'\nratio = 1", "must be a"),
+        ("[valve_commands]\ntimes = [0]", "incomplete"),
+        ("units = 'ell'", "'ell' is unknown"),
+        ("[inflation", "not valid TOML"),
+    ],
+)
 def test_wrong_actuation_files(tmp_path, text, words):
     path = tmp_path / "act.toml"
     path.write_text(text)

@@ -19,8 +19,10 @@ from geosim import InputError, Result, Select, Status
 from geosim.result import _FIELDS
 from geosim.show import fields
 
-HEADER = ("frame,load,status,volume_ratio_1,volume_mm3_1,pressure_kpa_1,tip_x_mm,tip_y_mm,tip_z_mm,max_displacement_mm,"
-          "body_volume_ratio,iterations,seconds")
+HEADER = (
+    "frame,load,status,volume_ratio_1,volume_mm3_1,pressure_kpa_1,tip_x_mm,tip_y_mm,tip_z_mm,max_displacement_mm,"
+    "body_volume_ratio,iterations,seconds"
+)
 
 
 @pytest.fixture(scope="module")
@@ -44,16 +46,29 @@ def same(a: object, b: object) -> bool:
 def test_npz_round_trip_gives_back_an_equal_result(result, tmp_path):
     path = result.save(tmp_path / "r.npz")
     back = geosim.load_result(path)
-    for name in ("status", "message", "converged", "times", "frames", "mid_edge_frames", "robot", "environment",
-                 "solver", "trace", "extra", *_FIELDS):
+    for name in (
+        "status",
+        "message",
+        "converged",
+        "times",
+        "frames",
+        "mid_edge_frames",
+        "robot",
+        "environment",
+        "solver",
+        "trace",
+        "extra",
+        *_FIELDS,
+    ):
         assert same(getattr(result, name), getattr(back, name)), name
     assert np.array_equal(result.surface().vertices, back.surface().vertices)
 
 
 def test_npz_keeps_what_a_rule_selected_and_needs_no_pickle(result, tmp_path):
     load = geosim.Load.force(Select.plane("x", above=LENGTH - 1e-6), (0, 0, 1))
-    changed = dataclasses.replace(result, environment=geosim.Environment(loads=[load]), obstacle_forces=None,
-                                  obstacle_moments=None)
+    changed = dataclasses.replace(
+        result, environment=geosim.Environment(loads=[load]), obstacle_forces=None, obstacle_moments=None
+    )
     back = geosim.load_result(changed.save(tmp_path / "r.npz"))
     assert np.array_equal(back.environment.loads[0].where, result.robot.tip)
     with np.load(tmp_path / "r.npz", allow_pickle=False) as archive:
@@ -71,9 +86,15 @@ def test_npz_of_straight_elements_and_of_no_frames(result, tmp_path):
     assert (none.save(tmp_path / "n.csv")).read_text().splitlines()[1].split(",")[2] == "NOT_CONVERGED"
 
 
-@pytest.mark.parametrize(("content", "words"), [
-    (b"", "not a readable"), (b"PK\x03\x04 cut short", "not a readable"), (None, "no such result"),
-    (pickle.dumps({"a": 1}), "not a readable")])
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "not a readable"),
+        (b"PK\x03\x04 cut short", "not a readable"),
+        (None, "no such result"),
+        (pickle.dumps({"a": 1}), "not a readable"),
+    ],
+)
 def test_damaged_archives_are_refused_in_one_line(tmp_path, content, words):
     path = tmp_path / "bad.npz"
     if content is not None:
@@ -90,9 +111,12 @@ def test_foreign_archives_and_types_are_refused(result, tmp_path):
         geosim.load_result(tmp_path / "other.npz")
     with np.load(result.save(tmp_path / "r.npz")) as archive:
         arrays = dict(archive)
-    for change, words in (({"robot": {"type": "os.system", "fields": {}}}, "not a data type"),
-                          ({"format": 99}, "newer"), ({"status": "HAPPY"}, "status 'HAPPY'"),
-                          ({"robot": {}}, "damaged")):
+    for change, words in (
+        ({"robot": {"type": "os.system", "fields": {}}}, "not a data type"),
+        ({"format": 99}, "newer"),
+        ({"status": "HAPPY"}, "status 'HAPPY'"),
+        ({"robot": {}}, "damaged"),
+    ):
         header = {**json.loads(str(arrays["header"])), **change}
         np.savez(tmp_path / "x.npz", **{**arrays, "header": np.array(json.dumps(header))})
         with pytest.raises(InputError, match=words):
@@ -176,14 +200,21 @@ def test_summary_has_the_exact_header_and_numbers(result, tmp_path):
 
 
 def test_status_in_the_summary(result):
-    stopped = bent_result(status=Status.PRESSURE_LIMIT, message="stop", converged=False, crossings=[0, 2, 0, 0],
-                          stable=[1, 1, 0, 1])
+    stopped = bent_result(
+        status=Status.PRESSURE_LIMIT, message="stop", converged=False, crossings=[0, 2, 0, 0], stable=[1, 1, 0, 1]
+    )
     assert [r["status"] for r in stopped.summary()] == ["CONVERGED", "CROSSED", "UNSTABLE", "PRESSURE_LIMIT"]
 
 
-@pytest.mark.parametrize(("name", "units", "words"), [
-    ("r.txt", None, r"known suffix.*\.vtu"), ("missing/r.npz", None, "does not exist"), ("r.stl", "furlong", "furlong"),
-    ("r.vtu", "mm", "always in metres")])
+@pytest.mark.parametrize(
+    ("name", "units", "words"),
+    [
+        ("r.txt", None, r"known suffix.*\.vtu"),
+        ("missing/r.npz", None, "does not exist"),
+        ("r.stl", "furlong", "furlong"),
+        ("r.vtu", "mm", "always in metres"),
+    ],
+)
 def test_wrong_targets_are_refused(result, tmp_path, name, units, words):
     with pytest.raises(InputError, match=words):
         result.save(tmp_path / name, units)

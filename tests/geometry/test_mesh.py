@@ -40,9 +40,12 @@ def mesh(body, chambers=(), max_edge=0.006, **options):
     """Check and mesh Trimeshes [m]."""
     bodies = body if isinstance(body, list) else [body]
     names = ["body"] if len(bodies) == 1 else [f"body {i}" for i in range(len(bodies))]
-    return mesh_surfaces([check_surface(b, name=n) for b, n in zip(bodies, names)],
-                         [check_surface(c, name=f"chamber {i + 1}") for i, c in enumerate(chambers)],
-                         max_edge=max_edge, **options)
+    return mesh_surfaces(
+        [check_surface(b, name=n) for b, n in zip(bodies, names)],
+        [check_surface(c, name=f"chamber {i + 1}") for i, c in enumerate(chambers)],
+        max_edge=max_edge,
+        **options,
+    )
 
 
 def faces_of(tets):
@@ -106,8 +109,9 @@ def test_sealed_void_stays_a_hole_with_a_notice():
     found = mesh(trimesh.util.concatenate([BODY, void]), [chamber])
     assert found.region_volume(0) == pytest.approx(4e-5 - 1e-6 - 5e-6, rel=1e-9)
     assert found.tets.shape[0] == np.sum(np.isin(found.regions, [0, 1]))
-    assert found.notices == ("body surface: a sealed void of 1 cm^3 is kept as a hole; give its surface as a chamber "
-                             "to inflate it",)
+    assert found.notices == (
+        "body surface: a sealed void of 1 cm^3 is kept as a hole; give its surface as a chamber to inflate it",
+    )
     assert_conforming(found.tets)
 
 
@@ -227,8 +231,12 @@ def test_quality_of_what_ships():
 
 def test_common_walls_of_unequal_triangles_are_cut_to_match():
     """A stack of layers, each of another size and turned, as CAD programs export glued parts."""
-    layers = [BODY, box((0.06, 0.03, 0.003), (0.02, -0.005, -0.003)), box((0.03, 0.01, 0.002), (0.01, 0.001, 0.02)),
-              box((0.05, 0.004, 0.004), (0.03, 0.002, -0.007))]
+    layers = [
+        BODY,
+        box((0.06, 0.03, 0.003), (0.02, -0.005, -0.003)),
+        box((0.03, 0.01, 0.002), (0.01, 0.001, 0.02)),
+        box((0.05, 0.004, 0.004), (0.03, 0.002, -0.007)),
+    ]
     turn = trimesh.transformations.rotation_matrix(0.7, (1, 2, 3), (0.01, 0.02, 0.03))
     found = mesh([layer.copy().apply_transform(turn) for layer in layers], [CHAMBER.copy().apply_transform(turn)])
     assert found.body_regions == (0, 2, 3, 4)
@@ -248,22 +256,41 @@ REFUSED = {
     "around the body": (BODY, [box((0.2, 0.2, 0.2), (-0.05, -0.05, -0.05))], "body .*lies inside chamber 1"),
     "equal to the body": (BODY, [BODY], "chamber 1 .*crosses or touches the skin"),
     "inlet through the wall": (
-        trimesh.boolean.difference([BODY, CHAMBER, box((0.02, 0.004, 0.004), (-0.01, 0.008, 0.012))]), [CHAMBER],
-        "chamber 1 .*crosses or touches the skin"),
-    "second chamber overlaps": (BODY, [CHAMBER, box((0.05, 0.008, 0.008), (0.02, 0.006, 0.007))],
-                                "chamber 2 .*overlaps or touches chamber 1"),
-    "second chamber touches": (BODY, [box((0.03, 0.01, 0.01), (0.01, 0.005, 0.005)),
-                                      box((0.03, 0.01, 0.01), (0.04, 0.005, 0.005))],
-                               "chamber 2 .*overlaps or touches chamber 1"),
-    "second chamber inside": (BODY, [CHAMBER, box((0.05, 0.005, 0.003), (0.02, 0.007, 0.012))],
-                              "chamber 2 .*lies inside chamber 1"),
-    "on an assembly": ([BODY, box((0.1, 0.02, 0.003), (0, 0, -0.003))], [box((0.05, 0.01, 0.01), (0.02, 0.005, 0.02))],
-                       "chamber 1 .*walls without body behind"),
+        trimesh.boolean.difference([BODY, CHAMBER, box((0.02, 0.004, 0.004), (-0.01, 0.008, 0.012))]),
+        [CHAMBER],
+        "chamber 1 .*crosses or touches the skin",
+    ),
+    "second chamber overlaps": (
+        BODY,
+        [CHAMBER, box((0.05, 0.008, 0.008), (0.02, 0.006, 0.007))],
+        "chamber 2 .*overlaps or touches chamber 1",
+    ),
+    "second chamber touches": (
+        BODY,
+        [box((0.03, 0.01, 0.01), (0.01, 0.005, 0.005)), box((0.03, 0.01, 0.01), (0.04, 0.005, 0.005))],
+        "chamber 2 .*overlaps or touches chamber 1",
+    ),
+    "second chamber inside": (
+        BODY,
+        [CHAMBER, box((0.05, 0.005, 0.003), (0.02, 0.007, 0.012))],
+        "chamber 2 .*lies inside chamber 1",
+    ),
+    "on an assembly": (
+        [BODY, box((0.1, 0.02, 0.003), (0, 0, -0.003))],
+        [box((0.05, 0.01, 0.01), (0.02, 0.005, 0.02))],
+        "chamber 1 .*walls without body behind",
+    ),
     "bodies overlap": ([BODY, box((0.1, 0.02, 0.02), (0.05, 0.003, 0.003))], [], "body 1 .*crosses or touches body 0"),
-    "bodies overlap by a hair": ([BODY, box((0.05, 0.02, 0.003), (0.02, 0, -0.0029))], [],
-                                 "body 1 .*touches body 0.*not overlap"),
-    "loose body in a chamber": ([BODY, box((0.05, 0.005, 0.003), (0.02, 0.007, 0.012))], [CHAMBER],
-                                "body 1 .*lies inside chamber 1"),
+    "bodies overlap by a hair": (
+        [BODY, box((0.05, 0.02, 0.003), (0.02, 0, -0.0029))],
+        [],
+        "body 1 .*touches body 0.*not overlap",
+    ),
+    "loose body in a chamber": (
+        [BODY, box((0.05, 0.005, 0.003), (0.02, 0.007, 0.012))],
+        [CHAMBER],
+        "body 1 .*lies inside chamber 1",
+    ),
 }
 
 
@@ -275,8 +302,10 @@ def test_misplaced_surface_is_refused_in_one_line_that_names_it(name):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(("edge", "reason"), [(-1.0, "need a positive length"), (np.nan, "need a positive length"),
-                                              (1e-5, "million tets; choose a larger one")])
+@pytest.mark.parametrize(
+    ("edge", "reason"),
+    [(-1.0, "need a positive length"), (np.nan, "need a positive length"), (1e-5, "million tets; choose a larger one")],
+)
 def test_impossible_max_edge_is_refused(edge, reason):
     with pytest.raises(InputError, match=reason):
         mesh(BODY, [CHAMBER], max_edge=edge)
@@ -318,7 +347,10 @@ def test_crash_of_the_mesher_is_one_line_with_a_remedy(tmp_path, monkeypatch, na
 
 def test_second_attempt_is_told(tmp_path, monkeypatch):
     """When the strict switches fail and the weak ones work, a notice says so."""
-    fake_tetgen(tmp_path, monkeypatch, textwrap.dedent("""
+    fake_tetgen(
+        tmp_path,
+        monkeypatch,
+        textwrap.dedent("""
         import os, signal, sys
         del sys.modules["tetgen"]
         sys.path.remove(os.path.dirname(__file__))
@@ -329,7 +361,8 @@ def test_second_attempt_is_told(tmp_path, monkeypatch):
                     os.kill(os.getpid(), signal.SIGSEGV)
                 return super().tetrahedralize(switches=switches)
         tetgen.TetGen = TetGen
-    """))
+    """),
+    )
     found = mesh(BODY, [CHAMBER])
     assert any("weaker quality bounds" in n and "SIGSEGV" in n for n in found.notices)
     assert found.region_volume(1) == pytest.approx(5.4e-6, rel=1e-9)
@@ -343,7 +376,10 @@ def test_time_limit_ends_the_mesher(tmp_path, monkeypatch):
 
 def test_lost_region_is_noticed(tmp_path, monkeypatch):
     """A mesher that returns only half of the tets does not pass."""
-    fake_tetgen(tmp_path, monkeypatch, textwrap.dedent("""
+    fake_tetgen(
+        tmp_path,
+        monkeypatch,
+        textwrap.dedent("""
         import os, sys
         del sys.modules["tetgen"]
         sys.path.remove(os.path.dirname(__file__))
@@ -353,19 +389,22 @@ def test_lost_region_is_noticed(tmp_path, monkeypatch):
                 v, e, a, m = super().tetrahedralize(switches=switches)
                 return v, e[::2], a[::2], m
         tetgen.TetGen = TetGen
-    """))
+    """),
+    )
     with pytest.raises(InputError, match="where the surface encloses"):
         mesh(BODY, [CHAMBER])
 
 
 def test_rescue_finds_the_regions_itself(tmp_path, monkeypatch):
     """The other mesher fills the convex hull with negatively oriented tets and knows no regions."""
-    (tmp_path / "pytetwild.py").write_text(textwrap.dedent("""
+    (tmp_path / "pytetwild.py").write_text(
+        textwrap.dedent("""
         import tetgen
         def tetrahedralize(vertices, faces, edge_length_fac, **options):
             v, e, _, _ = tetgen.TetGen(vertices * 100, faces).tetrahedralize(switches="pq1.4cQ")
             return v / 100, e[:, [1, 0, 2, 3]]
-    """))
+    """)
+    )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
     body, (chamber,) = pneunet_finger(bellows=3, length=0.04)
@@ -405,15 +444,23 @@ def test_script_without_a_main_guard_works_and_leaves_no_file(tmp_path, how):
     script = tmp_path / "script.py"
     if how == "file":
         script.write_text(SCRIPT)
-    done = subprocess.run([sys.executable, str(script) if how == "file" else "-"], cwd=tmp_path,
-                          input=None if how == "file" else SCRIPT, capture_output=True, text=True, timeout=120,
-                          env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)
+    done = subprocess.run(
+        [sys.executable, str(script) if how == "file" else "-"],
+        cwd=tmp_path,
+        input=None if how == "file" else SCRIPT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
     assert done.stderr == ""
     assert done.stdout == "volume 8.0\n"
     assert [p.name for p in tmp_path.iterdir()] == (["script.py"] if how == "file" else [])
 
 
 # ---------------------------------------------------------------- quality and parametric robots
+
 
 def test_quality_of_known_tets():
     regular = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]], float)
@@ -449,8 +496,18 @@ def test_parametric_robots_have_the_volumes_of_their_lengths():
     assert body.volume / hollow.volume == pytest.approx(8, rel=1e-12)
 
 
-@pytest.mark.parametrize("shape", [block(), plain_finger(), pneunet_finger(), pneunet_finger(bellows=3, length=0.04),
-                                   thick_sphere(subdivisions=2), thick_tube(), thick_tube(cap=0.003)])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        block(),
+        plain_finger(),
+        pneunet_finger(),
+        pneunet_finger(bellows=3, length=0.04),
+        thick_sphere(subdivisions=2),
+        thick_tube(),
+        thick_tube(cap=0.003),
+    ],
+)
 def test_parametric_surfaces_need_no_repair(shape):
     body, chambers = shape
     for surface in (body, *chambers):
@@ -459,11 +516,21 @@ def test_parametric_surfaces_need_no_repair(shape):
         assert checked.volume > 0
 
 
-@pytest.mark.parametrize("make", [
-    lambda: block(length=-1), lambda: block(width=np.nan), lambda: plain_finger(side=0.01),
-    lambda: plain_finger(end=0.06),
-    lambda: pneunet_finger(bellows=0), lambda: pneunet_finger(bellows=40), lambda: pneunet_finger(base=0.02),
-    lambda: thick_sphere(0.02, 0.01), lambda: thick_tube(0.02, 0.01), lambda: thick_tube(cap=0.05)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: block(length=-1),
+        lambda: block(width=np.nan),
+        lambda: plain_finger(side=0.01),
+        lambda: plain_finger(end=0.06),
+        lambda: pneunet_finger(bellows=0),
+        lambda: pneunet_finger(bellows=40),
+        lambda: pneunet_finger(base=0.02),
+        lambda: thick_sphere(0.02, 0.01),
+        lambda: thick_tube(0.02, 0.01),
+        lambda: thick_tube(cap=0.05),
+    ],
+)
 def test_impossible_lengths_are_refused(make):
     with pytest.raises(InputError):
         make()
@@ -471,8 +538,14 @@ def test_impossible_lengths_are_refused(make):
 
 def test_shipped_meshes_are_what_the_script_makes(tmp_path):
     """Same text, same surfaces (whatever triangles the Boolean library chose)."""
-    done = subprocess.run([sys.executable, str(ROOT / "scripts" / "make_meshes.py"), str(tmp_path)], cwd=tmp_path,
-                          env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "make_meshes.py"), str(tmp_path)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     for name in ("pneunet", "finger", "sphere"):
         made, kept = tmp_path / name, ROOT / "meshes" / name

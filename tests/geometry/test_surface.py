@@ -135,6 +135,7 @@ def test_ascii_and_binary_stl_obj_ply_and_off_agree(tmp_path):
 
 # ---------------------------------------------------------------- surfaces that are refused
 
+
 def holed():
     mesh = box()
     return raw(mesh.vertices, mesh.faces[1:])
@@ -188,6 +189,7 @@ def test_any_size_is_accepted_on_request():
 
 # ---------------------------------------------------------------- surfaces that are repaired
 
+
 def sliver_box():
     """A box with a vertex in the middle of an edge, closed by a triangle of zero area."""
     mesh = box()
@@ -227,8 +229,10 @@ def test_chain_of_slivers_along_one_edge_is_removed():
 
 def test_duplicate_vertices_and_triangles_are_merged_with_a_notice():
     mesh = box()
-    soup = raw(mesh.triangles.reshape(-1, 3) + np.random.default_rng(0).uniform(-1e-10, 1e-10, (36, 3)),
-               np.arange(36).reshape(-1, 3))
+    soup = raw(
+        mesh.triangles.reshape(-1, 3) + np.random.default_rng(0).uniform(-1e-10, 1e-10, (36, 3)),
+        np.arange(36).reshape(-1, 3),
+    )
     surface = check_surface(soup)
     assert surface.notices == ("body surface: 28 duplicate vertices merged",)
     assert len(surface.vertices) == 8
@@ -278,6 +282,7 @@ def test_check_keeps_a_good_surface_as_it_is():
 
 # ---------------------------------------------------------------- predicates
 
+
 def random_triangles(seed, count, size):
     rng = np.random.default_rng(seed)
     return rng.random((count, 1, 3)) + rng.normal(scale=size, size=(count, 3, 3))
@@ -307,9 +312,11 @@ def test_crossing_pairs_are_those_found_by_linear_algebra():
 def test_triangles_touch_up_to_the_tolerance(kind):
     base = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]], float)
     gap = 1e-3
-    other = {"corner above a face": np.array([[0.2, 0.3, gap], [0.1, 0.2, 1], [0.4, 0.2, 1]]),
-             "edges crossing at a distance": np.array([[0.5, -gap, -0.5], [0.45, -gap, 0.5], [0.5, -1, 0.1]]),
-             "parallel planes": base + [0.1, 0.05, gap]}[kind]
+    other = {
+        "corner above a face": np.array([[0.2, 0.3, gap], [0.1, 0.2, 1], [0.4, 0.2, 1]]),
+        "edges crossing at a distance": np.array([[0.5, -gap, -0.5], [0.45, -gap, 0.5], [0.5, -1, 0.1]]),
+        "parallel planes": base + [0.1, 0.05, gap],
+    }[kind]
     turn = np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0]
     vertices = np.vstack([base, other]) @ turn.T + 3.0
     faces = np.arange(6).reshape(2, 3)
@@ -320,8 +327,9 @@ def test_triangles_touch_up_to_the_tolerance(kind):
 
 
 def test_neighbours_count_only_when_they_fold_or_cross():
-    vertices = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0], [0.2, 0.8, 0],
-                         [-1, 0.3, 0.5], [1, 0.3, -0.4], [50, 0, 0]], float)  # the last makes the sweep go along x
+    vertices = np.array(
+        [[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0], [0.2, 0.8, 0], [-1, 0.3, 0.5], [1, 0.3, -0.4], [50, 0, 0]], float
+    )  # the last makes the sweep go along x
 
     def pairs(*faces):
         """Both ways round: the sweep meets the triangles in either order."""
@@ -355,8 +363,9 @@ def test_inner_point_lies_between_thin_walls():
     wall = shells.inner_point(vertices, all_faces[:12], all_faces)
     assert shells.winding_number(wall, vertices, all_faces[:12]) == pytest.approx(1)
     assert shells.winding_number(wall, vertices, all_faces[12:]) == pytest.approx(0)
-    assert shells.winding_number(shells.inner_point(vertices, all_faces[12:], all_faces), vertices,
-                                 all_faces[12:]) == pytest.approx(1)
+    assert shells.winding_number(
+        shells.inner_point(vertices, all_faces[12:], all_faces), vertices, all_faces[12:]
+    ) == pytest.approx(1)
 
 
 def test_farthest_distance_to_triangles():

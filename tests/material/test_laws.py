@@ -21,8 +21,9 @@ MATERIALS = {
 def form(request, monkeypatch):
     """Every test runs with both forms of the energy."""
     make = constitutive.table
-    monkeypatch.setattr(constitutive, "table", lambda materials, unit: make(
-        materials, unit, isochoric=request.param == "isochoric"))
+    monkeypatch.setattr(
+        constitutive, "table", lambda materials, unit: make(materials, unit, isochoric=request.param == "isochoric")
+    )
     return request.param
 
 

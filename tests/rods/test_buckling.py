@@ -24,8 +24,9 @@ def lowest_pivots(robot: RodShellRobot, environment: Environment, state) -> int:
 
 def column(nodes: int, modulus: float, density: float) -> RodShellRobot:
     x = np.stack([np.zeros(nodes), np.zeros(nodes), np.linspace(0, 1, nodes)], axis=1)
-    return RodShellRobot(x, radius=0.01, rod_material=LinearElastic(modulus, 0.5, density), fixed_vertices=[0, 1],
-                         fixed_edges=[0])
+    return RodShellRobot(
+        x, radius=0.01, rod_material=LinearElastic(modulus, 0.5, density), fixed_vertices=[0, 1], fixed_edges=[0]
+    )
 
 
 def critical(unstable, low: float, high: float) -> float:
@@ -53,8 +54,14 @@ def test_greenhill_column_buckles_under_its_own_weight():
         # the straight column, compressed by its weight, is an equilibrium: hold it on its axis to reach it
         held = np.zeros((nodes, 3), dtype=bool)
         held[:, :2] = True
-        straight = RodShellRobot(robot.vertices, radius=0.01, rod_material=robot.rod_material, fixed_vertices=[0, 1],
-                                 fixed_edges=[0], fixed_components=held)
+        straight = RodShellRobot(
+            robot.vertices,
+            radius=0.01,
+            rod_material=robot.rod_material,
+            fixed_vertices=[0, 1],
+            fixed_edges=[0],
+            fixed_components=held,
+        )
         q = solve(straight, Passive(), environment, solver=solver).state.q
         state = type(state)(**{**vars(state), "q": q, "external": state.system.weight})
         return lowest_pivots(robot, environment, state) > 0
@@ -109,8 +116,9 @@ def test_michell_ring_writhes_at_two_pi_root_three_over_the_stiffness_ratio(rati
     """Critical twist 2 pi sqrt(3) EI / GJ of a closed, naturally straight ring (Michell 1889, Zajac 1962), to 2 %."""
     expected = 2 * np.pi * np.sqrt(3) / ratio
     rest = negative_modes(ring(48, 1e7, ratio, 0.0)[1])
-    found = critical(lambda twist: negative_modes(ring(48, 1e7, ratio, twist)[1]) > rest, 0.6 * expected,
-                     1.6 * expected)
+    found = critical(
+        lambda twist: negative_modes(ring(48, 1e7, ratio, twist)[1]) > rest, 0.6 * expected, 1.6 * expected
+    )
     assert found == pytest.approx(expected, rel=0.02)
 
 

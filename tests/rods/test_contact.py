@@ -63,8 +63,13 @@ def test_pair_force_is_the_gradient_of_its_energy_and_the_stiffness_its_derivati
     force = np.zeros_like(q)
     energy, _ = term.add_force(q, force)
     assert energy > 0
-    numeric = np.array([(term.add_force(q + 1e-6 * e, np.zeros_like(q))[0]
-                         - term.add_force(q - 1e-6 * e, np.zeros_like(q))[0]) / 2e-6 for e in np.eye(len(q))])
+    numeric = np.array(
+        [
+            (term.add_force(q + 1e-6 * e, np.zeros_like(q))[0] - term.add_force(q - 1e-6 * e, np.zeros_like(q))[0])
+            / 2e-6
+            for e in np.eye(len(q))
+        ]
+    )
     assert np.abs(numeric - force).max() < 1e-7 * np.abs(force).max()
     exact = jacobian_of(term, state, q)
     assert np.abs(exact - differences(term, q)).max() < 1e-5 * np.abs(exact).max()
@@ -110,7 +115,7 @@ def test_friction_of_a_pair_changes_with_the_normal_force_as_its_stiffness_says(
     PairContact(state.system, state, 0.01, 0.0, state.memory).add_force(q, plain)
     normal = np.zeros_like(q)
     for vertex in (0, 1):
-        normal[3 * vertex: 3 * vertex + 3] = plain[:6].reshape(2, 3).sum(axis=0)
+        normal[3 * vertex : 3 * vertex + 3] = plain[:6].reshape(2, 3).sum(axis=0)
     normal /= np.abs(normal).max()
 
     def force(p):
@@ -148,11 +153,16 @@ def test_nearest_parameters_are_the_best_of_a_fine_search():
         assert mine >= best - 0.01
 
 
-@pytest.mark.parametrize("obstacle", [
-    Obstacle.plane((0, 0, -0.1), (0.1, 0.2, 1.0), friction=0.3),
-    Obstacle.sphere((0.1, 0.05, -0.55), 0.5, friction=0.3),
-    Obstacle.cylinder((-1.0, 0.1, -0.45), (1.2, 0.0, -0.5), 0.4, friction=0.3),
-    Obstacle.box((-1, -1, -1), (1, 1, -0.08), friction=0.3)], ids=lambda o: o.shape)
+@pytest.mark.parametrize(
+    "obstacle",
+    [
+        Obstacle.plane((0, 0, -0.1), (0.1, 0.2, 1.0), friction=0.3),
+        Obstacle.sphere((0.1, 0.05, -0.55), 0.5, friction=0.3),
+        Obstacle.cylinder((-1.0, 0.1, -0.45), (1.2, 0.0, -0.5), 0.4, friction=0.3),
+        Obstacle.box((-1, -1, -1), (1, 1, -0.08), friction=0.3),
+    ],
+    ids=lambda o: o.shape,
+)
 @pytest.mark.parametrize("rubs", [False, True])
 def test_obstacle_stiffness_is_the_derivative_of_the_force(obstacle, rubs):
     if not rubs:
@@ -180,9 +190,12 @@ def resting_rod(force: float, friction: float = 0.4):
     held = np.zeros((26, 3), dtype=bool)
     held[0, 0] = True
     law = dict(contact_distance=5e-4, slip_velocity=1e-3)
-    rest = solve(RodShellRobot(x, radius=0.025, rod_material=material, planar="xz", fixed_components=held), Passive(),
-                 Environment(gravity=(0, 0, -9.8), obstacles=[floor]),
-                 solver=RodShellStepper(static=True, tolerance=1e-10, **law))
+    rest = solve(
+        RodShellRobot(x, radius=0.025, rod_material=material, planar="xz", fixed_components=held),
+        Passive(),
+        Environment(gravity=(0, 0, -9.8), obstacles=[floor]),
+        solver=RodShellStepper(static=True, tolerance=1e-10, **law),
+    )
     environment = Environment(gravity=(0, 0, -9.8), obstacles=[floor], loads=[Load.force(np.arange(26), (force, 0, 0))])
     solver = RodShellStepper(dt=5e-3, integrator="implicit-midpoint", **law)
     return {"robot": robot, "actuation": Passive(1.5), "environment": environment, "solver": solver, "initial": rest}
@@ -252,7 +265,7 @@ def test_a_trefoil_knot_is_pulled_tight_and_does_not_pass_through_itself():
     case = knot(nodes=81, radius=6e-3, pull=0.32, duration=0.8)
     result = solve(**case.arguments())
     radius = 6e-3
-    assert result.contact_count[len(result.times) // 2:].min() >= 0
+    assert result.contact_count[len(result.times) // 2 :].min() >= 0
     assert result.extra["contact_energy"][-1] > 0
     bending = result.extra["elastic_energy"]
     middle = len(bending) // 2
@@ -279,8 +292,12 @@ def test_a_rod_laid_over_a_cylinder_and_a_sphere_rests_on_them():
     x = np.stack([np.linspace(-0.3, 0.3, 31), np.zeros(31), np.full(31, 0.0605)], axis=1)
     robot = RodShellRobot(x, radius=0.01, rod_material=LinearElastic(3e5, 0.5, 1000.0))
     cylinder = Obstacle.cylinder((0, -0.2, 0), (0, 0.2, 0), 0.05, friction=0.5)
-    result = solve(robot, Passive(1.0), Environment(gravity=(0, 0, -9.8), obstacles=[cylinder]),
-                   solver=RodShellStepper(dt=0.01, damping=5.0, frame_interval=0.1))
+    result = solve(
+        robot,
+        Passive(1.0),
+        Environment(gravity=(0, 0, -9.8), obstacles=[cylinder]),
+        solver=RodShellStepper(dt=0.01, damping=5.0, frame_interval=0.1),
+    )
     mass = result.state.system.mass[:93:3].sum()
     assert result.obstacle_forces[-1, 0, 2] == pytest.approx(-9.8 * mass, rel=0.02)
     assert result.frames[-1, 0, 2] < -0.1
@@ -292,16 +309,20 @@ def test_a_moving_obstacle_carries_a_rod_by_friction():
     robot = RodShellRobot(x, radius=0.025, rod_material=LinearElastic(1e5, 0.5, 1000.0))
     belt = Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.6, motion=[[0, 0, 0], [0.2, 0, 0]])
     actuation = NaturalShape([0.0, 1.0], twist=[0.0, 0.0])
-    result = solve(robot, actuation, Environment(gravity=(0, 0, -9.8), obstacles=[belt]),
-                   solver=RodShellStepper(dt=5e-3))
+    result = solve(
+        robot, actuation, Environment(gravity=(0, 0, -9.8), obstacles=[belt]), solver=RodShellStepper(dt=5e-3)
+    )
     assert result.frames[-1].mean(axis=0)[0] - 0.25 == pytest.approx(0.2, abs=5e-3)
 
 
 def test_contact_can_be_switched_off():
-    robot = RodShellRobot.from_limbs([Limb((-0.2, 0, 0), (0.2, 0, 0), 5, 0.01, RUBBER),
-                                      Limb((0, -0.2, 0.03), (0, 0.2, 0.03), 5, 0.01, RUBBER)], fixed_vertices=[0, 4])
-    falls = solve(robot, Passive(0.2), Environment(gravity=(0, 0, -9.8), self_contact=False),
-                  solver=RodShellStepper(dt=2e-3))
+    robot = RodShellRobot.from_limbs(
+        [Limb((-0.2, 0, 0), (0.2, 0, 0), 5, 0.01, RUBBER), Limb((0, -0.2, 0.03), (0, 0.2, 0.03), 5, 0.01, RUBBER)],
+        fixed_vertices=[0, 4],
+    )
+    falls = solve(
+        robot, Passive(0.2), Environment(gravity=(0, 0, -9.8), self_contact=False), solver=RodShellStepper(dt=2e-3)
+    )
     rests = solve(robot, Passive(0.2), Environment(gravity=(0, 0, -9.8)), solver=RodShellStepper(dt=2e-3))
     assert falls.frames[-1, 7, 2] == pytest.approx(0.03 - 0.5 * 9.8 * 0.04, abs=0.01)
     assert rests.frames[-1, 7, 2] > falls.frames[-1, 7, 2] + 0.05
@@ -310,9 +331,10 @@ def test_contact_can_be_switched_off():
 def test_prescribed_ends_push_two_rods_together_until_the_contact_force_balances():
     """Two stiff crossed rods, one held, one pressed down by a dead load: the contact carries the load."""
     steel = LinearElastic(1e8, 0.5, 1000.0)
-    robot = RodShellRobot.from_limbs([Limb((-0.2, 0, 0), (0.2, 0, 0), 5, 0.01, steel),
-                                      Limb((0, -0.2, 0.0205), (0, 0.2, 0.0205), 5, 0.01, steel)],
-                                     fixed_vertices=[0, 1, 2, 3, 4])
+    robot = RodShellRobot.from_limbs(
+        [Limb((-0.2, 0, 0), (0.2, 0, 0), 5, 0.01, steel), Limb((0, -0.2, 0.0205), (0, 0.2, 0.0205), 5, 0.01, steel)],
+        fixed_vertices=[0, 1, 2, 3, 4],
+    )
     environment = Environment(loads=[Load.force([5, 6, 7, 8, 9], (0, 0, -0.5))])
     result = solve(robot, Passive(0.5), environment, solver=RodShellStepper(dt=5e-3, damping=20.0))
     assert result.contact_forces[-1, :5, 2].sum() == pytest.approx(-0.5, rel=0.02)
@@ -354,8 +376,10 @@ def test_distance_to_a_mesh_is_that_of_the_shape_it_describes():
     shapes = compile_obstacles([Obstacle.box(low, high), Obstacle.mesh(trimesh.creation.box(bounds=[low, high]))])
     rng = np.random.default_rng(0)
     for point in rng.uniform(-2, 2, size=(300, 3)):
-        box, mesh = (signed_distance(tuple(point), shapes.kind[i], shapes.parameters[i], shapes.corners, *shapes.span[i])
-                     for i in range(2))
+        box, mesh = (
+            signed_distance(tuple(point), shapes.kind[i], shapes.parameters[i], shapes.corners, *shapes.span[i])
+            for i in range(2)
+        )
         assert mesh[0] == pytest.approx(box[0], abs=1e-12)
         if box[0] > 0:
             assert mesh[1] == pytest.approx(box[1], abs=1e-9)
@@ -369,8 +393,9 @@ def test_a_rod_rests_on_a_mesh_like_on_a_box():
     bounds = np.array([[-1, -1, -0.2], [1, 1, 0.0]])
     ends = []
     for slab in (Obstacle.box(*bounds, friction=0.3), Obstacle.mesh(trimesh.creation.box(bounds=bounds), friction=0.3)):
-        result = solve(robot, Passive(0.2), Environment(gravity=(1.0, 0, -9.8), obstacles=[slab]),
-                       solver=RodShellStepper(dt=5e-3))
+        result = solve(
+            robot, Passive(0.2), Environment(gravity=(1.0, 0, -9.8), obstacles=[slab]), solver=RodShellStepper(dt=5e-3)
+        )
         ends.append(result.frames[-1])
         assert result.max_penetration.max() < 1e-3
     assert np.abs(ends[0] - ends[1]).max() < 1e-6
@@ -385,6 +410,10 @@ def test_a_turning_cylinder_drags_a_rod_around():
     roller = Obstacle.cylinder((0, -0.2, 0), (0, 0.2, 0), 0.1, friction=0.8, motion=poses)
     x = np.stack([np.linspace(-0.05, 0.05, 11), np.zeros(11), np.full(11, 0.1101)], axis=1)
     robot = RodShellRobot(x, radius=0.01, rod_material=RUBBER)
-    result = solve(robot, NaturalShape([0.0, 0.2], twist=[0.0, 0.0]),
-                   Environment(gravity=(0, 0, -9.8), obstacles=[roller]), solver=RodShellStepper(dt=2e-3))
+    result = solve(
+        robot,
+        NaturalShape([0.0, 0.2], twist=[0.0, 0.0]),
+        Environment(gravity=(0, 0, -9.8), obstacles=[roller]),
+        solver=RodShellStepper(dt=2e-3),
+    )
     assert result.frames[-1, 5, 0] > 0.5 * turn * 0.1

@@ -66,7 +66,7 @@ def test_parachute_falls_at_the_speed_of_the_drag_balance_and_stays_symmetric():
         s = (v[robot.triangles[:, k]] * normal).sum(axis=1)
         drag -= (1.0 * 10.0 * robot.mesh.areas / 6 * np.abs(s) * s * normal[:, 2]).sum()
     assert drag == pytest.approx(-system.weight.sum(), rel=0.01)
-    mass = system.mass[: system.turns: 3]
+    mass = system.mass[: system.turns : 3]
     speeds = (result.extra["velocities"][:, :, 2] @ mass) / mass.sum()
     assert speeds[-1] == pytest.approx(speeds[-10], rel=0.01)  # terminal
     area = robot.mesh.areas.sum()

@@ -24,11 +24,17 @@ RUBBER = LinearElastic(1e6, 0.3, 1000.0)
 def twisted_network(seed: int = 3) -> tuple[RodShellRobot, np.ndarray]:
     """Return a small network with a joint of four edges in mixed directions, and a bent and twisted q."""
     rng = np.random.default_rng(seed)
-    vertices = np.array([[0, 0, 0], [0.1, 0, 0], [0.2, 0.02, 0], [0.1, 0.1, 0.02], [0.09, -0.1, 0.01],
-                         [0.3, 0.02, 0.05]])
+    vertices = np.array(
+        [[0, 0, 0], [0.1, 0, 0], [0.2, 0.02, 0], [0.1, 0.1, 0.02], [0.09, -0.1, 0.01], [0.3, 0.02, 0.05]]
+    )
     edges = [[0, 1], [1, 2], [3, 1], [1, 4], [5, 2]]
-    robot = RodShellRobot(vertices, edges, radius=[0.01, 0.012, 0.01, 0.009, 0.01], rod_material=RUBBER,
-                          section=Section.rectangle(0.02, 0.01))
+    robot = RodShellRobot(
+        vertices,
+        edges,
+        radius=[0.01, 0.012, 0.01, 0.009, 0.01],
+        rod_material=RUBBER,
+        section=Section.rectangle(0.02, 0.01),
+    )
     q = np.concatenate([(vertices + 0.02 * rng.normal(size=vertices.shape)).ravel(), rng.normal(size=len(edges))])
     return robot, q
 
@@ -49,9 +55,21 @@ def dense(state, q):
     values = np.zeros(pattern.size)
     bends = system.robot.bends
     stretch_hessian(system.stretch_edges, system.axial, system.rest, trial.t, trial.length, pattern.slots(pair), values)
-    bend_twist_hessian(q, system.bend_dofs, bends.edges, bends.signs, system.bending, state.natural, trial.t,
-                       trial.length,
-                       trial.m1, trial.m2, trial.twist, pattern.slots(system.bend_dofs), values)
+    bend_twist_hessian(
+        q,
+        system.bend_dofs,
+        bends.edges,
+        bends.signs,
+        system.bending,
+        state.natural,
+        trial.t,
+        trial.length,
+        trial.m1,
+        trial.m2,
+        trial.twist,
+        pattern.slots(system.bend_dofs),
+        values,
+    )
     return pattern.matrix(values).toarray()
 
 
@@ -93,8 +111,10 @@ def test_energy_and_forces_do_not_change_when_an_edge_is_stored_the_other_way_ro
     edges = np.array(robot.edges)
     edges[[1, 2]] = edges[[1, 2], ::-1]
     section = Section.circle(0.01)
-    robots = [RodShellRobot(robot.vertices, e, radius=0.01, rod_material=RUBBER, section=section)
-              for e in (robot.edges, edges)]
+    robots = [
+        RodShellRobot(robot.vertices, e, radius=0.01, rod_material=RUBBER, section=section)
+        for e in (robot.edges, edges)
+    ]
     turned = q.copy()
     for i in (1, 2):
         turned[-5 + i] *= -1.0
@@ -119,15 +139,19 @@ def test_rigid_motion_costs_nothing_and_forces_have_no_resultant():
     assert np.abs(force.sum(axis=0)).max() < 1e-12 * np.abs(force).max()
     # a turned robot: theta follows the material frames, since the carried reference frames do not spin
     turn = Rotation.from_rotvec([0.3, -0.2, 0.5])
-    moved = np.concatenate([(turn.apply(x) + [1, 2, 3]).ravel(), q[state.system.turns:]])
+    moved = np.concatenate([(turn.apply(x) + [1, 2, 3]).ravel(), q[state.system.turns :]])
     carried = evaluate(state.system, state, moved)
     wanted = turn.apply(trial.m1)
     second = np.cross(carried.t, carried.d)
-    moved[state.system.turns:] = np.arctan2((wanted * second).sum(axis=1), (wanted * carried.d).sum(axis=1))
+    moved[state.system.turns :] = np.arctan2((wanted * second).sum(axis=1), (wanted * carried.d).sum(axis=1))
     turned = evaluate(state.system, state, moved)
     assert turned.energy == pytest.approx(trial.energy, rel=1e-12)
-    assert np.allclose(turned.gradient[: state.system.turns].reshape(-1, 3), turn.apply(force), rtol=0,
-                       atol=1e-11 * np.abs(force).max())
+    assert np.allclose(
+        turned.gradient[: state.system.turns].reshape(-1, 3),
+        turn.apply(force),
+        rtol=0,
+        atol=1e-11 * np.abs(force).max(),
+    )
 
 
 @pytest.mark.parametrize("direction", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (0, -1, 0), (0, 0.95, 0.31), (1, 1, 1)])
@@ -188,8 +212,13 @@ def matlab_robot(reference_data, **options) -> RodShellRobot:
     b, h = 0.02, 0.001
     material = LinearElastic(2e6, 0.5, 1200.0)
     x = np.stack([np.linspace(0, 0.1, 51), np.zeros(51), np.zeros(51)], axis=1)
-    return RodShellRobot(x, radius=1e-3, rod_material=material,
-                         section=Section(b * h, b * h**3 / 12, h * b**3 / 12, b * h**3 / 6), **options)
+    return RodShellRobot(
+        x,
+        radius=1e-3,
+        rod_material=material,
+        section=Section(b * h, b * h**3 / 12, h * b**3 / 12, b * h**3 / 6),
+        **options,
+    )
 
 
 @pytest.mark.reference
@@ -202,8 +231,14 @@ def test_matlab_stretching_force_and_jacobian(reference_data):
     gradient = np.zeros(system.dofs)
     stretch_force(system.stretch_edges, system.axial, system.rest, system.edge_dofs, trial.t, trial.length, gradient)
     assert np.abs(-gradient - file["Fs"].ravel()).max() < 1e-8 * np.abs(file["Fs"]).max()
-    soft = RodShellRobot(system.robot.vertices, radius=1e-3, rod_material=system.robot.rod_material,
-                         section=system.robot.section, bend_stiffness=0.0, twist_stiffness=0.0)
+    soft = RodShellRobot(
+        system.robot.vertices,
+        radius=1e-3,
+        rod_material=system.robot.rod_material,
+        section=system.robot.section,
+        bend_stiffness=0.0,
+        twist_stiffness=0.0,
+    )
     exact = dense(RodShellStepper().start(soft), q)
     assert np.abs(-exact - file["Js"]).max() < 1e-8 * np.abs(file["Js"]).max()
 
@@ -219,9 +254,20 @@ def test_matlab_bending_force_and_jacobian(reference_data, which):
     trial = evaluate(system, state, q)
     m1, m2 = file["m1"].astype(float), file["m2"].astype(float)
     gradient = np.zeros(system.dofs)
-    bend_twist_force(q, system.bend_dofs, bends.edges, bends.signs, system.bending, system.natural, trial.t,
-                     trial.length,
-                     m1, m2, trial.twist, gradient)
+    bend_twist_force(
+        q,
+        system.bend_dofs,
+        bends.edges,
+        bends.signs,
+        system.bending,
+        system.natural,
+        trial.t,
+        trial.length,
+        m1,
+        m2,
+        trial.twist,
+        gradient,
+    )
     assert np.abs(trial.m1 - m1).max() < 1e-12
     assert np.abs(-gradient - file["Fb"].ravel()).max() < 1e-8 * np.abs(file["Fb"]).max()
     symmetric = 0.5 * (file["Jb"] + file["Jb"].T)
@@ -265,8 +311,9 @@ def test_matlab_static_rod_under_ramped_gravity(reference_data):
 @pytest.mark.reference
 def test_static_helix_tip(reference_data):
     x = np.loadtxt(reference_data / "rods/helix_configuration.txt")
-    robot = RodShellRobot(x, radius=5e-3, rod_material=LinearElastic(1e7, 0.5, 1273.52), fixed_vertices=[0, 1],
-                          fixed_edges=[0])
+    robot = RodShellRobot(
+        x, radius=5e-3, rod_material=LinearElastic(1e7, 0.5, 1273.52), fixed_vertices=[0, 1], fixed_edges=[0]
+    )
     result = solve(robot, Passive(), Environment(gravity=(0, 0, -9.8)), solver=RodShellStepper(static=True))
     assert np.abs(result.tip[-1] - [-0.01627491, -0.00059016, -0.19876219]).max() < 1e-7
     published = np.load(reference_data / "rods/b3_static_h5.npz")["x_eq"]

@@ -42,11 +42,18 @@ def test_geometry_files_of_the_matlab_tool_are_read(reference_data):
     assert len({tuple(sorted(p)) for f in t for p in ((f[0], f[1]), (f[1], f[2]), (f[2], f[0]))}) == 1259
 
 
-@pytest.mark.parametrize(("text", "match"), [
-    ("*Nodes\n0,0,0\n1,0\n", "line 3: 2 numbers"), ("0,0,0\n", "stands before"),
-                                             ("*Nodes\n0,0,0\n*Edges\n1,2\n", "outside 1 .. 1"),
-    ("*Nods\n", "unknown"), ("*Nodes\na,b,c\n", "not a row of numbers"), ("", "no \\*Nodes"),
-    ("*Nodes\n0,0,0\n1,0,0\n*Edges\n0,1\n", "ids count from 1")])
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("*Nodes\n0,0,0\n1,0\n", "line 3: 2 numbers"),
+        ("0,0,0\n", "stands before"),
+        ("*Nodes\n0,0,0\n*Edges\n1,2\n", "outside 1 .. 1"),
+        ("*Nods\n", "unknown"),
+        ("*Nodes\na,b,c\n", "not a row of numbers"),
+        ("", "no \\*Nodes"),
+        ("*Nodes\n0,0,0\n1,0,0\n*Edges\n0,1\n", "ids count from 1"),
+    ],
+)
 def test_bad_geometry_is_refused_with_file_and_line(tmp_path, text, match):
     path = tmp_path / "robot.txt"
     path.write_text(text)
@@ -88,9 +95,16 @@ def test_header_names_choose_what_is_driven(tmp_path):
     assert read_natural_shape(path, "twist").twist.tolist() == [1, 2]
 
 
-@pytest.mark.parametrize(("text", "match"), [
-    ("0,1\n1,x\n", "row 2, column 2"), ("0,1\n1,\n", "row 2, column 2 is empty"), ("0\n1\n", "at least one column"),
-    ("time,curvature,curl\n0,1,1\n", "'curl' is unknown"), ("1,1\n0,2\n", "increasing")])
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("0,1\n1,x\n", "row 2, column 2"),
+        ("0,1\n1,\n", "row 2, column 2 is empty"),
+        ("0\n1\n", "at least one column"),
+        ("time,curvature,curl\n0,1,1\n", "'curl' is unknown"),
+        ("1,1\n0,2\n", "increasing"),
+    ],
+)
 def test_bad_tables_are_refused(tmp_path, text, match):
     path = tmp_path / "act.csv"
     path.write_text(text)
@@ -106,8 +120,10 @@ def test_bad_tables_are_refused(tmp_path, text, match):
 
 
 def arm(nodes: int = 15) -> RodShellRobot:
-    limbs = [Limb((0, 0, 0), (0.08, 0, 0), nodes, 6e-3, SILICONE),
-             Limb((0.08, 0, 0), (0.16, 0, 0), nodes, 6e-3, SILICONE)]
+    limbs = [
+        Limb((0, 0, 0), (0.08, 0, 0), nodes, 6e-3, SILICONE),
+        Limb((0.08, 0, 0), (0.16, 0, 0), nodes, 6e-3, SILICONE),
+    ]
     return RodShellRobot.from_limbs(limbs, fixed_vertices=[0, 1], fixed_edges=[0], planar="xz")
 
 
@@ -122,8 +138,12 @@ def synthetic(truth: np.ndarray, at: np.ndarray):
         curvature = np.zeros(len(robot.bends))
         for group, c in zip(groups, row):
             curvature[group] = c
-        x = solve(robot, NaturalShape([1.0], curvature=curvature[None]), environment,
-                  solver=RodShellStepper(static=True, tolerance=1e-10)).frames[-1]
+        x = solve(
+            robot,
+            NaturalShape([1.0], curvature=curvature[None]),
+            environment,
+            solver=RodShellStepper(static=True, tolerance=1e-10),
+        ).frames[-1]
         tags.append(np.stack([np.interp(at, s, x[:, j]) for j in range(3)], axis=1))
     return robot, groups, environment, np.array(tags)
 
@@ -153,8 +173,10 @@ def test_sensitivity_of_an_equilibrium_is_its_derivative():
     exact = sensitivity(here, groups)
     for j in range(2):
         step = 1e-3 * np.eye(2)[j]
-        numeric = (equilibrium(solver, here, value + step, groups).positions
-                   - equilibrium(solver, here, value - step, groups).positions) / 2e-3
+        numeric = (
+            equilibrium(solver, here, value + step, groups).positions
+            - equilibrium(solver, here, value - step, groups).positions
+        ) / 2e-3
         assert np.abs(exact[j] - numeric).max() < 1e-6 * np.abs(exact[j]).max()
 
 
@@ -214,18 +236,27 @@ def test_a_robot_file_solves_like_the_robot_in_code(tmp_path):
     (tmp_path / "robot.toml").write_text(ROD_FILE)
     robot, environment, solver = load_problem(tmp_path / "robot.toml")
     assert solver.static
-    same = RodShellRobot(x, radius=2e-3, section=Section.rectangle(4e-3, 2e-3), fixed_vertices=[0, 1], fixed_edges=[0],
-                         rod_material=LinearElastic(1e6, 0.5, 1000.0), planar="xz")
+    same = RodShellRobot(
+        x,
+        radius=2e-3,
+        section=Section.rectangle(4e-3, 2e-3),
+        fixed_vertices=[0, 1],
+        fixed_edges=[0],
+        rod_material=LinearElastic(1e6, 0.5, 1000.0),
+        planar="xz",
+    )
     one = solve(robot, Passive(), environment, solver=solver)
     two = solve(same, Passive(), Environment(gravity=(0, 0, -9.81)), solver=RodShellStepper(static=True))
     assert np.abs(one.frames[-1] - two.frames[-1]).max() < 1e-9
 
 
 def test_limbs_in_a_robot_file_are_joined(tmp_path):
-    limb = 'start = [{0}, 0, 0]\nend = [{1}, 0, 0]\nnodes = 6\n'
-    text = ('kind = "rod-shell"\nunits = "cm"\nfixed = "none"\n[rod]\nradius = 0.2\n'
-            'material = { model = "linear-elastic", youngs_modulus = 1e6, density = 1000.0 }\n'
-            + "".join("[[limbs]]\n" + limb.format(*ends) for ends in ((0, 5), (5, 9))))
+    limb = "start = [{0}, 0, 0]\nend = [{1}, 0, 0]\nnodes = 6\n"
+    text = (
+        'kind = "rod-shell"\nunits = "cm"\nfixed = "none"\n[rod]\nradius = 0.2\n'
+        'material = { model = "linear-elastic", youngs_modulus = 1e6, density = 1000.0 }\n'
+        + "".join("[[limbs]]\n" + limb.format(*ends) for ends in ((0, 5), (5, 9)))
+    )
     (tmp_path / "robot.toml").write_text(text)
     robot = load_problem(tmp_path / "robot.toml")[0]
     assert robot.vertices.shape == (11, 3)
@@ -233,11 +264,18 @@ def test_limbs_in_a_robot_file_are_joined(tmp_path):
     assert robot.radius[0] == pytest.approx(2e-3)
 
 
-@pytest.mark.parametrize(("old", "new", "match"), [
-    ('planar = "xz"', 'planr = "xz"', "planr"), ("radius = 2.0", "radius = -2.0", "radius"),
-    ('geometry = "robot.txt"', 'geometry = "../robot.txt"', "outside the folder"),
-    ("[fixed]\nids = [0, 1]\nedges = [0]", "", "fixed"), ("width = 4.0, ", "", "width and height"),
-    ('units = "mm"', "", "units"), ("ids = [0, 1]", "ids = [0, 99]", "99")])
+@pytest.mark.parametrize(
+    ("old", "new", "match"),
+    [
+        ('planar = "xz"', 'planr = "xz"', "planr"),
+        ("radius = 2.0", "radius = -2.0", "radius"),
+        ('geometry = "robot.txt"', 'geometry = "../robot.txt"', "outside the folder"),
+        ("[fixed]\nids = [0, 1]\nedges = [0]", "", "fixed"),
+        ("width = 4.0, ", "", "width and height"),
+        ('units = "mm"', "", "units"),
+        ("ids = [0, 1]", "ids = [0, 99]", "99"),
+    ],
+)
 def test_bad_robot_files_are_refused_with_the_file_and_the_key(tmp_path, old, new, match):
     write_geometry(tmp_path / "robot.txt", np.outer(np.arange(5), [1.0, 0, 0]), [[i, i + 1] for i in range(4)])
     (tmp_path / "robot.toml").write_text(ROD_FILE.replace(old, new))

@@ -45,7 +45,9 @@ def crumpled(size: float = 0.15, seed: int = 1):
     system = replace(state.system, shell=replace(state.system.shell, stretch=np.zeros_like(state.system.shell.stretch)))
     state = replace(state, system=system)
     rng = np.random.default_rng(seed)
-    q = state.q + np.concatenate([size * rng.normal(size=state.system.turns) / 3, size * rng.normal(size=robot.turning)])
+    q = state.q + np.concatenate(
+        [size * rng.normal(size=state.system.turns) / 3, size * rng.normal(size=robot.turning)]
+    )
     return carry(state, q)
 
 
@@ -53,8 +55,16 @@ def test_force_is_the_gradient_of_the_energy():
     state = crumpled()
     exact = evaluate(state.system, state, state.q).gradient
     h = 1e-6
-    numeric = np.array([(evaluate(state.system, state, state.q + h * v).energy
-                         - evaluate(state.system, state, state.q - h * v).energy) / (2 * h) for v in np.eye(len(exact))])
+    numeric = np.array(
+        [
+            (
+                evaluate(state.system, state, state.q + h * v).energy
+                - evaluate(state.system, state, state.q - h * v).energy
+            )
+            / (2 * h)
+            for v in np.eye(len(exact))
+        ]
+    )
     assert np.abs(exact - numeric).max() < 1e-8 * np.abs(exact).max()
 
 
@@ -65,8 +75,13 @@ def test_hessian_is_the_symmetric_jacobian_of_the_force_and_the_second_derivativ
     values, _ = balance.jacobian(state.q, evaluate(system, state, state.q))
     exact = np.zeros((len(order), len(order)))
     exact[:] = system.pattern.matrix(values).toarray()
-    jacobian = np.array([(evaluate(system, state, state.q + h * v).gradient - evaluate(system, state, state.q - h * v).gradient)
-                         / (2 * h) for v in np.eye(len(state.q))])[np.ix_(order, order)]
+    jacobian = np.array(
+        [
+            (evaluate(system, state, state.q + h * v).gradient - evaluate(system, state, state.q - h * v).gradient)
+            / (2 * h)
+            for v in np.eye(len(state.q))
+        ]
+    )[np.ix_(order, order)]
     numeric = 0.5 * (jacobian + jacobian.T)
     assert np.abs(exact - numeric).max() < 1e-8 * np.abs(numeric).max()
 
@@ -89,7 +104,7 @@ def minimum(robot: RodShellRobot, shape: np.ndarray) -> float:
     """Bending energy [J] of a shape with its best normals."""
     state = relaxed(robot, shape)
     trial = evaluate(state.system, state, state.q)
-    assert np.abs(trial.gradient[state.system.turns:]).max() < 1e-9 * max(trial.moment, 1e-300)
+    assert np.abs(trial.gradient[state.system.turns :]).max() < 1e-9 * max(trial.moment, 1e-300)
     return trial.energy
 
 
@@ -99,7 +114,9 @@ def test_energy_knows_no_rigid_motion_no_numbering_and_no_orientation():
     shape = vertices + 0.05 * np.random.default_rng(3).normal(size=vertices.shape)
 
     def sheet(vertices, triangles):
-        return RodShellRobot(vertices, triangles=triangles, thickness=0.02, shell_material=SHEET, shell_bending="mid-edge")
+        return RodShellRobot(
+            vertices, triangles=triangles, thickness=0.02, shell_material=SHEET, shell_bending="mid-edge"
+        )
 
     energy = minimum(sheet(vertices, triangles), shape)
     turn = Rotation.from_rotvec([1.0, -0.7, 2.0]).as_matrix()
@@ -147,7 +164,9 @@ def published_force(vertices, triangles, x, xi, tau, edges, plate, poisson):
         c = np.array([1 / (rest_area * length[k] * (t[k] @ tau[side[k]]) / np.linalg.norm(t[k])) for k in range(3)])
         a = c * (xi[side] - tau[side] @ n)
         square = t @ t.T
-        matrix = 2 * plate * rest_area * ((1 - poisson) * square**2 + poisson * np.outer(np.diag(square), np.diag(square)))
+        matrix = (
+            2 * plate * rest_area * ((1 - poisson) * square**2 + poisson * np.outer(np.diag(square), np.diag(square)))
+        )
         moment = c * (matrix @ a)
         np.add.at(turn, side, -moment)
         for k in range(3):
@@ -175,14 +194,19 @@ def test_published_midedge_forces(reference_data):
                 seen.add(tuple(sorted(pair)))
                 edges.append(pair)
     edges = np.array(edges)
-    x, xi, tau = file["q"][: vertices.size].reshape(-1, 3), file["q"][vertices.size:, 0], file["tau_0"].T
+    x, xi, tau = file["q"][: vertices.size].reshape(-1, 3), file["q"][vertices.size :, 0], file["tau_0"].T
     published = file["Fb_shell"].ravel()
     plate = 2e8 * 1e-9 / (24 * (1 - 0.5**2))
     force, turn = published_force(vertices, triangles, x, xi, tau, edges, plate, 0.5)
     assert np.abs(np.concatenate([force.ravel(), turn]) - published).max() < 1e-12 * np.abs(published).max()
 
-    robot = RodShellRobot(vertices, triangles=triangles, thickness=1e-3, shell_bending="mid-edge",
-                          shell_material=LinearElastic(2e8, 0.5, 1200.0))
+    robot = RodShellRobot(
+        vertices,
+        triangles=triangles,
+        thickness=1e-3,
+        shell_bending="mid-edge",
+        shell_material=LinearElastic(2e8, 0.5, 1200.0),
+    )
     number = {tuple(sorted(e)): i for i, e in enumerate(robot.mesh.edges.tolist())}
     mine = np.array([number[tuple(sorted(e))] for e in edges.tolist()])
     start = RodShellStepper().start(robot)
@@ -227,9 +251,17 @@ def test_published_midedge_forces(reference_data):
 def test_natural_hinge_angle_folds_two_triangles():
     vertices = np.array([[0, 0, 0], [0, 1, 0], [-1, 0.5, 0], [1, 0.5, 0.0]])
     for second in ([1, 0, 3], [0, 1, 3]):
-        robot = RodShellRobot(vertices, triangles=[[0, 1, 2], second], thickness=0.01, shell_material=SHEET,
-                              fixed_vertices=[0, 1, 2], shell_bending="mid-edge")
-        result = solve(robot, NaturalShape([1.0], hinge_angle=[0.6]), solver=RodShellStepper(static=True, tolerance=1e-9))
+        robot = RodShellRobot(
+            vertices,
+            triangles=[[0, 1, 2], second],
+            thickness=0.01,
+            shell_material=SHEET,
+            fixed_vertices=[0, 1, 2],
+            shell_bending="mid-edge",
+        )
+        result = solve(
+            robot, NaturalShape([1.0], hinge_angle=[0.6]), solver=RodShellStepper(static=True, tolerance=1e-9)
+        )
         # either side of the edge takes half, and the normals of the clamped triangle are held
         angle = np.arctan2(abs(result.frames[-1, 3, 2]), result.frames[-1, 3, 0])
         assert angle == pytest.approx(0.3, rel=1e-6)
@@ -238,10 +270,18 @@ def test_natural_hinge_angle_folds_two_triangles():
 def test_every_triangle_bends_with_its_own_thickness():
     """A strip, thick in one half: the curvature of a couple is M / (D w) in either, nu = 0."""
     points = np.array([[i * 0.01, j * 0.02, 0.0] for i in range(21) for j in range(2)])
-    triangles = np.array([t for i in range(20) for t in ((2 * i, 2 * i + 2, 2 * i + 1), (2 * i + 2, 2 * i + 3, 2 * i + 1))])
+    triangles = np.array(
+        [t for i in range(20) for t in ((2 * i, 2 * i + 2, 2 * i + 1), (2 * i + 2, 2 * i + 3, 2 * i + 1))]
+    )
     thick = np.where(points[triangles].mean(axis=1)[:, 0] < 0.1, 2e-3, 1e-3)
-    robot = RodShellRobot(points, triangles=triangles, thickness=thick, shell_material=LinearElastic(1e8, 0.0, 1000.0),
-                          shell_bending="mid-edge", fixed_vertices=points[:, 0] < 0.011)
+    robot = RodShellRobot(
+        points,
+        triangles=triangles,
+        thickness=thick,
+        shell_material=LinearElastic(1e8, 0.0, 1000.0),
+        shell_bending="mid-edge",
+        fixed_vertices=points[:, 0] < 0.011,
+    )
     force = 1e-5
     loads = [Load.force([40, 41], (0, 0, force)), Load.force([38, 39], (0, 0, -force))]
     result = solve(robot, Passive(), Environment(loads=loads), solver=RodShellStepper(static=True, tolerance=1e-9))
@@ -267,8 +307,14 @@ def test_a_free_sheet_keeps_its_momenta(integrator):
     vertices = 0.1 * vertices
     velocities = np.cross([3.0, 1.0, 5.0], vertices - vertices.mean(axis=0)) + [0.1, 0.2, 0.3]
     velocities[:, 2] += 0.5 * np.sin(60 * vertices[:, 0])
-    robot = RodShellRobot(vertices, triangles=triangles, thickness=2e-3, shell_material=LinearElastic(1e6, 0.3, 1000.0),
-                          velocities=velocities, shell_bending="mid-edge")
+    robot = RodShellRobot(
+        vertices,
+        triangles=triangles,
+        thickness=2e-3,
+        shell_material=LinearElastic(1e6, 0.3, 1000.0),
+        velocities=velocities,
+        shell_bending="mid-edge",
+    )
     result = solve(robot, Passive(0.05), solver=RodShellStepper(dt=1e-3, integrator=integrator, tolerance=1e-12))
     mass = result.state.system.mass[: vertices.size].reshape(-1, 3)
     p = mass * result.extra["velocities"]

@@ -37,6 +37,7 @@ def two_triangles(kind: str, seed: int = 0, friction: float = 0.0):
 
 def derivatives(term, q):
     """Energy gradient by differences, residual, Jacobian by differences and as assembled."""
+
     def force(p):
         f = np.zeros_like(p)
         return term.add_force(p, f)[0], f
@@ -76,7 +77,9 @@ def test_friction_opposes_sliding_and_is_bounded_by_coulomb():
 
 def grid(columns: int, rows: int, length: float, width: float) -> tuple[np.ndarray, np.ndarray]:
     """A flat rectangle of triangles with alternating diagonals."""
-    points = np.array([[length * i / columns, width * j / rows, 0.0] for i in range(columns + 1) for j in range(rows + 1)])
+    points = np.array(
+        [[length * i / columns, width * j / rows, 0.0] for i in range(columns + 1) for j in range(rows + 1)]
+    )
     triangles = []
     for i in range(columns):
         for j in range(rows):
@@ -94,8 +97,13 @@ def dropped(height: float, friction: float = 0.0, tilt: float = 0.0, duration: f
     x, triangles = grid(6, 6, 0.1, 0.1)
     y, upper = grid(4, 4, 0.05, 0.05)
     y = y + [0.0213, 0.0237, 2e-3 + height]
-    robot = RodShellRobot(np.concatenate([x, y]), triangles=np.concatenate([triangles, upper + len(x)]), thickness=2e-3,
-                          shell_material=RUBBER, fixed_vertices=np.arange(len(x)))
+    robot = RodShellRobot(
+        np.concatenate([x, y]),
+        triangles=np.concatenate([triangles, upper + len(x)]),
+        thickness=2e-3,
+        shell_material=RUBBER,
+        fixed_vertices=np.arange(len(x)),
+    )
     environment = Environment(gravity=(9.81 * np.sin(tilt), 0, -9.81 * np.cos(tilt)), self_friction=friction)
     return robot, solve(robot, Passive(duration), environment, solver=RodShellStepper(dt=2e-3)), len(x)
 
@@ -105,8 +113,12 @@ def test_a_sheet_falls_on_another_and_rests_at_its_thickness_and_weight():
     robot, result, own = dropped(0.02, duration=0.3)
     velocities = np.zeros_like(robot.vertices)
     velocities[own:, 2] = -5.0
-    fast = solve(replace(robot, velocities=velocities, masses=None), Passive(0.1), Environment(gravity=(0, 0, -9.81)),
-                 solver=RodShellStepper(dt=2e-3))
+    fast = solve(
+        replace(robot, velocities=velocities, masses=None),
+        Passive(0.1),
+        Environment(gravity=(0, 0, -9.81)),
+        solver=RodShellStepper(dt=2e-3),
+    )
     for each in (result, fast):
         assert each.converged
         assert crossings(each) == 0
@@ -133,11 +145,21 @@ def test_friction_holds_below_its_angle_and_slides_by_coulomb_above(friction):
 def test_a_prescribed_sheet_cannot_be_moved_through_another():
     """The step that would is refused, halved, and at last reported."""
     x, triangles = grid(3, 3, 0.1, 0.1)
-    robot = RodShellRobot(np.concatenate([x, x + [0.003, 0.002, 0.01]]), thickness=2e-3, shell_material=RUBBER,
-                          triangles=np.concatenate([triangles, triangles + len(x)]), fixed_vertices=np.arange(len(x)))
+    robot = RodShellRobot(
+        np.concatenate([x, x + [0.003, 0.002, 0.01]]),
+        thickness=2e-3,
+        shell_material=RUBBER,
+        triangles=np.concatenate([triangles, triangles + len(x)]),
+        fixed_vertices=np.arange(len(x)),
+    )
     move = Prescribed(len(x) + np.arange(len(x)), (0, 0, -0.02))
-    result = solve(robot, Passive(0.1), Environment(prescribed=[move]), solver=RodShellStepper(dt=0.02, smallest_dt=0.1),
-                   throw=False)
+    result = solve(
+        robot,
+        Passive(0.1),
+        Environment(prescribed=[move]),
+        solver=RodShellStepper(dt=0.02, smallest_dt=0.1),
+        throw=False,
+    )
     assert not result.converged
     assert crossings(result) == 0
 
@@ -164,11 +186,16 @@ def test_thin_triangles_do_not_push_against_themselves():
 
 def test_a_sheet_dropped_on_a_sphere_drapes_and_crosses_nothing():
     x, triangles = grid(14, 14, 0.3, 0.3)
-    robot = RodShellRobot(x - [0.15, 0.15, -0.086], triangles=triangles, thickness=2e-3,
-                          shell_material=LinearElastic(2e5, 0.3, 1000.0))
+    robot = RodShellRobot(
+        x - [0.15, 0.15, -0.086], triangles=triangles, thickness=2e-3, shell_material=LinearElastic(2e5, 0.3, 1000.0)
+    )
     ball = Obstacle.sphere((0, 0, 0), 0.08, friction=0.4)
-    result = solve(robot, Passive(0.2), Environment(gravity=(0, 0, -9.81), obstacles=[ball], self_friction=0.4),
-                   solver=RodShellStepper(dt=5e-3, frame_interval=0.02))
+    result = solve(
+        robot,
+        Passive(0.2),
+        Environment(gravity=(0, 0, -9.81), obstacles=[ball], self_friction=0.4),
+        solver=RodShellStepper(dt=5e-3, frame_interval=0.02),
+    )
     assert result.converged
     assert crossings(result) == 0
     assert (result.crossings[1:] == 0).all()
@@ -181,14 +208,23 @@ def test_a_sheet_dropped_on_a_sphere_drapes_and_crosses_nothing():
 def test_a_rod_rests_on_a_sheet_at_its_radius_and_half_the_thickness():
     x, triangles = grid(6, 6, 0.1, 0.1)
     rod = np.column_stack([np.linspace(0.02, 0.08, 7), np.full(7, 0.052), np.full(7, 5e-3)])
-    robot = RodShellRobot(np.concatenate([x, rod]), edges=len(x) + np.array([[i, i + 1] for i in range(6)]), triangles=triangles,
-                          radius=3e-3, thickness=2e-3, rod_material=RUBBER, shell_material=RUBBER,
-                          fixed_vertices=np.arange(len(x)))
-    result = solve(robot, Passive(0.2), Environment(gravity=(0, 0, -9.81)), solver=RodShellStepper(dt=2e-3, frame_interval=0.02))
+    robot = RodShellRobot(
+        np.concatenate([x, rod]),
+        edges=len(x) + np.array([[i, i + 1] for i in range(6)]),
+        triangles=triangles,
+        radius=3e-3,
+        thickness=2e-3,
+        rod_material=RUBBER,
+        shell_material=RUBBER,
+        fixed_vertices=np.arange(len(x)),
+    )
+    result = solve(
+        robot, Passive(0.2), Environment(gravity=(0, 0, -9.81)), solver=RodShellStepper(dt=2e-3, frame_interval=0.02)
+    )
     assert result.converged
-    np.testing.assert_allclose(result.frames[-1, len(x):, 2], 4e-3, rtol=0.02)
+    np.testing.assert_allclose(result.frames[-1, len(x) :, 2], 4e-3, rtol=0.02)
     weight = 1000.0 * np.pi * 3e-3**2 * 0.06 * 9.81
-    assert result.contact_forces[-1, len(x):, 2].sum() == pytest.approx(weight, rel=0.02)
+    assert result.contact_forces[-1, len(x) :, 2].sum() == pytest.approx(weight, rel=0.02)
 
 
 @pytest.mark.slow
@@ -204,10 +240,16 @@ def test_a_folded_sheet_pressed_flat_does_not_cross_itself():
     top = 2 * radius + 2.02e-3
     press = np.zeros((4, 3))
     press[:, 2] = -np.array([0.4, 0.8, 1.0, 1.0]) * (top - 4.4e-3)
-    walls = [Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.3),
-             Obstacle.plane((0, 0, top), (0, 0, -1), friction=0.3, motion=press)]
-    result = solve(robot, Passive(0.16, 4), Environment(obstacles=walls, self_friction=0.3),
-                   solver=RodShellStepper(dt=5e-3, damping=20.0))
+    walls = [
+        Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.3),
+        Obstacle.plane((0, 0, top), (0, 0, -1), friction=0.3, motion=press),
+    ]
+    result = solve(
+        robot,
+        Passive(0.16, 4),
+        Environment(obstacles=walls, self_friction=0.3),
+        solver=RodShellStepper(dt=5e-3, damping=20.0),
+    )
     assert result.converged
     assert crossings(result) == 0
     assert result.contact_count[-1] > 100

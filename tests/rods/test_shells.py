@@ -43,7 +43,9 @@ def test_hinge_gradient_and_hessian_are_exact(seed):
 
     h, steps = 1e-6, 1e-6 * np.eye(12)
     exact = both(q)[1]
-    assert np.abs(exact - [(both(q + v)[0] - both(q - v)[0]) / (2 * h) for v in steps]).max() < 1e-8 * np.abs(exact).max()
+    assert (
+        np.abs(exact - [(both(q + v)[0] - both(q - v)[0]) / (2 * h) for v in steps]).max() < 1e-8 * np.abs(exact).max()
+    )
     values = np.zeros(144)
     hinge_hessian(q, dofs, stiffness, natural, packed(12), values)
     numeric = np.array([(both(q + v)[1] - both(q - v)[1]) / (2 * h) for v in steps])
@@ -73,8 +75,9 @@ def test_hinge_angle_is_positive_on_a_ridge_and_spring_hessian_is_exact():
 
 def matlab_shell(reference_data, **options) -> RodShellRobot:
     vertices, _, triangles = read_geometry(reference_data / "rods/matlab/shell_cantilever/equilateral_mesh_40.txt")
-    return RodShellRobot(vertices, triangles=triangles, thickness=1e-3, shell_material=SHEET, shell_constants="matlab",
-                         **options)
+    return RodShellRobot(
+        vertices, triangles=triangles, thickness=1e-3, shell_material=SHEET, shell_constants="matlab", **options
+    )
 
 
 @pytest.mark.reference
@@ -88,12 +91,26 @@ def test_matlab_shell_forces_and_jacobians(reference_data):
     for name in ("fs_js_ft_jt_fb_shell_jb_shell", "get_fb_jb_shell"):
         file = loadmat(folder / f"shell_cantilever_n40_{name}.mat")
         q = file["q"].ravel().astype(float)
-        slots = [np.array([max(d[m], d[n]) * dofs + min(d[m], d[n]) for d in kind for m in range(len(d)) for n in range(m + 1)]
-                          ).reshape(len(kind), -1) for kind in (shell.spring_dofs, shell.hinge_dofs)]
-        cases = [("Fb_shell", "Jb_shell", hinge_force, hinge_hessian,
-                  (shell.hinge_dofs, shell.bending, state.natural[:, 0]), slots[1])]
+        slots = [
+            np.array(
+                [max(d[m], d[n]) * dofs + min(d[m], d[n]) for d in kind for m in range(len(d)) for n in range(m + 1)]
+            ).reshape(len(kind), -1)
+            for kind in (shell.spring_dofs, shell.hinge_dofs)
+        ]
+        cases = [
+            (
+                "Fb_shell",
+                "Jb_shell",
+                hinge_force,
+                hinge_hessian,
+                (shell.hinge_dofs, shell.bending, state.natural[:, 0]),
+                slots[1],
+            )
+        ]
         if "Fs" in file:
-            cases.append(("Fs", "Js", spring_force, spring_hessian, (shell.spring_dofs, shell.stretch, shell.rest), slots[0]))
+            cases.append(
+                ("Fs", "Js", spring_force, spring_hessian, (shell.spring_dofs, shell.stretch, shell.rest), slots[0])
+            )
         for force_name, jacobian_name, force, hessian, arguments, place in cases:
             gradient, values = np.zeros(dofs), np.zeros(dofs**2)
             force(q, *arguments, gradient)
@@ -196,12 +213,21 @@ def test_free_edged_strip_bends_with_eight_ninths_of_the_plate_constant():
     vertices, triangles = equilateral_strip(length, rows, edge)
     material = LinearElastic(1e8, 0.3, 1000.0)
     h = 1e-3
-    robot = RodShellRobot(vertices, triangles=triangles, thickness=h, shell_material=material,
-                          fixed_vertices=Select.plane("x", below=2 * edge + 1e-9))
+    robot = RodShellRobot(
+        vertices,
+        triangles=triangles,
+        thickness=h,
+        shell_material=material,
+        fixed_vertices=Select.plane("x", below=2 * edge + 1e-9),
+    )
     ends = np.flatnonzero(vertices[:, 0] > length - 1e-9)
     force = 1e-5
-    result = solve(robot, Passive(), Environment(loads=[Load.force(ends, (0, 0, force))]),
-                   solver=RodShellStepper(static=True, tolerance=1e-8))
+    result = solve(
+        robot,
+        Passive(),
+        Environment(loads=[Load.force(ends, (0, 0, force))]),
+        solver=RodShellStepper(static=True, tolerance=1e-8),
+    )
     plate = 1e8 * h**3 / (12 * (1 - 0.3**2))
     width = rows * edge * np.sqrt(3) / 2
     reach = length + 0.25 * edge - 2.0 * edge  # the mean of both kinds of rows, from the clamp
@@ -211,8 +237,9 @@ def test_free_edged_strip_bends_with_eight_ninths_of_the_plate_constant():
 
 def test_natural_hinge_angle_folds_two_triangles():
     vertices = np.array([[0, 0, 0], [0, 1, 0], [-1, 0.5, 0], [1, 0.5, 0.0]])
-    robot = RodShellRobot(vertices, triangles=[[0, 1, 2], [1, 0, 3]], thickness=0.01, shell_material=SHEET,
-                          fixed_vertices=[0, 1, 2])
+    robot = RodShellRobot(
+        vertices, triangles=[[0, 1, 2], [1, 0, 3]], thickness=0.01, shell_material=SHEET, fixed_vertices=[0, 1, 2]
+    )
     result = solve(robot, NaturalShape([1.0], hinge_angle=[0.6]), solver=RodShellStepper(static=True, tolerance=1e-9))
     assert abs(result.frames[-1, 3, 2]) == pytest.approx(np.sin(0.6), rel=1e-6)
     assert result.frames[-1, 3, 0] == pytest.approx(np.cos(0.6), rel=1e-6)
@@ -222,9 +249,16 @@ def test_a_free_sheet_keeps_its_momenta_and_weighs_what_it_should():
     vertices, triangles = equilateral_strip(0.05, 6, 0.01)
     velocities = np.cross([0.4, 0.2, 1.0], vertices - vertices.mean(axis=0)) + [0.1, 0.2, 0.3]
     velocities[:, 2] += np.sin(200 * vertices[:, 0])
-    robot = RodShellRobot(vertices, triangles=triangles, thickness=1e-3, shell_material=LinearElastic(1e6, 0.3, 1000.0),
-                          velocities=velocities)
-    result = solve(robot, Passive(0.05), solver=RodShellStepper(dt=1e-3, integrator="implicit-midpoint", tolerance=1e-12))
+    robot = RodShellRobot(
+        vertices,
+        triangles=triangles,
+        thickness=1e-3,
+        shell_material=LinearElastic(1e6, 0.3, 1000.0),
+        velocities=velocities,
+    )
+    result = solve(
+        robot, Passive(0.05), solver=RodShellStepper(dt=1e-3, integrator="implicit-midpoint", tolerance=1e-12)
+    )
     mass = result.state.system.mass.reshape(-1, 3)
     p = mass * result.extra["velocities"]
     assert mass[:, 0].sum() == pytest.approx(1000.0 * 1e-3 * robot.mesh.areas.sum(), rel=1e-12)
@@ -261,10 +295,20 @@ def test_the_energy_of_a_bouncing_sheet_is_balanced(bending):
     vertices, triangles = equilateral_strip(0.05, 6, 0.01)
     velocities = np.zeros_like(vertices)
     velocities[:, 2] = 0.5 * np.sin(120 * vertices[:, 0])
-    robot = RodShellRobot(vertices, triangles=triangles, thickness=1e-3, shell_material=LinearElastic(1e6, 0.3, 1000.0),
-                          velocities=velocities, shell_bending=bending)
-    result = solve(robot, Passive(0.05), Environment(gravity=(0, 0, -9.8)),
-                   solver=RodShellStepper(dt=2.5e-4, integrator="implicit-midpoint", tolerance=1e-11))
+    robot = RodShellRobot(
+        vertices,
+        triangles=triangles,
+        thickness=1e-3,
+        shell_material=LinearElastic(1e6, 0.3, 1000.0),
+        velocities=velocities,
+        shell_bending=bending,
+    )
+    result = solve(
+        robot,
+        Passive(0.05),
+        Environment(gravity=(0, 0, -9.8)),
+        solver=RodShellStepper(dt=2.5e-4, integrator="implicit-midpoint", tolerance=1e-11),
+    )
     assert result.extra["elastic_energy"].max() > 0.05 * result.extra["kinetic_energy"][0]
     assert np.ptp(result.energies) < 2e-3 * result.extra["kinetic_energy"].max()
     mass = result.state.system.mass[: vertices.size].reshape(-1, 3)
@@ -294,9 +338,16 @@ def test_a_rod_joined_to_a_shell_turns_with_it():
     rod = vertices[corner] + np.outer(np.arange(1, 9) * 0.01, [1.0, 0, 0])
     points = np.concatenate([vertices, rod])
     chain = np.concatenate([[corner], len(vertices) + np.arange(8)])
-    robot = RodShellRobot(points, edges=np.stack([chain[:-1], chain[1:]], axis=1), triangles=triangles, radius=1e-3,
-                          thickness=1e-3, rod_material=LinearElastic(1e7, 0.3, 1000.0), shell_material=SHEET,
-                          fixed_vertices=np.arange(len(vertices)))
+    robot = RodShellRobot(
+        points,
+        edges=np.stack([chain[:-1], chain[1:]], axis=1),
+        triangles=triangles,
+        radius=1e-3,
+        thickness=1e-3,
+        rod_material=LinearElastic(1e7, 0.3, 1000.0),
+        shell_material=SHEET,
+        fixed_vertices=np.arange(len(vertices)),
+    )
     assert len(robot.edges) > robot.own_edges == 8
     result = solve(robot, Passive(), Environment(gravity=(0, 0, -9.8)), solver=RodShellStepper(static=True))
     drop = -result.frames[-1, -1, 2]
@@ -306,12 +357,23 @@ def test_a_rod_joined_to_a_shell_turns_with_it():
     assert result.stable[-1] == 1
 
 
-@pytest.mark.parametrize(("change", "match"), [
-    ({"thickness": None}, "thickness: missing"), ({"shell_material": None}, "shell_material: missing"),
-    ({"triangles": [[0, 1, 1]]}, "no area"), ({"shell_constants": "best"}, "shell_constants"),
-    ({"shell_bending": "edge"}, "shell_bending")])
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"thickness": None}, "thickness: missing"),
+        ({"shell_material": None}, "shell_material: missing"),
+        ({"triangles": [[0, 1, 1]]}, "no area"),
+        ({"shell_constants": "best"}, "shell_constants"),
+        ({"shell_bending": "edge"}, "shell_bending"),
+    ],
+)
 def test_impossible_shells_are_refused(change, match):
-    good = {"vertices": [[0, 0, 0], [1, 0, 0], [0, 1, 0]], "triangles": [[0, 1, 2]], "thickness": 0.01, "shell_material": SHEET}
+    good = {
+        "vertices": [[0, 0, 0], [1, 0, 0], [0, 1, 0]],
+        "triangles": [[0, 1, 2]],
+        "thickness": 0.01,
+        "shell_material": SHEET,
+    }
     if "triangles" in change:
         good["vertices"] = good["vertices"][:2]
     with pytest.raises(InputError, match=match):

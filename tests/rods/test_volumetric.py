@@ -18,9 +18,13 @@ def bar(length: float, side: float, along: int, across: int) -> tuple[np.ndarray
     axes = (np.linspace(0, length, along + 1), *(np.linspace(-side / 2, side / 2, across + 1) for _ in range(2)))
     vertices = np.array(list(product(*axes)))
     number = np.arange(len(vertices)).reshape(along + 1, across + 1, across + 1)
-    corners = [number[a: a + along, b: b + across, c: c + across].ravel() for a, b, c in product((0, 1), repeat=3)]
-    tets = np.concatenate([np.stack([corners[0], corners[p], corners[q], corners[7]], axis=1)
-                           for p, q in ((1, 3), (1, 5), (2, 3), (2, 6), (4, 5), (4, 6))])
+    corners = [number[a : a + along, b : b + across, c : c + across].ravel() for a, b, c in product((0, 1), repeat=3)]
+    tets = np.concatenate(
+        [
+            np.stack([corners[0], corners[p], corners[q], corners[7]], axis=1)
+            for p, q in ((1, 3), (1, 5), (2, 3), (2, 6), (4, 5), (4, 6))
+        ]
+    )
     flipped = np.linalg.det(vertices[tets[:, 1:]] - vertices[tets[:, :1]]) < 0
     tets[flipped] = tets[flipped][:, [0, 2, 1, 3]]
     return vertices, tets
@@ -32,14 +36,26 @@ def test_rod_and_volumetric_solver_agree_on_a_slender_cantilever():
     length, side, modulus = 0.1, 0.002, 1e6
     environment = Environment(gravity=(0, 0, -9.81 * 0.036))
     vertices, tets = bar(length, side, 80, 2)
-    solid = VolumetricRobot.from_tets(vertices, tets, np.zeros(len(tets), dtype=int),
-                                      material=NeoHookean(mu=modulus / 3, density=1000.0),
-                                      fixed=Select.plane("x", below=1e-9), tip=Select.plane("x", above=length - 1e-9))
+    solid = VolumetricRobot.from_tets(
+        vertices,
+        tets,
+        np.zeros(len(tets), dtype=int),
+        material=NeoHookean(mu=modulus / 3, density=1000.0),
+        fixed=Select.plane("x", below=1e-9),
+        tip=Select.plane("x", above=length - 1e-9),
+    )
     nodes = 81
     step = length / (nodes - 1.5)  # the clamp is half an edge before vertex 1
     axis = np.stack([-0.5 * step + step * np.arange(nodes), np.zeros(nodes), np.zeros(nodes)], axis=1)
-    rod = RodShellRobot(axis, radius=side / 2, section=Section.rectangle(side, side), fixed_vertices=[0, 1],
-                        rod_material=LinearElastic(modulus, 0.5, 1000.0), fixed_edges=[0], planar="xz")
+    rod = RodShellRobot(
+        axis,
+        radius=side / 2,
+        section=Section.rectangle(side, side),
+        fixed_vertices=[0, 1],
+        rod_material=LinearElastic(modulus, 0.5, 1000.0),
+        fixed_edges=[0],
+        planar="xz",
+    )
     drops = []
     for robot, solver, rest in ((solid, None, length), (rod, RodShellStepper(static=True), axis[-1, 0])):
         result = solve(robot, Passive(), environment, solver=solver)

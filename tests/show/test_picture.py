@@ -88,9 +88,16 @@ def test_straight_elements_and_frames_by_number(result, tmp_path):
     assert first != bent_result(curved=False).plot(tmp_path / "b.png", -1).read_bytes()
 
 
-@pytest.mark.parametrize(("name", "options", "words"), [
-    ("p.jpg", {}, r"\.png"), ("no/p.png", {}, "does not exist"), ("p.png", {"frame": 9}, "0 to 3"),
-    ("p.png", {"color": "stress"}, "stress"), ("p.png", {"renderer": "ray"}, "ray")])
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("p.jpg", {}, r"\.png"),
+        ("no/p.png", {}, "does not exist"),
+        ("p.png", {"frame": 9}, "0 to 3"),
+        ("p.png", {"color": "stress"}, "stress"),
+        ("p.png", {"renderer": "ray"}, "ray"),
+    ],
+)
 def test_wrong_requests(result, tmp_path, name, options, words):
     with pytest.raises(InputError, match=words):
         render.plot(result, tmp_path / name, **options)
@@ -141,8 +148,14 @@ def test_a_name_cannot_break_out_of_the_page(result, tmp_path):
 
 def test_a_long_motion_is_thinned_and_says_so(tmp_path):
     long = bent_result(1)
-    many = dataclasses.replace(long, **{f.name: np.repeat(getattr(long, f.name), 150, axis=0) for f in
-                                        dataclasses.fields(long) if isinstance(getattr(long, f.name), np.ndarray)})
+    many = dataclasses.replace(
+        long,
+        **{
+            f.name: np.repeat(getattr(long, f.name), 150, axis=0)
+            for f in dataclasses.fields(long)
+            if isinstance(getattr(long, f.name), np.ndarray)
+        },
+    )
     text = many.html(tmp_path / "v.html").read_text(encoding="utf-8")
     assert "60 of 150 frames are drawn" in text
 

@@ -75,9 +75,7 @@ def problem_and_place(friction=True, deform=0.004, seed=3):
         spins=np.zeros((3, 3)),
         body_velocities=rng.normal(size=(3, 3)),
     )
-    problem = stepper._problem(
-        state, 0.01, stepper._poses(state.system, 0, 1.0), stepper._poses(state.system, 0, 0.0)
-    )
+    problem = stepper._problem(state, 0.01, stepper._poses(state.system, 0, 1.0), stepper._poses(state.system, 0, 0.0))
     step = deform * rng.normal(size=(state.system.slots, 3))
     step[:, 2] -= 0.003
     return problem, problem.start.moved(step), rng
@@ -144,9 +142,7 @@ def test_rotational_stiffness_of_a_pinned_body_is_exact():
         out = np.empty_like(d)
         multiply(blocks, state.system.rows, state.system.columns, d, out)
         h = 1e-4
-        second = (
-            sum(w * problem.evaluate(here.moved(k * h * d)).merit for k, w in ((-1, 1), (0, -2), (1, 1))) / h**2
-        )
+        second = sum(w * problem.evaluate(here.moved(k * h * d)).merit for k, w in ((-1, 1), (0, -2), (1, 1))) / h**2
         assert second == pytest.approx(float(np.vdot(d, out)), rel=1e-5)
 
 

@@ -229,12 +229,7 @@ def test_pendulum_has_the_period_of_a_physical_pendulum():
     m, length = 0.3, 0.4
     inertia = np.array([1e-5, m * length**2 / 12, m * length**2 / 12])
     angle = 0.1
-    q = (
-        np.cos(-angle / 2 + np.pi / 4),
-        0,
-        np.sin(-angle / 2 + np.pi / 4),
-        0,
-    )  # x axis of the rod points down, tilted
+    q = (np.cos(-angle / 2 + np.pi / 4), 0, np.sin(-angle / 2 + np.pi / 4), 0)  # x axis of the rod points down, tilted
     R = matrices(np.array([q]))[0]
     build = MultibodyBuilder("pendulum")
     body = build.add_body(m, inertia, R @ [length / 2, 0, 0], q)

@@ -39,11 +39,7 @@ def test_counts_stand_beside_table_one():
     counts = robot.counts
     assert counts["Rigid Bodies"] == 15
     assert counts["Rigid Joints"] == 10
-    for key, tolerance in (
-        ("Particles", 0.005),
-        ("Tetrahedral Finite Elements", 0.02),
-        ("Particle Attachments", 0.08),
-    ):
+    for key, tolerance in (("Particles", 0.005), ("Tetrahedral Finite Elements", 0.02), ("Particle Attachments", 0.08)):
         assert counts[key] == pytest.approx(robot.TABLE_I[key], rel=tolerance)
     layer, rings = 3 * 12, 2 * 12 * 11
     assert counts["Distance Constraints"] == 4 * (layer + rings + 2 * 13 * 12)

@@ -20,9 +20,17 @@ from geosim.arrays import Floats, Ints, frozen
 from geosim.kernels import kernel
 from geosim.material.laws import cofactor, stress, tangent
 
-__all__ = ["Pattern", "Sparsity", "assemble", "build_pattern", "jacobian_bounds", "mass_loads", "mean_stresses",
-           "symmetric_product",
-           "wall_volumes"]
+__all__ = [
+    "Pattern",
+    "Sparsity",
+    "assemble",
+    "build_pattern",
+    "jacobian_bounds",
+    "mass_loads",
+    "mean_stresses",
+    "symmetric_product",
+    "wall_volumes",
+]
 
 
 @dataclass(frozen=True)
@@ -130,8 +138,8 @@ def build_pattern(tets: Ints, pressure_tets: Ints, nodes: int, pressures: int, *
     degree = np.diff(nptr)
     lengths = np.empty(3 * nodes + pressures, dtype=np.int64)
     for i in range(3):
-        lengths[i:3 * nodes:3] = 3 * degree - i + np.diff(pptr)
-    lengths[3 * nodes:] = np.diff(qptr)
+        lengths[i : 3 * nodes : 3] = 3 * degree - i + np.diff(pptr)
+    lengths[3 * nodes :] = np.diff(qptr)
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     indices = np.empty(indptr[-1], dtype=np.int64)
     _fill(nptr, nind, pptr, pind, qptr, qind, nodes, indptr, indices)
@@ -143,17 +151,27 @@ def build_pattern(tets: Ints, pressure_tets: Ints, nodes: int, pressures: int, *
     _ranks(np.minimum(qrow, qcol), np.maximum(qrow, qcol), qptr, qind, pp_rank)
     pp_rank[~(kept | kept.reshape(m, 4, 4).transpose(0, 2, 1).ravel())] = -1
     # a isolated node or pressure still owns its diagonal entry
-    return Pattern(frozen(indptr.astype(np.int32)), frozen(indices.astype(np.int32)),
-                   frozen(node_rank.reshape(m, a, a)), frozen(pressure_rank.reshape(m, a, 4)),
-                   frozen(degree), frozen(pp_rank.reshape(m, 4, 4)), frozen(indptr[:-1].astype(np.int64)))
+    return Pattern(
+        frozen(indptr.astype(np.int32)),
+        frozen(indices.astype(np.int32)),
+        frozen(node_rank.reshape(m, a, a)),
+        frozen(pressure_rank.reshape(m, a, 4)),
+        frozen(degree),
+        frozen(pp_rank.reshape(m, 4, 4)),
+        frozen(indptr[:-1].astype(np.int64)),
+    )
 
 
 @kernel(fastmath=True)
 def _gradients(slopes, barycentric, g):
     for a in range(slopes.shape[0]):
         for J in range(3):
-            g[a, J] = (slopes[a, 0] * barycentric[0, J] + slopes[a, 1] * barycentric[1, J]
-                       + slopes[a, 2] * barycentric[2, J] + slopes[a, 3] * barycentric[3, J])
+            g[a, J] = (
+                slopes[a, 0] * barycentric[0, J]
+                + slopes[a, 1] * barycentric[1, J]
+                + slopes[a, 2] * barycentric[2, J]
+                + slopes[a, 3] * barycentric[3, J]
+            )
 
 
 @kernel(fastmath=True)
@@ -200,9 +218,32 @@ def _cross_pairs(h, scale, S):
 
 
 @kernel
-def assemble(x, p, tets, ptets, barycentric, volumes, material, table, e_slopes, e_weights, c_slopes, c_points,
-             c_weights, stabilise, matrix, indptr, node_rank, pressure_rank, node_degree, pp_rank, data, force, scale,
-             constraint):
+def assemble(
+    x,
+    p,
+    tets,
+    ptets,
+    barycentric,
+    volumes,
+    material,
+    table,
+    e_slopes,
+    e_weights,
+    c_slopes,
+    c_points,
+    c_weights,
+    stabilise,
+    matrix,
+    indptr,
+    node_rank,
+    pressure_rank,
+    node_degree,
+    pp_rank,
+    data,
+    force,
+    scale,
+    constraint,
+):
     """Add internal forces, constraint residuals and (with `matrix`) the tangent of all elements.
 
     Parameters
@@ -515,9 +556,18 @@ def jacobian_bounds(x, tets, barycentric, slopes, bounds):
         if corners == 4:
             for skip in range(4):
                 k, el, m = (skip + 1) % 4, (skip + 2) % 4, (skip + 3) % 4
-                bound = min(bound, (_mixed(Fk[k], Fk[el], Fk[m]) + _mixed(Fk[el], Fk[m], Fk[k])
-                                    + _mixed(Fk[m], Fk[k], Fk[el]) + _mixed(Fk[k], Fk[m], Fk[el])
-                                    + _mixed(Fk[m], Fk[el], Fk[k]) + _mixed(Fk[el], Fk[k], Fk[m])) / 6.0)
+                bound = min(
+                    bound,
+                    (
+                        _mixed(Fk[k], Fk[el], Fk[m])
+                        + _mixed(Fk[el], Fk[m], Fk[k])
+                        + _mixed(Fk[m], Fk[k], Fk[el])
+                        + _mixed(Fk[k], Fk[m], Fk[el])
+                        + _mixed(Fk[m], Fk[el], Fk[k])
+                        + _mixed(Fk[el], Fk[k], Fk[m])
+                    )
+                    / 6.0,
+                )
         bounds[e] = bound
         least = min(least, bound)
     return least
@@ -526,8 +576,11 @@ def jacobian_bounds(x, tets, barycentric, slopes, bounds):
 @kernel
 def _mixed(A, B, C):
     """Determinant with the first row of A, the second of B, the third of C."""
-    return (A[0, 0] * (B[1, 1] * C[2, 2] - B[1, 2] * C[2, 1]) - A[0, 1] * (B[1, 0] * C[2, 2] - B[1, 2] * C[2, 0])
-            + A[0, 2] * (B[1, 0] * C[2, 1] - B[1, 1] * C[2, 0]))
+    return (
+        A[0, 0] * (B[1, 1] * C[2, 2] - B[1, 2] * C[2, 1])
+        - A[0, 1] * (B[1, 0] * C[2, 2] - B[1, 2] * C[2, 0])
+        + A[0, 2] * (B[1, 0] * C[2, 1] - B[1, 1] * C[2, 0])
+    )
 
 
 def mass_loads(tets: Ints, volumes: Floats, density: Floats, shape: Floats, weights: Floats, nodes: int) -> Floats:

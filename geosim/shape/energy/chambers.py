@@ -91,8 +91,16 @@ def _still(robot: VolumetricRobot, environment: Environment) -> Bools:
     return out
 
 
-def make_chambers(robot: VolumetricRobot, environment: Environment, order: int, place: Ints, pattern: assembly.Pattern,
-                  center: Floats, length: float, groups: tuple[Group, ...]) -> Chambers:
+def make_chambers(
+    robot: VolumetricRobot,
+    environment: Environment,
+    order: int,
+    place: Ints,
+    pattern: assembly.Pattern,
+    center: Floats,
+    length: float,
+    groups: tuple[Group, ...],
+) -> Chambers:
     """Return what closes the chambers of a robot.
 
     Parameters
@@ -170,12 +178,18 @@ def _rigid_cap(chamber: int, group: int, at: Floats, faces: Ints, point: Floats)
     """Area, first moment and volume of a cap about the reference point of its group."""
     r = at[faces] - point
     area = 0.5 * np.cross(r[:, 1] - r[:, 0], r[:, 2] - r[:, 0])
-    return Cap(chamber, group, frozen(area.sum(axis=0)), frozen(np.cross(r.mean(axis=1), area).sum(axis=0)),
-               float(np.einsum("ij,ij->", r.mean(axis=1), area)) / 3.0)
+    return Cap(
+        chamber,
+        group,
+        frozen(area.sum(axis=0)),
+        frozen(np.cross(r.mean(axis=1), area).sum(axis=0)),
+        float(np.einsum("ij,ij->", r.mean(axis=1), area)) / 3.0,
+    )
 
 
-def _sliding_cap(robot: VolumetricRobot, chamber: int, at: Floats, faces: Ints, place: Ints, still: Bools, order: int
-                 ) -> SlidingCap:
+def _sliding_cap(
+    robot: VolumetricRobot, chamber: int, at: Floats, faces: Ints, place: Ints, still: Bools, order: int
+) -> SlidingCap:
     """Return the cap of a plane in which its rim slides.
 
     Raises
@@ -191,9 +205,11 @@ def _sliding_cap(robot: VolumetricRobot, chamber: int, at: Floats, faces: Ints, 
     loose = rim[~still[rim, axis]]
     if abs(normal[axis]) < 1.0 - FLAT or len(loose):
         vertex = loose[0] if len(loose) else rim[0]
-        raise InputError(f"chamber {chamber + 1} is open: {len(faces)} of its faces touch no body and their rim is not fixed "
-                         f"(vertex {vertex}); close it with body tets, fix the rim, make it a rigid group, or hold it in the "
-                         f"plane of the faces")
+        raise InputError(
+            f"chamber {chamber + 1} is open: {len(faces)} of its faces touch no body and their rim is not fixed "
+            f"(vertex {vertex}); close it with body tets, fix the rim, make it a rigid group, or hold it in the "
+            f"plane of the faces"
+        )
     pairs = faces[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2)
     span = n + 1
     keys = pairs[:, 0] * span + pairs[:, 1]
@@ -202,5 +218,6 @@ def _sliding_cap(robot: VolumetricRobot, chamber: int, at: Floats, faces: Ints, 
     wanted = edges.min(axis=1) * span + edges.max(axis=1)
     row = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
     middle = np.where((known[row] == wanted) & (order == 2), place[n + row], -1)
-    return SlidingCap(chamber, axis, frozen(place[edges[:, 0]]), frozen(middle),
-                      frozen(place[edges[:, 1]]), frozen(at[edges.T]))
+    return SlidingCap(
+        chamber, axis, frozen(place[edges[:, 0]]), frozen(middle), frozen(place[edges[:, 1]]), frozen(at[edges.T])
+    )

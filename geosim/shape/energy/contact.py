@@ -169,10 +169,14 @@ class Contact:
             empty, vectors = np.zeros((len(poses), 0)), np.zeros((len(poses), 0, 3))
             return Grip(poses, vectors, empty, empty, vectors, empty)
         anchors = [(points - pose[:3, 3]) @ pose[:3, :3] for pose in poses]
-        distances = [signed_distances(obstacle, points, pose, self._reach(obstacle))[0] / self.length
-                     for obstacle, pose in zip(self.environment.obstacles, poses)]
+        distances = [
+            signed_distances(obstacle, points, pose, self._reach(obstacle))[0] / self.length
+            for obstacle, pose in zip(self.environment.obstacles, poses)
+        ]
         anchors_, distances_ = frozen(np.array(anchors)), frozen(np.array(distances))
-        return Grip(poses, anchors_, distances_, np.zeros_like(distances_), np.zeros_like(anchors_), np.ones_like(distances_))
+        return Grip(
+            poses, anchors_, distances_, np.zeros_like(distances_), np.zeros_like(anchors_), np.ones_like(distances_)
+        )
 
     def renew(self, x: Floats, grip: Grip, forces: ContactForces) -> Grip:
         """Return the grip after an equilibrium: points in contact keep what friction holds, others start afresh."""
@@ -191,7 +195,9 @@ class Contact:
             way *= np.where(touches, most / np.maximum(size, most), 0.0)[:, None]
             anchors.append((self.metres(points - way) - pose[:3, 3]) @ pose[:3, :3])
             before.append(np.where(touches, -np.inf, forces.distance[o]))
-        return replace(grip, anchors=frozen(np.array(anchors)), before=frozen(np.array(before)), share=np.ones_like(grip.share))
+        return replace(
+            grip, anchors=frozen(np.array(anchors)), before=frozen(np.array(before)), share=np.ones_like(grip.share)
+        )
 
     def _reach(self, obstacle: Obstacle) -> float:
         """Distance [m] up to which the distance to an obstacle is asked for."""
@@ -212,7 +218,11 @@ class Contact:
             d, active, out = self._obstacle(o, points, grip)
             distance[o] = d
             energy += out["energy"]
-            on_points[o, active], pressure[o, active], traction[o, active] = -out["force"], out["pressure"], out["traction"]
+            on_points[o, active], pressure[o, active], traction[o, active] = (
+                -out["force"],
+                out["pressure"],
+                out["traction"],
+            )
             normals[o, active] = out["normal"]
             touching += int((out["pressure"] > 0).sum())
             ids.append(active)
@@ -223,20 +233,38 @@ class Contact:
         pairs, pair_pressure, gaps, pair_energy, hessians, turning = self._pairs(points, residual, data is not None)
         energy += pair_energy
         force = self.surface.to_nodes(residual, self.nodes)
-        result = ContactForces(force, on_points, pressure, traction, normals, distance,
-                               touching + int((pair_pressure > 0).sum()), energy, pairs, pair_pressure, gaps)
+        result = ContactForces(
+            force,
+            on_points,
+            pressure,
+            traction,
+            normals,
+            distance,
+            touching + int((pair_pressure > 0).sum()),
+            energy,
+            pairs,
+            pair_pressure,
+            gaps,
+        )
         if data is None:
             return result
         pattern = self._pattern(base, pairs, points)
         values = pattern.widen(data) if isinstance(pattern, Coupled) else data
         s = self.surface
         for active, block in zip(ids, blocks):
-            add_blocks(active[:, None], block[:, None, None], s.nodes, s.weights, pattern.indptr, pattern.indices, values)
+            add_blocks(
+                active[:, None], block[:, None, None], s.nodes, s.weights, pattern.indptr, pattern.indices, values
+            )
         if len(pairs):
             add_blocks(pairs, hessians, s.nodes, s.weights, pattern.indptr, pattern.indices, values)
             bends.append((pairs, turning))
-        return replace(result, pattern=pattern, data=values, bends=tuple(bends),
-                       slides=tuple(zip(ids, slides)) if self.friction else ())
+        return replace(
+            result,
+            pattern=pattern,
+            data=values,
+            bends=tuple(bends),
+            slides=tuple(zip(ids, slides)) if self.friction else (),
+        )
 
     def sharpen(self, forces: ContactForces) -> None:
         """Add to the tangent what makes it exact without friction: from afar, where all presses too hard, it misleads."""
@@ -272,11 +300,18 @@ class Contact:
         active = np.flatnonzero(((d < self.delta[o]) | (rough and grip.pressure[o] > 0)) & self.feels)
         k = len(active)
         out: dict[str, Any] = {name: np.zeros((k, 3, 3)) for name in ("block", "bend", "slide")}
-        out |= {"force": np.zeros((k, 3)), "traction": np.zeros((k, 3)), "pressure": np.zeros(k),
-                "normal": np.ascontiguousarray(normal[active])}
+        out |= {
+            "force": np.zeros((k, 3)),
+            "traction": np.zeros((k, 3)),
+            "pressure": np.zeros(k),
+            "normal": np.ascontiguousarray(normal[active]),
+        }
         if k == 0:
             return d, active, {**out, "energy": 0.0}
-        bend = curvatures(obstacle, place[active], d[active] * self.length, normal[active], nearest[active], pose) * self.length
+        bend = (
+            curvatures(obstacle, place[active], d[active] * self.length, normal[active], nearest[active], pose)
+            * self.length
+        )
         anchor, before, share, lag, basis = points[active], np.zeros(k), np.ones(k), np.zeros(k), np.zeros((k, 3))
         if rough:
             anchor = (grip.anchors[o, active] @ pose[:3, :3].T + pose[:3, 3] - self.center) / self.length
@@ -284,13 +319,34 @@ class Contact:
             share, lag, basis = grip.share[o, active], grip.pressure[o, active], grip.normal[o, active]
         area = self.surface.facing(points, active, -normal[active])
         energy = obstacle_points(
-            d[active], out["normal"], np.ascontiguousarray(bend), self.delta[o, active], self.thickness[active], area,
-            self.kappa[active], float(obstacle.friction), SLIP * self.thickness[active], points[active],
-            np.ascontiguousarray(anchor), before, share, lag, basis, grip.own, out["force"], out["block"], out["bend"],
-            out["slide"], out["pressure"], out["traction"])
+            d[active],
+            out["normal"],
+            np.ascontiguousarray(bend),
+            self.delta[o, active],
+            self.thickness[active],
+            area,
+            self.kappa[active],
+            float(obstacle.friction),
+            SLIP * self.thickness[active],
+            points[active],
+            np.ascontiguousarray(anchor),
+            before,
+            share,
+            lag,
+            basis,
+            grip.own,
+            out["force"],
+            out["block"],
+            out["bend"],
+            out["slide"],
+            out["pressure"],
+            out["traction"],
+        )
         return d, active, {**out, "energy": energy}
 
-    def _pairs(self, points: Floats, residual: Floats, matrix: bool) -> tuple[Ints, Floats, Floats, float, Floats, Floats]:
+    def _pairs(
+        self, points: Floats, residual: Floats, matrix: bool
+    ) -> tuple[Ints, Floats, Floats, float, Floats, Floats]:
         """Add the residual of touching pairs; return them, their pressures and relative gaps, energy, second derivatives."""
         empty = np.zeros((0, 4, 4, 3, 3))
         none = np.zeros((0, 4), dtype=np.int64), np.zeros(0), np.zeros(0), 0.0, empty, empty
@@ -303,8 +359,21 @@ class Contact:
         ids = near.points
         gradients, pressure, gaps = np.zeros((k, 4, 3)), np.zeros(k), np.zeros(k)
         hessians, bends = (np.zeros((k if matrix else 0, 4, 4, 3, 3)) for _ in range(2))
-        energy = pair_blocks(points, self.neighbourhood.rest, ids, near.edges, near.reach, self.pair_areas(ids, near.edges),
-                             self.pair_stiffness(ids), gradients, hessians, bends, pressure, gaps, matrix)
+        energy = pair_blocks(
+            points,
+            self.neighbourhood.rest,
+            ids,
+            near.edges,
+            near.reach,
+            self.pair_areas(ids, near.edges),
+            self.pair_stiffness(ids),
+            gradients,
+            hessians,
+            bends,
+            pressure,
+            gaps,
+            matrix,
+        )
         np.add.at(residual, ids.ravel(), gradients.reshape(-1, 3))
         return ids, pressure, gaps / near.reach, energy, hessians, bends
 
@@ -380,8 +449,19 @@ def between(start: Floats, end: Floats, share: float) -> Floats:
     return out
 
 
-def make_contact(robot: VolumetricRobot, environment: Environment, place: Ints, rest: Floats, order: int, *, length: float,
-                 center: Floats, stiffness: Floats, held: Bools, thickness_share: float | None) -> Contact | None:
+def make_contact(
+    robot: VolumetricRobot,
+    environment: Environment,
+    place: Ints,
+    rest: Floats,
+    order: int,
+    *,
+    length: float,
+    center: Floats,
+    stiffness: Floats,
+    held: Bools,
+    thickness_share: float | None,
+) -> Contact | None:
     """Return the contact of a robot, or None where nothing can touch.
 
     Parameters
@@ -421,13 +501,27 @@ def make_contact(robot: VolumetricRobot, environment: Environment, place: Ints, 
     neighbourhood = None
     if environment.self_contact:
         if environment.self_friction > 0:
-            raise InputError("Environment: self_friction is not modelled by EnergyShapeSolver; friction acts on obstacles only. "
-                             "Set self_friction = 0")
-        neighbourhood = make_neighbourhood(points, surface.triangles, surface.spaces, reach,
-                                           _excluded(robot, environment, surface))
+            raise InputError(
+                "Environment: self_friction is not modelled by EnergyShapeSolver; friction acts on obstacles only. "
+                "Set self_friction = 0"
+            )
+        neighbourhood = make_neighbourhood(
+            points, surface.triangles, surface.spaces, reach, _excluded(robot, environment, surface)
+        )
         _refuse_self_overlap(robot, neighbourhood, surface, place)
-    return Contact(environment, surface, neighbourhood, length, frozen(center), frozen(reach), frozen(kappa), frozen(feels),
-                   frozen(np.clip(rest_distance, -0.2 * reach, reach)), frozen(rest_distance), len(rest))
+    return Contact(
+        environment,
+        surface,
+        neighbourhood,
+        length,
+        frozen(center),
+        frozen(reach),
+        frozen(kappa),
+        frozen(feels),
+        frozen(np.clip(rest_distance, -0.2 * reach, reach)),
+        frozen(rest_distance),
+        len(rest),
+    )
 
 
 def _vertices_of(robot: VolumetricRobot, surface: ContactSurface, points: Ints, place: Ints) -> list[int]:
@@ -440,13 +534,23 @@ def _vertices_of(robot: VolumetricRobot, surface: ContactSurface, points: Ints, 
     return np.unique(back[nodes])[:5].tolist()
 
 
-def _refuse_overlap(robot: VolumetricRobot, surface: ContactSurface, number: int, shape: str, distance: Floats,
-                    reach: Floats, place: Ints, length: float) -> None:
+def _refuse_overlap(
+    robot: VolumetricRobot,
+    surface: ContactSurface,
+    number: int,
+    shape: str,
+    distance: Floats,
+    reach: Floats,
+    place: Ints,
+    length: float,
+) -> None:
     inside = np.flatnonzero(distance < -0.2 * reach)
     if len(inside):
-        raise InputError(f"obstacles[{number}]: the {shape} overlaps the robot at rest by {-distance.min() * length * 1e3:.3g} "
-                         f"mm, at vertices {_vertices_of(robot, surface, inside, place)}; move it away and let it "
-                         f"come by `motion`")
+        raise InputError(
+            f"obstacles[{number}]: the {shape} overlaps the robot at rest by {-distance.min() * length * 1e3:.3g} "
+            f"mm, at vertices {_vertices_of(robot, surface, inside, place)}; move it away and let it "
+            f"come by `motion`"
+        )
 
 
 def _refuse_self_overlap(robot: VolumetricRobot, around: Neighbourhood, surface: ContactSurface, place: Ints) -> None:
@@ -456,8 +560,10 @@ def _refuse_self_overlap(robot: VolumetricRobot, around: Neighbourhood, surface:
     touching = np.unique(found.edges) if found.count else around.touching(1e-9)
     if len(touching):
         what = "cross" if found.count else "touch"
-        raise InputError(f"self_contact: surfaces {what} at rest, at vertices {_vertices_of(robot, surface, touching, place)}; "
-                         f"part them a little, bond them in one mesh, or set self_contact = False")
+        raise InputError(
+            f"self_contact: surfaces {what} at rest, at vertices {_vertices_of(robot, surface, touching, place)}; "
+            f"part them a little, bond them in one mesh, or set self_contact = False"
+        )
 
 
 def _excluded(robot: VolumetricRobot, environment: Environment, surface: ContactSurface) -> Ints:
@@ -492,5 +598,7 @@ def _named(robot: VolumetricRobot, faces: Ints, name: str, bit: int) -> Bools:
         return (at >= starts[int(number) - 1]) & (at < starts[int(number)])
     if kind == "body" and number.isdigit() and int(number) < bodies:
         return np.asarray(robot.body_labels[faces[:, 0]] == int(number))
-    raise InputError(f"exclude_pairs[{bit}]: {name!r} is unknown; use 'skin', 'chamber 1' .. 'chamber {robot.chambers}', "
-                     f"'body 0' .. 'body {bodies - 1}', or a set of vertices")
+    raise InputError(
+        f"exclude_pairs[{bit}]: {name!r} is unknown; use 'skin', 'chamber 1' .. 'chamber {robot.chambers}', "
+        f"'body 0' .. 'body {bodies - 1}', or a set of vertices"
+    )

@@ -35,8 +35,7 @@ PARALLEL = 0.03  # sin^2 of the angle of two edges below which their contact fad
 def _soft(u):
     """Value, slope and integral over u of u^2 / (u + w)."""
     w = WIDTH
-    return (u * u / (u + w), (u * u + 2.0 * u * w) / (u + w) ** 2,
-            0.5 * u * u - w * u + w * w * np.log((u + w) / w))
+    return (u * u / (u + w), (u * u + 2.0 * u * w) / (u + w) ** 2, 0.5 * u * u - w * u + w * w * np.log((u + w) / w))
 
 
 @kernel
@@ -50,8 +49,30 @@ def _barrier(u):
 
 
 @kernel
-def obstacle_points(distance, normal, curvature, delta, thickness, area, kappa, friction, scale, place, anchor, before,
-                    share, lag, basis, own, force, block, bend, slide, pressure, traction):
+def obstacle_points(
+    distance,
+    normal,
+    curvature,
+    delta,
+    thickness,
+    area,
+    kappa,
+    friction,
+    scale,
+    place,
+    anchor,
+    before,
+    share,
+    lag,
+    basis,
+    own,
+    force,
+    block,
+    bend,
+    slide,
+    pressure,
+    traction,
+):
     """Write force, stiffness and traction of points near one obstacle; return the energy.
 
     Parameters
@@ -119,7 +140,9 @@ def obstacle_points(distance, normal, curvature, delta, thickness, area, kappa, 
                 for i in range(3):
                     turn += curvature[q, j, i] * (place[q, i] - anchor[q, i])
                 for i in range(3):
-                    column[i] = part * ((1.0 if i == j else 0.0) - m[i] * m[j] - m[i] * turn - along * curvature[q, i, j])
+                    column[i] = part * (
+                        (1.0 if i == j else 0.0) - m[i] * m[j] - m[i] * turn - along * curvature[q, i, j]
+                    )
                     column[i] += way[i] * change * m[j]
                     across += slip[i] * column[i]
                 for i in range(3):
@@ -168,8 +191,9 @@ def _mollify(x, rest, gradient, hessian):
                         value = 2.0 * (2.0 * u[k] * v[m] - v[k] * u[m] - uv * same)
                     else:
                         value = 2.0 * (2.0 * v[k] * u[m] - u[k] * v[m] - uv * same)
-                    hessian[i, j, k, m] = sign[i] * sign[j] * (first * value + second * slope[i // 2, k]
-                                                               * slope[j // 2, m])
+                    hessian[i, j, k, m] = (
+                        sign[i] * sign[j] * (first * value + second * slope[i // 2, k] * slope[j // 2, m])
+                    )
     return (2.0 - s) * s
 
 
@@ -227,7 +251,7 @@ def pair_blocks(x, rest, points, edges, reach, weight, kappa, gradients, hessian
                         both = dD[i, k] * dD[j, m]
                         h = fade * (first * ddD[i, j, k, m] + turn * both)
                         if fade < 1.0:
-                            h += (E * ddm[i, j, k, m] + first * (dm[i, k] * dD[j, m] + dD[i, k] * dm[j, m]))
+                            h += E * ddm[i, j, k, m] + first * (dm[i, k] * dD[j, m] + dD[i, k] * dm[j, m])
                         hessians[q, i, j, k, m] = fade * stiff * both
                         bends[q, i, j, k, m] = h
     return total

@@ -103,7 +103,7 @@ class ContactSurface:
         out = np.zeros((count, 3))
         flat = self.nodes.ravel()
         for k in range(3):
-            out[:, k] = np.bincount(flat, (self.weights * values[:, k:k + 1]).ravel(), minlength=count)
+            out[:, k] = np.bincount(flat, (self.weights * values[:, k : k + 1]).ravel(), minlength=count)
         return out
 
 
@@ -131,18 +131,34 @@ def contact_surface(robot: VolumetricRobot, place: Ints, rest: Floats, order: in
         shares = np.repeat(flat[:, None] / 3.0, 3, axis=1)
         areas = np.bincount(triangles.ravel(), shares.ravel(), len(used))
         edges = _around(triangles, mean, len(used))
-        return ContactSurface(frozen(used[:, None]), frozen(np.ones((len(used), 1))), frozen(triangles),
-                              frozen(np.arange(len(faces))), frozen(space), frozen(triangles), frozen(shares),
-                              frozen(areas), frozen(edges))
+        return ContactSurface(
+            frozen(used[:, None]),
+            frozen(np.ones((len(used), 1))),
+            frozen(triangles),
+            frozen(np.arange(len(faces))),
+            frozen(space),
+            frozen(triangles),
+            frozen(shares),
+            frozen(areas),
+            frozen(edges),
+        )
     faces6 = place[topology.curved_faces(faces, robot.p2_edges, len(robot.vertices))]
     _, triangles, face, weights = topology.interpolate_p2(rest, faces6, LEVEL)
     nodes, shape = faces6[weights[:, 0].astype(np.int64)], weights[:, 1:]
     slots, kinds = _slots(triangles.reshape(len(faces), -1, 3))
     shares = flat[:, None] * kinds[None]
     areas = np.bincount(slots.ravel(), shares.ravel(), len(nodes))
-    return ContactSurface(frozen(np.ascontiguousarray(nodes)), frozen(np.ascontiguousarray(shape)), frozen(triangles),
-                          frozen(face), frozen(space[face]), frozen(slots), frozen(shares), frozen(areas),
-                          frozen(_around(slots, mean, len(nodes))))
+    return ContactSurface(
+        frozen(np.ascontiguousarray(nodes)),
+        frozen(np.ascontiguousarray(shape)),
+        frozen(triangles),
+        frozen(face),
+        frozen(space[face]),
+        frozen(slots),
+        frozen(shares),
+        frozen(areas),
+        frozen(_around(slots, mean, len(nodes))),
+    )
 
 
 def _around(slots: Ints, values: Floats, count: int) -> Floats:

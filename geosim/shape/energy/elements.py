@@ -12,16 +12,26 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.geometry.topology import EDGES
 
-__all__ = ["TETRAHEDRON_DEGREE_2", "TETRAHEDRON_DEGREE_5", "TRIANGLE_DEGREE_4", "Element", "element",
-           "tetrahedron_shape", "tetrahedron_slopes", "triangle_shape", "triangle_slopes"]
+__all__ = [
+    "TETRAHEDRON_DEGREE_2",
+    "TETRAHEDRON_DEGREE_5",
+    "TRIANGLE_DEGREE_4",
+    "Element",
+    "element",
+    "tetrahedron_shape",
+    "tetrahedron_slopes",
+    "triangle_shape",
+    "triangle_slopes",
+]
 
 
 def _orbit(a: float, count: int) -> list[list[float]]:
     """Points (a, a, a, 1 - 3a) and permutations (4), or (a, a, 1/2 - a, 1/2 - a) and permutations (6)."""
     if count == 4:
         return [[1 - 3 * a if i == k else a for i in range(4)] for k in range(4)]
-    return [[a if i in pair else 0.5 - a for i in range(4)] for pair in
-            ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))]
+    return [
+        [a if i in pair else 0.5 - a for i in range(4)] for pair in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
+    ]
 
 
 # Degree 2, four points.
@@ -30,15 +40,18 @@ TETRAHEDRON_DEGREE_2 = (np.array(_orbit((5.0 - np.sqrt(5.0)) / 20.0, 4)), np.ful
 # Degree 5, fourteen points with positive weights (Walkington, 2000). The incompressibility rows integrate q (J - 1),
 # of degree 4 on a straight-sided P2 tet, exactly.
 TETRAHEDRON_DEGREE_5 = (
-    np.array(_orbit(0.31088591926330060980, 4) + _orbit(0.092735250310891226402, 4)
-             + _orbit(0.045503704125649649492, 6)),
-    np.array([0.11268792571801585080] * 4 + [0.073493043116361949544] * 4 + [0.042546020777081466438] * 6))
+    np.array(
+        _orbit(0.31088591926330060980, 4) + _orbit(0.092735250310891226402, 4) + _orbit(0.045503704125649649492, 6)
+    ),
+    np.array([0.11268792571801585080] * 4 + [0.073493043116361949544] * 4 + [0.042546020777081466438] * 6),
+)
 
 _A, _B = 0.44594849091596488632, 0.09157621350977074346
 # Degree 4, six points (Dunavant, 1985).
 TRIANGLE_DEGREE_4 = (
     np.array([[1 - 2 * a if i == k else a for i in range(3)] for a in (_A, _B) for k in range(3)]),
-    np.array([0.22338158967801146570] * 3 + [0.10995174365532186764] * 3))
+    np.array([0.22338158967801146570] * 3 + [0.10995174365532186764] * 3),
+)
 
 
 def tetrahedron_shape(points: Floats, order: int) -> Floats:
@@ -123,6 +136,15 @@ def element(order: int) -> Element:
     # J is constant on a P1 tet: one point integrates q (J - 1) exactly.
     constraint = TETRAHEDRON_DEGREE_5 if order == 2 else center
     face = TRIANGLE_DEGREE_4
-    return Element(order, tetrahedron_slopes(energy[0], order), energy[1], tetrahedron_slopes(constraint[0], order),
-                   constraint[0], constraint[1], tetrahedron_shape(constraint[0], order),
-                   triangle_shape(face[0], order), triangle_slopes(face[0], order), face[1])
+    return Element(
+        order,
+        tetrahedron_slopes(energy[0], order),
+        energy[1],
+        tetrahedron_slopes(constraint[0], order),
+        constraint[0],
+        constraint[1],
+        tetrahedron_shape(constraint[0], order),
+        triangle_shape(face[0], order),
+        triangle_slopes(face[0], order),
+        face[1],
+    )

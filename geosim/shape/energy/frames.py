@@ -51,12 +51,13 @@ class Frame:
     rigid_moments: Floats
 
 
-def measure(problem: Problem, point: Point, evaluation: Evaluation, residual: float, grip: Grip | None,
-            stable: bool | None) -> Frame:
+def measure(
+    problem: Problem, point: Point, evaluation: Evaluation, residual: float, grip: Grip | None, stable: bool | None
+) -> Frame:
     """Return the measures of a converged point."""
     robot = problem.robot
     all_nodes = np.vstack([robot.vertices, robot.vertices[robot.p2_edges].mean(axis=1)])
-    held = problem.held[:point.x.size].reshape(-1, 3)
+    held = problem.held[: point.x.size].reshape(-1, 3)
     if problem.element.order == 1:
         positions = all_nodes.copy()
         positions[problem.nodes] = problem.to_metres(point.x)
@@ -69,14 +70,21 @@ def measure(problem: Problem, point: Point, evaluation: Evaluation, residual: fl
     force[problem.nodes] = np.where(held, evaluation.force, 0.0) * problem.force_unit
     if evaluation.rigid is not None:
         force[problem.nodes] += evaluation.rigid.reactions * problem.force_unit
-    return Frame(_without_rigid_motion(problem, positions), evaluation.volumes / problem.rest_chamber_volumes,
-                 evaluation.volumes * problem.length**3,
-                 point.chamber_pressures * problem.stress, _on_vertices(robot, force),
-                 evaluation.body_volume / problem.body_volume,
-                 problem.inverted(point.x), _crossings(robot, positions), residual,
-                 evaluation.energy * problem.stress * problem.length**3,
-                 np.nan if stable is None else float(stable), **_contact(problem, point, evaluation),
-                 **_rigid(problem, evaluation))
+    return Frame(
+        _without_rigid_motion(problem, positions),
+        evaluation.volumes / problem.rest_chamber_volumes,
+        evaluation.volumes * problem.length**3,
+        point.chamber_pressures * problem.stress,
+        _on_vertices(robot, force),
+        evaluation.body_volume / problem.body_volume,
+        problem.inverted(point.x),
+        _crossings(robot, positions),
+        residual,
+        evaluation.energy * problem.stress * problem.length**3,
+        np.nan if stable is None else float(stable),
+        **_contact(problem, point, evaluation),
+        **_rigid(problem, evaluation),
+    )
 
 
 def _rigid(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
@@ -88,8 +96,11 @@ def _rigid(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
     rest = problem.to_metres(problem.rigid.points)
     poses[:, :3, :3] = state.turns
     poses[:, :3, 3] = problem.to_metres(state.points) - np.einsum("gij,gj->gi", state.turns, rest)
-    return {"rigid_poses": poses, "rigid_forces": state.supports[:, :3] * problem.force_unit,
-            "rigid_moments": state.supports[:, 3:] * problem.force_unit * problem.length}
+    return {
+        "rigid_poses": poses,
+        "rigid_forces": state.supports[:, :3] * problem.force_unit,
+        "rigid_moments": state.supports[:, 3:] * problem.force_unit * problem.length,
+    }
 
 
 def _contact(problem: Problem, point: Point, evaluation: Evaluation) -> dict[str, Any]:
@@ -97,9 +108,15 @@ def _contact(problem: Problem, point: Point, evaluation: Evaluation) -> dict[str
     n, obstacles = len(problem.robot.vertices), len(problem.environment.obstacles)
     contact, forces = problem.contact, evaluation.contact
     if contact is None or forces is None:
-        return {"contact_forces": np.full((n, 3), np.nan), "contact_pressures": np.full(n, np.nan),
-                "obstacle_forces": np.full((obstacles, 3), np.nan), "obstacle_moments": np.full((obstacles, 3), np.nan),
-                "penetration": np.nan, "contacts": np.nan, "slip_ratio": np.nan}
+        return {
+            "contact_forces": np.full((n, 3), np.nan),
+            "contact_pressures": np.full(n, np.nan),
+            "obstacle_forces": np.full((obstacles, 3), np.nan),
+            "obstacle_moments": np.full((obstacles, 3), np.nan),
+            "penetration": np.nan,
+            "contacts": np.nan,
+            "slip_ratio": np.nan,
+        }
     total = np.zeros((n + len(problem.robot.p2_edges), 3))
     total[problem.nodes] = -forces.force * problem.force_unit
     points = contact.metres(contact.surface.points(point.x))
@@ -107,8 +124,12 @@ def _contact(problem: Problem, point: Point, evaluation: Evaluation) -> dict[str
     pressure = forces.pressure.sum(axis=0)
     np.maximum.at(pressure, forces.pairs.ravel(), np.repeat(forces.pair_pressure, 4))
     surface = contact.surface
-    pressure /= surface.stretch(contact.surface.points(problem.rest), contact.surface.points(point.x),
-                                np.nonzero(pressure)[0], forces.on_points.sum(axis=0))
+    pressure /= surface.stretch(
+        contact.surface.points(problem.rest),
+        contact.surface.points(point.x),
+        np.nonzero(pressure)[0],
+        forces.on_points.sum(axis=0),
+    )
     corner = np.argmax(surface.weights, axis=1)
     at_node = surface.weights.max(axis=1) > 1.0 - 1e-9
     on_nodes = np.zeros(len(total))
@@ -119,9 +140,15 @@ def _contact(problem: Problem, point: Point, evaluation: Evaluation) -> dict[str
         if obstacle.friction > 0 and touches.any():
             traction = np.linalg.norm(forces.traction[o][touches], axis=1)
             slipping = max(slipping, float(np.max(traction / (obstacle.friction * forces.pressure[o][touches]))))
-    return {"contact_forces": _on_vertices(problem.robot, total), "contact_pressures": on_nodes[:n],
-            "obstacle_forces": on_obstacle.sum(axis=1), "obstacle_moments": np.cross(points[None], on_obstacle).sum(axis=1),
-            "penetration": contact.penetration(forces.distance), "contacts": float(forces.count), "slip_ratio": slipping}
+    return {
+        "contact_forces": _on_vertices(problem.robot, total),
+        "contact_pressures": on_nodes[:n],
+        "obstacle_forces": on_obstacle.sum(axis=1),
+        "obstacle_moments": np.cross(points[None], on_obstacle).sum(axis=1),
+        "penetration": contact.penetration(forces.distance),
+        "contacts": float(forces.count),
+        "slip_ratio": slipping,
+    }
 
 
 def _on_vertices(robot: VolumetricRobot, force: Floats) -> Floats:
@@ -186,8 +213,15 @@ def adopt(problem: Problem, initial: Any) -> Point:
     return Point(x, p, pressures)
 
 
-def collect(robot: VolumetricRobot, environment: Environment, solver: Any, states: Sequence[ShapeState],
-            reports: Sequence[Report], status: Status, message: str) -> Result:
+def collect(
+    robot: VolumetricRobot,
+    environment: Environment,
+    solver: Any,
+    states: Sequence[ShapeState],
+    reports: Sequence[Report],
+    status: Status,
+    message: str,
+) -> Result:
     """Assemble a `Result` from the states and reports of the commands reached."""
     k, n = len(states), len(robot.vertices)
     reached = [r for r in reports if r.reached]
@@ -201,8 +235,11 @@ def collect(robot: VolumetricRobot, environment: Environment, solver: Any, state
         message = f"{Status.CROSSED.value} Frame {worst} has {total} crossing pairs of edges and faces."
         if not environment.self_contact:
             message += " The environment has self_contact = False, so parts that meet pass through each other."
-    accepted = (Status.CONVERGED, Status.UNSTABLE) if environment.self_contact else (
-        Status.CONVERGED, Status.UNSTABLE, Status.CROSSED)
+    accepted = (
+        (Status.CONVERGED, Status.UNSTABLE)
+        if environment.self_contact
+        else (Status.CONVERGED, Status.UNSTABLE, Status.CROSSED)
+    )
     unstable = np.flatnonzero(stack("stable", ()) == 0) if k else np.zeros(0, dtype=int)
     if status is Status.CONVERGED and len(unstable):
         status = Status.UNSTABLE
@@ -210,23 +247,43 @@ def collect(robot: VolumetricRobot, environment: Environment, solver: Any, state
     converged = len(reached) == len(reports) and status in accepted
     frames_ = nodes[:, :n]
     return Result(
-        status, message + _notes(states), converged, np.arange(1.0, k + 1.0), frames_, robot=robot,
-        environment=environment, solver=solver, mid_edge_frames=nodes[:, n:],
+        status,
+        message + _notes(states),
+        converged,
+        np.arange(1.0, k + 1.0),
+        frames_,
+        robot=robot,
+        environment=environment,
+        solver=solver,
+        mid_edge_frames=nodes[:, n:],
         volume_ratios=stack("volume_ratios", (-1,)) if k else None,
         chamber_volumes=stack("chamber_volumes", (-1,)) if k else None,
         chamber_pressures=stack("chamber_pressures", (-1,)) if k else None,
         tip=np.einsum("t,ktd->kd", robot.tip_weights, frames_[:, robot.tip]),
-        reactions=stack("reactions", (n, 3)), contact_forces=stack("contact_forces", (n, 3)),
+        reactions=stack("reactions", (n, 3)),
+        contact_forces=stack("contact_forces", (n, 3)),
         obstacle_forces=stack("obstacle_forces", (len(environment.obstacles), 3)),
         obstacle_moments=stack("obstacle_moments", (len(environment.obstacles), 3)),
-        max_penetration=stack("penetration", ()), contact_count=stack("contacts", ()), stable=stack("stable", ()),
-        extra={"contact_pressures": stack("contact_pressures", (n,)), "slip_ratio": stack("slip_ratio", ()),
-               **{key: stack(key, shape) for key, shape in (
-                   ("rigid_poses", (-1, 4, 4)), ("rigid_forces", (-1, 3)), ("rigid_moments", (-1, 3)))
-                  if environment.rigid_groups and k}},
-        crossings=stack("crossings", ()), body_volume_ratio=stack("body_volume_ratio", ()),
-        inverted_elements=stack("inverted", ()), residual=stack("residual", ()), energies=stack("energy", ()),
-        trace=trace, state=states[-1] if states else None)
+        max_penetration=stack("penetration", ()),
+        contact_count=stack("contacts", ()),
+        stable=stack("stable", ()),
+        extra={
+            "contact_pressures": stack("contact_pressures", (n,)),
+            "slip_ratio": stack("slip_ratio", ()),
+            **{
+                key: stack(key, shape)
+                for key, shape in (("rigid_poses", (-1, 4, 4)), ("rigid_forces", (-1, 3)), ("rigid_moments", (-1, 3)))
+                if environment.rigid_groups and k
+            },
+        },
+        crossings=stack("crossings", ()),
+        body_volume_ratio=stack("body_volume_ratio", ()),
+        inverted_elements=stack("inverted", ()),
+        residual=stack("residual", ()),
+        energies=stack("energy", ()),
+        trace=trace,
+        state=states[-1] if states else None,
+    )
 
 
 def _notes(states: Sequence[ShapeState]) -> str:

@@ -53,8 +53,12 @@ class Springs:
 
     def joined(self, more: Springs) -> Springs:
         """Return these springs and more."""
-        return Springs(np.vstack([self.points, more.points]), np.concatenate([self.normals, more.normals]),
-                       np.concatenate([self.stiffness, more.stiffness]), np.concatenate([self.length, more.length]))
+        return Springs(
+            np.vstack([self.points, more.points]),
+            np.concatenate([self.normals, more.normals]),
+            np.concatenate([self.stiffness, more.stiffness]),
+            np.concatenate([self.length, more.length]),
+        )
 
     def pressed(self, move: Floats) -> Springs:
         """Return those that a displacement of the points (p, 3) compresses."""
@@ -71,7 +75,9 @@ def springs_ahead(contact: Contact, x: Floats, step: Floats) -> Springs | None:
     return Springs(hits.points, hits.normals, pair_slope(AT) * stiffness, hits.need + (1.0 - AT) * hits.reach)
 
 
-def brace(contact: Contact, springs: Springs, pattern: Sparsity, data: Floats, force: Floats) -> tuple[Sparsity, Floats]:
+def brace(
+    contact: Contact, springs: Springs, pattern: Sparsity, data: Floats, force: Floats
+) -> tuple[Sparsity, Floats]:
     """Add springs to the tangent and to the forces on the nodes (nodes, 3); return the tangent's pattern and values."""
     s = contact.surface
     missing = block_missing(springs.points, s.nodes, pattern.indptr, pattern.indices)

@@ -81,8 +81,14 @@ class Target:
         mix = lambda a, b: (1.0 - share) * a + share * b if share < 1.0 else b  # noqa: E731
         if grip is not None and self.grip is not None and end.grip is not None:
             grip = grip.at(between(self.grip.poses, end.grip.poses, share))
-        return Target(end.by_volume, mix(self.volumes, end.volumes), mix(self.pressures, end.pressures),
-                      mix(self.external, end.external), mix(self.positions, end.positions), grip)
+        return Target(
+            end.by_volume,
+            mix(self.volumes, end.volumes),
+            mix(self.pressures, end.pressures),
+            mix(self.external, end.external),
+            mix(self.positions, end.positions),
+            grip,
+        )
 
 
 @dataclass(frozen=True)
@@ -95,13 +101,17 @@ class Point:
 
     def beyond(self, before: Point, share: float) -> Point:
         """Return this point moved on along the secant from `before`."""
-        return Point(self.x + share * (self.x - before.x), self.p + share * (self.p - before.p),
-                     self.chamber_pressures + share * (self.chamber_pressures - before.chamber_pressures))
+        return Point(
+            self.x + share * (self.x - before.x),
+            self.p + share * (self.p - before.p),
+            self.chamber_pressures + share * (self.chamber_pressures - before.chamber_pressures),
+        )
 
     def stepped(self, step: Point, length: float) -> Point:
         """Return this point moved by a step times a length."""
-        return Point(self.x + length * step.x, self.p + length * step.p,
-                     self.chamber_pressures + length * step.chamber_pressures)
+        return Point(
+            self.x + length * step.x, self.p + length * step.p, self.chamber_pressures + length * step.chamber_pressures
+        )
 
 
 @dataclass(frozen=True)
@@ -126,7 +136,9 @@ class Newton:
 
     def evaluate(self, problem: Problem, point: Point, target: Target, *, matrix: bool) -> Evaluation:
         """Return residuals (and the tangent) at a point for a target."""
-        return problem.evaluate(point.x, point.p, point.chamber_pressures, target.external, matrix=matrix, grip=target.grip)
+        return problem.evaluate(
+            point.x, point.p, point.chamber_pressures, target.external, matrix=matrix, grip=target.grip
+        )
 
     def equilibrium(self, problem: Problem, start: Point, target: Target, *, free_start: bool) -> Outcome:
         """Return the equilibrium for a target, from a start near it.
@@ -154,8 +166,14 @@ class Newton:
             target = replace(target, grip=target.grip.lagged(outcome.evaluation.contact, contact.delta))
             evaluation = self.evaluate(problem, start, target, matrix=False)
             measure = self.residuals(problem, start, target, evaluation)
-            outcome = replace(outcome, evaluation=evaluation, residual=measure[0], target=target,
-                              iterations=iterations, records=tuple(records))
+            outcome = replace(
+                outcome,
+                evaluation=evaluation,
+                residual=measure[0],
+                target=target,
+                iterations=iterations,
+                records=tuple(records),
+            )
             if self.converged(measure):
                 return replace(outcome, status=Status.CONVERGED)
             tolerance = 0.03 * measure[0]
@@ -192,8 +210,18 @@ class Newton:
                 break
             after = self.evaluate(problem, trial, target, matrix=True)
             left = self.residuals(problem, trial, target, after)
-            records.append(_record(problem, iteration, measure, length, evaluation, before,
-                                   time.perf_counter() - solved, solved - clock))
+            records.append(
+                _record(
+                    problem,
+                    iteration,
+                    measure,
+                    length,
+                    evaluation,
+                    before,
+                    time.perf_counter() - solved,
+                    solved - clock,
+                )
+            )
             reference = max(evaluation.scale, after.scale, FORCE_FLOOR)
             if not np.isfinite(after.energy) or _merit(left, reference) > 0.3 * _merit(measure, reference):
                 break
@@ -224,7 +252,12 @@ class Newton:
                 break
             if evaluation.data is None:
                 evaluation = self.evaluate(problem, point, target, matrix=True)
-            if len(merits) > 1 and CRAWL * merits[-2] < merits[-1] < NEAR**2 and length > 0.5 and evaluation.contact is not None:
+            if (
+                len(merits) > 1
+                and CRAWL * merits[-2] < merits[-1] < NEAR**2
+                and length > 0.5
+                and evaluation.contact is not None
+            ):
                 assert problem.contact is not None
                 problem.contact.soften(evaluation.contact)  # exact for what slides; from afar it overshoots
             blunt = blunt - 1 if not sharp or merits[-1] < CRAWL * merits[-2] else BLUNT
@@ -236,21 +269,34 @@ class Newton:
             before = problem.linear.factorisations, problem.linear.krylov
             size = np.sqrt(merits[-1])
             try:
-                direction, apart = self._free_direction(problem, point, target, evaluation, self._accuracy(measure),
-                                                        reuse=size < REUSE_BELOW)
+                direction, apart = self._free_direction(
+                    problem, point, target, evaluation, self._accuracy(measure), reuse=size < REUSE_BELOW
+                )
             except FactorisationError:
                 return Outcome(Status.SINGULAR, point, evaluation, measure[0], iteration, tuple(records))
             solved = time.perf_counter()
             if apart < BITE and free_start and iteration == 0:
-                records.append(_record(problem, iteration, measure, 0.0, evaluation, before, assembled - clock,
-                                       solved - assembled))
+                records.append(
+                    _record(problem, iteration, measure, 0.0, evaluation, before, assembled - clock, solved - assembled)
+                )
                 return Outcome(Status.NOT_CONVERGED, point, evaluation, measure[0], 1, tuple(records))
-            found = self._line_search(problem, point, direction, target, evaluation, history, reference,
-                                      first=free_start and iteration == 0)
+            found = self._line_search(
+                problem, point, direction, target, evaluation, history, reference, first=free_start and iteration == 0
+            )
             searched = time.perf_counter()
             length = found[0] if found is not None else 0.0
-            records.append(_record(problem, iteration, measure, length, evaluation, before,
-                                   assembled - clock + (searched - solved), solved - assembled))
+            records.append(
+                _record(
+                    problem,
+                    iteration,
+                    measure,
+                    length,
+                    evaluation,
+                    before,
+                    assembled - clock + (searched - solved),
+                    solved - assembled,
+                )
+            )
             if found is None:
                 return Outcome(Status.NOT_CONVERGED, point, evaluation, measure[0], iteration + 1, tuple(records))
             meets = _contacts(found[2]) > _contacts(evaluation)
@@ -264,8 +310,9 @@ class Newton:
                 return Outcome(Status.INVERTED, point, evaluation, measure[0], iteration + 1, tuple(records))
         return Outcome(Status.NOT_CONVERGED, point, evaluation, measure[0], len(records), tuple(records))
 
-    def _free_direction(self, problem: Problem, point: Point, target: Target, evaluation: Evaluation, accuracy: float, *,
-                        reuse: bool) -> tuple[Point, float]:
+    def _free_direction(
+        self, problem: Problem, point: Point, target: Target, evaluation: Evaluation, accuracy: float, *, reuse: bool
+    ) -> tuple[Point, float]:
         """Return a Newton step that can go most of its way before parts of the robot meet, and that share of it.
 
         The tangent knows only of what touches already. Where the step is blocked by what it would meet on its way, it is
@@ -279,7 +326,9 @@ class Newton:
         best, farthest = None, -1.0
         for look in range(LOOKS + 1):
             braced = replace(evaluation, data=evaluation.data.copy())
-            step = self._direction(problem, point, target, braced, accuracy, reuse=reuse and springs is None, springs=springs)
+            step = self._direction(
+                problem, point, target, braced, accuracy, reuse=reuse and springs is None, springs=springs
+            )
             share = contact.share_apart(point.x, step.x)
             gains = share > 1.2 * farthest
             if share > farthest:
@@ -293,8 +342,17 @@ class Newton:
         assert best is not None
         return best, farthest
 
-    def _direction(self, problem: Problem, point: Point, target: Target, evaluation: Evaluation, accuracy: float, *,
-                   reuse: bool, springs: Springs | None = None) -> Point:
+    def _direction(
+        self,
+        problem: Problem,
+        point: Point,
+        target: Target,
+        evaluation: Evaluation,
+        accuracy: float,
+        *,
+        reuse: bool,
+        springs: Springs | None = None,
+    ) -> Point:
         """Return the Newton step from the bordered system, to a relative accuracy."""
         nodes = len(point.x)
         data = evaluation.data
@@ -328,7 +386,12 @@ class Newton:
         if np.any(shift):  # held nodes move volume too
             gap = gap - evaluation.gradients.reshape(problem.chambers, size)[chosen] @ shift
         extra: dict[str, Any] = {}
-        if target.grip is not None and target.grip.own and problem.contact is not None and evaluation.contact is not None:
+        if (
+            target.grip is not None
+            and target.grip.own
+            and problem.contact is not None
+            and evaluation.contact is not None
+        ):
             extra["extra"] = partial(problem.contact.apply_slides, evaluation.contact, free)
         linear = problem.solver_of(evaluation, problem.motion(point.x, target.positions))
         step, change = linear.solve(data, borders, right, gap, accuracy, reuse=reuse, **extra)
@@ -337,9 +400,18 @@ class Newton:
             raise FactorisationError("the solution is not finite")
         return Point(step[:size].reshape(nodes, 3), step[size:], pressure_step)
 
-    def _line_search(self, problem: Problem, point: Point, step: Point, target: Target, present: Evaluation,
-                     history: list[tuple[float, ...]], reference: float, *, first: bool
-                     ) -> tuple[float, Point, Evaluation] | None:
+    def _line_search(
+        self,
+        problem: Problem,
+        point: Point,
+        step: Point,
+        target: Target,
+        present: Evaluation,
+        history: list[tuple[float, ...]],
+        reference: float,
+        *,
+        first: bool,
+    ) -> tuple[float, Point, Evaluation] | None:
         """Shorten the step until no element is inverted, nothing is crossed and the residual is below the worst of the last four.
 
         The first step from an equilibrium carries the load (`first`), so there the residual may rise; J > 0 and no
@@ -350,7 +422,7 @@ class Newton:
         if problem.contact is not None and target.grip is not None:
             length = problem.contact.safe_share(point.x, step.x, target.grip)
         last = history[-1][0] < 1e-3 and history[-1][1] < 1e-3
-        free = ~problem.held[:point.x.size].reshape(-1, 3)
+        free = ~problem.held[: point.x.size].reshape(-1, 3)
         slope = lambda at: float(np.sum(at.force * step.x, where=free))  # noqa: E731
         start = slope(present)
         for _ in range(12):
@@ -373,8 +445,9 @@ class Newton:
             length *= shrink
         return None
 
-    def residuals(self, problem: Problem, point: Point, target: Target, evaluation: Evaluation
-                  ) -> tuple[float, float, float, float, float]:
+    def residuals(
+        self, problem: Problem, point: Point, target: Target, evaluation: Evaluation
+    ) -> tuple[float, float, float, float, float]:
         """Relative residuals: force (largest node), chamber volume, incompressibility, held positions; norm of forces."""
         size = point.x.size
         free = ~problem.held[:size]
@@ -411,8 +484,15 @@ class Newton:
         local modes in compression that are the mesh's and not the body's.
         """
         pressures = problem.isochoric_pressures(point.x, point.p)
-        evaluation = problem.evaluate(point.x, pressures, point.chamber_pressures, target.external, matrix=True,
-                                      grip=target.grip, table=problem.isochoric_table)
+        evaluation = problem.evaluate(
+            point.x,
+            pressures,
+            point.chamber_pressures,
+            target.external,
+            matrix=True,
+            grip=target.grip,
+            table=problem.isochoric_table,
+        )
         assert evaluation.data is not None
         if evaluation.contact is not None:
             assert problem.contact is not None
@@ -431,14 +511,29 @@ class Newton:
         return negative == int((~problem.held[size:]).sum()) + len(chosen)
 
 
-def _record(problem: Problem, iteration: int, measure: tuple[float, ...], length: float, evaluation: Evaluation,
-            before: tuple[int, int], assembly_seconds: float, solve_seconds: float) -> dict[str, Any]:
+def _record(
+    problem: Problem,
+    iteration: int,
+    measure: tuple[float, ...],
+    length: float,
+    evaluation: Evaluation,
+    before: tuple[int, int],
+    assembly_seconds: float,
+    solve_seconds: float,
+) -> dict[str, Any]:
     """One line of the trace; `before` is what the linear solver had counted before the iteration."""
-    return {"iteration": iteration + 1, "residual": measure[0], "volume_residual": measure[1], "incompressibility": measure[2],
-            "step": length, "contacts": _contacts(evaluation),
-            "factorisations": problem.linear.factorisations - before[0], "krylov": problem.linear.krylov - before[1],
-            "perturbed_pivots": problem.linear.factoriser.perturbed_pivots,
-            "seconds": {"assembly": assembly_seconds, "factorisation": solve_seconds}}
+    return {
+        "iteration": iteration + 1,
+        "residual": measure[0],
+        "volume_residual": measure[1],
+        "incompressibility": measure[2],
+        "step": length,
+        "contacts": _contacts(evaluation),
+        "factorisations": problem.linear.factorisations - before[0],
+        "krylov": problem.linear.krylov - before[1],
+        "perturbed_pivots": problem.linear.factoriser.perturbed_pivots,
+        "seconds": {"assembly": assembly_seconds, "factorisation": solve_seconds},
+    }
 
 
 def _contacts(evaluation: Evaluation) -> int:

@@ -155,7 +155,7 @@ class Problem:
             return x
         rows = self.rigid.rows(x)
         if before is not None:
-            rows = np.where(self.rigid.held.reshape(-1, 2, 3).transpose(1, 0, 2).reshape(-1, 3), before[len(x):], rows)
+            rows = np.where(self.rigid.held.reshape(-1, 2, 3).transpose(1, 0, 2).reshape(-1, 3), before[len(x) :], rows)
         return np.vstack([x, rows])
 
     def held_positions(self, index: int) -> Floats:
@@ -172,21 +172,28 @@ class Problem:
             middle = moved.nodes[moved.nodes >= n]
             full[middle] = full[robot.p2_edges[middle - n]].mean(axis=1)
             solved = place[moved.nodes] >= 0  # straight elements have no mid-edge nodes
-            out[place[moved.nodes[solved]]] += np.where(moved.components[solved], full[moved.nodes[solved]], 0.0) / self.length
+            out[place[moved.nodes[solved]]] += (
+                np.where(moved.components[solved], full[moved.nodes[solved]], 0.0) / self.length
+            )
         groups = self.environment.rigid_groups
-        return np.vstack([out, *(g.at("displacement", index) / self.length for g in groups),
-                          *(g.at("rotation", index) for g in groups)])
+        return np.vstack(
+            [
+                out,
+                *(g.at("displacement", index) / self.length for g in groups),
+                *(g.at("rotation", index) for g in groups),
+            ]
+        )
 
     def shift(self, x: Floats, goal: Floats) -> Floats:
         """What held components and prescribed motions of groups still have to move, to first order, (nodes, 3)."""
-        held = self.held[:x.size].reshape(-1, 3)
-        out = np.where(held, goal[:len(x)] - x, 0.0)
-        return out if self.rigid is None else out + self.rigid.lifted(x, self.rigid.motion(x, goal[len(x):]))
+        held = self.held[: x.size].reshape(-1, 3)
+        out = np.where(held, goal[: len(x)] - x, 0.0)
+        return out if self.rigid is None else out + self.rigid.lifted(x, self.rigid.motion(x, goal[len(x) :]))
 
     def at_goal(self, x: Floats, goal: Floats) -> Floats:
         """Positions with held components and prescribed groups where they shall be, (nodes, 3)."""
-        out = np.where(self.held[:x.size].reshape(-1, 3), goal[:len(x)], x)
-        return out if self.rigid is None else self.rigid.at_goal(out, goal[len(x):])
+        out = np.where(self.held[: x.size].reshape(-1, 3), goal[: len(x)], x)
+        return out if self.rigid is None else self.rigid.at_goal(out, goal[len(x) :])
 
     def moved(self, x: Floats, step: Floats, length: float) -> Floats:
         """Positions after a share of a step; rigid groups turn."""
@@ -209,10 +216,19 @@ class Problem:
 
     def motion(self, x: Floats, goal: Floats) -> Floats | None:
         """What prescribed groups still have to move, (g, 6); None without groups."""
-        return None if self.rigid is None else self.rigid.motion(x, goal[len(x):])
+        return None if self.rigid is None else self.rigid.motion(x, goal[len(x) :])
 
-    def evaluate(self, x: Floats, p: Floats, chamber_pressures: Floats, external: Floats, *, matrix: bool,
-                 grip: Grip | None = None, table: Floats | None = None) -> Evaluation:
+    def evaluate(
+        self,
+        x: Floats,
+        p: Floats,
+        chamber_pressures: Floats,
+        external: Floats,
+        *,
+        matrix: bool,
+        grip: Grip | None = None,
+        table: Floats | None = None,
+    ) -> Evaluation:
         """Return residuals, and the tangent if `matrix`, at scaled positions, pressures and loads, with contact by `grip`.
 
         Of `external` the rows beyond the nodes, if there are any, are forces and moments on the rigid groups.
@@ -222,21 +238,52 @@ class Problem:
         force, scale = np.zeros_like(x), np.zeros(len(x))
         constraint = np.zeros(len(self.pressure_vertices))
         energy, smallest, body_volume = assembly.assemble(
-            x, p, self.tets, self.pressure_tets, self.barycentric, self.volumes, self.material,
-            self.table if table is None else table, el.energy_slopes, el.energy_weights,
-            el.constraint_slopes, el.constraint_points, el.constraint_weights,
-            self.stabilise, matrix, pattern.indptr, pattern.node_rank, pattern.pressure_rank, pattern.node_degree,
-            pattern.pp_rank, data, force, scale, constraint)
+            x,
+            p,
+            self.tets,
+            self.pressure_tets,
+            self.barycentric,
+            self.volumes,
+            self.material,
+            self.table if table is None else table,
+            el.energy_slopes,
+            el.energy_weights,
+            el.constraint_slopes,
+            el.constraint_points,
+            el.constraint_weights,
+            self.stabilise,
+            matrix,
+            pattern.indptr,
+            pattern.node_rank,
+            pattern.pressure_rank,
+            pattern.node_degree,
+            pattern.pp_rank,
+            data,
+            force,
+            scale,
+            constraint,
+        )
         gradients = np.zeros((self.chambers, *x.shape))
         volumes = np.empty(self.chambers)
         for c, (faces, ranks) in enumerate(self.walls):
             volumes[c] = self.closed.fixed_volumes[c] + assembly.wall_volumes(
-                x, faces, el.face_shape, el.face_slopes, el.face_weights, float(chamber_pressures[c]), matrix,
-                pattern.indptr, ranks, data, gradients[c], scale)
+                x,
+                faces,
+                el.face_shape,
+                el.face_slopes,
+                el.face_weights,
+                float(chamber_pressures[c]),
+                matrix,
+                pattern.indptr,
+                ranks,
+                data,
+                gradients[c],
+                scale,
+            )
             force -= chamber_pressures[c] * gradients[c]
         for cap in self.closed.sliding:
             volumes[cap.chamber] += cap.volume(x)
-        on_nodes = external[:len(x)]
+        on_nodes = external[: len(x)]
         force -= on_nodes
         scale += np.linalg.norm(on_nodes, axis=1)
         values, contact = data if matrix else None, None
@@ -250,18 +297,40 @@ class Problem:
                 values, sparsity = contact.data, contact.pattern
         rigid = None
         if self.rigid is not None:
-            wrenches = external[len(x):] if len(external) > len(x) else np.zeros((2 * self.groups, 3))
+            wrenches = external[len(x) :] if len(external) > len(x) else np.zeros((2 * self.groups, 3))
             rigid = self.rigid.close(x, chamber_pressures, wrenches, force, scale, volumes, gradients)
-        return Evaluation(force, constraint, volumes, gradients, float(scale.max(initial=0.0)), energy, smallest,
-                          body_volume, values, sparsity, contact, rigid)
+        return Evaluation(
+            force,
+            constraint,
+            volumes,
+            gradients,
+            float(scale.max(initial=0.0)),
+            energy,
+            smallest,
+            body_volume,
+            values,
+            sparsity,
+            contact,
+            rigid,
+        )
 
     def isochoric_pressures(self, x: Floats, p: Floats) -> Floats:
         """Pressures that balance the isochoric form of the energy where `p` balances the form in use, (v,)."""
         mean = np.empty(len(p))
         for table, sign in ((self.table, 1.0), (self.isochoric_table, -1.0)):
-            assembly.mean_stresses(x, self.tets, self.pressure_tets, self.barycentric, self.volumes, self.material, table,
-                                   self.element.constraint_slopes, self.element.constraint_points,
-                                   self.element.constraint_weights, mean)
+            assembly.mean_stresses(
+                x,
+                self.tets,
+                self.pressure_tets,
+                self.barycentric,
+                self.volumes,
+                self.material,
+                table,
+                self.element.constraint_slopes,
+                self.element.constraint_points,
+                self.element.constraint_weights,
+                mean,
+            )
             p = p + sign * mean
         return p
 
@@ -279,7 +348,9 @@ class Problem:
         from geosim.geometry.topology import EDGES
 
         corners = np.eye(4)
-        points = np.vstack([corners, 0.5 * (corners[EDGES[:, 0]] + corners[EDGES[:, 1]]), self.element.constraint_points])
+        points = np.vstack(
+            [corners, 0.5 * (corners[EDGES[:, 0]] + corners[EDGES[:, 1]]), self.element.constraint_points]
+        )
         slopes = tetrahedron_slopes(points, self.element.order)
         F = np.einsum("eai,qak,ekj->eqij", x[self.tets[doubtful]], slopes, self.barycentric[doubtful])
         return int((np.linalg.det(F) <= 0.0).any(axis=1).sum())
@@ -296,16 +367,26 @@ class Problem:
             F = np.einsum("eai,qak,ekj->eqij", positions[self.tets], self.element.constraint_slopes, self.barycentric)
             change = float(self.volumes @ (np.linalg.det(F) @ self.element.constraint_weights)) / self.body_volume - 1.0
             if abs(change) > 1e-7:
-                raise InputError(f"prescribed: the whole surface of an incompressible body is prescribed and would change its "
-                                 f"volume by {100 * change:.3g} %; leave a part free, or give the material a bulk_modulus")
+                raise InputError(
+                    f"prescribed: the whole surface of an incompressible body is prescribed and would change its "
+                    f"volume by {100 * change:.3g} %; leave a part free, or give the material a bulk_modulus"
+                )
 
     def to_metres(self, x: Floats) -> Floats:
         """Positions [m] of scaled positions."""
         return x * self.length + self.center
 
 
-def make_problem(robot: VolumetricRobot, environment: Environment, order: int, factoriser: str, *,
-                 isochoric: bool = False, contact_thickness: float | None = None, imperfection: float = 0.0) -> Problem:
+def make_problem(
+    robot: VolumetricRobot,
+    environment: Environment,
+    order: int,
+    factoriser: str,
+    *,
+    isochoric: bool = False,
+    contact_thickness: float | None = None,
+    imperfection: float = 0.0,
+) -> Problem:
     """Return the discrete problem.
 
     `contact_thickness` is the thickness of contact over the local edge length (default: see `contact`);
@@ -339,31 +420,66 @@ def make_problem(robot: VolumetricRobot, environment: Environment, order: int, f
     stabilise = order == 1
     compressible = any(np.isfinite(m.bulk_modulus) for m in materials)  # type: ignore[attr-defined]
     el = element(order)
-    pattern = assembly.build_pattern(tets, pressure_tets, len(nodes), len(pressure_vertices),
-                                     couple_pressures=stabilise or compressible)
+    pattern = assembly.build_pattern(
+        tets, pressure_tets, len(nodes), len(pressure_vertices), couple_pressures=stabilise or compressible
+    )
     place = np.full(len(all_nodes), -1)
     place[nodes] = np.arange(len(nodes))
     groups = make_groups(robot, environment)
     closed = make_chambers(robot, environment, order, place, pattern, center, length, groups)
     held_by = supports(robot, environment, groups)
-    held, enclosed = _held_unknowns(robot, held_by, groups, nodes, tets, pressure_tets, pressure_vertices, order,
-                                    incompressible=not compressible)
+    held, enclosed = _held_unknowns(
+        robot, held_by, groups, nodes, tets, pressure_tets, pressure_vertices, order, incompressible=not compressible
+    )
     rigid = make_rigids(groups, closed.rigid, place, rest, center, length)
     density = np.array([m.density for m in materials])[material]  # type: ignore[attr-defined]
-    mass = assembly.mass_loads(tets, volumes * length**3, density, el.constraint_shape, el.constraint_weights, len(nodes))
+    mass = assembly.mass_loads(
+        tets, volumes * length**3, density, el.constraint_shape, el.constraint_weights, len(nodes)
+    )
     shapes = load_shapes(robot, environment, order)
     problem = Problem(
-        robot, environment, el, stabilise, length, stress, frozen(center), frozen(nodes), rest, tets,
-        frozen(pressure_vertices), pressure_tets, barycentric, volumes, material,
-        constitutive.table(materials, stress, isochoric=isochoric), pattern, closed,
-        frozen(robot.chamber_volumes / length**3), held_by, held, enclosed, frozen(mass), tuple(shapes),
+        robot,
+        environment,
+        el,
+        stabilise,
+        length,
+        stress,
+        frozen(center),
+        frozen(nodes),
+        rest,
+        tets,
+        frozen(pressure_vertices),
+        pressure_tets,
+        barycentric,
+        volumes,
+        material,
+        constitutive.table(materials, stress, isochoric=isochoric),
+        pattern,
+        closed,
+        frozen(robot.chamber_volumes / length**3),
+        held_by,
+        held,
+        enclosed,
+        frozen(mass),
+        tuple(shapes),
         tetrahedron_slopes(np.eye(4), order),
         BorderedSolver(pattern, make_factoriser(pattern.indptr, pattern.indices, factoriser), factoriser),
-        make_contact(robot, environment, place, rest, order, length=length, center=center,
-                     stiffness=_stiffness(materials, stress, material, tets, len(nodes)),
-                     held=np.asarray(held[:3 * len(nodes)].reshape(-1, 3).all(axis=1)), thickness_share=contact_thickness),
-        constitutive.table(materials, stress, isochoric=True), rigid,
-        Reduction(rigid, len(nodes), pattern.size) if rigid is not None else None)
+        make_contact(
+            robot,
+            environment,
+            place,
+            rest,
+            order,
+            length=length,
+            center=center,
+            stiffness=_stiffness(materials, stress, material, tets, len(nodes)),
+            held=np.asarray(held[: 3 * len(nodes)].reshape(-1, 3).all(axis=1)),
+            thickness_share=contact_thickness,
+        ),
+        constitutive.table(materials, stress, isochoric=True),
+        rigid,
+        Reduction(rigid, len(nodes), pattern.size) if rigid is not None else None,
+    )
     _check_free_bodies(problem)
     return problem
 
@@ -395,8 +511,18 @@ def _stiffness(materials: list[Any], stress: float, material: Ints, tets: Ints, 
     return out
 
 
-def _held_unknowns(robot: VolumetricRobot, held_by: Supports, groups: tuple[Group, ...], nodes: Ints, tets: Ints,
-                   pressure_tets: Ints, pressures: Ints, order: int, *, incompressible: bool) -> tuple[Bools, bool]:
+def _held_unknowns(
+    robot: VolumetricRobot,
+    held_by: Supports,
+    groups: tuple[Group, ...],
+    nodes: Ints,
+    tets: Ints,
+    pressure_tets: Ints,
+    pressures: Ints,
+    order: int,
+    *,
+    incompressible: bool,
+) -> tuple[Bools, bool]:
     """Return which unknowns are held, and whether a body's whole surface is.
 
     Held are components of nodes, and pressures that nothing determines: those whose whole patch is clamped or in one
@@ -404,7 +530,7 @@ def _held_unknowns(robot: VolumetricRobot, held_by: Supports, groups: tuple[Grou
     """
     components = held_by.held[nodes]
     held = np.zeros(3 * len(nodes) + len(pressures), dtype=bool)
-    held[:3 * len(nodes)] = components.ravel()
+    held[: 3 * len(nodes)] = components.ravel()
     if not incompressible:
         return frozen(held), False
     if order == 2:
@@ -414,7 +540,7 @@ def _held_unknowns(robot: VolumetricRobot, held_by: Supports, groups: tuple[Grou
             moves &= ~group.nodes[nodes][tets].all(axis=1)
         determined = np.zeros(len(pressures), dtype=bool)
         determined[pressure_tets[moves].ravel()] = True
-        held[3 * len(nodes):] = ~determined
+        held[3 * len(nodes) :] = ~determined
     enclosed = False
     surface = topology.curved_faces(np.vstack([robot.skin, *robot.chamber_walls]), robot.p2_edges, len(robot.vertices))
     surface = surface if order == 2 else surface[:, :3]
@@ -440,10 +566,18 @@ def _check_free_bodies(problem: Problem) -> None:
     labels = np.concatenate([labels, labels[robot.p2_edges[:, 0]]])[problem.nodes]
     if problem.environment.obstacles:
         raise InputError("fixed = None: a free body cannot be pressed against an obstacle; hold it somewhere")
-    gradients = problem.evaluate(problem.rest, np.zeros(len(problem.pressure_vertices)), np.zeros(problem.chambers),
-                                 np.zeros_like(problem.rest), matrix=False).gradients
-    counts = [1, *(len(load.value) for _, load in problem.load_shapes),
-              *(len(v) for g in problem.environment.rigid_groups for v in (g.force, g.moment))]
+    gradients = problem.evaluate(
+        problem.rest,
+        np.zeros(len(problem.pressure_vertices)),
+        np.zeros(problem.chambers),
+        np.zeros_like(problem.rest),
+        matrix=False,
+    ).gradients
+    counts = [
+        1,
+        *(len(load.value) for _, load in problem.load_shapes),
+        *(len(v) for g in problem.environment.rigid_groups for v in (g.force, g.moment)),
+    ]
     sets = [problem.external_forces(i) for i in range(max(counts))] + list(gradients)
     points, joined = problem.rest, labels
     if problem.rigid is not None:
@@ -453,10 +587,16 @@ def _check_free_bodies(problem: Problem) -> None:
         for label in problem.supports.free_bodies:
             mine = np.flatnonzero(joined == label)
             mine = mine[mine < len(forces)]
-            moments = forces[len(points):][joined[len(problem.rest):] == label] if len(forces) > len(points) else np.zeros((0, 3))
+            moments = (
+                forces[len(points) :][joined[len(problem.rest) :] == label]
+                if len(forces) > len(points)
+                else np.zeros((0, 3))
+            )
             f, x = forces[mine], points[mine]
             size = np.abs(f).sum() + np.abs(moments).sum()
             resultant = np.abs(f.sum(axis=0)).max() + np.abs(np.cross(x, f).sum(axis=0) + moments.sum(axis=0)).max()
             if size > 0 and resultant > 1e-8 * size:
-                raise InputError("fixed = None: the loads on a free body have a resultant, so it has no resting place; "
-                                 "fix it somewhere, or remove gravity and loads")
+                raise InputError(
+                    "fixed = None: the loads on a free body have a resultant, so it has no resting place; "
+                    "fix it somewhere, or remove gravity and loads"
+                )

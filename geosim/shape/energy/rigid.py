@@ -51,15 +51,21 @@ def make_groups(robot: VolumetricRobot, environment: Environment) -> tuple[Group
         ids = selected_ids(item.vertices, robot.vertices, name, among=robot.body_vertices)
         ids = ids[robot.body_vertices[ids]]
         if len(ids) < 3:
-            raise InputError(f"{name}: {len(ids)} vertices of the body are no plate; select three at least, not on one line")
+            raise InputError(
+                f"{name}: {len(ids)} vertices of the body are no plate; select three at least, not on one line"
+            )
         x = robot.vertices[ids]
         singular = np.linalg.svd(x - x.mean(axis=0), compute_uv=False)
         if singular[1] < FLAT * singular[0]:
-            raise InputError(f"{name}: its {len(ids)} vertices lie on one line and fix no rotation; select one beside it")
+            raise InputError(
+                f"{name}: its {len(ids)} vertices lie on one line and fix no rotation; select one beside it"
+            )
         taken = ids[owner[ids] >= 0]
         if len(taken):
-            raise InputError(f"{name}: vertex {taken[0]} belongs to rigid group {owner[taken[0]] + 1} already; a vertex "
-                             f"belongs to one group, so make one of both")
+            raise InputError(
+                f"{name}: vertex {taken[0]} belongs to rigid group {owner[taken[0]] + 1} already; a vertex "
+                f"belongs to one group, so make one of both"
+            )
         owner[ids] = g
         chosen = np.zeros(n, dtype=bool)
         chosen[ids] = True
@@ -185,7 +191,9 @@ class Rigids:
     def rows(self, x: Floats) -> Floats:
         """Displacements of the reference points and rotation vectors, (2 g, 3)."""
         points, turns = self.poses(x)
-        return np.concatenate([points - self.points, Rotation.from_matrix(turns).as_rotvec()]) if len(points) else points
+        return (
+            np.concatenate([points - self.points, Rotation.from_matrix(turns).as_rotvec()]) if len(points) else points
+        )
 
     def motion(self, x: Floats, goal: Floats) -> Floats:
         """What the prescribed degrees of freedom still have to move to a goal (2 g, 3): (g, 6), 0 where free."""
@@ -198,8 +206,9 @@ class Rigids:
         """Positions with the prescribed degrees of freedom where they shall be."""
         points, turns = self.poses(x)
         motion = self.motion(x, goal)
-        return self._placed(x, points + motion[:, :3],
-                            np.einsum("gij,gjk->gik", Rotation.from_rotvec(motion[:, 3:]).as_matrix(), turns))
+        return self._placed(
+            x, points + motion[:, :3], np.einsum("gij,gjk->gik", Rotation.from_rotvec(motion[:, 3:]).as_matrix(), turns)
+        )
 
     def lifted(self, x: Floats, motion: Floats) -> Floats:
         """Displacements of the nodes by motions (g, 6), to first order, (nodes, 3)."""
@@ -208,8 +217,16 @@ class Rigids:
             out[self.nodes[g]] = _maps(self.arms[g] @ turn.T) @ motion[g]
         return out
 
-    def close(self, x: Floats, pressures: Floats, wrenches: Floats, force: Floats, scale: Floats, volumes: Floats,
-              gradients: Floats) -> RigidState:
+    def close(
+        self,
+        x: Floats,
+        pressures: Floats,
+        wrenches: Floats,
+        force: Floats,
+        scale: Floats,
+        volumes: Floats,
+        gradients: Floats,
+    ) -> RigidState:
         """Add the caps to volumes and gradients; leave of the forces on the groups what is out of balance.
 
         Parameters
@@ -273,8 +290,9 @@ def _nearest(maps: Floats, wrench: Floats) -> Floats:
     return maps @ np.linalg.solve(gram, wrench)
 
 
-def make_rigids(groups: tuple[Group, ...], caps: tuple[Cap, ...], place: Ints, rest: Floats, center: Floats,
-                length: float) -> Rigids | None:
+def make_rigids(
+    groups: tuple[Group, ...], caps: tuple[Cap, ...], place: Ints, rest: Floats, center: Floats, length: float
+) -> Rigids | None:
     """Return the groups of a problem in scaled units, None if there are none."""
     if not groups:
         return None

@@ -31,12 +31,12 @@ class Reduction:
         other = np.ones(size, dtype=bool)
         for ids in rigids.nodes:
             other[(3 * ids[:, None] + np.arange(3)).ravel()] = False
-        front = np.flatnonzero(other[:3 * nodes])
+        front = np.flatnonzero(other[: 3 * nodes])
         place[front] = np.arange(len(front))
         self.free = np.full(rigids.held.shape, -1)
         self.free[~rigids.held] = len(front) + np.arange(int((~rigids.held).sum()))
         start = len(front) + int((~rigids.held).sum())
-        place[3 * nodes:] = start + np.arange(size - 3 * nodes)
+        place[3 * nodes :] = start + np.arange(size - 3 * nodes)
         self.size = start + size - 3 * nodes
         self._full, self.nodes = size, nodes
         self._columns, self._values = np.full((size, 3), -1, dtype=np.int64), np.zeros((size, 3))
@@ -49,8 +49,10 @@ class Reduction:
         for known, reduced in self._patterns:
             if known is sparsity:
                 return reduced
-        full = csr_matrix((np.ones(len(sparsity.indices), dtype=np.int32), sparsity.indices, sparsity.indptr),
-                          shape=(self._full, self._full))
+        full = csr_matrix(
+            (np.ones(len(sparsity.indices), dtype=np.int32), sparsity.indices, sparsity.indptr),
+            shape=(self._full, self._full),
+        )
         touch = self._matrix(np.ones_like(self._values))
         product = (touch.T @ full @ touch).astype(bool)
         graph = triu(product + product.T + identity(self.size, dtype=bool, format="csr"), format="csr")
@@ -122,18 +124,25 @@ class ReducedSolver:
     state: RigidState
     motion: Floats
 
-    def solve(self, data: Floats, borders: Floats, right: Floats, gap: Floats, tolerance: float, *, reuse: bool
-              ) -> tuple[Floats, Floats]:
+    def solve(
+        self, data: Floats, borders: Floats, right: Floats, gap: Floats, tolerance: float, *, reuse: bool
+    ) -> tuple[Floats, Floats]:
         """Return (dx, dP) as `BorderedSolver.solve` does."""
         columns, values = self.reduction.placed(self.state)
         self.inner.use(self.reduction.pattern(self.sparsity))
         goal = self.reduction.restrict(right[None], columns, values)[0]
         free = self.reduction.free
         goal[free[free >= 0]] -= np.einsum("gab,gb->ga", self.state.curvature, self.motion)[free >= 0]
-        step, change = self.inner.solve(self.reduction.matrix(self.sparsity, data, self.state, columns, values),
-                                        self.reduction.restrict(borders, columns, values), goal, gap, tolerance, reuse=reuse)
+        step, change = self.inner.solve(
+            self.reduction.matrix(self.sparsity, data, self.state, columns, values),
+            self.reduction.restrict(borders, columns, values),
+            goal,
+            gap,
+            tolerance,
+            reuse=reuse,
+        )
         out = self.reduction.extend(step, columns, values)
-        nodes = out[:3 * self.reduction.nodes].reshape(-1, 3)
+        nodes = out[: 3 * self.reduction.nodes].reshape(-1, 3)
         for ids, maps, motion in zip(self.reduction.rigids.nodes, self.state.maps, self.motion):
             nodes[ids] += maps @ motion
         return out, change
@@ -142,8 +151,10 @@ class ReducedSolver:
         """Return the number of negative eigenvalues as `BorderedSolver.negative_eigenvalues` does."""
         columns, values = self.reduction.placed(self.state)
         self.inner.use(self.reduction.pattern(self.sparsity))
-        return self.inner.negative_eigenvalues(self.reduction.matrix(self.sparsity, data, self.state, columns, values),
-                                               self.reduction.restrict(borders, columns, values))
+        return self.inner.negative_eigenvalues(
+            self.reduction.matrix(self.sparsity, data, self.state, columns, values),
+            self.reduction.restrict(borders, columns, values),
+        )
 
 
 @kernel

@@ -56,8 +56,11 @@ class Neighbourhood:
     @classmethod
     def around(cls, solver: Any, robot: Any, environment: Any, states: Sequence[Any]) -> Neighbourhood | None:
         """Return the neighbourhood of solved states; None where first order is not enough: contact, another solver."""
-        good = isinstance(solver, EnergyShapeSolver) and bool(states) and all(
-            isinstance(s, ShapeState) and s.frame is not None and not s.frame.contacts > 0 for s in states)
+        good = (
+            isinstance(solver, EnergyShapeSolver)
+            and bool(states)
+            and all(isinstance(s, ShapeState) and s.frame is not None and not s.frame.contacts > 0 for s in states)
+        )
         return cls(solver, robot, environment, tuple(states)) if good else None
 
     def results(self, neighbours: Sequence[tuple[Any, Any, Any, Environment]]) -> list[Result | None]:
@@ -82,7 +85,11 @@ class Neighbourhood:
                 out.append(None)
                 continue
             done = Status.CONVERGED
-            out.append(frames.collect(robot, environment, self.solver, reached, [Report(done)] * len(reached), done, done.value))
+            out.append(
+                frames.collect(
+                    robot, environment, self.solver, reached, [Report(done)] * len(reached), done, done.value
+                )
+            )
         return out
 
     def _state(self, i: int, problem: Problem, command: Command) -> ShapeState | None:
@@ -116,9 +123,18 @@ class Neighbourhood:
             quick = _of_other_materials(own, robot)
             if quick is not None:
                 return quick
-        made = make_problem(robot, environment, own.element.order, solver.factoriser, isochoric=solver.invariants == "isochoric",
-                            contact_thickness=solver.contact_thickness, imperfection=solver.imperfection)
-        alike = made.pattern.size == own.pattern.size and np.array_equal(made.held, own.held) and made.groups == own.groups
+        made = make_problem(
+            robot,
+            environment,
+            own.element.order,
+            solver.factoriser,
+            isochoric=solver.invariants == "isochoric",
+            contact_thickness=solver.contact_thickness,
+            imperfection=solver.imperfection,
+        )
+        alike = (
+            made.pattern.size == own.pattern.size and np.array_equal(made.held, own.held) and made.groups == own.groups
+        )
         return made if alike else None
 
     def _point(self, i: int, problem: Problem, target: Target) -> Point:
@@ -132,20 +148,33 @@ class Neighbourhood:
         offset = (problem.center - own.center) / own.length
         x = (point.x - offset) / length
         pressures = point.chamber_pressures / stress
-        there = problem.evaluate(x, point.p / stress, np.where(target.by_volume, pressures, target.pressures), target.external,
-                                 matrix=False)
+        there = problem.evaluate(
+            x, point.p / stress, np.where(target.by_volume, pressures, target.pressures), target.external, matrix=False
+        )
         # the residual of the neighbour in the units of this problem, of which that of the frame itself is taken off
-        changed = replace(here, force=there.force * (stress * length**2) - here.force,
-                          constraint=there.constraint * length**3 - here.constraint,
-                          volumes=there.volumes * length**3, data=None if here.data is None else here.data.copy())
+        changed = replace(
+            here,
+            force=there.force * (stress * length**2) - here.force,
+            constraint=there.constraint * length**3 - here.constraint,
+            volumes=there.volumes * length**3,
+            data=None if here.data is None else here.data.copy(),
+        )
         count = len(point.x)
         displacements, rotations = np.split(target.positions[count:], 2)
         moved = np.vstack([point.x + length * (target.positions[:count] - x), length * displacements, rotations])
-        gap = Target(target.by_volume, target.volumes * length**3 + here.volumes - state.target.volumes, point.chamber_pressures,
-                     state.target.external, moved)
+        gap = Target(
+            target.by_volume,
+            target.volumes * length**3 + here.volumes - state.target.volumes,
+            point.chamber_pressures,
+            state.target.external,
+            moved,
+        )
         step = Newton(self.solver.tolerance, self.solver.max_iterations)._direction(
-            own, point, gap, changed, ACCURACY, reuse=True)
-        nearby = np.where(target.by_volume, (point.chamber_pressures + step.chamber_pressures) / stress, target.pressures)
+            own, point, gap, changed, ACCURACY, reuse=True
+        )
+        nearby = np.where(
+            target.by_volume, (point.chamber_pressures + step.chamber_pressures) / stress, target.pressures
+        )
         return Point((own.moved(point.x, step.x, 1.0) - offset) / length, (point.p + step.p) / stress, nearby)
 
 
@@ -156,5 +185,9 @@ def _of_other_materials(problem: Problem, robot: VolumetricRobot) -> Problem | N
     if (finite[:, 0] != finite[:, 1]).any() or [m.density for m in new] != [m.density for m in old]:  # type: ignore[attr-defined]
         return None
     isochoric = bool((problem.table == problem.isochoric_table).all())
-    return replace(problem, robot=robot, table=constitutive.table(new, problem.stress, isochoric=isochoric),
-                   isochoric_table=constitutive.table(new, problem.stress, isochoric=True))
+    return replace(
+        problem,
+        robot=robot,
+        table=constitutive.table(new, problem.stress, isochoric=isochoric),
+        isochoric_table=constitutive.table(new, problem.stress, isochoric=True),
+    )

@@ -83,8 +83,10 @@ class ShapeState:
 
     def facts(self) -> dict[str, float]:
         """Numbers for a progress line."""
-        out = {f"V/V0_{c + 1}" if len(self.frame.volume_ratios) > 1 else "V/V0": float(v)
-               for c, v in enumerate(self.frame.volume_ratios)}
+        out = {
+            f"V/V0_{c + 1}" if len(self.frame.volume_ratios) > 1 else "V/V0": float(v)
+            for c, v in enumerate(self.frame.volume_ratios)
+        }
         return {**out, "residual": float(self.frame.residual)}
 
 
@@ -140,20 +142,27 @@ class EnergyShapeSolver:
             if not (isinstance(value, (int, float)) and np.isfinite(value) and value > 0):
                 raise InputError(f"EnergyShapeSolver: {key} = {value!r} must be a positive number")
         if not (isinstance(self.contact_thickness, (int, float)) and 1e-4 <= self.contact_thickness <= 0.5):
-            raise InputError(f"EnergyShapeSolver: contact_thickness = {self.contact_thickness!r} is a share of the skin's edges, "
-                             f"1e-4 .. 0.5")
+            raise InputError(
+                f"EnergyShapeSolver: contact_thickness = {self.contact_thickness!r} is a share of the skin's edges, "
+                f"1e-4 .. 0.5"
+            )
         if not (isinstance(self.imperfection, (int, float)) and 0 <= self.imperfection <= 0.05):
-            raise InputError(f"EnergyShapeSolver: imperfection = {self.imperfection!r} is a share of the body's size, 0 .. 0.05")
+            raise InputError(
+                f"EnergyShapeSolver: imperfection = {self.imperfection!r} is a share of the body's size, 0 .. 0.05"
+            )
         if self.tolerance < 1e-13 or self.tolerance > 1e-2:
             raise InputError(f"EnergyShapeSolver: tolerance = {self.tolerance:g} is outside 1e-13 .. 1e-2")
         if not (isinstance(self.max_iterations, int) and self.max_iterations >= 2):
             raise InputError(f"EnergyShapeSolver: max_iterations = {self.max_iterations!r} must be a whole number >= 2")
         if self.factoriser not in ("auto", "pardiso", "superlu"):
-            raise InputError(f"EnergyShapeSolver: factoriser = {self.factoriser!r} is unknown; use 'auto', 'pardiso' or "
-                             f"'superlu'")
+            raise InputError(
+                f"EnergyShapeSolver: factoriser = {self.factoriser!r} is unknown; use 'auto', 'pardiso' or 'superlu'"
+            )
 
         if self.invariants not in ("full", "isochoric"):
-            raise InputError(f"EnergyShapeSolver: invariants = {self.invariants!r} is unknown; use 'full' or 'isochoric'")
+            raise InputError(
+                f"EnergyShapeSolver: invariants = {self.invariants!r} is unknown; use 'full' or 'isochoric'"
+            )
 
     # ---- the contract of `solve`
 
@@ -174,9 +183,15 @@ class EnergyShapeSolver:
         """
         if not isinstance(robot, VolumetricRobot):
             raise InputError(f"EnergyShapeSolver: {type(robot).__name__} is not a VolumetricRobot")
-        problem = make_problem(robot, environment, 2 if self.element == "p2" else 1, self.factoriser,
-                               isochoric=self.invariants == "isochoric", contact_thickness=self.contact_thickness,
-                               imperfection=self.imperfection)
+        problem = make_problem(
+            robot,
+            environment,
+            2 if self.element == "p2" else 1,
+            self.factoriser,
+            isochoric=self.invariants == "isochoric",
+            contact_thickness=self.contact_thickness,
+            imperfection=self.imperfection,
+        )
         chambers = problem.chambers
         point = Point(problem.rest, np.zeros(len(problem.pressure_vertices)), np.zeros(chambers))
         if initial is not None:
@@ -185,12 +200,27 @@ class EnergyShapeSolver:
         before = getattr(initial, "grip", None)
         if grip is not None and before is not None and before.anchors.shape == grip.anchors.shape:
             grip = before  # go on where the last solve ended: its obstacles stand where they stood
-        evaluation = problem.evaluate(point.x, point.p, point.chamber_pressures, np.zeros_like(point.x), matrix=False, grip=grip)
+        evaluation = problem.evaluate(
+            point.x, point.p, point.chamber_pressures, np.zeros_like(point.x), matrix=False, grip=grip
+        )
         loads = problem.loads_of(evaluation.force if initial is not None else np.zeros_like(point.x))
-        target = Target(np.zeros(chambers, dtype=bool), evaluation.volumes, point.chamber_pressures, loads,
-                        problem.goal(point.x), grip)
-        return ShapeState(problem, point, target, evaluation.volumes, None, grip,
-                          frames.measure(problem, point, evaluation, np.nan, grip, None))
+        target = Target(
+            np.zeros(chambers, dtype=bool),
+            evaluation.volumes,
+            point.chamber_pressures,
+            loads,
+            problem.goal(point.x),
+            grip,
+        )
+        return ShapeState(
+            problem,
+            point,
+            target,
+            evaluation.volumes,
+            None,
+            grip,
+            frames.measure(problem, point, evaluation, np.nan, grip, None),
+        )
 
     @property
     def _newton(self) -> Newton:
@@ -239,12 +269,19 @@ class EnergyShapeSolver:
         current = self._measured(current, reached)
         if status is Status.CONVERGED and current.frame.crossings:
             status = Status.CROSSED
-            message = (f"{Status.CROSSED.value} {int(current.frame.crossings)} pairs of edges and faces cross at command "
-                       f"{command.index + 1}.")
+            message = (
+                f"{Status.CROSSED.value} {int(current.frame.crossings)} pairs of edges and faces cross at command "
+                f"{command.index + 1}."
+            )
         seconds = time.perf_counter() - clock
         if records:
-            records[-1] = {**records[-1], "seconds": {**records[-1]["seconds"], "other": max(
-                0.0, seconds - sum(sum(r["seconds"].values()) for r in records))}}
+            records[-1] = {
+                **records[-1],
+                "seconds": {
+                    **records[-1]["seconds"],
+                    "other": max(0.0, seconds - sum(sum(r["seconds"].values()) for r in records)),
+                },
+            }
         return current, Report(status, message, tuple(records))
 
     def _measured(self, state: ShapeState, outcome: Outcome | None) -> ShapeState:
@@ -258,10 +295,19 @@ class EnergyShapeSolver:
             evaluation = self._newton.evaluate(state.problem, point, state.target, matrix=False)
             residual = self._newton.residuals(state.problem, point, state.target, evaluation)[0]
         stable = self._newton.is_stable(state.problem, point, state.target) if self.check_stability else None
-        return replace(state, frame=frames.measure(state.problem, point, evaluation, residual, state.target.grip, stable))
+        return replace(
+            state, frame=frames.measure(state.problem, point, evaluation, residual, state.target.grip, stable)
+        )
 
-    def collect(self, robot: VolumetricRobot, environment: Environment, states: Sequence[ShapeState],
-                reports: Sequence[Report], status: Status, message: str) -> Result:
+    def collect(
+        self,
+        robot: VolumetricRobot,
+        environment: Environment,
+        states: Sequence[ShapeState],
+        reports: Sequence[Report],
+        status: Status,
+        message: str,
+    ) -> Result:
         """Assemble the result of the commands reached."""
         return frames.collect(robot, environment, self, states, reports, status, message)
 
@@ -271,21 +317,37 @@ class EnergyShapeSolver:
         """Return what a command asks for, in scaled units."""
         chambers, index = problem.chambers, command.index
         inflation = command.find(Inflation)
-        ratio, pressure = (inflation.targets(index, chambers) if inflation is not None
-                           else (np.full(chambers, np.nan), np.zeros(chambers)))
+        ratio, pressure = (
+            inflation.targets(index, chambers)
+            if inflation is not None
+            else (np.full(chambers, np.nan), np.zeros(chambers))
+        )
         by_volume = np.isfinite(ratio)
         volumes = np.where(by_volume, ratio * problem.rest_chamber_volumes, 0.0)
         pressures = np.where(by_volume, 0.0, np.nan_to_num(pressure) / problem.stress)
-        grip = state.grip.at(problem.contact.poses(index)) if problem.contact is not None and state.grip is not None else None
-        return Target(by_volume, volumes, pressures, problem.external_forces(index), problem.held_positions(index), grip)
+        grip = (
+            state.grip.at(problem.contact.poses(index))
+            if problem.contact is not None and state.grip is not None
+            else None
+        )
+        return Target(
+            by_volume, volumes, pressures, problem.external_forces(index), problem.held_positions(index), grip
+        )
 
     def _origin(self, state: ShapeState, end: Target) -> Target:
         """Return the target that the present equilibrium meets, expressed in the controls of the next command."""
-        return Target(end.by_volume, state.volumes, state.point.chamber_pressures, state.target.external,
-                      state.problem.goal(state.point.x, state.target.positions), state.grip)
+        return Target(
+            end.by_volume,
+            state.volumes,
+            state.point.chamber_pressures,
+            state.target.external,
+            state.problem.goal(state.point.x, state.target.positions),
+            state.grip,
+        )
 
-    def _first_share(self, problem: Problem, state: ShapeState, end: Target, origin: Target | None = None,
-                     done: float = 0.0) -> float:
+    def _first_share(
+        self, problem: Problem, state: ShapeState, end: Target, origin: Target | None = None, done: float = 0.0
+    ) -> float:
         """Return the largest share of the command in which no chamber changes by more than `max_growth`."""
         left = 1.0 - done
         moved = _travel(origin.grip if origin is not None else state.grip, end.grip)
@@ -319,8 +381,11 @@ class EnergyShapeSolver:
         guess = state.point.beyond(before, share)
         guess = replace(guess, x=state.problem.settled(guess.x))
         contact = state.problem.contact
-        if contact is not None and target.grip is not None and contact.safe_share(
-                state.point.x, guess.x - state.point.x, target.grip) < 1.0:
+        if (
+            contact is not None
+            and target.grip is not None
+            and contact.safe_share(state.point.x, guess.x - state.point.x, target.grip) < 1.0
+        ):
             return state.point
         return guess if state.problem.jacobian_bounds(guess.x).min() > 0.0 else state.point
 
@@ -341,7 +406,9 @@ class EnergyShapeSolver:
 
     def _diagnose(self, problem: Problem, state: ShapeState, outcome: Outcome) -> tuple[Status, str]:
         """Say why a command could not be reached."""
-        where = f"at V/V0 = {_listed(state.volumes / problem.rest_chamber_volumes)}" if problem.chambers else "on the way"
+        where = (
+            f"at V/V0 = {_listed(state.volumes / problem.rest_chamber_volumes)}" if problem.chambers else "on the way"
+        )
         status = outcome.status if outcome.status in (Status.SINGULAR, Status.INVERTED) else Status.NOT_CONVERGED
         return status, f"{status.value} The last equilibrium is {where}, residual {outcome.residual:.2g} beyond it."
 
@@ -357,8 +424,14 @@ class EnergyShapeSolver:
         for _ in range(60):
             current = trail[-1]
             volumes = current.volumes
-            target = Target(driven | end.by_volume, np.where(driven, volumes * (1.0 + sign * growth), volumes),
-                            current.point.chamber_pressures, current.target.external, current.target.positions, current.grip)
+            target = Target(
+                driven | end.by_volume,
+                np.where(driven, volumes * (1.0 + sign * growth), volumes),
+                current.point.chamber_pressures,
+                current.target.external,
+                current.target.positions,
+                current.grip,
+            )
             start = self._predict(current, target)
             outcome = self._newton.equilibrium(problem, start, target, free_start=start is current.point)
             now = outcome.point.chamber_pressures
@@ -390,8 +463,10 @@ class EnergyShapeSolver:
             ratios.append(best)
             limits.append(float(np.polyval(curve, best)) if curve is not None else q[np.argmax(np.abs(q))])
         asked = end.pressures[driven] * problem.stress
-        return (f"{Status.PRESSURE_LIMIT.value} The limit is {_listed(np.array(limits) / 1e3)} kPa at V/V0 = "
-                f"{_listed(np.array(ratios))}; {_listed(asked / 1e3)} kPa was asked for.")
+        return (
+            f"{Status.PRESSURE_LIMIT.value} The limit is {_listed(np.array(limits) / 1e3)} kPa at V/V0 = "
+            f"{_listed(np.array(ratios))}; {_listed(asked / 1e3)} kPa was asked for."
+        )
 
 
 def _advanced(state: ShapeState, outcome: Outcome, target: Target) -> ShapeState:
@@ -415,10 +490,17 @@ def _difference(new: Target, old: Target) -> Floats | None:
     """The way between two targets as one vector of comparable numbers; None where their controls differ."""
     if (new.by_volume != old.by_volume).any():
         return None
-    return np.concatenate([np.where(new.by_volume, new.volumes - old.volumes, 0.0),
-                           np.where(new.by_volume, 0.0, new.pressures - old.pressures),
-                           [np.linalg.norm(new.external - old.external), np.linalg.norm(new.positions - old.positions),
-                            _travel(old.grip, new.grip)]])
+    return np.concatenate(
+        [
+            np.where(new.by_volume, new.volumes - old.volumes, 0.0),
+            np.where(new.by_volume, 0.0, new.pressures - old.pressures),
+            [
+                np.linalg.norm(new.external - old.external),
+                np.linalg.norm(new.positions - old.positions),
+                _travel(old.grip, new.grip),
+            ],
+        ]
+    )
 
 
 def _listed(values: Floats) -> str:

@@ -154,7 +154,7 @@ def _joined(labels: Ints, groups: tuple[Group, ...]) -> Ints:
     """Labels of bodies, those that share a rigid group made one."""
     out = labels.copy()
     for group in groups:
-        mine = np.unique(out[np.flatnonzero(group.nodes[:len(labels)])])
+        mine = np.unique(out[np.flatnonzero(group.nodes[: len(labels)])])
         out[np.isin(out, mine)] = mine[0]
     return out
 
@@ -182,8 +182,10 @@ def supports(robot: VolumetricRobot, environment: Environment, groups: tuple[Gro
         given = np.isfinite(item.at(0, len(ids)))
         for k in range(len(item.displacement)):
             if (np.isfinite(item.at(k, len(ids))) != given).any():
-                raise InputError(f"prescribed {index + 1}: the same components must be prescribed in every command; use nan "
-                                 f"for the free ones throughout")
+                raise InputError(
+                    f"prescribed {index + 1}: the same components must be prescribed in every command; use nan "
+                    f"for the free ones throughout"
+                )
         by_vertex = np.zeros((n, 3), dtype=bool)
         by_vertex[ids] = given[rows]
         middle = all_nodes[all_nodes >= n] - n
@@ -191,16 +193,20 @@ def supports(robot: VolumetricRobot, environment: Environment, groups: tuple[Gro
         clash = held[all_nodes] & components
         if clash.any():
             node = int(all_nodes[np.flatnonzero(clash.any(axis=1))[0]])
-            raise InputError(f"prescribed {index + 1}: node {node} is already held by `fixed` or another prescription; "
-                             f"prescribe each component once")
+            raise InputError(
+                f"prescribed {index + 1}: node {node} is already held by `fixed` or another prescription; "
+                f"prescribe each component once"
+            )
         held[all_nodes] |= components
         prescribed.append(PrescribedNodes(index, all_nodes, components, rows))
     in_group = np.zeros(len(held), dtype=bool)
     for g, group in enumerate(groups):
         both = np.flatnonzero(group.nodes & held.any(axis=1))
         if len(both):
-            raise InputError(f"rigid group {g + 1}: node {both[0]} is held by `fixed` or `prescribed`; hold the group by its "
-                             f"displacement and rotation, or take what is held out of it")
+            raise InputError(
+                f"rigid group {g + 1}: node {both[0]} is held by `fixed` or `prescribed`; hold the group by its "
+                f"displacement and rotation, or take what is held out of it"
+            )
         in_group |= group.nodes
     free = []
     for label in np.unique(labels[labels >= 0]).tolist():
@@ -210,17 +216,26 @@ def supports(robot: VolumetricRobot, environment: Environment, groups: tuple[Gro
         if len(component_rows) == 0 and not any(group.held.any() for group in mine):
             ids = ids[~in_group[ids]]
             if len(ids) < 3:
-                raise InputError(f"fixed = None: body {label + 1} is free and all rigid; leave a soft part, or hold the group")
+                raise InputError(
+                    f"fixed = None: body {label + 1} is free and all rigid; leave a soft part, or hold the group"
+                )
             for k, i in minimal_constraints(robot.vertices[ids]):
                 held[ids[k], i] = True
             free.append(label)
             continue
         middle = robot.vertices[ids].mean(axis=0)
         size = max(np.abs(robot.vertices[ids] - middle).max(), 1e-300)
-        motions = np.vstack([_rigid_rows((robot.vertices[ids] - middle) / size,
-                                         [(int(k), int(i)) for k, i in component_rows[:3000]]),
-                             *(_group_rows(group, middle, size) for group in mine)])
+        motions = np.vstack(
+            [
+                _rigid_rows(
+                    (robot.vertices[ids] - middle) / size, [(int(k), int(i)) for k, i in component_rows[:3000]]
+                ),
+                *(_group_rows(group, middle, size) for group in mine),
+            ]
+        )
         if np.linalg.matrix_rank(motions, tol=1e-9 * np.sqrt(len(motions))) < 6:
-            raise InputError(f"fixed: body {label + 1} of {int(labels.max()) + 1} can still move as a rigid body; hold at least "
-                             f"three vertices that are not on a line, or pass fixed=None for a free body")
+            raise InputError(
+                f"fixed: body {label + 1} of {int(labels.max()) + 1} can still move as a rigid body; hold at least "
+                f"three vertices that are not on a line, or pass fixed=None for a free body"
+            )
     return Supports(held, tuple(free), tuple(prescribed), labels)

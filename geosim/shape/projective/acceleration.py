@@ -69,7 +69,7 @@ class Anderson:
         self._steps.append(step.ravel())
         self._forces.append(-force.ravel())
         for memory in (self._images, self._steps, self._forces):
-            del memory[:-self.window - 1]
+            del memory[: -self.window - 1]
         if len(self._images) < 2:
             return x + step
         df, dr = np.diff(np.array(self._steps), axis=0), np.diff(np.array(self._forces), axis=0)
@@ -121,7 +121,7 @@ class QuasiNewton:
                 self._moves.append(move)
                 self._changes.append(change)
         for memory in (self._moves, self._changes):
-            del memory[:max(0, len(memory) - self.window)]
+            del memory[: max(0, len(memory) - self.window)]
         self._last = (x.copy(), force.copy())
         q, shares = force.ravel().copy(), []
         for move, change in zip(reversed(self._moves), reversed(self._changes)):

@@ -52,12 +52,16 @@ class Contact:
     def __init__(self, work: Work, solver: ProjectiveShapeSolver, index: int) -> None:
         robot, environment = work.robot, work.environment
         if environment.exclude_pairs:
-            raise InputError("exclude_pairs: ProjectiveShapeSolver takes none; set self_contact=False to leave out "
-                             "self-contact, or use EnergyShapeSolver")
+            raise InputError(
+                "exclude_pairs: ProjectiveShapeSolver takes none; set self_contact=False to leave out "
+                "self-contact, or use EnergyShapeSolver"
+            )
         for i, obstacle in enumerate(environment.obstacles):
             if obstacle.friction > 0:
-                raise InputError(f"obstacle {i + 1}: friction = {obstacle.friction:g}, but ProjectiveShapeSolver is "
-                                 f"frictionless; set friction=0 or use EnergyShapeSolver")
+                raise InputError(
+                    f"obstacle {i + 1}: friction = {obstacle.friction:g}, but ProjectiveShapeSolver is "
+                    f"frictionless; set friction=0 or use EnergyShapeSolver"
+                )
         if environment.self_friction > 0:
             raise InputError("self_friction: ProjectiveShapeSolver has none; set it to 0 or use EnergyShapeSolver")
         self.work = work
@@ -89,8 +93,19 @@ class Contact:
             inside = distance < 0
             depth = max(depth, float(-distance[inside].min(initial=0.0)))
             ids = self.ids[take]
-            found = _joined(found, Springs(ids, self.stiffness[ids], nearest[take], normal[take], self.offset,
-                                           np.full(len(ids), i), np.zeros((len(ids), 3), np.int64), np.zeros((len(ids), 3))))
+            found = _joined(
+                found,
+                Springs(
+                    ids,
+                    self.stiffness[ids],
+                    nearest[take],
+                    normal[take],
+                    self.offset,
+                    np.full(len(ids), i),
+                    np.zeros((len(ids), 3), np.int64),
+                    np.zeros((len(ids), 3)),
+                ),
+            )
         self.penetration, self.clear = depth, depth == 0.0
         return self._install(found, old, balanced)
 
@@ -109,8 +124,17 @@ class Contact:
             limit = STIFFEST * self.stiffness[found.ids]
             stiffer = bool((stiffness < limit).any())
             stiffness = np.minimum(4.0 * stiffness, limit)
-        self.work.elements.springs = Springs(found.ids, stiffness, found.points, found.normals, self.offset,
-                                             found.partner, found.corners, found.shares, self.obstacles)
+        self.work.elements.springs = Springs(
+            found.ids,
+            stiffness,
+            found.points,
+            found.normals,
+            self.offset,
+            found.partner,
+            found.corners,
+            found.shares,
+            self.obstacles,
+        )
         if stiffer or not kept.all():  # a spring that is dropped pushed nothing
             return SET_CHANGED
         return MOVED if len(now) else UNCHANGED
@@ -145,8 +169,16 @@ class Contact:
     def _on_faces(self, x: Floats, ids: Ints, points: Floats, face: Ints, unit: Floats) -> Springs:
         """Springs between vertices and points of faces."""
         corners = self.faces[face]
-        return Springs(ids, self.stiffness[ids], points, unit[face], self.offset, np.full(len(ids), SELF), corners,
-                       _shares(points, x[corners]))
+        return Springs(
+            ids,
+            self.stiffness[ids],
+            points,
+            unit[face],
+            self.offset,
+            np.full(len(ids), SELF),
+            corners,
+            _shares(points, x[corners]),
+        )
 
     @staticmethod
     def _depth(x: Floats, springs: Springs) -> float:
@@ -157,10 +189,16 @@ class Contact:
 
 
 def _joined(a: Springs, b: Springs) -> Springs:
-    return Springs(np.concatenate([a.ids, b.ids]), np.concatenate([a.stiffness, b.stiffness]),
-                   np.vstack([a.points, b.points]), np.vstack([a.normals, b.normals]), b.offset,
-                   np.concatenate([a.partner, b.partner]), np.vstack([a.corners, b.corners]),
-                   np.vstack([a.shares, b.shares]))
+    return Springs(
+        np.concatenate([a.ids, b.ids]),
+        np.concatenate([a.stiffness, b.stiffness]),
+        np.vstack([a.points, b.points]),
+        np.vstack([a.normals, b.normals]),
+        b.offset,
+        np.concatenate([a.partner, b.partner]),
+        np.vstack([a.corners, b.corners]),
+        np.vstack([a.shares, b.shares]),
+    )
 
 
 def _shares(points: Floats, corners: Floats) -> Floats:

@@ -19,8 +19,18 @@ from geosim.shape.projective import kernels
 from geosim.shape.projective.lines import Lines
 from geosim.shape.projective.material import SPACING
 
-__all__ = ["BODY_TARGETS", "CHAMBER_TARGETS", "Body", "Cells", "Elements", "Evaluation", "GlobalMatrix", "Springs",
-           "enclosed_volume", "rest_shapes"]
+__all__ = [
+    "BODY_TARGETS",
+    "CHAMBER_TARGETS",
+    "Body",
+    "Cells",
+    "Elements",
+    "Evaluation",
+    "GlobalMatrix",
+    "Springs",
+    "enclosed_volume",
+    "rest_shapes",
+]
 
 BODY_TARGETS = ("material", "variational", "paper")
 CHAMBER_TARGETS = ("total", "element", "uniform")
@@ -238,8 +248,14 @@ class Elements:
             drag, stored = self.lines.evaluate(x)
             force += drag
             merit += stored
-        return Evaluation(force, merit, max(scale, float(np.abs(self.load).max(initial=0.0)), self._floor), pressures,
-                          jacobians, elastic)
+        return Evaluation(
+            force,
+            merit,
+            max(scale, float(np.abs(self.load).max(initial=0.0)), self._floor),
+            pressures,
+            jacobians,
+            elastic,
+        )
 
     def _body(self, x: Floats, forces: Floats, energies: Floats) -> Floats:
         """Write the pull of the body targets; return the volume ratio of every element."""
@@ -248,14 +264,38 @@ class Elements:
         if b.targets == "material":
             shared, own = (1.0 - OWN_SHARE) * b.bulk, OWN_SHARE * b.bulk
             self._share(kernels.determinants, n, x, b.tets, b.gradients, jacobians)
-            self._share(kernels.patch_pressures, self.count, b.volumes, shared, jacobians, self._starts, self._slots,
-                        *self._patch)
-            self._share(kernels.material_targets, n, x, b.tets, b.gradients, b.volumes, b.which, b.rows, own, GUARD, jacobians,
-                        self._patch[0], forces, energies)
+            self._share(
+                kernels.patch_pressures,
+                self.count,
+                b.volumes,
+                shared,
+                jacobians,
+                self._starts,
+                self._slots,
+                *self._patch,
+            )
+            self._share(
+                kernels.material_targets,
+                n,
+                x,
+                b.tets,
+                b.gradients,
+                b.volumes,
+                b.which,
+                b.rows,
+                own,
+                GUARD,
+                jacobians,
+                self._patch[0],
+                forces,
+                energies,
+            )
         else:
             local = kernels.body_targets if b.targets == "variational" else kernels.paper_targets
             weights = b.stiffness * b.volumes
-            self._share(local, n, x, b.tets, b.gradients, weights, b.which, b.tables, SPACING, forces, energies, jacobians)
+            self._share(
+                local, n, x, b.tets, b.gradients, weights, b.which, b.tables, SPACING, forces, energies, jacobians
+            )
         return jacobians
 
     def _share(self, kernel: Callable[..., None], count: int, *arguments: Any) -> None:

@@ -62,10 +62,10 @@ def energy_residual(problem: Problem, nodes: Floats, forces: Floats, index: int)
     at_rest = problem.evaluate(x, p, P, external, matrix=True)
     if at_rest.data is None or not (np.isfinite(at_rest.energy) and at_rest.smallest > 0.0):
         return float("nan")
-    free = np.flatnonzero(~problem.held[:x.size])
+    free = np.flatnonzero(~problem.held[: x.size])
     columns = _pressure_columns(at_rest, x.size, free, problem)
     best: Any = lsmr(columns, -at_rest.force.ravel()[free], atol=1e-9, btol=1e-9, maxiter=2000)[0]
-    now = problem.evaluate(x, best[:len(p)], best[len(p):], external, matrix=False)
+    now = problem.evaluate(x, best[: len(p)], best[len(p) :], external, matrix=False)
     left = np.zeros(x.size)
     left[free] = now.force.ravel()[free]
     return float(np.linalg.norm(left.reshape(-1, 3), axis=1).max(initial=0.0) / max(now.scale, SMALLEST_SCALE))
@@ -79,4 +79,6 @@ def _pressure_columns(evaluation: Any, size: int, free: Any, problem: Problem) -
     by_pressure = upper[free][:, size:]
     if problem.chambers == 0:
         return by_pressure
-    return sp.hstack([by_pressure, -sp.csr_matrix(evaluation.gradients.reshape(problem.chambers, -1)[:, free].T)]).tocsr()
+    return sp.hstack(
+        [by_pressure, -sp.csr_matrix(evaluation.gradients.reshape(problem.chambers, -1)[:, free].T)]
+    ).tocsr()

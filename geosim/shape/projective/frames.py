@@ -76,14 +76,27 @@ def measure(work: Work, x: Floats, evaluation: Evaluation, residual: float, pene
     faces = np.vstack([robot.skin, *robot.chamber_walls])
     rest = work.elements.cells.rest_volumes
     return ProjectiveFrame(
-        nodes=np.vstack([positions, positions[robot.p2_edges].mean(axis=1)]), volume_ratios=volumes / rest,
-        chamber_volumes=volumes, chamber_pressures=evaluation.pressures, line_forces=drag, cable_tensions=tensions,
-        cable_lengths=np.array([a.length(x) for a in robot.cable_anchors]), reactions=held, contact_forces=contact,
-        obstacle_forces=forces, obstacle_moments=moments, max_penetration=penetration,
-        contact_count=int(np.any(push != 0.0, axis=1).sum()), crossings=count_crossings(positions, faces).count,
+        nodes=np.vstack([positions, positions[robot.p2_edges].mean(axis=1)]),
+        volume_ratios=volumes / rest,
+        chamber_volumes=volumes,
+        chamber_pressures=evaluation.pressures,
+        line_forces=drag,
+        cable_tensions=tensions,
+        cable_lengths=np.array([a.length(x) for a in robot.cable_anchors]),
+        reactions=held,
+        contact_forces=contact,
+        obstacle_forces=forces,
+        obstacle_moments=moments,
+        max_penetration=penetration,
+        contact_count=int(np.any(push != 0.0, axis=1).sum()),
+        crossings=count_crossings(positions, faces).count,
         body_volume_ratio=float(evaluation.jacobians @ body.volumes / body.volumes.sum()),
-        inverted_elements=int((evaluation.jacobians <= 0).sum()), residual=residual, energies=evaluation.elastic,
-        remeshings=work.remeshings, jacobian_spread=float(np.quantile(np.abs(evaluation.jacobians - 1.0), 0.95)))
+        inverted_elements=int((evaluation.jacobians <= 0).sum()),
+        residual=residual,
+        energies=evaluation.elastic,
+        remeshings=work.remeshings,
+        jacobian_spread=float(np.quantile(np.abs(evaluation.jacobians - 1.0), 0.95)),
+    )
 
 
 def _carried(robot: VolumetricRobot, positions: Floats) -> Floats:
@@ -96,8 +109,15 @@ def _carried(robot: VolumetricRobot, positions: Floats) -> Floats:
     return robot.vertices[loose] + (positions - robot.vertices)[body[near]]
 
 
-def collect(robot: VolumetricRobot, environment: Environment, solver: Any, states: Sequence[ProjectiveState],
-            reports: Sequence[Report], status: Status, message: str) -> Result:
+def collect(
+    robot: VolumetricRobot,
+    environment: Environment,
+    solver: Any,
+    states: Sequence[ProjectiveState],
+    reports: Sequence[Report],
+    status: Status,
+    message: str,
+) -> Result:
     """Assemble a `Result` from the states and reports of the commands reached."""
     k, n = len(states), len(robot.vertices)
     stack = lambda key, *width: np.array([getattr(s.frame, key) for s in states], dtype=float).reshape(k, *width)  # noqa: E731
@@ -106,15 +126,36 @@ def collect(robot: VolumetricRobot, environment: Environment, solver: Any, state
     converged = all(r.reached for r in reports) and status in (Status.CONVERGED, Status.CROSSED)
     chambers, obstacles = robot.chambers, len(environment.obstacles)
     return Result(
-        status, message, converged, np.arange(1.0, k + 1.0), frames, robot=robot, environment=environment,
+        status,
+        message,
+        converged,
+        np.arange(1.0, k + 1.0),
+        frames,
+        robot=robot,
+        environment=environment,
         solver=solver,
-        tip=np.einsum("t,ktd->kd", robot.tip_weights, frames[:, robot.tip]), trace=trace,
+        tip=np.einsum("t,ktd->kd", robot.tip_weights, frames[:, robot.tip]),
+        trace=trace,
         **{key: stack(key, chambers) for key in ("volume_ratios", "chamber_volumes", "chamber_pressures")},
         **{key: stack(key, len(robot.cables)) for key in ("cable_lengths", "cable_tensions")},
         **{key: stack(key, n, 3) for key in ("reactions", "contact_forces")},
         **{key: stack(key, obstacles, 3) for key in ("obstacle_forces", "obstacle_moments")},
-        **{key: stack(key) for key in ("max_penetration", "contact_count", "crossings", "body_volume_ratio",
-                                       "inverted_elements", "residual", "energies")},
-        extra={"remeshings": stack("remeshings"), "jacobian_spread": stack("jacobian_spread"),
-               "energy_residual": stack("energy_residual")},
-        state=states[-1] if states else None)
+        **{
+            key: stack(key)
+            for key in (
+                "max_penetration",
+                "contact_count",
+                "crossings",
+                "body_volume_ratio",
+                "inverted_elements",
+                "residual",
+                "energies",
+            )
+        },
+        extra={
+            "remeshings": stack("remeshings"),
+            "jacobian_spread": stack("jacobian_spread"),
+            "energy_residual": stack("energy_residual"),
+        },
+        state=states[-1] if states else None,
+    )

@@ -19,8 +19,21 @@ import numpy as np
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import jacobi_eigen
 
-__all__ = ["body_targets", "chamber_gradients", "chamber_measures", "cofactor_squares", "determinants", "element_targets",
-           "gather", "material_targets", "paper_targets", "patch_pressures", "polar_all", "total_targets", "uniform_targets"]
+__all__ = [
+    "body_targets",
+    "chamber_gradients",
+    "chamber_measures",
+    "cofactor_squares",
+    "determinants",
+    "element_targets",
+    "gather",
+    "material_targets",
+    "paper_targets",
+    "patch_pressures",
+    "polar_all",
+    "total_targets",
+    "uniform_targets",
+]
 
 # Volume ratios between which a body element may differ from its patch at little cost.
 NARROWEST, WIDEST = 0.7, 1.4
@@ -30,24 +43,49 @@ NARROWEST, WIDEST = 0.7, 1.4
 def cofactor(f):
     """Cofactor matrix of a 3x3 tuple: the gradient of the determinant."""
     a, b, c, d, e, g, h, i, j = f
-    return (e * j - g * i, g * h - d * j, d * i - e * h,
-            c * i - b * j, a * j - c * h, b * h - a * i,
-            b * g - c * e, c * d - a * g, a * e - b * d)
+    return (
+        e * j - g * i,
+        g * h - d * j,
+        d * i - e * h,
+        c * i - b * j,
+        a * j - c * h,
+        b * h - a * i,
+        b * g - c * e,
+        c * d - a * g,
+        a * e - b * d,
+    )
 
 
 @kernel
 def inner(a, b):
     """Sum of products of the entries."""
-    return (a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3] + a[4] * b[4] + a[5] * b[5] + a[6] * b[6]
-            + a[7] * b[7] + a[8] * b[8])
+    return (
+        a[0] * b[0]
+        + a[1] * b[1]
+        + a[2] * b[2]
+        + a[3] * b[3]
+        + a[4] * b[4]
+        + a[5] * b[5]
+        + a[6] * b[6]
+        + a[7] * b[7]
+        + a[8] * b[8]
+    )
 
 
 @kernel
 def combine(x, a, y, b):
     """Return x a + y b."""
-    return (x * a[0] + y * b[0], x * a[1] + y * b[1], x * a[2] + y * b[2],
-            x * a[3] + y * b[3], x * a[4] + y * b[4], x * a[5] + y * b[5],
-            x * a[6] + y * b[6], x * a[7] + y * b[7], x * a[8] + y * b[8])
+    return (
+        x * a[0] + y * b[0],
+        x * a[1] + y * b[1],
+        x * a[2] + y * b[2],
+        x * a[3] + y * b[3],
+        x * a[4] + y * b[4],
+        x * a[5] + y * b[5],
+        x * a[6] + y * b[6],
+        x * a[7] + y * b[7],
+        x * a[8] + y * b[8],
+    )
 
 
 @kernel
@@ -106,15 +144,17 @@ def singular(f):
 @kernel
 def _compose(U, s0, s1, s2, V):
     """Return U diag(s) V^T as a tuple."""
-    return (U[0, 0] * s0 * V[0, 0] + U[0, 1] * s1 * V[0, 1] + U[0, 2] * s2 * V[0, 2],
-            U[0, 0] * s0 * V[1, 0] + U[0, 1] * s1 * V[1, 1] + U[0, 2] * s2 * V[1, 2],
-            U[0, 0] * s0 * V[2, 0] + U[0, 1] * s1 * V[2, 1] + U[0, 2] * s2 * V[2, 2],
-            U[1, 0] * s0 * V[0, 0] + U[1, 1] * s1 * V[0, 1] + U[1, 2] * s2 * V[0, 2],
-            U[1, 0] * s0 * V[1, 0] + U[1, 1] * s1 * V[1, 1] + U[1, 2] * s2 * V[1, 2],
-            U[1, 0] * s0 * V[2, 0] + U[1, 1] * s1 * V[2, 1] + U[1, 2] * s2 * V[2, 2],
-            U[2, 0] * s0 * V[0, 0] + U[2, 1] * s1 * V[0, 1] + U[2, 2] * s2 * V[0, 2],
-            U[2, 0] * s0 * V[1, 0] + U[2, 1] * s1 * V[1, 1] + U[2, 2] * s2 * V[1, 2],
-            U[2, 0] * s0 * V[2, 0] + U[2, 1] * s1 * V[2, 1] + U[2, 2] * s2 * V[2, 2])
+    return (
+        U[0, 0] * s0 * V[0, 0] + U[0, 1] * s1 * V[0, 1] + U[0, 2] * s2 * V[0, 2],
+        U[0, 0] * s0 * V[1, 0] + U[0, 1] * s1 * V[1, 1] + U[0, 2] * s2 * V[1, 2],
+        U[0, 0] * s0 * V[2, 0] + U[0, 1] * s1 * V[2, 1] + U[0, 2] * s2 * V[2, 2],
+        U[1, 0] * s0 * V[0, 0] + U[1, 1] * s1 * V[0, 1] + U[1, 2] * s2 * V[0, 2],
+        U[1, 0] * s0 * V[1, 0] + U[1, 1] * s1 * V[1, 1] + U[1, 2] * s2 * V[1, 2],
+        U[1, 0] * s0 * V[2, 0] + U[1, 1] * s1 * V[2, 1] + U[1, 2] * s2 * V[2, 2],
+        U[2, 0] * s0 * V[0, 0] + U[2, 1] * s1 * V[0, 1] + U[2, 2] * s2 * V[0, 2],
+        U[2, 0] * s0 * V[1, 0] + U[2, 1] * s1 * V[1, 1] + U[2, 2] * s2 * V[1, 2],
+        U[2, 0] * s0 * V[2, 0] + U[2, 1] * s1 * V[2, 1] + U[2, 2] * s2 * V[2, 2],
+    )
 
 
 @kernel
@@ -183,14 +223,21 @@ def _closest_stretches(a, b, c, d):
         else:
             high = middle
     q = 0.5 * (low + high) * d
-    return (0.5 * (a + np.sqrt(max(a * a - 4.0 * q, 0.0))), 0.5 * (b + np.sqrt(max(b * b - 4.0 * q, 0.0))),
-            0.5 * (c + np.sqrt(max(c * c - 4.0 * q, 0.0))))
+    return (
+        0.5 * (a + np.sqrt(max(a * a - 4.0 * q, 0.0))),
+        0.5 * (b + np.sqrt(max(b * b - 4.0 * q, 0.0))),
+        0.5 * (c + np.sqrt(max(c * c - 4.0 * q, 0.0))),
+    )
 
 
 @kernel
 def _stretch_product(a, b, c, q):
-    return (0.125 * (a + np.sqrt(max(a * a - 4.0 * q, 0.0))) * (b + np.sqrt(max(b * b - 4.0 * q, 0.0)))
-            * (c + np.sqrt(max(c * c - 4.0 * q, 0.0))))
+    return (
+        0.125
+        * (a + np.sqrt(max(a * a - 4.0 * q, 0.0)))
+        * (b + np.sqrt(max(b * b - 4.0 * q, 0.0)))
+        * (c + np.sqrt(max(c * c - 4.0 * q, 0.0)))
+    )
 
 
 @kernel
@@ -234,8 +281,10 @@ def _look_up(table, spacing, strain):
         return r, table[last, 1] + 0.5 * r * (strain * strain - start * start)
     slope = (table[i + 1, 0] - table[i, 0]) / spacing
     base = table[i, 0] - slope * start
-    return (base + slope * strain,
-            table[i, 1] + 0.5 * base * (strain * strain - start * start) + slope / 3.0 * (strain**3 - start**3))
+    return (
+        base + slope * strain,
+        table[i, 1] + 0.5 * base * (strain * strain - start * start) + slope / 3.0 * (strain**3 - start**3),
+    )
 
 
 @kernel
@@ -311,9 +360,17 @@ def _stress(f, c, m):
     energy, w1, w2 = _invariant_density(m, i1, i2)
     _, r1, r2 = _invariant_density(m, 3.0, 3.0)
     p0 = 2.0 * r1 + 4.0 * r2
-    fc = (f[0] * a + f[1] * h + f[2] * k, f[0] * h + f[1] * b + f[2] * q, f[0] * k + f[1] * q + f[2] * g,
-          f[3] * a + f[4] * h + f[5] * k, f[3] * h + f[4] * b + f[5] * q, f[3] * k + f[4] * q + f[5] * g,
-          f[6] * a + f[7] * h + f[8] * k, f[6] * h + f[7] * b + f[8] * q, f[6] * k + f[7] * q + f[8] * g)
+    fc = (
+        f[0] * a + f[1] * h + f[2] * k,
+        f[0] * h + f[1] * b + f[2] * q,
+        f[0] * k + f[1] * q + f[2] * g,
+        f[3] * a + f[4] * h + f[5] * k,
+        f[3] * h + f[4] * b + f[5] * q,
+        f[3] * k + f[4] * q + f[5] * g,
+        f[6] * a + f[7] * h + f[8] * k,
+        f[6] * h + f[7] * b + f[8] * q,
+        f[6] * k + f[7] * q + f[8] * g,
+    )
     det = f[0] * c[0] + f[1] * c[1] + f[2] * c[2]
     s = combine(1.0, combine(2.0 * w1 + 2.0 * w2 * i1, f, -2.0 * w2, fc), -p0, c)
     return energy - p0 * (det - 1.0), s
@@ -354,7 +411,9 @@ def determinants(lo, hi, x, tets, gradients, jacobians):
 
 
 @kernel
-def material_targets(lo, hi, x, tets, gradients, volumes, which, rows, bulk, guard, jacobians, pressures, forces, energies):
+def material_targets(
+    lo, hi, x, tets, gradients, volumes, which, rows, bulk, guard, jacobians, pressures, forces, energies
+):
     """Corner forces of the targets whose pull is the stress of the material: k (F - T) = dW/dF + p cof F.
 
     p is the mean of the patch pressures of the corners plus bulk (J - 1) of the element itself, a small share; beyond

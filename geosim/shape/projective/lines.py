@@ -80,7 +80,7 @@ class Lines:
         """Tension of every scalar (g,) [N or N/m]."""
         driven = np.isfinite(self.goals)
         pull = np.where(driven, self.multipliers + (measures - np.nan_to_num(self.goals)) * self.inverse, self.tensions)
-        pull[:self.cables] = np.maximum(pull[:self.cables], 0.0)
+        pull[: self.cables] = np.maximum(pull[: self.cables], 0.0)
         return pull
 
     def evaluate(self, x: Floats) -> tuple[Floats, float]:
@@ -110,7 +110,7 @@ class Lines:
         driven = np.isfinite(self.goals)
         gap = np.where(driven, self.measures(x) - np.nan_to_num(self.goals), 0.0)
         slack = np.zeros(self.count, dtype=bool)
-        slack[:self.cables] = (gap[:self.cables] <= 0) & (self.pulls(self.measures(x))[:self.cables] == 0)
+        slack[: self.cables] = (gap[: self.cables] <= 0) & (self.pulls(self.measures(x))[: self.cables] == 0)
         if (slack | (np.abs(gap) <= tolerance * np.nan_to_num(self.goals, nan=1.0))).all():
             return None
         return replace(self, multipliers=np.where(driven, self.pulls(self.measures(x)), 0.0))
@@ -119,22 +119,27 @@ class Lines:
         """Return lines whose goals (and prescribed tensions) are a share of the way from measures and tensions."""
         if share == 1.0:
             return self
-        return replace(self, goals=begin + share * (self.goals - begin), tensions=pulls + share * (self.tensions - pulls))
+        return replace(
+            self, goals=begin + share * (self.goals - begin), tensions=pulls + share * (self.tensions - pulls)
+        )
 
     def laplacian(self, count: int) -> sp.csc_matrix:
         """Their part of the global matrix, (count, count)."""
         segments = np.bincount(self.owner, minlength=self.count)
         stiffness = np.where(np.isfinite(self.goals), segments * self.inverse, 0.0)[self.owner]
         points = len(self.anchors.vertices)
-        fasten = sp.csr_matrix((self.anchors.weights.ravel(), (np.repeat(np.arange(points), 4),
-                                                               self.anchors.vertices.ravel())), shape=(points, count))
+        fasten = sp.csr_matrix(
+            (self.anchors.weights.ravel(), (np.repeat(np.arange(points), 4), self.anchors.vertices.ravel())),
+            shape=(points, count),
+        )
         ends = fasten[self.segments[:, 1]] - fasten[self.segments[:, 0]]
         out = ends.T @ sp.diags(stiffness) @ ends
         if len(self.faces) and np.isfinite(self.goals[-1]):
             pairs = self.faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
             row = np.arange(len(pairs))
-            sides = (sp.csr_matrix((np.ones(len(pairs)), (row, pairs[:, 1])), shape=(len(pairs), count))
-                     - sp.csr_matrix((np.ones(len(pairs)), (row, pairs[:, 0])), shape=(len(pairs), count)))
+            sides = sp.csr_matrix((np.ones(len(pairs)), (row, pairs[:, 1])), shape=(len(pairs), count)) - sp.csr_matrix(
+                (np.ones(len(pairs)), (row, pairs[:, 0])), shape=(len(pairs), count)
+            )
             # |dA| <= L sum |d| / 2 over the sides; L^2 of the faces is about 2.3 of their mean area
             square = 2.3 * self.goals[-1] / len(self.faces)
             out = out + sides.T @ sides * (0.75 * len(self.faces) * square * self.inverse[-1])
@@ -142,9 +147,14 @@ class Lines:
 
     def same_matrix(self, other: Lines | None) -> bool:
         """Whether the part of the global matrix is that of other lines."""
-        return (other is not None and self.count == other.count and np.array_equal(self.segments, other.segments)
-                and np.array_equal(self.faces, other.faces) and np.array_equal(self.anchors.vertices, other.anchors.vertices)
-                and np.array_equal(np.isfinite(self.goals), np.isfinite(other.goals)))
+        return (
+            other is not None
+            and self.count == other.count
+            and np.array_equal(self.segments, other.segments)
+            and np.array_equal(self.faces, other.faces)
+            and np.array_equal(self.anchors.vertices, other.anchors.vertices)
+            and np.array_equal(np.isfinite(self.goals), np.isfinite(other.goals))
+        )
 
 
 def make_lines(robot: VolumetricRobot, command: Command, diagonal: Floats, before: Lines | None) -> Lines | None:
@@ -194,8 +204,10 @@ def make_lines(robot: VolumetricRobot, command: Command, diagonal: Floats, befor
         area = 0.5 * np.linalg.norm(_normals(robot.vertices, sheet), axis=1).sum()
         goals.append(np.array([faces.at(command.index) * area]))
         tensions.append(np.zeros(1))
-    all_anchors = Anchors(np.vstack([a.vertices for a in fastened] or [np.empty((0, 4), np.int64)]),
-                          np.vstack([a.weights for a in fastened] or [np.empty((0, 4))]))
+    all_anchors = Anchors(
+        np.vstack([a.vertices for a in fastened] or [np.empty((0, 4), np.int64)]),
+        np.vstack([a.weights for a in fastened] or [np.empty((0, 4))]),
+    )
     goal = np.concatenate(goals)
     count = len(goal)
     chain = np.vstack(segments) if segments else np.empty((0, 2), np.int64)
@@ -204,15 +216,18 @@ def make_lines(robot: VolumetricRobot, command: Command, diagonal: Floats, befor
     if len(chain):
         at_points = np.einsum("qi,qi->q", all_anchors.weights, diagonal[all_anchors.vertices])
         mean = np.bincount(whose, at_points[chain].mean(axis=1), minlength=count) / np.maximum(
-            np.bincount(whose, minlength=count), 1)
+            np.bincount(whose, minlength=count), 1
+        )
         inverse = np.where(mean > 0, STIFFNESS * mean, float(diagonal.max()) * STIFFNESS)
     if len(sheet):
         inverse[-1] = STIFFNESS * float(diagonal[sheet].mean()) * len(sheet) / (4.0 * goal[-1])
-    lines = Lines(all_anchors, chain, whose, sheet, len(robot.cables), goal, np.concatenate(tensions), inverse,
-                  np.zeros(count))
+    lines = Lines(
+        all_anchors, chain, whose, sheet, len(robot.cables), goal, np.concatenate(tensions), inverse, np.zeros(count)
+    )
     if before is not None and lines.same_matrix(before):
-        return replace(lines, inverse=before.inverse,
-                       multipliers=np.where(np.isfinite(goal), before.pulls(before.goals), 0.0))
+        return replace(
+            lines, inverse=before.inverse, multipliers=np.where(np.isfinite(goal), before.pulls(before.goals), 0.0)
+        )
     return lines
 
 
@@ -221,14 +236,18 @@ def _cable_targets(robot: VolumetricRobot, command: Command) -> tuple[Floats, Fl
     lengths, tensions = command.find(CableLengths), command.find(CableTensions)
     count = len(robot.cables)
     if (lengths is not None or tensions is not None) and count == 0:
-        raise InputError("CableLengths, CableTensions: this robot has no cables; give cables=[Cable(points), ...] or write "
-                         "[[cables]] into its file")
+        raise InputError(
+            "CableLengths, CableTensions: this robot has no cables; give cables=[Cable(points), ...] or write "
+            "[[cables]] into its file"
+        )
     length = np.full(count, np.nan) if lengths is None else lengths.at(command.index, count)
     tension = np.full(count, np.nan) if tensions is None else tensions.at(command.index, count)
     both = np.isfinite(length) & np.isfinite(tension)
     if both.any():
-        raise InputError(f"cable {int(np.flatnonzero(both)[0]) + 1}: both a length and a tension are prescribed; prescribe one, "
-                         f"the other is returned")
+        raise InputError(
+            f"cable {int(np.flatnonzero(both)[0]) + 1}: both a length and a tension are prescribed; prescribe one, "
+            f"the other is returned"
+        )
     return length, np.nan_to_num(tension)
 
 

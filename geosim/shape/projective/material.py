@@ -50,8 +50,10 @@ def uniaxial_stress(material: Hyperelastic, stretch: Floats) -> Floats:
     if isinstance(material, Ogden):
         pairs = np.reshape(material.constants(), (-1, 2))
         return sum(m * (l ** (a - 1) - l ** (-0.5 * a - 1)) for m, a in pairs)
-    raise InputError(f"the projective solver has no blending law for {type(material).__name__}; use MooneyRivlin, "
-                     f"NeoHookean, Yeoh, Gent or Ogden")
+    raise InputError(
+        f"the projective solver has no blending law for {type(material).__name__}; use MooneyRivlin, "
+        f"NeoHookean, Yeoh, Gent or Ogden"
+    )
 
 
 def blend_table(material: Hyperelastic, ratio: float) -> tuple[float, Floats]:
@@ -88,5 +90,5 @@ def material_row(material: Hyperelastic) -> Floats:
     constants = material.kernel_constants(1.0)
     row = np.zeros(16)
     row[0], row[3] = material.kind, len(constants)
-    row[4:4 + len(constants)] = constants
+    row[4 : 4 + len(constants)] = constants
     return row

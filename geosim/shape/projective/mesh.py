@@ -78,8 +78,10 @@ def make_work(robot: VolumetricRobot, environment: Environment, solver: Projecti
     for item in environment.prescribed:
         ids = selected_ids(item.vertices, robot.vertices, "prescribed")
         if np.isnan(item.displacement).any():
-            raise InputError("prescribed: ProjectiveShapeSolver holds whole vertices; give all three components, or "
-                             "use EnergyShapeSolver")
+            raise InputError(
+                "prescribed: ProjectiveShapeSolver holds whole vertices; give all three components, or "
+                "use EnergyShapeSolver"
+            )
         held.append(ids)
     ids = np.unique(np.concatenate(held))
     _refuse_free_bodies(robot, ids)
@@ -92,8 +94,17 @@ def make_work(robot: VolumetricRobot, environment: Environment, solver: Projecti
     gradients, cell_volumes = rest_shapes(robot.vertices, tets)
     lighter = solver.share if solver.chamber_targets == "total" else 1.0
     weights = np.full(len(tets), lighter * solver.chamber_weight * float(np.average(k, weights=volumes[robot.is_body])))
-    cells = Cells(tets, gradients, cell_volumes, weights, chamber, walls, robot.chamber_volumes.copy(),
-                  robot.chamber_volumes.copy(), solver.chamber_targets)
+    cells = Cells(
+        tets,
+        gradients,
+        cell_volumes,
+        weights,
+        chamber,
+        walls,
+        robot.chamber_volumes.copy(),
+        robot.chamber_volumes.copy(),
+        solver.chamber_targets,
+    )
     rest = np.array(robot.vertices)
     elements = Elements(len(rest), body, cells, _loads(robot, environment, 0, len(rest)))
     return Work(robot, environment, rest, ids, elements, _matrix(elements, ids))
@@ -106,8 +117,9 @@ def continued(work: Work, before: Work) -> Work:
     count = before.elements.count
     load = np.vstack([work.elements.load, np.zeros((count - len(work.rest), 3))])
     elements = Elements(count, work.elements.body, before.elements.cells, load)
-    return replace(work, rest=before.rest, elements=elements, matrix=_matrix(elements, work.held),
-                   remeshings=before.remeshings)
+    return replace(
+        work, rest=before.rest, elements=elements, matrix=_matrix(elements, work.held), remeshings=before.remeshings
+    )
 
 
 def strung(work: Work, lines: Lines | None) -> Work:
@@ -135,8 +147,9 @@ def _body(robot: VolumetricRobot, solver: ProjectiveShapeSolver) -> tuple[Body, 
     rows = np.array([material_row(m) for m in robot.materials.values()])
     bulk = np.minimum(k * (1 - solver.blend_at_rest) / 3, moduli)
     tables = np.array([law[1] for law in laws])
-    return Body(np.array(robot.body_tets), gradients, volumes, k, bulk, which, tables, rows, solver.body_targets,
-                solver.share), k
+    return Body(
+        np.array(robot.body_tets), gradients, volumes, k, bulk, which, tables, rows, solver.body_targets, solver.share
+    ), k
 
 
 def _loads(robot: VolumetricRobot, environment: Environment, index: int, count: int) -> Floats:
@@ -157,8 +170,10 @@ def _refuse_free_bodies(robot: VolumetricRobot, held: Ints) -> None:
     free = set(np.unique(labels[labels >= 0]).tolist()) - set(labels[held].tolist())
     if free:
         where = int(np.flatnonzero(labels == min(free))[0])
-        raise InputError(f"fixed: the body with vertex {where} is held nowhere; ProjectiveShapeSolver needs a held "
-                         f"vertex in every body (EnergyShapeSolver solves free ones)")
+        raise InputError(
+            f"fixed: the body with vertex {where} is held nowhere; ProjectiveShapeSolver needs a held "
+            f"vertex in every body (EnergyShapeSolver solves free ones)"
+        )
 
 
 def needs_remeshing(work: Work, x: Floats, max_growth: float, max_distortion: float) -> bool:
@@ -209,11 +224,15 @@ def remeshed(work: Work, x: Floats, solver: ProjectiveShapeSolver) -> tuple[Work
     new_tets = np.vstack(tets) if tets else np.empty((0, 4), np.int64)
     gradients, cell_volumes = rest_shapes(x, new_tets)
     weight = float(old.weights.mean())
-    cells = replace(old, tets=np.vstack([old.tets[stay], new_tets]),
-                    gradients=np.concatenate([old.gradients[stay], gradients]),
-                    volumes=np.concatenate([old.volumes[stay], cell_volumes]),
-                    weights=np.full(int(stay.sum()) + len(new_tets), weight),
-                    chamber=np.concatenate([old.chamber[stay], *chamber]).astype(np.int64), mesh_volumes=meshed)
+    cells = replace(
+        old,
+        tets=np.vstack([old.tets[stay], new_tets]),
+        gradients=np.concatenate([old.gradients[stay], gradients]),
+        volumes=np.concatenate([old.volumes[stay], cell_volumes]),
+        weights=np.full(int(stay.sum()) + len(new_tets), weight),
+        chamber=np.concatenate([old.chamber[stay], *chamber]).astype(np.int64),
+        mesh_volumes=meshed,
+    )
     load = np.vstack([work.elements.load, np.zeros((count - n, 3))])
     elements = Elements(count, work.elements.body, cells, load)
     elements.springs, elements.lines = work.elements.springs, work.elements.lines
@@ -229,8 +248,14 @@ def _inside(vertices: Floats, faces: Ints) -> tuple[Floats, Ints] | None:
     scale = 1.0 / float(np.ptp(vertices, axis=0).max())
     edges = vertices[faces] - vertices[np.roll(faces, 1, axis=1)]
     length = float(np.linalg.norm(edges, axis=2).mean()) * scale
-    inputs = dict(engine="tetgen", vertices=vertices * scale, faces=faces, seeds=np.empty((0, 3)),
-                  holes=np.empty((0, 3)), switches=f"pYq1.4a{length**3 / 4:.6g}Q")
+    inputs = dict(
+        engine="tetgen",
+        vertices=vertices * scale,
+        faces=faces,
+        seeds=np.empty((0, 3)),
+        holes=np.empty((0, 3)),
+        switches=f"pYq1.4a{length**3 / 4:.6g}Q",
+    )
     found = meshing.run_mesher(inputs, 120.0, "chamber")
     if isinstance(found, str):
         return None

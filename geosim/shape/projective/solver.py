@@ -100,7 +100,8 @@ class ProjectiveState:
     def facts(self) -> dict[str, float]:
         """Numbers for a progress line."""
         return {f"V/V0_{i + 1}": float(v) for i, v in enumerate(self.frame.volume_ratios)} | {
-            "residual": self.frame.residual}
+            "residual": self.frame.residual
+        }
 
 
 @dataclass
@@ -174,13 +175,25 @@ class ProjectiveShapeSolver:
     error_estimate: bool = True
 
     def __post_init__(self) -> None:
-        for key, known in (("body_targets", BODY_TARGETS), ("chamber_targets", CHAMBER_TARGETS),
-                           ("acceleration", ("quasi-newton", "anderson"))):
+        for key, known in (
+            ("body_targets", BODY_TARGETS),
+            ("chamber_targets", CHAMBER_TARGETS),
+            ("acceleration", ("quasi-newton", "anderson")),
+        ):
             if getattr(self, key) not in known:
-                raise InputError(f"ProjectiveShapeSolver: {key} = {getattr(self, key)!r} is unknown; use one of "
-                                 f"{', '.join(known)}")
-        for key in ("blend_at_rest", "chamber_weight", "tolerance", "volume_tolerance", "max_growth",
-                    "max_volume_growth", "max_distortion", "contact_stiffness"):
+                raise InputError(
+                    f"ProjectiveShapeSolver: {key} = {getattr(self, key)!r} is unknown; use one of {', '.join(known)}"
+                )
+        for key in (
+            "blend_at_rest",
+            "chamber_weight",
+            "tolerance",
+            "volume_tolerance",
+            "max_growth",
+            "max_volume_growth",
+            "max_distortion",
+            "contact_stiffness",
+        ):
             value = getattr(self, key)
             if not (isinstance(value, (int, float)) and np.isfinite(value) and value > 0):
                 raise InputError(f"ProjectiveShapeSolver: {key} = {value!r} must be a positive number")
@@ -206,7 +219,9 @@ class ProjectiveShapeSolver:
         """Return the commands of an actuation after checking that this solver knows them."""
         commands = [actuation.command(i) for i in range(len(actuation))]
         for command in commands:
-            command.refuse_all_but((Inflation, CableLengths, CableTensions, EdgeLengths, FaceAreas), "ProjectiveShapeSolver")
+            command.refuse_all_but(
+                (Inflation, CableLengths, CableTensions, EdgeLengths, FaceAreas), "ProjectiveShapeSolver"
+            )
             self._asked(robot, command)
             make_lines(robot, command, np.ones(len(robot.vertices)), None)  # refuses what does not fit
         return commands
@@ -218,8 +233,10 @@ class ProjectiveShapeSolver:
             return np.full(robot.chambers, np.nan)
         ratios, pressures = inflation.targets(command.index, robot.chambers)
         if (np.nan_to_num(pressures) != 0.0).any():
-            raise InputError("Inflation: pressure is prescribed, but ProjectiveShapeSolver takes volume_ratio only; "
-                             "use EnergyShapeSolver for pressures")
+            raise InputError(
+                "Inflation: pressure is prescribed, but ProjectiveShapeSolver takes volume_ratio only; "
+                "use EnergyShapeSolver for pressures"
+            )
         return ratios
 
     def start(self, robot: VolumetricRobot, environment: Environment, initial: Any = None) -> ProjectiveState:
@@ -240,7 +257,7 @@ class ProjectiveShapeSolver:
             nodes = getattr(getattr(initial, "frame", None), "nodes", None)
             if nodes is None or len(nodes) < len(robot.vertices):
                 raise InputError("initial: not a state of this robot; continue only from a result of the same mesh")
-            x[:len(robot.vertices)] = nodes[:len(robot.vertices)]
+            x[: len(robot.vertices)] = nodes[: len(robot.vertices)]
         targets = work.elements.volumes(x)
         evaluation = work.elements.evaluate(x, targets)
         frame = measure(work, x, evaluation, self._residual(work, evaluation), 0.0)
@@ -289,7 +306,7 @@ class ProjectiveShapeSolver:
                 work, x = remeshed(work, x, self)
                 contact = Contact(work, self, command.index)
                 records.append({"remeshing": work.remeshings, "seconds": {"mesh": time.perf_counter() - clock}})
-                begin = np.vstack([begin, x[len(begin):]])
+                begin = np.vstack([begin, x[len(begin) :]])
                 if done == 1.0:  # the same equilibrium with other chamber elements
                     iterate = self._relax(work, contact, x, targets, pressures)
                     records += iterate.records
@@ -301,18 +318,28 @@ class ProjectiveShapeSolver:
         if self.error_estimate:
             clock = time.perf_counter()
             frame = replace(frame, energy_residual=self._energy_residual(work, frame, command.index))
-            records.append({"energy_residual": frame.energy_residual,
-                            "seconds": {"error_estimate": time.perf_counter() - clock}})
+            records.append(
+                {"energy_residual": frame.energy_residual, "seconds": {"error_estimate": time.perf_counter() - clock}}
+            )
         message = ""
         if iterate.status is Status.CROSSED or frame.crossings:
-            message = (f"{Status.CROSSED.value} {frame.crossings} crossing pairs; the deepest vertex is "
-                       f"{frame.max_penetration * 1e3:.3g} mm inside.")
+            message = (
+                f"{Status.CROSSED.value} {frame.crossings} crossing pairs; the deepest vertex is "
+                f"{frame.max_penetration * 1e3:.3g} mm inside."
+            )
         status = Status.CROSSED if message else Status.CONVERGED
         reached = ProjectiveState(work, frozen(x.copy()), work.elements.springs, pressures, frame, work.elements.lines)
         return reached, Report(status, message, tuple(records))
 
-    def collect(self, robot: VolumetricRobot, environment: Environment, states: Sequence[ProjectiveState],
-                reports: Sequence[Report], status: Status, message: str) -> Result:
+    def collect(
+        self,
+        robot: VolumetricRobot,
+        environment: Environment,
+        states: Sequence[ProjectiveState],
+        reports: Sequence[Report],
+        status: Status,
+        message: str,
+    ) -> Result:
         """Assemble the result from the states and reports of the commands reached."""
         return collect(robot, environment, self, states, reports, status, message)
 
@@ -341,8 +368,7 @@ class ProjectiveShapeSolver:
                 return float("nan")
         return energy_residual(work.energy, frame.nodes, frame.contact_forces + frame.line_forces, index)
 
-    def _relax(self, work: Work, contact: Contact, x: Floats, asked: Floats,
-               pressures: Floats) -> _Iterate:
+    def _relax(self, work: Work, contact: Contact, x: Floats, asked: Floats, pressures: Floats) -> _Iterate:
         """Collision-aware local-global iteration at fixed chamber volumes (lines 6-12 of Algorithm 1)."""
         elements = work.elements
         elements.compliances[:] = np.nan
@@ -407,7 +433,8 @@ class ProjectiveShapeSolver:
                 gain = now.evaluation.merit - evaluation.merit
                 better = gain > elements.rounding  # differences below that say nothing: then the force decides
                 better |= abs(gain) <= elements.rounding and (
-                    np.linalg.norm(evaluation.force[free]) <= (1.0 + 1e-9) * np.linalg.norm(force))
+                    np.linalg.norm(evaluation.force[free]) <= (1.0 + 1e-9) * np.linalg.norm(force)
+                )
             if better:
                 now.x, now.evaluation = x, evaluation
                 return True
@@ -422,13 +449,23 @@ class ProjectiveShapeSolver:
         e, body = now.evaluation, work.elements.body
         # einsum, not a BLAS product: its threads wait longer for each other than this takes
         ratio = float(np.einsum("i,i->", e.jacobians, body.volumes) / body.volumes.sum())
-        now.records.append({"iteration": i, "residual": now.residual, "merit": e.merit, "springs":
-                            len(work.elements.springs.ids), "factorisations": work.matrix.factorisations, "inverted":
-                            int((e.jacobians <= 0).sum()), "body_volume_ratio": ratio, "seconds": now.seconds})
+        now.records.append(
+            {
+                "iteration": i,
+                "residual": now.residual,
+                "merit": e.merit,
+                "springs": len(work.elements.springs.ids),
+                "factorisations": work.matrix.factorisations,
+                "inverted": int((e.jacobians <= 0).sum()),
+                "body_volume_ratio": ratio,
+                "seconds": now.seconds,
+            }
+        )
 
     def _failure(self, work: Work, now: _Iterate, asked: Floats) -> str:
         got = ", ".join(f"{v:.4g}" for v in work.elements.volumes(now.x) / work.elements.cells.rest_volumes)
         want = ", ".join(f"{v:.4g}" for v in asked / work.elements.cells.rest_volumes)
-        return (f"{Status.NOT_CONVERGED.value} Residual {now.residual:.1e} after {len(now.records)} iterations towards "
-                f"V/V0 = {want} (at {got}).")
-
+        return (
+            f"{Status.NOT_CONVERGED.value} Residual {now.residual:.1e} after {len(now.records)} iterations towards "
+            f"V/V0 = {want} (at {got})."
+        )

@@ -21,8 +21,9 @@ def _block(material, fixed=None, cells=(2, 2, 2), **more):
 def _symmetry_planes(robot):
     """Rollers on x = 0, y = 0, z = 0."""
     x, nan = robot.vertices, np.nan
-    return [geosim.Prescribed(np.flatnonzero(x[:, i] < 1e-9), [0.0 if i == k else nan for k in range(3)])
-            for i in range(3)]
+    return [
+        geosim.Prescribed(np.flatnonzero(x[:, i] < 1e-9), [0.0 if i == k else nan for k in range(3)]) for i in range(3)
+    ]
 
 
 def _far_faces(robot, axis):
@@ -46,10 +47,12 @@ def test_uniaxial_tension(material, element):
     t = 2 * (c1 + c2 / stretch) * (stretch - stretch**-2)
     robot = _block(material, fixed=np.array([0]))
     robot = geosim.VolumetricRobot.from_tets(robot.vertices, robot.tets, material=material, fixed=None)
-    environment = geosim.Environment(prescribed=_symmetry_planes(robot),
-                                     loads=[geosim.Load.traction(_far_faces(robot, 0), (t, 0, 0))])
-    result = geosim.solve(robot, geosim.Passive(), environment,
-                          solver=geosim.EnergyShapeSolver(element=element, tolerance=1e-11))
+    environment = geosim.Environment(
+        prescribed=_symmetry_planes(robot), loads=[geosim.Load.traction(_far_faces(robot, 0), (t, 0, 0))]
+    )
+    result = geosim.solve(
+        robot, geosim.Passive(), environment, solver=geosim.EnergyShapeSolver(element=element, tolerance=1e-11)
+    )
     expected = robot.vertices * np.array([stretch, stretch**-0.5, stretch**-0.5])
     assert np.abs(result.frames[-1] - expected).max() < 1e-8 * SIDE
     # the supports carry the traction
@@ -63,11 +66,16 @@ def test_equibiaxial_tension(element):
     c1, c2 = MOONEY.constants()
     t = 2 * (c1 + c2 * stretch**2) * (stretch - stretch**-5)
     robot = _block(MOONEY)
-    environment = geosim.Environment(prescribed=_symmetry_planes(robot),
-                                     loads=[geosim.Load.traction(_far_faces(robot, 0), (t, 0, 0)),
-                                            geosim.Load.traction(_far_faces(robot, 1), (0, t, 0))])
-    result = geosim.solve(robot, geosim.Passive(), environment,
-                          solver=geosim.EnergyShapeSolver(element=element, tolerance=1e-11))
+    environment = geosim.Environment(
+        prescribed=_symmetry_planes(robot),
+        loads=[
+            geosim.Load.traction(_far_faces(robot, 0), (t, 0, 0)),
+            geosim.Load.traction(_far_faces(robot, 1), (0, t, 0)),
+        ],
+    )
+    result = geosim.solve(
+        robot, geosim.Passive(), environment, solver=geosim.EnergyShapeSolver(element=element, tolerance=1e-11)
+    )
     expected = robot.vertices * np.array([stretch, stretch, stretch**-2])
     assert np.abs(result.frames[-1] - expected).max() < 1e-8 * SIDE
 
@@ -82,8 +90,12 @@ def test_simple_shear(element):
     shift[0, :, 0] = g * robot.vertices[boundary, 1]
     mask = np.zeros(len(robot.vertices), dtype=bool)
     mask[boundary] = True
-    result = geosim.solve(robot, geosim.Passive(), geosim.Environment(prescribed=geosim.Prescribed(mask, shift)),
-                          solver=geosim.EnergyShapeSolver(element=element, tolerance=1e-11))
+    result = geosim.solve(
+        robot,
+        geosim.Passive(),
+        geosim.Environment(prescribed=geosim.Prescribed(mask, shift)),
+        solver=geosim.EnergyShapeSolver(element=element, tolerance=1e-11),
+    )
     expected = robot.vertices + np.stack([g * robot.vertices[:, 1], 0 * mask, 0 * mask], axis=1)
     assert np.abs(result.frames[-1] - expected).max() < 1e-8 * SIDE
     c1, c2 = MOONEY.constants()
@@ -107,8 +119,9 @@ def test_a_finite_bulk_modulus_lets_the_block_shrink():
     loads = [geosim.Load.traction(_far_faces(robot, i), -t * np.eye(3)[i]) for i in range(3)]
     environment = geosim.Environment(prescribed=_symmetry_planes(robot), loads=loads)
     for element in ("p2", "p1"):
-        result = geosim.solve(robot, geosim.Passive(), environment,
-                              solver=geosim.EnergyShapeSolver(element=element, tolerance=1e-11))
+        result = geosim.solve(
+            robot, geosim.Passive(), environment, solver=geosim.EnergyShapeSolver(element=element, tolerance=1e-11)
+        )
         assert np.abs(result.frames[-1] - stretch * robot.vertices).max() < 1e-8 * SIDE
         assert result.body_volume_ratio[-1] == pytest.approx(J, rel=1e-8)
 

@@ -28,9 +28,14 @@ def test_patch(element):
     robot = _robot()
     x = robot.vertices
     top = np.flatnonzero(x[:, 2] > 0.02 - 1e-9)
-    env = Environment(obstacles=Obstacle.plane((0, 0, 0), (0, 0, 1)), prescribed=[
-        Prescribed(top, (NAN, NAN, -0.003)), Prescribed(np.flatnonzero(x[:, 0] < 1e-9), (0, NAN, NAN)),
-        Prescribed(np.flatnonzero(x[:, 1] < 1e-9), (NAN, 0, NAN))])
+    env = Environment(
+        obstacles=Obstacle.plane((0, 0, 0), (0, 0, 1)),
+        prescribed=[
+            Prescribed(top, (NAN, NAN, -0.003)),
+            Prescribed(np.flatnonzero(x[:, 0] < 1e-9), (0, NAN, NAN)),
+            Prescribed(np.flatnonzero(x[:, 1] < 1e-9), (NAN, 0, NAN)),
+        ],
+    )
     result = geosim.solve(robot, Passive(), env, solver=geosim.EnergyShapeSolver(element=element))
     bottom = np.flatnonzero(x[:, 2] < 1e-9)
     at = result.frames[0]
@@ -51,7 +56,9 @@ def test_patch(element):
 
 def test_a_robot_at_rest_feels_nothing():
     robot = _robot(fixed=True)
-    env = Environment(obstacles=[Obstacle.plane((0, 0, 0), (0, 0, 1)), Obstacle.box((0.0205, 0, 0), (0.04, 0.02, 0.02))])
+    env = Environment(
+        obstacles=[Obstacle.plane((0, 0, 0), (0, 0, 1)), Obstacle.box((0.0205, 0, 0), (0.04, 0.02, 0.02))]
+    )
     result = geosim.solve(robot, Passive(), env)
     assert np.abs(result.contact_forces).max() == 0.0
     assert result.contact_count[0] == 0
@@ -59,10 +66,14 @@ def test_a_robot_at_rest_feels_nothing():
 
 
 @pytest.mark.parametrize(("element", "own"), [("p1", False), ("p2", False), ("p1", True), ("p2", True)])
-@pytest.mark.parametrize("obstacle", [Obstacle.plane((0, 0, -1e-4), (0, 0.05, 1), friction=0.4, motion=[[0.001, 0, 0.002]]),
-                                      Obstacle.sphere((0.01, 0.01, -0.0121), 0.012, friction=0.4, motion=[[0, 0, 0.002]]),
-                                      Obstacle.cylinder((0.01, -0.01, -0.0061), (0.01, 0.03, -0.0061), 0.006,
-                                                        motion=[[0, 0, 0.001]])])
+@pytest.mark.parametrize(
+    "obstacle",
+    [
+        Obstacle.plane((0, 0, -1e-4), (0, 0.05, 1), friction=0.4, motion=[[0.001, 0, 0.002]]),
+        Obstacle.sphere((0.01, 0.01, -0.0121), 0.012, friction=0.4, motion=[[0, 0, 0.002]]),
+        Obstacle.cylinder((0.01, -0.01, -0.0061), (0.01, 0.03, -0.0061), 0.006, motion=[[0, 0, 0.001]]),
+    ],
+)
 def test_tangent_is_the_derivative_of_the_forces(element, own, obstacle):
     if not own:
         obstacle = replace(obstacle, friction=0.0)  # with friction that is not its own the matrix is an upper bound
@@ -75,7 +86,8 @@ def test_tangent_is_the_derivative_of_the_forces(element, own, obstacle):
     x = state.point.x + 1e-4 * rng.normal(size=state.point.x.shape)
     target = replace(state.target, grip=replace(state.target.grip, own=own))
     at = lambda y, matrix=False: solver._newton.evaluate(  # noqa: E731
-        state.problem, replace(state.point, x=y), target, matrix=matrix)
+        state.problem, replace(state.point, x=y), target, matrix=matrix
+    )
     evaluation = at(x, True)
     assert evaluation.contact.count > 0
     state.problem.contact.sharpen(evaluation.contact)
@@ -88,14 +100,16 @@ def test_tangent_is_the_derivative_of_the_forces(element, own, obstacle):
         got = matrix @ np.concatenate([d.ravel(), np.zeros(pattern.size - d.size)])
         if own:  # what is unsymmetric is not in the matrix
             state.problem.contact.apply_slides(evaluation.contact, np.ones(d.size, dtype=bool), d.ravel(), got)
-        got = got[:d.size].reshape(d.shape)
+        got = got[: d.size].reshape(d.shape)
         assert got == pytest.approx(want, abs=2e-6 * np.abs(want).max())
 
 
 def test_force_is_the_gradient_of_the_energy():
     robot = _robot((2, 2, 2), fixed=True)
     solver = geosim.EnergyShapeSolver()
-    state = solver.start(robot, Environment(obstacles=Obstacle.sphere((0.01, 0.01, -0.0121), 0.012, motion=[[0, 0, 0.002]])))
+    state = solver.start(
+        robot, Environment(obstacles=Obstacle.sphere((0.01, 0.01, -0.0121), 0.012, motion=[[0, 0, 0.002]]))
+    )
     state, _ = solver.step(state, solver.commands(robot, Passive())[0])
     problem, x, grip = state.problem, state.point.x, state.target.grip
     at = lambda y: problem.contact.evaluate(y, grip, problem.pattern, None)  # noqa: E731
@@ -130,7 +144,9 @@ def test_stick_then_slip_at_the_coefficient(mu):
 
 def test_overlap_is_refused_with_vertices():
     robot = _robot(fixed=True)
-    with pytest.raises(geosim.InputError, match=r"obstacles\[0\]: the sphere overlaps the robot at rest by 1 mm, at vertices"):
+    with pytest.raises(
+        geosim.InputError, match=r"obstacles\[0\]: the sphere overlaps the robot at rest by 1 mm, at vertices"
+    ):
         geosim.solve(robot, Passive(), Environment(obstacles=Obstacle.sphere((0.01, 0.01, -0.009), 0.01)))
 
 

@@ -12,8 +12,11 @@ from geosim.shape.energy import assembly
 from geosim.shape.energy.problem import make_problem
 from geosim.shape.energy.solver import EnergyShapeSolver
 
-MATERIALS = [geosim.MooneyRivlin(c1=41.8e3, c2=10.6e3), geosim.MooneyRivlin(c1=41.8e3, c2=10.6e3, bulk_modulus=5e6),
-             geosim.Yeoh(c1=30e3, c2=-1e3, c3=500.0)]
+MATERIALS = [
+    geosim.MooneyRivlin(c1=41.8e3, c2=10.6e3),
+    geosim.MooneyRivlin(c1=41.8e3, c2=10.6e3, bulk_modulus=5e6),
+    geosim.Yeoh(c1=30e3, c2=-1e3, c3=500.0),
+]
 
 
 def _sphere(material=MATERIALS[0], **more):
@@ -58,8 +61,11 @@ def test_forces_are_the_derivative_of_the_energy(order):
         stabilised = np.zeros_like(p)
         if problem.stabilise:
             pe = p[problem.pressure_tets]
-            np.add.at(stabilised, problem.pressure_tets.ravel(), (problem.table[0, 2] * problem.volumes[:, None]
-                                                                  * (pe - pe.mean(axis=1)[:, None]) / 20).ravel())
+            np.add.at(
+                stabilised,
+                problem.pressure_tets.ravel(),
+                (problem.table[0, 2] * problem.volumes[:, None] * (pe - pe.mean(axis=1)[:, None]) / 20).ravel(),
+            )
         return e.energy + p @ (e.constraint + 0.5 * stabilised) - pressures @ e.volumes - (external * x).sum()
 
     e = problem.evaluate(x, p, pressures, external, matrix=False)
@@ -95,7 +101,9 @@ def test_wall_volume_and_its_gradient(order):
     rng = np.random.default_rng(3)
     h = 1e-6
     u = rng.standard_normal(x.shape)
-    plus, minus = (problem.evaluate(x + s * h * u, p, pressures, np.zeros_like(x), matrix=False).volumes[0] for s in (1, -1))
+    plus, minus = (
+        problem.evaluate(x + s * h * u, p, pressures, np.zeros_like(x), matrix=False).volumes[0] for s in (1, -1)
+    )
     assert (plus - minus) / (2 * h) == pytest.approx((evaluation.gradients[0] * u).sum(), rel=1e-7)
     # moving or turning the chamber changes no volume
     assert np.abs(evaluation.gradients[0].sum(axis=0)).max() < 1e-12
@@ -113,8 +121,9 @@ def test_bernstein_bound_is_below_every_value_of_j():
     F = np.einsum("eai,qak,ekj->eqij", x[problem.tets], tetrahedron_slopes(points, 2), problem.barycentric)
     sampled = np.linalg.det(F).min(axis=1)
     assert (sampled >= bounds - 1e-12).all()
-    corners = np.linalg.det(np.einsum("eai,qak,ekj->eqij", x[problem.tets], tetrahedron_slopes(np.eye(4), 2),
-                                      problem.barycentric)).min(axis=1)
+    corners = np.linalg.det(
+        np.einsum("eai,qak,ekj->eqij", x[problem.tets], tetrahedron_slopes(np.eye(4), 2), problem.barycentric)
+    ).min(axis=1)
     assert (bounds <= corners + 1e-12).all()
     assert np.median(corners - bounds) < 0.2
     assert problem.inverted(x) >= (sampled < 0).sum() * 0.5
@@ -134,8 +143,12 @@ def test_patch_test(element):
     on_surface = np.zeros(len(vertices), dtype=bool)
     on_surface[np.unique(robot.skin)] = True
     shift = (vertices @ G.T - vertices)[on_surface][None]
-    result = geosim.solve(robot, geosim.Passive(), Environment(prescribed=geosim.Prescribed(on_surface, shift)),
-                          solver=EnergyShapeSolver(element=element, tolerance=1e-11))
+    result = geosim.solve(
+        robot,
+        geosim.Passive(),
+        Environment(prescribed=geosim.Prescribed(on_surface, shift)),
+        solver=EnergyShapeSolver(element=element, tolerance=1e-11),
+    )
     np.testing.assert_allclose(result.frames[-1], vertices @ G.T, atol=1e-9 * 0.01)
 
 
@@ -169,9 +182,14 @@ def test_units_change_nothing():
     vertices, tets, regions = shell(0.01, 0.02, 1, 2)
     results = []
     for scale, modulus in ((1.0, 40e3), (1000.0, 40e3), (1.0, 1e3), (1.0, 1e9)):
-        robot = geosim.VolumetricRobot.from_tets(vertices * scale, tets, regions, fixed=np.flatnonzero(vertices[:, 0] < -0.015),
-                                                 material=geosim.MooneyRivlin(c1=0.4 * modulus, c2=0.1 * modulus),
-                                                 allow_any_size=True)
+        robot = geosim.VolumetricRobot.from_tets(
+            vertices * scale,
+            tets,
+            regions,
+            fixed=np.flatnonzero(vertices[:, 0] < -0.015),
+            material=geosim.MooneyRivlin(c1=0.4 * modulus, c2=0.1 * modulus),
+            allow_any_size=True,
+        )
         result = geosim.solve(robot, geosim.Inflation(volume_ratio=[1.5, 2.5]))
         results.append((len(result.trace), result.frames / scale, result.chamber_pressures / modulus))
     for other in results[1:]:
@@ -205,7 +223,7 @@ def test_block_elimination_is_exact():
         evaluation = problem.evaluate(x, p, pressures, np.zeros_like(x), matrix=True)
         assembly.eliminate(problem.pattern.indptr, problem.pattern.indices, problem.held, evaluation.data)
         borders = np.zeros((1, problem.pattern.size))
-        borders[0, :x.size] = np.where(problem.held[:x.size], 0.0, evaluation.gradients[0].ravel())
+        borders[0, : x.size] = np.where(problem.held[: x.size], 0.0, evaluation.gradients[0].ravel())
         systems.append((evaluation.data, borders))
     right = np.where(problem.held, 0.0, rng.standard_normal(problem.pattern.size))
     gap = np.array([0.3])

@@ -23,9 +23,14 @@ def test_small_bending_is_euler_bernoulli_with_timoshenko_shear():
     robot = _bar((12, 2, 2), fixed=None)
     x, nan, force = robot.vertices, np.nan, 1e-5
     root = x[:, 0] < 1e-9
-    supports = [Prescribed(root, (0.0, nan, nan)), Prescribed(root & (np.abs(x[:, 1] - 0.005) < 1e-9), (nan, 0.0, nan)),
-                Prescribed(root & (np.abs(x[:, 2] - 0.005) < 1e-9), (nan, nan, 0.0))]
-    result = geosim.solve(robot, Passive(), Environment(loads=Load.force(robot.tip, (0, 0, -force)), prescribed=supports))
+    supports = [
+        Prescribed(root, (0.0, nan, nan)),
+        Prescribed(root & (np.abs(x[:, 1] - 0.005) < 1e-9), (nan, 0.0, nan)),
+        Prescribed(root & (np.abs(x[:, 2] - 0.005) < 1e-9), (nan, nan, 0.0)),
+    ]
+    result = geosim.solve(
+        robot, Passive(), Environment(loads=Load.force(robot.tip, (0, 0, -force)), prescribed=supports)
+    )
     E, L, inertia, A = 3 * SOFT.shear_modulus, 0.08, 0.01**4 / 12, 1e-4
     expected = force * L**3 / (3 * E * inertia) + force * L / (5 / 6 * SOFT.shear_modulus * A)
     assert x[robot.tip, 2].mean() - result.tip[-1, 2] == pytest.approx(expected, rel=0.02)
@@ -96,8 +101,9 @@ def test_tip_is_the_area_weighted_mean():
     """On an end with unequal triangles the tip is the centroid of the face, not the mean of its vertices."""
     vertices, tets = block((0.08, 0.01, 0.01), (6, 3, 3))
     vertices = vertices * [1, 1, 1] + np.outer((vertices[:, 1] / 0.01) ** 2 * (1 - vertices[:, 1] / 0.01), [0, 0.01, 0])
-    robot = VolumetricRobot.from_tets(vertices, tets, material=SOFT, fixed=Select.plane("x", below=1e-6),
-                                      tip=Select.plane("x", above=0.08 - 1e-6))
+    robot = VolumetricRobot.from_tets(
+        vertices, tets, material=SOFT, fixed=Select.plane("x", below=1e-6), tip=Select.plane("x", above=0.08 - 1e-6)
+    )
     assert robot.tip_weights @ robot.vertices[robot.tip] == pytest.approx([0.08, 0.005, 0.005], rel=1e-9)
     assert abs(robot.vertices[robot.tip][:, 1].mean() - 0.005) > 1e-4
 
@@ -114,8 +120,9 @@ def test_prescribed_displacements_are_met_and_their_force_is_returned():
     robot = _bar()
     pulled = Prescribed(robot.tip, [(0.004, np.nan, np.nan), (0.008, np.nan, np.nan)])
     result = geosim.solve(robot, Passive(steps=2), Environment(prescribed=pulled))
-    np.testing.assert_allclose(result.frames[:, robot.tip, 0] - 0.08, [[0.004] * len(robot.tip), [0.008] * len(robot.tip)],
-                               atol=1e-15)
+    np.testing.assert_allclose(
+        result.frames[:, robot.tip, 0] - 0.08, [[0.004] * len(robot.tip), [0.008] * len(robot.tip)], atol=1e-15
+    )
     stretch = 1.1
     c1, c2 = SOFT.constants()
     force = 2 * (c1 + c2 / stretch) * (stretch - stretch**-2) * 1e-4
@@ -127,8 +134,12 @@ def _two_chambers():
     vertices, tets, regions = shell(0.01, 0.02, 1, 2)
     n = len(vertices)
     return VolumetricRobot.from_tets(
-        np.vstack([vertices, vertices + [0.05, 0, 0]]), np.vstack([tets, tets + n]),
-        np.r_[np.where(regions == 0, 0, 1), np.where(regions == 0, 0, 2)], material=SOFT, fixed=None)
+        np.vstack([vertices, vertices + [0.05, 0, 0]]),
+        np.vstack([tets, tets + n]),
+        np.r_[np.where(regions == 0, 0, 1), np.where(regions == 0, 0, 2)],
+        material=SOFT,
+        fixed=None,
+    )
 
 
 def test_chambers_by_volume_and_by_pressure_together():
@@ -154,7 +165,9 @@ def test_vacuum_and_deflation():
 def test_volume_that_held_walls_displace_is_seen_by_the_first_newton_step():
     """A part of the chamber's wall is pushed by 1 % of the radius while the volume is held: an error of second order."""
     vertices, tets, regions = shell(0.01, 0.02, 1, 2)
-    robot = VolumetricRobot.from_tets(vertices, tets, regions, material=SOFT, fixed=np.flatnonzero(vertices[:, 0] > 0.015))
+    robot = VolumetricRobot.from_tets(
+        vertices, tets, regions, material=SOFT, fixed=np.flatnonzero(vertices[:, 0] > 0.015)
+    )
     wall = np.unique(robot.chamber_walls[0])
     pushed = wall[robot.vertices[wall, 0] < -0.004]
     environment = Environment(prescribed=Prescribed(pushed, (-1e-4, 0, 0)))
@@ -216,42 +229,84 @@ REFUSED = {
     "zero ratio": (lambda r: Inflation(volume_ratio=0.0), "impossible"),
     "nothing given": (lambda r: Inflation(), "give volume_ratio"),
     "too many chambers": (lambda r: geosim.solve(r, Inflation(volume_ratio=[[1, 2, 3]])), "3 columns given"),
-    "gravity on a free body": (lambda r: geosim.solve(r, Inflation(volume_ratio=1.5), Environment(gravity=(0, 0, -9.81))),
-                               "resultant"),
-    "force on a free body": (lambda r: geosim.solve(r, Passive(), Environment(loads=Load.force([0], (1, 0, 0)))),
-                             "resultant"),
+    "gravity on a free body": (
+        lambda r: geosim.solve(r, Inflation(volume_ratio=1.5), Environment(gravity=(0, 0, -9.81))),
+        "resultant",
+    ),
+    "force on a free body": (
+        lambda r: geosim.solve(r, Passive(), Environment(loads=Load.force([0], (1, 0, 0)))),
+        "resultant",
+    ),
     "gravity in mm": (lambda r: Environment(gravity=(0, 0, -9810)), "Earth"),
     "unknown element": (lambda r: geosim.EnergyShapeSolver(element="p3"), "'p3'"),
     "silly tolerance": (lambda r: geosim.EnergyShapeSolver(tolerance=1.0), "tolerance"),
-    "obstacle against a free body": (lambda r: geosim.solve(r, Inflation(volume_ratio=2), Environment(
-        obstacles=geosim.Obstacle.sphere((1, 0, 0), 0.1))), "hold it somewhere"),
+    "obstacle against a free body": (
+        lambda r: geosim.solve(
+            r, Inflation(volume_ratio=2), Environment(obstacles=geosim.Obstacle.sphere((1, 0, 0), 0.1))
+        ),
+        "hold it somewhere",
+    ),
     "gait": (lambda r: geosim.solve(r, geosim.UndulatoryGait(1e3, 1.0, 0.5)), "UndulatoryGait"),
     "not an actuation": (lambda r: geosim.solve(r, 2.0), "not an actuation"),
     "solver class": (lambda r: geosim.solve(r, Passive(), solver=geosim.EnergyShapeSolver), "solver object"),
     "MPa for Pa": (lambda r: geosim.MooneyRivlin(c1=0.0418, c2=0.0106), "moduli are in Pa"),
     "negative modulus": (lambda r: geosim.NeoHookean(mu=-1.0), "positive"),
-    "face that is none": (lambda r: geosim.solve(r, Passive(), Environment(loads=Load.traction([[0, 1, 2000]], (1, 0, 0)))),
-                          "not a face"),
-    "one vertex fixed": (lambda r: geosim.solve(VolumetricRobot.from_tets(r.vertices, r.tets, r.regions, material=SOFT,
-                                                                          fixed=np.flatnonzero(r.body_vertices)[:1]),
-                                                Passive()), "rigid body"),
-    "linear elastic": (lambda r: VolumetricRobot.from_tets(r.vertices, r.tets, r.regions, fixed=None,
-                                                           material=geosim.LinearElastic(1e5)), "NeoHookean"),
-    "unknown preset": (lambda r: VolumetricRobot.from_tets(r.vertices, r.tets, r.regions, fixed=None,
-                                                           material="ecoflex-0030"), "ecoflex-00-30"),
-    "metres for mm": (lambda r: VolumetricRobot.from_tets(r.vertices * 1e3, r.tets, r.regions, fixed=None, material=SOFT),
-                      "mistaken unit"),
-    "empty selection": (lambda r: VolumetricRobot.from_tets(r.vertices, r.tets, r.regions, material=SOFT,
-                                                            fixed=Select.plane("x", below=-9)), "selects no vertex"),
-    "id that does not exist": (lambda r: VolumetricRobot.from_tets(r.vertices, r.tets, r.regions, material=SOFT,
-                                                                   fixed=[99999]), "99999"),
-    "nan": (lambda r: VolumetricRobot.from_tets(np.where(r.vertices == r.vertices[0], np.nan, r.vertices), r.tets, r.regions,
-                                                material=SOFT, fixed=None), "nan"),
-    "flat tet": (lambda r: VolumetricRobot.from_tets([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]], [[0, 1, 2, 3]],
-                                                     material=SOFT, fixed=None), "zero volume"),
+    "face that is none": (
+        lambda r: geosim.solve(r, Passive(), Environment(loads=Load.traction([[0, 1, 2000]], (1, 0, 0)))),
+        "not a face",
+    ),
+    "one vertex fixed": (
+        lambda r: geosim.solve(
+            VolumetricRobot.from_tets(
+                r.vertices, r.tets, r.regions, material=SOFT, fixed=np.flatnonzero(r.body_vertices)[:1]
+            ),
+            Passive(),
+        ),
+        "rigid body",
+    ),
+    "linear elastic": (
+        lambda r: VolumetricRobot.from_tets(
+            r.vertices, r.tets, r.regions, fixed=None, material=geosim.LinearElastic(1e5)
+        ),
+        "NeoHookean",
+    ),
+    "unknown preset": (
+        lambda r: VolumetricRobot.from_tets(r.vertices, r.tets, r.regions, fixed=None, material="ecoflex-0030"),
+        "ecoflex-00-30",
+    ),
+    "metres for mm": (
+        lambda r: VolumetricRobot.from_tets(r.vertices * 1e3, r.tets, r.regions, fixed=None, material=SOFT),
+        "mistaken unit",
+    ),
+    "empty selection": (
+        lambda r: VolumetricRobot.from_tets(
+            r.vertices, r.tets, r.regions, material=SOFT, fixed=Select.plane("x", below=-9)
+        ),
+        "selects no vertex",
+    ),
+    "id that does not exist": (
+        lambda r: VolumetricRobot.from_tets(r.vertices, r.tets, r.regions, material=SOFT, fixed=[99999]),
+        "99999",
+    ),
+    "nan": (
+        lambda r: VolumetricRobot.from_tets(
+            np.where(r.vertices == r.vertices[0], np.nan, r.vertices), r.tets, r.regions, material=SOFT, fixed=None
+        ),
+        "nan",
+    ),
+    "flat tet": (
+        lambda r: VolumetricRobot.from_tets(
+            [[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]], [[0, 1, 2, 3]], material=SOFT, fixed=None
+        ),
+        "zero volume",
+    ),
     "whole surface squeezed": (lambda r: _squeezed(), "change its volume by 33.1 %"),
-    "prescribed twice": (lambda r: geosim.solve(_bar(), Passive(), Environment(prescribed=[
-        Prescribed(Select.plane("x", below=1e-6), (0.001, 0, 0))])), "already held"),
+    "prescribed twice": (
+        lambda r: geosim.solve(
+            _bar(), Passive(), Environment(prescribed=[Prescribed(Select.plane("x", below=1e-6), (0.001, 0, 0))])
+        ),
+        "already held",
+    ),
 }
 
 
@@ -309,4 +364,6 @@ def test_without_mkl_the_suite_solver_is_superlu(monkeypatch):
     result = geosim.solve(_two_chambers(), Inflation(volume_ratio=1.2))
     assert result.converged
     with pytest.raises(geosim.InputError, match="pip install pypardiso"):
-        geosim.solve(_two_chambers(), Inflation(volume_ratio=1.2), solver=geosim.EnergyShapeSolver(factoriser="pardiso"))
+        geosim.solve(
+            _two_chambers(), Inflation(volume_ratio=1.2), solver=geosim.EnergyShapeSolver(factoriser="pardiso")
+        )

@@ -16,8 +16,14 @@ MOONEY = geosim.MooneyRivlin(c1=41.8e3, c2=10.6e3)
 def _case(folder, name):
     d = np.load(folder / "cases" / f"{name}.npz")
     fixed = d["fixed"] if len(d["fixed"]) else None
-    return geosim.VolumetricRobot.from_tets(d["points"] * 1e-3, d["tets"], d["region"], material=MOONEY, fixed=fixed,
-                                            tip=d["tip"] if len(d["tip"]) else None)
+    return geosim.VolumetricRobot.from_tets(
+        d["points"] * 1e-3,
+        d["tets"],
+        d["region"],
+        material=MOONEY,
+        fixed=fixed,
+        tip=d["tip"] if len(d["tip"]) else None,
+    )
 
 
 @pytest.mark.reference
@@ -50,7 +56,9 @@ def test_sphere_case_has_the_exact_pressure(reference_data):
         pytest.skip("SuperLU takes several minutes for this mesh; smaller spheres are held against the same formula")
     robot = _case(reference_data, "sphere")
     result = geosim.solve(robot, geosim.Inflation(volume_ratio=[1.5, 5.0]))
-    exact = [sphere_pressure(*MOONEY.constants(), r, 1 + robot.body_volume / robot.chamber_volumes[0]) for r in (1.5, 5.0)]
+    exact = [
+        sphere_pressure(*MOONEY.constants(), r, 1 + robot.body_volume / robot.chamber_volumes[0]) for r in (1.5, 5.0)
+    ]
     np.testing.assert_allclose(exact, [41.656e3, 101.557e3], rtol=1e-4)
     np.testing.assert_allclose(result.chamber_pressures[:, 0], exact, rtol=5e-3)
 
@@ -71,10 +79,18 @@ def test_shipped_finger_agrees_with_the_finite_element_table():
 def test_measured_beam(reference_data):
     """Dragon Skin 10 cantilever, gravity and 0.51 N on the top edge: 17.0 mm measured (the authors fitted mu on it)."""
     robot = geosim.VolumetricRobot.from_surfaces(
-        reference_data / "robots" / "beam" / "beam.stl", units="mm", max_edge=12e-3, fixed=geosim.Select.plane("z", below=1e-6),
-        material=geosim.NeoHookean(mu=88.0e3, bulk_modulus=44e6), tip=geosim.Select.plane("z", above=0.1 - 1e-6))
+        reference_data / "robots" / "beam" / "beam.stl",
+        units="mm",
+        max_edge=12e-3,
+        fixed=geosim.Select.plane("z", below=1e-6),
+        material=geosim.NeoHookean(mu=88.0e3, bulk_modulus=44e6),
+        tip=geosim.Select.plane("z", above=0.1 - 1e-6),
+    )
     edge = geosim.Select.plane("z", above=0.1 - 1e-6) & geosim.Select.plane("x", above=0.03 - 1e-6)
-    result = geosim.solve(robot, geosim.Passive(), geosim.Environment(
-        gravity=(-9.81, 0, 0), loads=geosim.Load.force(edge, (-0.51012, 0, 0))))
+    result = geosim.solve(
+        robot,
+        geosim.Passive(),
+        geosim.Environment(gravity=(-9.81, 0, 0), loads=geosim.Load.force(edge, (-0.51012, 0, 0))),
+    )
     moved = np.linalg.norm(result.tip[-1] - robot.tip_weights @ robot.vertices[robot.tip])
     assert moved == pytest.approx(17.0e-3, rel=0.03)

@@ -46,15 +46,18 @@ def cylinder(sectors=12, layers=6, material=None, **more):
     step = 2 * np.pi / sectors
     radii = RADIUS * np.array([0.5, 1.0]) * np.sqrt(step / np.sin(step))  # the polygon has the area of the circle
     points, tets, _ = stack(*disc(radii, sectors), np.linspace(0, LENGTH, layers + 1))
-    return VolumetricRobot.from_tets(points, tets, material=material or geosim.NeoHookean(MU),
-                                     **{"fixed": Select.plane("z", below=1e-9), **more})
+    return VolumetricRobot.from_tets(
+        points, tets, material=material or geosim.NeoHookean(MU), **{"fixed": Select.plane("z", below=1e-9), **more}
+    )
 
 
 TOP = Select.plane("z", above=LENGTH - 1e-9)
 
 
 def solve(robot, environment, actuation=None, **options):
-    solver = geosim.EnergyShapeSolver(**{"check_stability": False, "tolerance": 1e-8, "invariants": "isochoric", **options})
+    solver = geosim.EnergyShapeSolver(
+        **{"check_stability": False, "tolerance": 1e-8, "invariants": "isochoric", **options}
+    )
     return geosim.solve(robot, actuation or Passive(), environment, solver=solver)
 
 
@@ -63,8 +66,7 @@ def bar(**more):
     points, tets = block((0.01, 0.01, LENGTH), (2, 2, 3))
     cork = geosim.NeoHookean(MU, bulk_modulus=10 * MU)
     object.__setattr__(cork, "bulk_modulus", 2 * MU / 3)  # no rubber, so its constructor refuses it
-    return VolumetricRobot.from_tets(points, tets, material=cork,
-                                     **{"fixed": Select.plane("z", below=1e-9), **more})
+    return VolumetricRobot.from_tets(points, tets, material=cork, **{"fixed": Select.plane("z", below=1e-9), **more})
 
 
 def test_torsion_of_a_bar_by_its_end():
@@ -90,7 +92,9 @@ def test_a_moment_turns_by_what_needs_it(element):
     one = solve(robot, Environment(rigid_groups=turned, self_contact=False), element=element)
     loaded = RigidGroup(TOP, force=one.extra["rigid_forces"][0, 0], moment=one.extra["rigid_moments"][0, 0])
     two = solve(robot, Environment(rigid_groups=loaded, self_contact=False), element=element)
-    assert Rotation.from_matrix(two.extra["rigid_poses"][0, 0, :3, :3]).as_rotvec() == pytest.approx([0.1, -0.2, 0.7], abs=1e-5)
+    assert Rotation.from_matrix(two.extra["rigid_poses"][0, 0, :3, :3]).as_rotvec() == pytest.approx(
+        [0.1, -0.2, 0.7], abs=1e-5
+    )
     np.testing.assert_allclose(two.nodes(), one.nodes(), atol=1e-5 * LENGTH)
     plate = np.flatnonzero(TOP(robot.vertices))
     apart = lambda x: np.linalg.norm(x[plate][:, None] - x[plate][None], axis=2)  # noqa: E731
@@ -103,7 +107,9 @@ def test_a_moment_turns_by_what_needs_it(element):
 def test_a_force_at_the_centre_stretches_a_bar(element):
     """u = F L / E A, to the order of the strain."""
     area, force = 1e-4, 1e-5 * MU * 1e-4
-    result = solve(bar(), Environment(rigid_groups=RigidGroup(TOP, force=(0, 0, force)), self_contact=False), element=element)
+    result = solve(
+        bar(), Environment(rigid_groups=RigidGroup(TOP, force=(0, 0, force)), self_contact=False), element=element
+    )
     pose = result.extra["rigid_poses"][0, 0]
     assert pose[2, 3] == pytest.approx(force * LENGTH / (2 * MU * area), rel=1e-4)
     assert np.abs(pose[:3, :3] - np.eye(3)).max() < 1e-9
@@ -135,12 +141,18 @@ def test_the_plate_is_what_prescribed_vertices_are():
 def test_turning_everything_turns_the_result():
     turn = Rotation.from_rotvec([0.7, -1.1, 0.4]).as_matrix()
     robot = cylinder(8, 3)
-    turned = VolumetricRobot.from_tets(robot.vertices @ turn.T, robot.tets, material=geosim.NeoHookean(MU), fixed=robot.fixed)
+    turned = VolumetricRobot.from_tets(
+        robot.vertices @ turn.T, robot.tets, material=geosim.NeoHookean(MU), fixed=robot.fixed
+    )
     plate = np.flatnonzero(TOP(robot.vertices))
     force, moment = np.array([0.2, 0.4, -0.2]), np.array([3e-3, 1e-3, -2e-3])
     one = solve(robot, Environment(rigid_groups=RigidGroup(plate, force=force, moment=moment), gravity=(0, 0, -9.81)))
-    two = solve(turned, Environment(rigid_groups=RigidGroup(plate, force=turn @ force, moment=turn @ moment),
-                                    gravity=turn @ [0, 0, -9.81]))
+    two = solve(
+        turned,
+        Environment(
+            rigid_groups=RigidGroup(plate, force=turn @ force, moment=turn @ moment), gravity=turn @ [0, 0, -9.81]
+        ),
+    )
     assert np.linalg.norm(one.extra["rigid_poses"][0, 0, :3, :3] - np.eye(3)) > 0.3
     np.testing.assert_allclose(two.frames[0], one.frames[0] @ turn.T, atol=1e-6 * LENGTH)
 
@@ -170,8 +182,13 @@ def tube(material=None, sectors=8, layers=3, turn=2 * np.pi, radii=(0.005, 0.008
     points, tets, kind = stack(flat, triangles, np.linspace(0, LENGTH, layers + 1))
     ring = sectors if turn > 6 else sectors + 1
     inside = triangles.max(axis=1) <= ring
-    return VolumetricRobot.from_tets(points, tets, np.where(inside[kind], 1, 0), material=material or geosim.NeoHookean(MU),
-                                     fixed=Select.plane("z", below=1e-9))
+    return VolumetricRobot.from_tets(
+        points,
+        tets,
+        np.where(inside[kind], 1, 0),
+        material=material or geosim.NeoHookean(MU),
+        fixed=Select.plane("z", below=1e-9),
+    )
 
 
 def test_a_group_may_hold_whole_elements():
@@ -195,8 +212,10 @@ def test_the_reduced_matrix_is_the_second_derivative(order, options):
     robot = tube(geosim.MooneyRivlin(c1=8e3, c2=2e3, bulk_modulus=1e6))
     problem = make_problem(robot, capped(**options), order, "superlu")
     rng = np.random.default_rng(0)
-    x = problem.settled(problem.rest @ Rotation.from_rotvec([0.5, -0.3, 0.2]).as_matrix().T * [1.1, 0.95, 1.05]
-                        + 2e-3 * rng.standard_normal(problem.rest.shape))
+    x = problem.settled(
+        problem.rest @ Rotation.from_rotvec([0.5, -0.3, 0.2]).as_matrix().T * [1.1, 0.95, 1.05]
+        + 2e-3 * rng.standard_normal(problem.rest.shape)
+    )
     p, pressures = rng.standard_normal(len(problem.pressure_vertices)), np.array([0.7])
     loads = np.vstack([0.01 * rng.standard_normal(x.shape), 0.1 * rng.standard_normal((1, 3)), np.zeros((1, 3))])
     evaluation = problem.evaluate(x, p, pressures, loads, matrix=True)
@@ -209,7 +228,7 @@ def test_the_reduced_matrix_is_the_second_derivative(order, options):
     for _ in range(4):
         q = rng.standard_normal(solver.reduction.size)
         full = solver.reduction.extend(q, columns, values)
-        step, dp = full[:x.size].reshape(-1, 3), full[x.size:]
+        step, dp = full[: x.size].reshape(-1, 3), full[x.size :]
         product = np.zeros(len(q))
         symmetric_product(pattern.indptr, pattern.indices, data, q, product)
 
@@ -239,11 +258,13 @@ def test_pressure_on_a_cap(order):
     rng = np.random.default_rng(2)
     x = free.settled(free.rest * [1.1, 0.9, 1.2] + 5e-3 * rng.standard_normal(free.rest.shape))
     evaluation = free.evaluate(x, p, np.zeros(1), zero, matrix=False)
-    rim = np.where(free.held[:x.size].reshape(-1, 3), 0.0, 1.0)
+    rim = np.where(free.held[: x.size].reshape(-1, 3), 0.0, 1.0)
     step = rim * rng.standard_normal(x.shape)
     step[free.rigid.nodes[0]] = free.rigid.lifted(x, rng.standard_normal((1, 6)))[free.rigid.nodes[0]]
     h = 1e-5
-    plus, minus = (free.evaluate(free.moved(x, step, s * h), p, np.zeros(1), zero, matrix=False).volumes[0] for s in (1, -1))
+    plus, minus = (
+        free.evaluate(free.moved(x, step, s * h), p, np.zeros(1), zero, matrix=False).volumes[0] for s in (1, -1)
+    )
     assert (plus - minus) / (2 * h) == pytest.approx((evaluation.gradients[0] * step).sum(), rel=1e-6)
 
 
@@ -280,8 +301,12 @@ def test_a_quarter_of_a_tube_is_the_tube():
     """
     robot = tube(sectors=6, layers=1, turn=np.pi / 2, radii=(0.005, 0.006, 0.0075, 0.01))
     x, nan = robot.vertices, np.nan
-    sides = [Prescribed(Select.plane("x", below=1e-9), (0, nan, nan)), Prescribed(Select.plane("y", below=1e-9), (nan, 0, nan)),
-             Prescribed(Select.plane("z", below=1e-9), (nan, nan, 0)), Prescribed(TOP, (nan, nan, 0))]
+    sides = [
+        Prescribed(Select.plane("x", below=1e-9), (0, nan, nan)),
+        Prescribed(Select.plane("y", below=1e-9), (nan, 0, nan)),
+        Prescribed(Select.plane("z", below=1e-9), (nan, nan, 0)),
+        Prescribed(TOP, (nan, nan, 0)),
+    ]
     robot = VolumetricRobot.from_tets(x, robot.tets, robot.regions, material=geosim.NeoHookean(MU), fixed=None)
     ratios = np.array([1.5, 2.497, 2.5, 2.503])
     result = solve(robot, Environment(prescribed=sides, self_contact=False), Inflation(volume_ratio=ratios))
@@ -314,8 +339,12 @@ def test_a_column_under_a_plate_loses_stability_at_its_euler_load(options, facto
     top = Select.plane("z", above=length - 1e-9)
     for share, stable in ((0.85, 1.0), (1.1, 0.0)):
         group = RigidGroup(top, force=(0, 0, -share * critical), **options)
-        result = geosim.solve(robot, Passive(), Environment(rigid_groups=group, self_contact=False),
-                              solver=geosim.EnergyShapeSolver(invariants="isochoric", factoriser="auto"))
+        result = geosim.solve(
+            robot,
+            Passive(),
+            Environment(rigid_groups=group, self_contact=False),
+            solver=geosim.EnergyShapeSolver(invariants="isochoric", factoriser="auto"),
+        )
         if np.isnan(result.stable[-1]):
             pytest.skip("the factoriser does not count negative pivots")
         assert result.stable[-1] == stable
@@ -325,8 +354,12 @@ def test_two_bodies_share_a_plate():
     """A bar that nothing holds but a plate bonded to another one is held; its end hangs where the plate says."""
     points, tets = block((0.01, 0.01, LENGTH), (2, 2, 3))
     n = len(points)
-    robot = VolumetricRobot.from_tets(np.vstack([points, points + [0.02, 0, 0]]), np.vstack([tets, tets + n]),
-                                      material=geosim.NeoHookean(MU), fixed=np.flatnonzero(points[:, 2] < 1e-9))
+    robot = VolumetricRobot.from_tets(
+        np.vstack([points, points + [0.02, 0, 0]]),
+        np.vstack([tets, tets + n]),
+        material=geosim.NeoHookean(MU),
+        fixed=np.flatnonzero(points[:, 2] < 1e-9),
+    )
     with pytest.raises(InputError, match="load"):
         solve(robot, Environment(gravity=(0, 0, -9.81)))
     result = solve(robot, Environment(gravity=(0, 0, -9.81), rigid_groups=RigidGroup(TOP), self_contact=False))
@@ -335,10 +368,16 @@ def test_two_bodies_share_a_plate():
     assert not result.state.problem.supports.free_bodies
 
 
-@pytest.mark.parametrize(("groups", "match"), [
-    ([RigidGroup([60, 61])], "2 vertices"), ([RigidGroup(Select.box((0.005 - 1e-6, -1, 0.02), (0.005 + 1e-6, 1e-6, 1)))], "line"),
-    ([RigidGroup(TOP), RigidGroup(TOP)], "belongs to rigid group 1"), ([RigidGroup(Select.plane("z", below=1e-9))], "held by"),
-    ([RigidGroup(Select.plane("z", above=1.0))], "selects no vertex")])
+@pytest.mark.parametrize(
+    ("groups", "match"),
+    [
+        ([RigidGroup([60, 61])], "2 vertices"),
+        ([RigidGroup(Select.box((0.005 - 1e-6, -1, 0.02), (0.005 + 1e-6, 1e-6, 1)))], "line"),
+        ([RigidGroup(TOP), RigidGroup(TOP)], "belongs to rigid group 1"),
+        ([RigidGroup(Select.plane("z", below=1e-9))], "held by"),
+        ([RigidGroup(Select.plane("z", above=1.0))], "selects no vertex"),
+    ],
+)
 def test_bad_groups_are_named(groups, match):
     points, tets = block((0.01, 0.01, LENGTH), (2, 2, 6))
     robot = VolumetricRobot.from_tets(points, tets, material=geosim.NeoHookean(MU), fixed=Select.plane("z", below=1e-9))
@@ -348,8 +387,13 @@ def test_bad_groups_are_named(groups, match):
 
 
 def test_bad_fields_are_named():
-    for options in ({"rotation": (0, np.nan, 0)}, {"force": (1, 2)}, {"displacement": [(0, 0, 0), FREE]}, {"moment": "much"},
-                    {"point": (1, 2)}):
+    for options in (
+        {"rotation": (0, np.nan, 0)},
+        {"force": (1, 2)},
+        {"displacement": [(0, 0, 0), FREE]},
+        {"moment": "much"},
+        {"point": (1, 2)},
+    ):
         with pytest.raises(InputError, match=f"RigidGroup: {next(iter(options))}"):
             RigidGroup(TOP, **options)
     with pytest.raises(InputError, match="chamber 1 is open"):

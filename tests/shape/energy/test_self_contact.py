@@ -37,8 +37,10 @@ def test_near_pairs_are_those_of_brute_force():
     x, _ = _sheets(0.05, shift=0.037)
     x = x + 0.004 * rng.normal(size=x.shape)
     near = around.near(x)
-    found = {(e, *sorted(p[:2 if e else 1]), *sorted(p[2 if e else 1:])) for p, e in
-             zip(near.points.tolist(), near.edges.tolist())}
+    found = {
+        (e, *sorted(p[: 2 if e else 1]), *sorted(p[2 if e else 1 :]))
+        for p, e in zip(near.points.tolist(), near.edges.tolist())
+    }
     assert len(found) == len(near.points)  # every pair once
     from test_collision_distance import _pair
 
@@ -97,9 +99,13 @@ def test_common_motion_of_a_fold_is_free():
 
 def test_pair_energy_derivatives():
     rng = np.random.default_rng(4)
-    rest = np.vstack([np.array([[0.3, 0.3, 1.0], [0, 0, 0], [1, 0, 0], [0, 1, 0]]),
-                      np.array([[0, 0, 1.0], [1, 0, 1], [0.5, -0.5, 0], [0.5, 0.5, 0]]),
-                      np.array([[0, 0, 1.0], [1, 0.0, 1], [0.1, -0.01, 0], [0.9, 0.01, 0]])])
+    rest = np.vstack(
+        [
+            np.array([[0.3, 0.3, 1.0], [0, 0, 0], [1, 0, 0], [0, 1, 0]]),
+            np.array([[0, 0, 1.0], [1, 0, 1], [0.5, -0.5, 0], [0.5, 0.5, 0]]),
+            np.array([[0, 0, 1.0], [1, 0.0, 1], [0.1, -0.01, 0], [0.9, 0.01, 0]]),
+        ]
+    )
     points, edges = np.arange(12).reshape(3, 4), np.array([False, True, True])
     x = rest.copy()
     x[[0, 4, 5, 8, 9], 2] = 0.03
@@ -109,8 +115,21 @@ def test_pair_energy_derivatives():
     def at(y, matrix=False):
         gradients = np.zeros((3, 4, 3))
         hessians, bends = (np.zeros((3 if matrix else 0, 4, 4, 3, 3)) for _ in range(2))
-        energy = pair_blocks(y, rest, points, edges, 0.05 * one, 0.7 * one, 1.3 * one, gradients, hessians, bends, np.zeros(3),
-                             np.zeros(3), matrix)
+        energy = pair_blocks(
+            y,
+            rest,
+            points,
+            edges,
+            0.05 * one,
+            0.7 * one,
+            1.3 * one,
+            gradients,
+            hessians,
+            bends,
+            np.zeros(3),
+            np.zeros(3),
+            matrix,
+        )
         if matrix:
             flat = hessians.transpose(0, 1, 3, 2, 4).reshape(3, 12, 12)
             assert np.linalg.eigvalsh(flat).min() > -1e-9 * np.abs(flat).max()  # along the distance: never negative
@@ -126,7 +145,9 @@ def test_pair_energy_derivatives():
                 move = np.zeros_like(x)
                 move[points[q, i], k] = h
                 up, down = at(x + move), at(x - move)
-                assert gradients[q, i, k] == pytest.approx((up[0] - down[0]) / (2 * h), abs=1e-6 * np.abs(gradients[q]).max())
+                assert gradients[q, i, k] == pytest.approx(
+                    (up[0] - down[0]) / (2 * h), abs=1e-6 * np.abs(gradients[q]).max()
+                )
                 want = (up[1][q] - down[1][q]) / (2 * h)
                 assert hessians[q, :, i, :, k] == pytest.approx(want, abs=1e-5 * np.abs(hessians[q]).max())
 
@@ -136,8 +157,12 @@ def _stack(gap):
     low, first = block((0.02, 0.02, 0.01), (3, 3, 2))
     high, second = block((0.012, 0.012, 0.01), (2, 2, 2))
     vertices = np.vstack([low, high + [0.004, 0.004, 0.01 + gap]])
-    return geosim.VolumetricRobot.from_tets(vertices, np.vstack([first, second + len(low)]), material=geosim.NeoHookean(mu=MU),
-                                            fixed=np.flatnonzero(vertices[:, 2] < 1e-9)), len(low)
+    return geosim.VolumetricRobot.from_tets(
+        vertices,
+        np.vstack([first, second + len(low)]),
+        material=geosim.NeoHookean(mu=MU),
+        fixed=np.flatnonzero(vertices[:, 2] < 1e-9),
+    ), len(low)
 
 
 @pytest.mark.parametrize("element", ["p1", "p2"])
@@ -145,7 +170,9 @@ def test_a_block_presses_another(element):
     robot, split = _stack(0.0005)
     top = np.flatnonzero(robot.vertices[:, 2] > robot.vertices[:, 2].max() - 1e-9)
     env = Environment(prescribed=Prescribed(top, [(0, 0, -0.001), (0, 0, -0.002)]))
-    result = geosim.solve(robot, Passive(steps=2), env, solver=geosim.EnergyShapeSolver(element=element, invariants="isochoric"))
+    result = geosim.solve(
+        robot, Passive(steps=2), env, solver=geosim.EnergyShapeSolver(element=element, invariants="isochoric")
+    )
     assert result.crossings.max() == 0
     assert result.contact_count[-1] > 0
     force = result.contact_forces[-1]
@@ -169,8 +196,12 @@ def test_parts_that_almost_touch_at_rest_feel_nothing_yet():
 def test_passing_through_is_seen_where_contact_is_off():
     robot, _ = _stack(0.0005)
     high = np.flatnonzero(robot.vertices[:, 2] > 0.0102)
-    result = geosim.solve(robot, Passive(), Environment(prescribed=Prescribed(high, (0, 0, -0.002)), self_contact=False),
-                          solver=geosim.EnergyShapeSolver(element="p1"))
+    result = geosim.solve(
+        robot,
+        Passive(),
+        Environment(prescribed=Prescribed(high, (0, 0, -0.002)), self_contact=False),
+        solver=geosim.EnergyShapeSolver(element="p1"),
+    )
     assert result.status is geosim.Status.CROSSED
     assert result.crossings[0] > 0
     assert "self_contact = False" in result.message
@@ -179,8 +210,11 @@ def test_passing_through_is_seen_where_contact_is_off():
 def test_touching_at_rest_is_refused():
     robot, _ = _stack(0.0)
     with pytest.raises(geosim.InputError, match=r"(touch|cross) at rest, at vertices"):
-        geosim.solve(robot, Passive(), Environment(prescribed=Prescribed(
-            np.flatnonzero(robot.vertices[:, 2] > 0.0199), (0, 0, -0.001))))
+        geosim.solve(
+            robot,
+            Passive(),
+            Environment(prescribed=Prescribed(np.flatnonzero(robot.vertices[:, 2] > 0.0199), (0, 0, -0.001))),
+        )
 
 
 @pytest.mark.parametrize("element", ["p1", "p2"])
@@ -201,7 +235,7 @@ def test_sharpened_tangent_is_the_derivative_of_the_forces(element):
     def product(forces, d):
         upper = sparse.csr_matrix((forces.data, forces.pattern.indices, forces.pattern.indptr), shape=(size, size))
         out = (upper + sparse.triu(upper, 1).T) @ np.concatenate([d.ravel(), np.zeros(size - d.size)])
-        return out[:d.size].reshape(d.shape)
+        return out[: d.size].reshape(d.shape)
 
     sharp = at(x, np.zeros(len(problem.pattern.indices)))
     contact.sharpen(sharp)

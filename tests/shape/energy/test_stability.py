@@ -23,9 +23,13 @@ def _column():
         _, first, inverse = np.unique(np.round(both * 1e9).astype(int), axis=0, return_index=True, return_inverse=True)
         tets = inverse.ravel()[np.vstack([tets, tets[:, [0, 2, 1, 3]] + len(vertices)])]
         vertices = both[first]
-    robot = geosim.VolumetricRobot.from_tets(vertices, tets, material=geosim.NeoHookean(mu=MU),
-                                             fixed=np.flatnonzero(vertices[:, 2] < 1e-9),
-                                             tip=np.flatnonzero(vertices[:, 2] > LENGTH - 1e-9))
+    robot = geosim.VolumetricRobot.from_tets(
+        vertices,
+        tets,
+        material=geosim.NeoHookean(mu=MU),
+        fixed=np.flatnonzero(vertices[:, 2] < 1e-9),
+        tip=np.flatnonzero(vertices[:, 2] > LENGTH - 1e-9),
+    )
     inertia, area = SIDE**4 / 12.0, SIDE**2
     euler = np.pi**2 * 3.0 * MU * inertia / (4.0 * LENGTH**2)
     return robot, euler / (1.0 + 1.2 * euler / (MU * area))  # Timoshenko: a column yields in shear, too
@@ -38,8 +42,12 @@ def test_euler_column(invariants):
     factors = np.array([0.5, 0.9, 0.98, 1.02, 1.1])
     load = np.zeros((len(factors), 3))
     load[:, 2] = -factors * critical
-    result = geosim.solve(robot, Passive(steps=len(factors)), Environment(loads=Load.force(robot.tip, load)),
-                          solver=geosim.EnergyShapeSolver(invariants=invariants))
+    result = geosim.solve(
+        robot,
+        Passive(steps=len(factors)),
+        Environment(loads=Load.force(robot.tip, load)),
+        solver=geosim.EnergyShapeSolver(invariants=invariants),
+    )
     assert result.stable.tolist() == [1, 1, 1, 0, 0]
     assert result.status is geosim.Status.UNSTABLE
     assert result.converged  # the straight column is an equilibrium, and the result says that it is not stable
@@ -50,8 +58,12 @@ def test_an_imperfect_column_bends_and_is_stable():
     robot, critical = _column()
     load = np.zeros((6, 3))
     load[:, 2] = -np.array([0.5, 0.8, 0.9, 0.97, 1.02, 1.06]) * critical
-    result = geosim.solve(robot, Passive(steps=6), Environment(loads=Load.force(robot.tip, load)),
-                          solver=geosim.EnergyShapeSolver(imperfection=1e-2))
+    result = geosim.solve(
+        robot,
+        Passive(steps=6),
+        Environment(loads=Load.force(robot.tip, load)),
+        solver=geosim.EnergyShapeSolver(imperfection=1e-2),
+    )
     aside = np.linalg.norm(result.tip[:, :2] - SIDE / 2, axis=1)
     assert result.status is geosim.Status.CONVERGED
     assert result.stable.tolist() == [1] * 6

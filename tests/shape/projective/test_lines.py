@@ -30,17 +30,20 @@ def beam(cables=((0.0, 0.0075, 0.015), (0.04, 0.0075, 0.015))) -> VolumetricRobo
         for j in range(NY):
             for k in range(NZ):
                 cube = [number(i + a, j + b, k + c) for a in (0, 1) for b in (0, 1) for c in (0, 1)]
-                tets += [[cube[0], cube[p], cube[q], cube[7]] for p, q in
-                         ((4, 6), (6, 2), (2, 3), (3, 1), (1, 5), (5, 4))]
+                tets += [
+                    [cube[0], cube[p], cube[q], cube[7]] for p, q in ((4, 6), (6, 2), (2, 3), (3, 1), (1, 5), (5, 4))
+                ]
     strings = [np.linspace(cables[0], cables[1], 9)] if cables else []
-    return VolumetricRobot.from_tets(vertices, np.array(tets), material="ecoflex-00-30", cables=strings,
-                                     fixed=np.flatnonzero(vertices[:, 0] < 1e-9))
+    return VolumetricRobot.from_tets(
+        vertices, np.array(tets), material="ecoflex-00-30", cables=strings, fixed=np.flatnonzero(vertices[:, 0] < 1e-9)
+    )
 
 
 def solve(robot, actuation, **options):
     options = {"tolerance": 1e-5, "error_estimate": False, **options}
-    return geosim.solve(robot, actuation, geosim.Environment(self_contact=False), solver=ProjectiveShapeSolver(**options),
-                        throw=False)
+    return geosim.solve(
+        robot, actuation, geosim.Environment(self_contact=False), solver=ProjectiveShapeSolver(**options), throw=False
+    )
 
 
 @cache
@@ -59,7 +62,7 @@ def test_gradient_of_lengths_and_areas_is_the_difference_quotient_of_their_energ
     robot = beam()
     rng = np.random.default_rng(3)
     edges, faces = rng.integers(0, 20, (5, 1)) + [[0, 1]], robot.skin[:9]
-    actuation = (geosim.CableLengths([0.03]) & geosim.EdgeLengths(edges, 0.8) & geosim.FaceAreas(faces, 1.3))
+    actuation = geosim.CableLengths([0.03]) & geosim.EdgeLengths(edges, 0.8) & geosim.FaceAreas(faces, 1.3)
     lines = make_lines(robot, actuation.command(0), np.full(len(robot.vertices), 50.0), None)
     lines = dataclasses.replace(lines, multipliers=rng.uniform(0.5, 1.0, lines.count) * 1e-2)
     x = robot.vertices + 1e-3 * rng.normal(size=robot.vertices.shape)
@@ -149,19 +152,22 @@ def test_cables_come_from_the_robot_file(tmp_path):
         geosim.load_robot(file)
 
 
-@pytest.mark.parametrize(("action", "match"), [
-    (lambda: Cable([(0, 0, 0)]), "at least two"),
-    (lambda: Cable([(0, 0, 0), (0, 0, 0), (1, 0, 0)]), "points 1 and 2 are the same"),
-    (lambda: solve(beam(cables=None), geosim.CableLengths(0.03)), "no cables"),
-    (lambda: solve(beam(), geosim.CableLengths([[0.03, 0.03]])), "2 columns"),
-    (lambda: solve(beam(), geosim.CableLengths(0.03) & geosim.CableTensions(1.0)), "both a length and a tension"),
-    (lambda: solve(beam(), geosim.EdgeLengths([[0, 10_000]], 0.9)), "name vertex 10000"),
-    (lambda: solve(beam(), geosim.FaceAreas([[0, 1, 10_000]], 0.9)), "name vertex 10000"),
-    (lambda: geosim.EdgeLengths([[0, 1]], -0.9), "impossible"),
-    (lambda: geosim.EdgeLengths([[0, 1]], [[0.9, 0.8]]), "2 columns for 1"),
-    (lambda: geosim.FaceAreas([[0, 1]], 0.9), r"shape \(m, 3\)"),
-    (lambda: geosim.FaceAreas([[0, 1, 2]], [[0.9, 0.8]]), "one area"),
-])
+@pytest.mark.parametrize(
+    ("action", "match"),
+    [
+        (lambda: Cable([(0, 0, 0)]), "at least two"),
+        (lambda: Cable([(0, 0, 0), (0, 0, 0), (1, 0, 0)]), "points 1 and 2 are the same"),
+        (lambda: solve(beam(cables=None), geosim.CableLengths(0.03)), "no cables"),
+        (lambda: solve(beam(), geosim.CableLengths([[0.03, 0.03]])), "2 columns"),
+        (lambda: solve(beam(), geosim.CableLengths(0.03) & geosim.CableTensions(1.0)), "both a length and a tension"),
+        (lambda: solve(beam(), geosim.EdgeLengths([[0, 10_000]], 0.9)), "name vertex 10000"),
+        (lambda: solve(beam(), geosim.FaceAreas([[0, 1, 10_000]], 0.9)), "name vertex 10000"),
+        (lambda: geosim.EdgeLengths([[0, 1]], -0.9), "impossible"),
+        (lambda: geosim.EdgeLengths([[0, 1]], [[0.9, 0.8]]), "2 columns for 1"),
+        (lambda: geosim.FaceAreas([[0, 1]], 0.9), r"shape \(m, 3\)"),
+        (lambda: geosim.FaceAreas([[0, 1, 2]], [[0.9, 0.8]]), "one area"),
+    ],
+)
 def test_what_makes_no_sense_is_refused(action, match):
     with pytest.raises(InputError, match=match):
         action()

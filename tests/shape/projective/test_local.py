@@ -35,13 +35,31 @@ def small_robot(targets: str, cell_targets: str, material=None):
     material = MooneyRivlin() if material is None else material
     k, table = blend_table(material, 0.1)
     half = len(tets) // 2
-    body = Body(tets[:half], gradients[:half], volumes[:half], np.full(half, k), np.full(half, 0.3 * k),
-                np.zeros(half, np.int64), table[None], material_row(material)[None], targets)
+    body = Body(
+        tets[:half],
+        gradients[:half],
+        volumes[:half],
+        np.full(half, k),
+        np.full(half, 0.3 * k),
+        np.zeros(half, np.int64),
+        table[None],
+        material_row(material)[None],
+        targets,
+    )
     rest = np.array([volumes[half:].sum()])
     from geosim.geometry.topology import boundary_faces
 
-    cells = Cells(tets[half:], gradients[half:], volumes[half:], np.full(len(tets) - half, k),
-                  np.zeros(len(tets) - half, np.int64), (boundary_faces(tets[half:]),), rest, rest.copy(), cell_targets)
+    cells = Cells(
+        tets[half:],
+        gradients[half:],
+        volumes[half:],
+        np.full(len(tets) - half, k),
+        np.zeros(len(tets) - half, np.int64),
+        (boundary_faces(tets[half:]),),
+        rest,
+        rest.copy(),
+        cell_targets,
+    )
     load = rng.normal(size=grid.shape) * 1e3
     return grid, Elements(len(grid), body, cells, load), rest
 
@@ -61,12 +79,13 @@ def test_rotations_are_the_closest_proper_ones():
     assert np.allclose(np.linalg.det(found), 1.0, atol=1e-12), "proper, also where F is inverted or flat"
     assert np.allclose(found @ found.transpose(0, 2, 1), np.eye(3), atol=1e-12)
     s = np.linalg.svd(F, compute_uv=False)
-    clear = (s[:, 1] + np.sign(np.linalg.det(F)) * s[:, 2] > 1e-3 * s[:, 0])  # where the closest rotation is unique
+    clear = s[:, 1] + np.sign(np.linalg.det(F)) * s[:, 2] > 1e-3 * s[:, 0]  # where the closest rotation is unique
     assert np.abs(found - U @ V)[clear].max() < 1e-10
 
 
-@pytest.mark.parametrize(("scale", "target"), [((1, 1, 1), 1.0), ((1, 1, 1), 4.0), ((1, 1, 1), 0.3), ((1, 1, -1), 1.0),
-                                               ((3, 0.3, 0.4), 1.0)])
+@pytest.mark.parametrize(
+    ("scale", "target"), [((1, 1, 1), 1.0), ((1, 1, 1), 4.0), ((1, 1, 1), 0.3), ((1, 1, -1), 1.0), ((3, 0.3, 0.4), 1.0)]
+)
 def test_closest_matrix_of_a_given_volume(scale, target):
     """No matrix of the same determinant is nearer, and the way to it is along its cofactors."""
     rng = np.random.default_rng(1)
@@ -76,9 +95,19 @@ def test_closest_matrix_of_a_given_volume(scale, target):
     cofactors = np.linalg.det(P) * np.linalg.inv(P).T
     gap = F - P
     assert np.allclose(gap, cofactors * np.sum(gap * cofactors) / np.sum(cofactors**2), atol=1e-6 * np.abs(F).max())
-    best = min(r.fun for r in (minimize(lambda p: np.sum((p - F.ravel()) ** 2), P.ravel() + 0.3 * rng.normal(size=9),
-                                        method="SLSQP", constraints={"type": "eq", "fun": lambda p: np.linalg.det(
-                                            p.reshape(3, 3)) - target}) for _ in range(8)) if r.success)
+    best = min(
+        r.fun
+        for r in (
+            minimize(
+                lambda p: np.sum((p - F.ravel()) ** 2),
+                P.ravel() + 0.3 * rng.normal(size=9),
+                method="SLSQP",
+                constraints={"type": "eq", "fun": lambda p: np.linalg.det(p.reshape(3, 3)) - target},
+            )
+            for _ in range(8)
+        )
+        if r.success
+    )
     assert np.sum(gap**2) <= best * (1 + 1e-5) + 1e-12
 
 
@@ -98,8 +127,10 @@ def test_force_is_the_derivative_of_the_merit(targets, chamber):
         assert slope == pytest.approx(np.sum(here.force * way), rel=2e-6)
 
 
-@pytest.mark.parametrize("material", [NeoHookean(mu=1e5), Yeoh(c1=5e4, c2=2e3, c3=1e2), Gent(mu=1e5, jm=40.0),
-                                      Ogden(mu=(6e4, 1e3), alpha=(2.0, 4.0))])
+@pytest.mark.parametrize(
+    "material",
+    [NeoHookean(mu=1e5), Yeoh(c1=5e4, c2=2e3, c3=1e2), Gent(mu=1e5, jm=40.0), Ogden(mu=(6e4, 1e3), alpha=(2.0, 4.0))],
+)
 def test_force_of_every_material_is_the_derivative_of_its_energy(material):
     x, elements, rest = small_robot("material", "total", material)
     rng = np.random.default_rng(5)
@@ -149,12 +180,15 @@ def test_paper_blend_takes_the_cube_root():
     gradients, _ = rest_shapes(x, tets)
     out = np.empty((1, 4, 3)), np.empty(1), np.empty(1)
     kernels.paper_targets(0, 1, 2.0 * x, tets, gradients, np.ones(1), np.zeros(1, np.int64), table, SPACING, *out)
-    assert np.allclose(out[0][0, 1:], np.eye(3) * (2.0 - 1.0)), "T = I: a uniform swelling leaves no shape but the rest shape"
+    assert np.allclose(out[0][0, 1:], np.eye(3) * (2.0 - 1.0)), (
+        "T = I: a uniform swelling leaves no shape but the rest shape"
+    )
     assert out[2][0] == pytest.approx(8.0)
 
 
-@pytest.mark.parametrize("material", [MooneyRivlin(), NeoHookean(mu=1e5), Yeoh(c1=5e4, c2=1e2, c3=1.0),
-                                      Ogden(mu=(1e5,), alpha=(1.8,))])
+@pytest.mark.parametrize(
+    "material", [MooneyRivlin(), NeoHookean(mu=1e5), Yeoh(c1=5e4, c2=1e2, c3=1.0), Ogden(mu=(1e5,), alpha=(1.8,))]
+)
 def test_blended_bar_follows_the_material(material):
     """A bar in tension: reaction within 5 % of the nominal stress up to stretch 2, contraction within 2 %."""
     k, table = blend_table(material, 0.02)
@@ -171,11 +205,29 @@ def bar_in_tension(material, k, table, gradients, volumes, stretch, targets):
     """Side stretch and nominal stress of one element with free sides: the homogeneous bar."""
     from scipy.optimize import brentq
 
-    body = Body(np.array([[0, 1, 2, 3]]), gradients, volumes, np.array([k]), np.array([k * 0.98 / 3]),
-                np.zeros(1, np.int64), table[None], material_row(material)[None], targets)
+    body = Body(
+        np.array([[0, 1, 2, 3]]),
+        gradients,
+        volumes,
+        np.array([k]),
+        np.array([k * 0.98 / 3]),
+        np.zeros(1, np.int64),
+        table[None],
+        material_row(material)[None],
+        targets,
+    )
     empty = np.empty((0, 4), np.int64)
-    cells = Cells(empty, np.empty((0, 4, 3)), np.empty(0), np.empty(0), np.empty(0, np.int64), (), np.empty(0), np.empty(0),
-                  "total")
+    cells = Cells(
+        empty,
+        np.empty((0, 4, 3)),
+        np.empty(0),
+        np.empty(0),
+        np.empty(0, np.int64),
+        (),
+        np.empty(0),
+        np.empty(0),
+        "total",
+    )
     elements = Elements(4, body, cells, np.zeros((4, 3)))
 
     def forces(side):

@@ -27,8 +27,9 @@ def block(size=(8, 3, 3), edge=0.005, hollow=((1, 7), (1, 2), (1, 2)), shift=(0,
         for j in range(ny):
             for k in range(nz):
                 cube = [number(i + a, j + b, k + c) for a in (0, 1) for b in (0, 1) for c in (0, 1)]
-                tets += [[cube[0], cube[p], cube[q], cube[7]] for p, q in
-                         ((4, 6), (6, 2), (2, 3), (3, 1), (1, 5), (5, 4))]
+                tets += [
+                    [cube[0], cube[p], cube[q], cube[7]] for p, q in ((4, 6), (6, 2), (2, 3), (3, 1), (1, 5), (5, 4))
+                ]
                 inside = hollow is not None and all(lo <= v < hi for v, (lo, hi) in zip((i, j, k), hollow))
                 regions += [1 if inside else 0] * 6
     return vertices, np.array(tets) + base, np.array(regions)
@@ -37,14 +38,20 @@ def block(size=(8, 3, 3), edge=0.005, hollow=((1, 7), (1, 2), (1, 2)), shift=(0,
 @cache
 def beam(material="ecoflex-00-30", **kwargs) -> VolumetricRobot:
     vertices, tets, regions = block(**kwargs)
-    return VolumetricRobot.from_tets(vertices, tets, regions, material=material,
-                                     fixed=np.flatnonzero(vertices[:, 0] < 1e-9),
-                                     tip=np.flatnonzero(vertices[:, 0] > vertices[:, 0].max() - 1e-9))
+    return VolumetricRobot.from_tets(
+        vertices,
+        tets,
+        regions,
+        material=material,
+        fixed=np.flatnonzero(vertices[:, 0] < 1e-9),
+        tip=np.flatnonzero(vertices[:, 0] > vertices[:, 0].max() - 1e-9),
+    )
 
 
 def solve(robot, ratios, environment=None, **options):
-    return geosim.solve(robot, geosim.Inflation(volume_ratio=ratios), environment,
-                        solver=ProjectiveShapeSolver(**options), throw=False)
+    return geosim.solve(
+        robot, geosim.Inflation(volume_ratio=ratios), environment, solver=ProjectiveShapeSolver(**options), throw=False
+    )
 
 
 @cache
@@ -80,8 +87,16 @@ def test_accelerated_and_plain_iteration_reach_the_same_shape_and_the_accelerate
     robot = beam(size=(5, 3, 3), hollow=((1, 4), (1, 2), (1, 2)))
     counts, shapes = [], []
     for window in (0, 6):
-        result = solve(robot, [1.5], window=window, tolerance=1e-6, blend_at_rest=0.1, max_iterations=20_000,
-                       acceleration=acceleration, error_estimate=False)
+        result = solve(
+            robot,
+            [1.5],
+            window=window,
+            tolerance=1e-6,
+            blend_at_rest=0.1,
+            max_iterations=20_000,
+            acceleration=acceleration,
+            error_estimate=False,
+        )
         assert result.converged, result.message
         counts.append(len(result.trace))
         shapes.append(result.frames[0][robot.body_vertices])
@@ -105,7 +120,9 @@ def test_the_pressure_is_the_work_conjugate_of_the_volume():
 
 def test_reactions_balance_gravity():
     environment = geosim.Environment(gravity=(0, 0, -9.81))
-    result = geosim.solve(beam(hollow=None), geosim.Passive(), environment, solver=ProjectiveShapeSolver(tolerance=1e-7))
+    result = geosim.solve(
+        beam(hollow=None), geosim.Passive(), environment, solver=ProjectiveShapeSolver(tolerance=1e-7)
+    )
     weight = 1070.0 * beam(hollow=None).body_volume * 9.81
     assert np.allclose(result.reactions[0].sum(axis=0), (0, 0, weight), atol=1e-4 * weight)
     assert result.tip[0, 2] < beam(hollow=None).vertices[:, 2].mean()
@@ -118,8 +135,9 @@ def test_a_turned_robot_of_other_numbering_has_the_turned_shape():
     number = np.random.default_rng(1).permutation(len(robot.vertices))
     vertices = np.empty_like(robot.vertices)
     vertices[number] = robot.vertices @ turn.T + (0.1, 0.2, 0.3)
-    other = VolumetricRobot.from_tets(vertices, number[robot.tets][::-1], robot.regions[::-1], material="ecoflex-00-30",
-                                      fixed=number[robot.fixed])
+    other = VolumetricRobot.from_tets(
+        vertices, number[robot.tets][::-1], robot.regions[::-1], material="ecoflex-00-30", fixed=number[robot.fixed]
+    )
     result = solve(other, [1.5], tolerance=1e-5)
     moved = result.frames[0][number] - vertices[number]
     expected = (reference.frames[0] - robot.vertices) @ turn.T
@@ -130,7 +148,9 @@ def test_stiffness_and_size_scale_as_they_should():
     """Ten times the stiffness and half the size: the same shape, ten times the pressure."""
     robot, reference = beam(), inflated()
     stiff = geosim.MooneyRivlin(c1=418e3, c2=106e3)
-    other = VolumetricRobot.from_tets(0.5 * robot.vertices, robot.tets, robot.regions, material=stiff, fixed=robot.fixed)
+    other = VolumetricRobot.from_tets(
+        0.5 * robot.vertices, robot.tets, robot.regions, material=stiff, fixed=robot.fixed
+    )
     result = solve(other, [1.5], tolerance=1e-5)
     assert np.abs(2 * result.frames[0] - reference.frames[0])[robot.body_vertices].max() < 1e-5 * robot.size
     assert result.chamber_pressures[0, 0] == pytest.approx(10 * reference.chamber_pressures[0, 0], rel=1e-3)
@@ -161,10 +181,12 @@ def test_remeshing_does_not_move_an_equilibrium():
     before = state.work.elements.evaluate(np.array(state.x), np.array([np.nan])).force
     work, x = remeshed(state.work, np.array(state.x), solver)
     after = work.elements.evaluate(x, np.array([np.nan])).force
-    assert np.allclose(before[:len(beam().vertices)], after[:len(beam().vertices)])
+    assert np.allclose(before[: len(beam().vertices)], after[: len(beam().vertices)])
     assert work.elements.volumes(x)[0] == pytest.approx(state.frame.chamber_volumes[0])
-    again, report = solver.step(dataclasses.replace(state, work=work, x=x), geosim.Inflation(volume_ratio=[2.0]).command(0))
-    shape = np.abs(again.frame.nodes - state.frame.nodes)[:len(beam().vertices)][beam().body_vertices].max()
+    again, report = solver.step(
+        dataclasses.replace(state, work=work, x=x), geosim.Inflation(volume_ratio=[2.0]).command(0)
+    )
+    shape = np.abs(again.frame.nodes - state.frame.nodes)[: len(beam().vertices)][beam().body_vertices].max()
     assert report.reached
     assert shape < 1e-3 * beam().size
 
@@ -231,9 +253,14 @@ def test_large_inflation_with_remeshing():
     assert (result.inverted_elements == 0).all()
 
 
-@pytest.mark.parametrize("obstacle", [geosim.Obstacle.plane((0, 0, -0.0015), (0, 0, 1)),
-                                      geosim.Obstacle.cylinder((0.035, -0.1, -0.0115), (0.035, 0.1, -0.0115), 0.01),
-                                      geosim.Obstacle.sphere((0.036, 0.0075, -0.0115), 0.01)])
+@pytest.mark.parametrize(
+    "obstacle",
+    [
+        geosim.Obstacle.plane((0, 0, -0.0015), (0, 0, 1)),
+        geosim.Obstacle.cylinder((0.035, -0.1, -0.0115), (0.035, 0.1, -0.0115), 0.01),
+        geosim.Obstacle.sphere((0.036, 0.0075, -0.0115), 0.01),
+    ],
+)
 def test_obstacles_push_back(obstacle):
     """Nothing ends inside; the force on the obstacle is what the support feels; without it the robot is elsewhere."""
     heavy = geosim.Environment(gravity=(0, 0, -60.0))
@@ -260,17 +287,28 @@ def two_fingers():
     a, b = block(hollow=None), block(hollow=None, shift=(0, 0, 0.018), base=9 * 16)
     vertices, tets = np.vstack([a[0], b[0]]), np.vstack([a[1], b[1]])
     regions = np.concatenate([a[2], 1 + b[2]])
-    return VolumetricRobot.from_tets(vertices, tets, regions, fixed=np.flatnonzero(vertices[:, 0] < 1e-9),
-                                     material={0: geosim.NeoHookean(mu=1e6), 1: geosim.NeoHookean(mu=3e4)})
+    return VolumetricRobot.from_tets(
+        vertices,
+        tets,
+        regions,
+        fixed=np.flatnonzero(vertices[:, 0] < 1e-9),
+        material={0: geosim.NeoHookean(mu=1e6), 1: geosim.NeoHookean(mu=3e4)},
+    )
 
 
 def test_bodies_rest_on_each_other():
     """A soft beam sags onto a stiff one: with the collision response nothing is inside, without it they cross."""
     robot, load = two_fingers(), (0, 0, -40.0)
-    apart = geosim.solve(robot, geosim.Passive(), geosim.Environment(gravity=load, self_contact=False),
-                         solver=ProjectiveShapeSolver(), throw=False)
-    touching = geosim.solve(robot, geosim.Passive(), geosim.Environment(gravity=load), solver=ProjectiveShapeSolver(),
-                            throw=False)
+    apart = geosim.solve(
+        robot,
+        geosim.Passive(),
+        geosim.Environment(gravity=load, self_contact=False),
+        solver=ProjectiveShapeSolver(),
+        throw=False,
+    )
+    touching = geosim.solve(
+        robot, geosim.Passive(), geosim.Environment(gravity=load), solver=ProjectiveShapeSolver(), throw=False
+    )
     assert apart.crossings[0] > 0
     assert apart.status is geosim.Status.CROSSED
     assert touching.converged, touching.message
@@ -279,14 +317,18 @@ def test_bodies_rest_on_each_other():
     push = touching.contact_forces[0]
     assert np.abs(push.sum(axis=0)).max() < 1e-12 * np.abs(push).max(), "action and reaction"
     upper = robot.body_labels == robot.body_labels[-1]
-    assert push[upper, 2].sum() > 0.05 * 1070.0 * 40.0 * robot.body_volume / 2, "the lower beam carries a part of the upper"
+    assert push[upper, 2].sum() > 0.05 * 1070.0 * 40.0 * robot.body_volume / 2, (
+        "the lower beam carries a part of the upper"
+    )
     assert touching.frames[0][robot.body_labels == 1, 2].min() > touching.frames[0][robot.body_labels == 0, 2].min()
 
 
 def test_the_matrix_holds_the_springs():
     """The factors are those of the matrix with the stiffness of every spring on its diagonal."""
     robot = beam(hollow=None)
-    surroundings = geosim.Environment(gravity=(0, 0, -60.0), obstacles=[geosim.Obstacle.plane((0, 0, -0.0015), (0, 0, 1))])
+    surroundings = geosim.Environment(
+        gravity=(0, 0, -60.0), obstacles=[geosim.Obstacle.plane((0, 0, -0.0015), (0, 0, 1))]
+    )
     work = geosim.solve(robot, geosim.Passive(), surroundings, solver=ProjectiveShapeSolver()).state.work
     stiff = work.elements.springs.diagonal(work.elements.count)[work.matrix.free]
     assert stiff.max() > 0
@@ -309,8 +351,13 @@ def test_a_solve_can_be_continued_in_another_environment():
     first = solve(beam(), [3.0], max_volume_growth=1.8)
     assert first.extra["remeshings"][0] >= 1
     heavy = geosim.Environment(gravity=(0, 0, -60.0))
-    go_on = geosim.solve(beam(), geosim.Inflation(volume_ratio=3.0), heavy, initial=first,
-                         solver=ProjectiveShapeSolver(max_volume_growth=1.8))
+    go_on = geosim.solve(
+        beam(),
+        geosim.Inflation(volume_ratio=3.0),
+        heavy,
+        initial=first,
+        solver=ProjectiveShapeSolver(max_volume_growth=1.8),
+    )
     assert go_on.volume_ratios[0, 0] == pytest.approx(3.0, rel=1e-3)
     weight = 1070.0 * beam().body_volume * 60.0
     assert go_on.reactions[0, :, 2].sum() == pytest.approx(weight, rel=1e-2)
@@ -325,16 +372,26 @@ def test_a_step_can_be_repeated():
     assert np.abs(first.frame.nodes - second.frame.nodes).max() == 0.0
 
 
-@pytest.mark.parametrize(("action", "match"), [
-    (lambda: ProjectiveShapeSolver(body_targets="elastic"), "material, variational, paper"),
-    (lambda: ProjectiveShapeSolver(tolerance=-1.0), "positive"),
-    (lambda: ProjectiveShapeSolver(window=1.5), "whole number"),  # type: ignore[arg-type]
-    (lambda: ProjectiveShapeSolver(blend_at_rest=1.5), r"\(0, 1\]"),
-    (lambda: geosim.solve(beam(), geosim.Inflation(pressure=1e3), solver=ProjectiveShapeSolver()), "EnergyShapeSolver"),
-    (lambda: solve(beam(), 1.5, geosim.Environment(obstacles=[geosim.Obstacle.sphere((1, 1, 1), 0.1, friction=0.5)])),
-     "frictionless"),
-    (lambda: solve(VolumetricRobot.from_tets(*block(), material="ecoflex-00-30", fixed=None), 1.5), "held nowhere"),
-])
+@pytest.mark.parametrize(
+    ("action", "match"),
+    [
+        (lambda: ProjectiveShapeSolver(body_targets="elastic"), "material, variational, paper"),
+        (lambda: ProjectiveShapeSolver(tolerance=-1.0), "positive"),
+        (lambda: ProjectiveShapeSolver(window=1.5), "whole number"),  # type: ignore[arg-type]
+        (lambda: ProjectiveShapeSolver(blend_at_rest=1.5), r"\(0, 1\]"),
+        (
+            lambda: geosim.solve(beam(), geosim.Inflation(pressure=1e3), solver=ProjectiveShapeSolver()),
+            "EnergyShapeSolver",
+        ),
+        (
+            lambda: solve(
+                beam(), 1.5, geosim.Environment(obstacles=[geosim.Obstacle.sphere((1, 1, 1), 0.1, friction=0.5)])
+            ),
+            "frictionless",
+        ),
+        (lambda: solve(VolumetricRobot.from_tets(*block(), material="ecoflex-00-30", fixed=None), 1.5), "held nowhere"),
+    ],
+)
 def test_what_it_cannot_do_is_refused(action, match):
     with pytest.raises(InputError, match=match):
         action()
@@ -350,8 +407,14 @@ def test_finger_against_finite_elements(reference_data):
     """
     case = np.load(reference_data / "cases" / "finger_simple_8k.npz")
     fem = np.load(reference_data / "fem" / "finger_simple_8k_p2p1.npz")
-    robot = VolumetricRobot.from_tets(case["points"] * 1e-3, case["tets"], case["region"], material=geosim.MooneyRivlin(),
-                                      fixed=case["fixed"], tip=case["tip"])
+    robot = VolumetricRobot.from_tets(
+        case["points"] * 1e-3,
+        case["tets"],
+        case["region"],
+        material=geosim.MooneyRivlin(),
+        fixed=case["fixed"],
+        tip=case["tip"],
+    )
     alone, length = geosim.Environment(self_contact=False), 0.1
     strict = {"tolerance": 1e-6, "volume_tolerance": 1e-5, "max_iterations": 20_000, "error_estimate": False}
     default = solve(robot, [1.5, 2.0], alone, error_estimate=False)
