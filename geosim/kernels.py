@@ -1,17 +1,24 @@
-"""One decorator for every compiled kernel: numba, cached on disk wherever a disk can be written."""
+"""One decorator for every compiled kernel: numba, cached on disk by content wherever a disk can be written.
+
+A compiled kernel is kept under the digest of the sources that it comes from, not under the path of a file: two
+environments, two checkouts and the workers of a test run share one cache, and an edit recompiles what it touches alone.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import tempfile
+import types
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numba
-from numba.core import config as numba_config
+import numpy as np
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
 __all__ = ["cache_folder", "kernel"]
 
@@ -27,37 +34,93 @@ def _writable(folder: Path) -> bool:
 
 @cache
 def cache_folder() -> Path | None:
-    """Return the folder that holds compiled kernels: beside the package, else the user's cache, else a temporary one.
+    """Return the folder that holds compiled kernels; None if nothing can be written.
 
-    An installed package may be read-only, and a container may have no home; the first folder that can be
-    written is taken, so that the compilation of a cold start is paid once. None if nothing can be written.
+    GEOSIM_CACHE_DIR (or NUMBA_CACHE_DIR) where it is set, else beside the package, else the user's cache, else a
+    temporary one: an installed package may be read-only, and a container may have no home. The first that can be
+    written is taken, so that the compilation of a cold start is paid once.
     """
-    chosen = os.environ.get("NUMBA_CACHE_DIR")
-    candidates = [Path(chosen)] if chosen else []
+    candidates = [Path(os.environ[name]) for name in ("GEOSIM_CACHE_DIR", "NUMBA_CACHE_DIR") if os.environ.get(name)]
     candidates.append(Path(__file__).parent / "__pycache__")
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    candidates += [
-        Path(home) / "geosim",
-        Path(tempfile.gettempdir()) / f"geosim-cache-{os.environ.get('USER', 'user')}",
-    ]
+    user = os.environ.get("USER", "user")
+    candidates += [Path(home) / "geosim", Path(tempfile.gettempdir()) / f"geosim-cache-{user}"]
     return next((folder for folder in candidates if _writable(folder)), None)
 
 
-@cache
-def _content(path: str) -> bytes:
-    return Path(path).read_bytes()
+def _digest(function: Callable, seen: dict[Callable, None] | None = None) -> str:
+    """Digest of what a kernel is compiled from: its source, the constants it names and the kernels it calls.
 
-
-def _key(function: Callable) -> str:
-    """Digest of the sources that a kernel is compiled from: its own file and those of the kernels it calls.
-
-    numba looks only at the file of the kernel itself, and would run yesterday's version of a kernel it calls.
+    numba itself looks only at the file of the kernel, and would run yesterday's version of a kernel it calls.
     """
-    digest = hashlib.sha256(_content(function.__code__.co_filename))
-    for name in function.__code__.co_names:
-        called = getattr(function.__globals__.get(name), "py_func", None)
-        digest.update(getattr(called, "_kernel_key", "").encode())
+    seen = {} if seen is None else seen
+    seen[function] = None
+    digest = hashlib.sha256(inspect.getsource(function).encode())
+    names = function.__code__.co_names
+    for name in names:
+        value = function.__globals__.get(name)
+        members = [getattr(value, n, None) for n in names] if isinstance(value, types.ModuleType) else [value]
+        for member in members:
+            called = getattr(member, "py_func", None)
+            if called is not None and called not in seen:
+                digest.update(_digest(called, seen).encode())
+            elif isinstance(member, np.ndarray):
+                digest.update(member.tobytes())
+            elif isinstance(member, (bool, int, float, str, tuple)):
+                digest.update(f"{name}={member!r}".encode())
     return digest.hexdigest()[:20]
+
+
+class _ContentLocator(_CacheLocator):
+    """Tells numba to keep a kernel in the folder of its digest."""
+
+    def __init__(self, function: Callable, folder: Path) -> None:
+        self._key = _digest(function)
+        self._folder = folder / "kernels" / self._key
+
+    def get_cache_path(self) -> str:
+        """Return the folder of the kernel."""
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        """Return what must be equal for a kept kernel to be used."""
+        return self._key
+
+    def get_disambiguator(self) -> str | None:
+        """Return nothing: the folder is the kernel's own."""
+        return None
+
+    @classmethod
+    def from_function(cls, py_func: Callable, py_file: str) -> _ContentLocator | None:
+        """Return a locator, or None where no cache can be written."""
+        folder = cache_folder()
+        if folder is None or not os.path.exists(py_file):
+            return None
+        locator = cls(py_func, folder)
+        try:
+            locator.ensure_cache_path()
+        except OSError:
+            return None
+        return locator
+
+
+class _ContentImpl(CompileResultCacheImpl):
+    _locator_classes: ClassVar[list[Any]] = [_ContentLocator]
+
+
+class _KernelCache:
+    """numba's cache of one kernel, made when it is first asked: only then are the kernels it calls all defined."""
+
+    def __init__(self, function: Callable) -> None:
+        self._function = function
+        self._cache: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        """Pass everything on to numba's own cache."""
+        if self._cache is None:
+            made = type("KernelCache", (FunctionCache,), {"_impl_class": _ContentImpl})
+            self._cache = made(self._function)
+        return getattr(self._cache, name)
 
 
 def kernel(
@@ -69,23 +132,10 @@ def kernel(
     """
 
     def wrap(f: Callable) -> Any:
-        f._kernel_key = key = _key(f)  # type: ignore[attr-defined]
-        folder, config = cache_folder(), cast(Any, numba_config)
-        before = config.CACHE_DIR
-        if folder is not None:
-            config.CACHE_DIR = str(folder / "kernels" / key)
-        try:
-            compile_ = cast(Any, numba.njit)
-            return compile_(
-                f,
-                cache=folder is not None,
-                nogil=True,
-                parallel=parallel,
-                fastmath=fastmath,
-                inline=inline,
-                error_model="numpy",
-            )
-        finally:
-            config.CACHE_DIR = before
+        compile_ = cast(Any, numba.njit)
+        made = compile_(f, nogil=True, parallel=parallel, fastmath=fastmath, inline=inline, error_model="numpy")
+        if cache_folder() is not None:
+            made._cache = _KernelCache(f)
+        return made
 
     return wrap if function is None else wrap(function)

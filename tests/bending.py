@@ -6,18 +6,8 @@ import itertools
 
 import numpy as np
 
-from geosim import (
-    Environment,
-    Load,
-    MooneyRivlin,
-    Obstacle,
-    Prescribed,
-    Result,
-    Select,
-    Status,
-    VolumetricRobot,
-    topology,
-)
+from geosim import Environment, Load, MooneyRivlin, Obstacle, Prescribed, Result, Select, Status, VolumetricRobot
+from geosim.geometry import topology
 
 LENGTH, WIDTH = 0.1, 0.02
 
