@@ -1,7 +1,8 @@
-"""Validated, read-only arrays: every array in a geosim data type passes through here once."""
+"""Validated values: every array, number and choice in a geosim data type passes through here once."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from geosim.errors import InputError
 
-__all__ = ["Bools", "Floats", "Ints", "floats", "frozen", "ints"]
+__all__ = ["Bools", "Floats", "Ints", "choice", "floats", "frozen", "ints", "number", "whole"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -71,3 +72,48 @@ def ints(value: Any, name: str, shape: tuple[int | None, ...], *, below: int | N
         bad = array.min() if array.min() < 0 else array.max()
         raise InputError(f"{name}: id {bad} is outside 0 .. {below - 1 if below is not None else 'the last id'}")
     return frozen(array)
+
+
+def number(value: Any, name: str, *, low: float = -np.inf, high: float = np.inf, above: float | None = None) -> float:
+    """Return `value` as a finite float in [low, high], and greater than `above` where that is given.
+
+    Raises
+    ------
+    InputError
+        It is no number or outside its limits.
+    """
+    real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if real and np.isfinite(value) and low <= value <= high and (above is None or value > above):
+        return float(value)
+    if above == 0.0 and high == np.inf:
+        raise InputError(f"{name} = {value!r} must be a positive number")
+    limits = [f"> {above:g}"] if above is not None else [f">= {low:g}"] if low > -np.inf else []
+    limits += [f"<= {high:g}"] if high < np.inf else []
+    raise InputError(f"{name} = {value!r} must be a finite number" + (f" {' and '.join(limits)}" if limits else ""))
+
+
+def whole(value: Any, name: str, *, least: int = 0) -> int:
+    """Return `value` as a whole number of at least `least`.
+
+    Raises
+    ------
+    InputError
+        It is not.
+    """
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= least:
+        return int(value)
+    raise InputError(f"{name} = {value!r} must be a whole number of at least {least}")
+
+
+def choice(value: Any, name: str, known: Iterable[str]) -> str:
+    """Return `value` if it is one of the known names.
+
+    Raises
+    ------
+    InputError
+        It is not; they are listed.
+    """
+    names = tuple(known)
+    if isinstance(value, str) and value in names:
+        return value
+    raise InputError(f"{name} = {value!r} is unknown; use one of {', '.join(names)}")

@@ -14,7 +14,7 @@ import types
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import numba
 import numpy as np
@@ -105,7 +105,7 @@ class _ContentLocator(_CacheLocator):
 
 
 class _ContentImpl(CompileResultCacheImpl):
-    _locator_classes: ClassVar[list[Any]] = [_ContentLocator]
+    _locator_classes = [_ContentLocator]  # noqa: RUF012 (numba declares it so)
 
 
 class _KernelCache:
