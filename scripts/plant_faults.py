@@ -454,9 +454,9 @@ FAULTS = [
     ),
     (
         "contact: couplings of touching parts forgotten",
-        ENERGY + "contact_kernels.py",
-        "lo if lo < end and indices[lo] == target else -1",
-        "lo",
+        "geosim/linear/patterns.py",
+        "low if low < end and values[low] == wanted else -1",
+        "low",
         SELF,
     ),
     (

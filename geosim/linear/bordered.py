@@ -16,50 +16,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.kernels import kernel
 from geosim.linear.factorise import FactorisationError, Factoriser, make_factoriser
-from geosim.shape.energy.assembly import Sparsity, symmetric_product
+from geosim.linear.krylov import combine, dots, flexible_gmres
+from geosim.linear.patterns import Sparsity
 
 __all__ = ["BorderedSolver"]
 
 Extra = Callable[[Floats, Floats], None]
-
-# Long dot products are compiled here: a threaded BLAS spends more on waking its threads than on the sums.
-
-
-@kernel(fastmath=True)
-def _orthogonalise(basis, count, w, dots):
-    """Make w orthogonal to the first rows of the basis (Gram-Schmidt, twice), add the dots, return its norm."""
-    for _ in range(2):
-        for i in range(count):
-            total = 0.0
-            for j in range(len(w)):
-                total += basis[i, j] * w[j]
-            dots[i] += total
-            for j in range(len(w)):
-                w[j] -= total * basis[i, j]
-    total = 0.0
-    for j in range(len(w)):
-        total += w[j] * w[j]
-    return np.sqrt(total)
-
-
-@kernel(fastmath=True)
-def _combine(rows, weights, out):
-    """Add the weighted sum of the first rows to out."""
-    for i in range(len(weights)):
-        for j in range(len(out)):
-            out[j] += weights[i] * rows[i, j]
-
-
-@kernel(fastmath=True)
-def _dots(rows, vector):
-    """Dot products of all rows with a vector."""
-    out = np.zeros(len(rows))
-    for i in range(len(rows)):
-        for j in range(len(vector)):
-            out[i] += rows[i, j] * vector[j]
-    return out
 
 
 @dataclass
@@ -177,7 +140,7 @@ class BorderedSolver:
         """Solve K Y = B with the fresh factors, for the Schur complement B^T Y of the border."""
         if len(borders):
             self._columns = np.ascontiguousarray(self.factoriser.solve(np.ascontiguousarray(borders.T)).T)
-            self._schur = np.array([_dots(borders, column) for column in self._columns]).T
+            self._schur = np.array([dots(borders, column) for column in self._columns]).T
         else:
             self._columns = np.empty((0, self.pattern.size))
             self._schur = np.empty((0, 0))
@@ -195,55 +158,28 @@ class BorderedSolver:
         if len(self._schur) == 0:
             return solution
         try:
-            change = np.linalg.solve(self._schur, -vector[size:] - _dots(self._borders, solution))
+            change = np.linalg.solve(self._schur, -vector[size:] - dots(self._borders, solution))
         except np.linalg.LinAlgError:
             raise FactorisationError("the chamber volumes do not respond to their pressures") from None
-        _combine(self._columns, change, solution)
+        combine(self._columns, change, solution)
         return np.concatenate([solution, change])
 
     def _product(self, data: Floats, borders: Floats, vector: Floats, extra: Extra | None) -> Floats:
         size = self.pattern.size
         out = np.zeros(len(vector))
-        symmetric_product(self.pattern.indptr, self.pattern.indices, data, vector[:size], out[:size])
+        out[:size] = self.pattern.product(data, vector[:size])
         if extra is not None:
             extra(vector, out)
         if len(borders):
-            _combine(borders, -vector[size:], out[:size])
-            out[size:] = -_dots(borders, vector[:size])
+            combine(borders, -vector[size:], out[:size])
+            out[size:] = -dots(borders, vector[:size])
         return out
 
     def _gmres(
-        self, data: Floats, borders: Floats, target: Floats, tolerance: float, limit: int, extra: Extra | None = None
+        self, data: Floats, borders: Floats, target: Floats, tolerance: float, limit: int, extra: Extra | None
     ) -> Floats | None:
-        """Flexible GMRES from zero; None if the limit is reached or the pace says that it would be."""
-        start = float(np.sqrt(_dots(target[None], target)[0]))
-        if start == 0.0:
-            return np.zeros_like(target)
-        basis, images = np.empty((limit + 1, len(target))), np.empty((limit, len(target)))
-        basis[0] = target / start
-        hessenberg = np.zeros((limit + 1, limit))
-        goal = tolerance * start
-        for k in range(limit):
-            images[k] = self._precondition(basis[k])
-            w = self._product(data, borders, images[k], extra)
-            self.krylov += 1
-            dots = np.zeros(k + 1)
-            norm = float(_orthogonalise(basis, k + 1, w, dots))
-            hessenberg[: k + 1, k] = dots
-            hessenberg[k + 1, k] = norm
-            if not np.isfinite(norm):
-                return None
-            small = hessenberg[: k + 2, : k + 1]
-            unit = np.zeros(k + 2)
-            unit[0] = start
-            weights = np.linalg.lstsq(small, unit, rcond=None)[0]
-            left = float(np.linalg.norm(unit - small @ weights))
-            if left <= goal or norm <= 1e-300:
-                solution = np.zeros_like(target)
-                _combine(images, weights, solution)
-                return solution
-            # give up early when the pace so far would not reach the goal in time
-            if k >= 2 and left > start * (tolerance ** ((k + 1) / limit)) ** 0.7:
-                return None
-            basis[k + 1] = w / norm
-        return None
+        """Solve the bordered system by GMRES with the factors at hand; None if it does not get there in time."""
+        product = lambda vector: self._product(data, borders, vector, extra)  # noqa: E731
+        found, count, left = flexible_gmres(product, self._precondition, target, tolerance, limit, impatient=True)
+        self.krylov += count
+        return found if left <= tolerance else None

@@ -1,4 +1,7 @@
-"""3x3 linear algebra for compiled kernels, where numpy.linalg would cost half a minute of compilation."""
+"""Vectors of three and 3x3 matrices for compiled kernels, where numpy.linalg would cost half a minute of compilation.
+
+Vectors are tuples, which the compiler keeps in registers; what reads them takes rows of arrays, too.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,37 @@ import numpy as np
 
 from geosim.kernels import kernel
 
-__all__ = ["jacobi_eigen"]
+__all__ = ["cross", "difference", "dot", "jacobi_eigen", "row", "scaled"]
+
+
+@kernel
+def row(array, i):
+    """Row i of an (n, 3) array."""
+    return (array[i, 0], array[i, 1], array[i, 2])
+
+
+@kernel
+def dot(a, b):
+    """Scalar product."""
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@kernel
+def cross(a, b):
+    """Vector product."""
+    return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
+
+
+@kernel
+def difference(a, b):
+    """Return a - b."""
+    return (a[0] - b[0], a[1] - b[1], a[2] - b[2])
+
+
+@kernel
+def scaled(s, a):
+    """Return s a."""
+    return (s * a[0], s * a[1], s * a[2])
 
 
 @kernel

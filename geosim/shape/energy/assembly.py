@@ -18,32 +18,10 @@ from scipy.sparse import coo_matrix
 
 from geosim.arrays import Floats, Ints, frozen
 from geosim.kernels import kernel
+from geosim.linear.patterns import Sparsity
 from geosim.material.laws import cofactor, stress, tangent
 
-__all__ = [
-    "Pattern",
-    "Sparsity",
-    "assemble",
-    "build_pattern",
-    "jacobian_bounds",
-    "mass_loads",
-    "mean_stresses",
-    "symmetric_product",
-    "wall_volumes",
-]
-
-
-@dataclass(frozen=True)
-class Sparsity:
-    """CSR pattern of the upper triangle, rows [3 a node, 1 a pressure]."""
-
-    indptr: np.ndarray
-    indices: np.ndarray
-
-    @property
-    def size(self) -> int:
-        """Number of unknowns."""
-        return len(self.indptr) - 1
+__all__ = ["Pattern", "assemble", "build_pattern", "jacobian_bounds", "mass_loads", "mean_stresses", "wall_volumes"]
 
 
 @dataclass(frozen=True)
@@ -60,37 +38,24 @@ class Pattern(Sparsity):
         (n,): number of later neighbours of every node, itself included.
     pp_rank
         (m, 4, 4): rank of the entry in the pressure row, -1 where the block is not stored.
-    diagonal
-        Position of every diagonal entry.
     """
 
     node_rank: np.ndarray
     pressure_rank: np.ndarray
     node_degree: np.ndarray
     pp_rank: np.ndarray
-    diagonal: np.ndarray
 
 
-def _csr(rows: Ints, cols: Ints, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+def _pairs(a: Ints, b: Ints) -> tuple[Ints, Ints]:
+    """Every number in a row of `a` with every one in the same row of `b`, flat."""
+    return np.repeat(a, b.shape[1], axis=1).ravel(), np.tile(b, (1, a.shape[1])).ravel()
+
+
+def _graph(rows: Ints, cols: Ints, shape: tuple[int, int]) -> Sparsity:
     graph = coo_matrix((np.ones(len(rows), dtype=np.int8), (rows, cols)), shape=shape).tocsr()
     graph.sum_duplicates()
     graph.sort_indices()
-    return graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
-
-
-@kernel
-def _ranks(rows, cols, indptr, indices, out):
-    """Rank of every (row, col) within its CSR row."""
-    for i in range(len(rows)):
-        lo, hi = indptr[rows[i]], indptr[rows[i] + 1]
-        start = lo
-        while lo < hi:
-            mid = (lo + hi) // 2
-            if indices[mid] < cols[i]:
-                lo = mid + 1
-            else:
-                hi = mid
-        out[i] = lo - start
+    return Sparsity(graph.indptr.astype(np.int64), graph.indices.astype(np.int64))
 
 
 @kernel
@@ -126,39 +91,27 @@ def build_pattern(tets: Ints, pressure_tets: Ints, nodes: int, pressures: int, *
     couple_pressures
         Whether the pressure block is a mass matrix (finite bulk modulus, stabilisation) or only its diagonal.
     """
-    m, a = tets.shape
-    rows, cols = np.repeat(tets, a, axis=1).ravel(), np.tile(tets, (1, a)).ravel()
+    rows, cols = _pairs(tets, tets)
     upper = rows <= cols
-    nptr, nind = _csr(rows[upper], cols[upper], (nodes, nodes))
-    prow, pcol = np.repeat(tets, 4, axis=1).ravel(), np.tile(pressure_tets, (1, a)).ravel()
-    pptr, pind = _csr(prow, pcol, (nodes, pressures))
-    qrow, qcol = np.repeat(pressure_tets, 4, axis=1).ravel(), np.tile(pressure_tets, (1, 4)).ravel()
+    near = _graph(rows[upper], cols[upper], (nodes, nodes))
+    prow, pcol = _pairs(tets, pressure_tets)
+    mixed = _graph(prow, pcol, (nodes, pressures))
+    qrow, qcol = _pairs(pressure_tets, pressure_tets)
     kept = (qrow <= qcol) if couple_pressures else (qrow == qcol)
-    qptr, qind = _csr(qrow[kept], qcol[kept], (pressures, pressures))
-    degree = np.diff(nptr)
-    lengths = np.empty(3 * nodes + pressures, dtype=np.int64)
-    for i in range(3):
-        lengths[i : 3 * nodes : 3] = 3 * degree - i + np.diff(pptr)
-    lengths[3 * nodes :] = np.diff(qptr)
-    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    masses = _graph(qrow[kept], qcol[kept], (pressures, pressures))
+    degree = np.diff(near.indptr)
+    lengths = [(3 * degree + np.diff(mixed.indptr))[:, None] - np.arange(3), np.diff(masses.indptr)]
+    indptr = np.concatenate([[0], np.cumsum(np.concatenate([part.ravel() for part in lengths]))])
     indices = np.empty(indptr[-1], dtype=np.int64)
-    _fill(nptr, nind, pptr, pind, qptr, qind, nodes, indptr, indices)
-    node_rank = np.empty(len(rows), dtype=np.int32)
-    _ranks(np.minimum(rows, cols), np.maximum(rows, cols), nptr, nind, node_rank)
-    pressure_rank = np.empty(len(prow), dtype=np.int32)
-    _ranks(prow, pcol, pptr, pind, pressure_rank)
-    pp_rank = np.empty(len(qrow), dtype=np.int32)
-    _ranks(np.minimum(qrow, qcol), np.maximum(qrow, qcol), qptr, qind, pp_rank)
-    pp_rank[~(kept | kept.reshape(m, 4, 4).transpose(0, 2, 1).ravel())] = -1
-    # a isolated node or pressure still owns its diagonal entry
+    _fill(near.indptr, near.indices, mixed.indptr, mixed.indices, masses.indptr, masses.indices, nodes, indptr, indices)
+    shape = *tets.shape, -1
     return Pattern(
         frozen(indptr.astype(np.int32)),
         frozen(indices.astype(np.int32)),
-        frozen(node_rank.reshape(m, a, a)),
-        frozen(pressure_rank.reshape(m, a, 4)),
+        frozen(near.ranks(np.minimum(rows, cols), np.maximum(rows, cols)).reshape(shape)),
+        frozen(mixed.ranks(prow, pcol).reshape(shape)),
         frozen(degree),
-        frozen(pp_rank.reshape(m, 4, 4)),
-        frozen(indptr[:-1].astype(np.int64)),
+        frozen(masses.ranks(np.minimum(qrow, qcol), np.maximum(qrow, qcol)).reshape(-1, 4, 4)),
     )
 
 
@@ -477,52 +430,11 @@ def wall_volumes(x, faces, shape, slopes, weights, pressure, matrix, indptr, fac
     return volume
 
 
-def face_ranks(faces: Ints, nodes: int, pattern: Pattern) -> np.ndarray:
+def face_ranks(faces: Ints, pattern: Pattern) -> np.ndarray:
     """Rank of every pair of nodes of the faces (f, a) in the pattern, as `node_rank` for elements, (f, a, a)."""
-    f, a = faces.shape
-    rows, cols = np.repeat(faces, a, axis=1).ravel(), np.tile(faces, (1, a)).ravel()
-    first, later = np.minimum(rows, cols), np.maximum(rows, cols)
-    out = np.empty(len(rows), dtype=np.int32)
-    _block_ranks(first, later, pattern.indptr, pattern.indices, out)
-    return frozen(out.reshape(f, a, a))
-
-
-@kernel
-def _block_ranks(first, later, indptr, indices, out):
-    """Rank of the block (first, later): the row 3 * first holds three columns a block, starting at its diagonal."""
-    for i in range(len(first)):
-        lo, hi = indptr[3 * first[i]], indptr[3 * first[i] + 1]
-        start, target = lo, 3 * later[i]
-        while lo < hi:
-            mid = (lo + hi) // 2
-            if indices[mid] < target:
-                lo = mid + 1
-            else:
-                hi = mid
-        out[i] = (lo - start) // 3
-
-
-@kernel
-def symmetric_product(indptr, indices, data, x, y):
-    """Add S x to y for a symmetric matrix of which the upper triangle is stored."""
-    for i in range(len(indptr) - 1):
-        total = 0.0
-        for k in range(indptr[i], indptr[i + 1]):
-            j = indices[k]
-            total += data[k] * x[j]
-            if j != i:
-                y[j] += data[k] * x[i]
-        y[i] += total
-
-
-@kernel
-def eliminate(indptr, indices, held, data):
-    """Turn the rows and columns of held unknowns into those of the identity."""
-    for i in range(len(indptr) - 1):
-        for k in range(indptr[i], indptr[i + 1]):
-            j = indices[k]
-            if held[i] or held[j]:
-                data[k] = 1.0 if i == j else 0.0
+    rows, cols = _pairs(faces, faces)
+    # the rows of a node hold three columns a block
+    return frozen(pattern.ranks(3 * np.minimum(rows, cols), 3 * np.maximum(rows, cols)).reshape(*faces.shape, -1) // 3)
 
 
 @kernel

@@ -128,7 +128,7 @@ def make_chambers(
         if len(faces) == 0:
             raise InputError(f"chamber {c + 1}: no body tet touches it; a chamber needs a wall to press on")
         nodes = place[topology.curved_faces(faces, robot.p2_edges, n) if order == 2 else faces]
-        walls.append((frozen(nodes), assembly.face_ranks(nodes, len(place), pattern)))
+        walls.append((frozen(nodes), assembly.face_ranks(nodes, pattern)))
         for part in _parts(cap, np.zeros((len(cap), 3))):
             rim = np.unique(part)
             rim = rim[robot.body_vertices[rim]]

@@ -29,12 +29,11 @@ from geosim.collision.obstacles import curvatures, signed_distances, thickness
 from geosim.collision.proximity import Neighbourhood, make_neighbourhood
 from geosim.environment import Environment, Obstacle
 from geosim.errors import InputError
+from geosim.linear.patterns import Coupled, Sparsity, add_blocks, couple, missing_blocks
 from geosim.robot import VolumetricRobot
 from geosim.select import selected_ids
-from geosim.shape.energy.assembly import Sparsity
-from geosim.shape.energy.contact_kernels import add_blocks, block_missing, obstacle_points, pair_blocks
+from geosim.shape.energy.contact_kernels import obstacle_points, pair_blocks
 from geosim.shape.energy.contact_surface import ContactSurface, contact_surface
-from geosim.shape.energy.coupling import Coupled, couple
 
 __all__ = ["Contact", "ContactForces", "Grip", "between", "make_contact"]
 
@@ -389,7 +388,7 @@ class Contact:
     def _pattern(self, base: Sparsity, pairs: Ints, points: Floats) -> Sparsity:
         """Return the pattern for the touching pairs: the last one if it holds them all, else a new one."""
         pattern = base if self.pattern is None else self.pattern
-        if len(pairs) and block_missing(pairs, self.surface.nodes, pattern.indptr, pattern.indices).any():
+        if len(pairs) and missing_blocks(pairs, self.surface.nodes, pattern.indptr, pattern.indices).any():
             assert self.neighbourhood is not None
             ahead = self.neighbourhood.near(points, AHEAD).points
             pattern = couple(base, np.vstack([ahead, pairs]), self.surface.nodes)

@@ -25,7 +25,7 @@ import numpy as np
 from geosim.collision.distance import edge_edge, point_triangle, separation, squared_distance_derivatives
 from geosim.kernels import kernel
 
-__all__ = ["WIDTH", "add_blocks", "block_missing", "obstacle_points", "pair_blocks", "pair_slope", "spring_blocks"]
+__all__ = ["WIDTH", "obstacle_points", "pair_blocks", "pair_slope", "spring_blocks"]
 
 WIDTH = 0.1  # w: share of the thickness over which the law rises from zero slope
 PARALLEL = 0.03  # sin^2 of the angle of two edges below which their contact fades out
@@ -271,57 +271,3 @@ def spring_blocks(normals, stiffness, blocks):
                 for k in range(3):
                     for m in range(3):
                         blocks[q, i, j, k, m] = stiffness[q] * normals[q, i, k] * normals[q, j, m]
-
-
-@kernel
-def _find(indptr, indices, first, later):
-    """Position of the block (first, later) in the row 3 * first, or -1."""
-    lo, hi = indptr[3 * first], indptr[3 * first + 1]
-    end, target = hi, 3 * later
-    while lo < hi:
-        mid = (lo + hi) // 2
-        if indices[mid] < target:
-            lo = mid + 1
-        else:
-            hi = mid
-    return lo if lo < end and indices[lo] == target else -1
-
-
-@kernel
-def block_missing(groups, nodes, indptr, indices):
-    """Which groups of points couple nodes that the pattern does not couple, bool (k,)."""
-    width = nodes.shape[1]
-    out = np.zeros(len(groups), dtype=np.bool_)
-    for q in range(len(groups)):
-        for i in range(groups.shape[1]):
-            for a in range(width):
-                for j in range(groups.shape[1]):
-                    for b in range(width):
-                        first, later = nodes[groups[q, i], a], nodes[groups[q, j], b]
-                        if first < later and not out[q] and _find(indptr, indices, first, later) < 0:
-                            out[q] = True
-    return out
-
-
-@kernel
-def add_blocks(groups, blocks, nodes, weights, indptr, indices, data):
-    """Add blocks (k, g, g, 3, 3) between groups of points (k, g) to the upper triangle, spread over their nodes."""
-    width = nodes.shape[1]
-    for q in range(len(groups)):
-        for i in range(groups.shape[1]):
-            for a in range(width):
-                wi, first = weights[groups[q, i], a], nodes[groups[q, i], a]
-                if wi == 0.0:
-                    continue
-                for j in range(groups.shape[1]):
-                    for b in range(width):
-                        later = nodes[groups[q, j], b]
-                        wij = wi * weights[groups[q, j], b]
-                        if wij == 0.0 or first > later:
-                            continue
-                        at = _find(indptr, indices, first, later)
-                        rank = at - indptr[3 * first]
-                        for k in range(3):
-                            row = indptr[3 * first + k] + rank - k
-                            for m in range(k if first == later else 0, 3):
-                                data[row + m] += wij * blocks[q, i, j, k, m]

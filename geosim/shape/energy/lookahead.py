@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geosim.arrays import Floats, Ints, frozen
-from geosim.shape.energy.assembly import Sparsity
-from geosim.shape.energy.contact_kernels import add_blocks, block_missing, pair_slope, spring_blocks
-from geosim.shape.energy.coupling import Coupled, couple
+from geosim.linear.patterns import Coupled, Sparsity, add_blocks, couple, missing_blocks
+from geosim.shape.energy.contact_kernels import pair_slope, spring_blocks
 
 if TYPE_CHECKING:
     from geosim.shape.energy.contact import Contact
@@ -80,7 +79,7 @@ def brace(
 ) -> tuple[Sparsity, Floats]:
     """Add springs to the tangent and to the forces on the nodes (nodes, 3); return the tangent's pattern and values."""
     s = contact.surface
-    missing = block_missing(springs.points, s.nodes, pattern.indptr, pattern.indices)
+    missing = missing_blocks(springs.points, s.nodes, pattern.indptr, pattern.indices)
     if missing.any():
         wider = couple(pattern, springs.points[missing], s.nodes)
         data = wider.widen(data)

@@ -17,7 +17,6 @@ import numpy as np
 from geosim.arrays import Bools, Floats
 from geosim.linear.factorise import FactorisationError
 from geosim.result import Status
-from geosim.shape.energy import assembly
 from geosim.shape.energy.contact import Grip, between
 from geosim.shape.energy.lookahead import Springs, brace, springs_ahead
 from geosim.shape.energy.problem import Evaluation, Problem
@@ -370,11 +369,9 @@ class Newton:
         known[:size] = shift
         right = np.concatenate([(push - evaluation.force).ravel(), -evaluation.constraint])
         if np.any(shift):
-            moved = np.zeros(pattern.size)
-            assembly.symmetric_product(pattern.indptr, pattern.indices, data, known, moved)
-            right -= moved
+            right -= pattern.product(data, known)
         right[held] = known[held]
-        assembly.eliminate(pattern.indptr, pattern.indices, held, data)
+        data = pattern.eliminated(data, held)
         free = ~held[:size]
         chosen = np.flatnonzero(target.by_volume)
         borders = np.zeros((len(chosen), pattern.size))
@@ -498,12 +495,12 @@ class Newton:
             assert problem.contact is not None
             problem.contact.sharpen(evaluation.contact)
         size = point.x.size
-        assembly.eliminate(evaluation.sparsity.indptr, evaluation.sparsity.indices, problem.held, evaluation.data)
+        data = evaluation.sparsity.eliminated(evaluation.data, problem.held)
         chosen = np.flatnonzero(target.by_volume)
         borders = np.zeros((len(chosen), evaluation.sparsity.size))
         borders[:, :size] = evaluation.gradients.reshape(problem.chambers, size)[chosen] * ~problem.held[:size]
         try:
-            negative = problem.solver_of(evaluation).negative_eigenvalues(evaluation.data, borders)
+            negative = problem.solver_of(evaluation).negative_eigenvalues(data, borders)
         except FactorisationError:
             return None
         if negative < 0:

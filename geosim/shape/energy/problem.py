@@ -17,6 +17,7 @@ from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.linear.bordered import BorderedSolver
 from geosim.linear.factorise import make_factoriser
+from geosim.linear.patterns import Sparsity
 from geosim.material import laws as constitutive
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import assembly
@@ -68,7 +69,7 @@ class Evaluation:
     smallest: float
     body_volume: float
     data: Floats | None
-    sparsity: assembly.Sparsity
+    sparsity: Sparsity
     contact: ContactForces | None = None
     rigid: RigidState | None = None
 
@@ -287,7 +288,7 @@ class Problem:
         force -= on_nodes
         scale += np.linalg.norm(on_nodes, axis=1)
         values, contact = data if matrix else None, None
-        sparsity: assembly.Sparsity = pattern
+        sparsity: Sparsity = pattern
         if self.contact is not None and grip is not None and np.isfinite(energy):
             contact = self.contact.evaluate(x, grip, pattern, values)
             force += contact.force

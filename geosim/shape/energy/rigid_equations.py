@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix, identity, triu
 from geosim.arrays import Floats, Ints, frozen
 from geosim.kernels import kernel
 from geosim.linear.bordered import BorderedSolver
-from geosim.shape.energy.assembly import Sparsity
+from geosim.linear.patterns import Sparsity, find_sorted
 from geosim.shape.energy.rigid import Rigids, RigidState
 
 __all__ = ["ReducedSolver", "Reduction"]
@@ -178,11 +178,4 @@ def _reduce(indptr, indices, data, columns, values, rptr, rind, out):
                     if i != j and a == b:
                         value *= 2.0
                     row, col = min(a, b), max(a, b)
-                    lo, hi = rptr[row], rptr[row + 1]
-                    while lo < hi:
-                        mid = (lo + hi) // 2
-                        if rind[mid] < col:
-                            lo = mid + 1
-                        else:
-                            hi = mid
-                    out[lo] += value
+                    out[find_sorted(rind, rptr[row], rptr[row + 1], col)] += value

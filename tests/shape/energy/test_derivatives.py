@@ -8,7 +8,6 @@ from shapes import block, shell
 
 import geosim
 from geosim.environment import Environment
-from geosim.shape.energy import assembly
 from geosim.shape.energy.problem import make_problem
 from geosim.shape.energy.solver import EnergyShapeSolver
 
@@ -40,8 +39,7 @@ def test_the_assembled_matrix_is_the_derivative_of_the_residual(order, material)
     u, q = rng.standard_normal(x.shape), rng.standard_normal(p.shape)
     external = np.zeros_like(x)
     data = problem.evaluate(x, p, pressures, external, matrix=True).data
-    product = np.zeros(problem.pattern.size)
-    assembly.symmetric_product(problem.pattern.indptr, problem.pattern.indices, data, np.r_[u.ravel(), q], product)
+    product = problem.pattern.product(data, np.r_[u.ravel(), q])
     h = 4e-6
     plus, minus = (problem.evaluate(x + s * h * u, p + s * h * q, pressures, external, matrix=False) for s in (1, -1))
     numeric = np.r_[(plus.force - minus.force).ravel(), plus.constraint - minus.constraint] / (2 * h)
@@ -221,18 +219,15 @@ def test_block_elimination_is_exact():
     for seed in (0, 1):
         x, p, pressures = _random_point(problem, seed)
         evaluation = problem.evaluate(x, p, pressures, np.zeros_like(x), matrix=True)
-        assembly.eliminate(problem.pattern.indptr, problem.pattern.indices, problem.held, evaluation.data)
         borders = np.zeros((1, problem.pattern.size))
         borders[0, : x.size] = np.where(problem.held[: x.size], 0.0, evaluation.gradients[0].ravel())
-        systems.append((evaluation.data, borders))
+        systems.append((problem.pattern.eliminated(evaluation.data, problem.held), borders))
     right = np.where(problem.held, 0.0, rng.standard_normal(problem.pattern.size))
     gap = np.array([0.3])
     fresh = BorderedSolver(problem.pattern, make_factoriser(problem.pattern.indptr, problem.pattern.indices, "superlu"))
     fresh.solve(*systems[1], right, gap, 1e-9, reuse=False)
     assert (fresh.factorisations, fresh.krylov) == (1, 1)
     solution, change = fresh.solve(*systems[0], right, gap, 1e-9, reuse=False)
-    product = np.zeros(problem.pattern.size)
     data, borders = systems[0]
-    assembly.symmetric_product(problem.pattern.indptr, problem.pattern.indices, data, solution, product)
-    np.testing.assert_allclose(product - change @ borders, right, atol=1e-7)
+    np.testing.assert_allclose(problem.pattern.product(data, solution) - change @ borders, right, atol=1e-7)
     assert borders[0] @ solution == pytest.approx(0.3, abs=1e-7)

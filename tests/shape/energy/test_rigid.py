@@ -223,14 +223,11 @@ def test_the_reduced_matrix_is_the_second_derivative(order, options):
     columns, values = solver.reduction.placed(evaluation.rigid)
     data = solver.reduction.matrix(evaluation.sparsity, evaluation.data, evaluation.rigid, columns, values)
     pattern = solver.reduction.pattern(evaluation.sparsity)
-    from geosim.shape.energy.assembly import symmetric_product
-
     for _ in range(4):
         q = rng.standard_normal(solver.reduction.size)
         full = solver.reduction.extend(q, columns, values)
         step, dp = full[: x.size].reshape(-1, 3), full[x.size :]
-        product = np.zeros(len(q))
-        symmetric_product(pattern.indptr, pattern.indices, data, q, product)
+        product = pattern.product(data, q)
 
         def work(s, q=q, step=step, dp=dp):
             at = problem.evaluate(problem.moved(x, step, s), p + s * dp, pressures, loads, matrix=True)

@@ -42,7 +42,7 @@ def test_near_pairs_are_those_of_brute_force():
         for p, e in zip(near.points.tolist(), near.edges.tolist())
     }
     assert len(found) == len(near.points)  # every pair once
-    from test_collision_distance import _pair
+    from collision.test_distance import _pair
 
     want = set()
     half = len(x) // 2

@@ -1,0 +1,104 @@
+"""Flexible GMRES: the residual of a linear system minimised over what an approximate inverse proposes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from geosim.arrays import Floats
+from geosim.kernels import kernel
+
+__all__ = ["combine", "dots", "flexible_gmres"]
+
+BREAKDOWN = 1e-300  # norm of a new direction (relative to the right-hand side) below which there is none: underflow
+SLACK = 0.7  # power of the pace that is asked for: GMRES speeds up towards its end
+PATIENCE = 3  # iterations before the pace says anything
+
+# Long dot products are compiled here: a threaded BLAS spends more on waking its threads than on the sums.
+
+
+@kernel(fastmath=True)
+def combine(rows, weights, out):
+    """Add the weighted sum of the first rows to out."""
+    for i in range(len(weights)):
+        for j in range(len(out)):
+            out[j] += weights[i] * rows[i, j]
+
+
+@kernel(fastmath=True)
+def dots(rows, vector):
+    """Dot products of all rows with a vector."""
+    out = np.zeros(len(rows))
+    for i in range(len(rows)):
+        for j in range(len(vector)):
+            out[i] += rows[i, j] * vector[j]
+    return out
+
+
+@kernel(fastmath=True)
+def _orthogonalise(basis, count, w, found):
+    """Make w orthogonal to the first rows of the basis (Gram-Schmidt, twice), add the dot products, return its norm."""
+    for _ in range(2):
+        for i in range(count):
+            total = 0.0
+            for j in range(len(w)):
+                total += basis[i, j] * w[j]
+            found[i] += total
+            for j in range(len(w)):
+                w[j] -= total * basis[i, j]
+    total = 0.0
+    for j in range(len(w)):
+        total += w[j] * w[j]
+    return np.sqrt(total)
+
+
+def flexible_gmres(
+    product: Callable[[Floats], Floats],
+    precondition: Callable[[Floats], Floats],
+    right: Floats,
+    tolerance: float,
+    limit: int,
+    *,
+    impatient: bool = False,
+) -> tuple[Floats, int, float]:
+    """Solve A x = right from zero [Saad 1993]; return x, the iterations it took and its relative residual.
+
+    Parameters
+    ----------
+    product, precondition
+        v -> A v, and v -> an approximate solution of A x = v, which may differ from call to call; they get vectors of the
+        shape of `right` and return new ones.
+    right
+        Of any shape.
+    tolerance
+        Relative residual at which to stop.
+    limit
+        Iterations at most.
+    impatient
+        Whether to give up as soon as the pace says that the limit would be reached before the tolerance.
+    """
+    start = float(np.sqrt(dots(right.reshape(1, -1), right.ravel())[0]))
+    if start == 0.0:
+        return np.zeros_like(right), 0, 0.0
+    basis, images = np.empty((limit + 1, right.size)), np.empty((limit, right.size))
+    basis[0] = right.ravel() / start
+    hessenberg, left, weights = np.zeros((limit + 1, limit)), 1.0, np.empty(0)
+    for k in range(limit):
+        image = precondition(basis[k].reshape(right.shape))
+        images[k] = image.ravel()
+        w = product(image).ravel()
+        norm = float(_orthogonalise(basis, k + 1, w, hessenberg[: k + 1, k]))
+        if not np.isfinite(norm):
+            return np.zeros_like(right), k + 1, np.inf
+        hessenberg[k + 1, k] = norm
+        small, goal = hessenberg[: k + 2, : k + 1], start * np.eye(1, k + 2)[0]
+        weights = np.linalg.lstsq(small, goal, rcond=None)[0]
+        left = float(np.linalg.norm(goal - small @ weights)) / start
+        slow = impatient and k + 1 >= PATIENCE and left > tolerance ** (SLACK * (k + 1) / limit)
+        if left <= tolerance or norm <= BREAKDOWN or slow:
+            break
+        basis[k + 1] = w / norm
+    solution = np.zeros(right.size)
+    combine(images, weights, solution)
+    return solution.reshape(right.shape), len(weights), left

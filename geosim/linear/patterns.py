@@ -1,0 +1,206 @@
+"""Sparsity patterns: where the entries of a matrix stand, how a pattern grows, and products with what stands there.
+
+Symmetric matrices are stored as their upper triangle in CSR form, columns ascending, every diagonal entry present. Where three
+unknowns belong to a node, rows 3 a, 3 a + 1, 3 a + 2 hold the same 3x3 blocks, the first of them cut off below the diagonal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from geosim.arrays import Bools, Floats, Ints, frozen
+from geosim.kernels import kernel
+
+__all__ = ["Coupled", "Sparsity", "add_blocks", "couple", "find_sorted", "missing_blocks"]
+
+
+@dataclass(frozen=True)
+class Sparsity:
+    """CSR pattern of an upper triangle.
+
+    Parameters
+    ----------
+    indptr, indices
+        Start of every row (size + 1,), and the columns (entries,), ascending in every row.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """Number of unknowns."""
+        return len(self.indptr) - 1
+
+    def ranks(self, rows: Ints, columns: Ints) -> np.ndarray:
+        """Rank of every entry (row, column) within its row, -1 where the pattern has none, int32 (k,)."""
+        out = np.empty(len(rows), dtype=np.int32)
+        _ranks(rows, columns, self.indptr, self.indices, out)
+        return out
+
+    def product(self, data: Floats, vector: Floats) -> Floats:
+        """Return S v for the symmetric matrix S of which `data` is the upper triangle."""
+        out = np.zeros(self.size)
+        _symmetric_product(self.indptr, self.indices, data, vector, out)
+        return out
+
+    def eliminated(self, data: Floats, held: Bools) -> Floats:
+        """Return the values with the rows and columns of held unknowns turned into those of the identity."""
+        out = data.copy()
+        _eliminate(self.indptr, self.indices, held, out)
+        return out
+
+
+@dataclass(frozen=True)
+class Coupled(Sparsity):
+    """A base pattern with more couplings; `place` is where the entries of the base stand in it."""
+
+    place: Ints
+
+    def widen(self, data: Floats) -> Floats:
+        """Return the values of the base pattern as values of this one."""
+        out = np.zeros(len(self.indices))
+        out[self.place] = data
+        return out
+
+
+def couple(base: Sparsity, groups: Ints, nodes: Ints) -> Coupled:
+    """Return the base pattern with blocks between all nodes of the points of every group.
+
+    Parameters
+    ----------
+    groups
+        Points, (k, g).
+    nodes
+        Nodes of every point, (p, a).
+    """
+    members = nodes[groups].reshape(len(groups), -1)
+    width = members.shape[1]
+    count = int(members.max(initial=0)) + 1
+    first, later = np.repeat(members, width, axis=1).ravel(), np.tile(members, (1, width)).ravel()
+    a, b = np.divmod(np.unique(first[first < later] * count + later[first < later]), count)
+    rows = np.repeat(3 * a[:, None] + np.arange(3)[None], 3, axis=1).ravel()
+    cols = np.tile(3 * b[:, None] + np.arange(3)[None], (1, 3)).ravel()
+    more = csr_matrix((np.ones(len(rows), dtype=np.int8), (rows, cols)), shape=(base.size, base.size))
+    more.sort_indices()
+    indptr, indices = np.zeros(base.size + 1, dtype=np.int32), np.empty(len(base.indices) + more.nnz, dtype=np.int32)
+    place = np.empty(len(base.indices), dtype=np.int64)
+    total = _merge(base.indptr, base.indices, more.indptr, more.indices, indptr, indices, place)
+    return Coupled(frozen(indptr), frozen(indices[:total]), frozen(place))
+
+
+@kernel
+def find_sorted(values, low, high, wanted):
+    """Position of a number among the ascending values[low:high], -1 where it is not."""
+    end = high
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < end and values[low] == wanted else -1
+
+
+@kernel
+def _ranks(rows, columns, indptr, indices, out):
+    for i in range(len(rows)):
+        start = indptr[rows[i]]
+        out[i] = max(find_sorted(indices, start, indptr[rows[i] + 1], columns[i]) - start, -1)
+
+
+@kernel
+def _merge(pa, ia, pb, ib, indptr, indices, place):
+    """Merge the ascending rows of the patterns a and b; write where the entries of a went, return the number of entries."""
+    at = 0
+    for row in range(len(pa) - 1):
+        i, j = pa[row], pb[row]
+        while i < pa[row + 1] or j < pb[row + 1]:
+            take = i < pa[row + 1] and (j >= pb[row + 1] or ia[i] <= ib[j])
+            if take:
+                if j < pb[row + 1] and ib[j] == ia[i]:
+                    j += 1
+                indices[at] = ia[i]
+                place[i] = at
+                i += 1
+            else:
+                indices[at] = ib[j]
+                j += 1
+            at += 1
+        indptr[row + 1] = at
+    return at
+
+
+@kernel
+def _symmetric_product(indptr, indices, data, x, y):
+    """Add S x to y for a symmetric matrix of which the upper triangle is stored."""
+    for i in range(len(indptr) - 1):
+        total = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            j = indices[k]
+            total += data[k] * x[j]
+            if j != i:
+                y[j] += data[k] * x[i]
+        y[i] += total
+
+
+@kernel
+def _eliminate(indptr, indices, held, data):
+    """Turn the rows and columns of held unknowns into those of the identity."""
+    for i in range(len(indptr) - 1):
+        for k in range(indptr[i], indptr[i + 1]):
+            j = indices[k]
+            if held[i] or held[j]:
+                data[k] = 1.0 if i == j else 0.0
+
+
+@kernel
+def missing_blocks(groups, nodes, indptr, indices):
+    """Which groups of points (k, g) couple nodes that the pattern does not couple, bool (k,)."""
+    width = nodes.shape[1]
+    out = np.zeros(len(groups), dtype=np.bool_)
+    for q in range(len(groups)):
+        for i in range(groups.shape[1]):
+            for a in range(width):
+                first = nodes[groups[q, i], a]
+                for j in range(groups.shape[1]):
+                    for b in range(width):
+                        later = nodes[groups[q, j], b]
+                        if first < later and not out[q]:
+                            out[q] = find_sorted(indices, indptr[3 * first], indptr[3 * first + 1], 3 * later) < 0
+    return out
+
+
+@kernel
+def add_blocks(groups, blocks, nodes, weights, indptr, indices, data):
+    """Add blocks (k, g, g, 3, 3) between groups of points (k, g) to the upper triangle, spread over their nodes.
+
+    Parameters
+    ----------
+    nodes, weights
+        Nodes of every point and how much of each it is, (p, a).
+    indptr, indices, data
+        The matrix; it has a block between any two nodes of a group.
+    """
+    width = nodes.shape[1]
+    for q in range(len(groups)):
+        for i in range(groups.shape[1]):
+            for a in range(width):
+                wi, first = weights[groups[q, i], a], nodes[groups[q, i], a]
+                if wi == 0.0:
+                    continue
+                for j in range(groups.shape[1]):
+                    for b in range(width):
+                        later = nodes[groups[q, j], b]
+                        wij = wi * weights[groups[q, j], b]
+                        if wij == 0.0 or first > later:
+                            continue
+                        start = indptr[3 * first]
+                        rank = find_sorted(indices, start, indptr[3 * first + 1], 3 * later) - start
+                        for k in range(3):
+                            row = indptr[3 * first + k] + rank - k
+                            for m in range(k if first == later else 0, 3):
+                                data[row + m] += wij * blocks[q, i, j, k, m]
