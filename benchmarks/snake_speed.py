@@ -45,7 +45,7 @@ def substep_errors(stepper, state, command):
     """Errors of the two substeps of a frame, each from the budget's own start, against the converged ones."""
     exact = replace(stepper, route="primal", tolerance=1e-8, iterations=100, forcing=1e-6, single=False)
     h = stepper.dt / stepper.substeps
-    poses = stepper._poses(state.system, state.frame, 1.0)
+    poses = stepper._poses(state.system, state.steps, 1.0)
     targets = stepper._targets(state, command)
     pending = (*state.pending, (state.time, targets))
     starts, answers = [], []

@@ -52,6 +52,24 @@ class Actuation:
         """Return command `index`, 0 <= index < len(self)."""
         return Command(index, float(self.times[index]), self.parts)
 
+    def commands(self, kinds: tuple[type[Actuation], ...], solver: str) -> list[Command]:
+        """Return all commands.
+
+        Raises
+        ------
+        InputError
+            A part is not one of the kinds that a solver knows.
+        """
+        self.refuse_all_but(kinds, solver)
+        return [self.command(i) for i in range(len(self))]
+
+    def refuse_all_but(self, kinds: tuple[type[Actuation], ...], solver: str) -> None:
+        """Raise `InputError` if a part is neither one of the kinds that a solver knows nor `Passive`."""
+        for part in self.parts:
+            if not isinstance(part, (*kinds, Passive)):
+                names = ", ".join(k.__name__ for k in kinds)
+                raise InputError(f"{type(part).__name__} does not actuate this robot: {solver} takes {names}, Passive")
+
 
 @dataclass(frozen=True)
 class Command:
@@ -64,13 +82,6 @@ class Command:
     def find(self, kind: type[A]) -> A | None:
         """Return the part of this kind, or None."""
         return next((part for part in self.parts if isinstance(part, kind)), None)
-
-    def refuse_all_but(self, kinds: tuple[type[Actuation], ...], solver: str) -> None:
-        """Raise `InputError` if a part is not one of the kinds that a solver knows."""
-        for part in self.parts:
-            if not isinstance(part, (*kinds, Passive)):
-                names = ", ".join(k.__name__ for k in kinds)
-                raise InputError(f"{type(part).__name__} does not actuate this robot: {solver} takes {names}, Passive")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from geosim.errors import InputError
 
-__all__ = ["Bools", "Floats", "Ints", "choice", "floats", "frozen", "ints", "number", "whole"]
+__all__ = ["NO_EDGES", "NO_TETS", "Bools", "Floats", "Ints", "choice", "floats", "frozen", "ints", "number", "whole"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -25,6 +25,10 @@ def frozen(array: np.ndarray) -> np.ndarray:
             array = array.copy()
         array.flags.writeable = False
     return array
+
+
+# Vertex ids of parts that a robot has not.
+NO_EDGES, NO_TETS = frozen(np.empty((0, 2), dtype=np.int64)), frozen(np.empty((0, 4), dtype=np.int64))
 
 
 def floats(value: Any, name: str, shape: tuple[int | None, ...], *, finite: bool = True) -> Floats:

@@ -2,68 +2,28 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from geosim.arrays import Floats, frozen
-from geosim.errors import InputError
+from geosim.arrays import Floats, Ints, frozen
+from geosim.contract import Report, Robot, State, Status
+from geosim.environment import Environment
 from geosim.geometry import topology
 
 if TYPE_CHECKING:
     import trimesh
 
-__all__ = ["Report", "Result", "Status"]
+__all__ = ["FIELDS", "Report", "Result", "Status", "collect"]
 
 
-class Status(Enum):
-    """How a solve ended; the value is the sentence a user reads, with the remedy."""
-
-    CONVERGED = "Every command was reached and its forces balance."
-    UNSTABLE = (
-        "An equilibrium was found that is not stable: a buckled shape is near. Look at the frame before, or "
-        "give a small imperfection or load."
-    )
-    PRESSURE_LIMIT = (
-        "The pressure has a maximum below the one asked for: beyond it the chamber grows by itself. "
-        "Prescribe volume_ratio instead of pressure to go on."
-    )
-    NOT_CONVERGED = (
-        "The forces could not be balanced for the next command. Take smaller steps, refine the mesh, or "
-        "check the loads."
-    )
-    INVERTED = (
-        "Elements turned inside out before the next command was reached. Refine the mesh there, or take smaller steps."
-    )
-    CROSSED = "Surfaces pass through each other in at least one frame."
-    SINGULAR = (
-        "The equations have no unique solution. Check that every body is held and that no chamber or load is "
-        "left without support."
-    )
-    INTERRUPTED = "Interrupted by the user; the frames reached so far are kept."
-
-
-@dataclass(frozen=True)
-class Report:
-    """How one step went: its status, a sentence with the numbers, and one record per iteration."""
-
-    status: Status
-    message: str = ""
-    records: tuple[Mapping[str, Any], ...] = ()
-
-    @property
-    def reached(self) -> bool:
-        """Whether the command was reached."""
-        return self.status in (Status.CONVERGED, Status.CROSSED, Status.UNSTABLE)
-
+ABSENT = cast(Floats, None)  # a measure that was not given: nan everywhere
 
 # Arrays of a result: name -> (shape after k, meaning); "n" vertices, "c" chambers, "w" cables, "o" obstacles.
-_FIELDS: dict[str, tuple[str, ...]] = {
+FIELDS: dict[str, tuple[str, ...]] = {
     "volume_ratios": ("c",),
     "chamber_volumes": ("c",),
     "chamber_pressures": ("c",),
@@ -127,6 +87,12 @@ class Result:
         Elastic energy [J], (k,).
     trace
         One record per iteration: frame, residuals, step, seconds per phase.
+    extra
+        Measures of one solver alone.
+    state
+        The last state, from which another solve may go on; None in a result that was read from a file.
+    partial
+        One frame on the way to the command that was not reached, or None.
     """
 
     status: Status
@@ -134,48 +100,44 @@ class Result:
     converged: bool
     times: Floats
     frames: Floats
-    robot: Any = None
-    environment: Any = None
-    solver: Any = None
-    mid_edge_frames: Any = None
-    volume_ratios: Any = None
-    chamber_volumes: Any = None
-    chamber_pressures: Any = None
-    cable_lengths: Any = None
-    cable_tensions: Any = None
-    tip: Any = None
-    reactions: Any = None
-    contact_forces: Any = None
-    obstacle_forces: Any = None
-    obstacle_moments: Any = None
-    max_penetration: Any = None
-    contact_count: Any = None
-    crossings: Any = None
-    body_volume_ratio: Any = None
-    inverted_elements: Any = None
-    stable: Any = None
-    residual: Any = None
-    energies: Any = None
+    robot: Robot
+    environment: Environment = field(default_factory=Environment)
+    solver: object = None
+    mid_edge_frames: Floats = ABSENT
+    volume_ratios: Floats = ABSENT
+    chamber_volumes: Floats = ABSENT
+    chamber_pressures: Floats = ABSENT
+    cable_lengths: Floats = ABSENT
+    cable_tensions: Floats = ABSENT
+    tip: Floats = ABSENT
+    reactions: Floats = ABSENT
+    contact_forces: Floats = ABSENT
+    obstacle_forces: Floats = ABSENT
+    obstacle_moments: Floats = ABSENT
+    max_penetration: Floats = ABSENT
+    contact_count: Floats = ABSENT
+    crossings: Floats = ABSENT
+    body_volume_ratio: Floats = ABSENT
+    inverted_elements: Floats = ABSENT
+    stable: Floats = ABSENT
+    residual: Floats = ABSENT
+    energies: Floats = ABSENT
     trace: tuple[Mapping[str, Any], ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    state: Any = field(default=None, repr=False)
+    state: State | None = field(default=None, repr=False)
+    partial: Result | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         put = lambda key, value: object.__setattr__(self, key, value)  # noqa: E731 (frozen dataclass)
         put("times", frozen(np.asarray(self.times, dtype=float)))
         put("frames", frozen(np.asarray(self.frames, dtype=float)))
         k, n = self.frames.shape[0], self.frames.shape[1]
-        sizes = {
-            "n": n,
-            "3": 3,
-            "c": getattr(self.robot, "chambers", 0) or 0,
-            "w": len(getattr(self.robot, "cables", ()) or ()),
-            "o": len(getattr(self.environment, "obstacles", ()) or ()),
-        }
+        counts = self.robot.chambers, len(self.robot.cables), len(self.environment.obstacles)
+        sizes = {"n": n, "3": 3, **dict(zip("cwo", counts))}
         if self.mid_edge_frames is None:
             put("mid_edge_frames", np.empty((k, 0, 3)))
         put("mid_edge_frames", frozen(np.asarray(self.mid_edge_frames, dtype=float)))
-        for name, axes in _FIELDS.items():
+        for name, axes in FIELDS.items():
             shape = (k, *(sizes[a] for a in axes))
             value = getattr(self, name)
             value = np.full(shape, np.nan) if value is None else np.asarray(value, dtype=float).reshape(shape)
@@ -183,11 +145,9 @@ class Result:
 
     def nodes(self, i: int = -1) -> Floats:
         """P2 positions of frame i [m]: vertices, then the mid-edge nodes of `robot.p2_edges`, shape (n + e, 3)."""
-        vertices = self.frames[i]
         if self.mid_edge_frames.shape[1]:
-            return np.vstack([vertices, self.mid_edge_frames[i]])
-        edges = getattr(self.robot, "p2_edges", None)
-        return vertices.copy() if edges is None else np.vstack([vertices, vertices[edges].mean(axis=1)])
+            return np.vstack([self.frames[i], self.mid_edge_frames[i]])
+        return topology.with_mid_edges(self.frames[i], self.robot.p2_edges)
 
     def surface(self, i: int = -1, subdivide: int = 2) -> trimesh.Trimesh:
         """Outer skin of frame i in metres; every curved face is split `subdivide` times, 0 = robot vertices only.
@@ -200,12 +160,10 @@ class Result:
         points, triangles, face, vertex = self.curved_surface(self.robot.skin, i, subdivide)
         return trimesh.Trimesh(points, triangles, process=False, metadata={"face": face, "vertex": vertex})
 
-    def curved_surface(self, faces: Any, i: int = -1, subdivide: int = 2) -> tuple[Any, Any, Any, Any]:
+    def curved_surface(self, faces: Ints, i: int = -1, subdivide: int = 2) -> tuple[Floats, Ints, Ints, Ints]:
         """Split faces (f, 3) of frame i: points [m] (p, 3), triangles (t, 3), face (t,), robot vertex or -1 (p,)."""
-        n = len(self.robot.vertices)
-        nodes = self.nodes(i)
-        faces6 = topology.curved_faces(faces, self.robot.p2_edges, n)
-        points, triangles, face, weights = topology.interpolate_p2(nodes, faces6, subdivide)
+        faces6 = topology.curved_faces(faces, self.robot.p2_edges, len(self.robot.vertices))
+        points, triangles, face, weights = topology.interpolate_p2(self.nodes(i), faces6, subdivide)
         shape = weights[:, 1:4]
         corner = np.argmax(shape, axis=1)
         at_corner = np.isclose(shape.max(axis=1), 1.0)
@@ -259,28 +217,53 @@ class Result:
         )
 
 
-def trace_to_json(trace: tuple[Mapping[str, Any], ...]) -> str:
-    """Return the trace as JSON text."""
+def collect(
+    robot: Robot, environment: Environment, solver: object, states: Sequence[State], reports: Sequence[Report]
+) -> Result:
+    """Make a `Result` of the states to show and the reports of all commands, the last of which may not be reached.
 
-    def plain(value: Any) -> Any:
-        if isinstance(value, np.generic):
-            return value.item()
-        if isinstance(value, np.ndarray):
-            return value.tolist()
-        raise TypeError(f"{type(value).__name__} cannot be written to a trace")
-
-    return json.dumps([dict(record) for record in trace], default=plain)
-
-
-def status_of(name: str) -> Status:
-    """Return the status of a name as it stands in a file.
-
-    Raises
-    ------
-    InputError
-        There is no such status.
+    The status is the last that is not CONVERGED; with none, frames that cross or are not stable make it CROSSED or
+    UNSTABLE. A result has converged if every command was reached with its forces in balance, and nothing crosses
+    that was asked not to.
     """
-    try:
-        return Status[name]
-    except KeyError:
-        raise InputError(f"status {name!r} is unknown; use one of {', '.join(s.name for s in Status)}") from None
+    frames = [state.frame for state in states]
+    k, n = len(frames), len(robot.vertices)
+    nodes = np.array([f.nodes for f in frames]) if k else np.empty((0, n, 3))
+    measures: dict[str, Any] = {}
+    for name in FIELDS.keys() - {"tip"}:
+        values = [getattr(f, name) for f in frames]
+        measures[name] = None if any(v is None for v in values) else np.array(values, dtype=float)
+    worst = next((r for r in reversed(reports) if r.status is not Status.CONVERGED), Report(Status.CONVERGED))
+    status, message = worst.status, worst.message or worst.status.value
+    missed = [r for r in reports if not r.balanced]
+    crossings, unstable = measures["crossings"], np.flatnonzero([f.stable == 0 for f in frames])
+    if k and status in (Status.CONVERGED, Status.CROSSED) and np.nanmax(crossings, initial=0.0) > 0:
+        status, most = Status.CROSSED, int(np.nanargmax(crossings))
+        message = f"{status.value} Frame {most} has {crossings[most]:.0f} crossing pairs of edges and faces."
+        if not environment.self_contact:
+            message += " The environment has self_contact = False, so parts that meet pass through each other."
+    elif status is Status.CONVERGED and len(unstable):
+        status = Status.UNSTABLE
+        message = f"{status.value} Frame {unstable[0]} is the first of {len(unstable)}."
+    elif status is Status.CONVERGED and missed:
+        message = f"{len(missed)} of {len(reports)} frames did not reach the tolerance. The last: {missed[-1].message}"
+    accepted = {Status.CONVERGED, Status.UNSTABLE} | (set() if environment.self_contact else {Status.CROSSED})
+    return Result(
+        status,
+        f"{message} {frames[-1].note}".rstrip() if k else message,
+        status in accepted and not missed and all(r.reached for r in reports),
+        np.array([i + 1.0 if f.time is None else f.time for i, f in enumerate(frames)]),
+        nodes[:, :n],
+        robot=robot,
+        environment=environment,
+        solver=solver,
+        mid_edge_frames=nodes[:, n:],
+        tip=np.einsum("t,ktd->kd", robot.tip_weights, nodes[:, robot.tip]),
+        trace=tuple({"frame": i, **record} for i, report in enumerate(reports) for record in report.records),
+        extra={key: np.array([f.extra[key] for f in frames], dtype=float) for key in (frames[0].extra if k else ())},
+        state=states[-1] if k else None,
+        partial=None
+        if worst.partial is None
+        else collect(robot, environment, solver, [worst.partial], [Report(worst.status, worst.message)]),
+        **measures,
+    )

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints, floats, frozen, ints
+from geosim.arrays import NO_EDGES, Bools, Floats, Ints, floats, frozen, ints
 from geosim.cable import Anchors, Cable, anchors, as_cables
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -64,6 +64,10 @@ class VolumetricRobot:
     notices: tuple[str, ...] = ()
     allow_any_size: bool = field(default=False, repr=False)
     cables: tuple[Cable, ...] = ()
+
+    # rods, which other kinds of robot have
+    edges = NO_EDGES
+    radius = frozen(np.empty(0))
 
     def __post_init__(self) -> None:
         put = lambda key, value: object.__setattr__(self, key, value)  # noqa: E731 (frozen dataclass)

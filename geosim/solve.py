@@ -4,44 +4,38 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import types
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any, TypeVar
 
-from geosim.actuation import Actuation, Command
+from geosim.actuation import Actuation
+from geosim.contract import Progress, Report, Robot, Solver, State, Status
 from geosim.environment import Environment
 from geosim.errors import InputError, SolveError
-from geosim.result import Report, Result, Status
+from geosim.result import Result, collect
 from geosim.robot import VolumetricRobot
+from geosim.rods.robot import RodShellRobot
+from geosim.rods.stepper import RodShellStepper
+from geosim.shape.energy.solver import EnergyShapeSolver
+from geosim.snake.model import MultibodyRobot
+from geosim.snake.stepper import MultibodyStepper
 
-__all__ = ["Solver", "default_solver", "solve", "solve_many"]
+__all__ = ["SOLVERS", "default_solver", "solve", "solve_many"]
 
+S = TypeVar("S", bound=State)
 
-class Solver(Protocol):
-    """What `solve` asks of a solver: a frozen dataclass of options with these methods."""
-
-    def start(self, robot: Any, environment: Environment, initial: Any = None) -> Any:
-        """Return the first state; everything that can be computed once is computed here."""
-
-    def commands(self, robot: Any, actuation: Actuation) -> Iterable[Command]:
-        """Return the commands that an actuation means for this solver."""
-
-    def step(self, state: Any, command: Command) -> tuple[Any, Report]:
-        """Go to one command; when it cannot be reached the state returned is the last good one."""
-
-    def collect(
-        self,
-        robot: Any,
-        environment: Environment,
-        states: Sequence[Any],
-        reports: Sequence[Report],
-        status: Status,
-        message: str,
-    ) -> Result:
-        """Assemble the result from the states and reports of the commands reached."""
+# Kind of robot -> its default solver.
+SOLVERS: Mapping[type, Callable[[], Any]] = {
+    VolumetricRobot: EnergyShapeSolver,
+    RodShellRobot: RodShellStepper,
+    MultibodyRobot: MultibodyStepper,
+}
 
 
-def default_solver(robot: Any) -> Any:
+def default_solver(robot: Robot) -> Solver[Any]:
     """Return the default solver of a robot.
 
     Raises
@@ -49,27 +43,23 @@ def default_solver(robot: Any) -> Any:
     InputError
         The object is not a robot.
     """
-    if isinstance(robot, VolumetricRobot):
-        from geosim.shape.energy.solver import EnergyShapeSolver
-
-        return EnergyShapeSolver()
-    solver = getattr(robot, "default_solver", None)
-    if solver is None:
-        raise InputError(
-            f"solve: {type(robot).__name__} is not a robot; pass a VolumetricRobot, RodShellRobot or SnakeRobot"
-        )
-    return solver()
+    for kind, solver in SOLVERS.items():
+        if isinstance(robot, kind):
+            return solver()
+    raise InputError(
+        f"solve: {type(robot).__name__} is not a robot; pass a VolumetricRobot, RodShellRobot or SnakeRobot"
+    )
 
 
 def solve(
-    robot: Any,
+    robot: Robot,
     actuation: Actuation,
     environment: Environment | None = None,
     *,
-    solver: Any = None,
-    initial: Any = None,
+    solver: Solver[S] | None = None,
+    initial: Result | State | None = None,
     throw: bool = True,
-    progress: bool | Callable[[Any, Report, Command], None] = False,
+    progress: bool | Callable[[Progress], object] = False,
 ) -> Result:
     """Predict the shape (or the motion) of a robot.
 
@@ -89,7 +79,8 @@ def solve(
         Whether a solve that stops early raises `SolveError` (its `.result` holds the frames reached) or returns
         the result with the frames reached.
     progress
-        True shows a progress line; a callable is called as progress(state, report, command) after every step.
+        True shows a progress line; a callable is given a `Progress` after every command, and inside a command as often
+        as the solver says something.
 
     Raises
     ------
@@ -103,65 +94,81 @@ def solve(
     environment = Environment() if environment is None else environment
     if not isinstance(environment, Environment):
         raise InputError(f"solve: {type(environment).__name__} is not an Environment")
-    solver = default_solver(robot) if solver is None else solver
-    if isinstance(solver, type) or not all(hasattr(solver, name) for name in ("start", "step", "collect")):
-        raise InputError(f"solve: solver={solver!r} is not a solver object; pass for example EnergyShapeSolver()")
+    chosen = default_solver(robot) if solver is None else solver
+    if isinstance(chosen, type) or not all(hasattr(chosen, name) for name in ("commands", "start", "step")):
+        raise InputError(f"solve: solver={chosen!r} is not a solver object; pass for example EnergyShapeSolver()")
     if isinstance(initial, Result):
         if initial.state is None:
             raise InputError("solve: initial= holds no state (a result read from a file keeps none for this solver)")
         initial = initial.state
-    commands = list(solver.commands(robot, actuation))
-    states: list[Any] = []
-    reports: list[Report] = []
-    status, message = Status.CONVERGED, ""
-    show = _progress_line(len(commands)) if progress is True else progress if callable(progress) else None
-    state = solver.start(robot, environment, initial)
-    if getattr(state, "is_frame", False):
-        states.append(state)
-        reports.append(Report(Status.CONVERGED))
-    try:
-        for command in commands:
-            state, report = solver.step(state, command)
-            if not report.reached:
-                status = report.status
-                message = report.message or status.value
+    commands = chosen.commands(robot, actuation)
+    state = chosen.start(robot, environment, initial)
+    states = [state] if state.is_frame else []
+    reports = [Report(Status.CONVERGED) for _ in states]
+    reached = 0
+    with ExitStack() as stack:
+        show = _progress_line(len(commands), stack) if progress is True else progress or None
+        watch = None if show is None else _Watch(show, len(commands))
+        try:
+            for command in commands:
+                after, report = chosen.step(state, command, watch)
                 reports.append(report)
-                break
-            states.append(state)
-            reports.append(report)
-            if report.status is not Status.CONVERGED:
-                status, message = report.status, report.message
-            if show is not None:
-                show(state, report, command)
-    except KeyboardInterrupt:
-        status, message = Status.INTERRUPTED, f"{Status.INTERRUPTED.value} {len(states)} of {len(commands)} commands."
-    finally:
-        close = getattr(show, "close", None)
-        if close is not None:
-            close()
-    result = solver.collect(robot, environment, states, reports, status, message or status.value)
+                if not report.reached:
+                    break
+                state, reached = after, reached + 1
+                if state.is_frame:
+                    states.append(state)
+                if watch is not None:
+                    watch.next(state)
+        except KeyboardInterrupt:
+            message = f"{Status.INTERRUPTED.value} {reached} of {len(commands)} commands."
+            reports.append(Report(Status.INTERRUPTED, message))
+    if reached and not state.is_frame:
+        states.append(state)  # the last is always shown
+    result = collect(state.robot, environment, chosen, states, reports)
     if throw and not result.converged:
         raise SolveError(result.message, result)
     return result
 
 
-def _progress_line(total: int) -> Any:
-    """Return a callable that shows step, V/V0, residual and remaining time on one line."""
+class _Watch:
+    """Adds to what a step says about itself which command it is, of how many, and since when."""
+
+    def __init__(self, show: Callable[[Progress], object], commands: int) -> None:
+        self.show, self.commands, self.command, self.begin = show, commands, 1, time.perf_counter()
+        self.last = Progress(0.0)
+
+    def __call__(self, progress: Progress) -> None:
+        seconds = time.perf_counter() - self.begin
+        self.last = replace(progress, command=self.command, commands=self.commands, seconds=seconds)
+        self.show(self.last)
+
+    def next(self, state: State) -> None:
+        """Say that a command was reached, and go to the next."""
+        frame = state.frame
+        self(replace(self.last, share=1.0, residual=frame.residual, contacts=frame.contact_count, frame=frame))
+        self.last = Progress(0.0)
+        self.command += 1
+
+
+def _progress_line(total: int, stack: ExitStack) -> Callable[[Progress], None]:
+    """Return a callable that shows step, V/V0 or time, residual and remaining time on one line."""
     from tqdm import tqdm
 
-    class Line:
-        def __init__(self) -> None:
-            self.bar = tqdm(total=total, unit="step", dynamic_ncols=True)
+    bar = stack.enter_context(tqdm(total=total, unit="step", dynamic_ncols=True))
 
-        def __call__(self, state: Any, report: Report, command: Command) -> None:
-            facts: dict[str, float] = state.facts() if hasattr(state, "facts") else {}
-            self.bar.set_postfix({key: f"{value:.3g}" for key, value in facts.items()})
-            self.bar.update(1)
+    def show(progress: Progress) -> None:
+        frame = progress.frame
+        facts = {"residual": progress.residual}
+        if frame is not None and frame.volume_ratios is not None:
+            ratios = frame.volume_ratios
+            facts |= {f"V/V0_{c + 1}" if len(ratios) > 1 else "V/V0": v for c, v in enumerate(ratios)}
+        if frame is not None and frame.time is not None:
+            facts["t"] = frame.time
+        bar.set_postfix({key: f"{value:.3g}" for key, value in facts.items()})
+        bar.update(progress.command - 1 + (frame is not None) - bar.n)
 
-        def close(self) -> None:
-            self.bar.close()
-
-    return Line()
+    return show
 
 
 def _solve_one(problem: dict[str, Any]) -> Result:

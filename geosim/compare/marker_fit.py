@@ -246,7 +246,7 @@ def _compare(
         rows,
         notes=tuple(notes),
         predicted=model,
-        surface=load_surface(result, frame)[0] if hasattr(result.robot, "skin") else None,
+        surface=load_surface(result, frame)[0] if len(result.robot.p2_edges) else None,
     )
 
 

@@ -18,14 +18,15 @@ from typing import Any
 import numpy as np
 
 import geosim
+from geosim.arrays import choice
 from geosim.errors import InputError
-from geosim.result import _FIELDS, Result, status_of, trace_to_json
+from geosim.result import FIELDS, Result, Status
 from geosim.select import Select, selected_ids
 
 __all__ = ["load_result", "write_archive"]
 
 FORMAT = 1
-_ARRAYS = ("times", "frames", "mid_edge_frames", *_FIELDS)
+_ARRAYS = ("times", "frames", "mid_edge_frames", *FIELDS)
 
 
 class _Encoder:
@@ -52,8 +53,7 @@ class _Encoder:
         if isinstance(value, Enum):
             return self.encode(value.value, where)
         if isinstance(value, Select):
-            among = getattr(self.robot, "body_vertices", None)
-            return self.encode(np.array(selected_ids(value, self.robot.vertices, where, among=among)), where)
+            return self._selected(value, where)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return self._object(value, where)
         if callable(value):
@@ -71,10 +71,13 @@ class _Encoder:
         }
         return {"type": name, "fields": kept}
 
+    def _selected(self, value: Any, where: str) -> Any:
+        ids = selected_ids(value, self.robot.vertices, where, among=self.robot.body_vertices)
+        return self.encode(np.array(ids), where)
+
     def _callable(self, value: Any, where: str) -> Any:
         if where.endswith((".where", ".vertices")):
-            among = getattr(self.robot, "body_vertices", None)
-            return self.encode(np.array(selected_ids(value, self.robot.vertices, where, among=among)), where)
+            return self._selected(value, where)
         return {"callable": getattr(value, "__qualname__", type(value).__name__)}
 
 
@@ -101,6 +104,13 @@ def _decode(value: Any, arrays: Mapping[str, Any]) -> Any:
     return kind(**given)
 
 
+def _plain(value: Any) -> Any:
+    """What JSON knows instead of a value of numpy."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} cannot be written to a trace")
+
+
 def write_archive(result: Result, file: Any) -> None:
     """Write a complete result to an open binary file, see `load_result`.
 
@@ -116,7 +126,7 @@ def write_archive(result: Result, file: Any) -> None:
         "status": result.status.name,
         "message": result.message,
         "converged": bool(result.converged),
-        "trace": trace_to_json(result.trace),
+        "trace": json.dumps([dict(record) for record in result.trace], default=_plain),
     }
     for name in ("robot", "environment", "solver", "extra"):
         header[name] = encoder.encode(getattr(result, name), name)
@@ -175,7 +185,7 @@ def _build(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> Result
         }
         measures: dict[str, Any] = {name: arrays.get(f"result.{name}") for name in _ARRAYS}
         return Result(
-            status=status_of(header["status"]),
+            status=Status[choice(header["status"], "status", Status.__members__)],
             message=header["message"],
             converged=header["converged"],
             trace=tuple(json.loads(header["trace"])),

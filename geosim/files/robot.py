@@ -28,6 +28,7 @@ from geosim.files.tetmesh import read_mesh
 from geosim.files.values import inside, positive, read_material, read_selection, read_toml, validated, vector
 from geosim.material.materials import Material
 from geosim.robot import UNITS, VolumetricRobot
+from geosim.solve import default_solver
 
 __all__ = ["SOLVERS", "load_problem", "load_robot", "make_solver"]
 
@@ -124,7 +125,7 @@ def _other_kind(kind: str, table: dict[str, Any], path: Path) -> tuple[Any, Envi
         environment = read_environment(surroundings, robot, unit, place.at("environment"))
     options = table.get("solver")
     with place.naming("solver"):
-        solver = None if not options else fill(type(robot.default_solver()), options, place.at("solver"))
+        solver = None if not options else fill(type(default_solver(robot)), options, place.at("solver"))
     return robot, environment, solver
 
 

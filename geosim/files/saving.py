@@ -17,12 +17,13 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from geosim.contract import Robot
 from geosim.errors import InputError
 from geosim.files.actuation import load_actuation
 from geosim.files.archive import load_result, write_archive
 from geosim.files.robot import load_problem, load_robot
 from geosim.result import Result, Status
-from geosim.robot import UNITS
+from geosim.robot import UNITS, VolumetricRobot
 from geosim.show import fields
 from geosim.show.contact import contact_pressures
 
@@ -81,7 +82,7 @@ def save_result(result: Result, path: str | Path, units: str | None = None) -> P
     surface = path.suffix.lower() in (".stl", ".obj", ".ply")
     if units is not None and not surface:
         raise InputError(f"save: {path.suffix} files are always in metres; units={units!r} goes with .stl, .obj, .ply")
-    unit = units or getattr(result.robot, "units", None) or "mm"
+    unit = units or result.robot.units
     if unit not in UNITS:
         raise InputError(f"save: units={unit!r} is unknown; use one of {', '.join(UNITS)}")
     if not len(result.frames) and path.suffix.lower() not in (".npz", ".csv"):
@@ -95,11 +96,10 @@ def _write_npz(result: Result, path: Path, unit: str) -> None:
         write_archive(result, file)
 
 
-def _cells(robot: Any) -> list[tuple[str, Any]]:
-    if hasattr(robot, "body_tets"):
+def _cells(robot: Robot) -> list[tuple[str, Any]]:
+    if len(robot.body_tets):
         return [("tetra", robot.body_tets)]
-    cells = [("triangle", getattr(robot, "triangles", None)), ("line", getattr(robot, "edges", None))]
-    return [(name, np.asarray(ids)) for name, ids in cells if ids is not None and len(ids)]
+    return [(name, ids) for name, ids in (("triangle", robot.skin), ("line", robot.edges)) if len(ids)]
 
 
 def _vtu_mesh(result: Result, i: int) -> Any:
@@ -110,6 +110,7 @@ def _vtu_mesh(result: Result, i: int) -> Any:
     cells, points = _cells(robot), result.frames[i]
     rest = np.asarray(robot.vertices)
     if result.mid_edge_frames.shape[1]:
+        assert isinstance(robot, VolumetricRobot)
         cells, points, rest = [("tetra10", robot.p2_tets)], result.nodes(i), fields.rest_nodes(robot)
     extra = len(points) - result.frames.shape[1]
     point_data = {"displacement": points - rest}
@@ -122,7 +123,7 @@ def _vtu_mesh(result: Result, i: int) -> Any:
         edges = robot.p2_edges if extra else np.empty((0, 2), dtype=int)
         point_data["contact_pressure"] = np.concatenate([contact, contact[edges].mean(axis=1)])
     cell_data = {}
-    if hasattr(robot, "body_tets"):
+    if isinstance(robot, VolumetricRobot):
         cell_data = {"region": [robot.regions[robot.is_body]], "max_stretch": [fields.max_stretch(result, i)]}
     return meshio.Mesh(points, cells, point_data=point_data, cell_data=cell_data)
 

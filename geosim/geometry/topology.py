@@ -18,6 +18,7 @@ __all__ = [
     "interpolate_p2",
     "mid_edges",
     "tet_volumes",
+    "with_mid_edges",
 ]
 
 # Faces of a positively oriented tet, seen counter-clockwise from outside; edges in the order of the P2 nodes 4..9.
@@ -84,6 +85,11 @@ def mid_edges(tets: Ints, first: int) -> tuple[Ints, Ints]:
     keys, inverse = np.unique(pairs[:, 0] * span + pairs[:, 1], return_inverse=True)
     edges = np.stack([keys // span, keys % span], axis=1)
     return edges, np.hstack([tets, first + inverse.reshape(-1, 6)])
+
+
+def with_mid_edges(values: Floats, edges: Ints) -> Floats:
+    """Values at the vertices (n,) or (n, 3), then their means over the ends of every edge (m, 2): straight elements."""
+    return np.concatenate([values, values[edges].mean(axis=1)])
 
 
 def curved_faces(faces: Ints, edges: Ints, first: int) -> Ints:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints, floats, frozen, ints
+from geosim.arrays import NO_EDGES, NO_TETS, Bools, Floats, Ints, floats, frozen, ints
 from geosim.errors import InputError
 from geosim.material.materials import LinearElastic
 from geosim.rods.frames import first_frames
@@ -139,6 +139,8 @@ class RodShellRobot:
     own_edges
         How many of the edges are rods; those after them are the edges of shells that rods meet in a joint. None: all are
         rods, and the robot adds the edges of its joints.
+    name, units
+        Shown in summaries; unit in which surfaces are saved ("m", "cm", "mm", "in").
 
     Raises
     ------
@@ -170,6 +172,15 @@ class RodShellRobot:
     limbs: tuple[Ints, ...] = ()
     shell_constants: str = "plate"
     own_edges: int | None = None
+    name: str = "robot"
+    units: str = "mm"
+
+    # what other kinds of robot have and this one has not
+    notices = ()
+    chambers = 0
+    cables = ()
+    p2_edges = NO_EDGES
+    body_tets = NO_TETS
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -377,16 +388,20 @@ class RodShellRobot:
             )
         return str(self.planar)
 
-    def default_solver(self) -> Any:
-        """Return the solver that `solve` takes when none is given."""
-        from geosim.rods.stepper import RodShellStepper
-
-        return RodShellStepper()
-
     @property
     def tip(self) -> Ints:
         """The last vertex: what `Result.tip` follows."""
         return np.array([len(self.vertices) - 1])
+
+    @property
+    def tip_weights(self) -> Floats:
+        """Weight 1 of the last vertex."""
+        return np.ones(1)
+
+    @property
+    def skin(self) -> Ints:
+        """The triangles of the shells, shape (T, 3)."""
+        return self.triangles
 
     @property
     def materials(self) -> tuple[LinearElastic, ...]:

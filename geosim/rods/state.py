@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats
+from geosim.contract import Frame
 from geosim.errors import InputError
 from geosim.kernels import kernel
 from geosim.rods.elastic import bend_twist_force, stretch_force
 from geosim.rods.frames import advance_frames, bend_strains, reference_twists
 from geosim.rods.midedge import carry_normals, midedge_force
+from geosim.rods.robot import RodShellRobot
 from geosim.rods.shells import hinge_force, spring_force
 from geosim.rods.system import System
 
@@ -123,9 +125,40 @@ class RodState:
         u[: self.system.turns] = np.asarray(velocities, dtype=float).ravel()
         return replace(self, u=u)
 
-    def facts(self) -> dict[str, float]:
-        """Numbers for a progress line."""
-        return {"t": self.time, "residual": float(self.measures.get("residual", 0.0))}
+    @property
+    def robot(self) -> RodShellRobot:
+        """The robot that moves."""
+        return self.system.robot
+
+    @property
+    def frame(self) -> Frame:
+        """What a result shows; `energies` is kinetic + elastic + contact + potential of the weight [J].
+
+        `extra` holds theta (E,) [rad], velocities (n, 3) [m/s] and the parts of the energy [J].
+        """
+        given, zero = self.measures, np.zeros_like(self.positions)
+        on_obstacles = np.zeros((len(self.system.environment.obstacles), 3))
+        parts = {key: given.get(key, 0.0) for key in ("elastic", "kinetic", "weight", "contact")}
+        return Frame(
+            self.positions,
+            self.time,
+            reactions=given.get("reactions", zero),
+            contact_forces=given.get("contact_forces", zero),
+            obstacle_forces=given.get("obstacle_forces", on_obstacles),
+            obstacle_moments=given.get("obstacle_moments", on_obstacles),
+            max_penetration=given.get("penetration", 0.0),
+            contact_count=given.get("contacts", 0),
+            crossings=given.get("crossings", np.nan),
+            stable=given.get("stable", np.nan),
+            residual=given.get("residual", 0.0),
+            energies=sum(parts.values()),
+            extra={
+                "theta": self.theta,
+                "velocities": self.velocities,
+                **{f"{key}_energy": value for key, value in parts.items()},
+                "iterations": given.get("iterations", 0),
+            },
+        )
 
 
 @dataclass

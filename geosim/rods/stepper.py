@@ -35,9 +35,9 @@ import numpy as np
 
 from geosim.actuation import Actuation, Command, NaturalShape
 from geosim.arrays import Floats
+from geosim.contract import Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
-from geosim.result import Report, Result, Status
 from geosim.rods.balance import Balance, UserForce
 from geosim.rods.contact import Neighbours, PairContact, contact_law, neighbours
 from geosim.rods.drag import Drag
@@ -47,7 +47,7 @@ from geosim.rods.obstacles import ObstacleContact, compile_obstacles, pose_betwe
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.sheets import SheetContact, sheet_neighbourhood
 from geosim.rods.state import RodState, Trial, evaluate
-from geosim.rods.system import System, load_force, make_system, natural_hinges, with_free
+from geosim.rods.system import System, load_force, make_system, natural_hinges, prescribed_values, with_free
 
 __all__ = ["RodShellStepper"]
 
@@ -126,10 +126,9 @@ class RodShellStepper:
 
     # -- the contract of solve ---------------------------------------------------------------------------------
 
-    def start(self, robot: RodShellRobot, environment: Environment | None = None, initial: Any = None) -> RodState:
+    def start(self, robot: Robot, environment: Environment | None = None, initial: State | None = None) -> RodState:
         """Return the state at rest (or `initial`), with everything that can be computed once; time counts from 0."""
-        if not isinstance(robot, RodShellRobot):
-            raise InputError(f"RodShellStepper: {type(robot).__name__} is not a RodShellRobot")
+        robot = taken(robot, RodShellRobot, type(self).__name__)
         system = make_system(robot, environment or Environment())
         system = replace(
             system,
@@ -171,10 +170,20 @@ class RodShellStepper:
         state = replace(state, twist=trial.twist)
         return replace(state, measures=self._measure(state, None))
 
-    def commands(self, robot: RodShellRobot, actuation: Actuation) -> list[Command]:
-        """Return the commands: those of the actuation, and in dynamics one a frame between them."""
+    def commands(self, robot: Robot, actuation: Actuation) -> list[Command]:
+        """Return the commands: those of the actuation, and in dynamics one a frame between them.
+
+        Raises
+        ------
+        InputError
+            The actuation is not for rods and shells, or has as many values as none of the robot's parts.
+        """
+        commands = actuation.commands((NaturalShape,), type(self).__name__)
+        shape = commands[0].find(NaturalShape)
+        if shape is not None:
+            _check_natural(taken(robot, RodShellRobot, type(self).__name__), shape)
         if self.static:
-            return [actuation.command(i) for i in range(len(actuation))]
+            return commands
         times = np.asarray(actuation.times, dtype=float)
         interval = self.frame_interval or self.dt
         count = int(np.floor(times[-1] / interval * (1 + 1e-12)))
@@ -186,11 +195,12 @@ class RodShellStepper:
             for t in frames
         ]
 
-    def step(self, state: RodState, command: Command) -> tuple[RodState, Report]:
+    def step(
+        self, state: RodState, command: Command, progress: Callable[[Progress], None] | None = None
+    ) -> tuple[RodState, Report]:
         """Advance to the time of a command (dynamics), or to its equilibrium (statics)."""
-        command.refuse_all_but((NaturalShape,), "RodShellStepper")
-        begin = clock.perf_counter()
-        target, tally = self._statics(state, command) if self.static else self._dynamics(state, command)
+        begin, tally = clock.perf_counter(), _Tally(progress)
+        target, tally = (self._statics if self.static else self._dynamics)(state, command, tally)
         tally.seconds = clock.perf_counter() - begin
         if not tally.converged:
             return target, Report(tally.status, tally.message, tuple(tally.records))
@@ -198,25 +208,10 @@ class RodShellStepper:
             self.on_frame(target)
         return target, Report(tally.status, "", tuple(tally.records))
 
-    def collect(
-        self,
-        robot: RodShellRobot,
-        environment: Environment,
-        states: Sequence[RodState],
-        reports: Sequence[Report],
-        status: Status,
-        message: str,
-    ) -> Result:
-        """Assemble the result of the states reached."""
-        from geosim.rods.path import collect
-
-        return collect(self, robot, environment, states, reports, status, message)
-
     # -- statics -----------------------------------------------------------------------------------------------
 
-    def _statics(self, state: RodState, command: Command) -> tuple[RodState, _Tally]:
+    def _statics(self, state: RodState, command: Command, tally: _Tally) -> tuple[RodState, _Tally]:
         """Find the equilibrium of a command; when the full change fails, ramp loads, shapes and supports."""
-        tally = _Tally()
         state = self._freed(state, command)
         system = state.system
         external = system.weight + load_force(system, command.index)
@@ -231,7 +226,7 @@ class RodShellStepper:
             q = state.q.copy()
             q[dofs] = start.q[dofs] + share * (values - start.q[dofs])
             state, solution, terms = self._solve(state, q, blend, force, 0.0, command, command.time)
-            tally.add(solution)
+            tally.add(solution, share)
             if solution.converged:
                 reached, stride = share, min(2.0 * stride, 1.0)
                 state = replace(
@@ -253,9 +248,8 @@ class RodShellStepper:
 
     # -- dynamics ----------------------------------------------------------------------------------------------
 
-    def _dynamics(self, state: RodState, command: Command) -> tuple[RodState, _Tally]:
+    def _dynamics(self, state: RodState, command: Command, tally: _Tally) -> tuple[RodState, _Tally]:
         """Advance to the command's time in equal increments; halve them when one fails, let them grow back."""
-        tally = _Tally()
         state = self._freed(state, command)
         system = state.system
         force = system.weight + load_force(system, command.index)
@@ -273,7 +267,7 @@ class RodShellStepper:
             share = (state.time + h - first.time) / max(row_end - first.time, 1e-300)
             aim = first.q[dofs] + share * (values - first.q[dofs])
             new, solution, terms = self._increment(state, h, force, dofs, aim, command)
-            tally.add(solution)
+            tally.add(solution, (state.time + h - first.time) / (command.time - first.time))
             if new is not None:
                 state, good = new, good + 1
                 if increment < self.dt and good >= 4:
@@ -431,30 +425,18 @@ class RodShellStepper:
         curvature, twist = shape.at("curvature", time), shape.at("twist", time)
         hinge = shape.at("hinge_angle", time)
         if hinge is not None:
-            count = len(system.robot.mesh.hinges)
-            if hinge.shape not in ((), (1,), (count,)) or count == 0:
-                raise InputError(f"NaturalShape: hinge_angle has {hinge.shape} values a time for {count} hinges")
             natural_hinges(system, natural, hinge)
         if curvature is not None:
-            if curvature.shape not in ((), (1,), (len(bends),), (len(bends), 2)):
-                raise InputError(
-                    f"NaturalShape: curvature has {curvature.shape} values a time for {len(bends)} "
-                    f"stencils; give one, ({len(bends)},) or ({len(bends)}, 2)"
-                )
             if curvature.ndim == 2:
                 natural[: len(bends), :2] = curvature * bends.length[:, None]
             else:
                 natural[: len(bends), 0] = curvature * bends.length
         if twist is not None:
-            if twist.shape not in ((), (1,), (len(bends),)):
-                raise InputError(f"NaturalShape: twist has {twist.shape} values a time for {len(bends)} stencils")
             natural[: len(bends), 2] = twist * bends.length
         return natural
 
     def _prescribed(self, system: System, command: Command) -> tuple[Any, Floats]:
         """Return the moved degrees of freedom and their values at the end of the command's row."""
-        from geosim.rods.system import prescribed_values
-
         return prescribed_values(system, command.index, self.edge_rotations)
 
     def _freed(self, state: RodState, command: Command) -> RodState:
@@ -499,6 +481,22 @@ class RodShellStepper:
         return measures
 
 
+def _check_natural(robot: RodShellRobot, shape: NaturalShape) -> None:
+    """Refuse natural values that are neither one for all nor one a stencil or hinge."""
+    bends, hinges = len(robot.bends), len(robot.mesh.hinges)
+    for key, name, count in (
+        ("curvature", "stencils", bends),
+        ("twist", "stencils", bends),
+        ("hinge_angle", "hinges", hinges),
+    ):
+        value = shape.at(key, float(shape.times[0]))
+        known = [(), (1,), (count,)] + ([(count, 2)] if key == "curvature" else [])
+        if value is not None and (value.shape not in known or count == 0):
+            raise InputError(
+                f"NaturalShape: {key} has {value.shape} values a time for {count} {name}; give one, or ({count},)"
+            )
+
+
 def _blocked(terms: Sequence[Any], q0: Floats, q1: Floats) -> bool:
     """Whether something is crossed, or nearly so, on the way from q0 to q1."""
     return any(term.safe_share(q0, q1 - q0) < 1.0 for term in terms if hasattr(term, "safe_share"))
@@ -525,6 +523,7 @@ def _carried(state: RodState, q: Floats, trial: Trial) -> RodState:
 class _Tally:
     """What happened on the way to a command."""
 
+    progress: Callable[[Progress], None] | None = None
     converged: bool = True
     status: Status = Status.CONVERGED
     message: str = ""
@@ -534,11 +533,13 @@ class _Tally:
     seconds: float = 0.0
     records: list[dict[str, Any]] = field(default_factory=list)
 
-    def add(self, solution: Solution) -> None:
-        """Count an increment."""
+    def add(self, solution: Solution, share: float) -> None:
+        """Count an increment that ends at a share of the command."""
         self.increments += 1
         self.iterations += solution.iterations
         self.records += solution.records
+        if self.progress is not None:
+            self.progress(Progress(share, self.iterations, solution.residual))
 
     def fail(self, state: RodState, where: str) -> tuple[RodState, _Tally]:
         """Mark the command as not reached."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints
 from geosim.geometry import topology
+from geosim.robot import VolumetricRobot
 from geosim.show.contact import contact_pressures
 
 if TYPE_CHECKING:
@@ -47,8 +48,7 @@ class Shown:
 
 def body_mask(robot: Any, count: int) -> Bools:
     """Which of `count` vertices count in measures: those of body tets, else all, bool (n,)."""
-    mask = getattr(robot, "body_vertices", None)
-    return np.ones(count, dtype=bool) if mask is None else np.asarray(mask)
+    return robot.body_vertices
 
 
 def displacements(result: Result, i: int = -1) -> Floats:
@@ -64,10 +64,7 @@ def max_displacement(result: Result, i: int = -1) -> float:
 
 def rest_nodes(robot: Any) -> Floats:
     """Rest positions of the vertices, then of the mid-edge nodes if the robot has any [m], shape (n + e, 3)."""
-    edges = getattr(robot, "p2_edges", None)
-    if edges is None:
-        return np.array(robot.vertices)
-    return np.vstack([robot.vertices, robot.vertices[edges].mean(axis=1)])
+    return topology.with_mid_edges(robot.vertices, robot.p2_edges)
 
 
 def max_stretch(result: Result, i: int = -1) -> Floats:
@@ -78,6 +75,7 @@ def max_stretch(result: Result, i: int = -1) -> Floats:
     largest eigenvalue of F^T F.
     """
     robot = result.robot
+    assert isinstance(robot, VolumetricRobot)
     rest = robot.vertices[robot.body_tets]
     inverse = np.linalg.inv(rest[:, 1:] - rest[:, :1])  # rows of X_a - X_0
     gradients = np.concatenate([-inverse.sum(axis=2, keepdims=True), inverse], axis=2).transpose(0, 2, 1)
@@ -91,6 +89,7 @@ def max_stretch(result: Result, i: int = -1) -> Floats:
 def _point_stretch(result: Result, i: int, count: int) -> Floats:
     """Volume-weighted mean of the stretch of the tets around every node [-], shape (count,)."""
     robot = result.robot
+    assert isinstance(robot, VolumetricRobot)
     weight = np.abs(topology.tet_volumes(robot.vertices, robot.body_tets))
     value = max_stretch(result, i) * weight
     nodes = robot.p2_tets
@@ -114,14 +113,14 @@ def shown_surface(result: Result, i: int = -1, subdivide: int = 2, faces: Any = 
         Faces (f, 3) to show instead of the outer skin of a body.
     """
     robot = result.robot
-    if not hasattr(robot, "skin"):
+    if not len(robot.p2_edges):
         return _thin_surface(robot, result.frames[i])
     rest, nodes = rest_nodes(robot), result.nodes(i)
     faces6 = topology.curved_faces(robot.skin if faces is None else faces, robot.p2_edges, len(robot.vertices))
     points, triangles, _, weights = topology.interpolate_p2(nodes, faces6, subdivide)
     corners, shape = faces6[weights[:, 0].astype(np.int64)], weights[:, 1:]
     at_rest = np.einsum("pk,pkd->pd", shape, rest[corners])
-    if not hasattr(robot, "body_tets"):  # a multibody robot: soft and rigid parts, whose skin only is shown
+    if not len(robot.body_tets):  # a multibody robot: soft and rigid parts, whose skin only is shown
         return Shown(points, at_rest, triangles, np.full(len(points), np.nan))
     stretch = np.einsum("pk,pk->p", shape, _point_stretch(result, i, len(nodes))[corners])
     contact = None if i is None else contact_pressures(result, i)
@@ -134,18 +133,11 @@ def shown_surface(result: Result, i: int = -1, subdivide: int = 2, faces: Any = 
 def _thin_surface(robot: Any, positions: Floats) -> Shown:
     """Surface of rods (tubes of their radius) and shells (both sides)."""
     rest = np.asarray(robot.vertices)
-    given = getattr(robot, "surface_triangles", None)
-    if given is None:
-        given = getattr(robot, "triangles", None)
-    sheets = np.empty((0, 3), dtype=np.int64) if given is None else np.asarray(given, dtype=np.int64).reshape(-1, 3)
+    sheets = robot.skin
     points, at_rest = [positions], [rest]
     triangles = [sheets, sheets[:, ::-1]]
-    edges = getattr(robot, "edges", None)
-    if edges is not None and len(edges):
-        edges = np.asarray(edges, dtype=np.int64)
-        radius = getattr(robot, "radius", None)
-        size = float(np.linalg.norm(np.ptp(rest, axis=0)))
-        radius = np.broadcast_to(np.asarray(0.01 * size if radius is None else radius, dtype=float), len(edges))
+    edges, radius = robot.edges, robot.radius
+    if len(edges):
         tube, around = _tubes(positions, edges, radius)
         flat, _ = _tubes(rest, edges, radius)
         triangles.append(around + len(positions))

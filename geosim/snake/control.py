@@ -106,7 +106,7 @@ class SnakeEnvironment:
             float(shift[0] / self.stepper.dt) if self.reward is None else float(self.reward(before, self.state, action))
         )
         info = {"residual": self.state.residual, "converged": not report.message}
-        return self.observation(), reward, self.state.frame >= self.limit, info
+        return self.observation(), reward, self.state.steps >= self.limit, info
 
     def observation(self) -> Floats:
         """Observation of the present state."""

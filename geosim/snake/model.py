@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints, floats, frozen, ints
+from geosim.arrays import NO_EDGES, NO_TETS, Bools, Floats, Ints, floats, frozen, ints
 from geosim.errors import InputError
 from geosim.geometry import topology
+from geosim.snake.rotation import matrices
 
 __all__ = ["MultibodyRobot", "SnakeRobot"]
 
@@ -111,6 +112,13 @@ class MultibodyRobot:
     name: str = "multibody"
     notices: tuple[str, ...] = ()
 
+    units = "mm"  # in which surfaces are saved
+    # what other kinds of robot have and this one has not
+    cables = ()
+    edges = NO_EDGES
+    radius = frozen(np.empty(0))
+    body_tets = NO_TETS
+
     def __post_init__(self) -> None:
         put = lambda key, value: object.__setattr__(self, key, value)  # noqa: E731 (frozen dataclass)
         n, b = len(np.atleast_1d(self.particles)), len(np.atleast_1d(self.body_masses))
@@ -200,18 +208,9 @@ class MultibodyRobot:
         if len(lengths) and abs(lengths - 1).max() > 1e-9:
             raise InputError(f"{self.name}: body_orientations must be unit quaternions (w, x, y, z)")
 
-    @property
-    def default_solver(self) -> Any:
-        """The solver that `solve` takes for this robot."""
-        from geosim.snake.stepper import MultibodyStepper
-
-        return MultibodyStepper
-
     @cached_property
     def vertices(self) -> Floats:
         """Particles, then the vertices of the solids of the rigid bodies, at rest [m], shape (v, 3)."""
-        from geosim.snake.rotation import matrices
-
         return self.place_vertices(self.particles, self.body_positions, matrices(self.body_orientations))
 
     def place_vertices(self, particles: Floats, positions: Floats, rotations: Floats) -> Floats:
@@ -230,9 +229,14 @@ class MultibodyRobot:
         return frozen(np.vstack(faces).astype(np.int64))
 
     @property
-    def triangles(self) -> Ints:
-        """The skin: what files and pictures of this robot show, shape (f, 3)."""
-        return self.skin
+    def tip(self) -> Ints:
+        """The last vertex: what `Result.tip` follows."""
+        return np.array([len(self.vertices) - 1])
+
+    @property
+    def tip_weights(self) -> Floats:
+        """Equal weights of the tip vertices."""
+        return np.full(len(self.tip), 1.0 / len(self.tip))
 
     @cached_property
     def p2_edges(self) -> Ints:
@@ -298,6 +302,16 @@ class SnakeRobot(MultibodyRobot):
         super().__post_init__()
         carriages = ints(self.carriages, "carriages", (self.count, self.links + 1), below=len(self.body_masses))
         object.__setattr__(self, "carriages", carriages)
+
+    @property
+    def tip(self) -> Ints:
+        """Vertices of the solid of the head, whose mean is its centre, of the first snake."""
+        first = len(self.particles)
+        for body, points, _ in self.looks:
+            if body == self.carriages[0, -1]:
+                return first + np.arange(len(points))
+            first += len(points)
+        return super().tip
 
     def summary(self) -> str:
         """Return the counts beside Table I of [Gasoto2019], which is for one snake of four links."""

@@ -1,8 +1,8 @@
-"""State of a multibody simulation, its measures, and the `Result` made of a sequence of states."""
+"""State of a multibody simulation and its measures."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats, frozen
+from geosim.contract import Frame
 from geosim.errors import InputError
-from geosim.result import Report, Result, Status
 from geosim.snake import joints, soft
+from geosim.snake.model import MultibodyRobot, SnakeRobot
 from geosim.snake.rotation import matrices
 from geosim.snake.system import System, driven_springs
 
-__all__ = ["MultibodyState", "collect_result", "load_state", "rest_state", "result_of"]
+__all__ = ["MultibodyState", "load_state", "rest_state"]
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,8 @@ class MultibodyState:
     ----------
     system, workspace
         What `start` computed: flat arrays, and the workspace of the factorisation (its content is not state).
-    time, frame
-        [s]; number of frames done.
+    time, steps
+        [s]; number of steps done.
     positions, velocities
         Of the particles [m], [m/s], (n, 3).
     body_positions, orientations, body_velocities, spins
@@ -53,7 +54,7 @@ class MultibodyState:
     system: System = field(repr=False)
     workspace: Any = field(repr=False)
     time: float
-    frame: int
+    steps: int
     positions: Floats = field(repr=False)
     velocities: Floats = field(repr=False)
     body_positions: Floats
@@ -67,17 +68,54 @@ class MultibodyState:
     residual: float = 0.0
     contacts: Mapping[str, Any] = field(default_factory=dict, repr=False)
     line_onset: float = field(default=500.0, repr=False)
+    is_frame: bool = True
 
-    is_frame = True
+    @property
+    def robot(self) -> MultibodyRobot:
+        """The robot that moves."""
+        return self.system.robot
+
+    @property
+    def frame(self) -> Frame:
+        """What a result shows; a contact force on a rigid body is booked on the first vertex of its solid."""
+        robot, touch, n = self.robot, self.contacts, self.system.particles
+        obstacles = len(self.system.environment.obstacles)
+        forces, loads = np.zeros((len(robot.vertices), 3)), np.zeros((2, obstacles, 3))
+        if touch:
+            place = np.cumsum([n, *[len(points) for _, points, _ in robot.looks]])
+            first = np.concatenate([np.arange(n), np.full(len(robot.body_masses), -1)])
+            for i, (body, _, _) in reversed(list(enumerate(robot.looks))):
+                first[n + body] = place[i]
+            vertex, on = first[touch["node"]], touch["surface"] < obstacles
+            np.add.at(forces, vertex[vertex >= 0], touch["force"][vertex >= 0])
+            push, surface = touch["force"][on], touch["surface"][on]
+            np.subtract.at(loads[0], surface, push)
+            np.subtract.at(loads[1], surface, np.cross(touch["place"][on], push))
+        extra: dict[str, Floats | float] = {
+            "body_positions": self.body_positions,
+            "body_orientations": self.orientations,
+            "center_of_mass": self.center_of_mass,
+        }
+        if isinstance(robot, SnakeRobot):
+            extra["bend_angles"] = self.bend_angles
+        return Frame(
+            self.vertices,
+            self.time,
+            chamber_pressures=self.pressures,
+            contact_forces=forces,
+            obstacle_forces=loads[0],
+            obstacle_moments=loads[1],
+            max_penetration=-touch["gap"].min(initial=0.0) if touch else 0.0,
+            contact_count=len(touch["gap"]) if touch else 0,
+            residual=self.residual,
+            energies=self.energy()["elastic"],
+            extra=extra,
+        )
 
     @property
     def targets(self) -> Floats:
         """Pressures commanded of the valves now [Pa], (chambers,)."""
         return self.pending[0][1] if self.pending else np.zeros(self.system.robot.chambers)
-
-    def facts(self) -> dict[str, float]:
-        """Return what a progress line shows."""
-        return {"t": self.time, "residual": self.residual}
 
     @property
     def vertices(self) -> Floats:
@@ -100,11 +138,9 @@ class MultibodyState:
     @property
     def bend_angles(self) -> Floats:
         """Yaw of every carriage against the one before [rad], (count, links); positive bends to the left."""
-        carriages = getattr(self.system.robot, "carriages", None)
-        if carriages is None:
-            raise InputError(
-                f"{self.system.robot.name} is not a snake: it has no carriages to measure bend angles between"
-            )
+        if not isinstance(self.robot, SnakeRobot):
+            raise InputError(f"{self.robot.name} is not a snake: it has no carriages to measure bend angles between")
+        carriages = self.robot.carriages
         R = matrices(self.orientations)[carriages.ravel()].reshape(*carriages.shape, 3, 3)
         forward = R[..., :, 0]
         yaw = np.unwrap(np.arctan2(forward[..., 1], forward[..., 0]), axis=-1)
@@ -176,7 +212,7 @@ class MultibodyState:
 
 _SAVED = (
     "time",
-    "frame",
+    "steps",
     "positions",
     "velocities",
     "body_positions",
@@ -241,90 +277,4 @@ def rest_state(system: System, workspace: Any, line_onset: float) -> MultibodySt
         frozen(np.zeros(r.chambers)),
         frozen(np.zeros((system.slots, 3))),
         line_onset=line_onset,
-    )
-
-
-def collect_result(
-    robot: Any,
-    environment: Any,
-    solver: Any,
-    states: Sequence[MultibodyState],
-    reports: Sequence[Report],
-    status: Status,
-    message: str,
-    every: int = 1,
-) -> Result:
-    """Assemble a `Result` from states; every `every`-th is a frame, and the last."""
-    keep = sorted({*range(0, len(states), every), len(states) - 1} - {-1})
-    kept = [states[i] for i in keep]
-    k, v, n, o = len(kept), len(robot.vertices), len(robot.particles), len(environment.obstacles)
-    forces, obstacle_forces, moments = np.zeros((k, v, 3)), np.zeros((k, o, 3)), np.zeros((k, o, 3))
-    depth, count = np.zeros(k), np.zeros(k)
-    first = np.cumsum([n, *[len(points) for _, points, _ in robot.looks]])
-    look_of = {b: first[i] for i, (b, _, _) in reversed(list(enumerate(robot.looks)))}
-    for i, state in enumerate(kept):
-        touch = state.contacts
-        if not touch:
-            continue
-        count[i], depth[i] = len(touch["gap"]), -touch["gap"].min(initial=0.0)
-        for node, surface, force, place in zip(touch["node"], touch["surface"], touch["force"], touch["place"]):
-            # The force on a rigid body is booked on the first vertex of its solid.
-            vertex = node if node < n else look_of.get(node - n)
-            if vertex is not None:
-                forces[i, vertex] += force
-            if surface < o:
-                obstacle_forces[i, surface] -= force
-                moments[i, surface] -= np.cross(place, force)
-    worst = [float(s.residual) for s in kept]
-    missed = sum(bool(r.message) for r in reports)
-    if missed and status is Status.CONVERGED:
-        message = (
-            f"{missed} of {len(reports)} frames did not reach the tolerance of {solver.tolerance:g} N; largest residual "
-            f"{max(s.residual for s in states):.2e} N."
-        )
-    head = (
-        [s.vertices[-1] for s in kept]
-        if not hasattr(robot, "carriages")
-        else [s.body_positions[robot.carriages[0, -1]] for s in kept]
-    )
-    trace: tuple[Mapping[str, Any], ...] = tuple(record for r in reports for record in r.records)
-    extra = {
-        "body_positions": np.array([s.body_positions for s in kept]),
-        "body_orientations": np.array([s.orientations for s in kept]),
-        "center_of_mass": np.array([s.center_of_mass for s in kept]),
-    }
-    if hasattr(robot, "carriages"):
-        extra["bend_angles"] = np.array([s.bend_angles for s in kept])
-    return Result(
-        status,
-        message,
-        status is Status.CONVERGED and not missed,
-        np.array([s.time for s in kept]),
-        np.array([s.vertices for s in kept]).reshape(k, v, 3),
-        robot,
-        environment,
-        solver,
-        chamber_pressures=np.array([s.pressures for s in kept]),
-        tip=np.array(head),
-        contact_forces=forces,
-        obstacle_forces=obstacle_forces,
-        obstacle_moments=moments,
-        max_penetration=depth,
-        contact_count=count,
-        residual=worst,
-        energies=np.array([s.energy()["elastic"] for s in kept]),
-        trace=trace,
-        extra=extra,
-        state=states[-1] if states else None,
-    )
-
-
-def result_of(
-    robot: Any, environment: Any, solver: Any, states: Sequence[MultibodyState], reports: Sequence[Report]
-) -> Result:
-    """Assemble a `Result` of states that were stepped by hand."""
-    bad = next((r for r in reports if not r.reached), None)
-    status = Status.CONVERGED if bad is None else bad.status
-    return collect_result(
-        robot, environment, solver, states, reports, status, status.value if bad is None else bad.message
     )

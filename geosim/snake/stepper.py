@@ -37,7 +37,7 @@ Departures from the paper:
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -45,17 +45,17 @@ import numpy as np
 
 from geosim.actuation import Actuation, Command, Passive, UndulatoryGait, ValveCommands
 from geosim.arrays import Floats, frozen
+from geosim.contract import Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
-from geosim.result import Report, Result, Status
 from geosim.snake.condensed import CondensedDirection
 from geosim.snake.contact import add_coupling
 from geosim.snake.dual import DualDirection
 from geosim.snake.factor import multiply, residual_minimum
-from geosim.snake.model import MultibodyRobot
+from geosim.snake.model import MultibodyRobot, SnakeRobot
 from geosim.snake.problem import Configuration, Evaluation, Substep
 from geosim.snake.rotation import rotation_vectors
-from geosim.snake.state import MultibodyState, collect_result, rest_state
+from geosim.snake.state import MultibodyState, rest_state
 from geosim.snake.system import System, build_system, driven_springs
 from geosim.snake.valves import Valves
 
@@ -149,7 +149,7 @@ class MultibodyStepper:
         return MultibodyStepper(**{"tolerance": 0.1, "single": True, **options})
 
     def start(
-        self, robot: MultibodyRobot, environment: Environment | None = None, initial: Any = None
+        self, robot: Robot, environment: Environment | None = None, initial: State | None = None
     ) -> MultibodyState:
         """Return the state at rest (or `initial`, made ready for this robot); computes all that stays.
 
@@ -158,10 +158,7 @@ class MultibodyStepper:
         InputError
             The robot is not a `MultibodyRobot`, or the environment holds what is not simulated.
         """
-        if not isinstance(robot, MultibodyRobot):
-            raise InputError(
-                f"MultibodyStepper: {type(robot).__name__} is not a MultibodyRobot; build one with make_snake"
-            )
+        robot = taken(robot, MultibodyRobot, type(self).__name__)
         system = build_system(robot, Environment() if environment is None else environment)
         workspace = system.factoriser(self.factorisation, self.single)
         if initial is None:
@@ -172,18 +169,14 @@ class MultibodyStepper:
             or initial.body_positions.shape != robot.body_positions.shape
         ):
             raise InputError("MultibodyStepper: initial= is not a state of this robot")
-        return replace(initial, system=system, workspace=workspace)
+        return replace(initial, system=system, workspace=workspace, is_frame=True)
 
-    def commands(self, robot: MultibodyRobot, actuation: Actuation) -> list[Command]:
+    def commands(self, robot: Robot, actuation: Actuation) -> list[Command]:
         """Return one command for every frame of length dt up to the end of the actuation."""
+        actuation.refuse_all_but((ValveCommands, UndulatoryGait), type(self).__name__)
         for part in actuation.parts:
-            if not isinstance(part, (ValveCommands, UndulatoryGait, Passive)):
-                raise InputError(
-                    f"MultibodyStepper: {type(part).__name__} is not a command of valves; use ValveCommands, "
-                    f"UndulatoryGait or Passive"
-                )
             if isinstance(part, ValveCommands):
-                self._signed(robot, part.pressures[0])
+                self._signed(taken(robot, MultibodyRobot, type(self).__name__), part.pressures[0])
         if isinstance(actuation, Passive) and actuation.duration == 0:
             count = actuation.steps
         else:
@@ -191,7 +184,12 @@ class MultibodyStepper:
             count = max(1, round(max(ends) / self.dt))
         return [Command(i, (i + 1) * self.dt, actuation.parts) for i in range(count)]
 
-    def step(self, state: MultibodyState, command: Command | Floats | None = None) -> tuple[MultibodyState, Report]:
+    def step(
+        self,
+        state: MultibodyState,
+        command: Command | Floats | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> tuple[MultibodyState, Report]:
         """Advance by one frame.
 
         Parameters
@@ -201,6 +199,8 @@ class MultibodyStepper:
         command
             A `Command`, or pressures [Pa]: one a chamber (not negative), or one for every antagonistic pair of
             chambers, whose sign selects the chamber; None keeps the last command.
+        progress
+            Called after every substep.
 
         Returns
         -------
@@ -212,7 +212,7 @@ class MultibodyStepper:
         h = self.dt / self.substeps
         records: list[dict[str, Any]] = []
         residuals = []
-        index = state.frame
+        index = state.steps
         poses = [self._poses(system, index, s / self.substeps) for s in range(self.substeps + 1)]
         for s in range(self.substeps):
             pending = (*state.pending, (state.time, targets)) if s == 0 else state.pending
@@ -221,7 +221,12 @@ class MultibodyStepper:
             problem = self._problem(state, h, poses[s + 1], poses[s])
             state, residual = self._substep(problem, state, records)
             residuals.append(residual)
-        state = replace(state, frame=index + 1, residual=max(residuals))
+            if progress is not None:
+                progress(Progress((s + 1) / self.substeps, len(records), residual, len(state.contacts["gap"])))
+        number = command.index if isinstance(command, Command) else index
+        every = 1 if self.frame_interval is None else max(1, round(self.frame_interval / self.dt))
+        shown = (number + 1) % every == 0
+        state = replace(state, steps=index + 1, residual=max(residuals), is_frame=shown)
         if not np.isfinite(state.residual):
             return state, Report(Status.NOT_CONVERGED, f"frame {index + 1}: the forces are not finite", tuple(records))
         if state.residual <= self.tolerance:
@@ -231,20 +236,7 @@ class MultibodyStepper:
             f"{self.iterations} iterations, tolerance {self.tolerance:.1e} N; take smaller steps or more iterations"
         )
         status = Status.NOT_CONVERGED if self.throw_out else Status.CONVERGED
-        return state, Report(status, message, tuple(records))
-
-    def collect(
-        self,
-        robot: MultibodyRobot,
-        environment: Environment,
-        states: Sequence[MultibodyState],
-        reports: Sequence[Report],
-        status: Status,
-        message: str,
-    ) -> Result:
-        """Assemble the result of `solve`."""
-        every = 1 if self.frame_interval is None else max(1, round(self.frame_interval / self.dt))
-        return collect_result(robot, environment, self, states, reports, status, message, every)
+        return state, Report(status, message, tuple(records), balanced=False)
 
     # -- the parts of a step ------------------------------------------------------------------------------------------
 
@@ -279,7 +271,7 @@ class MultibodyStepper:
             row = int(np.searchsorted(valves.times, begin + 1e-9 * self.dt, side="right")) - 1
             return self._signed(robot, valves.pressures[row]) if row >= 0 else np.zeros(robot.chambers)
         if gait is not None:
-            links = getattr(robot, "links", robot.chambers // 2)
+            links = robot.links if isinstance(robot, SnakeRobot) else robot.chambers // 2
             return self._signed(robot, gait.pressures(command.time, links))
         return state.pending[-1][1] if state.pending else state.targets
 
@@ -314,7 +306,7 @@ class MultibodyStepper:
         force = system.masses[:, None] * system.environment.gravity
         force[n + 1 :: 2] = 0.0
         for load, share in zip(system.environment.loads, system.loads):
-            force[:n] += share[:, None] * load.at(state.frame)
+            force[:n] += share[:, None] * load.at(state.steps)
         velocities = np.empty((system.slots, 3))
         velocities[:n], velocities[n::2], velocities[n + 1 :: 2] = (
             state.velocities,
@@ -371,7 +363,7 @@ class MultibodyStepper:
             rough = iteration > 0 and not rough and (alpha < 0.9 or residual > 0.5 * before)
             records.append(
                 {
-                    "frame": state.frame,
+                    "frame": state.steps,
                     "time": state.time,
                     "iteration": iteration,
                     "residual": residual,

@@ -16,7 +16,7 @@ from bending import LENGTH, WIDTH, bend, bent_result
 
 import geosim
 from geosim import InputError, Result, Select, Status
-from geosim.result import _FIELDS
+from geosim.result import FIELDS
 from geosim.show import fields
 
 HEADER = (
@@ -58,7 +58,7 @@ def test_npz_round_trip_gives_back_an_equal_result(result, tmp_path):
         "solver",
         "trace",
         "extra",
-        *_FIELDS,
+        *FIELDS,
     ):
         assert same(getattr(result, name), getattr(back, name)), name
     assert np.array_equal(result.surface().vertices, back.surface().vertices)
@@ -114,7 +114,7 @@ def test_foreign_archives_and_types_are_refused(result, tmp_path):
     for change, words in (
         ({"robot": {"type": "os.system", "fields": {}}}, "not a data type"),
         ({"format": 99}, "newer"),
-        ({"status": "HAPPY"}, "status 'HAPPY'"),
+        ({"status": "HAPPY"}, "status = 'HAPPY'"),
         ({"robot": {}}, "damaged"),
     ):
         header = {**json.loads(str(arrays["header"])), **change}

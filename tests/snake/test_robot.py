@@ -15,10 +15,11 @@ from geosim.errors import InputError
 from geosim.files.robot import load_problem
 from geosim.files.saving import load_actuation, load_result
 from geosim.material.materials import LinearElastic
+from geosim.result import collect
 from geosim.snake.bench import bend_curve, fit_line_rigidity
 from geosim.snake.control import SnakeEnvironment
 from geosim.snake.snake import link_mesh, make_snake
-from geosim.snake.state import load_state, result_of
+from geosim.snake.state import load_state
 from geosim.snake.stepper import MultibodyStepper
 from geosim.snake.system import build_system
 from geosim.snake.valves import PSI, Valves, fit_valves
@@ -282,7 +283,7 @@ def test_solve_runs_a_gait_and_valve_commands():
     assert held.surface(-1, subdivide=0).is_watertight
 
 
-def test_result_of_states_stepped_by_hand_is_that_of_solve():
+def test_a_result_of_states_stepped_by_hand_is_that_of_solve():
     """The same commands give the same frames."""
     robot = make_snake(links=1, sections=4)
     stepper = MultibodyStepper()
@@ -294,7 +295,7 @@ def test_result_of_states_stepped_by_hand_is_that_of_solve():
         state, report = stepper.step(state, command)
         states.append(state)
         reports.append(report)
-    assert (result_of(robot, GROUND, stepper, states, reports).frames == solved.frames).all()
+    assert (collect(robot, GROUND, stepper, states, reports).frames == solved.frames).all()
 
 
 def test_controller_environment():

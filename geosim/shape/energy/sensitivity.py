@@ -20,15 +20,17 @@ import numpy as np
 
 from geosim.actuation import Command
 from geosim.arrays import Floats
+from geosim.contract import Report, Status
 from geosim.environment import Environment
 from geosim.linear.factorise import FactorisationError
 from geosim.material import laws as constitutive
-from geosim.result import Report, Result, Status
+from geosim.result import Result, collect
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import frames
 from geosim.shape.energy.newton import Newton, Point, Target
 from geosim.shape.energy.problem import Evaluation, Problem, make_problem
-from geosim.shape.energy.solver import EnergyShapeSolver, ShapeState
+from geosim.shape.energy.solver import EnergyShapeSolver
+from geosim.shape.energy.state import ShapeState
 
 __all__ = ["Neighbourhood"]
 
@@ -59,7 +61,9 @@ class Neighbourhood:
         good = (
             isinstance(solver, EnergyShapeSolver)
             and bool(states)
-            and all(isinstance(s, ShapeState) and s.frame is not None and not s.frame.contacts > 0 for s in states)
+            and all(
+                isinstance(s, ShapeState) and s.measured is not None and not s.frame.contact_count > 0 for s in states
+            )
         )
         return cls(solver, robot, environment, tuple(states)) if good else None
 
@@ -80,16 +84,12 @@ class Neighbourhood:
                 found[k] = None if near is None else [*reached, near]
             self._tangent = None
         out: list[Result | None] = []
-        for reached, (_, robot, _, environment) in zip(found, neighbours):
+        for reached, (_, _, _, environment) in zip(found, neighbours):
             if reached is None:
                 out.append(None)
                 continue
-            done = Status.CONVERGED
-            out.append(
-                frames.collect(
-                    robot, environment, self.solver, reached, [Report(done)] * len(reached), done, done.value
-                )
-            )
+            reports = [Report(Status.CONVERGED)] * len(reached)
+            out.append(collect(reached[0].robot, environment, self.solver, reached, reports))
         return out
 
     def _state(self, i: int, problem: Problem, command: Command) -> ShapeState | None:
@@ -107,7 +107,7 @@ class Neighbourhood:
         if not np.isfinite(evaluation.energy):
             return None
         frame = frames.measure(problem, point, evaluation, state.frame.residual, None, None)
-        return replace(there, point=point, target=target, volumes=evaluation.volumes, frame=frame)
+        return replace(there, point=point, target=target, volumes=evaluation.volumes, measured=frame)
 
     def _problem(self, solver: Any, robot: Any, environment: Environment) -> Problem | None:
         """Return the discrete problem of a neighbour, None if its unknowns are others."""

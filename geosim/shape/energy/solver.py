@@ -28,7 +28,7 @@ Departures from [Fang2022], whose problem this is:
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,58 +36,20 @@ import numpy as np
 
 from geosim.actuation import Actuation, Command, Inflation
 from geosim.arrays import Bools, Floats
+from geosim.contract import Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
-from geosim.result import Report, Result, Status
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import frames
 from geosim.shape.energy.contact import Grip
 from geosim.shape.energy.newton import Newton, Outcome, Point, Target
 from geosim.shape.energy.problem import Problem, make_problem
+from geosim.shape.energy.state import ShapeState
 
 __all__ = ["EnergyShapeSolver", "ShapeState"]
 
 # An obstacle travels at most so many edges of the skin in one increment: farther, it would push points out sideways.
 MAX_TRAVEL = 0.25
-
-
-@dataclass(frozen=True)
-class ShapeState:
-    """An equilibrium of the shape solver; never changed, so that a step can be repeated or abandoned.
-
-    Parameters
-    ----------
-    problem
-        Everything that was computed once.
-    point
-        The configuration.
-    target
-        What it balances.
-    volumes
-        Scaled chamber volumes (c,).
-    before
-        The equilibrium before it on the path and its target, for the predictor; or None.
-    grip
-        What it holds on to for the next increment; None where nothing can touch.
-    frame
-        Measures in SI units (see `frames.Frame`); None between commands.
-    """
-
-    problem: Problem
-    point: Point
-    target: Target
-    volumes: Floats
-    before: tuple[Point, Target] | None
-    grip: Grip | None = None
-    frame: Any = None
-
-    def facts(self) -> dict[str, float]:
-        """Numbers for a progress line."""
-        out = {
-            f"V/V0_{c + 1}" if len(self.frame.volume_ratios) > 1 else "V/V0": float(v)
-            for c, v in enumerate(self.frame.volume_ratios)
-        }
-        return {**out, "residual": float(self.frame.residual)}
 
 
 @dataclass(frozen=True)
@@ -166,14 +128,11 @@ class EnergyShapeSolver:
 
     # ---- the contract of `solve`
 
-    def commands(self, robot: VolumetricRobot, actuation: Actuation) -> list[Command]:
+    def commands(self, robot: Robot, actuation: Actuation) -> list[Command]:
         """Return the commands of an actuation after checking that this solver knows them."""
-        commands = [actuation.command(i) for i in range(len(actuation))]
-        for command in commands:
-            command.refuse_all_but((Inflation,), "EnergyShapeSolver")
-        return commands
+        return actuation.commands((Inflation,), type(self).__name__)
 
-    def start(self, robot: VolumetricRobot, environment: Environment, initial: Any = None) -> ShapeState:
+    def start(self, robot: Robot, environment: Environment, initial: State | None = None) -> ShapeState:
         """Return the state at rest (or at `initial`, a state of the same robot) after computing what is computed once.
 
         Raises
@@ -181,8 +140,7 @@ class EnergyShapeSolver:
         InputError
             The robot or its environment cannot be solved.
         """
-        if not isinstance(robot, VolumetricRobot):
-            raise InputError(f"EnergyShapeSolver: {type(robot).__name__} is not a VolumetricRobot")
+        robot = taken(robot, VolumetricRobot, type(self).__name__)
         problem = make_problem(
             robot,
             environment,
@@ -197,7 +155,7 @@ class EnergyShapeSolver:
         if initial is not None:
             point = frames.adopt(problem, initial)
         grip = problem.contact.start(point.x) if problem.contact is not None else None
-        before = getattr(initial, "grip", None)
+        before = initial.grip if isinstance(initial, ShapeState) else None
         if grip is not None and before is not None and before.anchors.shape == grip.anchors.shape:
             grip = before  # go on where the last solve ended: its obstacles stand where they stood
         evaluation = problem.evaluate(
@@ -220,13 +178,16 @@ class EnergyShapeSolver:
             None,
             grip,
             frames.measure(problem, point, evaluation, np.nan, grip, None),
+            is_frame=False,
         )
 
     @property
     def _newton(self) -> Newton:
         return Newton(self.tolerance, self.max_iterations)
 
-    def step(self, state: ShapeState, command: Command) -> tuple[ShapeState, Report]:
+    def step(
+        self, state: ShapeState, command: Command, progress: Callable[[Progress], None] | None = None
+    ) -> tuple[ShapeState, Report]:
         """Go to one command; if it cannot be reached, return the last equilibrium on the way and why it ended."""
         clock = time.perf_counter()
         problem = state.problem
@@ -245,6 +206,8 @@ class EnergyShapeSolver:
             start = self._predict(current, target)
             outcome = self._newton.equilibrium(problem, start, target, free_start=start is current.point)
             records += [{"command": command.index, "share": done + share, **r} for r in outcome.records]
+            if progress is not None:
+                progress(Progress(done + share, len(records), outcome.residual))
             if outcome.status is Status.CONVERGED and not followed and self._is_fold(problem, current, outcome, end):
                 outcome = replace(outcome, status=Status.PRESSURE_LIMIT)
             if outcome.status is not Status.CONVERGED:
@@ -282,11 +245,12 @@ class EnergyShapeSolver:
                     "other": max(0.0, seconds - sum(sum(r["seconds"].values()) for r in records)),
                 },
             }
-        return current, Report(status, message, tuple(records))
+        report = Report(status, message, tuple(records))
+        return current, report if report.reached or current is state else replace(report, partial=current)
 
     def _measured(self, state: ShapeState, outcome: Outcome | None) -> ShapeState:
         """Return the state with its measures, which the increments between commands do without."""
-        if state.frame is not None:
+        if state.measured is not None:
             return state
         point = state.point
         if outcome is not None and outcome.point is point:
@@ -296,20 +260,8 @@ class EnergyShapeSolver:
             residual = self._newton.residuals(state.problem, point, state.target, evaluation)[0]
         stable = self._newton.is_stable(state.problem, point, state.target) if self.check_stability else None
         return replace(
-            state, frame=frames.measure(state.problem, point, evaluation, residual, state.target.grip, stable)
+            state, measured=frames.measure(state.problem, point, evaluation, residual, state.target.grip, stable)
         )
-
-    def collect(
-        self,
-        robot: VolumetricRobot,
-        environment: Environment,
-        states: Sequence[ShapeState],
-        reports: Sequence[Report],
-        status: Status,
-        message: str,
-    ) -> Result:
-        """Assemble the result of the commands reached."""
-        return frames.collect(robot, environment, self, states, reports, status, message)
 
     # ---- increments
 

@@ -1,55 +1,20 @@
-"""From an equilibrium of the projective solver to the numbers a user reads, and to a `Result`."""
+"""From an equilibrium of the projective solver to the numbers a user reads."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from geosim.arrays import Floats
 from geosim.collision.crossings import count_crossings
-from geosim.environment import Environment
-from geosim.result import Report, Result, Status
+from geosim.contract import Frame
 from geosim.robot import VolumetricRobot
 from geosim.shape.projective.elements import Evaluation
 from geosim.shape.projective.mesh import Work
 
-if TYPE_CHECKING:
-    from geosim.shape.projective.solver import ProjectiveState
-
-__all__ = ["ProjectiveFrame", "collect", "measure"]
+__all__ = ["measure"]
 
 
-@dataclass(frozen=True)
-class ProjectiveFrame:
-    """Measures of one equilibrium in SI units; `nodes` are vertices and straight mid-edges."""
-
-    nodes: Floats
-    volume_ratios: Floats
-    chamber_volumes: Floats
-    chamber_pressures: Floats
-    cable_lengths: Floats
-    cable_tensions: Floats
-    line_forces: Floats
-    reactions: Floats
-    contact_forces: Floats
-    obstacle_forces: Floats
-    obstacle_moments: Floats
-    max_penetration: float
-    contact_count: int
-    crossings: int
-    body_volume_ratio: float
-    inverted_elements: int
-    residual: float
-    energies: float
-    remeshings: int
-    jacobian_spread: float
-    energy_residual: float = float("nan")
-
-
-def measure(work: Work, x: Floats, evaluation: Evaluation, residual: float, penetration: float) -> ProjectiveFrame:
+def measure(work: Work, x: Floats, evaluation: Evaluation, residual: float, penetration: float) -> Frame:
     """Return the measures of a point."""
     robot, springs = work.robot, work.elements.springs
     n = len(robot.vertices)
@@ -69,18 +34,16 @@ def measure(work: Work, x: Floats, evaluation: Evaluation, residual: float, pene
         forces[i] = -push[mine].sum(axis=0)
         moments[i] = -np.cross(x[springs.ids[mine]], push[mine]).sum(axis=0)
     lines, cables = work.elements.lines, len(robot.cables)
-    drag = np.zeros((n, 3)) if lines is None else -lines.evaluate(x)[0][:n]
     tensions = np.zeros(cables) if lines is None else lines.pulls(lines.measures(x))[:cables]
     volumes = work.elements.volumes(x)
     body = work.elements.body
     faces = np.vstack([robot.skin, *robot.chamber_walls])
     rest = work.elements.cells.rest_volumes
-    return ProjectiveFrame(
-        nodes=np.vstack([positions, positions[robot.p2_edges].mean(axis=1)]),
+    return Frame(
+        positions,
         volume_ratios=volumes / rest,
         chamber_volumes=volumes,
         chamber_pressures=evaluation.pressures,
-        line_forces=drag,
         cable_tensions=tensions,
         cable_lengths=np.array([a.length(x) for a in robot.cable_anchors]),
         reactions=held,
@@ -94,8 +57,11 @@ def measure(work: Work, x: Floats, evaluation: Evaluation, residual: float, pene
         inverted_elements=int((evaluation.jacobians <= 0).sum()),
         residual=residual,
         energies=evaluation.elastic,
-        remeshings=work.remeshings,
-        jacobian_spread=float(np.quantile(np.abs(evaluation.jacobians - 1.0), 0.95)),
+        extra={
+            "remeshings": work.remeshings,
+            "jacobian_spread": float(np.quantile(np.abs(evaluation.jacobians - 1.0), 0.95)),
+            "energy_residual": np.nan,
+        },
     )
 
 
@@ -107,55 +73,3 @@ def _carried(robot: VolumetricRobot, positions: Floats) -> Floats:
     loose = np.flatnonzero(~robot.body_vertices)
     _, near = cKDTree(robot.vertices[body]).query(robot.vertices[loose])
     return robot.vertices[loose] + (positions - robot.vertices)[body[near]]
-
-
-def collect(
-    robot: VolumetricRobot,
-    environment: Environment,
-    solver: Any,
-    states: Sequence[ProjectiveState],
-    reports: Sequence[Report],
-    status: Status,
-    message: str,
-) -> Result:
-    """Assemble a `Result` from the states and reports of the commands reached."""
-    k, n = len(states), len(robot.vertices)
-    stack = lambda key, *width: np.array([getattr(s.frame, key) for s in states], dtype=float).reshape(k, *width)  # noqa: E731
-    trace = tuple({"frame": f, **record} for f, report in enumerate(reports) for record in report.records)
-    frames = stack("nodes", n + len(robot.p2_edges), 3)[:, :n]
-    converged = all(r.reached for r in reports) and status in (Status.CONVERGED, Status.CROSSED)
-    chambers, obstacles = robot.chambers, len(environment.obstacles)
-    return Result(
-        status,
-        message,
-        converged,
-        np.arange(1.0, k + 1.0),
-        frames,
-        robot=robot,
-        environment=environment,
-        solver=solver,
-        tip=np.einsum("t,ktd->kd", robot.tip_weights, frames[:, robot.tip]),
-        trace=trace,
-        **{key: stack(key, chambers) for key in ("volume_ratios", "chamber_volumes", "chamber_pressures")},
-        **{key: stack(key, len(robot.cables)) for key in ("cable_lengths", "cable_tensions")},
-        **{key: stack(key, n, 3) for key in ("reactions", "contact_forces")},
-        **{key: stack(key, obstacles, 3) for key in ("obstacle_forces", "obstacle_moments")},
-        **{
-            key: stack(key)
-            for key in (
-                "max_penetration",
-                "contact_count",
-                "crossings",
-                "body_volume_ratio",
-                "inverted_elements",
-                "residual",
-                "energies",
-            )
-        },
-        extra={
-            "remeshings": stack("remeshings"),
-            "jacobian_spread": stack("jacobian_spread"),
-            "energy_residual": stack("energy_residual"),
-        },
-        state=states[-1] if states else None,
-    )

@@ -46,7 +46,7 @@ Departures from [Fang2022] and its public code:
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -54,15 +54,16 @@ import numpy as np
 
 from geosim.actuation import Actuation, CableLengths, CableTensions, Command, EdgeLengths, FaceAreas, Inflation
 from geosim.arrays import Floats, frozen
+from geosim.contract import Frame, Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
-from geosim.result import Report, Result, Status
+from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
 from geosim.shape.projective.acceleration import Anderson, QuasiNewton
 from geosim.shape.projective.contact import MOVED, SET_CHANGED, UNCHANGED, Contact
 from geosim.shape.projective.elements import BODY_TARGETS, CHAMBER_TARGETS, Evaluation, Springs
 from geosim.shape.projective.error import energy_problem, energy_residual
-from geosim.shape.projective.frames import ProjectiveFrame, collect, measure
+from geosim.shape.projective.frames import measure
 from geosim.shape.projective.lines import Lines, make_lines
 from geosim.shape.projective.mesh import Work, continued, make_work, needs_remeshing, remeshed, strung
 
@@ -88,20 +89,22 @@ class ProjectiveState:
         Measures in SI units.
     lines
         Cables and other strings with their tensions.
+    is_frame
+        Whether a result shows it: the end of a command.
     """
 
     work: Work
     x: Floats
     springs: Springs
     pressures: Floats
-    frame: ProjectiveFrame
+    frame: Frame
     lines: Lines | None = None
+    is_frame: bool = True
 
-    def facts(self) -> dict[str, float]:
-        """Numbers for a progress line."""
-        return {f"V/V0_{i + 1}": float(v) for i, v in enumerate(self.frame.volume_ratios)} | {
-            "residual": self.frame.residual
-        }
+    @property
+    def robot(self) -> VolumetricRobot:
+        """The robot that is solved."""
+        return self.work.robot
 
 
 @dataclass
@@ -215,13 +218,12 @@ class ProjectiveShapeSolver:
         """
         return LIGHT if self.acceleration == "quasi-newton" and self.body_targets == "material" else 1.0
 
-    def commands(self, robot: VolumetricRobot, actuation: Actuation) -> list[Command]:
+    def commands(self, robot: Robot, actuation: Actuation) -> list[Command]:
         """Return the commands of an actuation after checking that this solver knows them."""
-        commands = [actuation.command(i) for i in range(len(actuation))]
+        robot = taken(robot, VolumetricRobot, type(self).__name__)
+        kinds = (Inflation, CableLengths, CableTensions, EdgeLengths, FaceAreas)
+        commands = actuation.commands(kinds, type(self).__name__)
         for command in commands:
-            command.refuse_all_but(
-                (Inflation, CableLengths, CableTensions, EdgeLengths, FaceAreas), "ProjectiveShapeSolver"
-            )
             self._asked(robot, command)
             make_lines(robot, command, np.ones(len(robot.vertices)), None)  # refuses what does not fit
         return commands
@@ -239,7 +241,7 @@ class ProjectiveShapeSolver:
             )
         return ratios
 
-    def start(self, robot: VolumetricRobot, environment: Environment, initial: Any = None) -> ProjectiveState:
+    def start(self, robot: Robot, environment: Environment, initial: State | None = None) -> ProjectiveState:
         """Return the state at rest, or at `initial` (a state of the same robot), with everything computed once.
 
         Raises
@@ -247,23 +249,24 @@ class ProjectiveShapeSolver:
         InputError
             The robot or its environment cannot be solved.
         """
-        if not isinstance(robot, VolumetricRobot):
-            raise InputError(f"ProjectiveShapeSolver: {type(robot).__name__} is not a VolumetricRobot")
+        robot = taken(robot, VolumetricRobot, type(self).__name__)
         work = make_work(robot, environment, self)
         x = work.rest.copy()
         if isinstance(initial, ProjectiveState) and np.array_equal(initial.work.robot.tets, robot.tets):
             work, x = continued(work, initial.work), initial.x.copy()
         elif initial is not None:
-            nodes = getattr(getattr(initial, "frame", None), "nodes", None)
-            if nodes is None or len(nodes) < len(robot.vertices):
+            nodes = initial.frame.nodes
+            if len(nodes) < len(robot.vertices):
                 raise InputError("initial: not a state of this robot; continue only from a result of the same mesh")
             x[: len(robot.vertices)] = nodes[: len(robot.vertices)]
         targets = work.elements.volumes(x)
         evaluation = work.elements.evaluate(x, targets)
         frame = measure(work, x, evaluation, self._residual(work, evaluation), 0.0)
-        return ProjectiveState(work, frozen(x), Springs(), np.zeros(robot.chambers), frame)
+        return ProjectiveState(work, frozen(x), Springs(), np.zeros(robot.chambers), frame, is_frame=False)
 
-    def step(self, state: ProjectiveState, command: Command) -> tuple[ProjectiveState, Report]:
+    def step(
+        self, state: ProjectiveState, command: Command, progress: Callable[[Progress], None] | None = None
+    ) -> tuple[ProjectiveState, Report]:
         """Go to the volumes of one command; when they cannot be reached the state returned is the last good one."""
         work, x, pressures = state.work, np.array(state.x), state.pressures
         ratios = self._asked(work.robot, command)
@@ -292,6 +295,8 @@ class ProjectiveShapeSolver:
             x[work.held] = begin[work.held] + share * (work.held_positions(command.index) - begin[work.held])
             iterate = self._relax(work, contact, x, targets, pressures)
             records += iterate.records
+            if progress is not None:
+                progress(Progress(share, len(records), iterate.residual, len(work.elements.springs.ids)))
             if iterate.status not in (Status.CONVERGED, Status.CROSSED):
                 if width > 0.2 * shares[0]:  # half the increment from the last good shape, twice at most
                     width *= 0.5
@@ -317,31 +322,18 @@ class ProjectiveShapeSolver:
         frame = measure(work, x, evaluation, self._residual(work, evaluation), iterate.penetration)
         if self.error_estimate:
             clock = time.perf_counter()
-            frame = replace(frame, energy_residual=self._energy_residual(work, frame, command.index))
-            records.append(
-                {"energy_residual": frame.energy_residual, "seconds": {"error_estimate": time.perf_counter() - clock}}
-            )
+            residual = self._energy_residual(work, x, frame, command.index)
+            frame = replace(frame, extra={**frame.extra, "energy_residual": residual})
+            records.append({"energy_residual": residual, "seconds": {"error_estimate": time.perf_counter() - clock}})
         message = ""
         if iterate.status is Status.CROSSED or frame.crossings:
             message = (
-                f"{Status.CROSSED.value} {frame.crossings} crossing pairs; the deepest vertex is "
+                f"{Status.CROSSED.value} {frame.crossings:.0f} crossing pairs; the deepest vertex is "
                 f"{frame.max_penetration * 1e3:.3g} mm inside."
             )
         status = Status.CROSSED if message else Status.CONVERGED
         reached = ProjectiveState(work, frozen(x.copy()), work.elements.springs, pressures, frame, work.elements.lines)
         return reached, Report(status, message, tuple(records))
-
-    def collect(
-        self,
-        robot: VolumetricRobot,
-        environment: Environment,
-        states: Sequence[ProjectiveState],
-        reports: Sequence[Report],
-        status: Status,
-        message: str,
-    ) -> Result:
-        """Assemble the result from the states and reports of the commands reached."""
-        return collect(robot, environment, self, states, reports, status, message)
 
     def _increments(self, work: Work, x: Floats, volumes: Floats, asked: Floats, index: int) -> list[float]:
         """Shares of the way to a command, so that no chamber changes by more than `max_growth` at once."""
@@ -359,14 +351,17 @@ class ProjectiveShapeSolver:
     def _residual(self, work: Work, evaluation: Evaluation) -> float:
         return float(np.abs(evaluation.force[work.matrix.free]).max(initial=0.0) / evaluation.scale)
 
-    def _energy_residual(self, work: Work, frame: ProjectiveFrame, index: int) -> float:
+    def _energy_residual(self, work: Work, x: Floats, frame: Frame, index: int) -> float:
         """The energy solver's residual at a shape; nan where that formulation refuses the robot."""
         if work.energy is None:
             try:
                 work.energy = energy_problem(work.robot, work.environment)
             except InputError:
                 return float("nan")
-        return energy_residual(work.energy, frame.nodes, frame.contact_forces + frame.line_forces, index)
+        forces = np.array(frame.contact_forces)
+        if work.elements.lines is not None:
+            forces -= work.elements.lines.evaluate(x)[0][: len(forces)]
+        return energy_residual(work.energy, topology.with_mid_edges(frame.nodes, work.robot.p2_edges), forces, index)
 
     def _relax(self, work: Work, contact: Contact, x: Floats, asked: Floats, pressures: Floats) -> _Iterate:
         """Collision-aware local-global iteration at fixed chamber volumes (lines 6-12 of Algorithm 1)."""

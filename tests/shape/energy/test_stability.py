@@ -77,3 +77,17 @@ def test_a_solver_may_leave_stability_alone():
     assert np.isnan(result.stable).all()
     with pytest.raises(geosim.InputError, match="imperfection"):
         geosim.EnergyShapeSolver(imperfection=0.5)
+
+
+def test_a_result_of_an_imperfect_robot_refers_to_the_rest_shape_that_was_solved(tmp_path):
+    """Nothing acts, so nothing moves: displacements count from the bent rest shape, which is that of result.robot."""
+    robot, _ = _column()
+    solver = geosim.EnergyShapeSolver(element="p1", imperfection=1e-2, check_stability=False)
+    result = geosim.solve(robot, Passive(), solver=solver)
+    bent = np.linalg.norm(result.robot.vertices - robot.vertices, axis=1).max()
+    assert bent > 1e-3 * robot.size
+    assert np.abs(result.frames[0] - result.robot.vertices).max() < 1e-9 * robot.size
+    assert result.summary()[0]["max_displacement_mm"] < 1e-6 * bent * 1e3
+    kept = geosim.load_result(result.save(tmp_path / "bent.npz"))
+    assert np.array_equal(kept.robot.vertices, result.robot.vertices)
+    assert np.linalg.norm(result.tip[0] - result.robot.vertices[robot.tip].mean(axis=0)) < 0.01 * robot.size

@@ -1,0 +1,60 @@
+"""An equilibrium of the energy solver between two steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from geosim.arrays import Floats
+from geosim.contract import Frame
+from geosim.robot import VolumetricRobot
+from geosim.shape.energy.contact import Grip
+from geosim.shape.energy.newton import Point, Target
+from geosim.shape.energy.problem import Problem
+
+__all__ = ["ShapeState"]
+
+
+@dataclass(frozen=True)
+class ShapeState:
+    """An equilibrium of the shape solver; never changed, so that a step can be repeated or abandoned.
+
+    Parameters
+    ----------
+    problem
+        Everything that was computed once.
+    point
+        The configuration.
+    target
+        What it balances.
+    volumes
+        Scaled chamber volumes (c,).
+    before
+        The equilibrium before it on the path and its target, for the predictor; or None.
+    grip
+        What it holds on to for the next increment; None where nothing can touch.
+    measured
+        Measures in SI units; None between commands.
+    is_frame
+        Whether a result shows it: the end of a command.
+    """
+
+    problem: Problem
+    point: Point
+    target: Target
+    volumes: Floats
+    before: tuple[Point, Target] | None
+    grip: Grip | None = None
+    measured: Frame | None = None
+    is_frame: bool = True
+
+    @property
+    def robot(self) -> VolumetricRobot:
+        """The robot as it is solved, with its imperfection."""
+        return self.problem.robot
+
+    @property
+    def frame(self) -> Frame:
+        """Measures in SI units; only the states at the ends of commands have them."""
+        if self.measured is None:
+            raise ValueError("a state between two commands has no measures")
+        return self.measured
