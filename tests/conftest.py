@@ -1,4 +1,4 @@
-"""Fixtures shared by all tests."""
+"""Fixtures shared by all tests, and how many of them run at once."""
 
 from __future__ import annotations
 
@@ -6,6 +6,22 @@ import os
 from pathlib import Path
 
 import pytest
+
+# One thread for each worker: workers that share the cores gain nothing by more, and lose much by waiting for each other.
+# A library reads its variable when it is loaded, so they are set here, before any is; what is set already is kept.
+for _name in ("OMP", "MKL", "OPENBLAS", "NUMBA"):
+    os.environ.setdefault(f"{_name}_NUM_THREADS", "1")
+
+MOST_WORKERS = 8  # a worker needs up to 1 GB, and beyond this number the longest folder decides
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return the workers of `-n auto`: one for each core; none for tests of one file, which start sooner without."""
+    files = {argument.split("::")[0] for argument in config.args}
+    if len(files) == 1 and Path(files.pop()).is_file():
+        return 0
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, MOST_WORKERS)
 
 
 @pytest.fixture(scope="session")

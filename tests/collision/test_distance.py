@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pairs import pair
 
 from geosim.collision.ccd import time_to_gap
-from geosim.collision.distance import edge_edge, point_triangle, separation, squared_distance_derivatives
-
-
-def _pair(x, edges):
-    w, c, e = np.empty(4), np.empty((4, 2)), np.empty(3)
-    free = (edge_edge if edges else point_triangle)(x, w, c)
-    return separation(x, w, e), free, w, c, e
+from geosim.collision.distance import squared_distance_derivatives
 
 
 def _brute(x, edges):
@@ -33,7 +28,7 @@ def test_distance_is_the_least_over_all_points(edges):
     kinds = set()
     for _ in range(60):
         x = rng.normal(size=(4, 3))
-        d, free, w, *_ = _pair(x, edges)
+        d, free, w, *_ = pair(x, edges)
         kinds.add(free)
         assert d == pytest.approx(_brute(x, edges), abs=2e-2)
         assert d <= _brute(x, edges) + 1e-12
@@ -47,7 +42,7 @@ def test_derivatives_of_the_squared_distance(edges):
     step = 1e-5
     for _ in range(40):
         x = rng.normal(size=(4, 3))
-        _, free, w, c, e = _pair(x, edges)
+        _, free, w, c, e = pair(x, edges)
         gradient, hessian = np.empty((4, 3)), np.empty((4, 4, 3, 3))
         squared_distance_derivatives(x, w, c, free, e, gradient, hessian)
         for i in range(4):
@@ -56,7 +51,7 @@ def test_derivatives_of_the_squared_distance(edges):
                 for sign in (1, -1):
                     y = x.copy()
                     y[i, k] += sign * step
-                    d, other, w2, c2, e2 = _pair(y, edges)
+                    d, other, w2, c2, e2 = pair(y, edges)
                     if other != free:
                         break
                     g2, h2 = np.empty((4, 3)), np.empty((4, 4, 3, 3))
@@ -73,11 +68,11 @@ def test_derivatives_of_the_squared_distance(edges):
 @pytest.mark.parametrize("edges", [False, True])
 def test_parallel_and_degenerate_pairs_are_finite(edges):
     x = np.array([[0.0, 0, 0], [1, 0, 0], [0, 0, 1], [1, 0, 1]])
-    d, *_ = _pair(x, edges)
+    d, *_ = pair(x, edges)
     assert np.isfinite(d)
     assert d == pytest.approx(1.0 if edges else np.sqrt(0.5))
     flat = np.array([[0.0, 1, 0], [0, 0, 0], [1, 0, 0], [2, 0, 0]])
-    assert np.isfinite(_pair(flat, edges)[0])
+    assert np.isfinite(pair(flat, edges)[0])
 
 
 @pytest.mark.parametrize("edges", [False, True])
@@ -86,14 +81,14 @@ def test_steps_stop_at_the_gap_and_never_beyond(edges):
     stopped = 0
     for _ in range(200):
         x, v = rng.normal(size=(4, 3)), 3 * rng.normal(size=(4, 3))
-        start = _pair(x, edges)[0]
+        start = pair(x, edges)[0]
         gap = 0.3 * start
         t = time_to_gap(x, v.copy(), edges, gap, 1.0)
-        path = [_pair(x + s * t * v, edges)[0] for s in np.linspace(0, 1, 50)]
+        path = [pair(x + s * t * v, edges)[0] for s in np.linspace(0, 1, 50)]
         assert min(path) >= gap * (1 - 1e-12)
         if t < 1.0:
             stopped += 1
-            assert _pair(x + t * v, edges)[0] <= gap + 0.1 * start
+            assert pair(x + t * v, edges)[0] <= gap + 0.1 * start
     assert stopped > 20
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pairs import pair
 from scipy import sparse
 from shapes import block
 
@@ -42,18 +43,16 @@ def test_near_pairs_are_those_of_brute_force():
         for p, e in zip(near.points.tolist(), near.edges.tolist())
     }
     assert len(found) == len(near.points)  # every pair once
-    from collision.test_distance import _pair
-
     want = set()
     half = len(x) // 2
     for face in faces.tolist():
         for v in range(len(x)):
-            if (v < half) != (face[0] < half) and _pair(np.ascontiguousarray(x[[v, *face]]), False)[0] < 0.06:
+            if (v < half) != (face[0] < half) and pair(np.ascontiguousarray(x[[v, *face]]), False)[0] < 0.06:
                 want.add((False, v, *sorted(face)))
     edges = {tuple(sorted((f[i], f[(i + 1) % 3]))) for f in faces.tolist() for i in range(3)}
     for e in edges:
         for g in edges:
-            if e < g and (e[0] < half) != (g[0] < half) and _pair(np.ascontiguousarray(x[[*e, *g]]), True)[0] < 0.06:
+            if e < g and (e[0] < half) != (g[0] < half) and pair(np.ascontiguousarray(x[[*e, *g]]), True)[0] < 0.06:
                 want.add((True, *e, *g))
     assert {w for w in want if not w[0]} == {f for f in found if not f[0]}
     same = lambda w: frozenset([frozenset(w[1:3]), frozenset(w[3:])])  # noqa: E731 (an edge pair has no order)
