@@ -36,7 +36,7 @@ def test_the_membrane_lies_over_four_pads():
     rim = np.isclose(np.abs(held[:, :2]).max(axis=1), 0.125)
     assert np.array_equal(rim, held[:, 2] > 0.010), "the membrane's rim, and the ground of the pads"
     assert np.allclose(held[~rim, 2], 0.0, atol=1e-9)
-    assert 33_000 < len(r.tets) < 38_000
+    assert 24_000 < len(r.tets) < 53_000
 
 
 def test_the_slot_of_the_twister_winds_twice():
@@ -50,14 +50,14 @@ def test_the_slot_of_the_twister_winds_twice():
     wound = (wall[:, 0] - 0.005) / 0.090 * 4 * np.pi
     off = np.abs((angle - wound + np.pi) % (2 * np.pi) - np.pi) * radius
     assert off.max() < 0.6e-3, "every vertex of the wall lies beside a helix of two turns"
-    assert 26_000 < len(r.tets) < 33_000
+    assert 19_000 < len(r.tets) < 44_000
 
 
 def test_the_bellows_stand_close():
     r = robot("bellows")
     assert np.allclose(np.ptp(r.vertices, axis=0), (0.100, 0.020, 0.020))
     assert r.chambers == 1
-    assert 76_000 < len(r.tets) < 83_000
+    assert 52_000 < len(r.tets) < 120_000
     skin = r.vertices[np.unique(r.skin)]
     high = skin[skin[:, 2] > 0.019, 0]
     thick = (0.100 - 10 * 0.001) / 11

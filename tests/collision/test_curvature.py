@@ -39,6 +39,6 @@ def test_curvature_is_the_slope_of_the_normal(shape):
         good = np.abs(H[:, :, k] - want).max(axis=1) < 1e-4 * np.maximum(1.0, np.abs(want).max(axis=1))
         assert good[smooth].mean() > 0.97
         checked += int(smooth.sum())
-    assert checked > 200
+    assert checked > 150
     if shape != "plane":
         assert np.abs(H).max() > 1.0

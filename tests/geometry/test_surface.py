@@ -304,7 +304,7 @@ def test_crossing_pairs_are_those_found_by_linear_algebra():
     triangles = random_triangles(3, 150, 0.12)
     found = {tuple(p) for p in crossing_pairs(triangles.reshape(-1, 3), np.arange(450).reshape(-1, 3), tolerance=0.0)}
     expected = {(i, j) for i in range(150) for j in range(i + 1, 150) if crosses_by_solving(triangles[i], triangles[j])}
-    assert len(expected) > 60
+    assert len(expected) > 50
     assert found == expected
 
 

@@ -137,7 +137,7 @@ def _cubed_radii(robot):
 
 def test_thick_sphere_has_the_exact_pressure_and_stays_where_it_is():
     robot = _sphere(2, 3)
-    ratios = [1.5, 2.0, 3.0, 5.0]
+    ratios = [1.5, 5.0]
     result = geosim.solve(robot, geosim.Inflation(volume_ratio=ratios))
     for pressure, ratio in zip(result.chamber_pressures[:, 0], ratios):
         assert pressure == pytest.approx(sphere_pressure(*MOONEY.constants(), ratio, _cubed_radii(robot)), rel=5e-3)
@@ -183,19 +183,26 @@ def test_balloon_passes_its_limit_point_under_volume_and_stops_there_under_press
     Not far beyond, near V/V0 = 6.74, the sphere loses its symmetry (Haughton and Ogden, 1978).
     """
     mu = 50e3
-    robot = _sphere(1, 3, geosim.NeoHookean(mu=mu))
-    exact = np.array([sphere_pressure(mu / 2, 0.0, r, _cubed_radii(robot)) for r in (4.0, 6.1, 6.65)])
-    result = geosim.solve(robot, geosim.Inflation(volume_ratio=[4.0, 6.1, 6.65]))
+    robot, alone = _sphere(1, 3, geosim.NeoHookean(mu=mu)), geosim.Environment(self_contact=False)
+    exact = np.array([sphere_pressure(mu / 2, 0.0, r, _cubed_radii(robot)) for r in (6.1, 6.65)])
+    result = geosim.solve(robot, geosim.Inflation(volume_ratio=[6.1, 6.65]), alone)
     np.testing.assert_allclose(result.chamber_pressures[:, 0], exact, rtol=5e-3)
-    assert exact[2] < exact[1]
-    assert result.chamber_pressures[2, 0] < result.chamber_pressures[1, 0]
-    stopped = geosim.solve(robot, geosim.Inflation(pressure=[0.6 * mu, 0.79 * mu, 0.9 * mu]), throw=False)
+    assert exact[1] < exact[0]
+    assert result.chamber_pressures[1, 0] < result.chamber_pressures[0, 0]
+    with pytest.raises(geosim.SolveError, match="volume_ratio") as caught:
+        geosim.solve(robot, geosim.Inflation(pressure=[0.6 * mu, 0.79 * mu, 0.9 * mu]), alone)
+    stopped = caught.value.result
     assert stopped.status is geosim.Status.PRESSURE_LIMIT
     assert not stopped.converged
     assert len(stopped.frames) == 2
     limit = float(stopped.message.split("The limit is ")[1].split(" kPa")[0]) * 1e3
     assert limit == pytest.approx(0.8164 * mu, rel=0.005)
     assert float(stopped.message.split("V/V0 = ")[1].split(";")[0]) == pytest.approx(6.110, rel=0.01)
-    with pytest.raises(geosim.SolveError, match="volume_ratio") as caught:
-        geosim.solve(robot, geosim.Inflation(pressure=0.9 * mu))
-    assert len(caught.value.result.frames) == 0
+
+
+def test_a_pressure_beyond_the_limit_is_not_reached_from_rest_either():
+    robot = _sphere(1, 1, geosim.NeoHookean(mu=50e3))
+    alone = geosim.Environment(self_contact=False)
+    result = geosim.solve(robot, geosim.Inflation(pressure=50e3), alone, throw=False)
+    assert result.status is geosim.Status.PRESSURE_LIMIT
+    assert len(result.frames) == 0

@@ -13,9 +13,9 @@ LENGTH, SIDE = 0.15, 0.01
 MU = 20e3  # Pa
 
 
-def _column():
+def _column(cells=30):
     """A column whose mesh is its own mirror image, so that nothing but rounding makes it bend."""
-    vertices, tets = block((SIDE / 2, SIDE / 2, LENGTH), (1, 1, 30))
+    vertices, tets = block((SIDE / 2, SIDE / 2, LENGTH), (1, 1, cells))
     for axis in (0, 1):
         mirrored = vertices.copy()
         mirrored[:, axis] = SIDE - mirrored[:, axis]
@@ -55,18 +55,18 @@ def test_euler_column(invariants):
 
 
 def test_an_imperfect_column_bends_and_is_stable():
-    robot, critical = _column()
-    load = np.zeros((6, 3))
-    load[:, 2] = -np.array([0.5, 0.8, 0.9, 0.97, 1.02, 1.06]) * critical
+    robot, critical = _column(15)
+    load = np.zeros((4, 3))
+    load[:, 2] = -np.array([0.5, 0.9, 0.97, 1.06]) * critical
     result = geosim.solve(
         robot,
-        Passive(steps=6),
-        Environment(loads=Load.force(robot.tip, load)),
+        Passive(steps=4),
+        Environment(loads=Load.force(robot.tip, load), self_contact=False),
         solver=geosim.EnergyShapeSolver(imperfection=1e-2),
     )
     aside = np.linalg.norm(result.tip[:, :2] - SIDE / 2, axis=1)
     assert result.status is geosim.Status.CONVERGED
-    assert result.stable.tolist() == [1] * 6
+    assert result.stable.tolist() == [1] * 4
     assert (np.diff(aside) > 0).all()
     assert aside[0] < 0.1 * LENGTH < aside[-1]
 
