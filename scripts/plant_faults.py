@@ -4,12 +4,15 @@
     python scripts/plant_faults.py polar      those whose name contains "polar"
 
 The package and the tests are copied to a temporary folder, so nothing is changed here. The exit status is the number of
-faults that survived.
+faults that survived. What is right is looked for token by token, so the layout of the code does not matter; it must stand
+in its file once. Lines after the first of what is wrong are indented as the line that is replaced.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -153,7 +156,7 @@ FAULTS = [
         "volume not iterated to the asked one",
         PROJECTIVE + "solver.py",
         "now.targets = now.targets + missing",
-        "now.status = Status.CONVERGED\n                break",
+        "now.status = Status.CONVERGED\nbreak",
         SOLVER + "::test_the_achieved_volume_is_the_asked_one",
     ),
     (
@@ -217,7 +220,7 @@ FAULTS = [
         "edges through edges missed",
         COLLISION + "crossings.py",
         "if zeros == 1:",
-        "if zeros >= 1:\n            continue\n        if zeros == 9:",
+        "if zeros >= 1:\n    continue\nif zeros == 9:",
         CROSSINGS,
     ),
     (
@@ -245,14 +248,14 @@ FAULTS = [
         "faces that share a corner never cross",
         COLLISION + "crossings.py",
         "if shared != 1:",
-        "if shared == 1:\n        return True\n    if shared != 1:",
+        "if shared == 1:\n    return True\nif shared != 1:",
         CROSSINGS,
     ),
     (
         "secant pair across a change of the merit",
         PROJECTIVE + "acceleration.py",
-        "self._last = None\n\n    def direction",
-        "pass\n\n    def direction",
+        "def jump(self) -> None:",
+        "def jump(self) -> None:\n    return",
         LOCAL,
     ),
     (
@@ -426,8 +429,8 @@ FAULTS = [
     (
         "contact: edges against edges left out",
         COLLISION + "proximity.py",
-        "for k in range(15):",
-        "for k in range(6):",
+        "for k in range(15):\nif not _next_pair(faces, owner, edges, owned, pairs[p, 0], pairs[p, 1], k, ids):\ncontinue\nsplit = 1",
+        "for k in range(6):\n    if not _next_pair(faces, owner, edges, owned, pairs[p, 0], pairs[p, 1], k, ids):\n        continue\n    split = 1",
         SELF,
     ),
     (
@@ -511,15 +514,57 @@ FAULTS = [
 ]
 
 
+_TOKEN = re.compile(
+    r"""#.*|\"\"\"(?:.|\n)*?\"\"\"|"[^"\n]*"|'[^'\n]*'|\d[\w.]*(?:(?<=e)[+-]\d+)?|\.\d\w*|\w+|\*\*=?|//=?|->|:=|[-+*/%@&|^<>=!]=|\S"""
+)
+
+
+def _tokens(text: str) -> list[tuple[str, int, int]]:
+    """Return tokens with their start and end, without comments and trailing commas."""
+    found = [(m.group(), *m.span()) for m in _TOKEN.finditer(text) if not m.group().startswith("#")]
+    closed = [token for token, *_ in found[1:]] + [""]
+    return [f for f, after in zip(found, closed) if not (f[0] == "," and after in (")", "]", "}"))]
+
+
+def places(source: str, text: str) -> list[tuple[int, int]]:
+    """Return where the tokens of a text stand in a source, whatever the layout: start and end of each place."""
+    whole, wanted = _tokens(source), [token for token, *_ in _tokens(text)]
+    names = [token for token, *_ in whole]
+    size = len(wanted)
+    return [
+        (whole[i][1], whole[i + size - 1][2])
+        for i in range(len(whole) - size + 1)
+        if names[i] == wanted[0] and names[i : i + size] == wanted
+    ]
+
+
+def planted(source: str, right: str, wrong: str) -> str:
+    """Return the source with the one place of `right` replaced by `wrong`.
+
+    Raises
+    ------
+    ValueError
+        It stands there never or more than once.
+    """
+    found = places(source, right)
+    if len(found) != 1:
+        raise ValueError(f"{right!r} stands there {len(found)} times and not once; mend this list")
+    start, end = found[0]
+    line = source[source.rfind("\n", 0, start) + 1 : start]
+    indent = line[: len(line) - len(line.lstrip())]
+    return source[:start] + wrong.replace("\n", "\n" + indent) + source[end:]
+
+
 def survives(folder: Path, file: str, right: str, wrong: str, tests: str) -> bool:
     """Plant one fault in the copy, run the tests that should see it, and mend it; True if they all passed."""
     path = folder / file
     source = path.read_text()
-    if right not in source:
-        sys.exit(f"{file}: {right!r} is not there any more; mend this list")
-    path.write_text(source.replace(right, wrong, 1))
-    environment = {**os.environ, "PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache")}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests.split()]
+    try:
+        path.write_text(planted(source, right, wrong))
+    except ValueError as error:
+        sys.exit(f"{file}: {error}")
+    environment = {**os.environ, "PYTHONPATH": str(folder)}  # kernels are kept by content: a fault compiles its own
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *shlex.split(tests)]
     try:
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=900, check=False)
     except subprocess.TimeoutExpired:
