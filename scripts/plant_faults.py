@@ -254,8 +254,12 @@ FAULTS = [
     (
         "secant pair across a change of the merit",
         PROJECTIVE + "acceleration.py",
-        "def jump(self) -> None:",
-        "def jump(self) -> None:\n    return",
+        """self._last: tuple[Floats, Floats] | None = None
+
+    def jump(self) -> None:""",
+        '"""Forget the last point alone: the merit has changed a little since, and its difference to the next is no slope."""'
+        "self._last = None",
+        "pass",
         LOCAL,
     ),
     (
@@ -429,8 +433,8 @@ FAULTS = [
     (
         "contact: edges against edges left out",
         COLLISION + "proximity.py",
-        "for k in range(15):\nif not _next_pair(faces, owner, edges, owned, pairs[p, 0], pairs[p, 1], k, ids):\ncontinue\nsplit = 1",
-        "for k in range(6):\n    if not _next_pair(faces, owner, edges, owned, pairs[p, 0], pairs[p, 1], k, ids):\n        continue\n    split = 1",
+        "split = 1 if k < 6 else 2",
+        "if k >= 6:\n    continue\nsplit = 1 if k < 6 else 2",
         SELF,
     ),
     (
