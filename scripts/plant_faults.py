@@ -254,11 +254,8 @@ FAULTS = [
     (
         "secant pair across a change of the merit",
         PROJECTIVE + "acceleration.py",
-        """self._last: tuple[Floats, Floats] | None = None
-
-    def jump(self) -> None:""",
         '"""Forget the last point alone: the merit has changed a little since, and its difference to the next is no slope."""'
-        "self._last = None",
+        " self._last = None",
         "pass",
         LOCAL,
     ),
