@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 ENERGY, PROJECTIVE, COLLISION = "geosim/shape/energy/", "geosim/shape/projective/", "geosim/collision/"
-KERNELS = PROJECTIVE + "kernels.py"
+KERNELS, POLAR = PROJECTIVE + "kernels.py", "geosim/linear/polar.py"
 LOCAL, SOLVER = "tests/shape/projective/test_local.py", "tests/shape/projective/test_solver.py"
 LINES = "tests/shape/projective/test_lines.py"
 RODS, NORMALS, SHEETS = "geosim/rods/", "tests/rods/test_midedge.py", "tests/rods/test_sheets.py"
@@ -34,10 +34,10 @@ CROSSINGS, QUERIES = "tests/collision/test_crossings.py", "tests/collision/test_
 
 # name, file, right, wrong, tests that should see it
 FAULTS = [
-    ("flipped sign of a cofactor", KERNELS, "c * i - b * j, a * j - c * h", "b * j - c * i, a * j - c * h", LOCAL),
-    ("reflected polar rotation", KERNELS, "if not det > 1e-9 * size * np.sqrt(size):", "if det == 0.0:", LOCAL),
-    ("polar stops early", KERNELS, "if inner(step, step) < 1e-14:", "if inner(step, step) < 1e-2:", LOCAL),
-    ("singular value keeps its sign", KERNELS, "s[2] += U[k, 2] *", "s[2] -= U[k, 2] *", LOCAL),
+    ("flipped sign of a cofactor", POLAR, "c * i - b * j, a * j - c * h", "b * j - c * i, a * j - c * h", LOCAL),
+    ("reflected polar rotation", POLAR, "if not det > 1e-9 * size * np.sqrt(size):", "if det == 0.0:", LOCAL),
+    ("polar stops early", POLAR, "if inner(step, step) < 1e-14:", "if inner(step, step) < 1e-2:", LOCAL),
+    ("singular value keeps its sign", POLAR, "s[2] += U[k, 2] *", "s[2] -= U[k, 2] *", LOCAL),
     ("no cube root in the paper's blend", KERNELS, "det ** (-1.0 / 3.0), blend", "det ** (-1.0), blend", LOCAL),
     (
         "no cube root in uniform growth",

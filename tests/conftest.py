@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,22 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
         return 0
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, MOST_WORKERS)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of continuous integration, where the extra `test` is installed in full."""
+    parser.addoption("--require-extras", action="store_true", help="a test that skips for want of a package fails")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """Let a test fail that skips because an import failed, where that is asked for."""
+    report = yield
+    if report.skipped and item.config.getoption("--require-extras"):
+        reason = str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        if "could not import" in reason or "not installed" in reason:
+            report.outcome, report.longrepr = "failed", f"{reason}: install the extra `test`"
+    return report
 
 
 @pytest.fixture(scope="session")

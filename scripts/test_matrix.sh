@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Runs the tests under other numbers of threads, CPU kernels and factorisers, one line a configuration:
+#
+#   scripts/test_matrix.sh                    the whole suite
+#   scripts/test_matrix.sh tests/shape        what is named alone
+#   ONLY=mkl scripts/test_matrix.sh           configurations whose name contains "mkl"
+#
+# Results must not depend on any of them. The exit status is the number of configurations that are red; their logs stay.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+logs=$(mktemp -d -t geosim-matrix-XXXX)
+red=0
+
+run() { # run NAME VARIABLE=VALUE ... ; the arguments of the script follow from $targets
+    local name=$1
+    shift
+    [[ $name == *"${ONLY:-}"* ]] || return 0
+    local start=$SECONDS log="$logs/$name.log" result=green
+    env "$@" python -m pytest -p no:cacheprovider "${targets[@]}" >"$log" 2>&1 || { result=RED; red=$((red + 1)); }
+    printf '%-28s %-6s %5d s  %s\n' "$name" "$result" $((SECONDS - start)) "$(grep -E '(passed|failed|error)' "$log" | tail -n 1)"
+    grep -E '^(FAILED|ERROR)' "$log" | cut -c1-160 | sed 's/^/    /' || true
+}
+
+targets=("$@")
+threads() { echo "OMP_NUM_THREADS=$1 MKL_NUM_THREADS=$1 OPENBLAS_NUM_THREADS=$1 NUMBA_NUM_THREADS=$1"; }
+
+# shellcheck disable=SC2046
+run threads-1 $(threads 1)
+# shellcheck disable=SC2046
+run threads-2 $(threads 2)
+run mkl-compatible MKL_CBWR=COMPATIBLE
+run mkl-avx2 MKL_CBWR=AVX2
+run openblas-haswell OPENBLAS_CORETYPE=Haswell
+run openblas-nehalem OPENBLAS_CORETYPE=Nehalem
+run numba-generic NUMBA_CPU_NAME=generic NUMBA_CPU_FEATURES= GEOSIM_CACHE_DIR="$logs/generic"
+run without-mkl PYTHONPATH="$PWD/tests/without_mkl${PYTHONPATH:+:$PYTHONPATH}"
+run hypothesis-other-seed PYTEST_ADDOPTS="--hypothesis-seed=7"
+
+echo "$red configurations are red; logs in $logs"
+exit "$red"
