@@ -9,7 +9,19 @@ import numpy as np
 
 from geosim.kernels import kernel
 
-__all__ = ["cross", "difference", "dot", "jacobi_eigen", "row", "scaled"]
+__all__ = [
+    "cross",
+    "difference",
+    "dot",
+    "jacobi_eigen",
+    "plus",
+    "put",
+    "row",
+    "scaled",
+    "tuple3",
+    "turned",
+    "turned_back",
+]
 
 
 @kernel
@@ -40,6 +52,36 @@ def difference(a, b):
 def scaled(s, a):
     """Return s a."""
     return (s * a[0], s * a[1], s * a[2])
+
+
+@kernel
+def plus(a, b):
+    """Return a + b."""
+    return (a[0] + b[0], a[1] + b[1], a[2] + b[2])
+
+
+@kernel
+def tuple3(a):
+    """Return the first three numbers of an array."""
+    return (a[0], a[1], a[2])
+
+
+@kernel
+def put(out, a):
+    """Write a vector to an array (3,)."""
+    out[0], out[1], out[2] = a
+
+
+@kernel
+def turned(A, v):
+    """Return A v; of a pose (3, 4) only the matrix counts."""
+    return (dot(A[0], v), dot(A[1], v), dot(A[2], v))
+
+
+@kernel
+def turned_back(A, v):
+    """Return A^T v; of a pose (3, 4) only the matrix counts."""
+    return plus(plus(scaled(v[0], A[0]), scaled(v[1], A[1])), scaled(v[2], A[2]))
 
 
 @kernel

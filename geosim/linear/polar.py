@@ -11,9 +11,53 @@ from __future__ import annotations
 import numpy as np
 
 from geosim.kernels import kernel
-from geosim.linear.matrix3 import jacobi_eigen
+from geosim.linear.matrix3 import dot, jacobi_eigen, scaled
 
-__all__ = ["cofactor", "combine", "compose", "inner", "polar", "singular"]
+__all__ = [
+    "cofactor",
+    "combine",
+    "compose",
+    "inner",
+    "outer",
+    "polar",
+    "product",
+    "product_transposed",
+    "shifted",
+    "singular",
+    "transposed",
+]
+
+
+@kernel
+def shifted(x, a, s):
+    """Return x A + s 1."""
+    return (x * a[0] + s, x * a[1], x * a[2], x * a[3], x * a[4] + s, x * a[5], x * a[6], x * a[7], x * a[8] + s)
+
+
+@kernel
+def transposed(a):
+    """Return A^T."""
+    return (a[0], a[3], a[6], a[1], a[4], a[7], a[2], a[5], a[8])
+
+
+@kernel
+def product_transposed(a, b):
+    """Return A B^T."""
+    a0, a1, a2, b0, b1, b2 = a[:3], a[3:6], a[6:], b[:3], b[3:6], b[6:]
+    upper = (dot(a0, b0), dot(a0, b1), dot(a0, b2), dot(a1, b0), dot(a1, b1), dot(a1, b2))
+    return (*upper, dot(a2, b0), dot(a2, b1), dot(a2, b2))
+
+
+@kernel
+def product(a, b):
+    """Return A B."""
+    return product_transposed(a, transposed(b))
+
+
+@kernel
+def outer(a, b):
+    """Return a b^T of two vectors."""
+    return scaled(a[0], b) + scaled(a[1], b) + scaled(a[2], b)
 
 
 @kernel
