@@ -55,8 +55,8 @@ _PLACES = {
     "SnakeEnvironment": "snake.control",
     "Valves": "snake.valves",
     "make_snake": "snake.snake",
-    "load_robot": "files.saving",
-    "load_result": "files.saving",
+    "load_robot": "files.robot",
+    "load_result": "files.archive",
 }
 _MODULES = ("calibrate", "compare", "materials")
 

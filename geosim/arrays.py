@@ -10,7 +10,20 @@ from numpy.typing import NDArray
 
 from geosim.errors import InputError
 
-__all__ = ["NO_EDGES", "NO_TETS", "Bools", "Floats", "Ints", "choice", "floats", "frozen", "ints", "number", "whole"]
+__all__ = [
+    "NO_EDGES",
+    "NO_TETS",
+    "UNITS",
+    "Bools",
+    "Floats",
+    "Ints",
+    "choice",
+    "floats",
+    "frozen",
+    "ints",
+    "number",
+    "whole",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -27,6 +40,8 @@ def frozen(array: np.ndarray) -> np.ndarray:
     return array
 
 
+# Units of length that files may be in [m].
+UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "in": 0.0254}
 # Vertex ids of parts that a robot has not.
 NO_EDGES, NO_TETS = frozen(np.empty((0, 2), dtype=np.int64)), frozen(np.empty((0, 4), dtype=np.int64))
 

@@ -181,32 +181,32 @@ class Result:
         InputError
             The suffix is unknown, or the folder does not exist.
         """
-        from geosim.files import saving as io
+        from geosim.files.results import save_result
 
-        return io.save_result(self, path, units)
+        return save_result(self, path, units)
 
     def plot(self, path: str | Path, frame: int = -1) -> Path:
         """Write a picture (PNG) of a frame with the rest shape ghosted; the path is returned."""
-        from geosim.show import picture as render
+        from geosim.show.picture import plot
 
-        return render.plot(self, path, frame)
+        return plot(self, path, frame)
 
     def html(self, path: str | Path) -> Path:
         """Write a self-contained interactive page with a frame slider; the path is returned."""
-        from geosim.show import picture as render
+        from geosim.show.page import html
 
-        return render.html(self, path)
+        return html(self, path)
 
-    def summary(self) -> list[dict[str, Any]]:
+    def summary(self) -> list[dict[str, float | int | str]]:
         """Return the rows of summary.csv, one a frame."""
-        from geosim.files import saving as io
+        from geosim.show.summary import summary_rows
 
-        return io.summary_rows(self)
+        return summary_rows(self)
 
     def _repr_html_(self) -> str:
-        from geosim.show import picture as render
+        from geosim.show.page import repr_html
 
-        return render.repr_html(self)
+        return repr_html(self)
 
     def __repr__(self) -> str:
         return (

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import NO_EDGES, Bools, Floats, Ints, floats, frozen, ints
+from geosim.arrays import NO_EDGES, UNITS, Bools, Floats, Ints, floats, frozen, ints
 from geosim.cable import Anchors, Cable, anchors, as_cables
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -19,9 +19,8 @@ from geosim.material.materials import Hyperelastic, LinearElastic, Material
 from geosim.materials import load_material, preset
 from geosim.select import selected_ids
 
-__all__ = ["UNITS", "VolumetricRobot"]
+__all__ = ["VolumetricRobot"]
 
-UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "in": 0.0254}
 SMALLEST, LARGEST = 1e-3, 5.0  # bounding-box diagonals [m] that are not a mistaken unit
 
 

@@ -13,54 +13,98 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted((ROOT / "geosim").rglob("*.py"))
 
-# Module or folder -> layer; imports at module level point to the same layer or to a lower one.
-LAYERS = {
-    **dict.fromkeys(["errors", "arrays", "kernels", "resources", "linear"], 0),
-    **dict.fromkeys(["material", "materials", "geometry", "collision"], 1),
-    **dict.fromkeys(["select", "robot", "cable", "actuation", "environment", "result"], 2),
-    **dict.fromkeys(["shape", "rods", "snake"], 3),
-    "solve": 4,
-    **dict.fromkeys(["calibrate", "compare"], 5),
-    **dict.fromkeys(["files", "show"], 6),
-    "cli": 7,
+# Module or folder -> layer; imports point to the same layer or to a lower one, wherever in a file they stand.
+ROOMS = [
+    ["errors", "arrays", "kernels", "resources", "writing"],
+    ["linear", "material", "materials", "geometry", "collision"],
+    ["select", "cable", "robot", "actuation", "environment", "contract", "result"],
+    ["shape", "rods", "snake"],
+    ["solve"],
+    ["calibrate", "compare"],
+    ["show"],
+    ["files"],
+    ["cli"],
+]
+LAYERS = {name: layer for layer, names in enumerate(ROOMS) for name in names}
+SOLVERS = {"shape", "rods", "snake"}
+
+# Methods that a user calls on a noun and that later layers carry out: the only imports the other way.
+CONVENIENCES = {
+    ("result", "save", "files.results"),
+    ("result", "plot", "show.picture"),
+    ("result", "html", "show.page"),
+    ("result", "_repr_html_", "show.page"),
+    ("result", "summary", "show.summary"),
+    ("compare.comparison", "save", "compare.report"),
 }
 
 
-def _module_imports(path):
-    """Names of the geosim modules that a file imports when it is loaded (not inside functions or for typing)."""
-    tree = ast.parse(path.read_text())
-    waiting, found = list(tree.body), []
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.unparse(node.test):
-            waiting += node.body + node.orelse
-        elif isinstance(node, ast.Try):
-            waiting += node.body
-        elif isinstance(node, ast.Import):
-            found += [a.name for a in node.names if a.name.startswith("geosim.")]
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("geosim"):
-            if node.module == "geosim":
-                found += [f"geosim.{a.name}" for a in node.names]
+def _module(path):
+    return ".".join(path.relative_to(ROOT / "geosim").with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {_module(path): path for path in SOURCES}
+
+
+def _imports(path):
+    """Pairs (function or "", module of geosim) of all imports of a file: at module level, for typing and in functions."""
+
+    def walk(node, function):
+        for child in ast.iter_child_nodes(node):
+            inside = child.name if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) else function
+            if isinstance(child, ast.Import):
+                yield from (
+                    (inside, a.name.removeprefix("geosim.")) for a in child.names if a.name.startswith("geosim.")
+                )
+            elif isinstance(child, ast.ImportFrom) and (child.module or "").split(".")[0] == "geosim":
+                parent = child.module.removeprefix("geosim").removeprefix(".")
+                for alias in child.names:
+                    whole = f"{parent}.{alias.name}".removeprefix(".")
+                    yield inside, whole if whole in MODULES else parent
             else:
-                found.append(node.module)
-    return found
+                yield from walk(child, inside)
+
+    return {(function, target) for function, target in walk(ast.parse(path.read_text()), "") if target}
+
+
+GRAPH = {
+    name: {
+        target
+        for function, target in _imports(path)
+        if target in MODULES and (name, function, target) not in CONVENIENCES
+    }
+    for name, path in MODULES.items()
+}
 
 
 def test_imports_point_one_way():
     wrong = []
-    for path in SOURCES:
-        name = path.relative_to(ROOT / "geosim").parts[0].removesuffix(".py")
-        if name in ("__init__", "__pycache__"):
+    for name, targets in GRAPH.items():
+        room = name.split(".")[0]
+        if room == "__init__":
             continue
-        assert name in LAYERS, f"{name} has no layer: add it to LAYERS"
-        for target in _module_imports(path):
-            other = target.split(".")[1]
-            if other in LAYERS and LAYERS[other] > LAYERS[name]:
-                wrong.append(f"{path.relative_to(ROOT)} imports {target}")
-            beside = LAYERS[name] == LAYERS.get(other) == LAYERS["shape"] and other != name
-            if beside:
-                wrong.append(f"{path.relative_to(ROOT)} imports {target}: solvers do not know each other")
+        assert room in LAYERS, f"{room} has no layer: add it to ROOMS"
+        for target in targets:
+            other = target.split(".")[0]
+            if LAYERS[other] > LAYERS[room]:
+                wrong.append(f"{name} imports {target}")
+            if room != other and {room, other} <= SOLVERS:
+                wrong.append(f"{name} imports {target}: solvers do not know each other")
     assert not wrong, wrong
+
+
+def test_no_file_imports_itself_through_others():
+    """Remove files that import none of those left until nothing changes; what stays goes in circles."""
+    left = {name: targets - {name} for name, targets in GRAPH.items()}
+    while free := [name for name, targets in left.items() if not targets & left.keys()]:
+        for name in free:
+            del left[name]
+    assert not left, {name: sorted(targets & left.keys()) for name, targets in left.items()}
+
+
+def test_conveniences_are_still_needed():
+    present = {(name, function, target) for name, path in MODULES.items() for function, target in _imports(path)}
+    assert CONVENIENCES <= present
 
 
 def test_import_is_light():

@@ -188,7 +188,7 @@ ROBOT = click.Path(path_type=Path)
 def demo(name: str | None, out: Path | None, force: bool) -> int:
     """Solve a bundled robot (default: inflate the PneuNet finger): mesh, solve, save, print a table."""
     from geosim.actuation import Inflation
-    from geosim.files import saving as io
+    from geosim.files.actuation import load_actuation
     from geosim.resources import resource
 
     folder = resource("meshes")
@@ -206,7 +206,7 @@ def demo(name: str | None, out: Path | None, force: bool) -> int:
     robot, environment, solver = _problem(folder / name / "robot.toml")
     given = folder / name / "actuation.toml"
     steps = DEMOS.get(name, [1.1, 1.2])
-    actuation = io.load_actuation(given, robot) if given.is_file() else Inflation(volume_ratio=steps)
+    actuation = load_actuation(given, robot) if given.is_file() else Inflation(volume_ratio=steps)
     return _solve(robot, actuation, environment, solver, target, force)
 
 
@@ -349,10 +349,10 @@ def _check(folder: Path, force: bool) -> None:
 
 def _problem(path: Path) -> tuple[Any, Any, Any]:
     """Read a robot file and say what was repaired."""
-    from geosim.files import saving as io
+    from geosim.files.robot import load_problem
 
-    problem = io.load_problem(path)
-    for notice in getattr(problem[0], "notices", ()):
+    problem = load_problem(path)
+    for notice in problem[0].notices:
         _note(notice)
     return problem
 
@@ -363,8 +363,8 @@ def _chosen_solver(robot: Any, solver: Any, method: str | None, element: str | N
     from geosim.solve import default_solver
 
     solver = default_solver(robot) if solver is None else solver
-    if method is not None and type(solver).__name__ != SOLVERS[method]:
-        if type(solver).__name__ not in SOLVERS.values():
+    if method is not None and type(solver) is not SOLVERS[method]:
+        if type(solver) not in SOLVERS.values():
             raise click.UsageError(
                 f"--solver {method} is for volumetric robots; this one is solved by {type(solver).__name__}"
             )
@@ -378,16 +378,16 @@ def _chosen_solver(robot: Any, solver: Any, method: str | None, element: str | N
 
 def _chosen_actuation(robot: Any, inflation: Any, path: Path | None, given: list[str]) -> Any:
     from geosim.actuation import Passive
-    from geosim.files import saving as io
+    from geosim.files.actuation import load_actuation
 
     if path is not None:
-        return io.load_actuation(path, robot)
+        return load_actuation(path, robot)
     if inflation is None:
-        if getattr(robot, "chambers", 0):
+        if robot.chambers:
             _note("nothing inflates the chambers: the loads act alone (give --volume-ratio or --pressure-kpa)")
         return Passive()
     try:
-        inflation.targets(0, getattr(robot, "chambers", 0))
+        inflation.targets(0, robot.chambers)
     except InputError as error:
         raise click.BadParameter(str(error), param_hint=given[0]) from None
     return inflation
@@ -492,11 +492,12 @@ def _system() -> list[tuple[str, str]]:
 
 def _describe(path: Path) -> None:
     """What a robot file holds, its volumes, the quality of its mesh and what was found wrong."""
-    from geosim.files import saving as io
+    from geosim.files.robot import load_problem
+    from geosim.robot import VolumetricRobot
 
-    robot, environment, solver = io.load_problem(path)
-    rows = [("file", str(path)), ("robot", f"{getattr(robot, 'name', path.stem)} ({type(robot).__name__})")]
-    if hasattr(robot, "body_tets"):
+    robot, environment, solver = load_problem(path)
+    rows = [("file", str(path)), ("robot", f"{robot.name} ({type(robot).__name__})")]
+    if isinstance(robot, VolumetricRobot):
         rows += _volumetric(robot)
     else:
         rows.append(("vertices", str(len(robot.vertices))))
@@ -507,10 +508,7 @@ def _describe(path: Path) -> None:
     ]
     rows.append(("environment", ", ".join([f"gravity {environment.gravity.tolist()} m/s^2", *outside])))
     rows.append(("solver", "default" if solver is None else str(solver)))
-    for notice in getattr(robot, "notices", ()):
-        rows.append(("notice", notice))
-    if not getattr(robot, "notices", ()):
-        rows.append(("problems", "none found"))
+    rows += [("notice", notice) for notice in robot.notices] or [("problems", "none found")]
     _print_table(rows)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from geosim.arrays import choice
 from geosim.compare.marker_fit import over_time, to_markers
 from geosim.compare.scan import to_scan
 from geosim.errors import InputError
+from geosim.files.archive import load_result
 
 __all__ = ["run"]
 
@@ -60,14 +62,12 @@ def run(
     """
     measured = Path(measured)
     if isinstance(result, (str, Path)):
-        from geosim.files import saving as io  # a later layer, needed only for paths
-
-        result = io.load_result(result)
+        result = load_result(result)
     folder = None if out is None else Path(out)
     if folder is not None and folder.is_dir() and any(folder.iterdir()) and not force:
         raise InputError(f"{folder} is not empty; choose another --out or pass --force")
-    if kind not in (None, "scan", "markers"):
-        raise InputError(f"compare: kind = {kind!r}; use 'scan' or 'markers'")
+    if kind is not None:
+        choice(kind, "compare: kind", ("scan", "markers"))
     suffix = measured.suffix.lower()
     chosen = kind or (
         "scan" if suffix in SCAN_SUFFIXES else "markers" if suffix in MARKER_SUFFIXES else _guess(measured)

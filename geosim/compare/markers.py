@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, frozen
+from geosim.arrays import UNITS, Floats, frozen
 from geosim.errors import InputError
-from geosim.robot import UNITS
 
 __all__ = ["Markers", "read_markers", "unit_scale"]
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from geosim import actuation as act
+from geosim.arrays import UNITS
 from geosim.files.messages import Place, suggestion
 from geosim.files.values import numbers, read_toml
-from geosim.robot import UNITS
 
 _ACTUATIONS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "inflation": (act.Inflation, ("volume_ratio", "pressure_kpa")),
@@ -67,7 +67,7 @@ def load_actuation(path: str | Path, robot: Any = None) -> Any:
         for part in parts[1:]:
             whole = whole & part
         if robot is not None and isinstance(parts[0], act.Inflation):
-            parts[0].targets(0, getattr(robot, "chambers", 0))
+            parts[0].targets(0, robot.chambers)
     return whole
 
 

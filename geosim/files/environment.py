@@ -83,7 +83,7 @@ def _obstacle(o: ObstacleTable, unit: float, place: Place) -> Obstacle:
 def _vertex_ids(given: Any, robot: Any, unit: float, place: Place) -> Ints:
     selector = np.array(given) if isinstance(given, list) else read_selection(given, place, unit)
     with place.naming():
-        return selected_ids(selector, robot.vertices, "selection", among=getattr(robot, "body_vertices", None))
+        return selected_ids(selector, robot.vertices, "selection", among=robot.body_vertices)
 
 
 def _load(load: LoadTable, robot: Any, unit: float, place: Place) -> Load:

@@ -124,10 +124,17 @@ class EnvironmentTable(Table):
 
 
 class RobotFile(Table):
+    """What the robot.toml of every kind has; what is Any is validated where it is read."""
+
+    kind: str
+    units: Literal["m", "cm", "mm", "in"]
+    environment: Any = None
+    solver: Any = None
+
+
+class VolumetricFile(RobotFile):
     """A whole robot.toml of kind = "volumetric"."""
 
-    kind: Literal["volumetric"]
-    units: Literal["m", "cm", "mm", "in"]
     name: str | None = None
     allow_any_size: bool = False
     body: BodyTable | None = None
@@ -136,5 +143,58 @@ class RobotFile(Table):
     cables: list[CableTable] = []
     fixed: Any = None
     tip: Any = None
-    environment: EnvironmentTable = EnvironmentTable()
-    solver: dict[str, Any] = {}
+
+
+class SectionTable(Table):
+    """[rod] section."""
+
+    width: float | None = None
+    height: float | None = None
+    outer: float | None = None
+    inner: float | None = None
+
+
+class RodTable(Table):
+    """[rod]."""
+
+    radius: float | list[float] | None = None
+    material: Any = None
+    section: SectionTable | None = None
+
+
+class ShellTable(Table):
+    """[shell]."""
+
+    thickness: float | list[float] | None = None
+    material: Any = None
+    bending: Literal["hinge", "mid-edge"] = "hinge"
+    constants: Literal["plate", "published", "matlab"] = "plate"
+
+
+class LimbTable(Table):
+    """[[limbs]]."""
+
+    start: Vector
+    end: Vector
+    nodes: int
+    radius: float | None = None
+    material: Any = None
+
+
+class RodShellFile(RobotFile):
+    """A whole robot.toml of kind = "rod-shell"."""
+
+    name: str | None = None
+    geometry: str | None = None
+    limbs: list[LimbTable] | None = None
+    rod: RodTable = RodTable()
+    shell: ShellTable = ShellTable()
+    fixed: Any = None
+    planar: bool | Literal["xz", "xy", "yz"] = False
+    masses: dict[str, float] | None = None
+
+
+class SnakeFile(RobotFile):
+    """A whole robot.toml of kind = "snake"; [snake] holds the arguments of `make_snake`."""
+
+    snake: dict[str, Any] = {}

@@ -1,9 +1,10 @@
-"""Reads tetrahedral meshes with a region per tet."""
+"""Reads and writes meshes with a region per tet: the only file that knows meshio."""
 
 from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -62,3 +63,17 @@ def read_mesh(path: Path) -> tuple[Floats, Ints, Ints, tuple[str, ...]]:
     if any(block.type == "tetra10" for block in mesh.cells) and len(corners) and corners.min() >= 0:
         vertices = vertices[: corners.max() + 1]  # mid-edge nodes follow the corners
     return vertices, corners, np.concatenate(regions).astype(np.int64), notices
+
+
+def write_mesh(
+    path: Path,
+    points: Floats,
+    cells: Sequence[tuple[str, Ints]],
+    point_data: Mapping[str, Floats],
+    cell_data: Mapping[str, Sequence[Floats | Ints]],
+) -> None:
+    """Write a .vtu in metres: points (p, 3), cells of each kind, fields of the points and of the cells of each kind."""
+    import meshio
+
+    mesh = meshio.Mesh(points, list(cells), point_data=dict(point_data), cell_data=dict(cell_data))
+    meshio.vtu.write(str(path), mesh, binary=True)

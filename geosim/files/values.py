@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from geosim.arrays import Floats
+from geosim.arrays import UNITS, Floats
 from geosim.errors import InputError
 from geosim.files.messages import Place, first_error
 from geosim.files.schema import SelectionTable
 from geosim.material.materials import material_from_dict
 from geosim.materials import load_material, preset
-from geosim.robot import UNITS
 from geosim.select import Select
 
 

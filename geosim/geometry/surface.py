@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from geosim.arrays import UNITS
 from geosim.errors import InputError
 from geosim.geometry import shells
 from geosim.geometry.intersections import crossing_pairs
 
-__all__ = ["UNITS", "Surface", "check_surface", "read_surface", "tidy_surface"]
+__all__ = ["Surface", "check_surface", "read_surface", "tidy_surface"]
 
 # metres per unit
-UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "in": 0.0254}
 SUFFIXES = (".stl", ".obj", ".ply", ".off")
 CAD_SUFFIXES = (
     ".step",

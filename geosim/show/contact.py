@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from geosim.arrays import Floats, Ints
-
-if TYPE_CHECKING:
-    from geosim.result import Result
+from geosim.result import Result
 
 __all__ = ["contact_pressures", "force_arrows", "obstacle_surfaces"]
 
@@ -35,7 +33,7 @@ def obstacle_surfaces(result: Result, frame: int, around: Any) -> list[tuple[Any
     out = []
     lower, upper = around.min(axis=0), around.max(axis=0)
     size = float(np.linalg.norm(upper - lower))
-    for obstacle in getattr(result.environment, "obstacles", ()):
+    for obstacle in result.environment.obstacles:
         p = obstacle.parameters
         if obstacle.shape == "sphere":
             mesh = creation.icosphere(4, p["radius"])

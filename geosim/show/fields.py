@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints
+from geosim.arrays import Floats, Ints
+from geosim.contract import Robot, taken
+from geosim.errors import InputError
 from geosim.geometry import topology
+from geosim.result import Result
 from geosim.robot import VolumetricRobot
 from geosim.show.contact import contact_pressures
 
-if TYPE_CHECKING:
-    from geosim.result import Result
+__all__ = [
+    "COLORS",
+    "Shown",
+    "checked_frame",
+    "displacements",
+    "max_displacement",
+    "max_stretch",
+    "rest_nodes",
+    "shown_surface",
+]
 
-__all__ = ["Shown", "body_mask", "displacements", "max_displacement", "max_stretch", "rest_nodes", "shown_surface"]
+
+# What the surface is coloured by: label and colour map.
+COLORS = {
+    "displacement": ("displacement [mm]", "viridis"),
+    "stretch": ("largest stretch [-]", "plasma"),
+    "contact": ("contact pressure [kPa]", "YlOrRd"),
+}
 
 
 @dataclass(frozen=True)
@@ -46,9 +62,20 @@ class Shown:
         return np.linalg.norm(self.points - self.rest, axis=1)
 
 
-def body_mask(robot: Any, count: int) -> Bools:
-    """Which of `count` vertices count in measures: those of body tets, else all, bool (n,)."""
-    return robot.body_vertices
+def checked_frame(result: Result, frame: int) -> int:
+    """Return a frame's number counted from 0.
+
+    Raises
+    ------
+    InputError
+        There is no such frame.
+    """
+    count = len(result.frames)
+    if not count:
+        raise InputError(f"the result has no frame to show: {result.message}")
+    if not -count <= frame < count:
+        raise InputError(f"frame {frame} does not exist; frames run from 0 to {count - 1}")
+    return frame % count
 
 
 def displacements(result: Result, i: int = -1) -> Floats:
@@ -58,11 +85,11 @@ def displacements(result: Result, i: int = -1) -> Floats:
 
 def max_displacement(result: Result, i: int = -1) -> float:
     """Largest displacement of a body vertex in frame i [m]."""
-    moved = displacements(result, i)[body_mask(result.robot, result.frames.shape[1])]
+    moved = displacements(result, i)[result.robot.body_vertices]
     return float(np.linalg.norm(moved, axis=1).max(initial=0.0))
 
 
-def rest_nodes(robot: Any) -> Floats:
+def rest_nodes(robot: Robot) -> Floats:
     """Rest positions of the vertices, then of the mid-edge nodes if the robot has any [m], shape (n + e, 3)."""
     return topology.with_mid_edges(robot.vertices, robot.p2_edges)
 
@@ -74,8 +101,7 @@ def max_stretch(result: Result, i: int = -1) -> Floats:
     the edge (a, b), so that F = sum over edges of x_ab (grad L_a + grad L_b); the stretch is the root of the
     largest eigenvalue of F^T F.
     """
-    robot = result.robot
-    assert isinstance(robot, VolumetricRobot)
+    robot = _solid(result)
     rest = robot.vertices[robot.body_tets]
     inverse = np.linalg.inv(rest[:, 1:] - rest[:, :1])  # rows of X_a - X_0
     gradients = np.concatenate([-inverse.sum(axis=2, keepdims=True), inverse], axis=2).transpose(0, 2, 1)
@@ -86,10 +112,13 @@ def max_stretch(result: Result, i: int = -1) -> Floats:
     return np.sqrt(np.maximum(np.linalg.eigvalsh(cauchy)[:, -1], 0.0))
 
 
+def _solid(result: Result) -> VolumetricRobot:
+    return taken(result.robot, VolumetricRobot, "max_stretch")
+
+
 def _point_stretch(result: Result, i: int, count: int) -> Floats:
     """Volume-weighted mean of the stretch of the tets around every node [-], shape (count,)."""
-    robot = result.robot
-    assert isinstance(robot, VolumetricRobot)
+    robot = _solid(result)
     weight = np.abs(topology.tet_volumes(robot.vertices, robot.body_tets))
     value = max_stretch(result, i) * weight
     nodes = robot.p2_tets
@@ -98,7 +127,7 @@ def _point_stretch(result: Result, i: int, count: int) -> Floats:
     return np.divide(summed, total, out=np.ones(count), where=total > 0)
 
 
-def shown_surface(result: Result, i: int = -1, subdivide: int = 2, faces: Any = None) -> Shown:
+def shown_surface(result: Result, i: int = -1, subdivide: int = 2, faces: Ints | None = None) -> Shown:
     """Return the surface of frame i with its fields: the outer skin of a body, the skin of rods and shells.
 
     Parameters
@@ -130,10 +159,9 @@ def shown_surface(result: Result, i: int = -1, subdivide: int = 2, faces: Any = 
     return Shown(points, at_rest, triangles, stretch, contact)
 
 
-def _thin_surface(robot: Any, positions: Floats) -> Shown:
+def _thin_surface(robot: Robot, positions: Floats) -> Shown:
     """Surface of rods (tubes of their radius) and shells (both sides)."""
-    rest = np.asarray(robot.vertices)
-    sheets = robot.skin
+    rest, sheets = robot.vertices, robot.skin
     points, at_rest = [positions], [rest]
     triangles = [sheets, sheets[:, ::-1]]
     edges, radius = robot.edges, robot.radius

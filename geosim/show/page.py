@@ -8,15 +8,17 @@ import html as escaping
 import json
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from geosim.result import Result
 from geosim.show import fields
 from geosim.show.contact import contact_pressures, force_arrows, obstacle_surfaces
-
-if TYPE_CHECKING:
-    from geosim.result import Result
+from geosim.show.picture import camera_of, plot
+from geosim.show.raster import LIGHT
+from geosim.show.summary import summary_rows
+from geosim.writing import checked_target, replacing
 
 __all__ = ["html", "repr_html"]
 
@@ -45,11 +47,8 @@ def html(result: Result, path: str | Path) -> Path:
     """
     from plotly.offline import get_plotlyjs
 
-    from geosim.files.saving import replacing
-    from geosim.show.picture import checked_frame, checked_target
-
     path = checked_target(path, ".html")
-    checked_frame(result, -1)
+    fields.checked_frame(result, -1)
     page = _page(_data(result), get_plotlyjs())
     with replacing(path) as beside:
         beside.write_text(page, encoding="utf-8")
@@ -71,7 +70,7 @@ def _selected_frames(count: int, points: int) -> list[int]:
 def _data(result: Result) -> dict[str, Any]:
     """Everything that the page shows, as JSON with packed arrays (positions in mm, float32)."""
     curved = result.mid_edge_frames.shape[1] > 0
-    level = 1 if curved and len(getattr(result.robot, "skin", ())) < 8000 else 0
+    level = 1 if curved and len(result.robot.skin) < 8000 else 0
     first = fields.shown_surface(result, 0, level)
     used, triangles = np.unique(first.triangles, return_inverse=True)
     chosen = _selected_frames(len(result.frames), len(used))
@@ -89,14 +88,14 @@ def _data(result: Result) -> dict[str, Any]:
                 "around": _around(result, i, np.vstack([first.rest, shown.points])),
             }
         )
-    rows = result.summary()
+    rows = summary_rows(result)
     residuals: dict[int, list[float]] = {}
     for record in result.trace:
         if "residual" in record and "frame" in record:
             residuals.setdefault(int(record["frame"]), []).append(float(record["residual"]))
     note = "" if len(chosen) == len(rows) else f"{len(chosen)} of {len(rows)} frames are drawn."
     return {
-        "name": str(getattr(result.robot, "name", "robot")),
+        "name": result.robot.name,
         "status": result.status.name,
         "message": result.message,
         "converged": bool(result.converged),
@@ -131,22 +130,17 @@ def _color_maps() -> dict[str, list[list[int]]]:
     """64 colours [0..255] of each colour map, the same as in the pictures."""
     import matplotlib
 
-    from geosim.show.picture import COLORS
-
     return {
         key: np.round(255 * matplotlib.colormaps[name](np.linspace(0, 1, 64))[:, :3]).astype(int).tolist()
-        for key, (_, name) in COLORS.items()
+        for key, (_, name) in fields.COLORS.items()
     }
 
 
 def _view(result: Result, rest: Any) -> dict[str, list[float]]:
     """Directions towards the eye, the light, and upwards; as in the picture."""
-    from geosim.show.raster import LIGHT, camera_for
-
-    gravity = np.asarray(getattr(result.environment, "gravity", np.zeros(3)), dtype=float)
-    up = -gravity / np.linalg.norm(gravity) if gravity.any() else np.array([0.0, 0.0, 1.0])
-    moving = np.vstack([rest, 1e3 * result.frames[-1][fields.body_mask(result.robot, result.frames.shape[1])]])
-    axes = camera_for(moving, moving, up).axes
+    moving = np.vstack([rest, 1e3 * result.frames[-1][result.robot.body_vertices]])
+    camera, up = camera_of(result, moving)
+    axes = camera.axes
     light = LIGHT @ axes
     return {"eye": axes[2].tolist(), "light": (light / np.linalg.norm(light)).tolist(), "up": up.tolist()}
 
@@ -179,12 +173,10 @@ def repr_html(result: Result) -> str:
     )
     if not len(result.frames):
         return head + "</div>"
-    from geosim.show.picture import plot
-
     with tempfile.TemporaryDirectory(prefix="geosim-picture-") as folder:
         drawn = plot(result, Path(folder) / "p.png", renderer="matplotlib")
         picture = base64.b64encode(drawn.read_bytes()).decode("ascii")
-    rows = result.summary()
+    rows = summary_rows(result)
     cells = "".join(f"<th>{escaping.escape(c)}</th>" for c in rows[0])
     hidden = max(0, len(rows) - 12)
     lines = "".join(

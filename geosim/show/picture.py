@@ -1,4 +1,4 @@
-"""Pictures of results: PNG off-screen, an interactive HTML page, and what a notebook shows.
+"""Pictures of results: PNG off-screen.
 
 The surface is drawn by VTK if the optional pyvista is installed (in a child process with a time limit, because a VTK
 without a display can take its process down), else by `geosim.show.raster`; matplotlib adds title, colour bar and scale.
@@ -14,26 +14,20 @@ import textwrap
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from geosim.arrays import Floats, choice
 from geosim.errors import GeosimWarning, InputError
+from geosim.result import Result
 from geosim.show import fields
 from geosim.show.contact import force_arrows, obstacle_surfaces
-from geosim.show.page import html, repr_html
 from geosim.show.raster import Camera, Layer, camera_for, draw
+from geosim.writing import checked_target, replacing
 
-if TYPE_CHECKING:
-    from geosim.result import Result
+__all__ = ["RENDERERS", "camera_of", "plot"]
 
-__all__ = ["COLORS", "RENDERERS", "html", "plot", "repr_html"]
-
-COLORS = {
-    "displacement": ("displacement [mm]", "viridis"),
-    "stretch": ("largest stretch [-]", "plasma"),
-    "contact": ("contact pressure [kPa]", "YlOrRd"),
-}
 RENDERERS = ("auto", "matplotlib", "vtk")
 SIZE = (1200, 800)  # pixels of the drawing
 TIME_LIMIT = 60.0  # seconds for VTK
@@ -69,12 +63,9 @@ def plot(
         The suffix, folder, frame, colour or renderer is wrong.
     """
     path = checked_target(path, ".png")
-    index = checked_frame(result, frame)
-    for key, value, known in (("color", color, tuple(COLORS)), ("renderer", renderer, RENDERERS)):
-        if value not in known:
-            raise InputError(f"plot: {key}={value!r} is unknown; use one of {', '.join(known)}")
-    faces = len(getattr(result.robot, "skin", ()))
-    level = 0 if not result.mid_edge_frames.shape[1] else 2 if faces < 12_000 else 1
+    index = fields.checked_frame(result, frame)
+    color, renderer = choice(color, "plot: color", fields.COLORS), choice(renderer, "plot: renderer", RENDERERS)
+    level = 0 if not result.mid_edge_frames.shape[1] else 2 if len(result.robot.skin) < 12_000 else 1
     shown = fields.shown_surface(result, index, level)
     color = "displacement" if color == "stretch" and np.isnan(shown.stretch).all() else color
     values = {
@@ -82,13 +73,12 @@ def plot(
         "stretch": shown.stretch,
         "contact": np.zeros(len(shown.points)) if shown.pressure is None else 1e-3 * shown.pressure,
     }[color]
-    label, colormap = COLORS[color]
+    label, colormap = fields.COLORS[color]
     limits = (min(1.0, float(np.min(values))) if color == "stretch" else 0.0, float(np.max(values)))
     limits = (limits[0], max(limits[1], limits[0] + 1e-9))
     layers = [Layer(shown.points, shown.triangles, _colors(values, limits, colormap))]
     moving = np.vstack([shown.points, shown.rest])
-    gravity = np.asarray(getattr(result.environment, "gravity", np.zeros(3)))
-    camera = camera_for(moving, moving, -gravity if np.any(gravity) else (0.0, 0.0, 1.0), SIZE[0] / SIZE[1])
+    camera, _ = camera_of(result, moving)
     if limits[1] > 1e-6:
         layers.append(Layer(shown.rest, shown.triangles, GHOST, 0.28))
     layers += [
@@ -102,36 +92,11 @@ def plot(
     return path
 
 
-def checked_target(path: str | Path, suffix: str) -> Path:
-    """Return the path of a file to write.
-
-    Raises
-    ------
-    InputError
-        It has another suffix, or its folder does not exist.
-    """
-    path = Path(path)
-    if path.suffix.lower() != suffix:
-        raise InputError(f"{path.name!r} must end in {suffix}")
-    if not path.parent.is_dir():
-        raise InputError(f"folder {str(path.parent)!r} does not exist; create it first")
-    return path
-
-
-def checked_frame(result: Result, frame: int) -> int:
-    """Return a frame's number counted from 0.
-
-    Raises
-    ------
-    InputError
-        There is no such frame.
-    """
-    count = len(result.frames)
-    if not count:
-        raise InputError(f"the result has no frame to show: {result.message}")
-    if not -count <= frame < count:
-        raise InputError(f"frame {frame} does not exist; frames run from 0 to {count - 1}")
-    return frame % count
+def camera_of(result: Result, moving: Floats) -> tuple[Camera, Floats]:
+    """Return the camera that shows positions (n, 3) of a robot, and the direction upwards: against gravity, else z."""
+    gravity = result.environment.gravity
+    up = -gravity / np.linalg.norm(gravity) if gravity.any() else np.array([0.0, 0.0, 1.0])
+    return camera_for(moving, moving, up, SIZE[0] / SIZE[1]), up
 
 
 def _colors(values: Any, limits: tuple[float, float], colormap: str) -> Any:
@@ -201,8 +166,6 @@ def _compose(
     from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
 
-    from geosim.files.saving import replacing
-
     label, colormap, limits = scale
     figure = Figure(figsize=(11.0, 7.0), dpi=125, facecolor="white")
     FigureCanvasAgg(figure)
@@ -216,12 +179,7 @@ def _compose(
     bar = figure.add_axes((0.90, 0.2, 0.018, 0.5))
     figure.colorbar(ScalarMappable(Normalize(*limits), matplotlib.colormaps[colormap]), cax=bar, label=label)
     figure.text(
-        0.03,
-        0.955,
-        f"{getattr(result.robot, 'name', 'robot')}: {title(result, frame)}",
-        fontsize=15,
-        fontweight="bold",
-        va="center",
+        0.03, 0.955, f"{result.robot.name}: {title(result, frame)}", fontsize=15, fontweight="bold", va="center"
     )
     grey = f"frame {frame} of 0 .. {len(result.frames) - 1}, {result.status.name}: {result.message}"
     figure.text(0.03, 0.93, textwrap.fill(grey, 150, max_lines=2), fontsize=9, color="0.35", va="top", linespacing=1.4)

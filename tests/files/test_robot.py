@@ -9,7 +9,8 @@ from bending import LENGTH, WIDTH, bar_mesh, bar_robot
 
 import geosim
 from geosim import InputError
-from geosim.files.saving import load_actuation, load_problem, load_robot
+from geosim.files.actuation import load_actuation
+from geosim.files.robot import load_problem, load_robot
 
 GOOD = """
 kind = "volumetric"

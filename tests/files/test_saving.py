@@ -209,7 +209,7 @@ def test_status_in_the_summary(result):
 @pytest.mark.parametrize(
     ("name", "units", "words"),
     [
-        ("r.txt", None, r"known suffix.*\.vtu"),
+        ("r.txt", None, r"must end in one of .*\.vtu"),
         ("missing/r.npz", None, "does not exist"),
         ("r.stl", "furlong", "furlong"),
         ("r.vtu", "mm", "always in metres"),

@@ -12,8 +12,9 @@ from scipy.integrate import solve_ivp
 from geosim.actuation import UndulatoryGait, ValveCommands
 from geosim.environment import Environment, Obstacle
 from geosim.errors import InputError
+from geosim.files.actuation import load_actuation
+from geosim.files.archive import load_result
 from geosim.files.robot import load_problem
-from geosim.files.saving import load_actuation, load_result
 from geosim.material.materials import LinearElastic
 from geosim.result import collect
 from geosim.snake.bench import bend_curve, fit_line_rigidity

@@ -424,7 +424,7 @@ force = [0.0, 0.01, 0.0]
 [solver]
 element = "p1"
 """)
-    from geosim.files.saving import load_problem
+    from geosim.files.robot import load_problem
 
     robot, environment, solver = load_problem(tmp_path / "robot.toml")
     group = environment.rigid_groups[0]

@@ -21,90 +21,36 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
+from geosim.arrays import UNITS
+from geosim.files.messages import Place
+from geosim.files.schema import RodShellFile, SectionTable
+from geosim.files.values import inside, read_material, read_selection, validated, vector
 from geosim.rods.files import read_geometry
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.section import Section
 
-__all__ = ["robot_from_table"]
+__all__ = ["read_robot"]
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class _Section(_Table):
-    width: float | None = None
-    height: float | None = None
-    outer: float | None = None
-    inner: float | None = None
-
-
-class _Rod(_Table):
-    radius: float | list[float] | None = None
-    material: Any = None
-    section: _Section | None = None
-
-
-class _Shell(_Table):
-    thickness: float | list[float] | None = None
-    material: Any = None
-    bending: Literal["hinge", "mid-edge"] = "hinge"
-    constants: Literal["plate", "published", "matlab"] = "plate"
-
-
-class _Limb(_Table):
-    start: list[float]
-    end: list[float]
-    nodes: int
-    radius: float | None = None
-    material: Any = None
-
-
-class _Robot(_Table):
-    kind: Literal["rod-shell"]
-    units: Literal["m", "mm", "cm", "in"]
-    geometry: str | None = None
-    limbs: list[_Limb] | None = None
-    rod: _Rod | None = None
-    shell: _Shell | None = None
-    fixed: Any = None
-    planar: bool | Literal["xz", "xy", "yz"] = False
-    masses: dict[str, float] | None = None
-
-
-def robot_from_table(table: dict[str, Any], path: Path) -> RodShellRobot:
-    """Return the robot of a robot.toml without its [environment] and [solver].
-
-    Parameters
-    ----------
-    table
-        The tables of the file.
-    path
-        The file, for its folder and for messages.
+def read_robot(table: dict[str, Any], place: Place) -> RodShellRobot:
+    """Return the robot of the tables of a robot.toml, which stand at `place`.
 
     Raises
     ------
     InputError
         A key is unknown or missing, or a value impossible; file and key are named.
     """
-    from geosim.files.messages import Place
-    from geosim.files.values import inside, read_material, read_selection, validated, vector
-    from geosim.robot import UNITS
-
-    place = Place(path)
-    if "units" not in table:
-        raise place.error('units is missing; write units = "mm" (or "m", "cm", "in")')
-    given: _Robot = validated(_Robot, table, place)
+    given: RodShellFile = validated(RodShellFile, table, place)
     unit = UNITS[given.units]
     if (given.geometry is None) == (given.limbs is None):
         raise place.error('needs geometry = "robot.txt" or [[limbs]], and not both')
-    options: dict[str, Any] = {"planar": given.planar}
+    options: dict[str, Any] = {"planar": given.planar, "units": given.units}
+    if given.name is not None:
+        options["name"] = given.name
     selection = dict(given.fixed) if isinstance(given.fixed, dict) else {}
     if "fixed" not in table:
         raise place.error('[fixed] is missing; write [fixed] ids = [0, 1], plane = "x", below = ..., or fixed = "none"')
@@ -116,7 +62,7 @@ def robot_from_table(table: dict[str, Any], path: Path) -> RodShellRobot:
         raise place.at("fixed").error(
             f'= {given.fixed!r} is not a selection; write [fixed] ids = [0, 1] or fixed = "none"'
         )
-    rod = given.rod or _Rod()
+    rod = given.rod
     if rod.section is not None:
         options["section"] = _section(rod.section, unit, place.at("rod", "section"))
     if given.limbs is not None:
@@ -144,7 +90,7 @@ def robot_from_table(table: dict[str, Any], path: Path) -> RodShellRobot:
         options["radius"] = None if rod.radius is None else np.asarray(rod.radius) * unit
         options["rod_material"] = read_material(rod.material, place.at("rod"))
     if len(triangles):
-        shell = given.shell or _Shell()
+        shell = given.shell
         options["thickness"] = None if shell.thickness is None else np.asarray(shell.thickness) * unit
         options["shell_material"] = read_material(shell.material, place.at("shell"))
         options["shell_bending"], options["shell_constants"] = shell.bending, shell.constants
@@ -158,7 +104,7 @@ def robot_from_table(table: dict[str, Any], path: Path) -> RodShellRobot:
     return RodShellRobot(vertices * unit, edges=edges, triangles=triangles, **options)
 
 
-def _section(given: _Section, unit: float, place: Any) -> Section:
+def _section(given: SectionTable, unit: float, place: Place) -> Section:
     sides, radii = (given.width, given.height), (given.outer, given.inner)
     with place.naming():
         if None not in sides and radii == (None, None):

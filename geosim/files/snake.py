@@ -13,15 +13,18 @@
 from __future__ import annotations
 
 import inspect
-from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict, create_model
+from pydantic import create_model
 
+from geosim.arrays import UNITS
+from geosim.files.messages import Place
+from geosim.files.schema import SnakeFile, Table
+from geosim.files.values import positive, read_material, validated
 from geosim.snake.model import SnakeRobot
 from geosim.snake.snake import make_snake
 
-__all__ = ["robot_from_table"]
+__all__ = ["read_robot"]
 
 _LENGTHS = (
     "link_length",
@@ -35,44 +38,26 @@ _LENGTHS = (
 )
 
 
-def robot_from_table(table: dict[str, Any], path: Path) -> SnakeRobot:
-    """Return the snake of a robot.toml without its [environment] and [solver].
-
-    Parameters
-    ----------
-    table
-        The tables of the file: `kind`, `units` and [snake].
-    path
-        The file, for messages and for a material file beside it.
+def read_robot(table: dict[str, Any], place: Place) -> SnakeRobot:
+    """Return the snake of the tables of a robot.toml, which stand at `place`.
 
     Raises
     ------
     InputError
         A key is unknown, or a value has the wrong type or is impossible; file and key are named.
     """
-    from geosim.files.messages import Place
-    from geosim.files.values import positive, read_material, validated
-    from geosim.robot import UNITS
-
-    place = Place(path)
-    if "units" not in table:
-        raise place.error(
-            'units is missing; write units = "mm" (or "m", "cm", "in"), the unit of the lengths in [snake]'
-        )
-    extra = sorted(set(table) - {"kind", "units", "snake"})
-    if extra:
-        raise place.error(f"{extra[0]!r} is unknown; a snake has kind, units, [snake], [environment] and [solver]")
+    file: SnakeFile = validated(SnakeFile, table, place)
     spot = place.at("snake")
     arguments = inspect.signature(make_snake, eval_str=True).parameters
     fields: dict[str, Any] = {
         name: (Any if name == "material" else argument.annotation, argument.default)
         for name, argument in arguments.items()
     }
-    model = create_model("Snake", __config__=ConfigDict(extra="forbid", strict=True, frozen=True), **fields)
-    given = validated(model, table.get("snake", {}), spot)
+    model = create_model("Snake", __base__=Table, **fields)
+    given = validated(model, file.snake, spot)
     options = {name: getattr(given, name) for name in given.model_fields_set}
     for name in set(_LENGTHS) & set(options):
-        options[name] = positive(options[name], spot.at(name)) * UNITS[table["units"]]
+        options[name] = positive(options[name], spot.at(name)) * UNITS[file.units]
     if "material" in options:
         options["material"] = read_material(options["material"], spot)
     with spot.naming():

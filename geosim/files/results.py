@@ -1,0 +1,153 @@
+"""Results on disk: VTU, PVD, VTP, NPZ, STL, OBJ, PLY and the summary table.
+
+Every file is written beside its place and then renamed, so that a reader never meets half a file.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from geosim.arrays import UNITS, Floats, Ints, choice
+from geosim.errors import InputError
+from geosim.files.archive import write_archive
+from geosim.files.tetmesh import write_mesh
+from geosim.geometry import topology
+from geosim.result import Result
+from geosim.robot import VolumetricRobot
+from geosim.show import fields
+from geosim.show.contact import contact_pressures
+from geosim.show.summary import summary_header, summary_rows
+from geosim.writing import XML, checked_target, replacing, write_vtp
+
+__all__ = ["save_result"]
+
+SURFACES = (".stl", ".obj", ".ply")
+
+
+def save_result(result: Result, path: str | Path, units: str | None = None) -> Path:
+    """Write a result; the suffix chooses the format.
+
+    Parameters
+    ----------
+    result
+        What was solved.
+    path
+        .npz (complete), .vtu and .vtp (last frame), .pvd (all frames, with one VTU each) in metres; .stl, .obj and
+        .ply (outer skin of the last frame) in `units`; .csv (summary table).
+    units
+        "m", "cm", "mm" or "in", for surfaces only; default the unit of the robot's file.
+
+    Returns
+    -------
+    Path
+        The file written.
+
+    Raises
+    ------
+    InputError
+        The suffix or the unit is unknown, the folder does not exist, or there is no frame to write.
+    """
+    path = checked_target(path, *_WRITERS)
+    suffix = path.suffix.lower()
+    if units is not None and suffix not in SURFACES:
+        raise InputError(f"save: {path.suffix} files are always in metres; units={units!r} goes with .stl, .obj, .ply")
+    unit = choice(units or result.robot.units, "save: units", UNITS)
+    if not len(result.frames) and suffix not in (".npz", ".csv"):
+        raise InputError(f"save: the result has no frame, so {path.name} would be empty: {result.message}")
+    _WRITERS[suffix](result, path, unit)
+    return path
+
+
+def _write_npz(result: Result, path: Path, unit: str) -> None:
+    with replacing(path) as beside, beside.open("wb") as file:
+        write_archive(result, file)
+
+
+def _write_vtu(result: Result, path: Path, unit: str, i: int = -1) -> None:
+    """Frame i in metres: points where they are, displacement from rest as a field; quadratic where curved."""
+    robot, curved = result.robot, result.mid_edge_frames.shape[1] > 0
+    points = result.nodes(i) if curved else result.frames[i]
+    rest = fields.rest_nodes(robot) if curved else robot.vertices
+    point_data = {"displacement": points - rest}
+    for name, value in (("reactions", result.reactions[i]), ("contact_forces", result.contact_forces[i])):
+        if np.isfinite(value).any():
+            point_data[name] = np.vstack([value, np.zeros((len(points) - len(value), 3))])
+    contact = contact_pressures(result, i)
+    if contact is not None:
+        point_data["contact_pressure"] = topology.with_mid_edges(contact, robot.p2_edges)[: len(points)]
+    cells: list[tuple[str, Ints]] = [("triangle", robot.skin), ("line", robot.edges)]
+    cell_data: dict[str, list[Floats | Ints]] = {}
+    if isinstance(robot, VolumetricRobot):
+        cells = [("tetra10", robot.p2_tets) if curved else ("tetra", robot.body_tets)]
+        cell_data = {"region": [robot.regions[robot.is_body]], "max_stretch": [fields.max_stretch(result, i)]}
+    with replacing(path) as beside:
+        write_mesh(beside, points, [(kind, ids) for kind, ids in cells if len(ids)], point_data, cell_data)
+
+
+def _write_pvd(result: Result, path: Path, unit: str) -> None:
+    lines = []
+    for i, time in enumerate(result.times):
+        part = path.with_name(f"{path.stem}_{i:04d}.vtu")
+        _write_vtu(result, part, unit, i)
+        lines.append(f'<DataSet timestep="{float(time)!r}" part="0" file={quoteattr(part.name)}/>\n')
+    text = f"{XML.format(kind='Collection')}<Collection>\n{''.join(lines)}</Collection>\n</VTKFile>\n"
+    with replacing(path) as beside:
+        beside.write_text(text, encoding="utf-8")
+
+
+def _write_vtp(result: Result, path: Path, unit: str) -> None:
+    """Skin (part 0) and chamber walls (part 1, 2, ...) of the last frame, curved faces split."""
+    level = 2 if result.mid_edge_frames.shape[1] else 0
+    walls = result.robot.chamber_walls if isinstance(result.robot, VolumetricRobot) else ()
+    shown = [fields.shown_surface(result, -1, level, faces) for faces in (None, *walls) if faces is None or len(faces)]
+    first = np.cumsum([0, *(len(s.points) for s in shown)])
+    points = np.vstack([s.points for s in shown])
+    write_vtp(
+        path,
+        points,
+        np.vstack([s.triangles + start for s, start in zip(shown, first)]),
+        {
+            "displacement": points - np.vstack([s.rest for s in shown]),
+            "max_stretch": np.concatenate([s.stretch for s in shown]),
+        },
+        {"part": np.repeat(np.arange(len(shown)), [len(s.triangles) for s in shown])},
+    )
+
+
+def _write_surface(result: Result, path: Path, unit: str) -> None:
+    import trimesh  # slow to import, and most formats need none of it
+
+    shown = fields.shown_surface(result, -1, 2 if result.mid_edge_frames.shape[1] else 0)
+    used, triangles = np.unique(shown.triangles, return_inverse=True)
+    mesh = trimesh.Trimesh(shown.points[used] / UNITS[unit], triangles.reshape(-1, 3), process=False)
+    data: Any = mesh.export(file_type=path.suffix.lower()[1:])
+    with replacing(path) as beside:
+        beside.write_bytes(data.encode("utf-8") if isinstance(data, str) else data)
+
+
+def _write_csv(result: Result, path: Path, unit: str) -> None:
+    """The summary table; without a frame, one row holds the status."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, summary_header(result.chamber_volumes.shape[1]), restval="", lineterminator="\n")
+    writer.writeheader()
+    for row in summary_rows(result) or [{"status": result.status.name}]:
+        writer.writerow({key: f"{value:.10g}" if isinstance(value, float) else value for key, value in row.items()})
+    with replacing(path) as beside:
+        beside.write_text(text.getvalue(), encoding="utf-8", newline="")
+
+
+_WRITERS: dict[str, Callable[[Result, Path, str], None]] = {
+    ".npz": _write_npz,
+    ".vtu": _write_vtu,
+    ".pvd": _write_pvd,
+    ".vtp": _write_vtp,
+    **dict.fromkeys(SURFACES, _write_surface),
+    ".csv": _write_csv,
+}

@@ -1,0 +1,129 @@
+"""Reads the robot.toml of a volumetric robot: bodies and chambers as surfaces or one mesh, what is held, cables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from geosim.arrays import UNITS
+from geosim.cable import Cable
+from geosim.files.messages import Place
+from geosim.files.schema import BodyTable, VolumetricFile
+from geosim.files.tetmesh import read_mesh
+from geosim.files.values import inside, positive, read_material, read_selection, validated, vector
+from geosim.material.materials import Material
+from geosim.robot import VolumetricRobot
+
+__all__ = ["read_robot"]
+
+EXAMPLE_FIXED = 'write [fixed] with plane = "x", below = 0.1, or fixed = "none" for a free body'
+
+
+def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
+    """Return the robot of the tables of a robot.toml, which stand at `place`.
+
+    Raises
+    ------
+    InputError
+        A key is unknown or missing, a value impossible, or the robot cannot be meshed; file and key are named.
+    """
+    if ("body" in table) == ("bodies" in table):
+        problem = "[body] is missing" if "body" not in table else "[body] and [[bodies]] are both given"
+        raise place.error(f'{problem}; write one [body] with surface = "body.stl", or several [[bodies]]')
+    if "fixed" not in table:
+        raise place.error(f"[fixed] is missing, so nothing says what holds the robot; {EXAMPLE_FIXED}")
+    file: VolumetricFile = validated(VolumetricFile, table, place)
+    unit = UNITS[file.units]
+    bodies = [file.body] if file.body is not None else list(file.bodies or [])
+    spots = [place.at("body")] if file.body is not None else [place.at("bodies", i) for i in range(len(bodies))]
+    if not bodies:
+        raise place.error("[[bodies]] is empty; give at least one with a surface")
+    materials = [read_material(body.material, spot) for body, spot in zip(bodies, spots)]
+    fixed = None if file.fixed == "none" else read_selection(file.fixed, place.at("fixed"), unit, EXAMPLE_FIXED)
+    tip = None if file.tip is None else read_selection(file.tip, place.at("tip"), unit)
+    name = file.name or (place.path.resolve().parent.name if place.path.stem == "robot" else place.path.stem)
+    for body, spot in zip(bodies, spots):
+        if (body.surface is None) == (body.mesh is None):
+            raise spot.error('needs either surface = "body.stl" or mesh = "robot.vtu"')
+    cables = _cables(file, place, unit)
+    if bodies[0].mesh is not None:
+        return _meshed_robot(file, bodies, spots, materials, fixed, tip, name, cables, place)
+    surfaces = [inside(body.surface, spot.at("surface")) for body, spot in zip(bodies, spots)]
+    for body, spot in zip(bodies, spots):
+        if body.region is not None:
+            raise spot.error(f"region = {body.region} goes with mesh = ...; a surface has no regions")
+    chambers = [inside(chamber.surface, place.at("chambers", i, "surface")) for i, chamber in enumerate(file.chambers)]
+    edges = [
+        positive(body.max_edge, spot.at("max_edge")) for body, spot in zip(bodies, spots) if body.max_edge is not None
+    ]
+    return VolumetricRobot.from_surfaces(
+        surfaces if len(surfaces) > 1 else surfaces[0],
+        chambers,
+        material=materials if len(materials) > 1 else materials[0],
+        fixed=fixed,
+        tip=tip,
+        max_edge=min(edges) * unit if edges else None,
+        units=file.units,
+        name=name,
+        allow_any_size=file.allow_any_size,
+        cables=cables,
+    )
+
+
+def _cables(file: VolumetricFile, place: Place, unit: float) -> tuple[Cable, ...]:
+    """The cables of a robot file; points in its units."""
+    out = []
+    for i, table in enumerate(file.cables):
+        spot = place.at("cables", i)
+        with spot.naming():
+            out.append(Cable([vector(point, spot.at("points"), unit) for point in table.points], table.name or ""))
+    return tuple(out)
+
+
+def _meshed_robot(
+    file: VolumetricFile,
+    bodies: list[BodyTable],
+    spots: list[Place],
+    materials: list[Material],
+    fixed: Any,
+    tip: Any,
+    name: str,
+    cables: tuple[Cable, ...],
+    place: Place,
+) -> VolumetricRobot:
+    """The robot of a tetrahedral mesh whose tets carry a region."""
+    if len({body.mesh for body in bodies}) > 1:
+        raise place.error("[[bodies]] name several meshes; they share one mesh and differ in region")
+    if file.chambers:
+        raise place.error(
+            f"[[chambers]] do not go with mesh = {bodies[0].mesh!r}; its chambers are the regions that no body names"
+        )
+    if bodies[0].max_edge is not None:
+        raise (
+            spots[0]
+            .at("max_edge")
+            .error(
+                f"= {bodies[0].max_edge} does not go with mesh = {bodies[0].mesh!r}, which is meshed already; remove it"
+            )
+        )
+    regions_of = [i if body.region is None else body.region for i, body in enumerate(bodies)]
+    source = inside(bodies[0].mesh, spots[0].at("mesh"))
+    vertices, tets, regions, notices = read_mesh(source)
+    present = np.unique(regions).tolist()
+    for region, spot in zip(regions_of, spots):
+        if region not in present:
+            raise spot.error(f"region = {region} has no tet in {source.name}; its regions are {present}")
+    return VolumetricRobot.from_tets(
+        vertices * UNITS[file.units],
+        tets,
+        regions,
+        material=dict(zip(regions_of, materials)),
+        fixed=fixed,
+        tip=tip,
+        name=name,
+        units=file.units,
+        allow_any_size=file.allow_any_size,
+        notices=notices,
+        cables=cables,
+    )
