@@ -1,7 +1,7 @@
 """The bordered linear system of a Newton step, solved to the accuracy that the step needs.
 
     [  K   -B ] [ dx ]   [ r ]        K symmetric indefinite, B the gradients of the chambers of prescribed volume,
-    [ -B^T  0 ] [ dP ] = [-g ]        g the volumes still missing.
+    [ -B^T  D ] [ dP ] = [-g ]        g the volumes still missing, D = 0 but where a load share is unknown too.
 
 A factorisation is the dearest thing in a solve, so each is used as long as it is good: it preconditions a flexible
 GMRES on the present matrix (block elimination of the border included). With the factors of the present matrix, in
@@ -50,6 +50,7 @@ class BorderedSolver:
     _borders: Floats | None = field(default=None, repr=False)
     _columns: Floats | None = field(default=None, repr=False)
     _schur: Floats | None = field(default=None, repr=False)
+    _corner: Floats | None = field(default=None, repr=False)
 
     def use(self, pattern: Sparsity) -> None:
         """Change to another pattern; factors of the old one are dropped."""
@@ -68,6 +69,7 @@ class BorderedSolver:
         tolerance: float,
         *,
         reuse: bool,
+        corner: Floats | None = None,
         extra: Extra | None = None,
     ) -> tuple[Floats, Floats]:
         """Return (dx, dP) with a residual below `tolerance` times the right-hand side.
@@ -82,6 +84,8 @@ class BorderedSolver:
             r (size,) and g (k,).
         reuse
             Whether factors of an earlier matrix may be tried first.
+        corner
+            D (k, k), symmetric; default 0.
         extra
             Adds the product of a matrix that is not in K, and need not be symmetric, with a vector to another.
 
@@ -91,6 +95,7 @@ class BorderedSolver:
             The system is singular to working precision.
         """
         target = np.concatenate([right, -gap])
+        self._corner = np.zeros((len(gap), len(gap))) if corner is None else corner
         if reuse and self._ready(len(gap)):
             found = self._gmres(data, borders, target, tolerance, self.max_krylov, extra)
             if found is not None:
@@ -158,7 +163,7 @@ class BorderedSolver:
         if len(self._schur) == 0:
             return solution
         try:
-            change = np.linalg.solve(self._schur, -vector[size:] - dots(self._borders, solution))
+            change = np.linalg.solve(self._schur - self._corner, -vector[size:] - dots(self._borders, solution))
         except np.linalg.LinAlgError:
             raise FactorisationError("the chamber volumes do not respond to their pressures") from None
         combine(self._columns, change, solution)
@@ -172,7 +177,8 @@ class BorderedSolver:
             extra(vector, out)
         if len(borders):
             combine(borders, -vector[size:], out[:size])
-            out[size:] = -dots(borders, vector[:size])
+            assert self._corner is not None
+            out[size:] = self._corner @ vector[size:] - dots(borders, vector[:size])
         return out
 
     def _gmres(

@@ -160,14 +160,16 @@ def _push(T, g, K):
 
 
 @kernel(fastmath=True)
-def _cross_pairs(h, scale, S):
-    """S[a, b] += scale h_a x h_b for a < b: the skew blocks of p d2J/dF2."""
-    n = h.shape[0]
+def _cross_pairs(g, F, scale, S):
+    """S[a, b] += scale F (g_a x g_b) for a < b: the skew blocks of p d2J/dF2, whatever the sign of J."""
+    n = g.shape[0]
     for a in range(n):
         for b in range(a + 1, n):
-            S[a, b, 0] += scale * (h[a, 1] * h[b, 2] - h[a, 2] * h[b, 1])
-            S[a, b, 1] += scale * (h[a, 2] * h[b, 0] - h[a, 0] * h[b, 2])
-            S[a, b, 2] += scale * (h[a, 0] * h[b, 1] - h[a, 1] * h[b, 0])
+            u = g[a, 1] * g[b, 2] - g[a, 2] * g[b, 1]
+            v = g[a, 2] * g[b, 0] - g[a, 0] * g[b, 2]
+            w = g[a, 0] * g[b, 1] - g[a, 1] * g[b, 0]
+            for i in range(3):
+                S[a, b, i] += scale * (F[i, 0] * u + F[i, 1] * v + F[i, 2] * w)
 
 
 @kernel
@@ -241,7 +243,7 @@ def assemble(
             _deformation(xe, g, F)
             J = cofactor(F, cof)
             smallest = min(smallest, J)
-            if J <= 0.0:
+            if J <= 0.0 and row[4] < 0.0:  # the full form of an incompressible body has no pole at J = 0
                 return np.inf, J, 0.0
             if matrix:
                 total += w * tangent(row, F, J, cof, P, A)
@@ -258,7 +260,7 @@ def assemble(
             _deformation(xe, g, F)
             J = cofactor(F, cof)
             smallest = min(smallest, J)
-            if J <= 0.0:
+            if J <= 0.0 and row[4] < 0.0:  # the full form of an incompressible body has no pole at J = 0
                 return np.inf, J, 0.0
             pressure = 0.0
             for v in range(4):
@@ -272,7 +274,7 @@ def assemble(
             for v in range(4):
                 constraint[ptets[e, v]] += w * c_points[q, v] * gap
             if matrix:
-                _cross_pairs(h, w * pressure / J, S)
+                _cross_pairs(g, F, w * pressure, S)
                 for a in range(n):
                     for v in range(4):
                         s = w * c_points[q, v]

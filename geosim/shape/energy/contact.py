@@ -395,6 +395,27 @@ class Contact:
         self.pattern = pattern
         return pattern
 
+    def slide(self, before: Floats, x: Floats, old: Grip, grip: Grip, forces: ContactForces) -> float:
+        """How far what touches a rough obstacle slid along it from one equilibrium to another, over the local edge.
+
+        Of a point that came into contact on the way, the part of its way that it made in contact counts.
+        """
+        move, largest = self.surface.points(x) - self.surface.points(before), 0.0
+        here, was = self.metres(self.surface.points(x)), self.metres(self.surface.points(before))
+        for o, obstacle in enumerate(self.environment.obstacles):
+            touches = np.flatnonzero(forces.pressure[o] > 0.0)
+            if obstacle.friction == 0.0 or not len(touches):
+                continue
+            local = [
+                (p[touches] - pose[:3, 3]) @ pose[:3, :3] for p, pose in ((was, old.poses[o]), (here, grip.poses[o]))
+            ]
+            move = (local[1] - local[0]) @ grip.poses[o][:3, :3].T / self.length
+            normal = forces.normal[o, touches]
+            along = move - np.einsum("pi,pi->p", move, normal)[:, None] * normal
+            way = np.linalg.norm(along, axis=1) * grip.share[o, touches]
+            largest = max(largest, float(np.max(way / self.surface.edges[touches])))
+        return largest
+
     # ---- steps that do not tunnel
 
     def safe_share(self, x: Floats, step: Floats, grip: Grip) -> float:

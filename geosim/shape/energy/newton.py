@@ -8,20 +8,21 @@ their force was not in the tangent.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats
+from geosim.arrays import Bools, Floats, Ints
 from geosim.linear.factorise import FactorisationError
-from geosim.result import Status
+from geosim.contract import Status
 from geosim.shape.energy.contact import Grip, between
 from geosim.shape.energy.lookahead import Springs, brace, springs_ahead
 from geosim.shape.energy.problem import Evaluation, Problem
 
-__all__ = ["Newton", "Outcome", "Point", "Target"]
+__all__ = ["Aim", "Budget", "BudgetError", "Newton", "Outcome", "Point", "Target"]
 
 # Forces below this share of (shear modulus x size^2) are round-off of the rest shape: the floor of the reference force.
 FORCE_FLOOR = 1e-8
@@ -34,6 +35,12 @@ BLOCKED, LOOKS = 0.7, 5
 
 # The first step of an increment of which less than this share is free is not worth taking.
 BITE = 0.5
+
+# Longest displacement of a node in one step, over the size of the body: beyond it rotations are far from linear.
+LONGEST = 0.2
+
+# A step shortened to less than this share may turn a quadrature point inside out, where the energy allows it.
+FOLD_BELOW = 0.1
 
 # Rounds in which friction goes by the pressures of the round before.
 ROUNDS = 30
@@ -92,30 +99,98 @@ class Target:
 
 @dataclass(frozen=True)
 class Point:
-    """A configuration: positions (nodes, 3), pressures (v,), chamber pressures (c,), scaled."""
+    """A configuration: positions (nodes, 3), pressures (v,), chamber pressures (c,), scaled; share of the command."""
 
     x: Floats
     p: Floats
     chamber_pressures: Floats
+    share: float = 0.0
 
-    def beyond(self, before: Point, share: float) -> Point:
-        """Return this point moved on along the secant from `before`."""
-        return Point(
-            self.x + share * (self.x - before.x),
-            self.p + share * (self.p - before.p),
-            self.chamber_pressures + share * (self.chamber_pressures - before.chamber_pressures),
-        )
+    def less(self, other: Point) -> Point:
+        """Return the way from another point to this one."""
+        return self.stepped(other, -1.0)
 
     def stepped(self, step: Point, length: float) -> Point:
         """Return this point moved by a step times a length."""
         return Point(
-            self.x + length * step.x, self.p + length * step.p, self.chamber_pressures + length * step.chamber_pressures
+            self.x + length * step.x,
+            self.p + length * step.p,
+            self.chamber_pressures + length * step.chamber_pressures,
+            self.share + length * step.share,
         )
 
 
 @dataclass(frozen=True)
+class Aim:
+    """What Newton looks for on the way from one target to another: the equilibrium at a share of it, or one on an arc.
+
+    On an arc the share s is unknown as well. With g the quantity conjugate to it (the work rate of the controls: volumes of
+    chambers under pressure, places of loads, pressures of chambers of prescribed volume) the equilibrium is sought where
+
+        weights[0] g / scale + weights[1] s = level,
+
+    a line in the plane of g and s that crosses the path steeply: at a limit point of s the path runs along g, where
+    walls have closed on each other along s. As g is conjugate to s, the bordered tangent stays symmetric.
+
+    Parameters
+    ----------
+    origin, end
+        Targets at the shares 0 and 1, in the same controls.
+    share
+        The share sought, where there is no arc.
+    grip
+        What the robot holds on to.
+    bends
+        Whether the share becomes unknown after the first step from an equilibrium, which goes along the tangent.
+    weights, scale, level
+        Of the arc; None where the share is prescribed.
+    """
+
+    origin: Target
+    end: Target
+    share: float
+    grip: Grip | None
+    bends: bool = False
+    weights: tuple[float, float] | None = None
+    scale: float = 1.0
+    level: float = 0.0
+
+    def at(self, point: Point) -> Target:
+        """Return the target for a point."""
+        return self.origin.towards(self.end, self.share if self.weights is None else point.share, self.grip)
+
+    @property
+    def pressure_rates(self) -> Floats:
+        """Change of the prescribed chamber pressures over the whole way, (c,)."""
+        return np.where(self.end.by_volume, 0.0, self.end.pressures - self.origin.pressures)
+
+    @property
+    def volume_rates(self) -> Floats:
+        """Change of the prescribed chamber volumes over the whole way, (c,)."""
+        return np.where(self.end.by_volume, self.end.volumes - self.origin.volumes, 0.0)
+
+    def load(self, gradients: Floats) -> Floats:
+        """Force on the nodes that comes with the whole way, (nodes, 3); `gradients` of the chamber volumes (c, nodes, 3)."""
+        nodes = gradients.shape[1]
+        out = (self.end.external - self.origin.external)[:nodes]
+        return out + np.einsum("c,cni->ni", self.pressure_rates, gradients)
+
+    def conjugate(self, point: Point, volumes: Floats) -> float:
+        """Return g, what the share is conjugate to, at a point with chamber volumes (c,)."""
+        work = float(self.pressure_rates @ volumes - self.volume_rates @ point.chamber_pressures)
+        return work + float(np.sum((self.end.external - self.origin.external)[: len(point.x)] * point.x))
+
+    def onto(self, point: Point, volumes: Floats, weights: tuple[float, float], scale: float) -> Aim:
+        """Return the arc through a point (which need not balance)."""
+        norm = np.hypot(*weights)
+        a, b = weights[0] / norm, weights[1] / norm
+        level = a * self.conjugate(point, volumes) / scale + b * point.share
+        return replace(self, weights=(a, b), scale=scale, level=level, bends=False)
+
+
+@dataclass(frozen=True)
 class Outcome:
-    """How a Newton solve ended."""
+    """How a Newton solve ended; `start` is the point on the tangent or secant that Newton corrected."""
 
     status: Status
     point: Point
@@ -123,7 +198,40 @@ class Outcome:
     residual: float
     iterations: int
     records: tuple[dict[str, Any], ...]
-    target: Target | None = None
+    target: Target
+    start: Point | None = None
+
+
+class BudgetError(Exception):
+    """A budget of the user is spent."""
+
+
+@dataclass
+class Budget:
+    """What a command may still cost, and who is told how it goes.
+
+    Parameters
+    ----------
+    seconds, factorisations
+        How much of either may be spent.
+    began, counted
+        Moment of `time.perf_counter` [s] and count of the linear solver at the beginning.
+    report
+        Called in every iteration with its record.
+    """
+
+    seconds: float = np.inf
+    factorisations: float = np.inf
+    began: float = 0.0
+    counted: int = 0
+    report: Callable[[dict[str, Any]], None] | None = None
+
+    def check(self, problem: Problem) -> None:
+        """Raise `BudgetError` if nothing is left."""
+        if time.perf_counter() - self.began > self.seconds:
+            raise BudgetError("max_seconds", self.seconds)
+        if problem.linear.factorisations - self.counted >= self.factorisations:
+            raise BudgetError("max_factorisations", self.factorisations)
 
 
 @dataclass(frozen=True)
@@ -139,30 +247,50 @@ class Newton:
             point.x, point.p, point.chamber_pressures, target.external, matrix=matrix, grip=target.grip
         )
 
-    def equilibrium(self, problem: Problem, start: Point, target: Target, *, free_start: bool) -> Outcome:
-        """Return the equilibrium for a target, from a start near it.
+    def equilibrium(
+        self, problem: Problem, start: Point, aim: Aim, budget: Budget, *, along: Floats | None = None
+    ) -> Outcome:
+        """Return the equilibrium that is aimed at, from a start near it.
 
-        `free_start` says that the start is the last equilibrium: its first step carries the load. With friction,
-        rounds of Newton follow each other until pressures and normals balance with the friction they allow.
+        With friction, rounds of Newton follow each other until pressures and normals balance with the friction they
+        allow.
+
+        Parameters
+        ----------
+        problem, aim, budget
+            What is solved for, and what it may cost.
+        start
+            A prediction; or the last equilibrium, where `along` is given: then the first step goes along the tangent.
+        along
+            Direction of the path at the last equilibrium (nodes, 3), 0 where it is not known.
+
+        Raises
+        ------
+        BudgetError
+            A budget is spent.
         """
         contact = problem.contact
-        if contact is None or not contact.friction or target.grip is None:
-            return self._solve(problem, start, target, self.tolerance, free_start=free_start)
+        if contact is None or not contact.friction or aim.grip is None:
+            return _Attempt(self, problem, aim, budget, self.tolerance, along).run(start)
         tolerance, iterations = 1e-2, 0
         records: list[dict[str, Any]] = []
         for _ in range(ROUNDS):
-            outcome = self._solve(problem, start, target, max(tolerance, self.tolerance), free_start=free_start)
+            attempt = _Attempt(self, problem, aim, budget, max(tolerance, self.tolerance), along)
+            outcome = attempt.run(start)
+            aim = attempt.aim
             records += outcome.records
             iterations += outcome.iterations
             if outcome.status is not Status.CONVERGED or outcome.evaluation.contact is None:
                 return replace(outcome, iterations=iterations, records=tuple(records))
             if not problem.groups:
-                outcome = self._finish(problem, outcome.point, target)
+                outcome = self._finish(problem, outcome, aim, budget)
                 records += outcome.records
                 iterations += outcome.iterations
             assert outcome.evaluation.contact is not None
-            start, free_start = outcome.point, False
-            target = replace(target, grip=target.grip.lagged(outcome.evaluation.contact, contact.delta))
+            assert aim.grip is not None
+            start, along = outcome.point, None
+            aim = replace(aim, grip=aim.grip.lagged(outcome.evaluation.contact, contact.delta))
+            target = aim.at(start)
             evaluation = self.evaluate(problem, start, target, matrix=False)
             measure = self.residuals(problem, start, target, evaluation)
             outcome = replace(
@@ -178,183 +306,68 @@ class Newton:
             tolerance = 0.03 * measure[0]
         return replace(outcome, status=Status.NOT_CONVERGED)
 
-    def _finish(self, problem: Problem, point: Point, target: Target) -> Outcome:
+    def _finish(self, problem: Problem, near: Outcome, aim: Aim, budget: Budget) -> Outcome:
         """Go on with pressures, normals and friction all at once, as long as every step helps; return how far it went.
 
         From afar this overshoots where points begin to slip; near the end it converges quadratically.
         """
-        contact = problem.contact
+        contact, point = problem.contact, near.point
         assert contact is not None
-        assert target.grip is not None
-        grip = replace(target.grip, own=True)
-        target = replace(target, grip=grip)
-        evaluation = self.evaluate(problem, point, target, matrix=True)
-        measure = self.residuals(problem, point, target, evaluation)
+        assert aim.grip is not None
+        aim = replace(aim, grip=replace(aim.grip, own=True))
+        evaluation = self.evaluate(problem, point, aim.at(point), matrix=True)
+        measure = self.residuals(problem, point, aim.at(point), evaluation)
         records: list[dict[str, Any]] = []
         for iteration in range(FINISH):
             if self.converged(measure):
                 break
+            budget.check(problem)
             clock = time.perf_counter()
             before = problem.linear.factorisations, problem.linear.krylov
             if evaluation.contact is not None:
                 contact.sharpen(evaluation.contact)
             try:
-                step = self._direction(problem, point, target, evaluation, self._accuracy(measure), reuse=True)
+                step = self.direction(problem, point, aim, evaluation, self.accuracy(measure), reuse=True)
             except FactorisationError:
                 break
             solved = time.perf_counter()
-            length = contact.safe_share(point.x, step.x, grip)
+            assert aim.grip is not None
+            length = contact.safe_share(point.x, step.x, aim.grip)
             trial = point.stepped(step, length)
-            if problem.jacobian_bounds(trial.x).min() <= 0.0 and problem.inverted(trial.x) > 0:
-                break
-            after = self.evaluate(problem, trial, target, matrix=True)
-            left = self.residuals(problem, trial, target, after)
-            records.append(
-                _record(
-                    problem,
-                    iteration,
-                    measure,
-                    length,
-                    evaluation,
-                    before,
-                    time.perf_counter() - solved,
-                    solved - clock,
-                )
-            )
+            after = self.evaluate(problem, trial, aim.at(trial), matrix=True)
+            left = self.residuals(problem, trial, aim.at(trial), after)
+            seconds = time.perf_counter() - solved, solved - clock
+            records.append(_record(problem, iteration, measure, length, point.share, evaluation, before, seconds))
             reference = max(evaluation.scale, after.scale, FORCE_FLOOR)
             if not np.isfinite(after.energy) or _merit(left, reference) > 0.3 * _merit(measure, reference):
                 break
             point, evaluation, measure = trial, after, left
-        return Outcome(Status.NOT_CONVERGED, point, evaluation, measure[0], len(records), tuple(records), target)
+        return replace(
+            near,
+            status=Status.NOT_CONVERGED,
+            point=point,
+            evaluation=evaluation,
+            residual=measure[0],
+            iterations=len(records),
+            records=tuple(records),
+        )
 
-    def _solve(self, problem: Problem, start: Point, target: Target, tolerance: float, *, free_start: bool) -> Outcome:
-        """Return the equilibrium with what friction goes by held fixed."""
-        point = start
-        records: list[dict[str, Any]] = []
-        history: list[tuple[float, ...]] = []
-        reference, tiny, length = FORCE_FLOOR, 0, 1.0
-        sharp, blunt = False, 0  # whether the last tangent was exact for contact; steps to do without
-        evaluation = self.evaluate(problem, point, target, matrix=True)
-        if not np.isfinite(evaluation.energy):
-            return Outcome(Status.INVERTED, point, evaluation, np.inf, 0, ())
-        for iteration in range(self.max_iterations + 1):
-            clock = time.perf_counter()
-            measure = self.residuals(problem, point, target, evaluation)
-            if self.converged(measure, tolerance):
-                return Outcome(Status.CONVERGED, point, evaluation, measure[0], iteration, tuple(records), target)
-            if iteration == self.max_iterations:
-                break
-            history.append(measure)
-            reference = max(reference, evaluation.scale)
-            merits = [_merit(m, reference) for m in history]
-            if _stalled(merits, 0.6 if target.grip is not None and target.grip.pressure.any() else 0.25):
-                break
-            if evaluation.data is None:
-                evaluation = self.evaluate(problem, point, target, matrix=True)
-            if (
-                len(merits) > 1
-                and CRAWL * merits[-2] < merits[-1] < NEAR**2
-                and length > 0.5
-                and evaluation.contact is not None
-            ):
-                assert problem.contact is not None
-                problem.contact.soften(evaluation.contact)  # exact for what slides; from afar it overshoots
-            blunt = blunt - 1 if not sharp or merits[-1] < CRAWL * merits[-2] else BLUNT
-            sharp = measure[0] < SHARP and evaluation.contact is not None and blunt <= 0
-            if sharp and evaluation.contact is not None:
-                assert problem.contact is not None
-                problem.contact.sharpen(evaluation.contact)
-            assembled = time.perf_counter()
-            before = problem.linear.factorisations, problem.linear.krylov
-            size = np.sqrt(merits[-1])
-            try:
-                direction, apart = self._free_direction(
-                    problem, point, target, evaluation, self._accuracy(measure), reuse=size < REUSE_BELOW
-                )
-            except FactorisationError:
-                return Outcome(Status.SINGULAR, point, evaluation, measure[0], iteration, tuple(records))
-            solved = time.perf_counter()
-            if apart < BITE and free_start and iteration == 0:
-                records.append(
-                    _record(problem, iteration, measure, 0.0, evaluation, before, assembled - clock, solved - assembled)
-                )
-                return Outcome(Status.NOT_CONVERGED, point, evaluation, measure[0], 1, tuple(records))
-            found = self._line_search(
-                problem, point, direction, target, evaluation, history, reference, first=free_start and iteration == 0
-            )
-            searched = time.perf_counter()
-            length = found[0] if found is not None else 0.0
-            records.append(
-                _record(
-                    problem,
-                    iteration,
-                    measure,
-                    length,
-                    evaluation,
-                    before,
-                    assembled - clock + (searched - solved),
-                    solved - assembled,
-                )
-            )
-            if found is None:
-                return Outcome(Status.NOT_CONVERGED, point, evaluation, measure[0], iteration + 1, tuple(records))
-            meets = _contacts(found[2]) > _contacts(evaluation)
-            length, point, evaluation = found
-            tiny = tiny + 1 if length < 0.02 else 0
-            if tiny == 4:
-                break
-            touchy = free_start and problem.contact is not None and problem.contact.neighbourhood is not None
-            bite = BITE if touchy else 0.1
-            if len(history) == 1 and length < bite and not meets:  # too large a bite: take a smaller one at once
-                return Outcome(Status.INVERTED, point, evaluation, measure[0], iteration + 1, tuple(records))
-        return Outcome(Status.NOT_CONVERGED, point, evaluation, measure[0], len(records), tuple(records))
-
-    def _free_direction(
-        self, problem: Problem, point: Point, target: Target, evaluation: Evaluation, accuracy: float, *, reuse: bool
-    ) -> tuple[Point, float]:
-        """Return a Newton step that can go most of its way before parts of the robot meet, and that share of it.
-
-        The tangent knows only of what touches already. Where the step is blocked by what it would meet on its way, it is
-        solved again with springs there (see `lookahead`).
-        """
-        contact = problem.contact
-        if contact is None or contact.neighbourhood is None:
-            return self._direction(problem, point, target, evaluation, accuracy, reuse=reuse), 1.0
-        assert evaluation.data is not None
-        springs: Springs | None = None
-        best, farthest = None, -1.0
-        for look in range(LOOKS + 1):
-            braced = replace(evaluation, data=evaluation.data.copy())
-            step = self._direction(
-                problem, point, target, braced, accuracy, reuse=reuse and springs is None, springs=springs
-            )
-            share = contact.share_apart(point.x, step.x)
-            gains = share > 1.2 * farthest
-            if share > farthest:
-                best, farthest = step, share
-            if look == LOOKS or share > BLOCKED or not gains:
-                break
-            hit = springs_ahead(contact, point.x, step.x)
-            if hit is None:
-                break
-            springs = hit if springs is None else springs.pressed(contact.surface.points(step.x)).joined(hit)
-        assert best is not None
-        return best, farthest
-
-    def _direction(
+    def direction(
         self,
         problem: Problem,
         point: Point,
-        target: Target,
+        aim: Aim,
         evaluation: Evaluation,
         accuracy: float,
         *,
         reuse: bool,
         springs: Springs | None = None,
     ) -> Point:
-        """Return the Newton step from the bordered system, to a relative accuracy."""
-        nodes = len(point.x)
-        data = evaluation.data
+        """Return the Newton step from the bordered system, to a relative accuracy.
+
+        On an arc the share is one unknown more: a column with the load that comes with it, and the same row for the arc.
+        """
+        target, nodes, data = aim.at(point), len(point.x), evaluation.data
         assert data is not None
         push = np.zeros((nodes, 3))
         if springs is not None:
@@ -362,8 +375,7 @@ class Newton:
             pattern, data = brace(problem.contact, springs, evaluation.sparsity, data, push)
             evaluation = replace(evaluation, sparsity=pattern, data=data)
         pattern = evaluation.sparsity
-        size = 3 * nodes
-        held = problem.held
+        size, held = 3 * nodes, problem.held
         known = np.zeros(pattern.size)
         shift = problem.shift(point.x, target.positions).ravel()
         known[:size] = shift
@@ -374,73 +386,44 @@ class Newton:
         data = pattern.eliminated(data, held)
         free = ~held[:size]
         chosen = np.flatnonzero(target.by_volume)
-        borders = np.zeros((len(chosen), pattern.size))
-        borders[:, :size] = evaluation.gradients.reshape(problem.chambers, size)[chosen] * free
+        unknowns = len(chosen) + (aim.weights is not None)
+        borders = np.zeros((unknowns, pattern.size))
+        borders[: len(chosen), :size] = evaluation.gradients.reshape(problem.chambers, size)[chosen] * free
         pressure_step = np.where(target.by_volume, 0.0, target.pressures - point.chamber_pressures)
         for c in np.flatnonzero(pressure_step):
             right[:size] += free * pressure_step[c] * evaluation.gradients[c].ravel()
         gap = target.volumes[chosen] - evaluation.volumes[chosen]
         if np.any(shift):  # held nodes move volume too
             gap = gap - evaluation.gradients.reshape(problem.chambers, size)[chosen] @ shift
+        corner = None
+        if aim.weights is not None:
+            borders[-1, :size] = aim.load(evaluation.gradients).ravel() * free
+            gap, corner = self._arc_row(point, aim, evaluation, gap, chosen)
         extra: dict[str, Any] = {}
-        if (
-            target.grip is not None
-            and target.grip.own
-            and problem.contact is not None
-            and evaluation.contact is not None
-        ):
+        if aim.grip is not None and aim.grip.own and problem.contact is not None and evaluation.contact is not None:
             extra["extra"] = partial(problem.contact.apply_slides, evaluation.contact, free)
         linear = problem.solver_of(evaluation, problem.motion(point.x, target.positions))
-        step, change = linear.solve(data, borders, right, gap, accuracy, reuse=reuse, **extra)
-        pressure_step[chosen] = change
+        step, change = linear.solve(data, borders, right, gap, accuracy, reuse=reuse, corner=corner, **extra)
         if not np.isfinite(step).all():
             raise FactorisationError("the solution is not finite")
-        return Point(step[:size].reshape(nodes, 3), step[size:], pressure_step)
+        share_step = aim.share - point.share
+        if aim.weights is not None:
+            share_step, change = float(change[-1]), change[:-1]
+            pressure_step = pressure_step + share_step * aim.pressure_rates
+        pressure_step[chosen] = change
+        return Point(step[:size].reshape(nodes, 3), step[size:], pressure_step, share_step)
 
-    def _line_search(
-        self,
-        problem: Problem,
-        point: Point,
-        step: Point,
-        target: Target,
-        present: Evaluation,
-        history: list[tuple[float, ...]],
-        reference: float,
-        *,
-        first: bool,
-    ) -> tuple[float, Point, Evaluation] | None:
-        """Shorten the step until no element is inverted, nothing is crossed and the residual is below the worst of the last four.
-
-        The first step from an equilibrium carries the load (`first`), so there the residual may rise; J > 0 and no
-        crossing always hold. In contact, where forces grow steeply over tiny distances, the residual says little: a
-        step is good, too, if the energy still falls at its end or rises not half as steeply as it fell at first.
-        """
-        length = 1.0
-        if problem.contact is not None and target.grip is not None:
-            length = problem.contact.safe_share(point.x, step.x, target.grip)
-        last = history[-1][0] < 1e-3 and history[-1][1] < 1e-3
-        free = ~problem.held[: point.x.size].reshape(-1, 3)
-        slope = lambda at: float(np.sum(at.force * step.x, where=free))  # noqa: E731
-        start = slope(present)
-        for _ in range(12):
-            shrink = 0.5
-            trial = replace(point.stepped(step, length), x=problem.moved(point.x, step.x, length))
-            if problem.jacobian_bounds(trial.x).min() > 0.0 or problem.inverted(trial.x) == 0:
-                # the tangent comes along unless this step is likely to be the last
-                evaluation = self.evaluate(problem, trial, target, matrix=length == 1.0 and not last)
-                if np.isfinite(evaluation.energy):
-                    common = max(reference, evaluation.scale)
-                    limit = max(_merit(m, common) for m in history[-4:])
-                    merit = _merit(self.residuals(problem, trial, target, evaluation), common)
-                    downhill = False
-                    if start < 0.0 and _contacts(evaluation) + _contacts(present) > 0:
-                        end = slope(evaluation)
-                        downhill = end <= 0.5 * abs(start)
-                        shrink = float(np.clip(start / (start - end), 0.1, 0.7)) if end > 0.0 else 0.5
-                    if first or downhill or merit <= (1.0 - 1e-4 * length) * limit or merit < 1e-24:
-                        return length, trial, evaluation
-            length *= shrink
-        return None
+    def _arc_row(
+        self, point: Point, aim: Aim, evaluation: Evaluation, gap: Floats, chosen: Ints
+    ) -> tuple[Floats, Floats]:
+        """Return what the rows of the border still miss, the arc's included, and the corner of the system."""
+        assert aim.weights is not None
+        a, b = aim.weights[0] / aim.scale, aim.weights[1]
+        missing = aim.level - a * aim.conjugate(point, evaluation.volumes) - b * point.share
+        corner = np.zeros((len(gap) + 1, len(gap) + 1))
+        corner[-1, :-1] = corner[:-1, -1] = aim.volume_rates[chosen]
+        corner[-1, -1] = -b / a
+        return np.append(gap, missing / a), corner
 
     def residuals(
         self, problem: Problem, point: Point, target: Target, evaluation: Evaluation
@@ -459,7 +442,7 @@ class Newton:
         place = max(place, float(np.max(np.abs(pressure_gap), initial=0.0)))
         return float(by_node.max(initial=0.0)) / floor, volume, constraint, place, float(np.linalg.norm(by_node))
 
-    def _accuracy(self, measure: tuple[float, ...]) -> float:
+    def accuracy(self, measure: tuple[float, ...]) -> float:
         """Return how accurately the next Newton step is worth solving: just enough where it can be the last."""
         tight = max(0.01 * self.tolerance, 1e-14)
         goals = (self.tolerance, tight, tight)
@@ -508,19 +491,222 @@ class Newton:
         return negative == int((~problem.held[size:]).sum()) + len(chosen)
 
 
+@dataclass
+class _Attempt:
+    """One Newton solve with what friction goes by held fixed; `run` reads like the algorithm."""
+
+    newton: Newton
+    problem: Problem
+    aim: Aim
+    budget: Budget
+    tolerance: float
+    along: Floats | None
+    records: list[dict[str, Any]] = field(default_factory=list)
+    history: list[tuple[float, ...]] = field(default_factory=list)
+    reference: float = FORCE_FLOOR
+    length: float = 1.0
+    sharp: bool = False  # whether the last tangent was exact for contact
+    blunt: int = 0  # steps to do without
+    folded: bool = False  # whether the last trial had no finite energy
+    predicted: Point | None = None
+
+    def run(self, point: Point) -> Outcome:
+        """Return the equilibrium, or how the search for it ended."""
+        newton, problem, tiny = self.newton, self.problem, 0
+        self.predicted = point
+        evaluation = newton.evaluate(problem, point, self.aim.at(point), matrix=True)
+        if not np.isfinite(evaluation.energy):
+            return self._ended(Status.INVERTED, point, evaluation, np.inf)
+        while True:
+            clock = time.perf_counter()
+            first = self.along is not None and not self.history
+            target = self.aim.at(point)
+            measure = newton.residuals(problem, point, target, evaluation)
+            if newton.converged(measure, self.tolerance) and not first:
+                return self._ended(Status.CONVERGED, point, evaluation, measure[0])
+            if len(self.history) == newton.max_iterations or self._stalls(measure, evaluation, target):
+                return self._ended(Status.NOT_CONVERGED, point, evaluation, measure[0])
+            self.budget.check(problem)
+            if evaluation.data is None:
+                evaluation = newton.evaluate(problem, point, target, matrix=True)
+            self._choose_tangent(measure, evaluation)
+            assembled = time.perf_counter()
+            before = problem.linear.factorisations, problem.linear.krylov
+            try:
+                direction, apart = self._free_direction(point, evaluation, newton.accuracy(measure))
+            except FactorisationError:
+                return self._ended(Status.SINGULAR, point, evaluation, measure[0])
+            direction = self._tangent_step(point, direction, evaluation) if first else direction
+            solved = time.perf_counter()
+            blocked = first and apart < BITE
+            found = None if blocked else self._line_search(point, direction, evaluation, first=first)
+            self.length = found[0] if found is not None else 0.0
+            seconds = assembled - clock + time.perf_counter() - solved, solved - assembled
+            iteration = len(self.records)
+            self.records.append(
+                _record(problem, iteration, measure, self.length, point.share, evaluation, before, seconds)
+            )
+            if self.budget.report is not None:
+                self.budget.report(self.records[-1])
+            if found is None:
+                lost = Status.INVERTED if self.folded and not blocked else Status.NOT_CONVERGED
+                return self._ended(lost, point, evaluation, measure[0])
+            meets = _contacts(found[2]) > _contacts(evaluation)
+            point, evaluation = found[1:]
+            tiny = tiny + 1 if self.length < 0.02 else 0
+            self.predicted = point if first else self.predicted
+            touchy = first and problem.contact is not None and problem.contact.neighbourhood is not None
+            if tiny == 4 or (first and self.length < (BITE if touchy else 0.1) and not meets):
+                return self._ended(Status.NOT_CONVERGED, point, evaluation, measure[0])
+
+    def _ended(self, status: Status, point: Point, evaluation: Evaluation, residual: float) -> Outcome:
+        records = tuple(self.records)
+        if self.aim.weights is None:
+            point = replace(point, share=self.aim.share)
+        return Outcome(status, point, evaluation, residual, len(records), records, self.aim.at(point), self.predicted)
+
+    def _stalls(self, measure: tuple[float, ...], evaluation: Evaluation, target: Target) -> bool:
+        """Note the residuals; whether they have stopped falling."""
+        self.history.append(measure)
+        self.reference = max(self.reference, evaluation.scale)
+        merits = [_merit(m, self.reference) for m in self.history]
+        return _stalled(merits, 0.6 if target.grip is not None and target.grip.pressure.any() else 0.25)
+
+    def _choose_tangent(self, measure: tuple[float, ...], evaluation: Evaluation) -> None:
+        """Add to the tangent of contact what makes it exact where that helps."""
+        contact, forces = self.problem.contact, evaluation.contact
+        if contact is None or forces is None:
+            return
+        merits = [_merit(m, self.reference) for m in self.history]
+        if len(merits) > 1 and CRAWL * merits[-2] < merits[-1] < NEAR**2 and self.length > 0.5:
+            contact.soften(forces)  # exact for what slides; from afar it overshoots
+        crawls = len(merits) > 1 and merits[-1] >= CRAWL * merits[-2]
+        self.blunt = BLUNT if self.sharp and crawls else self.blunt - 1
+        self.sharp = measure[0] < SHARP and self.blunt <= 0
+        if self.sharp:
+            contact.sharpen(forces)
+
+    def _free_direction(self, point: Point, evaluation: Evaluation, accuracy: float) -> tuple[Point, float]:
+        """Return a Newton step that can go most of its way before parts of the robot meet, and that share of it.
+
+        The tangent knows only of what touches already. Where the step is blocked by what it would meet on its way, it is
+        solved again with springs there (see `lookahead`). A step of many body lengths is shortened before it is asked
+        what it would meet: on its way it would meet everything.
+        """
+        contact = self.problem.contact
+        reuse = np.sqrt(_merit(self.history[-1], self.reference)) < REUSE_BELOW
+        if contact is None or contact.neighbourhood is None:
+            return self.newton.direction(self.problem, point, self.aim, evaluation, accuracy, reuse=reuse), 1.0
+        assert evaluation.data is not None
+        springs: Springs | None = None
+        best, farthest = None, -1.0
+        for look in range(LOOKS + 1):
+            braced = replace(evaluation, data=evaluation.data.copy())
+            step = self.newton.direction(
+                self.problem, point, self.aim, braced, accuracy, reuse=reuse and springs is None, springs=springs
+            )
+            within = _within(step)
+            share = contact.share_apart(point.x, within * step.x)
+            gains = share > 1.2 * farthest
+            if share > farthest:
+                best, farthest = step, share
+            if look == LOOKS or share > BLOCKED or not gains:
+                break
+            hit = springs_ahead(contact, point.x, within * step.x)
+            if hit is None:
+                break
+            springs = hit if springs is None else springs.pressed(contact.surface.points(step.x)).joined(hit)
+        assert best is not None
+        return best, farthest
+
+    def _tangent_step(self, point: Point, step: Point, evaluation: Evaluation) -> Point:
+        """Return the first step from an equilibrium, no longer than `LONGEST`, and aim at what it can reach.
+
+        It is the tangent of the path, and linear in the share: a shorter one leads to a smaller share. The arc, where one
+        is asked for, goes through its end.
+        """
+        assert self.along is not None
+        length = _within(step)
+        if np.sum(self.along * step.x) < 0.0:
+            length = -length
+        self.aim = replace(self.aim, share=point.share + length * step.share)
+        step = Point(length * step.x, length * step.p, length * step.chamber_pressures, length * step.share)
+        if self.aim.bends and self.aim.share < 1.0:
+            ahead = point.stepped(step, 1.0)
+            volumes = evaluation.volumes + np.einsum("cni,ni->c", evaluation.gradients, step.x)
+            change = self.aim.conjugate(ahead, volumes) - self.aim.conjugate(point, evaluation.volumes)
+            if change != 0.0:
+                weights = (float(np.sign(change)), float(np.sign(step.share)))
+                self.aim = self.aim.onto(ahead, volumes, weights, abs(change / step.share))
+        return step
+
+    def _line_search(
+        self, point: Point, step: Point, present: Evaluation, *, first: bool
+    ) -> tuple[float, Point, Evaluation] | None:
+        """Shorten the step until the energy is finite, nothing is crossed and the residual is below the worst of the last four.
+
+        The first step from an equilibrium carries the load (`first`), so there the residual may rise; a finite energy and
+        no crossing always hold. In contact, where forces grow steeply over tiny distances, the residual says little: a
+        step is good, too, if the energy still falls at its end or rises not half as steeply as it fell at first.
+        """
+        problem, newton = self.problem, self.newton
+        length = _within(step)
+        if problem.contact is not None and self.aim.grip is not None:
+            length *= problem.contact.safe_share(point.x, length * step.x, self.aim.grip)
+        last = self.history[-1][0] < 1e-3 and self.history[-1][1] < 1e-3
+        free = ~problem.held[: point.x.size].reshape(-1, 3)
+        slope = lambda at: float(np.sum(at.force * step.x, where=free))  # noqa: E731
+        start = slope(present)
+        for _ in range(12):
+            shrink = 0.5
+            trial = replace(point.stepped(step, length), x=problem.moved(point.x, step.x, length))
+            target = self.aim.at(trial)
+            # the tangent comes along unless this step is likely to be the last
+            evaluation = newton.evaluate(problem, trial, target, matrix=length == 1.0 and not last)
+            self.folded = not np.isfinite(evaluation.energy)
+            if not self.folded and self._unfolds(present, evaluation, length):
+                common = max(self.reference, evaluation.scale)
+                limit = max(_merit(m, common) for m in self.history[-4:])
+                merit = _merit(newton.residuals(problem, trial, target, evaluation), common)
+                downhill = False
+                if start < 0.0 and _contacts(evaluation) + _contacts(present) > 0:
+                    end = slope(evaluation)
+                    downhill = end <= 0.5 * abs(start)
+                    shrink = float(np.clip(start / (start - end), 0.1, 0.7)) if end > 0.0 else 0.5
+                if first or downhill or merit <= (1.0 - 1e-4 * length) * limit or merit < 1e-24:
+                    return length, trial, evaluation
+            length *= shrink
+        return None
+
+    def _unfolds(self, present: Evaluation, trial: Evaluation, length: float) -> bool:
+        """Whether a trial turns no quadrature point inside out that a shorter step would not.
+
+        The full form of an incompressible energy is finite there, too, and at sharp edges the solution itself may be so:
+        this is a preference of long steps, not a demand.
+        """
+        return trial.smallest > 0.0 or trial.smallest >= present.smallest or length < FOLD_BELOW
+
+
+def _within(step: Point) -> float:
+    """Share of a step in which no node moves farther than `LONGEST`."""
+    size = float(np.sqrt(np.max(np.sum(step.x**2, axis=1), initial=0.0)))
+    return min(1.0, LONGEST / size) if size > 0.0 else 1.0
+
+
 def _record(
     problem: Problem,
     iteration: int,
     measure: tuple[float, ...],
     length: float,
+    share: float,
     evaluation: Evaluation,
     before: tuple[int, int],
-    assembly_seconds: float,
-    solve_seconds: float,
+    seconds: tuple[float, float],
 ) -> dict[str, Any]:
-    """One line of the trace; `before` is what the linear solver had counted before the iteration."""
+    """One line of the trace; `before` is what the linear solver had counted before, `seconds` of assembly and solve."""
     return {
         "iteration": iteration + 1,
+        "share": share,
         "residual": measure[0],
         "volume_residual": measure[1],
         "incompressibility": measure[2],
@@ -529,7 +715,7 @@ def _record(
         "factorisations": problem.linear.factorisations - before[0],
         "krylov": problem.linear.krylov - before[1],
         "perturbed_pivots": problem.linear.factoriser.perturbed_pivots,
-        "seconds": {"assembly": assembly_seconds, "factorisation": solve_seconds},
+        "seconds": {"assembly": seconds[0], "factorisation": seconds[1]},
     }
 
 

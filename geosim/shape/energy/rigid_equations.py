@@ -125,7 +125,15 @@ class ReducedSolver:
     motion: Floats
 
     def solve(
-        self, data: Floats, borders: Floats, right: Floats, gap: Floats, tolerance: float, *, reuse: bool
+        self,
+        data: Floats,
+        borders: Floats,
+        right: Floats,
+        gap: Floats,
+        tolerance: float,
+        *,
+        reuse: bool,
+        corner: Floats | None = None,
     ) -> tuple[Floats, Floats]:
         """Return (dx, dP) as `BorderedSolver.solve` does."""
         columns, values = self.reduction.placed(self.state)
@@ -140,6 +148,7 @@ class ReducedSolver:
             gap,
             tolerance,
             reuse=reuse,
+            corner=corner,
         )
         out = self.reduction.extend(step, columns, values)
         nodes = out[: 3 * self.reduction.nodes].reshape(-1, 3)

@@ -27,7 +27,7 @@ from geosim.material import laws as constitutive
 from geosim.result import Result, collect
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import frames
-from geosim.shape.energy.newton import Newton, Point, Target
+from geosim.shape.energy.newton import Aim, Newton, Point, Target
 from geosim.shape.energy.problem import Evaluation, Problem, make_problem
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
@@ -169,9 +169,9 @@ class Neighbourhood:
             state.target.external,
             moved,
         )
-        step = Newton(self.solver.tolerance, self.solver.max_iterations)._direction(
-            own, point, gap, changed, ACCURACY, reuse=True
-        )
+        aim = Aim(gap, gap, 1.0, None)
+        newton = Newton(self.solver.tolerance, self.solver.max_iterations)
+        step = newton.direction(own, point, aim, changed, ACCURACY, reuse=True)
         nearby = np.where(
             target.by_volume, (point.chamber_pressures + step.chamber_pressures) / stress, target.pressures
         )

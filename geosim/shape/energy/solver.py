@@ -35,21 +35,17 @@ from typing import Any
 import numpy as np
 
 from geosim.actuation import Actuation, Command, Inflation
-from geosim.arrays import Bools, Floats
 from geosim.contract import Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import frames
-from geosim.shape.energy.contact import Grip
-from geosim.shape.energy.newton import Newton, Outcome, Point, Target
+from geosim.shape.energy.newton import Budget, Newton, Outcome, Point, Target
+from geosim.shape.energy.path import Path
 from geosim.shape.energy.problem import Problem, make_problem
 from geosim.shape.energy.state import ShapeState
 
 __all__ = ["EnergyShapeSolver", "ShapeState"]
-
-# An obstacle travels at most so many edges of the skin in one increment: farther, it would push points out sideways.
-MAX_TRAVEL = 0.25
 
 
 @dataclass(frozen=True)
@@ -83,6 +79,13 @@ class EnergyShapeSolver:
     imperfection
         Amplitude of a smooth, fixed deviation of the rest shape over the body's size, which makes a perfect body
         choose a side when it buckles; the vertices given as fixed keep their places.
+    max_seconds, max_factorisations
+        What one command may cost [s wall time; count]; a command that is not reached by then ends with Status STOPPED.
+        None: no limit.
+    follow
+        Where a load has a maximum below the command (a limit point): "limit" stops there and names it; "dynamic" goes on
+        along the path to the next state that carries the command, or says PRESSURE_LIMIT where there is none up to
+        V/V0 = 10.
     """
 
     element: str = "p2"
@@ -95,6 +98,9 @@ class EnergyShapeSolver:
     contact_thickness: float = 0.05
     check_stability: bool = True
     imperfection: float = 0.0
+    max_seconds: float | None = None
+    max_factorisations: int | None = None
+    follow: str = "limit"
 
     def __post_init__(self) -> None:
         if self.element not in ("p1", "p2"):
@@ -193,58 +199,36 @@ class EnergyShapeSolver:
         problem = state.problem
         end = self._target(problem, state, command)
         problem.check_enclosed(problem.at_goal(state.point.x, end.positions))
-        current, done, share = state, 0.0, self._first_share(problem, state, end)
-        origin = self._origin(state, end)
-        records: list[dict[str, Any]] = []
-        status, message, followed = Status.CONVERGED, "", 0
-        reached: Outcome | None = None
-        while done < 1.0:
-            share = min(share, 1.0 - done)
-            if 1.0 - done - share < 0.05 * share:
-                share = 1.0 - done
-            target = origin.towards(end, done + share, current.grip)
-            start = self._predict(current, target)
-            outcome = self._newton.equilibrium(problem, start, target, free_start=start is current.point)
-            records += [{"command": command.index, "share": done + share, **r} for r in outcome.records]
-            if progress is not None:
-                progress(Progress(done + share, len(records), outcome.residual))
-            if outcome.status is Status.CONVERGED and not followed and self._is_fold(problem, current, outcome, end):
-                outcome = replace(outcome, status=Status.PRESSURE_LIMIT)
-            if outcome.status is not Status.CONVERGED:
-                share *= 0.5
-                if share < 0.3 * (1.0 - done) and self._pressure_driven(current, end):
-                    current, message = self._follow_by_volume(problem, current, end)
-                    if message:
-                        status = Status.PRESSURE_LIMIT
-                        break
-                    origin, done, share = self._origin(current, end), 0.0, 1.0
-                    followed += 1
-                if share < self.min_increment or followed > 3:
-                    status, message = self._diagnose(problem, current, outcome)
-                    break
-                continue
-            done += share
-            current = _advanced(current, outcome, target)
-            reached = outcome
-            easy = 8 if problem.contact is not None and problem.contact.friction else 4
-            share *= 2.0 if outcome.iterations <= easy else 1.5 if outcome.iterations <= 1.5 * easy else 1.0
-            share = min(share, self._first_share(problem, current, end, origin, done))
-        current = self._measured(current, reached)
+        budget = Budget(
+            self.max_seconds or np.inf,
+            self.max_factorisations or np.inf,
+            clock,
+            problem.linear.factorisations,
+            progress,
+        )
+        path = Path(
+            self._newton,
+            self._origin(state, end),
+            end,
+            state,
+            budget,
+            self.max_growth,
+            self.min_increment,
+            self.follow == "dynamic",
+        )
+        journey = path.follow()
+        current, status, message = self._measured(journey.state, journey.outcome), journey.status, journey.message
         if status is Status.CONVERGED and current.frame.crossings:
             status = Status.CROSSED
             message = (
                 f"{Status.CROSSED.value} {int(current.frame.crossings)} pairs of edges and faces cross at command "
                 f"{command.index + 1}."
             )
-        seconds = time.perf_counter() - clock
+        records = [{"command": command.index, **record} for record in journey.records]
         if records:
-            records[-1] = {
-                **records[-1],
-                "seconds": {
-                    **records[-1]["seconds"],
-                    "other": max(0.0, seconds - sum(sum(r["seconds"].values()) for r in records)),
-                },
-            }
+            spent = sum(sum(r["seconds"].values()) for r in records)
+            other = max(0.0, time.perf_counter() - clock - spent)
+            records[-1] = {**records[-1], "seconds": {**records[-1]["seconds"], "other": other}}
         report = Report(status, message, tuple(records))
         return current, report if report.reached or current is state else replace(report, partial=current)
 
@@ -296,164 +280,3 @@ class EnergyShapeSolver:
             state.problem.goal(state.point.x, state.target.positions),
             state.grip,
         )
-
-    def _first_share(
-        self, problem: Problem, state: ShapeState, end: Target, origin: Target | None = None, done: float = 0.0
-    ) -> float:
-        """Return the largest share of the command in which no chamber changes by more than `max_growth`."""
-        left = 1.0 - done
-        moved = _travel(origin.grip if origin is not None else state.grip, end.grip)
-        if moved > 0.0 and problem.contact is not None:
-            left = min(left, MAX_TRAVEL * float(np.median(problem.contact.surface.edges)) * problem.length / moved)
-        if not end.by_volume.any():
-            return left if moved > 0.0 else 1.0
-        now = state.volumes[end.by_volume]
-        start = now if origin is None else origin.volumes[end.by_volume]
-        way = np.abs(end.volumes[end.by_volume] - start)
-        allowed = self.max_growth * np.maximum(now, problem.rest_chamber_volumes[end.by_volume])
-        allowed = np.where(end.volumes[end.by_volume] < start, np.minimum(allowed, 0.5 * now), allowed)
-        with np.errstate(divide="ignore"):
-            share = float(np.min(np.where(way > 0, allowed / way, np.inf), initial=np.inf))
-        return min(left, left / np.ceil(left / share - 1e-9)) if share < left else max(left, 1e-12)
-
-    def _predict(self, state: ShapeState, target: Target) -> Point:
-        """Return the start of Newton: the secant through the last two equilibria where the path goes straight on."""
-        if state.before is None:
-            return state.point
-        before, old = state.before
-        last, ahead = _difference(state.target, old), _difference(target, state.target)
-        if last is None or ahead is None:
-            return state.point
-        size, along = float(last @ last), float(last @ ahead)
-        if size == 0.0 or along <= 0.99 * np.sqrt(size * float(ahead @ ahead)):
-            return state.point
-        share = along / size
-        if share > 1.05:  # a bend turns: further ahead than behind, the equilibrium itself is the better start
-            return state.point
-        guess = state.point.beyond(before, share)
-        guess = replace(guess, x=state.problem.settled(guess.x))
-        contact = state.problem.contact
-        if (
-            contact is not None
-            and target.grip is not None
-            and contact.safe_share(state.point.x, guess.x - state.point.x, target.grip) < 1.0
-        ):
-            return state.point
-        return guess if state.problem.jacobian_bounds(guess.x).min() > 0.0 else state.point
-
-    # ---- the end of a path
-
-    def _pressure_driven(self, state: ShapeState, end: Target) -> bool:
-        """Whether a chamber's pressure is still on its way."""
-        return bool((~end.by_volume & (end.pressures != state.point.chamber_pressures)).any())
-
-    def _is_fold(self, problem: Problem, state: ShapeState, outcome: Outcome, end: Target) -> bool:
-        """Whether Newton under pressure control jumped to a far branch, as it may beyond a limit point."""
-        chosen = ~end.by_volume
-        if not chosen.any() or state.before is None:
-            return False
-        before = state.volumes[chosen]
-        after = outcome.evaluation.volumes[chosen]
-        return bool((np.abs(after - before) > 1.0 * np.maximum(before, problem.rest_chamber_volumes[chosen])).any())
-
-    def _diagnose(self, problem: Problem, state: ShapeState, outcome: Outcome) -> tuple[Status, str]:
-        """Say why a command could not be reached."""
-        where = (
-            f"at V/V0 = {_listed(state.volumes / problem.rest_chamber_volumes)}" if problem.chambers else "on the way"
-        )
-        status = outcome.status if outcome.status in (Status.SINGULAR, Status.INVERTED) else Status.NOT_CONVERGED
-        return status, f"{status.value} The last equilibrium is {where}, residual {outcome.residual:.2g} beyond it."
-
-    def _follow_by_volume(self, problem: Problem, state: ShapeState, end: Target) -> tuple[ShapeState, str]:
-        """Go on by volume where pressure control fails, until the pressures asked for are passed or have a maximum.
-
-        Returns the state nearest to the pressures asked for, and a sentence if they are beyond a limit point.
-        """
-        driven = ~end.by_volume & (end.pressures != state.point.chamber_pressures)
-        sign = np.sign(end.pressures - state.point.chamber_pressures)
-        trail = [state]
-        growth = 0.2
-        for _ in range(60):
-            current = trail[-1]
-            volumes = current.volumes
-            target = Target(
-                driven | end.by_volume,
-                np.where(driven, volumes * (1.0 + sign * growth), volumes),
-                current.point.chamber_pressures,
-                current.target.external,
-                current.target.positions,
-                current.grip,
-            )
-            start = self._predict(current, target)
-            outcome = self._newton.equilibrium(problem, start, target, free_start=start is current.point)
-            now = outcome.point.chamber_pressures
-            if outcome.status is not Status.CONVERGED:
-                growth *= 0.5
-                if growth < 1e-3:
-                    break
-                continue
-            if (sign * (end.pressures - now) <= 0)[driven].all():
-                break  # passed: pressure control will find its way from here
-            trail.append(_advanced(current, outcome, target))
-            if (sign * (now - current.point.chamber_pressures) < 0)[driven].any():
-                if growth < 0.05:
-                    return state, self._limit_sentence(problem, trail, end, driven)
-                del trail[-2:]  # back over the maximum, in smaller steps
-                trail = trail or [state]
-                growth *= 0.3
-        return trail[-1], ""
-
-    def _limit_sentence(self, problem: Problem, trail: list[ShapeState], end: Target, driven: Bools) -> str:
-        """The limit point from the parabola through the last three equilibria."""
-        limits, ratios = [], []
-        for c in np.flatnonzero(driven):
-            v = np.array([t.volumes[c] for t in trail[-3:]]) / problem.rest_chamber_volumes[c]
-            q = np.array([t.point.chamber_pressures[c] for t in trail[-3:]]) * problem.stress
-            curve = np.polyfit(v, q, len(v) - 1) if len(v) == 3 else None
-            best = -curve[1] / (2 * curve[0]) if curve is not None and curve[0] != 0 else v[np.argmax(np.abs(q))]
-            best = float(np.clip(best, v.min(), v.max()))
-            ratios.append(best)
-            limits.append(float(np.polyval(curve, best)) if curve is not None else q[np.argmax(np.abs(q))])
-        asked = end.pressures[driven] * problem.stress
-        return (
-            f"{Status.PRESSURE_LIMIT.value} The limit is {_listed(np.array(limits) / 1e3)} kPa at V/V0 = "
-            f"{_listed(np.array(ratios))}; {_listed(asked / 1e3)} kPa was asked for."
-        )
-
-
-def _advanced(state: ShapeState, outcome: Outcome, target: Target) -> ShapeState:
-    """Return the state after an increment, with its grip renewed."""
-    target = target if outcome.target is None else outcome.target
-    problem, grip = state.problem, target.grip
-    if problem.contact is not None and grip is not None and outcome.evaluation.contact is not None:
-        grip = problem.contact.renew(outcome.point.x, grip, outcome.evaluation.contact)
-    return ShapeState(problem, outcome.point, target, outcome.evaluation.volumes, (state.point, state.target), grip)
-
-
-def _travel(start: Grip | None, end: Grip | None) -> float:
-    """Largest distance [m] that an obstacle travels between two grips (turns about its own origin left out)."""
-    if start is None or end is None or len(start.poses) == 0:
-        return 0.0
-    turn = np.linalg.norm(end.poses[:, :3, :3] - start.poses[:, :3, :3], axis=(1, 2))
-    return float(np.max(np.linalg.norm(end.poses[:, :3, 3] - start.poses[:, :3, 3], axis=1) + 0.01 * turn))
-
-
-def _difference(new: Target, old: Target) -> Floats | None:
-    """The way between two targets as one vector of comparable numbers; None where their controls differ."""
-    if (new.by_volume != old.by_volume).any():
-        return None
-    return np.concatenate(
-        [
-            np.where(new.by_volume, new.volumes - old.volumes, 0.0),
-            np.where(new.by_volume, 0.0, new.pressures - old.pressures),
-            [
-                np.linalg.norm(new.external - old.external),
-                np.linalg.norm(new.positions - old.positions),
-                _travel(old.grip, new.grip),
-            ],
-        ]
-    )
-
-
-def _listed(values: Floats) -> str:
-    return ", ".join(f"{v:.4g}" for v in np.atleast_1d(values))

@@ -1,0 +1,150 @@
+"""Load paths that used to stall: status, Newton iterations, CPU seconds of every case, beside the same path in small steps.
+
+    python benchmarks/paths.py                 all cases
+    python benchmarks/paths.py pneunet vacuum  those whose name contains a word
+
+Every case runs in its own process under a time limit (`--limit SECONDS`, default 300), because that they end is the point.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import trimesh
+
+import geosim
+from geosim import EnergyShapeSolver, Environment, Inflation, Obstacle, Passive, RigidGroup, Select
+from geosim.geometry.parametric import plain_finger, pneunet_finger, twister
+
+GRAVITY = (0.0, 0.0, -9.81)
+
+
+def surfaces(shape: Any, length: float, edge: float, material: Any = "dragon-skin-10") -> geosim.VolumetricRobot:
+    """Return a robot along x, clamped at x = 0, with its tip at x = length [m]."""
+    body, chambers = shape
+    return geosim.VolumetricRobot.from_surfaces(
+        body, chambers, material=material, max_edge=edge, fixed=Select.plane("x", below=1e-4),
+        tip=Select.plane("x", above=length - 1e-4))  # fmt: skip
+
+
+def pneunet(bellows: int = 8, wall: float = 2e-3, edge: float = 4.5e-3) -> geosim.VolumetricRobot:
+    """Return a PneuNet of Dragon Skin 10, 11 mm a bellows."""
+    length = 0.011 * bellows
+    return surfaces(pneunet_finger(length, bellows=bellows, wall=wall), length, edge)
+
+
+def finger(edge: float = 4e-3) -> geosim.VolumetricRobot:
+    """Return the plain finger of Ecoflex."""
+    return surfaces(plain_finger(), 0.1, edge, "ecoflex-00-30")
+
+
+def twisted(edge: float = 5e-3) -> geosim.VolumetricRobot:
+    """Return a finger with a winding slot, whose inner edges are sharp."""
+    return surfaces(twister(turns=1.0), 0.1, edge, "ecoflex-00-30")
+
+
+def block(low=(-9.81e-3, -5.81e-3, -5.53e-3), high=(9.81e-3, 5.81e-3, 6.0e-3)) -> geosim.VolumetricRobot:
+    """Return the block with a box of a chamber that collapses."""
+    body = trimesh.creation.box(bounds=[[-14e-3, -8.95e-3, -8.9e-3], [14e-3, 8.95e-3, 8.9e-3]])
+    return geosim.VolumetricRobot.from_surfaces(
+        body, [trimesh.creation.box(bounds=[low, high])], material="ecoflex-00-30", max_edge=5.87e-3,
+        fixed=Select.plane("x", below=-13.99e-3), tip=Select.plane("x", above=13.99e-3))  # fmt: skip
+
+
+def run(robot: Any, actuation: Any, environment: Any = None, **options: Any) -> geosim.Result:
+    """Solve without raising."""
+    return geosim.solve(robot, actuation, environment, solver=EnergyShapeSolver(**options), throw=False)
+
+
+def ramp(end: float, count: int, start: float = 0.0) -> np.ndarray:
+    """Return `count` equal steps to the end."""
+    return start + (end - start) * np.arange(1, count + 1) / count
+
+
+def ball(mu: float) -> Environment:
+    """Return gravity and a ball below the finger, to which it comes and on which it slides."""
+    return Environment(gravity=GRAVITY, obstacles=Obstacle.sphere((85e-3, 10e-3, -12e-3), 10e-3, friction=mu))
+
+
+def disc() -> tuple[Any, Any]:
+    """Return a block with a rigid plate on its end that is turned once about."""
+    from geosim.geometry.parametric import block as bar
+
+    robot = surfaces(bar(0.06, 0.02, 0.02), 0.06, 8e-3, "ecoflex-00-30")
+    return robot, RigidGroup(robot.tip, rotation=[[2 * np.pi, 0.0, 0.0]])
+
+
+def turned() -> geosim.Result:
+    """Turn the end of a bar by a whole revolution in one command."""
+    robot, plate = disc()
+    return run(robot, Passive(), Environment(rigid_groups=[plate], self_contact=False))
+
+
+CASES: dict[str, Callable[[], geosim.Result]] = {
+    "pneunet 5, 10 kPa": lambda: run(pneunet(), Inflation(pressure=[5e3, 10e3])),
+    "pneunet 10 x 1 kPa": lambda: run(pneunet(), Inflation(pressure=ramp(10e3, 10))),
+    "pneunet p1 4 steps": lambda: run(pneunet(4, 1e-3, 3.5e-3), Inflation(pressure=ramp(10e3, 4)), element="p1"),
+    "pneunet 7: 6 kPa": lambda: run(pneunet(7), Inflation(pressure=[6e3])),
+    "pneunet 7: 8 steps": lambda: run(pneunet(7), Inflation(pressure=ramp(6e3, 8))),
+    "vacuum block -35 kPa": lambda: run(block(), Inflation(pressure=[-35e3])),
+    "vacuum block p1": lambda: run(block(), Inflation(pressure=[-35e3]), element="p1"),
+    "vacuum block 50 steps": lambda: run(block(), Inflation(pressure=ramp(-35e3, 50))),
+    "vacuum block V 0.1": lambda: run(block(), Inflation(volume_ratio=[0.1])),
+    "twisted to 10": lambda: run(twisted(), Inflation(volume_ratio=[2, 3, 4, 5, 6, 8, 10])),
+    "gravity finger": lambda: run(finger(), Inflation(volume_ratio=[2.0]), Environment(gravity=GRAVITY)),
+    "finger": lambda: run(finger(), Inflation(volume_ratio=[2.0])),
+    "friction 1 frame": lambda: run(finger(), Inflation(volume_ratio=[2.0]), ball(0.4)),
+    "friction 4 frames": lambda: run(finger(), Inflation(volume_ratio=ramp(2.0, 4, 1.0)), ball(0.4)),
+    "friction 32 frames": lambda: run(finger(), Inflation(volume_ratio=ramp(2.0, 32, 1.0)), ball(0.4)),
+    "rigid turn": turned,
+}
+
+
+def report(name: str, queue: Any) -> None:
+    """Run one case and put its line into the queue."""
+    clock = time.process_time()
+    try:
+        result = CASES[name]()
+        newton = sum("iteration" in r for r in result.trace)
+        line = f"{result.status.name:15s} {len(result.frames):3d} frames {newton:4d} Newton {time.process_time() - clock:7.1f} s"
+        if len(result.frames):
+            ratio = np.array2string(result.volume_ratios[-1], precision=4)
+            kpa = np.array2string(result.chamber_pressures[-1] / 1e3, precision=4)
+            line += f"  V/V0 {ratio} p {kpa} kPa tip {np.round(1e3 * result.tip[-1], 4)} mm"
+            line += f" inverted {int(result.inverted_elements[-1])} crossings {int(result.crossings[-1])}"
+            if result.obstacle_forces.shape[1]:
+                line += f" force {np.round(result.obstacle_forces[-1, 0], 5)} N"
+            line += f" stable {result.stable[-1]:g} energy {result.energies[-1]:.3g} J"
+        queue.put(line + f"  | {result.message[:160]}")
+    except Exception as error:  # noqa: BLE001 (a benchmark shows whatever happens)
+        queue.put(f"{type(error).__name__}: {error}")
+
+
+def main() -> None:
+    """Run the cases asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--limit", type=float, default=300.0)
+    options = parser.parse_args()
+    for name in CASES:
+        if options.words and not any(word in name for word in options.words):
+            continue
+        queue: Any = multiprocessing.Queue()
+        child = multiprocessing.Process(target=report, args=(name, queue))
+        child.start()
+        try:
+            line = queue.get(timeout=options.limit)
+        except Exception:  # noqa: BLE001 (queue.Empty: it did not end in time)
+            line = f"NO ANSWER in {options.limit:g} s"
+            child.kill()
+        child.join()
+        print(f"{name:24s} {line}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

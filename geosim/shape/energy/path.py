@@ -1,0 +1,400 @@
+"""The way to a command: a path of equilibria, followed by whatever parameter it runs along.
+
+A command is a share s = 0 .. 1 of the way between two targets (volumes, pressures, loads, places). The states at the
+commands are those of fine steps, whatever the spacing of the commands, because no increment is longer than the path allows:
+
+    1. predict: along the tangent (the first Newton step itself) at the beginning of a command and where the secant failed,
+       else along the secant through the last two equilibria; no farther than the path has been straight;
+    2. correct: Newton (`newton`), at a prescribed share where volumes, places or obstacles are on their way; on an arc in
+       the plane of the share and of what is conjugate to it where pressures or loads are (`newton.Aim`), so that neither
+       a maximum of the load nor walls that close on each other end the path;
+    3. judge: a share that falls is a limit point; what slides under friction farther than `SLIDE` is taken in smaller
+       increments; what fails is tried again from nearer;
+    4. land: the increment that would reach s = 1 prescribes it. The first crossing of the command is the answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from geosim.arrays import Floats
+from geosim.contract import Status
+from geosim.shape.energy.contact import Grip
+from geosim.shape.energy.newton import LONGEST, Aim, Budget, BudgetError, Newton, Outcome, Point, Target
+from geosim.shape.energy.problem import Problem
+from geosim.shape.energy.state import ShapeState
+
+__all__ = ["Journey", "Path"]
+
+# An obstacle travels at most so many edges of the skin in one increment: farther, it would push points out sideways.
+MAX_TRAVEL = 0.25
+
+# What touches a rough obstacle slides at most so many edges of the skin in one increment, so that it follows the direction
+# of its slip: halving the commands then changes forces by less than 2 %.
+SLIDE = 0.25
+
+# Share of an increment by which its prediction may miss the equilibrium for the next one to be as long.
+MISS = 0.3
+
+# Most and least that the length of an increment changes by.
+GROWTH, SHRINK = 2.5, 0.4
+
+# The first increment of a command that goes on as the one before did is at most so many times as long as that one's last.
+ONWARD = 1.5
+
+# An increment that fails is tried again at this share of its length; so many failures in a row end the command.
+RETRY, FAILURES = 0.35, 9
+
+# Newton iterations of an increment after which the next one is as long; with friction every round begins anew.
+EASY, EASY_ROUGH = 5, 10
+
+# Increments of one command, at most: a path that is longer does not get anywhere.
+INCREMENTS = 1000
+
+# V/V0 beyond which the next stable state is no longer looked for.
+FARTHEST = 10.0
+
+
+@dataclass(frozen=True)
+class Journey:
+    """Where a command ended: the last equilibrium, the share reached, how, and one record per iteration."""
+
+    state: ShapeState
+    share: float
+    outcome: Outcome | None
+    status: Status
+    message: str
+    records: tuple[dict[str, Any], ...]
+
+
+@dataclass
+class Path:
+    """The path to one command, from a state.
+
+    Parameters
+    ----------
+    newton
+        Finds every equilibrium.
+    origin, end
+        Targets at the shares 0 and 1.
+    state
+        The last equilibrium.
+    budget
+        What the command may cost.
+    max_growth, min_increment
+        See `EnergyShapeSolver`.
+    beyond
+        Whether to go on beyond a limit point, to the next state that carries the command.
+    """
+
+    newton: Newton
+    origin: Target
+    end: Target
+    state: ShapeState
+    budget: Budget
+    max_growth: float
+    min_increment: float
+    beyond: bool = False
+    share: float = 0.0
+    stride: float = np.inf  # longest displacement of a node in the next increment, over the size of the body
+    trail: list[tuple[Point, float, Floats]] = field(default_factory=list)  # points with g and volumes on this path
+    records: list[dict[str, Any]] = field(default_factory=list)
+    outcome: Outcome | None = None
+    failures: int = 0
+    passed: Point | None = None  # an equilibrium beyond the command, to land from
+
+    # ---- the loop
+
+    def follow(self) -> Journey:
+        """Follow the path to the command, or as far as it goes."""
+        self._note(self.state.point, self.state.volumes)
+        try:
+            for _ in range(INCREMENTS):
+                if self.share >= 1.0:
+                    return self._ended(Status.CONVERGED, "")
+                start, aim, along = self._next()
+                outcome = self.newton.equilibrium(self.problem, start, aim, self.budget, along=along)
+                self.records += [{**record, "increment": len(self.trail)} for record in outcome.records]
+                verdict = self._judge(outcome, aim)
+                if verdict is not None:
+                    return verdict
+        except BudgetError as error:
+            return self._ended(Status.STOPPED, f"{Status.STOPPED.value} It was {error} = {error.args[1]:g}.")
+        except KeyboardInterrupt:
+            return self._ended(Status.INTERRUPTED, Status.INTERRUPTED.value)
+        return self._lost(self.outcome)
+
+    @property
+    def problem(self) -> Problem:
+        """What is solved."""
+        return self.state.problem
+
+    def _ended(self, status: Status, message: str) -> Journey:
+        return Journey(self.state, self.share, self.outcome, status, message, tuple(self.records))
+
+    # ---- predict
+
+    def _next(self) -> tuple[Point, Aim, Floats | None]:
+        """Return start and aim of the next increment, and the direction of the path where it goes along the tangent."""
+        aim = Aim(self.origin, self.end, 1.0, self.state.grip)
+        here = replace(self.state.point, share=self.share)
+        if self.passed is not None:
+            back = here.stepped(self.passed.less(here), (1.0 - self.share) / (self.passed.share - self.share))
+            self.passed = None
+            return replace(self._settled(back), share=1.0), aim, None
+        secant = self._secant() if self.failures % 2 == 0 else None
+        if secant is not None:
+            way, size = secant
+            stride = min(self.stride, ONWARD * size) if len(self.trail) == 1 else self.stride
+            reach = min(stride / size, self._allowed(way) / max(way.share, 1e-300) if way.share > 0 else np.inf)
+            if way.share > 0.0 and self.share + 1.02 * reach * way.share >= 1.0:
+                reach = (1.0 - self.share) / way.share  # land
+                start = self._settled(here.stepped(way, reach))
+                if self._is_free(here, start):
+                    return replace(start, share=1.0), aim, None
+            elif self._is_free(here, start := self._settled(here.stepped(way, reach))):
+                return start, self._aimed(aim, start), None
+        left = 1.0 - self.share
+        step = min(left, self._allowed(None), self._tangent_share())
+        along = secant[0].x if secant is not None else np.zeros_like(here.x)
+        return here, replace(aim, share=self.share + step, bends=self._bends), along
+
+    def _aimed(self, aim: Aim, start: Point) -> Aim:
+        """Return the aim at a predicted point: its share, or the arc through it."""
+        if not self._bends:
+            return replace(aim, share=start.share)
+        (old, g0, _), (new, g1, _) = self.trail[-2:]
+        change, step = g1 - g0, new.share - old.share
+        if change == 0.0:
+            return replace(aim, share=start.share)
+        first = self.trail[1]
+        scale = abs((first[1] - self.trail[0][1]) / (first[0].share - self.trail[0][0].share or 1.0)) or abs(change)
+        volumes = self.trail[-1][2]
+        ahead = volumes + (start.share - new.share) / (step or 1.0) * (volumes - self.trail[-2][2])
+        return aim.onto(start, ahead, (change / scale, step), scale)
+
+    @property
+    def _bends(self) -> bool:
+        """Whether the share may be an unknown: pressures or loads on nodes are on their way, nothing held or rigid moves."""
+        a, b = self.origin, self.end
+        n = len(self.problem.rest)
+        driven = bool((np.where(a.by_volume, 0.0, a.pressures - b.pressures) != 0).any())
+        loaded = not np.array_equal(a.external[:n], b.external[:n])
+        return (driven or loaded) and not self._moves
+
+    @property
+    def _moves(self) -> bool:
+        """Whether held places, rigid groups, their loads or obstacles are on their way."""
+        a, b, problem = self.origin, self.end, self.problem
+        n, held = len(problem.rest), problem.held[: problem.rest.size].reshape(-1, 3)
+        still = np.array_equal(a.external[n:], b.external[n:]) and np.array_equal(a.positions[n:], b.positions[n:])
+        return not still or bool(((a.positions[:n] != b.positions[:n]) & held).any()) or travel(a.grip, b.grip) > 0.0
+
+    def _secant(self) -> tuple[Point, float] | None:
+        """Return the last increment and its longest displacement; None at the beginning of a path that turns."""
+        if len(self.trail) > 1:
+            way = self.trail[-1][0].less(self.trail[-2][0])
+        elif (share := self._straight_on()) is not None:
+            assert self.state.before is not None
+            way = self.state.point.less(self.state.before[0])
+            way = replace(way, share=share)
+        else:
+            return None
+        size = _longest(way.x)
+        return (way, size) if size > 0.0 else None
+
+    def _straight_on(self) -> float | None:
+        """Share of this command that the last increment of the command before made, if the way goes straight on."""
+        if self.state.before is None:
+            return None
+        last = difference(self.state.target, self.state.before[1])
+        ahead = difference(self.end, self.origin)
+        if last is None or ahead is None:
+            return None
+        size, along = float(np.linalg.norm(ahead)), float(last @ ahead)
+        if size == 0.0 or along <= 0.99 * np.linalg.norm(last) * size:
+            return None
+        return along / size**2
+
+    def _is_free(self, here: Point, there: Point) -> bool:
+        """Whether nothing is crossed on the way to a predicted point."""
+        contact, grip = self.problem.contact, self.state.grip
+        return contact is None or grip is None or contact.safe_share(here.x, there.x - here.x, grip) == 1.0
+
+    def _settled(self, point: Point) -> Point:
+        return replace(point, x=self.problem.settled(point.x))
+
+    # ---- how far
+
+    def _tangent_share(self) -> float:
+        """Share of the command that a step along the tangent tries: all of it, or what was reached before, in part."""
+        if len(self.trail) < 2:
+            return RETRY**self.failures
+        made = abs(self.trail[-1][0].share - self.trail[-2][0].share)
+        return float(max(made * RETRY ** max(self.failures - 1, 0), 1e-12))
+
+    def _allowed(self, way: Point | None) -> float:
+        """Largest step in the share in which obstacles do not travel too far and no chamber grows too much."""
+        problem, most = self.problem, np.inf
+        moved = travel(self.origin.grip, self.end.grip)
+        if moved > 0.0 and problem.contact is not None:
+            most = MAX_TRAVEL * float(np.median(problem.contact.surface.edges)) * problem.length / moved
+        chosen = self.end.by_volume
+        if chosen.any():
+            now, rest = self.state.volumes[chosen], problem.rest_chamber_volumes[chosen]
+            rate = self.end.volumes[chosen] - self.origin.volumes[chosen]
+            grows = self.max_growth * np.maximum(now, rest)
+            with np.errstate(divide="ignore"):
+                shares = np.where(rate < 0, np.minimum(grows, 0.5 * now), grows) / np.abs(rate)
+            most = min(most, float(np.min(shares, initial=np.inf)))
+        left = 1.0 - self.share
+        return left / np.ceil(left / most - 1e-9) if most < left else np.inf  # equal steps to the end
+
+    # ---- judge
+
+    def _judge(self, outcome: Outcome, aim: Aim) -> Journey | None:
+        """Take the increment or not, and choose the next; return how the command ended where it does."""
+        if outcome.status is not Status.CONVERGED:
+            return self._fail(outcome)
+        made = _longest(outcome.point.x - self.state.point.x)
+        slid = self._slide(outcome)
+        if slid > 1.0 and self.failures < FAILURES and made > 1e-3 * LONGEST:
+            self.stride = 0.8 * made / slid
+            self.failures += 1
+            return None
+        share = outcome.point.share
+        if share > 1.0:  # Newton went beyond the command: prescribe it, from between
+            self.passed = outcome.point
+            return self._fail(outcome)
+        self._take(outcome, share, made)
+        if share < self.trail[-2][0].share - 1e-12 and self._bends:
+            return self._at_limit()
+        return None
+
+    def _take(self, outcome: Outcome, share: float, made: float) -> None:
+        """Make the equilibrium the present one, and choose the length of the next increment."""
+        missed = _longest(outcome.point.x - outcome.start.x) / made if outcome.start is not None and made > 0.0 else 0.0
+        rough = self.problem.contact is not None and self.problem.contact.friction
+        pace = np.sqrt((EASY_ROUGH if rough else EASY) / max(outcome.iterations, 1))
+        pace = min(pace, np.sqrt(MISS / missed) if missed > 0.0 else GROWTH)
+        self.stride = min(float(np.clip(pace, SHRINK, GROWTH)) * max(made, 1e-9), LONGEST)
+        self.failures, self.share, self.outcome = 0, share, outcome
+        self.state = advanced(self.state, outcome)
+        self._note(replace(outcome.point, share=share), outcome.evaluation.volumes)
+
+    def _note(self, point: Point, volumes: Floats) -> None:
+        aim = Aim(self.origin, self.end, self.share, None)
+        self.trail.append((replace(point, share=self.share), aim.conjugate(point, volumes), volumes))
+
+    def _slide(self, outcome: Outcome) -> float:
+        """How far a point that touches a rough obstacle slid in this increment, over what it may."""
+        contact, forces, grip = self.problem.contact, outcome.evaluation.contact, outcome.target.grip
+        if contact is None or forces is None or grip is None or self.state.grip is None or not contact.friction:
+            return 0.0
+        return contact.slide(self.state.point.x, outcome.point.x, self.state.grip, grip, forces) / SLIDE
+
+    def _fail(self, outcome: Outcome) -> Journey | None:
+        """Try again from nearer; return how the command ended where that has no sense any more."""
+        self.failures += 1
+        if (outcome.status is Status.SINGULAR and self.failures > 3) or self.failures > FAILURES:
+            return self._lost(outcome)
+        if np.isfinite(self.stride):
+            self.stride *= RETRY
+        else:
+            self.stride = LONGEST
+        return None
+
+    # ---- the end of a path
+
+    def _lost(self, outcome: Outcome | None) -> Journey:
+        """Say why a command could not be reached."""
+        problem = self.problem
+        ratios = self.state.volumes / problem.rest_chamber_volumes
+        where = f"at V/V0 = {listed(ratios)}" if problem.chambers else "on the way"
+        known = outcome is not None and outcome.status in (Status.SINGULAR, Status.INVERTED)
+        status = outcome.status if known and outcome is not None else Status.NOT_CONVERGED
+        beyond = f", residual {outcome.residual:.2g} beyond it" if outcome is not None else ""
+        at = f"{100.0 * self.share:.3g} % of the command is reached, {where}{beyond}."
+        return self._ended(status, f"{status.value} {at}")
+
+    def _at_limit(self) -> Journey | None:
+        """Name the maximum of the load that the last three equilibria enclose; or go on beyond it."""
+        ratios = self.state.volumes / self.problem.rest_chamber_volumes
+        if self.beyond and (ratios < FARTHEST).all():
+            return None
+        (a, ga, va), (b, gb, vb), (c, gc, vc) = self.trail[-3:] if len(self.trail) > 2 else [self.trail[0], *self.trail]
+        share, at = _vertex((ga, gb, gc), (a.share, b.share, c.share))
+        volumes = np.array([np.interp(at, *_sorted((ga, gb, gc), v)) for v in np.array([va, vb, vc]).T])
+        limit = self.origin.towards(self.end, share, None).pressures * self.problem.stress
+        driven = ~self.end.by_volume & (self.end.pressures != self.origin.pressures)
+        if driven.any():
+            ratios = volumes[driven] / self.problem.rest_chamber_volumes[driven]
+            asked = self.end.pressures[driven] * self.problem.stress
+            message = (
+                f"The limit is {listed(limit[driven] / 1e3)} kPa at V/V0 = {listed(ratios)}; "
+                f"{listed(asked / 1e3)} kPa was asked for."
+            )
+        else:
+            message = f"The limit is {100.0 * share:.4g} % of the change of the loads."
+        return self._ended(Status.PRESSURE_LIMIT, f"{Status.PRESSURE_LIMIT.value} {message}")
+
+
+def advanced(state: ShapeState, outcome: Outcome) -> ShapeState:
+    """Return the state after an increment, with its grip renewed."""
+    problem, target, grip = state.problem, outcome.target, outcome.target.grip
+    if problem.contact is not None and grip is not None and outcome.evaluation.contact is not None:
+        grip = problem.contact.renew(outcome.point.x, grip, outcome.evaluation.contact)
+    return ShapeState(problem, outcome.point, target, outcome.evaluation.volumes, (state.point, state.target), grip)
+
+
+def travel(start: Grip | None, end: Grip | None) -> float:
+    """Largest distance [m] that an obstacle travels between two grips (turns about its own origin left out)."""
+    if start is None or end is None or len(start.poses) == 0:
+        return 0.0
+    turn = np.linalg.norm(end.poses[:, :3, :3] - start.poses[:, :3, :3], axis=(1, 2))
+    return float(np.max(np.linalg.norm(end.poses[:, :3, 3] - start.poses[:, :3, 3], axis=1) + 0.01 * turn))
+
+
+def difference(new: Target, old: Target) -> Floats | None:
+    """The way between two targets as one vector of comparable numbers; None where their controls differ."""
+    if (new.by_volume != old.by_volume).any():
+        return None
+    return np.concatenate(
+        [
+            np.where(new.by_volume, new.volumes - old.volumes, 0.0),
+            np.where(new.by_volume, 0.0, new.pressures - old.pressures),
+            [
+                np.linalg.norm(new.external - old.external),
+                np.linalg.norm(new.positions - old.positions),
+                travel(old.grip, new.grip),
+            ],
+        ]
+    )
+
+
+def _longest(x: Floats) -> float:
+    return float(np.sqrt(np.max(np.sum(x**2, axis=1), initial=0.0)))
+
+
+def _vertex(g: tuple[float, ...], shares: tuple[float, ...]) -> tuple[float, float]:
+    """Return the largest share on the parabola through three points, and g there."""
+    if len(set(g)) == 3:
+        curve = np.polyfit(np.array(g) - g[1], shares, 2)
+        if curve[0] < 0.0:
+            at = float(np.clip(-curve[1] / (2.0 * curve[0]) + g[1], min(g), max(g)))
+            return float(np.polyval(curve, at - g[1])), at
+    best = int(np.argmax(shares))
+    return shares[best], g[best]
+
+
+def _sorted(g: tuple[float, ...], values: Floats) -> tuple[Floats, Floats]:
+    order = np.argsort(g)
+    return np.array(g)[order], np.asarray(values)[order]
+
+
+def listed(values: Floats) -> str:
+    """Return numbers as a user reads them."""
+    return ", ".join(f"{v:.4g}" for v in np.atleast_1d(values))
