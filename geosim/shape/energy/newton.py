@@ -22,7 +22,7 @@ from geosim.shape.energy.contact import Grip, between
 from geosim.shape.energy.lookahead import Springs, brace, springs_ahead
 from geosim.shape.energy.problem import Evaluation, Problem
 
-__all__ = ["Aim", "Budget", "BudgetError", "Newton", "Outcome", "Point", "Target"]
+__all__ = ["Aim", "Budget", "BudgetError", "Newton", "Outcome", "Point", "Target", "bearable"]
 
 # Forces below this share of (shear modulus x size^2) are round-off of the rest shape: the floor of the reference force.
 FORCE_FLOOR = 1e-8
@@ -39,6 +39,10 @@ BITE = 0.5
 # Longest displacement of a node in one step, over the size of the body: beyond it rotations are far from linear.
 LONGEST = 0.2
 
+# Largest change of a chamber's volume that a prediction may ask for, over the volume: walls that close on each other, and
+# membranes that thin, are farther from linear than their displacement says.
+SWELL = 0.3
+
 # A step shortened to less than this share may turn a quadrature point inside out, where the energy allows it.
 FOLD_BELOW = 0.1
 
@@ -47,6 +51,10 @@ ROUNDS = 30
 
 # Where less than this share of the merit goes in an iteration, and the residual is near, what slides gets its exact tangent.
 CRAWL, NEAR = 0.25, 0.1
+
+# Where two steps together leave more than this share of the merit, Newton goes round in circles: then the other tangent of
+# contact is tried, and every step must gain.
+CIRCLE = 0.7
 
 # Residual below which the tangent of contact is exact (see `Contact.sharpen`). Where contacts change to and fro the exact
 # one goes round in circles: so many steps do without it.
@@ -570,7 +578,9 @@ class _Attempt:
         self.history.append(measure)
         self.reference = max(self.reference, evaluation.scale)
         merits = [_merit(m, self.reference) for m in self.history]
-        return _stalled(merits, 0.6 if target.grip is not None and target.grip.pressure.any() else 0.25)
+        if target.grip is not None and target.grip.pressure.any():
+            return _stalled(merits, 8, 0.6)
+        return _stalled(merits, 5, 0.5)
 
     def _choose_tangent(self, measure: tuple[float, ...], evaluation: Evaluation) -> None:
         """Add to the tangent of contact what makes it exact where that helps."""
@@ -582,9 +592,16 @@ class _Attempt:
             contact.soften(forces)  # exact for what slides; from afar it overshoots
         crawls = len(merits) > 1 and merits[-1] >= CRAWL * merits[-2]
         self.blunt = BLUNT if self.sharp and crawls else self.blunt - 1
-        self.sharp = measure[0] < SHARP and self.blunt <= 0
+        self.sharp = (measure[0] < SHARP and self.blunt <= 0) or (self._circles() and not self.sharp)
         if self.sharp:
             contact.sharpen(forces)
+
+    def _circles(self) -> bool:
+        """Whether the last two steps together gained next to nothing, with the end in sight."""
+        if len(self.history) < 3:
+            return False
+        now, before = (_merit(self.history[i], self.reference) for i in (-1, -3))
+        return CIRCLE * before < now < NEAR**2
 
     def _free_direction(self, point: Point, evaluation: Evaluation, accuracy: float) -> tuple[Point, float]:
         """Return a Newton step that can go most of its way before parts of the robot meet, and that share of it.
@@ -626,18 +643,19 @@ class _Attempt:
         is asked for, goes through its end.
         """
         assert self.along is not None
-        length = _within(step)
+        change = np.einsum("cni,ni->c", evaluation.gradients, step.x)
+        length = min(_within(step), bearable(self.problem, evaluation.volumes, change * ~self.aim.end.by_volume))
         if np.sum(self.along * step.x) < 0.0:
             length = -length
         self.aim = replace(self.aim, share=point.share + length * step.share)
         step = Point(length * step.x, length * step.p, length * step.chamber_pressures, length * step.share)
         if self.aim.bends and self.aim.share < 1.0:
             ahead = point.stepped(step, 1.0)
-            volumes = evaluation.volumes + np.einsum("cni,ni->c", evaluation.gradients, step.x)
-            change = self.aim.conjugate(ahead, volumes) - self.aim.conjugate(point, evaluation.volumes)
-            if change != 0.0:
-                weights = (float(np.sign(change)), float(np.sign(step.share)))
-                self.aim = self.aim.onto(ahead, volumes, weights, abs(change / step.share))
+            volumes = evaluation.volumes + length * change
+            gain = self.aim.conjugate(ahead, volumes) - self.aim.conjugate(point, evaluation.volumes)
+            if gain != 0.0:
+                weights = (float(np.sign(gain)), float(np.sign(step.share)))
+                self.aim = self.aim.onto(ahead, volumes, weights, abs(gain / step.share))
         return step
 
     def _line_search(
@@ -656,7 +674,7 @@ class _Attempt:
         last = self.history[-1][0] < 1e-3 and self.history[-1][1] < 1e-3
         free = ~problem.held[: point.x.size].reshape(-1, 3)
         slope = lambda at: float(np.sum(at.force * step.x, where=free))  # noqa: E731
-        start = slope(present)
+        start, circles = slope(present), self._circles()
         for _ in range(12):
             shrink = 0.5
             trial = replace(point.stepped(step, length), x=problem.moved(point.x, step.x, length))
@@ -666,10 +684,10 @@ class _Attempt:
             self.folded = not np.isfinite(evaluation.energy)
             if not self.folded and self._unfolds(present, evaluation, length):
                 common = max(self.reference, evaluation.scale)
-                limit = max(_merit(m, common) for m in self.history[-4:])
+                limit = max(_merit(m, common) for m in (self.history[-1:] if circles else self.history[-4:]))
                 merit = _merit(newton.residuals(problem, trial, target, evaluation), common)
                 downhill = False
-                if start < 0.0 and _contacts(evaluation) + _contacts(present) > 0:
+                if start < 0.0 and not circles and _contacts(evaluation) + _contacts(present) > 0:
                     end = slope(evaluation)
                     downhill = end <= 0.5 * abs(start)
                     shrink = float(np.clip(start / (start - end), 0.1, 0.7)) if end > 0.0 else 0.5
@@ -685,6 +703,13 @@ class _Attempt:
         this is a preference of long steps, not a demand.
         """
         return trial.smallest > 0.0 or trial.smallest >= present.smallest or length < FOLD_BELOW
+
+
+def bearable(problem: Problem, volumes: Floats, change: Floats) -> float:
+    """Share of a change of the chamber volumes (c,), at most 1, in which none of them changes by more than `SWELL`."""
+    most = SWELL * np.where(change < 0.0, volumes, np.maximum(volumes, problem.rest_chamber_volumes))
+    with np.errstate(divide="ignore"):
+        return float(np.min(most / np.abs(change), initial=1.0))
 
 
 def _within(step: Point) -> float:
@@ -732,6 +757,6 @@ def _merit(measure: tuple[float, ...], reference: float) -> float:
     return (norm / reference) ** 2 + volume**2 + constraint**2 + place**2
 
 
-def _stalled(merits: list[float], share: float) -> bool:
-    """Whether the best merit of the last eight iterations is more than a share of the best before."""
-    return len(merits) > 12 and min(merits[-8:]) > share * min(merits[:-8])
+def _stalled(merits: list[float], window: int, share: float) -> bool:
+    """Whether the best merit of the last iterations is more than a share of the best before."""
+    return len(merits) > 1.5 * window and min(merits[-window:]) > share * min(merits[:-window])

@@ -23,7 +23,7 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.contract import Status
 from geosim.shape.energy.contact import Grip
-from geosim.shape.energy.newton import LONGEST, Aim, Budget, BudgetError, Newton, Outcome, Point, Target
+from geosim.shape.energy.newton import LONGEST, Aim, Budget, BudgetError, Newton, Outcome, Point, Target, bearable
 from geosim.shape.energy.problem import Problem
 from geosim.shape.energy.state import ShapeState
 
@@ -149,7 +149,19 @@ class Path:
         if secant is not None:
             way, size = secant
             stride = min(self.stride, ONWARD * size) if len(self.trail) == 1 else self.stride
-            reach = min(stride / size, self._allowed(way) / max(way.share, 1e-300) if way.share > 0 else np.inf)
+            swell = (
+                (self.trail[-1][2] - self.trail[-2][2]) * ~self.end.by_volume if len(self.trail) > 1 else np.zeros(0)
+            )
+            most = (
+                bearable(self.problem, self.state.volumes, 3.0 * GROWTH * swell) * 3.0 * GROWTH
+                if len(swell)
+                else np.inf
+            )
+            reach = min(
+                stride / size,
+                most if self._bends else np.inf,
+                self._allowed(way) / max(way.share, 1e-300) if way.share > 0 else np.inf,
+            )
             if way.share > 0.0 and self.share + 1.02 * reach * way.share >= 1.0:
                 reach = (1.0 - self.share) / way.share  # land
                 start = self._settled(here.stepped(way, reach))
