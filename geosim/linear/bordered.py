@@ -160,6 +160,7 @@ class BorderedSolver:
         assert self._columns is not None
         assert self._schur is not None
         assert self._borders is not None
+        assert self._corner is not None
         if len(self._schur) == 0:
             return solution
         try:

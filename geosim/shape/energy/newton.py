@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints
+from geosim.contract import Progress, Status
 from geosim.linear.factorise import FactorisationError
-from geosim.contract import Status
 from geosim.shape.energy.contact import Grip, between
 from geosim.shape.energy.lookahead import Springs, brace, springs_ahead
 from geosim.shape.energy.problem import Evaluation, Problem
@@ -224,15 +224,24 @@ class Budget:
         How much of either may be spent.
     began, counted
         Moment of `time.perf_counter` [s] and count of the linear solver at the beginning.
-    report
-        Called in every iteration with its record.
+    listener
+        Called in every iteration with how far it is.
+    iterations
+        Made so far.
     """
 
     seconds: float = np.inf
     factorisations: float = np.inf
     began: float = 0.0
     counted: int = 0
-    report: Callable[[dict[str, Any]], None] | None = None
+    listener: Callable[[Progress], None] | None = None
+    iterations: int = 0
+
+    def tell(self, record: dict[str, Any]) -> None:
+        """Count an iteration, and tell of it."""
+        self.iterations += 1
+        if self.listener is not None:
+            self.listener(Progress(record["share"], self.iterations, record["residual"], record["contacts"]))
 
     def check(self, problem: Problem) -> None:
         """Raise `BudgetError` if nothing is left."""
@@ -346,6 +355,7 @@ class Newton:
             left = self.residuals(problem, trial, aim.at(trial), after)
             seconds = time.perf_counter() - solved, solved - clock
             records.append(_record(problem, iteration, measure, length, point.share, evaluation, before, seconds))
+            budget.tell(records[-1])
             reference = max(evaluation.scale, after.scale, FORCE_FLOOR)
             if not np.isfinite(after.energy) or _merit(left, reference) > 0.3 * _merit(measure, reference):
                 break
@@ -554,8 +564,7 @@ class _Attempt:
             self.records.append(
                 _record(problem, iteration, measure, self.length, point.share, evaluation, before, seconds)
             )
-            if self.budget.report is not None:
-                self.budget.report(self.records[-1])
+            self.budget.tell(self.records[-1])
             if found is None:
                 lost = Status.INVERTED if self.folded and not blocked else Status.NOT_CONVERGED
                 return self._ended(lost, point, evaluation, measure[0])
