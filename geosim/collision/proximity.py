@@ -8,7 +8,9 @@ pairs, each once. Left out are pairs that
 - share a vertex,
 - lie on different sides of the material (`spaces`: the outside, and the inside of every chamber) or are excluded,
 - face each other through a thin wall at rest,
-- belong to faces that lie side by side at rest and have not folded (their normals are less than 107 degrees apart).
+- belong to faces that lie side by side at rest, have not folded (their normals are less than 87 degrees apart) and are not
+  squeezed: points that are not nearer than 0.6 sin(45 degrees) times their distance at rest cannot be within the quarter
+  of it at which they begin to feel each other, so that no pair appears with a force.
 
 Every pair has its own activation distance: at most `reach`, and at most a quarter of its distance at rest, so that
 a body at rest feels nothing and a body that is squeezed in its plane does not push against itself.
@@ -33,7 +35,8 @@ from geosim.kernels import kernel
 __all__ = ["Hits", "NearPairs", "Neighbourhood", "make_neighbourhood"]
 
 REST_SHARE = 0.25  # activation distance over distance at rest, at most
-FOLDED = -0.3  # cosine between the normals of neighbouring faces below which they may touch
+FOLDED = 0.05  # cosine between the normals of neighbouring faces below which they may touch
+SQUEEZED = 0.6  # stretch of a face in its plane below which its neighbours may touch it
 BESIDE = 2.5  # faces of one surface closer at rest than this many of their edges are neighbours
 THIN = 10.0  # walls thinner at rest than this many reaches may come within reach of their other side
 STOP_AT = 0.3  # a step stops where a pair is this share of its activation distance apart
@@ -218,8 +221,8 @@ class Neighbourhood:
         place, move = np.empty_like(tree.boxes), np.empty_like(tree.boxes)
         refit_tree(x, tree.primitives, tree.order, place, 0.5 * reaches)
         refit_tree(step, tree.primitives, tree.order, move, np.zeros_like(reaches))
-        turned = _unit_normals(x, tree.primitives)
-        later = _unit_normals(x + step, tree.primitives) if step.any() else turned
+        turned = _leaning(x, self.rest, tree.primitives)
+        later = _leaning(x + step, self.rest, tree.primitives) if step.any() else turned
         capacity = len(tree.primitives) + 1024
         while True:
             pairs = np.empty((capacity, 2), dtype=np.int64)
@@ -347,16 +350,34 @@ def _boxes_near(x, first, second, reach):
 
 
 @kernel
-def _unit_normals(x, faces):
+def _leaning(x, rest, faces):
+    """Unit normals of the faces; zero where a face is squeezed, which is as good as folded."""
     out = np.empty((len(faces), 3))
-    u, v = np.empty(3), np.empty(3)
+    u, v, a, b = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     for f in range(len(faces)):
         for k in range(3):
             u[k] = x[faces[f, 1], k] - x[faces[f, 0], k]
             v[k] = x[faces[f, 2], k] - x[faces[f, 0], k]
+            a[k] = rest[faces[f, 1], k] - rest[faces[f, 0], k]
+            b[k] = rest[faces[f, 2], k] - rest[faces[f, 0], k]
         n0, n1, n2 = u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]
         size = max(np.sqrt(n0 * n0 + n1 * n1 + n2 * n2), 1e-300)
-        out[f, 0], out[f, 1], out[f, 2] = n0 / size, n1 / size, n2 / size
+        # stretches l of the face: l^4 - t l^2 + d = 0 with the trace t and the determinant d of C = G^-1 (metric now)
+        aa, ab, bb = (
+            a[0] ** 2 + a[1] ** 2 + a[2] ** 2,
+            a[0] * b[0] + a[1] * b[1] + a[2] * b[2],
+            b[0] ** 2 + b[1] ** 2 + b[2] ** 2,
+        )
+        uu, uv, vv = (
+            u[0] ** 2 + u[1] ** 2 + u[2] ** 2,
+            u[0] * v[0] + u[1] * v[1] + u[2] * v[2],
+            v[0] ** 2 + v[1] ** 2 + v[2] ** 2,
+        )
+        area = max(aa * bb - ab * ab, 1e-300)
+        trace = (bb * uu - 2.0 * ab * uv + aa * vv) / area
+        least = 0.5 * (trace - np.sqrt(max(trace * trace - 4.0 * size * size / area, 0.0)))
+        turn = 0.0 if least < SQUEEZED**2 else 1.0 / size
+        out[f, 0], out[f, 1], out[f, 2] = turn * n0, turn * n1, turn * n2
     return out
 
 

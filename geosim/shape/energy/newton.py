@@ -767,5 +767,5 @@ def _merit(measure: tuple[float, ...], reference: float) -> float:
 
 
 def _stalled(merits: list[float], window: int, share: float) -> bool:
-    """Whether the best merit of the last iterations is more than a share of the best before."""
-    return len(merits) > 1.5 * window and min(merits[-window:]) > share * min(merits[:-window])
+    """Whether the merit is more than a share of what it was a window of iterations ago."""
+    return len(merits) > 1.5 * window and min(merits[-2:]) > share * min(merits[-window - 1 : -window + 1])

@@ -40,7 +40,7 @@ SLIDE = 0.25
 MISS = 0.3
 
 # Most and least that the length of an increment changes by.
-GROWTH, SHRINK = 2.5, 0.4
+GROWTH, SHRINK = 2.5, 0.5
 
 # The first increment of a command that goes on as the one before did is at most so many times as long as that one's last.
 ONWARD = 1.5
@@ -246,7 +246,7 @@ class Path:
         if len(self.trail) < 2:
             return RETRY**self.failures
         made = abs(self.trail[-1][0].share - self.trail[-2][0].share)
-        return float(max(made * RETRY ** max(self.failures - 1, 0), 1e-12))
+        return float(max(made * RETRY**self.failures, 1e-12))
 
     def _allowed(self, way: Point | None) -> float:
         """Largest step in the share in which obstacles do not travel too far and no chamber grows too much."""
