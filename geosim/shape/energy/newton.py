@@ -22,7 +22,7 @@ from geosim.shape.energy.contact import Grip, between
 from geosim.shape.energy.lookahead import Springs, brace, springs_ahead
 from geosim.shape.energy.problem import Evaluation, Problem
 
-__all__ = ["Aim", "Budget", "BudgetError", "Newton", "Outcome", "Point", "Target", "bearable"]
+__all__ = ["Aim", "Attempt", "Budget", "BudgetError", "Newton", "Outcome", "Point", "Target", "bearable"]
 
 # Forces below this share of (shear modulus x size^2) are round-off of the rest shape: the floor of the reference force.
 FORCE_FLOOR = 1e-8
@@ -288,11 +288,11 @@ class Newton:
         """
         contact = problem.contact
         if contact is None or not contact.friction or aim.grip is None:
-            return _Attempt(self, problem, aim, budget, self.tolerance, along).run(start)
+            return Attempt(self, problem, aim, budget, self.tolerance, along).run(start)
         tolerance, iterations = 1e-2, 0
         records: list[dict[str, Any]] = []
         for _ in range(ROUNDS):
-            attempt = _Attempt(self, problem, aim, budget, max(tolerance, self.tolerance), along)
+            attempt = Attempt(self, problem, aim, budget, max(tolerance, self.tolerance), along)
             outcome = attempt.run(start)
             aim = attempt.aim
             records += outcome.records
@@ -510,7 +510,7 @@ class Newton:
 
 
 @dataclass
-class _Attempt:
+class Attempt:
     """One Newton solve with what friction goes by held fixed; `run` reads like the algorithm."""
 
     newton: Newton
@@ -551,7 +551,7 @@ class _Attempt:
             assembled = time.perf_counter()
             before = problem.linear.factorisations, problem.linear.krylov
             try:
-                direction, apart = self._free_direction(point, evaluation, newton.accuracy(measure))
+                direction, apart = self.free_direction(point, evaluation, newton.accuracy(measure))
             except FactorisationError:
                 return self._ended(Status.SINGULAR, point, evaluation, measure[0])
             direction = self._tangent_step(point, direction, evaluation) if first else direction
@@ -612,7 +612,7 @@ class _Attempt:
         now, before = (_merit(self.history[i], self.reference) for i in (-1, -3))
         return CIRCLE * before < now < NEAR**2
 
-    def _free_direction(self, point: Point, evaluation: Evaluation, accuracy: float) -> tuple[Point, float]:
+    def free_direction(self, point: Point, evaluation: Evaluation, accuracy: float) -> tuple[Point, float]:
         """Return a Newton step that can go most of its way before parts of the robot meet, and that share of it.
 
         The tangent knows only of what touches already. Where the step is blocked by what it would meet on its way, it is

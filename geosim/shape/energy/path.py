@@ -48,11 +48,17 @@ ONWARD = 1.5
 # An increment that fails is tried again at this share of its length; so many failures in a row end the command.
 RETRY, FAILURES = 0.35, 9
 
+# A path whose increments have become shorter than this, over the size of the body and in the share, has come to its end.
+SHORTEST = 1e-6
+
 # Newton iterations of an increment after which the next one is as long; with friction every round begins anew.
 EASY, EASY_ROUGH = 5, 10
 
 # Increments of one command, at most: a path that is longer does not get anywhere.
 INCREMENTS = 1000
+
+# A limit point is sought on lines of constant g, so many times at most, until the share there is known to this accuracy.
+STEEP, LOOKS, SHARP = (1.0, 1e-6), 5, 1e-4
 
 # V/V0 beyond which the next stable state is no longer looked for.
 FARTHEST = 10.0
@@ -176,7 +182,7 @@ class Path:
 
     def _aimed(self, aim: Aim, start: Point) -> Aim:
         """Return the aim at a predicted point: its share, or the arc through it."""
-        if not self._bends:
+        if not self._bends or len(self.trail) < 2:
             return replace(aim, share=start.share)
         (old, g0, _), (new, g1, _) = self.trail[-2:]
         change, step = g1 - g0, new.share - old.share
@@ -270,7 +276,8 @@ class Path:
     def _judge(self, outcome: Outcome, aim: Aim) -> Journey | None:
         """Take the increment or not, and choose the next; return how the command ended where it does."""
         if outcome.status is not Status.CONVERGED:
-            return self._fail(outcome)
+            short = not self._bends and abs(aim.share - self.share) < self.min_increment
+            return self._lost(outcome) if short else self._fail(outcome)
         made = _longest(outcome.point.x - self.state.point.x)
         slid = self._slide(outcome)
         if slid > 1.0 and self.failures < FAILURES and made > 1e-3 * LONGEST:
@@ -282,9 +289,13 @@ class Path:
             self.passed = outcome.point
             return self._fail(outcome)
         self._take(outcome, share, made)
-        if share < self.trail[-2][0].share - 1e-12 and self._bends:
+        if share < self.trail[-2][0].share and self._bends and made > SHORTEST:
             return self._at_limit()
-        return None
+        return (
+            None
+            if made > SHORTEST or share >= 1.0 or share - self.trail[-2][0].share > SHORTEST
+            else self._lost(outcome)
+        )
 
     def _take(self, outcome: Outcome, share: float, made: float) -> None:
         """Make the equilibrium the present one, and choose the length of the next increment."""
@@ -333,25 +344,60 @@ class Path:
         return self._ended(status, f"{status.value} {at}")
 
     def _at_limit(self) -> Journey | None:
-        """Name the maximum of the load that the last three equilibria enclose; or go on beyond it."""
+        """Name the maximum of the load that the last equilibria enclose; or go on beyond it."""
         ratios = self.state.volumes / self.problem.rest_chamber_volumes
         if self.beyond and (ratios < FARTHEST).all():
             return None
-        (a, ga, va), (b, gb, vb), (c, gc, vc) = self.trail[-3:] if len(self.trail) > 2 else [self.trail[0], *self.trail]
-        share, at = _vertex((ga, gb, gc), (a.share, b.share, c.share))
-        volumes = np.array([np.interp(at, *_sorted((ga, gb, gc), v)) for v in np.array([va, vb, vc]).T])
-        limit = self.origin.towards(self.end, share, None).pressures * self.problem.stress
+        share, volumes = self._maximum()
+        target = self.origin.towards(self.end, share, None)
         driven = ~self.end.by_volume & (self.end.pressures != self.origin.pressures)
         if driven.any():
             ratios = volumes[driven] / self.problem.rest_chamber_volumes[driven]
-            asked = self.end.pressures[driven] * self.problem.stress
-            message = (
-                f"The limit is {listed(limit[driven] / 1e3)} kPa at V/V0 = {listed(ratios)}; "
-                f"{listed(asked / 1e3)} kPa was asked for."
+            limit, asked = (
+                pressures[driven] * self.problem.stress / 1e3 for pressures in (target.pressures, self.end.pressures)
             )
+            message = f"The limit is {listed(limit)} kPa at V/V0 = {listed(ratios)}; {listed(asked)} kPa was asked for."
         else:
             message = f"The limit is {100.0 * share:.4g} % of the change of the loads."
         return self._ended(Status.PRESSURE_LIMIT, f"{Status.PRESSURE_LIMIT.value} {message}")
+
+    def _maximum(self) -> tuple[float, Floats]:
+        """Return the largest share and the chamber volumes there: equilibria at the vertex of the parabola through three."""
+        trail = self.trail[-3:]
+        for _ in range(LOOKS):
+            if len(trail) < 3:
+                break
+            g = np.array([at for _, at, _ in trail])
+            shares = np.array([point.share for point, _, _ in trail])
+            weights = _parabola(g, shares)
+            if weights is None:
+                break
+            points = [point for point, _, _ in trail]
+            start = points[0].stepped(points[0], -1.0)
+            for weight, point in zip(weights, points):
+                start = start.stepped(point, float(weight))
+            volumes = np.einsum("k,kc->c", weights, np.array([v for _, _, v in trail]))
+            aim = Aim(self.origin, self.end, 1.0, self.state.grip).onto(
+                self._settled(start), volumes, STEEP, float(np.ptp(g))
+            )
+            outcome = self.newton.equilibrium(self.problem, self._settled(start), aim, self.budget)
+            self.records += [{**record, "increment": len(self.trail)} for record in outcome.records]
+            if outcome.status is not Status.CONVERGED:
+                break
+            self.state, self.share, self.outcome = advanced(self.state, outcome), outcome.point.share, outcome
+            found = (
+                outcome.point,
+                aim.conjugate(outcome.point, outcome.evaluation.volumes),
+                outcome.evaluation.volumes,
+            )
+            sharp = abs(outcome.point.share - start.share) < SHARP * abs(outcome.point.share)
+            trail = sorted([*trail, found], key=lambda entry: entry[1])
+            best = int(np.argmax([point.share for point, _, _ in trail]))
+            trail = trail[max(best - 1, 0) : best + 2]
+            if sharp:
+                break
+        best = int(np.argmax([point.share for point, _, _ in trail]))
+        return trail[best][0].share, trail[best][2]
 
 
 def advanced(state: ShapeState, outcome: Outcome) -> ShapeState:
@@ -391,20 +437,16 @@ def _longest(x: Floats) -> float:
     return float(np.sqrt(np.max(np.sum(x**2, axis=1), initial=0.0)))
 
 
-def _vertex(g: tuple[float, ...], shares: tuple[float, ...]) -> tuple[float, float]:
-    """Return the largest share on the parabola through three points, and g there."""
-    if len(set(g)) == 3:
-        curve = np.polyfit(np.array(g) - g[1], shares, 2)
-        if curve[0] < 0.0:
-            at = float(np.clip(-curve[1] / (2.0 * curve[0]) + g[1], min(g), max(g)))
-            return float(np.polyval(curve, at - g[1])), at
-    best = int(np.argmax(shares))
-    return shares[best], g[best]
-
-
-def _sorted(g: tuple[float, ...], values: Floats) -> tuple[Floats, Floats]:
-    order = np.argsort(g)
-    return np.array(g)[order], np.asarray(values)[order]
+def _parabola(g: Floats, shares: Floats) -> Floats | None:
+    """Weights of three points (3,) for the vertex of the parabola of their shares over g; None where it has no maximum."""
+    if len(set(g)) < 3:
+        return None
+    curve = np.polyfit(g - g[1], shares, 2)
+    if curve[0] >= 0.0:
+        return None
+    at = float(np.clip(g[1] - curve[1] / (2.0 * curve[0]), g.min(), g.max()))
+    others = [(1, 2), (0, 2), (0, 1)]
+    return np.array([(at - g[j]) * (at - g[k]) / ((g[i] - g[j]) * (g[i] - g[k])) for i, (j, k) in enumerate(others)])
 
 
 def listed(values: Floats) -> str:

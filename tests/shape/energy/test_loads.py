@@ -335,10 +335,10 @@ def test_interruption_keeps_the_frames(monkeypatch):
     robot = _two_chambers()
     original = geosim.EnergyShapeSolver.step
 
-    def step(self, state, command):
+    def step(self, state, command, progress=None):
         if command.index == 1:
             raise KeyboardInterrupt
-        return original(self, state, command)
+        return original(self, state, command, progress)
 
     monkeypatch.setattr(geosim.EnergyShapeSolver, "step", step)
     result = geosim.solve(robot, Inflation(volume_ratio=[1.2, 1.4]), throw=False)

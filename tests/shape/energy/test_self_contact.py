@@ -15,6 +15,7 @@ from geosim.collision.distance import edge_edge, point_triangle, separation
 from geosim.collision.proximity import make_neighbourhood
 from geosim.shape.energy.contact_kernels import pair_blocks
 from geosim.shape.energy.lookahead import springs_ahead
+from geosim.shape.energy.newton import Aim, Attempt, Budget
 
 MU = 20e3  # Pa
 
@@ -277,9 +278,12 @@ def test_a_long_step_is_braced_where_it_hits():
     state = solver.start(robot, Environment(prescribed=Prescribed(top, (0, 0, -0.003))))
     problem, point, newton = state.problem, state.point, solver._newton
     target = solver._target(problem, state, solver.commands(robot, Passive())[0])
+    aim = Aim(target, target, 1.0, target.grip)
     at = lambda: newton.evaluate(problem, point, target, matrix=True)  # noqa: E731
-    plain = newton._direction(problem, point, target, at(), 1e-3, reuse=False)
-    braced, share = newton._free_direction(problem, point, target, at(), 1e-3, reuse=False)
+    plain = newton.direction(problem, point, aim, at(), 1e-3, reuse=False)
+    attempt = Attempt(newton, problem, aim, Budget(), 1e-6, np.zeros_like(point.x))
+    attempt.history.append((1.0, 0.0, 0.0, 0.0, 1.0))
+    braced, share = attempt.free_direction(point, at(), 1e-3)
     assert problem.contact.share_apart(point.x, plain.x) < 0.3
     assert share == problem.contact.share_apart(point.x, braced.x) > 0.7
     held = np.flatnonzero(problem.held)
