@@ -18,8 +18,10 @@ import numpy as np
 import geosim
 from geosim.collision.crossings import count_crossings, crosses, surface_tree
 from geosim.environment import Environment
+from geosim.kernels import kernel
+from geosim.linear.polar import polar
 from geosim.robot import VolumetricRobot
-from geosim.shape.projective.solver import ProjectiveShapeSolver, kernels
+from geosim.shape.projective.solver import ProjectiveShapeSolver
 
 MESHES = Path(__file__).resolve().parents[1] / "meshes"
 
@@ -34,12 +36,21 @@ def best(action, repeats: int = 5) -> float:
     return min(times)
 
 
+@kernel
+def _polar_all(matrices, rotations):
+    for e in range(len(matrices)):
+        m = matrices[e]
+        q = polar((m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8]))
+        for k in range(9):
+            rotations[e, k] = q[k]
+
+
 def polar_ratio(count: int = 50_000) -> None:
     """Print the polar decomposition against numpy.linalg.svd on the same matrices."""
     F = np.eye(3) + 0.3 * np.random.default_rng(0).normal(size=(count, 3, 3))
     flat, out = F.reshape(-1, 9).copy(), np.empty((count, 9))
-    kernels.polar_all(flat, out)
-    ours, theirs = best(lambda: kernels.polar_all(flat, out)), best(lambda: np.linalg.svd(F))
+    _polar_all(flat, out)
+    ours, theirs = best(lambda: _polar_all(flat, out)), best(lambda: np.linalg.svd(F))
     U, _, V = np.linalg.svd(F)
     U[:, :, 2] *= np.linalg.det(U @ V)[:, None]
     print(

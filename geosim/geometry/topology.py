@@ -14,9 +14,11 @@ __all__ = [
     "boundary_faces",
     "components",
     "curved_faces",
+    "face_normals",
     "face_sides",
     "interpolate_p2",
     "mid_edges",
+    "oriented",
     "tet_volumes",
     "with_mid_edges",
 ]
@@ -30,6 +32,18 @@ def tet_volumes(vertices: Floats, tets: Ints) -> Floats:
     """Signed volumes of tets [m^3], shape (m,)."""
     a, b, c, d = (vertices[tets[:, i]] for i in range(4))
     return np.einsum("ij,ij->i", np.cross(b - a, c - a), d - a) / 6.0
+
+
+def oriented(vertices: Floats, tets: Ints) -> tuple[Ints, Floats]:
+    """Return tets turned to positive orientation, and their volumes [m^3]."""
+    volumes = tet_volumes(vertices, tets)
+    return np.where((volumes < 0)[:, None], tets[:, [0, 2, 1, 3]], tets), np.abs(volumes)
+
+
+def face_normals(vertices: Floats, faces: Ints) -> Floats:
+    """Normals of triangles (m, 3), outward for outward ones and twice as long as their areas [m^2]."""
+    a, b, c = (vertices[faces[:, i]] for i in range(3))
+    return np.cross(b - a, c - a)
 
 
 def face_sides(tets: Ints) -> tuple[Ints, Ints, Ints]:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from geosim.kernels import kernel
-from geosim.linear.matrix3 import dot, jacobi_eigen, scaled
+from geosim.linear.matrix3 import cross, difference, dot, jacobi_eigen, row, scaled
 
 __all__ = [
     "cofactor",
     "combine",
     "compose",
+    "determinant",
     "inner",
     "outer",
     "polar",
@@ -24,8 +25,13 @@ __all__ = [
     "product_transposed",
     "shifted",
     "singular",
+    "times",
     "transposed",
 ]
+
+FLAT = 1e-14  # of the first stretch: a second one below is rounding, and its direction noise
+NEARLY_FLAT = 1e-9  # of ||F||^3: the Newton iteration for Q loses its accuracy in cofactors of smaller determinants
+MOST_NEWTON, LAST_STEP = 20, 1e-14  # scaled Newton takes 6 to 9; the next error is of the order of a step's square
 
 
 @kernel
@@ -110,72 +116,59 @@ def combine(x, a, y, b):
 
 
 @kernel
+def determinant(f, c):
+    """Determinant of a matrix with cofactors c."""
+    return f[0] * c[0] + f[1] * c[1] + f[2] * c[2]
+
+
+@kernel
+def times(f, v):
+    """Matrix times vector."""
+    return (dot(f[0:3], v), dot(f[3:6], v), dot(f[6:9], v))
+
+
+@kernel
+def _across(u):
+    """A unit vector perpendicular to a unit vector: the axis that it is farthest from, less its part along u."""
+    if abs(u[0]) <= min(abs(u[1]), abs(u[2])):
+        axis = (1.0, 0.0, 0.0)
+    elif abs(u[1]) <= abs(u[2]):
+        axis = (0.0, 1.0, 0.0)
+    else:
+        axis = (0.0, 0.0, 1.0)
+    rest = difference(axis, scaled(dot(axis, u), u))
+    return scaled(1.0 / np.sqrt(dot(rest, rest)), rest)
+
+
+@kernel
 def singular(f):
-    """Return (U, s, V) with F = U diag(s) V^T, U and V proper rotations, s[2] negative where F is inverted.
+    """Return (U, s, V) with F = U diag(s) V^T: the columns of proper rotations, s[2] negative where F is inverted.
 
     Jacobi rotations of F^T F, then U from F v and a cross product. Slower than the Newton iteration; it serves the few
     elements that are flat or inverted.
     """
-    F = np.array([[f[0], f[1], f[2]], [f[3], f[4], f[5]], [f[6], f[7], f[8]]])
-    C = np.zeros((3, 3))
+    C, squares, V = np.empty((3, 3)), np.empty(3), np.empty((3, 3))
     for i in range(3):
         for j in range(3):
-            C[i, j] = F[0, i] * F[0, j] + F[1, i] * F[1, j] + F[2, i] * F[2, j]
-    squares, V = np.empty(3), np.empty((3, 3))
+            C[i, j] = f[i] * f[j] + f[3 + i] * f[3 + j] + f[6 + i] * f[6 + j]
     jacobi_eigen(C, squares, V)
-    for i in range(2):  # largest first
-        for j in range(2 - i):
-            if squares[j] < squares[j + 1]:
-                squares[j], squares[j + 1] = squares[j + 1], squares[j]
-                for k in range(3):
-                    V[k, j], V[k, j + 1] = V[k, j + 1], V[k, j]
-    for k in range(3):
-        V[k, 2] = V[(k + 1) % 3, 0] * V[(k + 2) % 3, 1] - V[(k + 2) % 3, 0] * V[(k + 1) % 3, 1]
-    U = np.zeros((3, 3))
-    s = np.zeros(3)
-    for j in range(2):
-        for k in range(3):
-            U[k, j] = F[k, 0] * V[0, j] + F[k, 1] * V[1, j] + F[k, 2] * V[2, j]
-        if j == 1:
-            along = U[0, 0] * U[0, 1] + U[1, 0] * U[1, 1] + U[2, 0] * U[2, 1]
-            for k in range(3):
-                U[k, 1] -= along * U[k, 0]
-        s[j] = np.sqrt(U[0, j] ** 2 + U[1, j] ** 2 + U[2, j] ** 2)
-        if s[j] > 1e-14 * max(s[0], 1e-300):
-            for k in range(3):
-                U[k, j] /= s[j]
-        else:  # any direction perpendicular to the others will do
-            axis = 0
-            for k in range(1, 3):
-                if j == 1 and abs(U[k, 0]) < abs(U[axis, 0]):
-                    axis = k
-            along = U[axis, 0] if j == 1 else 0.0
-            for k in range(3):
-                U[k, j] = (1.0 if k == axis else 0.0) - (along * U[k, 0] if j == 1 else 0.0)
-            norm = np.sqrt(U[0, j] ** 2 + U[1, j] ** 2 + U[2, j] ** 2)
-            for k in range(3):
-                U[k, j] /= norm
-    for k in range(3):
-        U[k, 2] = U[(k + 1) % 3, 0] * U[(k + 2) % 3, 1] - U[(k + 2) % 3, 0] * U[(k + 1) % 3, 1]
-    for k in range(3):
-        s[2] += U[k, 2] * (F[k, 0] * V[0, 2] + F[k, 1] * V[1, 2] + F[k, 2] * V[2, 2])
-    return U, s, V
+    order = np.argsort(squares)
+    v0, v1 = row(V.T, order[2]), row(V.T, order[1])
+    v2 = cross(v0, v1)
+    w0, w1 = times(f, v0), times(f, v1)
+    s0 = np.sqrt(dot(w0, w0))
+    u0 = scaled(1.0 / s0, w0) if s0 > 0.0 else (1.0, 0.0, 0.0)
+    w1 = difference(w1, scaled(dot(w1, u0), u0))
+    s1 = np.sqrt(dot(w1, w1))
+    u1 = scaled(1.0 / s1, w1) if s1 > FLAT * s0 else _across(u0)  # any direction across will do
+    u2 = cross(u0, u1)
+    return (u0, u1, u2), (s0, s1, dot(u2, times(f, v2))), (v0, v1, v2)
 
 
 @kernel
 def compose(U, s0, s1, s2, V):
     """Return U diag(s) V^T as a tuple."""
-    return (
-        U[0, 0] * s0 * V[0, 0] + U[0, 1] * s1 * V[0, 1] + U[0, 2] * s2 * V[0, 2],
-        U[0, 0] * s0 * V[1, 0] + U[0, 1] * s1 * V[1, 1] + U[0, 2] * s2 * V[1, 2],
-        U[0, 0] * s0 * V[2, 0] + U[0, 1] * s1 * V[2, 1] + U[0, 2] * s2 * V[2, 2],
-        U[1, 0] * s0 * V[0, 0] + U[1, 1] * s1 * V[0, 1] + U[1, 2] * s2 * V[0, 2],
-        U[1, 0] * s0 * V[1, 0] + U[1, 1] * s1 * V[1, 1] + U[1, 2] * s2 * V[1, 2],
-        U[1, 0] * s0 * V[2, 0] + U[1, 1] * s1 * V[2, 1] + U[1, 2] * s2 * V[2, 2],
-        U[2, 0] * s0 * V[0, 0] + U[2, 1] * s1 * V[0, 1] + U[2, 2] * s2 * V[0, 2],
-        U[2, 0] * s0 * V[1, 0] + U[2, 1] * s1 * V[1, 1] + U[2, 2] * s2 * V[1, 2],
-        U[2, 0] * s0 * V[2, 0] + U[2, 1] * s1 * V[2, 1] + U[2, 2] * s2 * V[2, 2],
-    )
+    return combine(1.0, combine(s0, outer(U[0], V[0]), s1, outer(U[1], V[1])), s2, outer(U[2], V[2]))
 
 
 @kernel
@@ -183,19 +176,19 @@ def polar(f):
     """Return the proper rotation closest to F."""
     size = inner(f, f)
     c = cofactor(f)
-    det = f[0] * c[0] + f[1] * c[1] + f[2] * c[2]
-    if not det > 1e-9 * size * np.sqrt(size):
+    det = determinant(f, c)
+    if not det > NEARLY_FLAT * size * np.sqrt(size):
         U, _, V = singular(f)
         return compose(U, 1.0, 1.0, 1.0, V)
     x = f
-    for _ in range(20):
+    for _ in range(MOST_NEWTON):
         zeta = np.sqrt(np.sqrt(inner(c, c) / size) / det)
         new = combine(0.5 * zeta, x, 0.5 / (zeta * det), c)
         step = combine(1.0, new, -1.0, x)
         x = new
-        if inner(step, step) < 1e-14:  # the next error is of the order of the square of this step
+        if inner(step, step) < LAST_STEP:
             break
         size = inner(x, x)
         c = cofactor(x)
-        det = x[0] * c[0] + x[1] * c[1] + x[2] * c[2]
+        det = determinant(x, c)
     return x

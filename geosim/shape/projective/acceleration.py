@@ -26,6 +26,9 @@ from geosim.arrays import Floats
 
 __all__ = ["Anderson", "QuasiNewton"]
 
+REGULARISATION = 1e-10  # of the scaled normal equations: differences that nearly depend on each other get no weight
+LEAST_CURVATURE = 1e-12  # cosine of a secant pair: rounding below it; positive curvature makes a descent direction
+
 
 class Anderson:
     """The memory of an accelerated iteration.
@@ -42,43 +45,34 @@ class Anderson:
 
     def restart(self) -> None:
         """Forget everything: the map has changed, or the last combination was rejected."""
-        self._images: list[Floats] = []
-        self._steps: list[Floats] = []
-        self._forces: list[Floats] = []
+        self._past: list[tuple[Floats, Floats, Floats]] = []  # images, steps, forces
 
     def jump(self) -> None:
         """Forget the last point alone: the merit has changed a little since, and its difference to the next is no slope."""
-        for memory in (self._images, self._steps, self._forces):
-            del memory[-1:]
+        del self._past[-1:]
 
-    def propose(self, x: Floats, step: Floats, force: Floats) -> Floats:
-        """Return the next point.
+    def direction(self, x: Floats, force: Floats, solve: Callable[[Floats], Floats]) -> Floats:
+        """Return the step [m] from x to the next point.
 
         Parameters
         ----------
-        x
-            Present point [m], any shape.
-        step
-            f = G(x) - x [m], the same shape.
-        force
-            r = -A f [N], the gradient of the merit, the same shape.
+        x, force
+            Present point [m] and r = -A f [N], the gradient of the merit, of the same shape.
+        solve
+            Solves with the global matrix A.
         """
-        if self.window == 0:
-            return x + step
-        self._images.append((x + step).ravel())
-        self._steps.append(step.ravel())
-        self._forces.append(-force.ravel())
-        for memory in (self._images, self._steps, self._forces):
-            del memory[: -self.window - 1]
-        if len(self._images) < 2:
-            return x + step
-        df, dr = np.diff(np.array(self._steps), axis=0), np.diff(np.array(self._forces), axis=0)
-        gram = df @ dr.T  # symmetric: dr = A df
+        step = -solve(force)
+        self._past = [*self._past, ((x + step).ravel(), step.ravel(), -force.ravel())][-self.window - 1 :]
+        if len(self._past) < 2:
+            return step
+        images, steps, forces = (np.array(kind) for kind in zip(*self._past))
+        dr = np.diff(forces, axis=0)
+        gram = np.diff(steps, axis=0) @ dr.T  # symmetric: dr = A df
         gram = 0.5 * (gram + gram.T)
-        scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
-        normal = gram / np.outer(scale, scale) + 1e-10 * np.eye(len(gram))
-        theta = np.linalg.solve(normal, (dr @ self._steps[-1]) / scale) / scale
-        return x + step - (theta @ np.diff(np.array(self._images), axis=0)).reshape(x.shape)
+        scale = np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
+        normal = gram / np.outer(scale, scale) + REGULARISATION * np.eye(len(gram))
+        theta = np.linalg.solve(normal, (dr @ steps[-1]) / scale) / scale
+        return step - (theta @ np.diff(images, axis=0)).reshape(x.shape)
 
 
 class QuasiNewton:
@@ -96,8 +90,7 @@ class QuasiNewton:
 
     def restart(self) -> None:
         """Forget everything: the merit or the global matrix has changed."""
-        self._moves: list[Floats] = []
-        self._changes: list[Floats] = []
+        self._pairs: list[tuple[Floats, Floats]] = []  # moves and the changes of the force along them
         self._last: tuple[Floats, Floats] | None = None
 
     def jump(self) -> None:
@@ -105,30 +98,19 @@ class QuasiNewton:
         self._last = None
 
     def direction(self, x: Floats, force: Floats, solve: Callable[[Floats], Floats]) -> Floats:
-        """Return the step [m] from x, a descent direction of the merit.
-
-        Parameters
-        ----------
-        x, force
-            Present point [m] and gradient of the merit [N], of the same shape.
-        solve
-            Solves with the global matrix.
-        """
+        """Return the step [m] from x, a descent direction of the merit; arguments are those of `Anderson.direction`."""
         if self._last is not None:
             move, change = (x - self._last[0]).ravel(), (force - self._last[1]).ravel()
-            # curvature must be positive for a descent direction
-            if move @ change > 1e-12 * np.sqrt((move @ move) * (change @ change)):
-                self._moves.append(move)
-                self._changes.append(change)
-        for memory in (self._moves, self._changes):
-            del memory[: max(0, len(memory) - self.window)]
+            if move @ change > LEAST_CURVATURE * np.sqrt((move @ move) * (change @ change)):
+                self._pairs.append((move, change))
+        del self._pairs[: max(0, len(self._pairs) - self.window)]
         self._last = (x.copy(), force.copy())
         q, shares = force.ravel().copy(), []
-        for move, change in zip(reversed(self._moves), reversed(self._changes)):
+        for move, change in reversed(self._pairs):
             share = (move @ q) / (move @ change)
             q -= share * change
             shares.append(share)
         step = solve(q.reshape(force.shape)).ravel()
-        for move, change, share in zip(self._moves, self._changes, reversed(shares)):
+        for (move, change), share in zip(self._pairs, reversed(shares)):
             step += (share - (change @ step) / (move @ change)) * move
         return -step.reshape(force.shape)

@@ -15,7 +15,7 @@ vertices stay inside although the forces balance, springs get stiffer.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -23,196 +23,213 @@ from geosim.arrays import Floats, Ints
 from geosim.collision.obstacles import signed_distances
 from geosim.collision.queries import closest_points, ray_hits, vertices_in_tets
 from geosim.collision.tree import Tree, build_tree
-from geosim.errors import InputError
-from geosim.shape.projective.elements import Springs
-from geosim.shape.projective.mesh import Work
+from geosim.environment import Environment, Obstacle
+from geosim.geometry import topology
+from geosim.robot import VolumetricRobot
 
-if TYPE_CHECKING:
-    from geosim.shape.projective.solver import ProjectiveShapeSolver
-
-__all__ = ["MOVED", "SET_CHANGED", "UNCHANGED", "Contact"]
+__all__ = ["MOVED", "SET_CHANGED", "UNCHANGED", "SpringContact", "Springs"]
 
 UNCHANGED, MOVED, SET_CHANGED = 0, 1, 2
-STIFFEST = 256.0  # times the stiffness of a new spring
+SELF = -1  # partner of a spring to the robot itself
+DEFAULT_OFFSET = 0.05  # mean edges of the surface
+STIFFENING, STIFFEST = 4.0, 256.0  # factor at every balance with vertices inside; limit over a new spring's stiffness
 FORGOTTEN = 4.0  # offsets from the surface: there a spring, which pushes nothing beyond one offset, is dropped
-SELF = -1
+REACH = 2.0  # mean edges: how far from a mesh obstacle a vertex is asked for, more than it moves between two checks
+LONGEST_EXIT = 4.0  # mean edges: a ray that leaves the collided region later has missed the nearest side of it
+STEEPEST_EXIT = 0.1  # least cosine of ray and face where it leaves; flatter ones leave sideways
+ARRAYS = ("ids", "stiffness", "points", "normals", "partner", "corners", "shares")
 
 
-class Contact:
-    """Finds collisions and keeps the springs of `work.elements` up to date during one command.
+@dataclass(frozen=True)
+class Springs:
+    """Virtual springs of contact: vertex, stiffness [N/m], contact point [m] and outward normal, Eq. (5).
+
+    A spring's target is the nearest point on the free side of its plane, n . (v - point) >= offset, so it pushes and
+    never pulls, and slides without friction. Where the robot touches itself the point moves with the face `corners`
+    (s, 3) that it lies on, with barycentric `shares` (s, 3), and the face feels the opposite push; obstacles have
+    no shares. `partner` is SELF or the number of the obstacle in `obstacles`, which hold their poses.
+    """
+
+    ids: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    stiffness: Floats = field(default_factory=lambda: np.empty(0))
+    points: Floats = field(default_factory=lambda: np.empty((0, 3)))
+    normals: Floats = field(default_factory=lambda: np.empty((0, 3)))
+    offset: float = 0.0
+    partner: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    corners: Ints = field(default_factory=lambda: np.empty((0, 3), np.int64))
+    shares: Floats = field(default_factory=lambda: np.empty((0, 3)))
+    obstacles: tuple[tuple[Obstacle, Floats], ...] = ()
+
+    def forces(self, x: Floats) -> tuple[Floats, float]:
+        """Push of every spring [N] (s, 3) and the energy of all [J].
+
+        Contact points on primitives follow the vertex in every evaluation; those on meshes and on the robot itself
+        stay until the next collision check.
+        """
+        own = self.partner == SELF
+        points = np.where(own[:, None], np.einsum("ij,ijk->ik", self.shares, x[self.corners]), self.points)
+        gap = np.einsum("ij,ij->i", x[self.ids] - points, self.normals)
+        normals = self.normals.copy()
+        for i, (obstacle, pose) in enumerate(self.obstacles):
+            mine = np.flatnonzero(self.partner == i)
+            if len(mine) and obstacle.shape != "mesh":
+                gap[mine], _, normals[mine] = signed_distances(obstacle, x[self.ids[mine]], pose)
+        depth = np.minimum(gap - self.offset, 0.0)
+        push = -(self.stiffness * depth)[:, None] * normals
+        return push, float(0.5 * np.sum(self.stiffness * depth * depth))
+
+    def on_vertices(self, push: Floats, count: int) -> Floats:
+        """Forces on all vertices [N] (count, 3) of the pushes of the springs: action and reaction."""
+        out = np.zeros((count, 3))
+        np.add.at(out, self.ids, push)
+        np.subtract.at(out, self.corners, self.shares[:, :, None] * push[:, None])
+        return out
+
+    def diagonal(self, count: int) -> Floats:
+        """Diagonal that bounds the stiffness of the springs [N/m] (count,).
+
+        (n . (v - sum b_i x_i))^2 <= 2 v^2 + 2 sum b_i x_i^2 couples no vertices, so the matrix keeps its pattern.
+        """
+        twice = np.where(self.partner == SELF, 2.0, 1.0) * self.stiffness
+        out = np.bincount(self.ids, twice, minlength=count).astype(float)
+        np.add.at(out, self.corners, twice[:, None] * self.shares)
+        return out
+
+
+class SpringContact:
+    """Finds collisions and keeps springs up to date during one command.
 
     Parameters
     ----------
-    work, solver
-        The mesh, and the options.
-    index
-        Command, which says where moving obstacles stand.
+    robot, environment
+        What collides; the obstacles stand where they are at the command `index`.
+    held
+        Held vertices, which get no springs.
+    stiffness
+        Stiffness of a new spring of every vertex [N/m], (n,).
+    offset
+        Distance that a spring keeps between surfaces [m]; None is a share of the mean surface edge.
     """
 
-    def __init__(self, work: Work, solver: ProjectiveShapeSolver, index: int) -> None:
-        robot, environment = work.robot, work.environment
-        if environment.exclude_pairs:
-            raise InputError(
-                "exclude_pairs: ProjectiveShapeSolver takes none; set self_contact=False to leave out "
-                "self-contact, or use EnergyShapeSolver"
-            )
-        for i, obstacle in enumerate(environment.obstacles):
-            if obstacle.friction > 0:
-                raise InputError(
-                    f"obstacle {i + 1}: friction = {obstacle.friction:g}, but ProjectiveShapeSolver is "
-                    f"frictionless; set friction=0 or use EnergyShapeSolver"
-                )
-        if environment.self_friction > 0:
-            raise InputError("self_friction: ProjectiveShapeSolver has none; set it to 0 or use EnergyShapeSolver")
-        self.work = work
+    def __init__(
+        self,
+        robot: VolumetricRobot,
+        environment: Environment,
+        index: int,
+        held: Ints,
+        stiffness: Floats,
+        offset: float | None,
+    ) -> None:
         self.obstacles = tuple((obstacle, obstacle.pose(index)) for obstacle in environment.obstacles)
         self.faces = np.ascontiguousarray(np.vstack([robot.skin, *robot.chamber_walls]))
-        surface = np.unique(self.faces)
-        self.ids = np.setdiff1d(surface, work.held)
-        edges = np.linalg.norm(robot.vertices[self.faces] - robot.vertices[np.roll(self.faces, 1, axis=1)], axis=2)
-        self.edge = float(edges.mean())
-        self.offset = 0.05 * self.edge if solver.contact_offset is None else solver.contact_offset
-        self.stiffness = solver.contact_stiffness * work.matrix.diagonal()
-        self.active = bool(environment.self_contact or environment.obstacles) and len(self.ids) > 0
+        self.ids = np.setdiff1d(self.faces, held)
+        edges = robot.vertices[self.faces] - robot.vertices[np.roll(self.faces, 1, axis=1)]
+        self.edge = float(np.linalg.norm(edges, axis=2).mean())
+        self.offset = DEFAULT_OFFSET * self.edge if offset is None else offset
+        self.stiffness = stiffness
         self.self_contact = bool(environment.self_contact)
+        self.active = (self.self_contact or len(self.obstacles) > 0) and len(self.ids) > 0
         self.clear, self.penetration = True, 0.0
+        self._body = robot.body_tets
         self._tets: Tree | None = None
         self._surface: Tree | None = None
 
-    def update(self, x: Floats, balanced: bool) -> int:
-        """Check for collisions at x [m] and move, add, release or stiffen springs; return what happened."""
+    def update(self, x: Floats, old: Springs, balanced: bool) -> tuple[Springs, int]:
+        """Check for collisions at x [m]; return the springs moved, added, released or stiffened, and what happened."""
         if not self.active:
-            return UNCHANGED
-        old = self.work.elements.springs
-        found = self._self_collisions(x, old) if self.self_contact else Springs(offset=self.offset)
-        depth = self._depth(x, found)
-        for i, (obstacle, pose) in enumerate(self.obstacles):
-            distance, nearest, normal = signed_distances(obstacle, x[self.ids], pose, 2.0 * self.edge)
-            had = np.isin(self.ids, old.ids[old.partner == i])
-            take = (distance < 0) | (had & (distance <= FORGOTTEN * self.offset))
-            inside = distance < 0
-            depth = max(depth, float(-distance[inside].min(initial=0.0)))
-            ids = self.ids[take]
-            found = _joined(
-                found,
-                Springs(
-                    ids,
-                    self.stiffness[ids],
-                    nearest[take],
-                    normal[take],
-                    self.offset,
-                    np.full(len(ids), i),
-                    np.zeros((len(ids), 3), np.int64),
-                    np.zeros((len(ids), 3)),
-                ),
-            )
-        self.penetration, self.clear = depth, depth == 0.0
-        return self._install(found, old, balanced)
+            return old, UNCHANGED
+        parts = self._self_collisions(x, old) if self.self_contact else []
+        self.penetration = max([0.0, *(_depth(x, springs) for springs in parts)])
+        parts += [self._obstacle_collisions(i, x, old) for i in range(len(self.obstacles))]
+        self.clear = self.penetration == 0.0
+        joined = {key: np.concatenate([getattr(springs, key) for springs in [Springs(), *parts]]) for key in ARRAYS}
+        return self._stiffened(Springs(offset=self.offset, obstacles=self.obstacles, **joined), old, balanced)
 
-    def _install(self, found: Springs, old: Springs, balanced: bool) -> int:
+    def _stiffened(self, found: Springs, old: Springs, balanced: bool) -> tuple[Springs, int]:
         """Give kept springs their stiffness, stiffen all if vertices stay inside at balance, and say what changed."""
-        key = lambda s: s.ids * (len(self.obstacles) + 1) + s.partner + 1  # noqa: E731
-        before, now = key(old), key(found)
+        before, now = (s.ids * (len(self.obstacles) + 1) + s.partner + 1 for s in (old, found))
         order = np.argsort(before)
         kept = np.isin(now, before)
         stiffness = found.stiffness.copy()
-        if len(before):
-            at = order[np.minimum(np.searchsorted(before[order], now), len(before) - 1)]
-            stiffness = np.where(kept, old.stiffness[at], stiffness)
-        stiffer = balanced and not self.clear
-        if stiffer:
-            limit = STIFFEST * self.stiffness[found.ids]
-            stiffer = bool((stiffness < limit).any())
-            stiffness = np.minimum(4.0 * stiffness, limit)
-        self.work.elements.springs = Springs(
-            found.ids,
-            stiffness,
-            found.points,
-            found.normals,
-            self.offset,
-            found.partner,
-            found.corners,
-            found.shares,
-            self.obstacles,
-        )
-        if stiffer or not kept.all():  # a spring that is dropped pushed nothing
-            return SET_CHANGED
-        return MOVED if len(now) else UNCHANGED
+        stiffness[kept] = old.stiffness[order[np.searchsorted(before[order], now[kept])]]
+        limit = STIFFEST * self.stiffness[found.ids]
+        stiffer = balanced and not self.clear and bool((stiffness < limit).any())
+        if balanced and not self.clear:
+            stiffness = np.minimum(STIFFENING * stiffness, limit)
+        # a spring that is dropped pushed nothing
+        changed = SET_CHANGED if stiffer or not kept.all() else MOVED if len(now) else UNCHANGED
+        return replace(found, stiffness=stiffness), changed
 
-    def _self_collisions(self, x: Floats, old: Springs) -> Springs:
+    def _obstacle_collisions(self, i: int, x: Floats, old: Springs) -> Springs:
+        """Springs of vertices inside obstacle i, and of those that were and are still within the offset."""
+        obstacle, pose = self.obstacles[i]
+        distance, nearest, normal = signed_distances(obstacle, x[self.ids], pose, REACH * self.edge)
+        self.penetration = max(self.penetration, float(-distance.min()))
+        had = np.isin(self.ids, old.ids[old.partner == i])
+        take = (distance < 0) | (had & (distance <= FORGOTTEN * self.offset))
+        count = int(take.sum())
+        none = np.zeros((count, 3), np.int64)
+        return self._springs(self.ids[take], nearest[take], normal[take], i, none, none.astype(float))
+
+    def _self_collisions(self, x: Floats, old: Springs) -> list[Springs]:
         """Springs of vertices inside foreign body tets, and of those that were and are still within the offset."""
-        self._tets = build_tree(x, self.work.elements.body.tets) if self._tets is None else self._tets.refit(x)
+        self._tets = build_tree(x, self._body) if self._tets is None else self._tets.refit(x)
         inside = self.ids[vertices_in_tets(x, self.ids, self._tets) >= 0]
         near = np.setdiff1d(old.ids[old.partner == SELF], inside)
         if len(inside) + len(near) == 0:
-            return Springs(offset=self.offset)
+            return []
         self._surface = build_tree(x, self.faces) if self._surface is None else self._surface.refit(x)
-        face_normals = _normals(x, self.faces)
+        face_normals = topology.face_normals(x, self.faces)
         vertex_normals = np.zeros_like(x)
         np.add.at(vertex_normals, self.faces.ravel(), np.repeat(face_normals, 3, axis=0))
-        unit = face_normals / np.maximum(np.linalg.norm(face_normals, axis=1), 1e-300)[:, None]
-        away = -vertex_normals[inside]
-        away /= np.maximum(np.linalg.norm(away, axis=1), 1e-300)[:, None]
-        distance, face = ray_hits(x, inside, away, self._surface)
-        leaves = (face >= 0) & (np.einsum("ij,ij->i", unit[face], away) > 0.1) & (distance < 4.0 * self.edge)
-        points = x[inside] + np.where(leaves, distance, 0.0)[:, None] * away
-        other = np.flatnonzero(~leaves)
-        if len(other):
-            points[other], face[other] = closest_points(x[inside[other]], x, self._surface, inside[other])
-        found = self._on_faces(x, inside, points, face, unit)
+        unit = _unit(face_normals)
+        points, face = self._exits(x, inside, -_unit(vertex_normals[inside]), unit, self._surface)
+        found = [self._on_faces(x, inside, points, face, unit)]
         if len(near):
             points, face = closest_points(x[near], x, self._surface, near, FORGOTTEN * self.offset)
             ok = (face >= 0) & (np.einsum("ij,ij->i", unit[face], vertex_normals[near]) < 0)  # it faces the vertex
-            found = _joined(found, self._on_faces(x, near[ok], points[ok], face[ok], unit))
+            found.append(self._on_faces(x, near[ok], points[ok], face[ok], unit))
         return found
+
+    def _exits(self, x: Floats, ids: Ints, away: Floats, unit: Floats, surface: Tree) -> tuple[Floats, Ints]:
+        """Where rays from vertices leave the collided region (points and faces), the nearest point of it elsewhere."""
+        distance, face = ray_hits(x, ids, away, surface)
+        leaves = (face >= 0) & (np.einsum("ij,ij->i", unit[face], away) > STEEPEST_EXIT)
+        leaves &= distance < LONGEST_EXIT * self.edge
+        points = x[ids] + np.where(leaves, distance, 0.0)[:, None] * away
+        other = np.flatnonzero(~leaves)
+        if len(other):
+            points[other], face[other] = closest_points(x[ids[other]], x, surface, ids[other])
+        return points, face
 
     def _on_faces(self, x: Floats, ids: Ints, points: Floats, face: Ints, unit: Floats) -> Springs:
         """Springs between vertices and points of faces."""
         corners = self.faces[face]
-        return Springs(
-            ids,
-            self.stiffness[ids],
-            points,
-            unit[face],
-            self.offset,
-            np.full(len(ids), SELF),
-            corners,
-            _shares(points, x[corners]),
-        )
+        return self._springs(ids, points, unit[face], SELF, corners, _shares(points, x[corners]))
 
-    @staticmethod
-    def _depth(x: Floats, springs: Springs) -> float:
-        """Deepest vertex below the contact points of springs [m]."""
-        if len(springs.ids) == 0:
-            return 0.0
-        return max(0.0, float(-np.einsum("ij,ij->i", x[springs.ids] - springs.points, springs.normals).min()))
+    def _springs(
+        self, ids: Ints, points: Floats, normals: Floats, partner: int, corners: Ints, shares: Floats
+    ) -> Springs:
+        """New springs of vertices that meet the same partner."""
+        whose = np.full(len(ids), partner)
+        return Springs(ids, self.stiffness[ids], points, normals, self.offset, whose, corners, shares)
 
 
-def _joined(a: Springs, b: Springs) -> Springs:
-    return Springs(
-        np.concatenate([a.ids, b.ids]),
-        np.concatenate([a.stiffness, b.stiffness]),
-        np.vstack([a.points, b.points]),
-        np.vstack([a.normals, b.normals]),
-        b.offset,
-        np.concatenate([a.partner, b.partner]),
-        np.vstack([a.corners, b.corners]),
-        np.vstack([a.shares, b.shares]),
-    )
+def _depth(x: Floats, springs: Springs) -> float:
+    """Deepest vertex below the contact points of springs [m]."""
+    return float(-np.einsum("ij,ij->i", x[springs.ids] - springs.points, springs.normals).min(initial=0.0))
+
+
+def _unit(vectors: Floats) -> Floats:
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1), np.finfo(float).tiny)[:, None]
 
 
 def _shares(points: Floats, corners: Floats) -> Floats:
     """Barycentric coordinates (s, 3) of points on triangles (s, 3, 3)."""
-    a, b = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
+    a, b, off = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0], points - corners[:, 0]
     normal = np.cross(a, b)
-    square = np.maximum(np.einsum("ij,ij->i", normal, normal), 1e-300)
-    off = points - corners[:, 0]
+    square = np.maximum(np.einsum("ij,ij->i", normal, normal), np.finfo(float).tiny)
     v = np.einsum("ij,ij->i", np.cross(off, b), normal) / square
     w = np.einsum("ij,ij->i", np.cross(a, off), normal) / square
     shares = np.clip(np.stack([1.0 - v - w, v, w], axis=1), 0.0, 1.0)
     return shares / shares.sum(axis=1, keepdims=True)
-
-
-def _normals(x: Floats, faces: Ints) -> Floats:
-    """Area-weighted normals of faces."""
-    return np.cross(x[faces[:, 1]] - x[faces[:, 0]], x[faces[:, 2]] - x[faces[:, 0]])

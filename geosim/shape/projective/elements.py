@@ -5,40 +5,32 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from geosim.arrays import Floats, Ints
-from geosim.collision.obstacles import signed_distances
-from geosim.environment import Obstacle
+from geosim.geometry import shells
 from geosim.linear.factorise import make_factoriser
 from geosim.shape.projective import kernels
+from geosim.shape.projective.contact import Springs
 from geosim.shape.projective.lines import Lines
 from geosim.shape.projective.material import SPACING
 
-__all__ = [
-    "BODY_TARGETS",
-    "CHAMBER_TARGETS",
-    "Body",
-    "Cells",
-    "Elements",
-    "Evaluation",
-    "GlobalMatrix",
-    "Springs",
-    "enclosed_volume",
-    "rest_shapes",
-]
+__all__ = ["BODY_TARGETS", "CHAMBER_TARGETS", "Body", "Cells", "Elements", "Evaluation", "GlobalMatrix", "rest_shapes"]
 
 BODY_TARGETS = ("material", "variational", "paper")
 CHAMBER_TARGETS = ("total", "element", "uniform")
 OWN_SHARE = 0.02  # of the bulk stiffness, held by every element alone; the rest is held by the patches round vertices
 GUARD = 1.0 / OWN_SHARE  # times that share, where an element turns over or swells
-RESTIFFEN = 2.0  # growth of an element's weight that asks for a new global matrix
-
-WORTH_A_THREAD = 30_000  # elements
+RESTIFFEN, AHEAD = 2.0, 1.3  # growth of an element's weight that asks for a new global matrix, which gets so much more
+WORTH_A_THREAD = 30_000  # elements: fewer are done before a thread has started
+ROUNDING = 2e-15  # of the elastic energy of a unit strain: differences of the merit below are noise
+LEAST_STRAIN = (
+    1e-3  # its forces are the least reference: where a robot returns to rest nothing smaller is worth balancing
+)
 
 
 def rest_shapes(vertices: Floats, tets: Ints) -> tuple[Floats, Floats]:
@@ -49,12 +41,6 @@ def rest_shapes(vertices: Floats, tets: Ints) -> tuple[Floats, Floats]:
     gradients[:, 1:] = inverse.transpose(0, 2, 1)
     gradients[:, 0] = -gradients[:, 1:].sum(axis=1)
     return gradients, np.linalg.det(edges) / 6.0
-
-
-def enclosed_volume(x: Floats, faces: Ints) -> float:
-    """Volume inside closed, outward faces [m^3]; relative to a corner, for rounding."""
-    a, b, c = (x[faces[:, i]] - x[faces[0, 0]] for i in range(3))
-    return float(np.einsum("ij,ij->", a, np.cross(b, c)) / 6.0)
 
 
 @dataclass(frozen=True)
@@ -101,63 +87,6 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class Springs:
-    """Virtual springs of contact: vertex, stiffness [N/m], contact point [m] and outward normal, Eq. (5).
-
-    A spring's target is the nearest point on the free side of its plane, n . (v - point) >= offset, so it pushes and
-    never pulls, and slides without friction. Where the robot touches itself the point moves with the face `corners`
-    (s, 3) that it lies on, with barycentric `shares` (s, 3), and the face feels the opposite push; obstacles have
-    no shares.
-    """
-
-    ids: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    stiffness: Floats = field(default_factory=lambda: np.empty(0))
-    points: Floats = field(default_factory=lambda: np.empty((0, 3)))
-    normals: Floats = field(default_factory=lambda: np.empty((0, 3)))
-    offset: float = 0.0
-    partner: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # -1 the robot itself, else the obstacle
-    corners: Ints = field(default_factory=lambda: np.empty((0, 3), np.int64))
-    shares: Floats = field(default_factory=lambda: np.empty((0, 3)))
-    obstacles: tuple[tuple[Obstacle, Floats], ...] = ()  # with their poses
-
-    def forces(self, x: Floats) -> tuple[Floats, float]:
-        """Push of every spring [N] (s, 3) and the energy of all [J].
-
-        Contact points on primitives follow the vertex in every evaluation; those on meshes and on the robot itself
-        stay until the next collision check.
-        """
-        own = self.partner < 0
-        points = np.where(own[:, None], np.einsum("ij,ijk->ik", self.shares, x[self.corners]), self.points)
-        gap = np.einsum("ij,ij->i", x[self.ids] - points, self.normals)
-        normals = self.normals
-        for i, (obstacle, pose) in enumerate(self.obstacles):
-            mine = np.flatnonzero(self.partner == i)
-            if len(mine) and obstacle.shape != "mesh":
-                normals = normals.copy() if normals is self.normals else normals
-                gap[mine], _, normals[mine] = signed_distances(obstacle, x[self.ids[mine]], pose)
-        depth = np.minimum(gap - self.offset, 0.0)
-        push = -(self.stiffness * depth)[:, None] * normals
-        return push, float(0.5 * np.sum(self.stiffness * depth * depth))
-
-    def on_vertices(self, push: Floats, count: int) -> Floats:
-        """Forces on all vertices [N] (count, 3) of the pushes of the springs: action and reaction."""
-        out = np.zeros((count, 3))
-        np.add.at(out, self.ids, push)
-        np.subtract.at(out, self.corners, self.shares[:, :, None] * push[:, None])
-        return out
-
-    def diagonal(self, count: int) -> Floats:
-        """Diagonal that bounds the stiffness of the springs [N/m] (count,).
-
-        (n . (v - sum b_i x_i))^2 <= 2 v^2 + 2 sum b_i x_i^2 couples no vertices, so the matrix keeps its pattern.
-        """
-        twice = np.where(self.partner < 0, 2.0, 1.0) * self.stiffness
-        out = np.bincount(self.ids, twice, minlength=count).astype(float)
-        np.add.at(out, self.corners, twice[:, None] * self.shares)
-        return out
-
-
-@dataclass(frozen=True)
 class Evaluation:
     """Force = gradient of the merit [N] (n, 3), merit [J], reference force [N], pressures [Pa], J of the body."""
 
@@ -194,10 +123,9 @@ class Elements:
         self._forces = np.zeros((len(tets), 4, 3))
         self._energies = np.zeros(len(tets))
         self._patch = np.zeros((2, count))
-        # Forces of a strain of 0.1 %: where a robot returns to rest nothing smaller is worth balancing.
         modulus = body.stiffness * body.tables[body.which, 0, 0]
-        self.rounding = 2e-15 * float((modulus * body.volumes).sum())  # of the merit [J]
-        self._floor = 1e-3 * float((modulus * body.volumes ** (2 / 3)).mean())
+        self.rounding = ROUNDING * float((modulus * body.volumes).sum())  # of the merit [J]
+        self._floor = LEAST_STRAIN * float((modulus * body.volumes ** (2 / 3)).mean())
         self._ids = [cells.ids(i) for i in range(len(cells.walls))]
         self.compliances = np.full(len(cells.walls), np.nan)
 
@@ -225,7 +153,7 @@ class Elements:
         now = self.body.share * np.maximum(1.0, now / 3.0)
         if not (now > RESTIFFEN * self.stretched).any() and not np.median(now) * RESTIFFEN < np.median(self.stretched):
             return False
-        self.stretched = 1.3 * now
+        self.stretched = AHEAD * now
         return True
 
     def evaluate(self, x: Floats, targets: Floats) -> Evaluation:
@@ -240,6 +168,7 @@ class Elements:
         elastic = float(self._energies[:split].sum() + self._patch[1].sum())
         merit = elastic + float(self._energies[split:].sum() - np.sum(self.load * x))
         force -= self.load
+        scale = max(scale, float(np.abs(self.load).max(initial=0.0)), self._floor)
         if len(self.springs.ids):
             push, stored = self.springs.forces(x)
             force -= self.springs.on_vertices(push, self.count)
@@ -248,54 +177,24 @@ class Elements:
             drag, stored = self.lines.evaluate(x)
             force += drag
             merit += stored
-        return Evaluation(
-            force,
-            merit,
-            max(scale, float(np.abs(self.load).max(initial=0.0)), self._floor),
-            pressures,
-            jacobians,
-            elastic,
-        )
+        return Evaluation(force, merit, scale, pressures, jacobians, elastic)
 
     def _body(self, x: Floats, forces: Floats, energies: Floats) -> Floats:
         """Write the pull of the body targets; return the volume ratio of every element."""
         b, n = self.body, len(self.body.tets)
         jacobians = np.empty(n)
+        elements = (x, b.tets, b.gradients)
         if b.targets == "material":
-            shared, own = (1.0 - OWN_SHARE) * b.bulk, OWN_SHARE * b.bulk
-            self._share(kernels.determinants, n, x, b.tets, b.gradients, jacobians)
-            self._share(
-                kernels.patch_pressures,
-                self.count,
-                b.volumes,
-                shared,
-                jacobians,
-                self._starts,
-                self._slots,
-                *self._patch,
-            )
-            self._share(
-                kernels.material_targets,
-                n,
-                x,
-                b.tets,
-                b.gradients,
-                b.volumes,
-                b.which,
-                b.rows,
-                own,
-                GUARD,
-                jacobians,
-                self._patch[0],
-                forces,
-                energies,
-            )
+            bulk = (1.0 - OWN_SHARE) * b.bulk, OWN_SHARE * b.bulk
+            patches = (b.volumes, bulk[0], jacobians, self._starts, self._slots, *self._patch)
+            law = (b.volumes, b.which, b.rows, bulk[1], GUARD, jacobians, self._patch[0])
+            self._share(kernels.determinants, n, *elements, jacobians)
+            self._share(kernels.patch_pressures, self.count, *patches)
+            self._share(kernels.material_targets, n, *elements, *law, forces, energies)
         else:
             local = kernels.body_targets if b.targets == "variational" else kernels.paper_targets
-            weights = b.stiffness * b.volumes
-            self._share(
-                local, n, x, b.tets, b.gradients, weights, b.which, b.tables, SPACING, forces, energies, jacobians
-            )
+            blend = (b.stiffness * b.volumes, b.which, b.tables, SPACING)
+            self._share(local, n, *elements, *blend, forces, energies, jacobians)
         return jacobians
 
     def _share(self, kernel: Callable[..., None], count: int, *arguments: Any) -> None:
@@ -311,52 +210,50 @@ class Elements:
         """Write the pull of the chamber targets; return the pressures [Pa], nan where the targets have none."""
         c = self.cells
         pressures = np.full(len(c.walls), np.nan)
+        elements = (x, c.tets, c.gradients, c.volumes)
         for i, ids in enumerate(self._ids):
             energies[ids] = 0.0
             if not np.isfinite(targets[i]):  # vented: the elements follow without force
                 forces[ids], pressures[i] = 0.0, 0.0
             elif c.targets == "total":
-                volume, compliance = kernels.chamber_measures(x, c.tets, c.gradients, c.volumes, c.weights, ids)
+                volume, compliance = kernels.chamber_measures(*elements, c.weights, ids)
                 if np.isnan(self.compliances[i]):
                     self.compliances[i] = compliance  # kept, so that the energy is a function of the volume alone
                 pull = (volume - targets[i]) / self.compliances[i]
-                kernels.total_targets(x, c.tets, c.gradients, c.volumes, ids, pull, forces)
+                kernels.total_targets(*elements, ids, pull, forces)
                 energies[ids[0]] = 0.5 * pull * (volume - targets[i])
                 pressures[i] = -pull
             else:
-                kernel = kernels.element_targets if c.targets == "element" else kernels.uniform_targets
                 ratio = targets[i] / c.mesh_volumes[i]
-                kernel(x, c.tets, c.gradients, c.volumes, c.weights, ids, ratio, forces, energies)
+                kernels.cell_targets(*elements, c.weights, ids, ratio, c.targets == "uniform", forces, energies)
         return pressures
 
     def pressed(self, x: Floats, asked: Floats, pressures: Floats) -> Floats:
         """Targets [m^3] whose pull at the volumes asked for is that of `pressures` [Pa] (chambers,)."""
         c, out = self.cells, asked.copy()
-        if c.targets == "total":
-            for i, ids in enumerate(self._ids):
-                if np.isfinite(asked[i]):
-                    _, compliance = kernels.chamber_measures(x, c.tets, c.gradients, c.volumes, c.weights, ids)
-                    self.compliances[i] = compliance
-                    out[i] += pressures[i] * compliance
+        self.compliances[:] = np.nan
+        for i in np.flatnonzero(np.isfinite(asked)) if c.targets == "total" else ():
+            measures = kernels.chamber_measures(x, c.tets, c.gradients, c.volumes, c.weights, self._ids[i])
+            self.compliances[i] = measures[1]
+            out[i] += pressures[i] * self.compliances[i]
         return out
 
     def volumes(self, x: Floats) -> Floats:
         """Volumes of the chambers at x [m^3]."""
-        return np.array([enclosed_volume(x, wall) for wall in self.cells.walls])
+        return np.array([shells.signed_volume(x, wall) for wall in self.cells.walls])
 
 
 class GlobalMatrix:
     """The prefactored matrix of the global step, its fixed vertices eliminated; three right-hand sides at once."""
 
-    def __init__(self, laplacian: sp.csc_matrix, free: Ints) -> None:
+    def __init__(self, laplacian: sp.csc_matrix, free: Ints, springs: Springs) -> None:
         self.free = free
         self.factorisations = 0
-        self._added: Floats | None = None
         self._count = laplacian.shape[0]
-        self._upper = upper = self._triangle(laplacian)
+        upper = self._triangle(laplacian)
         self._where = upper.indptr[:-1]  # the diagonal stands first in every row of the upper triangle
         self._factoriser = make_factoriser(upper.indptr, upper.indices, single=False)
-        self.factor(Springs())
+        self.replace(laplacian, springs)
 
     def _triangle(self, laplacian: sp.csc_matrix) -> sp.csr_matrix:
         upper = sp.triu(laplacian[self.free][:, self.free], format="csr")
@@ -365,8 +262,8 @@ class GlobalMatrix:
 
     def replace(self, laplacian: sp.csc_matrix, springs: Springs) -> None:
         """Factorise another matrix of the same pattern."""
-        self._upper = self._triangle(laplacian)
-        self._added = None
+        self._data = self._triangle(laplacian).data
+        self._added: Floats | None = None
         self.factor(springs)
 
     def factor(self, springs: Springs) -> None:
@@ -378,7 +275,7 @@ class GlobalMatrix:
         if self._added is not None and (added <= self._added).all() and (len(springs.ids) or not self._added.any()):
             return
         self._added = added
-        data = self._upper.data.copy()
+        data = self._data.copy()
         data[self._where] += added
         self._factoriser.factorise(data)
         self.factorisations += 1
@@ -386,7 +283,7 @@ class GlobalMatrix:
     def diagonal(self) -> Floats:
         """Stiffness of every vertex in the matrix without springs [N/m], (count,), 0 where it is held."""
         out = np.zeros(self._count)
-        out[self.free] = self._upper.data[self._where]
+        out[self.free] = self._data[self._where]
         return out
 
     def solve(self, force: Floats) -> Floats:

@@ -1,12 +1,11 @@
 """Local step of the projective solver: closest rotations and closest shapes of a given volume, element by element.
 
-A 3x3 matrix is a tuple of nine numbers in row order, which the compiler keeps in registers. The formulas are
+Matrices are tuples of nine numbers (`linear.polar`, which also finds the closest rotation Q of F). The closest shape of
+a given volume,
 
-    Q  = argmin ||F - Q||,  Q in SO(3)          scaled Newton iteration of Higham (1986), X <- (z X + X^-T / z) / 2
     P_d = argmin ||F - P||,  det P = d          F - P = s cof P, by sequential quadratic programming
 
-and where an element is flat or inverted both come from the signed singular values F = U diag(s) V^T with proper
-rotations U, V, so that det Q = +1 always.
+comes from the signed singular values where an element is flat or inverted.
 
 The kernels of the body work on a range [lo, hi) of elements or vertices and release the interpreter's lock, so that
 threads can share a large mesh; a small one is faster in one.
@@ -17,47 +16,45 @@ from __future__ import annotations
 import numpy as np
 
 from geosim.kernels import kernel
-from geosim.linear.polar import cofactor, combine, compose, inner, polar, singular
+from geosim.linear.matrix3 import plus, row, scaled
+from geosim.linear.polar import cofactor, combine, compose, determinant, inner, outer, polar, singular, times
 
 __all__ = [
     "body_targets",
-    "chamber_gradients",
+    "cell_targets",
     "chamber_measures",
     "cofactor_squares",
     "determinants",
-    "element_targets",
     "gather",
     "material_targets",
     "paper_targets",
     "patch_pressures",
-    "polar_all",
     "total_targets",
-    "uniform_targets",
 ]
 
-# Volume ratios between which a body element may differ from its patch at little cost.
-NARROWEST, WIDEST = 0.7, 1.4
+NARROWEST, WIDEST = 0.7, 1.4  # volume ratios between which a body element may differ from its patch at little cost
+FLAT_BLEND = 1e-6  # volume ratio: blends below have no shape that could be scaled; their target is the rotation
+LEAST_VOLUME = 0.1  # of the asked volume: from smaller ones sequential quadratic programming may not find its way
+MOST_QUADRATIC, SAME_SHAPE = 60, 1e-24  # it takes 4 to 10; squared step over ||F||^2
+SAME_VOLUME = 1e-6  # relative: iterates that miss by more have not converged
+BISECTIONS = 200  # halves any interval to rounding
 
 
 @kernel
 def closest_volume(f, d):
     """Return the matrix of determinant d > 0 closest to F."""
-    c = cofactor(f)
-    det = f[0] * c[0] + f[1] * c[1] + f[2] * c[2]
-    if det > 0.1 * d:
+    det = determinant(f, cofactor(f))
+    if det > LEAST_VOLUME * d:
         t = combine((d / det) ** (1.0 / 3.0), f, 0.0, f) if abs(det - d) > 0.5 * d else f
-        for _ in range(60):
+        for _ in range(MOST_QUADRATIC):
             c = cofactor(t)
-            det = t[0] * c[0] + t[1] * c[1] + t[2] * c[2]
-            gap = det - d + inner(c, f) - inner(c, t)
+            gap = determinant(t, c) - d + inner(c, f) - inner(c, t)
             new = combine(1.0, f, -gap / inner(c, c), c)
             step = combine(1.0, new, -1.0, t)
             t = new
-            if inner(step, step) < 1e-24 * inner(f, f):
+            if inner(step, step) < SAME_SHAPE * inner(f, f):
                 break
-        c = cofactor(t)
-        det = t[0] * c[0] + t[1] * c[1] + t[2] * c[2]
-        if abs(det - d) < 1e-6 * d:
+        if abs(determinant(t, cofactor(t)) - d) < SAME_VOLUME * d:
             return t
     U, s, V = singular(f)
     x, y, z = _closest_stretches(s[0], s[1], s[2], d)
@@ -68,64 +65,39 @@ def closest_volume(f, d):
 def _closest_stretches(a, b, c, d):
     """Positive stretches of product d closest to (a, b, c): bisection on the multiplier, x + s d / x = a."""
     # stationarity x_i - a_i = -s d / x_i gives x_i = (a_i + sqrt(a_i^2 - 4 s d)) / 2, whose product falls with s
-    high = 0.25 * min(a * abs(a), b * abs(b), c * abs(c)) / d
+    high = 0.25 * min(a * abs(a), b * abs(b), c * abs(c)) / d if min(a, b, c) > 0.0 else 0.0
     low = high - 1.0
-    if min(a, b, c) <= 0.0:
-        high = 0.0
-        low = -1.0
-    while _stretch_product(a, b, c, low * d) < d:
+    while _stretch(a, low * d) * _stretch(b, low * d) * _stretch(c, low * d) < d:
         low = 2.0 * low - 1.0
-    for _ in range(200):
+    for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
-        if _stretch_product(a, b, c, middle * d) > d:
+        if _stretch(a, middle * d) * _stretch(b, middle * d) * _stretch(c, middle * d) > d:
             low = middle
         else:
             high = middle
     q = 0.5 * (low + high) * d
-    return (
-        0.5 * (a + np.sqrt(max(a * a - 4.0 * q, 0.0))),
-        0.5 * (b + np.sqrt(max(b * b - 4.0 * q, 0.0))),
-        0.5 * (c + np.sqrt(max(c * c - 4.0 * q, 0.0))),
-    )
+    return _stretch(a, q), _stretch(b, q), _stretch(c, q)
 
 
 @kernel
-def _stretch_product(a, b, c, q):
-    return (
-        0.125
-        * (a + np.sqrt(max(a * a - 4.0 * q, 0.0)))
-        * (b + np.sqrt(max(b * b - 4.0 * q, 0.0)))
-        * (c + np.sqrt(max(c * c - 4.0 * q, 0.0)))
-    )
+def _stretch(a, q):
+    return 0.5 * (a + np.sqrt(max(a * a - 4.0 * q, 0.0)))
 
 
 @kernel
 def _gradient(x, tets, gradients, e):
     """Deformation gradient of element e: sum of x_i (grad N_i)^T."""
-    f00, f01, f02, f10, f11, f12, f20, f21, f22 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    for i in range(4):
-        v = tets[e, i]
-        g0, g1, g2 = gradients[e, i, 0], gradients[e, i, 1], gradients[e, i, 2]
-        f00 += x[v, 0] * g0
-        f01 += x[v, 0] * g1
-        f02 += x[v, 0] * g2
-        f10 += x[v, 1] * g0
-        f11 += x[v, 1] * g1
-        f12 += x[v, 1] * g2
-        f20 += x[v, 2] * g0
-        f21 += x[v, 2] * g1
-        f22 += x[v, 2] * g2
-    return (f00, f01, f02, f10, f11, f12, f20, f21, f22)
+    f = outer(row(x, tets[e, 0]), row(gradients[e], 0))
+    for i in range(1, 4):
+        f = combine(1.0, f, 1.0, outer(row(x, tets[e, i]), row(gradients[e], i)))
+    return f
 
 
 @kernel
 def _write_forces(forces, e, gradients, weight, s):
     """Corner forces weight * S grad N_i of a stress S."""
     for i in range(4):
-        g0, g1, g2 = gradients[e, i, 0], gradients[e, i, 1], gradients[e, i, 2]
-        forces[e, i, 0] = weight * (s[0] * g0 + s[1] * g1 + s[2] * g2)
-        forces[e, i, 1] = weight * (s[3] * g0 + s[4] * g1 + s[5] * g2)
-        forces[e, i, 2] = weight * (s[6] * g0 + s[7] * g1 + s[8] * g2)
+        forces[e, i, 0], forces[e, i, 1], forces[e, i, 2] = scaled(weight, times(s, row(gradients[e], i)))
 
 
 @kernel
@@ -155,8 +127,7 @@ def body_targets(lo, hi, x, tets, gradients, weights, which, tables, spacing, fo
     """
     for e in range(lo, hi):
         f = _gradient(x, tets, gradients, e)
-        c = cofactor(f)
-        jacobians[e] = f[0] * c[0] + f[1] * c[1] + f[2] * c[2]
+        jacobians[e] = determinant(f, cofactor(f))
         a = combine(1.0, f, -1.0, polar(f))
         b = combine(1.0, f, -1.0, closest_volume(f, 1.0))
         stretch, stored = _look_up(tables[which[e]], spacing, np.sqrt(inner(a, a)))
@@ -265,8 +236,7 @@ def determinants(lo, hi, x, tets, gradients, jacobians):
     """Volume ratios of all elements."""
     for e in range(lo, hi):
         f = _gradient(x, tets, gradients, e)
-        c = cofactor(f)
-        jacobians[e] = f[0] * c[0] + f[1] * c[1] + f[2] * c[2]
+        jacobians[e] = determinant(f, cofactor(f))
 
 
 @kernel
@@ -297,18 +267,13 @@ def paper_targets(lo, hi, x, tets, gradients, weights, which, tables, spacing, f
     """
     for e in range(lo, hi):
         f = _gradient(x, tets, gradients, e)
-        c = cofactor(f)
-        jacobians[e] = f[0] * c[0] + f[1] * c[1] + f[2] * c[2]
+        jacobians[e] = determinant(f, cofactor(f))
         q = polar(f)
         d = combine(1.0, f, -1.0, q)
         ratio, _ = _look_up(tables[which[e]], spacing, np.sqrt(inner(d, d)))
         blend = combine(ratio, q, 1.0 - ratio, f)
-        c = cofactor(blend)
-        det = blend[0] * c[0] + blend[1] * c[1] + blend[2] * c[2]
-        if det > 1e-6:
-            blend = combine(det ** (-1.0 / 3.0), blend, 0.0, blend)
-        else:
-            blend = q
+        det = determinant(blend, cofactor(blend))
+        blend = combine(det ** (-1.0 / 3.0), blend, 0.0, blend) if det > FLAT_BLEND else q
         s = combine(1.0, f, -1.0, blend)
         energies[e] = 0.5 * weights[e] * inner(s, s)
         _write_forces(forces, e, gradients, weights[e], s)
@@ -321,7 +286,7 @@ def chamber_measures(x, tets, gradients, volumes, weights, ids):
     for e in ids:
         f = _gradient(x, tets, gradients, e)
         c = cofactor(f)
-        volume += volumes[e] * (f[0] * c[0] + f[1] * c[1] + f[2] * c[2])
+        volume += volumes[e] * determinant(f, c)
         compliance += volumes[e] * inner(c, c) / weights[e]
     return volume, compliance
 
@@ -340,23 +305,15 @@ def total_targets(x, tets, gradients, volumes, ids, pull, forces):
 
 
 @kernel
-def element_targets(x, tets, gradients, volumes, weights, ids, ratio, forces, energies):
-    """Closest shape of determinant `ratio` for every chamber element on its own."""
-    for e in ids:
-        f = _gradient(x, tets, gradients, e)
-        d = combine(1.0, f, -1.0, closest_volume(f, ratio))
-        w = weights[e] * volumes[e]
-        energies[e] = 0.5 * w * inner(d, d)
-        _write_forces(forces, e, gradients, w, d)
+def cell_targets(x, tets, gradients, volumes, weights, ids, ratio, uniform, forces, energies):
+    """Targets of every chamber element on its own: the closest shape of determinant `ratio`.
 
-
-@kernel
-def uniform_targets(x, tets, gradients, volumes, weights, ids, ratio, forces, energies):
-    """The chamber targets of [Fang2022], III-A1: every element grows alike, T = ratio^(1/3) Q."""
+    With `uniform` those of [Fang2022], III-A1: every element grows alike, T = ratio^(1/3) Q.
+    """
     length = ratio ** (1.0 / 3.0)
     for e in ids:
         f = _gradient(x, tets, gradients, e)
-        d = combine(1.0, f, -length, polar(f))
+        d = combine(1.0, f, -length, polar(f)) if uniform else combine(1.0, f, -1.0, closest_volume(f, ratio))
         w = weights[e] * volumes[e]
         energies[e] = 0.5 * w * inner(d, d)
         _write_forces(forces, e, gradients, w, d)
@@ -366,21 +323,10 @@ def uniform_targets(x, tets, gradients, volumes, weights, ids, ratio, forces, en
 def gather(starts, slots, forces, out):
     """Add corner forces (m * 4, 3) to their vertices; slots[starts[v]:starts[v + 1]] are the corners of vertex v."""
     for v in range(len(starts) - 1):
-        x, y, z = 0.0, 0.0, 0.0
+        total = (0.0, 0.0, 0.0)
         for k in range(starts[v], starts[v + 1]):
-            x += forces[slots[k], 0]
-            y += forces[slots[k], 1]
-            z += forces[slots[k], 2]
-        out[v, 0], out[v, 1], out[v, 2] = x, y, z
-
-
-@kernel
-def chamber_gradients(x, tets, gradients, out):
-    """Deformation gradients of all elements, (m, 9)."""
-    for e in range(len(tets)):
-        f = _gradient(x, tets, gradients, e)
-        for k in range(9):
-            out[e, k] = f[k]
+            total = plus(total, row(forces, slots[k]))
+        out[v, 0], out[v, 1], out[v, 2] = total
 
 
 @kernel
@@ -389,13 +335,3 @@ def cofactor_squares(x, tets, gradients, out):
     for e in range(len(tets)):
         c = cofactor(_gradient(x, tets, gradients, e))
         out[e] = inner(c, c)
-
-
-@kernel
-def polar_all(matrices, rotations):
-    """Closest proper rotations of many matrices, (m, 9) -> (m, 9)."""
-    for e in range(len(matrices)):
-        m = matrices[e]
-        q = polar((m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8]))
-        for k in range(9):
-            rotations[e, k] = q[k]

@@ -25,11 +25,17 @@ from geosim.actuation import CableLengths, CableTensions, Command, EdgeLengths, 
 from geosim.arrays import Floats, Ints
 from geosim.cable import Anchors
 from geosim.errors import InputError
+from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
 
 __all__ = ["Lines", "make_lines"]
 
-STIFFNESS = 0.2  # of a string, over that of the vertices it is fastened to in the global matrix
+TINY = np.finfo(float).tiny
+
+# Of a string, over that of the vertices it is fastened to in the global matrix: stiffer ones ask for smaller steps of
+# everything beside them, softer ones for more moves of the multiplier.
+STIFFNESS = 0.2
+MEAN_SQUARE_SIDE = 2.3  # of a triangle's area: 4 / sqrt(3) for an equilateral one
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ class Lines:
         length = np.linalg.norm(points[self.segments[:, 1]] - points[self.segments[:, 0]], axis=1)
         out = np.bincount(self.owner, length, minlength=self.count).astype(float)
         if len(self.faces):
-            out[-1] += 0.5 * np.linalg.norm(_normals(x, self.faces), axis=1).sum()
+            out[-1] += _area(x, self.faces)
         return out
 
     def pulls(self, measures: Floats) -> Floats:
@@ -87,19 +93,18 @@ class Lines:
         """Gradient [N] (n, 3) and value [J] of the terms of the merit."""
         measures = self.measures(x)
         pull = self.pulls(measures)
-        driven = np.isfinite(self.goals)
-        energy = float(np.sum(np.where(driven, 0.5 * pull**2 / np.where(driven, self.inverse, 1.0), pull * measures)))
+        energy = float(np.sum(np.where(np.isfinite(self.goals), 0.5 * pull**2 / self.inverse, pull * measures)))
         out = np.zeros_like(x)
         points = self.anchors.points(x)
         way = points[self.segments[:, 1]] - points[self.segments[:, 0]]
-        along = pull[self.owner, None] * way / np.maximum(np.linalg.norm(way, axis=1), 1e-300)[:, None]
+        along = pull[self.owner, None] * way / np.maximum(np.linalg.norm(way, axis=1), TINY)[:, None]
         at_points = np.zeros_like(points)
         np.add.at(at_points, self.segments[:, 1], along)
         np.subtract.at(at_points, self.segments[:, 0], along)
         np.add.at(out, self.anchors.vertices, self.anchors.weights[:, :, None] * at_points[:, None])
         if len(self.faces):
-            normal = _normals(x, self.faces)
-            unit = normal / np.maximum(np.linalg.norm(normal, axis=1), 1e-300)[:, None]
+            normal = topology.face_normals(x, self.faces)
+            unit = normal / np.maximum(np.linalg.norm(normal, axis=1), TINY)[:, None]
             for i in range(3):  # dA/da = n x (c - b) / 2 for the corners a, b, c in turn
                 side = x[self.faces[:, (i + 2) % 3]] - x[self.faces[:, (i + 1) % 3]]
                 np.add.at(out, self.faces[:, i], 0.5 * pull[-1] * np.cross(unit, side))
@@ -108,12 +113,13 @@ class Lines:
     def moved(self, x: Floats, tolerance: float) -> Lines | None:
         """Return lines with the multipliers moved towards the goals; None if all are met at x to a relative tolerance."""
         driven = np.isfinite(self.goals)
-        gap = np.where(driven, self.measures(x) - np.nan_to_num(self.goals), 0.0)
-        slack = np.zeros(self.count, dtype=bool)
-        slack[: self.cables] = (gap[: self.cables] <= 0) & (self.pulls(self.measures(x))[: self.cables] == 0)
+        measures = self.measures(x)
+        pulls = self.pulls(measures)
+        gap = np.where(driven, measures - np.nan_to_num(self.goals), 0.0)
+        slack = (np.arange(self.count) < self.cables) & (gap <= 0) & (pulls == 0)
         if (slack | (np.abs(gap) <= tolerance * np.nan_to_num(self.goals, nan=1.0))).all():
             return None
-        return replace(self, multipliers=np.where(driven, self.pulls(self.measures(x)), 0.0))
+        return replace(self, multipliers=np.where(driven, pulls, 0.0))
 
     def towards(self, begin: Floats, pulls: Floats, share: float) -> Lines:
         """Return lines whose goals (and prescribed tensions) are a share of the way from measures and tensions."""
@@ -136,13 +142,11 @@ class Lines:
         out = ends.T @ sp.diags(stiffness) @ ends
         if len(self.faces) and np.isfinite(self.goals[-1]):
             pairs = self.faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
-            row = np.arange(len(pairs))
-            sides = sp.csr_matrix((np.ones(len(pairs)), (row, pairs[:, 1])), shape=(len(pairs), count)) - sp.csr_matrix(
-                (np.ones(len(pairs)), (row, pairs[:, 0])), shape=(len(pairs), count)
-            )
-            # |dA| <= L sum |d| / 2 over the sides; L^2 of the faces is about 2.3 of their mean area
-            square = 2.3 * self.goals[-1] / len(self.faces)
-            out = out + sides.T @ sides * (0.75 * len(self.faces) * square * self.inverse[-1])
+            row, ones = np.arange(len(pairs)), np.ones(len(pairs))
+            start, end = (sp.csr_matrix((ones, (row, corner)), shape=(len(pairs), count)) for corner in pairs.T)
+            # |dA| <= L sum |d| / 2 over the sides
+            square = MEAN_SQUARE_SIDE * self.goals[-1] / len(self.faces)
+            out = out + (end - start).T @ (end - start) * (0.75 * len(self.faces) * square * self.inverse[-1])
         return out.tocsc()
 
     def same_matrix(self, other: Lines | None) -> bool:
@@ -173,62 +177,62 @@ def make_lines(robot: VolumetricRobot, command: Command, diagonal: Floats, befor
         A cable has both a length and a tension, or columns and cables differ in number.
     """
     edges, faces = command.find(EdgeLengths), command.find(FaceAreas)
-    lengths, pulls = _cable_targets(robot, command)
+    lengths, tensions = _cable_targets(robot, command)
     if not robot.cables and edges is None and faces is None:
         return None
-    fastened = list(robot.cable_anchors)
-    segments, owner, start = [], [], 0
-    for k, item in enumerate(fastened):
-        q = len(item.vertices)
-        segments.append(start + np.stack([np.arange(q - 1), np.arange(1, q)], axis=1))
-        owner.append(np.full(q - 1, k))
-        start += q
-    goals, tensions = [lengths], [pulls]
-    if edges is not None:
-        ids = edges.edges
-        if len(ids) and ids.max() >= len(robot.vertices):
-            raise InputError(f"EdgeLengths: edges name vertex {ids.max()}, but the robot has {len(robot.vertices)}")
-        single = np.zeros((ids.size, 4))
-        single[:, 0] = 1.0
-        fastened.append(Anchors(np.repeat(ids.reshape(-1, 1), 4, axis=1), single))
-        segments.append(start + np.arange(ids.size).reshape(-1, 2))
-        owner.append(len(lengths) + np.arange(len(ids)))
-        rest = np.linalg.norm(robot.vertices[ids[:, 1]] - robot.vertices[ids[:, 0]], axis=1)
-        goals.append(edges.at(command.index) * rest)
-        tensions.append(np.zeros(len(ids)))
+    fastened, goals = [*robot.cable_anchors], [lengths]
+    counts = [len(item.vertices) for item in fastened]
     sheet = np.empty((0, 3), np.int64)
+    if edges is not None:
+        ids = _known(robot, edges.edges, "EdgeLengths: edges")
+        fastened.append(Anchors(np.repeat(ids.reshape(-1, 1), 4, axis=1), np.tile([1.0, 0.0, 0.0, 0.0], (ids.size, 1))))
+        counts += [2] * len(ids)
+        goals.append(edges.at(command.index) * np.linalg.norm(np.diff(robot.vertices[ids], axis=1)[:, 0], axis=1))
     if faces is not None:
-        sheet = faces.faces
-        if sheet.max() >= len(robot.vertices):
-            raise InputError(f"FaceAreas: faces name vertex {sheet.max()}, but the robot has {len(robot.vertices)}")
-        area = 0.5 * np.linalg.norm(_normals(robot.vertices, sheet), axis=1).sum()
-        goals.append(np.array([faces.at(command.index) * area]))
-        tensions.append(np.zeros(1))
-    all_anchors = Anchors(
-        np.vstack([a.vertices for a in fastened] or [np.empty((0, 4), np.int64)]),
-        np.vstack([a.weights for a in fastened] or [np.empty((0, 4))]),
-    )
+        sheet = _known(robot, faces.faces, "FaceAreas: faces")
+        goals.append(np.array([faces.at(command.index) * _area(robot.vertices, sheet)]))
     goal = np.concatenate(goals)
-    count = len(goal)
-    chain = np.vstack(segments) if segments else np.empty((0, 2), np.int64)
-    whose = np.concatenate(owner).astype(np.int64) if owner else np.empty(0, np.int64)
-    inverse = np.ones(count)
-    if len(chain):
-        at_points = np.einsum("qi,qi->q", all_anchors.weights, diagonal[all_anchors.vertices])
-        mean = np.bincount(whose, at_points[chain].mean(axis=1), minlength=count) / np.maximum(
-            np.bincount(whose, minlength=count), 1
-        )
-        inverse = np.where(mean > 0, STIFFNESS * mean, float(diagonal.max()) * STIFFNESS)
-    if len(sheet):
-        inverse[-1] = STIFFNESS * float(diagonal[sheet].mean()) * len(sheet) / (4.0 * goal[-1])
+    anchors = Anchors(
+        np.vstack([np.empty((0, 4), np.int64), *(item.vertices for item in fastened)]),
+        np.vstack([np.empty((0, 4)), *(item.weights for item in fastened)]),
+    )
+    string = np.repeat(np.arange(len(counts)), counts)  # of every point; neighbours on one string are a segment
+    first = np.flatnonzero(string[1:] == string[:-1])
     lines = Lines(
-        all_anchors, chain, whose, sheet, len(robot.cables), goal, np.concatenate(tensions), inverse, np.zeros(count)
+        anchors,
+        np.stack([first, first + 1], axis=1),
+        string[first],
+        sheet,
+        len(robot.cables),
+        goal,
+        np.concatenate([tensions, np.zeros(len(goal) - len(tensions))]),
+        np.ones(len(goal)),
+        np.zeros(len(goal)),
     )
     if before is not None and lines.same_matrix(before):
-        return replace(
-            lines, inverse=before.inverse, multipliers=np.where(np.isfinite(goal), before.pulls(before.goals), 0.0)
-        )
-    return lines
+        multipliers = np.where(np.isfinite(goal), before.pulls(before.goals), 0.0)
+        return replace(lines, inverse=before.inverse, multipliers=multipliers)
+    return replace(lines, inverse=_inverse(lines, diagonal))
+
+
+def _inverse(lines: Lines, diagonal: Floats) -> Floats:
+    """1 / C of every scalar (g,): a share of the stiffness of the vertices [N/m] (n,) that it is fastened to."""
+    out = np.full(lines.count, STIFFNESS * float(diagonal.max()))
+    at_points = np.einsum("qi,qi->q", lines.anchors.weights, diagonal[lines.anchors.vertices])
+    segments = np.bincount(lines.owner, minlength=lines.count)
+    total = np.bincount(lines.owner, at_points[lines.segments].mean(axis=1), minlength=lines.count)
+    held = total > 0
+    out[held] = STIFFNESS * total[held] / segments[held]
+    if len(lines.faces):
+        out[-1] = STIFFNESS * float(diagonal[lines.faces].mean()) * len(lines.faces) / (4.0 * lines.goals[-1])
+    return out
+
+
+def _known(robot: VolumetricRobot, ids: Ints, name: str) -> Ints:
+    """Return vertex ids after checking that the robot has them."""
+    if ids.max(initial=-1) >= len(robot.vertices):
+        raise InputError(f"{name} name vertex {ids.max()}, but the robot has {len(robot.vertices)}")
+    return ids
 
 
 def _cable_targets(robot: VolumetricRobot, command: Command) -> tuple[Floats, Floats]:
@@ -251,6 +255,6 @@ def _cable_targets(robot: VolumetricRobot, command: Command) -> tuple[Floats, Fl
     return length, np.nan_to_num(tension)
 
 
-def _normals(x: Floats, faces: Ints) -> Floats:
-    """Normals of faces, twice as long as their areas."""
-    return np.cross(x[faces[:, 1]] - x[faces[:, 0]], x[faces[:, 2]] - x[faces[:, 0]])
+def _area(x: Floats, faces: Ints) -> float:
+    """Area of faces [m^2]."""
+    return 0.5 * float(np.linalg.norm(topology.face_normals(x, faces), axis=1).sum())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,15 +14,28 @@ from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
 from geosim.select import selected_ids
 from geosim.shape.energy.loads import load_shapes
-from geosim.shape.projective.elements import Body, Cells, Elements, GlobalMatrix, rest_shapes
-from geosim.shape.projective.kernels import chamber_gradients
+from geosim.shape.energy.problem import Problem
+from geosim.shape.projective.elements import Body, Cells, Elements, Evaluation, GlobalMatrix, rest_shapes
 from geosim.shape.projective.lines import Lines
 from geosim.shape.projective.material import blend_table, material_row
 
-if TYPE_CHECKING:
-    from geosim.shape.projective.solver import ProjectiveShapeSolver
+__all__ = ["Targets", "Work", "continued", "make_work", "needs_remeshing", "remeshed", "strung"]
 
-__all__ = ["Work", "continued", "make_work", "needs_remeshing", "remeshed", "strung"]
+MESHER_SECONDS = 120.0  # a chamber takes some; longer is a wall that the mesher cannot handle
+CHAMBER_QUALITY = 1.4  # radius-edge ratio asked of chamber elements
+LARGEST_CELL = 0.25  # of the cube of the wall's mean edge, twice the regular tet of that edge
+FLAT_CELL = 1e-14  # of the cube of the chamber's size: elements of no volume that the mesher leaves on flat walls
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What elements are projected to and how stiffly: options of `ProjectiveShapeSolver`, and the body's `share`."""
+
+    body: str
+    chambers: str
+    blend_at_rest: float
+    chamber_weight: float
+    share: float
 
 
 @dataclass
@@ -49,11 +61,15 @@ class Work:
     elements: Elements
     matrix: GlobalMatrix
     remeshings: int = 0
-    energy: Any = None
+    energy: Problem | None = None
 
     def load_at(self, index: int) -> Floats:
         """Dead forces [N] (n, 3) at a command: gravity and loads."""
-        return _loads(self.robot, self.environment, index, self.elements.count)
+        return _padded(_loads(self.robot, self.environment, index), self.elements.count)
+
+    def residual(self, evaluation: Evaluation) -> float:
+        """Largest force on a free vertex over the reference force."""
+        return float(np.abs(evaluation.force[self.matrix.free]).max(initial=0.0) / evaluation.scale)
 
     def held_positions(self, index: int) -> Floats:
         """Positions of the held vertices at a command [m], (held, 3)."""
@@ -64,62 +80,37 @@ class Work:
         return out[self.held]
 
 
-def make_work(robot: VolumetricRobot, environment: Environment, solver: ProjectiveShapeSolver) -> Work:
+def make_work(robot: VolumetricRobot, environment: Environment, targets: Targets) -> Work:
     """Return the working mesh of a robot at rest.
 
     Raises
     ------
     InputError
-        A body is held nowhere, or a displacement is prescribed in some directions only.
+        A body is held nowhere, a displacement is prescribed in some directions only, or the environment holds what the
+        projective solver does not know.
     """
-    held = [robot.fixed]
-    if environment.rigid_groups:
-        raise InputError("rigid_groups: ProjectiveShapeSolver knows none; use EnergyShapeSolver")
-    for item in environment.prescribed:
-        ids = selected_ids(item.vertices, robot.vertices, "prescribed")
-        if np.isnan(item.displacement).any():
-            raise InputError(
-                "prescribed: ProjectiveShapeSolver holds whole vertices; give all three components, or "
-                "use EnergyShapeSolver"
-            )
-        held.append(ids)
-    ids = np.unique(np.concatenate(held))
-    _refuse_free_bodies(robot, ids)
-    body, k = _body(robot, solver)
-    volumes = topology.tet_volumes(robot.vertices, robot.tets)
-    tets = robot.tets[~robot.is_body]
-    regions = robot.regions[~robot.is_body]
-    chamber = np.searchsorted(np.array(robot.chamber_regions, dtype=np.int64), regions)
-    walls = tuple(np.vstack([w, c]) for w, c in zip(robot.chamber_walls, robot.chamber_caps))
-    gradients, cell_volumes = rest_shapes(robot.vertices, tets)
-    lighter = solver.share if solver.chamber_targets == "total" else 1.0
-    weights = np.full(len(tets), lighter * solver.chamber_weight * float(np.average(k, weights=volumes[robot.is_body])))
-    cells = Cells(
-        tets,
-        gradients,
-        cell_volumes,
-        weights,
-        chamber,
-        walls,
-        robot.chamber_volumes.copy(),
-        robot.chamber_volumes.copy(),
-        solver.chamber_targets,
-    )
-    rest = np.array(robot.vertices)
-    elements = Elements(len(rest), body, cells, _loads(robot, environment, 0, len(rest)))
-    return Work(robot, environment, rest, ids, elements, _matrix(elements, ids))
+    _refuse_unknown(environment)
+    prescribed = [selected_ids(item.vertices, robot.vertices, "prescribed") for item in environment.prescribed]
+    held = np.unique(np.concatenate([robot.fixed, *prescribed]))
+    _refuse_free_bodies(robot, held)
+    body = _body(robot, targets)
+    elements = Elements(len(robot.vertices), body, _cells(robot, body, targets), _loads(robot, environment, 0))
+    return Work(robot, environment, np.array(robot.vertices), held, elements, _matrix(elements, held))
 
 
 def continued(work: Work, before: Work) -> Work:
     """Return `work` (at rest) with the chambers of an earlier solve of the same robot, if they have been remeshed."""
     if before.remeshings == 0:
         return work
-    count = before.elements.count
-    load = np.vstack([work.elements.load, np.zeros((count - len(work.rest), 3))])
-    elements = Elements(count, work.elements.body, before.elements.cells, load)
-    return replace(
-        work, rest=before.rest, elements=elements, matrix=_matrix(elements, work.held), remeshings=before.remeshings
-    )
+    return _with_cells(work, before.rest, before.elements.cells, before.remeshings)
+
+
+def _with_cells(work: Work, rest: Floats, cells: Cells, remeshings: int) -> Work:
+    """`work` with other chamber elements, between vertices of which some are new."""
+    old = work.elements
+    elements = Elements(len(rest), old.body, cells, _padded(old.load, len(rest)))
+    elements.springs, elements.lines, elements.stretched = old.springs, old.lines, old.stretched
+    return replace(work, rest=rest, elements=elements, matrix=_matrix(elements, work.held), remeshings=remeshings)
 
 
 def strung(work: Work, lines: Lines | None) -> Work:
@@ -133,36 +124,88 @@ def strung(work: Work, lines: Lines | None) -> Work:
 
 def _matrix(elements: Elements, held: Ints) -> GlobalMatrix:
     used = np.unique(np.concatenate([elements.body.tets.ravel(), elements.cells.tets.ravel()]))
-    return GlobalMatrix(elements.laplacian(), np.setdiff1d(used, held))
+    return GlobalMatrix(elements.laplacian(), np.setdiff1d(used, held), elements.springs)
 
 
-def _body(robot: VolumetricRobot, solver: ProjectiveShapeSolver) -> tuple[Body, Floats]:
-    """Body elements and their stiffness [Pa]."""
-    regions = list(robot.materials)
-    which = np.searchsorted(np.array(regions), robot.regions[robot.is_body])
-    laws = [blend_table(m, solver.blend_at_rest) for m in robot.materials.values()]
-    k = np.array([law[0] for law in laws])[which]
-    moduli = np.array([m.bulk_modulus for m in robot.materials.values()])[which]  # type: ignore[attr-defined]
-    gradients, volumes = rest_shapes(robot.vertices, robot.body_tets)
-    rows = np.array([material_row(m) for m in robot.materials.values()])
-    bulk = np.minimum(k * (1 - solver.blend_at_rest) / 3, moduli)
-    tables = np.array([law[1] for law in laws])
+def _which_material(robot: VolumetricRobot) -> Ints:
+    """Number of the material of every body tet."""
+    return np.searchsorted(np.array(list(robot.materials)), robot.regions[robot.is_body])
+
+
+def _body(robot: VolumetricRobot, targets: Targets) -> Body:
+    """Body elements."""
+    materials, which = list(robot.materials.values()), _which_material(robot)
+    stiffness, tables = zip(*(blend_table(m, targets.blend_at_rest) for m in materials))
+    k = np.array(stiffness)[which]
+    moduli = np.array([m.bulk_modulus for m in materials])[which]  # type: ignore[attr-defined]
     return Body(
-        np.array(robot.body_tets), gradients, volumes, k, bulk, which, tables, rows, solver.body_targets, solver.share
-    ), k
+        np.array(robot.body_tets),
+        *rest_shapes(robot.vertices, robot.body_tets),
+        k,
+        np.minimum(k * (1 - targets.blend_at_rest) / 3, moduli),
+        which,
+        np.array(tables),
+        np.array([material_row(m) for m in materials]),
+        targets.body,
+        targets.share,
+    )
 
 
-def _loads(robot: VolumetricRobot, environment: Environment, index: int, count: int) -> Floats:
-    """Gravity (a quarter of every body tet to its corners) and dead loads [N], (count, 3)."""
+def _cells(robot: VolumetricRobot, body: Body, targets: Targets) -> Cells:
+    """Chamber elements, as stiff as the body on average times the chamber weight."""
+    tets = robot.tets[~robot.is_body]
+    lighter = targets.share if targets.chambers == "total" else 1.0
+    mean = float(np.average(body.stiffness, weights=body.volumes))
+    return Cells(
+        tets,
+        *rest_shapes(robot.vertices, tets),
+        np.full(len(tets), lighter * targets.chamber_weight * mean),
+        np.searchsorted(np.array(robot.chamber_regions, dtype=np.int64), robot.regions[~robot.is_body]),
+        tuple(np.vstack([w, c]) for w, c in zip(robot.chamber_walls, robot.chamber_caps)),
+        robot.chamber_volumes.copy(),
+        robot.chamber_volumes.copy(),
+        targets.chambers,
+    )
+
+
+def _loads(robot: VolumetricRobot, environment: Environment, index: int) -> Floats:
+    """Gravity (a quarter of every body tet to its corners) and dead loads [N], (n, 3)."""
     n = len(robot.vertices)
-    out = np.zeros((count, 3))
     density = np.array([m.density for m in robot.materials.values()])  # type: ignore[attr-defined]
-    which = np.searchsorted(np.array(list(robot.materials)), robot.regions[robot.is_body])
-    mass = density[which] * topology.tet_volumes(robot.vertices, robot.body_tets)
-    out[:n] += np.bincount(robot.body_tets.ravel(), np.repeat(mass / 4, 4), minlength=n)[:, None] * environment.gravity
+    mass = density[_which_material(robot)] * topology.tet_volumes(robot.vertices, robot.body_tets)
+    out = np.bincount(robot.body_tets.ravel(), np.repeat(mass / 4, 4), minlength=n)[:, None] * environment.gravity
     for weights, load in load_shapes(robot, environment, 1):
-        out[:n] += weights[:n, None] * load.at(index)
+        out += weights[:n, None] * load.at(index)
     return out
+
+
+def _padded(forces: Floats, count: int) -> Floats:
+    """Forces (n, 3) on vertices of which remeshing has added some, (count, 3)."""
+    return np.vstack([forces, np.zeros((count - len(forces), 3))])
+
+
+def _refuse_unknown(environment: Environment) -> None:
+    """Refuse what stands in the environment and this formulation does not know."""
+    remedy = "use EnergyShapeSolver"
+    partly = any(np.isnan(item.displacement).any() for item in environment.prescribed)
+    for given, message in (
+        (environment.rigid_groups, "rigid_groups: ProjectiveShapeSolver knows none"),
+        (
+            environment.exclude_pairs,
+            "exclude_pairs: ProjectiveShapeSolver takes none; set self_contact=False to leave out self-contact",
+        ),
+        (environment.self_friction > 0, "self_friction: ProjectiveShapeSolver has none; set it to 0"),
+        (partly, "prescribed: ProjectiveShapeSolver holds whole vertices; give all three components"),
+        *(
+            (
+                item.friction > 0,
+                f"obstacle {i + 1}: friction = {item.friction:g}, but ProjectiveShapeSolver is frictionless; set friction=0",
+            )
+            for i, item in enumerate(environment.obstacles)
+        ),
+    ):
+        if given:
+            raise InputError(f"{message}, or {remedy}")
 
 
 def _refuse_free_bodies(robot: VolumetricRobot, held: Ints) -> None:
@@ -181,89 +224,73 @@ def needs_remeshing(work: Work, x: Floats, max_growth: float, max_distortion: fl
     cells = work.elements.cells
     if len(cells.tets) == 0:
         return False
-    F = np.empty((len(cells.tets), 9))
-    chamber_gradients(x, cells.tets, cells.gradients, F)
-    J = np.linalg.det(F.reshape(-1, 3, 3))
+    F = np.einsum("eix,eik->exk", x[cells.tets], cells.gradients)
+    J = np.linalg.det(F)
     if float(J.max()) > max_growth or float(J.min()) <= 0.0:
         return True
-    stretch = np.linalg.norm(F, axis=1)
-    squeeze = np.linalg.norm(np.linalg.inv(F.reshape(-1, 3, 3)), axis=(1, 2))
-    return bool((np.maximum(stretch, squeeze) > max_distortion).any())
+    distortion = np.maximum(np.linalg.norm(F, axis=(1, 2)), np.linalg.norm(np.linalg.inv(F), axis=(1, 2)))
+    return bool((distortion > max_distortion).any())
 
 
-def remeshed(work: Work, x: Floats, solver: ProjectiveShapeSolver) -> tuple[Work, Floats]:
+def remeshed(work: Work, x: Floats) -> tuple[Work, Floats]:
     """Mesh the inside of all chambers anew in their present shape; walls, body and numbering stay.
 
     New vertices are appended. A chamber whose wall tetgen cannot mesh (it crosses itself) keeps its old elements.
     """
     old = work.elements.cells
-    n = work.elements.count
-    points, tets, chamber, meshed = [x], [], [], old.mesh_volumes.copy()
+    meshed = old.mesh_volumes.copy()
     volumes = work.elements.volumes(x)
-    rest_x = [work.rest]
-    kept = []
-    count = n
+    added, tets, chamber, stay = [], [], [], np.zeros(len(old.tets), dtype=bool)
+    count = len(x)
     for i, wall in enumerate(old.walls):
-        ids = np.unique(wall)
-        local = np.full(n, -1, dtype=np.int64)
-        local[ids] = np.arange(len(ids))
-        found = _inside(x[ids], local[wall])
+        found = _inside(x, wall, count)
         if found is None:
-            kept.append(i)
+            stay |= old.chamber == i
             continue
-        new, inner = found
-        numbers = np.concatenate([ids, count + np.arange(len(new))])
-        points.append(new)
-        rest_x.append(new)
-        tets.append(numbers[inner])
-        chamber.append(np.full(len(inner), i))
+        added.append(found[0])
+        tets.append(found[1])
+        chamber.append(np.full(len(found[1]), i))
         meshed[i] = volumes[i]
-        count += len(new)
-    x = np.vstack(points)
-    stay = np.isin(old.chamber, kept)
-    new_tets = np.vstack(tets) if tets else np.empty((0, 4), np.int64)
-    gradients, cell_volumes = rest_shapes(x, new_tets)
-    weight = float(old.weights.mean())
+        count += len(found[0])
+    x = np.vstack([x, *added])
+    new = np.vstack([np.empty((0, 4), np.int64), *tets])
+    gradients, cell_volumes = rest_shapes(x, new)
     cells = replace(
         old,
-        tets=np.vstack([old.tets[stay], new_tets]),
+        tets=np.vstack([old.tets[stay], new]),
         gradients=np.concatenate([old.gradients[stay], gradients]),
         volumes=np.concatenate([old.volumes[stay], cell_volumes]),
-        weights=np.full(int(stay.sum()) + len(new_tets), weight),
-        chamber=np.concatenate([old.chamber[stay], *chamber]).astype(np.int64),
+        weights=np.full(int(stay.sum()) + len(new), old.weights.mean()),
+        chamber=np.concatenate([old.chamber[stay], *chamber]),
         mesh_volumes=meshed,
     )
-    load = np.vstack([work.elements.load, np.zeros((count - n, 3))])
-    elements = Elements(count, work.elements.body, cells, load)
-    elements.springs, elements.lines = work.elements.springs, work.elements.lines
-    elements.stretched = work.elements.stretched
-    matrix = _matrix(elements, work.held)
-    matrix.factor(elements.springs)
-    out = replace(work, rest=np.vstack(rest_x), elements=elements, matrix=matrix, remeshings=work.remeshings + 1)
-    return out, x
+    return _with_cells(work, np.vstack([work.rest, *added]), cells, work.remeshings + 1), x
 
 
-def _inside(vertices: Floats, faces: Ints) -> tuple[Floats, Ints] | None:
-    """Tetrahedralise the inside of a wall, its triangles kept; None if the wall crosses itself."""
-    scale = 1.0 / float(np.ptp(vertices, axis=0).max())
-    edges = vertices[faces] - vertices[np.roll(faces, 1, axis=1)]
-    length = float(np.linalg.norm(edges, axis=2).mean()) * scale
+def _inside(x: Floats, wall: Ints, first: int) -> tuple[Floats, Ints] | None:
+    """Tetrahedralise the inside of a wall, its triangles kept; None if the wall crosses itself.
+
+    Returns the new vertices [m], numbered from `first` on, and the tets.
+    """
+    ids, faces = np.unique(wall, return_inverse=True)
+    faces = faces.reshape(-1, 3)
+    scale = 1.0 / float(np.ptp(x[ids], axis=0).max())
+    vertices = x[ids] * scale
+    length = float(np.linalg.norm(vertices[faces] - vertices[np.roll(faces, 1, axis=1)], axis=2).mean())
     inputs = dict(
         engine="tetgen",
-        vertices=vertices * scale,
+        vertices=vertices,
         faces=faces,
         seeds=np.empty((0, 3)),
         holes=np.empty((0, 3)),
-        switches=f"pYq1.4a{length**3 / 4:.6g}Q",
+        switches=f"pYq{CHAMBER_QUALITY}a{LARGEST_CELL * length**3:.6g}Q",
     )
-    found = meshing.run_mesher(inputs, 120.0, "chamber")
+    found = meshing.run_mesher(inputs, MESHER_SECONDS, "chamber")
     if isinstance(found, str):
         return None
-    tets = found["tets"]
-    volumes = topology.tet_volumes(found["vertices"], tets)
-    tets = np.where((volumes < 0)[:, None], tets[:, [0, 2, 1, 3]], tets)
-    count = len(vertices)
-    if not np.array_equal(found["vertices"][:count], vertices * scale):
+    points, tets = found["vertices"], found["tets"]
+    if not np.array_equal(points[: len(ids)], vertices):
         raise GeosimError("remeshing: the mesher moved vertices of the chamber's wall")
-    used = np.abs(volumes) > 1e-14
-    return found["vertices"][count:] / scale, tets[used]
+    tets, volumes = topology.oriented(points, tets)
+    numbers = np.concatenate([ids, first + np.arange(len(points) - len(ids))])
+    return points[len(ids) :] / scale, numbers[tets[volumes > FLAT_CELL]]

@@ -46,31 +46,50 @@ Departures from [Fang2022] and its public code:
 from __future__ import annotations
 
 import time
+<<<<<<< HEAD
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+=======
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+>>>>>>> b4048a3 (Projective solver: the way to a command, its relaxation and its springs are files of their own that take what they need)
 from typing import Any
 
 import numpy as np
 
 from geosim.actuation import Actuation, CableLengths, CableTensions, Command, EdgeLengths, FaceAreas, Inflation
+<<<<<<< HEAD
 from geosim.arrays import Floats, frozen
 from geosim.contract import Frame, Progress, Report, Robot, State, Status, taken
+=======
+from geosim.arrays import Floats, choice, frozen, number, whole
+>>>>>>> b4048a3 (Projective solver: the way to a command, its relaxation and its springs are files of their own that take what they need)
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
-from geosim.shape.projective.acceleration import Anderson, QuasiNewton
-from geosim.shape.projective.contact import MOVED, SET_CHANGED, UNCHANGED, Contact
-from geosim.shape.projective.elements import BODY_TARGETS, CHAMBER_TARGETS, Evaluation, Springs
+from geosim.shape.projective.approach import Approach
+from geosim.shape.projective.contact import SpringContact, Springs
+from geosim.shape.projective.elements import BODY_TARGETS, CHAMBER_TARGETS
 from geosim.shape.projective.error import energy_problem, energy_residual
 from geosim.shape.projective.frames import measure
 from geosim.shape.projective.lines import Lines, make_lines
-from geosim.shape.projective.mesh import Work, continued, make_work, needs_remeshing, remeshed, strung
+from geosim.shape.projective.mesh import Targets, Work, continued, make_work, needs_remeshing
+from geosim.shape.projective.relaxation import Iterate, Relaxation
 
 __all__ = ["ProjectiveShapeSolver", "ProjectiveState"]
 
+ACCELERATIONS = ("quasi-newton", "anderson")
+POSITIVE = (
+    "chamber_weight",
+    "tolerance",
+    "volume_tolerance",
+    "max_growth",
+    "max_volume_growth",
+    "max_distortion",
+    "contact_stiffness",
+)
 LIGHT = 0.3  # of the body's stiffness that stands in the global matrix of the quasi-Newton iteration, whose pairs add the rest
-STRETCH_INTERVAL = 20  # iterations between two looks at how far elements have stretched
 
 
 @dataclass(frozen=True)
@@ -105,20 +124,6 @@ class ProjectiveState:
     def robot(self) -> VolumetricRobot:
         """The robot that is solved."""
         return self.work.robot
-
-
-@dataclass
-class _Iterate:
-    """Where the local-global iteration of one increment stands."""
-
-    x: Floats
-    evaluation: Evaluation
-    targets: Floats
-    residual: float
-    status: Status = Status.NOT_CONVERGED
-    penetration: float = 0.0
-    seconds: dict[str, float] = field(default_factory=dict)
-    records: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -178,45 +183,41 @@ class ProjectiveShapeSolver:
     error_estimate: bool = True
 
     def __post_init__(self) -> None:
-        for key, known in (
-            ("body_targets", BODY_TARGETS),
-            ("chamber_targets", CHAMBER_TARGETS),
-            ("acceleration", ("quasi-newton", "anderson")),
-        ):
-            if getattr(self, key) not in known:
-                raise InputError(
-                    f"ProjectiveShapeSolver: {key} = {getattr(self, key)!r} is unknown; use one of {', '.join(known)}"
-                )
-        for key in (
-            "blend_at_rest",
-            "chamber_weight",
-            "tolerance",
-            "volume_tolerance",
-            "max_growth",
-            "max_volume_growth",
-            "max_distortion",
-            "contact_stiffness",
-        ):
-            value = getattr(self, key)
-            if not (isinstance(value, (int, float)) and np.isfinite(value) and value > 0):
-                raise InputError(f"ProjectiveShapeSolver: {key} = {value!r} must be a positive number")
-        if self.blend_at_rest > 1.0:
-            raise InputError(f"ProjectiveShapeSolver: blend_at_rest = {self.blend_at_rest:g} must be in (0, 1]")
+        names = {"body_targets": BODY_TARGETS, "chamber_targets": CHAMBER_TARGETS, "acceleration": ACCELERATIONS}
+        for key, known in names.items():
+            choice(getattr(self, key), f"ProjectiveShapeSolver: {key}", known)
+        for key in POSITIVE:
+            number(getattr(self, key), f"ProjectiveShapeSolver: {key}", above=0.0)
+        number(self.blend_at_rest, "ProjectiveShapeSolver: blend_at_rest", above=0.0, high=1.0)
         for key, least in (("window", 0), ("max_iterations", 1), ("contact_interval", 1)):
-            value = getattr(self, key)
-            if not (isinstance(value, int) and value >= least):
-                raise InputError(f"ProjectiveShapeSolver: {key} = {value!r} must be a whole number >= {least}")
-        if self.contact_offset is not None and not (np.isfinite(self.contact_offset) and self.contact_offset > 0):
-            raise InputError(f"ProjectiveShapeSolver: contact_offset = {self.contact_offset!r} must be > 0 [m]")
+            whole(getattr(self, key), f"ProjectiveShapeSolver: {key}", least=least)
+        if self.contact_offset is not None:
+            number(self.contact_offset, "ProjectiveShapeSolver: contact_offset", above=0.0)
 
     @property
-    def share(self) -> float:
-        """Share of the body's stiffness in the global matrix.
+    def targets(self) -> Targets:
+        """What elements are projected to.
 
-        Anderson's iteration needs all of it (then a step lowers the merit for certain). The stiffness against volume
-        change of single elements, which is most of it, acts on patches only, so the whole is far too cautious.
+        Anderson's iteration needs all of the body's stiffness in the global matrix (then a step lowers the merit for
+        certain). The stiffness against volume change of single elements, which is most of it, acts on patches only, so
+        the whole is far too cautious.
         """
-        return LIGHT if self.acceleration == "quasi-newton" and self.body_targets == "material" else 1.0
+        share = LIGHT if self.acceleration == "quasi-newton" and self.body_targets == "material" else 1.0
+        return Targets(self.body_targets, self.chamber_targets, self.blend_at_rest, self.chamber_weight, share)
+
+    @property
+    def relaxation(self) -> Relaxation:
+        """The collision-aware local-global iteration."""
+        merit = self.body_targets != "paper"
+        return Relaxation(
+            self.tolerance,
+            self.volume_tolerance,
+            self.max_iterations,
+            self.contact_interval,
+            self.window,
+            self.acceleration == "quasi-newton" and merit,
+            merit,
+        )
 
     def commands(self, robot: Robot, actuation: Actuation) -> list[Command]:
         """Return the commands of an actuation after checking that this solver knows them."""
@@ -249,8 +250,14 @@ class ProjectiveShapeSolver:
         InputError
             The robot or its environment cannot be solved.
         """
+<<<<<<< HEAD
         robot = taken(robot, VolumetricRobot, type(self).__name__)
         work = make_work(robot, environment, self)
+=======
+        if not isinstance(robot, VolumetricRobot):
+            raise InputError(f"ProjectiveShapeSolver: {type(robot).__name__} is not a VolumetricRobot")
+        work = make_work(robot, environment, self.targets)
+>>>>>>> b4048a3 (Projective solver: the way to a command, its relaxation and its springs are files of their own that take what they need)
         x = work.rest.copy()
         if isinstance(initial, ProjectiveState) and np.array_equal(initial.work.robot.tets, robot.tets):
             work, x = continued(work, initial.work), initial.x.copy()
@@ -261,40 +268,27 @@ class ProjectiveShapeSolver:
             x[: len(robot.vertices)] = nodes[: len(robot.vertices)]
         targets = work.elements.volumes(x)
         evaluation = work.elements.evaluate(x, targets)
+<<<<<<< HEAD
         frame = measure(work, x, evaluation, self._residual(work, evaluation), 0.0)
         return ProjectiveState(work, frozen(x), Springs(), np.zeros(robot.chambers), frame, is_frame=False)
+=======
+        frame = measure(work, x, evaluation, work.residual(evaluation), 0.0)
+        return ProjectiveState(work, frozen(x), Springs(), np.zeros(robot.chambers), frame)
+>>>>>>> b4048a3 (Projective solver: the way to a command, its relaxation and its springs are files of their own that take what they need)
 
     def step(
         self, state: ProjectiveState, command: Command, progress: Callable[[Progress], None] | None = None
     ) -> tuple[ProjectiveState, Report]:
         """Go to the volumes of one command; when they cannot be reached the state returned is the last good one."""
-        work, x, pressures = state.work, np.array(state.x), state.pressures
-        ratios = self._asked(work.robot, command)
-        rest = work.elements.cells.rest_volumes
-        asked = ratios * rest
-        begin, records = x.copy(), []
-        volumes = work.elements.volumes(x)
-        end = make_lines(work.robot, command, work.matrix.diagonal(), state.lines)
-        work = strung(work, end)
-        strings = None if end is None else end.measures(x)
-        pulls = np.zeros(0) if end is None or state.lines is None else state.lines.pulls(state.lines.measures(x))
-        shares = self._increments(work, x, volumes, asked, command.index)
-        work.elements.load = work.load_at(command.index)
-        contact = Contact(work, self, command.index)
-        work.elements.springs = state.springs
-        work.matrix.factor(state.springs)
-        done, width, springs = 0.0, shares[0], state.springs
-        while done < 1.0:
-            share = 1.0 if done + width > 1.0 - 1e-9 else done + width
-            targets = asked if share == 1.0 else volumes * (asked / volumes) ** share
-            if end is not None and strings is not None:
-                goal = end.towards(strings, pulls if len(pulls) == end.count else 0.0 * end.tensions, share)
-                now = work.elements.lines
-                assert now is not None
-                work.elements.lines = replace(now, goals=goal.goals, tensions=goal.tensions)
-            x[work.held] = begin[work.held] + share * (work.held_positions(command.index) - begin[work.held])
-            iterate = self._relax(work, contact, x, targets, pressures)
+        asked = self._asked(state.work.robot, command) * state.work.elements.cells.rest_volumes
+        start = (state.work, state.x, state.springs, state.pressures, state.lines)
+        way = Approach(*start, command, asked, self.max_growth)
+        contact, records = self._contact(way.work, command.index), []
+        while not way.arrived:
+            targets = way.aim()
+            iterate = self.relaxation.run(way.work, contact, way.x, targets, way.pressures)
             records += iterate.records
+<<<<<<< HEAD
             if progress is not None:
                 progress(Progress(share, len(records), iterate.residual, len(work.elements.springs.ids)))
             if iterate.status not in (Status.CONVERGED, Status.CROSSED):
@@ -302,26 +296,39 @@ class ProjectiveShapeSolver:
                     width *= 0.5
                     work.elements.springs = springs
                     work.matrix.factor(springs)
+=======
+            if not iterate.balanced:
+                if way.halve():
+>>>>>>> b4048a3 (Projective solver: the way to a command, its relaxation and its springs are files of their own that take what they need)
                     continue
-                return state, Report(iterate.status, self._failure(work, iterate, targets), tuple(records))
-            x, pressures, done = iterate.x, np.nan_to_num(iterate.evaluation.pressures), share
-            springs = work.elements.springs
-            if self.remesh and needs_remeshing(work, x, self.max_volume_growth, self.max_distortion):
+                return state, Report(iterate.status, self._failure(way.work, iterate, targets), tuple(records))
+            settled = way.share == 1.0  # again, after remeshing at the end of the way
+            way.accept(iterate)
+            if self.remesh and not settled and self._needs_remeshing(way):
                 clock = time.perf_counter()
-                work, x = remeshed(work, x, self)
-                contact = Contact(work, self, command.index)
-                records.append({"remeshing": work.remeshings, "seconds": {"mesh": time.perf_counter() - clock}})
-                begin = np.vstack([begin, x[len(begin) :]])
-                if done == 1.0:  # the same equilibrium with other chamber elements
-                    iterate = self._relax(work, contact, x, targets, pressures)
-                    records += iterate.records
-                    if iterate.status not in (Status.CONVERGED, Status.CROSSED):
-                        return state, Report(iterate.status, self._failure(work, iterate, targets), tuple(records))
-                    x, pressures = iterate.x, np.nan_to_num(iterate.evaluation.pressures)
-        evaluation = work.elements.evaluate(x, iterate.targets)
-        frame = measure(work, x, evaluation, self._residual(work, evaluation), iterate.penetration)
+                way.remesh()
+                contact = self._contact(way.work, command.index)
+                seconds = {"mesh": time.perf_counter() - clock}
+                records.append({"remeshing": way.work.remeshings, "seconds": seconds})
+        return self._reached(way, iterate, records)
+
+    def _contact(self, work: Work, index: int) -> SpringContact:
+        """What finds collisions during a command."""
+        stiffness = self.contact_stiffness * work.matrix.diagonal()
+        return SpringContact(work.robot, work.environment, index, work.held, stiffness, self.contact_offset)
+
+    def _needs_remeshing(self, way: Approach) -> bool:
+        return needs_remeshing(way.work, way.x, self.max_volume_growth, self.max_distortion)
+
+    def _reached(
+        self, way: Approach, iterate: Iterate, records: list[dict[str, Any]]
+    ) -> tuple[ProjectiveState, Report]:
+        """State and report at the end of the way."""
+        work = way.work
+        frame = measure(work, way.x, iterate.evaluation, work.residual(iterate.evaluation), iterate.penetration)
         if self.error_estimate:
             clock = time.perf_counter()
+<<<<<<< HEAD
             residual = self._energy_residual(work, x, frame, command.index)
             frame = replace(frame, extra={**frame.extra, "energy_residual": residual})
             records.append({"energy_residual": residual, "seconds": {"error_estimate": time.perf_counter() - clock}})
@@ -352,6 +359,32 @@ class ProjectiveShapeSolver:
         return float(np.abs(evaluation.force[work.matrix.free]).max(initial=0.0) / evaluation.scale)
 
     def _energy_residual(self, work: Work, x: Floats, frame: Frame, index: int) -> float:
+=======
+            frame = replace(frame, energy_residual=self._energy_residual(work, frame, way.index))
+            seconds = {"error_estimate": time.perf_counter() - clock}
+            records.append({"energy_residual": frame.energy_residual, "seconds": seconds})
+        status, message = Status.CONVERGED, ""
+        if iterate.status is Status.CROSSED or frame.crossings:
+            status = Status.CROSSED
+            deepest = f"the deepest vertex is {frame.max_penetration * 1e3:.3g} mm inside"
+            message = f"{status.value} {frame.crossings} crossing pairs; {deepest}."
+        reached = ProjectiveState(work, frozen(way.x), way.springs, way.pressures, frame, work.elements.lines)
+        return reached, Report(status, message, tuple(records))
+
+    def collect(
+        self,
+        robot: VolumetricRobot,
+        environment: Environment,
+        states: Sequence[ProjectiveState],
+        reports: Sequence[Report],
+        status: Status,
+        message: str,
+    ) -> Result:
+        """Assemble the result from the states and reports of the commands reached."""
+        return collect(robot, environment, self, states, reports, status, message)
+
+    def _energy_residual(self, work: Work, frame: ProjectiveFrame, index: int) -> float:
+>>>>>>> b4048a3 (Projective solver: the way to a command, its relaxation and its springs are files of their own that take what they need)
         """The energy solver's residual at a shape; nan where that formulation refuses the robot."""
         if work.energy is None:
             try:
@@ -363,101 +396,7 @@ class ProjectiveShapeSolver:
             forces -= work.elements.lines.evaluate(x)[0][: len(forces)]
         return energy_residual(work.energy, topology.with_mid_edges(frame.nodes, work.robot.p2_edges), forces, index)
 
-    def _relax(self, work: Work, contact: Contact, x: Floats, asked: Floats, pressures: Floats) -> _Iterate:
-        """Collision-aware local-global iteration at fixed chamber volumes (lines 6-12 of Algorithm 1)."""
-        elements = work.elements
-        elements.compliances[:] = np.nan
-        targets = elements.pressed(x, np.where(np.isfinite(asked), asked, np.nan), pressures)
-        plain = self.acceleration == "anderson" or self.body_targets == "paper"
-        memory: Anderson | QuasiNewton = Anderson(self.window) if plain else QuasiNewton(self.window)
-        now = _Iterate(x.copy(), elements.evaluate(x, targets), targets, np.inf)
-        for i in range(self.max_iterations):
-            now.seconds, clock = {"check": 0.0, "response": 0.0, "solver": 0.0}, time.perf_counter()
-            now.residual = self._residual(work, now.evaluation)
-            balanced = now.residual <= self.tolerance
-            if i % STRETCH_INTERVAL == 0 and elements.restiffen(now.x):
-                work.matrix.replace(elements.laplacian(), elements.springs)
-                memory.restart()
-            due = balanced or i % self.contact_interval == 0
-            changed = contact.update(now.x, balanced) if due else UNCHANGED
-            now.seconds["check"], clock = time.perf_counter() - clock, time.perf_counter()
-            if changed == MOVED:
-                now.evaluation = elements.evaluate(now.x, now.targets)
-                balanced = self._residual(work, now.evaluation) <= self.tolerance
-                memory.jump()
-            if changed == SET_CHANGED:  # springs came or went: factorise, forget
-                work.matrix.factor(elements.springs)
-                now.evaluation = elements.evaluate(now.x, now.targets)
-                memory.restart()
-            now.seconds["response"], clock = time.perf_counter() - clock, time.perf_counter()
-            if changed != SET_CHANGED and balanced:
-                missing = np.nan_to_num(asked - elements.volumes(now.x))
-                met = bool((np.abs(missing) <= self.volume_tolerance * np.nan_to_num(asked, nan=1.0)).all())
-                tighter = None if elements.lines is None else elements.lines.moved(now.x, self.volume_tolerance)
-                if met and tighter is None:
-                    now.status = Status.CONVERGED if contact.clear else Status.CROSSED
-                    break
-                elements.lines = tighter or elements.lines
-                now.targets = now.targets + missing
-                now.evaluation = elements.evaluate(now.x, now.targets)
-                memory.restart()
-            self._record(now, work, i)
-            moved = self._advance(work, memory, now)
-            now.seconds["solver"] = time.perf_counter() - clock
-            if not moved:
-                break
-        now.penetration = contact.penetration
-        return now
-
-    def _advance(self, work: Work, memory: Anderson | QuasiNewton, now: _Iterate) -> bool:
-        """One global step: accelerated if that lowers the merit, else plain, else shortened; False if none does."""
-        elements, free = work.elements, work.matrix.free
-        force = now.evaluation.force[free]
-        if isinstance(memory, Anderson):
-            step = -work.matrix.solve(force)
-            proposal = memory.propose(now.x[free], step, force) - now.x[free]
-        else:
-            proposal = memory.direction(now.x[free], force, work.matrix.solve)
-        for attempt in range(24):
-            x = now.x.copy()
-            x[free] += proposal
-            evaluation = elements.evaluate(x, now.targets)
-            if self.body_targets == "paper":  # no merit: the residual alone, and the plain step always
-                better = attempt == 1 or np.linalg.norm(evaluation.force[free]) <= 2.0 * np.linalg.norm(force)
-            else:
-                gain = now.evaluation.merit - evaluation.merit
-                better = gain > elements.rounding  # differences below that say nothing: then the force decides
-                better |= abs(gain) <= elements.rounding and (
-                    np.linalg.norm(evaluation.force[free]) <= (1.0 + 1e-9) * np.linalg.norm(force)
-                )
-            if better:
-                now.x, now.evaluation = x, evaluation
-                return True
-            if attempt == 0:
-                memory.restart()
-                proposal = step if isinstance(memory, Anderson) else -work.matrix.solve(force)
-            else:
-                proposal = 0.5 * proposal
-        return False
-
-    def _record(self, now: _Iterate, work: Work, i: int) -> None:
-        e, body = now.evaluation, work.elements.body
-        # einsum, not a BLAS product: its threads wait longer for each other than this takes
-        ratio = float(np.einsum("i,i->", e.jacobians, body.volumes) / body.volumes.sum())
-        now.records.append(
-            {
-                "iteration": i,
-                "residual": now.residual,
-                "merit": e.merit,
-                "springs": len(work.elements.springs.ids),
-                "factorisations": work.matrix.factorisations,
-                "inverted": int((e.jacobians <= 0).sum()),
-                "body_volume_ratio": ratio,
-                "seconds": now.seconds,
-            }
-        )
-
-    def _failure(self, work: Work, now: _Iterate, asked: Floats) -> str:
+    def _failure(self, work: Work, now: Iterate, asked: Floats) -> str:
         got = ", ".join(f"{v:.4g}" for v in work.elements.volumes(now.x) / work.elements.cells.rest_volumes)
         want = ", ".join(f"{v:.4g}" for v in asked / work.elements.cells.rest_volumes)
         return (

@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from geosim.errors import InputError
+from geosim.linear.polar import polar
 from geosim.material.materials import Gent, LinearElastic, MooneyRivlin, NeoHookean, Ogden, Yeoh
 from geosim.shape.projective import kernels
 from geosim.shape.projective.acceleration import Anderson, QuasiNewton
@@ -70,9 +71,7 @@ def test_rotations_are_the_closest_proper_ones():
     F[:5] *= 1e-6
     F[5] = np.diag([2.0, 1.0, 0.0])
     F[6] = np.diag([2.0, 0.0, 0.0])
-    found = np.empty((len(F), 9))
-    kernels.polar_all(F.reshape(-1, 9), found)
-    found = found.reshape(-1, 3, 3)
+    found = np.array([polar(tuple(f)) for f in F.reshape(-1, 9)]).reshape(-1, 3, 3)
     U, _, V = np.linalg.svd(F)
     U[:, :, 2] *= np.linalg.det(U @ V)[:, None]
     assert (np.linalg.det(F) < 0).sum() > 100
@@ -274,7 +273,7 @@ def test_anderson_solves_a_linear_problem_in_as_many_steps_as_unknowns():
             force = H @ x - b
             if np.linalg.norm(force) < 1e-8:
                 break
-            x = memory.propose(x, -np.linalg.solve(A, force), force)
+            x = x + memory.direction(x, force, lambda f: np.linalg.solve(A, f))
         assert count <= limit
     assert np.allclose(x, np.linalg.solve(H, b), rtol=1e-6)
 

@@ -1,0 +1,113 @@
+"""Progressive actuation [Fang2022, lines 2-5 of Algorithm 1]: the way from an equilibrium to a command, in increments."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from geosim.actuation import Command
+from geosim.arrays import Floats
+from geosim.shape.projective.contact import Springs
+from geosim.shape.projective.lines import Lines, make_lines
+from geosim.shape.projective.mesh import Work, remeshed, strung
+from geosim.shape.projective.relaxation import Iterate
+
+__all__ = ["Approach"]
+
+# The first guess of an increment must lie where the iteration still finds its way (measured on the shipped robots):
+LARGEST_MOVE = 0.05  # of the robot's size, of a held vertex
+LARGEST_SHORTENING = 0.1  # relative, of a length or an area
+LEAST_WIDTH = 0.2  # of the first increment: it is halved three times at most
+ALL_BUT_THERE = 1e-9  # share of the way that is rounding
+
+
+class Approach:
+    """Where the way to a command stands.
+
+    Parameters
+    ----------
+    work, x, pressures, lines
+        The equilibrium from which it starts: positions [m], chamber pressures [Pa], strings.
+    command, asked
+        Where to go; `asked` are the chamber volumes [m^3], nan where vented.
+    max_growth
+        Largest relative change of a chamber's volume in one increment.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        x: Floats,
+        springs: Springs,
+        pressures: Floats,
+        lines: Lines | None,
+        command: Command,
+        asked: Floats,
+        max_growth: float,
+    ) -> None:
+        self.index, self.asked, self.end = (
+            command.index,
+            asked,
+            make_lines(work.robot, command, work.matrix.diagonal(), lines),
+        )
+        self.work = strung(work, self.end)
+        self.x, self.springs, self.pressures = np.array(x), springs, pressures
+        self.share, self.arrived, self.aimed = 0.0, False, 0.0
+        self._start = self.x.copy()
+        self._volumes = work.elements.volumes(self.x)
+        if self.end is not None:
+            self._measures = self.end.measures(self.x)
+            known = lines is not None and lines.count == self.end.count
+            self._pulls = lines.pulls(lines.measures(self.x)) if known and lines else np.zeros(self.end.count)
+        self._width = self._first = self._widest(max_growth)
+        self.work.elements.load = self.work.load_at(self.index)
+        self._go_back()
+
+    def _widest(self, max_growth: float) -> float:
+        """Share of the way that nothing changes too much in."""
+        work, given = self.work, np.isfinite(self.asked)
+        growth = np.abs(np.log(self.asked[given] / self._volumes[given])) / np.log1p(max_growth)
+        moved = work.held_positions(self.index) - work.rest[work.held]
+        steps = [*growth, float(np.abs(moved).max(initial=0.0)) / (LARGEST_MOVE * work.robot.size)]
+        if self.end is not None:
+            shorter = np.abs(np.nan_to_num(self.end.goals / self._measures, nan=1.0) - 1.0)
+            steps.append(float(shorter.max(initial=0.0)) / LARGEST_SHORTENING)
+        return 1.0 / max(1.0, np.ceil(max(steps) - ALL_BUT_THERE))
+
+    def _go_back(self) -> None:
+        """Give the elements the springs of the last equilibrium."""
+        self.work.elements.springs = self.springs
+        self.work.matrix.factor(self.springs)
+
+    def aim(self) -> Floats:
+        """Move what is held, and the goals of the strings, one increment on; return the chamber volumes there [m^3]."""
+        share = self.share + self._width
+        self.aimed = share = 1.0 if share > 1.0 - ALL_BUT_THERE else share
+        work, lines = self.work, self.work.elements.lines
+        if self.end is not None and lines is not None:
+            goal = self.end.towards(self._measures, self._pulls, share)
+            work.elements.lines = replace(lines, goals=goal.goals, tensions=goal.tensions)
+        start = self._start[work.held]
+        self.x[work.held] = start + share * (work.held_positions(self.index) - start)
+        return self.asked if share == 1.0 else self._volumes * (self.asked / self._volumes) ** share
+
+    def halve(self) -> bool:
+        """Go back and take half the increment; False where that has been done often enough."""
+        if self.share == 1.0 or self._width <= LEAST_WIDTH * self._first:
+            return False
+        self._width *= 0.5
+        self._go_back()
+        return True
+
+    def accept(self, iterate: Iterate) -> None:
+        """Take the equilibrium at the end of an increment."""
+        self.x, self.pressures = iterate.x, np.nan_to_num(iterate.evaluation.pressures)
+        self.springs = self.work.elements.springs
+        self.share, self.arrived = self.aimed, self.aimed == 1.0
+
+    def remesh(self) -> None:
+        """Mesh the chambers anew; at the end of the way the equilibrium is asked for once more, with other elements."""
+        self.work, self.x = remeshed(self.work, self.x)
+        self._start = np.vstack([self._start, self.x[len(self._start) :]])
+        self.arrived = False

@@ -1,0 +1,174 @@
+"""The collision-aware local-global iteration at fixed chamber volumes [Fang2022, lines 6-12 of Algorithm 1]."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from geosim.arrays import Floats
+from geosim.result import Status
+from geosim.shape.projective.acceleration import Anderson, QuasiNewton
+from geosim.shape.projective.contact import MOVED, SET_CHANGED, UNCHANGED, SpringContact
+from geosim.shape.projective.elements import Evaluation
+from geosim.shape.projective.mesh import Work
+
+__all__ = ["Iterate", "Relaxation"]
+
+STRETCH_INTERVAL = 20  # iterations between two looks at how far elements have stretched
+MOST_HALVINGS = 22  # of a plain step before the iteration gives up: the rest is a millionth of it
+NOISE = 1e-9  # relative: forces that differ by less are equal
+RISE = 2.0  # factor by which an accelerated step may raise the residual of targets without a merit
+
+
+@dataclass
+class Iterate:
+    """Where the local-global iteration of one increment stands."""
+
+    x: Floats
+    evaluation: Evaluation
+    targets: Floats
+    residual: float = np.inf
+    status: Status = Status.NOT_CONVERGED
+    penetration: float = 0.0
+    seconds: dict[str, float] = field(default_factory=dict)
+    records: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def balanced(self) -> bool:
+        """Whether the iteration ended with forces in balance."""
+        return self.status is not Status.NOT_CONVERGED
+
+    def record(self, iteration: int, work: Work) -> None:
+        """Note the iteration for the trace."""
+        e, volumes = self.evaluation, work.elements.body.volumes
+        self.records.append(
+            {
+                "iteration": iteration,
+                "residual": self.residual,
+                "merit": e.merit,
+                "springs": len(work.elements.springs.ids),
+                "factorisations": work.matrix.factorisations,
+                "inverted": int((e.jacobians <= 0).sum()),
+                # einsum, not a BLAS product: its threads wait longer for each other than this takes
+                "body_volume_ratio": float(np.einsum("i,i->", e.jacobians, volumes) / volumes.sum()),
+                "seconds": self.seconds,
+            }
+        )
+
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """Note the seconds that a phase of the iteration takes."""
+        clock = time.perf_counter()
+        yield
+        self.seconds[phase] = time.perf_counter() - clock
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """Options of the iteration, those of `ProjectiveShapeSolver` of the same names.
+
+    `quasi_newton` accelerates by L-BFGS instead of Anderson; `merit`: the targets have one that must fall.
+    """
+
+    tolerance: float
+    volume_tolerance: float
+    max_iterations: int
+    contact_interval: int
+    window: int
+    quasi_newton: bool
+    merit: bool
+
+    def run(self, work: Work, contact: SpringContact, x: Floats, asked: Floats, pressures: Floats) -> Iterate:
+        """Balance the forces at the chamber volumes asked for [m^3]; pressures [Pa] are a first guess."""
+        elements = work.elements
+        targets = elements.pressed(x, asked, pressures)
+        now = Iterate(x.copy(), elements.evaluate(x, targets), targets)
+        memory: Anderson | QuasiNewton = (QuasiNewton if self.quasi_newton else Anderson)(self.window)
+        for i in range(self.max_iterations):
+            now.seconds = {"check": 0.0, "response": 0.0, "solver": 0.0}
+            now.residual = work.residual(now.evaluation)
+            with now.timed("check"):
+                changed = self._check(work, contact, memory, now, i)
+            with now.timed("response"):
+                balanced = self._respond(work, memory, now, changed)
+            with now.timed("solver"):
+                if balanced and self._has_arrived(work, memory, now, asked):
+                    now.status = Status.CONVERGED if contact.clear else Status.CROSSED
+                    break
+                now.record(i, work)
+                if not self._advance(work, memory, now):
+                    break
+        now.penetration = contact.penetration
+        return now
+
+    def _check(
+        self, work: Work, contact: SpringContact, memory: Anderson | QuasiNewton, now: Iterate, iteration: int
+    ) -> int:
+        """Weigh stretched elements anew and check for collisions, now and then and at balance; return what changed."""
+        elements = work.elements
+        if iteration % STRETCH_INTERVAL == 0 and elements.restiffen(now.x):
+            work.matrix.replace(elements.laplacian(), elements.springs)
+            memory.restart()
+        balanced = now.residual <= self.tolerance
+        if not balanced and iteration % self.contact_interval:
+            return UNCHANGED
+        elements.springs, changed = contact.update(now.x, elements.springs, balanced)
+        return changed
+
+    def _respond(self, work: Work, memory: Anderson | QuasiNewton, now: Iterate, changed: int) -> bool:
+        """Take over springs that moved, came or went; return whether the forces balance with them."""
+        elements = work.elements
+        if changed == SET_CHANGED:
+            work.matrix.factor(elements.springs)
+            memory.restart()
+        elif changed == MOVED:
+            memory.jump()
+        if changed != UNCHANGED:
+            now.evaluation = elements.evaluate(now.x, now.targets)
+        return changed != SET_CHANGED and work.residual(now.evaluation) <= self.tolerance
+
+    def _has_arrived(self, work: Work, memory: Anderson | QuasiNewton, now: Iterate, asked: Floats) -> bool:
+        """Whether volumes and lengths are the asked ones; if not their targets are moved."""
+        elements = work.elements
+        missing = np.nan_to_num(asked - elements.volumes(now.x))
+        met = bool((np.abs(missing) <= self.volume_tolerance * np.nan_to_num(asked, nan=1.0)).all())
+        tighter = None if elements.lines is None else elements.lines.moved(now.x, self.volume_tolerance)
+        if met and tighter is None:
+            return True
+        elements.lines = tighter or elements.lines
+        now.targets = now.targets + missing
+        now.evaluation = elements.evaluate(now.x, now.targets)
+        memory.restart()
+        return False
+
+    def _advance(self, work: Work, memory: Anderson | QuasiNewton, now: Iterate) -> bool:
+        """One global and local step: accelerated if that is better, else plain, else shortened; False if none is."""
+        free = work.matrix.free
+        force = now.evaluation.force[free]
+        step = memory.direction(now.x[free], force, work.matrix.solve)
+        for attempt in range(MOST_HALVINGS + 2):
+            x = now.x.copy()
+            x[free] += step
+            evaluation = work.elements.evaluate(x, now.targets)
+            if self._is_better(work, now.evaluation, evaluation) or (attempt == 1 and not self.merit):
+                now.x, now.evaluation = x, evaluation
+                return True
+            if attempt == 0:
+                memory.restart()
+                step = -work.matrix.solve(force)
+            else:
+                step = 0.5 * step
+        return False
+
+    def _is_better(self, work: Work, old: Evaluation, new: Evaluation) -> bool:
+        """Whether a step lowers the merit; where that says nothing (or there is none), whether the force allows it."""
+        free, gain = work.matrix.free, old.merit - new.merit
+        if self.merit and abs(gain) > work.elements.rounding:
+            return gain > 0.0
+        rise = 1.0 + NOISE if self.merit else RISE
+        return bool(np.linalg.norm(new.force[free]) <= rise * np.linalg.norm(old.force[free]))
