@@ -34,10 +34,10 @@ CROSSINGS, QUERIES = "tests/collision/test_crossings.py", "tests/collision/test_
 
 # name, file, right, wrong, tests that should see it
 FAULTS = [
-    ("flipped sign of a cofactor", POLAR, "c * i - b * j, a * j - c * h", "b * j - c * i, a * j - c * h", LOCAL),
-    ("reflected polar rotation", POLAR, "if not det > 1e-9 * size * np.sqrt(size):", "if det == 0.0:", LOCAL),
-    ("polar stops early", POLAR, "if inner(step, step) < 1e-14:", "if inner(step, step) < 1e-2:", LOCAL),
-    ("singular value keeps its sign", POLAR, "s[2] += U[k, 2] *", "s[2] -= U[k, 2] *", LOCAL),
+    ("flipped sign of a cofactor", POLAR, "c * i - b * j,", "b * j - c * i,", LOCAL),
+    ("reflected polar rotation", POLAR, "if not det > NEARLY_FLAT * size * np.sqrt(size):", "if det == 0.0:", LOCAL),
+    ("polar stops early", POLAR, "if inner(step, step) < LAST_STEP:", "if inner(step, step) < 1e-2:", LOCAL),
+    ("singular value keeps its sign", POLAR, "dot(u2, times(f, v2))", "-dot(u2, times(f, v2))", LOCAL),
     ("no cube root in the paper's blend", KERNELS, "det ** (-1.0 / 3.0), blend", "det ** (-1.0), blend", LOCAL),
     (
         "no cube root in uniform growth",
@@ -65,8 +65,8 @@ FAULTS = [
         "_write_forces(forces, e, gradients, -pull * volumes[e]",
         LOCAL,
     ),
-    ("chamber volume without its element volumes", KERNELS, "volume += volumes[e] * (f[0]", "volume += (f[0]", LOCAL),
-    ("determinant target ignored", KERNELS, "gap = det - d + inner(c, f)", "gap = det - 1.0 + inner(c, f)", LOCAL),
+    ("chamber volume without its element volumes", KERNELS, "volume += volumes[e] *", "volume +=", LOCAL),
+    ("determinant target ignored", KERNELS, "gap = determinant(t, c) - d +", "gap = determinant(t, c) - 1.0 +", LOCAL),
     (
         "rest shape scaled",
         PROJECTIVE + "elements.py",
@@ -76,28 +76,28 @@ FAULTS = [
     ),
     (
         "springs pull as well as push",
-        PROJECTIVE + "elements.py",
+        PROJECTIVE + "contact.py",
         "depth = np.minimum(gap - self.offset, 0.0)",
         "depth = gap - self.offset",
         SOLVER + " -k push_back",
     ),
     (
         "spring pushes inward",
-        PROJECTIVE + "elements.py",
+        PROJECTIVE + "contact.py",
         "push = -(self.stiffness * depth)[:, None]",
         "push = (self.stiffness * depth)[:, None]",
         SOLVER + " -k push_back",
     ),
     (
         "stale matrix after springs changed",
-        PROJECTIVE + "solver.py",
+        PROJECTIVE + "relaxation.py",
         "work.matrix.factor(elements.springs)",
         "work.matrix.factorisations += 0",
         SOLVER + "::test_the_matrix_holds_the_springs",
     ),
     (
         "touched face feels nothing",
-        PROJECTIVE + "elements.py",
+        PROJECTIVE + "contact.py",
         "np.subtract.at(out, self.corners,",
         "np.subtract.at(0.0 * out, self.corners,",
         SOLVER + "::test_bodies_rest_on_each_other",
@@ -120,14 +120,14 @@ FAULTS = [
     (
         "energy residual keeps the fixed nodes",
         PROJECTIVE + "error.py",
-        "free = np.flatnonzero(~problem.held[:x.size])",
+        "free = np.flatnonzero(~problem.held[: x.size])",
         "free = np.arange(x.size)",
         SOLVER + " -k energy_residual",
     ),
     (
         "cable pushes",
         PROJECTIVE + "lines.py",
-        "pull[:self.cables] = np.maximum(pull[:self.cables], 0.0)",
+        "pull[: self.cables] = np.maximum(pull[: self.cables], 0.0)",
         "pull = pull + 0.0",
         LINES,
     ),
@@ -148,15 +148,15 @@ FAULTS = [
     (
         "multiplier of a length never moves",
         PROJECTIVE + "lines.py",
-        "multipliers=np.where(driven, self.pulls(self.measures(x)), 0.0))",
+        "multipliers=np.where(driven, pulls, 0.0))",
         "multipliers=self.multipliers)",
         LINES,
     ),
     (
         "volume not iterated to the asked one",
-        PROJECTIVE + "solver.py",
+        PROJECTIVE + "relaxation.py",
         "now.targets = now.targets + missing",
-        "now.status = Status.CONVERGED\nbreak",
+        "return True",
         SOLVER + "::test_the_achieved_volume_is_the_asked_one",
     ),
     (
@@ -176,8 +176,8 @@ FAULTS = [
     (
         "acceleration in the wrong direction",
         PROJECTIVE + "acceleration.py",
-        "return x + step - (theta",
-        "return x + step + (theta",
+        "return step - (theta",
+        "return step + (theta",
         LOCAL,
     ),
     (

@@ -14,7 +14,7 @@ from geosim.shape.projective.mesh import Work
 __all__ = ["measure"]
 
 
-def measure(work: Work, x: Floats, evaluation: Evaluation, residual: float, penetration: float) -> Frame:
+def measure(work: Work, x: Floats, evaluation: Evaluation, penetration: float) -> Frame:
     """Return the measures of a point."""
     robot, springs = work.robot, work.elements.springs
     n = len(robot.vertices)
@@ -55,7 +55,7 @@ def measure(work: Work, x: Floats, evaluation: Evaluation, residual: float, pene
         crossings=count_crossings(positions, faces).count,
         body_volume_ratio=float(evaluation.jacobians @ body.volumes / body.volumes.sum()),
         inverted_elements=int((evaluation.jacobians <= 0).sum()),
-        residual=residual,
+        residual=work.residual(evaluation),
         energies=evaluation.elastic,
         extra={
             "remeshings": work.remeshings,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.result import Status
+from geosim.contract import Status
 from geosim.shape.projective.acceleration import Anderson, QuasiNewton
 from geosim.shape.projective.contact import MOVED, SET_CHANGED, UNCHANGED, SpringContact
 from geosim.shape.projective.elements import Evaluation

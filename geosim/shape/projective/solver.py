@@ -46,24 +46,15 @@ Departures from [Fang2022] and its public code:
 from __future__ import annotations
 
 import time
-<<<<<<< HEAD
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-=======
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
->>>>>>> b4048a3 (Projective solver: the way to a command, its relaxation and its springs are files of their own that take what they need)
 from typing import Any
 
 import numpy as np
 
 from geosim.actuation import Actuation, CableLengths, CableTensions, Command, EdgeLengths, FaceAreas, Inflation
-<<<<<<< HEAD
-from geosim.arrays import Floats, frozen
-from geosim.contract import Frame, Progress, Report, Robot, State, Status, taken
-=======
 from geosim.arrays import Floats, choice, frozen, number, whole
->>>>>>> b4048a3 (Projective solver: the way to a command, its relaxation and its springs are files of their own that take what they need)
+from geosim.contract import Frame, Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -250,14 +241,8 @@ class ProjectiveShapeSolver:
         InputError
             The robot or its environment cannot be solved.
         """
-<<<<<<< HEAD
         robot = taken(robot, VolumetricRobot, type(self).__name__)
-        work = make_work(robot, environment, self)
-=======
-        if not isinstance(robot, VolumetricRobot):
-            raise InputError(f"ProjectiveShapeSolver: {type(robot).__name__} is not a VolumetricRobot")
         work = make_work(robot, environment, self.targets)
->>>>>>> b4048a3 (Projective solver: the way to a command, its relaxation and its springs are files of their own that take what they need)
         x = work.rest.copy()
         if isinstance(initial, ProjectiveState) and np.array_equal(initial.work.robot.tets, robot.tets):
             work, x = continued(work, initial.work), initial.x.copy()
@@ -268,13 +253,8 @@ class ProjectiveShapeSolver:
             x[: len(robot.vertices)] = nodes[: len(robot.vertices)]
         targets = work.elements.volumes(x)
         evaluation = work.elements.evaluate(x, targets)
-<<<<<<< HEAD
-        frame = measure(work, x, evaluation, self._residual(work, evaluation), 0.0)
+        frame = measure(work, x, evaluation, 0.0)
         return ProjectiveState(work, frozen(x), Springs(), np.zeros(robot.chambers), frame, is_frame=False)
-=======
-        frame = measure(work, x, evaluation, work.residual(evaluation), 0.0)
-        return ProjectiveState(work, frozen(x), Springs(), np.zeros(robot.chambers), frame)
->>>>>>> b4048a3 (Projective solver: the way to a command, its relaxation and its springs are files of their own that take what they need)
 
     def step(
         self, state: ProjectiveState, command: Command, progress: Callable[[Progress], None] | None = None
@@ -288,18 +268,11 @@ class ProjectiveShapeSolver:
             targets = way.aim()
             iterate = self.relaxation.run(way.work, contact, way.x, targets, way.pressures)
             records += iterate.records
-<<<<<<< HEAD
             if progress is not None:
-                progress(Progress(share, len(records), iterate.residual, len(work.elements.springs.ids)))
-            if iterate.status not in (Status.CONVERGED, Status.CROSSED):
-                if width > 0.2 * shares[0]:  # half the increment from the last good shape, twice at most
-                    width *= 0.5
-                    work.elements.springs = springs
-                    work.matrix.factor(springs)
-=======
+                springs = len(way.work.elements.springs.ids)
+                progress(Progress(way.aimed, len(records), iterate.residual, springs))
             if not iterate.balanced:
                 if way.halve():
->>>>>>> b4048a3 (Projective solver: the way to a command, its relaxation and its springs are files of their own that take what they need)
                     continue
                 return state, Report(iterate.status, self._failure(way.work, iterate, targets), tuple(records))
             settled = way.share == 1.0  # again, after remeshing at the end of the way
@@ -325,66 +298,21 @@ class ProjectiveShapeSolver:
     ) -> tuple[ProjectiveState, Report]:
         """State and report at the end of the way."""
         work = way.work
-        frame = measure(work, way.x, iterate.evaluation, work.residual(iterate.evaluation), iterate.penetration)
+        frame = measure(work, way.x, iterate.evaluation, iterate.penetration)
         if self.error_estimate:
             clock = time.perf_counter()
-<<<<<<< HEAD
-            residual = self._energy_residual(work, x, frame, command.index)
+            residual = self._energy_residual(work, way.x, frame, way.index)
             frame = replace(frame, extra={**frame.extra, "energy_residual": residual})
             records.append({"energy_residual": residual, "seconds": {"error_estimate": time.perf_counter() - clock}})
-        message = ""
-        if iterate.status is Status.CROSSED or frame.crossings:
-            message = (
-                f"{Status.CROSSED.value} {frame.crossings:.0f} crossing pairs; the deepest vertex is "
-                f"{frame.max_penetration * 1e3:.3g} mm inside."
-            )
-        status = Status.CROSSED if message else Status.CONVERGED
-        reached = ProjectiveState(work, frozen(x.copy()), work.elements.springs, pressures, frame, work.elements.lines)
-        return reached, Report(status, message, tuple(records))
-
-    def _increments(self, work: Work, x: Floats, volumes: Floats, asked: Floats, index: int) -> list[float]:
-        """Shares of the way to a command, so that no chamber changes by more than `max_growth` at once."""
-        change = np.abs(np.log(asked[np.isfinite(asked)] / volumes[np.isfinite(asked)])) / np.log1p(self.max_growth)
-        moved = work.held_positions(index) - work.rest[work.held]
-        way = float(np.abs(moved).max(initial=0.0)) / (0.05 * work.robot.size)
-        lines = work.elements.lines
-        if lines is not None:  # a tenth of a length or an area at once
-            there = lines.measures(x)
-            shorter = np.abs(np.nan_to_num(lines.goals / there, nan=1.0) - 1.0) / 0.1
-            way = max(way, float(shorter.max(initial=0.0)))
-        count = max(1, int(np.ceil(max(float(change.max(initial=0.0)), way) - 1e-9)))
-        return [(i + 1) / count for i in range(count)]
-
-    def _residual(self, work: Work, evaluation: Evaluation) -> float:
-        return float(np.abs(evaluation.force[work.matrix.free]).max(initial=0.0) / evaluation.scale)
-
-    def _energy_residual(self, work: Work, x: Floats, frame: Frame, index: int) -> float:
-=======
-            frame = replace(frame, energy_residual=self._energy_residual(work, frame, way.index))
-            seconds = {"error_estimate": time.perf_counter() - clock}
-            records.append({"energy_residual": frame.energy_residual, "seconds": seconds})
         status, message = Status.CONVERGED, ""
         if iterate.status is Status.CROSSED or frame.crossings:
             status = Status.CROSSED
             deepest = f"the deepest vertex is {frame.max_penetration * 1e3:.3g} mm inside"
-            message = f"{status.value} {frame.crossings} crossing pairs; {deepest}."
+            message = f"{status.value} {frame.crossings:.0f} crossing pairs; {deepest}."
         reached = ProjectiveState(work, frozen(way.x), way.springs, way.pressures, frame, work.elements.lines)
         return reached, Report(status, message, tuple(records))
 
-    def collect(
-        self,
-        robot: VolumetricRobot,
-        environment: Environment,
-        states: Sequence[ProjectiveState],
-        reports: Sequence[Report],
-        status: Status,
-        message: str,
-    ) -> Result:
-        """Assemble the result from the states and reports of the commands reached."""
-        return collect(robot, environment, self, states, reports, status, message)
-
-    def _energy_residual(self, work: Work, frame: ProjectiveFrame, index: int) -> float:
->>>>>>> b4048a3 (Projective solver: the way to a command, its relaxation and its springs are files of their own that take what they need)
+    def _energy_residual(self, work: Work, x: Floats, frame: Frame, index: int) -> float:
         """The energy solver's residual at a shape; nan where that formulation refuses the robot."""
         if work.energy is None:
             try:
