@@ -215,7 +215,7 @@ def _seeds(vertices: np.ndarray, faces: np.ndarray, solids: list[_Solid]) -> tup
 
 
 def _inside(point: np.ndarray, vertices: np.ndarray, solid: _Solid) -> bool:
-    return shells.winding_number(point, vertices, solid.faces) > 0.5
+    return bool(shells.winding_numbers(point[None], vertices, solid.faces)[0] > 0.5)
 
 
 def _nest(vertices: np.ndarray, solids: list[_Solid], seeds: np.ndarray, regions: np.ndarray) -> dict[int, float]:

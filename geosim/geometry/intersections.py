@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from geosim.collision.queries import closest_points
+from geosim.collision.tree import build_tree
 from geosim.kernels import kernel
+from geosim.linear.matrix3 import cross, difference, dot, scaled
 
 __all__ = ["crossing_pairs", "farthest_from"]
 
-# A fold closer than this angle [rad] lies flat on itself.
-FLAT = 1e-7
+FLAT = 1e-7  # [rad]: a fold closer than this lies flat on itself; STL rounds normals of small triangles by as much
+ROUNDING = 1e-14  # of the size of all triangles: distances below are noise of the coordinates
+PARALLEL = 1e-14  # of |d|^2 |e|^2, |d x e|^2 of two segments: their ends are among the nearest points
 
 
 def crossing_pairs(
@@ -68,22 +72,8 @@ def crossing_pairs(
 
 def farthest_from(points: np.ndarray, vertices: np.ndarray, faces: np.ndarray) -> float:
     """Largest distance [m] of points (k, 3) to the triangles."""
-    return float(np.sqrt(_farthest(np.ascontiguousarray(points), vertices, faces)))
-
-
-@kernel
-def _farthest(points, vertices, faces):
-    worst = 0.0
-    for i in range(points.shape[0]):
-        nearest = np.inf
-        for f in range(faces.shape[0]):
-            nearest = min(
-                nearest, _point_triangle(points[i], vertices[faces[f, 0]], vertices[faces[f, 1]], vertices[faces[f, 2]])
-            )
-            if nearest <= worst:
-                break
-        worst = max(worst, nearest)
-    return worst
+    nearest = closest_points(points, vertices, build_tree(vertices, faces))[0]
+    return float(np.linalg.norm(points - nearest, axis=1).max())
 
 
 @kernel
@@ -130,38 +120,16 @@ def _meet(points, faces, a, b, eps):
         return False
     if shared == 2:  # the positions 0, 1, 2 add up to 3: the two common ones name the third
         return _folded(points, faces, a, b, 4 - common_a, 4 - common_b)
-    t0, t1, t2 = points[faces[a, 0]], points[faces[a, 1]], points[faces[a, 2]]
-    s0, s1, s2 = points[faces[b, 0]], points[faces[b, 1]], points[faces[b, 2]]
-    if _apart(t0, t1, t2, s0, s1, s2, eps) or _apart(s0, s1, s2, t0, t1, t2, eps):
+    if _apart(points, faces[a], faces[b], eps) or _apart(points, faces[b], faces[a], eps):
         return False
-    if shared == 1:
-        i, j = common_a, common_b
-        p, q = points[faces[a, (i + 1) % 3]], points[faces[a, (i + 2) % 3]]
-        u, v = points[faces[b, (j + 1) % 3]], points[faces[b, (j + 2) % 3]]
-        return _segment_near(p, q, s0, s1, s2, eps) or _segment_near(u, v, t0, t1, t2, eps)
-    return (
-        _segment_near(t0, t1, s0, s1, s2, eps)
-        or _segment_near(t1, t2, s0, s1, s2, eps)
-        or _segment_near(t2, t0, s0, s1, s2, eps)
-        or _segment_near(s0, s1, t0, t1, t2, eps)
-        or _segment_near(s1, s2, t0, t1, t2, eps)
-        or _segment_near(s2, s0, t0, t1, t2, eps)
-    )
-
-
-@kernel
-def _dot(a, b):
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-
-
-@kernel
-def _cross(a, b):
-    return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
-
-
-@kernel
-def _sub(a, b):
-    return (a[0] - b[0], a[1] - b[1], a[2] - b[2])
+    if shared == 1:  # only the edges opposite to the common vertex
+        return _edge_near(points, faces[a], common_a + 1, faces[b], eps) or _edge_near(
+            points, faces[b], common_b + 1, faces[a], eps
+        )
+    met = False
+    for i in range(3):
+        met = met or _edge_near(points, faces[a], i, faces[b], eps) or _edge_near(points, faces[b], i, faces[a], eps)
+    return met
 
 
 @kernel
@@ -169,36 +137,38 @@ def _folded(points, faces, a, b, i, j):
     """Whether two triangles with a common edge lie flat on each other."""
     apex = points[faces[a, i]]
     start, end = points[faces[a, (i + 1) % 3]], points[faces[a, (i + 2) % 3]]
-    edge = _sub(end, start)
-    first = _cross(edge, _sub(apex, start))
-    second = _cross(edge, _sub(points[faces[b, j]], start))
-    along = _dot(first, second)
+    edge = difference(end, start)
+    first = cross(edge, difference(apex, start))
+    second = cross(edge, difference(points[faces[b, j]], start))
+    along = dot(first, second)
     if along <= 0.0:
         return False
-    across = _cross(first, second)
-    return _dot(across, across) <= (FLAT * along) ** 2
+    across = cross(first, second)
+    return dot(across, across) <= (FLAT * along) ** 2
 
 
 @kernel
-def _apart(t0, t1, t2, s0, s1, s2, eps):
+def _apart(points, t, s, eps):
     """Whether triangle s lies on one side of the plane of triangle t, farther than eps."""
-    normal = _cross(_sub(t1, t0), _sub(t2, t0))
-    length = np.sqrt(_dot(normal, normal))
-    if length == 0.0:
-        return False
-    limit = (eps + 1e-14) * length
-    d0, d1, d2 = _dot(normal, _sub(s0, t0)), _dot(normal, _sub(s1, t0)), _dot(normal, _sub(s2, t0))
-    return (d0 > limit and d1 > limit and d2 > limit) or (d0 < -limit and d1 < -limit and d2 < -limit)
+    origin = points[t[0]]
+    normal = cross(difference(points[t[1]], origin), difference(points[t[2]], origin))
+    length = np.sqrt(dot(normal, normal))
+    limit = (eps + ROUNDING) * length
+    d0 = dot(normal, difference(points[s[0]], origin))
+    d1 = dot(normal, difference(points[s[1]], origin))
+    d2 = dot(normal, difference(points[s[2]], origin))
+    return length > 0.0 and (min(d0, d1, d2) > limit or max(d0, d1, d2) < -limit)
 
 
 @kernel
-def _segment_near(p, q, a, b, c, eps):
-    """Whether segment pq comes within eps of triangle abc."""
-    if _segment_crosses(p, q, a, b, c):
-        return True
+def _edge_near(points, t, i, s, eps):
+    """Whether edge i (from corner i) of triangle t comes within eps of triangle s."""
+    p, q = points[t[i % 3]], points[t[(i + 1) % 3]]
+    a, b, c = points[s[0]], points[s[1]], points[s[2]]
     limit = eps * eps
     return (
-        _point_triangle(p, a, b, c) <= limit
+        _segment_crosses(p, q, a, b, c)
+        or _point_triangle(p, a, b, c) <= limit
         or _point_triangle(q, a, b, c) <= limit
         or _segment_segment(p, q, a, b) <= limit
         or _segment_segment(p, q, b, c) <= limit
@@ -212,56 +182,56 @@ def _segment_crosses(p, q, a, b, c):
 
     Both ends must be off the plane by more than rounding: of flat neighbours the five signs are all noise.
     """
-    ab, ac = _sub(b, a), _sub(c, a)
-    normal = _cross(ab, ac)
-    first, second = _dot(normal, _sub(p, a)), _dot(normal, _sub(q, a))
-    if first * second >= 0.0 or min(abs(first), abs(second)) <= 1e-14 * np.sqrt(_dot(normal, normal)):
+    ab, ac = difference(b, a), difference(c, a)
+    normal = cross(ab, ac)
+    first, second = dot(normal, difference(p, a)), dot(normal, difference(q, a))
+    if first * second >= 0.0 or min(abs(first), abs(second)) <= ROUNDING * np.sqrt(dot(normal, normal)):
         return False
-    direction = _sub(q, p)
-    pa, pb, pc = _sub(a, p), _sub(b, p), _sub(c, p)
-    u = _dot(direction, _cross(pb, pc))
-    v = _dot(direction, _cross(pc, pa))
-    w = _dot(direction, _cross(pa, pb))
+    direction = difference(q, p)
+    pa, pb, pc = difference(a, p), difference(b, p), difference(c, p)
+    u = dot(direction, cross(pb, pc))
+    v = dot(direction, cross(pc, pa))
+    w = dot(direction, cross(pa, pb))
     return (u > 0.0 and v > 0.0 and w > 0.0) or (u < 0.0 and v < 0.0 and w < 0.0)
 
 
 @kernel
 def _point_triangle(p, a, b, c):
     """Squared distance of a point to a triangle: its foot if that lies inside, else the nearest edge."""
-    ab, ac, ap = _sub(b, a), _sub(c, a), _sub(p, a)
-    normal = _cross(ab, ac)
-    square = _dot(normal, normal)
+    ab, ac, ap = difference(b, a), difference(c, a), difference(p, a)
+    normal = cross(ab, ac)
+    square = dot(normal, normal)
     if square > 0.0:
-        v = _dot(_cross(ap, ac), normal) / square
-        w = _dot(_cross(ab, ap), normal) / square
+        v = dot(cross(ap, ac), normal) / square
+        w = dot(cross(ab, ap), normal) / square
         if v >= 0.0 and w >= 0.0 and v + w <= 1.0:
-            height = _dot(ap, normal)
+            height = dot(ap, normal)
             return height * height / square
     return min(_point_segment(p, a, b), _point_segment(p, b, c), _point_segment(p, c, a))
 
 
 @kernel
 def _point_segment(p, a, b):
-    ab, ap = _sub(b, a), _sub(p, a)
-    square = _dot(ab, ab)
-    t = min(max(_dot(ap, ab) / square, 0.0), 1.0) if square > 0.0 else 0.0
-    rest = (ap[0] - t * ab[0], ap[1] - t * ab[1], ap[2] - t * ab[2])
-    return _dot(rest, rest)
+    ab, ap = difference(b, a), difference(p, a)
+    square = dot(ab, ab)
+    t = min(max(dot(ap, ab) / square, 0.0), 1.0) if square > 0.0 else 0.0
+    rest = difference(ap, scaled(t, ab))
+    return dot(rest, rest)
 
 
 @kernel
 def _segment_segment(p, q, a, b):
     """Squared distance of two segments."""
-    d, e, r = _sub(q, p), _sub(b, a), _sub(p, a)
-    dd, ee, de = _dot(d, d), _dot(e, e), _dot(d, e)
+    d, e, r = difference(q, p), difference(b, a), difference(p, a)
+    dd, ee, de = dot(d, d), dot(e, e), dot(d, e)
     ends = min(_point_segment(p, a, b), _point_segment(q, a, b), _point_segment(a, p, q), _point_segment(b, p, q))
     denominator = dd * ee - de * de
-    if denominator <= 1e-14 * dd * ee:  # parallel: an end is among the nearest points
+    if denominator <= PARALLEL * dd * ee:  # parallel: an end is among the nearest points
         return ends
-    dr, er = _dot(d, r), _dot(e, r)
+    dr, er = dot(d, r), dot(e, r)
     s = (de * er - dr * ee) / denominator
     t = (dd * er - de * dr) / denominator
     if s <= 0.0 or s >= 1.0 or t <= 0.0 or t >= 1.0:
         return ends
-    gap = (r[0] + s * d[0] - t * e[0], r[1] + s * d[1] - t * e[1], r[2] + s * d[2] - t * e[2])
-    return min(ends, _dot(gap, gap))
+    gap = difference(difference(r, scaled(-s, d)), scaled(t, e))
+    return min(ends, dot(gap, gap))

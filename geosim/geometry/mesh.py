@@ -8,16 +8,17 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from geosim.arrays import number
 from geosim.errors import InputError
-from geosim.geometry import shells
+from geosim.geometry import shells, topology
 from geosim.geometry.domain import Domain, build_domain
-from geosim.geometry.quality import MeshQuality, mesh_quality, tet_volumes
+from geosim.geometry.quality import MeshQuality, mesh_quality
 from geosim.geometry.surface import Surface, tidy_surface
 
 __all__ = ["TetMesh", "mesh_surfaces"]
@@ -26,13 +27,15 @@ __all__ = ["TetMesh", "mesh_surfaces"]
 # degrees by flips and smoothing (measured on bellows: smallest dihedral angle 3.5 degrees instead of 0.7).
 # Coplanar triangles count as one facet, so that the thin triangles of CAD exports leave no trace in the mesh.
 SWITCHES = ("pq1.4Ao/140s5/10", "pq1.8A")
-LARGEST_MESH = 5e6
-MOST_POINTS = 2e5
-# Volumes kept to this are those of the surfaces: STL rounds planes to 1e-7 of their size.
+USUAL_EDGES = 40.0  # in the bounding-box diagonal
+LARGEST_MESH = 5e6  # tets: more need tens of gigabytes in every solver
+MOST_POINTS = 2e5  # that the mesher may always insert (beyond, four times the expected number of tets)
+# Relative: volumes kept to the first are those of the surfaces (STL rounds planes to 1e-7 of their size); a loss beyond
+# the second is a lost part; pytetwild, which only approximates surfaces, is given the third.
 SAME_VOLUME, LOST_VOLUME, APPROXIMATE_VOLUME = 1e-7, 1e-3, 2e-2
-# No tet smaller than this times the cube of the diagonal.
-ZERO_VOLUME = 1e-15
-# Tets worse than this come from tiny details of the surface: edges shorter than TIDY max_edge are then removed.
+ZERO_VOLUME = 1e-15  # of the cube of the diagonal: smaller tets are rounding
+# Radius ratios, and edges over max_edge, below the first two come from tiny details of the surface (on clean ones they are
+# some ten times that); its edges shorter than TIDY max_edge are then removed.
 POOR_RATIO, TINY_EDGE, TIDY = 2e-3, 2e-3, 1e-2
 RESCUE = "try the mesher for dirty surfaces: pip install 'geosim[rescue]', then rescue=True"
 
@@ -64,7 +67,7 @@ class TetMesh:
 
     def region_volume(self, region: int) -> float:
         """Volume [m^3] of a region."""
-        return float(tet_volumes(self.vertices, self.tets[self.regions == region]).sum())
+        return float(topology.tet_volumes(self.vertices, self.tets[self.regions == region]).sum())
 
 
 def mesh_surfaces(
@@ -99,48 +102,47 @@ def mesh_surfaces(
     if not body_surfaces:
         raise InputError("body surfaces: none given; give at least one closed surface")
     domain = build_domain(tuple(body_surfaces), tuple(chamber_surfaces))
-    diagonal = float(np.linalg.norm(np.ptp(domain.vertices, axis=0)))
-    edge = diagonal / 40.0 if max_edge is None else float(max_edge)
     label = body_surfaces[0].label
-    if not (np.isfinite(edge) and edge > 0):
-        raise InputError(
-            f"max_edge = {max_edge!r}: need a positive length in metres (default: bounding-box diagonal / 40)"
-        )
+    edge = _checked_edge(domain, max_edge, label)
+    if rescue and importlib.util.find_spec("pytetwild") is None:
+        raise InputError("rescue=True needs pytetwild: pip install 'geosim[rescue]'")
+    engine = _rescue if rescue else _mesh
+    mesh, failure = _attempt(engine, domain, edge, time_limit, label)
+    if mesh is not None and not _has_tiny_tets(mesh):
+        return mesh
+    tidied = _tidied(domain, body_surfaces, chamber_surfaces, TIDY * edge)
+    if tidied is not None:
+        better, _ = _attempt(engine, tidied, edge, time_limit, label)
+        if better and (mesh is None or better.quality.radius_ratio_min > mesh.quality.radius_ratio_min):
+            return better
+    if mesh is None:
+        raise InputError(str(failure)) from failure
+    ratio = mesh.quality.radius_ratio_min
+    poor = f"{label}: tiny details of the surface give flat or tiny tets (radius ratio {ratio:.1e})"
+    return replace(mesh, notices=(*mesh.notices, f"{poor}; remove them in the CAD program"))
+
+
+def _checked_edge(domain: Domain, max_edge: float | None, label: str) -> float:
+    """Return the wanted edge [m], after refusing one that asks for millions of tets."""
+    usual = float(np.linalg.norm(np.ptp(domain.vertices, axis=0))) / USUAL_EDGES
+    edge = usual if max_edge is None else number(max_edge, "max_edge [m]", above=0.0)
     expected = _expected_tets(domain, edge)
     if expected > LARGEST_MESH:
         raise InputError(
             f"max_edge = {edge * 1e3:.4g} mm: {label} would get about {expected / 1e6:.0f} million tets; "
-            f"choose a larger one (default {diagonal / 40 * 1e3:.4g} mm)"
+            f"choose a larger one (default {usual * 1e3:.4g} mm)"
         )
-    if rescue and importlib.util.find_spec("pytetwild") is None:
-        raise InputError("rescue=True needs pytetwild: pip install 'geosim[rescue]'")
-    engine = _rescue if rescue else _mesh
-    mesh = failure = None
+    return edge
+
+
+def _attempt(
+    engine: Callable[..., TetMesh], domain: Domain, edge: float, time_limit: float, label: str
+) -> tuple[TetMesh | None, _MesherError | None]:
+    """Return the mesh, or what went wrong."""
     try:
-        mesh = engine(domain, edge, time_limit, label)
-        if not _has_tiny_tets(mesh):
-            return mesh
+        return engine(domain, edge, time_limit, label), None
     except _MesherError as error:
-        failure = error
-    tidied = _tidied(domain, body_surfaces, chamber_surfaces, TIDY * edge)
-    if tidied is not None:
-        try:
-            better = engine(tidied, edge, time_limit, label)
-            if mesh is None or better.quality.radius_ratio_min > mesh.quality.radius_ratio_min:
-                return better
-        except _MesherError as error:
-            failure = failure or error
-    if mesh is None:
-        raise InputError(str(failure)) from failure
-    ratio = mesh.quality.radius_ratio_min
-    return replace(
-        mesh,
-        notices=(
-            *mesh.notices,
-            f"{label}: tiny details of the surface give flat or tiny tets (radius "
-            f"ratio {ratio:.1e}); remove them in the CAD program",
-        ),
-    )
+        return None, error
 
 
 class _MesherError(Exception):
@@ -269,9 +271,7 @@ def _verified(
 ) -> TetMesh:
     """Orient, drop what belongs to no region, and hold volumes and chambers against the surfaces."""
     notices = domain.notices + notices
-    volume = tet_volumes(vertices, tets)
-    tets = np.where((volume < 0)[:, None], tets[:, [0, 2, 1, 3]], tets)
-    volume = np.abs(volume)
+    tets, volume = topology.oriented(vertices, tets)
     if np.any(regions < 0):
         notices += (
             f"{label}: an enclosed space of {volume[regions < 0].sum() * 1e6:.4g} cm^3 is neither body nor "
@@ -311,16 +311,10 @@ def _regular_volume(edge: float) -> float:
 
 def _refuse_bare_walls(domain: Domain, tets: np.ndarray, regions: np.ndarray, chambers: int) -> None:
     """Every wall of a chamber must have body tets behind it."""
-    faces = np.sort(tets[:, [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]]].reshape(-1, 3), axis=1)
-    side = np.repeat(regions, 4)
-    order = np.lexsort(faces.T)
-    faces, side = faces[order], side[order]
-    paired = np.zeros(len(faces), dtype=bool)
-    equal = np.all(faces[1:] == faces[:-1], axis=1)
-    paired[1:] |= equal
-    paired[:-1] |= equal
-    is_chamber = (side >= 1) & (side <= chambers)
-    bare = np.unique(side[is_chamber & ~paired])
-    both = np.flatnonzero(equal & is_chamber[1:] & is_chamber[:-1] & (side[1:] != side[:-1]))
-    for region in np.concatenate([bare, side[both]]).tolist():
+    _, inner, outer = topology.face_sides(tets)
+    sides = np.stack([regions[inner], np.where(outer >= 0, regions[outer], -1)], axis=1)
+    is_chamber = (sides >= 1) & (sides <= chambers)
+    bare = is_chamber.any(axis=1) & ((sides[:, 1] < 0) | (is_chamber.all(axis=1) & (sides[:, 0] != sides[:, 1])))
+    for side in sides[bare][:1]:
+        region = int(side[(side >= 1) & (side <= chambers)][0])
         raise InputError(f"{domain.names[region]}: has walls without body behind them; leave a wall around the chamber")

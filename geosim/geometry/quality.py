@@ -6,9 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["MeshQuality", "mesh_quality", "tet_edges", "tet_volumes"]
+from geosim.geometry.topology import EDGES, FACES, mid_edges, tet_volumes
 
-EDGES = np.array([[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]])
+__all__ = ["MeshQuality", "mesh_quality"]
+
+OPPOSITE = ((0, 5), (1, 3), (2, 4))  # pairs of EDGES without a common vertex
+TINY = np.finfo(float).tiny
 
 
 @dataclass(frozen=True)
@@ -39,41 +42,25 @@ class MeshQuality:
         )
 
 
-def tet_volumes(vertices: np.ndarray, tets: np.ndarray) -> np.ndarray:
-    """Signed volumes [m^3] of tets (m, 4): det(b - a, c - a, d - a) / 6."""
-    a, b, c, d = np.moveaxis(vertices[tets], 1, 0)
-    return np.einsum("ij,ij->i", b - a, np.cross(c - a, d - a)) / 6.0
-
-
-def tet_edges(tets: np.ndarray) -> np.ndarray:
-    """Distinct edges of tets as sorted vertex ids, shape (e, 2)."""
-    edges = np.sort(tets[:, EDGES].reshape(-1, 2), axis=1)
-    codes = np.unique(edges[:, 0] * (int(tets.max()) + 1) + edges[:, 1])
-    return np.stack(np.divmod(codes, int(tets.max()) + 1), axis=1)
-
-
 def mesh_quality(vertices: np.ndarray, tets: np.ndarray) -> MeshQuality:
     """Measure a mesh: vertices [m] (n, 3), tets (m, 4)."""
     corners = vertices[tets]
     # Outward area vectors of the face opposite to each corner; the dihedral angle lies between two of them.
-    opposite = [(1, 2, 3), (0, 3, 2), (0, 1, 3), (0, 2, 1)]
-    areas = np.stack(
-        [0.5 * np.cross(corners[:, j] - corners[:, i], corners[:, k] - corners[:, i]) for i, j, k in opposite], axis=1
-    )
+    a, b, c = (corners[:, FACES[:, i]] for i in range(3))
+    areas = 0.5 * np.cross(b - a, c - a)
     size = np.linalg.norm(areas, axis=2)
-    normals = areas / np.maximum(size, 1e-300)[:, :, None]
-    cosines = -np.stack([np.einsum("ij,ij->i", normals[:, i], normals[:, j]) for i, j in EDGES], axis=1)
+    normals = areas / np.maximum(size, TINY)[:, :, None]
+    cosines = -np.einsum("tek,tek->te", normals[:, EDGES[:, 0]], normals[:, EDGES[:, 1]])
     smallest = np.degrees(np.arccos(np.clip(cosines, -1, 1))).min(axis=1)
     volume = np.abs(tet_volumes(vertices, tets))
     inscribed = 3.0 * volume / size.sum(axis=1)
     # Circumradius from the products of opposite edges (Crelle): 24 V R = sqrt(s (s - 2a)(s - 2b)(s - 2c)).
     lengths = np.linalg.norm(corners[:, EDGES[:, 0]] - corners[:, EDGES[:, 1]], axis=2)
-    a, b, c = (lengths[:, i] * lengths[:, 5 - i] for i in range(3))
-    product = (a + b + c) * (b + c - a) * (a + c - b) * (a + b - c)
-    circumscribed = np.sqrt(np.maximum(product, 0.0)) / np.maximum(24.0 * volume, 1e-300)
-    ratio = 3.0 * inscribed / np.maximum(circumscribed, 1e-300)
-    edges = tet_edges(tets)
-    length = np.linalg.norm(vertices[edges[:, 0]] - vertices[edges[:, 1]], axis=1)
+    p, q, r = (lengths[:, i] * lengths[:, j] for i, j in OPPOSITE)
+    product = (p + q + r) * (q + r - p) * (p + r - q) * (p + q - r)
+    circumscribed = np.sqrt(np.maximum(product, 0.0)) / np.maximum(24.0 * volume, TINY)
+    ratio = 3.0 * inscribed / np.maximum(circumscribed, TINY)
+    length = np.linalg.norm(np.diff(vertices[mid_edges(tets, 0)[0]], axis=1)[:, 0], axis=1)
     return MeshQuality(
         vertices=len(vertices),
         tets=len(tets),

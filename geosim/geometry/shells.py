@@ -6,11 +6,11 @@ Functions of plain arrays: vertices (n, 3) in metres, faces (m, 3) of vertex ids
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
+from geosim.geometry.topology import face_normals, linked
 from geosim.kernels import kernel
+from geosim.linear.matrix3 import cross, difference, dot, row
 
 __all__ = [
     "compact",
@@ -23,9 +23,12 @@ __all__ = [
     "orient",
     "shell_ids",
     "signed_volume",
-    "winding_number",
     "winding_numbers",
 ]
+
+BEHIND = 1e-9  # of the size: a ray meets the triangle that it starts on before that
+BESIDE = 1e-12  # barycentric: a ray that misses a triangle by less hits it, so that none slips through an edge
+SLIVER_ROUNDS = 30  # of edge flips; each mends one of two neighbouring slivers
 
 
 def signed_volume(vertices: np.ndarray, faces: np.ndarray) -> float:
@@ -40,8 +43,8 @@ def merge_vertices(vertices: np.ndarray, faces: np.ndarray, tolerance: float) ->
     pairs = cKDTree(vertices[used]).query_pairs(tolerance, output_type="ndarray")
     if len(pairs) == 0:
         return vertices, faces, 0
-    graph = coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(used), len(used)))
-    count, label = connected_components(graph, directed=False)
+    label = linked(pairs[:, 0], pairs[:, 1], len(used))
+    count = int(label.max()) + 1
     # The lowest of each cluster stays, whatever the numbering: equal shells in two files stay equal.
     rank = np.empty(len(used), dtype=np.int64)
     rank[np.lexsort(vertices[used].T)] = np.arange(len(used))
@@ -98,8 +101,7 @@ def _neighbours(faces: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def shell_ids(faces: np.ndarray) -> np.ndarray:
     """Number of the edge-connected shell of every triangle (two triangles an edge)."""
     left, right, _ = _neighbours(faces)
-    graph = coo_matrix((np.ones(len(left)), (left, right)), shape=(len(faces), len(faces)))
-    return connected_components(graph, directed=False)[1].astype(np.int64)
+    return linked(left, right, len(faces))
 
 
 def flip_slivers(vertices: np.ndarray, faces: np.ndarray, tolerance: float) -> tuple[np.ndarray, int, int]:
@@ -110,7 +112,7 @@ def flip_slivers(vertices: np.ndarray, faces: np.ndarray, tolerance: float) -> t
     """
     faces = faces.copy()
     begin = len(_slivers(vertices, faces, tolerance))
-    for _ in range(30):
+    for _ in range(SLIVER_ROUNDS):
         slivers = _slivers(vertices, faces, tolerance)
         if len(slivers) == 0:
             break
@@ -146,7 +148,7 @@ def flip_slivers(vertices: np.ndarray, faces: np.ndarray, tolerance: float) -> t
 def _slivers(vertices: np.ndarray, faces: np.ndarray, tolerance: float) -> np.ndarray:
     """Triangles whose smallest height is under the tolerance, flattest first."""
     corners = vertices[faces]
-    double_area = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+    double_area = np.linalg.norm(face_normals(vertices, faces), axis=1)
     longest = np.linalg.norm(np.roll(corners, -1, axis=1) - corners, axis=2).max(axis=1)
     height = double_area / longest
     return np.flatnonzero(height < tolerance)[np.argsort(height[height < tolerance])]
@@ -163,7 +165,7 @@ def orient(vertices: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, int]:
     # Double cover: (face, kept) and (face, turned). Two copies of one face connected: no consistent sense.
     a = np.concatenate([left, left + m])
     b = np.concatenate([np.where(agree, right, right + m), np.where(agree, right + m, right)])
-    _, cover = connected_components(coo_matrix((np.ones(len(a)), (a, b)), shape=(2 * m, 2 * m)), directed=False)
+    cover = linked(a, b, 2 * m)
     if np.any(cover[:m] == cover[m:]):
         return faces, -1
     turn = cover[:m] > cover[m:]
@@ -185,20 +187,15 @@ def nesting(vertices: np.ndarray, faces: np.ndarray, shell: np.ndarray) -> np.nd
     if count == 1:
         return depth
     corners = vertices[faces]
-    area = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+    area = np.linalg.norm(face_normals(vertices, faces), axis=1)
     boxes = [(corners[shell == k].min(axis=(0, 1)), corners[shell == k].max(axis=(0, 1))) for k in range(count)]
     for k in range(count):
         members = np.flatnonzero(shell == k)
         point = corners[members[np.argmax(area[members])]].mean(axis=0)
         for j in range(count):
             if j != k and np.all(point > boxes[j][0]) and np.all(point < boxes[j][1]):
-                depth[k] += abs(winding_number(point, vertices, faces[shell == j])) > 0.5
+                depth[k] += abs(winding_numbers(point[None], vertices, faces[shell == j])[0]) > 0.5
     return depth
-
-
-def winding_number(point: np.ndarray, vertices: np.ndarray, faces: np.ndarray) -> float:
-    """How often closed triangles enclose one point (3,); see `winding_numbers`."""
-    return float(winding_numbers(np.asarray(point, dtype=np.float64).reshape(1, 3), vertices, faces)[0])
 
 
 def winding_numbers(points: np.ndarray, vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
@@ -213,23 +210,12 @@ def winding_numbers(points: np.ndarray, vertices: np.ndarray, faces: np.ndarray)
 def _solid_angles(points, vertices, faces):
     total = np.zeros(points.shape[0])
     for i in range(points.shape[0]):
-        x, y, z = points[i]
         for f in range(faces.shape[0]):
-            i0, i1, i2 = faces[f]
-            a0, a1, a2 = vertices[i0, 0] - x, vertices[i0, 1] - y, vertices[i0, 2] - z
-            b0, b1, b2 = vertices[i1, 0] - x, vertices[i1, 1] - y, vertices[i1, 2] - z
-            c0, c1, c2 = vertices[i2, 0] - x, vertices[i2, 1] - y, vertices[i2, 2] - z
-            a = np.sqrt(a0 * a0 + a1 * a1 + a2 * a2)
-            b = np.sqrt(b0 * b0 + b1 * b1 + b2 * b2)
-            c = np.sqrt(c0 * c0 + c1 * c1 + c2 * c2)
-            det = a0 * (b1 * c2 - b2 * c1) + a1 * (b2 * c0 - b0 * c2) + a2 * (b0 * c1 - b1 * c0)
-            below = (
-                a * b * c
-                + (a0 * b0 + a1 * b1 + a2 * b2) * c
-                + (b0 * c0 + b1 * c1 + b2 * c2) * a
-                + (c0 * a0 + c1 * a1 + c2 * a2) * b
-            )
-            total[i] += 2.0 * np.arctan2(det, below)
+            a = difference(vertices[faces[f, 0]], points[i])
+            b = difference(vertices[faces[f, 1]], points[i])
+            c = difference(vertices[faces[f, 2]], points[i])
+            u, v, w = np.sqrt(dot(a, a)), np.sqrt(dot(b, b)), np.sqrt(dot(c, c))
+            total[i] += 2.0 * np.arctan2(dot(a, cross(b, c)), u * v * w + dot(a, b) * w + dot(b, c) * u + dot(c, a) * v)
     return total
 
 
@@ -239,51 +225,31 @@ def inner_point(vertices: np.ndarray, shell_faces: np.ndarray, all_faces: np.nda
     From the centres of the largest triangles against their normals to the next triangle of `all_faces`; the middle of
     the longest such way. Shape (3,).
     """
-    corners = vertices[shell_faces]
-    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normal = face_normals(vertices, shell_faces)
     area = np.linalg.norm(normal, axis=1)
     chosen = np.argsort(-area, kind="stable")[:tries]
-    centres = corners[chosen].mean(axis=1)
+    centres = vertices[shell_faces[chosen]].mean(axis=1)
     ways = -normal[chosen] / area[chosen, None]
-    lengths = _free_way(centres, ways, vertices, all_faces)
+    used = vertices[np.unique(all_faces)]
+    lengths = _free_way(centres, ways, vertices, all_faces, BEHIND * float(used.max() - used.min()))
     best = int(np.argmax(np.where(np.isfinite(lengths), lengths, 0.0)))
     return centres[best] + 0.5 * lengths[best] * ways[best]
 
 
 @kernel
-def _free_way(origins, directions, vertices, faces):
-    """Length of each ray to the first triangle that it meets behind its origin (Moeller and Trumbore, 1997)."""
+def _free_way(origins, directions, vertices, faces, start):
+    """Length of each ray to the first triangle that it meets beyond `start` (Moeller and Trumbore, 1997)."""
     lengths = np.full(origins.shape[0], np.inf)
-    low = np.inf
-    high = -np.inf
-    for i in range(vertices.shape[0]):
-        for k in range(3):
-            low = min(low, vertices[i, k])
-            high = max(high, vertices[i, k])
-    start = 1e-9 * (high - low)
     for i in range(origins.shape[0]):
-        o, d = origins[i], directions[i]
+        d = row(directions, i)
         for f in range(faces.shape[0]):
-            a = vertices[faces[f, 0]]
-            e1 = vertices[faces[f, 1]] - a
-            e2 = vertices[faces[f, 2]] - a
-            p0 = d[1] * e2[2] - d[2] * e2[1]
-            p1 = d[2] * e2[0] - d[0] * e2[2]
-            p2 = d[0] * e2[1] - d[1] * e2[0]
-            det = e1[0] * p0 + e1[1] * p1 + e1[2] * p2
+            a = row(vertices, faces[f, 0])
+            e1, e2 = difference(vertices[faces[f, 1]], a), difference(vertices[faces[f, 2]], a)
+            s, p = difference(origins[i], a), cross(d, e2)
+            q, det = cross(s, e1), dot(e1, p)
             if det == 0.0:
                 continue
-            s = o - a
-            u = (s[0] * p0 + s[1] * p1 + s[2] * p2) / det
-            if u < -1e-12 or u > 1.0 + 1e-12:
-                continue
-            q0 = s[1] * e1[2] - s[2] * e1[1]
-            q1 = s[2] * e1[0] - s[0] * e1[2]
-            q2 = s[0] * e1[1] - s[1] * e1[0]
-            v = (d[0] * q0 + d[1] * q1 + d[2] * q2) / det
-            if v < -1e-12 or u + v > 1.0 + 1e-12:
-                continue
-            t = (e2[0] * q0 + e2[1] * q1 + e2[2] * q2) / det
-            if start < t < lengths[i]:
+            u, v, t = dot(s, p) / det, dot(d, q) / det, dot(e2, q) / det
+            if u >= -BESIDE and v >= -BESIDE and u + v <= 1.0 + BESIDE and start < t < lengths[i]:
                 lengths[i] = t
     return lengths

@@ -17,6 +17,7 @@ __all__ = [
     "face_normals",
     "face_sides",
     "interpolate_p2",
+    "linked",
     "mid_edges",
     "oriented",
     "tet_volumes",
@@ -165,14 +166,18 @@ def interpolate_p2(nodes: Floats, faces6: Ints, level: int) -> tuple[Floats, Int
     return points, triangles, np.repeat(np.arange(len(faces6)), len(local)), weights
 
 
+def linked(left: Ints, right: Ints, count: int) -> Ints:
+    """Label (count,) things by the connected components that pairs of them form."""
+    graph = coo_matrix((np.ones(len(left), dtype=bool), (left, right)), shape=(count, count))
+    return connected_components(graph, directed=False)[1].astype(np.int64)
+
+
 def components(tets: Ints, count: int) -> Ints:
     """Label the connected components of a set of tets: label per vertex (count,), -1 for vertices of none."""
     label = np.full(count, -1, dtype=np.int64)
     if len(tets) == 0:
         return label
-    rows, cols = tets[:, [0, 0, 0]].ravel(), tets[:, 1:].ravel()
-    graph = coo_matrix((np.ones(len(rows), dtype=np.int8), (rows, cols)), shape=(count, count))
-    _, found = connected_components(graph, directed=False)
+    found = linked(tets[:, [0, 0, 0]].ravel(), tets[:, 1:].ravel(), count)
     used = np.unique(tets)
     _, label[used] = np.unique(found[used], return_inverse=True)
     return label

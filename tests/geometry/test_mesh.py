@@ -16,8 +16,9 @@ from manifold3d import Manifold, Mesh64
 from geosim.errors import InputError
 from geosim.geometry.mesh import mesh_surfaces
 from geosim.geometry.parametric import block, plain_finger, pneunet_finger, thick_sphere, thick_tube
-from geosim.geometry.quality import mesh_quality, tet_edges, tet_volumes
+from geosim.geometry.quality import mesh_quality
 from geosim.geometry.surface import check_surface
+from geosim.geometry.topology import mid_edges, tet_volumes
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -304,7 +305,11 @@ def test_misplaced_surface_is_refused_in_one_line_that_names_it(name):
 
 @pytest.mark.parametrize(
     ("edge", "reason"),
-    [(-1.0, "need a positive length"), (np.nan, "need a positive length"), (1e-5, "million tets; choose a larger one")],
+    [
+        (-1.0, "must be a positive number"),
+        (np.nan, "must be a positive number"),
+        (1e-5, "million tets; choose a larger one"),
+    ],
 )
 def test_impossible_max_edge_is_refused(edge, reason):
     with pytest.raises(InputError, match=reason):
@@ -473,7 +478,7 @@ def test_quality_of_known_tets():
     assert quality.dihedral_min == pytest.approx(np.degrees(np.arctan(np.sqrt(2))))
     assert quality.radius_ratio_min == pytest.approx(3 * (1 / (3 + np.sqrt(3))) / (np.sqrt(3) / 2))
     assert tet_volumes(corner, np.array([[0, 1, 2, 3], [0, 2, 1, 3]])).tolist() == pytest.approx([1 / 6, -1 / 6])
-    assert len(tet_edges(np.array([[0, 1, 2, 3], [1, 2, 3, 4]]))) == 9
+    assert len(mid_edges(np.array([[0, 1, 2, 3], [1, 2, 3, 4]]), 5)[0]) == 9
 
 
 def test_parametric_robots_have_the_volumes_of_their_lengths():

@@ -352,7 +352,7 @@ def test_winding_number_counts_enclosures():
     points = np.array([[0.0, 0, 0], [0.7, 0.1, 0], [2, 1, 1]])
     np.testing.assert_allclose(shells.winding_numbers(points, vertices, faces), [0, 1, 0], atol=1e-12)
     both = np.vstack([outer.faces, inner.faces + len(outer.vertices)])
-    assert shells.winding_number(points[0], vertices, both) == pytest.approx(2)
+    assert shells.winding_numbers(points[0][None], vertices, both) == pytest.approx(2)
 
 
 def test_inner_point_lies_between_thin_walls():
@@ -361,11 +361,10 @@ def test_inner_point_lies_between_thin_walls():
     vertices = np.vstack([outer.vertices, inner.vertices])
     all_faces = np.vstack([outer.faces, inner.faces + 8]).astype(np.int64)
     wall = shells.inner_point(vertices, all_faces[:12], all_faces)
-    assert shells.winding_number(wall, vertices, all_faces[:12]) == pytest.approx(1)
-    assert shells.winding_number(wall, vertices, all_faces[12:]) == pytest.approx(0)
-    assert shells.winding_number(
-        shells.inner_point(vertices, all_faces[12:], all_faces), vertices, all_faces[12:]
-    ) == pytest.approx(1)
+    assert shells.winding_numbers(wall[None], vertices, all_faces[:12]) == pytest.approx(1)
+    assert shells.winding_numbers(wall[None], vertices, all_faces[12:]) == pytest.approx(0)
+    inside = shells.inner_point(vertices, all_faces[12:], all_faces)
+    assert shells.winding_numbers(inside[None], vertices, all_faces[12:]) == pytest.approx(1)
 
 
 def test_farthest_distance_to_triangles():
