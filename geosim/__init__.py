@@ -58,6 +58,8 @@ _PLACES = {
     "load_robot": "files.robot",
     "load_result": "files.archive",
 }
+# Modules whose every public name is one of geosim: a new actuation needs no line here.
+_OPEN = ("actuation",)
 _MODULES = ("calibrate", "compare", "materials")
 
 __all__ = ["__version__", *_MODULES, *_PLACES]
@@ -72,6 +74,10 @@ def __getattr__(name: str) -> Any:
         return value
     if name in _MODULES:
         return importlib.import_module(f"geosim.{name}")
+    for place in _OPEN:
+        module = importlib.import_module(f"geosim.{place}")
+        if name in module.__all__:
+            return getattr(module, name)
     raise AttributeError(f"module 'geosim' has no attribute {name!r}")
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from geosim.arrays import Floats, floats, frozen
+from geosim.arrays import Bools, Floats, floats, frozen, number, whole
 from geosim.errors import InputError
 
 __all__ = [
@@ -27,6 +27,9 @@ __all__ = [
 ]
 
 A = TypeVar("A", bound="Actuation")
+
+# How files write a field: under another name times a factor to SI, as a length in the file's unit, or as vertex ids.
+KPA, LENGTH, VERTEX_IDS = {"suffix": "_kpa", "factor": 1e3}, {"length": True}, {"ids": True}
 
 
 class Actuation:
@@ -109,6 +112,33 @@ class Combined(Actuation):
         return self.members
 
 
+class LoadPath(Actuation):
+    """Root of actuations without a clock: one command a row of a table, at the load parameters 1 .. k."""
+
+    rows: ClassVar[str]  # the field that holds the table
+
+    @property
+    def times(self) -> Floats:
+        """Load parameter 1 .. k."""
+        return frozen(np.arange(1.0, len(getattr(self, self.rows)) + 1.0))
+
+    def _set(self, key: str, wrong: Callable[[Floats], Bools], remedy: str) -> None:
+        """Replace a field by its table, and refuse values that are wrong."""
+        value = _table(getattr(self, key), f"{type(self).__name__}: {key}")
+        bad = wrong(value)
+        if bad.any():
+            raise InputError(f"{type(self).__name__}: {key} = {value[bad][0]:g} {remedy}")
+        object.__setattr__(self, key, value)
+
+    def _columns(self, key: str, index: int, count: int, noun: str) -> Floats:
+        """Return a row of a table, one value for each of so many parts of the robot, (count,)."""
+        row = getattr(self, key)[index]
+        if len(row) not in (1, count):
+            many = f"{count} {noun}{'s' if count != 1 else ''}"
+            raise InputError(f"{type(self).__name__}: {len(row)} columns given for a robot with {many}")
+        return np.broadcast_to(row, count).copy()
+
+
 def _table(value: Any, name: str) -> Floats:
     """Return (k, columns) from a scalar, (k,) or (k, columns); nan allowed."""
     array = np.asarray(value, dtype=float) if not isinstance(value, str) else None
@@ -124,7 +154,7 @@ def _table(value: Any, name: str) -> Floats:
 
 
 @dataclass(frozen=True)
-class Inflation(Actuation):
+class Inflation(LoadPath):
     """Chambers driven to a volume or to a pressure.
 
     Parameters
@@ -139,7 +169,8 @@ class Inflation(Actuation):
     """
 
     volume_ratio: Any = None
-    pressure: Any = None
+    pressure: Any = field(default=None, metadata=KPA)
+    rows = "volume_ratio"
 
     def __post_init__(self) -> None:
         if self.volume_ratio is None and self.pressure is None:
@@ -164,101 +195,66 @@ class Inflation(Actuation):
                 f"Inflation: step {step + 1}, chamber {chamber + 1} has both a volume ratio and a pressure; "
                 f"prescribe one, the other is returned"
             )
-        bad = np.isfinite(self.volume_ratio) & (self.volume_ratio <= 0)
-        if bad.any():
-            raise InputError(
-                f"Inflation: volume_ratio = {self.volume_ratio[bad][0]:g} is impossible; V/V0 is positive "
-                f"(1 is the rest volume)"
-            )
-
-    @property
-    def times(self) -> Floats:
-        """Load parameter 1 .. k."""
-        return frozen(np.arange(1.0, len(self.volume_ratio) + 1.0))
+        self._set("volume_ratio", lambda v: v <= 0, "is impossible; V/V0 is positive (1 is the rest volume)")
 
     def targets(self, index: int, chambers: int) -> tuple[Floats, Floats]:
         """Return (volume ratios, pressures [Pa]) of one command, each (chambers,); vented chambers have pressure 0."""
         if chambers == 0:
             raise InputError("Inflation: this robot has no chamber to inflate; use Passive")
-        columns = self.volume_ratio.shape[1]
-        if columns not in (1, chambers):
-            raise InputError(
-                f"Inflation: {columns} columns given for a robot with {chambers} chamber{'s' if chambers > 1 else ''}"
-            )
-        ratio = np.broadcast_to(self.volume_ratio[index], chambers).copy()
-        pressure = np.broadcast_to(self.pressure[index], chambers).copy()
+        ratio, pressure = (self._columns(k, index, chambers, "chamber") for k in ("volume_ratio", "pressure"))
         pressure[np.isnan(ratio) & np.isnan(pressure)] = 0.0
         return ratio, pressure
 
 
 @dataclass(frozen=True)
-class CableLengths(Actuation):
+class CableLengths(LoadPath):
     """Cables pulled to a length [m]: scalar, (k,) or (k, cables); nan = slack."""
 
-    length: Any
+    length: Any = field(metadata=LENGTH)
+    rows = "length"
 
     def __post_init__(self) -> None:
-        value = _table(self.length, "CableLengths: length")
-        if (value <= 0).any():
-            raise InputError(f"CableLengths: length = {value[value <= 0][0]:g} m must be positive")
-        object.__setattr__(self, "length", value)
-
-    @property
-    def times(self) -> Floats:
-        """Load parameter 1 .. k."""
-        return frozen(np.arange(1.0, len(self.length) + 1.0))
+        self._set("length", lambda v: v <= 0, "m must be positive")
 
     def at(self, index: int, cables: int) -> Floats:
         """Return the lengths [m] of one command, (cables,); nan = slack."""
-        return _columns(self.length[index], cables, "CableLengths")
+        return self._columns("length", index, cables, "cable")
 
 
 @dataclass(frozen=True)
-class CableTensions(Actuation):
+class CableTensions(LoadPath):
     """Cables pulled with a tension >= 0 [N]: scalar, (k,) or (k, cables); nan = slack."""
 
     tension: Any
+    rows = "tension"
 
     def __post_init__(self) -> None:
-        value = _table(self.tension, "CableTensions: tension")
-        if (value < 0).any():
-            raise InputError(f"CableTensions: tension = {value[value < 0][0]:g} N is negative; a cable only pulls")
-        object.__setattr__(self, "tension", value)
-
-    @property
-    def times(self) -> Floats:
-        """Load parameter 1 .. k."""
-        return frozen(np.arange(1.0, len(self.tension) + 1.0))
+        self._set("tension", lambda v: v < 0, "N is negative; a cable only pulls")
 
     def at(self, index: int, cables: int) -> Floats:
         """Return the tensions [N] of one command, (cables,); nan = slack."""
-        return _columns(self.tension[index], cables, "CableTensions")
+        return self._columns("tension", index, cables, "cable")
 
 
-def _columns(row: Floats, cables: int, owner: str) -> Floats:
-    if len(row) not in (1, cables):
-        raise InputError(
-            f"{owner}: {len(row)} columns given for a robot with {cables} cable{'s' if cables != 1 else ''}"
-        )
-    return np.broadcast_to(row, cables).copy()
+class _Ratios(LoadPath):
+    """Ratios to rest of parts of the mesh that vertex ids name."""
 
+    rows = "ratio"
 
-def _ids(value: Any, name: str, width: int) -> Any:
-    array = np.asarray(value)
-    if array.ndim != 2 or array.shape[1] != width or len(array) == 0 or array.dtype.kind not in "iu" or array.min() < 0:
-        raise InputError(f"{name}: shape {array.shape} of {array.dtype}; vertex ids of shape (m, {width}) are needed")
-    return frozen(array.astype(np.int64))
-
-
-def _ratios(value: Any, name: str) -> Floats:
-    table = _table(value, name)
-    if np.isnan(table).any() or (table <= 0).any():
-        raise InputError(f"{name}: {table[~(table > 0)][0]:g} is impossible; a ratio to rest is positive (1 is rest)")
-    return table
+    def _check(self, key: str, width: int) -> None:
+        array = np.asarray(getattr(self, key))
+        good = array.ndim == 2 and array.shape[1] == width and len(array) and array.dtype.kind in "iu"
+        if not good or array.min() < 0:
+            raise InputError(
+                f"{type(self).__name__}: {key}: shape {array.shape} of {array.dtype}; vertex ids of shape (m, {width}) "
+                f"are needed"
+            )
+        object.__setattr__(self, key, frozen(array.astype(np.int64)))
+        self._set("ratio", lambda v: ~(v > 0), "is impossible; a ratio to rest is positive (1 is rest)")
 
 
 @dataclass(frozen=True)
-class EdgeLengths(Actuation):
+class EdgeLengths(_Ratios):
     """Edges of the mesh driven to a share of their rest lengths, every edge on its own; it pulls and pushes.
 
     Parameters
@@ -269,19 +265,13 @@ class EdgeLengths(Actuation):
         Length over rest length > 0: scalar, (k,) for all alike, or (k, m).
     """
 
-    edges: Any
+    edges: Any = field(metadata=VERTEX_IDS)
     ratio: Any
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "edges", _ids(self.edges, "EdgeLengths: edges", 2))
-        object.__setattr__(self, "ratio", _ratios(self.ratio, "EdgeLengths: ratio"))
+        self._check("edges", 2)
         if self.ratio.shape[1] not in (1, len(self.edges)):
             raise InputError(f"EdgeLengths: ratio has {self.ratio.shape[1]} columns for {len(self.edges)} edges")
-
-    @property
-    def times(self) -> Floats:
-        """Load parameter 1 .. k."""
-        return frozen(np.arange(1.0, len(self.ratio) + 1.0))
 
     def at(self, index: int) -> Floats:
         """Return the ratios of one command, (m,)."""
@@ -289,7 +279,7 @@ class EdgeLengths(Actuation):
 
 
 @dataclass(frozen=True)
-class FaceAreas(Actuation):
+class FaceAreas(_Ratios):
     """Faces of the mesh driven to a share of their total rest area by one surface tension; it pulls and pushes.
 
     Parameters
@@ -300,19 +290,13 @@ class FaceAreas(Actuation):
         Total area over total rest area > 0: scalar or (k,).
     """
 
-    faces: Any
+    faces: Any = field(metadata=VERTEX_IDS)
     ratio: Any
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "faces", _ids(self.faces, "FaceAreas: faces", 3))
-        object.__setattr__(self, "ratio", _ratios(self.ratio, "FaceAreas: ratio"))
+        self._check("faces", 3)
         if self.ratio.shape[1] != 1:
             raise InputError(f"FaceAreas: ratio has {self.ratio.shape[1]} columns; the set has one area: give (k,)")
-
-    @property
-    def times(self) -> Floats:
-        """Load parameter 1 .. k."""
-        return frozen(np.arange(1.0, len(self.ratio) + 1.0))
 
     def at(self, index: int) -> float:
         """Return the ratio of one command."""
@@ -327,10 +311,8 @@ class Passive(Actuation):
     steps: int = 1
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.steps, (int, np.integer)) and self.steps >= 1):
-            raise InputError(f"Passive: steps = {self.steps!r} must be a whole number of at least 1")
-        if not (np.isfinite(self.duration) and self.duration >= 0):
-            raise InputError(f"Passive: duration = {self.duration!r} s must be finite and not negative")
+        whole(self.steps, "Passive: steps", least=1)
+        number(self.duration, "Passive: duration [s]", low=0.0)
 
     @property
     def times(self) -> Floats:
@@ -386,7 +368,7 @@ class NaturalShape(Actuation):
     def at(self, key: str, time: float) -> Any:
         """Return `key` ("curvature", "twist", "hinge_angle") at a time [s], or None if it is not commanded."""
         value = getattr(self, key)
-        if value is None or isinstance(value, Callable):  # type: ignore[arg-type]
+        if value is None or callable(value):
             return None if value is None else np.asarray(value(time), dtype=float)
         if time <= self.times[0] or len(self.times) == 1:
             return value[0]
@@ -402,7 +384,7 @@ class ValveCommands(Actuation):
     """Commanded pressures [Pa] of the valves at times [s]: `pressures` (k, links), held until the next time."""
 
     times: Any
-    pressures: Any
+    pressures: Any = field(metadata=KPA)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "times", _times(self.times, "ValveCommands"))
@@ -433,18 +415,17 @@ class UndulatoryGait(Actuation):
         [s].
     """
 
-    amplitude: float
+    amplitude: float = field(metadata=KPA)
     frequency: float
     phase_lag: float
     offset: float = 0.0
     duration: float = 1.0
 
     def __post_init__(self) -> None:
-        for key in ("amplitude", "frequency", "phase_lag", "offset", "duration"):
-            if not np.isfinite(getattr(self, key)):
-                raise InputError(f"UndulatoryGait: {key} = {getattr(self, key)!r} must be finite")
-        if self.duration <= 0 or self.frequency < 0:
-            raise InputError("UndulatoryGait: duration [s] must be positive and frequency [Hz] not negative")
+        for key in ("amplitude", "phase_lag", "offset"):
+            number(getattr(self, key), f"UndulatoryGait: {key}")
+        number(self.frequency, "UndulatoryGait: frequency [Hz]", low=0.0)
+        number(self.duration, "UndulatoryGait: duration [s]", above=0.0)
 
     @property
     def times(self) -> Floats:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from geosim.arrays import Floats
 from geosim.errors import InputError
+from geosim.writing import write_vtp
 
 if TYPE_CHECKING:
     from geosim.compare.comparison import Comparison
 
-__all__ = ["write", "write_vtp"]
+__all__ = ["write"]
 
 SHOWN = 20000  # points drawn in pictures
 BARS = 30  # markers of which each gets a bar
@@ -27,14 +27,10 @@ def write(comparison: Comparison, folder: Path) -> list[Path]:
     if not folder.parent.is_dir():
         raise InputError(f"{folder}: the folder {folder.parent} does not exist; create it first")
     folder.mkdir(exist_ok=True)
-    paths = [
-        write_vtp(
-            folder / "points.vtp",
-            comparison.points,
-            None,
-            {"distance_m": comparison.distances, "outlier": comparison.outliers.astype(float)},
-        )
-    ]
+    seen = np.isfinite(comparison.points).all(axis=1)
+    marks = {"distance_m": comparison.distances, "outlier": comparison.outliers.astype(float)}
+    cloud = {name: values[seen] for name, values in marks.items()}
+    paths = [write_vtp(folder / "points.vtp", comparison.points[seen], None, cloud)]
     if comparison.surface is not None:
         values = {} if comparison.surface_values is None else {"distance_m": comparison.surface_values}
         paths.append(write_vtp(folder / "map.vtp", comparison.surface.vertices, comparison.surface.faces, values))
@@ -50,47 +46,6 @@ def write(comparison: Comparison, folder: Path) -> list[Path]:
         _report(comparison, picture, folder),
     ]
     return paths
-
-
-def write_vtp(path: Path, points: Floats, faces: Any, fields: dict[str, Any]) -> Path:
-    """Write points [m] and triangles (or None: vertices) with point fields as ASCII VTP; the path is returned."""
-    known: Any = np.isfinite(points).all(axis=1) if faces is None else np.ones(len(points), dtype=bool)
-    points = points[known]
-    cells = np.arange(len(points))[:, None] if faces is None else np.asarray(faces)
-    tag = "Verts" if faces is None else "Polys"
-
-    def array(name: str, values: Any, kind: str = "Float64", components: int = 1) -> str:
-        text = "\n".join(
-            " ".join(f"{v:.9g}" for v in row) for row in np.asarray(values).reshape(-1, max(components, 3))
-        )
-        extra = f' Name="{name}" NumberOfComponents="{components}"'
-        return f'<DataArray type="{kind}"{extra} format="ascii">\n{text}\n</DataArray>'
-
-    def flat(name: str, values: Any, kind: str = "Float64") -> str:
-        text = "\n".join(f"{v:.9g}" if kind == "Float64" else str(int(v)) for v in np.ravel(values))
-        return f'<DataArray type="{kind}" Name="{name}" format="ascii">\n{text}\n</DataArray>'
-
-    data = "\n".join(flat(n, np.asarray(v)[known] if len(v) == len(known) else v) for n, v in fields.items())
-    numbers = (len(cells), 0) if faces is None else (0, len(cells))
-    counts = f'NumberOfVerts="{numbers[0]}" NumberOfPolys="{numbers[1]}"'
-    text = f"""<?xml version="1.0"?>
-<VTKFile type="PolyData" version="0.1" byte_order="LittleEndian">
-<PolyData><Piece NumberOfPoints="{len(points)}" {counts} NumberOfLines="0" NumberOfStrips="0">
-<PointData>
-{data}
-</PointData>
-<Points>
-{array("Points", points, components=3)}
-</Points>
-<{tag}>
-{flat("connectivity", cells, "Int64")}
-{flat("offsets", cells.shape[1] * np.arange(1, len(cells) + 1), "Int64")}
-</{tag}>
-</Piece></PolyData>
-</VTKFile>
-"""
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 def _limits(c: Comparison) -> tuple[float, float]:

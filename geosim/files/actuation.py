@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from geosim import actuation as act
+from geosim.actuation import Actuation, Combined, Inflation
 from geosim.arrays import UNITS
+from geosim.contract import Robot
 from geosim.files.messages import Place, suggestion
 from geosim.files.values import numbers, read_toml
 
-_ACTUATIONS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
-    "inflation": (act.Inflation, ("volume_ratio", "pressure_kpa")),
-    "cable_lengths": (act.CableLengths, ("length",)),
-    "cable_tensions": (act.CableTensions, ("tension",)),
-    "edge_lengths": (act.EdgeLengths, ("edges", "ratio")),
-    "face_areas": (act.FaceAreas, ("faces", "ratio")),
-    "passive": (act.Passive, ("duration", "steps")),
-    "natural_shape": (act.NaturalShape, ("times", "curvature", "twist", "hinge_angle")),
-    "valve_commands": (act.ValveCommands, ("times", "pressures_kpa")),
-    "undulatory_gait": (act.UndulatoryGait, ("amplitude_kpa", "frequency", "phase_lag", "offset", "duration")),
-}
+
+def _kinds(root: type[Actuation] = Actuation) -> dict[str, type[Actuation]]:
+    """Name of the table -> actuation, for every actuation whose fields can stand in a file: InflationRate is inflation_rate."""
+    found: dict[str, type[Actuation]] = {}
+    for kind in root.__subclasses__():
+        if dataclasses.is_dataclass(kind) and kind is not Combined:
+            found[re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()] = kind
+        found |= _kinds(kind)
+    return found
 
 
-def load_actuation(path: str | Path, robot: Any = None) -> Any:
+def load_actuation(path: str | Path, robot: Robot | None = None) -> Actuation:
     """Read an actuation file: [inflation] volume_ratio or pressure_kpa, other actuations by their arguments.
 
     Parameters
@@ -51,13 +51,11 @@ def load_actuation(path: str | Path, robot: Any = None) -> Any:
     unit = table.pop("units", "m")
     if unit not in UNITS:
         raise place.error(f"units = {unit!r} is unknown; use one of {', '.join(UNITS)}")
-    parts = []
+    parts, known = [], _kinds()
     for name, arguments in table.items():
-        if name not in _ACTUATIONS:
-            raise place.error(
-                f"[{name}] is not an actuation{suggestion(name, _ACTUATIONS)}; use one of {', '.join(_ACTUATIONS)}"
-            )
-        parts.append(_actuation(name, arguments, UNITS[unit], place.at(name)))
+        if name not in known:
+            raise place.error(f"[{name}] is not an actuation{suggestion(name, known)}; use one of {', '.join(known)}")
+        parts.append(_actuation(known[name], arguments, UNITS[unit], place.at(name)))
     if not parts:
         raise place.error(
             "commands nothing; write [inflation] with volume_ratio = [[1.5], [2.0]] or pressure_kpa = [[5.0]]"
@@ -66,33 +64,36 @@ def load_actuation(path: str | Path, robot: Any = None) -> Any:
         whole = parts[0]
         for part in parts[1:]:
             whole = whole & part
-        if robot is not None and isinstance(parts[0], act.Inflation):
-            parts[0].targets(0, robot.chambers)
+        for part in parts:
+            if robot is not None and isinstance(part, Inflation):
+                part.targets(0, robot.chambers)
     return whole
 
 
-def _actuation(name: str, arguments: Any, unit: float, place: Place) -> Any:
-    build, keys = _ACTUATIONS[name]
+def _actuation(kind: type[Actuation], arguments: Any, unit: float, place: Place) -> Actuation:
+    fields = {f.name + f.metadata.get("suffix", ""): f for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
     if not isinstance(arguments, dict):
-        raise place.error(f"= {arguments!r} must be a table [{name}] with {', '.join(keys)}")
+        raise place.error(f"= {arguments!r} must be a table [{place.keys[-1]}] with {', '.join(fields)}")
     values = {}
     for key, value in arguments.items():
-        if key not in keys:
-            raise place.error(f"{key!r} is unknown{suggestion(key, keys)}; [{name}] has {', '.join(keys)}")
-        spot = place.at(key)
+        if key not in fields:
+            raise place.error(
+                f"{key!r} is unknown{suggestion(key, fields)}; [{place.keys[-1]}] has {', '.join(fields)}"
+            )
+        spot, marks = place.at(key), fields[key].metadata
         if isinstance(value, (str, bool, dict)):
             raise spot.error(f"= {value!r} must be a number or a list of numbers")
-        if key in ("edges", "faces"):
-            values[key] = _vertex_ids(value, spot)
+        if marks.get("ids"):
+            values[fields[key].name] = _vertex_ids(value, spot)
             continue
         array = numbers(value, spot) if isinstance(value, list) else value
-        scale = 1e3 if key.endswith("_kpa") else unit if key == "length" else 1
-        values[key.removesuffix("_kpa")] = array if scale == 1 else array * scale
+        scale = unit if marks.get("length") else marks.get("factor", 1)
+        values[fields[key].name] = array if scale == 1 else array * scale
     with place.naming():
         try:
-            return build(**values)
+            return kind(**values)
         except TypeError as error:
-            raise place.error(f"is incomplete: {error}; it has {', '.join(keys)}") from None
+            raise place.error(f"is incomplete: {error}; it has {', '.join(fields)}") from None
 
 
 def _vertex_ids(value: Any, spot: Place) -> Any:

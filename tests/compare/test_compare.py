@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -433,9 +435,10 @@ def test_files_of_a_comparison(result, tmp_path):
     names = {p.name for p in (tmp_path / "out").iterdir()}
     assert names == {"map.vtp", "points.vtp", "map.png", "map.html", "report.html", "regions.csv"}
     piece = ElementTree.parse(tmp_path / "out" / "map.vtp").getroot().find("PolyData/Piece")
-    cells = np.array(piece.find("Polys/DataArray").text.split(), dtype=int)
-    assert len(cells) == 3 * int(piece.get("NumberOfPolys"))
-    assert len(piece.find("Points/DataArray").text.split()) == 3 * int(piece.get("NumberOfPoints"))
+    cells, points = (base64.b64decode(piece.find(f"{part}/DataArray").text)[8:] for part in ("Polys", "Points"))
+    assert len(cells) == 3 * 8 * int(piece.get("NumberOfPolys"))
+    assert np.frombuffer(cells, "<i8").max() < int(piece.get("NumberOfPoints"))
+    assert len(points) == 3 * 8 * int(piece.get("NumberOfPoints"))
     assert "base64" in (tmp_path / "out" / "report.html").read_text()
     with pytest.raises(InputError, match="not empty"):
         run(result, tmp_path / "scan.xyz", tmp_path / "out", units="mm")
