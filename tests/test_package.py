@@ -36,15 +36,11 @@ CONVENIENCES = {
     ("result", "_repr_html_", "show.page"),
     ("result", "summary", "show.summary"),
     ("compare.comparison", "save", "compare.report"),
+    ("compare.command", "run", "files.archive"),
 }
 
 # Ties that are being cut; each line goes with its tie.
-TIED = {
-    ("collision.obstacles", "environment"),
-    ("calibrate.calibration", "calibrate.models"),
-    ("shape.projective.mesh", "shape.projective.solver"),
-    ("shape.projective.contact", "shape.projective.solver"),
-}
+TIED = {("collision.obstacles", "environment"), ("calibrate.calibration", "calibrate.models")}
 
 
 def _module(path):

@@ -6,6 +6,7 @@ calibration.save("my_silicone.toml"); calibration.plot("my_silicone.png")
 """
 
 from geosim.calibrate.calibration import Calibration, fit, stability_statement, toe_offset
+from geosim.calibrate.command import run
 from geosim.calibrate.curves import nominal_stress
 from geosim.calibrate.identify import RobotCalibration, fit_robot
 from geosim.calibrate.measurements import Measurement
@@ -26,6 +27,7 @@ __all__ = [
     "fit_robot",
     "nominal_stress",
     "read_test",
+    "run",
     "stability_statement",
     "toe_offset",
 ]

@@ -305,7 +305,7 @@ def calibrate(
     tests: tuple[str, ...], model: str, max_stretch: float | None, unstable: bool, out: Path | None, force: bool
 ) -> None:
     """Fit a material to tensile, equibiaxial, pure-shear or compression tests."""
-    from geosim.cli.calibrate import run
+    from geosim.calibrate.command import run
 
     for line in run(tests, model, out, force=force, max_stretch=max_stretch, stable=not unstable):
         click.echo(line)
@@ -328,7 +328,7 @@ def calibrate(
 @FORCE
 def compare(result: Path, scan: Path, units: str | None, frame: int, out: Path | None, force: bool) -> None:
     """Compare a result with a scan (PLY, STL, OBJ, XYZ) or with markers (C3D, TRC, CSV)."""
-    from geosim.cli.compare import run
+    from geosim.compare.command import run
     from geosim.files.folder import complete_folder
 
     target = out or Path(f"geosim-{scan.stem}")

@@ -5,6 +5,7 @@ comparison.rms, comparison.percent["max"], comparison.systematic, comparison.dis
 comparison.save("geosim-comparison")
 """
 
+from geosim.compare.command import run
 from geosim.compare.comparison import Comparison
 from geosim.compare.marker_fit import match_unordered, over_time, to_markers
 from geosim.compare.markers import Markers, read_markers
@@ -19,6 +20,7 @@ __all__ = [
     "over_time",
     "read_markers",
     "read_scan",
+    "run",
     "to_markers",
     "to_scan",
 ]

@@ -9,7 +9,6 @@ from geosim.arrays import choice
 from geosim.compare.marker_fit import over_time, to_markers
 from geosim.compare.scan import to_scan
 from geosim.errors import InputError
-from geosim.files.archive import load_result
 
 __all__ = ["run"]
 
@@ -62,6 +61,8 @@ def run(
     """
     measured = Path(measured)
     if isinstance(result, (str, Path)):
+        from geosim.files.archive import load_result
+
         result = load_result(result)
     folder = None if out is None else Path(out)
     if folder is not None and folder.is_dir() and any(folder.iterdir()) and not force:
