@@ -60,7 +60,7 @@ _PLACES = {
 }
 # Modules whose every public name is one of geosim: a new actuation needs no line here.
 _OPEN = ("actuation",)
-_MODULES = ("calibrate", "compare", "materials")
+_MODULES = ("calibrate", "compare", "generate", "materials")
 
 __all__ = ["__version__", *_MODULES, *_PLACES]
 

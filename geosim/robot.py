@@ -50,6 +50,8 @@ class VolumetricRobot:
         One line for everything that was repaired on the way in.
     cables
         Cables that pull on the body.
+    design
+        The `generate.Design` that it was made from, or None.
     """
 
     vertices: Floats
@@ -63,6 +65,7 @@ class VolumetricRobot:
     notices: tuple[str, ...] = ()
     allow_any_size: bool = field(default=False, repr=False)
     cables: tuple[Cable, ...] = ()
+    design: object = field(default=None, repr=False, compare=False)
 
     # rods, which other kinds of robot have
     edges = NO_EDGES

@@ -20,7 +20,7 @@ ROOMS = [
     ["select", "cable", "robot", "actuation", "environment", "contract", "result"],
     ["shape", "rods", "snake"],
     ["solve"],
-    ["calibrate", "compare"],
+    ["calibrate", "compare", "generate"],
     ["show"],
     ["files"],
     ["cli"],

@@ -1,4 +1,4 @@
-"""The command line: geosim demo, info, solve, calibrate, compare.
+"""The command line: geosim demo, generate, info, solve, calibrate, compare.
 
 Exit status: 0; 1 for an input error (nothing written) or a solve that stopped early (complete files for the frames
 reached); 2 for wrong arguments. What goes wrong is one line on stderr. Modules are imported by the command that
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import geosim
+from geosim.cli.generate import generate
 from geosim.errors import GeosimError, GeosimWarning, InputError
 
 if TYPE_CHECKING:
@@ -126,6 +127,9 @@ def main(ctx: click.Context) -> None:
     """Predict the shape of soft robots."""
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+
+
+main.add_command(generate)
 
 
 # --- values of options ---------------------------------------------------------------------------------------------

@@ -123,6 +123,13 @@ class EnvironmentTable(Table):
     rigid_groups: list[RigidGroupTable] = []
 
 
+class DesignTable(Table):
+    """[design]: the generator and the dimensions [SI] that the surfaces come from."""
+
+    name: str
+    parameters: dict[str, Any] = {}
+
+
 class RobotFile(Table):
     """What the robot.toml of every kind has; what is Any is validated where it is read."""
 
@@ -141,6 +148,7 @@ class VolumetricFile(RobotFile):
     bodies: list[BodyTable] | None = None
     chambers: list[ChamberTable] = []
     cables: list[CableTable] = []
+    design: DesignTable | None = None
     fixed: Any = None
     tip: Any = None
 

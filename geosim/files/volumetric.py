@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from geosim.files.messages import Place
 from geosim.files.schema import BodyTable, VolumetricFile
 from geosim.files.tetmesh import read_mesh
 from geosim.files.values import inside, positive, read_material, read_selection, validated, vector
+from geosim.generate import make
 from geosim.material.materials import Material
 from geosim.robot import VolumetricRobot
 
@@ -57,7 +59,7 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
     edges = [
         positive(body.max_edge, spot.at("max_edge")) for body, spot in zip(bodies, spots) if body.max_edge is not None
     ]
-    return VolumetricRobot.from_surfaces(
+    robot = VolumetricRobot.from_surfaces(
         surfaces if len(surfaces) > 1 else surfaces[0],
         chambers,
         material=materials if len(materials) > 1 else materials[0],
@@ -69,6 +71,10 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
         allow_any_size=file.allow_any_size,
         cables=cables,
     )
+    if file.design is None:
+        return robot
+    with place.naming("design"):
+        return replace(robot, design=make(file.design.name, **file.design.parameters))
 
 
 def _cables(file: VolumetricFile, place: Place, unit: float) -> tuple[Cable, ...]:

@@ -1,0 +1,130 @@
+"""`geosim generate`: a command for every design, with an option for every dimension."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from geosim.generate import Design
+
+__all__ = ["generate"]
+
+MM = 1e-3
+PLAIN = ("turns",)  # numbers without a unit
+COMMON = ("out", "material", "force")
+
+
+class _Numbers(click.ParamType):
+    """Numbers separated by commas."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[float, ...]:
+        try:
+            return tuple(float(number) for number in str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not numbers separated by commas, for example 2,2", param, ctx)
+
+
+class _Designs(click.Group):
+    """A command for every generator, made when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all generators."""
+        from geosim.generate import names
+
+        return list(names())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of a generator."""
+        from geosim.generate import GENERATORS
+
+        if cmd_name not in GENERATORS:
+            ctx.fail(f"no design is called {cmd_name!r}; choose one of {', '.join(GENERATORS)}")
+        return _command(cmd_name, GENERATORS[cmd_name])
+
+
+@click.group(cls=_Designs, invoke_without_command=True, options_metavar="", subcommand_metavar="NAME [OPTIONS]")
+@click.pass_context
+def generate(ctx: click.Context) -> None:
+    """Make a robot from a few dimensions: its surfaces and its robot.toml. Alone: list the designs.
+
+    Example: geosim generate pneunet --chambers 8 --wall-mm 1.8 --channel-mm 2,2 --out finger
+    """
+    from geosim.generate import GENERATORS
+
+    if ctx.invoked_subcommand is None:
+        for name, generator in GENERATORS.items():
+            options = [f"{flag} {_shown(value)}" for flag, _, _, value in _options(generator)]
+            click.echo(f"{name}  {'  '.join(options)}")
+
+
+def _options(generator: Callable[..., Design]) -> list[tuple[str, str, Any, Any]]:
+    """Flag, parameter, type and default, in the unit of the flag, of every dimension."""
+    out: list[tuple[str, str, Any, Any]] = []
+    for name, parameter in inspect.signature(generator).parameters.items():
+        flag, value = f"--{name.replace('_', '-')}", parameter.default
+        if isinstance(value, int) or name in PLAIN:
+            out.append((flag, name, type(value), value))
+        elif isinstance(value, float):
+            out.append((f"{flag}-mm", name, float, value / MM))
+        elif isinstance(value, tuple):
+            out.append((f"{flag}-mm", name, _Numbers(), tuple(v / MM for v in value)))
+        elif name == "finger":
+            out.append((flag, name, str, "pneunet"))
+    return out
+
+
+def _shown(value: Any) -> str:
+    return (
+        ",".join(f"{v:g}" for v in value)
+        if isinstance(value, tuple)
+        else str(value)
+        if isinstance(value, str)
+        else f"{value:g}"
+    )
+
+
+def _command(name: str, generator: Callable[..., Design]) -> click.Command:
+    """Return the command that makes one design."""
+    options = _options(generator)
+    scales = {key: MM if flag.endswith("-mm") else 1 for flag, key, _, _ in options}
+
+    def run(**given: Any) -> None:
+        from geosim.files.folder import check_folder
+
+        folder = given["out"] or Path(f"geosim-{name}")
+        check_folder(folder, given["force"])
+        design = _design(name, {k: v for k, v in given.items() if k not in COMMON and v is not None}, scales)
+        files = design.save(folder, material=given["material"])
+        click.echo(f"{name}: {', '.join(files)} in {folder}")
+        volumes = ", ".join(f"{float(s.volume) * 1e6:.4g}" for s in design.chambers) or "none"
+        click.echo(f"body {float(design.body.volume) * 1e6:.4g} cm^3 with its chambers, chambers {volumes} cm^3")
+        click.echo(f"next: geosim solve {folder / 'robot.toml'} --volume-ratio 1.2")
+
+    params: list[click.Parameter] = [
+        click.Option([flag, key], type=kind, help=f"Default {_shown(value)}.") for flag, key, kind, value in options
+    ]
+    params += [
+        click.Option(["--material"], default="ecoflex-00-30", show_default=True, help="Preset of the body."),
+        click.Option(["--out"], type=click.Path(path_type=Path), help=f"Folder to write; default ./geosim-{name}."),
+        click.Option(["--force"], is_flag=True, help="Replace the files in a folder that is not empty."),
+    ]
+    summary = (inspect.getdoc(generator) or name).splitlines()[0]
+    return click.Command(name, callback=run, params=params, help=summary)
+
+
+def _design(name: str, given: Mapping[str, Any], scales: Mapping[str, float]) -> Design:
+    """Return the design of dimensions in the units of their flags."""
+    from geosim.generate import make
+
+    scaled = {
+        k: tuple(x * scales[k] for x in v) if isinstance(v, tuple) else v * scales[k] if scales[k] != 1 else v
+        for k, v in given.items()
+    }
+    return make(name, **scaled)

@@ -1,0 +1,75 @@
+"""Parametric designs: surfaces of robots from a few dimensions, ready to be meshed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from geosim.arrays import Floats, choice
+from geosim.errors import InputError
+from geosim.generate.boxes import membrane, pneunet, tendon_finger
+from geosim.generate.derivatives import velocities
+from geosim.generate.design import Design
+from geosim.generate.gripper import FINGER, gripper
+from geosim.generate.round import bellows, fiber_bender, round_finger, twister
+
+__all__ = [
+    "GENERATORS",
+    "Design",
+    "bellows",
+    "derivative",
+    "fiber_bender",
+    "gripper",
+    "make",
+    "membrane",
+    "names",
+    "pneunet",
+    "round_finger",
+    "tendon_finger",
+    "twister",
+]
+
+GENERATORS: Mapping[str, Callable[..., Design]] = {
+    f.__name__: f for f in (pneunet, round_finger, fiber_bender, twister, bellows, membrane, tendon_finger, gripper)
+}
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all generators."""
+    return tuple(GENERATORS)
+
+
+def make(name: str, **parameters: Any) -> Design:
+    """Return the design of a generator by its name and its `parameters`, as a `Design` or a robot file holds them.
+
+    Raises
+    ------
+    InputError
+        The name or a parameter is unknown, or a dimension cannot be.
+    """
+    generator = GENERATORS[choice(name, "design", GENERATORS)]
+    given = {key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()}
+    finger = given.get("finger")
+    if isinstance(finger, str):
+        parts = {key.removeprefix(FINGER): given.pop(key) for key in list(given) if key.startswith(FINGER)}
+        given["finger"] = make(finger, **parts)
+    try:
+        return generator(**given)
+    except TypeError as error:
+        raise InputError(f"{name}: {str(error).removeprefix(f'{name}() ')}") from None
+
+
+def derivative(design: Design, parameter: str) -> tuple[Floats, tuple[Floats, ...]]:
+    """Return the derivatives of all vertices by a dimension, of the body (n, 3) and of every chamber [1].
+
+    Parameters
+    ----------
+    parameter
+        A name of `design.parameters`; "channel:0" is the first number of a pair.
+
+    Raises
+    ------
+    InputError
+        The design has no such dimension, or it is a whole number.
+    """
+    return velocities(design, parameter, make)

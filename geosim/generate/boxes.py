@@ -1,0 +1,196 @@
+"""Designs of flat walls: PneuNet finger, membrane over chambers, tendon finger."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from geosim.arrays import Bools, Floats
+from geosim.cable import Cable
+from geosim.generate import limits
+from geosim.generate.design import Design, face_box
+from geosim.generate.surfaces import box, cells
+
+__all__ = ["membrane", "pneunet", "tendon_finger"]
+
+
+def pneunet(
+    chambers: int = 6,
+    chamber_length: float = 8e-3,
+    wall: float = 2e-3,
+    gap: float = 2e-3,
+    width: float = 20e-3,
+    height: float = 18e-3,
+    base: float = 4e-3,
+    channel: tuple[float, float] = (2e-3, 2e-3),
+    cap: float = 4e-3,
+    layer: None = None,
+) -> Design:
+    """Make a PneuNet finger: chambers on a base, joined by a channel to one cavity; it curls towards its base.
+
+    Along +x from its clamped face x = 0, width along y from 0, base at z = 0. Its length is
+    chambers (chamber_length + 2 wall) + (chambers - 1) gap + 2 cap.
+
+    Parameters
+    ----------
+    chambers
+        Number of chambers.
+    chamber_length, wall
+        Inner length of a chamber, thickness of the walls on its four sides and above it [m].
+    gap
+        Distance of neighbouring chambers' outer walls [m].
+    width, height
+        Outer size along y and z [m].
+    base, cap
+        Thickness of what is solid below the chambers, and at both ends besides the wall [m].
+    channel
+        Width and height [m] of the channel, which runs on the base; a wall covers it between the chambers.
+    layer
+        None: layers are not made yet.
+
+    Raises
+    ------
+    InputError
+        A dimension cannot be.
+    """
+    me = "pneunet"
+    limits.count(me, chambers=chambers)
+    limits.length(me, chamber_length=chamber_length, wall=wall, gap=gap, width=width, height=height, base=base, cap=cap)
+    across, up = channel
+    limits.length(me, **{"channel width": across, "channel height": up})
+    limits.less(me, "wall", wall, 0.5 * width, "half the width")
+    limits.less(me, "wall", wall, height - base, "the height less the base")
+    limits.less(me, "channel width", across, width - 2 * wall, "the width less two walls")
+    limits.less(me, "channel height", up, height - base - wall, "the height less base and wall")
+    if layer is not None:
+        limits.less(me, "layer", np.inf, 0.0, "layers are not made yet: leave it out")
+    pitch = chamber_length + 2 * wall + gap
+    length = chambers * pitch - gap + 2 * cap
+    starts = cap + pitch * np.arange(chambers)  # of the outer walls
+    cuts = np.stack([starts[1:] - gap, starts[1:]], axis=1).ravel()
+    outer = ([0.0, *cuts, length], [0.0, width], [0.0, base + up + wall, height])
+    body = cells(outer, _teeth(2 * chambers - 1, lower=(1, 1)))
+    inner = np.stack([starts + wall, starts + wall + chamber_length], axis=1).ravel()
+    middle = 0.5 * width + 0.5 * across * np.array([-1.0, 1.0])
+    cavity = cells(
+        (inner, [wall, *middle, width - wall], [base, base + up, height - wall]), _teeth(2 * chambers - 1, (3, 1))
+    )
+    parameters = dict(
+        chambers=chambers,
+        chamber_length=chamber_length,
+        wall=wall,
+        gap=gap,
+        width=width,
+        height=height,
+        base=base,
+        channel=(across, up),
+        cap=cap,
+    )
+    return Design(me, parameters, body, (cavity,), face_box(body, 0, 0), face_box(body, 0, -1))
+
+
+def _teeth(count: int, lower: tuple[int, int]) -> Bools:
+    """Cells along x of which every other is solid to its top and the rest in the middle of the lower layer alone.
+
+    `lower` counts cells along y, and those of the lower layer along z.
+    """
+    across, layers = lower
+    filled = np.zeros((count, across, layers + 1), dtype=bool)
+    filled[::2] = True
+    filled[1::2, across // 2, :layers] = True
+    return filled
+
+
+def membrane(
+    chambers: int = 4, size: float = 250e-3, thickness: float = 3e-3, pad_height: float = 10e-3, frame: float = 10e-3
+) -> Design:
+    """Make a square block with flat chambers under a membrane; inflated chambers lift it.
+
+    From the origin along x and y, bottom at z = 0. Chambers stand in rows and columns, as near to a square as their number
+    allows, and count along y first. The bottom is held.
+
+    Parameters
+    ----------
+    chambers
+        Number of chambers.
+    size
+        Edge of the block [m].
+    thickness
+        Of the membrane, which covers the chambers [m].
+    pad_height
+        Inner height of the chambers [m].
+    frame
+        Thickness of what surrounds the chambers: rim, ribs between them and floor [m].
+
+    Raises
+    ------
+    InputError
+        A dimension cannot be.
+    """
+    me = "membrane"
+    limits.count(me, chambers=chambers)
+    limits.length(me, size=size, thickness=thickness, pad_height=pad_height, frame=frame)
+    columns = max(d for d in range(1, int(np.sqrt(chambers)) + 1) if chambers % d == 0)
+    rows = chambers // columns
+    limits.less(me, "frame", frame, size / (rows + 1), f"the size over {rows + 1} ribs")
+    top = frame + pad_height + thickness
+    body = box((0.0, 0.0, 0.0), (size, size, top))
+
+    def places(number: int) -> list[tuple[float, float]]:
+        inner = (size - (number + 1) * frame) / number
+        return [(frame + i * (inner + frame), (i + 1) * (inner + frame)) for i in range(number)]
+
+    cavities = tuple(
+        box((x[0], y[0], frame), (x[1], y[1], frame + pad_height)) for x in places(columns) for y in places(rows)
+    )
+    middle = [[0.25 * size, 0.25 * size, 0.0], [0.75 * size, 0.75 * size, top]]
+    parameters = dict(chambers=chambers, size=size, thickness=thickness, pad_height=pad_height, frame=frame)
+    return Design(me, parameters, body, cavities, face_box(body, 2, 0), face_box(body, 2, -1, middle))
+
+
+def tendon_finger(
+    joints: int = 3,
+    length: float = 100e-3,
+    width: float = 20e-3,
+    height: float = 15e-3,
+    notch: tuple[float, float] = (4e-3, 10e-3),
+    cable_height: float = 12e-3,
+) -> Design:
+    """Make a finger with notches from above, whose floors are its joints, and a cable through what stands between them.
+
+    Along +x from its clamped face x = 0, width along y from 0, bottom at z = 0; the cable runs in the middle of the width.
+
+    Parameters
+    ----------
+    joints
+        Number of notches, evenly along the finger.
+    length, width, height
+        Outer size [m].
+    notch
+        Length along x and depth of a notch [m].
+    cable_height
+        z of the cable [m].
+
+    Raises
+    ------
+    InputError
+        A dimension cannot be.
+    """
+    me = "tendon_finger"
+    limits.count(me, joints=joints)
+    limits.length(me, length=length, width=width, height=height, cable_height=cable_height)
+    long, deep = notch
+    limits.length(me, **{"notch length": long, "notch depth": deep})
+    limits.less(me, "notch length", long, length / joints, "the length over the number of joints")
+    limits.less(me, "notch depth", deep, height, "the height")
+    limits.less(me, "cable_height", cable_height, height, "the height")
+    centres = length / joints * (np.arange(joints) + 0.5)
+    cuts = np.stack([centres - 0.5 * long, centres + 0.5 * long], axis=1).ravel()
+    x: Floats = np.array([0.0, *cuts, length])
+    body = cells((x, [0.0, width], [0.0, height - deep, height]), _teeth(2 * joints + 1, lower=(1, 1)))
+    points = np.stack([x, np.full(len(x), 0.5 * width), np.full(len(x), cable_height)], axis=1)
+    parameters = dict(
+        joints=joints, length=length, width=width, height=height, notch=(long, deep), cable_height=cable_height
+    )
+    return Design(
+        me, parameters, body, (), face_box(body, 0, 0), face_box(body, 0, -1), cables=(Cable(points, "tendon"),)
+    )

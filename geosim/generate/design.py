@@ -1,0 +1,180 @@
+"""A design: the surfaces of a robot with the dimensions that they come from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from geosim.arrays import Floats, floats
+from geosim.cable import Cable
+from geosim.errors import InputError
+from geosim.material.materials import Material
+from geosim.robot import UNITS, VolumetricRobot
+from geosim.select import Select
+
+__all__ = ["Design", "face_box"]
+
+ON_FACE = 1e-5  # of the size: vertices of a plane face lie on it to the rounding of single precision STL files
+PREVIEW_EDGES = 20.0  # in the bounding-box diagonal: half of what a mesh has by default
+
+
+@dataclass(frozen=True)
+class Design:
+    """Closed surfaces of a robot, where it is held, and the dimensions that they come from.
+
+    Parameters
+    ----------
+    name
+        Of the generator.
+    parameters
+        Its arguments, SI.
+    body
+        `trimesh.Trimesh` of the outer skin [m], closed and outward; cavities are not cut out.
+    chambers
+        Closed, outward surfaces of the chambers.
+    fixed_box, tip_box
+        Corners [m] (2, 3) of the boxes that hold the fixed vertices and the tip.
+    layers, fibres, cables
+        What the body carries: nothing, polylines (p, 3) [m], `Cable`.
+    """
+
+    name: str
+    parameters: Mapping[str, Any]
+    body: Any
+    chambers: tuple[Any, ...]
+    fixed_box: Floats
+    tip_box: Floats
+    layers: tuple[Any, ...] = ()
+    fibres: tuple[Floats, ...] = ()
+    cables: tuple[Cable, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
+        object.__setattr__(self, "chambers", tuple(self.chambers))
+        for key in ("fixed_box", "tip_box"):
+            object.__setattr__(self, key, floats(getattr(self, key), key, (2, 3)))
+
+    @property
+    def fixed(self) -> Select:
+        """What is held."""
+        return Select.box(*self.fixed_box)
+
+    @property
+    def tip(self) -> Select:
+        """What the tip of the robot is."""
+        return Select.box(*self.tip_box)
+
+    def robot(
+        self, material: str | Material = "ecoflex-00-30", max_edge: float | None = None, preview: bool = False
+    ) -> VolumetricRobot:
+        """Mesh the design.
+
+        Parameters
+        ----------
+        material
+            Object or preset name.
+        max_edge
+            Largest wanted edge [m]; default the diagonal of the bounding box / 40.
+        preview
+            Take twice that.
+
+        Raises
+        ------
+        InputError
+            The material is unknown, the mesher fails, or the design has layers or fibres, which robots do not take.
+        """
+        if self.layers or self.fibres:
+            raise InputError(
+                f"{self.name}: robots take no layers and no fibres; save the surfaces, or choose another design"
+            )
+        if preview and max_edge is None:
+            max_edge = float(np.linalg.norm(np.ptp(self.body.vertices, axis=0))) / PREVIEW_EDGES
+        robot = VolumetricRobot.from_surfaces(
+            self.body,
+            self.chambers,
+            material=material,
+            fixed=self.fixed,
+            tip=self.tip,
+            max_edge=max_edge,
+            name=self.name,
+            cables=self.cables,
+        )
+        return replace(robot, design=self)
+
+    def save(self, folder: str | Path, units: str = "mm", material: str = "ecoflex-00-30") -> list[str]:
+        """Write the surfaces as STL files and a robot.toml that `load_robot` reads.
+
+        Parameters
+        ----------
+        folder
+            Made if it does not exist.
+        units
+            "m", "cm", "mm" or "in", of the files.
+        material
+            Name of a preset, or the path of a material file.
+
+        Returns
+        -------
+        list of str
+            Names of the files written.
+
+        Raises
+        ------
+        InputError
+            The unit is unknown.
+        """
+        if units not in UNITS:
+            raise InputError(f"units = {units!r} is unknown; use one of {', '.join(UNITS)}")
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        surfaces = {"body.stl": self.body, **{f"chamber_{i + 1}.stl": s for i, s in enumerate(self.chambers)}}
+        for file, surface in surfaces.items():
+            scaled = surface.copy()
+            scaled.apply_scale(1.0 / UNITS[units])
+            scaled.export(str(folder / file), file_type="stl")
+        (folder / "robot.toml").write_text(self._toml(units, material), encoding="utf-8")
+        return [*surfaces, "robot.toml"]
+
+    def _toml(self, units: str, material: str) -> str:
+        scale = 1.0 / UNITS[units]
+        table = {k: list(v) if isinstance(v, tuple) else v for k, v in self.parameters.items() if v is not None}
+        lines = [
+            f"# {self.name}, made by geosim generate; dimensions in [design] are SI.",
+            'kind = "volumetric"',
+            f'units = "{units}"',
+            "",
+            "[body]",
+            'surface = "body.stl"',
+            f"material = {json.dumps(material)}",
+        ]
+        for i in range(len(self.chambers)):
+            lines += ["", "[[chambers]]", f'surface = "chamber_{i + 1}.stl"']
+        for cable in self.cables:
+            lines += ["", "[[cables]]", f"points = {json.dumps((cable.points * scale).tolist())}"]
+        for key, corners in (("fixed", self.fixed_box), ("tip", self.tip_box)):
+            lines += ["", f"[{key}]", f"box = {json.dumps((corners * scale).tolist())}"]
+        lines += ["", "[design]", f'name = "{self.name}"', "", "[design.parameters]"]
+        lines += [f"{key} = {json.dumps(value)}" for key, value in table.items()]
+        return "\n".join(lines) + "\n"
+
+
+def face_box(surface: Any, axis: int, end: int, among: Sequence[Sequence[float]] | None = None) -> Floats:
+    """Return the corners [m] (2, 3) of a thin box round an end face of a surface.
+
+    Parameters
+    ----------
+    axis, end
+        0, 1, 2 for x, y, z; 0 for the lowest face, -1 for the highest.
+    among
+        Corners (2, 3) that the face lies between; default those of the whole surface.
+    """
+    corners = np.array(surface.bounds if among is None else among, dtype=float)
+    corners[:, axis] = corners[end, axis]
+    margin = ON_FACE * float(np.linalg.norm(np.ptp(surface.bounds, axis=0)))
+    return corners + margin * np.array([[-1.0], [1.0]])

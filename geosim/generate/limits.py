@@ -1,0 +1,46 @@
+"""What dimensions of a design must keep to; what they do not is refused by name, value and limit."""
+
+from __future__ import annotations
+
+from geosim.arrays import number, whole
+from geosim.errors import InputError
+
+__all__ = ["count", "length", "less"]
+
+
+def length(design: str, **values: float) -> None:
+    """Refuse lengths [m] that are not positive numbers.
+
+    Raises
+    ------
+    InputError
+        One is not.
+    """
+    for name, value in values.items():
+        number(value, f"{design}: {name} [m]", above=0.0)
+
+
+def count(design: str, least: int = 1, most: int | None = None, **values: int) -> None:
+    """Refuse counts that are not whole numbers between two limits.
+
+    Raises
+    ------
+    InputError
+        One is not.
+    """
+    for name, value in values.items():
+        whole(value, f"{design}: {name}", least=least)
+        if most is not None and value > most:
+            raise InputError(f"{design}: {name} = {value} must be at most {most}")
+
+
+def less(design: str, name: str, value: float, limit: float, why: str) -> None:
+    """Refuse a length [m] that is not below its limit.
+
+    Raises
+    ------
+    InputError
+        It is not.
+    """
+    if not value < limit:
+        raise InputError(f"{design}: {name} = {value:.6g} m must be less than {limit:.6g} m, {why}")

@@ -1,0 +1,231 @@
+"""Designs of round section: finger of sector chambers, fibre-reinforced bender, twister, bellows.
+
+Circles are polygons of the same area, so volumes are those of the round bodies.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from geosim.arrays import Floats
+from geosim.generate import limits
+from geosim.generate.design import Design, face_box
+from geosim.generate.surfaces import SEGMENTS, circle, sector, tube
+
+__all__ = ["bellows", "fiber_bender", "round_finger", "twister"]
+
+# Rings of the twisted chamber to a radian, an even number in all: its surface is then 0.2 % of the radius from the smooth one.
+RINGS_PER_RADIAN = 4
+
+
+def _prism(section: Floats, start: float, end: float) -> Any:
+    """A section (m, 2) in the plane (y, z) from x = start to end [m]."""
+    ring = np.hstack([np.zeros((len(section), 1)), section])
+    return tube(np.stack([ring + [x, 0.0, 0.0] for x in (start, end)]))
+
+
+def _ends(body: Any) -> tuple[Floats, Floats]:
+    """What is held at x = 0, and the tip at the other end."""
+    return face_box(body, 0, 0), face_box(body, 0, -1)
+
+
+def round_finger(
+    chambers: int = 1, length: float = 100e-3, radius: float = 10e-3, wall: float = 2e-3, cap: float = 5e-3
+) -> Design:
+    """Make a round finger about the x axis, clamped at x = 0, with equal sector chambers.
+
+    Chamber 1 lies towards +z, the others counter-clockwise seen from +x.
+
+    Parameters
+    ----------
+    chambers
+        1 to 4.
+    length, radius
+        Outer size [m].
+    wall
+        Thickness of the skin and of the walls between chambers [m].
+    cap
+        Thickness of the ends [m].
+
+    Raises
+    ------
+    InputError
+        A dimension cannot be.
+    """
+    me = "round_finger"
+    limits.count(me, most=4, chambers=chambers)
+    limits.length(me, length=length, radius=radius, wall=wall, cap=cap)
+    limits.less(me, "cap", cap, 0.5 * length, "half the length")
+    limits.less(me, "wall", wall, radius, "the radius")
+    body = _prism(circle(radius), 0.0, length)
+    if chambers == 1:
+        sections = [circle(radius - wall)]
+    else:
+        sine = np.sin(np.pi / chambers)
+        limits.less(me, "wall", wall, radius * 2 * sine / (1 + 2 * sine), f"what leaves room for {chambers} sectors")
+        middles = 0.5 * np.pi + 2 * np.pi * np.arange(chambers) / chambers  # of (y, z): +z first
+        sections = [sector(radius - wall, chambers, 0.5 * wall, angle) for angle in middles]
+    cavities = tuple(_prism(section, cap, length - cap) for section in sections)
+    parameters = dict(chambers=chambers, length=length, radius=radius, wall=wall, cap=cap)
+    return Design(me, parameters, body, cavities, *_ends(body))
+
+
+def fiber_bender(
+    length: float = 100e-3,
+    radius: float = 8e-3,
+    wall: float = 2e-3,
+    cap: float = 5e-3,
+    pitch: float = 3e-3,
+    fibre_radius: float = 0.1e-3,
+    layer: None = None,
+) -> Design:
+    """Make a finger of half-round section on a flat base, wound with two opposite fibres.
+
+    Along +x from its clamped face x = 0, base at z = 0, width 2 radius along y from 0.
+
+    Parameters
+    ----------
+    length, radius
+        Outer size [m].
+    wall, cap
+        Thickness of skin and base, and of the ends [m].
+    pitch, fibre_radius
+        Of both fibres, which lie on the skin between the caps [m].
+    layer
+        None: layers are not made yet.
+
+    Raises
+    ------
+    InputError
+        A dimension cannot be.
+    """
+    me = "fiber_bender"
+    limits.length(me, length=length, radius=radius, wall=wall, cap=cap, pitch=pitch, fibre_radius=fibre_radius)
+    limits.less(me, "cap", cap, 0.5 * length, "half the length")
+    limits.less(me, "wall", wall, 0.5 * radius, "half the radius")
+    limits.less(me, "pitch", pitch, length - 2 * cap, "the length between the caps")
+    limits.less(me, "fibre_radius", fibre_radius, 0.5 * wall, "half the wall")
+    if layer is not None:
+        limits.less(me, "layer", np.inf, 0.0, "layers are not made yet: leave it out")
+    aside = np.array([radius, 0.0])
+    outline = sector(radius, 2, 0.0, 0.5 * np.pi) + aside
+    body = _prism(outline, 0.0, length)
+    cavity = _prism(sector(radius - wall, 2, wall, 0.5 * np.pi) + aside, cap, length - cap)
+    turns = int((length - 2 * cap) / pitch)
+    along = cap + pitch * np.arange(turns * len(outline) + 1) / len(outline)
+    fibres = []
+    for way in (1, -1):
+        ring = outline[way * np.arange(turns * len(outline) + 1) % len(outline)]
+        fibres.append(np.hstack([along[:, None], ring]))
+    parameters = dict(length=length, radius=radius, wall=wall, cap=cap, pitch=pitch, fibre_radius=fibre_radius)
+    return Design(me, parameters, body, (cavity,), *_ends(body), fibres=tuple(fibres))
+
+
+def twister(
+    length: float = 80e-3, radius: float = 10e-3, wall: float = 2e-3, turns: float = 1.0, cap: float = 5e-3
+) -> Design:
+    """Make a cylinder about the x axis, clamped at x = 0, with a flat chamber that winds about the axis.
+
+    The chamber's section has the width 2 (radius - wall), the thickness of a wall and round edges; a flat tube that is
+    wound turns back when it is inflated.
+
+    Parameters
+    ----------
+    length, radius
+        Outer size [m].
+    wall
+        Least thickness of the skin, and thickness of the chamber [m].
+    turns
+        Windings of the chamber; negative winds the other way.
+    cap
+        Thickness of the ends [m].
+
+    Raises
+    ------
+    InputError
+        A dimension cannot be.
+    """
+    me = "twister"
+    limits.length(me, length=length, radius=radius, wall=wall, cap=cap, **{"turns (either sign)": abs(turns)})
+    limits.less(me, "cap", cap, 0.5 * length, "half the length")
+    limits.less(me, "wall", wall, radius * 2 / 3, "two thirds of the radius")
+    body = _prism(circle(radius), 0.0, length)
+    steps = 2 * max(2, int(np.ceil(np.pi * RINGS_PER_RADIAN * abs(turns))))
+    angle = np.linspace(0.0, 2 * np.pi * turns, steps + 1)
+    # between two rings a twisted surface is a little thinner: (2 + cos of the turn) / 3 of the section, on average
+    section = _slot(radius - wall, wall) / np.sqrt((2.0 + np.cos(2 * np.pi * turns / steps)) / 3.0)
+    turned = np.stack(
+        [
+            np.outer(np.cos(angle), section[:, 0]) - np.outer(np.sin(angle), section[:, 1]),
+            np.outer(np.sin(angle), section[:, 0]) + np.outer(np.cos(angle), section[:, 1]),
+        ],
+        axis=2,
+    )
+    along = np.broadcast_to(np.linspace(cap, length - cap, steps + 1)[:, None, None], (*turned.shape[:2], 1))
+    parameters = dict(length=length, radius=radius, wall=wall, turns=turns, cap=cap)
+    return Design(me, parameters, body, (tube(np.concatenate([along, turned], axis=2)),), *_ends(body))
+
+
+def _slot(half_width: float, thickness: float) -> Floats:
+    """Corners (m, 2) of a slot with round edges, which have the area of half circles; three flat parts a side."""
+    end = sector(0.5 * thickness, 2, 0.0)[1:]  # without the centre
+    right = end + [half_width - 0.5 * thickness, 0.0]
+    inner = (half_width - 0.5 * thickness) / 3.0
+    top = np.array([[inner, 0.5 * thickness], [-inner, 0.5 * thickness]])
+    return np.vstack([right, top, -right, -top])
+
+
+def bellows(
+    convolutions: int = 6,
+    outer_radius: float = 12e-3,
+    inner_radius: float = 8e-3,
+    pitch: float = 8e-3,
+    wall: float = 1.5e-3,
+    cap: float = 3e-3,
+) -> Design:
+    """Make bellows about the x axis, clamped at x = 0: cones between valleys and peaks, round caps at both ends.
+
+    Its length is convolutions x pitch + 2 cap.
+
+    Parameters
+    ----------
+    convolutions
+        Number of peaks.
+    outer_radius, inner_radius
+        Of the skin at peaks and valleys [m].
+    pitch
+        Distance of two peaks [m].
+    wall
+        Thickness of the cones [m], across them.
+    cap
+        Thickness of the ends [m], which have the inner radius.
+
+    Raises
+    ------
+    InputError
+        A dimension cannot be.
+    """
+    me = "bellows"
+    limits.count(me, convolutions=convolutions)
+    limits.length(me, outer_radius=outer_radius, inner_radius=inner_radius, pitch=pitch, wall=wall, cap=cap)
+    limits.less(me, "inner_radius", inner_radius, outer_radius, "the outer radius")
+    slope = 0.5 * pitch / np.hypot(0.5 * pitch, outer_radius - inner_radius)
+    limits.less(me, "wall", wall, slope * inner_radius, "what leaves a bore in the valleys")
+    length = convolutions * pitch + 2 * cap
+    x: Floats = cap + 0.5 * pitch * np.arange(2.0 * convolutions + 1.0)
+    r = np.where(np.arange(len(x)) % 2 == 1, outer_radius, inner_radius)
+
+    def turned(x: Floats, r: Floats) -> Any:
+        unit = circle(1.0)
+        rings = np.empty((len(x), SEGMENTS, 3))
+        rings[..., 0], rings[..., 1:] = x[:, None], r[:, None, None] * unit
+        return tube(rings)
+
+    body = turned(np.array([0.0, *x, length]), np.array([inner_radius, *r, inner_radius]))
+    cavity = turned(x, r - wall / slope)
+    parameters = dict(
+        convolutions=convolutions, outer_radius=outer_radius, inner_radius=inner_radius, pitch=pitch, wall=wall, cap=cap
+    )
+    return Design(me, parameters, body, (cavity,), *_ends(body))

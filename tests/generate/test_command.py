@@ -1,0 +1,52 @@
+"""`geosim generate` on the command line."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+from click.testing import CliRunner
+
+from geosim.cli.commands import main
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(main, ["generate", *arguments])
+
+
+def test_alone_it_lists_the_designs_with_their_dimensions():
+    found = run()
+    assert found.exit_code == 0
+    assert "pneunet  --chambers 6  --chamber-length-mm 8  --wall-mm 2" in found.output
+    assert "--channel-mm 2,2" in found.output
+    assert "twister" in found.output
+
+
+def test_it_writes_surfaces_and_a_robot_file(tmp_path):
+    out = tmp_path / "finger"
+    found = run("pneunet", "--chambers", "2", "--wall-mm", "1.8", "--channel-mm", "2,1.5", "--out", str(out))
+    assert found.exit_code == 0, found.output
+    assert sorted(p.name for p in out.iterdir()) == ["body.stl", "chamber_1.stl", "robot.toml"]
+    table = tomllib.loads((out / "robot.toml").read_text())
+    assert table["design"]["name"] == "pneunet"
+    assert table["design"]["parameters"]["wall"] == pytest.approx(1.8e-3)
+    assert table["design"]["parameters"]["channel"] == pytest.approx([2e-3, 1.5e-3])
+    again = run("pneunet", "--out", str(out))
+    assert again.exit_code == 1
+    assert "--force" in again.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "says"),
+    [
+        (("pneunet", "--wall-mm", "12"), 1, "wall = 0.012"),
+        (("pneumatic",), 2, "choose one of pneunet"),
+        (("pneunet", "--wall", "2"), 2, "No such option"),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path, monkeypatch, arguments, status, says):
+    monkeypatch.chdir(tmp_path)
+    found = run(*arguments)
+    assert found.exit_code == status
+    assert says in found.output
+    assert list(tmp_path.iterdir()) == []

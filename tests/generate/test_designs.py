@@ -1,0 +1,252 @@
+"""Designs: closed surfaces of known volume for any dimensions that can be, and refusals of those that cannot."""
+
+from __future__ import annotations
+
+import inspect
+import math
+
+import numpy as np
+import pytest
+
+import geosim
+from geosim import generate
+from geosim.errors import InputError
+from geosim.geometry.surface import check_surface
+
+SOLVED = [name for name in generate.names() if name not in ("fiber_bender", "membrane", "gripper")]
+
+
+def sector_area(radius: float, count: int, inset: float) -> float:
+    """Area of a sector whose straight sides are moved in; two of them and the inset 0 are half a disc."""
+    half = math.pi / count - math.asin(inset / radius)
+    return radius**2 * half - inset / math.sin(math.pi / count) * radius * math.sin(half)
+
+
+def pneunet(chambers, chamber_length, wall, gap, width, height, base, channel, cap):
+    blocks, links = chambers * (chamber_length + 2 * wall) + 2 * cap, (chambers - 1) * gap
+    cavity = chambers * chamber_length * (width - 2 * wall) * (height - base - wall)
+    cavity += (chambers - 1) * (2 * wall + gap) * channel[0] * channel[1]
+    return width * (blocks * height + links * (base + channel[1] + wall)), [cavity]
+
+
+def round_finger(chambers, length, radius, wall, cap):
+    inner = radius - wall
+    area = math.pi * inner**2 if chambers == 1 else sector_area(inner, chambers, wall / 2)
+    return math.pi * radius**2 * length, [area * (length - 2 * cap)] * chambers
+
+
+def fiber_bender(length, radius, wall, cap, pitch, fibre_radius):
+    return 0.5 * math.pi * radius**2 * length, [sector_area(radius - wall, 2, wall) * (length - 2 * cap)]
+
+
+def twister(length, radius, wall, turns, cap):
+    flat = 2 * (radius - wall) - wall
+    return math.pi * radius**2 * length, [(flat * wall + math.pi * wall**2 / 4) * (length - 2 * cap)]
+
+
+def bellows(convolutions, outer_radius, inner_radius, pitch, wall, cap):
+    cone = lambda a, b: math.pi / 3 * (a * a + a * b + b * b) * convolutions * pitch  # noqa: E731
+    less = wall * math.hypot(pitch / 2, outer_radius - inner_radius) / (pitch / 2)
+    body = cone(outer_radius, inner_radius) + math.pi * inner_radius**2 * 2 * cap
+    return body, [cone(outer_radius - less, inner_radius - less)]
+
+
+def membrane(chambers, size, thickness, pad_height, frame):
+    columns = max(d for d in range(1, chambers + 1) if chambers % d == 0 and d * d <= chambers)
+    inner = [(size - (n + 1) * frame) / n for n in (columns, chambers // columns)]
+    return size**2 * (frame + pad_height + thickness), [inner[0] * inner[1] * pad_height] * chambers
+
+
+def tendon_finger(joints, length, width, height, notch, cable_height):
+    return width * (length * height - joints * notch[0] * notch[1]), []
+
+
+CLOSED_FORMS = {f.__name__: f for f in (pneunet, round_finger, fiber_bender, twister, bellows, membrane, tendon_finger)}
+
+
+def varied(name: str, rng: np.random.Generator) -> generate.Design:
+    """A design with every dimension at 0.5 to 2 times its default; what cannot be is drawn again."""
+    signature = inspect.signature(generate.GENERATORS[name])
+    while True:
+        given = {}
+        for key, parameter in signature.parameters.items():
+            value, factor = parameter.default, rng.uniform(0.5, 2.0)
+            if isinstance(value, int):
+                given[key] = max(1, round(value * factor))
+            elif isinstance(value, float):
+                given[key] = value * factor
+            elif isinstance(value, tuple):
+                given[key] = tuple(v * rng.uniform(0.5, 2.0) for v in value)
+        try:
+            return generate.make(name, **given)
+        except InputError:
+            continue
+
+
+def test_all_designs_are_there():
+    assert generate.names() == (
+        "pneunet",
+        "round_finger",
+        "fiber_bender",
+        "twister",
+        "bellows",
+        "membrane",
+        "tendon_finger",
+        "gripper",
+    )
+
+
+@pytest.mark.parametrize("name", list(CLOSED_FORMS))
+def test_volumes_are_those_of_the_closed_forms_for_any_dimensions(name):
+    rng = np.random.default_rng(1)
+    for design in [generate.make(name), *(varied(name, rng) for _ in range(20))]:
+        body, chambers = CLOSED_FORMS[name](**design.parameters)
+        assert design.body.volume == pytest.approx(body, rel=1e-9)
+        assert [c.volume for c in design.chambers] == pytest.approx(chambers, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", generate.names())
+def test_surfaces_are_clean_and_hold_the_chambers(name):
+    """Watertight, outward, without slivers, crossings or repairs; what is held and the tip are there."""
+    rng = np.random.default_rng(2)
+    for design in [generate.make(name), *(varied(name, rng) for _ in range(3))]:
+        for surface in (design.body, *design.chambers):
+            assert surface.is_watertight
+            assert surface.volume > 0
+            assert check_surface(surface).notices == ()
+        assert design.fixed(design.body.vertices).any()
+        low, high = design.body.bounds
+        for chamber in design.chambers:
+            assert (chamber.bounds[0] > low).all()
+            assert (chamber.bounds[1] < high).all()
+
+
+def test_a_gripper_is_its_fingers_and_a_disc():
+    finger = generate.pneunet(chambers=3)
+    design = generate.gripper(finger, count=4, radius=40e-3, palm=5e-3)
+    width, height = finger.parameters["width"], finger.parameters["height"]
+    reach = math.hypot(40e-3 + height, width / 2) + 5e-3
+    assert design.body.volume == pytest.approx(4 * finger.body.volume + math.pi * reach**2 * 5e-3, rel=1e-9)
+    assert len(design.chambers) == 4
+    first = design.chambers[0]
+    assert first.bounds[0, 0] > 40e-3, "finger 1 stands at +x"
+    assert first.bounds[1, 2] < 0, "fingers hang down"
+    tip = design.body.vertices[design.tip(design.body.vertices)]
+    assert len(tip) > 0
+    assert (tip[:, 0] > 0).all(), "the tip is that of finger 1"
+
+
+def test_chambers_of_a_round_finger_count_from_z_counter_clockwise_seen_from_x():
+    centres = [c.center_mass for c in generate.round_finger(chambers=4).chambers]
+    turned = [np.degrees(np.arctan2(-c[1], c[2])) for c in centres]
+    assert np.allclose(np.mod(np.round(turned, 6), 360), [0, 90, 180, 270])
+
+
+@pytest.mark.parametrize(
+    ("name", "dimension", "value", "limit"),
+    [
+        ("pneunet", "wall", 11e-3, "0.01"),
+        ("pneunet", "wall", -1e-3, "positive"),
+        ("pneunet", "chambers", 0, "at least 1"),
+        ("pneunet", "channel", (17e-3, 2e-3), "0.016"),
+        ("round_finger", "chambers", 5, "at most 4"),
+        ("round_finger", "cap", 50e-3, "0.05"),
+        ("fiber_bender", "wall", 4e-3, "0.004"),
+        ("twister", "wall", 7e-3, "0.00666667"),
+        ("bellows", "inner_radius", 12e-3, "0.012"),
+        ("membrane", "frame", 90e-3, "0.0833333"),
+        ("tendon_finger", "notch", (4e-3, 15e-3), "0.015"),
+        ("gripper", "radius", 5e-3, "0.0173205"),
+    ],
+)
+def test_impossible_dimensions_are_refused_by_name_value_and_limit(name, dimension, value, limit):
+    with pytest.raises(InputError) as error:
+        generate.make(name, **{dimension: value})
+    shown = value[1] if dimension == "notch" else value[0] if dimension == "channel" else value
+    assert limit in str(error.value)
+    if name != "gripper":  # there the width of the fingers is too large for the radius
+        assert dimension in str(error.value)
+        assert f"{shown:g}" in str(error.value)
+
+
+def test_unknown_designs_and_dimensions_are_refused():
+    with pytest.raises(InputError, match="use one of pneunet"):
+        generate.make("pneunets")
+    with pytest.raises(InputError, match="thickness"):
+        generate.make("pneunet", thickness=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [
+        ("pneunet", "wall"),
+        ("pneunet", "channel:1"),
+        ("bellows", "wall"),
+        ("twister", "turns"),
+        ("gripper", "finger_wall"),
+    ],
+)
+def test_vertices_move_with_a_dimension_as_their_derivative_says(name, parameter):
+    design = generate.make(name)
+    body, chambers = generate.derivative(design, parameter)
+    key, _, place = parameter.partition(":")
+    value, step = design.parameters[key], 1e-4
+    new = value * (1 + step) if not place else tuple(v * (1 + step * (str(i) == place)) for i, v in enumerate(value))
+    moved = generate.make(name, **{**design.parameters, key: new})
+    size = step * (value if not place else value[int(place)])
+    for surface, other, slope in zip((design.body, *design.chambers), (moved.body, *moved.chambers), (body, *chambers)):
+        change = (np.asarray(other.vertices) - surface.vertices) / size
+        assert np.abs(change - slope).max() <= 1e-3 * np.abs(slope).max() + 1e-9
+    assert max(np.abs(c).max() for c in chambers) > 0
+
+
+def test_counts_have_no_derivative():
+    with pytest.raises(InputError, match="no dimension that can vary"):
+        generate.derivative(generate.pneunet(), "chambers")
+
+
+def test_a_saved_design_is_loaded_with_its_dimensions(tmp_path):
+    design = generate.pneunet(chambers=2, wall=1.8e-3)
+    files = design.save(tmp_path / "finger")
+    assert files == ["body.stl", "chamber_1.stl", "robot.toml"]
+    robot = geosim.load_robot(tmp_path / "finger" / "robot.toml")
+    assert robot.design.name == "pneunet"
+    assert robot.design.parameters == design.parameters
+    assert robot.chamber_volumes[0] == pytest.approx(design.chambers[0].volume, rel=1e-6)
+    assert len(robot.fixed) > 3
+    assert robot.vertices[robot.fixed, 0].max() < 1e-6
+    assert robot.vertices[robot.tip, 0].min() > design.body.bounds[1, 0] - 1e-6
+
+
+def test_a_robot_of_a_design_has_its_volumes_cables_and_name():
+    design = generate.tendon_finger(joints=2, length=60e-3)
+    robot = design.robot(preview=True)
+    assert robot.design is design
+    assert robot.name == "tendon_finger"
+    assert robot.body_volume == pytest.approx(design.body.volume, rel=1e-9)
+    assert robot.cables[0].points[:, 2] == pytest.approx(12e-3)
+
+
+def test_fibres_are_wound_but_no_robot_takes_them():
+    design = generate.fiber_bender()
+    assert len(design.fibres) == 2
+    turns = np.ptp(design.fibres[0][:, 0]) / design.parameters["pitch"]
+    assert turns == pytest.approx(30)
+    with pytest.raises(InputError, match="no fibres"):
+        design.robot()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SOLVED)
+def test_designs_are_meshed_and_inflated(name):
+    design = varied(name, np.random.default_rng(3))
+    robot = design.robot(preview=True)
+    if not design.chambers:
+        return
+    result = geosim.solve(
+        robot,
+        geosim.Inflation(volume_ratio=[[1.2] * robot.chambers]),
+        solver=geosim.EnergyShapeSolver(element="p1"),
+        throw=False,
+    )
+    assert result.converged, result.message
