@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from geosim.arrays import Floats, choice
-from geosim.errors import InputError
 from geosim.generate.boxes import membrane, pneunet, tendon_finger
 from geosim.generate.derivatives import velocities
 from geosim.generate.design import Design
-from geosim.generate.gripper import FINGER, gripper
+from geosim.generate.gripper import gripper
 from geosim.generate.round import bellows, fiber_bender, round_finger, twister
 
 __all__ = [
@@ -29,6 +28,7 @@ __all__ = [
     "twister",
 ]
 
+FINGER = "finger_"  # before the names of the finger's parameters among those of the gripper
 GENERATORS: Mapping[str, Callable[..., Design]] = {
     f.__name__: f for f in (pneunet, round_finger, fiber_bender, twister, bellows, membrane, tendon_finger, gripper)
 }
@@ -48,15 +48,11 @@ def make(name: str, **parameters: Any) -> Design:
         The name or a parameter is unknown, or a dimension cannot be.
     """
     generator = GENERATORS[choice(name, "design", GENERATORS)]
-    given = {key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()}
-    finger = given.get("finger")
+    finger = parameters.get("finger")
     if isinstance(finger, str):
-        parts = {key.removeprefix(FINGER): given.pop(key) for key in list(given) if key.startswith(FINGER)}
-        given["finger"] = make(finger, **parts)
-    try:
-        return generator(**given)
-    except TypeError as error:
-        raise InputError(f"{name}: {str(error).removeprefix(f'{name}() ')}") from None
+        parts = {key.removeprefix(FINGER): parameters.pop(key) for key in list(parameters) if key.startswith(FINGER)}
+        parameters["finger"] = make(finger, **parts)
+    return generator(**parameters)
 
 
 def derivative(design: Design, parameter: str) -> tuple[Floats, tuple[Floats, ...]]:

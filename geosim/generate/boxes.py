@@ -7,12 +7,13 @@ import numpy as np
 from geosim.arrays import Bools, Floats
 from geosim.cable import Cable
 from geosim.generate import limits
-from geosim.generate.design import Design, face_box
+from geosim.generate.design import Design, face_box, generator
 from geosim.generate.surfaces import box, cells
 
 __all__ = ["membrane", "pneunet", "tendon_finger"]
 
 
+@generator
 def pneunet(
     chambers: int = 6,
     chamber_length: float = 8e-3,
@@ -52,17 +53,16 @@ def pneunet(
     InputError
         A dimension cannot be.
     """
-    me = "pneunet"
-    limits.count(me, chambers=chambers)
-    limits.length(me, chamber_length=chamber_length, wall=wall, gap=gap, width=width, height=height, base=base, cap=cap)
+    limits.count(chambers=chambers)
+    limits.length(chamber_length=chamber_length, wall=wall, gap=gap, width=width, height=height, base=base, cap=cap)
     across, up = channel
-    limits.length(me, **{"channel width": across, "channel height": up})
-    limits.less(me, "wall", wall, 0.5 * width, "half the width")
-    limits.less(me, "wall", wall, height - base, "the height less the base")
-    limits.less(me, "channel width", across, width - 2 * wall, "the width less two walls")
-    limits.less(me, "channel height", up, height - base - wall, "the height less base and wall")
+    limits.length(**{"channel width": across, "channel height": up})
+    limits.less("wall", wall, 0.5 * width, "half the width")
+    limits.less("wall", wall, height - base, "the height less the base")
+    limits.less("channel width", across, width - 2 * wall, "the width less two walls")
+    limits.less("channel height", up, height - base - wall, "the height less base and wall")
     if layer is not None:
-        limits.less(me, "layer", np.inf, 0.0, "layers are not made yet: leave it out")
+        limits.less("layer", np.inf, 0.0, "layers are not made yet: leave it out")
     pitch = chamber_length + 2 * wall + gap
     length = chambers * pitch - gap + 2 * cap
     starts = cap + pitch * np.arange(chambers)  # of the outer walls
@@ -74,18 +74,7 @@ def pneunet(
     cavity = cells(
         (inner, [wall, *middle, width - wall], [base, base + up, height - wall]), _teeth(2 * chambers - 1, (3, 1))
     )
-    parameters = dict(
-        chambers=chambers,
-        chamber_length=chamber_length,
-        wall=wall,
-        gap=gap,
-        width=width,
-        height=height,
-        base=base,
-        channel=(across, up),
-        cap=cap,
-    )
-    return Design(me, parameters, body, (cavity,), face_box(body, 0, 0), face_box(body, 0, -1))
+    return Design(body, (cavity,), face_box(body, 0, 0), face_box(body, 0, -1))
 
 
 def _teeth(count: int, lower: tuple[int, int]) -> Bools:
@@ -100,6 +89,7 @@ def _teeth(count: int, lower: tuple[int, int]) -> Bools:
     return filled
 
 
+@generator
 def membrane(
     chambers: int = 4, size: float = 250e-3, thickness: float = 3e-3, pad_height: float = 10e-3, frame: float = 10e-3
 ) -> Design:
@@ -126,12 +116,11 @@ def membrane(
     InputError
         A dimension cannot be.
     """
-    me = "membrane"
-    limits.count(me, chambers=chambers)
-    limits.length(me, size=size, thickness=thickness, pad_height=pad_height, frame=frame)
+    limits.count(chambers=chambers)
+    limits.length(size=size, thickness=thickness, pad_height=pad_height, frame=frame)
     columns = max(d for d in range(1, int(np.sqrt(chambers)) + 1) if chambers % d == 0)
     rows = chambers // columns
-    limits.less(me, "frame", frame, size / (rows + 1), f"the size over {rows + 1} ribs")
+    limits.less("frame", frame, size / (rows + 1), f"the size over {rows + 1} ribs")
     top = frame + pad_height + thickness
     body = box((0.0, 0.0, 0.0), (size, size, top))
 
@@ -143,10 +132,10 @@ def membrane(
         box((x[0], y[0], frame), (x[1], y[1], frame + pad_height)) for x in places(columns) for y in places(rows)
     )
     middle = [[0.25 * size, 0.25 * size, 0.0], [0.75 * size, 0.75 * size, top]]
-    parameters = dict(chambers=chambers, size=size, thickness=thickness, pad_height=pad_height, frame=frame)
-    return Design(me, parameters, body, cavities, face_box(body, 2, 0), face_box(body, 2, -1, middle))
+    return Design(body, cavities, face_box(body, 2, 0), face_box(body, 2, -1, middle))
 
 
+@generator
 def tendon_finger(
     joints: int = 3,
     length: float = 100e-3,
@@ -175,22 +164,16 @@ def tendon_finger(
     InputError
         A dimension cannot be.
     """
-    me = "tendon_finger"
-    limits.count(me, joints=joints)
-    limits.length(me, length=length, width=width, height=height, cable_height=cable_height)
+    limits.count(joints=joints)
+    limits.length(length=length, width=width, height=height, cable_height=cable_height)
     long, deep = notch
-    limits.length(me, **{"notch length": long, "notch depth": deep})
-    limits.less(me, "notch length", long, length / joints, "the length over the number of joints")
-    limits.less(me, "notch depth", deep, height, "the height")
-    limits.less(me, "cable_height", cable_height, height, "the height")
+    limits.length(**{"notch length": long, "notch depth": deep})
+    limits.less("notch length", long, length / joints, "the length over the number of joints")
+    limits.less("notch depth", deep, height, "the height")
+    limits.less("cable_height", cable_height, height, "the height")
     centres = length / joints * (np.arange(joints) + 0.5)
     cuts = np.stack([centres - 0.5 * long, centres + 0.5 * long], axis=1).ravel()
     x: Floats = np.array([0.0, *cuts, length])
     body = cells((x, [0.0, width], [0.0, height - deep, height]), _teeth(2 * joints + 1, lower=(1, 1)))
     points = np.stack([x, np.full(len(x), 0.5 * width), np.full(len(x), cable_height)], axis=1)
-    parameters = dict(
-        joints=joints, length=length, width=width, height=height, notch=(long, deep), cable_height=cable_height
-    )
-    return Design(
-        me, parameters, body, (), face_box(body, 0, 0), face_box(body, 0, -1), cables=(Cable(points, "tendon"),)
-    )
+    return Design(body, (), face_box(body, 0, 0), face_box(body, 0, -1), cables=(Cable(points, "tendon"),))

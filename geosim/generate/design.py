@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -18,7 +20,9 @@ from geosim.material.materials import Material
 from geosim.robot import UNITS, VolumetricRobot
 from geosim.select import Select
 
-__all__ = ["Design", "face_box"]
+__all__ = ["Design", "face_box", "generator", "plain"]
+
+P = ParamSpec("P")
 
 ON_FACE = 1e-5  # of the size: vertices of a plane face lie on it to the rounding of single precision STL files
 PREVIEW_EDGES = 20.0  # in the bounding-box diagonal: half of what a mesh has by default
@@ -30,10 +34,6 @@ class Design:
 
     Parameters
     ----------
-    name
-        Of the generator.
-    parameters
-        Its arguments, SI.
     body
         `trimesh.Trimesh` of the outer skin [m], closed and outward; cavities are not cut out.
     chambers
@@ -42,17 +42,20 @@ class Design:
         Corners [m] (2, 3) of the boxes that hold the fixed vertices and the tip.
     layers, fibres, cables
         What the body carries: nothing, polylines (p, 3) [m], `Cable`.
+    name, parameters
+        Of the generator, and its arguments in SI units; those of a design among them stand under their own names after
+        the argument's, like finger_wall.
     """
 
-    name: str
-    parameters: Mapping[str, Any]
     body: Any
     chambers: tuple[Any, ...]
     fixed_box: Floats
     tip_box: Floats
     layers: tuple[Any, ...] = ()
     fibres: tuple[Floats, ...] = ()
-    cables: tuple[Cable, ...] = field(default=())
+    cables: tuple[Cable, ...] = ()
+    name: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
@@ -143,7 +146,6 @@ class Design:
 
     def _toml(self, units: str, material: str) -> str:
         scale = 1.0 / UNITS[units]
-        table = {k: list(v) if isinstance(v, tuple) else v for k, v in self.parameters.items() if v is not None}
         lines = [
             f"# {self.name}, made by geosim generate; dimensions in [design] are SI.",
             'kind = "volumetric"',
@@ -160,8 +162,36 @@ class Design:
         for key, corners in (("fixed", self.fixed_box), ("tip", self.tip_box)):
             lines += ["", f"[{key}]", f"box = {json.dumps((corners * scale).tolist())}"]
         lines += ["", "[design]", f'name = "{self.name}"', "", "[design.parameters]"]
-        lines += [f"{key} = {json.dumps(value)}" for key, value in table.items()]
+        lines += [f"{key} = {json.dumps(value)}" for key, value in self.parameters.items()]
         return "\n".join(lines) + "\n"
+
+
+def generator(make: Callable[P, Design]) -> Callable[P, Design]:
+    """Give a design its name and its parameters, and its name to what is said of impossible ones."""
+    name, signature = make.__name__, inspect.signature(make)
+
+    @functools.wraps(make)
+    def named(*args: P.args, **kwargs: P.kwargs) -> Design:
+        try:
+            bound = signature.bind(*args, **kwargs)
+            design = make(*args, **kwargs)
+        except (InputError, TypeError) as error:
+            raise InputError(f"{name}: {error}") from None
+        bound.apply_defaults()
+        return replace(design, name=name, parameters=plain(bound.arguments) | dict(design.parameters))
+
+    return named
+
+
+def plain(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments as files hold them: None left out, a design among them by its name and its parameters."""
+    out: dict[str, Any] = {}
+    for key, value in given.items():
+        if isinstance(value, Design):
+            out |= {key: value.name} | {f"{key}_{k}": v for k, v in value.parameters.items()}
+        elif value is not None:
+            out[key] = tuple(value) if isinstance(value, (list, tuple)) else value
+    return out
 
 
 def face_box(surface: Any, axis: int, end: int, among: Sequence[Sequence[float]] | None = None) -> Floats:

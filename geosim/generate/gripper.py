@@ -10,15 +10,14 @@ from geosim.arrays import Floats, Ints
 from geosim.cable import Cable
 from geosim.generate import limits
 from geosim.generate.boxes import pneunet
-from geosim.generate.design import Design, face_box
+from geosim.generate.design import Design, face_box, generator, plain
 from geosim.generate.surfaces import circle, closed, joined
 from geosim.geometry import shells
 
-__all__ = ["FINGER", "gripper"]
-
-FINGER = "finger_"  # before the names of the finger's parameters among those of the gripper
+__all__ = ["gripper"]
 
 
+@generator
 def gripper(finger: Design | None = None, count: int = 3, radius: float = 35e-3, palm: float = 6e-3) -> Design:
     """Make a gripper: equal fingers hang (-z) from a disc, z = 0 .. palm, their bases towards its axis z.
 
@@ -40,14 +39,12 @@ def gripper(finger: Design | None = None, count: int = 3, radius: float = 35e-3,
     InputError
         A dimension cannot be.
     """
-    me = "gripper"
     finger = pneunet() if finger is None else finger
-    limits.count(me, count=count)
-    limits.length(me, radius=radius, palm=palm)
+    limits.count(count=count)
+    limits.length(radius=radius, palm=palm)
     lower, upper = finger.body.bounds
     if count > 2:
         limits.less(
-            me,
             "finger width",
             upper[1] - lower[1],
             2 * radius * np.tan(np.pi / count),
@@ -61,11 +58,7 @@ def gripper(finger: Design | None = None, count: int = 3, radius: float = 35e-3,
     held = face_box(body, 2, -1)
     tip = face_box(body, 2, 0, [corners.min(axis=0), corners.max(axis=0)])
     cables = [Cable(_moved(c.points, pose), f"{c.name} {k + 1}") for k, pose in enumerate(poses) for c in finger.cables]
-    parameters = {f"{FINGER}{key}": value for key, value in finger.parameters.items()}
-    parameters |= dict(finger=finger.name, count=count, radius=radius, palm=palm)
     return Design(
-        me,
-        parameters,
         body,
         tuple(_posed(surface, pose) for pose in poses for surface in finger.chambers),
         held,
@@ -73,6 +66,7 @@ def gripper(finger: Design | None = None, count: int = 3, radius: float = 35e-3,
         layers=finger.layers,
         fibres=tuple(_moved(fibre, pose) for pose in poses for fibre in finger.fibres),
         cables=tuple(cables),
+        parameters=plain({"finger": finger}),
     )
 
 

@@ -8,7 +8,7 @@ from geosim.errors import InputError
 __all__ = ["count", "length", "less"]
 
 
-def length(design: str, **values: float) -> None:
+def length(**values: float) -> None:
     """Refuse lengths [m] that are not positive numbers.
 
     Raises
@@ -17,10 +17,10 @@ def length(design: str, **values: float) -> None:
         One is not.
     """
     for name, value in values.items():
-        number(value, f"{design}: {name} [m]", above=0.0)
+        number(value, f"{name} [m]", above=0.0)
 
 
-def count(design: str, least: int = 1, most: int | None = None, **values: int) -> None:
+def count(least: int = 1, most: int | None = None, **values: int) -> None:
     """Refuse counts that are not whole numbers between two limits.
 
     Raises
@@ -29,12 +29,12 @@ def count(design: str, least: int = 1, most: int | None = None, **values: int) -
         One is not.
     """
     for name, value in values.items():
-        whole(value, f"{design}: {name}", least=least)
+        whole(value, f"{name}", least=least)
         if most is not None and value > most:
-            raise InputError(f"{design}: {name} = {value} must be at most {most}")
+            raise InputError(f"{name} = {value} must be at most {most}")
 
 
-def less(design: str, name: str, value: float, limit: float, why: str) -> None:
+def less(name: str, value: float, limit: float, why: str) -> None:
     """Refuse a length [m] that is not below its limit.
 
     Raises
@@ -43,4 +43,4 @@ def less(design: str, name: str, value: float, limit: float, why: str) -> None:
         It is not.
     """
     if not value < limit:
-        raise InputError(f"{design}: {name} = {value:.6g} m must be less than {limit:.6g} m, {why}")
+        raise InputError(f"{name} = {value:.6g} m must be less than {limit:.6g} m, {why}")

@@ -11,7 +11,7 @@ import numpy as np
 
 from geosim.arrays import Floats
 from geosim.generate import limits
-from geosim.generate.design import Design, face_box
+from geosim.generate.design import Design, face_box, generator
 from geosim.generate.surfaces import SEGMENTS, circle, sector, tube
 
 __all__ = ["bellows", "fiber_bender", "round_finger", "twister"]
@@ -31,6 +31,7 @@ def _ends(body: Any) -> tuple[Floats, Floats]:
     return face_box(body, 0, 0), face_box(body, 0, -1)
 
 
+@generator
 def round_finger(
     chambers: int = 1, length: float = 100e-3, radius: float = 10e-3, wall: float = 2e-3, cap: float = 5e-3
 ) -> Design:
@@ -54,24 +55,23 @@ def round_finger(
     InputError
         A dimension cannot be.
     """
-    me = "round_finger"
-    limits.count(me, most=4, chambers=chambers)
-    limits.length(me, length=length, radius=radius, wall=wall, cap=cap)
-    limits.less(me, "cap", cap, 0.5 * length, "half the length")
-    limits.less(me, "wall", wall, radius, "the radius")
+    limits.count(most=4, chambers=chambers)
+    limits.length(length=length, radius=radius, wall=wall, cap=cap)
+    limits.less("cap", cap, 0.5 * length, "half the length")
+    limits.less("wall", wall, radius, "the radius")
     body = _prism(circle(radius), 0.0, length)
     if chambers == 1:
         sections = [circle(radius - wall)]
     else:
         sine = np.sin(np.pi / chambers)
-        limits.less(me, "wall", wall, radius * 2 * sine / (1 + 2 * sine), f"what leaves room for {chambers} sectors")
+        limits.less("wall", wall, radius * 2 * sine / (1 + 2 * sine), f"what leaves room for {chambers} sectors")
         middles = 0.5 * np.pi + 2 * np.pi * np.arange(chambers) / chambers  # of (y, z): +z first
         sections = [sector(radius - wall, chambers, 0.5 * wall, angle) for angle in middles]
     cavities = tuple(_prism(section, cap, length - cap) for section in sections)
-    parameters = dict(chambers=chambers, length=length, radius=radius, wall=wall, cap=cap)
-    return Design(me, parameters, body, cavities, *_ends(body))
+    return Design(body, cavities, *_ends(body))
 
 
+@generator
 def fiber_bender(
     length: float = 100e-3,
     radius: float = 8e-3,
@@ -101,14 +101,13 @@ def fiber_bender(
     InputError
         A dimension cannot be.
     """
-    me = "fiber_bender"
-    limits.length(me, length=length, radius=radius, wall=wall, cap=cap, pitch=pitch, fibre_radius=fibre_radius)
-    limits.less(me, "cap", cap, 0.5 * length, "half the length")
-    limits.less(me, "wall", wall, 0.5 * radius, "half the radius")
-    limits.less(me, "pitch", pitch, length - 2 * cap, "the length between the caps")
-    limits.less(me, "fibre_radius", fibre_radius, 0.5 * wall, "half the wall")
+    limits.length(length=length, radius=radius, wall=wall, cap=cap, pitch=pitch, fibre_radius=fibre_radius)
+    limits.less("cap", cap, 0.5 * length, "half the length")
+    limits.less("wall", wall, 0.5 * radius, "half the radius")
+    limits.less("pitch", pitch, length - 2 * cap, "the length between the caps")
+    limits.less("fibre_radius", fibre_radius, 0.5 * wall, "half the wall")
     if layer is not None:
-        limits.less(me, "layer", np.inf, 0.0, "layers are not made yet: leave it out")
+        limits.less("layer", np.inf, 0.0, "layers are not made yet: leave it out")
     aside = np.array([radius, 0.0])
     outline = sector(radius, 2, 0.0, 0.5 * np.pi) + aside
     body = _prism(outline, 0.0, length)
@@ -119,10 +118,10 @@ def fiber_bender(
     for way in (1, -1):
         ring = outline[way * np.arange(turns * len(outline) + 1) % len(outline)]
         fibres.append(np.hstack([along[:, None], ring]))
-    parameters = dict(length=length, radius=radius, wall=wall, cap=cap, pitch=pitch, fibre_radius=fibre_radius)
-    return Design(me, parameters, body, (cavity,), *_ends(body), fibres=tuple(fibres))
+    return Design(body, (cavity,), *_ends(body), fibres=tuple(fibres))
 
 
+@generator
 def twister(
     length: float = 80e-3, radius: float = 10e-3, wall: float = 2e-3, turns: float = 1.0, cap: float = 5e-3
 ) -> Design:
@@ -147,10 +146,9 @@ def twister(
     InputError
         A dimension cannot be.
     """
-    me = "twister"
-    limits.length(me, length=length, radius=radius, wall=wall, cap=cap, **{"turns (either sign)": abs(turns)})
-    limits.less(me, "cap", cap, 0.5 * length, "half the length")
-    limits.less(me, "wall", wall, radius * 2 / 3, "two thirds of the radius")
+    limits.length(length=length, radius=radius, wall=wall, cap=cap, **{"turns (either sign)": abs(turns)})
+    limits.less("cap", cap, 0.5 * length, "half the length")
+    limits.less("wall", wall, radius * 2 / 3, "two thirds of the radius")
     body = _prism(circle(radius), 0.0, length)
     steps = 2 * max(2, int(np.ceil(np.pi * RINGS_PER_RADIAN * abs(turns))))
     angle = np.linspace(0.0, 2 * np.pi * turns, steps + 1)
@@ -164,8 +162,7 @@ def twister(
         axis=2,
     )
     along = np.broadcast_to(np.linspace(cap, length - cap, steps + 1)[:, None, None], (*turned.shape[:2], 1))
-    parameters = dict(length=length, radius=radius, wall=wall, turns=turns, cap=cap)
-    return Design(me, parameters, body, (tube(np.concatenate([along, turned], axis=2)),), *_ends(body))
+    return Design(body, (tube(np.concatenate([along, turned], axis=2)),), *_ends(body))
 
 
 def _slot(half_width: float, thickness: float) -> Floats:
@@ -177,6 +174,7 @@ def _slot(half_width: float, thickness: float) -> Floats:
     return np.vstack([right, top, -right, -top])
 
 
+@generator
 def bellows(
     convolutions: int = 6,
     outer_radius: float = 12e-3,
@@ -207,12 +205,11 @@ def bellows(
     InputError
         A dimension cannot be.
     """
-    me = "bellows"
-    limits.count(me, convolutions=convolutions)
-    limits.length(me, outer_radius=outer_radius, inner_radius=inner_radius, pitch=pitch, wall=wall, cap=cap)
-    limits.less(me, "inner_radius", inner_radius, outer_radius, "the outer radius")
+    limits.count(convolutions=convolutions)
+    limits.length(outer_radius=outer_radius, inner_radius=inner_radius, pitch=pitch, wall=wall, cap=cap)
+    limits.less("inner_radius", inner_radius, outer_radius, "the outer radius")
     slope = 0.5 * pitch / np.hypot(0.5 * pitch, outer_radius - inner_radius)
-    limits.less(me, "wall", wall, slope * inner_radius, "what leaves a bore in the valleys")
+    limits.less("wall", wall, slope * inner_radius, "what leaves a bore in the valleys")
     length = convolutions * pitch + 2 * cap
     x: Floats = cap + 0.5 * pitch * np.arange(2.0 * convolutions + 1.0)
     r = np.where(np.arange(len(x)) % 2 == 1, outer_radius, inner_radius)
@@ -225,7 +222,4 @@ def bellows(
 
     body = turned(np.array([0.0, *x, length]), np.array([inner_radius, *r, inner_radius]))
     cavity = turned(x, r - wall / slope)
-    parameters = dict(
-        convolutions=convolutions, outer_radius=outer_radius, inner_radius=inner_radius, pitch=pitch, wall=wall, cap=cap
-    )
-    return Design(me, parameters, body, (cavity,), *_ends(body))
+    return Design(body, (cavity,), *_ends(body))
