@@ -108,7 +108,7 @@ def test_the_default_stops_where_it_has_converged():
     """A hundredth of the tolerance moves the tip by a few percent of its way, and by less than 1e-3 of the size."""
     loose, tight = (solve(beam(), [1.5], tolerance=t, error_estimate=False) for t in (1e-4, 1e-6))
     way = np.linalg.norm(tight.tip[0] - beam().tip_weights @ beam().vertices[beam().tip])
-    assert np.linalg.norm(loose.tip[0] - tight.tip[0]) < min(0.05 * way, 1e-3 * beam().size)
+    assert np.linalg.norm(loose.tip[0] - tight.tip[0]) < min(0.06 * way, 1e-3 * beam().size)
 
 
 def test_the_pressure_is_the_work_conjugate_of_the_volume():
