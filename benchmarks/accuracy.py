@@ -15,7 +15,9 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 from shapes import shell, sphere_pressure
+from shipped_shapes import plain_finger
 
 import geosim
 
@@ -135,8 +137,6 @@ def control():
 
 def richardson():
     line("Finger 100 x 20 x 20 mm to V/V0 = 2: the reference meshes and our own; P2 displacement of the tip, pressure")
-    from geosim.geometry.parametric import plain_finger
-
     body, chambers = plain_finger()
     runs = []
     for label, robot in [("case 8k", case("finger_simple_8k")), ("case 30k", case("finger_simple_30k"))] + [

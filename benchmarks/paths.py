@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import trimesh
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
+from shipped_shapes import block as bar
+from shipped_shapes import plain_finger, pneunet_finger, twister
+
 import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Obstacle, Passive, RigidGroup, Select
-from geosim.geometry.parametric import plain_finger, pneunet_finger, twister
 
 GRAVITY = (0.0, 0.0, -9.81)
 
@@ -73,8 +78,6 @@ def ball(mu: float) -> Environment:
 
 def disc() -> tuple[Any, Any]:
     """Return a block with a rigid plate on its end that is turned once about."""
-    from geosim.geometry.parametric import block as bar
-
     robot = surfaces(bar(0.06, 0.02, 0.02), 0.06, 8e-3, "ecoflex-00-30")
     return robot, RigidGroup(robot.tip, rotation=[[2 * np.pi, 0.0, 0.0]])
 

@@ -8,9 +8,14 @@ from typing import Any
 
 import numpy as np
 import trimesh
-
-from geosim.geometry.gripper import three_finger_gripper
-from geosim.geometry.parametric import membrane_over_chambers, plain_finger, pneunet_finger, thick_sphere, twister
+from shipped_shapes import (
+    membrane_over_chambers,
+    plain_finger,
+    pneunet_finger,
+    thick_sphere,
+    three_finger_gripper,
+    twister,
+)
 
 HEADER = """\
 # {title}

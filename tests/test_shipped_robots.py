@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from shipped_shapes import membrane_over_chambers, pneunet_finger, twister
 
 import geosim
 from geosim.errors import InputError
-from geosim.geometry.parametric import membrane_over_chambers, pneunet_finger, twister
 from geosim.geometry.surface import check_surface
 
 MESHES = Path(__file__).resolve().parents[1] / "meshes"

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import trimesh
 from manifold3d import Manifold, Mesh64
+from shipped_shapes import block, plain_finger, pneunet_finger, thick_sphere, thick_tube
 
 from geosim.errors import InputError
 from geosim.geometry.mesh import mesh_surfaces
-from geosim.geometry.parametric import block, plain_finger, pneunet_finger, thick_sphere, thick_tube
 from geosim.geometry.quality import mesh_quality
 from geosim.geometry.surface import check_surface
 from geosim.geometry.topology import mid_edges, tet_volumes
