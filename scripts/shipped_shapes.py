@@ -23,7 +23,6 @@ __all__ = [
     "thick_tube",
     "three_finger_gripper",
     "twister",
-    ,
 ]
 
 # Solids are built in millimetres: the Boolean operations snap to absolute lengths.
