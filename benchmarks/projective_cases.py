@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 import geosim
-from geosim.collision.obstacles import signed_distances
 from geosim.collision.queries import vertices_in_tets
+from geosim.collision.shapes import signed_distances
 from geosim.collision.tree import build_tree
 
 MESHES = Path(__file__).resolve().parents[1] / "meshes"
@@ -71,7 +71,7 @@ def inside(result, i: int) -> int:
     ids = np.setdiff1d(np.unique(np.vstack([body.skin, *body.chamber_walls])), body.fixed)
     bad = vertices_in_tets(x, ids, build_tree(x, body.body_tets)) >= 0
     for obstacle in result.environment.obstacles:
-        bad |= signed_distances(obstacle, x[ids])[0] < 0
+        bad |= signed_distances(obstacle.solid, x[ids])[0] < 0
     return int(bad.sum())
 
 
@@ -142,7 +142,7 @@ def finger(out: Path | None) -> None:
 def touching(result, obstacle, near: float) -> tuple[float, float]:
     """Skin area within `near` [m] of an obstacle [m^2], and the largest gap under the touching stretch of the skin [m]."""
     x, faces = result.frames[-1], result.robot.skin
-    distance = signed_distances(obstacle, x)[0]
+    distance = signed_distances(obstacle.solid, x)[0]
     a, b, c = (x[faces[:, i]] for i in range(3))
     area = 0.5 * np.linalg.norm(np.cross(b - a, c - a), axis=1)
     touch = (distance[faces] < near).all(axis=1)

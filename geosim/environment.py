@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
 
-from geosim.arrays import Floats, floats, frozen, ints
+from geosim.arrays import Floats, floats, frozen, ints, number
+from geosim.collision.shapes import KINDS, Solids, check_parameters, make_solid, poses_between
 from geosim.errors import InputError
+from geosim.geometry.surface import check_surface, read_surface
 
 __all__ = ["Environment", "Fluid", "Load", "Obstacle", "Prescribed", "RigidGroup"]
 
-
-def _direction(value: Any, name: str) -> Floats:
-    array = floats(value, name, (3,))
-    length = float(np.linalg.norm(array))
-    if length == 0:
-        raise InputError(f"{name}: the zero vector has no direction")
-    return frozen(array / length)
-
-
-def _positive(value: Any, name: str) -> float:
-    if not (isinstance(value, (int, float, np.floating, np.integer)) and np.isfinite(value) and value > 0):
-        raise InputError(f"{name} = {value!r} must be a positive number (metres)")
-    return float(value)
+MOST_GRAVITY = 1000.0  # [m/s^2], a hundred times the Earth's: more is a wrong unit (9810 mm/s^2)
 
 
 @dataclass(frozen=True)
@@ -36,7 +27,7 @@ class Obstacle:
     Parameters
     ----------
     shape
-        "sphere", "cylinder", "box", "plane" or "mesh".
+        "sphere", "cylinder", "box", "plane" or "mesh"; what each is stands in `geosim.collision.shapes.KINDS`.
     parameters
         What defines the shape, in metres (see the constructors).
     friction
@@ -50,14 +41,9 @@ class Obstacle:
     friction: float = 0.0
     motion: Any = None
 
-    SHAPES: ClassVar[tuple[str, ...]] = ("sphere", "cylinder", "box", "plane", "mesh")
-
     def __post_init__(self) -> None:
-        if self.shape not in self.SHAPES:
-            raise InputError(f"Obstacle: shape {self.shape!r} is unknown; use one of {', '.join(self.SHAPES)}")
-        object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
-        if not (np.isfinite(self.friction) and self.friction >= 0):
-            raise InputError(f"Obstacle: friction = {self.friction!r} must be a number >= 0")
+        object.__setattr__(self, "parameters", MappingProxyType(check_parameters(self.shape, self.parameters)))
+        object.__setattr__(self, "friction", number(self.friction, "Obstacle: friction", low=0.0))
         if self.motion is not None:
             motion = np.array(self.motion, dtype=float)
             if motion.ndim not in (2, 3) or motion.shape[1:] not in ((3,), (4, 4)) or not np.isfinite(motion).all():
@@ -69,63 +55,40 @@ class Obstacle:
     @staticmethod
     def sphere(center: Any, radius: float, *, friction: float = 0.0, motion: Any = None) -> Obstacle:
         """Sphere of `radius` [m] about `center` [m]."""
-        return Obstacle(
-            "sphere",
-            {
-                "center": floats(center, "Obstacle.sphere: center", (3,)),
-                "radius": _positive(radius, "Obstacle.sphere: radius"),
-            },
-            friction,
-            motion,
-        )
+        return Obstacle("sphere", {"center": center, "radius": radius}, friction, motion)
 
     @staticmethod
     def cylinder(start: Any, end: Any, radius: float, *, friction: float = 0.0, motion: Any = None) -> Obstacle:
         """Solid cylinder of `radius` [m] with its axis from `start` to `end` [m]."""
-        a, b = floats(start, "Obstacle.cylinder: start", (3,)), floats(end, "Obstacle.cylinder: end", (3,))
-        _direction(b - a, "Obstacle.cylinder: end - start")
-        return Obstacle(
-            "cylinder",
-            {"start": a, "end": b, "radius": _positive(radius, "Obstacle.cylinder: radius")},
-            friction,
-            motion,
-        )
+        return Obstacle("cylinder", {"start": start, "end": end, "radius": radius}, friction, motion)
 
     @staticmethod
     def box(lower: Any, upper: Any, *, friction: float = 0.0, motion: Any = None) -> Obstacle:
         """Axis-aligned box from `lower` to `upper` [m]."""
-        a, b = floats(lower, "Obstacle.box: lower", (3,)), floats(upper, "Obstacle.box: upper", (3,))
-        if (a >= b).any():
-            raise InputError(f"Obstacle.box: lower {a.tolist()} must be below upper {b.tolist()} in every coordinate")
-        return Obstacle("box", {"lower": a, "upper": b}, friction, motion)
+        return Obstacle("box", {"lower": lower, "upper": upper}, friction, motion)
 
     @staticmethod
     def plane(point: Any, normal: Any, *, friction: float = 0.0, motion: Any = None) -> Obstacle:
         """Half-space behind the plane through `point` [m]; `normal` points to the free side."""
-        return Obstacle(
-            "plane",
-            {
-                "point": floats(point, "Obstacle.plane: point", (3,)),
-                "normal": _direction(normal, "Obstacle.plane: normal"),
-            },
-            friction,
-            motion,
-        )
+        return Obstacle("plane", {"point": point, "normal": normal}, friction, motion)
 
     @staticmethod
     def mesh(path_or_trimesh: Any, *, units: str | None = None, friction: float = 0.0, motion: Any = None) -> Obstacle:
         """Closed surface from a file (with its `units`) or a trimesh.Trimesh (metres)."""
-        if isinstance(path_or_trimesh, (str, Path)) or hasattr(path_or_trimesh, "faces"):
-            from geosim.geometry.surface import check_surface, read_surface
+        if not (isinstance(path_or_trimesh, (str, Path)) or hasattr(path_or_trimesh, "faces")):
+            raise InputError(f"Obstacle.mesh: {str(path_or_trimesh)[:60]!r} is neither a path nor a trimesh.Trimesh")
+        surface = check_surface(read_surface(path_or_trimesh, units=units, name="obstacle"))
+        return Obstacle("mesh", {"vertices": surface.vertices, "faces": surface.faces}, friction, motion)
 
-            surface = check_surface(read_surface(path_or_trimesh, units=units, name="obstacle"))
-            return Obstacle(
-                "mesh",
-                {"vertices": frozen(np.array(surface.vertices)), "faces": frozen(np.array(surface.faces))},
-                friction,
-                motion,
-            )
-        raise InputError(f"Obstacle.mesh: {str(path_or_trimesh)[:60]!r} is neither a path nor a trimesh.Trimesh")
+    @cached_property
+    def solid(self) -> Solids:
+        """The shape as flat arrays for the kernels of `geosim.collision.shapes`; a mesh builds its tree here, once."""
+        return make_solid(self.shape, self.parameters)
+
+    @property
+    def thickness(self) -> float:
+        """Depth [m] to which the nearest surface is certainly the one that was entered; inf for a half-space."""
+        return KINDS[self.shape].thickness(self.parameters)
 
     def pose(self, index: int) -> Floats:
         """Pose (4, 4) of the obstacle at command `index`, relative to where it was defined; -1 is the start."""
@@ -154,8 +117,7 @@ class Load:
         Vertices (ids, bool array, `Select` or callable) that span faces of the skin share it by area, those that
         span edges by length, others equally.
         """
-        value = _vectors(total_force, "Load.force: total_force")
-        return Load("force", vertices, value)
+        return Load("force", vertices, _vectors(total_force, "Load.force: total_force"))
 
     @staticmethod
     def traction(faces: Any, t: Any) -> Load:
@@ -167,11 +129,9 @@ class Load:
         return self.value[min(index, len(self.value) - 1)]
 
 
-def _vectors(value: Any, name: str) -> Floats:
-    array = np.asarray(value, dtype=float)
-    if array.ndim == 1:
-        array = array[None]
-    return floats(array, name, (None, 3))
+def _vectors(value: Any, name: str, *, finite: bool = True) -> Floats:
+    """One vector, or one a command, as (k, 3)."""
+    return floats([value] if np.ndim(value) == 1 else value, name, (None, 3), finite=finite)
 
 
 @dataclass(frozen=True)
@@ -242,10 +202,7 @@ class RigidGroup:
         for key in ("displacement", "rotation", "force", "moment"):
             if getattr(self, key) is None:
                 continue
-            value = getattr(self, key)
-            array = floats(
-                [value] if np.ndim(value) == 1 else value, f"RigidGroup: {key}", (None, 3), finite=key != "displacement"
-            )
+            array = _vectors(getattr(self, key), f"RigidGroup: {key}", finite=key != "displacement")
             if np.isinf(array).any() or (np.isfinite(array) != np.isfinite(array[:1])).any():
                 raise InputError(
                     f"RigidGroup: {key} must prescribe the same components in every command; nan for the free ones"
@@ -275,9 +232,7 @@ class Fluid:
 
     def __post_init__(self) -> None:
         for key in ("density", "viscosity", "drag_coefficient"):
-            value = getattr(self, key)
-            if not (np.isfinite(value) and value >= 0):
-                raise InputError(f"Fluid: {key} = {value!r} must be a number >= 0")
+            object.__setattr__(self, key, number(getattr(self, key), f"Fluid: {key}", low=0.0))
 
 
 @dataclass(frozen=True)
@@ -321,7 +276,7 @@ class Environment:
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", floats(self.gravity, "gravity", (3,)))
         size = float(np.linalg.norm(self.gravity))
-        if size > 1000.0:
+        if size > MOST_GRAVITY:
             raise InputError(
                 f"gravity: {self.gravity.tolist()} m/s^2 is {size / 9.81:.0f} times the Earth's; give m/s^2, "
                 f"for example (0, 0, -9.81)"
@@ -335,6 +290,10 @@ class Environment:
             object.__setattr__(self, key, items)
         if self.fluid is not None and not isinstance(self.fluid, Fluid):
             raise InputError(f"Environment: fluid {self.fluid!r} is not a Fluid")
-        if not (np.isfinite(self.self_friction) and self.self_friction >= 0):
-            raise InputError(f"Environment: self_friction = {self.self_friction!r} must be a number >= 0")
+        object.__setattr__(self, "self_friction", number(self.self_friction, "Environment: self_friction", low=0.0))
         object.__setattr__(self, "exclude_pairs", tuple(self.exclude_pairs))
+
+    def poses(self, index: int, share: float = 1.0) -> Floats:
+        """Poses (o, 4, 4) of the obstacles at a share of the way from command `index` - 1 to `index`; -1 is the start."""
+        before, after = (np.array([o.pose(i) for o in self.obstacles]).reshape(-1, 4, 4) for i in (index - 1, index))
+        return poses_between(before, after, share)

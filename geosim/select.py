@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints, floats, frozen
+from geosim.collision.queries import closest_points
+from geosim.collision.tree import build_tree
 from geosim.errors import InputError
 
 __all__ = ["Select", "selected_ids"]
@@ -94,16 +96,10 @@ class Select:
         from geosim.geometry.surface import read_surface
 
         surface = read_surface(path, units=units, name=str(path))
+        tree = build_tree(surface.vertices, surface.faces)
 
         def rule(x: Floats) -> Bools:
-            import trimesh
-
-            mesh = trimesh.Trimesh(surface.vertices, surface.faces, process=False)
-            near = ((x >= mesh.bounds[0] - within) & (x <= mesh.bounds[1] + within)).all(axis=1)
-            if near.any():
-                _, distance, _ = trimesh.proximity.closest_point_naive(mesh, x[near])
-                near[near] = distance <= within
-            return near
+            return closest_points(x, surface.vertices, tree, reach=within)[1] >= 0
 
         return Select(rule, f"surface {path}")
 

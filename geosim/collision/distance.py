@@ -19,67 +19,71 @@ from __future__ import annotations
 import numpy as np
 
 from geosim.kernels import kernel
+from geosim.linear.matrix3 import difference, dot, scaled
 
-__all__ = ["edge_edge", "point_triangle", "separation", "squared_distance_derivatives"]
+__all__ = [
+    "closest_on_triangle",
+    "edge_edge",
+    "pair_distance",
+    "point_triangle",
+    "separation",
+    "squared_distance_derivatives",
+]
 
-# Below this share of |u|^2 |v|^2, |u x v|^2 of two edges counts as parallel: the closest points are ends.
+# Below this share of |u|^2 |v|^2, |u x v|^2 of two edges counts as parallel (a millionth of a radian): the closest points
+# are ends.
 PARALLEL = 1e-12
+# The same of two sides of a triangle: rounding (a few 1e-16) leaves hardly a digit of the height of such a sliver.
+SLIVER = 1e-14
 
 
 @kernel
-def _segment(p, a, b):
-    """Parameter in [0, 1] of the point of a segment nearest to p."""
-    along, length = 0.0, 0.0
-    for i in range(3):
-        along += (p[i] - a[i]) * (b[i] - a[i])
-        length += (b[i] - a[i]) ** 2
-    if length <= 0.0:
-        return 0.0
-    return min(1.0, max(0.0, along / length))
+def _along(p, a, b):
+    """Parameter in [0, 1] of the point of a segment nearest to p, and its squared distance."""
+    ab, ap = difference(b, a), difference(p, a)
+    length = dot(ab, ab)
+    t = min(1.0, max(0.0, dot(ap, ab) / length)) if length > 0.0 else 0.0
+    away = difference(ap, scaled(t, ab))
+    return t, dot(away, away)
 
 
 @kernel
-def _put_on_edge(w, c, t, i, j):
-    """Write the weights of a point at parameter t of the edge from x_i to x_j (minus sign: it is subtracted)."""
-    w[i], w[j] = -(1.0 - t), -t
-    if 0.0 < t < 1.0:
-        c[i, 0], c[j, 0] = 1.0, -1.0
-        return 1
-    return 0
+def closest_on_triangle(p, a, b, c):
+    """Barycentric weights of the point of a triangle nearest to p: its foot if that lies inside, else on an edge.
+
+    The weights of corners that the point does not depend on are exactly 0. Slivers and points count as edges.
+    """
+    u, v, r = difference(b, a), difference(c, a), difference(p, a)
+    uu, uv, vv, ur, vr = dot(u, u), dot(u, v), dot(v, v), dot(u, r), dot(v, r)
+    det = uu * vv - uv * uv
+    if det > SLIVER * uu * vv:
+        s, t = (vv * ur - uv * vr) / det, (uu * vr - uv * ur) / det
+        if s > 0.0 and t > 0.0 and s + t < 1.0:
+            return 1.0 - s - t, s, t
+    (ab, on_ab), (bc, on_bc), (ca, on_ca) = _along(p, a, b), _along(p, b, c), _along(p, c, a)
+    if on_ab <= on_bc and on_ab <= on_ca:
+        return 1.0 - ab, ab, 0.0
+    if on_bc <= on_ca:
+        return 0.0, 1.0 - bc, bc
+    return ca, 0.0, 1.0 - ca
 
 
 @kernel
 def point_triangle(x, w, c):
     """Write weights w (4,) and their slopes c (4, 2) for vertex x[0] and face x[1:4]; return the number of free b."""
-    w[:] = 0.0
     c[:] = 0.0
     w[0] = 1.0
-    d00, d01, d11, q0, q1 = 0.0, 0.0, 0.0, 0.0, 0.0
+    first, free = 0, -1  # b are the weights of all corners that have one, but the first
+    on = closest_on_triangle(x[0], x[1], x[2], x[3])
     for i in range(3):
-        u, v, r = x[2, i] - x[1, i], x[3, i] - x[1, i], x[0, i] - x[1, i]
-        d00 += u * u
-        d01 += u * v
-        d11 += v * v
-        q0 += u * r
-        q1 += v * r
-    det = d00 * d11 - d01 * d01
-    if det > 1e-24 * d00 * d11:
-        s, t = (d11 * q0 - d01 * q1) / det, (d00 * q1 - d01 * q0) / det
-        if s > 0.0 and t > 0.0 and s + t < 1.0:
-            w[1], w[2], w[3] = -(1.0 - s - t), -s, -t
-            c[1, 0], c[2, 0] = 1.0, -1.0
-            c[1, 1], c[3, 1] = 1.0, -1.0
-            return 2
-    best, side, at = np.inf, 0, 0.0
-    for k in range(3):
-        i, j = 1 + k, 1 + (k + 1) % 3
-        t = _segment(x[0], x[i], x[j])
-        gap = 0.0
-        for m in range(3):
-            gap += (x[0, m] - (1.0 - t) * x[i, m] - t * x[j, m]) ** 2
-        if gap < best:
-            best, side, at = gap, k, t
-    return _put_on_edge(w, c, at, 1 + side, 1 + (side + 1) % 3)
+        w[i + 1] = -on[i]
+        if on[i] > 0.0:
+            if free < 0:
+                first = i + 1
+            else:
+                c[first, free], c[i + 1, free] = 1.0, -1.0
+            free += 1
+    return free
 
 
 @kernel
@@ -87,14 +91,8 @@ def edge_edge(x, w, c):
     """Write weights (4,) and slopes (4, 2) for the edges x[0:2] and x[2:4]; return the number of free parameters."""
     w[:] = 0.0
     c[:] = 0.0
-    uu, uv, vv, ur, vr = 0.0, 0.0, 0.0, 0.0, 0.0
-    for i in range(3):
-        u, v, r = x[1, i] - x[0, i], x[3, i] - x[2, i], x[0, i] - x[2, i]
-        uu += u * u
-        uv += u * v
-        vv += v * v
-        ur += u * r
-        vr += v * r
+    u, v, r = difference(x[1], x[0]), difference(x[3], x[2]), difference(x[0], x[2])
+    uu, uv, vv, ur, vr = dot(u, u), dot(u, v), dot(v, v), dot(u, r), dot(v, r)
     det = uu * vv - uv * uv
     if det > PARALLEL * uu * vv:
         s, t = (uv * vr - vv * ur) / det, (uu * vr - uv * ur) / det
@@ -105,31 +103,35 @@ def edge_edge(x, w, c):
             return 2
     best, which, at = np.inf, 0, 0.0
     for k in range(4):  # an end of one edge against the other edge
-        p, a = k, (2 if k < 2 else 0)
-        t = _segment(x[p], x[a], x[a + 1])
-        gap = 0.0
-        for m in range(3):
-            gap += (x[p, m] - (1.0 - t) * x[a, m] - t * x[a + 1, m]) ** 2
+        a = 2 if k < 2 else 0
+        t, gap = _along(x[k], x[a], x[a + 1])
         if gap < best:
             best, which, at = gap, k, t
     a = 2 if which < 2 else 0
-    free = _put_on_edge(w, c, at, a, a + 1)
-    w[which] = 1.0
-    if which >= 2:  # e always points from the second edge to the first
-        for i in range(4):
-            w[i] = -w[i]
-            c[i, 0] = -c[i, 0]
-    return free
+    side = 1.0 if which < 2 else -1.0  # e always points from the second edge to the first
+    w[which], w[a], w[a + 1] = side, side * (at - 1.0), -side * at
+    if not 0.0 < at < 1.0:
+        return 0
+    c[a, 0], c[a + 1, 0] = side, -side
+    return 1
+
+
+@kernel
+def pair_distance(x, edges, w, c, e):
+    """Distance of two edges, or of a vertex and a face; weights, slopes and the vector between are written."""
+    if edges:
+        edge_edge(x, w, c)
+    else:
+        point_triangle(x, w, c)
+    return separation(x, w, e)
 
 
 @kernel
 def separation(x, w, e):
     """Write e = sum_i w_i x_i and return its length."""
-    total = 0.0
     for i in range(3):
         e[i] = w[0] * x[0, i] + w[1] * x[1, i] + w[2] * x[2, i] + w[3] * x[3, i]
-        total += e[i] * e[i]
-    return np.sqrt(total)
+    return np.sqrt(dot(e, e))
 
 
 @kernel
@@ -150,10 +152,9 @@ def squared_distance_derivatives(x, w, c, free, e, gradient, hessian):
         for i in range(4):
             for m in range(3):
                 E[k, m] += c[i, k] * x[i, m]
-    g00 = E[0, 0] ** 2 + E[0, 1] ** 2 + E[0, 2] ** 2
+    g00 = dot(E[0], E[0])
     if free == 2:
-        g01 = E[0, 0] * E[1, 0] + E[0, 1] * E[1, 1] + E[0, 2] * E[1, 2]
-        g11 = E[1, 0] ** 2 + E[1, 1] ** 2 + E[1, 2] ** 2
+        g01, g11 = dot(E[0], E[1]), dot(E[1], E[1])
         det = g00 * g11 - g01 * g01
         i00, i01, i11 = g11 / det, -g01 / det, g00 / det
     else:

@@ -8,10 +8,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from geosim.collision.tree import Floats, Ints, Tree
+from geosim.arrays import Floats, Ints
+from geosim.collision.distance import closest_on_triangle
+from geosim.collision.tree import STACK, Tree, leaf_range, next_leaf
 from geosim.kernels import kernel
+from geosim.linear.matrix3 import cross, difference, dot, put, row, scaled
 
-__all__ = ["closest_points", "ray_hits", "vertices_in_tets", "winding_numbers"]
+__all__ = ["closest_points", "nearest_face", "ray_hits", "vertices_in_tets"]
+
+# What a vertex on a face of a tet may lack in barycentric coordinates and still be outside: rounding of the volumes.
+ON_FACE = 1e-12
+# How far beside a triangle, in barycentric coordinates, a ray still hits it: no ray slips through between two faces.
+BESIDE = 1e-12
 
 
 def vertices_in_tets(x: Floats, ids: Ints, tree: Tree) -> Ints:
@@ -63,7 +71,7 @@ def ray_hits(x: Floats, ids: Ints, directions: Floats, tree: Tree) -> tuple[Floa
 
 def closest_points(
     points: Floats, vertices: Floats, tree: Tree, ids: Ints | None = None, reach: float = np.inf
-) -> tuple[Floats, Ints]:
+) -> tuple[Floats, Ints, Floats]:
     """Return the nearest points of a surface.
 
     Parameters
@@ -79,85 +87,59 @@ def closest_points(
 
     Returns
     -------
-    nearest, face
-        Positions [m] (p, 3) and faces (p,), nan and -1 where nothing is within reach.
+    nearest, face, weights
+        Positions [m] (p, 3), faces (p,) and barycentric weights of their corners (p, 3); nan and -1 where nothing is
+        within reach.
     """
+    points, vertices = (np.ascontiguousarray(array, dtype=float) for array in (points, vertices))
     own = np.full(len(points), -1, dtype=np.int64) if ids is None else np.ascontiguousarray(ids)
-    nearest = np.full((len(points), 3), np.nan)
-    face = np.full(len(points), -1, dtype=np.int64)
-    surface = np.ascontiguousarray(vertices, dtype=float)
-    _closest(
-        np.ascontiguousarray(points, dtype=float),
-        own,
-        surface,
-        tree.primitives,
-        tree.order,
-        tree.boxes,
-        reach,
-        nearest,
-        face,
-    )
-    return nearest, face
+    face, weights = np.empty(len(points), dtype=np.int64), np.empty((len(points), 3))
+    _closest(points, own, vertices, tree.primitives, tree.order, tree.boxes, reach * reach, face, weights)
+    return np.einsum("pi,pij->pj", weights, vertices[tree.primitives[face]]), face, weights
 
 
 @kernel
 def _in_tets(x, ids, tets, order, boxes, out):
-    count = len(tets)
-    leaves = (len(boxes) + 1) // 2
-    stack = np.empty(128, dtype=np.int64)
+    stack = np.empty(STACK, dtype=np.int64)
     for k in range(len(ids)):
         v = ids[k]
-        px, py, pz = x[v, 0], x[v, 1], x[v, 2]
         stack[0] = 0
-        top = 1
-        while top > 0 and out[k] < 0:
-            top -= 1
-            i = stack[top]
-            b = boxes[i]
-            if px < b[0] or px > b[3] or py < b[1] or py > b[4] or pz < b[2] or pz > b[5]:
-                continue
-            if i < leaves - 1:
-                stack[top], stack[top + 1] = 2 * i + 1, 2 * i + 2
-                top += 2
-                continue
-            leaf = i - leaves + 1
-            for a in range(count * leaf // leaves, count * (leaf + 1) // leaves):
+        top = next_leaf(boxes, x[v], x[v], 0.0, stack, 1)
+        while top >= 0 and out[k] < 0:
+            first, last = leaf_range(boxes, stack[top], len(tets))
+            for a in range(first, last):
                 e = order[a]
-                if v in (tets[e, 0], tets[e, 1], tets[e, 2], tets[e, 3]):
-                    continue
-                if _inside(x, tets[e, 0], tets[e, 1], tets[e, 2], tets[e, 3], v):
+                if v not in (tets[e, 0], tets[e, 1], tets[e, 2], tets[e, 3]) and _inside(x, tets[e], x[v]):
                     out[k] = e
-                    break
+            top = next_leaf(boxes, x[v], x[v], 0.0, stack, top)
 
 
 @kernel
-def _volume(x, a, b, c, d):
+def _volume(a, b, c, d):
     """Six times the signed volume of (a, b, c, d)."""
-    ux, uy, uz = x[a, 0] - x[d, 0], x[a, 1] - x[d, 1], x[a, 2] - x[d, 2]
-    vx, vy, vz = x[b, 0] - x[d, 0], x[b, 1] - x[d, 1], x[b, 2] - x[d, 2]
-    wx, wy, wz = x[c, 0] - x[d, 0], x[c, 1] - x[d, 1], x[c, 2] - x[d, 2]
-    return ux * (vy * wz - vz * wy) + uy * (vz * wx - vx * wz) + uz * (vx * wy - vy * wx)
+    return dot(difference(a, d), cross(difference(b, d), difference(c, d)))
 
 
 @kernel
-def _inside(x, a, b, c, d, v):
-    """Whether v is strictly inside the tet (a, b, c, d), of either orientation."""
-    whole = _volume(x, a, b, c, d)
-    bound = 1e-12 * abs(whole)
+def _inside(x, tet, p):
+    """Whether a point is strictly inside a tet of either orientation."""
+    a, b, c, d = row(x, tet[0]), row(x, tet[1]), row(x, tet[2]), row(x, tet[3])
+    whole = _volume(a, b, c, d)
+    bound = ON_FACE * abs(whole)
     sign = 1.0 if whole > 0 else -1.0
     return (
-        sign * _volume(x, v, b, c, d) > bound
-        and sign * _volume(x, a, v, c, d) > bound
-        and sign * _volume(x, a, b, v, d) > bound
-        and sign * _volume(x, a, b, c, v) > bound
+        sign * _volume(p, b, c, d) > bound
+        and sign * _volume(a, p, c, d) > bound
+        and sign * _volume(a, b, p, d) > bound
+        and sign * _volume(a, b, c, p) > bound
     )
 
 
 @kernel
 def _ray_hits(x, ids, directions, faces, order, boxes, distance, face):
-    count = len(faces)
+    # A descent of its own: what a ray passes is no distance to a box.
     leaves = (len(boxes) + 1) // 2
-    stack = np.empty(128, dtype=np.int64)
+    stack = np.empty(STACK, dtype=np.int64)
     for k in range(len(ids)):
         v = ids[k]
         stack[0] = 0
@@ -165,145 +147,76 @@ def _ray_hits(x, ids, directions, faces, order, boxes, distance, face):
         while top > 0:
             top -= 1
             i = stack[top]
-            near, far = 0.0, distance[k]
-            for a in range(3):
-                d = directions[k, a]
-                low, high = boxes[i, a] - x[v, a], boxes[i, a + 3] - x[v, a]
-                if abs(d) < 1e-300:
-                    if low > 0 or high < 0:
-                        far = -1.0
-                else:
-                    t, u = low / d, high / d
-                    near, far = max(near, min(t, u)), min(far, max(t, u))
-            if near > far:
+            if not _passes(boxes[i], x[v], directions[k], distance[k]):
                 continue
             if i < leaves - 1:
                 stack[top], stack[top + 1] = 2 * i + 1, 2 * i + 2
                 top += 2
                 continue
-            leaf = i - leaves + 1
-            for a in range(count * leaf // leaves, count * (leaf + 1) // leaves):
+            first, last = leaf_range(boxes, i, len(faces))
+            for a in range(first, last):
                 f = order[a]
                 if v in (faces[f, 0], faces[f, 1], faces[f, 2]):
                     continue
-                t = _ray_triangle(x, v, directions[k], faces[f, 0], faces[f, 1], faces[f, 2])
+                t = _ray_triangle(x[v], directions[k], x[faces[f, 0]], x[faces[f, 1]], x[faces[f, 2]])
                 if t < distance[k]:
                     distance[k], face[k] = t, f
 
 
 @kernel
-def _ray_triangle(x, v, d, a, b, c):
+def _passes(box, p, direction, far):
+    """Whether a ray from p passes a box before a distance."""
+    near = 0.0
+    for a in range(3):
+        low, high = box[a] - p[a], box[a + 3] - p[a]
+        if direction[a] == 0.0:
+            if low > 0 or high < 0:
+                return False
+        else:
+            t, u = low / direction[a], high / direction[a]
+            near, far = max(near, min(t, u)), min(far, max(t, u))
+    return near <= far
+
+
+@kernel
+def _ray_triangle(p, d, a, b, c):
     """Distance along the ray to the triangle, inf if it is missed (Moeller and Trumbore 1997)."""
-    e = (x[b, 0] - x[a, 0], x[b, 1] - x[a, 1], x[b, 2] - x[a, 2])
-    g = (x[c, 0] - x[a, 0], x[c, 1] - x[a, 1], x[c, 2] - x[a, 2])
-    p = (d[1] * g[2] - d[2] * g[1], d[2] * g[0] - d[0] * g[2], d[0] * g[1] - d[1] * g[0])
-    det = e[0] * p[0] + e[1] * p[1] + e[2] * p[2]
+    e, g, s = difference(b, a), difference(c, a), difference(p, a)
+    h, q = cross(d, g), cross(s, e)
+    det = dot(e, h)
     if det == 0.0:
         return np.inf
-    s = (x[v, 0] - x[a, 0], x[v, 1] - x[a, 1], x[v, 2] - x[a, 2])
-    u = (s[0] * p[0] + s[1] * p[1] + s[2] * p[2]) / det
-    q = (s[1] * e[2] - s[2] * e[1], s[2] * e[0] - s[0] * e[2], s[0] * e[1] - s[1] * e[0])
-    w = (d[0] * q[0] + d[1] * q[1] + d[2] * q[2]) / det
-    t = (g[0] * q[0] + g[1] * q[1] + g[2] * q[2]) / det
-    if u < -1e-12 or w < -1e-12 or u + w > 1.0 + 1e-12 or t <= 0.0:
-        return np.inf
-    return t
+    u, w, t = dot(s, h) / det, dot(d, q) / det, dot(g, q) / det
+    return np.inf if u < -BESIDE or w < -BESIDE or u + w > 1.0 + BESIDE or t <= 0.0 else t
 
 
 @kernel
-def _closest(points, own, vertices, faces, order, boxes, reach, nearest, face):
-    count = len(faces)
-    leaves = (len(boxes) + 1) // 2
-    stack = np.empty(128, dtype=np.int64)
-    found = np.empty(3)
+def _closest(points, own, vertices, faces, order, boxes, limit, face, weights):
     for k in range(len(points)):
-        p = points[k]
-        best = reach * reach
-        stack[0] = 0
-        top = 1
-        while top > 0:
-            top -= 1
-            i = stack[top]
-            if _box_distance(boxes, i, p) > best:
+        face[k], on = nearest_face(row(points, k), own[k], vertices, faces, order, boxes, limit)
+        put(weights[k], on)
+
+
+@kernel
+def nearest_face(p, own, vertices, faces, order, boxes, limit):
+    """Nearest face within a squared distance that has no vertex `own`, and the weights of its corners; -1 and nan if none."""
+    stack = np.empty(STACK, dtype=np.int64)
+    face, weights = -1, (np.nan, np.nan, np.nan)
+    stack[0] = 0
+    top = next_leaf(boxes, p, p, limit, stack, 1)
+    while top >= 0:
+        first, last = leaf_range(boxes, stack[top], len(faces))
+        for k in range(first, last):
+            f = order[k]
+            a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
+            if own >= 0 and own in (a, b, c):
                 continue
-            if i < leaves - 1:
-                left, right = 2 * i + 1, 2 * i + 2
-                if _box_distance(boxes, left, p) < _box_distance(boxes, right, p):
-                    left, right = right, left
-                stack[top], stack[top + 1] = left, right  # the nearer one is taken first
-                top += 2
-                continue
-            leaf = i - leaves + 1
-            for a in range(count * leaf // leaves, count * (leaf + 1) // leaves):
-                f = order[a]
-                if own[k] >= 0 and own[k] in (faces[f, 0], faces[f, 1], faces[f, 2]):
-                    continue
-                u, v, w = faces[f, 0], faces[f, 1], faces[f, 2]
-                square = _closest_on_triangle(p, vertices[u], vertices[v], vertices[w], found)
-                if square <= best:
-                    best = square
-                    face[k] = f
-                    nearest[k] = found
-
-
-@kernel
-def _box_distance(boxes, i, p):
-    square = 0.0
-    for a in range(3):
-        gap = max(boxes[i, a] - p[a], p[a] - boxes[i, a + 3], 0.0)
-        square += gap * gap
-    return square
-
-
-@kernel
-def _closest_on_triangle(p, a, b, c, out):
-    """Write the point of the triangle nearest to p, return the squared distance (regions of Ericson 2005, 5.1.5)."""
-    d1, d2, d3, d4, d5, d6 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    for k in range(3):
-        ab, ac = b[k] - a[k], c[k] - a[k]
-        d1 += ab * (p[k] - a[k])
-        d2 += ac * (p[k] - a[k])
-        d3 += ab * (p[k] - b[k])
-        d4 += ac * (p[k] - b[k])
-        d5 += ab * (p[k] - c[k])
-        d6 += ac * (p[k] - c[k])
-    va, vb, vc = d3 * d6 - d5 * d4, d5 * d2 - d1 * d6, d1 * d4 - d3 * d2
-    if d1 <= 0 and d2 <= 0:
-        v, w = 0.0, 0.0
-    elif d3 >= 0 and d4 <= d3:
-        v, w = 1.0, 0.0
-    elif vc <= 0 and d1 >= 0 and d3 <= 0:
-        v, w = d1 / (d1 - d3), 0.0
-    elif d6 >= 0 and d5 <= d6:
-        v, w = 0.0, 1.0
-    elif vb <= 0 and d2 >= 0 and d6 <= 0:
-        v, w = 0.0, d2 / (d2 - d6)
-    elif va <= 0 and d4 - d3 >= 0 and d5 - d6 >= 0:
-        w = (d4 - d3) / ((d4 - d3) + (d5 - d6))
-        v = 1.0 - w
-    else:
-        v, w = vb / (va + vb + vc), vc / (va + vb + vc)
-    square = 0.0
-    for k in range(3):
-        out[k] = a[k] + v * (b[k] - a[k]) + w * (c[k] - a[k])
-        square += (out[k] - p[k]) ** 2
-    return square
-
-
-@kernel
-def winding_numbers(points, vertices, faces, out):
-    """How often closed, outward faces wind around every point: 1 inside, 0 outside (van Oosterom and Strackee 1983)."""
-    for k in range(len(points)):
-        total = 0.0
-        for f in range(len(faces)):
-            a = vertices[faces[f, 0]] - points[k]
-            b = vertices[faces[f, 1]] - points[k]
-            c = vertices[faces[f, 2]] - points[k]
-            la, lb, lc = np.sqrt((a * a).sum()), np.sqrt((b * b).sum()), np.sqrt((c * c).sum())
-            det = (
-                a[0] * (b[1] * c[2] - b[2] * c[1])
-                + a[1] * (b[2] * c[0] - b[0] * c[2])
-                + a[2] * (b[0] * c[1] - b[1] * c[0])
-            )
-            total += np.arctan2(det, la * lb * lc + (a * b).sum() * lc + (b * c).sum() * la + (c * a).sum() * lb)
-        out[k] = total / (2.0 * np.pi)
+            on = closest_on_triangle(p, vertices[a], vertices[b], vertices[c])
+            away = difference(p, vertices[a])
+            away = difference(away, scaled(on[1], difference(vertices[b], vertices[a])))
+            away = difference(away, scaled(on[2], difference(vertices[c], vertices[a])))
+            square = dot(away, away)
+            if square <= limit:
+                limit, face, weights = square, f, on
+        top = next_leaf(boxes, p, p, limit, stack, top)
+    return face, weights

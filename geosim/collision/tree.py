@@ -13,16 +13,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from geosim.arrays import Floats, Ints, frozen
 from geosim.errors import InputError
 from geosim.kernels import kernel
 
-__all__ = ["Tree", "build_tree", "refit_tree"]
+__all__ = [
+    "STACK",
+    "Tree",
+    "boxes_overlap",
+    "build_tree",
+    "gap_to_box",
+    "leaf_range",
+    "next_leaf",
+    "next_leaves",
+    "refit_tree",
+]
 
-LEAF_SIZE = 4
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+LEAF_SIZE = 4  # primitives: with fewer the boxes cost more than the primitives in them
+# Nodes that wait in a descent: it leaves at most one behind on every level, three if the tree meets itself. No tree that
+# fits into a memory has more than 60 levels.
+STACK = 192
 
 
 @dataclass(frozen=True)
@@ -62,8 +73,7 @@ class Tree:
             boxes,
             np.full(len(self.primitives), width),
         )
-        boxes.flags.writeable = False
-        return Tree(self.primitives, self.order, boxes, width)
+        return Tree(self.primitives, self.order, frozen(boxes), width)
 
 
 def build_tree(vertices: Floats, primitives: Ints, margin: float = 0.0) -> Tree:
@@ -93,11 +103,7 @@ def build_tree(vertices: Floats, primitives: Ints, margin: float = 0.0) -> Tree:
     depth = max(0, int(np.ceil(np.log2(count / LEAF_SIZE)))) if count > LEAF_SIZE else 0
     order = np.arange(count, dtype=np.int64)
     _split(vertices[primitives].mean(axis=1), order, depth)
-    primitives = primitives.copy()
-    for array in (primitives, order):
-        array.flags.writeable = False
-    empty = np.zeros((2 * 2**depth - 1, 6))
-    return Tree(primitives, order, empty, margin).refit(vertices)
+    return Tree(frozen(primitives.copy()), frozen(order), np.zeros((2 * 2**depth - 1, 6)), margin).refit(vertices)
 
 
 @kernel
@@ -151,7 +157,8 @@ def refit_tree(vertices, primitives, order, boxes, margins):
     for k in range(leaves):
         x0, y0, z0 = np.inf, np.inf, np.inf
         x1, y1, z1 = -np.inf, -np.inf, -np.inf
-        for i in range(count * k // leaves, count * (k + 1) // leaves):
+        first, last = leaf_range(boxes, leaves - 1 + k, count)
+        for i in range(first, last):
             margin = margins[order[i]]
             for c in range(corners):
                 v = primitives[order[i], c]
@@ -170,12 +177,83 @@ def refit_tree(vertices, primitives, order, boxes, margins):
 
 @kernel(inline="always")
 def boxes_overlap(boxes, i, j):
-    """Whether two nodes of one tree overlap (touching counts)."""
-    return (
-        boxes[i, 0] <= boxes[j, 3]
-        and boxes[j, 0] <= boxes[i, 3]
-        and boxes[i, 1] <= boxes[j, 4]
-        and boxes[j, 1] <= boxes[i, 4]
-        and boxes[i, 2] <= boxes[j, 5]
-        and boxes[j, 2] <= boxes[i, 5]
+    """Whether two boxes overlap (touching counts)."""
+    return not (
+        (boxes[i, 3] < boxes[j, 0])
+        | (boxes[i, 0] > boxes[j, 3])
+        | (boxes[i, 4] < boxes[j, 1])
+        | (boxes[i, 1] > boxes[j, 4])
+        | (boxes[i, 5] < boxes[j, 2])
+        | (boxes[i, 2] > boxes[j, 5])
     )
+
+
+@kernel
+def gap_to_box(boxes, node, lower, upper):
+    """Squared distance of a node to a box with the corners `lower` and `upper`, or to a point that is both."""
+    square = 0.0
+    for a in range(3):
+        gap = max(boxes[node, a] - upper[a], lower[a] - boxes[node, a + 3], 0.0)
+        square += gap * gap
+    return square
+
+
+@kernel
+def next_leaf(boxes, lower, upper, limit, stack, top):
+    """Go on with a descent to the next leaf within a squared distance of a box (`gap_to_box`), nearer children first.
+
+    The descent begins with stack[0] = 0 and top = 1, and goes on with the top returned, where the leaf stands; -1 says
+    that there is none left. The limit may shrink from one leaf to the next.
+    """
+    while top > 0:
+        top -= 1
+        node = stack[top]
+        if gap_to_box(boxes, node, lower, upper) > limit:
+            continue
+        if node >= len(boxes) // 2:
+            return top
+        near, far = 2 * node + 1, 2 * node + 2
+        if gap_to_box(boxes, far, lower, upper) < gap_to_box(boxes, near, lower, upper):
+            near, far = far, near
+        stack[top], stack[top + 1] = far, near
+        top += 2
+    return -1
+
+
+@kernel
+def next_leaves(boxes, moves, stack, top):
+    """Go on with the descent of a tree against itself to the next two leaves that overlap at some moment of a step.
+
+    `moves` (nodes, 6) bounds the displacements of what is in every node; without rows nothing moves. Begin, end and
+    result are those of `next_leaf`, with a row of two nodes; a leaf meets itself too.
+    """
+    while top > 0:
+        top -= 1
+        i, j = stack[top, 0], stack[top, 1]
+        if i >= len(boxes) // 2:
+            return top
+        for m in range(3 if i == j else 4):  # children: left-left, right-right, left-right, right-left
+            left, right = 2 * i + 1 + m % 2, 2 * j + 1 + (m + m // 2) % 2
+            if left == right or (_meet(boxes, moves, left, right) if len(moves) else boxes_overlap(boxes, left, right)):
+                stack[top, 0], stack[top, 1] = left, right
+                top += 1
+    return -1
+
+
+@kernel
+def _meet(boxes, moves, i, j):
+    """Whether two nodes overlap at some moment: their relative motion is within the difference of their `moves`."""
+    for a in range(3):
+        lower = boxes[i, a] - boxes[j, a + 3] + min(0.0, moves[i, a] - moves[j, a + 3])
+        upper = boxes[i, a + 3] - boxes[j, a] + max(0.0, moves[i, a + 3] - moves[j, a])
+        if lower > 0.0 or upper < 0.0:
+            return False
+    return True
+
+
+@kernel
+def leaf_range(boxes, leaf, count):
+    """First place, and one past the last, that a leaf has in the order of `count` primitives."""
+    leaves = (len(boxes) + 1) // 2
+    k = leaf - leaves + 1
+    return count * k // leaves, count * (k + 1) // leaves

@@ -7,21 +7,12 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Ints
+from geosim.collision.shapes import DIRECTION, KINDS, LENGTH, POINT
 from geosim.environment import Environment, Fluid, Load, Obstacle, Prescribed, RigidGroup
 from geosim.files.messages import Place
 from geosim.files.schema import EnvironmentTable, LoadTable, ObstacleTable, PrescribedTable, RigidGroupTable
 from geosim.files.values import inside, numbers, positive, read_selection, unit_name, vector
 from geosim.select import selected_ids
-
-# What every shape of obstacle needs, in the order of its constructor.
-_SHAPES = {
-    "sphere": ("center", "radius"),
-    "cylinder": ("start", "end", "radius"),
-    "box": ("lower", "upper"),
-    "plane": ("point", "normal"),
-    "mesh": ("surface",),
-}
-_LENGTHS = ("center", "radius", "start", "end", "lower", "upper", "point")
 
 
 def read_environment(e: EnvironmentTable, robot: Any, unit: float, place: Place) -> Environment:
@@ -51,15 +42,15 @@ def read_environment(e: EnvironmentTable, robot: Any, unit: float, place: Place)
 
 
 def _obstacle(o: ObstacleTable, unit: float, place: Place) -> Obstacle:
-    needed = _SHAPES[o.shape]
+    kind = KINDS[o.shape]
     given = {k: v for k, v in o.model_dump().items() if v is not None and k not in ("shape", "friction", "motion")}
-    for key in needed:
+    for key in kind.keys:
         if key not in given:
-            raise place.at(key).error(f'is missing; shape = "{o.shape}" needs {", ".join(needed)}')
+            raise place.at(key).error(f'is missing; shape = "{o.shape}" needs {", ".join(kind.keys)}')
     for key in given:
-        if key not in needed:
+        if key not in kind.keys:
             raise place.at(key).error(
-                f'= {given[key]!r} does not go with shape = "{o.shape}", which has {", ".join(needed)}'
+                f'= {given[key]!r} does not go with shape = "{o.shape}", which has {", ".join(kind.keys)}'
             )
     with place.naming():
         motion = None if o.motion is None else numbers(o.motion, place.at("motion"))
@@ -68,16 +59,16 @@ def _obstacle(o: ObstacleTable, unit: float, place: Place) -> Obstacle:
                 motion[:, :3, 3] *= unit
             else:
                 motion = motion * unit
-        if o.shape == "mesh":
-            surface = inside(o.surface, place.at("surface"))
+        if "surface" in given:
+            surface = inside(given["surface"], place.at("surface"))
             return Obstacle.mesh(surface, units=unit_name(unit), friction=o.friction, motion=motion)
-        values = [
-            vector(given[k], place.at(k), unit if k in _LENGTHS else 1.0)
-            if isinstance(given[k], list)
-            else positive(given[k], place.at(k)) * unit
-            for k in needed
-        ]
-        return getattr(Obstacle, o.shape)(*values, friction=o.friction, motion=motion)
+        read = {
+            POINT: lambda value, at: vector(value, at, unit),
+            DIRECTION: vector,
+            LENGTH: lambda value, at: positive(value, at) * unit,
+        }
+        parameters = {key: read[sort](given[key], place.at(key)) for key, sort in kind.parameters.items()}
+        return Obstacle(o.shape, parameters, friction=o.friction, motion=motion)
 
 
 def _vertex_ids(given: Any, robot: Any, unit: float, place: Place) -> Ints:

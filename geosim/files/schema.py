@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, create_model
+
+from geosim.collision.shapes import KINDS, LENGTH
 
 Vector = list[float]
+# Keys of all shapes of obstacles, and what stands there: a mesh is read from a file, of others come lengths and vectors.
+_OBSTACLE_KEYS: dict[str, Any] = {
+    key: str if key == "surface" else float if kind.parameters[key] == LENGTH else Vector
+    for kind in KINDS.values()
+    for key in kind.keys
+}
 
 
 class Table(BaseModel):
@@ -56,19 +64,15 @@ class CableTable(Table):
     name: str | None = None
 
 
-class ObstacleTable(Table):
-    """[[environment.obstacles]]."""
+_ANY_SHAPE: Any = create_model(
+    "_ANY_SHAPE", __base__=Table, **cast(Any, {key: (sort | None, None) for key, sort in _OBSTACLE_KEYS.items()})
+)
 
-    shape: Literal["sphere", "cylinder", "box", "plane", "mesh"]
-    center: Vector | None = None
-    radius: float | None = None
-    start: Vector | None = None
-    end: Vector | None = None
-    lower: Vector | None = None
-    upper: Vector | None = None
-    point: Vector | None = None
-    normal: Vector | None = None
-    surface: str | None = None
+
+class ObstacleTable(_ANY_SHAPE):
+    """[[environment.obstacles]]; beside these keys those of `KINDS`, as far as they go with the shape."""
+
+    shape: Literal[tuple(KINDS)]  # type: ignore[valid-type]
     friction: float = 0.0
     motion: list[Any] | None = None
 

@@ -43,7 +43,7 @@ from geosim.rods.contact import Neighbours, PairContact, contact_law, neighbours
 from geosim.rods.drag import Drag
 from geosim.rods.midedge import rest_normals
 from geosim.rods.newton import Newton, Solution, solve_increment
-from geosim.rods.obstacles import ObstacleContact, compile_obstacles, pose_between
+from geosim.rods.obstacles import ObstacleContact, compile_obstacles
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.sheets import SheetContact, sheet_neighbourhood
 from geosim.rods.state import RodState, Trial, evaluate
@@ -396,12 +396,7 @@ class RodShellStepper:
             law = contact_law(system, self.contact_stiffness, self.contact_distance, self.slip_velocity)
             terms.append(SheetContact(system, state, step, environment.self_friction, law, system.sheet))
         if environment.obstacles:
-            poses = np.array(
-                [
-                    [pose_between(o, command.index, share) for o in environment.obstacles]
-                    for share in self._shares(command, (time - step, time))
-                ]
-            )
+            poses = [environment.poses(command.index, share) for share in self._shares(command, (time - step, time))]
             law = contact_law(system, self.contact_stiffness, self.contact_distance, self.slip_velocity)
             terms.append(ObstacleContact(system, state, step, law, system.shapes, poses[0], poses[1]))
         return terms

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats, Ints
+from geosim.collision.shapes import KINDS
 from geosim.result import Result
 
 __all__ = ["contact_pressures", "force_arrows", "obstacle_surfaces"]
@@ -28,40 +29,11 @@ def obstacle_surfaces(result: Result, frame: int, around: Any) -> list[tuple[Any
 
     A plane is a square under the positions `around` (n, 3).
     """
-    from trimesh import creation
-
     out = []
-    lower, upper = around.min(axis=0), around.max(axis=0)
-    size = float(np.linalg.norm(upper - lower))
     for obstacle in result.environment.obstacles:
-        p = obstacle.parameters
-        if obstacle.shape == "sphere":
-            mesh = creation.icosphere(4, p["radius"])
-            mesh.apply_translation(p["center"])
-        elif obstacle.shape == "cylinder":
-            mesh = creation.cylinder(p["radius"], segment=[p["start"], p["end"]], sections=64)
-        elif obstacle.shape == "box":
-            mesh = creation.box(bounds=[p["lower"], p["upper"]])
-        elif obstacle.shape == "plane":
-            normal = np.asarray(p["normal"])
-            u = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
-            u *= 0.6 * size / np.linalg.norm(u)
-            v = np.cross(normal, u)
-            centre = 0.5 * (lower + upper)
-            centre = centre - ((centre - p["point"]) @ normal) * normal
-            corners = np.array([centre - u - v, centre + u - v, centre + u + v, centre - u + v])
-            out.append(
-                (
-                    corners @ obstacle.pose(frame)[:3, :3].T + obstacle.pose(frame)[:3, 3],
-                    np.array([[0, 1, 2], [0, 2, 3]]),
-                )
-            )
-            continue
-        else:
-            out.append((p["vertices"] @ obstacle.pose(frame)[:3, :3].T + obstacle.pose(frame)[:3, 3], p["faces"]))
-            continue
-        mesh.apply_transform(obstacle.pose(frame))
-        out.append((np.asarray(mesh.vertices), np.asarray(mesh.faces)))
+        points, faces = KINDS[obstacle.shape].surface(obstacle.parameters, around)
+        pose = obstacle.pose(frame)
+        out.append((points @ pose[:3, :3].T + pose[:3, 3], faces))
     return out
 
 

@@ -21,11 +21,12 @@ from typing import NamedTuple
 import numpy as np
 
 from geosim.arrays import Floats, Ints
+from geosim.collision.shapes import signed_distance
 from geosim.kernels import kernel
+from geosim.linear.matrix3 import difference, turned_back
 from geosim.snake.joints import _point, _push, add_geometric, add_point_pair
 
 __all__ = [
-    "SURFACES",
     "Contacts",
     "add_coupling",
     "contact_energy_gradient",
@@ -34,79 +35,6 @@ __all__ = [
     "contact_summary",
     "find_contacts",
 ]
-
-SURFACES = {"plane": 0, "sphere": 1, "cylinder": 2, "box": 3}
-
-
-@kernel
-def _box(p, lower, upper, n):
-    """Signed distance of p to a box, its outward normal n."""
-    outside, deepest, axis, sign = 0.0, -1e300, 0, 1.0
-    for i in range(3):
-        below, above = lower[i] - p[i], p[i] - upper[i]
-        d = above if above > below else below
-        s = 1.0 if above > below else -1.0
-        n[i] = s * d if d > 0 else 0.0
-        outside += n[i] * n[i]
-        if d > deepest:
-            deepest, axis, sign = d, i, s
-    if outside > 0:
-        length = math.sqrt(outside)
-        for i in range(3):
-            n[i] /= length
-        return length
-    n[axis] = sign
-    return deepest
-
-
-@kernel
-def surface_distance(kind, data, p, n):
-    """Signed distance [m] of p to a surface in its own frame, and the outward normal n.
-
-    data: plane (point, normal); sphere (centre, radius); cylinder (start, end, radius); box (lower, upper).
-    """
-    if kind == 0:
-        d = 0.0
-        for i in range(3):
-            n[i] = data[3 + i]
-            d += n[i] * (p[i] - data[i])
-        return d
-    if kind == 3:
-        return _box(p, data[0:3], data[3:6], n)
-    along, length2 = 0.0, 0.0
-    if kind == 2:
-        for i in range(3):
-            a = data[3 + i] - data[i]
-            along += a * (p[i] - data[i])
-            length2 += a * a
-        along /= length2
-    r2, q2 = 0.0, 0.0
-    for i in range(3):
-        axis = data[3 + i] - data[i] if kind == 2 else 0.0
-        n[i] = p[i] - data[i] - along * axis
-        r2 += n[i] * n[i]
-    radius = data[6] if kind == 2 else data[3]
-    r = math.sqrt(r2)
-    for i in range(3):
-        n[i] = n[i] / r if r > 0 else (1.0 if i == 2 else 0.0)
-    side = r - radius
-    if kind == 1:
-        return side
-    length = math.sqrt(length2)
-    cap = (along - 1.0) * length if along > 0.5 else -along * length
-    s = 1.0 if along > 0.5 else -1.0
-    if cap <= 0 and side >= cap:
-        return side
-    # Beyond an end: the flat cap, or the circle where cap and side meet.
-    q = side if side > 0 and cap > 0 else 0.0
-    for i in range(3):
-        axis = (data[3 + i] - data[i]) / length
-        n[i] = (n[i] * q + s * axis * abs(cap)) if q > 0 else s * axis
-        q2 += n[i] * n[i]
-    q2 = math.sqrt(q2)
-    for i in range(3):
-        n[i] /= q2
-    return math.sqrt(q * q + cap * cap) if q > 0 else cap
 
 
 @kernel
@@ -133,8 +61,7 @@ def find_contacts(
     x,
     X,
     R,
-    kinds,
-    data,
+    solids,
     poses,
     poses_before,
     frictions,
@@ -151,9 +78,9 @@ def find_contacts(
     """
     count = 0
     n = len(x)
-    place, arm, p, m = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
+    place, arm = np.empty(3), np.empty(3)
     normal, rho, a, P = np.empty(3), np.zeros(3), np.empty(3), np.empty((3, 4))
-    for k in range(len(kinds)):
+    for k in range(len(frictions)):
         body = surface_body[k]
         for i in range(3):
             for j in range(3):
@@ -164,9 +91,8 @@ def find_contacts(
             if body >= 0 and node == n + body:
                 continue
             _point(node, probe_center[s], x, X, R, n, place, arm)
-            for i in range(3):
-                p[i] = P[0, i] * (place[0] - P[0, 3]) + P[1, i] * (place[1] - P[1, 3]) + P[2, i] * (place[2] - P[2, 3])
-            gap = surface_distance(kinds[k], data[k], p, m)
+            p = turned_back(P, difference(place, P[:, 3]))
+            gap, m = signed_distance(solids, k, p, margin + probe_radius[s])
             if gap - probe_radius[s] > margin:
                 continue
             for i in range(3):
@@ -202,9 +128,9 @@ def find_contacts(
                             + poses_before[k, i, 3]
                         )
                         reals[count, 6 + i] = after - before
-                        m[i] = after
+                        a[i] = after
                     for i in range(3):
-                        reals[count, 3 + i] = m[i]
+                        reals[count, 3 + i] = a[i]
                 reals[count, 9] = math.sqrt(probe_friction[s] * frictions[k])
                 if node >= n:
                     b = node - n

@@ -153,7 +153,7 @@ class Substep:
 
     def _find_contacts(self) -> contact.Contacts:
         system, robot, c = self.system, self.system.robot, self.start
-        capacity = len(robot.probes) + 64 if len(system.surface_kinds) else 0
+        capacity = len(robot.probes) + 64 if len(system.surface_body) else 0
         while True:
             whole, reals = np.empty((capacity, 3), dtype=np.int64), np.empty((capacity, 13))
             count = contact.find_contacts(
@@ -165,8 +165,7 @@ class Substep:
                 c.x,
                 c.X,
                 c.R,
-                system.surface_kinds,
-                system.surface_data,
+                system.solids,
                 self.poses,
                 self.poses_before,
                 system.surface_friction,

@@ -56,7 +56,7 @@ from geosim.snake.model import MultibodyRobot, SnakeRobot
 from geosim.snake.problem import Configuration, Evaluation, Substep
 from geosim.snake.rotation import rotation_vectors
 from geosim.snake.state import MultibodyState, rest_state
-from geosim.snake.system import System, build_system, driven_springs
+from geosim.snake.system import build_system, driven_springs
 from geosim.snake.valves import Valves
 
 __all__ = ["MultibodyStepper"]
@@ -213,7 +213,7 @@ class MultibodyStepper:
         records: list[dict[str, Any]] = []
         residuals = []
         index = state.steps
-        poses = [self._poses(system, index, s / self.substeps) for s in range(self.substeps + 1)]
+        poses = [system.surface_poses(index, s / self.substeps) for s in range(self.substeps + 1)]
         for s in range(self.substeps):
             pending = (*state.pending, (state.time, targets)) if s == 0 else state.pending
             pressures, pending = self._pressures(state, pending, h)
@@ -290,15 +290,6 @@ class MultibodyStepper:
         pressures = self.valves.advance(pressures, targets, end - now)
         # The command in force is kept in front, so that the next substep starts from it.
         return pressures, ((-np.inf, targets), *pending)
-
-    def _poses(self, system: System, index: int, part: float) -> Floats:
-        """Poses of the obstacles between the commands index - 1 and index."""
-        a, b = system.surface_poses(index - 1), system.surface_poses(index)
-        mixed = (1.0 - part) * a + part * b
-        if len(mixed) and not np.array_equal(a[:, :, :3], b[:, :, :3]):
-            u, _, vt = np.linalg.svd(mixed[:, :, :3])
-            mixed[:, :, :3] = u @ vt
-        return mixed
 
     def _problem(self, state: MultibodyState, h: float, poses: Floats, poses_before: Floats) -> Substep:
         system, robot, n = state.system, state.system.robot, state.system.particles

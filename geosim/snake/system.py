@@ -11,11 +11,11 @@ import scipy.sparse
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from geosim.arrays import Bools, Floats, Ints
+from geosim.collision.shapes import Solids, join_solids, make_solid
 from geosim.environment import Environment, Load
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.select import selected_ids
-from geosim.snake.contact import SURFACES
 from geosim.snake.factor import BlockTridiagonal, SparseFactor, sweep_order
 from geosim.snake.model import MultibodyRobot
 
@@ -53,8 +53,7 @@ class System:
     axis_index: Ints
     hinge_index: Ints
     keys: Ints
-    surface_kinds: Ints
-    surface_data: Floats
+    solids: Solids
     surface_body: Ints
     surface_friction: Floats
     loads: Floats
@@ -82,11 +81,10 @@ class System:
             return block
         return SparseFactor(self.rows, self.columns, self.slots)
 
-    def surface_poses(self, index: int) -> Floats:
-        """Poses (3, 4) of all surfaces at command `index` (-1 the start), shape (surfaces, 3, 4)."""
-        poses = np.tile(np.eye(4)[:3], (len(self.surface_kinds), 1, 1))
-        for k, obstacle in enumerate(self.environment.obstacles):
-            poses[k] = obstacle.pose(index)[:3]
+    def surface_poses(self, index: int, share: float) -> Floats:
+        """Poses (surfaces, 3, 4) at a share of the way to command `index`; those of boxes of bodies are not read."""
+        poses = np.tile(np.eye(4)[:3], (len(self.surface_body), 1, 1))
+        poses[: len(self.environment.obstacles)] = self.environment.poses(index, share)[:, :3]
         return poses
 
 
@@ -167,7 +165,7 @@ def build_system(robot: MultibodyRobot, environment: Environment) -> System:
     """
     n, b = len(robot.particles), len(robot.body_masses)
     count = n + 2 * b
-    kinds, data, bodies, frictions = _surfaces(robot, environment)
+    solids, bodies, frictions = _surfaces(robot, environment)
     touching = _touching_bodies(robot)
     groups = [
         robot.tets,
@@ -240,8 +238,7 @@ def build_system(robot: MultibodyRobot, environment: Environment) -> System:
         axis_index=rows_of(rotation(robot.axes)),
         hinge_index=rows_of(rotation(robot.hinges)),
         keys=keys,
-        surface_kinds=kinds,
-        surface_data=data,
+        solids=solids,
         surface_body=bodies,
         surface_friction=frictions,
         loads=_loads(robot, environment),
@@ -264,34 +261,20 @@ def _touching_bodies(robot: MultibodyRobot) -> Ints:
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
-def _surfaces(robot: MultibodyRobot, environment: Environment) -> tuple[Ints, Floats, Ints, Floats]:
-    """Obstacles and boxes of bodies as (kinds, data (k, 7), bodies, frictions)."""
-    kinds, data, bodies, frictions = [], [], [], []
-    for obstacle in environment.obstacles:
-        if obstacle.shape not in SURFACES:
-            raise InputError(
-                f"MultibodyStepper: an obstacle of shape {obstacle.shape!r} is not simulated; use {', '.join(SURFACES)}"
-            )
-        row = np.concatenate([np.atleast_1d(v) for v in obstacle.parameters.values()])
-        kinds.append(SURFACES[obstacle.shape])
-        data.append(np.concatenate([row, np.zeros(7 - len(row))]))
-        bodies.append(-1)
-        frictions.append(obstacle.friction)
-    for b, half, friction in zip(robot.boxes, robot.box_sizes, robot.box_friction):
-        kinds.append(SURFACES["box"])
-        data.append(np.concatenate([-half, half, [0.0]]))
-        bodies.append(int(b))
-        frictions.append(friction)
+def _surfaces(robot: MultibodyRobot, environment: Environment) -> tuple[Solids, Ints, Floats]:
+    """Obstacles and boxes of bodies as (solids, bodies, frictions)."""
     for key in ("prescribed", "fluid", "rigid_groups"):
         if getattr(environment, key):
             raise InputError(
                 f"MultibodyStepper: Environment({key}=...) is not simulated; use fixed nodes and obstacles"
             )
+    obstacles = environment.obstacles
     return (
-        np.array(kinds, dtype=np.int64),
-        np.array(data, dtype=float).reshape(-1, 7),
-        np.array(bodies, dtype=np.int64),
-        np.array(frictions, dtype=float),
+        join_solids(
+            [o.solid for o in obstacles] + [make_solid("box", {"lower": -h, "upper": h}) for h in robot.box_sizes]
+        ),
+        np.concatenate([np.full(len(obstacles), -1, dtype=np.int64), robot.boxes]),
+        np.concatenate([[o.friction for o in obstacles], robot.box_friction]),
     )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import trimesh
 
-from geosim.collision.obstacles import curvatures, signed_distances
+from geosim.collision.shapes import curvatures, signed_distances
 from geosim.environment import Obstacle
 
 POSE = trimesh.transformations.euler_matrix(0.3, -0.5, 0.8)
@@ -24,16 +24,16 @@ SHAPES = {
 def test_curvature_is_the_slope_of_the_normal(shape):
     obstacle = SHAPES[shape]
     points = np.random.default_rng(0).uniform(-0.06, 0.06, (200, 3)) @ POSE[:3, :3].T + POSE[:3, 3]
-    distance, nearest, normal = signed_distances(obstacle, points, POSE)
+    distance, _, _ = signed_distances(obstacle.solid, points, POSE)
     outside = distance > 1e-3
     points = points[outside]
-    H = curvatures(obstacle, points, distance[outside], normal[outside], nearest[outside], POSE)
+    H = curvatures(obstacle.solid, points, POSE)
     assert np.abs(H - H.transpose(0, 2, 1)).max() < 1e-9
     step = 1e-7
     checked = 0
     for k in range(3):
         move = step * np.eye(3)[k]
-        first, second = (signed_distances(obstacle, points + s * move, POSE)[2] for s in (1, -1))
+        first, second = (signed_distances(obstacle.solid, points + s * move, POSE)[2] for s in (1, -1))
         want = (first - second) / (2 * step)
         smooth = np.abs(want).max(axis=1) < 1e3  # not across the border between two features
         good = np.abs(H[:, :, k] - want).max(axis=1) < 1e-4 * np.maximum(1.0, np.abs(want).max(axis=1))

@@ -7,8 +7,8 @@ import pytest
 import trimesh
 from scipy.spatial import Delaunay
 
-from geosim.collision.obstacles import signed_distances
 from geosim.collision.queries import closest_points, ray_hits, vertices_in_tets
+from geosim.collision.shapes import signed_distances
 from geosim.collision.tree import build_tree
 from geosim.environment import Obstacle
 
@@ -50,12 +50,12 @@ def test_a_vertex_is_not_inside_its_own_tets():
 def test_closest_points_of_a_surface():
     sphere = trimesh.creation.icosphere(2)
     points = np.random.default_rng(0).normal(size=(100, 3)) * 1.5
-    found, face = closest_points(points, sphere.vertices, build_tree(sphere.vertices, sphere.faces))
+    found, face, _ = closest_points(points, sphere.vertices, build_tree(sphere.vertices, sphere.faces))
     for p, q in zip(points[:20], found[:20]):
         every = trimesh.triangles.closest_point(sphere.triangles, np.repeat(p[None], len(sphere.faces), axis=0))
         assert np.linalg.norm(p - q) == pytest.approx(np.linalg.norm(every - p, axis=1).min(), rel=1e-12)
     assert (face >= 0).all()
-    near, face = closest_points(points, sphere.vertices, build_tree(sphere.vertices, sphere.faces), reach=0.1)
+    near, face, _ = closest_points(points, sphere.vertices, build_tree(sphere.vertices, sphere.faces), reach=0.1)
     within = np.linalg.norm(points - found, axis=1) <= 0.1
     assert np.array_equal(face >= 0, within)
     assert np.isnan(near[~within]).all()
@@ -107,7 +107,7 @@ def test_distances_outside_agree_with_fcl(shape):
     """A tiny sphere's distance by FCL is ours less its radius."""
     fcl = pytest.importorskip("fcl")
     points = np.random.default_rng(0).normal(size=(60, 3)) * 1.5
-    ours, _, _ = signed_distances(OBSTACLES[shape], points)
+    ours, _, _ = signed_distances(OBSTACLES[shape].solid, points)
     other = fcl_object(OBSTACLES[shape])
     for p, d in zip(points[ours > 0.05], ours[ours > 0.05]):
         tiny = fcl.CollisionObject(fcl.Sphere(1e-3), fcl.Transform(p))
@@ -121,18 +121,18 @@ def test_distance_is_consistent_with_point_and_normal(shape):
     points = np.random.default_rng(1).normal(size=(200, 3))
     turn = trimesh.transformations.random_rotation_matrix(np.array([0.3, 0.7, 0.2]))
     turn[:3, 3] = (0.1, -0.2, 0.3)
-    d, nearest, normal = signed_distances(OBSTACLES[shape], points, turn)
+    d, nearest, normal = signed_distances(OBSTACLES[shape].solid, points, turn)
     assert np.allclose(points, nearest + d[:, None] * normal, atol=1e-12)
     assert np.allclose(np.linalg.norm(normal, axis=1), 1.0)
-    assert np.allclose(signed_distances(OBSTACLES[shape], nearest, turn)[0], 0.0, atol=1e-9)
+    assert np.allclose(signed_distances(OBSTACLES[shape].solid, nearest, turn)[0], 0.0, atol=1e-9)
     assert (d < 0).any()
     assert (d > 0).any()
     h = 1e-6
     slope = np.stack(
         [
             (
-                signed_distances(OBSTACLES[shape], points + h * e, turn)[0]
-                - signed_distances(OBSTACLES[shape], points - h * e, turn)[0]
+                signed_distances(OBSTACLES[shape].solid, points + h * e, turn)[0]
+                - signed_distances(OBSTACLES[shape].solid, points - h * e, turn)[0]
             )
             / (2 * h)
             for e in np.eye(3)
@@ -146,13 +146,13 @@ def test_mesh_obstacle_is_the_sphere_it_approximates():
     sphere = trimesh.creation.icosphere(4, radius=0.05)
     mesh = Obstacle.mesh(sphere)
     points = np.random.default_rng(2).normal(size=(100, 3)) * 0.05
-    d, nearest, normal = signed_distances(mesh, points)
-    exact, _, direction = signed_distances(Obstacle.sphere((0, 0, 0), 0.05), points)
+    d, nearest, normal = signed_distances(mesh.solid, points)
+    exact, _, direction = signed_distances(Obstacle.sphere((0, 0, 0), 0.05).solid, points)
     assert np.allclose(d, exact, atol=2e-4)
     assert np.allclose(points, nearest + d[:, None] * normal, atol=1e-12)
     far = np.abs(exact) > 0.005
     assert np.abs((normal * direction).sum(axis=1)[far] - 1).max() < 0.02
-    assert np.isinf(signed_distances(mesh, np.array([[1.0, 0, 0]]), reach=0.01)[0][0])
+    assert np.isinf(signed_distances(mesh.solid, np.array([[1.0, 0, 0]]), reach=0.01)[0][0])
 
 
 def test_the_nearest_point_of_a_vertex_is_not_on_its_own_faces():
@@ -161,7 +161,7 @@ def test_the_nearest_point_of_a_vertex_is_not_on_its_own_faces():
     vertices, faces = np.vstack([corners, corners + (0, 0, 0.3)]), np.array([[0, 1, 2], [3, 4, 5]])
     tree = build_tree(vertices, faces)
     ids = np.arange(3)
-    nearest, face = closest_points(vertices[ids], vertices, tree, ids)
+    nearest, face, _ = closest_points(vertices[ids], vertices, tree, ids)
     assert (face == 1).all()
     assert np.allclose(nearest, vertices[3:])
     assert (closest_points(vertices[ids], vertices, tree)[1] == 0).all(), "without ids its own face is as good as any"

@@ -8,9 +8,10 @@ from scipy.sparse import coo_matrix
 
 from geosim import Environment, LinearElastic, Load, NaturalShape, Obstacle, Passive, solve, solve_many
 from geosim.actuation import Command
+from geosim.collision.shapes import signed_distance
 from geosim.rods.contact import PairContact, nearest_parameters, penalty, stick_slip
 from geosim.rods.designs import entanglement, knot, spider
-from geosim.rods.obstacles import compile_obstacles, signed_distance
+from geosim.rods.obstacles import compile_obstacles
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.stepper import RodShellStepper
 
@@ -376,10 +377,7 @@ def test_distance_to_a_mesh_is_that_of_the_shape_it_describes():
     shapes = compile_obstacles([Obstacle.box(low, high), Obstacle.mesh(trimesh.creation.box(bounds=[low, high]))])
     rng = np.random.default_rng(0)
     for point in rng.uniform(-2, 2, size=(300, 3)):
-        box, mesh = (
-            signed_distance(tuple(point), shapes.kind[i], shapes.parameters[i], shapes.corners, *shapes.span[i])
-            for i in range(2)
-        )
+        box, mesh = (signed_distance(shapes.solids, i, tuple(point), np.inf) for i in range(2))
         assert mesh[0] == pytest.approx(box[0], abs=1e-12)
         if box[0] > 0:
             assert mesh[1] == pytest.approx(box[1], abs=1e-9)

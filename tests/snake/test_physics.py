@@ -144,9 +144,9 @@ def test_ball_rests_on_every_obstacle(shape):
 
 def test_distance_to_a_cylinder_is_right_inside_outside_and_at_its_caps():
     """Against the exact distances of seven points."""
-    from geosim.snake.contact import surface_distance
+    from geosim.collision.shapes import signed_distances
 
-    data, n = np.array([0, 0, 0, 2.0, 0, 0, 0.5]), np.empty(3)
+    solid = Obstacle.cylinder((0, 0, 0), (2, 0, 0), 0.5).solid
     cases = [
         ((1, 0.7, 0), 0.2),
         ((1, 0.3, 0), -0.2),
@@ -156,18 +156,14 @@ def test_distance_to_a_cylinder_is_right_inside_outside_and_at_its_caps():
         ((0.05, 0, 0), -0.05),
         ((2.4, 0.5, 0.0), 0.4),
     ]
-    for point, distance in cases:
-        p = np.array(point, dtype=float)
-        assert surface_distance(2, data, p, n) == pytest.approx(distance)
-        assert np.linalg.norm(n) == pytest.approx(1.0)
-        h = 1e-6
-        slope = [
-            (surface_distance(2, data, p + h * e, np.empty(3)) - surface_distance(2, data, p - h * e, np.empty(3)))
-            / (2 * h)
-            for e in np.eye(3)
-        ]
-        if point != (2.4, 0.5, 0.0) and point[1] != 0:
-            assert slope == pytest.approx(n, abs=1e-5)
+    points = np.array([point for point, _ in cases], dtype=float)
+    found, _, n = signed_distances(solid, points)
+    assert found == pytest.approx([distance for _, distance in cases])
+    assert np.linalg.norm(n, axis=1) == pytest.approx(1.0)
+    h = 1e-6 * np.eye(3)
+    slope = [(signed_distances(solid, points + e)[0] - signed_distances(solid, points - e)[0]) / 2e-6 for e in h]
+    smooth = (points[:, 1] != 0) & (points[:, 0] != 2.4)
+    assert np.transpose(slope)[smooth] == pytest.approx(n[smooth], abs=1e-5)
 
 
 def test_moving_obstacle_carries_a_block():

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints, frozen
-from geosim.collision.obstacles import curvatures, signed_distances, thickness
 from geosim.collision.proximity import Neighbourhood, make_neighbourhood
+from geosim.collision.shapes import curvatures, signed_distances
 from geosim.environment import Environment, Obstacle
 from geosim.errors import InputError
 from geosim.linear.patterns import Coupled, Sparsity, add_blocks, couple, missing_blocks
@@ -35,7 +35,7 @@ from geosim.select import selected_ids
 from geosim.shape.energy.contact_kernels import obstacle_points, pair_blocks
 from geosim.shape.energy.contact_surface import ContactSurface, contact_surface
 
-__all__ = ["Contact", "ContactForces", "Grip", "between", "make_contact"]
+__all__ = ["Contact", "ContactForces", "Grip", "make_contact"]
 
 STIFFNESS, BETWEEN = 10.0, 0.3  # kappa over the shear modulus: against obstacles, and between parts of the robot
 SLIP = 0.1  # elastic slip before a point slides, over the thickness
@@ -159,7 +159,7 @@ class Contact:
 
     def poses(self, index: int) -> Floats:
         """Poses of the obstacles at the end of command `index`, (o, 4, 4); -1 is the start."""
-        return np.array([o.pose(index) for o in self.environment.obstacles]).reshape(-1, 4, 4)
+        return self.environment.poses(index)
 
     def start(self, x: Floats, index: int = -1) -> Grip:
         """Return the grip of a robot that starts at x: it holds on to nothing yet."""
@@ -169,7 +169,7 @@ class Contact:
             return Grip(poses, vectors, empty, empty, vectors, empty)
         anchors = [(points - pose[:3, 3]) @ pose[:3, :3] for pose in poses]
         distances = [
-            signed_distances(obstacle, points, pose, self._reach(obstacle))[0] / self.length
+            signed_distances(obstacle.solid, points, pose, self._reach(obstacle))[0] / self.length
             for obstacle, pose in zip(self.environment.obstacles, poses)
         ]
         anchors_, distances_ = frozen(np.array(anchors)), frozen(np.array(distances))
@@ -200,7 +200,7 @@ class Contact:
 
     def _reach(self, obstacle: Obstacle) -> float:
         """Distance [m] up to which the distance to an obstacle is asked for."""
-        return 5.0 * float(self.thickness.max()) * self.length + min(thickness(obstacle), self.length)
+        return 5.0 * float(self.thickness.max()) * self.length + min(obstacle.thickness, self.length)
 
     # ---- forces and stiffness
 
@@ -293,7 +293,7 @@ class Contact:
         """Distances of all points to obstacle o; the points in contact and their forces, scaled."""
         obstacle, pose = self.environment.obstacles[o], grip.poses[o]
         place = self.metres(points)
-        d, nearest, normal = signed_distances(obstacle, place, pose, self._reach(obstacle))
+        d, _, normal = signed_distances(obstacle.solid, place, pose, self._reach(obstacle))
         d = d / self.length
         rough = obstacle.friction > 0
         active = np.flatnonzero(((d < self.delta[o]) | (rough and grip.pressure[o] > 0)) & self.feels)
@@ -307,10 +307,7 @@ class Contact:
         }
         if k == 0:
             return d, active, {**out, "energy": 0.0}
-        bend = (
-            curvatures(obstacle, place[active], d[active] * self.length, normal[active], nearest[active], pose)
-            * self.length
-        )
+        bend = curvatures(obstacle.solid, place[active], pose) * self.length
         anchor, before, share, lag, basis = points[active], np.zeros(k), np.ones(k), np.zeros(k), np.zeros((k, 3))
         if rough:
             anchor = (grip.anchors[o, active] @ pose[:3, :3].T + pose[:3, 3] - self.center) / self.length
@@ -436,8 +433,11 @@ class Contact:
 
     def _share_to(self, obstacle: Obstacle, pose: Floats, points: Floats, move: Floats) -> float:
         """Share of a step in which no point goes through an obstacle, nor much deeper than it is."""
-        reach, depth = self._reach(obstacle), thickness(obstacle) / self.length
-        gap = lambda x: np.minimum(signed_distances(obstacle, self.metres(x), pose, reach)[0], reach) / self.length  # noqa: E731
+        reach, depth = self._reach(obstacle), obstacle.thickness / self.length
+
+        def gap(x: Floats) -> Floats:
+            return np.minimum(signed_distances(obstacle.solid, self.metres(x), pose, reach)[0], reach) / self.length
+
         start, share = gap(points), 1.0
         travel = np.maximum(np.linalg.norm(move, axis=1), 1e-300)
         allowed = np.maximum(start + depth, 0.1 * depth) / travel
@@ -455,18 +455,6 @@ class Contact:
         """Deepest overlap [m] with obstacles of points that did not overlap at rest."""
         depth = np.minimum(0.0, self.rest_distance) - distance
         return float(np.max(np.where(self.feels[None], depth, 0.0), initial=0.0)) * self.length
-
-
-def between(start: Floats, end: Floats, share: float) -> Floats:
-    """Poses (o, 4, 4) on the way from start to end: straight translation, shortest rotation."""
-    if share >= 1.0 or len(start) == 0 or np.array_equal(start, end):
-        return end
-    from scipy.spatial.transform import Rotation
-
-    out = np.array((1.0 - share) * start + share * end)
-    turn = Rotation.from_matrix(np.einsum("oji,ojk->oik", start[:, :3, :3], end[:, :3, :3])).as_rotvec()
-    out[:, :3, :3] = start[:, :3, :3] @ Rotation.from_rotvec(share * turn).as_matrix()
-    return out
 
 
 def make_contact(
@@ -514,7 +502,7 @@ def make_contact(
     distances = []
     for number, obstacle in enumerate(environment.obstacles):
         span = 100.0 * float(reach.max()) * length
-        d = signed_distances(obstacle, points * length + center, obstacle.pose(-1), span)[0] / length
+        d = signed_distances(obstacle.solid, points * length + center, obstacle.pose(-1), span)[0] / length
         _refuse_overlap(robot, surface, number, obstacle.shape, np.where(feels, d, np.inf), reach, place, length)
         distances.append(d)
     rest_distance = np.array(distances).reshape(-1, len(points))

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints
+from geosim.collision.shapes import poses_between
 from geosim.contract import Progress, Status
 from geosim.linear.factorise import FactorisationError
-from geosim.shape.energy.contact import Grip, between
+from geosim.shape.energy.contact import Grip
 from geosim.shape.energy.lookahead import Springs, brace, springs_ahead
 from geosim.shape.energy.problem import Evaluation, Problem
 
@@ -94,7 +95,7 @@ class Target:
         """Return the target a share of the way to another, for a robot with a grip."""
         mix = lambda a, b: (1.0 - share) * a + share * b if share < 1.0 else b  # noqa: E731
         if grip is not None and self.grip is not None and end.grip is not None:
-            grip = grip.at(between(self.grip.poses, end.grip.poses, share))
+            grip = grip.at(poses_between(self.grip.poses, end.grip.poses, share))
         return Target(
             end.by_volume,
             mix(self.volumes, end.volumes),

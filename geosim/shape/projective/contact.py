@@ -20,8 +20,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from geosim.arrays import Floats, Ints
-from geosim.collision.obstacles import signed_distances
 from geosim.collision.queries import closest_points, ray_hits, vertices_in_tets
+from geosim.collision.shapes import signed_distances
 from geosim.collision.tree import Tree, build_tree
 from geosim.environment import Environment, Obstacle
 from geosim.geometry import topology
@@ -73,7 +73,7 @@ class Springs:
         for i, (obstacle, pose) in enumerate(self.obstacles):
             mine = np.flatnonzero(self.partner == i)
             if len(mine) and obstacle.shape != "mesh":
-                gap[mine], _, normals[mine] = signed_distances(obstacle, x[self.ids[mine]], pose)
+                gap[mine], _, normals[mine] = signed_distances(obstacle.solid, x[self.ids[mine]], pose)
         depth = np.minimum(gap - self.offset, 0.0)
         push = -(self.stiffness * depth)[:, None] * normals
         return push, float(0.5 * np.sum(self.stiffness * depth * depth))
@@ -163,7 +163,7 @@ class SpringContact:
     def _obstacle_collisions(self, i: int, x: Floats, old: Springs) -> Springs:
         """Springs of vertices inside obstacle i, and of those that were and are still within the offset."""
         obstacle, pose = self.obstacles[i]
-        distance, nearest, normal = signed_distances(obstacle, x[self.ids], pose, REACH * self.edge)
+        distance, nearest, normal = signed_distances(obstacle.solid, x[self.ids], pose, REACH * self.edge)
         self.penetration = max(self.penetration, float(-distance.min()))
         had = np.isin(self.ids, old.ids[old.partner == i])
         take = (distance < 0) | (had & (distance <= FORGOTTEN * self.offset))
@@ -186,7 +186,7 @@ class SpringContact:
         points, face = self._exits(x, inside, -_unit(vertex_normals[inside]), unit, self._surface)
         found = [self._on_faces(x, inside, points, face, unit)]
         if len(near):
-            points, face = closest_points(x[near], x, self._surface, near, FORGOTTEN * self.offset)
+            points, face, _ = closest_points(x[near], x, self._surface, near, FORGOTTEN * self.offset)
             ok = (face >= 0) & (np.einsum("ij,ij->i", unit[face], vertex_normals[near]) < 0)  # it faces the vertex
             found.append(self._on_faces(x, near[ok], points[ok], face[ok], unit))
         return found
@@ -199,7 +199,7 @@ class SpringContact:
         points = x[ids] + np.where(leaves, distance, 0.0)[:, None] * away
         other = np.flatnonzero(~leaves)
         if len(other):
-            points[other], face[other] = closest_points(x[ids[other]], x, surface, ids[other])
+            points[other], face[other], _ = closest_points(x[ids[other]], x, surface, ids[other])
         return points, face
 
     def _on_faces(self, x: Floats, ids: Ints, points: Floats, face: Ints, unit: Floats) -> Springs:

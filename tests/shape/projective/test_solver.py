@@ -270,11 +270,11 @@ def test_obstacles_push_back(obstacle):
     held = geosim.solve(robot, geosim.Passive(), both, solver=ProjectiveShapeSolver(tolerance=1e-5))
     assert held.converged
     assert held.max_penetration[0] == 0.0
-    from geosim.collision.obstacles import signed_distances
+    from geosim.collision.shapes import signed_distances
 
     skin = np.unique(robot.skin)
-    assert signed_distances(obstacle, held.frames[0][skin])[0].min() >= 0.0
-    assert signed_distances(obstacle, free.frames[0][skin])[0].min() < 0.0, "the case touches"
+    assert signed_distances(obstacle.solid, held.frames[0][skin])[0].min() >= 0.0
+    assert signed_distances(obstacle.solid, free.frames[0][skin])[0].min() < 0.0, "the case touches"
     assert held.contact_count[0] > 0
     weight = 1070.0 * robot.body_volume * 60.0
     total = held.reactions[0].sum(axis=0) - held.obstacle_forces[0, 0]
