@@ -216,7 +216,7 @@ def nearest_face(p, own, vertices, faces, order, boxes, limit):
             away = difference(away, scaled(on[1], difference(vertices[b], vertices[a])))
             away = difference(away, scaled(on[2], difference(vertices[c], vertices[a])))
             square = dot(away, away)
-            if square <= limit:
+            if square < limit or (face < 0 and square == limit):  # of equally near faces the first
                 limit, face, weights = square, f, on
         top = next_leaf(boxes, p, p, limit, stack, top)
     return face, weights
