@@ -10,8 +10,8 @@ from scipy.spatial.transform import Rotation
 from shapes import block
 
 import geosim
-from geosim.cli.compare import run
 from geosim.compare import Markers, kabsch, match_unordered, over_time, read_markers, read_scan, to_markers, to_scan
+from geosim.compare.command import run
 from geosim.compare.likelihood import refine
 from geosim.compare.registration import apply, icp
 from geosim.compare.surface import Surface
