@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from geosim.errors import InputError
-from geosim.material.materials import Material, material_from_dict
+from geosim.material.laws import material_from_dict
+from geosim.material.materials import Material
 from geosim.resources import resource
 
 __all__ = ["load_material", "names", "preset"]
+
+NOTES = ("source", "name", "stretch_range", "stable", "rms", "statement", "warnings")  # beside the constants in a file
 
 
 def _table() -> dict[str, dict[str, Any]]:
@@ -61,13 +64,8 @@ def load_material(path: str | Path) -> Material:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path}: not a readable TOML file: {error}") from None
     table = table.get("material", table)
-    keep = {
-        k: v
-        for k, v in table.items()
-        if not isinstance(v, dict)
-        and k not in ("source", "name", "stretch_range", "stable", "rms", "statement", "warnings")
-    }
-    return material_from_dict({k: tuple(v) if isinstance(v, list) else v for k, v in keep.items()}, str(path))
+    constants = {k: v for k, v in table.items() if not isinstance(v, dict) and k not in NOTES}
+    return material_from_dict(constants, str(path))
 
 
 def __getattr__(name: str) -> Material:

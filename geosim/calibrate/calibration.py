@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,18 +11,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from geosim.arrays import Floats
-from geosim.calibrate.curves import FAR, MODES, first_unstable, nominal_stress, parameter_names, sign_change, terms
-from geosim.calibrate.fitting import Estimate, Samples, estimate
+from geosim.arrays import Floats, number
+from geosim.calibrate.curves import FAR, MODES, find_model, first_unstable, nominal_stress, sign_change
+from geosim.calibrate.fitting import Estimate, Samples, correlations, estimate
+from geosim.calibrate.picture import plot_fits
 from geosim.calibrate.reading import MaterialTest, read_test
 from geosim.errors import InputError
-from geosim.material import materials
+from geosim.material.materials import Hyperelastic
 
 __all__ = ["Calibration", "fit", "fit_prepared", "prepare_tests", "show_constant", "stability_statement", "toe_offset"]
 
-TOE_STRAIN = 0.3
-Tests = Iterable[Any] | MaterialTest | str | Path
+TOE_STRAIN = 0.3  # up to which a curve of rubber is a quadratic within a per cent or so
+RELATIVE_FLOOR = 0.02  # of the largest stress of a test: smaller ones get its weight, where noise would be levered
+ALIKE = 0.98  # correlation from which on two constants are hardly told apart
+NEAR_LOCKING = 0.95  # part of the locking limit from which on a fit rests on it
+Tests = Iterable[MaterialTest | str | Path] | MaterialTest | str | Path
+Weights = str | Mapping[str, float] | Sequence[float] | None
 
 
 @dataclass(frozen=True)
@@ -83,7 +90,7 @@ class Calibration:
     density: float = 1070.0
 
     @property
-    def material(self) -> materials.Hyperelastic:
+    def material(self) -> Hyperelastic:
         """The material, incompressible.
 
         Raises
@@ -91,18 +98,16 @@ class Calibration:
         InputError
             The constants describe no material (possible with stable=False).
         """
-        values = dict(self.parameters)
-        if terms(self.model):
-            pairs = np.reshape(list(values.values()), (-1, 2))
-            pairs = pairs[pairs[:, 0] != 0]
-            return materials.Ogden(tuple(pairs[:, 0]), tuple(pairs[:, 1]), density=self.density)
-        built = materials.material_from_dict({"model": self.model, "density": self.density, **values}, self.model)
-        assert isinstance(built, materials.Hyperelastic)
-        return built
+        return find_model(self.model).law.of_constants(np.array(list(self.parameters.values())), density=self.density)
 
-    def stress(self, mode: str, stretch: Any) -> Floats:
+    def stress(self, mode: str, stretch: ArrayLike) -> Floats:
         """Nominal stress [Pa] of the fitted material, shape of `stretch`."""
         return nominal_stress(self.model, self.parameters, mode, stretch)
+
+    @property
+    def label(self) -> str:
+        """Model and misfit, as a picture names them."""
+        return f"{self.model}, rms {100 * self.rms:.2f} %"
 
     def lines(self) -> list[str]:
         """Return the calibration as lines of text: constants with intervals, misfit, stability, warnings."""
@@ -111,7 +116,7 @@ class Calibration:
             f"{self.stretch_range[0]:.3g} .. {self.stretch_range[1]:.3g}, weighting {self.weighting}"
         ]
         for name, value in self.parameters.items():
-            out.append(f"  {name:6s} {show_constant(name, value)}   {self._interval(name)}")
+            out.append(f"  {name:6s} {show_constant(self.model, name, value)}   {self._interval(name)}")
         out.append(
             f"  rms {100 * self.rms:.2f} % of the largest stress ({self.rms_stress:.4g} Pa), AICc {self.aicc:.1f}"
         )
@@ -119,7 +124,7 @@ class Calibration:
         return out + [f"  note: {w}" for w in self.warnings]
 
     def _interval(self, name: str) -> str:
-        low, high = (show_constant(name, v) for v in self.intervals[name])
+        low, high = (show_constant(self.model, name, v) for v in self.intervals[name])
         level = f"{100 * self.confidence:g} %"
         side = self.sides[name]
         if side == "upper" and self.intervals[name][1] == 0.0:
@@ -136,9 +141,7 @@ class Calibration:
         InputError
             The folder does not exist.
         """
-        from geosim.calibrate.models import plot_models
-
-        return plot_models([self], path)
+        return plot_fits(self.tests, {self.label: self.stress}, path)
 
     def save(self, path: str | Path, name: str = "", source: str = "") -> Path:
         """Write MATERIAL.toml: constants, source, range and statement; the path is returned.
@@ -149,38 +152,32 @@ class Calibration:
             The constants describe no material, or the folder does not exist.
         """
         path = Path(path)
-        table = {**self.material.to_dict()}
+        table = self.material.to_dict()
         if not path.parent.is_dir():
             raise InputError(f"{path}: the folder {path.parent} does not exist; create it first")
-        source = source or "fitted to " + ", ".join(t.name or t.mode for t in self.tests)
+        table |= {
+            "name": name or path.stem,
+            "source": source or "fitted to " + ", ".join(t.name or t.mode for t in self.tests),
+            **{k: getattr(self, k) for k in ("stretch_range", "rms", "stable", "statement", "warnings")},
+        }
+        fitted = {k: getattr(self, k) for k in ("confidence", "weighting", "aicc")}
         text = [
             "# Moduli in Pa, density in kg/m^3. Valid within the stretch range; beyond it is extrapolation.",
             "[material]",
-        ]
-        text += [f"{key} = {_toml(value)}" for key, value in table.items()]
-        text += [
-            f"name = {_toml(name or path.stem)}",
-            f"source = {_toml(source)}",
-            f"stretch_range = {_toml(list(self.stretch_range))}",
-            f"rms = {_toml(self.rms)}",
-            f"stable = {_toml(self.stable)}",
-            f"statement = {_toml(self.statement)}",
-            f"warnings = {_toml(list(self.warnings))}",
+            *(f"{key} = {_toml(value)}" for key, value in table.items()),
             "",
             "[calibration]",
-            f"confidence = {_toml(self.confidence)}",
-            f"weighting = {_toml(self.weighting)}",
-            f"aicc = {_toml(self.aicc)}",
+            *(f"{key} = {_toml(value)}" for key, value in fitted.items()),
+            *(f"interval_{key} = {_toml(ends)}  # {self.sides[key]}" for key, ends in self.intervals.items()),
         ]
-        for key in self.parameters:
-            text += [f"interval_{key} = {_toml(list(self.intervals[key]))}  # {self.sides[key]}"]
         path.write_text("\n".join(text) + "\n", encoding="utf-8")
         return path
 
 
-def show_constant(name: str, value: float) -> str:
-    """Return a constant as text with its unit."""
-    return f"{value:.4g}" if name.startswith(("jm", "alpha")) else f"{value / 1e3:.5g} kPa"
+def show_constant(model: str, name: str, value: float) -> str:
+    """Return a constant of a model as text with its unit."""
+    found = find_model(model)
+    return f"{value / 1e3:.5g} kPa" if found.moduli[found.names.index(name)] else f"{value:.4g}"
 
 
 def _toml(value: Any) -> str:
@@ -204,14 +201,17 @@ def stability_statement(model: str, parameters: Mapping[str, float] | Sequence[f
         unstable in equibiaxial loading from stretch 1.35 (...)."; then, as sentences of their own, where the stress
         of that mode turns negative and from where the other modes are unstable.
     """
-    names = parameter_names(model)
-    values = np.array([parameters[n] for n in names] if isinstance(parameters, Mapping) else parameters, dtype=float)
+    known = find_model(model)
+    values = np.array(
+        [parameters[n] for n in known.names] if isinstance(parameters, Mapping) else parameters, dtype=float
+    )
     onset = {mode: first_unstable(model, values, mode) for mode in MODES}
     found = {m: s for m, s in onset.items() if (s < FAR if m != "compression" else np.isfinite(s))}
     if not found:
         return True, f"Stable (Drucker) in all modes to a stretch of {FAR:g}."
-    labels = {"c1": "C10", "c2": "C01" if model == "mooney-rivlin" else "C20", "c3": "C30"}
-    negative = [f"{labels.get(n, n)} < 0" for n, v in zip(names, values) if v < 0 and not n.startswith("alpha")]
+    negative = [
+        f"{c.symbol or n} < 0" for n, c, v in zip(known.names, known.constants, values) if v < 0 and c.unit == "Pa"
+    ]
     worst = min(found, key=lambda m: (abs(np.log(found[m])), m != "equibiaxial"))
     order = [worst, *(m for m in found if m != worst)]
     text = ", ".join(f"{m} {'below' if m == 'compression' else 'from'} stretch {found[m]:.3g}" for m in order[1:])
@@ -234,8 +234,7 @@ def toe_offset(test: MaterialTest) -> float:
     use = np.abs(strain) <= TOE_STRAIN
     if use.sum() < 5:
         return 0.0
-    c, b, a = np.polynomial.polynomial.polyfit(strain[use], test.nominal_stress[use], 2)
-    roots = np.roots([a, b, c])
+    roots = np.roots(np.polyfit(strain[use], test.nominal_stress[use], 2))
     roots = roots[np.isreal(roots)].real
     roots = roots[np.abs(roots) < TOE_STRAIN]
     return float(roots[np.argmin(np.abs(roots))]) if len(roots) else 0.0
@@ -248,35 +247,36 @@ def prepare_tests(
     items = [tests] if isinstance(tests, (MaterialTest, str, Path)) else list(tests)
     if not items:
         raise InputError("calibrate: no test given; pass MaterialTest objects or paths of CSV files")
-    used = []
-    for item in items:
-        test = item if isinstance(item, MaterialTest) else read_test(item)
-        stretch, stress, notes = test.stretch, test.nominal_stress, test.notes
-        if toe is not None:
-            if isinstance(toe, str) and toe != "auto":
-                raise InputError(f"calibrate: toe = {toe!r}; use None, 'auto' or a strain")
-            offset = toe_offset(test) if isinstance(toe, str) else float(toe)
-            stretch = stretch / (1.0 + offset)  # the slack belongs to the rest length
-            notes = (*notes, f"toe corrected by a strain of {offset:.4g}")
-        keep = np.ones(len(stretch), dtype=bool)
-        if max_stretch is not None:
-            if not max_stretch > 1:
-                raise InputError(f"calibrate: max_stretch = {max_stretch!r} must exceed 1 (stretch = 1 + strain)")
-            keep &= (stretch <= max_stretch) & (stretch >= 1.0 / max_stretch)
-        if window is not None:
-            strain = np.abs(stretch - 1.0)
-            keep &= (strain >= window[0]) & (strain <= window[1])
-        if keep.sum() < 2:
-            raise InputError(
-                f"calibrate: test {test.name or test.mode!r} has {keep.sum()} samples in the window "
-                f"(its stretches "
-                f"are {stretch.min():.3g} .. {stretch.max():.3g}); widen max_stretch or window"
-            )
-        used.append(MaterialTest(test.mode, stretch[keep], stress[keep], test.name, notes))
-    return tuple(used)
+    if isinstance(toe, str) and toe != "auto":
+        raise InputError(f"calibrate: toe = {toe!r}; use None, 'auto' or a strain")
+    if max_stretch is not None:
+        number(max_stretch, "calibrate: stretch = 1 + strain: max_stretch", above=1.0)
+    read = [item if isinstance(item, MaterialTest) else read_test(item) for item in items]
+    return tuple(_cut(test if toe is None else _without_toe(test, toe), max_stretch, window) for test in read)
 
 
-def _weights(tests: Sequence[MaterialTest], weights: Any) -> tuple[Floats, str]:
+def _without_toe(test: MaterialTest, toe: str | float) -> MaterialTest:
+    offset = toe_offset(test) if isinstance(toe, str) else float(toe)
+    note = f"toe corrected by a strain of {offset:.4g}"
+    stretch = test.stretch / (1.0 + offset)  # the slack belongs to the rest length
+    return dataclasses.replace(test, stretch=stretch, notes=(*test.notes, note))
+
+
+def _cut(test: MaterialTest, max_stretch: float | None, window: tuple[float, float] | None) -> MaterialTest:
+    """Return the samples within limits of stretch and of strain."""
+    stretch, farthest = test.stretch, np.inf if max_stretch is None else max_stretch
+    strain = np.abs(stretch - 1.0)
+    low, high = (0.0, np.inf) if window is None else window
+    keep = (stretch <= farthest) & (stretch >= 1.0 / farthest) & (strain >= low) & (strain <= high)
+    if keep.sum() < 2:
+        raise InputError(
+            f"calibrate: test {test.name or test.mode!r} has {keep.sum()} samples in the window "
+            f"(its stretches are {stretch.min():.3g} .. {stretch.max():.3g}); widen max_stretch or window"
+        )
+    return dataclasses.replace(test, stretch=stretch[keep], nominal_stress=test.nominal_stress[keep])
+
+
+def _weights(tests: Sequence[MaterialTest], weights: Weights) -> tuple[Floats, str]:
     """Weights of all samples and the name of the weighting."""
     counts = [len(t.stretch) for t in tests]
     if weights is None or weights == "stress":
@@ -284,7 +284,7 @@ def _weights(tests: Sequence[MaterialTest], weights: Any) -> tuple[Floats, str]:
     if isinstance(weights, str):
         peak = [np.abs(t.nominal_stress).max() for t in tests]
         if weights == "relative":
-            floor = [np.maximum(np.abs(t.nominal_stress), 0.02 * p) for t, p in zip(tests, peak)]
+            floor = [np.maximum(np.abs(t.nominal_stress), RELATIVE_FLOOR * p) for t, p in zip(tests, peak)]
             return np.concatenate([p / f for p, f in zip(peak, floor)]) / np.mean(peak), "relative"
         if weights == "per-test":
             return np.concatenate([np.full(n, 1.0 / (p * np.sqrt(n))) for n, p in zip(counts, peak)]), "per-test"
@@ -303,7 +303,7 @@ def fit(
     model: str = "mooney-rivlin",
     *,
     max_stretch: float | None = None,
-    weights: Any = None,
+    weights: Weights = None,
     stable: bool = True,
     window: tuple[float, float] | None = None,
     toe: str | float | None = None,
@@ -340,9 +340,8 @@ def fit(
     InputError
         The tests cannot be read or do not determine the model.
     """
-    parameter_names(model)
-    if not 0 < confidence < 1:
-        raise InputError(f"calibrate: confidence = {confidence!r} lies between 0 and 1 (0.95)")
+    find_model(model)
+    number(confidence, "calibrate: confidence", above=0.0, high=math.nextafter(1.0, 0.0))
     used = prepare_tests(tests, max_stretch, window, toe)
     found = fit_prepared(used, model, weights, stable, confidence, density)
     if stable and model == "mooney-rivlin" and found.warnings:
@@ -357,23 +356,20 @@ def fit(
 
 
 def fit_prepared(
-    tests: tuple[MaterialTest, ...], model: str, weights: Any, stable: bool, confidence: float, density: float
+    tests: tuple[MaterialTest, ...], model: str, weights: Weights, stable: bool, confidence: float, density: float
 ) -> Calibration:
     """Fit samples that are read, cut and corrected already."""
     factors, weighting = _weights(tests, weights)
     stress = np.concatenate([t.nominal_stress for t in tests])
     samples = Samples(tuple(t.mode for t in tests), tuple(t.stretch for t in tests), stress, factors)
     found = estimate(samples, model, stable=stable, confidence=confidence)
-    names = parameter_names(model)
+    names = find_model(model).names
     is_stable, statement = stability_statement(model, found.parameters)
     predicted = np.concatenate([nominal_stress(model, found.parameters, t.mode, t.stretch) for t in tests])
     rms = float(np.sqrt(np.mean((predicted - stress) ** 2)))
     count, k = len(stress), found.free + 1
     aicc = count * np.log(max(float(np.mean(found.residuals**2)), 1e-300)) + 2 * k
     aicc += 2 * k * (k + 1) / (count - k - 1) if count > k + 1 else np.inf
-    deviations = np.sqrt(np.diag(found.covariance))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        correlations = found.covariance / np.outer(deviations, deviations)
     stretches = np.concatenate([t.stretch for t in tests])
     return Calibration(
         model,
@@ -390,7 +386,7 @@ def fit_prepared(
         tests,
         weighting,
         confidence,
-        correlations,
+        correlations(found.covariance),
         density,
     )
 
@@ -398,8 +394,9 @@ def fit_prepared(
 def _warnings(samples: Samples, model: str, found: Estimate, stable: bool) -> list[str]:
     """What the constants alone do not tell."""
     out = []
-    names = parameter_names(model)
-    if stable and found.active and model in ("mooney-rivlin", "yeoh", "neo-hookean"):
+    known = find_model(model)
+    names, locks = known.names, [c.locks for c in known.constants]
+    if stable and found.active and known.moduli.all():
         loose = estimate(samples, model, stable=False).parameters
         _, statement = stability_statement(model, loose)
         held = [n for n, s in zip(names, found.sides) if s == "upper"]
@@ -407,22 +404,19 @@ def _warnings(samples: Samples, model: str, found: Estimate, stable: bool) -> li
         out.append(f"the free fit gives {statement} Constrained: {what}.")
     if not stable and not stability_statement(model, found.parameters)[0]:
         out.append("not constrained: this material is unstable in the modes named and a solver can fail there")
-    if model == "gent" and "lower" in found.sides:
-        out.append("the tests show no locking: jm has only a lower limit, neo-hookean does as well")
-    if model == "gent":
-        reach = samples.largest_invariant() / found.parameters[1]
-        out += ["the largest test stretch reaches 95 % of the locking limit"] if reach > 0.95 else []
-    with np.errstate(invalid="ignore", divide="ignore"):
-        spread = np.sqrt(np.diag(found.covariance))
-        correlation = np.abs(found.covariance / np.outer(spread, spread) - np.eye(len(names)))
-    if np.nanmax(correlation, initial=0.0) > 0.98:
+    if "lower" in found.sides:
+        limit = names[found.sides.index("lower")]
+        out.append(f"the tests show no locking: {limit} has only a lower limit, neo-hookean does as well")
+    if (samples.largest_invariant() > NEAR_LOCKING * found.parameters[locks]).any():
+        out.append(f"the largest test stretch reaches {100 * NEAR_LOCKING:.0f} % of the locking limit")
+    correlation = np.abs(correlations(found.covariance) - np.eye(len(names)))
+    if np.nanmax(correlation, initial=0.0) > ALIKE:
         i, j = np.unravel_index(np.nanargmax(correlation), correlation.shape)
         out.append(
-            f"{names[i]} and {names[j]} are hardly told apart (correlation {correlation[i, j]:.3f}): another "
-            f"mode "
+            f"{names[i]} and {names[j]} are hardly told apart (correlation {correlation[i, j]:.3f}): another mode "
             f"of loading would"
         )
-    if set(samples.modes) <= {"uniaxial"} and model != "neo-hookean":
+    if set(samples.modes) <= {"uniaxial"} and len(names) > 1:
         out.append(
             "uniaxial tests alone: membranes and inflated walls are loaded biaxially, where this fit extrapolates"
         )

@@ -3,7 +3,8 @@
     minimise  sum_t sum_i  w_ti^2 (P_model(l_ti; c) - P_ti)^2      subject to  G c >= 0
 
 The constants that enter linearly are found exactly (least squares with linear inequalities, Lawson and Hanson
-1974, chapter 23); the one shape parameter of each Gent or Ogden term is iterated outside (variable projection).
+1974, chapter 23); those that shape a term of W are iterated outside (variable projection). One at which W locks is
+replaced by its inverse, which is regular where the data show no locking (zero).
 The intervals follow from the linearised fit with the noise s |P|^g, whose s and g come from the residuals
 (g = 0 uniform, g = 1 proportional to the stress; a variance function, Carroll and Ruppert 1988). A constant
 held by a bound gets a one-sided interval: from the bound to the upper limit that the data leave it.
@@ -13,22 +14,27 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from itertools import product
 
 import numpy as np
 from scipy.optimize import least_squares, nnls
 from scipy.stats import t as student
 
 from geosim.arrays import Bools, Floats
-from geosim.calibrate.curves import drucker_rows, invariant, parameter_names, sensitivities, terms
+from geosim.calibrate.curves import Model, drucker_rows, find_model, invariant, sensitivities
 from geosim.errors import InputError
+from geosim.material.materials import Constant
 
-__all__ = ["Estimate", "Samples", "constrained_least_squares", "estimate"]
+__all__ = ["Estimate", "Samples", "constrained_least_squares", "correlations", "estimate"]
 
-STIFFEST_LOCKING = 1e6  # jm of a Gent material whose data show no locking
-NEVER_NEGATIVE = {"neo-hookean": ("mu",), "mooney-rivlin": ("c1", "c2"), "yeoh": ("c1", "c3")}  # if stable
-ALPHAS = (-25.0, 25.0)
+STIFFEST_LOCKING = 1e6  # I1 - 3 at which a material whose data show no locking locks: a stretch of 1000
 FAINTEST = 0.01  # stresses below this part of the largest have the noise of this part
+POWERS = np.linspace(0.0, 1.5, 31)  # of the stress, tried for the noise: uniform to more than proportional
+PROPORTIONAL = 1e-9  # smallest singular value of scaled columns that are not proportional to each other
+SWITCHED_OFF = 1e-12  # part of the largest modulus below which that of a term is zero
+NO_LOCKING_TO_NEAREST = np.r_[0.0, 1.0 - np.geomspace(1.0, 1e-3, 25)[1:]]  # inverse limits at which a search may begin
+EXACT = 1e-14  # relative tolerance of the search for shapes, so that exact data return exact constants
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,11 @@ class Samples:
     stretches: tuple[Floats, ...]
     stress: Floats
     weights: Floats
+
+    @property
+    def target(self) -> Floats:
+        """Weighted stresses [Pa], shape (n,)."""
+        return self.stress * self.weights
 
     def rows(self, model: str, parameters: Floats) -> Floats:
         """Weighted sensitivities over all tests, shape (n, p)."""
@@ -52,7 +63,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Constants with their intervals; the order is that of `parameter_names`.
+    """Constants with their intervals; the order is that of `Model.names`.
 
     `sides` tells of every interval "two-sided", "upper" (the constant rests on its lower bound) or "lower" (no
     upper limit); `free` is the number of constants not held by a bound.
@@ -65,6 +76,13 @@ class Estimate:
     free: int
     residuals: Floats
     active: bool
+
+
+def correlations(covariance: Floats) -> Floats:
+    """Return the correlations of a covariance, nan where a variance is zero."""
+    deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(covariance / np.outer(deviation, deviation))
 
 
 def constrained_least_squares(matrix: Floats, target: Floats, rows: Floats) -> tuple[Floats, Bools]:
@@ -105,37 +123,35 @@ def estimate(samples: Samples, model: str, *, stable: bool = True, confidence: f
     InputError
         There are fewer samples than constants, or they do not determine the model.
     """
-    names = parameter_names(model)
-    if len(samples.stress) <= len(names):
+    found = find_model(model)
+    if len(samples.stress) <= len(found.names):
         raise InputError(
-            f"calibrate: {len(samples.stress)} samples cannot determine the {len(names)} constants of "
-            f"{model}; "
+            f"calibrate: {len(samples.stress)} samples cannot determine the {len(found.names)} constants of {model}; "
             f"widen the strain window or use a simpler model"
         )
-    if model == "gent":
-        return _gent(samples, confidence)
-    if terms(model):
-        return _ogden(samples, model, stable, confidence)
-    matrix, target = samples.rows(model, np.zeros(len(names))), samples.stress * samples.weights
-    if np.linalg.matrix_rank(matrix / np.linalg.norm(matrix, axis=0), tol=1e-9) < len(names):
+    if not found.moduli.all():
+        parameters = _Shapes(samples, model, stable).best()
+        return _shaped_intervals(samples, parameters, samples.rows(model, parameters), found, confidence)
+    return _linear(samples, model, found, stable, confidence)
+
+
+def _linear(samples: Samples, model: str, found: Model, stable: bool, confidence: float) -> Estimate:
+    """Fit a model all of whose constants are moduli."""
+    matrix = samples.rows(model, np.zeros(len(found.names)))
+    if np.linalg.matrix_rank(matrix / np.linalg.norm(matrix, axis=0), tol=PROPORTIONAL) < len(found.names):
         raise InputError(
-            f"calibrate: these tests do not determine {model}: the effects of its constants are "
-            f"proportional; "
+            f"calibrate: these tests do not determine {model}: the effects of its constants are proportional; "
             f"add a test in another mode or use neo-hookean"
         )
-    if stable:
-        constants, active = constrained_least_squares(matrix, target, drucker_rows(model))
-        rows = drucker_rows(model)[active]
-    else:
-        constants = np.asarray(np.linalg.lstsq(matrix, target, rcond=None)[0], dtype=np.float64)
-        rows = np.empty((0, len(names)))
-    found = _intervals(samples, matrix, constants, rows, confidence)
-    if stable:  # an interval does not reach beyond a bound that is known to hold
-        limits = found.intervals.copy()
-        signed = [n in NEVER_NEGATIVE[model] for n in names]
-        limits[signed] = np.maximum(limits[signed], 0.0)
-        found = dataclasses.replace(found, intervals=limits)
-    return found
+    if not stable:
+        loose = np.asarray(np.linalg.lstsq(matrix, samples.target, rcond=None)[0], dtype=np.float64)
+        return _intervals(samples, matrix, loose, np.empty((0, len(found.names))), confidence)
+    constants, active = constrained_least_squares(matrix, samples.target, drucker_rows(model))
+    fitted = _intervals(samples, matrix, constants, drucker_rows(model)[active], confidence)
+    limits = fitted.intervals.copy()
+    signed = [c.stable_positive for c in found.constants]
+    limits[signed] = np.maximum(limits[signed], 0.0)  # an interval does not reach beyond a bound that is known to hold
+    return dataclasses.replace(fitted, intervals=limits)
 
 
 def _covariance(matrix: Floats, residuals: Floats, samples: Samples) -> Floats:
@@ -152,7 +168,7 @@ def _covariance(matrix: Floats, residuals: Floats, samples: Samples) -> Floats:
     size = np.maximum(np.abs(samples.stress), FAINTEST * top) / top
     squares, counted = residuals**2, samples.weights > 0
     best, variance = np.inf, squares
-    for g in np.linspace(0.0, 1.5, 31):
+    for g in POWERS:
         spread = (samples.weights * size**g) ** 2
         inner = q.T @ (spread[:, None] * q)
         expected = (1.0 - 2.0 * leverage) * spread + np.einsum("ij,jk,ik->i", q, inner, q)
@@ -172,11 +188,8 @@ def _intervals(samples: Samples, matrix: Floats, constants: Floats, rows: Floats
     limit on that side is the one-sided limit of the fit without the constraint, and never inside the face.
     """
     count, p = matrix.shape
-    target = samples.stress * samples.weights
-    residuals = matrix @ constants - target
-    basis = np.eye(p)
-    if len(rows):
-        basis = _null_space(rows)
+    residuals = matrix @ constants - samples.target
+    basis = _null_space(rows) if len(rows) else np.eye(p)
     covariance = np.zeros((p, p))
     free = basis.shape[1]
     if free:
@@ -185,8 +198,8 @@ def _intervals(samples: Samples, matrix: Floats, constants: Floats, rows: Floats
     intervals = np.stack([constants - half, constants + half], axis=1)
     sides = ["two-sided"] * p
     if len(rows):
-        loose = np.linalg.lstsq(matrix, target, rcond=None)[0]
-        spread = np.sqrt(np.diag(_covariance(matrix, matrix @ loose - target, samples)))
+        loose = np.linalg.lstsq(matrix, samples.target, rcond=None)[0]
+        spread = np.sqrt(np.diag(_covariance(matrix, matrix @ loose - samples.target, samples)))
         reach = loose + student.ppf(confidence, max(count - p, 1)) * spread
         scale = np.abs(loose).max()
         for i in range(p):
@@ -206,108 +219,129 @@ def _null_space(rows: Floats) -> Floats:
     return vt[rank:].T
 
 
-def _gent(samples: Samples, confidence: float) -> Estimate:
-    """Fit Gent in s = 1 / jm, which is regular where the data show no locking (s = 0)."""
-    target = samples.stress * samples.weights
-    top = 1.0 / (samples.largest_invariant() * (1.0 + 1e-6))
+@dataclass(frozen=True)
+class _Shapes:
+    """The outer search of a model whose terms have shapes u; a locking limit is sought as its inverse, u in [0, 1].
 
-    def columns(s: float) -> Floats:
-        jm = 1.0 / max(s, 1.0 / STIFFEST_LOCKING)
-        return samples.rows("gent", np.array([1.0, jm]))
+    u = 1 locks just beyond the samples. Stable means a modulus of the sign of its term's shape, mu alpha >= 0.
+    """
 
-    def misfit(s: Floats) -> Floats:
-        column = columns(float(s[0]) * top)[:, 0]
-        return column * (column @ target) / (column @ column) - target
+    samples: Samples
+    model: str
+    stable: bool
 
-    grid = np.r_[0.0, 1.0 - np.geomspace(1.0, 1e-3, 25)[1:]]
-    cost = [float((misfit(np.array([g])) ** 2).sum()) for g in grid]
-    best = int(np.argmin(cost))
-    start = np.clip(grid[best], 1e-9, 1 - 1e-9)
-    found = least_squares(misfit, [start], bounds=(0.0, 1.0), xtol=1e-13, ftol=1e-14, gtol=1e-14, x_scale=0.1)
-    s = float(found.x[0]) * top
-    held = s * STIFFEST_LOCKING <= 1.5 or cost[0] <= 2 * found.cost
-    s = 1.0 / STIFFEST_LOCKING if held else s
-    jm = 1.0 / s
-    column = columns(s)
-    mu = float(column[:, 0] @ target / (column[:, 0] @ column[:, 0]))
-    full = np.stack([column[:, 0], -mu * column[:, 1] * jm**2], axis=1)  # derivative by s, since dP/ds = -jm^2 dP/djm
-    residuals = mu * column[:, 0] - target
-    degrees = max(len(target) - 2, 1)
-    use = full[:, :1] if held else full
-    covariance = np.zeros((2, 2))
-    covariance[: use.shape[1], : use.shape[1]] = _covariance(use, residuals, samples)
+    @cached_property
+    def found(self) -> Model:
+        return find_model(self.model)
+
+    @cached_property
+    def shapes(self) -> tuple[Constant, ...]:
+        return tuple(c for c in self.found.constants if c.unit != "Pa")
+
+    @cached_property
+    def locks(self) -> Bools:
+        return np.array([c.locks for c in self.shapes])
+
+    @cached_property
+    def nearest(self) -> float:
+        return self.samples.largest_invariant() * (1.0 + 1e-6)
+
+    def solved(self, u: Floats) -> tuple[Floats, Floats]:
+        """Return all constants for given shapes, and the residuals."""
+        moduli = self.found.moduli
+        values = np.ones(len(moduli))
+        values[~moduli] = np.where(self.locks, 1.0 / np.maximum(u / self.nearest, 1.0 / STIFFEST_LOCKING), u)
+        columns = self.samples.rows(self.model, values)[:, moduli]
+        if self.stable:
+            sign = np.where(values[~moduli].reshape(self.found.terms, -1)[:, 0] < 0, -1.0, 1.0)
+            scale = np.repeat(sign, moduli.sum() // self.found.terms) / (np.linalg.norm(columns, axis=0) + 1e-300)
+            values[moduli] = scale * nnls(columns * scale, self.samples.target)[0]
+        else:
+            values[moduli] = np.linalg.lstsq(columns, self.samples.target, rcond=None)[0]
+        return values, columns @ values[moduli] - self.samples.target
+
+    def misfit(self, u: Floats) -> Floats:
+        return self.solved(np.asarray(u))[1]
+
+    def starts(self) -> list[Floats]:
+        """Return shapes to begin with: of one term the best of a grid, of several those that the law gives."""
+        if self.found.terms > 1:
+            choices = zip(*(c.together for c in self.shapes[: len(self.shapes) // self.found.terms]))
+            return [np.stack(choice, axis=1)[: self.found.terms].ravel() for choice in choices]
+        grid = [np.array(u) for u in product(*(NO_LOCKING_TO_NEAREST if c.locks else c.starts for c in self.shapes))]
+        order = np.argsort([np.sum(self.misfit(u) ** 2) for u in grid])
+        return [grid[i] for i in order[: 1 if self.locks.all() else 2]]
+
+    def best(self) -> Floats:
+        """Return the constants of the least misfit; a locking limit that improves nothing is STIFFEST_LOCKING."""
+        low, high = (np.where(self.locks, end, [c.bounds[end] for c in self.shapes]) for end in (0, 1))
+        inside = 1e-9
+        run = min(
+            (
+                least_squares(
+                    self.misfit,
+                    np.clip(start, low + inside, high - inside),
+                    bounds=(low, high),
+                    xtol=EXACT,
+                    ftol=EXACT,
+                    gtol=EXACT,
+                    x_scale=np.where(self.locks, 0.1, 1.0),
+                )
+                for start in self.starts()
+            ),
+            key=lambda run: run.cost,
+        )
+        u = run.x
+        if self.locks.any():
+            free = np.where(self.locks, 0.0, u)
+            if np.sum(self.misfit(free) ** 2) <= 2.0 * run.cost:
+                u = free
+            u = np.where(self.locks & (u * STIFFEST_LOCKING <= 1.5 * self.nearest), 0.0, u)
+        terms = self.solved(u)[0].reshape(self.found.terms, -1)
+        shape = int(np.argmin(self.found.moduli))
+        return terms[np.argsort(-terms[:, shape])].ravel()
+
+
+def _shaped_intervals(
+    samples: Samples, parameters: Floats, matrix: Floats, found: Model, confidence: float
+) -> Estimate:
+    """Linearised intervals; a term that its bound switched off (mu = 0) leaves no trace of its shape.
+
+    Of a locking limit the interval is that of its inverse; where the data show no locking it has only a lower limit.
+    """
+    moduli, locks = found.moduli, np.array([c.locks for c in found.constants])
+    residuals = matrix[:, moduli] @ parameters[moduli] - samples.target
+    leading = np.abs(parameters.reshape(found.terms, -1)[:, 0])
+    off = np.repeat(leading <= SWITCHED_OFF * leading.max(), len(moduli) // found.terms)
+    held = locks & (parameters >= STIFFEST_LOCKING)
+    slope = np.where(locks, -(parameters**2), 1.0)  # of the constant by what is estimated
+    matrix = matrix * slope
+    values = np.where(locks, 1.0 / parameters, parameters)
+    use = ~off & ~held
+    covariance = np.zeros((len(values), len(values)))
+    used = matrix[:, use]
+    determined = np.linalg.matrix_rank(used / np.linalg.norm(used, axis=0), tol=0.1 * PROPORTIONAL) == used.shape[1]
+    covariance[np.ix_(use, use)] = _covariance(used, residuals, samples) if determined else np.inf
+    degrees = max(len(residuals) - int((~off).sum()), 1)
     half = student.ppf(0.5 + 0.5 * confidence, degrees) * np.sqrt(np.diag(covariance))
-    if held:
-        step = np.linalg.lstsq(full, -residuals, rcond=None)[0][1]
-        reach = step + student.ppf(confidence, degrees) * np.sqrt(_covariance(full, residuals, samples)[1, 1])
-        limits, side = (1.0 / max(reach, 1.0 / STIFFEST_LOCKING), np.inf), "lower"
-    else:
-        low, high = s - half[1], s + half[1]
-        limits, side = (1.0 / high, 1.0 / low if low > 0 else np.inf), "two-sided" if low > 0 else "lower"
-    jacobian = np.diag([1.0, -(jm**2)])
-    intervals = np.array([[mu - half[0], mu + half[0]], limits])
+    intervals = np.stack([values - half, values + half], axis=1)
+    sides = ["upper" if o else "two-sided" for o in off]
+    intervals[off & moduli] = 0.0
+    intervals[off & ~moduli] = -np.inf, np.inf
+    for i in np.flatnonzero(locks & ~off):
+        low, high = intervals[i]
+        if held[i]:
+            spread = np.sqrt(_covariance(matrix, residuals, samples)[i, i])
+            reach = np.linalg.lstsq(matrix, -residuals, rcond=None)[0][i] + student.ppf(confidence, degrees) * spread
+            low, high = 0.0, max(reach, 1.0 / STIFFEST_LOCKING)
+        intervals[i] = 1.0 / high, 1.0 / low if low > 0 else np.inf
+        sides[i] = "two-sided" if low > 0 else "lower"
     return Estimate(
-        np.array([mu, jm]),
-        jacobian @ covariance @ jacobian,
+        parameters,
+        covariance * np.outer(slope, slope),
         intervals,
-        ("two-sided", side),
-        1 if held else 2,
+        tuple(sides),
+        int(use.sum()),
         residuals,
-        held,
+        not use.all(),
     )
-
-
-def _ogden(samples: Samples, model: str, stable: bool, confidence: float) -> Estimate:
-    """Fit Ogden with the exponents outside and mu_i inside; stable means mu_i alpha_i >= 0 for every term."""
-    target = samples.stress * samples.weights
-    count = terms(model)
-
-    def inner(alphas: Floats) -> tuple[Floats, Floats]:
-        vector = np.stack([np.ones(count), alphas], axis=1).ravel()
-        columns = samples.rows(model, vector)[:, ::2]
-        if not stable:
-            return np.asarray(np.linalg.lstsq(columns, target, rcond=None)[0], dtype=np.float64), columns
-        signs = np.where(alphas < 0, -1.0, 1.0)
-        scale = np.linalg.norm(columns, axis=0) + 1e-300
-        return signs * nnls(columns * signs / scale, target)[0] / scale, columns
-
-    def misfit(alphas: Floats) -> Floats:
-        mu, columns = inner(alphas)
-        return columns @ mu - target
-
-    if count == 1:
-        values = [*np.arange(-8.0, 0.0, 1.0), *np.arange(0.5, 12.5, 0.5)]
-        scores = [float((misfit(np.array([v])) ** 2).sum()) for v in values]
-        starts: list[Any] = [[values[i]] for i in np.argsort(scores)[:2]]
-    else:
-        starts = [[1.5, 5.0, -2.0][:count], [2.0, -2.0, 6.0][:count], [1.3, 8.0, 3.0][:count]]
-    runs = [least_squares(misfit, s, bounds=ALPHAS, xtol=1e-12, ftol=1e-13, gtol=1e-13) for s in starts]
-    best = min(runs, key=lambda run: run.cost)
-    alphas = best.x
-    mu, _ = inner(alphas)
-    if count > 1:
-        order = np.argsort(-alphas)
-        alphas, mu = alphas[order], mu[order]
-    parameters = np.stack([mu, alphas], axis=1).ravel()
-    return _ogden_intervals(samples, model, parameters, confidence)
-
-
-def _ogden_intervals(samples: Samples, model: str, parameters: Floats, confidence: float) -> Estimate:
-    """Linearised intervals; a term that its bound switched off (mu = 0) leaves no trace of its exponent."""
-    target = samples.stress * samples.weights
-    matrix = samples.rows(model, parameters)
-    residuals = matrix[:, ::2] @ parameters[::2] - target
-    on = np.repeat(np.abs(parameters[::2]) > 1e-12 * np.abs(parameters[::2]).max(), 2)
-    covariance = np.zeros((len(parameters), len(parameters)))
-    use = matrix[:, on]
-    if np.linalg.matrix_rank(use / np.linalg.norm(use, axis=0), tol=1e-10) == use.shape[1]:
-        covariance[np.ix_(on, on)] = _covariance(use, residuals, samples)
-    else:
-        covariance[np.ix_(on, on)] = np.inf
-    half = student.ppf(0.5 + 0.5 * confidence, max(len(target) - on.sum(), 1)) * np.sqrt(np.diag(covariance))
-    intervals = np.stack([parameters - half, parameters + half], axis=1)
-    sides = ["two-sided"] * len(parameters)
-    for i in np.flatnonzero(~on):
-        sides[i] = "upper"
-        intervals[i] = (0.0, 0.0) if i % 2 == 0 else (-np.inf, np.inf)
-    return Estimate(parameters, covariance, intervals, tuple(sides), int(on.sum()), residuals, bool((~on).any()))

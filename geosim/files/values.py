@@ -13,7 +13,7 @@ from geosim.arrays import UNITS, Floats
 from geosim.errors import InputError
 from geosim.files.messages import Place, first_error
 from geosim.files.schema import SelectionTable
-from geosim.material.materials import material_from_dict
+from geosim.material.laws import material_from_dict
 from geosim.materials import load_material, preset
 from geosim.select import Select
 

@@ -1,272 +1,244 @@
-"""Hyperelastic energies W(F) with their first and second derivatives, compiled.
+"""Hyperelastic laws: each stands here once, as its class and its energy W with derivatives, and nowhere else.
 
-W depends on the invariants I1 = tr C and I2 = (tr(C)^2 - tr(C^2)) / 2, C = F^T F (Mooney-Rivlin, neo-Hookean, Yeoh,
-Gent) or on the principal stretches (Ogden), in one of two forms that agree wherever J = 1:
+Isotropic materials split into a distortional energy W and a volumetric part with bulk modulus kappa; kappa = inf (the
+default) is exact incompressibility, J = det F = 1. W is a function of the invariants
 
-    isochoric    W(J^(-2/3) I1, J^(-4/3) I2): distortional alone, needed for a finite bulk modulus;
-    full         W(I1, I2) - s (J - 1), with s such that the rest shape is free of stress.
+    I1 = tr C,   I2 = (tr(C)^2 - tr(C^2)) / 2,   C = F^T F,
 
-With w = dW/dI, P = dW/dF = w1 dI1/dF + w2 dI2/dF and A = dP/dF = w1 d2I1 + w2 d2I2 + w11 dI1 (x) dI1, both exact.
-F and P are 3x3, A is 9x9 over (iJ, kL) in row-major order. Every function needs J > 0.
+or a sum over the principal stretches l, W = psi(l1) + psi(l2) + psi(l3). The energy solver, the projective solver,
+calibration and files all read a law from here: its fields are the constants (unit, limits, what a fit starts from), its
+`kind` is the number by which `invariant_law` or `stretch_law` finds its W, its `model` the name in files and in fits.
+Kernels get the constants as the tail of a material row (`geosim.material.tensors.row`), moduli in any unit of stress.
+They also run on complex constants, whose imaginary part then carries a derivative: no comparison but of real parts.
 """
 
 from __future__ import annotations
 
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
 import numpy as np
 
+from geosim.errors import InputError
 from geosim.kernels import kernel
-from geosim.linear.matrix3 import jacobi_eigen
-from geosim.material.materials import Hyperelastic
+from geosim.material.materials import Hyperelastic, LinearElastic, Material, constant
 
-__all__ = ["TABLE_WIDTH", "cofactor", "energy", "stress", "table", "tangent"]
+__all__ = [
+    "FIRST",
+    "LAWS",
+    "OF_STRETCHES",
+    "Gent",
+    "MooneyRivlin",
+    "NeoHookean",
+    "Ogden",
+    "Yeoh",
+    "invariant_law",
+    "material_from_dict",
+    "stretch_law",
+]
 
-TABLE_WIDTH = 17  # kind, 1/kappa, 1/mu, number of constants, s of the full form (-1: isochoric), constants ...
+FIRST = 5  # column of a row at which the constants begin
+NEO_HOOKEAN, MOONEY_RIVLIN, YEOH, GENT = 0, 1, 2, 3  # laws of the invariants
+OF_STRETCHES = 100  # from here on laws of the principal stretches
+OGDEN = 100
 
 
-def table(materials: list[Hyperelastic], stress_unit: float, *, isochoric: bool = True) -> np.ndarray:
-    """Return the rows that the kernels read, moduli divided by `stress_unit` [Pa], shape (materials, TABLE_WIDTH).
+@dataclass(frozen=True)
+class NeoHookean(Hyperelastic):
+    """Neo-Hookean: W = mu / 2 (I1 - 3), with the shear modulus mu [Pa]."""
 
-    A material with a finite bulk modulus always takes the isochoric form.
+    mu: float = constant(above=0.0, stable_positive=True)
+    bulk_modulus: float = np.inf
+    density: float = 1070.0
+    model: ClassVar[str] = "neo-hookean"
+    kind: ClassVar[int] = NEO_HOOKEAN
+
+    @property
+    def shear_modulus(self) -> float:
+        """Shear modulus mu [Pa]."""
+        return self.mu
+
+
+@kernel
+def _neo_hookean(c, x, y):
+    w1 = 0.5 * c[0]
+    return w1 * x, w1, 0.0 * w1, 0.0 * w1
+
+
+@dataclass(frozen=True)
+class MooneyRivlin(Hyperelastic):
+    """Mooney-Rivlin: W = c1 (I1 - 3) + c2 (I2 - 3).
+
+    Parameters
+    ----------
+    c1, c2
+        Constants [Pa]; the shear modulus at rest is 2 (c1 + c2).
+    bulk_modulus
+        [Pa]; inf is exact incompressibility.
+    density
+        [kg/m^3].
     """
-    rows = np.zeros((len(materials), TABLE_WIDTH))
-    for row, material in zip(rows, materials):
-        constants = material.kernel_constants(stress_unit)
-        row[0] = material.kind
-        row[1] = stress_unit / material.bulk_modulus  # type: ignore[attr-defined]
-        row[2] = stress_unit / material.shear_modulus
-        row[3] = len(constants)
-        finite = np.isfinite(material.bulk_modulus)  # type: ignore[attr-defined]
-        row[4] = -1.0 if isochoric or finite else material.rest_slope / stress_unit
-        row[5 : 5 + len(constants)] = constants
-    return rows
 
+    c1: float = constant(default=41.8e3, low=0.0, stable_positive=True, symbol="C10")
+    c2: float = constant(default=10.6e3, stable_positive=True, symbol="C01")
+    bulk_modulus: float = np.inf
+    density: float = 1070.0
+    model: ClassVar[str] = "mooney-rivlin"
+    kind: ClassVar[int] = MOONEY_RIVLIN
 
-@kernel(inline="always")
-def cofactor(F, C):
-    """Write the cofactor matrix dJ/dF into C and return J."""
-    C[0, 0] = F[1, 1] * F[2, 2] - F[1, 2] * F[2, 1]
-    C[0, 1] = F[1, 2] * F[2, 0] - F[1, 0] * F[2, 2]
-    C[0, 2] = F[1, 0] * F[2, 1] - F[1, 1] * F[2, 0]
-    C[1, 0] = F[2, 1] * F[0, 2] - F[2, 2] * F[0, 1]
-    C[1, 1] = F[2, 2] * F[0, 0] - F[2, 0] * F[0, 2]
-    C[1, 2] = F[2, 0] * F[0, 1] - F[2, 1] * F[0, 0]
-    C[2, 0] = F[0, 1] * F[1, 2] - F[0, 2] * F[1, 1]
-    C[2, 1] = F[0, 2] * F[1, 0] - F[0, 0] * F[1, 2]
-    C[2, 2] = F[0, 0] * F[1, 1] - F[0, 1] * F[1, 0]
-    return F[0, 0] * C[0, 0] + F[0, 1] * C[0, 1] + F[0, 2] * C[0, 2]
-
-
-@kernel(inline="always")
-def _second_of_j(F, i, j, k, el):
-    """Component of d2J/dF_ij dF_kl = eps_ikm eps_jln F_mn for i != k and j != l."""
-    even = ((k - i) % 3 == 1) == ((el - j) % 3 == 1)
-    value = F[3 - i - k, 3 - j - el]
-    return value if even else -value
+    @property
+    def shear_modulus(self) -> float:
+        """Shear modulus at rest, 2 (c1 + c2) [Pa]."""
+        return 2.0 * (self.c1 + self.c2)
 
 
 @kernel
-def _invariant_energy(m, i1, i2):
-    """Return W, w1, w2, w11 of a material row (w12 = w22 = 0 for the models here)."""
-    kind = int(m[0])
-    x = i1 - 3.0
-    if kind == 0:  # Mooney-Rivlin and neo-Hookean
-        return m[5] * x + m[6] * (i2 - 3.0), m[5], m[6], 0.0
-    if kind == 1:  # Yeoh
-        return (
-            m[5] * x + m[6] * x * x + m[7] * x * x * x,
-            m[5] + 2.0 * m[6] * x + 3.0 * m[7] * x * x,
-            0.0,
-            2.0 * m[6] + 6.0 * m[7] * x,
-        )
-    # Gent: past the locking stretch the energy is infinite, and the line search turns back
-    rest = 1.0 - x / m[6]
-    if rest <= 0.0:
-        return np.inf, np.inf, 0.0, np.inf
-    return -0.5 * m[5] * m[6] * np.log(rest), 0.5 * m[5] / rest, 0.0, 0.5 * m[5] / (m[6] * rest * rest)
+def _mooney_rivlin(c, x, y):
+    return c[0] * x + c[1] * y, c[0], c[1], 0.0 * c[0]
+
+
+@dataclass(frozen=True)
+class Yeoh(Hyperelastic):
+    """Yeoh: W = c1 (I1 - 3) + c2 (I1 - 3)^2 + c3 (I1 - 3)^3, constants in Pa."""
+
+    c1: float = constant(above=0.0, stable_positive=True, symbol="C10")
+    c2: float = constant(default=0.0, symbol="C20")
+    c3: float = constant(default=0.0, stable_positive=True, symbol="C30")
+    bulk_modulus: float = np.inf
+    density: float = 1070.0
+    model: ClassVar[str] = "yeoh"
+    kind: ClassVar[int] = YEOH
+
+    @property
+    def shear_modulus(self) -> float:
+        """Shear modulus at rest, 2 c1 [Pa]."""
+        return 2.0 * self.c1
 
 
 @kernel
-def _ogden(m, F, J, cof, P, A, level):
-    """Ogden: energy, and with level >= 1 the stress, with level 2 the tangent (spectral form)."""
-    C = np.zeros((3, 3))
-    for i in range(3):
-        for j in range(3):
-            for k in range(3):
-                C[i, j] += F[k, i] * F[k, j]
-    squares, N = np.empty(3), np.empty((3, 3))
-    jacobi_eigen(C, squares, N)
-    stretch = np.sqrt(squares)
-    isochoric = m[4] < 0.0
-    scale = J ** (-1.0 / 3.0) if isochoric else 1.0
-    shift = 0.0 if isochoric else m[4]
-    W = -shift * (J - 1.0)
-    b = np.zeros(3)  # lambda_i dW/dlambda_i before the deviator
-    d = np.zeros(3)  # its derivative by ln(isochoric stretch)
-    for t in range(int(m[3]) // 2):
-        mu, alpha = m[5 + 2 * t], m[6 + 2 * t]
-        for i in range(3):
-            power = (scale * stretch[i]) ** alpha
-            W += mu / alpha * (power - 1.0)
-            b[i] += mu * power
-            d[i] += mu * alpha * power
-    if level == 0:
-        return W
-    third = 1.0 / 3.0 if isochoric else 0.0
-    tau = b - third * (b[0] + b[1] + b[2])  # principal Kirchhoff stresses, without the shift
-    n = np.zeros((3, 3))  # principal directions in space
-    for i in range(3):
-        for r in range(3):
-            n[r, i] = (F[r, 0] * N[0, i] + F[r, 1] * N[1, i] + F[r, 2] * N[2, i]) / stretch[i]
-    for r in range(3):
-        for c in range(3):
-            P[r, c] = -shift * cof[r, c]
-            for i in range(3):
-                P[r, c] += tau[i] / stretch[i] * n[r, i] * N[c, i]
-    if level == 1:
-        return W
-    total = third * third * (d[0] + d[1] + d[2])
-    A[:, :] = 0.0
-    for i in range(3):
-        for j in range(3):
-            # dP_i/dlambda_j with P_i = tau_i / lambda_i
-            slope = -third * (d[i] + d[j]) + total
-            if i == j:
-                slope += d[i]
-            value = slope / (stretch[i] * stretch[j])
-            if i == j:
-                value -= tau[i] / squares[i]
-            for r in range(3):
-                for c in range(3):
-                    for s in range(3):
-                        for e in range(3):
-                            A[3 * r + c, 3 * s + e] += value * n[r, i] * N[c, i] * n[s, j] * N[e, j]
-            if i < j:
-                pi, pj = tau[i] / stretch[i], tau[j] / stretch[j]
-                sums = (pi + pj) / (stretch[i] + stretch[j])
-                gap = stretch[i] - stretch[j]
-                if abs(gap) > 1e-6 * stretch[i]:
-                    diff = (pi - pj) / gap
-                else:  # equal stretches: the limit is dP_i/dlambda_i - dP_i/dlambda_j
-                    diff = (
-                        (d[i] * (1.0 - 2.0 * third) + total) / squares[i]
-                        - tau[i] / squares[i]
-                        - (total - third * (d[i] + d[j])) / (stretch[i] * stretch[j])
-                    )
-                plus, minus = 0.5 * (diff + sums), 0.5 * (diff - sums)
-                for r in range(3):
-                    for c in range(3):
-                        ij, ji = n[r, i] * N[c, j], n[r, j] * N[c, i]
-                        for s in range(3):
-                            for e in range(3):
-                                kl, lk = n[s, i] * N[e, j], n[s, j] * N[e, i]
-                                A[3 * r + c, 3 * s + e] += plus * (ij * kl + ji * lk) + minus * (ij * lk + ji * kl)
-    if shift != 0.0:
-        for i in range(3):
-            for j in range(3):
-                for k in range(3):
-                    for el in range(3):
-                        if i != k and j != el:
-                            A[3 * i + j, 3 * k + el] -= shift * _second_of_j(F, i, j, k, el)
-    return W
+def _yeoh(c, x, y):
+    w1 = c[0] + 2.0 * c[1] * x + 3.0 * c[2] * x * x
+    return c[0] * x + c[1] * x * x + c[2] * x * x * x, w1, 0.0 * w1, 2.0 * c[1] + 6.0 * c[2] * x
+
+
+@dataclass(frozen=True)
+class Gent(Hyperelastic):
+    """Gent: W = -mu jm / 2 ln(1 - (I1 - 3) / jm); the chains lock at I1 - 3 = jm."""
+
+    mu: float = constant(above=0.0, stable_positive=True)
+    jm: float = constant("", above=0.0, locks=True)
+    bulk_modulus: float = np.inf
+    density: float = 1070.0
+    model: ClassVar[str] = "gent"
+    kind: ClassVar[int] = GENT
+
+    @property
+    def shear_modulus(self) -> float:
+        """Shear modulus at rest mu [Pa]."""
+        return self.mu
 
 
 @kernel
-def _derivatives(m, F, J, cof, P, A, level):
-    """Return W; with level >= 1 write P (3, 3), with level 2 also A (9, 9)."""
-    if int(m[0]) == 3:
-        return _ogden(m, F, J, cof, P, A, level)
-    C = np.empty((3, 3))
-    for i in range(3):
-        for j in range(i, 3):
-            C[i, j] = F[0, i] * F[0, j] + F[1, i] * F[1, j] + F[2, i] * F[2, j]
-            C[j, i] = C[i, j]
-    I1 = C[0, 0] + C[1, 1] + C[2, 2]
-    CC = (
-        C[0, 0] * C[0, 0]
-        + C[1, 1] * C[1, 1]
-        + C[2, 2] * C[2, 2]
-        + 2.0 * (C[0, 1] * C[0, 1] + C[0, 2] * C[0, 2] + C[1, 2] * C[1, 2])
+def _gent(c, x, y):
+    rest = 1.0 - x / c[1]
+    if rest.real <= 0.0:  # past the locking stretch the energy is infinite, and the line search turns back
+        infinite = np.inf + 0.0 * rest
+        return infinite, infinite, 0.0 * rest, infinite
+    return -0.5 * c[0] * c[1] * np.log(rest), 0.5 * c[0] / rest, 0.0 * rest, 0.5 * c[0] / (c[1] * rest * rest)
+
+
+@dataclass(frozen=True)
+class Ogden(Hyperelastic):
+    """Ogden: W = sum_i mu_i / alpha_i (l1^alpha_i + l2^alpha_i + l3^alpha_i - 3), l the isochoric stretches.
+
+    The shear modulus at rest is 1/2 sum mu_i alpha_i. `mu` [Pa] and `alpha` [-] are numbers or tuples.
+    """
+
+    mu: float | tuple[float, ...] = constant()
+    alpha: float | tuple[float, ...] = constant(
+        "",
+        starts=(*np.arange(-8.0, 0.0, 1.0), *np.arange(0.5, 12.5, 0.5)),
+        together=((1.5, 5.0, -2.0), (2.0, -2.0, 6.0), (1.3, 8.0, 3.0)),
+        bounds=(-25.0, 25.0),
     )
-    I2 = 0.5 * (I1 * I1 - CC)
-    shift = m[4]
-    if shift >= 0.0:
-        a, b, r = 1.0, 1.0, 0.0  # the full form: nothing is divided by powers of J
-    else:
-        a, r = J ** (-2.0 / 3.0), 1.0 / J
-        b = a * a
-        shift = 0.0
-    W, w1, w2, w11 = _invariant_energy(m, a * I1, b * I2)
-    W -= shift * (J - 1.0)
-    if level == 0:
-        return W
-    FC = np.empty((3, 3))
-    for i in range(3):
-        for j in range(3):
-            FC[i, j] = F[i, 0] * C[0, j] + F[i, 1] * C[1, j] + F[i, 2] * C[2, j]
-    D2 = np.empty((3, 3))  # dI2/dF of the plain invariant
-    first = np.empty(9)
-    for i in range(3):
-        for j in range(3):
-            D2[i, j] = 2.0 * (I1 * F[i, j] - FC[i, j])
-            first[3 * i + j] = a * (2.0 * F[i, j] - (2.0 / 3.0) * I1 * r * cof[i, j])
-            P[i, j] = w1 * first[3 * i + j] + w2 * b * (D2[i, j] - (4.0 / 3.0) * I2 * r * cof[i, j]) - shift * cof[i, j]
-    if level == 1:
-        return W
-    B = np.empty((3, 3))
-    for i in range(3):
-        for j in range(3):
-            B[i, j] = F[i, 0] * F[j, 0] + F[i, 1] * F[j, 1] + F[i, 2] * F[j, 2]
-    s1, s2 = w1 * a, w2 * b
-    outer = (10.0 / 9.0) * s1 * I1 * r * r + (28.0 / 9.0) * s2 * I2 * r * r
-    mixed1, mixed2 = -(4.0 / 3.0) * s1 * r, -(4.0 / 3.0) * s2 * r
-    skew = -((2.0 / 3.0) * s1 * I1 + (4.0 / 3.0) * s2 * I2) * r - shift
-    for i in range(3):
-        for j in range(3):
-            row = 3 * i + j
-            for k in range(3):
-                for el in range(3):
-                    col = 3 * k + el
-                    if col < row:
-                        continue
-                    value = (
-                        outer * cof[i, j] * cof[k, el]
-                        + mixed1 * (F[i, j] * cof[k, el] + cof[i, j] * F[k, el])
-                        + mixed2 * (D2[i, j] * cof[k, el] + cof[i, j] * D2[k, el])
-                        + 2.0 * s2 * (2.0 * F[i, j] * F[k, el] - F[i, el] * F[k, j])
-                    )
-                    if j == el:
-                        value -= 2.0 * s2 * B[i, k]
-                    if i == k:
-                        value -= 2.0 * s2 * C[el, j]
-                        if j == el:
-                            value += 2.0 * s1 + 2.0 * s2 * I1
-                    elif j != el:
-                        # d2J/dF2 = eps_ikm eps_jln F_mn
-                        value += skew * _second_of_j(F, i, j, k, el)
-                    if w11 != 0.0:
-                        value += w11 * first[row] * first[col]
-                    A[row, col] = value
-                    A[col, row] = value
-    return W
+    bulk_modulus: float = np.inf
+    density: float = 1070.0
+    model: ClassVar[str] = "ogden"
+    kind: ClassVar[int] = OGDEN
+    most_terms: ClassVar[int] = 3
+
+    def __post_init__(self) -> None:
+        for key in ("mu", "alpha"):
+            object.__setattr__(self, key, tuple(np.ravel(getattr(self, key)).astype(float).tolist()))
+        if 0.0 in np.ravel(self.alpha) or not self.mu:
+            raise InputError(f"Ogden: mu = {self.mu!r}, alpha = {self.alpha!r} must be numbers, alpha other than zero")
+        if np.size(self.mu) != np.size(self.alpha):
+            raise InputError(
+                f"Ogden: mu has {np.size(self.mu)} terms and alpha {np.size(self.alpha)}; give as many of each"
+            )
+        super().__post_init__()
+
+    @property
+    def shear_modulus(self) -> float:
+        """Shear modulus at rest, 1/2 sum mu_i alpha_i [Pa]."""
+        return 0.5 * float(np.dot(self.mu, self.alpha))
 
 
 @kernel
-def energy(m, F):
-    """W(F) [stress unit] of a material row; inf where J <= 0."""
-    cof = np.empty((3, 3))
-    J = cofactor(F, cof)
-    if J <= 0.0:
-        return np.inf
-    return _derivatives(m, F, J, cof, cof, np.empty((1, 1)), 0)
+def _ogden(c, count, stretch):
+    psi, slope, curvature = 0.0 * c[0], 0.0 * c[0], 0.0 * c[0]
+    for t in range(0, count, 2):
+        mu, alpha = c[t], c[t + 1]
+        power = stretch**alpha
+        psi += mu / alpha * (power - 1.0)
+        slope += mu * power
+        curvature += mu * alpha * power
+    return psi, slope, curvature
 
 
 @kernel
-def stress(m, F, J, cof, P):
-    """Write the first Piola-Kirchhoff stress dW/dF into P (3, 3) and return W."""
-    return _derivatives(m, F, J, cof, P, np.empty((1, 1)), 1)
+def invariant_law(m, i1, i2):
+    """Return W, dW/dI1, dW/dI2, d2W/dI1^2 of a material row (its other second derivatives are zero in all laws)."""
+    kind, c, x, y = int(m[0].real), m[FIRST:], i1 - 3.0, i2 - 3.0
+    if kind == NEO_HOOKEAN:
+        return _neo_hookean(c, x, y)
+    if kind == MOONEY_RIVLIN:
+        return _mooney_rivlin(c, x, y)
+    if kind == YEOH:
+        return _yeoh(c, x, y)
+    return _gent(c, x, y)
 
 
 @kernel
-def tangent(m, F, J, cof, P, A):
-    """Write dW/dF into P (3, 3) and d2W/dF2 into A (9, 9), and return W."""
-    return _derivatives(m, F, J, cof, P, A, 2)
+def stretch_law(m, stretch):
+    """Return psi, d psi/d ln(stretch), d2 psi/d ln(stretch)^2 of a material row."""
+    return _ogden(m[FIRST:], int(m[3].real), stretch)
+
+
+LAWS: dict[str, type[Hyperelastic]] = {law.model: law for law in (NeoHookean, MooneyRivlin, Yeoh, Gent, Ogden)}
+MODELS: dict[str, type[Material]] = {**LAWS, LinearElastic.model: LinearElastic}
+
+
+def material_from_dict(table: dict[str, Any], source: str = "material") -> Material:
+    """Return the material that a table {model = ..., constants} describes.
+
+    Raises
+    ------
+    InputError
+        The model is unknown, or a constant is unknown, missing or impossible; `source` is named.
+    """
+    table = dict(table)
+    name = table.pop("model", None)
+    if name not in MODELS:
+        raise InputError(f"{source}: model = {name!r} is unknown; use one of {', '.join(sorted(MODELS))}")
+    known = [f.name for f in dataclasses.fields(MODELS[name])]
+    for key in table:
+        if key not in known:
+            raise InputError(f"{source}: {key!r} is not a constant of {name}; it has {', '.join(known)}")
+    try:
+        return MODELS[name](**table)
+    except TypeError as error:
+        raise InputError(f"{source}: {name} needs {', '.join(known[:1])}: {error}") from None
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None

@@ -200,7 +200,7 @@ BAD = [
     ('material = "ecoflex-00-30"', "", "material is missing"),
     ('"ecoflex-00-30"', '{ model = "neo-hookian", mu = 3e4 }', "'neo-hookian' is unknown"),
     ('"ecoflex-00-30"', '{ model = "neo-hookean", mu = "soft" }', "mu = 'soft' must be a number"),
-    ('"ecoflex-00-30"', '{ model = "neo-hookean", mu = -3 }', "mu = -3 is not a positive"),
+    ('"ecoflex-00-30"', '{ model = "neo-hookean", mu = -3 }', "mu = -3 must be a positive"),
     ('"ecoflex-00-30"', '{ model = "linear-elastic", youngs_modulus = 1e5 }', "LinearElastic is for rods"),
     ('"ecoflex-00-30"', "7", "material = 7 must be a preset"),
     ('"ecoflex-00-30"', '"../x.toml"', "outside the folder"),

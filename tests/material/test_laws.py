@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from geosim.material import laws as constitutive
-from geosim.material.materials import Gent, MooneyRivlin, NeoHookean, Ogden, Yeoh
+from geosim.material import tensors as constitutive
+from geosim.material.laws import Gent, MooneyRivlin, NeoHookean, Ogden, Yeoh
 
 MATERIALS = {
     "mooney-rivlin": MooneyRivlin(c1=300.0, c2=80.0),

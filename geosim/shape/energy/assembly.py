@@ -19,7 +19,7 @@ from scipy.sparse import coo_matrix
 from geosim.arrays import Floats, Ints, frozen
 from geosim.kernels import kernel
 from geosim.linear.patterns import Sparsity
-from geosim.material.laws import cofactor, stress, tangent
+from geosim.material.tensors import cofactor, stress, tangent
 
 __all__ = ["Pattern", "assemble", "build_pattern", "jacobian_bounds", "mass_loads", "mean_stresses", "wall_volumes"]
 

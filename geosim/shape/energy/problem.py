@@ -18,7 +18,7 @@ from geosim.geometry import topology
 from geosim.linear.bordered import BorderedSolver
 from geosim.linear.factorise import make_factoriser
 from geosim.linear.patterns import Sparsity
-from geosim.material import laws as constitutive
+from geosim.material import tensors as constitutive
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import assembly
 from geosim.shape.energy.chambers import Chambers, make_chambers
@@ -419,7 +419,7 @@ def make_problem(
     body_regions = robot.regions[robot.is_body]
     material = frozen(np.searchsorted(list(robot.materials), body_regions))
     stabilise = order == 1
-    compressible = any(np.isfinite(m.bulk_modulus) for m in materials)  # type: ignore[attr-defined]
+    compressible = any(np.isfinite(m.bulk_modulus) for m in materials)
     el = element(order)
     pattern = assembly.build_pattern(
         tets, pressure_tets, len(nodes), len(pressure_vertices), couple_pressures=stabilise or compressible
@@ -433,7 +433,7 @@ def make_problem(
         robot, held_by, groups, nodes, tets, pressure_tets, pressure_vertices, order, incompressible=not compressible
     )
     rigid = make_rigids(groups, closed.rigid, place, rest, center, length)
-    density = np.array([m.density for m in materials])[material]  # type: ignore[attr-defined]
+    density = np.array([m.density for m in materials])[material]
     mass = assembly.mass_loads(
         tets, volumes * length**3, density, el.constraint_shape, el.constraint_weights, len(nodes)
     )

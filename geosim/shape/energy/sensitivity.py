@@ -23,7 +23,7 @@ from geosim.arrays import Floats
 from geosim.contract import Report, Status
 from geosim.environment import Environment
 from geosim.linear.factorise import FactorisationError
-from geosim.material import laws as constitutive
+from geosim.material import tensors as constitutive
 from geosim.result import Result, collect
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import frames
@@ -181,8 +181,8 @@ class Neighbourhood:
 def _of_other_materials(problem: Problem, robot: VolumetricRobot) -> Problem | None:
     """Return a problem with the materials of another robot, in the same units."""
     new, old = list(robot.materials.values()), list(problem.robot.materials.values())
-    finite: Floats = np.array([np.isfinite([a.bulk_modulus, b.bulk_modulus]) for a, b in zip(new, old)])  # type: ignore[attr-defined]
-    if (finite[:, 0] != finite[:, 1]).any() or [m.density for m in new] != [m.density for m in old]:  # type: ignore[attr-defined]
+    finite: Floats = np.array([np.isfinite([a.bulk_modulus, b.bulk_modulus]) for a, b in zip(new, old)])
+    if (finite[:, 0] != finite[:, 1]).any() or [m.density for m in new] != [m.density for m in old]:
         return None
     isochoric = bool((problem.table == problem.isochoric_table).all())
     return replace(

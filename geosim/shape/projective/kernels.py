@@ -18,6 +18,7 @@ import numpy as np
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import plus, row, scaled
 from geosim.linear.polar import cofactor, combine, compose, determinant, inner, outer, polar, singular, times
+from geosim.material.laws import OF_STRETCHES, invariant_law, stretch_law
 
 __all__ = [
     "body_targets",
@@ -38,6 +39,8 @@ LEAST_VOLUME = 0.1  # of the asked volume: from smaller ones sequential quadrati
 MOST_QUADRATIC, SAME_SHAPE = 60, 1e-24  # it takes 4 to 10; squared step over ||F||^2
 SAME_VOLUME = 1e-6  # relative: iterates that miss by more have not converged
 BISECTIONS = 200  # halves any interval to rounding
+# Principal stretch below which an element counts as flat: negative powers of it would swamp all others.
+FLATTEST = 0.05
 
 
 @kernel
@@ -159,76 +162,45 @@ def patch_pressures(lo, hi, volumes, stiffness, jacobians, starts, slots, pressu
 
 
 @kernel
-def _invariant_density(m, i1, i2):
-    """Return W, dW/dI1, dW/dI2 of a row (kind, -, -, count, constants ...): Mooney-Rivlin, Yeoh, Gent."""
-    x = i1 - 3.0
-    if m[0] == 0.0:
-        return m[4] * x + m[5] * (i2 - 3.0), m[4], m[5]
-    if m[0] == 1.0:
-        return m[4] * x + m[5] * x * x + m[6] * x**3, m[4] + 2.0 * m[5] * x + 3.0 * m[6] * x * x, 0.0
-    rest = 1.0 - x / m[5]
-    if rest <= 0.0:  # beyond the locking stretch: the step is refused
-        return np.inf, np.inf, 0.0
-    return -0.5 * m[4] * m[5] * np.log(rest), 0.5 * m[4] / rest, 0.0
-
-
-@kernel
 def _stress(f, c, m):
-    """Return W and dW/dF of an invariant material without its pressure: W(I1, I2) - p0 (J - 1), zero stress at rest.
+    """Return W and dW/dF of a law of the invariants without its pressure: W(I1, I2) - p0 (J - 1), zero stress at rest.
 
     The plain invariants are used (not the isochoric ones): they equal them at J = 1, which the patches see to, and
     stay defined for elements that are flat or inverted on the way.
     """
-    i1 = inner(f, f)
     a = f[0] * f[0] + f[3] * f[3] + f[6] * f[6]
     b = f[1] * f[1] + f[4] * f[4] + f[7] * f[7]
     g = f[2] * f[2] + f[5] * f[5] + f[8] * f[8]
     h = f[0] * f[1] + f[3] * f[4] + f[6] * f[7]
     k = f[0] * f[2] + f[3] * f[5] + f[6] * f[8]
     q = f[1] * f[2] + f[4] * f[5] + f[7] * f[8]
-    i2 = a * b + b * g + g * a - h * h - k * k - q * q
-    energy, w1, w2 = _invariant_density(m, i1, i2)
-    _, r1, r2 = _invariant_density(m, 3.0, 3.0)
-    p0 = 2.0 * r1 + 4.0 * r2
-    fc = (
-        f[0] * a + f[1] * h + f[2] * k,
-        f[0] * h + f[1] * b + f[2] * q,
-        f[0] * k + f[1] * q + f[2] * g,
-        f[3] * a + f[4] * h + f[5] * k,
-        f[3] * h + f[4] * b + f[5] * q,
-        f[3] * k + f[4] * q + f[5] * g,
-        f[6] * a + f[7] * h + f[8] * k,
-        f[6] * h + f[7] * b + f[8] * q,
-        f[6] * k + f[7] * q + f[8] * g,
-    )
-    det = f[0] * c[0] + f[1] * c[1] + f[2] * c[2]
+    right = (a, h, k, h, b, q, k, q, g)  # F^T F
+    i1, p0 = a + b + g, m[4]
+    energy, w1, w2, _ = invariant_law(m, i1, inner(c, c))  # I2 is the sum of squares of the cofactors
+    fc = times(right, f[0:3]) + times(right, f[3:6]) + times(right, f[6:9])
     s = combine(1.0, combine(2.0 * w1 + 2.0 * w2 * i1, f, -2.0 * w2, fc), -p0, c)
-    return energy - p0 * (det - 1.0), s
+    return energy - p0 * (determinant(f, c) - 1.0), s
 
 
 @kernel
 def _stress_of_stretches(f, c, m):
-    """The same for Ogden's energy of the principal stretches (flattened elements count as stretched by 0.05)."""
+    """The same for an energy of the principal stretches, continued linearly below FLATTEST."""
     U, s, V = singular(f)
-    energy, rest = 0.0, 0.0
-    d = np.zeros(3)
-    for t in range(int(m[3]) // 2):
-        mu, alpha = m[4 + 2 * t], m[5 + 2 * t]
-        rest += mu
-        for i in range(3):
-            stretch = max(s[i], 0.05)
-            power = stretch**alpha
-            slope = mu * power / stretch
-            energy += mu / alpha * (power - 1.0) + slope * (s[i] - stretch)
-            d[i] += slope
-    det = f[0] * c[0] + f[1] * c[1] + f[2] * c[2]
-    return energy - rest * (det - 1.0), combine(1.0, compose(U, d[0], d[1], d[2], V), -rest, c)
+    p0, energy = m[4], 0.0
+    d = np.empty(3)
+    for i in range(3):
+        stretch = max(s[i], FLATTEST)
+        psi, slope, _ = stretch_law(m, stretch)
+        d[i] = slope / stretch
+        energy += psi + d[i] * (s[i] - stretch)
+    stress = combine(1.0, compose(U, d[0], d[1], d[2], V), -p0, c)
+    return energy - p0 * (determinant(f, c) - 1.0), stress
 
 
 @kernel
 def _material_element(f, m):
     c = cofactor(f)
-    return _stress_of_stretches(f, c, m) if m[0] == 3.0 else _stress(f, c, m)
+    return _stress_of_stretches(f, c, m) if m[0] >= OF_STRETCHES else _stress(f, c, m)
 
 
 @kernel
@@ -247,7 +219,7 @@ def material_targets(
 
     p is the mean of the patch pressures of the corners plus bulk (J - 1) of the element itself, a small share; beyond
     NARROWEST and WIDEST it is `guard` times as stiff, which keeps single elements of a patch from turning over
-    without locking the others. `rows` (r, 16) are those of `projective_material.material_row`.
+    without locking the others. `rows` are those of `geosim.material.tensors.row` in the full form.
     """
     for e in range(lo, hi):
         f = _gradient(x, tets, gradients, e)

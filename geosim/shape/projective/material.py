@@ -21,39 +21,32 @@ import numpy as np
 
 from geosim.arrays import Floats
 from geosim.errors import InputError
-from geosim.material.materials import Gent, Hyperelastic, MooneyRivlin, NeoHookean, Ogden, Yeoh
+from geosim.material.curves import nominal_stress
+from geosim.material.laws import LAWS
+from geosim.material.materials import Hyperelastic
+from geosim.material.tensors import row
 
-__all__ = ["SPACING", "blend_table", "material_row", "uniaxial_stress"]
+__all__ = ["SPACING", "blend_table", "uniaxial_stress"]
 
 SPACING = 0.02  # strain between two entries of a table
 LARGEST = 9.0  # largest strain tabulated, a stretch of ten
+SOFTEST = 1e-3  # secant over that at rest which no material falls below: the local step needs a positive pull
+STIFFEST = 1e3  # secant of a chain that is locked, over k: any number above 1, since R ends there
 
 
 def uniaxial_stress(material: Hyperelastic, stretch: Floats) -> Floats:
-    """Return the nominal stress [Pa] of an incompressible bar at uniaxial stretches.
+    """Return the nominal stress [Pa] of an incompressible bar at uniaxial stretches; nan where it locks.
 
     Raises
     ------
     InputError
-        The material has no such law here, or it locks below the stretch.
+        The material is not hyperelastic.
     """
-    l = np.asarray(stretch, dtype=float)  # noqa: E741 (the field's letter)
-    drive, excess = l - l**-2, l**2 + 2.0 / l - 3.0
-    if isinstance(material, MooneyRivlin):
-        return 2.0 * drive * (material.c1 + material.c2 / l)
-    if isinstance(material, NeoHookean):
-        return material.mu * drive
-    if isinstance(material, Yeoh):
-        return 2.0 * drive * sum((i + 1) * c * excess**i for i, c in enumerate(material.constants()))
-    if isinstance(material, Gent):
-        return material.mu * drive * material.jm / np.maximum(material.jm - excess, 1e-3 * material.jm)
-    if isinstance(material, Ogden):
-        pairs = np.reshape(material.constants(), (-1, 2))
-        return sum(m * (l ** (a - 1) - l ** (-0.5 * a - 1)) for m, a in pairs)
-    raise InputError(
-        f"the projective solver has no blending law for {type(material).__name__}; use MooneyRivlin, "
-        f"NeoHookean, Yeoh, Gent or Ogden"
-    )
+    if not isinstance(material, Hyperelastic):
+        raise InputError(
+            f"the projective solver has no blending law for {type(material).__name__}; use one of {', '.join(LAWS)}"
+        )
+    return nominal_stress(row(material, 1.0, isochoric=False), "uniaxial", np.asarray(stretch, dtype=float))
 
 
 def blend_table(material: Hyperelastic, ratio: float) -> tuple[float, Floats]:
@@ -75,20 +68,11 @@ def blend_table(material: Hyperelastic, ratio: float) -> tuple[float, Floats]:
     blend = stretch - 1.0 - stretch**-2 + stretch**-1.5
     strain = np.sqrt((stretch - 1.0) ** 2 + 2.0 * (stretch**-0.5 - 1.0) ** 2)
     at = np.arange(0.0, LARGEST, SPACING)
-    secant = np.interp(at, strain, uniaxial_stress(material, stretch) / blend)
-    secant[0] = 2.0 * material.shear_modulus
-    secant = np.clip(secant, 1e-3 * secant[0], secant[0] / ratio)
-    k = secant[0] / ratio
-    R = secant / k
+    rest = 2.0 * material.shear_modulus
+    k = rest / ratio
+    secant = np.nan_to_num(uniaxial_stress(material, stretch) / blend, nan=STIFFEST * k)
+    R = np.clip(np.interp(at, strain, secant), SOFTEST * rest, k) / k
+    R[0] = ratio
     square, cube = np.diff(at**2) / 2, np.diff(at**3) / 3
     steps = R[:-1] * square + np.diff(R) / SPACING * (cube - at[:-1] * square)
     return float(k), np.ascontiguousarray(np.stack([R, np.concatenate([[0.0], np.cumsum(steps)])], axis=1))
-
-
-def material_row(material: Hyperelastic) -> Floats:
-    """Return what the kernels read of a material: kind, 0, 0, number of constants, constants [Pa or 1], shape (16,)."""
-    constants = material.kernel_constants(1.0)
-    row = np.zeros(16)
-    row[0], row[3] = material.kind, len(constants)
-    row[4 : 4 + len(constants)] = constants
-    return row

@@ -11,13 +11,14 @@ from geosim.environment import Environment
 from geosim.errors import GeosimError, InputError
 from geosim.geometry import mesh as meshing
 from geosim.geometry import topology
+from geosim.material.tensors import row
 from geosim.robot import VolumetricRobot
 from geosim.select import selected_ids
 from geosim.shape.energy.loads import load_shapes
 from geosim.shape.energy.problem import Problem
 from geosim.shape.projective.elements import Body, Cells, Elements, Evaluation, GlobalMatrix, rest_shapes
 from geosim.shape.projective.lines import Lines
-from geosim.shape.projective.material import blend_table, material_row
+from geosim.shape.projective.material import blend_table
 
 __all__ = ["Targets", "Work", "continued", "make_work", "needs_remeshing", "remeshed", "strung"]
 
@@ -137,7 +138,7 @@ def _body(robot: VolumetricRobot, targets: Targets) -> Body:
     materials, which = list(robot.materials.values()), _which_material(robot)
     stiffness, tables = zip(*(blend_table(m, targets.blend_at_rest) for m in materials))
     k = np.array(stiffness)[which]
-    moduli = np.array([m.bulk_modulus for m in materials])[which]  # type: ignore[attr-defined]
+    moduli = np.array([m.bulk_modulus for m in materials])[which]
     return Body(
         np.array(robot.body_tets),
         *rest_shapes(robot.vertices, robot.body_tets),
@@ -145,7 +146,7 @@ def _body(robot: VolumetricRobot, targets: Targets) -> Body:
         np.minimum(k * (1 - targets.blend_at_rest) / 3, moduli),
         which,
         np.array(tables),
-        np.array([material_row(m) for m in materials]),
+        np.array([row(m, 1.0, isochoric=False) for m in materials]),
         targets.body,
         targets.share,
     )
@@ -171,7 +172,7 @@ def _cells(robot: VolumetricRobot, body: Body, targets: Targets) -> Cells:
 def _loads(robot: VolumetricRobot, environment: Environment, index: int) -> Floats:
     """Gravity (a quarter of every body tet to its corners) and dead loads [N], (n, 3)."""
     n = len(robot.vertices)
-    density = np.array([m.density for m in robot.materials.values()])  # type: ignore[attr-defined]
+    density = np.array([m.density for m in robot.materials.values()])
     mass = density[_which_material(robot)] * topology.tet_volumes(robot.vertices, robot.body_tets)
     out = np.bincount(robot.body_tets.ravel(), np.repeat(mass / 4, 4), minlength=n)[:, None] * environment.gravity
     for weights, load in load_shapes(robot, environment, 1):

@@ -8,11 +8,13 @@ from scipy.optimize import minimize
 
 from geosim.errors import InputError
 from geosim.linear.polar import polar
-from geosim.material.materials import Gent, LinearElastic, MooneyRivlin, NeoHookean, Ogden, Yeoh
+from geosim.material.laws import Gent, MooneyRivlin, NeoHookean, Ogden, Yeoh
+from geosim.material.materials import LinearElastic
+from geosim.material.tensors import row
 from geosim.shape.projective import kernels
 from geosim.shape.projective.acceleration import Anderson, QuasiNewton
 from geosim.shape.projective.elements import Body, Cells, Elements, rest_shapes
-from geosim.shape.projective.material import SPACING, blend_table, material_row, uniaxial_stress
+from geosim.shape.projective.material import SPACING, blend_table, uniaxial_stress
 
 
 def matrices(count: int, seed: int = 0, spread: float = 0.5) -> np.ndarray:
@@ -44,7 +46,7 @@ def small_robot(targets: str, cell_targets: str, material=None):
         np.full(half, 0.3 * k),
         np.zeros(half, np.int64),
         table[None],
-        material_row(material)[None],
+        row(material, 1.0, isochoric=False)[None],
         targets,
     )
     rest = np.array([volumes[half:].sum()])
@@ -212,7 +214,7 @@ def bar_in_tension(material, k, table, gradients, volumes, stretch, targets):
         np.array([k * 0.98 / 3]),
         np.zeros(1, np.int64),
         table[None],
-        material_row(material)[None],
+        row(material, 1.0, isochoric=False)[None],
         targets,
     )
     empty = np.empty((0, 4), np.int64)

@@ -1,0 +1,268 @@
+"""Energy, stress and tangent of a deformation gradient, compiled, from the laws in `geosim.material.laws`.
+
+Two forms, which agree wherever J = 1:
+
+    isochoric    W(J^(-2/3) I1, J^(-4/3) I2) or W(J^(-1/3) l): distortional alone, needed for a finite bulk modulus;
+    full         W(I1, I2) - s (J - 1), with s such that the rest shape is free of stress.
+
+With w = dW/dI, P = dW/dF = w1 dI1/dF + w2 dI2/dF and A = dP/dF = w1 d2I1 + w2 d2I2 + w11 dI1 (x) dI1, both exact.
+F and P are 3x3, A is 9x9 over (iJ, kL) in row-major order. Every function needs J > 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from geosim.arrays import Floats
+from geosim.kernels import kernel
+from geosim.linear.matrix3 import jacobi_eigen
+from geosim.material.laws import FIRST, OF_STRETCHES, invariant_law, stretch_law
+from geosim.material.materials import Hyperelastic
+
+__all__ = ["TABLE_WIDTH", "cofactor", "energy", "row", "stress", "table", "tangent"]
+
+TABLE_WIDTH = FIRST + 12  # kind, 1/kappa, 1/mu, number of constants, s of the full form (-1: isochoric), constants ...
+EQUAL = (
+    1e-6  # relative gap of two stretches below which a difference quotient loses more digits than its limit (root eps)
+)
+
+
+def row(material: Hyperelastic, stress_unit: float, *, isochoric: bool) -> Floats:
+    """Return what the kernels read of a material, moduli divided by `stress_unit` [Pa], shape (TABLE_WIDTH,)."""
+    constants = material.constants(stress_unit)
+    out = np.zeros(TABLE_WIDTH)
+    out[:4] = material.kind, stress_unit / material.bulk_modulus, stress_unit / material.shear_modulus, len(constants)
+    out[FIRST : FIRST + len(constants)] = constants
+    out[4] = -1.0 if isochoric else _rest_slope(out)
+    return out
+
+
+def table(materials: Sequence[Hyperelastic], stress_unit: float, *, isochoric: bool = True) -> Floats:
+    """Return the rows of several materials, shape (materials, TABLE_WIDTH).
+
+    A material with a finite bulk modulus always takes the isochoric form.
+    """
+    return np.array([row(m, stress_unit, isochoric=isochoric or bool(np.isfinite(m.bulk_modulus))) for m in materials])
+
+
+@kernel
+def _rest_slope(m):
+    """Return s, the slope of W by J at rest."""
+    if m[0] >= OF_STRETCHES:
+        return stretch_law(m, 1.0)[1]
+    _, w1, w2, _ = invariant_law(m, 3.0, 3.0)
+    return 2.0 * w1 + 4.0 * w2
+
+
+@kernel(inline="always")
+def cofactor(F, C):
+    """Write the cofactor matrix dJ/dF into C and return J."""
+    C[0, 0] = F[1, 1] * F[2, 2] - F[1, 2] * F[2, 1]
+    C[0, 1] = F[1, 2] * F[2, 0] - F[1, 0] * F[2, 2]
+    C[0, 2] = F[1, 0] * F[2, 1] - F[1, 1] * F[2, 0]
+    C[1, 0] = F[2, 1] * F[0, 2] - F[2, 2] * F[0, 1]
+    C[1, 1] = F[2, 2] * F[0, 0] - F[2, 0] * F[0, 2]
+    C[1, 2] = F[2, 0] * F[0, 1] - F[2, 1] * F[0, 0]
+    C[2, 0] = F[0, 1] * F[1, 2] - F[0, 2] * F[1, 1]
+    C[2, 1] = F[0, 2] * F[1, 0] - F[0, 0] * F[1, 2]
+    C[2, 2] = F[0, 0] * F[1, 1] - F[0, 1] * F[1, 0]
+    return F[0, 0] * C[0, 0] + F[0, 1] * C[0, 1] + F[0, 2] * C[0, 2]
+
+
+@kernel(inline="always")
+def _second_of_j(F, i, j, k, el):
+    """Component of d2J/dF_ij dF_kl = eps_ikm eps_jln F_mn for i != k and j != l."""
+    even = ((k - i) % 3 == 1) == ((el - j) % 3 == 1)
+    value = F[3 - i - k, 3 - j - el]
+    return value if even else -value
+
+
+@kernel
+def _right_cauchy_green(F, C):
+    """Write C = F^T F."""
+    for i in range(3):
+        for j in range(i, 3):
+            C[i, j] = F[0, i] * F[0, j] + F[1, i] * F[1, j] + F[2, i] * F[2, j]
+            C[j, i] = C[i, j]
+
+
+@kernel
+def _of_stretches(m, F, J, cof, P, A, level):
+    """A law of the principal stretches: energy, with level >= 1 the stress, with level 2 the tangent (spectral form)."""
+    C, squares, N = np.empty((3, 3)), np.empty(3), np.empty((3, 3))
+    _right_cauchy_green(F, C)
+    jacobi_eigen(C, squares, N)
+    stretch = np.sqrt(squares)
+    isochoric = m[4] < 0.0
+    scale = J ** (-1.0 / 3.0) if isochoric else 1.0
+    shift = 0.0 if isochoric else m[4]
+    W = -shift * (J - 1.0)
+    b = np.empty(3)  # dW/d ln(stretch_i) before the deviator
+    d = np.empty(3)  # its derivative by ln(isochoric stretch)
+    for i in range(3):
+        psi, b[i], d[i] = stretch_law(m, scale * stretch[i])
+        W += psi
+    if level == 0:
+        return W
+    third = 1.0 / 3.0 if isochoric else 0.0
+    tau = b - third * (b[0] + b[1] + b[2])  # principal Kirchhoff stresses, without the shift
+    n = np.zeros((3, 3))  # principal directions in space
+    for i in range(3):
+        for r in range(3):
+            n[r, i] = (F[r, 0] * N[0, i] + F[r, 1] * N[1, i] + F[r, 2] * N[2, i]) / stretch[i]
+    for r in range(3):
+        for c in range(3):
+            P[r, c] = -shift * cof[r, c]
+            for i in range(3):
+                P[r, c] += tau[i] / stretch[i] * n[r, i] * N[c, i]
+    if level == 2:
+        _spectral_tangent(F, stretch, tau, d, third, shift, n, N, A)
+    return W
+
+
+@kernel
+def _spectral_tangent(F, stretch, tau, d, third, shift, n, N, A):
+    """Write dP/dF of P = sum_i tau_i / l_i n_i (x) N_i - shift cof F."""
+    total = third * third * (d[0] + d[1] + d[2])
+    dyads = np.empty((3, 3, 9))  # n_i (x) N_j
+    for i in range(3):
+        for j in range(3):
+            for r in range(3):
+                for c in range(3):
+                    dyads[i, j, 3 * r + c] = n[r, i] * N[c, j]
+    A[:, :] = 0.0
+    for i in range(3):
+        for j in range(3):
+            own = 1.0 if i == j else 0.0
+            # dP_i/dlambda_j with P_i = tau_i / lambda_i
+            value = (own * (d[i] - tau[i]) - third * (d[i] + d[j]) + total) / (stretch[i] * stretch[j])
+            for r in range(9):
+                for s in range(9):
+                    A[r, s] += value * dyads[i, i, r] * dyads[j, j, s]
+            if i < j:
+                pi, pj = tau[i] / stretch[i], tau[j] / stretch[j]
+                sums = (pi + pj) / (stretch[i] + stretch[j])
+                gap = stretch[i] - stretch[j]
+                if abs(gap) > EQUAL * stretch[i]:
+                    diff = (pi - pj) / gap
+                else:  # equal stretches: the limit is dP_i/dlambda_i - dP_i/dlambda_j
+                    diff = (d[i] * (1.0 - 2.0 * third) + total - tau[i]) / (stretch[i] * stretch[i]) - value
+                plus, minus = 0.5 * (diff + sums), 0.5 * (diff - sums)
+                one, two = dyads[i, j], dyads[j, i]
+                for r in range(9):
+                    for s in range(9):
+                        A[r, s] += plus * (one[r] * one[s] + two[r] * two[s]) + minus * (
+                            one[r] * two[s] + two[r] * one[s]
+                        )
+    if shift != 0.0:
+        for r in range(9):
+            for s in range(9):
+                if r // 3 != s // 3 and r % 3 != s % 3:
+                    A[r, s] -= shift * _second_of_j(F, r // 3, r % 3, s // 3, s % 3)
+
+
+@kernel
+def _of_invariants(m, F, J, cof, P, A, level):
+    """A law of the invariants: energy, with level >= 1 the stress, with level 2 the tangent."""
+    C = np.empty((3, 3))
+    _right_cauchy_green(F, C)
+    I1 = C[0, 0] + C[1, 1] + C[2, 2]
+    CC = (
+        C[0, 0] * C[0, 0]
+        + C[1, 1] * C[1, 1]
+        + C[2, 2] * C[2, 2]
+        + 2.0 * (C[0, 1] * C[0, 1] + C[0, 2] * C[0, 2] + C[1, 2] * C[1, 2])
+    )
+    I2 = 0.5 * (I1 * I1 - CC)
+    shift = m[4]
+    if shift >= 0.0:
+        a, b, r = 1.0, 1.0, 0.0  # the full form: nothing is divided by powers of J
+    else:
+        a, r = J ** (-2.0 / 3.0), 1.0 / J
+        b = a * a
+        shift = 0.0
+    W, w1, w2, w11 = invariant_law(m, a * I1, b * I2)
+    W -= shift * (J - 1.0)
+    if level == 0:
+        return W
+    D2 = np.empty((3, 3))  # dI2/dF of the plain invariant
+    first = np.empty(9)
+    for i in range(3):
+        for j in range(3):
+            FC = F[i, 0] * C[0, j] + F[i, 1] * C[1, j] + F[i, 2] * C[2, j]
+            D2[i, j] = 2.0 * (I1 * F[i, j] - FC)
+            first[3 * i + j] = a * (2.0 * F[i, j] - (2.0 / 3.0) * I1 * r * cof[i, j])
+            P[i, j] = w1 * first[3 * i + j] + w2 * b * (D2[i, j] - (4.0 / 3.0) * I2 * r * cof[i, j]) - shift * cof[i, j]
+    if level == 2:
+        _invariant_tangent(F, C, D2, cof, first, I1, I2, w1 * a, w2 * b, w11, r, shift, A)
+    return W
+
+
+@kernel
+def _invariant_tangent(F, C, D2, cof, first, I1, I2, s1, s2, w11, r, shift, A):
+    """Write s1 d2I1 + s2 d2I2 of the isochoric (r = 1/J) or plain (r = 0) invariants + w11 first (x) first - shift d2J."""
+    B = np.empty((3, 3))
+    for i in range(3):
+        for j in range(3):
+            B[i, j] = F[i, 0] * F[j, 0] + F[i, 1] * F[j, 1] + F[i, 2] * F[j, 2]
+    outer = (10.0 / 9.0) * s1 * I1 * r * r + (28.0 / 9.0) * s2 * I2 * r * r
+    mixed1, mixed2 = -(4.0 / 3.0) * s1 * r, -(4.0 / 3.0) * s2 * r
+    skew = -((2.0 / 3.0) * s1 * I1 + (4.0 / 3.0) * s2 * I2) * r - shift
+    for i in range(3):
+        for j in range(3):
+            row = 3 * i + j
+            for k in range(3):
+                for el in range(3):
+                    col = 3 * k + el
+                    if col < row:
+                        continue
+                    value = (
+                        outer * cof[i, j] * cof[k, el]
+                        + mixed1 * (F[i, j] * cof[k, el] + cof[i, j] * F[k, el])
+                        + mixed2 * (D2[i, j] * cof[k, el] + cof[i, j] * D2[k, el])
+                        + 2.0 * s2 * (2.0 * F[i, j] * F[k, el] - F[i, el] * F[k, j])
+                    )
+                    if j == el:
+                        value -= 2.0 * s2 * B[i, k]
+                    if i == k:
+                        value -= 2.0 * s2 * C[el, j]
+                        if j == el:
+                            value += 2.0 * s1 + 2.0 * s2 * I1
+                    elif j != el:
+                        value += skew * _second_of_j(F, i, j, k, el)
+                    if w11 != 0.0:
+                        value += w11 * first[row] * first[col]
+                    A[row, col] = value
+                    A[col, row] = value
+
+
+@kernel
+def _derivatives(m, F, J, cof, P, A, level):
+    """Return W; with level >= 1 write P (3, 3), with level 2 also A (9, 9)."""
+    if m[0] >= OF_STRETCHES:
+        return _of_stretches(m, F, J, cof, P, A, level)
+    return _of_invariants(m, F, J, cof, P, A, level)
+
+
+@kernel
+def energy(m, F):
+    """W(F) [stress unit] of a material row; inf where J <= 0."""
+    cof = np.empty((3, 3))
+    J = cofactor(F, cof)
+    if J <= 0.0:
+        return np.inf
+    return _derivatives(m, F, J, cof, cof, np.empty((1, 1)), 0)
+
+
+@kernel
+def stress(m, F, J, cof, P):
+    """Write the first Piola-Kirchhoff stress dW/dF into P (3, 3) and return W."""
+    return _derivatives(m, F, J, cof, P, np.empty((1, 1)), 1)
+
+
+@kernel
+def tangent(m, F, J, cof, P, A):
+    """Write dW/dF into P (3, 3) and d2W/dF2 into A (9, 9), and return W."""
+    return _derivatives(m, F, J, cof, P, A, 2)
