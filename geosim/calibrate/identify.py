@@ -23,15 +23,34 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
+from geosim.actuation import Actuation, Command
 from geosim.arrays import Floats, frozen
+from geosim.calibrate.fitting import correlations
 from geosim.calibrate.measurements import Measurement
 from geosim.calibrate.parameters import Parameter, Problem
+from geosim.contract import Progress, Report, Robot, Solver, State
+from geosim.environment import Environment
 from geosim.errors import InputError, SolveError
+from geosim.result import Result
+from geosim.shape.energy.sensitivity import Neighbourhood
+from geosim.shape.energy.solver import EnergyShapeSolver
+from geosim.shape.energy.state import ShapeState
+from geosim.solve import default_solver
+from geosim.solve import solve as solve_problem
 
 __all__ = ["RobotCalibration", "fit_robot"]
 
-CORRELATED, ILL = 0.95, 1e3  # from here on parameters are hardly told apart
-NEAR = 1e-4  # step of the tangent's sensitivities, in steps of the parameter x 100
+CORRELATED, ILL = 0.95, 1e3  # correlation and condition number from which on parameters are hardly told apart
+NEAR = 1e-4  # step of the tangent's sensitivities, in steps of the parameter x 100: error of the order of its square
+LARGEST = 0.7  # of one step of a logarithmic parameter: to half or twice its value
+LARGEST_STEPS = 50.0  # of one step of the others, in units of 100 of their steps
+DAMPING, TRIES = (
+    1e-3,
+    8,
+)  # first damping, relative to the curvature, and steps tried: it grows tenfold with each refused
+NO_SMALLER = 0.1  # scaled step that may be refused at a minimum: residuals of solves have the noise of their tolerance
+FREEDOM = 3  # spare values from which on the residuals tell their own spread
+NO_EFFECT = 1e-6  # scaled sensitivity, relative to the largest, of a parameter that changes nothing
 
 
 @dataclass(frozen=True)
@@ -67,7 +86,7 @@ class RobotCalibration:
     correlations: Floats
     condition: float
     warnings: tuple[str, ...]
-    robot: Any
+    robot: Robot
     solves: int
     iterations: int
     converged: bool
@@ -88,12 +107,12 @@ class RobotCalibration:
 
 
 def fit_robot(
-    robot: Any,
+    robot: Robot,
     measurements: Sequence[Measurement],
     parameters: Sequence[Parameter],
     *,
-    solver: Any = None,
-    solve: Callable[..., Any] | None = None,
+    solver: Solver[Any] | None = None,
+    solve: Callable[..., Result] | None = None,
     confidence: float = 0.95,
     tolerance: float = 1e-4,
     max_iterations: int = 15,
@@ -141,43 +160,7 @@ def fit_robot(
             f"fit_robot: {count} measured values cannot determine {len(parameters)} parameters; "
             f"measure more or fix some"
         )
-    u = work.scaled(np.array([p.initial for p in parameters], dtype=float))
-    low, high = (
-        work.scaled(np.array([p.lower for p in parameters])),
-        work.scaled(np.array([p.upper for p in parameters])),
-    )
-    r = work(u)
-    damping, converged, done = 1e-3, False, 0
-    jacobian = np.empty((len(r), len(u)))
-    for _iteration in range(max_iterations):
-        done += 1
-        jacobian = work.jacobian(u, r, high)
-        gradient, normal = jacobian.T @ r, jacobian.T @ jacobian
-        pinned = ((u <= low) & (gradient > 0)) | ((u >= high) & (gradient < 0))
-        free = np.flatnonzero(~pinned)
-        step = np.zeros(len(u))
-        for _ in range(8):
-            inner = normal[np.ix_(free, free)]
-            step[free] = -np.linalg.solve(inner + damping * np.diag(np.maximum(np.diag(inner), 1e-12)), gradient[free])
-            trial = np.clip(u + np.clip(step, -work.largest, work.largest), low, high)
-            try:
-                found = work(trial)
-            except SolveError:
-                damping = max(10.0 * damping, 1e-3)
-                continue
-            if found @ found <= r @ r * (1 + 1e-12):
-                damping *= 0.1
-                break
-            damping = max(10.0 * damping, 1e-3)
-        else:
-            converged = bool(np.abs(step / work.unit).max() < 0.1)
-            break
-        change = np.abs((trial - u) / work.unit).max()
-        u, r = trial, found
-        if change < tolerance:
-            converged = True
-            break
-    return _conclude(work, u, r, jacobian, low, high, confidence, done, converged)
+    return _conclude(work, _descend(work, tolerance, max_iterations), confidence)
 
 
 class _Residuals:
@@ -185,27 +168,24 @@ class _Residuals:
 
     def __init__(
         self,
-        robot: Any,
+        robot: Robot,
         measurements: tuple[Measurement, ...],
         parameters: tuple[Parameter, ...],
-        solver: Any,
-        solve: Callable[..., Any] | None,
+        solver: Solver[Any] | None,
+        solve: Callable[..., Result] | None,
         tangent: bool,
     ) -> None:
         self.tangent = tangent and solve is None
-        if solve is None:
-            from geosim.solve import solve as default
-
-            solve = default
-        self.robot, self.solver, self.solve = robot, solver, solve
+        self.robot, self.solver, self.solve = robot, solver, solve or solve_problem
         self.measurements, self.parameters = measurements, parameters
         self.logarithmic = np.array([p.logarithmic for p in parameters])
         self.unit = np.where(self.logarithmic, 1.0, [100.0 * p.step for p in parameters])
-        self.largest = np.where(self.logarithmic, 0.7, 50.0 * self.unit)
+        self.largest = np.where(self.logarithmic, LARGEST, LARGEST_STEPS * self.unit)
+        self.low, self.high = (self.scaled([getattr(p, end) for p in parameters]) for end in ("lower", "upper"))
         self.solves = self.spared = 0
-        self.kept: tuple[Floats, list[tuple[Problem, list[Any]]]] = (np.empty(0), [])
+        self.kept: tuple[Floats, list[tuple[Problem, list[ShapeState]]]] = (np.empty(0), [])
 
-    def scaled(self, values: Floats) -> Floats:
+    def scaled(self, values: Sequence[float] | Floats) -> Floats:
         with np.errstate(divide="ignore"):
             return np.where(self.logarithmic, np.log(np.where(self.logarithmic, np.maximum(values, 0.0), 1.0)), values)
 
@@ -222,11 +202,12 @@ class _Residuals:
         parts, kept = [], []
         for m in self.measurements:
             p = self.problem(m, u)
-            states: list[Any] = []
-            more: dict[str, Any] = {}
-            if self.tangent and _has_tangent(p):  # the states of other solvers would only be kept
-                more["progress"] = lambda state, *_, s=states: s.append(state)
-            result = self.solve(p.robot, p.actuation, p.environment, solver=p.solver, **more)
+            states: list[ShapeState] = []
+            used = p.solver
+            if self.tangent:  # the states of other solvers would only be kept
+                chosen = p.solver or default_solver(p.robot)
+                used = _Recording(chosen, states) if isinstance(chosen, EnergyShapeSolver) else chosen
+            result = self.solve(p.robot, p.actuation, p.environment, solver=used)
             self.solves += 1
             kept.append((p, states))
             parts.append(self.residual(m, result))
@@ -234,7 +215,7 @@ class _Residuals:
         return np.concatenate(parts)
 
     @staticmethod
-    def residual(m: Measurement, result: Any) -> Floats:
+    def residual(m: Measurement, result: Result) -> Floats:
         """Scaled residuals of a measurement."""
         predicted = np.asarray(m.observe(result), dtype=float)
         if predicted.shape != m.values.shape:
@@ -248,125 +229,163 @@ class _Residuals:
             )
         return np.asarray((predicted[good] - m.values[good]) / m.sigma)
 
-    def jacobian(self, u: Floats, r: Floats, high: Floats) -> Floats:
+    def jacobian(self, u: Floats, r: Floats) -> Floats:
         out = np.full((len(r), len(u)), np.nan)
         if self.tangent and np.array_equal(self.kept[0], u):
             self._from_tangents(u, out)
-        for i in np.flatnonzero(np.isnan(out).any(axis=0)):
+        for i in np.flatnonzero(np.isnan(out).any(axis=0)).tolist():
             p = self.parameters[i]
-            step = p.step if u[i] + p.step <= high[i] else -p.step
-            moved = u.copy()
-            moved[i] += step
-            out[:, i] = (self(moved) - r) / step
+            step = p.step if u[i] + p.step <= self.high[i] else -p.step
+            out[:, i] = (self(_moved(u, i, step)) - r) / step
         return out
 
     def _from_tangents(self, u: Floats, out: Floats) -> None:
         """Write the columns that the solver's tangents give: central differences of neighbours to first order."""
-        from geosim.environment import Environment
-        from geosim.shape.energy.sensitivity import Neighbourhood
-        from geosim.solve import default_solver
-
         steps = 100.0 * NEAR * np.array([p.step for p in self.parameters])
         row = 0
         for m, (base, states) in zip(self.measurements, self.kept[1]):
-            count = int(np.isfinite(m.values).sum())
-            whole = Environment()
-
-            def known(p: Any, e: Environment = whole) -> tuple[Any, ...]:
-                return (
-                    p.solver or default_solver(p.robot),
-                    p.robot,
-                    p.actuation,
-                    e if p.environment is None else p.environment,
-                )
-
-            solver, robot, _, environment = known(base)
+            rows = slice(row, row + int(np.isfinite(m.values).sum()))
+            row = rows.stop
+            solver, robot, _, environment = _arguments(base, whole := Environment())
             near = Neighbourhood.around(solver, robot, environment, states)
-            if near is not None:
-                asked = []
-                for i, step in enumerate(steps):
-                    for sign in (1.0, -1.0):
-                        moved = u.copy()
-                        moved[i] += sign * step
-                        asked.append(known(self.problem(m, moved)))
-                found = near.results(asked)
-                for i, step in enumerate(steps):
-                    plus, minus = found[2 * i : 2 * i + 2]
-                    if plus is not None and minus is not None:
-                        out[row : row + count, i] = (self.residual(m, plus) - self.residual(m, minus)) / (2.0 * step)
-            row += count
+            if near is None:
+                continue
+            sides = [_moved(u, i, s) for i, step in enumerate(steps) for s in (step, -step)]
+            found = near.results([_arguments(self.problem(m, side), whole) for side in sides])
+            for i, (plus, minus) in enumerate(zip(found[::2], found[1::2])):
+                if plus is not None and minus is not None:
+                    out[rows, i] = (self.residual(m, plus) - self.residual(m, minus)) / (2.0 * steps[i])
         self.spared += len(self.measurements) * int(np.isfinite(out).all(axis=0).sum())
 
 
-def _has_tangent(problem: Problem) -> bool:
-    """Whether the solver of a problem is the one whose tangent gives sensitivities."""
-    from geosim.shape.energy.solver import EnergyShapeSolver
-    from geosim.solve import default_solver
+@dataclass(frozen=True)
+class _Recording:
+    """The energy solver, which notes the equilibria that it reaches."""
 
-    return isinstance(problem.solver or default_solver(problem.robot), EnergyShapeSolver)
+    solver: EnergyShapeSolver
+    states: list[ShapeState]
+
+    def commands(self, robot: Robot, actuation: Actuation) -> Sequence[Command]:
+        return self.solver.commands(robot, actuation)
+
+    def start(self, robot: Robot, environment: Environment, initial: State | None = None) -> ShapeState:
+        return self.solver.start(robot, environment, initial)
+
+    def step(
+        self, state: ShapeState, command: Command, progress: Callable[[Progress], None] | None = None
+    ) -> tuple[ShapeState, Report]:
+        reached, report = self.solver.step(state, command, progress)
+        if report.reached:
+            self.states.append(reached)
+        return reached, report
 
 
-def _conclude(
-    work: _Residuals,
-    u: Floats,
-    r: Floats,
-    jacobian: Floats,
-    low: Floats,
-    high: Floats,
-    confidence: float,
-    iterations: int,
-    converged: bool,
-) -> RobotCalibration:
+def _moved(u: Floats, i: int, step: float) -> Floats:
+    return u + step * np.eye(len(u))[i]
+
+
+def _arguments(problem: Problem, whole: Environment) -> tuple[Solver[Any], Robot, Actuation, Environment]:
+    """Return solver, robot, actuation and environment of a problem; `whole` stands for no environment."""
+    environment = whole if problem.environment is None else problem.environment
+    return problem.solver or default_solver(problem.robot), problem.robot, problem.actuation, environment
+
+
+@dataclass(frozen=True)
+class _Minimum:
+    """Scaled parameters, their residuals, and the sensitivities of the last iteration."""
+
+    u: Floats
+    residuals: Floats
+    jacobian: Floats
+    iterations: int
+    converged: bool
+
+
+def _descend(work: _Residuals, tolerance: float, max_iterations: int) -> _Minimum:
+    """Minimise by Gauss-Newton steps, damped until they improve."""
+    u = work.scaled([p.initial for p in work.parameters])
+    r = work(u)
+    jacobian, damping = np.empty((len(r), len(u))), DAMPING
+    for done in range(1, max_iterations + 1):
+        jacobian = work.jacobian(u, r)
+        for _ in range(TRIES):
+            step = _damped_step(work, u, jacobian, r, damping)
+            trial = np.clip(u + np.clip(step, -work.largest, work.largest), work.low, work.high)
+            try:
+                found = work(trial)
+            except SolveError:
+                found = np.full(len(r), np.inf)
+            if found @ found <= r @ r * (1 + 1e-12):  # equal up to rounding is no worse
+                damping *= 0.1
+                break
+            damping = max(10.0 * damping, DAMPING)
+        else:
+            return _Minimum(u, r, jacobian, done, bool(np.abs(step / work.unit).max() < NO_SMALLER))
+        change = np.abs((trial - u) / work.unit).max()
+        u, r = trial, found
+        if change < tolerance:
+            return _Minimum(u, r, jacobian, done, True)
+    return _Minimum(u, r, jacobian, max_iterations, False)
+
+
+def _damped_step(work: _Residuals, u: Floats, jacobian: Floats, r: Floats, damping: float) -> Floats:
+    """Return the step of the parameters that no bound holds."""
+    gradient, normal = jacobian.T @ r, jacobian.T @ jacobian
+    free = np.flatnonzero(~(((u <= work.low) & (gradient > 0)) | ((u >= work.high) & (gradient < 0))))
+    inner = normal[np.ix_(free, free)]
+    step = np.zeros(len(u))
+    step[free] = -np.linalg.solve(inner + damping * np.diag(np.maximum(np.diag(inner), 1e-12)), gradient[free])
+    return step
+
+
+def _conclude(work: _Residuals, found: _Minimum, confidence: float) -> RobotCalibration:
     """Intervals, correlations and warnings of the solution."""
-    names = [p.name for p in work.parameters]
+    u, r = found.u, found.residuals
     spare = len(r) - len(u)
-    variance = float(r @ r) / spare if spare >= 3 else 1.0
-    scaled = jacobian * work.unit
+    variance = float(r @ r) / spare if spare >= FREEDOM else 1.0
+    scaled = found.jacobian * work.unit
     singular = np.linalg.svd(scaled, compute_uv=False)
     condition = float(singular[0] / singular[-1]) if singular[-1] > 0 else np.inf
     covariance = np.linalg.pinv(scaled.T @ scaled, rcond=1e-14) * variance * np.outer(work.unit, work.unit)
     deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        correlations = covariance / np.outer(deviation, deviation)
-    factor = student.ppf(0.5 + 0.5 * confidence, spare if spare >= 3 else 1e6)
-    ends = np.stack(
-        [work.values(np.maximum(u - factor * deviation, low)), work.values(np.minimum(u + factor * deviation, high))],
-        axis=1,
-    )
-    warnings = [] if converged else [f"not converged after {iterations} iterations"]
-    if spare < 3:
-        warnings.append("too few values to estimate their noise: the intervals rest on sigma as given")
-    size = np.linalg.norm(scaled, axis=0)
-    for i, name in enumerate(names):
-        if size[i] < 1e-6 * max(size.max(), 1.0):
-            warnings.append(f"{name} has no effect on what was measured: it is not identified")
-        if u[i] <= low[i] or u[i] >= high[i]:
-            warnings.append(f"{name} rests on its bound {work.values(u)[i]:.6g}: its interval is one-sided")
-        for j in range(i):
-            if abs(correlations[i, j]) > CORRELATED:
-                warnings.append(
-                    f"{names[j]} and {name} are hardly told apart (correlation "
-                    f"{correlations[i, j]:.3f}): fix one or "
-                    f"measure something else"
-                )
-    if condition > ILL:
-        warnings.append(f"the sensitivities are nearly dependent (condition number {condition:.2g})")
-    values = work.values(u)
-    robot = work.problem(work.measurements[0], u).robot
-    intervals = {n: (float(a), float(b)) for n, (a, b) in zip(names, ends)}
-    rms = float(np.sqrt(np.mean(r**2)))
+    half = student.ppf(0.5 + 0.5 * confidence, spare if spare >= FREEDOM else np.inf) * deviation
+    low, high = work.values(np.maximum(u - half, work.low)), work.values(np.minimum(u + half, work.high))
+    names = [p.name for p in work.parameters]
+    related = correlations(covariance)
     return RobotCalibration(
-        dict(zip(names, map(float, values))),
-        intervals,
-        rms,
+        dict(zip(names, work.values(u).tolist())),
+        dict(zip(names, zip(low.tolist(), high.tolist()))),
+        float(np.sqrt(np.mean(r**2))),
         frozen(r),
-        frozen(correlations),
+        frozen(related),
         condition,
-        tuple(warnings),
-        robot,
+        tuple(_warnings(work, found, np.linalg.norm(scaled, axis=0), related, condition)),
+        work.problem(work.measurements[0], u).robot,
         work.solves,
-        iterations,
-        converged,
+        found.iterations,
+        found.converged,
         confidence,
         work.spared,
     )
+
+
+def _warnings(work: _Residuals, found: _Minimum, effects: Floats, related: Floats, condition: float) -> list[str]:
+    """What the numbers alone do not tell."""
+    out = [] if found.converged else [f"not converged after {found.iterations} iterations"]
+    if len(found.residuals) - len(found.u) < FREEDOM:
+        out.append("too few values to estimate their noise: the intervals rest on sigma as given")
+    names, values = [p.name for p in work.parameters], work.values(found.u)
+    bound = (found.u <= work.low) | (found.u >= work.high)
+    for i, name in enumerate(names):
+        if effects[i] < NO_EFFECT * max(effects.max(), 1.0):
+            out.append(f"{name} has no effect on what was measured: it is not identified")
+        if bound[i]:
+            out.append(f"{name} rests on its bound {values[i]:.6g}: its interval is one-sided")
+        for j in np.flatnonzero(np.abs(related[i, :i]) > CORRELATED):
+            out.append(
+                f"{names[j]} and {name} are hardly told apart (correlation {related[i, j]:.3f}): fix one or "
+                f"measure something else"
+            )
+    if condition > ILL:
+        out.append(f"the sensitivities are nearly dependent (condition number {condition:.2g})")
+    return out

@@ -66,8 +66,7 @@ class Measurement:
 
         def observe(result: Any) -> Any:
             robot = result.robot
-            rest = robot.tip_weights @ robot.vertices[robot.tip] if hasattr(robot, "tip_weights") else robot.rest_tip
-            moved = np.linalg.norm(result.tip - rest, axis=1)
+            moved = np.linalg.norm(result.tip - robot.tip_weights @ robot.vertices[robot.tip], axis=1)
             return moved[-1:] if last else moved
 
         return cls(actuation, observe, np.atleast_1d(distance), environment, sigma, "tip displacement")

@@ -8,8 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import coo_matrix, diags
+from scipy.sparse.linalg import splu
+from scipy.spatial import cKDTree
 
+from geosim.actuation import Actuation, Inflation
+from geosim.contract import Robot, Solver
+from geosim.environment import Environment
 from geosim.errors import InputError
+from geosim.geometry import topology
+from geosim.material.materials import Material
+from geosim.robot import VolumetricRobot
+from geosim.rods.robot import RodShellRobot
 
 __all__ = ["Parameter", "Problem", "thicken"]
 
@@ -18,10 +28,10 @@ __all__ = ["Parameter", "Problem", "thicken"]
 class Problem:
     """What is solved for one measurement: the arguments of `geosim.solve`."""
 
-    robot: Any
-    actuation: Any
-    environment: Any = None
-    solver: Any = None
+    robot: Robot
+    actuation: Actuation
+    environment: Environment | None = None
+    solver: Solver[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -84,8 +94,9 @@ class Parameter:
         """
 
         def change(problem: Problem, value: float) -> Problem:
-            several = list(getattr(problem.robot, "materials", {}).values())
-            return _with_material(problem, lambda m: _stiffened(m, value / (3.0 * (several or [m])[0].shear_modulus)))
+            robot = problem.robot
+            first = next(iter(robot.materials.values())) if isinstance(robot, VolumetricRobot) else None
+            return _with_material(problem, lambda m: m.stiffened(value / (3.0 * (first or m).shear_modulus)))
 
         return cls("E", initial, change, **options)
 
@@ -95,7 +106,7 @@ class Parameter:
 
         def change(problem: Problem, value: float) -> Problem:
             act = problem.actuation
-            if not hasattr(act, "pressure"):
+            if not isinstance(act, Inflation):
                 raise InputError("parameter pressure offset: the actuation prescribes no pressure")
             return dataclasses.replace(problem, actuation=dataclasses.replace(act, pressure=act.pressure + value))
 
@@ -113,41 +124,30 @@ class Parameter:
         """Numeric option of the problem's solver, for example R_omega of the projective one."""
 
         def change(problem: Problem, value: float) -> Problem:
-            if problem.solver is None or option not in {f.name for f in dataclasses.fields(problem.solver)}:
+            used: Any = problem.solver  # a frozen dataclass of options
+            if used is None or option not in {f.name for f in dataclasses.fields(used)}:
                 raise InputError(f"parameter {option}: pass solver= with an option of this name")
-            return dataclasses.replace(problem, solver=dataclasses.replace(problem.solver, **{option: value}))
+            return dataclasses.replace(problem, solver=dataclasses.replace(used, **{option: value}))
 
         return cls(option, initial, change, **options)
 
 
-def _stiffened(material: Any, factor: float) -> Any:
-    """Return the material with every modulus multiplied by a factor; exponents and limits stay."""
-    keep = ("density", "jm", "alpha", "poisson_ratio")
-    old = {
-        f.name: getattr(material, f.name)
-        for f in dataclasses.fields(material)
-        if f.name not in keep and isinstance(getattr(material, f.name), (float, int, tuple))
-    }
-    new = {k: tuple(factor * x for x in v) if isinstance(v, tuple) else factor * v for k, v in old.items()}
-    return dataclasses.replace(material, **new)
-
-
-def _with_material(problem: Problem, change: Callable[[Any], Any]) -> Problem:
+def _with_material(problem: Problem, change: Callable[[Material], Material]) -> Problem:
+    """Return the problem with every material of its robot changed."""
     robot = problem.robot
-    if hasattr(robot, "materials"):
-        made = {region: change(m) for region, m in robot.materials.items()}
-        return dataclasses.replace(problem, robot=dataclasses.replace(robot, materials=made))
-    names = [n for n in ("rod_material", "shell_material") if getattr(robot, n, None) is not None]
-    if not names:
-        raise InputError(
-            f"{type(robot).__name__}: has no material that can be fitted; write Parameter(name, initial, change)"
-        )
-    return dataclasses.replace(
-        problem, robot=dataclasses.replace(robot, **{n: change(getattr(robot, n)) for n in names})
+    if isinstance(robot, VolumetricRobot):
+        made: dict[str, Any] = {"materials": {region: change(m) for region, m in robot.materials.items()}}
+        return dataclasses.replace(problem, robot=dataclasses.replace(robot, **made))
+    if isinstance(robot, RodShellRobot):
+        made = {n: getattr(robot, n) for n in ("rod_material", "shell_material")}
+        made = {n: change(m) for n, m in made.items() if m is not None}
+        return dataclasses.replace(problem, robot=dataclasses.replace(robot, **made))
+    raise InputError(
+        f"{type(robot).__name__}: has no material that can be fitted; write Parameter(name, initial, change)"
     )
 
 
-def thicken(robot: Any, factor: float) -> Any:
+def thicken(robot: Robot, factor: float) -> VolumetricRobot:
     """Return a robot whose walls between chambers and skin are `factor` times as thick.
 
     Chamber vertices move by (factor - 1) times their distance to the skin, away from it; the vertices between
@@ -158,16 +158,11 @@ def thicken(robot: Any, factor: float) -> Any:
     InputError
         The robot has no chamber, or an element would turn inside out.
     """
-    from scipy.sparse import coo_matrix, diags
-    from scipy.sparse.linalg import splu
-    from scipy.spatial import cKDTree
-
-    from geosim.geometry import topology
-
+    if not isinstance(robot, VolumetricRobot):
+        raise InputError(f"wall factor: a {type(robot).__name__} has no chamber wall")
     vertices = robot.vertices
-    body = robot.body_tets
     hull = np.unique(topology.boundary_faces(robot.tets))
-    inner = np.setdiff1d(np.unique(topology.boundary_faces(body)), hull)
+    inner = np.setdiff1d(np.unique(topology.boundary_faces(robot.body_tets)), hull)
     if len(inner) == 0:
         raise InputError("wall factor: the robot has no chamber wall")
     distance, near = cKDTree(vertices[hull]).query(vertices[inner])
@@ -178,13 +173,12 @@ def thicken(robot: Any, factor: float) -> Any:
     pairs = robot.tets[:, topology.EDGES].reshape(-1, 2)
     graph = coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n)).tocsr()
     graph = ((graph + graph.T) > 0).astype(float)
-    laplacian = (diags(np.asarray(graph.sum(axis=1)).ravel()) - graph).tocsc()
-    held = np.zeros(n, dtype=bool)
-    held[hull] = held[inner] = True
-    free = np.flatnonzero(~held & (np.asarray(graph.sum(axis=1)).ravel() > 0))
+    degree = np.asarray(graph.sum(axis=1)).ravel()
+    held = np.concatenate([hull, inner])
+    free = np.setdiff1d(np.flatnonzero(degree), held)
     if len(free):
-        right = -(laplacian[free][:, np.flatnonzero(held)] @ move[held])
-        move[free] = splu(laplacian[free][:, free].tocsc()).solve(right)
+        rows = (diags(degree) - graph).tocsr()[free]
+        move[free] = splu(rows[:, free].tocsc()).solve(-(rows[:, held] @ move[held]))
     moved = vertices + move
     if topology.tet_volumes(moved, robot.tets).min() <= 0:
         raise InputError(f"wall factor = {factor:.4g} turns elements inside out; narrow the bounds or refine the mesh")

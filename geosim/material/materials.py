@@ -39,6 +39,10 @@ class Material:
         """Shear modulus at rest [Pa]."""
         raise TypeError(f"{type(self).__name__} has no shear modulus")
 
+    def stiffened(self, factor: float) -> Material:
+        """Return the material with every modulus multiplied by a factor."""
+        raise TypeError(f"{type(self).__name__} has no modulus")
+
     def to_dict(self) -> dict[str, Any]:
         """Return the model's name and constants, as a material TOML holds them."""
         return {"model": self.model, **dataclasses.asdict(self)}
