@@ -250,7 +250,7 @@ def prepare_tests(
     if isinstance(toe, str) and toe != "auto":
         raise InputError(f"calibrate: toe = {toe!r}; use None, 'auto' or a strain")
     if max_stretch is not None:
-        number(max_stretch, "calibrate: stretch = 1 + strain: max_stretch", above=1.0)
+        number(max_stretch, "calibrate: max_stretch (1 + strain)", above=1.0)
     read = [item if isinstance(item, MaterialTest) else read_test(item) for item in items]
     return tuple(_cut(test if toe is None else _without_toe(test, toe), max_stretch, window) for test in read)
 

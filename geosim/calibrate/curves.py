@@ -159,6 +159,7 @@ def _forms(model: Model, values: Floats, mode: str, stretch: Floats) -> Floats:
     """Drucker's quadratic form in principal log strains [Pa], (n, 3, 3)."""
     out = np.empty((len(stretch), 3, 3))
     curves.stiffness(model.row(values), principal(mode, stretch), out)
+    out[~np.isfinite(out).all(axis=(1, 2))] = np.nan
     return out
 
 

@@ -1,7 +1,10 @@
-"""What a comparison returns: the numbers, the map and their files."""
+"""What a comparison returns: the numbers, the map and their files (VTP, PNG and HTML maps, a table, a report)."""
 
 from __future__ import annotations
 
+import base64
+import csv
+import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,11 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats
+from geosim.arrays import Bools, Floats, Ints
 from geosim.compare.surface import Surface
 from geosim.errors import InputError
+from geosim.result import Result
+from geosim.robot import VolumetricRobot
 
-__all__ = ["Comparison", "load_surface"]
+__all__ = ["Comparison", "compared", "fixed_vertices", "load_surface"]
+
+DEPARTS = 0.3  # systematic part over noise of a scan from which on the model departs from it
+EXACT = 1e-9  # part of the robot's size below which a scan without noise is exact: rounding
+SHOWN = 20000  # points drawn in pictures
+BARS = 30  # markers of which each gets a bar
 
 
 @dataclass(frozen=True)
@@ -68,7 +78,7 @@ class Comparison:
     transform: Floats
     points: Floats
     distances: Floats
-    outliers: Any
+    outliers: Bools
     per_vertex: Floats
     names: tuple[str, ...] = ()
     regions: tuple[tuple[str, int, float, float, float], ...] = ()
@@ -77,8 +87,8 @@ class Comparison:
     pose_error: tuple[float, float] = (np.nan, np.nan)
     notes: tuple[str, ...] = ()
     surface: Surface | None = field(default=None, repr=False)
-    surface_values: Any = field(default=None, repr=False)
-    predicted: Any = field(default=None, repr=False)
+    surface_values: Floats | None = field(default=None, repr=False)
+    predicted: Floats | None = field(default=None, repr=False)
 
     @property
     def percent(self) -> Mapping[str, float]:
@@ -88,7 +98,7 @@ class Comparison:
     @property
     def disagrees(self) -> bool:
         """Whether a scan departs from the model by more than its own noise explains."""
-        return bool(self.systematic > max(0.3 * self.noise, 1e-9 * self.size))
+        return bool(self.systematic > max(DEPARTS * self.noise, EXACT * self.size))
 
     def lines(self) -> list[str]:
         """Return the comparison as lines of text."""
@@ -123,12 +133,52 @@ class Comparison:
         InputError
             The folder's parent does not exist.
         """
-        from geosim.compare import report
+        folder = Path(folder)
+        if not folder.parent.is_dir():
+            raise InputError(f"{folder}: the folder {folder.parent} does not exist; create it first")
+        folder.mkdir(exist_ok=True)
+        known = np.isfinite(self.points).all(axis=1)
+        fields = {"distance_m": self.distances[known], "outlier": self.outliers[known].astype(float)}
+        paths = [write_vtp(folder / "points.vtp", self.points[known], None, fields)]
+        if self.surface is not None:
+            fields = {} if self.surface_values is None else {"distance_m": self.surface_values}
+            paths.append(write_vtp(folder / "map.vtp", self.surface.vertices, self.surface.faces, fields))
+        with (folder / "regions.csv").open("w", newline="", encoding="utf-8") as file:
+            table = csv.writer(file)
+            table.writerow(["region", "count", "mean_mm", "rms_mm", "max_mm"])
+            table.writerows([n, c, *(f"{1e3 * v:.6g}" for v in rest)] for n, c, *rest in self.regions)
+        picture = _picture(self, folder / "map.png")
+        page = _page(self, folder / "map.html")
+        return [*paths, folder / "regions.csv", picture, page, _report(self, picture, folder)]
 
-        return report.write(self, Path(folder))
+
+def compared(
+    result: Result, transform: Floats, points: Floats, distances: Floats, outliers: Bools, **others: Any
+) -> Comparison:
+    """Return the comparison of points with their distances, statistics of those that are no outliers; arguments as there."""
+    used = distances[~outliers]
+    size = np.abs(used)
+    return Comparison(
+        rms=float(np.sqrt(np.mean(size**2))),
+        mean=float(size.mean()),
+        max=float(size.max()),
+        percentile95=float(np.quantile(size, 0.95)),
+        size=float(np.linalg.norm(np.ptp(result.robot.vertices, axis=0))),
+        transform=transform,
+        points=points,
+        distances=distances,
+        outliers=outliers,
+        **others,
+    )
 
 
-def load_surface(result: Any, frame: int) -> tuple[Surface, Floats]:
+def fixed_vertices(result: Result) -> Ints:
+    """Return the vertex ids at which a robot is held, none where it has no tets."""
+    robot = result.robot
+    return robot.fixed if isinstance(robot, VolumetricRobot) else np.empty(0, dtype=np.int64)
+
+
+def load_surface(result: Result, frame: int) -> tuple[Surface, Ints]:
     """Return the skin of a frame and its robot vertex ids (-1 between vertices).
 
     Raises
@@ -145,3 +195,178 @@ def load_surface(result: Any, frame: int) -> tuple[Surface, Floats]:
     vertices, faces = np.asarray(mesh.vertices), np.asarray(mesh.faces)
     ids = np.asarray(mesh.metadata.get("vertex", np.arange(len(vertices))))
     return Surface(vertices, faces), ids
+
+
+def write_vtp(path: Path, points: Floats, faces: Any, fields: dict[str, Any]) -> Path:
+    """Write points [m] and triangles (or None: vertices) with point fields as ASCII VTP; the path is returned."""
+    known: Any = np.isfinite(points).all(axis=1) if faces is None else np.ones(len(points), dtype=bool)
+    points = points[known]
+    cells = np.arange(len(points))[:, None] if faces is None else np.asarray(faces)
+    tag = "Verts" if faces is None else "Polys"
+
+    def array(name: str, values: Any, kind: str = "Float64", components: int = 1) -> str:
+        text = "\n".join(
+            " ".join(f"{v:.9g}" for v in row) for row in np.asarray(values).reshape(-1, max(components, 3))
+        )
+        extra = f' Name="{name}" NumberOfComponents="{components}"'
+        return f'<DataArray type="{kind}"{extra} format="ascii">\n{text}\n</DataArray>'
+
+    def flat(name: str, values: Any, kind: str = "Float64") -> str:
+        text = "\n".join(f"{v:.9g}" if kind == "Float64" else str(int(v)) for v in np.ravel(values))
+        return f'<DataArray type="{kind}" Name="{name}" format="ascii">\n{text}\n</DataArray>'
+
+    data = "\n".join(flat(n, np.asarray(v)[known] if len(v) == len(known) else v) for n, v in fields.items())
+    numbers = (len(cells), 0) if faces is None else (0, len(cells))
+    counts = f'NumberOfVerts="{numbers[0]}" NumberOfPolys="{numbers[1]}"'
+    text = f"""<?xml version="1.0"?>
+<VTKFile type="PolyData" version="0.1" byte_order="LittleEndian">
+<PolyData><Piece NumberOfPoints="{len(points)}" {counts} NumberOfLines="0" NumberOfStrips="0">
+<PointData>
+{data}
+</PointData>
+<Points>
+{array("Points", points, components=3)}
+</Points>
+<{tag}>
+{flat("connectivity", cells, "Int64")}
+{flat("offsets", cells.shape[1] * np.arange(1, len(cells) + 1), "Int64")}
+</{tag}>
+</Piece></PolyData>
+</VTKFile>
+"""
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _limits(c: Comparison) -> tuple[float, float]:
+    values = np.abs(c.distances[~c.outliers]) * 1e3
+    top = float(np.nanquantile(values, 0.98)) if len(values) else 1.0
+    return (-top, top) if c.kind == "scan" else (0.0, max(top, 1e-9))
+
+
+def _drawn(c: Comparison) -> Any:
+    """Points to draw: of a scan those that count, thinned out; of markers all that were seen."""
+    known = np.flatnonzero(np.isfinite(c.distances) & (~c.outliers | (c.predicted is not None)))
+    return known[:: max(len(known) // SHOWN, 1)]
+
+
+def _picture(c: Comparison, path: Path) -> Path:
+    """Draw the points, coloured by distance, seen from two sides, and the distances."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11.0, 4.0), layout="constrained")
+    low, high = _limits(c)
+    show = _drawn(c)
+    points = c.points[show] * 1e3
+    for place, (elevation, azimuth) in enumerate(((20, -60), (20, 30))):
+        axis: Any = figure.add_subplot(1, 3, place + 1, projection="3d", computed_zorder=False)
+        if c.surface is not None:
+            axis.plot_trisurf(
+                *(c.surface.vertices.T * 1e3), triangles=c.surface.faces, color="0.8", alpha=0.25, linewidth=0
+            )
+        if c.predicted is not None:
+            axis.scatter(*(c.predicted[show] * 1e3).T, s=40, facecolors="none", edgecolors="black", label="model")
+            for one, two in zip(points, c.predicted[show] * 1e3):
+                axis.plot(*np.stack([one, two]).T, color="black", linewidth=0.8)
+        drawn = axis.scatter(
+            *points.T,
+            c=c.distances[show] * 1e3,
+            cmap="coolwarm" if low < 0 else "viridis",
+            vmin=low,
+            vmax=high,
+            s=2 if len(show) > 500 else 20,
+            label="measured",
+        )
+        axis.view_init(elevation, azimuth)
+        axis.set_aspect("equal")
+        axis.locator_params(nbins=4)
+        axis.tick_params(labelsize=7)
+        axis.set(xlabel="x [mm]", ylabel="y [mm]", zlabel="z [mm]")
+    if c.predicted is not None:
+        axis.legend(fontsize=7, loc="upper left")
+    figure.colorbar(drawn, ax=axis, label="distance [mm]", shrink=0.7)
+    last = figure.add_subplot(1, 3, 3)
+    title = f"rms {1e3 * c.rms:.3f} mm ({c.percent['rms']:.2f} % of size)"
+    if c.predicted is not None and len(show) <= BARS:
+        last.barh(
+            [c.names[i] for i in show], c.distances[show] * 1e3, color=["0.7" if c.outliers[i] else "C0" for i in show]
+        )
+        last.invert_yaxis()
+        last.set(xlabel="distance [mm] (grey: not counted)", title=title)
+    else:
+        last.hist(c.distances[np.isfinite(c.distances) & ~c.outliers] * 1e3, bins=60)
+        last.set(xlabel="distance [mm]", ylabel="points", title=title)
+    figure.savefig(path, dpi=130)
+    return path
+
+
+def _page(c: Comparison, path: Path) -> Path:
+    """Write a self-contained interactive map."""
+    import plotly.graph_objects as go
+
+    low, high = _limits(c)
+    show = _drawn(c)
+    x, y, z = c.points[show].T * 1e3
+    parts: list[Any] = [
+        go.Scatter3d(
+            x=x,
+            y=y,
+            z=z,
+            mode="markers",
+            name="measured",
+            text=[c.names[i] for i in show] if c.names else None,
+            marker=dict(
+                size=2 if len(show) > 500 else 6,
+                color=c.distances[show] * 1e3,
+                cmin=low,
+                cmax=high,
+                colorscale="RdBu_r",
+                colorbar=dict(title="mm"),
+            ),
+        )
+    ]
+    if c.predicted is not None:
+        x, y, z = c.predicted[show].T * 1e3
+        parts.append(
+            go.Scatter3d(
+                x=x, y=y, z=z, mode="markers", name="model", marker=dict(size=6, color="black", symbol="circle-open")
+            )
+        )
+    if c.surface is not None:
+        vx, vy, vz = c.surface.vertices.T * 1e3
+        i, j, k = c.surface.faces.T
+        look = (
+            dict(color="lightgrey", opacity=0.3)
+            if c.surface_values is None
+            else dict(
+                intensity=np.nan_to_num(c.surface_values) * 1e3,
+                cmin=low,
+                cmax=high,
+                colorscale="RdBu_r",
+                showscale=False,
+                opacity=0.6,
+            )
+        )
+        parts.append(go.Mesh3d(x=vx, y=vy, z=vz, i=i, j=j, k=k, name="model", **look))
+    figure = go.Figure(parts)
+    figure.update_layout(
+        scene=dict(aspectmode="data"), legend=dict(x=0.0, y=1.0), title=f"{c.kind}: rms {1e3 * c.rms:.3f} mm"
+    )
+    figure.write_html(path, include_plotlyjs=True)
+    return path
+
+
+def _report(c: Comparison, picture: Path, folder: Path) -> Path:
+    """Write the one-page report with the picture inside."""
+    image = base64.b64encode(picture.read_bytes()).decode()
+    text = html.escape("\n".join(c.lines()))
+    path = folder / "report.html"
+    path.write_text(
+        f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Comparison</title>
+<style>body{{font-family:sans-serif;max-width:60em;margin:2em auto}}img{{width:100%}}pre{{font-size:90%}}</style></head>
+<body><h1>Model against {html.escape(c.kind)}</h1><img src="data:image/png;base64,{image}" alt="map of distances">
+<pre>{text}</pre></body></html>
+""",
+        encoding="utf-8",
+    )
+    return path

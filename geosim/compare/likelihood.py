@@ -20,11 +20,12 @@ is its covariance. Without edges it is the bound of Cramer and Rao.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from geosim.arrays import Bools, Floats
-from geosim.compare.registration import EDGE_BAND, Pose, apply
+from geosim.compare.registration import EDGE_BAND, FEWEST, SMALLEST, Pose, apply, moved, spread
 from geosim.compare.surface import Surface
 from geosim.errors import InputError
 from geosim.kernels import kernel
@@ -65,70 +66,79 @@ def refine(
     transform = start.transform.copy()
     _, face, _, distance = surface.closest(apply(transform, points))
     counted = np.ones(len(points), dtype=bool) if allowed is None else allowed[face]
-    if counted.sum() < 10:
+    if counted.sum() < FEWEST:
         raise InputError(
             "compare: fewer than ten scan points lie near the region of registration; pass register='all', or a "
             "transform that is nearer"
         )
-    spread = max(1.4826 * float(np.median(np.abs(distance[counted]))), 1e-9)
-    samples, normals, areas = _beside_edges(surface, spread)
-    grid = _grid(samples, REACH * spread)
+    sharp = _Edges.of(surface, max(spread(distance[counted]), SMALLEST))
     covariance = np.eye(6)
     for _ in range(iterations):
-        moved = apply(transform, points)
-        at, face, _, distance = surface.closest(moved)
-        use = np.abs(distance) < 2.0 * STRAY * spread
-        if allowed is not None:
-            use &= allowed[face]
-        beside = surface.beside_edge(at, REACH * spread) & use
-        normal = surface.face_normals[face]
-        density = np.exp(-0.5 * (distance / spread) ** 2) / (np.sqrt(2.0 * np.pi) * spread)
-        towards = -normal * np.einsum("ij,ij->i", moved - at, normal)[:, None]
-        across = towards.copy()
-        rows = np.flatnonzero(beside)
-        if len(rows) and len(samples):
-            mass, mean, normal_mean = np.empty(len(rows)), np.empty((len(rows), 3)), np.empty((len(rows), 3))
-            _gather(
-                np.ascontiguousarray(moved[rows]),
-                samples,
-                normals,
-                areas,
-                *grid,
-                spread,
-                REACH * spread,
-                mass,
-                mean,
-                normal_mean,
-            )
-            density[rows] = mass / (2.0 * np.pi * spread**2) ** 1.5
-            towards[rows], across[rows] = mean, normal_mean
-        floor = np.exp(-0.5 * STRAY**2) / (np.sqrt(2.0 * np.pi) * spread)
-        if len(samples) == 0:
-            use &= ~surface.beside_edge(at, EDGE_BAND * spread)
-        weight = np.where(use, density / (density + floor), 0.0)
-        centre = (weight @ moved) / weight.sum()
-        share = (weight / spread**2)[:, None]
-        u, v = (np.hstack([np.cross(moved - centre, m), m]) for m in (share * across, share * towards))
-        edge = np.zeros(len(moved), dtype=bool)
-        edge[rows if len(samples) else []] = True
-        plane = np.hstack([np.cross(moved - centre, normal), normal])[~edge] * np.sqrt(weight[~edge])[:, None] / spread
-        inverse = np.linalg.pinv(u[edge].T @ v[edge] + plane.T @ plane)
-        covariance = inverse @ (u[edge].T @ u[edge] + plane.T @ plane) @ inverse.T
-        step = inverse @ u.sum(axis=0)
-        move = np.eye(4)
-        move[:3, :3] = Rotation.from_rotvec(step[:3]).as_matrix()
-        move[:3, 3] = centre + step[3:] - move[:3, :3] @ centre
-        transform = move @ transform
+        placed = apply(transform, points)
+        step, covariance, centre = _newton_step(placed, surface, allowed, sharp)
+        transform = moved(transform, step, centre)
         if step @ np.linalg.pinv(covariance) @ step < SMALL**2:
             break
-    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    return Pose(transform, spread, float(np.linalg.norm(errors[3:])), float(np.linalg.norm(errors[:3])))
+    return Pose.estimated(transform, sharp.spread, covariance)
+
+
+@dataclass(frozen=True)
+class _Edges:
+    """Samples of the surface beside its sharp edges (s, 3), their normals and areas, and a grid over them."""
+
+    spread: float
+    samples: Floats
+    normals: Floats
+    areas: Floats
+    grid: tuple[Floats, float, np.ndarray, np.ndarray, np.ndarray]
+
+    @classmethod
+    def of(cls, surface: Surface, spread: float) -> _Edges:
+        samples, normals, areas = _beside_edges(surface, spread)
+        return cls(spread, samples, normals, areas, _grid(samples, REACH * spread))
+
+    def expected(self, points: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return density of points, the mean way to the surface points they came from, and that of its normal part."""
+        mass, mean, normal_mean = np.empty(len(points)), np.empty((len(points), 3)), np.empty((len(points), 3))
+        surface = self.samples, self.normals, self.areas
+        _gather(points, *surface, *self.grid, self.spread, REACH * self.spread, mass, mean, normal_mean)
+        return mass / (2.0 * np.pi * self.spread**2) ** 1.5, mean, normal_mean
+
+
+def _newton_step(
+    points: Floats, surface: Surface, allowed: Bools | None, sharp: _Edges
+) -> tuple[Floats, Floats, Floats]:
+    """Return rotation vector and translation (6,), their covariance (6, 6) and the centre that they refer to."""
+    sigma = sharp.spread
+    at, face, _, distance = surface.closest(points)
+    use = np.abs(distance) < 2.0 * STRAY * sigma
+    if allowed is not None:
+        use &= allowed[face]
+    peak = 1.0 / (np.sqrt(2.0 * np.pi) * sigma)
+    normal = surface.face_normals[face]
+    density = peak * np.exp(-0.5 * (distance / sigma) ** 2)
+    towards = -normal * np.einsum("ij,ij->i", points - at, normal)[:, None]
+    across = towards.copy()
+    edge = np.zeros(len(points), dtype=bool)
+    if len(sharp.samples):
+        edge = surface.beside_edge(at, REACH * sigma) & use
+        density[edge], towards[edge], across[edge] = sharp.expected(points[edge])
+    else:
+        use &= ~surface.beside_edge(at, EDGE_BAND * sigma)
+    weight = np.where(use, density / (density + peak * np.exp(-0.5 * STRAY**2)), 0.0)
+    centre = (weight @ points) / weight.sum()
+    share = (weight / sigma**2)[:, None]
+    u, v = (np.hstack([np.cross(points - centre, m), m]) for m in (share * across, share * towards))
+    plane = np.hstack([np.cross(points - centre, normal), normal])[~edge] * np.sqrt(weight[~edge])[:, None] / sigma
+    inverse = np.linalg.pinv(u[edge].T @ v[edge] + plane.T @ plane)
+    covariance = inverse @ (u[edge].T @ u[edge] + plane.T @ plane) @ inverse.T
+    return inverse @ u.sum(axis=0), covariance, centre
 
 
 def _beside_edges(surface: Surface, spread: float) -> tuple[Floats, Floats, Floats]:
     """Samples of the surface within two reaches of a sharp edge (s, 3), their normals, and the areas they stand for (s,).
 
-    None if they would be too many.
+    None if they would be too many: noise so small hardly matters there.
     """
     corners = surface.vertices[surface.faces]
     centres = corners.mean(axis=1)
@@ -141,17 +151,15 @@ def _beside_edges(surface: Surface, spread: float) -> tuple[Floats, Floats, Floa
     parts = np.maximum(np.ceil(longest[near] / (FINE * spread)), 1).astype(int)
     if len(near) == 0 or parts.max() > PARTS:
         return none
-    points, normals, areas = [], [], []
+    made = []
     for count in np.unique(parts):
-        mine = near[parts == count]
-        weights = _split(int(count))
-        made = np.einsum("ks,fsd->fkd", weights, corners[mine]).reshape(-1, 3)
-        each = np.repeat(surface.areas[mine] / len(weights), len(weights))
-        close = surface.beside_edge(made, 2.0 * REACH * spread)
-        points.append(made[close])
-        normals.append(np.repeat(surface.face_normals[mine], len(weights), axis=0)[close])
-        areas.append(each[close])
-    return np.ascontiguousarray(np.vstack(points)), np.ascontiguousarray(np.vstack(normals)), np.concatenate(areas)
+        mine, weights = near[parts == count], _split(int(count))
+        points = np.einsum("ks,fsd->fkd", weights, corners[mine]).reshape(-1, 3)
+        face = np.repeat(mine, len(weights))
+        close = surface.beside_edge(points, 2.0 * REACH * spread)
+        made.append((points[close], surface.face_normals[face[close]], surface.areas[face[close]] / len(weights)))
+    points, normals, areas = (np.concatenate(parts) for parts in zip(*made))
+    return points, normals, areas
 
 
 def _split(count: int) -> Floats:
@@ -188,7 +196,8 @@ def _gather(
         for a in range(3):
             low[a] = max(0, int(np.floor((points[i, a] - reach - corner[a]) / width)))
             high[a] = min(shape[a] - 1, int(np.floor((points[i, a] + reach - corner[a]) / width)))
-        total, sx, sy, sz, tx, ty, tz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        total = 0.0
+        mean[i], normal_mean[i] = 0.0, 0.0
         for a in range(low[0], high[0] + 1):
             for b in range(low[1], high[1] + 1):
                 for c in range(low[2], high[2] + 1):
@@ -200,14 +209,13 @@ def _gather(
                         if square < reach * reach:
                             w = areas[s] * np.exp(-0.5 * square / (spread * spread))
                             total += w
-                            sx += w * dx
-                            sy += w * dy
-                            sz += w * dz
                             along = w * (normals[s, 0] * dx + normals[s, 1] * dy + normals[s, 2] * dz)
-                            tx += along * normals[s, 0]
-                            ty += along * normals[s, 1]
-                            tz += along * normals[s, 2]
+                            mean[i, 0] += w * dx
+                            mean[i, 1] += w * dy
+                            mean[i, 2] += w * dz
+                            for k3 in range(3):
+                                normal_mean[i, k3] += along * normals[s, k3]
         mass[i] = total
-        scale = 1.0 / total if total > 0.0 else 0.0
-        mean[i, 0], mean[i, 1], mean[i, 2] = sx * scale, sy * scale, sz * scale
-        normal_mean[i, 0], normal_mean[i, 1], normal_mean[i, 2] = tx * scale, ty * scale, tz * scale
+        if total > 0.0:
+            mean[i] /= total
+            normal_mean[i] /= total

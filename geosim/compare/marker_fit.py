@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.transform import Rotation
 
-from geosim.arrays import Floats, Ints
-from geosim.compare.comparison import Comparison, load_surface
-from geosim.compare.markers import Markers, read_markers, unit_scale
-from geosim.compare.registration import apply, find_pose, icp, kabsch
+from geosim.arrays import Bools, Floats, Ints, ints
+from geosim.compare.comparison import Comparison, compared, fixed_vertices, load_surface
+from geosim.compare.markers import Chosen, Markers, read_markers, unit_scale
+from geosim.compare.registration import apply, find_pose, icp, kabsch, rigid
 from geosim.errors import InputError
+from geosim.result import Result
 
 __all__ = ["match_unordered", "over_time", "to_markers"]
 
+FIT = 0.25  # largest difference of two triangles' sides, in parts of the longest: robots bend, models err
+SIDEWAYS = 1e-3  # motion of the tip in parts of the robot's length below which its direction is noise
+FEWEST = 6  # markers that fix a pose on a skin: as many as a pose has unknowns
 STEADY = 0.02  # base markers that move less than this part of the reach give no rotation: their noise would be levered
 STILL = 0.15  # markers that move less than this part of the largest motion belong to the base
 
 
-def _load(markers: Any, units: str | None) -> Markers:
+Given = str | Path | Markers | ArrayLike
+Vertices = Mapping[str, int] | ArrayLike
+Names = NDArray[np.str_]
+
+
+def _load(markers: Given, units: str | None) -> Markers:
     if isinstance(markers, (str, Path)):
         return read_markers(markers, units)
     if isinstance(markers, Markers):
@@ -37,11 +47,8 @@ def _at(markers: Markers, index: int, average: int) -> Floats:
     if not -count <= index < count:
         raise InputError(f"{markers.source}: marker frame {index} does not exist; there are {count}")
     index %= count
-    window = (
-        markers.positions[max(index - average + 1, 0) : index + 1]
-        if index >= count // 2
-        else markers.positions[index : index + average]
-    )
+    before = slice(max(index - average + 1, 0), index + 1)
+    window = markers.positions[before if index >= count // 2 else slice(index, index + average)]
     seen = np.isfinite(window).all(axis=2)
     total = np.where(seen[..., None], window, 0.0).sum(axis=0)
     return np.where(seen.any(axis=0)[:, None], total / np.maximum(seen.sum(axis=0), 1)[:, None], np.nan)
@@ -53,7 +60,7 @@ def _seen(points: Floats, source: str, least: int = 3) -> None:
         raise InputError(f"{source}: {known} markers fix no pose; at least three that are not on one line are needed")
 
 
-def match_unordered(measured: Any, targets: Any) -> tuple[Ints, Floats]:
+def match_unordered(measured: ArrayLike, targets: ArrayLike) -> tuple[Ints, Floats]:
     """Match markers without names to places on the robot.
 
     Every triangle of places with about the sides of the widest measured triangle is tried; the assignment of all
@@ -80,18 +87,17 @@ def match_unordered(measured: Any, targets: Any) -> tuple[Ints, Floats]:
     _seen(a, "markers")
     if len(b) < len(a):
         raise InputError(f"compare: {len(a)} markers but {len(b)} places (vertices=); give a place for every marker")
-    order = np.argsort(-np.linalg.norm(a - a.mean(axis=0), axis=1))
-    first = order[0]
-    second = int(np.argmax(np.linalg.norm(a - a[first], axis=1)))
-    axis = (a[second] - a[first]) / np.linalg.norm(a[second] - a[first])
-    aside = np.linalg.norm(np.cross(a - a[first], axis), axis=1)
-    trio = [first, second, int(np.argmax(aside))]
-    sides = np.array([np.linalg.norm(a[trio[i]] - a[trio[j]]) for i, j in ((0, 1), (1, 2), (0, 2))])
+    first = int(np.argmax(np.linalg.norm(a - a.mean(axis=0), axis=1)))
+    reach = a - a[first]
+    second = int(np.argmax(np.linalg.norm(reach, axis=1)))
+    trio = [first, second, int(np.argmax(np.linalg.norm(np.cross(reach, reach[second]), axis=1)))]
+    pairs = np.array([(0, 1), (1, 2), (0, 2)]).T
+    sides = np.linalg.norm(a[trio][pairs[0]] - a[trio][pairs[1]], axis=1)
     between = np.linalg.norm(b[:, None] - b[None], axis=2)
     best: tuple[float, Any, Any] = (np.inf, None, None)
     for p in permutations(range(len(b)), 3):
-        found = np.array([between[p[0], p[1]], between[p[1], p[2]], between[p[0], p[2]]])
-        if (np.abs(found - sides) > 0.25 * sides.max()).any():
+        corners = np.array(p)[pairs]
+        if (np.abs(between[corners[0], corners[1]] - sides) > FIT * sides.max()).any():
             continue
         transform = kabsch(a[trio], b[list(p)])
         for _ in range(3):
@@ -107,13 +113,13 @@ def match_unordered(measured: Any, targets: Any) -> tuple[Ints, Floats]:
 
 
 def to_markers(
-    result: Any,
-    markers: Any,
+    result: Result,
+    markers: Given,
     *,
     frame: int = -1,
-    base: Any = None,
+    base: Chosen | None = None,
     units: str | None = None,
-    vertices: Any = None,
+    vertices: Vertices | None = None,
     marker_frame: int = -1,
     rest: int | None = None,
     average: int = 1,
@@ -156,30 +162,15 @@ def to_markers(
     _seen(measured, data.source)
     if vertices is None:
         return _found_places(result, data, measured, frame, base, 0 if rest is None else rest)
-    if isinstance(vertices, Mapping):
-        chosen = data.index(list(vertices))
-        places = np.array([int(v) for v in vertices.values()])
-    else:
-        places = np.asarray(vertices, dtype=int)
-        chosen = np.arange(measured.shape[0])
-        if ordered and len(places) != len(chosen):
-            raise InputError(
-                f"{data.source}: {len(chosen)} markers and {len(places)} vertices; give one vertex for "
-                f"each marker, in "
-                f"their order, or a table name -> vertex, or ordered=False"
-            )
-    load_surface(result, frame)
+    load_surface(result, frame)  # refuses a frame that does not exist
     shape = np.asarray(result.frames[frame])
-    if len(places) and not 0 <= places.min() <= places.max() < len(shape):
-        raise InputError(f"compare: vertices= names vertex {places.max()}; the robot has {len(shape)}")
-    names = [data.names[i] if data.names else f"marker {i + 1}" for i in chosen]
-    notes = list(data.notes)
-    points = measured[chosen]
+    chosen, places = _places(data, vertices, ordered, len(shape))
+    notes, points, names = list(data.notes), measured[chosen], np.array(data.labels)[chosen]
+    transform = np.eye(4)
     if not ordered:
         known = np.isfinite(points).all(axis=1)
         index, transform = match_unordered(points[known], shape[places])
-        points, names = points[known], [n for n, k in zip(names, known) if k]
-        places = places[index]
+        points, names, places = points[known], names[known], places[index]
         notes.append("markers matched to vertices by their distances")
     pick = _base_rows(result, data, names, places, base, points)
     if ordered or base is not None:
@@ -189,28 +180,43 @@ def to_markers(
     return _compare(result, frame, transform, points, shape[places], places, names, pick, notes)
 
 
-def _base_rows(result: Any, data: Markers, names: list[str], places: Ints, base: Any, points: Floats) -> Any:
+def _places(data: Markers, vertices: Vertices, ordered: bool, count: int) -> tuple[Ints, Ints]:
+    """Return the markers to compare and the vertices they sit on (or, unordered, could sit on)."""
+    if isinstance(vertices, Mapping):
+        chosen = data.index(list(vertices))
+    else:
+        chosen = np.arange(data.positions.shape[1])
+    given = list(vertices.values()) if isinstance(vertices, Mapping) else vertices
+    places = ints(given, "compare: vertices=", (None,), below=count)
+    if ordered and len(places) != len(chosen):
+        raise InputError(
+            f"{data.source}: {len(chosen)} markers and {len(places)} vertices; give one vertex for each marker, in "
+            f"their order, or a table name -> vertex, or ordered=False"
+        )
+    return chosen, places
+
+
+def _base_rows(result: Result, data: Markers, names: Names, places: Ints, base: Chosen | None, points: Floats) -> Bools:
     """Which of the compared markers fix the pose."""
     if base is not None:
-        wanted = {data.names[i] if data.names else f"marker {i + 1}" for i in data.index(base)}
-        pick = np.array([n in wanted for n in names])
+        pick = np.isin(names, np.array(data.labels)[data.index(base)])
     else:
-        pick = np.array([n.lower().startswith("base") for n in names])
-        pick = pick if pick.any() else np.isin(places, np.asarray(result.robot.fixed, dtype=int))
-        pick = pick if (np.isfinite(points[pick]).all(axis=1)).sum() >= 3 else np.ones(len(names), dtype=bool)
+        pick = np.char.startswith(np.char.lower(names), "base")
+        pick = pick if pick.any() else np.isin(places, fixed_vertices(result))
+        pick = pick if np.isfinite(points[pick]).all(axis=1).sum() >= 3 else np.ones(len(names), dtype=bool)
     _seen(points[pick], f"{data.source}, base markers")
     return pick
 
 
 def _compare(
-    result: Any,
+    result: Result,
     frame: int,
     transform: Floats,
     points: Floats,
     model: Floats,
-    places: Any,
-    names: list[str],
-    pick: Any,
+    places: Ints | None,
+    names: Names,
+    pick: Bools,
     notes: list[str],
 ) -> Comparison:
     """Distances of markers; where base markers fix the pose, only the others count."""
@@ -218,49 +224,41 @@ def _compare(
     distance = np.linalg.norm(placed - model, axis=1)
     known = np.isfinite(distance)
     if not known.all():
-        notes.append(f"not seen: {', '.join(n for n, k in zip(names, known) if not k)}")
-    count = known & ~pick if not pick.all() and (known & ~pick).any() else known
-    rows = tuple((n, 1, float(d), float(d), float(d)) for n, d, k in zip(names, distance, known) if k)
+        notes.append(f"not seen: {', '.join(names[~known])}")
+    count = known & ~pick if (known & ~pick).any() else known
     mean = np.linalg.norm((placed - model)[count].mean(axis=0))
     notes.append(f"centre of the {int(count.sum())} markers compared is off by {1e3 * mean:.3f} mm")
     per_vertex = np.full(len(result.robot.vertices), np.nan)
     if places is not None:
         per_vertex[places[known]] = distance[known]
-    d = distance[count]
-    rest = np.asarray(result.robot.vertices)
-    size = float(np.linalg.norm(rest.max(axis=0) - rest.min(axis=0)))
-    return Comparison(
-        "markers",
-        float(np.sqrt(np.mean(d**2))),
-        float(d.mean()),
-        float(d.max()),
-        float(np.quantile(d, 0.95)),
-        np.nan,
-        size,
+    return compared(
+        result,
         transform,
         placed,
         np.where(known, distance, np.nan),
         ~count,
-        per_vertex,
-        tuple(names),
-        rows,
+        kind="markers",
+        mean_signed=np.nan,
+        per_vertex=per_vertex,
+        names=tuple(names.tolist()),
+        regions=tuple((n, 1, d, d, d) for n, d in zip(names[known].tolist(), distance[known].tolist())),
         notes=tuple(notes),
         predicted=model,
         surface=load_surface(result, frame)[0] if len(result.robot.p2_edges) else None,
     )
 
 
-def _groups(data: Markers, rest: Floats, motion: Floats, base: Any) -> Any:
+def _groups(data: Markers, motion: Floats, base: Chosen | None) -> Bools:
     """Which markers belong to the base: named, or still."""
-    pick = np.zeros(len(rest), dtype=bool)
     if base is not None:
-        pick[data.index(base)] = True
-        return pick
-    named = np.array([n.lower().startswith("base") for n in data.names]) if data.names else pick
-    return named if named.any() else motion < STILL * np.nanmax(motion)
+        return np.isin(np.arange(len(motion)), data.index(base))
+    named = np.char.startswith(np.char.lower(np.array(data.labels)), "base")
+    return named if named.any() else np.asarray(motion < STILL * np.nanmax(motion))
 
 
-def _found_places(result: Any, data: Markers, measured: Floats, frame: int, base: Any, rest: int) -> Comparison:
+def _found_places(
+    result: Result, data: Markers, measured: Floats, frame: int, base: Chosen | None, rest: int
+) -> Comparison:
     """Compare markers whose places on the robot are not known.
 
     The base markers take out the motion of the set-up. The axis from the base to the moving markers is laid on the
@@ -271,83 +269,94 @@ def _found_places(result: Any, data: Markers, measured: Floats, frame: int, base
     if len(data.positions) == 1:
         return _without_correspondence(result, data, measured, frame)
     start = _at(data, rest, 1)
-    both: Any = np.isfinite(start).all(axis=1) & np.isfinite(measured).all(axis=1)
-    motion: Any = np.where(both, np.linalg.norm(measured - start, axis=1), np.nan)
-    pick = _groups(data, start, motion, base)
-    moving = both & ~pick
-    if not moving.any() or not (both & pick).any():
+    both = np.asarray(np.isfinite([start, measured]).all(axis=(0, 2)))
+    motion = np.where(both, np.linalg.norm(measured - start, axis=1), np.nan)
+    pick = _groups(data, motion, base)
+    moving, held = both & ~pick, both & pick
+    if not moving.any() or not held.any():
         raise InputError(f"{data.source}: base and moving markers cannot be told apart; pass base= names or indices")
-    held = pick & both
-    reach = float(np.linalg.norm(start[moving].mean(axis=0) - start[held].mean(axis=0)))
-    drift = np.eye(4)
-    drift[:3, 3] = (start - measured)[held].mean(axis=0)
-    if motion[held].max() > STEADY * reach and held.sum() >= 3:
-        drift = kabsch(measured[held], start[held])
-    final = apply(drift, measured)
-    robot = result.robot
-    rest_shape, shape = np.asarray(robot.vertices), np.asarray(result.frames[frame])
-    fixed, tip = np.asarray(robot.fixed, dtype=int), np.asarray(robot.tip, dtype=int)
-    if len(fixed) == 0 or len(tip) < 3:
+    final = _without_drift(start, measured, moving, held)
+    tip = result.robot.tip
+    if len(fixed_vertices(result)) == 0 or len(tip) < 3:
         raise InputError(
-            "compare: places of markers are found from the robot's fixed and tip vertices; it lacks "
-            "them, pass vertices="
+            "compare: places of markers are found from the robot's fixed and tip vertices; it lacks them, pass vertices="
         )
-    tip_centre, base_centre = rest_shape[tip].mean(axis=0), rest_shape[fixed].mean(axis=0)
-    axis = tip_centre - base_centre
-    axis /= np.linalg.norm(axis)
-    measured_axis = start[moving].mean(axis=0) - start[pick & both].mean(axis=0)
-    lay, _ = Rotation.align_vectors(axis[None], (measured_axis / np.linalg.norm(measured_axis))[None])
-    carried = kabsch(rest_shape[tip], shape[tip])
-    predicted = apply(carried, tip_centre[None])[0] - tip_centre
-    seen = lay.apply((final - start)[moving].mean(axis=0))
-    flat = [v - (v @ axis) * axis for v in (seen, predicted)]
-    lengths = [float(np.linalg.norm(v)) for v in flat]
-    notes = [*data.notes, "places of the markers found: axis from base to tip, roll from the direction of motion"]
-    if min(lengths) < 1e-3 * np.linalg.norm(tip_centre - base_centre):
+    carried = kabsch(result.robot.vertices[tip], np.asarray(result.frames[frame])[tip])
+    transform, motions = _laid(result, start, final, moving, held, carried, data.source)
+    rested = apply(transform, start)
+    model = np.where(moving[:, None], apply(carried, rested), rested)
+    notes = [
+        *data.notes,
+        "places of the markers found: axis from base to tip, roll from the direction of motion",
+        motions,
+    ]
+    points = np.where(both[:, None], final, np.nan)
+    return _compare(result, frame, transform, points, model, None, np.array(data.labels), pick | ~both, notes)
+
+
+def _without_drift(start: Floats, measured: Floats, moving: Bools, held: Bools) -> Floats:
+    """Measured positions less the motion of the base: its shift, and its turn where it moved enough to tell."""
+    reach = np.linalg.norm(start[moving].mean(axis=0) - start[held].mean(axis=0))
+    shift = (start - measured)[held]
+    if np.linalg.norm(shift, axis=1).max() > STEADY * reach and held.sum() >= 3:
+        return apply(kabsch(measured[held], start[held]), measured)
+    return measured + shift.mean(axis=0)
+
+
+def _laid(
+    result: Result, start: Floats, final: Floats, moving: Bools, held: Bools, carried: Floats, source: str
+) -> tuple[Floats, str]:
+    """Return the transform (4, 4) that lays the markers at rest on the robot, and what it says of the motions."""
+    rest = result.robot.vertices
+    tip = rest[result.robot.tip].mean(axis=0)
+    length, axis = _direction(tip - rest[fixed_vertices(result)].mean(axis=0))
+    _, own = _direction(start[moving].mean(axis=0) - start[held].mean(axis=0))
+    lay, _ = Rotation.align_vectors(axis[None], own[None])
+    seen, predicted = lay.apply((final - start)[moving].mean(axis=0)), apply(carried, tip) - tip
+    here, there = (v - (v @ axis) * axis for v in (seen, predicted))
+    least = min(float(np.linalg.norm(v)) for v in (here, there))
+    if least < SIDEWAYS * length:
         raise InputError(
-            f"{data.source}: the tip hardly moves sideways ({1e3 * min(lengths):.3f} mm), so the roll "
-            f"of the markers about "
+            f"{source}: the tip hardly moves sideways ({1e3 * least:.3f} mm), so the roll of the markers about "
             f"the axis is not known; pass vertices="
         )
-    angle = np.arctan2(np.cross(flat[0], flat[1]) @ axis, flat[0] @ flat[1])
+    angle = np.arctan2(np.cross(here, there) @ axis, here @ there)
     turn = (Rotation.from_rotvec(angle * axis) * lay).as_matrix()
-    transform = np.eye(4)
-    transform[:3, :3] = turn
-    transform[:3, 3] = tip_centre - turn @ start[moving].mean(axis=0)
-    model = np.where(moving[:, None], apply(carried, apply(transform, start)), apply(transform, start))
-    names = [data.names[i] if data.names else f"marker {i + 1}" for i in range(len(start))]
-    notes.append(
-        f"measured motion of the centre {1e3 * np.linalg.norm(seen):.3f} mm, predicted "
-        f"{1e3 * np.linalg.norm(predicted):.3f} mm"
-    )
-    return _compare(
-        result, frame, transform, np.where(both[:, None], final, np.nan), model, None, names, pick | ~both, notes
-    )
+    sizes = [1e3 * np.linalg.norm(v) for v in (seen, predicted)]
+    note = f"measured motion of the centre {sizes[0]:.3f} mm, predicted {sizes[1]:.3f} mm"
+    return rigid(turn, tip - turn @ start[moving].mean(axis=0)), note
 
 
-def _without_correspondence(result: Any, data: Markers, measured: Floats, frame: int) -> Comparison:
+def _direction(vector: Floats) -> tuple[float, Floats]:
+    length = float(np.linalg.norm(vector))
+    return length, vector / length
+
+
+def _without_correspondence(result: Result, data: Markers, measured: Floats, frame: int) -> Comparison:
     """Compare one frame of markers without known places: distances to the skin."""
-    known = np.isfinite(measured).all(axis=1)
-    if known.sum() < 6:
+    known = np.asarray(np.isfinite(measured).all(axis=-1))
+    if known.sum() < FEWEST:
         raise InputError(
             f"{data.source}: {int(known.sum())} markers of one frame without known places fix no pose; "
-            f"pass vertices=, or a "
-            f"file with a frame at rest"
+            f"pass vertices=, or a file with a frame at rest"
         )
     surface, _ = load_surface(result, frame)
     start, _, _ = find_pose(measured[known], surface)
     pose = icp(measured[known], surface, start)
     model = measured.copy()
     model[known] = surface.closest(apply(pose.transform, measured[known]))[0]
-    names = [data.names[i] if data.names else f"marker {i + 1}" for i in range(len(measured))]
     notes = [*data.notes, "no places known: distances to the nearest skin, which hide errors along it"]
-    return _compare(
-        result, frame, pose.transform, measured, model, None, names, np.zeros(len(names), dtype=bool), notes
-    )
+    none = np.zeros_like(known)
+    return _compare(result, frame, pose.transform, measured, model, None, np.array(data.labels), none, notes)
 
 
 def over_time(
-    result: Any, markers: Any, *, frames: Any = None, marker_frames: Any = None, **options: Any
+    result: Result,
+    markers: Given,
+    *,
+    frames: Sequence[int] | None = None,
+    marker_frames: Sequence[int] | None = None,
+    **options: Any,
 ) -> list[dict[str, float]]:
     """Compare along a path: one row a frame with time [s or load], rms, mean and max [m].
 

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from geosim.arrays import UNITS, Floats, frozen
+from geosim.arrays import UNITS, Floats, Ints, frozen, ints
+from geosim.errors import InputError
 from geosim.errors import InputError
 
-__all__ = ["Markers", "read_markers", "unit_scale"]
+__all__ = ["Chosen", "Markers", "read_markers", "unit_scale"]
 
 _WORDS = {
     "meters": "m",
@@ -48,6 +50,10 @@ def unit_scale(unit: str | None, source: str) -> float:
     if name not in UNITS:
         raise InputError(f"{source}: the unit {unit!r} is unknown; pass units= one of {', '.join(UNITS)}")
     return UNITS[name]
+
+
+# A name's beginning, or names and indices of markers.
+Chosen = str | Iterable[str | int]
 
 
 @dataclass(frozen=True)
@@ -101,7 +107,12 @@ class Markers:
         object.__setattr__(self, "times", frozen(times))
         object.__setattr__(self, "names", tuple(map(str, self.names)))
 
-    def index(self, chosen: Any) -> np.ndarray:
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names, or "marker 1" and so on where there are none."""
+        return self.names or tuple(f"marker {i + 1}" for i in range(self.positions.shape[1]))
+
+    def index(self, chosen: Chosen) -> Ints:
         """Return marker indices of names, a name's beginning, or indices.
 
         Raises
@@ -109,26 +120,17 @@ class Markers:
         InputError
             A name or index does not exist.
         """
+        there = ", ".join(self.names) or "no names"
         if isinstance(chosen, str):
             found = [i for i, n in enumerate(self.names) if n.lower().startswith(chosen.lower())]
             if not found:
-                raise InputError(
-                    f"{self.source}: no marker begins with {chosen!r}; there are {', '.join(self.names) or 'no names'}"
-                )
+                raise InputError(f"{self.source}: no marker begins with {chosen!r}; there are {there}")
             return np.array(found)
-        out = []
-        for item in chosen:
-            if isinstance(item, str):
-                if item not in self.names:
-                    raise InputError(
-                        f"{self.source}: there is no marker {item!r}; there are {', '.join(self.names) or 'no names'}"
-                    )
-                out.append(self.names.index(item))
-            else:
-                out.append(int(item))
-        if out and not 0 <= min(out) <= max(out) < self.positions.shape[1]:
-            raise InputError(f"{self.source}: marker index {max(out)} is outside 0 .. {self.positions.shape[1] - 1}")
-        return np.array(out, dtype=int)
+        unknown = [item for item in chosen if isinstance(item, str) and item not in self.names]
+        if unknown:
+            raise InputError(f"{self.source}: there is no marker {unknown[0]!r}; there are {there}")
+        out = [self.names.index(item) if isinstance(item, str) else item for item in chosen]
+        return ints(out, f"{self.source}: marker index", (None,), below=self.positions.shape[1])
 
 
 def read_markers(path: str | Path, units: str | None = None) -> Markers:

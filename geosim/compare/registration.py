@@ -10,33 +10,65 @@ sharp edge than twice the spread are therefore left out of the last iterations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from geosim.arrays import Bools, Floats
+from geosim.arrays import Bools, Floats, Ints
 from geosim.compare.surface import Surface
 from geosim.errors import InputError
 
-__all__ = ["Pose", "apply", "find_pose", "icp", "isolated", "kabsch", "mirrored"]
+__all__ = ["FEWEST", "Pose", "apply", "find_pose", "icp", "isolated", "kabsch", "mirrored", "moved", "rigid", "spread"]
 
-TUKEY = 4.685
+TUKEY = 4.685  # spreads at which a point loses its pull: 95 % of the efficiency of least squares [Tukey 1977]
+MAD = 1.4826  # standard deviation of a normal distribution over its median absolute deviation
+SMALLEST = 1e-9  # spread [m] of exact points: rounding of positions of the order of a metre is far below
 COARSE, MIDDLE, FINE = 300, 1500, 10000  # points used while the pose is searched
+CLOSEST = 0.85  # part of the points that a rough pose is judged by: scans miss parts and hold strays
 TIED = 1.05  # poses whose mean square misfits differ by less are told apart by all points
 TRIED = 12  # of the rough poses, the best so many are refined
+ALIKE = 0.1  # largest entry [-] of the difference of two rotations, and angle [rad], below which poses are one
+WORTH = 1.3  # score over the best up to which a refined pose is kept
+CAP = 4.0  # spreads beyond which a point counts no more in the comparison of poses
+SURE = 4.0  # standard errors by which a pose must fit worse to be excluded
+LONG = 1.7  # ratio of the first two principal lengths from which on a body has one axis
+SLIDES = (-0.12, 0.0, 0.12)  # of a long body along its axis, in lengths: what a scan misses shifts its centre
 EDGE_BAND = 2.0  # in spreads of the scan
-NEIGHBOURS = 10
+NEIGHBOURS = 10  # to which the distance of a point tells whether it is stray
+FEWEST = 10  # points that a registration needs: six unknowns and a spread
+SETTLED = 3e-5  # last step of a registration in parts of the robot's size: far below the noise of any scanner
+MIRROR = 0.6  # score of the mirror image over that of the scan below which the scan is mirrored
+COLLINEAR = 1e-3  # second over first extent of markers below which they lie on a line: their noise would be levered
 
 
-def apply(transform: Floats, points: Any) -> Floats:
+def apply(transform: Floats, points: ArrayLike) -> Floats:
     """Move points (n, 3) by a rigid transform (4, 4)."""
     return np.asarray(points) @ transform[:3, :3].T + transform[:3, 3]
 
 
-def kabsch(source: Any, target: Any) -> Floats:
+def rigid(rotation: ArrayLike, translation: ArrayLike) -> Floats:
+    """Return the transform (4, 4) of a rotation (3, 3) and a translation (3,)."""
+    transform = np.eye(4)
+    transform[:3, :3], transform[:3, 3] = rotation, translation
+    return transform
+
+
+def moved(transform: Floats, step: Floats, centre: Floats) -> Floats:
+    """Return a transform followed by a small motion: rotation vector and translation (6,) about a centre."""
+    turn = Rotation.from_rotvec(step[:3]).as_matrix()
+    return rigid(turn, centre + step[3:] - turn @ centre) @ transform
+
+
+def spread(distances: Floats) -> float:
+    """Return the robust standard deviation of distances about zero."""
+    return MAD * float(np.median(np.abs(distances)))
+
+
+def kabsch(source: ArrayLike, target: ArrayLike) -> Floats:
     """Return the rigid transform (4, 4) that brings `source` (n, 3) onto `target` (n, 3) [Kabsch 1976].
 
     Rows with nan in either are left out.
@@ -52,17 +84,15 @@ def kabsch(source: Any, target: Any) -> Floats:
     if len(a) < 3:
         raise InputError(f"compare: {len(a)} markers fix no pose; at least three that are not on one line are needed")
     ca, cb = a.mean(axis=0), b.mean(axis=0)
-    spread = np.linalg.svd(a - ca, compute_uv=False)
-    if spread[1] < 1e-3 * spread[0] or spread[0] == 0:
+    extent = np.linalg.svd(a - ca, compute_uv=False)
+    if extent[1] <= COLLINEAR * extent[0]:
         raise InputError(
             f"compare: the {len(a)} markers of the registration lie on one line and fix no pose; add one beside it"
         )
     u, _, vt = np.linalg.svd((a - ca).T @ (b - cb))
     turn = np.diag([1.0, 1.0, np.sign(np.linalg.det(vt.T @ u.T))])
-    transform = np.eye(4)
-    transform[:3, :3] = vt.T @ turn @ u.T
-    transform[:3, 3] = cb - transform[:3, :3] @ ca
-    return transform
+    rotation = vt.T @ turn @ u.T
+    return rigid(rotation, cb - rotation @ ca)
 
 
 @dataclass(frozen=True)
@@ -85,15 +115,20 @@ class Pose:
     position_error: float
     rotation_error: float
 
+    @classmethod
+    def estimated(cls, transform: Floats, scale: float, covariance: Floats) -> Pose:
+        """Return the pose with the errors of a covariance of (rotation, translation), shape (6, 6)."""
+        errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        return cls(transform, scale, float(np.linalg.norm(errors[3:])), float(np.linalg.norm(errors[:3])))
+
 
 def isolated(points: Floats, factor: float = 6.0) -> Bools:
     """Mark points whose neighbours are far, compared with the rest of the cloud, shape (n,)."""
     if len(points) <= 2 * NEIGHBOURS:
         return np.zeros(len(points), dtype=bool)
     distance = cKDTree(points).query(points, k=NEIGHBOURS + 1)[0][:, 1:].mean(axis=1)
-    middle = np.median(distance)
-    spread = 1.4826 * np.median(np.abs(distance - middle))
-    return distance > middle + factor * max(spread, 0.05 * middle)
+    middle = float(np.median(distance))
+    return distance > middle + factor * max(spread(distance - middle), 0.05 * middle)
 
 
 def icp(
@@ -127,88 +162,70 @@ def icp(
     """
     transform = start.copy()
     normal_matrix, scale, count = np.eye(6), np.inf, 1
-    centre = np.zeros(3)
     for _ in range(iterations):
-        moved = apply(transform, points)
-        at, face, _, distance = surface.closest(moved)
-        normal = surface.face_normals[face]
-        away = moved - at
-        gap = np.linalg.norm(away, axis=1)
-        # Beyond an edge the direction to the closest point is the normal of the rounded edge.
-        steep = np.abs(distance) - np.abs(np.einsum("ij,ij->i", away, normal)) > 1e-9 + 1e-6 * gap
-        normal = np.where(steep[:, None], away / np.where(gap > 0, distance, 1.0)[:, None], normal)
+        placed = apply(transform, points)
+        at, face, _, distance = surface.closest(placed)
         use = np.ones(len(points), dtype=bool) if allowed is None else allowed[face]
         if avoid_edges and np.isfinite(scale):
-            flat = ~surface.beside_edge(at, EDGE_BAND * scale)
-            use = use & flat if (use & flat).sum() > 0.3 * use.sum() else use
-        if use.sum() < 10:
+            flat = use & ~surface.beside_edge(at, EDGE_BAND * scale)
+            use = flat if flat.sum() > 0.3 * use.sum() else use  # a body that is all edges keeps them
+        if use.sum() < FEWEST:
             raise InputError(
-                "compare: fewer than ten scan points lie near the region of registration; pass "
-                "register='all', "
+                "compare: fewer than ten scan points lie near the region of registration; pass register='all', "
                 "or a transform that is nearer"
             )
         if trim < 1.0:
             use &= np.abs(distance) <= np.quantile(np.abs(distance[use]), trim)
-        scale = max(1.4826 * float(np.median(np.abs(distance[use]))), 1e-9)
+        scale = max(spread(distance[use]), SMALLEST)
         weight = np.where(use, np.clip(1.0 - (distance / (TUKEY * scale)) ** 2, 0.0, None) ** 2, 0.0)
-        centre = (weight @ moved) / weight.sum()
-        arm = np.cross(moved - centre, normal)
-        jacobian = np.hstack([arm, normal])
+        centre = (weight @ placed) / weight.sum()
+        normal = _normals(surface, placed - at, face, distance)
+        jacobian = np.hstack([np.cross(placed - centre, normal), normal])
         normal_matrix = (jacobian * weight[:, None]).T @ jacobian
-        ridge = 1e-9 * np.trace(normal_matrix) * np.eye(6)
+        ridge = 1e-9 * np.trace(normal_matrix) * np.eye(6)  # a plane leaves three motions free
         step = -np.linalg.solve(normal_matrix + ridge, (jacobian * weight[:, None]).T @ distance)
         count = int((weight > 0).sum())
-        move = np.eye(4)
-        move[:3, :3] = Rotation.from_rotvec(step[:3]).as_matrix()
-        move[:3, 3] = centre + step[3:] - move[:3, :3] @ centre
-        transform = move @ transform
-        if np.linalg.norm(step[3:]) + np.linalg.norm(step[:3]) * surface.size < 3e-5 * surface.size:
+        transform = moved(transform, step, centre)
+        if np.linalg.norm(step[3:]) + np.linalg.norm(step[:3]) * surface.size < SETTLED * surface.size:
             break
-    covariance = np.linalg.pinv(normal_matrix) * scale**2
-    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    return Pose(
-        transform,
-        scale,
-        float(np.linalg.norm(errors[3:])) if count > 6 else np.inf,
-        float(np.linalg.norm(errors[:3])) if count > 6 else np.inf,
-    )
+    covariance = np.asarray(np.linalg.pinv(normal_matrix) * scale**2, dtype=np.float64)
+    pose = Pose.estimated(transform, scale, covariance)
+    return pose if count > 6 else replace(pose, position_error=np.inf, rotation_error=np.inf)
+
+
+def _normals(surface: Surface, away: Floats, face: Ints, distance: Floats) -> Floats:
+    """Normals at closest points (n, 3); beyond an edge the direction to the point, normal of the rounded edge."""
+    normal, gap = surface.face_normals[face], np.linalg.norm(away, axis=1)
+    steep = np.abs(distance) - np.abs(np.einsum("ij,ij->i", away, normal)) > 1e-9 + 1e-6 * gap
+    return np.where(steep[:, None], away / np.where(gap > 0, distance, 1.0)[:, None], normal)
 
 
 def _starts(points: Floats, surface: Surface) -> list[Floats]:
     """Poses that lay the principal axes of both on each other, at many rolls; slid along a long axis."""
-    rng = np.random.default_rng(0)
-    sample = surface.sample(2000, rng)[0]
-    frames, centres, lengths = [], [], []
-    for cloud in (points, sample):
-        centre = cloud.mean(axis=0)
-        _, s, vt = np.linalg.svd(cloud - centre, full_matrices=False)
-        vt = vt if np.linalg.det(vt) > 0 else vt * np.array([[1.0], [1.0], [-1.0]])
-        frames.append(vt.T)
-        centres.append(centre)
-        lengths.append(s / np.sqrt(len(cloud)))
-    long = lengths[1][0] > 1.7 * lengths[1][1]
-    axes = [0] if long else [0, 1, 2]
-    slides = [-0.12, 0.0, 0.12] if long else [0.0]
-    extent = lengths[1][0] * np.sqrt(12.0)
+    sample = surface.sample(2000, np.random.default_rng(0))[0]
+    (here, own, _), (there, axes, lengths) = (_principal(cloud) for cloud in (points, sample))
+    long = lengths[0] > LONG * lengths[1]
+    extent = lengths[0] * np.sqrt(12.0)  # of a bar of this standard deviation
     out = []
-    for axis in axes:
+    for axis, flip, roll in product([0] if long else [0, 1, 2], (0.0, np.pi), np.arange(12) * np.pi / 6):
         cycle = np.roll(np.eye(3), axis, axis=0)  # principal axis 0 of the scan onto axis `axis` of the model
-        for flip in (0.0, np.pi):
-            for roll in np.arange(12) * np.pi / 6:
-                turn = Rotation.from_euler("zx", [flip, roll]).as_matrix()
-                rotation = frames[1] @ cycle.T @ turn @ frames[0].T
-                for slide in slides:
-                    transform = np.eye(4)
-                    transform[:3, :3] = rotation
-                    transform[:3, 3] = centres[1] + slide * extent * frames[1][:, axis] - rotation @ centres[0]
-                    out.append(transform)
+        rotation = axes @ cycle.T @ Rotation.from_euler("zx", [flip, roll]).as_matrix() @ own.T
+        for slide in SLIDES if long else (0.0,):
+            out.append(rigid(rotation, there + slide * extent * axes[:, axis] - rotation @ here))
     return out
+
+
+def _principal(cloud: Floats) -> tuple[Floats, Floats, Floats]:
+    """Centre (3,), principal axes (columns, right-handed) and standard deviations along them (3,)."""
+    centre = cloud.mean(axis=0)
+    _, s, vt = np.linalg.svd(cloud - centre, full_matrices=False)
+    return centre, vt.T * [1.0, 1.0, np.sign(np.linalg.det(vt))], s / np.sqrt(len(cloud))
 
 
 def _score(points: Floats, surface: Surface, transform: Floats) -> float:
     """Root mean square distance of the closest 85 % of the points [m]."""
     distance = np.sort(np.abs(surface.closest(apply(transform, points))[3]))
-    return float(np.sqrt(np.mean(distance[: int(0.85 * len(distance)) + 1] ** 2)))
+    return float(np.sqrt(np.mean(distance[: int(CLOSEST * len(distance)) + 1] ** 2)))
 
 
 def find_pose(points: Floats, surface: Surface, seed: int = 0) -> tuple[Floats, float, float]:
@@ -221,39 +238,45 @@ def find_pose(points: Floats, surface: Surface, seed: int = 0) -> tuple[Floats, 
         angle [rad] to another pose that fits as well (a symmetric body), nan if there is none.
     """
     rng = np.random.default_rng(seed)
-    few = points[rng.choice(len(points), min(COARSE, len(points)), replace=False)]
-    more = points[rng.choice(len(points), min(MIDDLE, len(points)), replace=False)]
-    rough = [icp(few, surface, start, iterations=6, trim=0.85).transform for start in _starts(more, surface)]
-    order = np.argsort([_score(few, surface, t) for t in rough])
-    kept: list[Floats] = []
-    for i in order[:TRIED]:
-        refined = icp(more, surface, rough[i], iterations=15, trim=0.95).transform
-        if not any(np.abs(refined[:3, :3] - k[:3, :3]).max() < 0.1 for k in kept):
-            kept.append(refined)
-    many = points[rng.choice(len(points), min(FINE, len(points)), replace=False)]
-    scores = [_score(more, surface, t) for t in kept]
-    good = [kept[i] for i in np.argsort(scores)[:4] if scores[i] < 1.3 * min(scores)]
+    few, more, many = (
+        points[rng.choice(len(points), min(count, len(points)), replace=False)] for count in (COARSE, MIDDLE, FINE)
+    )
+    good = _candidates(few, more, surface)
     if len(good) > 1:  # nearly symmetric bodies: only all points together tell the poses apart
         good = [icp(many, surface, t, iterations=8, avoid_edges=True).transform for t in good]
-    distances = [np.abs(surface.closest(apply(t, many))[3]) for t in good]
-    cap = 4.0 * 1.4826 * min(float(np.median(d)) for d in distances)
-    misfit = np.array([np.mean(np.minimum(d, cap) ** 2) for d in distances])
+    cap = CAP * min(spread(surface.closest(apply(t, many))[3]) for t in good)
+
+    def squares(cloud: Floats) -> Floats:
+        return np.array([np.minimum(np.abs(surface.closest(apply(t, cloud))[3]), cap) ** 2 for t in good])
+
+    misfit = squares(many).mean(axis=1)
     tied = np.flatnonzero(misfit < TIED * misfit.min())
     if len(tied) > 1 and len(points) > FINE:
         good = [icp(points, surface, good[i], iterations=8, avoid_edges=True).transform for i in tied]
-        misfit = np.array([np.mean(np.minimum(np.abs(surface.closest(apply(t, points))[3]), cap) ** 2) for t in good])
+        misfit = squares(points).mean(axis=1)
     best = int(np.argmin(misfit))
     rival = np.nan
-    squares = [np.minimum(np.abs(surface.closest(apply(t, many))[3]), cap) ** 2 for t in good]
-    for i, t in enumerate(good):
-        gap = squares[i] - squares[best]
+    gaps = squares(many)
+    for t, gap in zip(good, gaps - gaps[best]):
         turn = float(Rotation.from_matrix(t[:3, :3] @ good[best][:3, :3].T).magnitude())
-        if turn > 0.1 and gap.mean() < 4.0 * gap.std() / np.sqrt(len(gap)):
+        if turn > ALIKE and gap.mean() < SURE * gap.std() / np.sqrt(len(gap)):
             rival = turn
     return good[best], _score(many, surface, good[best]), rival
+
+
+def _candidates(few: Floats, more: Floats, surface: Surface) -> list[Floats]:
+    """Different poses that fit about as well as the best, at most four."""
+    rough = [icp(few, surface, start, iterations=6, trim=CLOSEST).transform for start in _starts(more, surface)]
+    kept: list[Floats] = []
+    for i in np.argsort([_score(few, surface, t) for t in rough])[:TRIED]:
+        refined = icp(more, surface, rough[i], iterations=15, trim=0.95).transform
+        if not any(np.abs(refined[:3, :3] - k[:3, :3]).max() < ALIKE for k in kept):
+            kept.append(refined)
+    scores = [_score(more, surface, t) for t in kept]
+    return [kept[i] for i in np.argsort(scores)[:4] if scores[i] < WORTH * min(scores)]
 
 
 def mirrored(points: Floats, surface: Surface, score: float) -> bool:
     """Tell whether the mirror image of a scan fits clearly better than the scan."""
     image = points * np.array([-1.0, 1.0, 1.0])
-    return find_pose(image, surface)[1] < 0.6 * score
+    return find_pose(image, surface)[1] < MIRROR * score

@@ -7,19 +7,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
-from geosim.arrays import Bools, Floats
-from geosim.compare.comparison import Comparison, load_surface
+from geosim.arrays import Bools, Floats, choice
+from geosim.compare.comparison import Comparison, compared, fixed_vertices, load_surface
 from geosim.compare.likelihood import refine
 from geosim.compare.markers import unit_scale
-from geosim.compare.registration import Pose, apply, find_pose, icp, isolated, mirrored
+from geosim.compare.registration import EDGE_BAND, Pose, apply, find_pose, icp, isolated, mirrored, spread
 from geosim.compare.surface import Surface
 from geosim.errors import InputError
+from geosim.result import Result
 
 __all__ = ["read_scan", "to_scan"]
 
 OUTLIER = 4.0  # spreads
+CLUTTER = 0.5  # parts of the robot's size beyond which a cluster is a stand or a table, no error of the model
+SIZES = (0.1, 4.0)  # of a scan over those of the robot that are no wrong unit: a part of it, or it with its table
+GUESSES = {1000.0: "mm", 100.0: "cm", 39.37: "in"}
+MISFIT = 0.01  # parts of the size: a score above may be that of a mirrored scan, a pose less certain is told
+PATCH, PATCHES, FULL = 60, 2000, 5  # points in a patch, patches at most, points that make a mean
+NEAR = 0.1  # parts of the size from which on no patch is near
+FLAT = 0.3  # part of the points beside no edge that is enough
 REGIONS = 8
 SAMPLES = 30000  # points drawn from a scan that is a mesh
 
@@ -68,13 +77,13 @@ def read_scan(path: str | Path, units: str | None = None) -> Floats:
 
 
 def to_scan(
-    result: Any,
-    points: Any,
+    result: Result,
+    points: str | Path | ArrayLike,
     *,
     frame: int = -1,
     units: str | None = None,
-    register: str | Any = "base",
-    base: Any = None,
+    register: str | ArrayLike = "base",
+    base: ArrayLike | None = None,
     base_extent: float = 0.25,
 ) -> Comparison:
     """Compare a frame with a scan of the outside: a partial, noisy point cloud in any pose.
@@ -103,75 +112,61 @@ def to_scan(
     InputError
         The scan is empty, far too large or small (a wrong unit), or mirrored; or the base region is not in it.
     """
-    source = str(points) if isinstance(points, (str, Path)) else "scan"
-    cloud = read_scan(points, units) if isinstance(points, (str, Path)) else np.array(points, dtype=float)
-    if not isinstance(points, (str, Path)) and units is not None:
-        cloud = cloud * unit_scale(units, source)
+    if isinstance(points, (str, Path)):
+        source, cloud = str(points), read_scan(points, units)
+    else:
+        source, cloud = "scan", np.array(points, dtype=float) * (1.0 if units is None else unit_scale(units, "scan"))
     if cloud.ndim != 2 or cloud.shape[1:] != (3,) or len(cloud) < 30:
         raise InputError(f"{source}: {cloud.shape} is no point cloud; at least 30 points (p, 3) are needed")
     cloud = cloud[np.isfinite(cloud).all(axis=1)]
     surface, ids = load_surface(result, frame)
     stray = isolated(cloud)
     _check_unit(cloud[~stray], surface, source, units)
-    allowed = _base_faces(result, surface, ids, base, base_extent)
+    allowed = _base_faces(result, surface, base, base_extent)
     pose, notes = _register(cloud[~stray], surface, register, allowed, source)
     placed = apply(pose.transform, cloud)
     at, _, _, distance = surface.closest(placed)
-    within = np.abs(distance[~stray])
-    scale = 1.4826 * float(np.median(within))
-    outliers = stray & (np.abs(distance) > OUTLIER * min(scale, pose.scale))
-    # A cluster far outside the robot is clutter (a stand, a table), not an error of the model.
-    outliers |= np.abs(distance) > 0.5 * surface.size
+    outliers = stray & (np.abs(distance) > OUTLIER * min(spread(distance[~stray]), pose.scale))
+    outliers |= np.abs(distance) > CLUTTER * surface.size
     good = ~outliers
-    used = distance[good]
-    values, noise, systematic = _patches(surface, at[good], used)
-    return Comparison(
-        "scan",
-        float(np.sqrt(np.mean(used**2))),
-        float(np.abs(used).mean()),
-        float(np.abs(used).max()),
-        float(np.quantile(np.abs(used), 0.95)),
-        float(used.mean()),
-        _rest_size(result),
+    values, noise, systematic = _patches(surface, at[good], distance[good])
+    per_vertex = np.full(len(result.robot.vertices), np.nan)
+    per_vertex[ids[ids >= 0]] = values[ids >= 0]
+    return compared(
+        result,
         pose.transform,
         placed,
         distance,
         outliers,
-        _per_vertex(result, ids, values),
-        (),
-        _regions(result, placed[good], used),
-        noise,
-        systematic,
-        (pose.position_error, pose.rotation_error),
-        tuple(notes),
-        surface,
-        values,
+        kind="scan",
+        mean_signed=float(distance[good].mean()),
+        per_vertex=per_vertex,
+        regions=_regions(result, placed[good], distance[good]),
+        noise=noise,
+        systematic=systematic,
+        pose_error=(pose.position_error, pose.rotation_error),
+        notes=tuple(notes),
+        surface=surface,
+        surface_values=values,
     )
-
-
-def _rest_size(result: Any) -> float:
-    rest = np.asarray(result.robot.vertices)
-    return float(np.linalg.norm(rest.max(axis=0) - rest.min(axis=0)))
 
 
 def _check_unit(cloud: Floats, surface: Surface, source: str, units: str | None) -> None:
     low, high = np.quantile(cloud, [0.01, 0.99], axis=0)
     ratio = float(np.linalg.norm(high - low)) / surface.size
-    if 0.1 <= ratio <= 4.0:
+    if SIZES[0] <= ratio <= SIZES[1]:
         return
-    guess = {1000.0: "mm", 100.0: "cm", 39.37: "in"}
-    best = min(guess, key=lambda g: abs(np.log(ratio / g)))
-    hint = f" (points taken as metres look like {guess[best]})" if units is None and ratio > 4 else ""
+    best = GUESSES[min(GUESSES, key=lambda g: abs(np.log(ratio / g)))]
+    hint = f" (points taken as metres look like {best})" if units is None and ratio > SIZES[1] else ""
     raise InputError(
         f"{source}: the scan measures {np.linalg.norm(high - low):.4g} m across and the robot "
-        f"{surface.size:.4g} m; the "
-        f"unit is probably wrong, pass units= one of mm, cm, m, in{hint}"
+        f"{surface.size:.4g} m; the unit is probably wrong, pass units= one of mm, cm, m, in{hint}"
     )
 
 
-def _base_faces(result: Any, surface: Surface, ids: Any, base: Any, extent: float) -> Bools:
+def _base_faces(result: Result, surface: Surface, base: ArrayLike | None, extent: float) -> Bools:
     """Faces of the frame's skin whose centres lie near the base vertices."""
-    fixed = np.asarray(result.robot.fixed if base is None else base, dtype=int)
+    fixed = fixed_vertices(result) if base is None else np.asarray(base, dtype=int)
     if len(fixed) == 0:
         return np.ones(len(surface.faces), dtype=bool)
     anchors = cKDTree(np.asarray(result.robot.vertices)[fixed])
@@ -179,22 +174,21 @@ def _base_faces(result: Any, surface: Surface, ids: Any, base: Any, extent: floa
     return anchors.query(centres)[0] <= extent * surface.size
 
 
-def _register(cloud: Floats, surface: Surface, register: Any, allowed: Bools, source: str) -> tuple[Pose, list[str]]:
-    if not isinstance(register, str):
-        given = np.asarray(register, dtype=float)
+def _register(
+    cloud: Floats, surface: Surface, register: str | ArrayLike, allowed: Bools, source: str
+) -> tuple[Pose, list[str]]:
+    if not isinstance(register, str) or register == "none":
+        given = np.eye(4) if isinstance(register, str) else np.asarray(register, dtype=float)
         if given.shape != (4, 4) or not np.allclose(given[:3, :3] @ given[:3, :3].T, np.eye(3), atol=1e-6):
             raise InputError("compare: register= a rigid transform (4, 4), 'base', 'all' or 'none'")
-        return Pose(given, np.inf, np.nan, np.nan), ["pose as given"]
-    if register == "none":
-        return Pose(np.eye(4), np.inf, np.nan, np.nan), ["pose as given: the scan is in the robot's frame"]
-    if register not in ("base", "all"):
-        raise InputError(f"compare: register = {register!r}; use 'base', 'all', 'none' or a transform (4, 4)")
+        why = ": the scan is in the robot's frame" if isinstance(register, str) else ""
+        return Pose(given, np.inf, np.nan, np.nan), [f"pose as given{why}"]
+    choice(register, "compare: register", ("base", "all", "none"))
     start, score, rival = find_pose(cloud, surface)
-    if score > 0.01 * surface.size and mirrored(cloud, surface, score):
+    if score > MISFIT * surface.size and mirrored(cloud, surface, score):
         raise InputError(
             f"{source}: the mirror image of the scan fits much better than the scan: it is mirrored; "
-            f"check the "
-            f"handedness of its axes"
+            f"check the handedness of its axes"
         )
     pose = icp(cloud, surface, start, iterations=15, avoid_edges=True)
     notes = [f"registered on {'all points' if register == 'all' else 'the base region'}"]
@@ -204,18 +198,15 @@ def _register(cloud: Floats, surface: Surface, register: Any, allowed: Bools, so
             f"register= a transform (4, 4) to choose"
         )
     if register == "all" or allowed.all():
-        pose = refine(cloud, surface, pose)
-    else:
-        pose = refine(
-            cloud, surface, icp(cloud, surface, pose.transform, allowed=allowed, avoid_edges=True), allowed=allowed
+        return refine(cloud, surface, pose), notes
+    pose = icp(cloud, surface, pose.transform, allowed=allowed, avoid_edges=True)
+    pose = refine(cloud, surface, pose, allowed=allowed)
+    reach = np.hypot(pose.position_error, 0.5 * surface.size * pose.rotation_error)
+    if reach > MISFIT * surface.size:
+        notes.append(
+            f"the base region leaves the pose uncertain by {1e3 * reach:.2f} mm at the tip; register='all' or a "
+            f"larger base_extent would be sharper"
         )
-        reach = np.hypot(pose.position_error, 0.5 * surface.size * pose.rotation_error)
-        if reach > 0.01 * surface.size:
-            notes.append(
-                f"the base region leaves the pose uncertain by {1e3 * reach:.2f} mm at the tip; "
-                f"register='all' or a "
-                f"larger base_extent would be sharper"
-            )
     return pose, notes
 
 
@@ -225,15 +216,15 @@ def _patches(surface: Surface, at: Floats, distance: Floats) -> tuple[Floats, fl
     Patches are taken on the model's skin. The mean square of the patch means exceeds the truth by noise^2 / count,
     which is taken off; points beside sharp edges, which noise moves outward on average, do not enter.
     """
-    flat = ~surface.beside_edge(at, 2.0 * 1.4826 * float(np.median(np.abs(distance))))
-    if flat.sum() > 0.3 * len(at):
+    flat = ~surface.beside_edge(at, EDGE_BAND * spread(distance))
+    if flat.sum() > FLAT * len(at):
         at, distance = at[flat], distance[flat]
-    count = max(min(len(at) // 60, 2000), 4)
+    count = max(min(len(at) // PATCH, PATCHES), 4)
     picks = np.random.default_rng(0).choice(len(at), min(count, len(at)), replace=False)
     count = len(picks)
     patch = cKDTree(at[picks]).query(at)[1]
     n = np.bincount(patch, minlength=count)
-    full = n >= min(5, n.max())
+    full = n >= min(FULL, n.max())
     total, square = (np.bincount(patch, v, minlength=count)[full] for v in (distance, distance**2))
     n, centres = n[full], at[picks][full]
     mean = total / n
@@ -243,34 +234,26 @@ def _patches(surface: Surface, at: Floats, distance: Floats) -> tuple[Floats, fl
     near, index = near.reshape(len(surface.vertices), -1), index.reshape(len(surface.vertices), -1)
     share = 1.0 / np.maximum(near, 1e-9)
     values = (share * mean[index]).sum(axis=1) / share.sum(axis=1)
-    values[near[:, 0] > 0.1 * surface.size] = np.nan
+    values[near[:, 0] > NEAR * surface.size] = np.nan
     return values, float(np.sqrt(max(inside, 0.0))), float(np.sqrt(max(between, 0.0)))
 
 
-def _per_vertex(result: Any, ids: Any, values: Floats) -> Floats:
-    out = np.full(len(result.robot.vertices), np.nan)
-    out[ids[ids >= 0]] = values[ids >= 0]
-    return out
-
-
-def _regions(result: Any, points: Floats, distance: Floats) -> tuple[tuple[str, int, float, float, float], ...]:
+def _regions(result: Result, points: Floats, distance: Floats) -> tuple[tuple[str, int, float, float, float], ...]:
     """Table from the base (fixed vertices) to the far end, along the line between them."""
     rest = np.asarray(result.robot.vertices)
-    fixed = np.asarray(result.robot.fixed, dtype=int)
+    fixed = fixed_vertices(result)
     start = rest[fixed].mean(axis=0) if len(fixed) else rest.mean(axis=0)
     far = np.linalg.norm(points - start, axis=1)
     edges = np.linspace(0.0, float(far.max()) * (1 + 1e-9), REGIONS + 1)
-    rows = []
-    for a, b in pairwise(edges):
-        d = distance[(far >= a) & (far < b)]
-        if len(d):
-            rows.append(
-                (
-                    f"{1e3 * a:.1f} .. {1e3 * b:.1f} mm",
-                    len(d),
-                    float(d.mean()),
-                    float(np.sqrt(np.mean(d**2))),
-                    float(np.abs(d).max()),
-                )
-            )
-    return tuple(rows)
+    parts = ((a, b, distance[(far >= a) & (far < b)]) for a, b in pairwise(edges))
+    return tuple(
+        (
+            f"{1e3 * a:.1f} .. {1e3 * b:.1f} mm",
+            len(d),
+            float(d.mean()),
+            float(np.sqrt(np.mean(d**2))),
+            float(np.abs(d).max()),
+        )
+        for a, b, d in parts
+        if len(d)
+    )

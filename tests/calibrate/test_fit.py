@@ -7,10 +7,10 @@ import tomllib
 import numpy as np
 import pytest
 
-from geosim import calibrate
 from geosim.calibrate import MaterialTest, compare_models, fit, nominal_stress, stability_statement, toe_offset
-from geosim.calibrate.curves import MODES, drucker_rows, first_unstable, principal, sensitivities, tangent
+from geosim.calibrate.curves import MODES, drucker_rows, find_model, first_unstable, principal, sensitivities, tangent
 from geosim.calibrate.fitting import Samples, constrained_least_squares, estimate
+from geosim.cli.calibrate import run
 from geosim.errors import InputError
 from geosim.materials import load_material
 
@@ -26,7 +26,7 @@ JOINT = ("uniaxial", "equibiaxial", "pure-shear")
 
 def energy(model, p, mode, stretch):
     """W of a mode, written straight from the definitions in geosim.material.materials."""
-    l1, l2, l3 = principal(mode, np.asarray(stretch))
+    l1, l2, l3 = principal(mode, np.asarray(stretch)).T
     x = l1**2 + l2**2 + l3**2 - 3
     y = l1**-2.0 + l2**-2.0 + l3**-2.0 - 3
     return {
@@ -58,7 +58,7 @@ def test_sensitivities_are_finite_differences(model):
         exact = sensitivities(model, p, mode, stretch)
         for i in range(len(p)):
             step = np.zeros(len(p))
-            step[i] = 1e-5 * abs(p[i])
+            step[i] = 1e-3 * p[i] if find_model(model).moduli[i] else 1e-5 * abs(p[i])  # moduli enter linearly
             difference = nominal_stress(model, p + step, mode, stretch) - nominal_stress(model, p - step, mode, stretch)
             assert exact[:, i] == pytest.approx(difference / (2 * step[i]), rel=1e-6)
 
@@ -81,7 +81,7 @@ def test_drucker_form_is_the_second_derivative_of_the_energy(model):
         }[model]()
 
     for mode in MODES:
-        e0 = np.log(np.array(principal(mode, np.array([1.6 if mode != "compression" else 0.6])))[:, 0])
+        e0 = np.log(principal(mode, np.array([1.6 if mode != "compression" else 0.6]))[0])
         h = 1e-4
         numeric = np.zeros((2, 2))
         for a in range(2):
@@ -255,7 +255,7 @@ def test_material_file_is_read_back(tmp_path):
     ("arguments", "match"),
     [
         ({"model": "hooke"}, "unknown"),
-        ({"max_stretch": 0.5}, "exceed 1"),
+        ({"max_stretch": 0.5}, "max_stretch"),
         ({"weights": "heavy"}, "weights"),
         ({"weights": [1, 2]}, "each of the 1"),
         ({"toe": "yes"}, "toe"),
@@ -323,14 +323,14 @@ def test_command_writes_the_material(reference_data, tmp_path):
     """What the command line does: files named, table, material file and picture; nothing is replaced unasked."""
     folder = reference_data / "materials" / "rubber"
     paths = [f"{folder / 'Treloar_1944_UT.csv'}:uniaxial", f"{folder / 'Treloar_1944_ET.csv'}:ET"]
-    lines = calibrate.run(paths, "best", tmp_path / "rubber.toml", max_stretch=3)
+    lines = run(paths, "best", tmp_path / "rubber.toml", max_stretch=3)
     assert any("recommended" in line for line in lines)
     assert load_material(tmp_path / "rubber.toml").shear_modulus > 100e3
     assert (tmp_path / "rubber.png").stat().st_size > 5000
     with pytest.raises(InputError, match="exists already"):
-        calibrate.run(paths, "yeoh", tmp_path / "rubber.toml")
+        run(paths, "yeoh", tmp_path / "rubber.toml")
     with pytest.raises(InputError, match="unknown"):
-        calibrate.run([f"{folder / 'Treloar_1944_UT.csv'}:sideways"])
+        run([f"{folder / 'Treloar_1944_UT.csv'}:sideways"])
 
 
 def test_presets_follow_from_their_published_numbers():
