@@ -58,8 +58,8 @@ _PLACES = {
     "load_robot": "files.robot",
     "load_result": "files.archive",
 }
-# Modules whose every public name is one of geosim: a new actuation needs no line here.
-_OPEN = ("actuation",)
+# Modules whose every public name is one of geosim: a new actuation, a new law need no line here.
+_OPEN = ("actuation", "material.laws")
 _MODULES = ("calibrate", "compare", "generate", "materials")
 
 __all__ = ["__version__", *_MODULES, *_PLACES]

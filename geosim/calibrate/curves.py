@@ -211,22 +211,20 @@ def sign_change(model: str, parameters: Floats, mode: str) -> float:
 def drucker_rows(model: str) -> Floats:
     """Rows G with G @ constants >= 0 exactly where a linear model is stable at all stretches to 30, shape (r, p).
 
-    Constants that no stable material has negative (a limit of large stretch) give a row each. Of a state the form,
-    divided by 4 sum l_i^2 de_i^2, is linear in the constants; for Yeoh it is W1 + W1' q with q = (sum l_i^2 de_i)^2 /
-    sum l_i^2 de_i^2, so that the increments of the smallest q (zero) and of the largest give all that a state demands:
-    c1 + 2 (x + q) c2 + (3 x^2 + 6 x q) c3 >= 0, x = I1 - 3. Where W1' = 0 the first rows imply the others.
+    Constants that no stable material has negative (a limit of large stretch) give a row each, and suffice where all are
+    such. Else the form of a state is linear in the constants, too; for Yeoh, divided by 4 sum l_i^2 de_i^2, it is W1 +
+    W1' q with q = (sum l_i^2 de_i)^2 / sum l_i^2 de_i^2, so that the increments of the smallest q (zero) and of the
+    largest give all that a state demands: c1 + 2 (x + q) c2 + (3 x^2 + 6 x q) c3 >= 0, x = I1 - 3.
     """
     found = find_model(model)
-    unit = np.eye(len(found.names))
-    rows = [unit[[c.stable_positive for c in found.constants]]]
+    unit, signed = np.eye(len(found.names)), np.array([c.stable_positive for c in found.constants])
+    rows = [unit[signed]]
     stretch = np.exp(np.linspace(0.0, np.log(FAR), 120))[1:]  # at rest c1 >= 0 says it
-    for mode in ("uniaxial", "equibiaxial", "pure-shear"):
+    for mode in () if signed.all() else ("uniaxial", "equibiaxial", "pure-shear"):
         squares = principal(mode, stretch) ** 2
         none = np.cross(np.ones(3), squares)  # sum l_i^2 de_i = 0
         most = 1.0 - 3.0 / squares / (1.0 / squares).sum(axis=1, keepdims=True)
         forms = np.stack([_forms(found, constants, mode, stretch) for constants in unit], axis=-1)
-        for de in (none, most):
-            form = np.einsum("ni,nijp,nj->np", de, forms, de)
-            rows.append(form / (4.0 * squares * de**2).sum(axis=1, keepdims=True))
+        rows += [np.einsum("ni,nijp,nj->np", de, forms, de) for de in (none, most)]
     table = np.vstack(rows)
     return table / np.linalg.norm(table, axis=1, keepdims=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from geosim.material import tensors as constitutive
-from geosim.material.laws import Gent, MooneyRivlin, NeoHookean, Ogden, Yeoh
+from geosim.material.laws import LAWS, Gent, MooneyRivlin, NeoHookean, Ogden, Yeoh
 
 MATERIALS = {
     "mooney-rivlin": MooneyRivlin(c1=300.0, c2=80.0),
@@ -15,6 +15,8 @@ MATERIALS = {
     "gent": Gent(mu=500.0, jm=30.0),
     "ogden": Ogden(mu=(300.0, 20.0, -30.0), alpha=(1.8, 4.0, -2.0)),
 }
+
+assert set(MATERIALS) == set(LAWS), "give every law an example"
 
 
 @pytest.fixture(params=["isochoric", "full"], autouse=True)
