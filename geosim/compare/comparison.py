@@ -17,6 +17,7 @@ from geosim.compare.surface import Surface
 from geosim.errors import InputError
 from geosim.result import Result
 from geosim.robot import VolumetricRobot
+from geosim.writing import write_vtp
 
 __all__ = ["Comparison", "compared", "fixed_vertices", "load_surface"]
 
@@ -195,47 +196,6 @@ def load_surface(result: Result, frame: int) -> tuple[Surface, Ints]:
     vertices, faces = np.asarray(mesh.vertices), np.asarray(mesh.faces)
     ids = np.asarray(mesh.metadata.get("vertex", np.arange(len(vertices))))
     return Surface(vertices, faces), ids
-
-
-def write_vtp(path: Path, points: Floats, faces: Any, fields: dict[str, Any]) -> Path:
-    """Write points [m] and triangles (or None: vertices) with point fields as ASCII VTP; the path is returned."""
-    known: Any = np.isfinite(points).all(axis=1) if faces is None else np.ones(len(points), dtype=bool)
-    points = points[known]
-    cells = np.arange(len(points))[:, None] if faces is None else np.asarray(faces)
-    tag = "Verts" if faces is None else "Polys"
-
-    def array(name: str, values: Any, kind: str = "Float64", components: int = 1) -> str:
-        text = "\n".join(
-            " ".join(f"{v:.9g}" for v in row) for row in np.asarray(values).reshape(-1, max(components, 3))
-        )
-        extra = f' Name="{name}" NumberOfComponents="{components}"'
-        return f'<DataArray type="{kind}"{extra} format="ascii">\n{text}\n</DataArray>'
-
-    def flat(name: str, values: Any, kind: str = "Float64") -> str:
-        text = "\n".join(f"{v:.9g}" if kind == "Float64" else str(int(v)) for v in np.ravel(values))
-        return f'<DataArray type="{kind}" Name="{name}" format="ascii">\n{text}\n</DataArray>'
-
-    data = "\n".join(flat(n, np.asarray(v)[known] if len(v) == len(known) else v) for n, v in fields.items())
-    numbers = (len(cells), 0) if faces is None else (0, len(cells))
-    counts = f'NumberOfVerts="{numbers[0]}" NumberOfPolys="{numbers[1]}"'
-    text = f"""<?xml version="1.0"?>
-<VTKFile type="PolyData" version="0.1" byte_order="LittleEndian">
-<PolyData><Piece NumberOfPoints="{len(points)}" {counts} NumberOfLines="0" NumberOfStrips="0">
-<PointData>
-{data}
-</PointData>
-<Points>
-{array("Points", points, components=3)}
-</Points>
-<{tag}>
-{flat("connectivity", cells, "Int64")}
-{flat("offsets", cells.shape[1] * np.arange(1, len(cells) + 1), "Int64")}
-</{tag}>
-</Piece></PolyData>
-</VTKFile>
-"""
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 def _limits(c: Comparison) -> tuple[float, float]:

@@ -17,7 +17,6 @@ import numpy as np
 
 from geosim.arrays import UNITS, Floats, Ints, frozen, ints
 from geosim.errors import InputError
-from geosim.errors import InputError
 
 __all__ = ["Chosen", "Markers", "read_markers", "unit_scale"]
 
