@@ -22,7 +22,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ENERGY, PROJECTIVE, COLLISION = "geosim/shape/energy/", "geosim/shape/projective/", "geosim/collision/"
 KERNELS, POLAR = PROJECTIVE + "kernels.py", "geosim/linear/polar.py"
-TENSORS = "geosim/material/tensors.py"
+LAWS, CURVES, TENSORS = (f"geosim/material/{name}.py" for name in ("laws", "curves", "tensors"))
+MATERIALS = "tests/material/test_laws.py"
 LOCAL, SOLVER = "tests/shape/projective/test_local.py", "tests/shape/projective/test_solver.py"
 LINES = "tests/shape/projective/test_lines.py"
 RODS, NORMALS, SHEETS = "geosim/rods/", "tests/rods/test_midedge.py", "tests/rods/test_sheets.py"
@@ -56,6 +57,21 @@ FAULTS = [
     ),
     ("bulk blend forgotten", KERNELS, "bulk = 1.0 - tables[which[e], 0, 0]", "bulk = 1.0", LOCAL),
     ("integral of R without its slope", KERNELS, "+ slope / 3.0 * (strain**3 - start**3)", "", LOCAL),
+    ("curvature of a law halved", LAWS, "2.0 * c[1] + 6.0 * c[2] * x", "2.0 * c[1] + 3.0 * c[2] * x", MATERIALS),
+    (
+        "law of the stretches without its exponent",
+        LAWS,
+        "curvature += mu * alpha * power",
+        "curvature += mu * power",
+        MATERIALS,
+    ),
+    (
+        "tension's free side forgotten",
+        CURVES,
+        "1.0 / squares[2] - 1.0 / squares[0]",
+        "1.0 / squares[2]",
+        "tests/calibrate/test_fit.py",
+    ),
     ("pressure of rest forgotten", TENSORS, "return 2.0 * w1 + 4.0 * w2", "return 2.0 * w1", LOCAL),
     ("second invariant's stress doubled", KERNELS, "f, -2.0 * w2, fc)", "f, -4.0 * w2, fc)", LOCAL),
     ("patch energy of half the size", KERNELS, "energies[v] = 0.125 * bulk", "energies[v] = 0.0625 * bulk", LOCAL),

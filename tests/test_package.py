@@ -35,12 +35,11 @@ CONVENIENCES = {
     ("result", "html", "show.page"),
     ("result", "_repr_html_", "show.page"),
     ("result", "summary", "show.summary"),
-    ("compare.comparison", "save", "compare.report"),
     ("compare.command", "run", "files.archive"),
 }
 
 # Ties that are being cut; each line goes with its tie.
-TIED = {("collision.obstacles", "environment"), ("calibrate.calibration", "calibrate.models")}
+TIED = {("collision.obstacles", "environment")}
 
 
 def _module(path):

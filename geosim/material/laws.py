@@ -14,7 +14,6 @@ They also run on complex constants, whose imaginary part then carries a derivati
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -49,8 +48,6 @@ class NeoHookean(Hyperelastic):
     """Neo-Hookean: W = mu / 2 (I1 - 3), with the shear modulus mu [Pa]."""
 
     mu: float = constant(above=0.0, stable_positive=True)
-    bulk_modulus: float = np.inf
-    density: float = 1070.0
     model: ClassVar[str] = "neo-hookean"
     kind: ClassVar[int] = NEO_HOOKEAN
 
@@ -74,16 +71,12 @@ class MooneyRivlin(Hyperelastic):
     ----------
     c1, c2
         Constants [Pa]; the shear modulus at rest is 2 (c1 + c2).
-    bulk_modulus
-        [Pa]; inf is exact incompressibility.
-    density
-        [kg/m^3].
+    bulk_modulus, density
+        As of every hyperelastic material: [Pa], by default inf; [kg/m^3].
     """
 
     c1: float = constant(default=41.8e3, low=0.0, stable_positive=True, symbol="C10")
     c2: float = constant(default=10.6e3, stable_positive=True, symbol="C01")
-    bulk_modulus: float = np.inf
-    density: float = 1070.0
     model: ClassVar[str] = "mooney-rivlin"
     kind: ClassVar[int] = MOONEY_RIVLIN
 
@@ -105,8 +98,6 @@ class Yeoh(Hyperelastic):
     c1: float = constant(above=0.0, stable_positive=True, symbol="C10")
     c2: float = constant(default=0.0, symbol="C20")
     c3: float = constant(default=0.0, stable_positive=True, symbol="C30")
-    bulk_modulus: float = np.inf
-    density: float = 1070.0
     model: ClassVar[str] = "yeoh"
     kind: ClassVar[int] = YEOH
 
@@ -128,8 +119,6 @@ class Gent(Hyperelastic):
 
     mu: float = constant(above=0.0, stable_positive=True)
     jm: float = constant("", above=0.0, locks=True)
-    bulk_modulus: float = np.inf
-    density: float = 1070.0
     model: ClassVar[str] = "gent"
     kind: ClassVar[int] = GENT
 
@@ -162,8 +151,6 @@ class Ogden(Hyperelastic):
         together=((1.5, 5.0, -2.0), (2.0, -2.0, 6.0), (1.3, 8.0, 3.0)),
         bounds=(-25.0, 25.0),
     )
-    bulk_modulus: float = np.inf
-    density: float = 1070.0
     model: ClassVar[str] = "ogden"
     kind: ClassVar[int] = OGDEN
     most_terms: ClassVar[int] = 3
@@ -232,7 +219,7 @@ def material_from_dict(table: dict[str, Any], source: str = "material") -> Mater
     name = table.pop("model", None)
     if name not in MODELS:
         raise InputError(f"{source}: model = {name!r} is unknown; use one of {', '.join(sorted(MODELS))}")
-    known = [f.name for f in dataclasses.fields(MODELS[name])]
+    known = MODELS[name].field_names()
     for key in table:
         if key not in known:
             raise InputError(f"{source}: {key!r} is not a constant of {name}; it has {', '.join(known)}")

@@ -34,6 +34,11 @@ class Material:
 
     model: ClassVar[str] = ""
 
+    @classmethod
+    def field_names(cls) -> list[str]:
+        """Return the names of all fields, those of the law first."""
+        return [f.name for f in sorted(dataclasses.fields(cls), key=lambda f: bool(f.kw_only))]
+
     @property
     def shear_modulus(self) -> float:
         """Shear modulus at rest [Pa]."""
@@ -45,7 +50,7 @@ class Material:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the model's name and constants, as a material TOML holds them."""
-        return {"model": self.model, **dataclasses.asdict(self)}
+        return {"model": self.model, **{name: getattr(self, name) for name in self.field_names()}}
 
 
 @dataclass(frozen=True)
@@ -88,13 +93,22 @@ def constant(unit: str = "Pa", *, default: Any = dataclasses.MISSING, **known: A
     return dataclasses.field(default=default, metadata={"constant": Constant(unit, **known)})
 
 
+@dataclass(frozen=True)
 class Hyperelastic(Material):
-    """Root of the hyperelastic materials; see `geosim.material.laws`."""
+    """Root of the hyperelastic materials; see `geosim.material.laws`.
 
+    Parameters
+    ----------
+    bulk_modulus
+        [Pa]; inf is exact incompressibility.
+    density
+        [kg/m^3].
+    """
+
+    bulk_modulus: float = dataclasses.field(default=math.inf, kw_only=True)
+    density: float = dataclasses.field(default=1070.0, kw_only=True)
     kind: ClassVar[int] = -1
     most_terms: ClassVar[int] = 1
-    bulk_modulus: float
-    density: float
 
     @classmethod
     def declared(cls) -> dict[str, Constant]:
