@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import groupby, product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats
+from geosim.arrays import Floats, floats
 from geosim.calibrate.curves import mode_name
 from geosim.errors import InputError
 
@@ -73,6 +73,9 @@ _KIND_UNITS = {
     "true stress": STRESS_UNITS,
     "force": FORCE_UNITS,
 }
+REVERSAL, BREAK = 0.1, 0.8  # part of the range of strain that is unloading, of the largest stress that is a break
+PERCENT = 20  # strains above it without a unit are percent: no specimen is stretched to 21 times its length
+GAUGE = r"(gauge|gage|specimen|sample|initial|grip)[ \w]*length|^l0|^length|height|einspannl"
 _MODES = (
     ("equibiaxial", r"equi-?\s?biaxial|biaxial|bulge"),
     ("pure-shear", r"pure[ _-]shear|planar (tension|shear)"),
@@ -105,36 +108,29 @@ class MaterialTest:
     """
 
     mode: str
-    stretch: Any
-    nominal_stress: Any
+    stretch: Floats
+    nominal_stress: Floats
     name: str = ""
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mode", mode_name(self.mode))
-        name = self.name or self.mode
-        arrays = [np.array(v, dtype=float).ravel() for v in (self.stretch, self.nominal_stress)]
-        if arrays[0].shape != arrays[1].shape or len(arrays[0]) < 2:
+        name = f"test {self.name or self.mode!r}"
+        for key in ("stretch", "nominal_stress"):
+            object.__setattr__(self, key, floats(np.ravel(getattr(self, key)), f"{name}: {key}", (None,)))
+        stretch = self.stretch
+        if len(stretch) != len(self.nominal_stress) or len(stretch) < 2:
             raise InputError(
-                f"test {name!r}: stretch has {arrays[0].size} and nominal_stress {arrays[1].size} "
-                f"values; give "
+                f"{name}: stretch has {len(stretch)} and nominal_stress {len(self.nominal_stress)} values; give "
                 f"equally many, at least two"
             )
-        if not all(np.isfinite(a).all() for a in arrays):
-            raise InputError(f"test {name!r}: stretch or nominal_stress holds nan or inf; drop those samples")
-        if (arrays[0] <= 0).any():
+        if (stretch <= 0).any():
             raise InputError(
-                f"test {name!r}: a stretch of {arrays[0].min():.4g} is impossible; stretch = current / "
-                f"rest length "
+                f"{name}: a stretch of {stretch.min():.4g} is impossible; stretch = current / rest length "
                 f"(1 at rest), strain = stretch - 1"
             )
-        if self.mode == "compression" and arrays[0].mean() > 1:
-            raise InputError(
-                f"test {name!r}: a compression test has stretches below 1; the mean here is {arrays[0].mean():.3g}"
-            )
-        for key, array in zip(("stretch", "nominal_stress"), arrays):
-            array.flags.writeable = False
-            object.__setattr__(self, key, array)
+        if self.mode == "compression" and stretch.mean() > 1:
+            raise InputError(f"{name}: a compression test has stretches below 1; the mean here is {stretch.mean():.3g}")
 
 
 def read_test(
@@ -196,7 +192,7 @@ def read_test(
         notes.append(f"{(~good).sum()} rows without numbers dropped")
     e, s = e[good], s[good]
     if kind_e in ("engineering strain", "true strain") and unit_e == "":
-        unit_e = "%" if np.abs(e).max() > 20 else ""
+        unit_e = "%" if np.abs(e).max() > PERCENT else ""
         notes.append(f"strain without a unit taken as {'percent' if unit_e else 'a fraction'}")
     notes.append(f"strain: column {names[strain]!r}, {kind_e}" + (f" [{unit_e}]" if unit_e else ""))
     notes.append(f"stress: column {names[stress]!r}, {kind_s} [{unit_s}]")
@@ -253,26 +249,22 @@ def _block(
 ) -> tuple[Floats, list[list[str]], list[str]]:
     """Find delimiter, decimal sign and the longest block of rows of numbers; return it with the lines above it."""
     lines = text.splitlines()
-    best: tuple[int, int, int, str, str] = (0, 0, 0, "", "")
-    for d in [delimiter] if delimiter else ["\t", ";", ",", "|", " "]:
-        for point in [decimal] if decimal else [".", ","]:
-            if point not in _NUMBER:
-                raise InputError(f"{path}: decimal = {point!r}; use '.' or ','")
-            if d == point:
-                continue
+    if decimal not in (None, *_NUMBER):
+        raise InputError(f"{path}: decimal = {decimal!r}; use '.' or ','")
+    found = []
+    for d, point in product([delimiter] if delimiter else "\t;,| ", [decimal] if decimal else ".,"):
+        if d != point:
             length, start = _longest([sum(np.isfinite(_number(f, point)) for f in _split(line, d)) for line in lines])
-            width = min(len(_split(line, d)) for line in lines[start : start + length]) if length else 0
-            if (length, width) > best[:2]:
-                best = (length, width, start, d, point)
-    length, _, start, d, point = best
+            width = min((len(_split(line, d)) for line in lines[start : start + length]), default=0)
+            found.append((length, width, start, d, point))
+    length, _, start, d, point = max(found, key=lambda block: block[:2], default=(0, 0, 0, "", ""))
     if length < 2:
         raise InputError(
-            f"{path}: no table of numbers found (two or more columns, two or more rows); pass "
-            f"delimiter= and "
+            f"{path}: no table of numbers found (two or more columns, two or more rows); pass delimiter= and "
             f"decimal= if the file holds one"
         )
-    width = max(len(_split(line, d)) for line in lines[start : start + length])
     rows = [_split(line, d) for line in lines[start : start + length]]
+    width = max(map(len, rows))
     table = np.array([[_number(f, point) for f in row] + [np.nan] * (width - len(row)) for row in rows])
     shown = {"\t": "tab", " ": "blanks"}.get(d, d)
     notes = [f"delimiter {shown!r}, decimal {point!r}, {start} header lines, {length} rows of {width} columns"]
@@ -281,13 +273,13 @@ def _block(
 
 def _longest(counts: list[int]) -> tuple[int, int]:
     """Return length and start of the longest run of lines with two or more numbers (the same number throughout)."""
-    best, start = (0, 0), 0
-    for i in range(len(counts) + 1):
-        if i == len(counts) or counts[i] < 2 or (i > start and counts[i] != counts[start]):
-            if i - start > best[0] and counts[start] >= 2:
-                best = (i - start, start)
-            start = i if i < len(counts) and counts[i] >= 2 else i + 1
-    return best
+    runs, start = [(0, 0)], 0
+    for count, run in groupby(counts):
+        length = len(list(run))
+        runs += [(length, -start)] if count >= 2 else []
+        start += length
+    length, start = max(runs)  # the first of the longest
+    return length, -start
 
 
 _UNIT = re.compile(r"[\[(]\s*([^\])]*?)\s*[\])]\s*$|_([A-Za-z/%^0-9]+)$|\bin\s+([A-Za-z/%^0-9]+)$")
@@ -395,17 +387,7 @@ def _stretch(
     if kind == "true strain":
         return np.exp(e)
     if kind == "displacement":
-        length = (
-            gauge
-            if gauge is not None
-            else _dimension(
-                header,
-                r"(gauge|gage|specimen|sample|initial|grip)[ "
-                r"\w]*length|"
-                r"^l0|^length|height|einspannl",
-                LENGTH_UNITS,
-            )
-        )
+        length = _dimension(header, GAUGE, LENGTH_UNITS) if gauge is None else gauge
         if length is None:
             raise InputError(f"{path}: displacements need the rest length of the specimen; pass gauge_length= [m]")
         notes.append(f"rest length {length * 1e3:.4g} mm")
@@ -451,14 +433,14 @@ def _loading(stretch: Floats, stress: Floats, notes: list[str]) -> tuple[Floats,
     """Keep the first loading: up to the first reversal of more than a tenth of the range, and up to the break."""
     strain = np.abs(stretch - 1.0)
     drop = np.maximum.accumulate(strain) - strain
-    reversal = np.flatnonzero(drop > 0.1 * (strain.max() - strain.min()))
+    reversal = np.flatnonzero(drop > REVERSAL * (strain.max() - strain.min()))
     end = len(strain)
     if len(reversal):
         end = int(np.argmax(strain[: reversal[0]])) + 1
         notes.append(f"first loading kept: {end} of {len(strain)} samples, to stretch {stretch[end - 1]:.4g}")
     load = np.abs(stress[:end])
     peak = int(np.argmax(load))
-    if peak + 1 < end and load[peak + 1 :].min() < 0.8 * load[peak]:
+    if peak + 1 < end and load[peak + 1 :].min() < BREAK * load[peak]:
         notes.append(f"cut at the largest stress (break): {end - peak - 1} samples dropped")
         end = peak + 1
     if end < 2:
