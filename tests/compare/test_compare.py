@@ -447,7 +447,7 @@ def test_beam_c3d_is_matched(reference_data, tmp_path):
     path = reference_data / "robots" / "beam" / "beam_load52_V2_a.c3d"
     data = read_markers(path)
     assert data.names == ("Tip - 1", "Tip - 2", "Tip - 3", "Base - 1", "Base - 2", "Base - 3")
-    points, tets = block((0.03, 0.03, 0.10), (1, 1, 5))
+    points, tets = block((0.03, 0.03, 0.10), (2, 2, 6))
     robot = geosim.VolumetricRobot.from_tets(
         points,
         tets,
