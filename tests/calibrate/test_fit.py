@@ -7,10 +7,9 @@ import tomllib
 import numpy as np
 import pytest
 
-from geosim.calibrate import MaterialTest, compare_models, fit, nominal_stress, stability_statement, toe_offset
+from geosim.calibrate import MaterialTest, compare_models, fit, nominal_stress, run, stability_statement, toe_offset
 from geosim.calibrate.curves import MODES, drucker_rows, find_model, first_unstable, principal, sensitivities, tangent
 from geosim.calibrate.fitting import Samples, constrained_least_squares, estimate
-from geosim.cli.calibrate import run
 from geosim.errors import InputError
 from geosim.materials import load_material
 
