@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -181,14 +181,8 @@ def show_constant(model: str, name: str, value: float) -> str:
 
 
 def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        quoted = value.replace("\\", "\\\\").replace('"', '\\"')
-        return '"' + re.sub(r"[\x00-\x1f]", " ", quoted) + '"'
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_toml(v) for v in value) + "]"
-    return repr(float(value)) if np.isfinite(value) else "inf" if value > 0 else "-inf" if value < 0 else "nan"
+    """Return a value as TOML, which writes strings, numbers and lists as JSON does, but infinity as inf."""
+    return json.dumps(value, ensure_ascii=False).replace("Infinity", "inf").replace("NaN", "nan")
 
 
 def stability_statement(model: str, parameters: Mapping[str, float] | Sequence[float] | Floats) -> tuple[bool, str]:
