@@ -10,8 +10,9 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,6 @@ from geosim.errors import GeosimError, GeosimWarning, InputError
 
 if TYPE_CHECKING:
     from geosim.actuation import Inflation
-    from geosim.result import Result
 
 __all__ = ["main"]
 
@@ -88,6 +88,15 @@ class _OneLineGroup(click.Group):
                 )
 
 
+@contextmanager
+def refused(hint: str, param: Any = None, ctx: Any = None) -> Iterator[None]:
+    """Say that a value of an option is wrong where an `InputError` says so."""
+    try:
+        yield
+    except InputError as error:
+        raise click.BadParameter(str(error), ctx, param, hint or None) from None
+
+
 def _fail(message: str, status: int) -> int:
     click.echo(f"geosim: {' '.join(message.split())}", err=True)
     return status
@@ -95,11 +104,7 @@ def _fail(message: str, status: int) -> int:
 
 def _show_warning(message: Any, category: Any, *where: Any, **more: Any) -> None:
     if issubclass(category, GeosimWarning):
-        _note(str(message))
-
-
-def _note(message: str) -> None:
-    click.echo(f"note: {message}", err=True)
+        click.echo(f"note: {message}", err=True)
 
 
 class _Example(click.Command):
@@ -156,10 +161,8 @@ class _Steps(click.ParamType):
             self.fail(
                 f"{value!r} has steps of different length; give every step as many chambers: 1.5:1,2:1", param, ctx
             )
-        try:
+        with refused("", param, ctx):
             return Inflation(**{self.key: [[number * self.factor for number in row] for row in rows]})
-        except InputError as error:
-            self.fail(str(error), param, ctx)
 
 
 class _Vector(click.ParamType):
@@ -191,27 +194,25 @@ ROBOT = click.Path(path_type=Path)
 @FORCE
 def demo(name: str | None, out: Path | None, force: bool) -> int:
     """Solve a bundled robot (default: inflate the PneuNet finger): mesh, solve, save, print a table."""
-    from geosim.actuation import Inflation
-    from geosim.files.actuation import load_actuation
-    from geosim.resources import resource
+    from geosim.cli import running
 
-    folder = resource("meshes")
+    folder = running.resource("meshes")
     names = sorted(p.parent.name for p in folder.glob("*/robot.toml"))
     name = FIRST_DEMO if name is None else name
     if name not in [*names, *ROD_DEMOS]:
         raise click.UsageError(f"no demo is called {name!r}; choose one of {', '.join([*names, *ROD_DEMOS])}")
     target = out or Path(f"geosim-{name}")
-    _check(target, force)
+    running.check_folder(target, force)
     if name in ROD_DEMOS:
         from geosim.rods.designs import CASES
 
         case: Any = CASES[name]()  # type: ignore[operator]
-        return _solve(case.robot, case.actuation, case.environment, case.solver, target, force)
-    robot, environment, solver = _problem(folder / name / "robot.toml")
+        return running.solved(case.robot, case.actuation, case.environment, case.solver, target, force)
+    robot, environment, solver = running.problem(folder / name / "robot.toml")
     given = folder / name / "actuation.toml"
-    steps = DEMOS.get(name, [1.1, 1.2])
-    actuation = load_actuation(given, robot) if given.is_file() else Inflation(volume_ratio=steps)
-    return _solve(robot, actuation, environment, solver, target, force)
+    inflation = running.Inflation(volume_ratio=DEMOS.get(name, [1.1, 1.2]))
+    actuation = running.load_actuation(given, robot) if given.is_file() else inflation
+    return running.solved(robot, actuation, environment, solver, target, force)
 
 
 @main.command(
@@ -243,35 +244,25 @@ def solve(
     force: bool,
 ) -> int:
     """Solve a robot file and write result, pictures and table."""
-    given = [
-        name
-        for name, value in (
-            ("--volume-ratio", volume_ratio),
-            ("--pressure-kpa", pressure_kpa),
-            ("--actuation", actuation),
-        )
-        if value is not None
-    ]
+    from geosim.cli import running
+
+    options = {"--volume-ratio": volume_ratio, "--pressure-kpa": pressure_kpa, "--actuation": actuation}
+    given = [name for name, value in options.items() if value is not None]
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(given)} exclude each other; an actuation file can hold both")
-    stem = robot.resolve().parent.name if robot.stem == "robot" else robot.stem
-    target = out or Path(f"geosim-{stem}")
-    _check(target, force)
-    body, environment, solver = _problem(robot)
-    solver = _chosen_solver(body, solver, method, element)
+    target = out or Path(f"geosim-{robot.resolve().parent.name if robot.stem == 'robot' else robot.stem}")
+    running.check_folder(target, force)
+    body, environment, solver = running.problem(robot)
+    solver = running.chosen_solver(body, solver, method, element)
     if gravity is not None:
-        try:
+        with refused("--gravity"):
             environment = dataclasses.replace(environment, gravity=gravity)
-        except InputError as error:
-            raise click.BadParameter(str(error), param_hint="--gravity") from None
-    return _solve(
-        body,
-        _chosen_actuation(body, volume_ratio or pressure_kpa, actuation, given),
-        environment,
-        solver,
-        target,
-        force,
-    )
+    inflation = volume_ratio or pressure_kpa
+    if inflation is not None:
+        with refused(given[0]):
+            inflation.targets(0, body.chambers)
+    chosen = inflation or running.other_actuation(body, actuation)
+    return running.solved(body, chosen, environment, solver, target, force)
 
 
 @main.command(cls=_Example, examples=("geosim info my_robot/robot.toml", "geosim info --system"))
@@ -281,10 +272,12 @@ def info(robot: Path | None, system: bool) -> None:
     """Say what a robot file holds, or what this installation is."""
     if robot is None and not system:
         raise click.UsageError("name a robot file, or give --system")
-    if system:
-        _print_table(_system())
-    if robot is not None:
-        _describe(robot)
+    from geosim.cli import describing
+
+    for rows in ([describing.system()] if system else []) + ([describing.robot(robot)] if robot else []):
+        width = max(len(name) for name, _ in rows)
+        for name, value in rows:
+            click.echo(f"{name.ljust(width)}  {value}")
 
 
 @main.command(
@@ -340,201 +333,3 @@ def compare(result: Path, scan: Path, units: str | None, frame: int, out: Path |
         lines = run(result, scan, beside, force=True, units=units, frame=frame)
     for line in lines:
         click.echo(line.replace(str(beside), str(target)))
-
-
-# --- what the commands share ---------------------------------------------------------------------------------------
-
-
-def _check(folder: Path, force: bool) -> None:
-    from geosim.files.folder import check_folder
-
-    check_folder(folder, force)
-
-
-def _problem(path: Path) -> tuple[Any, Any, Any]:
-    """Read a robot file and say what was repaired."""
-    from geosim.files.robot import load_problem
-
-    problem = load_problem(path)
-    for notice in problem[0].notices:
-        _note(notice)
-    return problem
-
-
-def _chosen_solver(robot: Any, solver: Any, method: str | None, element: str | None) -> Any:
-    """The solver of the file, changed by the options."""
-    from geosim.files.robot import SOLVERS, make_solver
-    from geosim.solve import default_solver
-
-    solver = default_solver(robot) if solver is None else solver
-    if method is not None and type(solver) is not SOLVERS[method]:
-        if type(solver) not in SOLVERS.values():
-            raise click.UsageError(
-                f"--solver {method} is for volumetric robots; this one is solved by {type(solver).__name__}"
-            )
-        solver = make_solver({"kind": method})
-    if element is not None:
-        if not any(f.name == "element" for f in dataclasses.fields(solver)):
-            raise click.UsageError(f"--element does not go with {type(solver).__name__}; it is for --solver energy")
-        solver = dataclasses.replace(solver, element=element)
-    return solver
-
-
-def _chosen_actuation(robot: Any, inflation: Any, path: Path | None, given: list[str]) -> Any:
-    from geosim.actuation import Passive
-    from geosim.files.actuation import load_actuation
-
-    if path is not None:
-        return load_actuation(path, robot)
-    if inflation is None:
-        if robot.chambers:
-            _note("nothing inflates the chambers: the loads act alone (give --volume-ratio or --pressure-kpa)")
-        return Passive()
-    try:
-        inflation.targets(0, robot.chambers)
-    except InputError as error:
-        raise click.BadParameter(str(error), param_hint=given[0]) from None
-    return inflation
-
-
-def _solve(robot: Any, actuation: Any, environment: Any, solver: Any, target: Path, force: bool) -> int:
-    """Solve, write the folder, print the table; the exit status says whether every command was reached."""
-    from geosim.files.folder import write_folder
-    from geosim.solve import solve as run
-
-    if not _compiled_before():
-        click.echo("compiling kernels (once)", err=True)
-    start = time.perf_counter()
-    result = run(robot, actuation, environment, solver=solver, throw=False, progress=sys.stderr.isatty())
-    seconds = time.perf_counter() - start
-    names = write_folder(result, target, force)
-    _print_summary(result)
-    click.echo(f"{result.status.name}: {result.message}")
-    click.echo(f"{seconds:.1f} s; wrote {', '.join(names)} to {target}")
-    if result.converged:
-        return 0
-    return _fail(f"stopped early after {len(result.frames)} of {len(actuation)} steps: {result.message}", 1)
-
-
-def _compiled_before() -> bool:
-    """Whether compiled kernels of a solver lie in the cache."""
-    from geosim.kernels import cache_folder
-
-    folders = [Path(geosim.__file__).parent / "shape" / "__pycache__", cache_folder()]
-    return any(folder is not None and any(folder.rglob("assembly.assemble*.nbi")) for folder in folders)
-
-
-def _print_summary(result: Result) -> None:
-    """One line a frame: V/V0 and pressure of every chamber, tip, displacement, iterations, seconds."""
-    rows = result.summary()
-    if not rows:
-        return
-    chambers = result.volume_ratios.shape[1]
-    heads = ["frame"]
-    for c in range(1, chambers + 1):
-        tail = f"_{c}" if chambers > 1 else ""
-        heads += [f"V/V0{tail}", f"kPa{tail}"]
-    heads += ["tip x [mm]", "y", "z", "moved [mm]", "iterations", "seconds"]
-    lines = [heads]
-    for row in rows:
-        cells = [str(row["frame"])]
-        for c in range(1, chambers + 1):
-            cells += [f"{row[f'volume_ratio_{c}']:.4f}", f"{row[f'pressure_kpa_{c}']:.4f}"]
-        cells += [f"{row[f'tip_{axis}_mm']:.3f}" for axis in "xyz"]
-        lines.append([*cells, f"{row['max_displacement_mm']:.3f}", str(row["iterations"]), f"{row['seconds']:.2f}"])
-    widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
-    for line in lines:
-        click.echo("  ".join(cell.rjust(width) for cell, width in zip(line, widths)))
-
-
-def _print_table(rows: list[tuple[str, str]]) -> None:
-    width = max(len(name) for name, _ in rows)
-    for name, value in rows:
-        click.echo(f"{name.ljust(width)}  {value}")
-
-
-def _system() -> list[tuple[str, str]]:
-    """Versions, factoriser, threads, cache."""
-    import platform
-    from importlib import metadata
-
-    import numba
-
-    from geosim.kernels import cache_folder
-    from geosim.linear import factorise
-
-    rows = [
-        ("geosim", geosim.__version__),
-        ("python", platform.python_version()),
-        ("platform", f"{platform.system()} {platform.machine()}"),
-    ]
-    for package in (
-        "numpy",
-        "scipy",
-        "numba",
-        "trimesh",
-        "tetgen",
-        "meshio",
-        "python-fcl",
-        "pypardiso",
-        "matplotlib",
-        "plotly",
-        "pyvista",
-    ):
-        try:
-            rows.append((package, metadata.version(package)))
-        except metadata.PackageNotFoundError:
-            rows.append((package, "not installed"))
-    rows += list(factorise.describe().items())
-    rows += [
-        ("cpu cores", str(os.cpu_count())),
-        ("kernel threads", str(numba.get_num_threads())),
-        ("kernel cache", str(cache_folder() or "none: kernels are compiled in every run")),
-    ]
-    return rows
-
-
-def _describe(path: Path) -> None:
-    """What a robot file holds, its volumes, the quality of its mesh and what was found wrong."""
-    from geosim.files.robot import load_problem
-    from geosim.robot import VolumetricRobot
-
-    robot, environment, solver = load_problem(path)
-    rows = [("file", str(path)), ("robot", f"{robot.name} ({type(robot).__name__})")]
-    if isinstance(robot, VolumetricRobot):
-        rows += _volumetric(robot)
-    else:
-        rows.append(("vertices", str(len(robot.vertices))))
-    outside = [
-        f"{len(getattr(environment, key))} {key}"
-        for key in ("obstacles", "loads", "prescribed")
-        if len(getattr(environment, key))
-    ]
-    rows.append(("environment", ", ".join([f"gravity {environment.gravity.tolist()} m/s^2", *outside])))
-    rows.append(("solver", "default" if solver is None else str(solver)))
-    rows += [("notice", notice) for notice in robot.notices] or [("problems", "none found")]
-    _print_table(rows)
-
-
-def _volumetric(robot: Any) -> list[tuple[str, str]]:
-    import numpy as np
-
-    from geosim.geometry import topology
-    from geosim.geometry.quality import mesh_quality
-
-    used = robot.vertices[robot.body_vertices]
-    span = " x ".join(f"{v * 1e3:.4g}" for v in np.ptp(used, axis=0))
-    volumes = topology.tet_volumes(robot.vertices, robot.tets)
-    rows = [("size", f"{span} mm"), ("from", f"{np.round(used.min(axis=0) * 1e3, 4).tolist()} mm")]
-    for region, material in robot.materials.items():
-        rows.append((f"body {region}", f"{volumes[robot.regions == region].sum() * 1e9:.6g} mm^3, {material}"))
-    for c, (volume, wall) in enumerate(zip(robot.chamber_volumes, robot.chamber_walls)):
-        rows.append((f"chamber {c + 1}", f"{volume * 1e9:.6g} mm^3, {len(wall)} wall faces"))
-    rows.append(("mass", f"{1e3 * _mass(robot, volumes):.4g} g"))
-    rows.append(("mesh", str(mesh_quality(robot.vertices, robot.body_tets))))
-    held = f"{len(robot.fixed)} vertices" if len(robot.fixed) else "nothing: a free body"
-    return [*rows, ("fixed", held), ("tip", f"{len(robot.tip)} vertices")]
-
-
-def _mass(robot: Any, volumes: Any) -> float:
-    return sum(m.density * float(volumes[robot.regions == r].sum()) for r, m in robot.materials.items())

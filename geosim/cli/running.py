@@ -1,0 +1,106 @@
+"""What `geosim solve` and `geosim demo` do: read a problem, solve it, write the folder and print the table."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from geosim.actuation import Actuation, Inflation, Passive
+from geosim.contract import Robot, Solver
+from geosim.environment import Environment
+from geosim.files.actuation import load_actuation
+from geosim.files.folder import check_folder, write_folder
+from geosim.files.robot import SOLVERS, load_problem, make_solver
+from geosim.kernels import cache_folder
+from geosim.resources import resource
+from geosim.result import Result
+from geosim.solve import default_solver
+
+__all__ = [
+    "Inflation",
+    "check_folder",
+    "chosen_solver",
+    "load_actuation",
+    "other_actuation",
+    "problem",
+    "resource",
+    "solved",
+]
+
+
+def problem(path: Path) -> tuple[Robot, Environment, Solver[Any] | None]:
+    """Read a robot file and say what was repaired."""
+    robot, environment, solver = load_problem(path)
+    for notice in robot.notices:
+        click.echo(f"note: {notice}", err=True)
+    return robot, environment, solver
+
+
+def chosen_solver(robot: Robot, solver: Any, method: str | None, element: str | None) -> Solver[Any]:
+    """Return the solver of the file, changed by the options."""
+    solver = default_solver(robot) if solver is None else solver
+    if method is not None and type(solver) is not SOLVERS[method]:
+        if type(solver) not in SOLVERS.values():
+            raise click.UsageError(
+                f"--solver {method} is for volumetric robots; this one is solved by {type(solver).__name__}"
+            )
+        solver = make_solver({"kind": method})
+    if element is not None:
+        if not any(f.name == "element" for f in dataclasses.fields(solver)):
+            raise click.UsageError(f"--element does not go with {type(solver).__name__}; it is for --solver energy")
+        solver = dataclasses.replace(solver, element=element)
+    return solver
+
+
+def other_actuation(robot: Robot, path: Path | None) -> Actuation:
+    """Return the actuation of a file, or one that commands nothing."""
+    if path is not None:
+        return load_actuation(path, robot)
+    if robot.chambers:
+        text = "nothing inflates the chambers: the loads act alone (give --volume-ratio or --pressure-kpa)"
+        click.echo(f"note: {text}", err=True)
+    return Passive()
+
+
+def solved(robot: Robot, actuation: Actuation, environment: Environment, solver: Any, target: Path, force: bool) -> int:
+    """Solve, write the folder, print the table; the exit status says whether every command was reached."""
+    from geosim.solve import solve
+
+    folder = cache_folder()
+    if folder is None or not any(folder.rglob("assembly.assemble*.nbi")):
+        click.echo("compiling kernels (once)", err=True)
+    start = time.perf_counter()
+    result = solve(robot, actuation, environment, solver=solver, throw=False, progress=sys.stderr.isatty())
+    seconds = time.perf_counter() - start
+    names = write_folder(result, target, force)
+    _print_summary(result)
+    click.echo(f"{result.status.name}: {result.message}")
+    click.echo(f"{seconds:.1f} s; wrote {', '.join(names)} to {target}")
+    if result.converged:
+        return 0
+    steps = f"{len(result.frames)} of {len(actuation)} steps"
+    click.echo(f"geosim: stopped early after {steps}: {' '.join(result.message.split())}", err=True)
+    return 1
+
+
+def _print_summary(result: Result) -> None:
+    """One line a frame: V/V0 and pressure of every chamber, tip, displacement, iterations, seconds."""
+    chambers = range(1, result.volume_ratios.shape[1] + 1)
+    heads = ["frame"]
+    for c in chambers:
+        tail = f"_{c}" if len(chambers) > 1 else ""
+        heads += [f"V/V0{tail}", f"kPa{tail}"]
+    lines = [[*heads, "tip x [mm]", "y", "z", "moved [mm]", "iterations", "seconds"]]
+    for row in result.summary():
+        cells = [f"{row[f'{key}_{c}']:.4f}" for c in chambers for key in ("volume_ratio", "pressure_kpa")]
+        cells += [f"{row[f'tip_{axis}_mm']:.3f}" for axis in "xyz"]
+        moved, count, seconds = (row[key] for key in ("max_displacement_mm", "iterations", "seconds"))
+        lines.append([str(row["frame"]), *cells, f"{moved:.3f}", str(count), f"{seconds:.2f}"])
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    for line in lines if len(lines) > 1 else ():
+        click.echo("  ".join(cell.rjust(width) for cell, width in zip(line, widths)))
