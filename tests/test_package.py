@@ -38,9 +38,6 @@ CONVENIENCES = {
     ("compare.command", "run", "files.archive"),
 }
 
-# Ties that are being cut; each line goes with its tie.
-TIED = {("collision.obstacles", "environment")}
-
 
 def _module(path):
     return ".".join(path.relative_to(ROOT / "geosim").with_suffix("").parts).removesuffix(".__init__")
@@ -74,7 +71,7 @@ GRAPH = {
     name: {
         target
         for function, target in _imports(path)
-        if target in MODULES and (name, function, target) not in CONVENIENCES and (name, target) not in TIED
+        if target in MODULES and (name, function, target) not in CONVENIENCES
     }
     for name, path in MODULES.items()
 }

@@ -70,7 +70,7 @@ def _volumetric(body: VolumetricRobot) -> Rows:
     rows += [(f"body {region}", f"{of[region] * 1e9:.6g} mm^3, {m}") for region, m in body.materials.items()]
     for c, (volume, wall) in enumerate(zip(body.chamber_volumes, body.chamber_walls)):
         rows.append((f"chamber {c + 1}", f"{volume * 1e9:.6g} mm^3, {len(wall)} wall faces"))
-    mass = sum(m.density * of[region] for region, m in body.materials.items())  # type: ignore[attr-defined]
+    mass = sum(m.density * of[region] for region, m in body.materials.items())
     held = f"{len(body.fixed)} vertices" if len(body.fixed) else "nothing: a free body"
     return [
         *rows,
