@@ -531,10 +531,10 @@ FAULTS = [
         "tests/shape/energy/test_stability.py",
     ),
     (
-        "path: a load that falls is no limit",
+        "path: the limit is where the path stopped",
         ENERGY + "path.py",
-        "if share < self.trail[-2][0].share and self._bends and made > SHORTEST:",
-        "if share < 0.0:",
+        "share, volumes = self._maximum()",
+        "share, volumes = self.share, self.state.volumes",
         CLOSED + " -k limit",
     ),
     (
