@@ -128,7 +128,7 @@ class Path:
                 if verdict is not None:
                     return verdict
         except BudgetError as error:
-            return self._ended(Status.STOPPED, f"{Status.STOPPED.value} It was {error} = {error.args[1]:g}.")
+            return self._ended(Status.STOPPED, f"{Status.STOPPED.value} It was {error.args[0]} = {error.args[1]:g}.")
         except KeyboardInterrupt:
             return self._ended(Status.INTERRUPTED, Status.INTERRUPTED.value)
         return self._lost(self.outcome)

@@ -10,10 +10,11 @@ functional v_c(x) with the conjugate force P_c: either is prescribed, both are r
 the robot with itself is in `contact`. One command is reached by
 
     1. targets: volumes or pressures, dead loads, held positions and poses of obstacles at the end of the command;
-    2. increments: a share of the way, as large as the last one allowed, starting from a secant predictor;
+    2. the path to them (`path`): increments as long as the path is straight, at a prescribed share of the command or, where
+       pressures or loads are on their way, on an arc that passes their maxima;
     3. Newton (`newton`): factorise the symmetric indefinite tangent once, solve for the residual and for the gradient
        of every chamber of prescribed volume, and close the small bordered system (block elimination);
-    4. line search: shorten the step until J > 0 everywhere, no surface passes another, and the squared scaled
+    4. line search: shorten the step until the energy is finite, no surface passes another, and the squared scaled
        residual falls (non-monotone);
     5. convergence: force residual, chamber volumes and incompressibility, never the size of a step;
     6. anchors: what sticks to an obstacle keeps its place there, what slipped lets go.
@@ -34,9 +35,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from geosim.actuation import Actuation, Command, Inflation
+from geosim.arrays import choice, number, whole
 from geosim.contract import Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
-from geosim.errors import InputError
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import frames
 from geosim.shape.energy.newton import Budget, Newton, Outcome, Point, Target
@@ -45,6 +46,15 @@ from geosim.shape.energy.problem import Problem, make_problem
 from geosim.shape.energy.state import ShapeState
 
 __all__ = ["EnergyShapeSolver", "ShapeState"]
+
+NAMES = {
+    "element": ("p2", "p1"),
+    "factoriser": ("auto", "pardiso", "superlu"),
+    "invariants": ("full", "isochoric"),
+    "follow": ("limit", "dynamic"),
+}
+# Below this tolerance residuals are round-off; shares of the skin's edges; shares of the body's size.
+LIMITS = {"tolerance": (1e-13, 1e-2), "contact_thickness": (1e-4, 0.5), "imperfection": (0.0, 0.05)}
 
 
 @dataclass(frozen=True)
@@ -102,34 +112,17 @@ class EnergyShapeSolver:
     follow: str = "limit"
 
     def __post_init__(self) -> None:
-        if self.element not in ("p1", "p2"):
-            raise InputError(f"EnergyShapeSolver: element = {self.element!r} is unknown; use 'p2' or 'p1'")
-        for key in ("tolerance", "max_growth", "min_increment"):
-            value = getattr(self, key)
-            if not (isinstance(value, (int, float)) and np.isfinite(value) and value > 0):
-                raise InputError(f"EnergyShapeSolver: {key} = {value!r} must be a positive number")
-        if not (isinstance(self.contact_thickness, (int, float)) and 1e-4 <= self.contact_thickness <= 0.5):
-            raise InputError(
-                f"EnergyShapeSolver: contact_thickness = {self.contact_thickness!r} is a share of the skin's edges, "
-                f"1e-4 .. 0.5"
-            )
-        if not (isinstance(self.imperfection, (int, float)) and 0 <= self.imperfection <= 0.05):
-            raise InputError(
-                f"EnergyShapeSolver: imperfection = {self.imperfection!r} is a share of the body's size, 0 .. 0.05"
-            )
-        if self.tolerance < 1e-13 or self.tolerance > 1e-2:
-            raise InputError(f"EnergyShapeSolver: tolerance = {self.tolerance:g} is outside 1e-13 .. 1e-2")
-        if not (isinstance(self.max_iterations, int) and self.max_iterations >= 2):
-            raise InputError(f"EnergyShapeSolver: max_iterations = {self.max_iterations!r} must be a whole number >= 2")
-        if self.factoriser not in ("auto", "pardiso", "superlu"):
-            raise InputError(
-                f"EnergyShapeSolver: factoriser = {self.factoriser!r} is unknown; use 'auto', 'pardiso' or 'superlu'"
-            )
-
-        if self.invariants not in ("full", "isochoric"):
-            raise InputError(
-                f"EnergyShapeSolver: invariants = {self.invariants!r} is unknown; use 'full' or 'isochoric'"
-            )
+        for key, names in NAMES.items():
+            choice(getattr(self, key), f"EnergyShapeSolver: {key}", names)
+        for key, (low, high) in LIMITS.items():
+            number(getattr(self, key), f"EnergyShapeSolver: {key}", low=low, high=high)
+        for key in ("max_growth", "min_increment"):
+            number(getattr(self, key), f"EnergyShapeSolver: {key}", above=0.0)
+        whole(self.max_iterations, "EnergyShapeSolver: max_iterations", least=2)
+        if self.max_seconds is not None:
+            number(self.max_seconds, "EnergyShapeSolver: max_seconds", above=0.0)
+        if self.max_factorisations is not None:
+            whole(self.max_factorisations, "EnergyShapeSolver: max_factorisations", least=1)
 
     # ---- the contract of `solve`
 

@@ -1,0 +1,173 @@
+"""Paths to commands: long commands reach what short ones reach, limits are named, budgets end a command."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from shapes import block, shell
+
+import geosim
+from geosim import EnergyShapeSolver, Environment, Inflation, Load, Passive, Prescribed, Status
+from geosim.shape.energy.newton import Aim, Budget
+from geosim.shape.energy.path import _parabola
+
+ALONE = Environment(self_contact=False)
+MU = 50e3  # Pa
+
+
+def _cantilever():
+    vertices, tets = block((0.1, 0.01, 0.01), (10, 1, 1))
+    return geosim.VolumetricRobot.from_tets(
+        vertices, tets, material=geosim.NeoHookean(mu=MU), fixed=vertices[:, 0] < 1e-9, tip=vertices[:, 0] > 0.1 - 1e-9
+    )
+
+
+def _sphere(material=None):
+    vertices, tets, regions = shell(0.01, 0.02, 1, 2)
+    material = geosim.MooneyRivlin() if material is None else material
+    return geosim.VolumetricRobot.from_tets(vertices, tets, regions, material=material, fixed=None)
+
+
+def test_one_long_command_ends_where_many_short_ones_do():
+    """A bar bent by far more than its length under a dead load, and a sphere under pressure: the same to 1e-6."""
+    robot = _cantilever()
+    total = np.array([0.0, 0.0, -0.06])
+    at_once = geosim.solve(robot, Passive(), Environment(loads=Load.force(robot.tip, total), self_contact=False))
+    loads = Load.force(robot.tip, np.arange(1, 9)[:, None] / 8 * total)
+    little = geosim.solve(robot, Passive(steps=8), Environment(loads=loads, self_contact=False))
+    assert little.tip[-1, 2] < -0.05
+    np.testing.assert_allclose(at_once.frames[-1], little.frames[-1], atol=1e-6 * 0.1)
+    sphere = _sphere()
+    once = geosim.solve(sphere, Inflation(pressure=[60e3]), ALONE)
+    steps = geosim.solve(sphere, Inflation(pressure=np.arange(1, 7) * 10e3), ALONE)
+    np.testing.assert_allclose(once.volume_ratios[-1], steps.volume_ratios[-1], rtol=1e-7)
+
+
+def test_the_arc_is_the_derivative_of_the_path():
+    """The bordered step on an arc meets the linear equations: force, volume and arc, by differences of the residual."""
+    robot = _sphere()
+    solver = EnergyShapeSolver(check_stability=False)
+    state = solver.start(robot, ALONE)
+    state, report = solver.step(state, Inflation(pressure=[20e3]).command(0))
+    assert report.reached
+    problem, point, newton = state.problem, state.point, solver._newton
+    end = solver._target(problem, state, Inflation(pressure=[40e3]).command(0))
+    aim = Aim(solver._origin(state, end), end, 1.0, state.grip)
+    here = newton.evaluate(problem, point, aim.origin, matrix=True)
+    arc = aim.onto(point, here.volumes, (1.0, 2.0), 0.3)
+    arc = type(arc)(**{**arc.__dict__, "level": arc.level + 1e-5})
+    step = newton.direction(problem, point, arc, here, 1e-10, reuse=False)
+    assert step.share != 0.0
+    force = []
+    for sign in (1.0, -1.0):
+        there = point.stepped(step, sign * 1e-3)
+        force.append(newton.evaluate(problem, there, arc.at(there), matrix=False).force)
+    free = ~problem.held[: point.x.size].reshape(-1, 3)
+    slope = np.where(free, force[0] - force[1], 0.0) / 2e-3
+    assert np.abs(slope).max() < 1e-4 * np.abs(aim.load(here.gradients)).max() * abs(step.share)
+    volumes = here.volumes + np.einsum("cni,ni->c", here.gradients, step.x)
+    ahead = point.stepped(step, 1.0)
+    a, b = arc.weights
+    gain = a / arc.scale * (arc.conjugate(ahead, volumes) - arc.conjugate(point, here.volumes)) + b * step.share
+    assert gain == pytest.approx(1e-5, rel=1e-6)
+
+
+def _arch():
+    """A shallow arch between two clamps; its crown snaps through under a load."""
+    vertices, tets = block((0.1, 0.01, 0.003), (14, 1, 1))
+    vertices[:, 2] += 0.012 * np.sin(np.pi * vertices[:, 0] / 0.1) ** 2
+    ends = (vertices[:, 0] < 1e-9) | (vertices[:, 0] > 0.1 - 1e-9)
+    crown = np.abs(vertices[:, 0] - 0.05) < 1e-9
+    return geosim.VolumetricRobot.from_tets(vertices, tets, material=geosim.NeoHookean(mu=MU), fixed=ends, tip=crown)
+
+
+def test_an_arch_snaps_through():
+    """The largest load by dead load is the largest reaction by prescribed places; beyond it the far side carries it."""
+    robot = _arch()
+    down = [Prescribed(robot.tip, (np.nan, np.nan, -z)) for z in np.linspace(0.0005, 0.022, 44)]
+    held = Prescribed(robot.tip, np.array([[np.nan, np.nan, d.displacement.ravel()[2]] for d in down]))
+    pushed = geosim.solve(robot, Passive(steps=44), Environment(prescribed=held, self_contact=False))
+    force = -pushed.reactions[:, robot.tip, 2].sum(axis=1)
+    peak = int(np.argmax(force[:25]))
+    assert 3 < peak < 24
+    assert force[peak + 5] < 0.95 * force[peak]
+    load = Environment(loads=Load.force(robot.tip, (0, 0, -1.2 * force[peak])), self_contact=False)
+    stops = geosim.solve(robot, Passive(), load, throw=False)
+    assert stops.status is Status.PRESSURE_LIMIT
+    limit = float(stops.message.split("The limit is ")[1].split(" %")[0]) / 100.0 * 1.2 * force[peak]
+    assert limit == pytest.approx(force[peak], rel=0.01)
+    assert stops.partial is not None
+    goes_on = geosim.solve(robot, Passive(), load, solver=EnergyShapeSolver(follow="dynamic"))
+    assert goes_on.tip[-1, 2] < -0.005
+    assert goes_on.stable[-1] == 1
+    assert goes_on.residual[-1] < 1e-6
+
+
+def test_no_state_beyond_the_limit_of_a_balloon():
+    balloon = _sphere(geosim.NeoHookean(mu=MU))
+    none = geosim.solve(
+        balloon, Inflation(pressure=[0.95 * MU]), ALONE, solver=EnergyShapeSolver(follow="dynamic"), throw=False
+    )
+    assert none.status is Status.PRESSURE_LIMIT
+    assert not len(none.frames)
+
+
+def test_a_budget_ends_a_command_and_keeps_the_last_equilibrium():
+    robot = _cantilever()
+    environment = Environment(loads=Load.force(robot.tip, (0, 0, -0.06)), self_contact=False)
+    result = geosim.solve(robot, Passive(), environment, solver=EnergyShapeSolver(max_factorisations=4), throw=False)
+    assert result.status is Status.STOPPED
+    assert "max_factorisations = 4" in result.message
+    assert not result.converged
+    assert len(result.trace) >= 4
+    assert result.partial is not None
+    assert 0.0 < result.partial.times[0] < 1.0
+    assert result.partial.residual[0] < 1e-6
+    stopped = geosim.solve(robot, Passive(), environment, solver=EnergyShapeSolver(max_seconds=1e-6), throw=False)
+    assert stopped.status is Status.STOPPED
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"max_seconds": 0.0}, "max_seconds"),
+        ({"max_factorisations": 0}, "max_factorisations"),
+        ({"follow": "on"}, "limit"),
+    ],
+)
+def test_silly_budgets_are_refused(option, words):
+    with pytest.raises(geosim.InputError, match=words):
+        EnergyShapeSolver(**option)
+
+
+def test_progress_is_told_in_every_iteration():
+    seen = []
+    robot = _cantilever()
+    environment = Environment(loads=Load.force(robot.tip, (0, 0, -0.01)), self_contact=False)
+    result = geosim.solve(robot, Passive(), environment, progress=seen.append)
+    inside = [p for p in seen if p.frame is None]
+    assert len(inside) == len([r for r in result.trace if "iteration" in r])
+    assert [p.iteration for p in inside] == list(range(1, len(inside) + 1))
+    assert all(0.0 <= p.share <= 1.0 for p in inside)
+
+
+def test_the_vertex_of_a_parabola():
+    g = np.array([0.0, 1.0, 3.0])
+    weights = _parabola(g, 2.0 - (g - 1.4) ** 2)
+    assert weights.sum() == pytest.approx(1.0)
+    assert weights @ g == pytest.approx(1.4)
+    assert _parabola(g, (g - 1.4) ** 2) is None
+
+
+def test_a_budget_that_is_spent_is_one_of_its_own():
+    from geosim.shape.energy.newton import BudgetError
+
+    class Linear:
+        factorisations = 7
+
+    class Problem:
+        linear = Linear()
+
+    Budget(factorisations=3, counted=5).check(Problem())
+    with pytest.raises(BudgetError):
+        Budget(factorisations=2, counted=5).check(Problem())
