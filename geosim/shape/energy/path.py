@@ -39,6 +39,10 @@ SLIDE = 0.25
 # Share of an increment by which its prediction may miss the equilibrium for the next one to be as long.
 MISS = 0.3
 
+# Where the prediction misses by more than this share of itself, the equilibrium found may lie on another branch: the
+# increment is taken again, from nearer.
+JUMP = 0.6
+
 # Most and least that the length of an increment changes by.
 GROWTH, SHRINK = 2.5, 0.5
 
@@ -59,6 +63,9 @@ INCREMENTS = 1000
 
 # A limit point is sought on lines of constant g, so many times at most, until the share there is known to this accuracy.
 STEEP, LOOKS, SHARP = (1.0, 1e-6), 5, 1e-4
+
+# A path that has turned round is not followed farther than the command backwards.
+REVERSED = -1.0
 
 # V/V0 beyond which the next stable state is no longer looked for.
 FARTHEST = 10.0
@@ -284,7 +291,11 @@ class Path:
             self.stride = 0.8 * made / slid
             self.failures += 1
             return None
+        if self._bends and self._missed(outcome) > JUMP and self.failures < FAILURES and made > LONGEST / 1e3:
+            return self._fail(outcome)
         share = outcome.point.share
+        if share < REVERSED:
+            return self._lost(outcome)
         if share > 1.0:  # Newton went beyond the command: prescribe it, from between
             self.passed = outcome.point
             return self._fail(outcome)
@@ -299,7 +310,7 @@ class Path:
 
     def _take(self, outcome: Outcome, share: float, made: float) -> None:
         """Make the equilibrium the present one, and choose the length of the next increment."""
-        missed = _longest(outcome.point.x - outcome.start.x) / made if outcome.start is not None and made > 0.0 else 0.0
+        missed = self._missed(outcome)
         rough = self.problem.contact is not None and self.problem.contact.friction
         pace = np.sqrt((EASY_ROUGH if rough else EASY) / max(outcome.iterations, 1))
         pace = min(pace, np.sqrt(MISS / missed) if missed > 0.0 else GROWTH)
@@ -311,6 +322,13 @@ class Path:
     def _note(self, point: Point, volumes: Floats) -> None:
         aim = Aim(self.origin, self.end, self.share, None)
         self.trail.append((replace(point, share=self.share), aim.conjugate(point, volumes), volumes))
+
+    def _missed(self, outcome: Outcome) -> float:
+        """How far the prediction was from the equilibrium, over its own length."""
+        if outcome.start is None:
+            return 0.0
+        length = _longest(outcome.start.x - self.state.point.x)
+        return _longest(outcome.point.x - outcome.start.x) / length if length > 0.0 else 0.0
 
     def _slide(self, outcome: Outcome) -> float:
         """How far a point that touches a rough obstacle slid in this increment, over what it may."""

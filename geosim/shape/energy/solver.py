@@ -222,7 +222,10 @@ class EnergyShapeSolver:
             other = max(0.0, time.perf_counter() - clock - spent)
             records[-1] = {**records[-1], "seconds": {**records[-1]["seconds"], "other": other}}
         report = Report(status, message, tuple(records))
-        return current, report if report.reached or current is state else replace(report, partial=current)
+        if report.reached or current is state:
+            return current, report
+        partial = replace(current, measured=replace(current.frame, time=journey.share))
+        return current, replace(report, partial=partial)
 
     def _measured(self, state: ShapeState, outcome: Outcome | None) -> ShapeState:
         """Return the state with its measures, which the increments between commands do without."""
