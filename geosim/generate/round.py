@@ -18,6 +18,8 @@ __all__ = ["bellows", "fiber_bender", "round_finger", "twister"]
 
 # Rings of the twisted chamber to a radian, an even number in all: its surface is then 0.2 % of the radius from the smooth one.
 RINGS_PER_RADIAN = 4
+# Corners of a circle as thick as the slot: more are shorter than the way between two rings, and ask for as small tets.
+EDGE_SEGMENTS = 6
 
 
 def _prism(section: Floats, start: float, end: float) -> Any:
@@ -167,7 +169,7 @@ def twister(
 
 def _slot(half_width: float, thickness: float) -> Floats:
     """Corners (m, 2) of a slot with round edges, which have the area of half circles; three flat parts a side."""
-    end = sector(0.5 * thickness, 2, 0.0)[1:]  # without the centre
+    end = sector(0.5 * thickness, 2, 0.0, segments=EDGE_SEGMENTS)[1:]  # without the centre
     right = end + [half_width - 0.5 * thickness, 0.0]
     inner = (half_width - 0.5 * thickness) / 3.0
     top = np.array([[inner, 0.5 * thickness], [-inner, 0.5 * thickness]])

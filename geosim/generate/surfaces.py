@@ -73,14 +73,14 @@ def circle(radius: float) -> Floats:
     return radius * np.sqrt(turn / np.sin(turn)) * np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
-def sector(radius: float, count: int, inset: float, middle: float = 0.0) -> Floats:
+def sector(radius: float, count: int, inset: float, middle: float = 0.0, segments: int = SEGMENTS) -> Floats:
     """Corners (m, 2) of one of `count` >= 2 equal sectors of a disc, its straight sides moved in.
 
     The arc's corners lie where the polygon has the area of the rounded sector. The middle of the sector is at the angle
-    `middle` [rad]; the inset [m] is half of a wall between two sectors.
+    `middle` [rad]; the inset [m] is half of a wall between two sectors. A whole circle would have `segments` corners.
     """
     half = np.pi / count - np.arcsin(inset / radius)
-    steps = SEGMENTS // count
+    steps = segments // count
     sine = np.sin(2.0 * half / steps)
     # steps - 2 triangles between inner corners at rho, two that end at the radius: their areas add up to that of the arc
     a, b, c = 0.5 * (steps - 2) * sine, radius * sine, radius**2 * half
