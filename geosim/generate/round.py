@@ -18,6 +18,9 @@ __all__ = ["bellows", "fiber_bender", "round_finger", "twister"]
 
 # Rings of the twisted chamber to a radian, an even number in all: its surface is then 0.2 % of the radius from the smooth one.
 RINGS_PER_RADIAN = 4
+LONGEST_STEP = (
+    2.0  # of the slot's thickness between two rings: longer ones bend so far that the mesher cuts them otherwise
+)
 # Corners of a circle as thick as the slot: more are shorter than the way between two rings, and ask for as small tets.
 EDGE_SEGMENTS = 6
 
@@ -125,7 +128,12 @@ def fiber_bender(
 
 @generator
 def twister(
-    length: float = 80e-3, radius: float = 10e-3, wall: float = 2e-3, turns: float = 1.0, cap: float = 5e-3
+    length: float = 80e-3,
+    radius: float = 10e-3,
+    wall: float = 2e-3,
+    turns: float = 1.0,
+    cap: float = 5e-3,
+    pairs: int | None = None,
 ) -> Design:
     """Make a cylinder about the x axis, clamped at x = 0, with a flat chamber that winds about the axis.
 
@@ -142,6 +150,8 @@ def twister(
         Windings of the chamber; negative winds the other way.
     cap
         Thickness of the ends [m].
+    pairs
+        Half the number of steps along the chamber's surface; default by its turns and its thickness.
 
     Raises
     ------
@@ -152,7 +162,10 @@ def twister(
     limits.less("cap", cap, 0.5 * length, "half the length")
     limits.less("wall", wall, radius * 2 / 3, "two thirds of the radius")
     body = _prism(circle(radius), 0.0, length)
-    steps = 2 * max(2, int(np.ceil(np.pi * RINGS_PER_RADIAN * abs(turns))))
+    fine = max(np.pi * RINGS_PER_RADIAN * abs(turns), (length - 2 * cap) / (2 * LONGEST_STEP * wall))
+    pairs = int(np.ceil(fine)) if pairs is None else pairs
+    limits.count(pairs=pairs)
+    steps = 2 * pairs
     angle = np.linspace(0.0, 2 * np.pi * turns, steps + 1)
     # between two rings a twisted surface is a little thinner: (2 + cos of the turn) / 3 of the section, on average
     section = _slot(radius - wall, wall) / np.sqrt((2.0 + np.cos(2 * np.pi * turns / steps)) / 3.0)
@@ -164,7 +177,7 @@ def twister(
         axis=2,
     )
     along = np.broadcast_to(np.linspace(cap, length - cap, steps + 1)[:, None, None], (*turned.shape[:2], 1))
-    return Design(body, (tube(np.concatenate([along, turned], axis=2)),), *_ends(body))
+    return Design(body, (tube(np.concatenate([along, turned], axis=2)),), *_ends(body), parameters={"pairs": pairs})
 
 
 def _slot(half_width: float, thickness: float) -> Floats:
