@@ -46,7 +46,7 @@ UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "in": 0.0254}
 NO_EDGES, NO_TETS = frozen(np.empty((0, 2), dtype=np.int64)), frozen(np.empty((0, 4), dtype=np.int64))
 
 
-def floats(value: Any, name: str, shape: tuple[int | None, ...], *, finite: bool = True) -> Floats:
+def floats(value: object, name: str, shape: tuple[int | None, ...], *, finite: bool = True) -> Floats:
     """Return `value` as a read-only float64 array of the given shape (None = any length).
 
     Raises
@@ -58,16 +58,14 @@ def floats(value: Any, name: str, shape: tuple[int | None, ...], *, finite: bool
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{name}: {str(value)[:60]!r} is not an array of numbers") from None
-    if array.ndim != len(shape) or any(want is not None and want != got for want, got in zip(shape, array.shape)):
-        wanted = "(" + ", ".join("n" if s is None else str(s) for s in shape) + ("," if len(shape) == 1 else "") + ")"
-        raise InputError(f"{name}: shape {array.shape} given, {wanted} needed")
+    _check_shape(array, name, shape)
     if finite and not np.isfinite(array).all():
         where = np.argwhere(~np.isfinite(array))[0]
         raise InputError(f"{name}: entry {where.tolist()} is {array[tuple(where)]}; give finite numbers")
     return frozen(array)
 
 
-def ints(value: Any, name: str, shape: tuple[int | None, ...], *, below: int | None = None) -> Ints:
+def ints(value: object, name: str, shape: tuple[int | None, ...], *, below: int | None = None) -> Ints:
     """Return `value` as a read-only int64 array of ids in [0, below).
 
     Raises
@@ -84,13 +82,17 @@ def ints(value: Any, name: str, shape: tuple[int | None, ...], *, below: int | N
     if given.dtype.kind not in "iu":
         raise InputError(f"{name}: whole numbers needed, {given.dtype} given")
     array = given.astype(np.int64)
-    if array.ndim != len(shape) or any(want is not None and want != got for want, got in zip(shape, array.shape)):
-        wanted = "(" + ", ".join("n" if s is None else str(s) for s in shape) + ("," if len(shape) == 1 else "") + ")"
-        raise InputError(f"{name}: shape {array.shape} given, {wanted} needed")
+    _check_shape(array, name, shape)
     if array.size and (array.min() < 0 or (below is not None and array.max() >= below)):
         bad = array.min() if array.min() < 0 else array.max()
         raise InputError(f"{name}: id {bad} is outside 0 .. {below - 1 if below is not None else 'the last id'}")
     return frozen(array)
+
+
+def _check_shape(array: np.ndarray, name: str, shape: tuple[int | None, ...]) -> None:
+    if array.ndim != len(shape) or any(want is not None and want != got for want, got in zip(shape, array.shape)):
+        wanted = "(" + ", ".join("n" if s is None else str(s) for s in shape) + ("," if len(shape) == 1 else "") + ")"
+        raise InputError(f"{name}: shape {array.shape} given, {wanted} needed")
 
 
 def number(value: Any, name: str, *, low: float = -np.inf, high: float = np.inf, above: float | None = None) -> float:
@@ -111,7 +113,7 @@ def number(value: Any, name: str, *, low: float = -np.inf, high: float = np.inf,
     raise InputError(f"{name} = {value!r} must be a finite number" + (f" {' and '.join(limits)}" if limits else ""))
 
 
-def whole(value: Any, name: str, *, least: int = 0) -> int:
+def whole(value: object, name: str, *, least: int = 0) -> int:
     """Return `value` as a whole number of at least `least`.
 
     Raises
@@ -124,7 +126,7 @@ def whole(value: Any, name: str, *, least: int = 0) -> int:
     raise InputError(f"{name} = {value!r} must be a whole number of at least {least}")
 
 
-def choice(value: Any, name: str, known: Iterable[str]) -> str:
+def choice(value: object, name: str, known: Iterable[str]) -> str:
     """Return `value` if it is one of the known names.
 
     Raises

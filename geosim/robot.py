@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import NO_EDGES, UNITS, Bools, Floats, Ints, floats, frozen, ints
+from geosim.arrays import NO_EDGES, UNITS, Bools, Floats, Ints, choice, floats, frozen, ints
 from geosim.cable import Anchors, Cable, anchors, as_cables
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -74,10 +74,9 @@ class VolumetricRobot:
     def __post_init__(self) -> None:
         put = lambda key, value: object.__setattr__(self, key, value)  # noqa: E731 (frozen dataclass)
         put("vertices", floats(self.vertices, "vertices", (None, 3)))
-        put("tets", ints(self.tets, "tets", (None, 4), below=len(self.vertices)))
+        for key, shape in (("tets", (None, 4)), ("fixed", (None,)), ("tip", (None,))):
+            put(key, ints(getattr(self, key), key, shape, below=len(self.vertices)))
         put("regions", ints(self.regions, "regions", (len(self.tets),)))
-        put("fixed", ints(self.fixed, "fixed", (None,), below=len(self.vertices)))
-        put("tip", ints(self.tip, "tip", (None,), below=len(self.vertices)))
         put("materials", MappingProxyType({int(r): m for r, m in sorted(dict(self.materials).items())}))
         self._check_elements()
         self._check_regions()
@@ -87,8 +86,7 @@ class VolumetricRobot:
     def _check_elements(self) -> None:
         if len(self.tets) == 0:
             raise InputError("tets: none given; a robot needs at least one tetrahedron")
-        if self.units not in UNITS:
-            raise InputError(f"units: {self.units!r} is unknown; use one of {', '.join(UNITS)}")
+        choice(self.units, "units", UNITS)
         used = self.vertices[np.unique(self.tets)]
         size = float(np.linalg.norm(used.max(axis=0) - used.min(axis=0)))
         if not self.allow_any_size and not SMALLEST <= size <= LARGEST:
@@ -100,9 +98,8 @@ class VolumetricRobot:
         volumes = topology.tet_volumes(self.vertices, self.tets)
         flipped = volumes < 0
         if flipped.any():
-            tets = self.tets.copy()
-            tets[flipped] = tets[flipped][:, [0, 2, 1, 3]]
-            object.__setattr__(self, "tets", frozen(tets))
+            turned = np.where(flipped[:, None], self.tets[:, [0, 2, 1, 3]], self.tets)
+            object.__setattr__(self, "tets", frozen(turned))
             object.__setattr__(
                 self, "notices", (*self.notices, f"{flipped.sum()} tets were negatively oriented and have been turned")
             )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints, floats, frozen
+from geosim.arrays import Bools, Floats, Ints, floats, frozen, ints
 from geosim.collision.queries import closest_points
 from geosim.collision.tree import build_tree
 from geosim.errors import InputError
@@ -124,28 +124,15 @@ def selected_ids(selector: Any, vertices: Floats, name: str, *, among: Bools | N
         It selects nothing, has a wrong shape, or names an id that does not exist.
     """
     count = len(vertices)
-    if callable(selector):
-        mask = np.asarray(selector(vertices))
-        if mask.shape != (count,) or mask.dtype != bool:
-            raise InputError(f"{name}: the callable returned {mask.dtype} {mask.shape}; bool ({count},) is needed")
-        if among is not None:
-            mask = mask & among
-        ids = np.flatnonzero(mask)
+    given = np.asarray(selector(vertices) if callable(selector) else selector)
+    if given.dtype == bool or callable(selector):
+        if given.shape != (count,) or given.dtype != bool:
+            raise InputError(f"{name}: {given.dtype} of shape {given.shape} given, bool ({count},) needed")
+        ids = np.flatnonzero(given & among if callable(selector) and among is not None else given)
+    elif (given.dtype.kind in "iu" and given.ndim <= 1) or given.size == 0:
+        ids = np.unique(ints(np.atleast_1d(given).ravel(), f"{name}: vertex ids", (None,), below=count))
     else:
-        given = np.asarray(selector)
-        if given.dtype == bool:
-            if given.shape != (count,):
-                raise InputError(f"{name}: a bool array of shape {given.shape} given, ({count},) needed")
-            ids = np.flatnonzero(given)
-        elif given.dtype.kind in "iu" and given.ndim <= 1:
-            ids = np.unique(np.atleast_1d(given)).astype(np.int64)
-            if len(ids) and (ids[0] < 0 or ids[-1] >= count):
-                bad = ids[0] if ids[0] < 0 else ids[-1]
-                raise InputError(f"{name}: vertex id {bad} does not exist; ids run from 0 to {count - 1}")
-        elif given.size == 0:
-            ids = np.empty(0, dtype=np.int64)
-        else:
-            raise InputError(f"{name}: {str(selector)[:60]!r} is not vertex ids, a bool array, a Select or a callable")
+        raise InputError(f"{name}: {str(selector)[:60]!r} is not vertex ids, a bool array, a Select or a callable")
     if len(ids) == 0:
         lo, hi = vertices.min(axis=0), vertices.max(axis=0)
         what = f" ({selector.text})" if isinstance(selector, Select) else ""

@@ -93,22 +93,23 @@ def vector(value: Any, place: Place, unit: float = 1.0) -> Floats:
     return np.asarray(value, dtype=float) * unit
 
 
+# What selects -> the keys that go with it.
+_OPTIONS = {"plane": ("below", "above"), "box": (), "sphere": ("radius",), "nearest": ("count",)}
+_OPTIONS |= {"surface": ("within",), "ids": ()}
+
+
 def read_selection(table: Any, place: Place, unit: float, example: str = "") -> Any:
     """Return a `Select` or vertex ids from a selection table; lengths are in `unit` metres."""
     example = example or 'write plane = "x", below = 0.1, or box, sphere, nearest, surface, ids'
     if not isinstance(table, dict):
         raise place.error(f"= {table!r} is not a selection; {example}")
     s = validated(SelectionTable, table, place)
-    given = [k for k in ("plane", "box", "sphere", "nearest", "surface", "ids") if getattr(s, k) is not None]
+    given = [kind for kind in _OPTIONS if getattr(s, kind) is not None]
     if len(given) != 1:
-        raise place.error(
-            f"needs exactly one of plane, box, sphere, nearest, surface, ids; {' and '.join(given) or 'none'} given"
-        )
+        raise place.error(f"needs exactly one of {', '.join(_OPTIONS)}; {' and '.join(given) or 'none'} given")
     kind = given[0]
-    belongs = {"plane": ("below", "above"), "sphere": ("radius",), "nearest": ("count",), "surface": ("within",)}
-    for key in ("below", "above", "radius", "count", "within"):
-        if getattr(s, key) is not None and key not in belongs.get(kind, ()):
-            raise place.at(key).error(f"= {getattr(s, key)!r} does not go with {kind}; remove it")
+    for key in sorted(s.model_fields_set - {kind, *_OPTIONS[kind]}):
+        raise place.at(key).error(f"= {getattr(s, key)!r} does not go with {kind}; remove it")
     length = lambda value: None if value is None else value * unit  # noqa: E731
     with place.naming():
         if kind == "plane":

@@ -209,7 +209,7 @@ BAD = [
     ("below = 0.1", 'below = "0.1"', r"\[fixed\] below = '0.1' must be a number"),
     ("below = 0.1", "below = 0.1\nradius = 2", "radius = 2.0 does not go with plane"),
     ("below = 0.1", "", r"\[fixed\] needs below"),
-    ('plane = "x"\nbelow = 0.1', "ids = [99999]", "vertex id 99999 does not exist"),
+    ('plane = "x"\nbelow = 0.1', "ids = [99999]", "vertex ids: id 99999 is outside 0"),
     ('plane = "x"\nbelow = 0.1', "ids = []", "selects nothing"),
     ('plane = "x"\nbelow = 0.1', "ids = [1.5]", r"\[fixed\] ids 1 = 1.5 must be a whole number"),
     ('plane = "x"\nbelow = 0.1', "sphere = [0, 0]\nradius = 1", "three finite numbers"),
