@@ -97,7 +97,7 @@ FAULTS = [
         PROJECTIVE + "contact.py",
         "depth = np.minimum(gap - self.offset, 0.0)",
         "depth = gap - self.offset",
-        SOLVER + " -k push_back",
+        SOLVER + " -k do_not_pull",
     ),
     (
         "spring pushes inward",

@@ -323,13 +323,30 @@ def test_bodies_rest_on_each_other():
     assert touching.frames[0][robot.body_labels == 1, 2].min() > touching.frames[0][robot.body_labels == 0, 2].min()
 
 
-def test_the_matrix_holds_the_springs():
-    """The factors are those of the matrix with the stiffness of every spring on its diagonal."""
-    robot = beam(hollow=None)
+@cache
+def resting():
+    """A heavy beam that lies on a plane."""
     surroundings = geosim.Environment(
         gravity=(0, 0, -60.0), obstacles=[geosim.Obstacle.plane((0, 0, -0.0015), (0, 0, 1))]
     )
-    work = geosim.solve(robot, geosim.Passive(), surroundings, solver=ProjectiveShapeSolver()).state.work
+    return geosim.solve(beam(hollow=None), geosim.Passive(), surroundings, solver=ProjectiveShapeSolver()).state
+
+
+def test_springs_push_and_do_not_pull():
+    """Lifted off the plane the beam feels nothing; pushed into it, forces that lead out."""
+    springs, x = resting().work.elements.springs, np.array(resting().x)
+    lifted, energy = springs.forces(x + (0, 0, 2e-3))
+    assert len(lifted) > 0
+    assert np.abs(lifted).max() == 0.0
+    assert energy == 0.0
+    pressed, energy = springs.forces(x - (0, 0, 2e-3))
+    assert pressed[:, 2].min() > 0.0
+    assert energy > 0.0
+
+
+def test_the_matrix_holds_the_springs():
+    """The factors are those of the matrix with the stiffness of every spring on its diagonal."""
+    work = resting().work
     stiff = work.elements.springs.diagonal(work.elements.count)[work.matrix.free]
     assert stiff.max() > 0
     plain = work.elements.laplacian()[work.matrix.free][:, work.matrix.free]
