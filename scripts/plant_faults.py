@@ -603,7 +603,7 @@ def survives(folder: Path, file: str, right: str, wrong: str, tests: str) -> boo
         path.write_text(planted(source, right, wrong))
     except ValueError as error:
         sys.exit(f"{file}: {error}")
-    environment = {**os.environ, "PYTHONPATH": str(folder)}  # kernels are kept by content: a fault compiles its own
+    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *shlex.split(tests)]
     try:
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=900, check=False)
