@@ -186,28 +186,13 @@ def read_displacements(path: Path, count: int) -> np.ndarray:
 def chamber_ratio(robot: Any, displacement: np.ndarray) -> float:
     """Return V / V0 of the first chamber behind its curved six-node wall faces."""
     from geosim import Environment
-    from geosim.shape.energy.assembly import wall_volumes
     from geosim.shape.energy.problem import make_problem
 
     problem = make_problem(robot, Environment(), 2, "auto")
     nodes = np.vstack([robot.vertices, robot.vertices[robot.p2_edges].mean(axis=1)]) + displacement
     x = (nodes[problem.nodes] - problem.center) / problem.length
-    faces, ranks = problem.walls[0]
-    el = problem.element
-    volume = problem.cap_volumes[0] + wall_volumes(
-        x,
-        faces,
-        el.face_shape,
-        el.face_slopes,
-        el.face_weights,
-        0.0,
-        False,
-        problem.pattern.indptr,
-        ranks,
-        np.zeros(0),
-        np.zeros_like(x),
-        np.zeros(len(x)),
-    )
+    p, pressures = np.zeros(len(problem.pressure_vertices)), np.zeros(problem.chambers)
+    volume = problem.evaluate(x, p, pressures, np.zeros_like(x), matrix=False).volumes[0]
     return float(volume / problem.rest_chamber_volumes[0])
 
 

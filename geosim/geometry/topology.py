@@ -11,6 +11,7 @@ from geosim.arrays import Floats, Ints
 __all__ = [
     "EDGES",
     "FACES",
+    "TRIANGLE_EDGES",
     "boundary_faces",
     "components",
     "curved_faces",
@@ -20,13 +21,16 @@ __all__ = [
     "linked",
     "mid_edges",
     "oriented",
+    "p2_shape",
     "tet_volumes",
     "with_mid_edges",
 ]
 
-# Faces of a positively oriented tet, seen counter-clockwise from outside; edges in the order of the P2 nodes 4..9.
+# Faces of a positively oriented tet, seen counter-clockwise from outside; edges in the order of the P2 nodes 4..9, of a
+# triangle 3..5: the order of VTK's quadratic cells, which files keep.
 FACES = np.array([[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]])
 EDGES = np.array([[0, 1], [1, 2], [0, 2], [0, 3], [1, 3], [2, 3]])
+TRIANGLE_EDGES = np.array([[0, 1], [1, 2], [2, 0]])
 
 
 def tet_volumes(vertices: Floats, tets: Ints) -> Floats:
@@ -107,6 +111,11 @@ def with_mid_edges(values: Floats, edges: Ints) -> Floats:
     return np.concatenate([values, values[edges].mean(axis=1)])
 
 
+def p2_shape(points: Floats, edges: Ints) -> Floats:
+    """Quadratic shape functions at barycentric points (q, 3) or (q, 4): of corners, then mid-edges, (q, 6) or (q, 10)."""
+    return np.hstack([points * (2.0 * points - 1.0), 4.0 * points[:, edges[:, 0]] * points[:, edges[:, 1]]])
+
+
 def curved_faces(faces: Ints, edges: Ints, first: int) -> Ints:
     """Return the six nodes (three corners, mid-edges 01, 12, 20) of faces of a P2 mesh, shape (f, 6).
 
@@ -114,7 +123,7 @@ def curved_faces(faces: Ints, edges: Ints, first: int) -> Ints:
     """
     span = int(max(edges.max(initial=0), faces.max(initial=0))) + 1
     keys = edges[:, 0] * span + edges[:, 1]
-    pairs = np.sort(faces[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1)
+    pairs = np.sort(faces[:, TRIANGLE_EDGES].reshape(-1, 2), axis=1)
     where = np.searchsorted(keys, pairs[:, 0] * span + pairs[:, 1])
     return np.hstack([faces, first + where.reshape(-1, 3)])
 
@@ -147,10 +156,10 @@ def interpolate_p2(nodes: Floats, faces6: Ints, level: int) -> tuple[Floats, Int
             if i + j < n - 1:
                 local.append((index[i + 1, j], index[i + 1, j + 1], index[i, j + 1]))
     r, s = grid[:, 0], grid[:, 1]
-    t = 1.0 - r - s
-    shape = np.stack([t * (2 * t - 1), r * (2 * r - 1), s * (2 * s - 1), 4 * t * r, 4 * r * s, 4 * s * t], axis=1)
+    barycentric = np.stack([1.0 - r - s, r, s], axis=1)
+    shape = p2_shape(barycentric, TRIANGLE_EDGES)
     # A point on an edge belongs to two faces: name it by the nodes that carry it, so that it exists once.
-    bary = np.rint(np.stack([t, r, s], axis=1) * n).astype(np.int64)
+    bary = np.rint(barycentric * n).astype(np.int64)
     corner = faces6[:, None, :3]
     named = np.where(bary[None] > 0, corner, -1)
     amount = np.broadcast_to(bary[None], named.shape)

@@ -12,78 +12,124 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from abc import ABC, abstractmethod
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
+import scipy
 from scipy.sparse import csc_matrix, csr_matrix
-from scipy.sparse.linalg import splu
+from scipy.sparse.linalg import SuperLU, splu
 
-from geosim.arrays import Floats
+from geosim.arrays import Floats, choice
 from geosim.errors import GeosimError, InputError
 
-__all__ = ["FactorisationError", "Factoriser", "available_bytes", "describe", "make_factoriser"]
+__all__ = ["FactorisationError", "Factoriser", "OutOfMemoryError", "available_bytes", "describe", "make_factoriser"]
+
+SAFE = 0.9  # share of the free memory that a factorisation may ask for: the rest of the solve needs some, too
+# Factors of SuperLU, measured on Taylor-Hood tetrahedra: entries over size^(4/3), bytes of an entry with its index, and what
+# it allocates besides.
+FILL, ENTRY, SLACK = 6.0, 12.0, 9.0
+# SuperLU leaves the diagonal where its entry is below this share of the largest in its column: a symmetric indefinite
+# matrix has to, an unsymmetric one of friction and drag is nearly definite.
+DIAGONAL, NEARLY_DEFINITE = 0.01, 1e-3
+EQUILIBRATIONS = 3  # rounds of square roots after which rows have a maximum near one
 
 
 class FactorisationError(GeosimError):
     """The matrix is singular to working precision."""
 
 
-class Factoriser:
-    """Factorises symmetric indefinite matrices of one pattern again and again."""
+class OutOfMemoryError(FactorisationError):
+    """The factors of the matrix do not fit into memory."""
+
+    def __init__(self, size: int, needed: float) -> None:
+        super().__init__(
+            f"a system of {size} unknowns does not fit into memory: about {needed / 1e9:.1f} GB to factorise, "
+            f"{available_bytes() / 1e9:.1f} GB free; use a larger max_edge or element='p1'"
+        )
+
+
+class Factoriser(ABC):
+    """Factorises matrices of one pattern again and again.
+
+    Parameters
+    ----------
+    size
+        Number of unknowns.
+
+    Attributes
+    ----------
+    name
+        "pardiso" or "superlu".
+    memory
+        Bytes that a factorisation needs at its peak: an estimate from the size, and with Pardiso after its first analysis
+        what the pattern needs.
+    negative_pivots, perturbed_pivots
+        Of the last factorisation; -1 where they are not counted.
+    """
 
     name = ""
-    perturbed_pivots = 0
-    negative_pivots = -1
 
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.memory = FILL * ENTRY * SLACK * float(size) ** (4.0 / 3.0)
+        self.negative_pivots = -1
+        self.perturbed_pivots = 0
+
+    @abstractmethod
     def factorise(self, data: Floats) -> None:
-        """Factorise the matrix with the given values of the upper triangle.
+        """Factorise the matrix with the given values of the pattern.
 
         Raises
         ------
+        OutOfMemoryError
+            The factors do not fit.
         FactorisationError
             The matrix is singular.
         InputError
             It would need more memory than there is.
         """
-        raise TypeError
 
+    @abstractmethod
     def solve(self, right: Floats) -> Floats:
         """Return the solutions for right-hand sides (size,) or (size, r)."""
-        raise TypeError
 
     def strengthen(self) -> bool:
         """Switch to a slower, more robust way of factorising; False if there is none."""
         return False
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (nothing to do for most)
         """Release the memory of the factors."""
+
+    def refuse_if_too_large(self) -> None:
+        """Refuse a factorisation that needs more memory than there is.
+
+        Raises
+        ------
+        InputError
+            How much it needs, and how much there is.
+        """
+        available = available_bytes()
+        if self.memory > SAFE * available:
+            raise InputError(
+                f"a system of {self.size} unknowns needs about {self.memory / 1e9:.1f} GB to factorise and "
+                f"{available / 1e9:.1f} GB are free; use a larger max_edge or element='p1'"
+            )
 
 
 def available_bytes() -> float:
     """Return the memory that can still be used [bytes], inf where the system does not say."""
     try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            for line in file:
-                if line.startswith("MemAvailable:"):
-                    return float(line.split()[1]) * 1024.0
-    except OSError:
+        return 1024.0 * float(Path("/proc/meminfo").read_text("ascii").split("MemAvailable:")[1].split()[0])
+    except (OSError, IndexError):
         pass
     try:
         return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (ValueError, OSError, AttributeError):
         return float("inf")
-
-
-def _refuse_if_too_large(needed: float, size: int) -> None:
-    available = available_bytes()
-    if needed > 0.9 * available:
-        raise InputError(
-            f"a system of {size} unknowns needs about {needed / 1e9:.1f} GB to factorise and "
-            f"{available / 1e9:.1f} GB are free; use a larger max_edge or element='p1'"
-        )
 
 
 @cache
@@ -105,57 +151,40 @@ def _mkl() -> Any:
 
 class _Pardiso(Factoriser):
     name = "pardiso"
-    _kind = -2  # real, symmetric, indefinite
-    _ERRORS: ClassVar[dict[int, str]] = {
-        -2: "not enough memory",
-        -3: "reordering failed",
-        -4: "zero pivot",
-        -7: "diagonal matrix is singular",
-        -8: "32-bit integer overflow",
-    }
+    _TOO_LARGE = (-2, -8)  # not enough memory, 32-bit integer overflow
+    _ERRORS = {-3: "reordering failed", -4: "zero pivot", -7: "diagonal matrix is singular"}  # noqa: RUF012
 
-    def __init__(self, indptr: np.ndarray, indices: np.ndarray, single: bool = True) -> None:
-        self._library = _mkl()
-        self._call_c = self._library.pardiso
+    def __init__(self, indptr: np.ndarray, indices: np.ndarray, single: bool, symmetric: bool) -> None:
+        super().__init__(len(indptr) - 1)
+        self._call_c = _mkl().pardiso
         self._call_c.restype = None
         self._call_c.argtypes = None
-        self.size = len(indptr) - 1
+        self._kind = -2 if symmetric else 11  # real and symmetric indefinite; of symmetric pattern only
         self._ia = (indptr + 1).astype(np.int32)
         self._ja = (indices + 1).astype(np.int32)
         self._handle = np.zeros(64, dtype=np.int64)
-        self._options = np.zeros(64, dtype=np.int32)
         self._data = np.empty(0)
         self._analysed = False
-        self.peak_bytes = 0.0
-        self.negative_pivots = -1
-        self.perturbed_pivots = 0
-        self._single = single
-        self._set_options(matching=False)
+        self._set_options(single=single, matching=False)
 
-    def _set_options(self, *, matching: bool) -> None:
+    def _set_options(self, *, single: bool, matching: bool) -> None:
+        self._single, self._real = single, np.float32 if single else np.float64
         # user options; METIS; pivot perturbation 1e-6 (1e-8 in double); scaling; matching; 2x2 pivots; single precision
-        options = {1: 1, 2: 2, 10: 6 if self._single else 8, 11: 1, 13: int(matching), 21: 1, 28: int(self._single)}
-        self._options[:] = 0
-        for key, value in options.items():
-            self._options[key - 1] = value
-
-    @property
-    def _real(self) -> type:
-        return np.float32 if self._single else np.float64
+        options = {1: 1, 2: 2, 10: 6 if single else 8, 11: 1, 13: int(matching), 21: 1, 28: int(single)}
+        self._options = np.array([options.get(key, 0) for key in range(1, 65)], dtype=np.int32)
 
     def strengthen(self) -> bool:
         """Switch from single precision to double with weighted matching."""
         if not self._single:
             return False
         self.close()
-        self._single = False
-        self._set_options(matching=True)
+        self._set_options(single=False, matching=True)
         return True
 
-    def _call(self, phase: int, right: np.ndarray, out: np.ndarray, count: int = 1) -> None:
+    def _call(self, phase: int, right: np.ndarray | None = None, out: np.ndarray | None = None, count: int = 1) -> None:
         integer = lambda v: ctypes.byref(ctypes.c_int32(v))  # noqa: E731 (a C argument)
         pointer = lambda a: a.ctypes.data_as(ctypes.c_void_p)  # noqa: E731
-        error = ctypes.c_int32(0)
+        error, dummy = ctypes.c_int32(0), np.zeros(1, dtype=self._real)
         self._call_c(
             pointer(self._handle),
             integer(1),
@@ -170,38 +199,37 @@ class _Pardiso(Factoriser):
             integer(count),
             pointer(self._options),
             integer(0),
-            pointer(right),
-            pointer(out),
+            pointer(dummy if right is None else right),
+            pointer(dummy if out is None else out),
             ctypes.byref(error),
         )
+        if error.value in self._TOO_LARGE:
+            raise OutOfMemoryError(self.size, self.memory)
         if error.value:
             reason = self._ERRORS.get(error.value, f"error {error.value}")
             raise FactorisationError(f"Pardiso could not factorise the matrix: {reason}")
 
     def factorise(self, data: Floats) -> None:
         self._data = np.ascontiguousarray(data, dtype=self._real)
-        dummy: np.ndarray = np.zeros(1, dtype=self._real)
         if not self._analysed:
-            self._call(11, dummy, dummy)
+            self._call(11)
             self._analysed = True
             # iparm(15..17): kilobytes of the analysis at its peak, kept from it, and of the factors
-            self.peak_bytes = 1024.0 * max(int(self._options[14]), int(self._options[15]) + int(self._options[16]))
-            _refuse_if_too_large(self.peak_bytes, self.size)
-        self._call(22, dummy, dummy)
-        self.negative_pivots = int(self._options[22])
+            self.memory = 1024.0 * max(int(self._options[14]), int(self._options[15]) + int(self._options[16]))
+            self.refuse_if_too_large()
+        self._call(22)
+        self.negative_pivots = int(self._options[22]) if self._kind == -2 else -1
         self.perturbed_pivots = int(self._options[13])
 
     def solve(self, right: Floats) -> Floats:
-        columns = 1 if right.ndim == 1 else right.shape[1]
         given: np.ndarray = np.asfortranarray(right, dtype=self._real)
         out = np.zeros_like(given, order="F")
-        self._call(33, given, out, columns)
+        self._call(33, given, out, 1 if right.ndim == 1 else right.shape[1])
         return np.ascontiguousarray(out, dtype=float)
 
     def close(self) -> None:
         if self._analysed:
-            dummy: np.ndarray = np.zeros(1, dtype=self._real)
-            self._call(-1, dummy, dummy)
+            self._call(-1)
             self._analysed = False
 
     def __del__(self) -> None:
@@ -209,88 +237,47 @@ class _Pardiso(Factoriser):
             self.close()
 
 
-class _GeneralPardiso(_Pardiso):
-    """Matrices of symmetric pattern and unsymmetric values, the whole pattern given."""
-
-    _kind = 11
-
-    def factorise(self, data: Floats) -> None:
-        super().factorise(data)
-        self.negative_pivots = -1  # it does not count them
-
-
-class _GeneralSuperLU(Factoriser):
-    name = "superlu"
-
-    def __init__(self, indptr: np.ndarray, indices: np.ndarray) -> None:
-        self._pattern, self.size = (indices, indptr), len(indptr) - 1
-        self._factors: Any = None
-
-    def factorise(self, data: Floats) -> None:
-        matrix = csr_matrix((data, *self._pattern), shape=(self.size, self.size)).tocsc()
-        try:
-            self._factors = splu(
-                matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=1e-3, options={"SymmetricMode": True}
-            )
-        except RuntimeError as error:
-            raise FactorisationError(f"SuperLU could not factorise the matrix: {error}") from None
-
-    def solve(self, right: Floats) -> Floats:
-        return np.asarray(self._factors.solve(right))
-
-
 class _SuperLU(Factoriser):
     name = "superlu"
 
-    def __init__(self, indptr: np.ndarray, indices: np.ndarray) -> None:
-        self.size = len(indptr) - 1
-        upper = csr_matrix((np.arange(1.0, len(indices) + 1.0), indices, indptr), shape=(self.size, self.size))
-        rows = np.repeat(np.arange(self.size), np.diff(indptr))
-        off = rows != indices
-        lower = csr_matrix((upper.data[off], (indices[off], rows[off])), shape=upper.shape)
-        full = (upper + lower).tocsc()
+    def __init__(self, indptr: np.ndarray, indices: np.ndarray, symmetric: bool) -> None:
+        super().__init__(len(indptr) - 1)
+        places = csr_matrix((np.arange(1.0, len(indices) + 1.0), indices, indptr), shape=(self.size, self.size))
+        if symmetric:  # the lower triangle is that of the upper
+            places = places + scipy.sparse.triu(places, 1).T
+        full = places.tocsc()
         full.sort_indices()
         self._order = full.data.astype(np.int64) - 1
-        self._pattern = (full.indices, full.indptr)
-        self._upper = upper
-        self._factors: Any = None
-        self.negative_pivots = -1
-        self.perturbed_pivots = 0
-        # measured on Taylor-Hood tetrahedra: fill grows like size^(4/3)
-        self.peak_bytes = 12.0 * 6.0 * float(self.size) ** (4.0 / 3.0) * 9.0
+        self._pattern, self._symmetric = (full.indices, full.indptr), symmetric
+        self._factors: SuperLU | None = None
         self._scale: Floats = np.ones(self.size)
 
     def factorise(self, data: Floats) -> None:
-        _refuse_if_too_large(self.peak_bytes, self.size)
-        values = data[self._order]
-        matrix = csc_matrix((values, *self._pattern), shape=(self.size, self.size))
+        self.refuse_if_too_large()
+        matrix = csc_matrix((data[self._order], *self._pattern), shape=(self.size, self.size))
         # symmetric equilibration: rows and columns to unit maximum
-        scale = np.ones(self.size)
-        for _ in range(3):
-            scaled = abs(matrix.multiply(scale[:, None]).multiply(scale[None]))
-            largest = scaled.max(axis=0).toarray().ravel()
+        scale, columns = np.ones(self.size), np.repeat(np.arange(self.size), np.diff(matrix.indptr))
+        for _ in range(EQUILIBRATIONS if self._symmetric else 0):
+            largest = abs(matrix.multiply(scale[:, None]).multiply(scale[None])).max(axis=0).toarray().ravel()
             if (largest == 0).any():
                 raise FactorisationError("SuperLU could not factorise the matrix: it has an empty row")
             scale /= np.sqrt(largest)
+        matrix.data = matrix.data * scale[matrix.indices] * scale[columns]
         self._scale = scale
-        scaled = csc_matrix(
-            (values * scale[self._pattern[0]] * np.repeat(scale, np.diff(self._pattern[1])), *self._pattern),
-            shape=matrix.shape,
-        )
+        threshold = DIAGONAL if self._symmetric else NEARLY_DEFINITE
         try:
             self._factors = splu(
-                scaled, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.01, options={"SymmetricMode": True}
+                matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=threshold, options={"SymmetricMode": True}
             )
         except RuntimeError as error:
             raise FactorisationError(f"SuperLU could not factorise the matrix: {error}") from None
         except MemoryError:
-            raise InputError(
-                f"a system of {self.size} unknowns does not fit into memory; use a larger max_edge or element='p1'"
-            ) from None
+            raise OutOfMemoryError(self.size, self.memory) from None
 
     def solve(self, right: Floats) -> Floats:
+        assert self._factors is not None
         scale = self._scale if np.ndim(right) == 1 else self._scale[:, None]
-        return scale * self._factors.solve(scale * right)
+        return np.asarray(scale * self._factors.solve(scale * right))
 
 
 def make_factoriser(
@@ -312,20 +299,17 @@ def make_factoriser(
     InputError
         The name is unknown, or Pardiso is asked for and not installed.
     """
-    if name not in ("auto", "pardiso", "superlu"):
-        raise InputError(f"factoriser = {name!r} is unknown; use 'auto', 'pardiso' or 'superlu'")
+    choice(name, "factoriser", ("auto", "pardiso", "superlu"))
     if name == "pardiso" and _mkl() is None:
         raise InputError("factoriser = 'pardiso' needs MKL: pip install pypardiso (x86-64 only), or use 'auto'")
     if name == "superlu" or _mkl() is None:
-        return _SuperLU(indptr, indices) if symmetric else _GeneralSuperLU(indptr, indices)
-    return _Pardiso(indptr, indices, single) if symmetric else _GeneralPardiso(indptr, indices, single)
+        return _SuperLU(indptr, indices, symmetric)
+    return _Pardiso(indptr, indices, single, symmetric)
 
 
 def describe() -> dict[str, str]:
     """Return which factoriser "auto" means here, with the version of its library."""
     if _mkl() is None:
-        import scipy
-
         return {
             "factoriser": "superlu",
             "library": f"SciPy {scipy.__version__}",

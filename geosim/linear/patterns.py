@@ -6,7 +6,7 @@ unknowns belong to a node, rows 3 a, 3 a + 1, 3 a + 2 hold the same 3x3 blocks, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.kernels import kernel
 
-__all__ = ["Coupled", "Sparsity", "add_blocks", "couple", "find_sorted", "missing_blocks"]
+__all__ = ["Coupled", "Sparsity", "add_blocks", "couple", "find_sorted", "missing_blocks", "widened"]
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Sparsity:
 
     def eliminated(self, data: Floats, held: Bools) -> Floats:
         """Return the values with the rows and columns of held unknowns turned into those of the identity."""
-        out = data.copy()
-        _eliminate(self.indptr, self.indices, held, out)
+        out = np.where(np.repeat(held, np.diff(self.indptr)) | held[self.indices], 0.0, data)
+        out[self.indptr[:-1][held]] = 1.0  # the diagonal comes first in every row
         return out
 
 
@@ -90,6 +90,18 @@ def couple(base: Sparsity, groups: Ints, nodes: Ints) -> Coupled:
     place = np.empty(len(base.indices), dtype=np.int64)
     total = _merge(base.indptr, base.indices, more.indptr, more.indices, indptr, indices, place)
     return Coupled(frozen(indptr), frozen(indices[:total]), frozen(place))
+
+
+def widened(pattern: Sparsity, data: Floats, groups: Ints, nodes: Ints) -> tuple[Sparsity, Floats]:
+    """Return a pattern that couples the nodes of the points of every group, too, and the values in it (see `couple`)."""
+    missing = missing_blocks(groups, nodes, pattern.indptr, pattern.indices)
+    if not missing.any():
+        return pattern, data
+    wider = couple(pattern, groups[missing], nodes)
+    data = wider.widen(data)
+    if isinstance(pattern, Coupled):
+        wider = replace(wider, place=frozen(wider.place[pattern.place]))
+    return wider, data
 
 
 @kernel
@@ -145,16 +157,6 @@ def _symmetric_product(indptr, indices, data, x, y):
             if j != i:
                 y[j] += data[k] * x[i]
         y[i] += total
-
-
-@kernel
-def _eliminate(indptr, indices, held, data):
-    """Turn the rows and columns of held unknowns into those of the identity."""
-    for i in range(len(indptr) - 1):
-        for k in range(indptr[i], indptr[i + 1]):
-            j = indices[k]
-            if held[i] or held[j]:
-                data[k] = 1.0 if i == j else 0.0
 
 
 @kernel

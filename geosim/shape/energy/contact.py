@@ -19,120 +19,64 @@ local edge length unless the solver says otherwise. Numbered departures from [Fa
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints, frozen
-from geosim.collision.proximity import Neighbourhood, make_neighbourhood
+from geosim.collision.proximity import Neighbourhood
 from geosim.collision.shapes import curvatures, signed_distances
 from geosim.environment import Environment, Obstacle
-from geosim.errors import InputError
 from geosim.linear.patterns import Coupled, Sparsity, add_blocks, couple, missing_blocks
-from geosim.robot import VolumetricRobot
-from geosim.select import selected_ids
-from geosim.shape.energy.contact_kernels import obstacle_points, pair_blocks
-from geosim.shape.energy.contact_surface import ContactSurface, contact_surface
+from geosim.shape.energy.contact_kernels import PointForces, PointHold, PointLaw, obstacle_points, pair_blocks
+from geosim.shape.energy.contact_surface import ContactSurface
+from geosim.shape.energy.grip import Blocks, ContactForces, Grip
 
-__all__ = ["Contact", "ContactForces", "Grip", "make_contact"]
+__all__ = ["ContactPotential", "Couplings"]
 
-STIFFNESS, BETWEEN = 10.0, 0.3  # kappa over the shear modulus: against obstacles, and between parts of the robot
-SLIP = 0.1  # elastic slip before a point slides, over the thickness
-THICKNESS = 0.05  # over the local edge length
-DEEPER = 0.6  # thicknesses by which a Newton step may push a point deeper into an obstacle
-AHEAD = 2.5  # pairs within so many reaches get their couplings when the pattern grows
-
-
-@dataclass(frozen=True)
-class Grip:
-    """Where the obstacles stand, and what the robot's points hold on to.
-
-    Parameters
-    ----------
-    poses
-        (o, 4, 4), metres.
-    anchors
-        Where every point sticks on every obstacle, in the obstacle's own frame [m], (o, p, 3).
-    before
-        Scaled distance of the points at their anchors, (o, p); -inf where they touched already.
-    pressure, normal, share
-        What friction goes by: pressures (o, p), normals (o, p, 3), and the share of the way from the anchor that was
-        made in contact (o, p).
-    own
-        Whether friction goes by the pressures and normals of every configuration itself instead.
-    """
-
-    poses: Floats
-    anchors: Floats
-    before: Floats
-    pressure: Floats
-    normal: Floats
-    share: Floats
-    own: bool = False
-
-    def at(self, poses: Floats) -> Grip:
-        """Return the same anchors with the obstacles elsewhere."""
-        return replace(self, poses=poses)
-
-    def lagged(self, forces: ContactForces, delta: Floats) -> Grip:
-        """Return the grip with the pressures and normals of a configuration."""
-        if self.anchors.shape[1] == 0:
-            return self
-        gone = np.where(np.isfinite(self.before), self.before - forces.distance, 1.0)
-        share = np.where(self.before > delta, (delta - forces.distance) / np.where(gone > 0, gone, 1.0), 1.0)
-        return replace(self, pressure=forces.pressure, normal=forces.normal, share=np.clip(share, 0.0, 1.0), own=False)
-
-
-@dataclass(frozen=True)
-class ContactForces:
-    """Forces of contact at one configuration, scaled.
-
-    Parameters
-    ----------
-    force
-        Residual on the nodes (the gradient of the energy, with friction), (nodes, 3).
-    on_points
-        Force on every point from obstacles, (o, p, 3), with their pressures (o, p), tractions and normals (o, p, 3).
-    distance
-        Distance of every point to every obstacle, (o, p).
-    count
-        Points and pairs in contact.
-    energy
-        Inf where two surfaces meet.
-    pairs
-        Points of the touching pairs (k, 4), their pressures and distances over their reach (k,).
-    pattern, data
-        Sparsity and values of the tangent with contact, or None: symmetric, and with friction an upper bound.
-    bends
-        What the turning of the normals adds to the tangent: groups of points (k, g) and blocks (k, g, g, 3, 3) of every
-        obstacle and of the pairs; `Contact.sharpen` adds it.
-    slides
-        What makes it exact, unsymmetric if `Grip.own`: points (k,) and blocks (k, 3, 3) of every obstacle.
-    """
-
-    force: Floats
-    on_points: Floats
-    pressure: Floats
-    traction: Floats
-    normal: Floats
-    distance: Floats
-    count: int
-    energy: float
-    pairs: Ints
-    pair_pressure: Floats
-    pair_gap: Floats
-    pattern: Sparsity | None = None
-    data: Floats | None = None
-    bends: tuple[tuple[Ints, Floats], ...] = ()
-    slides: tuple[tuple[Ints, Floats], ...] = ()
+# kappa over the shear modulus, against obstacles and between parts of the robot. A flat face under a pressure of one shear
+# modulus comes closer by a sixth of the thickness; between parts the pole of the law holds, and Newton finds a soft one sooner.
+STIFFNESS, BETWEEN = 10.0, 0.3
+# Elastic slip before a point slides, over the thickness: small beside what is seen, and not so steep that Newton jumps.
+SLIP = 0.1
+# Thicknesses by which a Newton step may push a point deeper into an obstacle: the law is nearly linear so far.
+DEEPER = 0.6
+# Where a step must be cut, the distance is not linear along it; so many cuts come near enough.
+CUTS = 3
+# Share of its own thickness by which a point inside an obstacle may always move: else it would never come out.
+STUCK = 0.1
+# Pairs within so many reaches get their couplings when the pattern grows, so that it lasts for many iterations.
+AHEAD = 2.5
+# Thicknesses of contact up to which distances are asked for: beyond, no law and no cut of a step reads them.
+FAR = 5.0
 
 
 @dataclass
-class Contact:
+class Couplings:
+    """Memory of the pattern that contact needed last: it is kept as long as it couples all that touches."""
+
+    pattern: Sparsity | None = None
+
+
+@dataclass(frozen=True)
+class ContactPotential:
     """Contact of one robot in one environment; arrays are scaled, obstacles in metres.
 
-    `pattern` is a workspace: the couplings that contact needed last.
+    Parameters
+    ----------
+    environment, surface, neighbourhood
+        Obstacles; points of the robot; which of them are near each other, None where self-contact is off.
+    length, center
+        Unit [m] and origin [m] of scaled positions.
+    thickness, kappa, feels
+        Thickness and stiffness of contact at every point (p,), and whether it feels obstacles, bool (p,).
+    delta, rest_distance
+        Distance at which contact with every obstacle begins, and that at rest, (o, p).
+    nodes
+        Number of nodes.
+    couplings
+        Pattern in use.
     """
 
     environment: Environment
@@ -146,7 +90,7 @@ class Contact:
     delta: Floats
     rest_distance: Floats
     nodes: int
-    pattern: Sparsity | None = field(default=None, repr=False)
+    couplings: Couplings = field(default_factory=Couplings, repr=False)
 
     @property
     def friction(self) -> bool:
@@ -161,124 +105,115 @@ class Contact:
         """Poses of the obstacles at the end of command `index`, (o, 4, 4); -1 is the start."""
         return self.environment.poses(index)
 
+    def _distances(self, obstacle: Obstacle, pose: Floats, points: Floats) -> tuple[Floats, Floats]:
+        """Scaled distances (p,) to an obstacle, exact up to its `_reach`, and normals (p, 3)."""
+        place, reach = self.metres(points), self._reach(obstacle)
+        distance, _, normal = signed_distances(obstacle.solid, place, pose, reach)
+        return distance / self.length, normal
+
+    def _reach(self, obstacle: Obstacle) -> float:
+        """Distance [m] up to which the distance to an obstacle is asked for."""
+        return FAR * float(self.thickness.max()) * self.length + min(obstacle.thickness, self.length)
+
+    # ---- what the robot holds on to
+
     def start(self, x: Floats, index: int = -1) -> Grip:
         """Return the grip of a robot that starts at x: it holds on to nothing yet."""
-        poses, points = self.poses(index), self.metres(self.surface.points(x))
-        if not self.friction:
-            empty, vectors = np.zeros((len(poses), 0)), np.zeros((len(poses), 0, 3))
-            return Grip(poses, vectors, empty, empty, vectors, empty)
-        anchors = [(points - pose[:3, 3]) @ pose[:3, :3] for pose in poses]
-        distances = [
-            signed_distances(obstacle.solid, points, pose, self._reach(obstacle))[0] / self.length
-            for obstacle, pose in zip(self.environment.obstacles, poses)
-        ]
-        anchors_, distances_ = frozen(np.array(anchors)), frozen(np.array(distances))
-        return Grip(
-            poses, anchors_, distances_, np.zeros_like(distances_), np.zeros_like(anchors_), np.ones_like(distances_)
-        )
+        poses, points = self.poses(index), self.surface.points(x)
+        count = len(points) if self.friction else 0
+        anchors, distances = np.zeros((len(poses), count, 3)), np.zeros((len(poses), count))
+        for o, pose in enumerate(poses if self.friction else ()):
+            anchors[o] = (self.metres(points) - pose[:3, 3]) @ pose[:3, :3]
+            distances[o] = self._distances(self.environment.obstacles[o], pose, points)[0]
+        still, vectors = np.zeros_like(distances), np.zeros_like(anchors)
+        return Grip(poses, frozen(anchors), frozen(distances), still, vectors, np.ones_like(distances))
 
     def renew(self, x: Floats, grip: Grip, forces: ContactForces) -> Grip:
         """Return the grip after an equilibrium: points in contact keep what friction holds, others start afresh."""
         if not self.friction:
             return grip
-        points = self.surface.points(x)
-        anchors, before = [], []
+        points, most, anchors = self.surface.points(x), SLIP * self.thickness, np.empty_like(grip.anchors)
+        touches = forces.pressure > 0
         for o, pose in enumerate(grip.poses):
-            touches = forces.pressure[o] > 0
-            anchor = (grip.anchors[o] @ pose[:3, :3].T + pose[:3, 3] - self.center) / self.length
-            way = points - anchor
+            way = points - self._anchors(grip, o, slice(None))
             way -= np.einsum("pi,pi->p", way, grip.normal[o])[:, None] * grip.normal[o]
             way *= grip.share[o][:, None]
             size = np.linalg.norm(way, axis=1)
-            most = SLIP * self.thickness
-            way *= np.where(touches, most / np.maximum(size, most), 0.0)[:, None]
-            anchors.append((self.metres(points - way) - pose[:3, 3]) @ pose[:3, :3])
-            before.append(np.where(touches, -np.inf, forces.distance[o]))
-        return replace(
-            grip, anchors=frozen(np.array(anchors)), before=frozen(np.array(before)), share=np.ones_like(grip.share)
-        )
+            way *= np.where(touches[o], most / np.maximum(size, most), 0.0)[:, None]
+            anchors[o] = (self.metres(points - way) - pose[:3, 3]) @ pose[:3, :3]
+        before = np.where(touches, -np.inf, forces.distance)
+        return replace(grip, anchors=frozen(anchors), before=frozen(before), share=np.ones_like(grip.share))
 
-    def _reach(self, obstacle: Obstacle) -> float:
-        """Distance [m] up to which the distance to an obstacle is asked for."""
-        return 5.0 * float(self.thickness.max()) * self.length + min(obstacle.thickness, self.length)
+    def slide(self, before: Floats, x: Floats, old: Grip, grip: Grip, forces: ContactForces) -> float:
+        """How far what touches a rough obstacle slid along it from one equilibrium to another, over the local edge.
+
+        Of a point that came into contact on the way, the part of its way that it made in contact counts.
+        """
+        was, here = (self.metres(self.surface.points(at)) for at in (before, x))
+        largest = 0.0
+        for o, obstacle in enumerate(self.environment.obstacles):
+            ids = np.flatnonzero((forces.pressure[o] > 0.0) & (obstacle.friction > 0.0))
+            start, end = (
+                (p[ids] - pose[:3, 3]) @ pose[:3, :3] for p, pose in ((was, old.poses[o]), (here, grip.poses[o]))
+            )
+            move, normal = (end - start) @ grip.poses[o][:3, :3].T / self.length, forces.normal[o, ids]
+            along = move - np.einsum("pi,pi->p", move, normal)[:, None] * normal
+            way = np.linalg.norm(along, axis=1) * (grip.share[o, ids] / self.surface.edges[ids])
+            largest = max(largest, float(np.max(way, initial=0.0)))
+        return largest
+
+    def _anchors(self, grip: Grip, o: int, ids: Ints | slice) -> Floats:
+        """Scaled anchors of some points on obstacle o, where it stands now."""
+        pose = grip.poses[o]
+        return (grip.anchors[o, ids] @ pose[:3, :3].T + pose[:3, 3] - self.center) / self.length
 
     # ---- forces and stiffness
 
-    def evaluate(self, x: Floats, grip: Grip, base: Sparsity, data: Floats | None) -> ContactForces:
-        """Return the forces of contact, and with the `data` of the body's matrix the tangent of both."""
-        points = self.surface.points(x)
-        count, obstacles = len(points), len(self.environment.obstacles)
-        on_points, pressure = np.zeros((obstacles, count, 3)), np.zeros((obstacles, count))
-        traction, distance = np.zeros((obstacles, count, 3)), np.full((obstacles, count), np.inf)
-        normals = np.zeros((obstacles, count, 3))
-        energy, touching = 0.0, 0
-        ids, blocks, slides, bends = [], [], [], []
-        for o in range(obstacles):
-            d, active, out = self._obstacle(o, points, grip)
-            distance[o] = d
-            energy += out["energy"]
-            on_points[o, active], pressure[o, active], traction[o, active] = (
-                -out["force"],
-                out["pressure"],
-                out["traction"],
-            )
-            normals[o, active] = out["normal"]
-            touching += int((out["pressure"] > 0).sum())
-            ids.append(active)
-            blocks.append(out["block"])
-            slides.append(out["slide"])
-            bends.append((active[:, None], out["bend"][:, None, None]))
-        residual = -on_points.sum(axis=0)
-        pairs, pair_pressure, gaps, pair_energy, hessians, turning = self._pairs(points, residual, data is not None)
-        energy += pair_energy
-        force = self.surface.to_nodes(residual, self.nodes)
-        result = ContactForces(
-            force,
-            on_points,
+    def evaluate(self, x: Floats, grip: Grip, *, matrix: bool) -> ContactForces:
+        """Return the forces of contact, and with `matrix` what it adds to the tangent."""
+        points, obstacles = self.surface.points(x), range(len(self.environment.obstacles))
+        distance, normal = np.empty((len(obstacles), len(points))), np.zeros((len(obstacles), len(points), 3))
+        force, traction, pressure = np.zeros_like(normal), np.zeros_like(normal), np.zeros_like(distance)
+        stiff: list[Blocks] = []
+        bends, slides, energy = stiff.copy(), stiff.copy(), 0.0
+        for o in obstacles:
+            distance[o], ids, normals, work, found = self._obstacle(o, points, grip)
+            energy += work
+            force[o, ids], pressure[o, ids], traction[o, ids] = found.force, found.pressure, found.traction
+            normal[o, ids] = normals
+            for parts, blocks in ((stiff, found.block), (bends, found.bend), (slides, found.slide)):
+                parts.append((ids[:, None], blocks[:, None, None]))
+        residual = force.sum(axis=0)
+        pairs, pair_pressure, work, stiffness, turning = self._pairs(points, residual, matrix)
+        touching = int((pressure > 0).sum() + (pair_pressure > 0).sum())
+        return ContactForces(
+            self.surface.to_nodes(residual, self.nodes),
+            -force,
             pressure,
             traction,
-            normals,
+            normal,
             distance,
-            touching + int((pair_pressure > 0).sum()),
-            energy,
+            touching,
+            energy + work,
             pairs,
             pair_pressure,
-            gaps,
+            *((*stiff, (pairs, stiffness)), (*bends, (pairs, turning)), tuple(slides if self.friction else ()))
+            if matrix
+            else (),
         )
-        if data is None:
-            return result
-        pattern = self._pattern(base, pairs, points)
+
+    def stiffened(self, x: Floats, forces: ContactForces, base: Sparsity, data: Floats) -> tuple[Sparsity, Floats]:
+        """Return the tangent with contact from that of the body."""
+        pattern = self._pattern(x, forces.pairs, base)
         values = pattern.widen(data) if isinstance(pattern, Coupled) else data
-        s = self.surface
-        for active, block in zip(ids, blocks):
-            add_blocks(
-                active[:, None], block[:, None, None], s.nodes, s.weights, pattern.indptr, pattern.indices, values
-            )
-        if len(pairs):
-            add_blocks(pairs, hessians, s.nodes, s.weights, pattern.indptr, pattern.indices, values)
-            bends.append((pairs, turning))
-        return replace(
-            result,
-            pattern=pattern,
-            data=values,
-            bends=tuple(bends),
-            slides=tuple(zip(ids, slides)) if self.friction else (),
-        )
+        return pattern, self.added(forces.stiff, pattern, values)
 
-    def sharpen(self, forces: ContactForces) -> None:
-        """Add to the tangent what makes it exact without friction: from afar, where all presses too hard, it misleads."""
-        self._add(forces, forces.bends)
-
-    def soften(self, forces: ContactForces) -> None:
-        """Add to the tangent what makes it exact for points that slide by lagged pressures: it stays symmetric."""
-        self._add(forces, tuple((ids[:, None], blocks[:, None, None]) for ids, blocks in forces.slides))
-
-    def _add(self, forces: ContactForces, parts: tuple[tuple[Ints, Floats], ...]) -> None:
-        """Add blocks (k, g, g, 3, 3) between groups of points (k, g) to the tangent."""
-        pattern, s = forces.pattern, self.surface
-        assert pattern is not None
+    def added(self, parts: Iterable[Blocks], pattern: Sparsity, data: Floats) -> Floats:
+        """Return the values of a tangent to which blocks between points are added."""
+        out, s = data.copy(), self.surface
         for groups, blocks in parts:
-            add_blocks(groups, blocks, s.nodes, s.weights, pattern.indptr, pattern.indices, forces.data)
+            add_blocks(groups, blocks, s.nodes, s.weights, pattern.indptr, pattern.indices, out)
+        return out
 
     def apply_slides(self, forces: ContactForces, free: Bools, vector: Floats, out: Floats) -> None:
         """Add the product of the unsymmetric part of the tangent (`Grip.own`) with a vector, at free unknowns only."""
@@ -286,78 +221,50 @@ class Contact:
         move = self.surface.points(np.where(free, vector[:size], 0.0).reshape(-1, 3))
         push = np.zeros_like(move)
         for ids, blocks in forces.slides:
-            push[ids] += np.einsum("kij,kj->ki", blocks, move[ids])
+            push[ids[:, 0]] += np.einsum("kij,kj->ki", blocks[:, 0, 0], move[ids[:, 0]])
         out[:size] += np.where(free, self.surface.to_nodes(push, self.nodes).ravel(), 0.0)
 
-    def _obstacle(self, o: int, points: Floats, grip: Grip) -> tuple[Floats, Ints, dict[str, Any]]:
-        """Distances of all points to obstacle o; the points in contact and their forces, scaled."""
+    def _obstacle(self, o: int, points: Floats, grip: Grip) -> tuple[Floats, Ints, Floats, float, PointForces]:
+        """Distances of all points to obstacle o; the points in contact, their normals, their energy, their forces."""
         obstacle, pose = self.environment.obstacles[o], grip.poses[o]
-        place = self.metres(points)
-        d, _, normal = signed_distances(obstacle.solid, place, pose, self._reach(obstacle))
-        d = d / self.length
+        distance, normal = self._distances(obstacle, pose, points)
         rough = obstacle.friction > 0
-        active = np.flatnonzero(((d < self.delta[o]) | (rough and grip.pressure[o] > 0)) & self.feels)
-        k = len(active)
-        out: dict[str, Any] = {name: np.zeros((k, 3, 3)) for name in ("block", "bend", "slide")}
-        out |= {
-            "force": np.zeros((k, 3)),
-            "traction": np.zeros((k, 3)),
-            "pressure": np.zeros(k),
-            "normal": np.ascontiguousarray(normal[active]),
-        }
-        if k == 0:
-            return d, active, {**out, "energy": 0.0}
-        bend = curvatures(obstacle.solid, place[active], pose) * self.length
-        anchor, before, share, lag, basis = points[active], np.zeros(k), np.ones(k), np.zeros(k), np.zeros((k, 3))
-        if rough:
-            anchor = (grip.anchors[o, active] @ pose[:3, :3].T + pose[:3, 3] - self.center) / self.length
-            before = grip.before[o, active]
-            share, lag, basis = grip.share[o, active], grip.pressure[o, active], grip.normal[o, active]
-        area = self.surface.facing(points, active, -normal[active])
-        energy = obstacle_points(
-            d[active],
-            out["normal"],
-            np.ascontiguousarray(bend),
-            self.delta[o, active],
-            self.thickness[active],
-            area,
-            self.kappa[active],
-            float(obstacle.friction),
-            SLIP * self.thickness[active],
-            points[active],
-            np.ascontiguousarray(anchor),
-            before,
-            share,
-            lag,
-            basis,
-            grip.own,
-            out["force"],
-            out["block"],
-            out["bend"],
-            out["slide"],
-            out["pressure"],
-            out["traction"],
+        ids = np.flatnonzero(((distance < self.delta[o]) | (rough and grip.pressure[o] > 0)) & self.feels)
+        k, d, normal = len(ids), distance[ids], np.ascontiguousarray(normal[ids])
+        out = PointForces(
+            np.zeros((k, 3)), np.zeros(k), np.zeros((k, 3)), *(np.zeros((k, 3, 3)) for _ in ("block", "bend", "slide"))
         )
-        return d, active, {**out, "energy": energy}
-
-    def _pairs(
-        self, points: Floats, residual: Floats, matrix: bool
-    ) -> tuple[Ints, Floats, Floats, float, Floats, Floats]:
-        """Add the residual of touching pairs; return them, their pressures and relative gaps, energy, second derivatives."""
-        empty = np.zeros((0, 4, 4, 3, 3))
-        none = np.zeros((0, 4), dtype=np.int64), np.zeros(0), np.zeros(0), 0.0, empty, empty
-        if self.neighbourhood is None:
-            return none
-        near = self.neighbourhood.near(points)
-        k = len(near.points)
         if k == 0:
-            return none
-        ids = near.points
-        gradients, pressure, gaps = np.zeros((k, 4, 3)), np.zeros(k), np.zeros(k)
-        hessians, bends = (np.zeros((k if matrix else 0, 4, 4, 3, 3)) for _ in range(2))
+            return distance, ids, normal, 0.0, out
+        bend = curvatures(obstacle.solid, self.metres(points[ids]), pose) * self.length
+        area = self.surface.facing(points, ids, -normal)
+        thick = self.thickness[ids]
+        law = PointLaw(self.delta[o, ids], thick, area, self.kappa[ids], float(obstacle.friction), SLIP * thick)
+        hold = PointHold(points[ids], np.zeros(k), np.ones(k), np.zeros(k), np.zeros((k, 3)), grip.own)
+        if rough:
+            hold = PointHold(
+                np.ascontiguousarray(self._anchors(grip, o, ids)),
+                grip.before[o, ids],
+                grip.share[o, ids],
+                grip.pressure[o, ids],
+                grip.normal[o, ids],
+                grip.own,
+            )
+        energy = obstacle_points(d, normal, np.ascontiguousarray(bend), points[ids], law, hold, out)
+        return distance, ids, normal, energy, out
+
+    def _pairs(self, points: Floats, residual: Floats, matrix: bool) -> tuple[Ints, Floats, float, Floats, Floats]:
+        """Add the residual of near pairs; return them, their pressures, energy, and second derivatives in two parts."""
+        around = self.neighbourhood
+        if around is None:
+            return np.zeros((0, 4), dtype=np.int64), np.zeros(0), 0.0, *np.zeros((2, 0, 4, 4, 3, 3))
+        near = around.near(points)
+        ids, k = near.points, len(near.points)
+        gradients, pressure = np.zeros((k, 4, 3)), np.zeros(k)
+        hessians, bends = np.zeros((2, k if matrix else 0, 4, 4, 3, 3))
         energy = pair_blocks(
             points,
-            self.neighbourhood.rest,
+            around.rest,
             ids,
             near.edges,
             near.reach,
@@ -367,11 +274,10 @@ class Contact:
             hessians,
             bends,
             pressure,
-            gaps,
             matrix,
         )
         np.add.at(residual, ids.ravel(), gradients.reshape(-1, 3))
-        return ids, pressure, gaps / near.reach, energy, hessians, bends
+        return ids, pressure, energy, hessians, bends
 
     def pair_areas(self, ids: Ints, edges: Bools) -> Floats:
         """Area that every pair (k, 4) stands for, (k,)."""
@@ -382,48 +288,22 @@ class Contact:
         """Stiffness kappa of every pair (k, 4), (k,)."""
         return np.asarray(BETWEEN / STIFFNESS * self.kappa[ids].max(axis=1))
 
-    def _pattern(self, base: Sparsity, pairs: Ints, points: Floats) -> Sparsity:
+    def _pattern(self, x: Floats, pairs: Ints, base: Sparsity) -> Sparsity:
         """Return the pattern for the touching pairs: the last one if it holds them all, else a new one."""
-        pattern = base if self.pattern is None else self.pattern
-        if len(pairs) and missing_blocks(pairs, self.surface.nodes, pattern.indptr, pattern.indices).any():
-            assert self.neighbourhood is not None
-            ahead = self.neighbourhood.near(points, AHEAD).points
-            pattern = couple(base, np.vstack([ahead, pairs]), self.surface.nodes)
-        self.pattern = pattern
+        pattern, nodes = self.couplings.pattern or base, self.surface.nodes
+        if self.neighbourhood is not None and missing_blocks(pairs, nodes, pattern.indptr, pattern.indices).any():
+            ahead = self.neighbourhood.near(self.surface.points(x), AHEAD).points
+            pattern = couple(base, np.vstack([ahead, pairs]), nodes)
+        self.couplings.pattern = pattern
         return pattern
-
-    def slide(self, before: Floats, x: Floats, old: Grip, grip: Grip, forces: ContactForces) -> float:
-        """How far what touches a rough obstacle slid along it from one equilibrium to another, over the local edge.
-
-        Of a point that came into contact on the way, the part of its way that it made in contact counts.
-        """
-        move, largest = self.surface.points(x) - self.surface.points(before), 0.0
-        here, was = self.metres(self.surface.points(x)), self.metres(self.surface.points(before))
-        for o, obstacle in enumerate(self.environment.obstacles):
-            touches = np.flatnonzero(forces.pressure[o] > 0.0)
-            if obstacle.friction == 0.0 or not len(touches):
-                continue
-            local = [
-                (p[touches] - pose[:3, 3]) @ pose[:3, :3] for p, pose in ((was, old.poses[o]), (here, grip.poses[o]))
-            ]
-            move = (local[1] - local[0]) @ grip.poses[o][:3, :3].T / self.length
-            normal = forces.normal[o, touches]
-            along = move - np.einsum("pi,pi->p", move, normal)[:, None] * normal
-            way = np.linalg.norm(along, axis=1) * grip.share[o, touches]
-            largest = max(largest, float(np.max(way / self.surface.edges[touches])))
-        return largest
 
     # ---- steps that do not tunnel
 
     def safe_share(self, x: Floats, step: Floats, grip: Grip) -> float:
         """Return the largest share of a step of the nodes in which no surface can have passed through another."""
         points, move = self.surface.points(x), self.surface.points(step)
-        share = 1.0
-        for obstacle, pose in zip(self.environment.obstacles, grip.poses):
-            share = min(share, self._share_to(obstacle, pose, points, move))
-        if self.neighbourhood is not None:
-            share = min(share, self.neighbourhood.safe_share(points, move))
-        return share
+        shares = [self._share_to(o, pose, points, move) for o, pose in zip(self.environment.obstacles, grip.poses)]
+        return min([*shares, self.share_apart(x, step)])
 
     def share_apart(self, x: Floats, step: Floats) -> float:
         """Return the largest share of a step of the nodes in which no part of the robot meets another."""
@@ -433,18 +313,14 @@ class Contact:
 
     def _share_to(self, obstacle: Obstacle, pose: Floats, points: Floats, move: Floats) -> float:
         """Share of a step in which no point goes through an obstacle, nor much deeper than it is."""
-        reach, depth = self._reach(obstacle), obstacle.thickness / self.length
-
-        def gap(x: Floats) -> Floats:
-            return np.minimum(signed_distances(obstacle.solid, self.metres(x), pose, reach)[0], reach) / self.length
-
-        start, share = gap(points), 1.0
+        reach, depth = self._reach(obstacle) / self.length, obstacle.thickness / self.length
+        start = np.minimum(self._distances(obstacle, pose, points)[0], reach)
         travel = np.maximum(np.linalg.norm(move, axis=1), 1e-300)
-        allowed = np.maximum(start + depth, 0.1 * depth) / travel
-        share = min(share, float(np.min(allowed, initial=1.0, where=self.feels)))
+        allowed = np.maximum(start + depth, STUCK * depth) / travel
+        share = float(np.min(allowed, initial=1.0, where=self.feels))
         bound = np.minimum(start, 0.0) - DEEPER * self.thickness
-        for _ in range(3):
-            end = gap(points + share * move)
+        for _ in range(CUTS):
+            end = np.minimum(self._distances(obstacle, pose, points + share * move)[0], reach)
             deep = (end < bound) & self.feels
             if not deep.any():
                 break
@@ -455,158 +331,3 @@ class Contact:
         """Deepest overlap [m] with obstacles of points that did not overlap at rest."""
         depth = np.minimum(0.0, self.rest_distance) - distance
         return float(np.max(np.where(self.feels[None], depth, 0.0), initial=0.0)) * self.length
-
-
-def make_contact(
-    robot: VolumetricRobot,
-    environment: Environment,
-    place: Ints,
-    rest: Floats,
-    order: int,
-    *,
-    length: float,
-    center: Floats,
-    stiffness: Floats,
-    held: Bools,
-    thickness_share: float | None,
-) -> Contact | None:
-    """Return the contact of a robot, or None where nothing can touch.
-
-    Parameters
-    ----------
-    place, rest, order
-        See `contact_surface`.
-    length, center
-        Scale and origin of the scaled positions [m].
-    stiffness
-        Scaled shear modulus at every node, (nodes,).
-    held
-        Which nodes are held in all components, (nodes,).
-    thickness_share
-        Contact thickness over the local edge length; default `THICKNESS`.
-
-    Raises
-    ------
-    InputError
-        The robot overlaps an obstacle or itself at the start.
-    """
-    if not environment.obstacles and not environment.self_contact:
-        return None
-    surface = contact_surface(robot, place, rest, order)
-    points = surface.points(rest)
-    reach = (THICKNESS if thickness_share is None else thickness_share) * surface.edges
-    kappa = STIFFNESS * stiffness[surface.nodes].max(axis=1)
-    outside = np.zeros(len(points), dtype=bool)
-    outside[np.unique(surface.triangles[surface.spaces == 0])] = True
-    feels = outside & ~held[surface.nodes].all(axis=1)
-    distances = []
-    for number, obstacle in enumerate(environment.obstacles):
-        span = 100.0 * float(reach.max()) * length
-        d = signed_distances(obstacle.solid, points * length + center, obstacle.pose(-1), span)[0] / length
-        _refuse_overlap(robot, surface, number, obstacle.shape, np.where(feels, d, np.inf), reach, place, length)
-        distances.append(d)
-    rest_distance = np.array(distances).reshape(-1, len(points))
-    neighbourhood = None
-    if environment.self_contact:
-        if environment.self_friction > 0:
-            raise InputError(
-                "Environment: self_friction is not modelled by EnergyShapeSolver; friction acts on obstacles only. "
-                "Set self_friction = 0"
-            )
-        neighbourhood = make_neighbourhood(
-            points, surface.triangles, surface.spaces, reach, _excluded(robot, environment, surface)
-        )
-        _refuse_self_overlap(robot, neighbourhood, surface, place)
-    return Contact(
-        environment,
-        surface,
-        neighbourhood,
-        length,
-        frozen(center),
-        frozen(reach),
-        frozen(kappa),
-        frozen(feels),
-        frozen(np.clip(rest_distance, -0.2 * reach, reach)),
-        frozen(rest_distance),
-        len(rest),
-    )
-
-
-def _vertices_of(robot: VolumetricRobot, surface: ContactSurface, points: Ints, place: Ints) -> list[int]:
-    """Robot vertices nearest to points, the first five."""
-    back = np.full(int(place.max()) + 1, -1)
-    n = len(robot.vertices)
-    ends = np.vstack([np.tile(np.arange(n)[:, None], (1, 2)), robot.p2_edges])[:, 0]
-    back[place[place >= 0]] = ends[np.flatnonzero(place >= 0)]
-    nodes = surface.nodes[points, np.argmax(surface.weights[points], axis=1)]
-    return np.unique(back[nodes])[:5].tolist()
-
-
-def _refuse_overlap(
-    robot: VolumetricRobot,
-    surface: ContactSurface,
-    number: int,
-    shape: str,
-    distance: Floats,
-    reach: Floats,
-    place: Ints,
-    length: float,
-) -> None:
-    inside = np.flatnonzero(distance < -0.2 * reach)
-    if len(inside):
-        raise InputError(
-            f"obstacles[{number}]: the {shape} overlaps the robot at rest by {-distance.min() * length * 1e3:.3g} "
-            f"mm, at vertices {_vertices_of(robot, surface, inside, place)}; move it away and let it "
-            f"come by `motion`"
-        )
-
-
-def _refuse_self_overlap(robot: VolumetricRobot, around: Neighbourhood, surface: ContactSurface, place: Ints) -> None:
-    from geosim.collision.crossings import count_crossings
-
-    found = count_crossings(around.rest, surface.triangles, around.tree)
-    touching = np.unique(found.edges) if found.count else around.touching(1e-9)
-    if len(touching):
-        what = "cross" if found.count else "touch"
-        raise InputError(
-            f"self_contact: surfaces {what} at rest, at vertices {_vertices_of(robot, surface, touching, place)}; "
-            f"part them a little, bond them in one mesh, or set self_contact = False"
-        )
-
-
-def _excluded(robot: VolumetricRobot, environment: Environment, surface: ContactSurface) -> Ints:
-    """Bit masks of the triangles for the excluded pairs (see `Neighbourhood`)."""
-    pairs = environment.exclude_pairs
-    if len(pairs) > 62:
-        raise InputError(f"exclude_pairs: {len(pairs)} given; at most 62, join sets instead")
-    masks = np.zeros((len(surface.triangles), 2), dtype=np.int64)
-    faces = np.vstack([robot.skin, *robot.chamber_walls])
-    for bit, pair in enumerate(pairs):
-        if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
-            raise InputError(f"exclude_pairs[{bit}]: {str(pair)[:60]!r} is not a pair; give two names or vertex sets")
-        for side, item in enumerate(pair):
-            if isinstance(item, str):
-                chosen = _named(robot, faces, item, bit)
-            else:
-                ids = selected_ids(item, robot.vertices, f"exclude_pairs[{bit}]")
-                chosen = np.asarray(np.isin(faces, ids).any(axis=1))
-            masks[:, side] |= np.where(chosen[surface.face], 1 << bit, 0)
-    return masks
-
-
-def _named(robot: VolumetricRobot, faces: Ints, name: str, bit: int) -> Bools:
-    """Faces of "skin", "chamber c" (from 1) or "body b" (from 0)."""
-    kind, _, number = name.partition(" ")
-    starts = np.cumsum([len(robot.skin), *[len(w) for w in robot.chamber_walls]])
-    bodies = int(robot.body_labels.max()) + 1
-    if name == "skin":
-        return np.arange(len(faces)) < starts[0]
-    if kind == "chamber" and number.isdigit() and 1 <= int(number) <= robot.chambers:
-        at = np.arange(len(faces))
-        return (at >= starts[int(number) - 1]) & (at < starts[int(number)])
-    if kind == "body" and number.isdigit() and int(number) < bodies:
-        return np.asarray(robot.body_labels[faces[:, 0]] == int(number))
-    raise InputError(
-        f"exclude_pairs[{bit}]: {name!r} is unknown; use 'skin', 'chamber 1' .. 'chamber {robot.chambers}', "
-        f"'body 0' .. 'body {bodies - 1}', or a set of vertices"
-    )

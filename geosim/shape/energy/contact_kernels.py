@@ -20,12 +20,15 @@ with the pressure p and the plane of s of the solve before, or those of the conf
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from geosim.arrays import Floats
 from geosim.collision.distance import edge_edge, point_triangle, separation, squared_distance_derivatives
 from geosim.kernels import kernel
 
-__all__ = ["WIDTH", "obstacle_points", "pair_blocks", "pair_slope", "spring_blocks"]
+__all__ = ["PointForces", "PointHold", "PointLaw", "obstacle_points", "pair_blocks", "pair_slope"]
 
 WIDTH = 0.1  # w: share of the thickness over which the law rises from zero slope
 PARALLEL = 0.03  # sin^2 of the angle of two edges below which their contact fades out
@@ -48,114 +51,143 @@ def _barrier(u):
     return value, slope, -u - np.log(1.0 - u) / (1.0 + w) + w * w / (1.0 + w) * np.log((u + w) / w)
 
 
+class PointLaw(NamedTuple):
+    """What contact does at surface points, each array (k,).
+
+    Parameters
+    ----------
+    delta, thickness
+        Distance at which contact begins, and the thickness of the law.
+    area, kappa
+        Area and stiffness of the points.
+    friction, scale
+        Coulomb coefficient (one number), and the slip up to which a point sticks.
+    """
+
+    delta: Floats
+    thickness: Floats
+    area: Floats
+    kappa: Floats
+    friction: float
+    scale: Floats
+
+
+class PointHold(NamedTuple):
+    """What surface points hold on to.
+
+    Parameters
+    ----------
+    anchor, before
+        Where they stick (k, 3) (moved along with the obstacle), and their distance there (k,), -inf in contact.
+    share, pressure, normal, own
+        Share of the way from the anchor that was made in contact (k,), pressure (k,) and normal (k, 3) that friction
+        goes by; or, if `own`, it goes by those of this configuration.
+    """
+
+    anchor: Floats
+    before: Floats
+    share: Floats
+    pressure: Floats
+    normal: Floats
+    own: bool
+
+
+class PointForces(NamedTuple):
+    """What contact with one obstacle exerts on surface points.
+
+    Parameters
+    ----------
+    force, pressure, traction
+        Residual (k, 3), pressure (k,) and friction per area (k, 3).
+    block, bend, slide
+        The derivative of the residual (k, 3, 3) is block + bend + slide, where block is never negative, bend is what the
+        turning of the normal adds, and slide the softening along the slip, with all that is unsymmetric if `own`.
+    """
+
+    force: Floats
+    pressure: Floats
+    traction: Floats
+    block: Floats
+    bend: Floats
+    slide: Floats
+
+
 @kernel
-def obstacle_points(
-    distance,
-    normal,
-    curvature,
-    delta,
-    thickness,
-    area,
-    kappa,
-    friction,
-    scale,
-    place,
-    anchor,
-    before,
-    share,
-    lag,
-    basis,
-    own,
-    force,
-    block,
-    bend,
-    slide,
-    pressure,
-    traction,
-):
-    """Write force, stiffness and traction of points near one obstacle; return the energy.
+def obstacle_points(distance, normal, curvature, place, law, hold, out):
+    """Write force and stiffness of points near one obstacle; return the energy.
 
     Parameters
     ----------
     distance, normal, curvature
         Signed distance (k,), its gradient (k, 3) and second derivative (k, 3, 3).
-    delta, thickness
-        Distance at which contact begins at every point, and the thickness of the law there, (k,).
-    area, kappa, friction, scale
-        Area (k,) and stiffness (k,) of the points, Coulomb coefficient, and the slip up to which a point sticks (k,).
-    place, anchor, before
-        Positions (k, 3); where they stick (k, 3) (moved along with the obstacle); distance there (k,), -inf in contact.
-    share, lag, basis, own
-        Share of the way from the anchor that was made in contact (k,), pressure (k,) and normal (k, 3) that friction
-        goes by; or, if `own`, it goes by those of this configuration.
-    force, block, bend, slide
-        Written: residual (k, 3); its derivative (k, 3, 3) is block + bend + slide, where block is never negative, bend
-        is what the turning of the normal adds, and slide the softening along the slip, with all that is unsymmetric
-        if `own`.
-    pressure, traction
-        Written: (k,), (k, 3).
+    place
+        Positions (k, 3).
+    law, hold, out
+        `PointLaw`, `PointHold`, and `PointForces` to be written.
     """
     total = 0.0
     slip, way, column = np.empty(3), np.empty(3), np.empty(3)
     for q in range(len(distance)):
-        n, a, rise = normal[q], area[q], 0.0
-        force[q], block[q], bend[q], slide[q], pressure[q], traction[q] = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        thick = thickness[q]
-        u = (delta[q] - distance[q]) / thick
-        if u > 0.0:
-            value, slope, energy = _soft(u)
-            p, rise = kappa[q] * value, kappa[q] * slope / thick
-            total += a * kappa[q] * thick * energy
-            pressure[q] = p
-            for i in range(3):
-                force[q, i] = -a * p * n[i]
-                for j in range(3):
-                    block[q, i, j] = a * rise * n[i] * n[j]
-                    bend[q, i, j] = -a * p * curvature[q, i, j]
-        pushing, m, part, change = lag[q], basis[q], share[q], 0.0
-        if own:
-            pushing, m, part = pressure[q], n, 1.0
-            if before[q] > delta[q] > distance[q]:
-                gone = before[q] - distance[q]
-                part, change = (delta[q] - distance[q]) / gone, (delta[q] - before[q]) / gone**2
-        if friction == 0.0 or pushing == 0.0:
+        energy, rise = _press(q, distance[q], normal[q], curvature[q], law, out)
+        total += energy
+        m, part, change, pushing = hold.normal[q], hold.share[q], 0.0, hold.pressure[q]
+        if hold.own:
+            m, part, pushing = normal[q], 1.0, out.pressure[q]
+            if hold.before[q] > law.delta[q] > distance[q]:
+                gone = hold.before[q] - distance[q]
+                part, change = (law.delta[q] - distance[q]) / gone, (law.delta[q] - hold.before[q]) / gone**2
+        if law.friction == 0.0 or pushing == 0.0:
             continue
-        along = 0.0
+        along, size = 0.0, 0.0
         for i in range(3):
-            along += (place[q, i] - anchor[q, i]) * m[i]
-        size = 0.0
+            along += (place[q, i] - hold.anchor[q, i]) * m[i]
         for i in range(3):
-            way[i] = place[q, i] - anchor[q, i] - along * m[i]
+            way[i] = place[q, i] - hold.anchor[q, i] - along * m[i]
             slip[i] = part * way[i]
             size += slip[i] ** 2
-        size = np.sqrt(size)
-        slides = size > scale[q]
-        most = friction * pushing / max(size, scale[q])
+        size, a = np.sqrt(size), law.area[q]
+        longest = max(size, law.scale[q])
+        most = law.friction * pushing / longest
         for i in range(3):
-            traction[q, i] = most * slip[i]
-            force[q, i] += a * traction[q, i]
-        for j in range(3):
-            if own:  # how the slip changes with the position: the normal turns, and so does the plane of the slip
-                turn, across = 0.0, 0.0
-                for i in range(3):
-                    turn += curvature[q, j, i] * (place[q, i] - anchor[q, i])
-                for i in range(3):
-                    column[i] = part * (
-                        (1.0 if i == j else 0.0) - m[i] * m[j] - m[i] * turn - along * curvature[q, i, j]
-                    )
-                    column[i] += way[i] * change * m[j]
-                    across += slip[i] * column[i]
-                for i in range(3):
-                    slide[q, i, j] = a * most * (column[i] - (across / size**2 * slip[i] if slides else 0.0))
-                    slide[q, i, j] -= a * friction * rise / max(size, scale[q]) * slip[i] * m[j]
+            out.traction[q, i] = most * slip[i]
+            out.force[q, i] += a * out.traction[q, i]
+            for j in range(3):
+                out.block[q, i, j] += a * part * most * ((1.0 if i == j else 0.0) - m[i] * m[j])
+                if size > law.scale[q] and not hold.own:
+                    out.slide[q, i, j] = -a * part * most * slip[i] * slip[j] / size**2
+        for j in range(3 if hold.own else 0):
+            # how the slip changes with the position: the normal turns, and so does the plane of the slip
+            turn, across = 0.0, 0.0
             for i in range(3):
-                flat = a * part * most * ((1.0 if i == j else 0.0) - m[i] * m[j])
-                block[q, i, j] += flat
-                if own:
-                    slide[q, i, j] -= flat
-                elif slides:
-                    slide[q, i, j] = -a * part * most * slip[i] * slip[j] / size**2
+                turn += curvature[q, j, i] * (place[q, i] - hold.anchor[q, i])
+            for i in range(3):
+                column[i] = part * ((1.0 if i == j else 0.0) - m[i] * m[j] - m[i] * turn - along * curvature[q, i, j])
+                column[i] += way[i] * change * m[j]
+                across += slip[i] * column[i] / size**2 if size > law.scale[q] else 0.0
+            for i in range(3):
+                flat = part * most * ((1.0 if i == j else 0.0) - m[i] * m[j])
+                steeper = law.friction * rise / longest * slip[i] * m[j]
+                out.slide[q, i, j] = a * (most * (column[i] - across * slip[i]) - steeper - flat)
     return total
+
+
+@kernel
+def _press(q, distance, n, curvature, law, out):
+    """Write force and stiffness of point q without friction; return energy, and the slope of its pressure."""
+    a, thick = law.area[q], law.thickness[q]
+    u = (law.delta[q] - distance) / thick
+    p, rise, energy = 0.0, 0.0, 0.0
+    if u > 0.0:
+        value, slope, energy = _soft(u)
+        p, rise, energy = law.kappa[q] * value, law.kappa[q] * slope / thick, a * law.kappa[q] * thick * energy
+    out.pressure[q] = p
+    for i in range(3):
+        out.force[q, i], out.traction[q, i] = -a * p * n[i], 0.0
+        for j in range(3):
+            out.block[q, i, j] = a * rise * n[i] * n[j]
+            out.bend[q, i, j] = -a * p * curvature[i, j]
+            out.slide[q, i, j] = 0.0
+    return energy, rise
 
 
 @kernel
@@ -198,12 +230,22 @@ def _mollify(x, rest, gradient, hessian):
 
 
 @kernel
-def pair_blocks(x, rest, points, edges, reach, weight, kappa, gradients, hessians, bends, pressure, gaps, matrix):
-    """Write gradients (k, 4, 3) and second derivatives (k, 4, 4, 3, 3) of the energy of pairs; return the energy.
+def pair_blocks(x, rest, points, edges, reach, weight, kappa, gradients, hessians, bends, pressure, matrix):
+    """Write gradients and (with `matrix`) second derivatives of the energy of pairs; return the energy.
 
-    `weight` is the area (k,) and `kappa` the stiffness (k,) of the pairs; pressures and distances (k,) are written.
-    The second derivatives are hessians + bends: stiffness along the distance, never negative, and what the turning of
-    the distance adds, mostly negative.
+    Parameters
+    ----------
+    x, rest
+        Positions of all points, now and at rest (p, 3).
+    points, edges, reach
+        Pairs (see `NearPairs`): (k, 4), bool (k,), (k,).
+    weight, kappa
+        Area and stiffness of the pairs, (k,).
+    gradients, pressure
+        Written: (k, 4, 3), (k,).
+    hessians, bends
+        Written: the second derivatives (k, 4, 4, 3, 3) are their sum: stiffness along the distance, never negative, and
+        what the turning of the distance adds, mostly negative.
     """
     four, old = np.empty((4, 3)), np.empty((4, 3))
     w, c, e = np.empty(4), np.empty((4, 2)), np.empty(3)
@@ -217,7 +259,6 @@ def pair_blocks(x, rest, points, edges, reach, weight, kappa, gradients, hessian
                 old[i, k] = rest[points[q, i], k]
         free = edge_edge(four, w, c) if edges[q] else point_triangle(four, w, c)
         d = separation(four, w, e)
-        gaps[q] = d
         u = 1.0 - d / reach[q]
         if u <= 0.0 or d <= 0.0:
             gradients[q], pressure[q] = 0.0, 0.0
@@ -260,14 +301,3 @@ def pair_blocks(x, rest, points, edges, reach, weight, kappa, gradients, hessian
 def pair_slope(u):
     """Slope of the law of pairs at u, for kappa = 1 and a reach of 1."""
     return float(_barrier(u)[1])
-
-
-@kernel
-def spring_blocks(normals, stiffness, blocks):
-    """Write the second derivatives (k, 4, 4, 3, 3) of springs along normals (k, 4, 3)."""
-    for q in range(len(normals)):
-        for i in range(4):
-            for j in range(4):
-                for k in range(3):
-                    for m in range(3):
-                        blocks[q, i, j, k, m] = stiffness[q] * normals[q, i, k] * normals[q, j, m]

@@ -13,15 +13,18 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints, frozen
 from geosim.geometry import topology
-from geosim.robot import VolumetricRobot
+from geosim.shape.energy.body import ScaledBody
 
 __all__ = ["ContactSurface", "contact_surface"]
 
 LEVEL = 2  # an edge of a curved face is split into 2^LEVEL
 
+# Cosines between the normal of a face and the direction it is pressed along (or against) at which it begins to count, and
+# counts in full: 78 and 53 degrees, between which the faces of an edge of 90 degrees change places; 73 degrees for forces.
+SEEN_FROM, SEEN_FULLY, PUSHED_FROM = 0.2, 0.6, 0.3
+
+_CORNERS = {3: [0, 1, 2], 15: [0, 14, 4]}  # the corners of a face among its slots
 # Shares of the area of a face, by the barycentric coordinates of a point in quarters, in descending order.
-# The corners of a face among its slots.
-_CORNERS = {3: [0, 1, 2], 15: [0, 14, 4]}
 SHARES = {(4, 0, 0): 0.5 / 48.0, (3, 1, 0): 3.0 / 48.0, (2, 2, 0): 1.5 / 48.0, (2, 1, 1): 8.0 / 48.0}
 
 
@@ -77,7 +80,7 @@ class ContactSurface:
         toward[ids] = direction
         near = np.flatnonzero(np.isfinite(toward[self.slots, 0]).any(axis=1))
         cosine = np.einsum("fqi,fi->fq", toward[self.slots[near]], normal[near])
-        s = np.clip((np.nan_to_num(cosine) - 0.2) / 0.4, 0.0, 1.0)
+        s = np.clip((np.nan_to_num(cosine) - SEEN_FROM) / (SEEN_FULLY - SEEN_FROM), 0.0, 1.0)
         area = np.bincount(self.slots[near].ravel(), (self.shares[near] * s * s * (3.0 - 2.0 * s)).ravel(), len(points))
         return np.asarray(area[ids], dtype=float)
 
@@ -92,7 +95,7 @@ class ContactSurface:
         now, then = (np.cross(x[near[:, 1]] - x[near[:, 0]], x[near[:, 2]] - x[near[:, 0]]) for x in (points, rest))
         size, before = np.linalg.norm(now, axis=1), np.linalg.norm(then, axis=1)
         pushed = np.einsum("tki,ti->tk", force[near], now)
-        counts = -pushed >= 0.3 * np.linalg.norm(force[near], axis=2) * size[:, None]
+        counts = -pushed >= PUSHED_FROM * np.linalg.norm(force[near], axis=2) * size[:, None]
         areas = [np.bincount(near.ravel(), (counts * a[:, None]).ravel(), len(points)) for a in (size, before)]
         out = np.ones(len(points))
         out[ids] = np.where(areas[1][ids] > 0, areas[0][ids] / np.maximum(areas[1][ids], 1e-300), 1.0)
@@ -107,64 +110,35 @@ class ContactSurface:
         return out
 
 
-def contact_surface(robot: VolumetricRobot, place: Ints, rest: Floats, order: int) -> ContactSurface:
-    """Return the contact surface of a robot.
-
-    Parameters
-    ----------
-    place
-        Number of every P2 node of the robot among the nodes of the problem, (vertices + edges,).
-    rest
-        Rest positions of the problem's nodes, (nodes, 3).
-    order
-        1 for straight, 2 for curved elements.
-    """
-    walls = [wall[:, ::-1] for wall in robot.chamber_walls]  # out of the material, into the chamber
-    faces = np.vstack([robot.skin, *walls])
-    space = np.concatenate([np.full(len(part), s) for s, part in enumerate([robot.skin, *walls])])
-    corners = rest[place[faces]]
+def contact_surface(body: ScaledBody) -> ContactSurface:
+    """Return the contact surface of a robot: its skin, and its chamber walls out of the material, into the chamber."""
+    robot, order = body.robot, body.element.order
+    parts = [robot.skin, *(wall[:, ::-1] for wall in robot.chamber_walls)]
+    faces = np.vstack(parts)
+    spaces = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    corners = body.rest[body.place[faces]]
     flat = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
     mean = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).mean(axis=1)
     if order == 1:
-        used, triangles = np.unique(place[faces], return_inverse=True)
-        triangles = triangles.reshape(-1, 3)
-        shares = np.repeat(flat[:, None] / 3.0, 3, axis=1)
-        areas = np.bincount(triangles.ravel(), shares.ravel(), len(used))
-        edges = _around(triangles, mean, len(used))
-        return ContactSurface(
-            frozen(used[:, None]),
-            frozen(np.ones((len(used), 1))),
-            frozen(triangles),
-            frozen(np.arange(len(faces))),
-            frozen(space),
-            frozen(triangles),
-            frozen(shares),
-            frozen(areas),
-            frozen(edges),
+        nodes, triangles = np.unique(body.place[faces], return_inverse=True)
+        slots = triangles = triangles.reshape(-1, 3)
+        nodes, shape, face, kinds = (
+            nodes[:, None],
+            np.ones((len(nodes), 1)),
+            np.arange(len(faces)),
+            np.full(3, 1.0 / 3.0),
         )
-    faces6 = place[topology.curved_faces(faces, robot.p2_edges, len(robot.vertices))]
-    _, triangles, face, weights = topology.interpolate_p2(rest, faces6, LEVEL)
-    nodes, shape = faces6[weights[:, 0].astype(np.int64)], weights[:, 1:]
-    slots, kinds = _slots(triangles.reshape(len(faces), -1, 3))
+    else:
+        faces6 = body.place[topology.curved_faces(faces, robot.p2_edges, len(robot.vertices))]
+        _, triangles, face, weights = topology.interpolate_p2(body.rest, faces6, LEVEL)
+        nodes, shape = faces6[weights[:, 0].astype(np.int64)], weights[:, 1:]
+        slots, kinds = _slots(triangles.reshape(len(faces), -1, 3))
     shares = flat[:, None] * kinds[None]
-    areas = np.bincount(slots.ravel(), shares.ravel(), len(nodes))
-    return ContactSurface(
-        frozen(np.ascontiguousarray(nodes)),
-        frozen(np.ascontiguousarray(shape)),
-        frozen(triangles),
-        frozen(face),
-        frozen(space[face]),
-        frozen(slots),
-        frozen(shares),
-        frozen(areas),
-        frozen(_around(slots, mean, len(nodes))),
-    )
-
-
-def _around(slots: Ints, values: Floats, count: int) -> Floats:
-    """Mean over the faces around every point of a value per face."""
-    total = np.bincount(slots.ravel(), np.repeat(values, slots.shape[1]), count)
-    return np.asarray(total / np.bincount(slots.ravel(), minlength=count))
+    around = np.bincount(slots.ravel(), minlength=len(nodes))  # faces around every point
+    edges = np.bincount(slots.ravel(), np.repeat(mean, slots.shape[1])) / around
+    areas = np.bincount(slots.ravel(), shares.ravel())
+    columns = (nodes, shape, triangles, face, spaces[face], slots, shares, areas, edges)
+    return ContactSurface(*(frozen(np.ascontiguousarray(column)) for column in columns))
 
 
 def _slots(triangles: Ints) -> tuple[Ints, Floats]:
@@ -172,15 +146,10 @@ def _slots(triangles: Ints) -> tuple[Ints, Floats]:
     n = 2**LEVEL
     grid = [(i, j) for i in range(n + 1) for j in range(n + 1 - i)]
     shares = np.array([SHARES[tuple(sorted((i, j, n - i - j), reverse=True))] for i, j in grid])
-    index = {point: k for k, point in enumerate(grid)}
-    where = np.empty(len(grid), dtype=np.int64)  # a corner of a triangle at which every grid point is found
-    at = 0
-    for i in range(n):  # the order in which `interpolate_p2` lists the triangles
+    order = []  # the grid points of the corners of all triangles, as `interpolate_p2` lists them
+    for i in range(n):
         for j in range(n - i):
-            corners = [(i, j), (i + 1, j), (i, j + 1)]
-            if i + j < n - 1:
-                corners += [(i + 1, j), (i + 1, j + 1), (i, j + 1)]
-            for corner in corners:
-                where[index[corner]] = at
-                at += 1
+            order += [(i, j), (i + 1, j), (i, j + 1)]
+            order += [(i + 1, j), (i + 1, j + 1), (i, j + 1)] if i + j < n - 1 else []
+    where = [order.index(point) for point in grid]
     return triangles.reshape(len(triangles), -1)[:, where], shares

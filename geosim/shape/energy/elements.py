@@ -6,22 +6,23 @@ Barycentric coordinates everywhere; quadrature weights sum to 1 and multiply the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from geosim.arrays import Floats
-from geosim.geometry.topology import EDGES
+from geosim.arrays import Floats, Ints
+from geosim.geometry import topology
+from geosim.shape.energy.assembly import Rule
 
 __all__ = [
     "TETRAHEDRON_DEGREE_2",
     "TETRAHEDRON_DEGREE_5",
     "TRIANGLE_DEGREE_4",
     "Element",
+    "FaceRule",
     "element",
-    "tetrahedron_shape",
-    "tetrahedron_slopes",
-    "triangle_shape",
-    "triangle_slopes",
+    "shape_functions",
+    "slopes_at",
 ]
 
 
@@ -29,9 +30,7 @@ def _orbit(a: float, count: int) -> list[list[float]]:
     """Points (a, a, a, 1 - 3a) and permutations (4), or (a, a, 1/2 - a, 1/2 - a) and permutations (6)."""
     if count == 4:
         return [[1 - 3 * a if i == k else a for i in range(4)] for k in range(4)]
-    return [
-        [a if i in pair else 0.5 - a for i in range(4)] for pair in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
-    ]
+    return [[a if i in pair else 0.5 - a for i in range(4)] for pair in topology.EDGES]
 
 
 # Degree 2, four points.
@@ -54,97 +53,90 @@ TRIANGLE_DEGREE_4 = (
 )
 
 
-def tetrahedron_shape(points: Floats, order: int) -> Floats:
-    """Values of the shape functions at barycentric points (q, 4): shape (q, 4) or (q, 10)."""
+def shape_functions(points: Floats, order: int, edges: Ints) -> Floats:
+    """Values at barycentric points (q, corners), (q, nodes): corners, then the middles of `edges`."""
+    return points.copy() if order == 1 else topology.p2_shape(points, edges)
+
+
+def slopes_at(points: Floats, order: int, edges: Ints) -> Floats:
+    """Derivatives by the barycentric coordinates, (q, nodes, corners)."""
+    corners = np.eye(points.shape[1])
     if order == 1:
-        return points.copy()
-    corners = points * (2.0 * points - 1.0)
-    return np.hstack([corners, 4.0 * points[:, EDGES[:, 0]] * points[:, EDGES[:, 1]]])
+        return np.repeat(corners[None], len(points), axis=0)
+    one, other = edges.T
+    of_edges = points[:, other, None] * corners[one] + points[:, one, None] * corners[other]
+    return np.concatenate([(4.0 * points - 1.0)[:, :, None] * corners, 4.0 * of_edges], axis=1)
 
 
-def tetrahedron_slopes(points: Floats, order: int) -> Floats:
-    """Derivatives of the shape functions by the barycentric coordinates, shape (q, nodes, 4)."""
-    q = len(points)
-    slopes = np.zeros((q, 4 if order == 1 else 10, 4))
-    for k in range(4):
-        slopes[:, k, k] = 1.0 if order == 1 else 4.0 * points[:, k] - 1.0
-    if order == 2:
-        for e, (i, j) in enumerate(EDGES):
-            slopes[:, 4 + e, i] = 4.0 * points[:, j]
-            slopes[:, 4 + e, j] = 4.0 * points[:, i]
-    return slopes
+class FaceRule(NamedTuple):
+    """A quadrature rule on the faces.
 
+    Parameters
+    ----------
+    shape
+        Values of the shape functions, (s, face nodes).
+    slopes
+        Their derivatives by the coordinates (r, s) of a face, (s, face nodes, 2).
+    weights
+        Their sum is 1, (s,).
+    """
 
-def triangle_shape(points: Floats, order: int) -> Floats:
-    """Values of the shape functions at barycentric points (q, 3): shape (q, 3) or (q, 6), mid-edges 01, 12, 20."""
-    if order == 1:
-        return points.copy()
-    t, r, s = points.T
-    return np.stack([t * (2 * t - 1), r * (2 * r - 1), s * (2 * s - 1), 4 * t * r, 4 * r * s, 4 * s * t], axis=1)
-
-
-def triangle_slopes(points: Floats, order: int) -> Floats:
-    """Derivatives by (r, s), the barycentric coordinates of corners 1 and 2, shape (q, nodes, 2)."""
-    t, r, s = points.T
-    one, zero = np.ones_like(t), np.zeros_like(t)
-    if order == 1:
-        return np.stack([np.stack([-one, one, zero], axis=1), np.stack([-one, zero, one], axis=1)], axis=2)
-    by_r = np.stack([1 - 4 * t, 4 * r - 1, zero, 4 * (t - r), 4 * s, -4 * s], axis=1)
-    by_s = np.stack([1 - 4 * t, zero, 4 * s - 1, -4 * r, 4 * r, 4 * (t - s)], axis=1)
-    return np.stack([by_r, by_s], axis=2)
+    shape: Floats
+    slopes: Floats
+    weights: Floats
 
 
 @dataclass(frozen=True)
 class Element:
-    """Tables of one element type: displacement slopes at the points of the energy and of the constraint.
+    """Tables of one element type.
 
     Parameters
     ----------
     order
         1 or 2, of the displacement; the pressure is linear.
-    energy_slopes, energy_weights
-        (q, nodes, 4) and (q,).
-    constraint_slopes, constraint_points, constraint_weights
-        (r, nodes, 4), (r, 4) and (r,); the points are also the values of the pressure's shape functions.
-    constraint_shape
-        (r, nodes), for body forces.
-    face_shape, face_slopes, face_weights
-        (s, face nodes), (s, face nodes, 2), (s,): rule of degree 4 on the faces, exact for the volume of P2 walls.
+    energy, constraint
+        Rules of the strain energy and of the constraint.
+    share
+        Mean of every shape function, for body forces, (nodes,).
+    corners
+        Slopes at the corners, (4, nodes, 4).
+    face
+        Rule of degree 4 on the faces, exact for the volume of P2 walls.
     """
 
     order: int
-    energy_slopes: Floats
-    energy_weights: Floats
-    constraint_slopes: Floats
-    constraint_points: Floats
-    constraint_weights: Floats
-    constraint_shape: Floats
-    face_shape: Floats
-    face_slopes: Floats
-    face_weights: Floats
+    energy: Rule
+    constraint: Rule
+    share: Floats
+    corners: Floats
+    face: FaceRule
 
     @property
-    def nodes(self) -> int:
-        """Number of displacement nodes of a tet."""
-        return self.energy_slopes.shape[1]
+    def stabilised(self) -> bool:
+        """Whether the pressure needs stabilisation: P1-P1 is not stable by itself."""
+        return self.order == 1
+
+    def slopes(self, points: Floats) -> Floats:
+        """Derivatives of the shape functions at barycentric points (q, 4), (q, nodes, 4)."""
+        return slopes_at(points, self.order, topology.EDGES)
 
 
 def element(order: int) -> Element:
     """Return the tables of P1 (order 1) or P2 (order 2) displacement with continuous P1 pressure."""
     center = (np.full((1, 4), 0.25), np.ones(1))
-    energy = TETRAHEDRON_DEGREE_2 if order == 2 else center
     # J is constant on a P1 tet: one point integrates q (J - 1) exactly.
-    constraint = TETRAHEDRON_DEGREE_5 if order == 2 else center
-    face = TRIANGLE_DEGREE_4
+    energy, constraint = (TETRAHEDRON_DEGREE_2, TETRAHEDRON_DEGREE_5) if order == 2 else (center, center)
+    points, weights = TRIANGLE_DEGREE_4
+    by_corner = slopes_at(points, order, topology.TRIANGLE_EDGES)
     return Element(
         order,
-        tetrahedron_slopes(energy[0], order),
-        energy[1],
-        tetrahedron_slopes(constraint[0], order),
-        constraint[0],
-        constraint[1],
-        tetrahedron_shape(constraint[0], order),
-        triangle_shape(face[0], order),
-        triangle_slopes(face[0], order),
-        face[1],
+        Rule(slopes_at(energy[0], order, topology.EDGES), *energy),
+        Rule(slopes_at(constraint[0], order, topology.EDGES), *constraint),
+        share=constraint[1] @ shape_functions(constraint[0], order, topology.EDGES),
+        corners=slopes_at(np.eye(4), order, topology.EDGES),
+        face=FaceRule(
+            shape_functions(points, order, topology.TRIANGLE_EDGES),
+            np.ascontiguousarray(by_corner[:, :, 1:] - by_corner[:, :, :1]),
+            weights,
+        ),
     )

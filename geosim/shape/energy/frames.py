@@ -12,9 +12,9 @@ from geosim.contract import Frame, State
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
-from geosim.shape.energy.contact import Grip
-from geosim.shape.energy.newton import Point
-from geosim.shape.energy.problem import Evaluation, Problem
+from geosim.shape.energy.configuration import Evaluation, Point
+from geosim.shape.energy.grip import Grip
+from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
 
 __all__ = ["adopt", "measure"]
@@ -23,7 +23,7 @@ FREE = "The body is free: six minimal constraints without reaction removed its r
 
 
 def measure(
-    problem: Problem, point: Point, evaluation: Evaluation, residual: float, grip: Grip | None, stable: bool | None
+    problem: ShapeProblem, point: Point, evaluation: Evaluation, residual: float, grip: Grip | None, stable: bool | None
 ) -> Frame:
     """Return the measures of a converged point."""
     robot = problem.robot
@@ -55,7 +55,7 @@ def measure(
     )
 
 
-def _rigid(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
+def _rigid(problem: ShapeProblem, evaluation: Evaluation) -> dict[str, Any]:
     """Return poses of the rigid groups relative to rest, and what their supports exert at the reference points."""
     state = evaluation.rigid
     if state is None or problem.rigid is None:
@@ -72,7 +72,7 @@ def _rigid(problem: Problem, evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _contact(
-    problem: Problem, point: Point, evaluation: Evaluation
+    problem: ShapeProblem, point: Point, evaluation: Evaluation
 ) -> tuple[dict[str, Any], dict[str, Floats | float]]:
     """Return the measures of contact, and those that only this solver has; nan where nothing can touch."""
     n = len(problem.robot.vertices)
@@ -129,7 +129,7 @@ def _crossings(robot: VolumetricRobot, positions: Floats) -> int:
     return int(count_crossings(points, triangles).count)
 
 
-def _without_rigid_motion(problem: Problem, positions: Floats) -> Floats:
+def _without_rigid_motion(problem: ShapeProblem, positions: Floats) -> Floats:
     """Positions of free bodies turned and moved back: centroid and mean rotation as at rest (best fit by mass)."""
     robot = problem.robot
     if not problem.supports.free_bodies:
@@ -150,7 +150,7 @@ def _without_rigid_motion(problem: Problem, positions: Floats) -> Floats:
     return out
 
 
-def adopt(problem: Problem, initial: State) -> Point:
+def adopt(problem: ShapeProblem, initial: State) -> Point:
     """Return the configuration of another state of the same robot, to start from.
 
     Raises

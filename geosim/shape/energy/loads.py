@@ -76,7 +76,7 @@ def spread(robot: VolumetricRobot, ids: Ints, order: int) -> Floats:
     if len(faces):
         return _over_faces(robot, faces, order)
     weights = np.zeros(n + len(robot.p2_edges))
-    pairs = np.unique(np.sort(surface[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1), axis=0)
+    pairs = np.unique(np.sort(surface[:, topology.TRIANGLE_EDGES].reshape(-1, 2), axis=1), axis=0)
     pairs = pairs[chosen[pairs].all(axis=1)]
     if len(pairs) == 0:
         weights[ids] = 1.0

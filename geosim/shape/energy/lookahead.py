@@ -13,21 +13,19 @@ Obstacles, whose law goes on below the surface, do without: there, and with fric
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints, frozen
-from geosim.linear.patterns import Coupled, Sparsity, add_blocks, couple, missing_blocks
-from geosim.shape.energy.contact_kernels import pair_slope, spring_blocks
-
-if TYPE_CHECKING:
-    from geosim.shape.energy.contact import Contact
+from geosim.arrays import Floats, Ints
+from geosim.linear.patterns import widened
+from geosim.shape.energy.configuration import Evaluation
+from geosim.shape.energy.contact import ContactPotential
+from geosim.shape.energy.contact_kernels import pair_slope
 
 __all__ = ["Springs", "brace", "springs_ahead"]
 
-AT = 0.15  # u of the law of pairs at which springs are at rest
-LONGEST = 1.0  # a step longer than the robot is too wild to be looked into
+AT = 0.15  # u of the law of pairs at which springs are at rest: there the pressure is a tenth of kappa
+LONGEST = 1.0  # a step longer than the robot is too wild to be looked into: all would meet all
 
 
 @dataclass(frozen=True)
@@ -52,20 +50,15 @@ class Springs:
 
     def joined(self, more: Springs) -> Springs:
         """Return these springs and more."""
-        return Springs(
-            np.vstack([self.points, more.points]),
-            np.concatenate([self.normals, more.normals]),
-            np.concatenate([self.stiffness, more.stiffness]),
-            np.concatenate([self.length, more.length]),
-        )
+        return Springs(*(np.concatenate(both) for both in zip(vars(self).values(), vars(more).values())))
 
     def pressed(self, move: Floats) -> Springs:
         """Return those that a displacement of the points (p, 3) compresses."""
         keep = np.einsum("kia,kia->k", self.normals, move[self.points]) < self.length
-        return Springs(self.points[keep], self.normals[keep], self.stiffness[keep], self.length[keep])
+        return Springs(*(part[keep] for part in vars(self).values()))
 
 
-def springs_ahead(contact: Contact, x: Floats, step: Floats) -> Springs | None:
+def springs_ahead(contact: ContactPotential, x: Floats, step: Floats) -> Springs | None:
     """Return springs where a step of the nodes brings parts of the robot together; None if it is too wild."""
     if contact.neighbourhood is None or np.abs(step).max(initial=0.0) > LONGEST:
         return None
@@ -74,23 +67,19 @@ def springs_ahead(contact: Contact, x: Floats, step: Floats) -> Springs | None:
     return Springs(hits.points, hits.normals, pair_slope(AT) * stiffness, hits.need + (1.0 - AT) * hits.reach)
 
 
-def brace(
-    contact: Contact, springs: Springs, pattern: Sparsity, data: Floats, force: Floats
-) -> tuple[Sparsity, Floats]:
-    """Add springs to the tangent and to the forces on the nodes (nodes, 3); return the tangent's pattern and values."""
-    s = contact.surface
-    missing = missing_blocks(springs.points, s.nodes, pattern.indptr, pattern.indices)
-    if missing.any():
-        wider = couple(pattern, springs.points[missing], s.nodes)
-        data = wider.widen(data)
-        if isinstance(pattern, Coupled):
-            wider = replace(wider, place=frozen(wider.place[pattern.place]))
-        pattern = contact.pattern = wider
-    blocks = np.empty((len(springs), 4, 4, 3, 3))
-    spring_blocks(springs.normals, springs.stiffness, blocks)
-    add_blocks(springs.points, blocks, s.nodes, s.weights, pattern.indptr, pattern.indices, data)
+def brace(contact: ContactPotential, springs: Springs, evaluation: Evaluation) -> Evaluation:
+    """Return an evaluation with springs in the tangent and in the forces on the nodes."""
+    assert evaluation.data is not None
+    s, points, normals = contact.surface, springs.points, springs.normals
+    pattern, data = widened(evaluation.sparsity, evaluation.data, points, s.nodes)
+    contact.couplings.pattern = pattern
+    blocks = np.einsum("k,kia,kjb->kijab", springs.stiffness, normals, normals)
+    pushes = (springs.stiffness * springs.length)[:, None, None] * normals
     push = np.zeros((len(s.nodes), 3))
-    pushes = (springs.stiffness * springs.length)[:, None, None] * springs.normals
-    np.add.at(push, springs.points.ravel(), pushes.reshape(-1, 3))
-    force += s.to_nodes(push, contact.nodes)
-    return pattern, data
+    np.add.at(push, points.ravel(), pushes.reshape(-1, 3))
+    return replace(
+        evaluation,
+        force=evaluation.force - s.to_nodes(push, contact.nodes),
+        sparsity=pattern,
+        data=contact.added([(points, blocks)], pattern, data),
+    )

@@ -15,15 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints
-from geosim.collision.shapes import poses_between
+from geosim.arrays import Floats, Ints
 from geosim.contract import Progress, Status
 from geosim.linear.factorise import FactorisationError
-from geosim.shape.energy.contact import Grip
+from geosim.shape.energy.configuration import Aim, Evaluation, Outcome, Point, Target
 from geosim.shape.energy.lookahead import Springs, brace, springs_ahead
-from geosim.shape.energy.problem import Evaluation, Problem
+from geosim.shape.energy.problem import ShapeProblem
 
-__all__ = ["Aim", "Attempt", "Budget", "BudgetError", "Newton", "Outcome", "Point", "Target", "bearable"]
+__all__ = ["Attempt", "Budget", "BudgetError", "Newton", "bearable"]
 
 # Forces below this share of (shear modulus x size^2) are round-off of the rest shape: the floor of the reference force.
 FORCE_FLOOR = 1e-8
@@ -57,158 +56,12 @@ CRAWL, NEAR = 0.25, 0.1
 # contact is tried, and every step must gain.
 CIRCLE = 0.7
 
-# Residual below which the tangent of contact is exact (see `Contact.sharpen`). Where contacts change to and fro the exact
+# Residual below which the tangent of contact is exact (see `ShapeProblem.sharpened`). Where contacts change to and fro the exact
 # one goes round in circles: so many steps do without it.
 SHARP, BLUNT = 0.002, 3
 
 # Steps at most with friction by the pressures of the present configuration, after every round.
 FINISH = 8
-
-
-@dataclass(frozen=True)
-class Target:
-    """Where a load path stands: chamber volumes or pressures, dead loads, held positions, obstacles (all scaled).
-
-    Parameters
-    ----------
-    by_volume
-        Chambers whose volume is prescribed, bool (c,).
-    volumes, pressures
-        (c,); only the prescribed one of the two is read.
-    external
-        Dead loads on the nodes, then forces and moments on rigid groups (nodes + 2 g, 3).
-    positions
-        Goal of which the held components are read: positions of the nodes, then displacements and rotations of rigid
-        groups (nodes + 2 g, 3).
-    grip
-        Where the obstacles stand and what the robot holds on to; None where nothing can touch.
-    """
-
-    by_volume: Bools
-    volumes: Floats
-    pressures: Floats
-    external: Floats
-    positions: Floats
-    grip: Grip | None = None
-
-    def towards(self, end: Target, share: float, grip: Grip | None) -> Target:
-        """Return the target a share of the way to another, for a robot with a grip."""
-        mix = lambda a, b: (1.0 - share) * a + share * b if share < 1.0 else b  # noqa: E731
-        if grip is not None and self.grip is not None and end.grip is not None:
-            grip = grip.at(poses_between(self.grip.poses, end.grip.poses, share))
-        return Target(
-            end.by_volume,
-            mix(self.volumes, end.volumes),
-            mix(self.pressures, end.pressures),
-            mix(self.external, end.external),
-            mix(self.positions, end.positions),
-            grip,
-        )
-
-
-@dataclass(frozen=True)
-class Point:
-    """A configuration: positions (nodes, 3), pressures (v,), chamber pressures (c,), scaled; share of the command."""
-
-    x: Floats
-    p: Floats
-    chamber_pressures: Floats
-    share: float = 0.0
-
-    def less(self, other: Point) -> Point:
-        """Return the way from another point to this one."""
-        return self.stepped(other, -1.0)
-
-    def stepped(self, step: Point, length: float) -> Point:
-        """Return this point moved by a step times a length."""
-        return Point(
-            self.x + length * step.x,
-            self.p + length * step.p,
-            self.chamber_pressures + length * step.chamber_pressures,
-            self.share + length * step.share,
-        )
-
-
-@dataclass(frozen=True)
-class Aim:
-    """What Newton looks for on the way from one target to another: the equilibrium at a share of it, or one on an arc.
-
-    On an arc the share s is unknown as well. With g the quantity conjugate to it (the work rate of the controls: volumes of
-    chambers under pressure, places of loads, pressures of chambers of prescribed volume) the equilibrium is sought where
-
-        weights[0] g / scale + weights[1] s = level,
-
-    a line in the plane of g and s that crosses the path steeply: at a limit point of s the path runs along g, where
-    walls have closed on each other along s. As g is conjugate to s, the bordered tangent stays symmetric.
-
-    Parameters
-    ----------
-    origin, end
-        Targets at the shares 0 and 1, in the same controls.
-    share
-        The share sought, where there is no arc.
-    grip
-        What the robot holds on to.
-    bends
-        Whether the share becomes unknown after the first step from an equilibrium, which goes along the tangent.
-    weights, scale, level
-        Of the arc; None where the share is prescribed.
-    """
-
-    origin: Target
-    end: Target
-    share: float
-    grip: Grip | None
-    bends: bool = False
-    weights: tuple[float, float] | None = None
-    scale: float = 1.0
-    level: float = 0.0
-
-    def at(self, point: Point) -> Target:
-        """Return the target for a point."""
-        return self.origin.towards(self.end, self.share if self.weights is None else point.share, self.grip)
-
-    @property
-    def pressure_rates(self) -> Floats:
-        """Change of the prescribed chamber pressures over the whole way, (c,)."""
-        return np.where(self.end.by_volume, 0.0, self.end.pressures - self.origin.pressures)
-
-    @property
-    def volume_rates(self) -> Floats:
-        """Change of the prescribed chamber volumes over the whole way, (c,)."""
-        return np.where(self.end.by_volume, self.end.volumes - self.origin.volumes, 0.0)
-
-    def load(self, gradients: Floats) -> Floats:
-        """Force on the nodes that comes with the whole way, (nodes, 3); `gradients` of the chamber volumes (c, nodes, 3)."""
-        nodes = gradients.shape[1]
-        out = (self.end.external - self.origin.external)[:nodes]
-        return out + np.einsum("c,cni->ni", self.pressure_rates, gradients)
-
-    def conjugate(self, point: Point, volumes: Floats) -> float:
-        """Return g, what the share is conjugate to, at a point with chamber volumes (c,)."""
-        work = float(self.pressure_rates @ volumes - self.volume_rates @ point.chamber_pressures)
-        return work + float(np.sum((self.end.external - self.origin.external)[: len(point.x)] * point.x))
-
-    def onto(self, point: Point, volumes: Floats, weights: tuple[float, float], scale: float) -> Aim:
-        """Return the arc through a point (which need not balance)."""
-        norm = np.hypot(*weights)
-        a, b = weights[0] / norm, weights[1] / norm
-        level = a * self.conjugate(point, volumes) / scale + b * point.share
-        return replace(self, weights=(a, b), scale=scale, level=level, bends=False)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a Newton solve ended; `start` is the point on the tangent or secant that Newton corrected."""
-
-    status: Status
-    point: Point
-    evaluation: Evaluation
-    residual: float
-    iterations: int
-    records: tuple[dict[str, Any], ...]
-    target: Target
-    start: Point | None = None
 
 
 class BudgetError(Exception):
@@ -244,7 +97,7 @@ class Budget:
         if self.listener is not None:
             self.listener(Progress(record["share"], self.iterations, record["residual"], record["contacts"]))
 
-    def check(self, problem: Problem) -> None:
+    def check(self, problem: ShapeProblem) -> None:
         """Raise `BudgetError` if nothing is left."""
         if time.perf_counter() - self.began > self.seconds:
             raise BudgetError("max_seconds", self.seconds)
@@ -259,14 +112,14 @@ class Newton:
     tolerance: float
     max_iterations: int
 
-    def evaluate(self, problem: Problem, point: Point, target: Target, *, matrix: bool) -> Evaluation:
+    def evaluate(self, problem: ShapeProblem, point: Point, target: Target, *, matrix: bool) -> Evaluation:
         """Return residuals (and the tangent) at a point for a target."""
         return problem.evaluate(
             point.x, point.p, point.chamber_pressures, target.external, matrix=matrix, grip=target.grip
         )
 
     def equilibrium(
-        self, problem: Problem, start: Point, aim: Aim, budget: Budget, *, along: Floats | None = None
+        self, problem: ShapeProblem, start: Point, aim: Aim, budget: Budget, *, along: Floats | None = None
     ) -> Outcome:
         """Return the equilibrium that is aimed at, from a start near it.
 
@@ -324,7 +177,7 @@ class Newton:
             tolerance = 0.03 * measure[0]
         return replace(outcome, status=Status.NOT_CONVERGED)
 
-    def _finish(self, problem: Problem, near: Outcome, aim: Aim, budget: Budget) -> Outcome:
+    def _finish(self, problem: ShapeProblem, near: Outcome, aim: Aim, budget: Budget) -> Outcome:
         """Go on with pressures, normals and friction all at once, as long as every step helps; return how far it went.
 
         From afar this overshoots where points begin to slip; near the end it converges quadratically.
@@ -342,8 +195,7 @@ class Newton:
             budget.check(problem)
             clock = time.perf_counter()
             before = problem.linear.factorisations, problem.linear.krylov
-            if evaluation.contact is not None:
-                contact.sharpen(evaluation.contact)
+            evaluation = problem.sharpened(evaluation)
             try:
                 step = self.direction(problem, point, aim, evaluation, self.accuracy(measure), reuse=True)
             except FactorisationError:
@@ -373,7 +225,7 @@ class Newton:
 
     def direction(
         self,
-        problem: Problem,
+        problem: ShapeProblem,
         point: Point,
         aim: Aim,
         evaluation: Evaluation,
@@ -386,19 +238,17 @@ class Newton:
 
         On an arc the share is one unknown more: a column with the load that comes with it, and the same row for the arc.
         """
-        target, nodes, data = aim.at(point), len(point.x), evaluation.data
-        assert data is not None
-        push = np.zeros((nodes, 3))
+        target, nodes = aim.at(point), len(point.x)
         if springs is not None:
             assert problem.contact is not None
-            pattern, data = brace(problem.contact, springs, evaluation.sparsity, data, push)
-            evaluation = replace(evaluation, sparsity=pattern, data=data)
-        pattern = evaluation.sparsity
+            evaluation = brace(problem.contact, springs, evaluation)
+        pattern, data = evaluation.sparsity, evaluation.data
+        assert data is not None
         size, held = 3 * nodes, problem.held
         known = np.zeros(pattern.size)
         shift = problem.shift(point.x, target.positions).ravel()
         known[:size] = shift
-        right = np.concatenate([(push - evaluation.force).ravel(), -evaluation.constraint])
+        right = np.concatenate([-evaluation.force.ravel(), -evaluation.constraint])
         if np.any(shift):
             right -= pattern.product(data, known)
         right[held] = known[held]
@@ -445,7 +295,7 @@ class Newton:
         return np.append(gap, missing / a), corner
 
     def residuals(
-        self, problem: Problem, point: Point, target: Target, evaluation: Evaluation
+        self, problem: ShapeProblem, point: Point, target: Target, evaluation: Evaluation
     ) -> tuple[float, float, float, float, float]:
         """Relative residuals: force (largest node), chamber volume, incompressibility, held positions; norm of forces."""
         size = point.x.size
@@ -475,7 +325,7 @@ class Newton:
         tight = max(0.01 * tolerance, 1e-14)
         return force <= tolerance and volume <= tight and constraint <= tight and place <= 1e-12
 
-    def is_stable(self, problem: Problem, point: Point, target: Target) -> bool | None:
+    def is_stable(self, problem: ShapeProblem, point: Point, target: Target) -> bool | None:
         """Whether the potential is least at an equilibrium, under its controls; None where the factoriser cannot say.
 
         Sylvester: the tangent of a minimum under constraints has as many negative pivots as there are constraints. The
@@ -492,10 +342,8 @@ class Newton:
             grip=target.grip,
             table=problem.isochoric_table,
         )
+        evaluation = problem.sharpened(evaluation)
         assert evaluation.data is not None
-        if evaluation.contact is not None:
-            assert problem.contact is not None
-            problem.contact.sharpen(evaluation.contact)
         size = point.x.size
         data = evaluation.sparsity.eliminated(evaluation.data, problem.held)
         chosen = np.flatnonzero(target.by_volume)
@@ -515,7 +363,7 @@ class Attempt:
     """One Newton solve with what friction goes by held fixed; `run` reads like the algorithm."""
 
     newton: Newton
-    problem: Problem
+    problem: ShapeProblem
     aim: Aim
     budget: Budget
     tolerance: float
@@ -548,7 +396,7 @@ class Attempt:
             self.budget.check(problem)
             if evaluation.data is None:
                 evaluation = newton.evaluate(problem, point, target, matrix=True)
-            self._choose_tangent(measure, evaluation)
+            evaluation = self._choose_tangent(measure, evaluation)
             assembled = time.perf_counter()
             before = problem.linear.factorisations, problem.linear.krylov
             try:
@@ -592,19 +440,17 @@ class Attempt:
             return _stalled(merits, 8, 0.6)
         return _stalled(merits, 5, 0.5)
 
-    def _choose_tangent(self, measure: tuple[float, ...], evaluation: Evaluation) -> None:
-        """Add to the tangent of contact what makes it exact where that helps."""
-        contact, forces = self.problem.contact, evaluation.contact
-        if contact is None or forces is None:
-            return
+    def _choose_tangent(self, measure: tuple[float, ...], evaluation: Evaluation) -> Evaluation:
+        """Return the evaluation with the tangent of contact exact where that helps."""
+        if evaluation.contact is None:
+            return evaluation
         merits = [_merit(m, self.reference) for m in self.history]
         if len(merits) > 1 and CRAWL * merits[-2] < merits[-1] < NEAR**2 and self.length > 0.5:
-            contact.soften(forces)  # exact for what slides; from afar it overshoots
+            evaluation = self.problem.softened(evaluation)  # exact for what slides; from afar it overshoots
         crawls = len(merits) > 1 and merits[-1] >= CRAWL * merits[-2]
         self.blunt = BLUNT if self.sharp and crawls else self.blunt - 1
         self.sharp = (measure[0] < SHARP and self.blunt <= 0) or (self._circles() and not self.sharp)
-        if self.sharp:
-            contact.sharpen(forces)
+        return self.problem.sharpened(evaluation) if self.sharp else evaluation
 
     def _circles(self) -> bool:
         """Whether the last two steps together gained next to nothing, with the end in sight."""
@@ -624,13 +470,11 @@ class Attempt:
         reuse = np.sqrt(_merit(self.history[-1], self.reference)) < REUSE_BELOW
         if contact is None or contact.neighbourhood is None:
             return self.newton.direction(self.problem, point, self.aim, evaluation, accuracy, reuse=reuse), 1.0
-        assert evaluation.data is not None
         springs: Springs | None = None
         best, farthest = None, -1.0
         for look in range(LOOKS + 1):
-            braced = replace(evaluation, data=evaluation.data.copy())
             step = self.newton.direction(
-                self.problem, point, self.aim, braced, accuracy, reuse=reuse and springs is None, springs=springs
+                self.problem, point, self.aim, evaluation, accuracy, reuse=reuse and springs is None, springs=springs
             )
             within = _within(step)
             share = contact.share_apart(point.x, within * step.x)
@@ -715,7 +559,7 @@ class Attempt:
         return trial.smallest > 0.0 or trial.smallest >= present.smallest or length < FOLD_BELOW
 
 
-def bearable(problem: Problem, volumes: Floats, change: Floats) -> float:
+def bearable(problem: ShapeProblem, volumes: Floats, change: Floats) -> float:
     """Share of a change of the chamber volumes (c,), at most 1, in which none of them changes by more than `SWELL`."""
     most = SWELL * np.where(change < 0.0, volumes, np.maximum(volumes, problem.rest_chamber_volumes))
     with np.errstate(divide="ignore"):
@@ -729,7 +573,7 @@ def _within(step: Point) -> float:
 
 
 def _record(
-    problem: Problem,
+    problem: ShapeProblem,
     iteration: int,
     measure: tuple[float, ...],
     length: float,

@@ -22,9 +22,10 @@ import numpy as np
 
 from geosim.arrays import Floats
 from geosim.contract import Status
-from geosim.shape.energy.contact import Grip
-from geosim.shape.energy.newton import LONGEST, Aim, Budget, BudgetError, Newton, Outcome, Point, Target, bearable
-from geosim.shape.energy.problem import Problem
+from geosim.shape.energy.configuration import Aim, Outcome, Point, Target
+from geosim.shape.energy.grip import Grip
+from geosim.shape.energy.newton import LONGEST, Budget, BudgetError, Newton, bearable
+from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
 
 __all__ = ["Journey", "Path"]
@@ -141,7 +142,7 @@ class Path:
         return self._lost(self.outcome)
 
     @property
-    def problem(self) -> Problem:
+    def problem(self) -> ShapeProblem:
         """What is solved."""
         return self.state.problem
 

@@ -25,14 +25,16 @@ from scipy.spatial.transform import Rotation
 from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.environment import Environment
 from geosim.errors import InputError
+from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
 from geosim.select import selected_ids
+from geosim.shape.energy.body import ScaledBody
 from geosim.shape.energy.loads import spread
 from geosim.shape.energy.supports import Group, held_nodes
 
 __all__ = ["Cap", "RigidState", "Rigids", "make_groups", "make_rigids"]
 
-FLAT = 1e-6  # second singular value over the first, below which vertices lie on a line
+FLAT = 1e-6  # second singular value over the first, below which vertices lie on a line: far above round-off of files
 
 
 def make_groups(robot: VolumetricRobot, environment: Environment) -> tuple[Group, ...]:
@@ -80,7 +82,7 @@ def make_groups(robot: VolumetricRobot, environment: Environment) -> tuple[Group
 def _edges_of_caps(robot: VolumetricRobot, chosen: Bools) -> Ints:
     """Rows of `robot.p2_edges` that lie in a cap and have both ends among the chosen vertices."""
     caps = np.vstack([np.empty((0, 3), dtype=np.int64), *robot.chamber_caps])
-    pairs = np.unique(np.sort(caps[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1), axis=0)
+    pairs = np.unique(np.sort(caps[:, topology.TRIANGLE_EDGES].reshape(-1, 2), axis=1), axis=0)
     span = len(robot.vertices) + 1
     keys, wanted = (p[:, 0] * span + p[:, 1] for p in (robot.p2_edges, pairs))
     return np.flatnonzero(np.isin(keys, wanted) & chosen[robot.p2_edges].all(axis=1))
@@ -290,16 +292,11 @@ def _nearest(maps: Floats, wrench: Floats) -> Floats:
     return maps @ np.linalg.solve(gram, wrench)
 
 
-def make_rigids(
-    groups: tuple[Group, ...], caps: tuple[Cap, ...], place: Ints, rest: Floats, center: Floats, length: float
-) -> Rigids | None:
+def make_rigids(groups: tuple[Group, ...], caps: tuple[Cap, ...], body: ScaledBody) -> Rigids | None:
     """Return the groups of a problem in scaled units, None if there are none."""
     if not groups:
         return None
-    nodes = []
-    for group in groups:
-        ids = place[np.flatnonzero(group.nodes)]
-        nodes.append(frozen(np.sort(ids[ids >= 0])))
-    points = np.array([(group.point - center) / length for group in groups])
-    arms = tuple(frozen(rest[ids] - point) for ids, point in zip(nodes, points))
-    return Rigids(tuple(nodes), frozen(points), arms, frozen(np.array([group.held for group in groups])), caps)
+    nodes = tuple(frozen(np.flatnonzero(group.nodes[body.nodes])) for group in groups)
+    points = body.scaled(np.array([group.point for group in groups]))
+    arms = tuple(frozen(body.rest[ids] - point) for ids, point in zip(nodes, points))
+    return Rigids(nodes, frozen(points), arms, frozen(np.array([group.held for group in groups])), caps)

@@ -1,6 +1,6 @@
 """The equations of a Newton step without the nodes of rigid groups (see `rigid`): T^T K T + G, and back.
 
-T has at most three entries a row: a component of a node moves with that of the reference point and with two rotations.
+T has at most six entries a row: a component of a node moves with the free degrees of freedom of its group.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_matrix, identity, triu
 
-from geosim.arrays import Floats, Ints, frozen
+from geosim.arrays import Floats, frozen
 from geosim.kernels import kernel
 from geosim.linear.bordered import BorderedSolver
 from geosim.linear.patterns import Sparsity, find_sorted
@@ -26,22 +26,21 @@ class Reduction:
     """
 
     def __init__(self, rigids: Rigids, nodes: int, size: int) -> None:
-        self.rigids = rigids
-        place = np.full(size, -1)
+        self.rigids, self.nodes = rigids, nodes
         other = np.ones(size, dtype=bool)
         for ids in rigids.nodes:
-            other[(3 * ids[:, None] + np.arange(3)).ravel()] = False
-        front = np.flatnonzero(other[: 3 * nodes])
-        place[front] = np.arange(len(front))
+            other[3 * ids[:, None] + np.arange(3)] = False
+        kept, count = np.flatnonzero(other), int((~rigids.held).sum())
+        self.size = len(kept) + count
         self.free = np.full(rigids.held.shape, -1)
-        self.free[~rigids.held] = len(front) + np.arange(int((~rigids.held).sum()))
-        start = len(front) + int((~rigids.held).sum())
-        place[3 * nodes :] = start + np.arange(size - 3 * nodes)
-        self.size = start + size - 3 * nodes
-        self._full, self.nodes = size, nodes
-        self._columns, self._values = np.full((size, 3), -1, dtype=np.int64), np.zeros((size, 3))
-        self._columns[:, 0] = place
-        self._values[place >= 0, 0] = 1.0
+        self.free[~rigids.held] = int(other[: 3 * nodes].sum()) + np.arange(count)
+        rows, columns = [kept], [np.arange(len(kept)) + count * (kept >= 3 * nodes)]
+        for ids, place in zip(rigids.nodes, self.free):
+            both = np.broadcast_arrays(3 * ids[:, None, None] + np.arange(3)[:, None], place[place >= 0])
+            rows.append(both[0].ravel())
+            columns.append(both[1].ravel())
+        self._others, self._shape = np.ones(len(kept)), (size, self.size)
+        self._entries = np.concatenate(rows), np.concatenate(columns)
         self._patterns: list[tuple[Sparsity, Sparsity]] = []
 
     def pattern(self, sparsity: Sparsity) -> Sparsity:
@@ -49,11 +48,9 @@ class Reduction:
         for known, reduced in self._patterns:
             if known is sparsity:
                 return reduced
-        full = csr_matrix(
-            (np.ones(len(sparsity.indices), dtype=np.int32), sparsity.indices, sparsity.indptr),
-            shape=(self._full, self._full),
-        )
-        touch = self._matrix(np.ones_like(self._values))
+        ones = np.ones(len(sparsity.indices), dtype=np.int32)
+        full = csr_matrix((ones, sparsity.indices, sparsity.indptr), shape=(sparsity.size, sparsity.size))
+        touch = csr_matrix((np.ones(len(self._entries[0])), self._entries), shape=self._shape)
         product = (touch.T @ full @ touch).astype(bool)
         graph = triu(product + product.T + identity(self.size, dtype=bool, format="csr"), format="csr")
         graph.sort_indices()
@@ -61,47 +58,22 @@ class Reduction:
         self._patterns = [*self._patterns[-1:], (sparsity, reduced)]
         return reduced
 
-    def _matrix(self, values: Floats) -> csr_matrix:
-        columns = self._fixed_columns()
-        rows, at = np.nonzero(columns >= 0)
-        return csr_matrix((values[rows, at], (rows, columns[rows, at])), shape=(self._full, self.size))
+    def map(self, state: RigidState) -> csr_matrix:
+        """Return T at a state, (unknowns, reduced unknowns)."""
+        parts = (maps[:, :, place >= 0].ravel() for maps, place in zip(state.maps, self.free))
+        return csr_matrix((np.concatenate([self._others, *parts]), self._entries), shape=self._shape)
 
-    def _fixed_columns(self) -> Ints:
-        columns = self._columns.copy()
-        for g, ids in enumerate(self.rigids.nodes):
-            for i in range(3):
-                columns[3 * ids + i] = self.free[g][[i, 3 + (i + 1) % 3, 3 + (i + 2) % 3]]
-        return columns
-
-    def placed(self, state: RigidState) -> tuple[Ints, Floats]:
-        """Columns and values of T at a state, (size, 3) each; column -1 where nothing is."""
-        values = self._values.copy()
-        for ids, maps in zip(self.rigids.nodes, state.maps):
-            for i in range(3):
-                values[3 * ids + i] = maps[:, i][:, [i, 3 + (i + 1) % 3, 3 + (i + 2) % 3]]
-        return self._fixed_columns(), values
-
-    def matrix(self, sparsity: Sparsity, data: Floats, state: RigidState, columns: Ints, values: Floats) -> Floats:
+    def matrix(self, sparsity: Sparsity, data: Floats, state: RigidState, T: csr_matrix) -> Floats:
         """Values of T^T K T + G in the reduced pattern."""
         reduced = self.pattern(sparsity)
         out = np.zeros(len(reduced.indices))
-        _reduce(sparsity.indptr, sparsity.indices, data, columns, values, reduced.indptr, reduced.indices, out)
-        for g, place in enumerate(self.free):
-            for a in np.flatnonzero(place >= 0):
-                for b in np.flatnonzero(place >= place[a]):
-                    row = slice(reduced.indptr[place[a]], reduced.indptr[place[a] + 1])
-                    out[row.start + int(np.searchsorted(reduced.indices[row], place[b]))] += state.curvature[g, a, b]
+        _reduce(
+            sparsity.indptr, sparsity.indices, data, T.indptr, T.indices, T.data, reduced.indptr, reduced.indices, out
+        )
+        for place, curvature in zip(self.free, state.curvature):
+            a, b = np.nonzero((place[:, None] >= 0) & (place[None] >= place[:, None]))
+            out[reduced.indptr[place[a]] + reduced.ranks(place[a], place[b])] += curvature[a, b]
         return out
-
-    def restrict(self, vectors: Floats, columns: Ints, values: Floats) -> Floats:
-        """T^T v for rows v, (k, size)."""
-        rows, at = np.nonzero(columns >= 0)
-        T = csr_matrix((values[rows, at], (rows, columns[rows, at])), shape=(self._full, self.size))
-        return np.ascontiguousarray(vectors @ T)
-
-    def extend(self, vector: Floats, columns: Ints, values: Floats) -> Floats:
-        """T q, (size,)."""
-        return np.where(columns >= 0, values * vector[np.maximum(columns, 0)], 0.0).sum(axis=1)
 
 
 @dataclass(frozen=True)
@@ -136,21 +108,15 @@ class ReducedSolver:
         corner: Floats | None = None,
     ) -> tuple[Floats, Floats]:
         """Return (dx, dP) as `BorderedSolver.solve` does."""
-        columns, values = self.reduction.placed(self.state)
-        self.inner.use(self.reduction.pattern(self.sparsity))
-        goal = self.reduction.restrict(right[None], columns, values)[0]
-        free = self.reduction.free
+        reduction, T = self.reduction, self.reduction.map(self.state)
+        self.inner.use(reduction.pattern(self.sparsity))
+        goal, free = T.T @ right, reduction.free
         goal[free[free >= 0]] -= np.einsum("gab,gb->ga", self.state.curvature, self.motion)[free >= 0]
+        matrix = reduction.matrix(self.sparsity, data, self.state, T)
         step, change = self.inner.solve(
-            self.reduction.matrix(self.sparsity, data, self.state, columns, values),
-            self.reduction.restrict(borders, columns, values),
-            goal,
-            gap,
-            tolerance,
-            reuse=reuse,
-            corner=corner,
+            matrix, np.ascontiguousarray((T.T @ borders.T).T), goal, gap, tolerance, reuse=reuse, corner=corner
         )
-        out = self.reduction.extend(step, columns, values)
+        out = T @ step
         nodes = out[: 3 * self.reduction.nodes].reshape(-1, 3)
         for ids, maps, motion in zip(self.reduction.rigids.nodes, self.state.maps, self.motion):
             nodes[ids] += maps @ motion
@@ -158,33 +124,24 @@ class ReducedSolver:
 
     def negative_eigenvalues(self, data: Floats, borders: Floats) -> int:
         """Return the number of negative eigenvalues as `BorderedSolver.negative_eigenvalues` does."""
-        columns, values = self.reduction.placed(self.state)
+        T = self.reduction.map(self.state)
         self.inner.use(self.reduction.pattern(self.sparsity))
-        return self.inner.negative_eigenvalues(
-            self.reduction.matrix(self.sparsity, data, self.state, columns, values),
-            self.reduction.restrict(borders, columns, values),
-        )
+        matrix = self.reduction.matrix(self.sparsity, data, self.state, T)
+        return self.inner.negative_eigenvalues(matrix, np.ascontiguousarray((T.T @ borders.T).T))
 
 
 @kernel
-def _reduce(indptr, indices, data, columns, values, rptr, rind, out):
+def _reduce(indptr, indices, data, tptr, tind, tval, rptr, rind, out):
     """Add T^T K T to the values of the reduced pattern; of both matrices the upper triangle is stored."""
     for i in range(len(indptr) - 1):
         for k in range(indptr[i], indptr[i + 1]):
             j = indices[k]
-            v = data[k]
-            if v == 0.0:
-                continue
-            for s in range(3):
-                a = columns[i, s]
-                if a < 0:
-                    continue
-                for t in range(3):
-                    b = columns[j, t]
-                    if b < 0 or (i == j and b < a):
+            for s in range(tptr[i], tptr[i + 1] if data[k] != 0.0 else tptr[i]):
+                a = tind[s]
+                for t in range(tptr[j], tptr[j + 1]):
+                    b, value = tind[t], data[k] * tval[s] * tval[t]
+                    if value == 0.0 or (i == j and b < a):
                         continue
-                    value = v * values[i, s] * values[j, t]
-                    if i != j and a == b:
-                        value *= 2.0
                     row, col = min(a, b), max(a, b)
-                    out[find_sorted(rind, rptr[row], rptr[row + 1], col)] += value
+                    at = find_sorted(rind, rptr[row], rptr[row + 1], col)
+                    out[at] += 2.0 * value if i != j and a == b else value

@@ -27,8 +27,9 @@ from geosim.material import tensors as constitutive
 from geosim.result import Result, collect
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import frames
-from geosim.shape.energy.newton import Aim, Newton, Point, Target
-from geosim.shape.energy.problem import Evaluation, Problem, make_problem
+from geosim.shape.energy.configuration import Aim, Evaluation, Point, Target
+from geosim.shape.energy.newton import Newton
+from geosim.shape.energy.problem import ShapeProblem, make_problem
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
 
@@ -92,7 +93,7 @@ class Neighbourhood:
             out.append(collect(reached[0].robot, environment, self.solver, reached, reports))
         return out
 
-    def _state(self, i: int, problem: Problem, command: Command) -> ShapeState | None:
+    def _state(self, i: int, problem: ShapeProblem, command: Command) -> ShapeState | None:
         """Return the equilibrium of a neighbour at a frame, None where it cannot be had."""
         state = self.states[i]
         there = replace(state, problem=problem, grip=None)
@@ -109,7 +110,7 @@ class Neighbourhood:
         frame = frames.measure(problem, point, evaluation, state.frame.residual, None, None)
         return replace(there, point=point, target=target, volumes=evaluation.volumes, measured=frame)
 
-    def _problem(self, solver: Any, robot: Any, environment: Environment) -> Problem | None:
+    def _problem(self, solver: Any, robot: Any, environment: Environment) -> ShapeProblem | None:
         """Return the discrete problem of a neighbour, None if its unknowns are others."""
         mine, own = self.robot, self.states[0].problem
         if solver != self.solver or not isinstance(robot, VolumetricRobot):
@@ -137,7 +138,7 @@ class Neighbourhood:
         )
         return made if alike else None
 
-    def _point(self, i: int, problem: Problem, target: Target) -> Point:
+    def _point(self, i: int, problem: ShapeProblem, target: Target) -> Point:
         """Return the configuration of a neighbour at a frame, in its own units."""
         state = self.states[i]
         own, point = state.problem, state.point
@@ -157,7 +158,6 @@ class Neighbourhood:
             force=there.force * (stress * length**2) - here.force,
             constraint=there.constraint * length**3 - here.constraint,
             volumes=there.volumes * length**3,
-            data=None if here.data is None else here.data.copy(),
         )
         count = len(point.x)
         displacements, rotations = np.split(target.positions[count:], 2)
@@ -178,7 +178,7 @@ class Neighbourhood:
         return Point((own.moved(point.x, step.x, 1.0) - offset) / length, (point.p + step.p) / stress, nearby)
 
 
-def _of_other_materials(problem: Problem, robot: VolumetricRobot) -> Problem | None:
+def _of_other_materials(problem: ShapeProblem, robot: VolumetricRobot) -> ShapeProblem | None:
     """Return a problem with the materials of another robot, in the same units."""
     new, old = list(robot.materials.values()), list(problem.robot.materials.values())
     finite: Floats = np.array([np.isfinite([a.bulk_modulus, b.bulk_modulus]) for a, b in zip(new, old)])

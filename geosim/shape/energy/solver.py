@@ -40,9 +40,10 @@ from geosim.contract import Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import frames
-from geosim.shape.energy.newton import Budget, Newton, Outcome, Point, Target
+from geosim.shape.energy.configuration import Outcome, Point, Target
+from geosim.shape.energy.newton import Budget, Newton
 from geosim.shape.energy.path import Path
-from geosim.shape.energy.problem import Problem, make_problem
+from geosim.shape.energy.problem import ShapeProblem, make_problem
 from geosim.shape.energy.state import ShapeState
 
 __all__ = ["EnergyShapeSolver", "ShapeState"]
@@ -244,7 +245,7 @@ class EnergyShapeSolver:
 
     # ---- increments
 
-    def _target(self, problem: Problem, state: ShapeState, command: Command) -> Target:
+    def _target(self, problem: ShapeProblem, state: ShapeState, command: Command) -> Target:
         """Return what a command asks for, in scaled units."""
         chambers, index = problem.chambers, command.index
         inflation = command.find(Inflation)

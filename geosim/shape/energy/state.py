@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from geosim.arrays import Floats
 from geosim.contract import Frame
 from geosim.robot import VolumetricRobot
-from geosim.shape.energy.contact import Grip
-from geosim.shape.energy.newton import Point, Target
-from geosim.shape.energy.problem import Problem
+from geosim.shape.energy.configuration import Point, Target
+from geosim.shape.energy.grip import Grip
+from geosim.shape.energy.problem import ShapeProblem
 
 __all__ = ["ShapeState"]
 
@@ -38,7 +38,7 @@ class ShapeState:
         Whether a result shows it: the end of a command.
     """
 
-    problem: Problem
+    problem: ShapeProblem
     point: Point
     target: Target
     volumes: Floats

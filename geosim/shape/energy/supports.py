@@ -8,14 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints
+from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
 from geosim.select import selected_ids
+from geosim.shape.energy.body import ScaledBody
 
-__all__ = ["Group", "Supports", "held_nodes", "minimal_constraints", "supports"]
+__all__ = ["Group", "Supports", "held_nodes", "held_unknowns", "minimal_constraints", "supports"]
+
+SINGULAR = 1e-9  # of rows of order one: below, it is round-off that sees a rigid motion
+ENOUGH = 3000  # components looked at to see whether a body is held: more only take time
 
 
 @dataclass(frozen=True)
@@ -144,7 +148,7 @@ def minimal_constraints(points: Floats) -> list[tuple[int, int]]:
         value = abs(np.linalg.det(_rigid_rows(local, rows)))
         if value > best:
             best, chosen = value, rows
-    if chosen is None or best < 1e-9:
+    if chosen is None or best < SINGULAR:
         raise InputError("fixed = None: a body whose vertices lie on a line cannot be freed of its rigid motion")
     ids = (a, b, c)
     return [(ids[k], i) for k, i in chosen]
@@ -167,39 +171,21 @@ def supports(robot: VolumetricRobot, environment: Environment, groups: tuple[Gro
     InputError
         A prescribed displacement contradicts a clamp or a rigid group, or a body is held too little to stay in place.
     """
-    n, labels = len(robot.vertices), _joined(robot.body_labels, groups)
-    chosen = np.zeros(n, dtype=bool)
+    labels = _joined(robot.body_labels, groups)
+    chosen = np.zeros(len(robot.vertices), dtype=bool)
     chosen[robot.fixed] = True
-    nodes = held_nodes(robot, chosen)
-    held = np.repeat(nodes[:, None], 3, axis=1)
+    held = np.repeat(held_nodes(robot, chosen)[:, None], 3, axis=1)
     prescribed = []
-    for index, item in enumerate(environment.prescribed):
-        ids = selected_ids(item.vertices, robot.vertices, f"prescribed {index + 1}", among=robot.body_vertices)
-        mask = np.zeros(n, dtype=bool)
-        mask[ids] = True
-        all_nodes = np.flatnonzero(held_nodes(robot, mask))
-        rows = _rows(item.vertices, ids)
-        given = np.isfinite(item.at(0, len(ids)))
-        for k in range(len(item.displacement)):
-            if (np.isfinite(item.at(k, len(ids))) != given).any():
-                raise InputError(
-                    f"prescribed {index + 1}: the same components must be prescribed in every command; use nan "
-                    f"for the free ones throughout"
-                )
-        by_vertex = np.zeros((n, 3), dtype=bool)
-        by_vertex[ids] = given[rows]
-        middle = all_nodes[all_nodes >= n] - n
-        components = np.vstack([by_vertex[all_nodes[all_nodes < n]], by_vertex[robot.p2_edges[middle]].all(axis=1)])
-        clash = held[all_nodes] & components
+    for index in range(len(environment.prescribed)):
+        moved = _prescribed_nodes(robot, environment, index)
+        clash = (held[moved.nodes] & moved.components).any(axis=1)
         if clash.any():
-            node = int(all_nodes[np.flatnonzero(clash.any(axis=1))[0]])
             raise InputError(
-                f"prescribed {index + 1}: node {node} is already held by `fixed` or another prescription; "
-                f"prescribe each component once"
+                f"prescribed {index + 1}: node {moved.nodes[clash][0]} is already held by `fixed` or another "
+                f"prescription; prescribe each component once"
             )
-        held[all_nodes] |= components
-        prescribed.append(PrescribedNodes(index, all_nodes, components, rows))
-    in_group = np.zeros(len(held), dtype=bool)
+        held[moved.nodes] |= moved.components
+        prescribed.append(moved)
     for g, group in enumerate(groups):
         both = np.flatnonzero(group.nodes & held.any(axis=1))
         if len(both):
@@ -207,35 +193,77 @@ def supports(robot: VolumetricRobot, environment: Environment, groups: tuple[Gro
                 f"rigid group {g + 1}: node {both[0]} is held by `fixed` or `prescribed`; hold the group by its "
                 f"displacement and rotation, or take what is held out of it"
             )
-        in_group |= group.nodes
     free = []
     for label in np.unique(labels[labels >= 0]).tolist():
         ids = np.flatnonzero(labels == label)
-        component_rows = np.argwhere(held[ids])
         mine = [group for group in groups if labels[np.flatnonzero(group.nodes)[0]] == label]
-        if len(component_rows) == 0 and not any(group.held.any() for group in mine):
-            ids = ids[~in_group[ids]]
-            if len(ids) < 3:
-                raise InputError(
-                    f"fixed = None: body {label + 1} is free and all rigid; leave a soft part, or hold the group"
-                )
-            for k, i in minimal_constraints(robot.vertices[ids]):
-                held[ids[k], i] = True
-            free.append(label)
+        if held[ids].any() or any(group.held.any() for group in mine):
+            _refuse_loose(robot, ids, held[ids], mine, f"body {label + 1} of {int(labels.max()) + 1}")
             continue
-        middle = robot.vertices[ids].mean(axis=0)
-        size = max(np.abs(robot.vertices[ids] - middle).max(), 1e-300)
-        motions = np.vstack(
-            [
-                _rigid_rows(
-                    (robot.vertices[ids] - middle) / size, [(int(k), int(i)) for k, i in component_rows[:3000]]
-                ),
-                *(_group_rows(group, middle, size) for group in mine),
-            ]
-        )
-        if np.linalg.matrix_rank(motions, tol=1e-9 * np.sqrt(len(motions))) < 6:
+        ids = ids[~np.any([group.nodes[ids] for group in groups], axis=0)] if groups else ids
+        if len(ids) < 3:
             raise InputError(
-                f"fixed: body {label + 1} of {int(labels.max()) + 1} can still move as a rigid body; hold at least "
-                f"three vertices that are not on a line, or pass fixed=None for a free body"
+                f"fixed = None: body {label + 1} is free and all rigid; leave a soft part, or hold the group"
             )
+        for k, i in minimal_constraints(robot.vertices[ids]):
+            held[ids[k], i] = True
+        free.append(label)
     return Supports(held, tuple(free), tuple(prescribed), labels)
+
+
+def _prescribed_nodes(robot: VolumetricRobot, environment: Environment, index: int) -> PrescribedNodes:
+    """Return what one entry of `Environment.prescribed` moves."""
+    item, n = environment.prescribed[index], len(robot.vertices)
+    ids = selected_ids(item.vertices, robot.vertices, f"prescribed {index + 1}", among=robot.body_vertices)
+    given = np.isfinite([item.at(k, len(ids)) for k in range(len(item.displacement))])
+    if (given != given[0]).any():
+        raise InputError(
+            f"prescribed {index + 1}: the same components must be prescribed in every command; use nan "
+            f"for the free ones throughout"
+        )
+    mask, by_vertex, rows = np.zeros(n, dtype=bool), np.zeros((n, 3), dtype=bool), _rows(item.vertices, ids)
+    mask[ids], by_vertex[ids] = True, given[0][rows]
+    nodes = np.flatnonzero(held_nodes(robot, mask))
+    components = np.vstack([by_vertex, by_vertex[robot.p2_edges].all(axis=1)])[nodes]
+    return PrescribedNodes(index, nodes, components, rows)
+
+
+def _refuse_loose(robot: VolumetricRobot, ids: Ints, held: Bools, groups: list[Group], name: str) -> None:
+    """Refuse a body that its held components (vertices, 3) and groups leave free to move rigidly."""
+    middle = robot.vertices[ids].mean(axis=0)
+    size = max(np.abs(robot.vertices[ids] - middle).max(), 1e-300)
+    components = [(int(k), int(i)) for k, i in np.argwhere(held)[:ENOUGH]]
+    rows = _rigid_rows((robot.vertices[ids] - middle) / size, components)
+    motions = np.vstack([rows, *(_group_rows(group, middle, size) for group in groups)])
+    if np.linalg.matrix_rank(motions, tol=SINGULAR * np.sqrt(len(motions))) < 6:
+        raise InputError(
+            f"fixed: {name} can still move as a rigid body; hold at least three vertices that are not on a line, or "
+            f"pass fixed=None for a free body"
+        )
+
+
+def held_unknowns(
+    body: ScaledBody, held_by: Supports, groups: tuple[Group, ...], *, incompressible: bool
+) -> tuple[Bools, bool]:
+    """Return which unknowns are held, and whether a body's whole surface is.
+
+    Held are components of nodes, and pressures that nothing determines: those whose whole patch is clamped or in one
+    rigid group, and the constant pressure of a body of which all of the surface is prescribed (one of its pressures is pinned).
+    """
+    robot, order, mesh, enclosed = body.robot, body.element.order, body.mesh, False
+    components, labels = held_by.held[body.nodes], robot.body_labels
+    pressures = np.zeros(len(body.pressure_vertices), dtype=bool)
+    if incompressible and order == 2:
+        still = [np.asarray(components.all(axis=1)), *(group.nodes[body.nodes] for group in groups)]
+        moves = ~np.logical_or.reduce([nodes[mesh.tets].all(axis=1) for nodes in still])
+        pressures[:] = True
+        pressures[mesh.pressure_tets[moves]] = False
+    if incompressible:
+        faces = np.vstack([robot.skin, *robot.chamber_walls])
+        surface = topology.curved_faces(faces, robot.p2_edges, len(robot.vertices)) if order == 2 else faces
+        led = np.logical_or.reduce([held_by.held.all(axis=1), *(g.nodes for g in groups if g.held.all())])
+        loose = np.unique(labels[faces[~led[surface].all(axis=1), 0]])
+        for label in np.setdiff1d(np.arange(int(labels.max()) + 1), loose):
+            mine = np.flatnonzero((labels[body.pressure_vertices] == label) & ~pressures)
+            pressures[mine[:1]] = enclosed = True
+    return frozen(np.concatenate([components.ravel(), pressures])), enclosed

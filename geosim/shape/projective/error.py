@@ -22,20 +22,20 @@ from scipy.sparse.linalg import lsmr
 from geosim.arrays import Floats
 from geosim.environment import Environment
 from geosim.robot import VolumetricRobot
-from geosim.shape.energy.problem import Problem, make_problem
+from geosim.shape.energy.problem import ShapeProblem, make_problem
 
 __all__ = ["energy_problem", "energy_residual"]
 
 SMALLEST_SCALE = 1e-10  # of shear modulus times size squared: forces below are round-off of the rest shape
 
 
-def energy_problem(robot: VolumetricRobot, environment: Environment) -> Problem:
+def energy_problem(robot: VolumetricRobot, environment: Environment) -> ShapeProblem:
     """Return the energy formulation of a robot, without contact, for `energy_residual`."""
     alone = replace(environment, obstacles=(), self_contact=False, self_friction=0.0, exclude_pairs=())
     return make_problem(robot, alone, 2, "auto")
 
 
-def energy_residual(problem: Problem, nodes: Floats, forces: Floats, index: int) -> float:
+def energy_residual(problem: ShapeProblem, nodes: Floats, forces: Floats, index: int) -> float:
     """Return the energy solver's relative force residual at a shape.
 
     Parameters
@@ -71,7 +71,7 @@ def energy_residual(problem: Problem, nodes: Floats, forces: Floats, index: int)
     return float(np.linalg.norm(left.reshape(-1, 3), axis=1).max(initial=0.0) / max(now.scale, SMALLEST_SCALE))
 
 
-def _pressure_columns(evaluation: Any, size: int, free: Any, problem: Problem) -> Any:
+def _pressure_columns(evaluation: Any, size: int, free: Any, problem: ShapeProblem) -> Any:
     """Derivatives of the free forces by pressures and chamber pressures, sparse."""
     pattern = problem.pattern
     count = len(pattern.indptr) - 1

@@ -90,7 +90,7 @@ def test_tangent_is_the_derivative_of_the_forces(element, own, obstacle):
     )
     evaluation = at(x, True)
     assert evaluation.contact.count > 0
-    state.problem.contact.sharpen(evaluation.contact)
+    evaluation = state.problem.sharpened(evaluation)
     pattern = evaluation.sparsity
     upper = sparse.csr_matrix((evaluation.data, pattern.indices, pattern.indptr), shape=(pattern.size, pattern.size))
     matrix = upper + sparse.triu(upper, 1).T
@@ -112,7 +112,7 @@ def test_force_is_the_gradient_of_the_energy():
     )
     state, _ = solver.step(state, solver.commands(robot, Passive())[0])
     problem, x, grip = state.problem, state.point.x, state.target.grip
-    at = lambda y: problem.contact.evaluate(y, grip, problem.pattern, None)  # noqa: E731
+    at = lambda y: problem.contact.evaluate(y, grip, matrix=False)  # noqa: E731
     step = np.random.default_rng(1).normal(size=x.shape)
     step[:, :2] *= 0.01  # the share of an edge that looks at the sphere is a weight, not a part of the energy
     change = (at(x + 1e-6 * step).energy - at(x - 1e-6 * step).energy) / 2e-6

@@ -57,12 +57,12 @@ def test_forces_are_the_derivative_of_the_energy(order):
         e = problem.evaluate(x, p, pressures, external, matrix=False)
         # energy holds +p^2/2kappa, the Lagrangian -p^2/2kappa: integral p (J - 1) - p^2/kappa is p . constraint
         stabilised = np.zeros_like(p)
-        if problem.stabilise:
-            pe = p[problem.pressure_tets]
+        if problem.element.stabilised:
+            pe = p[problem.mesh.pressure_tets]
             np.add.at(
                 stabilised,
-                problem.pressure_tets.ravel(),
-                (problem.table[0, 2] * problem.volumes[:, None] * (pe - pe.mean(axis=1)[:, None]) / 20).ravel(),
+                problem.mesh.pressure_tets.ravel(),
+                (problem.table[0, 2] * problem.mesh.volumes[:, None] * (pe - pe.mean(axis=1)[:, None]) / 20).ravel(),
             )
         return e.energy + p @ (e.constraint + 0.5 * stabilised) - pressures @ e.volumes - (external * x).sum()
 
@@ -83,7 +83,7 @@ def test_wall_volume_and_its_gradient(order):
     problem = make_problem(robot, Environment(), order, "superlu")
     x, p, pressures = _random_point(problem)
     evaluation = problem.evaluate(x, p, pressures, np.zeros_like(x), matrix=False)
-    faces, _ = problem.walls[0]
+    faces, _ = problem.closed.walls[0]
     if order == 2:
         import trimesh
 
@@ -113,15 +113,11 @@ def test_bernstein_bound_is_below_every_value_of_j():
     rng = np.random.default_rng(0)
     x = problem.rest + 8e-3 * rng.standard_normal(problem.rest.shape)
     bounds = problem.jacobian_bounds(x)
-    from geosim.shape.energy.elements import tetrahedron_slopes
-
     points = rng.dirichlet(np.ones(4), 200)
-    F = np.einsum("eai,qak,ekj->eqij", x[problem.tets], tetrahedron_slopes(points, 2), problem.barycentric)
+    F = problem.mesh.deformations(x, problem.element.slopes(points))
     sampled = np.linalg.det(F).min(axis=1)
     assert (sampled >= bounds - 1e-12).all()
-    corners = np.linalg.det(
-        np.einsum("eai,qak,ekj->eqij", x[problem.tets], tetrahedron_slopes(np.eye(4), 2), problem.barycentric)
-    ).min(axis=1)
+    corners = np.linalg.det(problem.mesh.deformations(x, problem.element.slopes(np.eye(4)))).min(axis=1)
     assert (bounds <= corners + 1e-12).all()
     assert np.median(corners - bounds) < 0.2
     assert problem.inverted(x) >= (sampled < 0).sum() * 0.5

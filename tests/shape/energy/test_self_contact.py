@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from pairs import pair
-from scipy import sparse
 from shapes import block
 
 import geosim
@@ -13,9 +12,10 @@ from geosim import Environment, Passive, Prescribed
 from geosim.collision.crossings import count_crossings
 from geosim.collision.distance import edge_edge, point_triangle, separation
 from geosim.collision.proximity import make_neighbourhood
+from geosim.shape.energy.configuration import Aim
 from geosim.shape.energy.contact_kernels import pair_blocks
 from geosim.shape.energy.lookahead import springs_ahead
-from geosim.shape.energy.newton import Aim, Attempt, Budget
+from geosim.shape.energy.newton import Attempt, Budget
 
 MU = 20e3  # Pa
 
@@ -116,19 +116,7 @@ def test_pair_energy_derivatives():
         gradients = np.zeros((3, 4, 3))
         hessians, bends = (np.zeros((3 if matrix else 0, 4, 4, 3, 3)) for _ in range(2))
         energy = pair_blocks(
-            y,
-            rest,
-            points,
-            edges,
-            0.05 * one,
-            0.7 * one,
-            1.3 * one,
-            gradients,
-            hessians,
-            bends,
-            np.zeros(3),
-            np.zeros(3),
-            matrix,
+            y, rest, points, edges, 0.05 * one, 0.7 * one, 1.3 * one, gradients, hessians, bends, np.zeros(3), matrix
         )
         if matrix:
             flat = hessians.transpose(0, 1, 3, 2, 4).reshape(3, 12, 12)
@@ -227,18 +215,16 @@ def test_sharpened_tangent_is_the_derivative_of_the_forces(element):
     high = x[:, 2] > (0.0102 - contact.center[2]) / contact.length
     x[high, 2] -= 0.9 * 0.0005 / contact.length  # pairs begin at a quarter of their distance at rest
     x += 1e-3 * np.random.default_rng(3).normal(size=x.shape) * contact.thickness.min()
-    at = lambda y, data=None: contact.evaluate(y, grip, problem.pattern, data)  # noqa: E731
-    blunt = at(x, np.zeros(len(problem.pattern.indices)))
-    assert blunt.count > 0
-    size = blunt.pattern.size
+    at = lambda y: contact.evaluate(y, grip, matrix=True)  # noqa: E731
+    forces = at(x)
+    assert forces.count > 0
+    pattern, blunt = contact.stiffened(x, forces, problem.pattern, np.zeros(len(problem.pattern.indices)))
+    sharp = contact.added(forces.bends, pattern, blunt)
 
-    def product(forces, d):
-        upper = sparse.csr_matrix((forces.data, forces.pattern.indices, forces.pattern.indptr), shape=(size, size))
-        out = (upper + sparse.triu(upper, 1).T) @ np.concatenate([d.ravel(), np.zeros(size - d.size)])
+    def product(data, d):
+        out = pattern.product(data, np.concatenate([d.ravel(), np.zeros(pattern.size - d.size)]))
         return out[: d.size].reshape(d.shape)
 
-    sharp = at(x, np.zeros(len(problem.pattern.indices)))
-    contact.sharpen(sharp)
     for seed in range(2):
         d = np.random.default_rng(seed).normal(size=x.shape)
         want = (at(x + 1e-8 * d).force - at(x - 1e-8 * d).force) / 2e-8

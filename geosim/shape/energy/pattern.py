@@ -1,0 +1,117 @@
+"""Where the blocks of every element stand in the matrix: built once for a mesh, so that assembly only adds.
+
+Rows are ordered [3 a node, 1 a pressure]; the upper triangle is stored (see `geosim.linear.patterns`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import coo_matrix
+
+from geosim.arrays import Ints, frozen
+from geosim.kernels import kernel
+from geosim.linear.patterns import Sparsity
+
+__all__ = ["BodyPattern", "Places", "build_pattern"]
+
+
+class Places(NamedTuple):
+    """What the kernels know of the pattern.
+
+    Parameters
+    ----------
+    indptr
+        Start of every row (size + 1,).
+    node_rank
+        Rank of node b among the later neighbours of node a, for pairs with a <= b by number, (m, a, a).
+    pressure_rank
+        Rank of pressure v among the pressures that couple with node a, (m, a, 4).
+    node_degree
+        Number of later neighbours of every node, itself included, (n,).
+    mass_rank
+        Rank of the entry in the pressure row, -1 where the block is not stored, (m, 4, 4).
+    """
+
+    indptr: np.ndarray
+    node_rank: np.ndarray
+    pressure_rank: np.ndarray
+    node_degree: np.ndarray
+    mass_rank: np.ndarray
+
+
+@dataclass(frozen=True)
+class BodyPattern(Sparsity):
+    """Sparsity of the body's matrix and where the blocks of every element go."""
+
+    places: Places
+
+    def face_ranks(self, faces: Ints) -> np.ndarray:
+        """Rank of every pair of nodes of the faces (f, a), as `Places.node_rank` for elements, (f, a, a)."""
+        rows, cols = _pairs(faces, faces)
+        ranks = self.ranks(3 * np.minimum(rows, cols), 3 * np.maximum(rows, cols)) // 3  # three columns a block
+        return frozen(ranks.reshape(*faces.shape, -1))
+
+
+def _pairs(a: Ints, b: Ints) -> tuple[Ints, Ints]:
+    """Every number in a row of `a` with every one in the same row of `b`, flat."""
+    return np.repeat(a, b.shape[1], axis=1).ravel(), np.tile(b, (1, a.shape[1])).ravel()
+
+
+def _graph(rows: Ints, cols: Ints, shape: tuple[int, int]) -> Sparsity:
+    graph = coo_matrix((np.ones(len(rows), dtype=np.int8), (rows, cols)), shape=shape).tocsr()
+    graph.sum_duplicates()
+    graph.sort_indices()
+    return Sparsity(graph.indptr.astype(np.int64), graph.indices.astype(np.int64))
+
+
+def build_pattern(tets: Ints, pressure_tets: Ints, *, couple_pressures: bool) -> BodyPattern:
+    """Return the pattern of a mesh.
+
+    Parameters
+    ----------
+    tets, pressure_tets
+        Displacement nodes (m, a) and pressure unknowns (m, 4) of the elements, every number in use.
+    couple_pressures
+        Whether the pressure block is a mass matrix (finite bulk modulus, stabilisation) or only its diagonal.
+    """
+    nodes, pressures = int(tets.max()) + 1, int(pressure_tets.max()) + 1
+    rows, cols = _pairs(tets, tets)
+    near = _graph(rows[rows <= cols], cols[rows <= cols], (nodes, nodes))
+    prow, pcol = _pairs(tets, pressure_tets)
+    mixed = _graph(prow, pcol, (nodes, pressures))
+    qrow, qcol = _pairs(pressure_tets, pressure_tets)
+    kept = (qrow <= qcol) if couple_pressures else (qrow == qcol)
+    masses = _graph(qrow[kept], qcol[kept], (pressures, pressures))
+    degree = np.diff(near.indptr)
+    of_nodes = (3 * degree + np.diff(mixed.indptr))[:, None] - np.arange(3)
+    indptr = np.cumsum(np.concatenate([[0], of_nodes.ravel(), np.diff(masses.indptr)]))
+    indices = np.empty(indptr[-1], dtype=np.int32)
+    _fill(near.indptr, near.indices, mixed.indptr, mixed.indices, masses.indptr, masses.indices, indptr, indices)
+    places = Places(
+        frozen(indptr.astype(np.int32)),
+        frozen(near.ranks(np.minimum(rows, cols), np.maximum(rows, cols)).reshape(*tets.shape, -1)),
+        frozen(mixed.ranks(prow, pcol).reshape(*tets.shape, 4)),
+        frozen(degree),
+        frozen(masses.ranks(np.minimum(qrow, qcol), np.maximum(qrow, qcol)).reshape(-1, 4, 4)),
+    )
+    return BodyPattern(places.indptr, frozen(indices), places)
+
+
+@kernel
+def _fill(nptr, nind, pptr, pind, qptr, qind, indptr, indices):
+    """Write the columns of the matrix from those of nodes by nodes (n), nodes by pressures (p), pressures by pressures (q)."""
+    nodes = len(nptr) - 1
+    for a in range(nodes):
+        for i in range(3):
+            at = indptr[3 * a + i]
+            for k in range(nptr[a], nptr[a + 1]):
+                for j in range(i if nind[k] == a else 0, 3):
+                    indices[at] = 3 * nind[k] + j
+                    at += 1
+            for k in range(pptr[a], pptr[a + 1]):
+                indices[at + k - pptr[a]] = 3 * nodes + pind[k]
+    for k in range(len(qind)):
+        indices[indptr[3 * nodes] + k] = 3 * nodes + qind[k]
