@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.environment import Environment
@@ -251,8 +249,7 @@ def make_chambers(
 
 def _normals(at: Floats, faces: Ints) -> Floats:
     """Unit normals (f, 3)."""
-    a, b, c = (at[faces[:, i]] for i in range(3))
-    out = np.cross(b - a, c - a)
+    out = topology.face_normals(at, faces)
     return out / np.maximum(np.linalg.norm(out, axis=1, keepdims=True), 1e-300)
 
 
@@ -265,9 +262,8 @@ def _parts(faces: Ints, normals: Floats) -> list[Ints]:
     twin = (pairs[order[1:]] == pairs[order[:-1]]).all(axis=1)
     one, two = order[:-1][twin] // 3, order[1:][twin] // 3
     flat = np.abs(normals[one] - normals[two]).max(axis=1, initial=0.0) < FLAT
-    graph = coo_matrix((np.ones(int(flat.sum())), (one[flat], two[flat])), shape=(len(faces), len(faces)))
-    count, labels = connected_components(graph, directed=False)
-    return [faces[labels == k] for k in range(count)]
+    labels = topology.linked(one[flat], two[flat], len(faces))
+    return [faces[labels == k] for k in range(labels.max() + 1)]
 
 
 def _cone(at: Floats, faces: Ints) -> float:
@@ -278,8 +274,7 @@ def _cone(at: Floats, faces: Ints) -> float:
 
 def _rigid_cap(chamber: int, group: int, at: Floats, faces: Ints, point: Floats) -> Cap:
     """Area, first moment and volume of a cap about the reference point of its group."""
-    r = at[faces] - point
-    area = 0.5 * np.cross(r[:, 1] - r[:, 0], r[:, 2] - r[:, 0])
+    r, area = at[faces] - point, 0.5 * topology.face_normals(at, faces)
     return Cap(
         chamber,
         group,

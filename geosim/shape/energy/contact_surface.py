@@ -73,8 +73,7 @@ class ContactSurface:
         none at 78 degrees between its normal and the direction to all of it at 53, and stays all from there.
         """
         width = self.slots.shape[1]
-        corners = points[self.slots[:, _CORNERS[width]]]
-        normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        normal = topology.face_normals(points, self.slots[:, _CORNERS[width]])
         normal /= np.maximum(np.linalg.norm(normal, axis=1), 1e-300)[:, None]
         toward = np.full((len(points), 3), np.nan)
         toward[ids] = direction
@@ -92,7 +91,7 @@ class ContactSurface:
         wanted = np.zeros(len(points), dtype=bool)
         wanted[ids] = True
         near = self.triangles[wanted[self.triangles].any(axis=1)]
-        now, then = (np.cross(x[near[:, 1]] - x[near[:, 0]], x[near[:, 2]] - x[near[:, 0]]) for x in (points, rest))
+        now, then = topology.face_normals(points, near), topology.face_normals(rest, near)
         size, before = np.linalg.norm(now, axis=1), np.linalg.norm(then, axis=1)
         pushed = np.einsum("tki,ti->tk", force[near], now)
         counts = -pushed >= PUSHED_FROM * np.linalg.norm(force[near], axis=2) * size[:, None]
@@ -117,7 +116,7 @@ def contact_surface(body: ScaledBody) -> ContactSurface:
     faces = np.vstack(parts)
     spaces = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     corners = body.rest[body.place[faces]]
-    flat = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+    flat = 0.5 * np.linalg.norm(topology.face_normals(body.rest, body.place[faces]), axis=1)
     mean = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).mean(axis=1)
     if order == 1:
         nodes, triangles = np.unique(body.place[faces], return_inverse=True)

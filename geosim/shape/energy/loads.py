@@ -56,8 +56,7 @@ def _over_faces(robot: VolumetricRobot, faces: Ints, order: int) -> Floats:
     """Integrals of the shape functions over flat faces [m^2]: P2 puts a third on every mid-edge, nothing on corners."""
     n = len(robot.vertices)
     weights = np.zeros(n + len(robot.p2_edges))
-    a, b, c = (robot.vertices[faces[:, i]] for i in range(3))
-    third = np.repeat(np.linalg.norm(np.cross(b - a, c - a), axis=1) / 6.0, 3)
+    third = np.repeat(np.linalg.norm(topology.face_normals(robot.vertices, faces), axis=1) / 6.0, 3)
     nodes = topology.curved_faces(faces, robot.p2_edges, n)
     np.add.at(weights, (nodes[:, 3:] if order == 2 else nodes[:, :3]).ravel(), third)
     return weights

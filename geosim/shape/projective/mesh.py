@@ -15,7 +15,7 @@ from geosim.material.tensors import row
 from geosim.robot import VolumetricRobot
 from geosim.select import selected_ids
 from geosim.shape.energy.loads import load_shapes
-from geosim.shape.energy.problem import Problem
+from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.projective.elements import Body, Cells, Elements, Evaluation, GlobalMatrix, rest_shapes
 from geosim.shape.projective.lines import Lines
 from geosim.shape.projective.material import blend_table
@@ -62,7 +62,7 @@ class Work:
     elements: Elements
     matrix: GlobalMatrix
     remeshings: int = 0
-    energy: Problem | None = None
+    energy: ShapeProblem | None = None
 
     def load_at(self, index: int) -> Floats:
         """Dead forces [N] (n, 3) at a command: gravity and loads."""
