@@ -45,6 +45,7 @@ __all__ = [
 FAR = 30.0  # stretch up to which "at all stretches" is examined: three times what the softest silicones bear
 GRID = 2000  # stretches at which stability is examined, 0.17 % apart
 ROUNDING = 1e-9  # part of the stiffness at rest below which a negative one is rounding
+IMAGINARY = 1e-30  # step of a derivative, relative: its square is below rounding
 _PLANE = np.array([[1.0, 1.0], [-1.0, 1.0], [0.0, -2.0]]) / np.sqrt([2.0, 6.0])
 
 
@@ -110,17 +111,20 @@ def invariant(mode: str, stretch: Floats) -> Floats:
     return np.asarray((principal(mode, stretch) ** 2).sum(axis=-1) - 3.0)
 
 
-def sensitivities(model: str, parameters: Floats, mode: str, stretch: Floats) -> Floats:
-    """Return dP/d(parameters), shape (n, p); for models linear in their constants, P = sensitivities @ parameters."""
-    values = np.asarray(parameters, dtype=float)
-    found = find_model(model)
-    columns = np.empty((len(stretch), len(values)))
-    for i, size in enumerate(np.maximum(np.abs(values), 1.0)):
+def sensitivities(model: str, parameters: Floats, mode: str, stretch: Floats, which: Bools | None = None) -> Floats:
+    """Return dP/d(parameters) of all constants, or of some (p,), shape (n, p).
+
+    For models linear in their constants P = sensitivities @ parameters.
+    """
+    row = find_model(model).row(np.asarray(parameters, dtype=complex))
+    columns = []
+    for i in FIRST + np.flatnonzero(np.ones(len(parameters)) if which is None else which):
         # one small step in the imaginary part: P(c + ih) = P(c) + ih P'(c) without a difference that would round
-        moved = values.astype(complex)
-        moved[i] += 1e-30j * size
-        columns[:, i] = curves.nominal_stress(found.row(moved), mode, stretch).imag / (1e-30 * size)
-    return columns
+        size = IMAGINARY * max(abs(row[i]), 1.0)
+        row[i] += 1j * size
+        columns.append(curves.nominal_stress(row, mode, stretch).imag / size)
+        row[i] = row[i].real
+    return np.stack(columns, axis=1)
 
 
 def nominal_stress(

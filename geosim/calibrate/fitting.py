@@ -51,9 +51,9 @@ class Samples:
         """Weighted stresses [Pa], shape (n,)."""
         return self.stress * self.weights
 
-    def rows(self, model: str, parameters: Floats) -> Floats:
-        """Weighted sensitivities over all tests, shape (n, p)."""
-        parts = [sensitivities(model, parameters, m, s) for m, s in zip(self.modes, self.stretches)]
+    def rows(self, model: str, parameters: Floats, which: Bools | None = None) -> Floats:
+        """Weighted sensitivities over all tests, to all constants or to some, shape (n, p)."""
+        parts = [sensitivities(model, parameters, m, s, which) for m, s in zip(self.modes, self.stretches)]
         return np.vstack(parts) * self.weights[:, None]
 
     def largest_invariant(self) -> float:
@@ -251,7 +251,7 @@ class _Shapes:
         moduli = self.found.moduli
         values = np.ones(len(moduli))
         values[~moduli] = np.where(self.locks, 1.0 / np.maximum(u / self.nearest, 1.0 / STIFFEST_LOCKING), u)
-        columns = self.samples.rows(self.model, values)[:, moduli]
+        columns = self.samples.rows(self.model, values, moduli)
         if self.stable:
             sign = np.where(values[~moduli].reshape(self.found.terms, -1)[:, 0] < 0, -1.0, 1.0)
             scale = np.repeat(sign, moduli.sum() // self.found.terms) / (np.linalg.norm(columns, axis=0) + 1e-300)

@@ -25,9 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from geosim.arrays import Bools, Floats
-from geosim.compare.registration import EDGE_BAND, FEWEST, SMALLEST, Pose, apply, moved, spread
+from geosim.compare.registration import EDGE_BAND, SMALLEST, Pose, apply, check_enough, moved, spread
 from geosim.compare.surface import Surface
-from geosim.errors import InputError
 from geosim.kernels import kernel
 
 __all__ = ["refine"]
@@ -66,11 +65,7 @@ def refine(
     transform = start.transform.copy()
     _, face, _, distance = surface.closest(apply(transform, points))
     counted = np.ones(len(points), dtype=bool) if allowed is None else allowed[face]
-    if counted.sum() < FEWEST:
-        raise InputError(
-            "compare: fewer than ten scan points lie near the region of registration; pass register='all', or a "
-            "transform that is nearer"
-        )
+    check_enough(counted)
     sharp = _Edges.of(surface, max(spread(distance[counted]), SMALLEST))
     covariance = np.eye(6)
     for _ in range(iterations):

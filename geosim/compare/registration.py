@@ -22,7 +22,19 @@ from geosim.arrays import Bools, Floats, Ints
 from geosim.compare.surface import Surface
 from geosim.errors import InputError
 
-__all__ = ["FEWEST", "Pose", "apply", "find_pose", "icp", "isolated", "kabsch", "mirrored", "moved", "rigid", "spread"]
+__all__ = [
+    "Pose",
+    "apply",
+    "check_enough",
+    "find_pose",
+    "icp",
+    "isolated",
+    "kabsch",
+    "mirrored",
+    "moved",
+    "rigid",
+    "spread",
+]
 
 TUKEY = 4.685  # spreads at which a point loses its pull: 95 % of the efficiency of least squares [Tukey 1977]
 MAD = 1.4826  # standard deviation of a normal distribution over its median absolute deviation
@@ -61,6 +73,21 @@ def moved(transform: Floats, step: Floats, centre: Floats) -> Floats:
     """Return a transform followed by a small motion: rotation vector and translation (6,) about a centre."""
     turn = Rotation.from_rotvec(step[:3]).as_matrix()
     return rigid(turn, centre + step[3:] - turn @ centre) @ transform
+
+
+def check_enough(counted: Bools) -> None:
+    """Refuse a registration of too few points.
+
+    Raises
+    ------
+    InputError
+        Fewer than ten count.
+    """
+    if counted.sum() < FEWEST:
+        raise InputError(
+            "compare: fewer than ten scan points lie near the region of registration; pass register='all', or a "
+            "transform that is nearer"
+        )
 
 
 def spread(distances: Floats) -> float:
@@ -169,11 +196,7 @@ def icp(
         if avoid_edges and np.isfinite(scale):
             flat = use & ~surface.beside_edge(at, EDGE_BAND * scale)
             use = flat if flat.sum() > 0.3 * use.sum() else use  # a body that is all edges keeps them
-        if use.sum() < FEWEST:
-            raise InputError(
-                "compare: fewer than ten scan points lie near the region of registration; pass register='all', "
-                "or a transform that is nearer"
-            )
+        check_enough(use)
         if trim < 1.0:
             use &= np.abs(distance) <= np.quantile(np.abs(distance[use]), trim)
         scale = max(spread(distance[use]), SMALLEST)

@@ -176,7 +176,7 @@ def test_toe_is_found_and_removed():
     test = MaterialTest("uniaxial", true * (1 + slack), nominal_stress("neo-hookean", [60e3], "uniaxial", true))
     assert toe_offset(test) == pytest.approx(slack, abs=0.003)
     assert fit(test, "neo-hookean", toe="auto").parameters["mu"] == pytest.approx(60e3, rel=0.02)
-    assert abs(fit(test, "neo-hookean").parameters["mu"] / 60e3 - 1) > 0.1
+    assert abs(fit(test, "neo-hookean").parameters["mu"] / 60e3 - 1) > 0.06  # a strain of 0.04 in one of 0.6
 
 
 def noisy(model, rng, kind, stretch):

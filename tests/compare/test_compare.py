@@ -117,7 +117,7 @@ def test_closest_point_agrees_with_all_triangles():
     points = np.random.default_rng(1).uniform(-0.06, 0.06, (400, 3))
     at, face, weights, distance = surface.closest(points)
     dense = surface.sample(400000, np.random.default_rng(2))[0]
-    assert np.abs(distance) == pytest.approx(cKDTree(dense).query(points)[0], abs=2e-4)
+    assert np.abs(distance) == pytest.approx(cKDTree(dense).query(points)[0], abs=4e-4)
     assert np.linalg.norm(points - at, axis=1) == pytest.approx(np.abs(distance))
     assert np.einsum("pi,pij->pj", weights, surface.vertices[surface.faces[face]]) == pytest.approx(at)
     radius = np.hypot(np.hypot(points[:, 0], points[:, 1]) - 0.04, points[:, 2])
@@ -347,7 +347,7 @@ def test_the_pose_is_as_sharp_as_its_bound_and_unbiased():
 def test_a_wrong_model_is_recognised_by_its_map(robot, result):
     """A stiffer model bends less: registered on the base its map departs towards the tip, the right one's does not."""
     rng = np.random.default_rng(8)
-    points, _ = scan_of(skin(result), rng, 15000, missing=0.1)
+    points, _ = scan_of(skin(result), rng, 7000, missing=0.1)
     pose = random_pose(rng)
     right = to_scan(result, apply(pose, points))
     wrong = to_scan(result_of(robot, bend(robot.vertices, 4.5)), apply(pose, points))
@@ -401,7 +401,7 @@ def test_a_mirrored_scan_is_named(robot):
         axis=1,
     )
     result = result_of(robot, twisted)
-    points = skin(result).sample(4000, np.random.default_rng(10))[0]
+    points = skin(result).sample(2000, np.random.default_rng(10))[0]
     with pytest.raises(InputError, match="mirrored"):
         to_scan(result, points * [1, -1, 1])
     assert to_scan(result, points, register="all").rms < 1e-5
@@ -426,7 +426,7 @@ def test_files_of_a_comparison(result, tmp_path):
     import xml.etree.ElementTree as ElementTree
 
     rng = np.random.default_rng(12)
-    np.savetxt(tmp_path / "scan.xyz", 1e3 * scan_of(skin(result), rng, 6000, noise=2e-4)[0])
+    np.savetxt(tmp_path / "scan.xyz", 1e3 * scan_of(skin(result), rng, 3000, noise=2e-4)[0])
     lines = run(result, tmp_path / "scan.xyz", tmp_path / "out", units="mm", register="all")
     assert any("rms" in line for line in lines)
     names = {p.name for p in (tmp_path / "out").iterdir()}
