@@ -16,8 +16,7 @@ from geosim import Environment, LinearElastic, Load, Passive, RodShellRobot, Rod
 from geosim.rods.balance import Balance
 from geosim.rods.section import Section
 from geosim.rods.shells import hinge_angles
-from geosim.rods.state import evaluate
-from geosim.rods.stepper import carry
+from geosim.rods.state import carry, evaluate
 from geosim.rods.system import with_free
 
 GRAVITY = 9.81
@@ -280,11 +279,11 @@ def energy_ratio(
     low, high = 0.2, 0.8
     if bending == "hinge":
         angles = np.zeros(len(robot.mesh.hinges))
-        hinge_angles(shape.ravel(), state.system.shell.hinge_dofs, angles)
+        hinge_angles(shape.ravel(), state.system.stencils.hinges, angles)
         energy = np.zeros(len(triangles))
         for side in range(2):  # half to either triangle
             np.add.at(
-                energy, robot.mesh.faces[robot.mesh.hinge_edges, side], 0.25 * state.system.shell.bending * angles**2
+                energy, robot.mesh.faces[robot.mesh.hinge_edges, side], 0.25 * state.system.hinge_bending * angles**2
             )
     else:
         energy = _midedge_energies(state, shape)
@@ -306,10 +305,9 @@ def _midedge_energies(state, shape: np.ndarray) -> np.ndarray:
     q[order] -= system.pattern.solve(values, f[order])[0]
     trial = evaluate(system, state, q)
     angles = np.zeros((len(system.robot.triangles), 3))
-    shell = system.shell
-    midedge_angles(q, shell.face_dofs, shell.sides, shell.signs, trial.normals, angles)
+    midedge_angles(q, system.stencils.faces, system.sides, system.signs, trial.normals, angles)
     angles -= state.natural[system.faces_at :]
-    return 0.5 * np.einsum("ti,tij,tj->t", angles, shell.matrices, angles)
+    return 0.5 * np.einsum("ti,tij,tj->t", angles, system.plates, angles)
 
 
 SHAPES = {

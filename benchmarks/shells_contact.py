@@ -124,11 +124,11 @@ def growth(counts: list[int]) -> None:
         increments = sum(1 for record in result.trace if record["iteration"] == 1)
         stats = pstats.Stats(profile).stats
         parts = {
-            "factorise, solve": ("rods/linear.py", "solve"),
+            "factorise, solve": ("linear/stencils.py", "solve"),
             "pairs": ("rods/sheets.py", "near"),
             "step bound": ("rods/sheets.py", "first_touch"),
-            "contact force": ("rods/sheets.py", "_force"),
-            "contact stiffness": ("rods/sheets.py", "add_stiffness"),
+            "contact force": ("rods/sheet_contact.py", "forces"),
+            "contact stiffness": ("rods/sheet_contact.py", "blocks"),
             "obstacles": ("rods/obstacles.py", "_call"),
             "elastic": ("rods/state.py", "evaluate"),
         }

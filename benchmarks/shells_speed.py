@@ -11,8 +11,8 @@ import time
 from shells_accuracy import mesh
 
 from geosim import Environment, LinearElastic, Passive, RodShellRobot, RodShellStepper, solve
+from geosim.linear import stencils
 from geosim.linear.factorise import describe
-from geosim.rods import linear
 
 
 def per_step(count: int, bending: str, steps: int = 6) -> tuple[float, float, int]:
@@ -42,7 +42,7 @@ if __name__ == "__main__":
         for bending in ("hinge", "mid-edge"):
             times = []
             for kind in kinds:
-                linear.describe = lambda kind=kind: {"factoriser": kind}  # type: ignore[assignment]
+                stencils.describe = lambda kind=kind: {"factoriser": kind}  # type: ignore[assignment]
                 step, iteration, size = per_step(count, bending)
                 times.append(step)
                 print(

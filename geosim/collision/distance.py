@@ -135,8 +135,11 @@ def separation(x, w, e):
 
 
 @kernel
-def squared_distance_derivatives(x, w, c, free, e, gradient, hessian):
-    """Write dD/dx (4, 3) and d2D/dx2 (4, 4, 3, 3) of the squared distance, at its closest points."""
+def squared_distance_derivatives(x, w, c, free, e, gradient, hessian, soft0=0.0, soft1=0.0):
+    """Write dD/dx (4, 3) and d2D/dx2 (4, 4, 3, 3) of the squared distance, at its closest points.
+
+    `soft0`, `soft1` [m^2] are added to E^T E: springs that hold the free parameters, where D is least with their energy.
+    """
     for i in range(4):
         for k in range(3):
             gradient[i, k] = 2.0 * w[i] * e[k]
@@ -152,9 +155,9 @@ def squared_distance_derivatives(x, w, c, free, e, gradient, hessian):
         for i in range(4):
             for m in range(3):
                 E[k, m] += c[i, k] * x[i, m]
-    g00 = dot(E[0], E[0])
+    g00 = dot(E[0], E[0]) + soft0
     if free == 2:
-        g01, g11 = dot(E[0], E[1]), dot(E[1], E[1])
+        g01, g11 = dot(E[0], E[1]), dot(E[1], E[1]) + soft1
         det = g00 * g11 - g01 * g01
         i00, i01, i11 = g11 / det, -g01 / det, g00 / det
     else:

@@ -10,6 +10,7 @@ import numpy as np
 from geosim.kernels import kernel
 
 __all__ = [
+    "combine",
     "cross",
     "difference",
     "dot",
@@ -52,6 +53,12 @@ def difference(a, b):
 def scaled(s, a):
     """Return s a."""
     return (s * a[0], s * a[1], s * a[2])
+
+
+@kernel
+def combine(s, a, t, b):
+    """Return s a + t b."""
+    return (s * a[0] + t * b[0], s * a[1] + t * b[1], s * a[2] + t * b[2])
 
 
 @kernel

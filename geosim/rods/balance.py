@@ -2,41 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.errors import InputError
 from geosim.kernels import kernel
+from geosim.linear.sparse import Triplets
 from geosim.rods.elastic import bend_twist_hessian, stretch_hessian
 from geosim.rods.midedge import midedge_hessian
-from geosim.rods.shells import hinge_hessian, spring_hessian
+from geosim.rods.shells import hinge_hessian
 from geosim.rods.state import RodState, Trial, evaluate
 from geosim.rods.system import System
+from geosim.rods.terms import Term
 
-__all__ = ["Balance", "Term", "Triplets", "UserForce"]
+__all__ = ["Balance"]
 
-
-@dataclass
-class Triplets:
-    """Entries of a Jacobian outside the symmetric pattern; rows and columns are unknowns of the solver."""
-
-    row: Any
-    col: Any
-    data: Any
-
-
-class Term(Protocol):
-    """A force beyond elasticity, inertia and dead loads, bound to one increment."""
-
-    def add_force(self, q: Floats, residual: Floats) -> tuple[float, float]:
-        """Add minus the force to the residual; return (energy [J], largest force [N])."""
-
-    def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
-        """Add the symmetric stiffness to the flat values; return the unsymmetric part, or None."""
+ROUND_OFF = 8 * np.finfo(float).eps  # of a strain |e| / l - 1 from positions: three subtractions, a root and a quotient
+TURN_ROUND_OFF = 10 * ROUND_OFF  # of a curvature or a twist, through frames and a tangent of half an angle
+LEVER = 1e-3  # of the noise of forces times the radius: what stretching adds to that of moments
+NONE = 1e-300  # N, N m, m: keeps a robot without any force, moment or size from a division by zero
 
 
 @kernel
@@ -109,16 +95,12 @@ class Balance:
         turns = system.turns
         self.load_scale = float(np.abs(self.b[:turns]).max())
         # below this the residual is round-off of strains and of positions
-        size = float(np.abs(self.state.q[:turns]).max()) + 1e-300
-        eps = 8 * np.finfo(float).eps
-        shell = system.shell
-        stiffest = max(
-            float((system.axial / system.rest).max(initial=0.0)), float((shell.stretch / shell.rest).max(initial=0.0))
-        )
-        self.noise = eps * (stiffest * size + float(self.a[:turns].max(initial=0.0)) * size)
-        stiff = max(float(system.bending.max(initial=0.0)), float(shell.matrices.max(initial=0.0)))
+        size = float(np.abs(self.state.q[:turns]).max()) + NONE
+        stiffest = float((system.stretch / system.rest).max(initial=0.0))
+        self.noise = ROUND_OFF * (stiffest + float(self.a[:turns].max(initial=0.0))) * size
+        stiff = max(float(system.bending.max(initial=0.0)), float(system.plates.max(initial=0.0)))
         self.radius = float(system.vertex_radius.max(initial=0.0))
-        self.turn_noise = 80 * eps * stiff + 1e-3 * self.noise * self.radius
+        self.turn_noise = TURN_ROUND_OFF * stiff + LEVER * self.noise * self.radius
 
     def residual(self, q: Floats) -> tuple[Trial, Floats]:
         """Return the elastic trial and f of all degrees of freedom at q."""
@@ -134,101 +116,38 @@ class Balance:
     def jacobian(self, q: Floats, trial: Trial) -> tuple[Floats, Triplets | None]:
         """Return the flat values of the symmetric part and the unsymmetric rest."""
         system, bends = self.system, self.system.robot.bends
+        dofs, slots, natural = system.stencils, system.slots, self.natural
         values = np.zeros(system.pattern.size)
-        stretch_hessian(
-            system.stretch_edges, system.axial, system.rest, trial.t, trial.length, system.stretch_slots, values
-        )
+        stretch_hessian(q, dofs.springs, system.stretch, system.rest, slots.springs, values)
         bend_twist_hessian(
             q,
-            system.bend_dofs,
+            dofs.bends,
             bends.edges,
             bends.signs,
             system.bending,
-            self.natural,
+            natural,
             trial.t,
             trial.length,
             trial.m1,
             trial.m2,
             trial.twist,
-            system.bend_slots,
+            slots.bends,
             values,
         )
-        shell = system.shell
-        if len(shell.rest):
-            spring_hessian(q, shell.spring_dofs, shell.stretch, shell.rest, shell.spring_slots, values)
-        if len(shell.hinge_dofs):
-            hinge_hessian(
-                q, shell.hinge_dofs, shell.bending, self.natural[len(trial.twist) :, 0], shell.hinge_slots, values
-            )
-        if len(shell.face_dofs):
-            midedge_hessian(
-                q,
-                shell.face_dofs,
-                shell.sides,
-                shell.signs,
-                trial.normals,
-                shell.matrices,
-                self.natural[system.faces_at :],
-                shell.face_slots,
-                values,
-            )
+        if len(dofs.hinges):
+            hinge_hessian(q, dofs.hinges, system.hinge_bending, natural[len(trial.twist) :, 0], slots.hinges, values)
+        if len(dofs.faces):
+            own = natural[system.faces_at :]
+            sides, signs, normals = system.sides, system.signs, trial.normals
+            midedge_hessian(q, dofs.faces, sides, signs, normals, system.plates, own, slots.faces, values)
         if self.step > 0:
             add_diagonal(values, system.pattern.diagonal, self.a, self.order)
         extras = [extra for term in self.terms if (extra := term.add_stiffness(q, values)) is not None]
-        if not extras:
-            return values, None
-        return values, Triplets(*(np.concatenate([getattr(e, key) for e in extras]) for key in ("row", "col", "data")))
+        return values, Triplets.joined(extras) if extras else None
 
     def relative(self, trial: Trial, f: Floats) -> float:
         """Return the largest free residual over the largest internal force or moment, above round-off."""
         force, moment = largest_free(f, self.system.free, self.system.turns)
-        force_scale = max(trial.force, self.load_scale) + 1e-300
-        moment_scale = max(trial.moment, force_scale * self.radius) + 1e-300
+        force_scale = max(trial.force, self.load_scale) + NONE
+        moment_scale = max(trial.moment, force_scale * self.radius) + NONE
         return max(max(force - self.noise, 0.0) / force_scale, max(moment - self.turn_noise, 0.0) / moment_scale)
-
-
-@dataclass
-class UserForce:
-    """A user's function (time, positions (n, 3), velocities (n, 3)) -> force (n, 3) [, jacobian (3 n, 3 n)].
-
-    The Jacobian is of the force to the positions, with the velocity (x - x0) / h; dense or sparse. Without it the
-    force is followed by the Newton iteration alone.
-    """
-
-    function: Callable[..., Any]
-    system: System
-    state: RodState
-    time: float
-    step: float
-
-    def _call(self, q: Floats) -> tuple[Floats, Any]:
-        turns = self.system.turns
-        x = q[:turns].reshape(-1, 3)
-        velocity = (q - self.state.q)[:turns].reshape(-1, 3) / self.step if self.step > 0 else np.zeros_like(x)
-        answer = self.function(self.time, x.copy(), velocity)
-        force, jacobian = answer if isinstance(answer, tuple) else (answer, None)
-        force = np.asarray(force, dtype=float)
-        if force.shape != x.shape or not np.isfinite(force).all():
-            raise InputError(
-                f"forces: {getattr(self.function, '__name__', 'the function')} returned shape "
-                f"{force.shape}; finite forces of shape {x.shape} [N] needed"
-            )
-        return force, jacobian
-
-    def add_force(self, q: Floats, residual: Floats) -> tuple[float, float]:
-        """Add minus the user's force."""
-        force, _ = self._call(q)
-        residual[: self.system.turns] -= force.ravel()
-        return 0.0, float(np.abs(force).max(initial=0.0))
-
-    def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
-        """Return minus the user's Jacobian, if there is one."""
-        _, jacobian = self._call(q)
-        if jacobian is None:
-            return None
-        from scipy.sparse import coo_matrix
-
-        entries = coo_matrix(jacobian)
-        row, col = self.system.pattern.unknown[entries.row], self.system.pattern.unknown[entries.col]
-        keep = (row >= 0) & (col >= 0)
-        return Triplets(row[keep], col[keep], -entries.data[keep])

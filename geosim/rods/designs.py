@@ -55,7 +55,12 @@ class Case:
         }
 
 
-def line(start: Any, end: Any, nodes: int) -> Floats:
+FIRST_MODE = 1.8751040687119611  # of a cantilever: the first root of cos x cosh x = -1
+GRAVITY = (0.0, 0.0, -9.8)  # m/s^2, as published
+CLAMPED: dict[str, Any] = {"fixed_vertices": [0, 1], "fixed_edges": [0]}  # the first edge, with its turning
+
+
+def line(end: Any, nodes: int, start: Any = (0.0, 0.0, 0.0)) -> Floats:
     """Return equally spaced points [m], shape (nodes, 3)."""
     return np.linspace(np.asarray(start, dtype=float), np.asarray(end, dtype=float), nodes)
 
@@ -64,20 +69,18 @@ def cantilever(
     nodes: int = 201, youngs_modulus: float = 1e5, duration: float = 100.0, dt: float = 0.5, tip_velocity: float = 5e-3
 ) -> Case:
     """Vibration of a cantilever in its first mode, section IV-A of [Choi2024]: 1 m long, 2 cm radius, 500 kg/m^3."""
-    root = 1.8751040687119611
-    s = root * np.linspace(0, 1, nodes)
-    ratio = (np.cosh(root) + np.cos(root)) / (np.sinh(root) + np.sin(root))
+    s = FIRST_MODE * np.linspace(0, 1, nodes)
+    ratio = (np.cosh(s[-1]) + np.cos(s[-1])) / (np.sinh(s[-1]) + np.sin(s[-1]))
     mode = np.cosh(s) - np.cos(s) - ratio * (np.sinh(s) - np.sin(s))
     velocities = np.zeros((nodes, 3))
     velocities[:, 2] = tip_velocity * mode / mode[-1]
     robot = RodShellRobot(
-        line((0, 0, 0), (1, 0, 0), nodes),
+        line((1, 0, 0), nodes),
         radius=0.02,
         rod_material=LinearElastic(youngs_modulus, 0.5, 500.0),
-        fixed_vertices=[0, 1],
-        fixed_edges=[0],
         velocities=velocities,
         planar="xz",
+        **CLAMPED,
     )
     return Case(robot, Passive(duration), Environment(), RodShellStepper(dt=dt, integrator="implicit-midpoint"))
 
@@ -89,18 +92,9 @@ def helix(
     helix_radius, rise = 0.02, 0.05 / (2 * np.pi)
     turn = np.linspace(0, 0.5 / np.hypot(helix_radius, rise), nodes)
     x = np.stack([helix_radius * np.cos(turn), helix_radius * np.sin(turn), -rise * turn], axis=1)
-    robot = RodShellRobot(
-        x,
-        radius=radius,
-        rod_material=LinearElastic(youngs_modulus, 0.5, 1273.52),
-        fixed_vertices=[0, 1],
-        fixed_edges=[0],
-    )
+    robot = RodShellRobot(x, radius=radius, rod_material=LinearElastic(youngs_modulus, 0.5, 1273.52), **CLAMPED)
     return Case(
-        robot,
-        Passive(duration),
-        Environment(gravity=(0, 0, -9.8)),
-        RodShellStepper(dt=dt, integrator="implicit-midpoint"),
+        robot, Passive(duration), Environment(gravity=GRAVITY), RodShellStepper(dt=dt, integrator="implicit-midpoint")
     )
 
 
@@ -109,10 +103,9 @@ def spider(duration: float = 2.0, dt: float = 5e-3, friction: float = 0.4, young
     material = LinearElastic(youngs_modulus, 0.5, 1000.0)
     limbs = []
     for angle in np.pi / 4 + np.pi / 2 * np.arange(4):
-        out = np.array([np.cos(angle), np.sin(angle), 0.0])
-        knee = np.array([0.0, 0.0, 0.12]) + 0.1 * out
-        limbs.append(Limb((0, 0, 0.12), knee, 9, 5e-3, material))
-        limbs.append(Limb(knee, np.array([0.0, 0.0, 0.03]) + 0.15 * out, 9, 5e-3, material))
+        # hip, knee and foot, by distance from the axis and height
+        leg = [(r * np.cos(angle), r * np.sin(angle), z) for r, z in ((0.0, 0.12), (0.1, 0.12), (0.15, 0.03))]
+        limbs += [Limb(*ends, 9, 5e-3, material) for ends in pairwise(leg)]
     robot = RodShellRobot.from_limbs(limbs)
     floor = Obstacle.plane((0, 0, 0), (0, 0, 1), friction=friction)
     return Case(
@@ -138,10 +131,8 @@ def entanglement(
     """
     material = LinearElastic(0.3e6, 0.5, 1200.0)
     angles = 2 * np.pi * np.arange(fingers) / fingers
-    limbs = [
-        Limb((0.05 * np.cos(a), 0.05 * np.sin(a), 0), (0.05 * np.cos(a), 0.05 * np.sin(a), -0.3), nodes, 5e-3, material)
-        for a in angles
-    ]
+    tips = [(0.05 * np.cos(a), 0.05 * np.sin(a), -0.3) for a in angles]
+    limbs = [Limb((x, y, 0), (x, y, z), nodes, 5e-3, material) for x, y, z in tips]
     tops = nodes * np.arange(fingers)
     robot = RodShellRobot.from_limbs(
         limbs, fixed_vertices=np.concatenate([tops, tops + 1]), fixed_edges=(nodes - 1) * np.arange(fingers)
@@ -152,7 +143,7 @@ def entanglement(
     return Case(
         robot,
         NaturalShape([0.0, 0.5 * duration, duration], curvature=curvature),
-        Environment(gravity=(0, 0, -9.8), self_friction=friction),
+        Environment(gravity=GRAVITY, self_friction=friction),
         RodShellStepper(dt=dt),
     )
 
@@ -170,15 +161,9 @@ def knot(
     t = np.linspace(-2.05, 2.05, 4001)
     curve = np.stack([t**3 - 3 * t, 0.35 * (t**4 - 4 * t**2), -0.12 * (t**5 - 10 * t)], axis=1)
     curve[:, 2] -= curve[:, 0] * (curve[-1, 2] / curve[-1, 0])
-    ends = [
-        curve[0] + np.outer(np.linspace(2.0, 0, 400)[:-1], [-1.0, 0, 0]),
-        curve,
-        curve[-1] + np.outer(np.linspace(0, 2.0, 400)[1:], [1.0, 0, 0]),
-    ]
-    path = 0.1 * np.concatenate(ends)
+    path = 0.1 * np.concatenate([[curve[0] - [2.0, 0, 0]], curve, [curve[-1] + [2.0, 0, 0]]])
     s = np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(path, axis=0), axis=1))])
-    even = np.linspace(0, s[-1], nodes)
-    x = np.stack([np.interp(even, s, path[:, j]) for j in range(3)], axis=1)
+    x = np.stack([np.interp(np.linspace(0, s[-1], nodes), s, path[:, j]) for j in range(3)], axis=1)
     robot = RodShellRobot(x, radius=radius, rod_material=LinearElastic(1e6, 0.5, 1000.0))
     straight = np.zeros((2, len(robot.bends), 2))
     motion = np.array([[0, 0, 0], [1, 0, 0]], dtype=float)
@@ -196,33 +181,26 @@ def pneunet(curvature: float = 31.45, force: float = 0.0, nodes: int = 51) -> Ca
 
     10 cm long, 1 mm radius, E = 20 GPa; `force` = 1 is the published (175, 0, 7) N.
     """
-    x = line((0, 0, 0), (0.1, 0, 0), nodes)
-    robot = RodShellRobot(
-        x,
-        radius=1e-3,
-        rod_material=LinearElastic(20e9, 0.5, 1200.0),
-        fixed_vertices=[0, 1],
-        fixed_edges=[0],
-        planar="xz",
-    )
+    x, metal = line((0.1, 0, 0), nodes), LinearElastic(20e9, 0.5, 1200.0)
+    robot = RodShellRobot(x, radius=1e-3, rod_material=metal, planar="xz", **CLAMPED)
     loads = [Load.force([nodes - 1], force * np.array([175.0, 0.0, 7.0]))] if force else []
     return Case(
         robot,
         NaturalShape([0.0, 1.0], curvature=[0.0, curvature]),
-        Environment(gravity=(0, 0, -9.8), loads=loads),
+        Environment(gravity=GRAVITY, loads=loads),
         RodShellStepper(static=True),
     )
 
 
 def falling_rod(youngs_modulus: float = 2e6, duration: float = 0.5, dt: float = 1e-3, tilt: float = 0.5) -> Case:
     """A tilted rod dropped from 5 cm on the ground, section 7.1 of [Lahoti]: E = 2 MPa or 2 GPa."""
-    x = line((0, 0, 0), (0.1 * np.cos(tilt), 0, 0.1 * np.sin(tilt)), 31) + [0, 0, 0.051]
+    x = line((0.1 * np.cos(tilt), 0, 0.1 * np.sin(tilt)), 31) + [0, 0, 0.051]
     robot = RodShellRobot(x, radius=1e-3, rod_material=LinearElastic(youngs_modulus, 0.3, 1500.0))
     ground = Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.25)
     return Case(
         robot,
         Passive(duration),
-        Environment(gravity=(0, 0, -9.8), obstacles=[ground]),
+        Environment(gravity=GRAVITY, obstacles=[ground]),
         RodShellStepper(dt=dt, frame_interval=max(dt, 5e-3)),
     )
 
@@ -230,35 +208,25 @@ def falling_rod(youngs_modulus: float = 2e6, duration: float = 0.5, dt: float = 
 def parachute(rows: int = 4, duration: float = 3.0, dt: float = 0.01, payload: float = 0.13) -> Case:
     """A hexagonal canopy of side 1 m with six ropes and a payload [kg] that falls in air, section 7.1 of [Lahoti]."""
     step, height = 1.0 / rows, np.sqrt(3) / 2 / rows
-    number: dict[tuple[int, int], int] = {}
-    points: list[list[float]] = []
-    for j in range(-rows, rows + 1):
-        for i in range(-rows - min(j, 0), rows - max(j, 0) + 1):
-            number[i, j] = len(points)
-            points.append([(i + 0.5 * j) * step, j * height, 0.0])
+    span = range(-rows, rows + 1)
+    number = {at: k for k, at in enumerate((i, j) for j in span for i in span if abs(i + j) <= rows)}
+    canopy = np.array([[(i + 0.5 * j) * step, j * height, 0.0] for i, j in number])
     triangles = [
         [number[c] for c in corners]
         for i, j in number
         for corners in (((i, j), (i + 1, j), (i, j + 1)), ((i, j), (i + 1, j - 1), (i + 1, j)))
         if all(c in number for c in corners)
     ]
-    canopy = np.array(points)
     corners = [number[c] for c in ((rows, 0), (0, rows), (-rows, rows), (-rows, 0), (0, -rows), (rows, -rows))]
-    low = np.array([0.0, 0.0, -1.5])
-    vertices, edges = list(canopy), []
-    hung = len(canopy)
-    vertices.append(low)
-    for corner in corners:
-        chain = [corner]
-        for point in np.linspace(canopy[corner], low, 6)[1:-1]:
-            chain.append(len(vertices))
-            vertices.append(point)
-        chain.append(hung)
-        edges += [list(pair) for pair in pairwise(chain)]
-    masses = np.zeros(len(vertices))
-    masses[hung] = payload
+    low, hung = np.array([0.0, 0.0, -1.5]), len(canopy)
+    ropes = [np.linspace(canopy[corner], low, 6)[1:-1] for corner in corners]
+    vertices = np.concatenate([canopy, [low], *ropes])
+    edges: list[tuple[int, int]] = []
+    for k, corner in enumerate(corners):
+        edges += pairwise([corner, *(hung + 1 + 4 * k + np.arange(4)), hung])
+    masses = np.where(np.arange(len(vertices)) == hung, payload, 0.0)
     robot = RodShellRobot(
-        np.array(vertices),
+        vertices,
         edges=edges,
         triangles=triangles,
         radius=1e-3,
@@ -271,7 +239,7 @@ def parachute(rows: int = 4, duration: float = 3.0, dt: float = 0.01, payload: f
     return Case(
         robot,
         Passive(duration),
-        Environment(gravity=(0, 0, -9.8), fluid=air, self_contact=False),
+        Environment(gravity=GRAVITY, fluid=air, self_contact=False),
         RodShellStepper(dt=dt, frame_interval=max(dt, 0.05)),
     )
 
@@ -288,7 +256,7 @@ def pneunet_load_path(nodes: int = 51) -> Case:
     return Case(
         case.robot,
         NaturalShape(np.arange(1.0, 8.0), curvature=curvature),
-        Environment(gravity=(0, 0, -9.8), loads=[Load.force([nodes - 1], force)]),
+        Environment(gravity=GRAVITY, loads=[Load.force([nodes - 1], force)]),
         case.solver,
     )
 
@@ -320,16 +288,8 @@ def gravity_cantilever(kind: str = "mid-edge", youngs_modulus: float = 20e6, col
     step = (0.1 - start) / count
     # weight as a load, which a load path may raise
     if kind == "rod":
-        x = line((start, 0, 0), (0.1, 0, 0), count + 1)
-        robot = RodShellRobot(
-            x,
-            radius=1e-3,
-            rod_material=material,
-            section=Section.rectangle(0.02, 1e-3),
-            fixed_vertices=[0, 1],
-            fixed_edges=[0],
-            planar="xz",
-        )
+        x, section = line((0.1, 0, 0), count + 1, (start, 0, 0)), Section.rectangle(0.02, 1e-3)
+        robot = RodShellRobot(x, radius=1e-3, rod_material=material, section=section, planar="xz", **CLAMPED)
         share = np.full(len(x), step)
         share[[0, -1]] = 0.5 * step
         weights = 1200.0 * 9.81 * 0.02 * 1e-3 * share
@@ -344,9 +304,8 @@ def gravity_cantilever(kind: str = "mid-edge", youngs_modulus: float = 20e6, col
             shell_bending=kind,
             fixed_vertices=x[:, 0] < start + 1.01 * step,
         )
-        weights = np.zeros(len(x))
-        for side in range(3):
-            np.add.at(weights, triangles[:, side], 1200.0 * 9.81 * 1e-3 * robot.mesh.areas / 3.0)
+        thirds = np.repeat(robot.mesh.areas / 3.0, 3)
+        weights = np.asarray(1200.0 * 9.81 * 1e-3 * np.bincount(triangles.ravel(), thirds), dtype=float)
     ramp = np.linspace(0.1, 1.0, 10)
     loads = [Load.force([v], np.outer(ramp, [0.0, 0.0, -w])) for v, w in enumerate(weights)]
     return Case(robot, Passive(1.0, 10), Environment(loads=loads, self_contact=False), RodShellStepper(static=True))
@@ -379,7 +338,7 @@ def flapping_plate(duration: float = 2.0, frequency: float = 1.0, amplitude: flo
     return Case(
         robot,
         Passive(duration, len(times)),
-        Environment(gravity=(0, 0, -9.8), fluid=water, prescribed=[Prescribed(held, heave)], self_contact=False),
+        Environment(gravity=GRAVITY, fluid=water, prescribed=[Prescribed(held, heave)], self_contact=False),
         RodShellStepper(dt=dt, frame_interval=0.02),
     )
 
@@ -397,12 +356,9 @@ def manta(
     The natural angles of the hinges on the centre line are amplitude sin(2 pi f t - lag), the lag from 0 at the leading end
     (y > 0) to pi at the trailing one. The thickness is not published.
     """
-    number: dict[tuple[int, int], int] = {}
-    points: list[list[float]] = []
-    for i in range(-rows, rows + 1):
-        for j in range(rows - abs(i) + 1):
-            number[i, j] = len(points)
-            points.append([0.5 * i / rows, (0.5 * abs(i) + j) / rows - 0.5, 0.0])
+    span = range(-rows, rows + 1)
+    number = {at: k for k, at in enumerate((i, j) for i in span for j in range(rows - abs(i) + 1))}
+    x = np.array([[0.5 * i / rows, (0.5 * abs(i) + j) / rows - 0.5, 0.0] for i, j in number])
     triangles = []
     for i in range(rows):
         for j in range(rows - i):
@@ -411,7 +367,6 @@ def manta(
                 triangles.append([near[0], far, near[1]][::side])
                 if j + 1 < rows - i:
                     triangles.append([far, number[side * (i + 1), j + 1], near[1]][::side])
-    x = np.array(points)
     robot = RodShellRobot(x, triangles=triangles, thickness=thickness, shell_material=LinearElastic(6e9, 0.3, 1057.0))
     ends = x[robot.mesh.hinges[:, :2]]
     centre = (np.abs(ends[:, :, 0]) < 1e-9).all(axis=1)
@@ -425,7 +380,7 @@ def manta(
     return Case(
         robot,
         NaturalShape([0.0, duration], hinge_angle=angles),
-        Environment(gravity=(0, 0, -9.8), fluid=water, self_contact=False),
+        Environment(gravity=GRAVITY, fluid=water, self_contact=False),
         RodShellStepper(dt=dt, frame_interval=0.02),
     )
 

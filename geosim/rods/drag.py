@@ -16,10 +16,10 @@ import numpy as np
 
 from geosim.arrays import Floats
 from geosim.kernels import kernel
-from geosim.rods.balance import Triplets
-from geosim.rods.frames import cross, dot
-from geosim.rods.state import RodState
-from geosim.rods.system import System
+from geosim.linear.matrix3 import combine, cross, difference, dot, scaled
+from geosim.linear.sparse import Triplets
+from geosim.rods.frames import axis, point
+from geosim.rods.terms import Term
 
 __all__ = ["Drag"]
 
@@ -27,12 +27,11 @@ __all__ = ["Drag"]
 @kernel
 def _triangle(q, dofs, t):
     """Return two edges, the unit normal and twice the area of a triangle."""
-    a, b, c = dofs[t, 0], dofs[t, 3], dofs[t, 6]
-    e = (q[b] - q[a], q[b + 1] - q[a + 1], q[b + 2] - q[a + 2])
-    f = (q[c] - q[a], q[c + 1] - q[a + 1], q[c + 2] - q[a + 2])
+    a = point(q, dofs[t, 0])
+    e, f = difference(point(q, dofs[t, 3]), a), difference(point(q, dofs[t, 6]), a)
     n = cross(e, f)
     size = math.sqrt(dot(n, n))
-    return e, f, (n[0] / size, n[1] / size, n[2] / size), size
+    return e, f, scaled(1.0 / size, n), size
 
 
 @kernel
@@ -43,7 +42,7 @@ def drag_force(q, q0, step, dofs, factor, residual):
         _, _, n, _ = _triangle(q, dofs, t)
         for v in range(3):
             i = dofs[t, 3 * v]
-            s = ((q[i] - q0[i]) * n[0] + (q[i + 1] - q0[i + 1]) * n[1] + (q[i + 2] - q0[i + 2]) * n[2]) / step
+            s = dot(difference(point(q, i), point(q0, i)), n) / step
             force = factor[t] * abs(s) * s
             largest = max(largest, abs(force))
             for j in range(3):
@@ -54,40 +53,29 @@ def drag_force(q, q0, step, dofs, factor, residual):
 @kernel
 def drag_jacobian(q, q0, step, dofs, factor, blocks):
     """Fill blocks (T, 9, 9) with the Jacobian of minus the drag."""
-    dn = np.empty((3, 3, 3))
     for t in range(dofs.shape[0]):
         e, f, n, size = _triangle(q, dofs, t)
-        g = (f[0] - e[0], f[1] - e[1], f[2] - e[2])
-        for j in range(3):
-            unit = (1.0 if j == 0 else 0.0, 1.0 if j == 1 else 0.0, 1.0 if j == 2 else 0.0)
-            for b in range(3):
-                d = cross(g, unit) if b == 0 else (cross(unit, f) if b == 1 else cross(e, unit))
-                along = dot(n, d)
-                for i in range(3):
-                    dn[b, i, j] = (d[i] - along * n[i]) / size
-        for v in range(3):
-            k = dofs[t, 3 * v]
-            u = ((q[k] - q0[k]) / step, (q[k + 1] - q0[k + 1]) / step, (q[k + 2] - q0[k + 2]) / step)
-            s = dot(u, n)
-            for b in range(3):
-                for j in range(3):
-                    ds = u[0] * dn[b, 0, j] + u[1] * dn[b, 1, j] + u[2] * dn[b, 2, j]
-                    if b == v:
-                        ds += n[j] / step
+        g = difference(f, e)
+        for b in range(3):
+            for j in range(3):
+                x = axis(j)
+                d = cross(g, x) if b == 0 else (cross(x, f) if b == 1 else cross(e, x))
+                dn = combine(1.0 / size, d, -dot(n, d) / size, n)
+                for v in range(3):
+                    k = dofs[t, 3 * v]
+                    u = scaled(1.0 / step, difference(point(q, k), point(q0, k)))
+                    s = dot(u, n)
+                    ds = dot(u, dn) + (n[j] / step if b == v else 0.0)
                     for i in range(3):
-                        blocks[t, 3 * v + i, 3 * b + j] = factor[t] * abs(s) * (2.0 * ds * n[i] + s * dn[b, i, j])
+                        blocks[t, 3 * v + i, 3 * b + j] = factor[t] * abs(s) * (2.0 * ds * n[i] + s * dn[i])
 
 
 @dataclass
-class Drag:
+class Drag(Term):
     """Drag of all triangles, bound to one increment."""
 
-    system: System
-    state: RodState
-    step: float
-
     def __post_init__(self) -> None:
-        robot, fluid = self.system.robot, self.system.environment.fluid
+        robot, fluid = self.state.system.robot, self.state.system.environment.fluid
         assert fluid is not None
         self.dofs = (3 * robot.triangles[:, :, None] + np.arange(3)).reshape(-1, 9)
         self.factor = fluid.density * fluid.drag_coefficient / 6.0 * robot.mesh.areas
@@ -100,7 +88,4 @@ class Drag:
         """Return the Jacobian of minus the drag."""
         blocks = np.empty((len(self.dofs), 9, 9))
         drag_jacobian(q, self.state.q, self.step, self.dofs, self.factor, blocks)
-        unknown = self.system.pattern.unknown[self.dofs]
-        row, col = np.broadcast_arrays(unknown[:, :, None], unknown[:, None, :])
-        keep = (row >= 0) & (col >= 0)
-        return Triplets(row[keep], col[keep], blocks[keep])
+        return Triplets.of_blocks(self.state.system.pattern.unknown, self.dofs, blocks)

@@ -1,8 +1,8 @@
 """Elastic stencils of rods: energies, gradients and Hessians, one compiled loop per kind.
 
-Stretching, Eqs. (9)-(10) of [Lahoti], on the two vertices of an edge::
+Stretching, Eqs. (9)-(10) of [Lahoti], on the two vertices of an edge of a rod or of a triangle::
 
-    E = 1/2 EA (|e| / l - 1)^2 l
+    E = 1/2 k (|e| / l - 1)^2 l,      k = EA of rods, k_s of shells (`geosim.rods.shells`)
 
 Bending and twisting, Eqs. (11)-(16) of [Lahoti], on three vertices and the theta of two edges::
 
@@ -18,242 +18,218 @@ flat values of whatever matrix the solver uses; entries of fixed unknowns go to 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from geosim.kernels import kernel
-from geosim.rods.frames import cross, dot, row, scaled
+from geosim.linear.matrix3 import combine, cross, difference, dot, row, scaled
+from geosim.rods.frames import point
 
 __all__ = ["bend_twist_force", "bend_twist_hessian", "stretch_force", "stretch_hessian"]
 
+# Positions of entries in a packed lower triangle of 11 unknowns: row r begins at r (r + 1) / 2.
+X1, X2 = 4, 8  # first rows of the middle and the last vertex
+THETA_E, THETA_F = 6, 28  # where the rows 3 and 7 of the angles begin
+
 
 @kernel
-def stretch_force(edges, stiffness, rest, edge_dofs, t, length, gradient):
+def _spring(q, dofs, stiffness, rest, s):
+    """Return direction, length, strain and force of spring s."""
+    e = difference(point(q, dofs[s, 3]), point(q, dofs[s, 0]))
+    length = math.sqrt(dot(e, e))
+    strain = length / rest[s] - 1.0
+    return scaled(1.0 / length, e), length, strain, stiffness[s] * strain
+
+
+@kernel
+def stretch_force(q, dofs, stiffness, rest, gradient):
     """Add the gradient of the stretching energy; return (energy, largest axial force).
 
-    `edges` (S,): the edge of each spring; `stiffness` EA [N]; `rest` [m] by spring.
+    `dofs` (S, 6) of both ends, `stiffness` [N] and `rest` length [m] of the springs.
     """
     energy, largest = 0.0, 0.0
-    for s in range(edges.shape[0]):
-        i = edges[s]
-        strain = length[i] / rest[s] - 1.0
-        force = stiffness[s] * strain
+    for s in range(dofs.shape[0]):
+        t, _, strain, force = _spring(q, dofs, stiffness, rest, s)
         energy += 0.5 * force * strain * rest[s]
         largest = max(largest, abs(force))
-        a, b = edge_dofs[i, 0], edge_dofs[i, 1]
         for j in range(3):
-            gradient[a + j] -= force * t[i, j]
-            gradient[b + j] += force * t[i, j]
+            gradient[dofs[s, j]] -= force * t[j]
+            gradient[dofs[s, 3 + j]] += force * t[j]
     return energy, largest
 
 
 @kernel
-def stretch_hessian(edges, stiffness, rest, t, length, slots, values):
-    """Add the Hessian EA/l t t^T + (N/|e|) (I - t t^T) of every spring in packed lower form (21 slots)."""
-    for s in range(edges.shape[0]):
-        i = edges[s]
-        axial = stiffness[s] / rest[s]
-        lateral = stiffness[s] * (length[i] / rest[s] - 1.0) / length[i]
+def stretch_hessian(q, dofs, stiffness, rest, slots, values):
+    """Add the Hessian k/l t t^T + (N/|e|) (I - t t^T) of every spring in packed lower form (21 slots)."""
+    for s in range(dofs.shape[0]):
+        t, length, _, force = _spring(q, dofs, stiffness, rest, s)
+        axial, lateral = stiffness[s] / rest[s], force / length
         p = 0
         for a in range(6):
             for b in range(a + 1):
-                ja, jb = a % 3, b % 3
-                h = (axial - lateral) * t[i, ja] * t[i, jb]
-                if ja == jb:
+                h = (axial - lateral) * t[a % 3] * t[b % 3]
+                if a % 3 == b % 3:
                     h += lateral
-                if a >= 3 and b < 3:
-                    h = -h
-                values[slots[s, p]] += h
+                values[slots[s, p]] += -h if a >= 3 and b < 3 else h
                 p += 1
 
 
 @kernel
-def _curvature(t, m1, m2, edges, signs, length, s):
-    """Return the signed vectors of a stencil that forces and Hessian share."""
+def _stencil(q, dofs, edges, signs, stiffness, natural, t, length, m1, m2, twist, s):
+    """Return what forces and Hessian of a stencil share: its signed vectors, its strains and its moments.
+
+    (te, tf, chi, kb), (m1 and m2 of e and f), 1 / lengths, (kappa1, kappa2), strain - natural and its moments c.
+    """
     a, b = edges[s, 0], edges[s, 1]
     se, sf = signs[s, 0], signs[s, 1]
-    te = scaled(se, row(t, a))
-    tf = scaled(sf, row(t, b))
+    te, tf = scaled(se, row(t, a)), scaled(sf, row(t, b))
     chi = 1.0 + dot(te, tf)
     kb = scaled(2.0 / chi, cross(te, tf))
-    return (
-        te,
-        tf,
-        chi,
-        kb,
-        scaled(se, row(m1, a)),
-        scaled(sf, row(m1, b)),
-        row(m2, a),
-        row(m2, b),
-        1.0 / length[a],
-        1.0 / length[b],
-    )
-
-
-@kernel
-def _combine(a, u, b, v):
-    """Return a u + b v for 3-tuples."""
-    return (a * u[0] + b * v[0], a * u[1] + b * v[1], a * u[2] + b * v[2])
+    m1e, m1f, m2e, m2f = scaled(se, row(m1, a)), scaled(sf, row(m1, b)), row(m2, a), row(m2, b)
+    k1, k2 = 0.5 * (dot(kb, m2e) + dot(kb, m2f)), -0.5 * (dot(kb, m1e) + dot(kb, m1f))
+    tau = sf * q[dofs[s, 7]] - se * q[dofs[s, 3]] + twist[s]
+    excess = (k1 - natural[s, 0], k2 - natural[s, 1], tau - natural[s, 2])
+    c = (stiffness[s, 0] * excess[0], stiffness[s, 1] * excess[1], stiffness[s, 2] * excess[2])
+    return (te, tf, chi, kb), (m1e, m1f, m2e, m2f), (1.0 / length[a], 1.0 / length[b]), (k1, k2), excess, c
 
 
 @kernel
 def bend_twist_force(q, dofs, edges, signs, stiffness, natural, t, length, m1, m2, twist, gradient):
     """Add the gradient of bending and twisting; return (energy, largest force, largest moment).
 
-    `stiffness` (S, 3): EI1/V, EI2/V, GJ/V [N m]; `natural` (S, 3): natural kappa1, kappa2 [-] and tau [rad].
+    `dofs` (S, 11), `edges` and `signs` (S, 2) of the stencils; `stiffness` (S, 3): EI1/V, EI2/V, GJ/V [N m]; `natural` (S, 3):
+    natural kappa1, kappa2 [-] and tau [rad]; frames `t`, `m1`, `m2` (E, 3), `length` (E,) [m], reference `twist` (S,) [rad].
     """
     energy, largest_force, largest_moment = 0.0, 0.0, 0.0
     for s in range(dofs.shape[0]):
-        te, tf, chi, kb, m1e, m1f, m2e, m2f, ie, jf = _curvature(t, m1, m2, edges, signs, length, s)
+        (te, tf, chi, kb), (m1e, m1f, m2e, m2f), (ie, jf), (k1, k2), excess, c = _stencil(
+            q, dofs, edges, signs, stiffness, natural, t, length, m1, m2, twist, s
+        )
         se, sf = signs[s, 0], signs[s, 1]
-        k1 = 0.5 * (dot(kb, m2e) + dot(kb, m2f))
-        k2 = -0.5 * (dot(kb, m1e) + dot(kb, m1f))
-        tau = sf * q[dofs[s, 7]] - se * q[dofs[s, 3]] + twist[s]
-        c1 = stiffness[s, 0] * (k1 - natural[s, 0])
-        c2 = stiffness[s, 1] * (k2 - natural[s, 1])
-        c3 = stiffness[s, 2] * (tau - natural[s, 2])
-        energy += 0.5 * (c1 * (k1 - natural[s, 0]) + c2 * (k2 - natural[s, 1]) + c3 * (tau - natural[s, 2]))
+        energy += 0.5 * dot(c, excess)
         # c1 kappa1 + c2 kappa2 is one curvature along the director c1 m2 - c2 m1
-        k = c1 * k1 + c2 * k2
-        me = _combine(c1, m2e, -c2, m1e)
-        mf = _combine(c1, m2f, -c2, m1f)
-        mt = _combine(1.0 / chi, me, 1.0 / chi, mf)
-        tt = _combine(1.0 / chi, te, 1.0 / chi, tf)
+        k = c[0] * k1 + c[1] * k2
+        mt = combine(1.0 / chi, combine(c[0], m2e, -c[1], m1e), 1.0 / chi, combine(c[0], m2f, -c[1], m1f))
+        tt = combine(1.0 / chi, te, 1.0 / chi, tf)
         u, v = cross(tf, mt), cross(te, mt)
         for j in range(3):
-            ge = ie * (-k * tt[j] + u[j] + 0.5 * c3 * kb[j])
-            gf = jf * (-k * tt[j] - v[j] + 0.5 * c3 * kb[j])
+            ge = ie * (-k * tt[j] + u[j] + 0.5 * c[2] * kb[j])
+            gf = jf * (-k * tt[j] - v[j] + 0.5 * c[2] * kb[j])
             gradient[dofs[s, j]] -= ge
             gradient[dofs[s, 4 + j]] += ge - gf
             gradient[dofs[s, 8 + j]] += gf
             largest_force = max(largest_force, abs(ge), abs(gf))
-        gradient[dofs[s, 3]] -= se * (0.5 * (c1 * dot(kb, m1e) + c2 * dot(kb, m2e)) + c3)
-        gradient[dofs[s, 7]] -= sf * (0.5 * (c1 * dot(kb, m1f) + c2 * dot(kb, m2f)) - c3)
-        largest_moment = max(largest_moment, abs(c1), abs(c2), abs(c3))
+        gradient[dofs[s, 3]] -= se * (0.5 * (c[0] * dot(kb, m1e) + c[1] * dot(kb, m2e)) + c[2])
+        gradient[dofs[s, 7]] -= sf * (0.5 * (c[0] * dot(kb, m1f) + c[1] * dot(kb, m2f)) - c[2])
+        largest_moment = max(largest_moment, abs(c[0]), abs(c[1]), abs(c[2]))
     return energy, largest_force, largest_moment
 
 
 @kernel
 def bend_twist_hessian(q, dofs, edges, signs, stiffness, natural, t, length, m1, m2, twist, slots, values):
-    """Add the Hessian of bending and twisting of every stencil in packed lower form (66 slots).
+    """Add the Hessian of bending and twisting of every stencil in packed lower form (66 slots); arguments as for the force.
 
     The second derivatives are formed for the two edge vectors and two angles (8 unknowns) and then spread to
-    the vertices by e = x1 - x0, f = x2 - x1.
+    the vertices by e = x1 - x0, f = x2 - x1. Below p, g are first derivatives of kappa1 and kappa2 by an edge vector and by its
+    angle, h those of tau; bending by c1 kappa1 + c2 kappa2 is one curvature k along the combined directors m.
     """
     hee, hff, hef = np.empty((3, 3)), np.empty((3, 3)), np.empty((3, 3))
     for s in range(dofs.shape[0]):
-        te, tf, chi, kb, m1e, m1f, m2e, m2f, ie, jf = _curvature(t, m1, m2, edges, signs, length, s)
-        se, sf = signs[s, 0], signs[s, 1]
-        k1 = 0.5 * (dot(kb, m2e) + dot(kb, m2f))
-        k2 = -0.5 * (dot(kb, m1e) + dot(kb, m1f))
-        tau = sf * q[dofs[s, 7]] - se * q[dofs[s, 3]] + twist[s]
-        b1, b2, b3 = stiffness[s, 0], stiffness[s, 1], stiffness[s, 2]
-        c1, c2, c3 = b1 * (k1 - natural[s, 0]), b2 * (k2 - natural[s, 1]), b3 * (tau - natural[s, 2])
-        ic = 1.0 / chi
-        tt = _combine(ic, te, ic, tf)
-        # first derivatives of kappa1, kappa2
-        a1 = cross(tf, _combine(ic, m2e, ic, m2f))
-        a2 = cross(tf, _combine(ic, m1e, ic, m1f))
-        w1 = cross(te, _combine(ic, m2e, ic, m2f))
-        w2 = cross(te, _combine(ic, m1e, ic, m1f))
-        p1e = scaled(ie, _combine(-k1, tt, 1.0, a1))
-        p1f = scaled(jf, _combine(-k1, tt, -1.0, w1))
-        p2e = scaled(ie, _combine(-k2, tt, -1.0, a2))
-        p2f = scaled(jf, _combine(-k2, tt, 1.0, w2))
-        te1, tf1 = -0.5 * dot(kb, m1e), -0.5 * dot(kb, m1f)
-        te2, tf2 = -0.5 * dot(kb, m2e), -0.5 * dot(kb, m2f)
-        he, hf = scaled(0.5 * ie, kb), scaled(0.5 * jf, kb)
-        # second derivatives of c1 kappa1 + c2 kappa2, by the combined directors
-        k = c1 * k1 + c2 * k2
-        me, mf = _combine(c1, m2e, -c2, m1e), _combine(c1, m2f, -c2, m1f)
-        ne, nf = _combine(c1, m1e, c2, m2e), _combine(c1, m1f, c2, m2f)
-        mt = _combine(ic, me, ic, mf)
+        (te, tf, chi, kb), (m1e, m1f, m2e, m2f), (ie, jf), (k1, k2), _, c = _stencil(
+            q, dofs, edges, signs, stiffness, natural, t, length, m1, m2, twist, s
+        )
+        b, ic = row(stiffness, s), 1.0 / chi
+        tt = combine(ic, te, ic, tf)
+        mean1, mean2 = combine(ic, m1e, ic, m1f), combine(ic, m2e, ic, m2f)
+        pe = (
+            scaled(ie, combine(-k1, tt, 1.0, cross(tf, mean2))),
+            scaled(ie, combine(-k2, tt, -1.0, cross(tf, mean1))),
+            scaled(0.5 * ie, kb),
+        )
+        pf = (
+            scaled(jf, combine(-k1, tt, -1.0, cross(te, mean2))),
+            scaled(jf, combine(-k2, tt, 1.0, cross(te, mean1))),
+            scaled(0.5 * jf, kb),
+        )
+        ge = (-0.5 * dot(kb, m1e), -0.5 * dot(kb, m2e), -1.0)
+        gf = (-0.5 * dot(kb, m1f), -0.5 * dot(kb, m2f), 1.0)
+        k = c[0] * k1 + c[1] * k2
+        me, mf = combine(c[0], m2e, -c[1], m1e), combine(c[0], m2f, -c[1], m1f)
+        ne, nf = combine(c[0], m1e, c[1], m2e), combine(c[0], m1f, c[1], m2f)
+        mt = combine(ic, me, ic, mf)
         u, v = cross(tf, mt), cross(te, mt)
-        kne, knf = 0.5 * dot(kb, ne), 0.5 * dot(kb, nf)
-        xe, xf = cross(tf, ne), cross(tf, nf)
-        ye, yf = cross(te, ne), cross(te, nf)
-        rt = (te[0] + tt[0], te[1] + tt[1], te[2] + tt[2])
-        st = (tf[0] + tt[0], tf[1] + tt[1], tf[2] + tt[2])
+        _own_block(b, pe, ie, k, ic, tt, scaled(-1.0, u), te, me, kb, c[2], hee)
+        _own_block(b, pf, jf, k, ic, tt, v, tf, mf, kb, c[2], hff)
         # skew parts of the mixed block: -[mt]x from bending and (c3/chi) [te]x from twisting
-        z = (c3 * ic * te[0] - mt[0], c3 * ic * te[1] - mt[1], c3 * ic * te[2] - mt[2])
+        z = combine(c[2] * ic, te, -1.0, mt)
         skew = ((0.0, -z[2], z[1]), (z[2], 0.0, -z[0]), (-z[1], z[0], 0.0))
-        tte = b1 * te1 * te1 + b2 * te2 * te2 + b3 - 0.5 * dot(kb, me)
-        ttf = b1 * tf1 * tf1 + b2 * tf2 * tf2 + b3 - 0.5 * dot(kb, mf)
-        tef = b1 * te1 * tf1 + b2 * te2 * tf2 - b3
+        for i in range(3):
+            for j in range(3):
+                fold = 2.0 * k * tt[i] * tt[j] - k * ic * ((1.0 if i == j else 0.0) + te[i] * tf[j])
+                turn = tt[i] * v[j] - u[i] * tt[j] - 0.5 * c[2] * kb[i] * tt[j] + skew[i][j]
+                hef[i, j] = _outer(b, pe, pf, i, j) + ie * jf * (fold + turn)
         slot = slots[s]
-        values[slot[9]] += tte
-        values[slot[35]] += ttf
-        values[slot[31]] += se * sf * tef
-        for a in range(3):
-            # coupling of the edge vectors with the angles
-            ee = b1 * p1e[a] * te1 + b2 * p2e[a] * te2 - b3 * he[a] + ie * (kne * tt[a] - ic * xe[a])
-            ef = b1 * p1e[a] * tf1 + b2 * p2e[a] * tf2 + b3 * he[a] + ie * (knf * tt[a] - ic * xf[a])
-            fe = b1 * p1f[a] * te1 + b2 * p2f[a] * te2 - b3 * hf[a] + jf * (kne * tt[a] + ic * ye[a])
-            ff = b1 * p1f[a] * tf1 + b2 * p2f[a] * tf2 + b3 * hf[a] + jf * (knf * tt[a] + ic * yf[a])
-            values[slot[6 + a]] += -se * ee
-            values[slot[28 + a]] += -sf * ef
-            values[slot[(4 + a) * (5 + a) // 2 + 3]] += se * (ee - fe)
-            values[slot[28 + 4 + a]] += sf * (ef - ff)
-            values[slot[(8 + a) * (9 + a) // 2 + 3]] += se * fe
-            values[slot[(8 + a) * (9 + a) // 2 + 7]] += sf * ff
-            for b in range(3):
-                fold = 2.0 * k * tt[a] * tt[b]
-                delta = 1.0 if a == b else 0.0
-                hef[a, b] = (
-                    b1 * p1e[a] * p1f[b]
-                    + b2 * p2e[a] * p2f[b]
-                    + b3 * he[a] * hf[b]
-                    + ie
-                    * jf
-                    * (
-                        fold
-                        - u[a] * tt[b]
-                        + tt[a] * v[b]
-                        - k * ic * (delta + te[a] * tf[b])
-                        - 0.5 * c3 * kb[a] * tt[b]
-                        + skew[a][b]
-                    )
-                )
-                if b <= a:
-                    hee[a, b] = (
-                        b1 * p1e[a] * p1e[b]
-                        + b2 * p2e[a] * p2e[b]
-                        + b3 * he[a] * he[b]
-                        + ie
-                        * ie
-                        * (
-                            fold
-                            - u[a] * tt[b]
-                            - tt[a] * u[b]
-                            - k * ic * (delta - te[a] * te[b])
-                            + 0.25 * (kb[a] * me[b] + me[a] * kb[b])
-                            - 0.25 * c3 * (kb[a] * rt[b] + rt[a] * kb[b])
-                        )
-                    )
-                    hff[a, b] = (
-                        b1 * p1f[a] * p1f[b]
-                        + b2 * p2f[a] * p2f[b]
-                        + b3 * hf[a] * hf[b]
-                        + jf
-                        * jf
-                        * (
-                            fold
-                            + v[a] * tt[b]
-                            + tt[a] * v[b]
-                            - k * ic * (delta - tf[a] * tf[b])
-                            + 0.25 * (kb[a] * mf[b] + mf[a] * kb[b])
-                            - 0.25 * c3 * (kb[a] * st[b] + st[a] * kb[b])
-                        )
-                    )
-                    hee[b, a] = hee[a, b]
-                    hff[b, a] = hff[a, b]
-        for a in range(3):
-            r1 = (4 + a) * (5 + a) // 2
-            r2 = (8 + a) * (9 + a) // 2
-            for b in range(3):
-                values[slot[r1 + b]] += hef[b, a] - hee[a, b]  # rows x1, columns x0
-                values[slot[r2 + b]] += -hef[b, a]  # rows x2, columns x0
-                values[slot[r2 + 4 + b]] += hef[b, a] - hff[a, b]  # rows x2, columns x1
-                if b <= a:
-                    values[slot[a * (a + 1) // 2 + b]] += hee[a, b]
-                    values[slot[r1 + 4 + b]] += hee[a, b] - hef[a, b] - hef[b, a] + hff[a, b]
-                    values[slot[r2 + 8 + b]] += hff[a, b]
+        values[slot[THETA_E + 3]] += _product(b, ge, ge) - 0.5 * dot(kb, me)
+        values[slot[THETA_F + 7]] += _product(b, gf, gf) - 0.5 * dot(kb, mf)
+        values[slot[THETA_F + 3]] += signs[s, 0] * signs[s, 1] * _product(b, ge, gf)
+        ke, kf = combine(0.5 * dot(kb, ne), tt, -ic, cross(tf, ne)), combine(0.5 * dot(kb, nf), tt, -ic, cross(tf, nf))
+        le, lf = combine(0.5 * dot(kb, ne), tt, ic, cross(te, ne)), combine(0.5 * dot(kb, nf), tt, ic, cross(te, nf))
+        _spread_angle(b, pe, pf, ge, scaled(ie, ke), scaled(jf, le), signs[s, 0], slot, 3, values)
+        _spread_angle(b, pe, pf, gf, scaled(ie, kf), scaled(jf, lf), signs[s, 1], slot, 7, values)
+        _spread_edges(hee, hef, hff, slot, values)
+
+
+@kernel
+def _product(b, g, h):
+    """Return the sum of b_i g_i h_i over the three strains."""
+    return b[0] * g[0] * h[0] + b[1] * g[1] * h[1] + b[2] * g[2] * h[2]
+
+
+@kernel
+def _outer(b, p, r, i, j):
+    """Return entry (i, j) of the sum of b p r^T over the three strains."""
+    return b[0] * p[0][i] * r[0][j] + b[1] * p[1][i] * r[1][j] + b[2] * p[2][i] * r[2][j]
+
+
+@kernel
+def _own_block(b, p, inverse, k, ic, tt, w, t, m, kb, c3, out):
+    """Fill the second derivatives by one edge vector with tangent t, (3, 3); w is -u or v, m its combined director."""
+    r = combine(1.0, t, 1.0, tt)
+    for i in range(3):
+        for j in range(i + 1):
+            fold = 2.0 * k * tt[i] * tt[j] - k * ic * ((1.0 if i == j else 0.0) - t[i] * t[j])
+            turn = w[i] * tt[j] + tt[i] * w[j] + 0.25 * (kb[i] * m[j] + m[i] * kb[j])
+            turn -= 0.25 * c3 * (kb[i] * r[j] + r[i] * kb[j])
+            out[i, j] = _outer(b, p, p, i, j) + inverse * inverse * (fold + turn)
+            out[j, i] = out[i, j]
+
+
+@kernel
+def _spread_angle(b, pe, pf, g, he, hf, sign, slot, angle, values):
+    """Add the coupling of one angle (its row among the 11) with the three vertices; `he`, `hf` are those that stress makes."""
+    for i in range(3):
+        e = b[0] * pe[0][i] * g[0] + b[1] * pe[1][i] * g[1] + b[2] * pe[2][i] * g[2] + he[i]
+        f = b[0] * pf[0][i] * g[0] + b[1] * pf[1][i] * g[1] + b[2] * pf[2][i] * g[2] + hf[i]
+        first, middle, last = -sign * e, sign * (e - f), sign * f
+        values[slot[angle * (angle + 1) // 2 + i]] += first
+        if angle == 3:
+            values[slot[(X1 + i) * (X1 + i + 1) // 2 + 3]] += middle
+        else:
+            values[slot[THETA_F + X1 + i]] += middle
+        values[slot[(X2 + i) * (X2 + i + 1) // 2 + angle]] += last
+
+
+@kernel
+def _spread_edges(hee, hef, hff, slot, values):
+    """Add the second derivatives by the edge vectors to the entries of the three vertices."""
+    for i in range(3):
+        r1, r2 = (X1 + i) * (X1 + i + 1) // 2, (X2 + i) * (X2 + i + 1) // 2
+        for j in range(3):
+            values[slot[r1 + j]] += hef[j, i] - hee[i, j]  # rows x1, columns x0
+            values[slot[r2 + j]] += -hef[j, i]  # rows x2, columns x0
+            values[slot[r2 + X1 + j]] += hef[j, i] - hff[i, j]  # rows x2, columns x1
+            if j <= i:
+                values[slot[i * (i + 1) // 2 + j]] += hee[i, j]
+                values[slot[r1 + X1 + j]] += hee[i, j] - hef[i, j] - hef[j, i] + hff[i, j]
+                values[slot[r2 + X2 + j]] += hff[i, j]

@@ -13,33 +13,45 @@ import math
 
 import numpy as np
 
+from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
+from geosim.linear.matrix3 import combine, cross, difference, dot, row, scaled
 
-__all__ = ["advance_frames", "bend_strains", "first_frames", "material_frames", "reference_twists", "transport"]
+__all__ = [
+    "advance_frames",
+    "axis",
+    "bend_strains",
+    "carried",
+    "edges_around",
+    "first_frames",
+    "material_frames",
+    "point",
+    "reference_twists",
+    "transport",
+]
 
-
-@kernel
-def cross(a, b):
-    """Cross product of two 3-tuples."""
-    return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
-
-
-@kernel
-def dot(a, b):
-    """Scalar product of two 3-tuples."""
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-
-
-@kernel
-def row(array, i):
-    """Row i of an (n, 3) array as a tuple, which the compiler keeps in registers."""
-    return (array[i, 0], array[i, 1], array[i, 2])
+UPRIGHT = 0.9  # of an edge along y, from which its first director stands on x: any limit that keeps them well apart
+FOLDED = 1e-12  # 1 + cosine of two edges that run back along each other, to round-off: they have no transport
 
 
 @kernel
-def scaled(s, a):
-    """Scale a 3-tuple by s."""
-    return (s * a[0], s * a[1], s * a[2])
+def point(q, dof):
+    """Position of the vertex whose first degree of freedom is `dof`."""
+    return (q[dof], q[dof + 1], q[dof + 2])
+
+
+@kernel
+def axis(j):
+    """Unit vector of a coordinate axis."""
+    return (1.0 if j == 0 else 0.0, 1.0 if j == 1 else 0.0, 1.0 if j == 2 else 0.0)
+
+
+@kernel
+def carried(d, t_old, t):
+    """Carry the unit vector d from the tangent t_old to t and straighten it: round-off would let it lean over many steps."""
+    moved = transport(d, t_old, t)
+    moved = combine(1.0, moved, -dot(moved, t), t)
+    return scaled(1.0 / math.sqrt(dot(moved, moved)), moved)
 
 
 @kernel
@@ -50,9 +62,7 @@ def transport(d, t0, t1):
     """
     b = cross(t0, t1)
     c = dot(t0, t1)
-    bd = cross(b, d)
-    s = dot(b, d) / (1.0 + c)
-    return (c * d[0] + bd[0] + s * b[0], c * d[1] + bd[1] + s * b[1], c * d[2] + bd[2] + s * b[2])
+    return combine(1.0, combine(c, d, 1.0, cross(b, d)), dot(b, d) / (1.0 + c), b)
 
 
 @kernel
@@ -63,22 +73,15 @@ def advance_frames(q, edge_dofs, t_old, d_old, t, length, d, m1, m2):
     """
     for i in range(edge_dofs.shape[0]):
         a, b, k = edge_dofs[i, 0], edge_dofs[i, 1], edge_dofs[i, 2]
-        e = (q[b] - q[a], q[b + 1] - q[a + 1], q[b + 2] - q[a + 2])
-        n = math.sqrt(dot(e, e))
-        te = scaled(1.0 / n, e)
-        p = transport(row(d_old, i), row(t_old, i), te)
-        s = dot(p, te)  # round-off would let the frame lean over many steps
-        p = (p[0] - s * te[0], p[1] - s * te[1], p[2] - s * te[2])
-        p = scaled(1.0 / math.sqrt(dot(p, p)), p)
+        e = difference(point(q, b), point(q, a))
+        length[i] = math.sqrt(dot(e, e))
+        te = scaled(1.0 / length[i], e)
+        p = carried(row(d_old, i), row(t_old, i), te)
         p2 = cross(te, p)
-        cs = math.cos(q[k])
-        sn = math.sin(q[k])
-        length[i] = n
+        cs, sn = math.cos(q[k]), math.sin(q[k])
         for j in range(3):
-            t[i, j] = te[j]
-            d[i, j] = p[j]
-            m1[i, j] = cs * p[j] + sn * p2[j]
-            m2[i, j] = -sn * p[j] + cs * p2[j]
+            t[i, j], d[i, j] = te[j], p[j]
+            m1[i, j], m2[i, j] = cs * p[j] + sn * p2[j], -sn * p[j] + cs * p2[j]
 
 
 @kernel
@@ -92,10 +95,7 @@ def reference_twists(edges, signs, t, d, old, twist):
         te = scaled(signs[i, 0], row(t, a))
         tf = scaled(signs[i, 1], row(t, b))
         p = transport(scaled(signs[i, 0], row(d, a)), te, tf)
-        p2 = cross(tf, p)
-        cs = math.cos(old[i])
-        sn = math.sin(old[i])
-        u = (cs * p[0] + sn * p2[0], cs * p[1] + sn * p2[1], cs * p[2] + sn * p2[2])
+        u = combine(math.cos(old[i]), p, math.sin(old[i]), cross(tf, p))
         v = scaled(signs[i, 1], row(d, b))
         twist[i] = old[i] + math.atan2(dot(cross(u, v), tf), dot(u, v))
 
@@ -116,54 +116,52 @@ def bend_strains(q, dofs, edges, signs, t, m1, m2, twist, strain):
         strain[i, 2] = sf * q[dofs[i, 7]] - se * q[dofs[i, 3]] + twist[i]
 
 
-def first_frames(tangents: np.ndarray, edges: np.ndarray) -> np.ndarray:
+def edges_around(edges: Ints, count: int) -> list[list[int]]:
+    """Return the edges that meet in each of `count` vertices, ascending."""
+    around: list[list[int]] = [[] for _ in range(count)]
+    for i, ends in enumerate(edges.tolist()):
+        for vertex in ends:
+            around[vertex].append(i)
+    return around
+
+
+def first_frames(tangents: Floats, edges: Ints) -> Floats:
     """Return reference directors d1 (E, 3): space-parallel along each chain, so that the reference twist starts at 0.
 
     The first edge of a chain takes d1 = t x y (t x x along y), a fixed rule, so that the same robot always gets the
     same frames.
     """
-    count = len(edges)
-    directors = np.zeros((count, 3))
-    done = np.zeros(count, dtype=bool)
-    at_vertex: dict[int, list[int]] = {}
-    for i, (a, b) in enumerate(edges):
-        at_vertex.setdefault(int(a), []).append(i)
-        at_vertex.setdefault(int(b), []).append(i)
-    for seed in range(count):
+    directors, done = np.zeros((len(edges), 3)), np.zeros(len(edges), dtype=bool)
+    around = edges_around(edges, int(edges.max(initial=-1)) + 1)
+    for seed in range(len(edges)):
         if done[seed]:
             continue
-        t = tangents[seed]
-        axis = np.zeros(3)
-        axis[_least(t)] = 1.0
-        d = np.cross(t, axis)
-        directors[seed] = d / np.linalg.norm(d)
+        directors[seed] = _unit(np.cross(tangents[seed], np.eye(3)[1 if abs(tangents[seed, 1]) < UPRIGHT else 0]))
         done[seed] = True
         stack = [seed]
         while stack:
             i = stack.pop()
-            for vertex in edges[i]:
-                for j in at_vertex[int(vertex)]:
-                    if done[j]:
-                        continue
-                    # the director is reversed with the edge when both edges meet head to head or tail to tail
-                    s = 1.0 if (edges[i, 1] == edges[j, 0]) or (edges[i, 0] == edges[j, 1]) else -1.0
-                    if 1.0 + s * tangents[i] @ tangents[j] < 1e-12:
-                        p = -directors[i]
-                    else:
-                        p = s * np.array(transport(tuple(directors[i]), tuple(tangents[i]), tuple(s * tangents[j])))
-                    p = p - (p @ tangents[j]) * tangents[j]
-                    directors[j] = p / np.linalg.norm(p)
-                    done[j] = True
-                    stack.append(j)
+            for j in (j for vertex in edges[i] for j in around[vertex] if not done[j]):
+                directors[j] = _onto(directors[i], tangents[i], tangents[j], bool((edges[i] == edges[j]).any()))
+                done[j] = True
+                stack.append(j)
     return directors
 
 
-def _least(t: np.ndarray) -> int:
-    """Axis for the first director: y, or x for an edge along y."""
-    return 1 if abs(t[1]) < 0.9 else 0
+def _onto(director: Floats, t: Floats, other: Floats, reversed_: bool) -> Floats:
+    """Carry a director to the next edge: it is reversed with it where both meet head to head or tail to tail."""
+    s = -1.0 if reversed_ else 1.0
+    p = -director
+    if 1.0 + s * (t @ other) >= FOLDED:
+        p = s * np.array(transport(tuple(director), tuple(t), tuple(s * other)))
+    return _unit(p - (p @ other) * other)
 
 
-def material_frames(directors: np.ndarray, tangents: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _unit(vector: Floats) -> Floats:
+    return vector / np.linalg.norm(vector)
+
+
+def material_frames(directors: Floats, tangents: Floats, theta: Floats) -> tuple[Floats, Floats]:
     """Return m1, m2 (E, 3): the reference frame turned by theta [rad] about the tangent."""
     second = np.cross(tangents, directors)
     cs, sn = np.cos(theta)[:, None], np.sin(theta)[:, None]

@@ -30,7 +30,8 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
-from geosim.rods.frames import cross, dot, row, transport
+from geosim.linear.matrix3 import combine, cross, difference, dot, row, scaled
+from geosim.rods.frames import axis, carried, point
 from geosim.rods.shells import ShellMesh
 
 __all__ = [
@@ -42,6 +43,8 @@ __all__ = [
     "rest_normals",
     "triangle_sides",
 ]
+
+FOLDED = 1e-6  # length of the sum of two unit normals below which their triangles lie on top of each other: far over round-off
 
 
 def triangle_sides(triangles: Ints, mesh: ShellMesh) -> tuple[Ints, Floats]:
@@ -68,7 +71,7 @@ def rest_normals(vertices: Floats, triangles: Ints, mesh: ShellMesh) -> tuple[Fl
     at, side = np.nonzero(second)
     # the second triangle of an oriented surface runs the other way
     normal[sides[at, side]] -= signs[at, side][:, None] * mesh.normals[at]
-    folded = np.linalg.norm(normal, axis=1) < 1e-6  # triangles on top of each other
+    folded = np.linalg.norm(normal, axis=1) < FOLDED
     normal[folded] = np.cross(e[folded], first[folded])
     return e, normal / np.linalg.norm(normal, axis=1)[:, None]
 
@@ -90,18 +93,11 @@ def midedge_matrices(vertices: Floats, triangles: Ints, mesh: ShellMesh, plate: 
 def carry_normals(q, edge_dofs, t_old, d_old, t, d):
     """Carry the reference normals of all edges to q; `edge_dofs` (Z, 6)."""
     for z in range(edge_dofs.shape[0]):
-        a, b = edge_dofs[z, 0], edge_dofs[z, 3]
-        e = (q[b] - q[a], q[b + 1] - q[a + 1], q[b + 2] - q[a + 2])
-        length = math.sqrt(dot(e, e))
-        new = (e[0] / length, e[1] / length, e[2] / length)
-        moved = transport(row(d_old, z), row(t_old, z), new)
-        # round-off would tilt the normal into the edge over many steps
-        along = dot(moved, new)
-        moved = (moved[0] - along * new[0], moved[1] - along * new[1], moved[2] - along * new[2])
-        size = math.sqrt(dot(moved, moved))
+        e = difference(point(q, edge_dofs[z, 3]), point(q, edge_dofs[z, 0]))
+        new = scaled(1.0 / math.sqrt(dot(e, e)), e)
+        moved = carried(row(d_old, z), row(t_old, z), new)
         for j in range(3):
-            t[z, j] = new[j]
-            d[z, j] = moved[j] / size
+            t[z, j], d[z, j] = new[j], moved[j]
 
 
 @kernel
@@ -111,25 +107,29 @@ def _wrapped(angle):
 
 @kernel
 def _triangle(q, dofs, s):
-    """Return the edge vectors opposite to the vertices, the area vector and twice the area of triangle s."""
-    a, b, c = dofs[s, 0], dofs[s, 3], dofs[s, 6]
-    e0 = (q[c] - q[b], q[c + 1] - q[b + 1], q[c + 2] - q[b + 2])
-    e1 = (q[a] - q[c], q[a + 1] - q[c + 1], q[a + 2] - q[c + 2])
-    e2 = (q[b] - q[a], q[b + 1] - q[a + 1], q[b + 2] - q[a + 2])
-    area = cross(e2, (-e1[0], -e1[1], -e1[2]))
-    return e0, e1, e2, area, math.sqrt(dot(area, area))
+    """Return the edge vectors opposite to the vertices, the unit normal and twice the area of triangle s."""
+    a, b, c = point(q, dofs[s, 0]), point(q, dofs[s, 3]), point(q, dofs[s, 6])
+    edges = (difference(c, b), difference(a, c), difference(b, a))
+    area = cross(edges[2], difference(c, a))
+    twice = math.sqrt(dot(area, area))
+    return edges, scaled(1.0 / twice, area), twice
 
 
 @kernel
-def _strains(q, dofs, sides, signs, d, natural, s, e0, e1, e2, area, twice, strain):
+def _strains(q, dofs, sides, signs, d, natural, s, edges, n, strain):
     """Fill the angles a_k - a0_k of triangle s, between -pi and pi."""
-    n = (area[0] / twice, area[1] / twice, area[2] / twice)
     for k in range(3):
-        e = e0 if k == 0 else (e1 if k == 1 else e2)
-        length = math.sqrt(dot(e, e))
         m = row(d, sides[s, k])
-        turned = math.atan2(dot(cross(m, n), e) / length, dot(m, n))
+        turned = math.atan2(dot(cross(m, n), edges[k]) / math.sqrt(dot(edges[k], edges[k])), dot(m, n))
         strain[k] = _wrapped(signs[s, k] * q[dofs[s, 9 + k]] - turned - natural[s, k])
+
+
+@kernel
+def _height(edges, k):
+    """Return |e|, and how far vertex k lies from the begin of its opposite edge e along it."""
+    e, f = edges[k], edges[(k + 2) % 3]  # f ends where e begins: minus f points to vertex k
+    length = math.sqrt(dot(e, e))
+    return length, -dot(e, f) / length
 
 
 @kernel
@@ -137,18 +137,15 @@ def midedge_angles(q, dofs, sides, signs, d, angles):
     """Fill the angles a [rad] from the triangles' normals to those of their edges, (T, 3)."""
     zero = np.zeros_like(angles)
     for s in range(dofs.shape[0]):
-        e0, e1, e2, area, twice = _triangle(q, dofs, s)
-        _strains(q, dofs, sides, signs, d, zero, s, e0, e1, e2, area, twice, angles[s])
+        edges, n, _ = _triangle(q, dofs, s)
+        _strains(q, dofs, sides, signs, d, zero, s, edges, n, angles[s])
 
 
 @kernel
-def _gradients(e0, e1, e2, n, twice, signs, s, w, g):
+def _gradients(edges, n, twice, signs, s, w, g):
     """Fill g (3, 12), the gradients of the three angles, and w (3, 3), their components along n."""
     for k in range(3):
-        e = e0 if k == 0 else (e1 if k == 1 else e2)
-        f = e2 if k == 0 else (e0 if k == 1 else e1)  # ends where e begins: minus f points to vertex k
-        length = math.sqrt(dot(e, e))
-        c = -dot(e, f) / length
+        length, c = _height(edges, k)
         p, r = (k + 1) % 3, (k + 2) % 3
         w[k, k], w[k, p], w[k, r] = -length / twice, (length - c) / twice, c / twice
         for v in range(3):
@@ -168,11 +165,11 @@ def midedge_force(q, dofs, sides, signs, d, stiffness, natural, gradient):
     energy, force, moment = 0.0, 0.0, 0.0
     strain, w, g = np.empty(3), np.empty((3, 3)), np.empty((3, 12))
     for s in range(dofs.shape[0]):
-        e0, e1, e2, area, twice = _triangle(q, dofs, s)
-        _strains(q, dofs, sides, signs, d, natural, s, e0, e1, e2, area, twice, strain)
-        _gradients(e0, e1, e2, (area[0] / twice, area[1] / twice, area[2] / twice), twice, signs, s, w, g)
+        edges, n, twice = _triangle(q, dofs, s)
+        _strains(q, dofs, sides, signs, d, natural, s, edges, n, strain)
+        _gradients(edges, n, twice, signs, s, w, g)
         for k in range(3):
-            m = stiffness[s, k, 0] * strain[0] + stiffness[s, k, 1] * strain[1] + stiffness[s, k, 2] * strain[2]
+            m = dot(stiffness[s, k], strain)
             energy += 0.5 * m * strain[k]
             moment = max(moment, abs(m))
             for i in range(12):
@@ -183,50 +180,57 @@ def midedge_force(q, dofs, sides, signs, d, stiffness, natural, gradient):
 
 
 @kernel
+def _normal_slopes(edges, n, twice, dn, dtwice):
+    """Fill the derivatives of the unit normal (9, 3) and of twice the area (9,) by the vertices' components."""
+    for v in range(3):
+        for j in range(3):
+            # the area vector changes by e x dx with the edge opposite to the vertex that moves
+            change = cross(edges[v], axis(j))
+            along = dot(n, change)
+            dtwice[3 * v + j] = along
+            slope = combine(1.0 / twice, change, -along / twice, n)
+            for i in range(3):
+                dn[3 * v + j, i] = slope[i]
+
+
+@kernel
+def _component_slopes(edges, k, twice, dtwice, w, dw):
+    """Fill the derivatives dw (3, 9) of the components w[k] of the gradient of angle k."""
+    e, f = edges[k], edges[(k + 2) % 3]
+    length, c = _height(edges, k)
+    p, r = (k + 1) % 3, (k + 2) % 3
+    for b in range(9):
+        v, j = b // 3, b % 3
+        # e runs from vertex p to r, f from k to p
+        de = -1.0 if v == p else (1.0 if v == r else 0.0)
+        df = -1.0 if v == k else (1.0 if v == p else 0.0)
+        dl = de * e[j] / length
+        dc = -(de * f[j] + df * e[j]) / length - c * dl / length
+        dw[k, b] = -dl / twice - w[k, k] * dtwice[b] / twice
+        dw[p, b] = (dl - dc) / twice - w[k, p] * dtwice[b] / twice
+        dw[r, b] = dc / twice - w[k, r] * dtwice[b] / twice
+
+
+@kernel
 def midedge_hessian(q, dofs, sides, signs, d, stiffness, natural, slots, values):
     """Add the Hessian of all triangles, K g g^T + m dg/dx with its symmetric part, in packed lower form (78 slots).
 
-    The gradients of an angle are w_v n, so dg = dw n + w dn with dn = (I - n n^T) dN / |N|.
+    The gradients of an angle are w_v n, so dg = dw n + w dn with dn = (I - n n^T) dN / |N|. Arguments as for the force.
     """
-    strain, w, g, moment = np.empty(3), np.empty((3, 3)), np.empty((3, 12)), np.empty(3)
-    second, dn, dtwice, dw = np.empty((9, 9)), np.empty((3, 9)), np.empty(9), np.empty((3, 9))
+    strain, w, g, second = np.empty(3), np.empty((3, 3)), np.empty((3, 12)), np.empty((9, 9))
+    dn, dtwice, dw = np.empty((9, 3)), np.empty(9), np.empty((3, 9))
     for s in range(dofs.shape[0]):
-        e0, e1, e2, area, twice = _triangle(q, dofs, s)
-        n = (area[0] / twice, area[1] / twice, area[2] / twice)
-        _strains(q, dofs, sides, signs, d, natural, s, e0, e1, e2, area, twice, strain)
-        _gradients(e0, e1, e2, n, twice, signs, s, w, g)
-        for v in range(3):
-            # the area vector changes by e x dx with the edge opposite to the vertex that moves
-            e = e0 if v == 0 else (e1 if v == 1 else e2)
-            for j in range(3):
-                unit = (1.0 if j == 0 else 0.0, 1.0 if j == 1 else 0.0, 1.0 if j == 2 else 0.0)
-                change = cross(e, unit)
-                along = dot(n, change)
-                dtwice[3 * v + j] = along
-                for i in range(3):
-                    dn[i, 3 * v + j] = (change[i] - along * n[i]) / twice
+        edges, n, twice = _triangle(q, dofs, s)
+        _strains(q, dofs, sides, signs, d, natural, s, edges, n, strain)
+        _gradients(edges, n, twice, signs, s, w, g)
+        _normal_slopes(edges, n, twice, dn, dtwice)
         second[:] = 0.0
         for k in range(3):
-            moment[k] = stiffness[s, k, 0] * strain[0] + stiffness[s, k, 1] * strain[1] + stiffness[s, k, 2] * strain[2]
-            e = e0 if k == 0 else (e1 if k == 1 else e2)
-            f = e2 if k == 0 else (e0 if k == 1 else e1)
-            length = math.sqrt(dot(e, e))
-            c = -dot(e, f) / length
-            p, r = (k + 1) % 3, (k + 2) % 3
-            for b in range(9):
-                v, j = b // 3, b % 3
-                # e runs from vertex p to r, f from k to p
-                de = -1.0 if v == p else (1.0 if v == r else 0.0)
-                df = -1.0 if v == k else (1.0 if v == p else 0.0)
-                dl = de * e[j] / length
-                dc = -(de * f[j] + df * e[j]) / length - c * dl / length
-                dw[k, b] = -dl / twice - w[k, k] * dtwice[b] / twice
-                dw[p, b] = (dl - dc) / twice - w[k, p] * dtwice[b] / twice
-                dw[r, b] = dc / twice - w[k, r] * dtwice[b] / twice
+            _component_slopes(edges, k, twice, dtwice, w, dw)
+            moment = dot(stiffness[s, k], strain)
             for a in range(9):
-                v, i = a // 3, a % 3
                 for b in range(9):
-                    second[a, b] += moment[k] * (dw[v, b] * n[i] + w[k, v] * dn[i, b])
+                    second[a, b] += moment * (dw[a // 3, b] * n[a % 3] + w[k, a // 3] * dn[b, a % 3])
         p = 0
         for a in range(12):
             for b in range(a + 1):

@@ -1,7 +1,13 @@
-"""Newton's method with a line search for the balance of one increment (Algorithm 1 of [Lahoti], lines 7-21)."""
+"""Newton's method with a line search for the balance of one increment (Algorithm 1 of [Lahoti], lines 7-21).
+
+Its own beside those of the energy solver and the snake: nothing here is a saddle or a complementarity problem. Inertia makes
+the matrix definite, what moves is bounded by edges that turn, and the work of the residual along a step, which needs no energy
+and so holds with friction, says how far to go.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,13 +15,26 @@ import numpy as np
 
 from geosim.arrays import Floats
 from geosim.kernels import kernel
-from geosim.rods.balance import Balance, Triplets
+from geosim.linear.sparse import Triplets
+from geosim.rods.balance import Balance
 from geosim.rods.state import Trial
 
 __all__ = ["Newton", "Solution", "solve_increment"]
 
-LARGEST_TURN = 1.0  # rad, and relative change of an edge, in one iteration
-SHRINK = 0.5
+LARGEST_TURN = 1.0  # rad, and relative change of an edge, in one iteration: the range of the linearised strains
+NONE = 1e-300  # rad, m: guards the shares of a step without motion
+
+# The line search, in shares of the work at its start.
+FALLEN = 0.9  # to which the work must fall: any decrease of a quadratic energy counts
+LEFT = 0.5  # from which a step that had to be shortened falls short, and is lengthened again
+BEYOND = -0.1  # of the other sign, up to which a lengthened step has not gone too far
+SHORTEST, LONGEST = 0.1, 0.7  # of a step, between which regula falsi shortens it: always by something, never to nothing
+HALF = 0.5  # where the work is not a number, or was none
+CREEP = 0.05  # of a step, taken whatever the work says where the direction does not descend (friction)
+SHORTENINGS, LENGTHENINGS = 12, 5  # at 0.5 each the first reach 2e-4 of a step
+
+# Shifts that make the matrix definite, of the stiffest entry of the diagonal.
+FIRST_SHIFT, LAST_SHIFT, NEXT_SHIFT = 1e-8, 1e3, 10.0  # from round-off of the factors to a matrix that is all diagonal
 
 
 @dataclass(frozen=True)
@@ -34,8 +53,6 @@ class Newton:
         Whether steps are shortened until the work along them falls.
     definite
         Whether the matrix is shifted until it is positive definite (statics).
-    reach
-        Most translation of a vertex in one iteration [m]; inf unless contact is near.
     """
 
     tolerance: float = 1e-6
@@ -43,7 +60,6 @@ class Newton:
     iterations: int = 50
     line_search: bool = True
     definite: bool = False
-    reach: float = np.inf
 
 
 @dataclass
@@ -63,15 +79,14 @@ class Solution:
 
 
 @kernel
-def step_size(dq, edge_dofs, length, turns):
-    """Return the largest relative motion of an edge and the largest translation and turn in a step."""
+def step_size(dq, springs, rest, turns):
+    """Return the largest relative motion of a spring (dofs (S, 6), rest lengths), translation and turn in a step."""
     edge, move, turn = 0.0, 0.0, 0.0
-    for i in range(edge_dofs.shape[0]):
-        a, b = edge_dofs[i, 0], edge_dofs[i, 1]
+    for i in range(springs.shape[0]):
         s = 0.0
         for j in range(3):
-            s += (dq[b + j] - dq[a + j]) ** 2
-        edge = max(edge, s / length[i] ** 2)
+            s += (dq[springs[i, 3 + j]] - dq[springs[i, j]]) ** 2
+        edge = max(edge, s / rest[i] ** 2)
     for i in range(turns):
         move = max(move, abs(dq[i]))
     for i in range(turns, dq.shape[0]):
@@ -84,53 +99,38 @@ def solve_increment(balance: Balance, q: Floats, options: Newton, small: bool = 
 
     `small` says that the increment before q was small already.
     """
-    system = balance.system
-    order = balance.order
+    system, order, terms = balance.system, balance.order, balance.terms
     trial, f = balance.residual(q)
-    residual = balance.relative(trial, f)
-    records: list[dict[str, Any]] = []
-    length = float(np.concatenate([system.rest, system.shell.rest]).mean())
-    negative = 0
-    small = small or len(order) == 0
-    for iteration in range(options.iterations + 1):
+    now = Solution(q, trial, f, False, balance.relative(trial, f), 0, small=small or len(order) == 0)
+    length = float(system.rest.mean())
+    reach = min([term.reach for term in terms], default=np.inf)
+    while np.isfinite(now.residual):
         # nothing moves a body whose forces balance to round-off
-        if residual <= options.tolerance and (small or residual == 0.0):
-            return Solution(q, trial, f, True, residual, iteration, negative, False, small, records)
-        if iteration == options.iterations or not np.isfinite(residual):
+        now.converged = now.residual <= options.tolerance and (now.small or now.residual == 0.0)
+        if now.converged or now.iterations == options.iterations:
             break
-        values, extra = balance.jacobian(q, trial)
-        direction, negative = _direction(balance, values, extra, -f[order], options)
+        values, extra = balance.jacobian(now.q, now.trial)
+        direction, now.negative = _direction(balance, values, extra, -now.residual_vector[order], options)
         if direction is None:
             break
         dq = np.zeros_like(q)
         dq[order] = direction
-        edge, move, turn = step_size(dq, system.edge_dofs, trial.length, system.turns)
-        if len(system.shell.rest):
-            edge = max(edge, step_size(dq, system.shell.spring_dofs[:, ::3], system.shell.rest, system.turns)[0])
+        edge, move, turn = step_size(dq, system.stencils.springs, system.rest, system.turns)
         if not np.isfinite(edge + move + turn):
             break
-        alpha = min(
-            1.0, LARGEST_TURN / max(edge, 1e-300), LARGEST_TURN / max(turn, 1e-300), options.reach / max(move, 1e-300)
-        )
-        for term in balance.terms:
-            if hasattr(term, "safe_share"):
-                alpha *= term.safe_share(q, alpha * dq)
-        q, trial, f, alpha = _search(balance, q, dq, f, alpha, order, direction, options)
-        residual = balance.relative(trial, f)
-        small = alpha * max(move / length, edge, turn) <= options.increment
-        records.append(
-            {
-                "iteration": iteration + 1,
-                "residual": residual,
-                "step": alpha,
-                "move": alpha * move,
-                "turn": alpha * turn,
-                "negative": negative,
-            }
-        )
-        if any(term.escaped(q) for term in balance.terms if hasattr(term, "escaped")):
-            return Solution(q, trial, f, False, residual, iteration + 1, negative, True, small, records)
-    return Solution(q, trial, f, False, residual, len(records), negative, False, small, records)
+        alpha = min(1.0, LARGEST_TURN / max(edge, turn, NONE), reach / max(move, NONE))
+        for term in terms:
+            alpha *= term.safe_share(now.q, alpha * dq)
+        now.q, now.trial, now.residual_vector, alpha = _search(balance, now, dq, alpha, options)
+        now.residual = balance.relative(now.trial, now.residual_vector)
+        now.small = alpha * max(move / length, edge, turn) <= options.increment
+        now.iterations += 1
+        sizes = {"step": alpha, "move": alpha * move, "turn": alpha * turn, "negative": now.negative}
+        now.records.append({"iteration": now.iterations, "residual": now.residual, **sizes})
+        if any(term.escaped(now.q) for term in terms):
+            now.escaped = True
+            break
+    return now
 
 
 def _direction(
@@ -141,72 +141,66 @@ def _direction(
     direction, negative = pattern.solve(values, rhs, extra)
     if direction is not None and (negative == 0 or not options.definite):
         return direction, negative
-    first = negative
+    found = max(negative, 1)
     # the shift weighs translations and turns alike, each by its own stiffest entry
-    own = values[pattern.diagonal]
+    own = np.abs(values[pattern.diagonal])
     turning = pattern.order >= balance.system.turns
-    weight = np.empty(len(own))
-    for part in (turning, ~turning):
-        weight[part] = np.abs(own[part]).max(initial=0.0)
-    shift = 1e-8
-    while shift < 1e3:
+    weight = np.where(turning, own[turning].max(initial=0.0), own[~turning].max(initial=0.0))
+    shift = FIRST_SHIFT
+    while (direction is None or negative > 0) and shift < LAST_SHIFT:
         shifted = values.copy()
         shifted[pattern.diagonal] += shift * weight
         direction, negative = pattern.solve(shifted, rhs, extra)
-        if direction is not None and negative == 0:
-            return direction, max(first, 1)
-        shift *= 10.0
-    return direction, max(first, 1)
+        shift *= NEXT_SHIFT
+    return direction, found
 
 
 def _search(
-    balance: Balance, q: Floats, dq: Floats, f: Floats, alpha: float, order: Any, direction: Floats, options: Newton
+    balance: Balance, start: Solution, dq: Floats, alpha: float, options: Newton
 ) -> tuple[Floats, Trial, Floats, float]:
     """Shorten the step until the work of the residual along it falls (a decrease of the energy where one exists)."""
-    work = float(direction @ f[order])
-    limit = 0.9 * abs(work)
+
+    def look(alpha: float) -> tuple[float, tuple[Floats, Trial, Floats]]:
+        """Return the work of the residual along the step at a share of it, and what stands there."""
+        q = start.q + alpha * dq
+        trial, f = balance.residual(q)
+        return float(dq[balance.order] @ f[balance.order]), (q, trial, f)
+
+    work = float(dq[balance.order] @ start.residual_vector[balance.order])
     over = 0.0  # a step that went too far
-    for _ in range(12):
-        trial_q = q + alpha * dq
-        trial, f_new = balance.residual(trial_q)
-        now = float(direction @ f_new[order])
-        if not options.line_search and np.isfinite(now):
-            break
+    for _ in range(SHORTENINGS):
+        now, there = look(alpha)
+        finite = np.isfinite(now)
         # a descent direction has work < 0; overshooting shows as a large positive work at the new point
-        if np.isfinite(now) and (now <= limit if work < 0 else abs(now) <= limit or alpha < 0.05):
-            if work < 0 and over > 0.0 and now < 0.5 * work:
-                alpha, trial_q, trial, f_new = _lengthen(
-                    balance, q, dq, order, direction, work, (alpha, over), (trial_q, trial, f_new)
-                )
+        if finite and (not options.line_search or (now if work < 0 else abs(now)) <= FALLEN * abs(work)):
+            break
+        if finite and work >= 0 and alpha < CREEP:
             break
         # regula falsi between the ends, kept inside the interval
-        share = work / (work - now) if np.isfinite(now) and work < 0 else SHRINK
-        over = alpha
-        alpha *= min(max(share, 0.1), 0.7)
-    return trial_q, trial, f_new, alpha
+        share = work / (work - now) if finite and work < 0 else HALF
+        over, alpha = alpha, alpha * min(max(share, SHORTEST), LONGEST)
+    else:
+        return *there, alpha
+    if options.line_search and work < 0 and over > 0.0 and now < LEFT * work:
+        return _lengthened(look, work, alpha, over, there)
+    return *there, alpha
 
 
-def _lengthen(
-    balance: Balance,
-    q: Floats,
-    dq: Floats,
-    order: Any,
-    direction: Floats,
+def _lengthened(
+    look: Callable[[float], tuple[float, tuple[Floats, Trial, Floats]]],
     work: float,
-    between: tuple[float, float],
+    short: float,
+    over: float,
     best: tuple[Floats, Trial, Floats],
-) -> tuple[float, Floats, Trial, Floats]:
+) -> tuple[Floats, Trial, Floats, float]:
     """Return a step between one that falls short and one that goes too far (contact stiffens between them) that does neither."""
-    short, over = between
-    for _ in range(5):
+    for _ in range(LENGTHENINGS):
         alpha = float(np.sqrt(short * over))
-        trial_q = q + alpha * dq
-        trial, f = balance.residual(trial_q)
-        now = float(direction @ f[order])
-        if np.isfinite(now) and now <= -0.1 * work:
-            short, best = alpha, (trial_q, trial, f)
-            if now >= 0.5 * work:
+        now, there = look(alpha)
+        if np.isfinite(now) and now <= BEYOND * work:
+            short, best = alpha, there
+            if now >= LEFT * work:
                 break
         else:
             over = alpha
-    return short, *best
+    return *best, short

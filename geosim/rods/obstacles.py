@@ -19,14 +19,11 @@ from geosim.collision.shapes import Solids, curvature, join_solids, signed_dista
 from geosim.environment import Obstacle
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, plus, scaled, turned, turned_back
-from geosim.rods.balance import Triplets
-from geosim.rods.contact import ContactLaw, add_measures, penalty, stick_slip
-from geosim.rods.state import RodState
-from geosim.rods.system import System
+from geosim.linear.sparse import Triplets
+from geosim.rods.contact import FADED, friction_slope, penalty, stick_slip
+from geosim.rods.terms import Term, add_contact
 
 __all__ = ["ObstacleContact", "Shapes", "compile_obstacles"]
-
-NOTHING = 36.0  # the law falls as exp(-k1 gap), and e^-36 is a rounding error
 
 
 class Shapes(NamedTuple):
@@ -76,9 +73,9 @@ def obstacle_contact(
         for i in range(len(radius)):
             x, start = q[3 * i : 3 * i + 3], q0[3 * i : 3 * i + 3]
             y = turned_back(now, difference(x, now[:, 3]))
-            distance, n = signed_distance(solids, o, y, radius[i] + NOTHING / k1)
+            distance, n = signed_distance(solids, o, y, radius[i] - FADED / k1)
             gap = radius[i] - distance
-            if k1 * gap < -NOTHING:
+            if k1 * gap < FADED:
                 continue
             n = turned(now, n)
             e, fn, stiff = penalty(gap, k, k1)
@@ -117,32 +114,27 @@ def _add_stiffness(solids, o, y, pose, n, fn, stiff, g, u, speed, ratio, slope, 
     for a in range(3):
         turns = turned(bend, pose[a])
         for b in range(a + 1):
-            uu = u[a] * u[b] / (speed * speed) if speed > 1e-300 else 0.0
-            tangent = (1.0 if a == b else 0.0) - n[a] * n[b]
-            value = stiff * n[a] * n[b] - fn * dot(pose[b], turns) + g * (ratio * (tangent - uu) + slope * uu)
-            values[slots[p]] += value
+            rub = g * friction_slope(u, speed, ratio, slope, n, 1.0, a, b)
+            values[slots[p]] += stiff * n[a] * n[b] - fn * dot(pose[b], turns) + rub
             p += 1
 
 
 @dataclass
-class ObstacleContact:
-    """Contact of all vertices with all obstacles, bound to one increment that ends at `pose1`."""
+class ObstacleContact(Term):
+    """Contact of all vertices with all obstacles, bound to one increment from the poses `pose0` to `pose1` (o, 4, 4)."""
 
-    system: System
-    state: RodState
-    step: float
-    law: ContactLaw
-    shapes: Shapes
     pose0: Floats
     pose1: Floats
 
     def __post_init__(self) -> None:
+        self.system = self.state.system
+        self.shapes = self.system.shapes
         # A Newton step goes at most through half of what is thick: the surface that a vertex entered stays the nearest.
         self.reach = self.shapes.thickness + 0.5 * float(self.system.vertex_radius.min())
         self.rubs = self.step > 0 and bool((self.shapes.friction > 0).any())
 
     def _call(self, q: Floats, want: bool, residual: Floats, values: Floats) -> Any:
-        s, n = self.shapes, len(self.system.vertex_radius)
+        s, n, law = self.shapes, len(self.system.vertex_radius), self.system.law
         skew, force, load = np.zeros((n, 3, 3)), np.zeros((n, 3)), np.zeros((len(s.friction), 6))
         numbers = obstacle_contact(
             q,
@@ -153,12 +145,12 @@ class ObstacleContact:
             s.friction,
             self.pose0,
             self.pose1,
-            self.law.stiffness,
-            15.0 / self.law.range,
-            15.0 / self.law.slip,
+            law.stiffness,
+            law.k1,
+            law.k2,
             want,
             residual,
-            self.system.vertex_slots,
+            self.system.slots.vertices,
             values,
             skew,
             force,
@@ -178,12 +170,10 @@ class ObstacleContact:
             return None
         vertex, a, b = np.nonzero(skew)
         unknown = self.system.pattern.unknown
-        row, col = unknown[3 * vertex + a], unknown[3 * vertex + b]
-        keep = (row >= 0) & (col >= 0)
-        return Triplets(row[keep], col[keep], skew[vertex, a, b][keep])
+        return Triplets(unknown[3 * vertex + a], unknown[3 * vertex + b], skew[vertex, a, b]).free
 
     def measure(self, q: Floats, measures: dict[str, Any]) -> None:
         """Add overlap, number and forces of contacts to the measures of a step."""
         (energy, _, overlap, count), _, force, load = self._call(q, False, np.zeros_like(q), np.zeros(1))
-        add_measures(measures, energy, overlap, count, force)
+        add_contact(measures, energy, overlap, count, force)
         measures["obstacle_forces"], measures["obstacle_moments"] = load[:, :3], load[:, 3:]

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from geosim.actuation import Command, NaturalShape
-from geosim.arrays import Floats, Ints, floats
+from geosim.arrays import Floats, Ints, floats, ints
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.rods.balance import Balance
@@ -32,6 +32,15 @@ from geosim.rods.state import RodState, evaluate
 from geosim.rods.stepper import RodShellStepper
 
 __all__ = ["Recovery", "pixels_to_metres", "recover_curvatures"]
+
+EQUILIBRIUM = 1e-8  # tolerance of the equilibria: their error must stay under the steps of the fit
+LEAST_DAMPING = (
+    1e-9  # of Gauss-Newton, relative to the diagonal: to round-off of a normal matrix with a thousandfold spread
+)
+NEXT_DAMPING = 1e-3  # at least, where a step made the misfit larger
+EASED, RAISED = 0.1, 10.0  # factors after a good and a bad step
+NONE = 1e-300  # m^4: a curvature that moves no tag
+ARC_SLACK = 1e-9  # of the length: by how much a tag may lie outside, to round-off of what was measured along the rod
 
 
 @dataclass(frozen=True)
@@ -125,32 +134,25 @@ def recover_curvatures(
     place = floats(at, "at", (None,))
     if given.ndim != 3 or given.shape[1:] != (len(place), 3):
         raise InputError(f"tags: shape {given.shape}; (frames, {len(place)}, 3) [m] needed, as many tags as in at=")
-    sets = [np.asarray(g, dtype=np.int64) for g in groups]
-    if not sets or any(len(g) == 0 or g.min() < 0 or g.max() >= len(robot.bends) for g in sets):
+    sets = [ints(group, "groups", (None,), below=len(robot.bends)) for group in groups]
+    if not sets or not all(len(group) for group in sets):
         raise InputError(f"groups: stencil indices 0 .. {len(robot.bends) - 1} needed, none of them empty")
     weights = _interpolation(robot, place)
-    solver = RodShellStepper(static=True, tolerance=1e-8)
+    solver = RodShellStepper(static=True, tolerance=EQUILIBRIUM)
     state = solver.start(robot, environment or Environment())
     value = np.zeros(len(sets)) if start is None else np.array(start, dtype=float)
-    rows: list[tuple[Floats, Floats, float, float, int]] = []
-    blank = np.full(len(sets), np.nan)
-    for frame in given:
+    curvature, frames = np.full((len(given), len(sets)), np.nan), np.full((len(given), len(robot.vertices), 3), np.nan)
+    tip_error, rms_error = np.full((2, len(given)), np.nan)
+    solves = np.zeros(len(given), dtype=np.int64)
+    for k, frame in enumerate(given):
         seen = np.isfinite(frame).all(axis=1)
         if not seen.any():
-            rows.append((blank, np.full((len(robot.vertices), 3), np.nan), np.nan, np.nan, 0))
             continue
-        state, value, solves = _fit(solver, state, value, sets, weights[seen], frame[seen], tolerance, iterations)
+        state, value, solves[k] = _fit(solver, state, value, sets, weights[seen], frame[seen], tolerance, iterations)
         error = np.linalg.norm(weights @ state.positions - frame, axis=1)
-        rows.append(
-            (value, state.positions.copy(), float(error[-1]), float(np.sqrt(np.mean(error[seen] ** 2))), solves)
-        )
-    return Recovery(
-        np.array([r[0] for r in rows]),
-        np.array([r[1] for r in rows]),
-        np.array([r[2] for r in rows]),
-        np.array([r[3] for r in rows]),
-        np.array([r[4] for r in rows]),
-    )
+        curvature[k], frames[k] = value, state.positions
+        tip_error[k], rms_error[k] = error[-1], np.sqrt(np.mean(error[seen] ** 2))
+    return Recovery(curvature, frames, tip_error, rms_error, solves)
 
 
 def equilibrium(solver: RodShellStepper, state: RodState, value: Floats, sets: Sequence[Ints]) -> RodState:
@@ -199,20 +201,20 @@ def _fit(
 ) -> tuple[RodState, Floats, int]:
     """Fit one frame by damped Gauss-Newton steps; return state, curvatures and the number of equilibria solved."""
     state = equilibrium(solver, state, value, sets)
-    solves, damping = 1, 1e-9
+    solves, damping = 1, LEAST_DAMPING
     misfit = weights @ state.positions - target
-    small = tolerance / float(state.system.rest.sum())
+    small = tolerance / float(state.system.robot.rest_lengths.sum())
     for _ in range(iterations):
         slope = np.array([(weights @ s).ravel() for s in sensitivity(state, sets)]).T
         normal = slope.T @ slope
-        step = -np.linalg.solve(normal + damping * np.diag(np.diag(normal) + 1e-300), slope.T @ misfit.ravel())
+        step = -np.linalg.solve(normal + damping * np.diag(np.diag(normal) + NONE), slope.T @ misfit.ravel())
         trial = equilibrium(solver, state, value + step, sets)
         solves += 1
         new = weights @ trial.positions - target
         if (new**2).sum() <= (misfit**2).sum():
-            state, value, misfit, damping = trial, value + step, new, max(0.1 * damping, 1e-9)
+            state, value, misfit, damping = trial, value + step, new, max(EASED * damping, LEAST_DAMPING)
         else:
-            damping = max(10.0 * damping, 1e-3)
+            damping = max(RAISED * damping, NEXT_DAMPING)
         if np.abs(step).max() < small:
             break
     return state, value, solves
@@ -221,7 +223,7 @@ def _fit(
 def _interpolation(robot: RodShellRobot, place: Floats) -> Floats:
     """Return weights (tags, n) of the vertices at arc lengths along the edges."""
     end = np.cumsum(robot.rest_lengths)
-    if place.min() < -1e-12 or place.max() > end[-1] * (1 + 1e-9):
+    if place.min() < -ARC_SLACK * end[-1] or place.max() > (1 + ARC_SLACK) * end[-1]:
         raise InputError(f"at: arc lengths lie between 0 and {end[-1]:.6g} m, {place.tolist()} given")
     weights = np.zeros((len(place), len(robot.vertices)))
     edge = np.minimum(np.searchsorted(end, place), len(end) - 1)

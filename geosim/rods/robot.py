@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import NO_EDGES, NO_TETS, Bools, Floats, Ints, floats, frozen, ints
+from geosim.arrays import NO_EDGES, NO_TETS, Bools, Floats, Ints, choice, floats, frozen, ints, number, whole
 from geosim.errors import InputError
 from geosim.material.materials import LinearElastic
-from geosim.rods.frames import first_frames
+from geosim.rods.frames import edges_around, first_frames
 from geosim.rods.section import Section
 from geosim.rods.shells import ShellMesh, shell_mesh
 from geosim.select import selected_ids
@@ -25,6 +25,10 @@ from geosim.select import selected_ids
 __all__ = ["Bends", "Limb", "RodShellRobot"]
 
 AXES = {"yz": 0, "xz": 1, "xy": 2}
+FLAT = 1e-12  # of the largest triangle: an area below it is round-off of its corners
+IN_PLANE = 1e-9  # of the robot's extent: how far vertices of a planar robot may leave their plane, as files round them
+STRAIGHT_BACK = 1e-9  # 1 + cosine of two edges that count as lying on each other: 0.003 degrees
+MERGED = 0.01  # of the shorter edge, within which vertices of two limbs are one
 
 
 @dataclass(frozen=True)
@@ -52,11 +56,9 @@ class Limb:
     def __post_init__(self) -> None:
         object.__setattr__(self, "start", floats(self.start, "Limb: start", (3,)))
         object.__setattr__(self, "end", floats(self.end, "Limb: end", (3,)))
-        if not isinstance(self.nodes, (int, np.integer)) or self.nodes < 2:
-            raise InputError(f"Limb: nodes = {self.nodes!r} must be a whole number of at least 2")
-        if not (np.isfinite(self.radius) and self.radius > 0):
-            raise InputError(f"Limb: radius = {self.radius!r} must be positive (metres)")
-        if np.allclose(self.start, self.end, rtol=0, atol=1e-12):
+        whole(self.nodes, "Limb: nodes", least=2)
+        number(self.radius, "Limb: radius", above=0.0)
+        if (self.start == self.end).all():
             raise InputError(f"Limb: start and end are the same point {self.start.tolist()} m")
 
 
@@ -192,38 +194,43 @@ class RodShellRobot:
             self._join_shells()
         elif not 0 <= self.own_edges <= len(self.edges):
             raise InputError(f"own_edges = {self.own_edges!r}: there are {len(self.edges)} edges; leave it out")
-        self._check_rods(len(self.edges))
-        self._check_shells(len(self.triangles))
-        if self.shell_constants not in ("plate", "published", "matlab"):
-            raise InputError(f"shell_constants = {self.shell_constants!r}: use 'plate', 'published' or 'matlab'")
-        if self.shell_bending not in ("hinge", "mid-edge"):
-            raise InputError(f"shell_bending = {self.shell_bending!r}: use 'hinge' or 'mid-edge'")
+        rods = len(self.edges)
+        put(self, "radius", _sizes(self.radius, "radius", rods, "edges"))
+        put(self, "thickness", _sizes(self.thickness, "thickness", len(self.triangles), "triangles"))
+        if rods:
+            self._check_rods(rods)
+        if len(self.triangles):
+            self._check_shells()
+        choice(self.shell_constants, "shell_constants", ("plate", "published", "matlab"))
+        choice(self.shell_bending, "shell_bending", ("hinge", "mid-edge"))
         if self.shell_bending == "mid-edge" and self.hinge_stiffness is not None:
             raise InputError("hinge_stiffness: a shell with shell_bending = 'mid-edge' has no hinges; leave it out")
-        if not (isinstance(self.fixed_vertices, (tuple, list, np.ndarray)) and len(self.fixed_vertices) == 0):
-            put(self, "fixed_vertices", selected_ids(self.fixed_vertices, self.vertices, "fixed_vertices"))
-        else:
-            put(self, "fixed_vertices", frozen(np.zeros(0, dtype=np.int64)))
-        put(
-            self,
-            "fixed_edges",
-            ints(np.atleast_1d(np.asarray(self.fixed_edges)), "fixed_edges", (None,), below=len(self.edges)),
-        )
+        empty = isinstance(self.fixed_vertices, (tuple, list, np.ndarray)) and len(self.fixed_vertices) == 0
+        fixed = np.zeros(0, dtype=np.int64) if empty else self.fixed_vertices
+        put(self, "fixed_vertices", frozen(fixed) if empty else selected_ids(fixed, self.vertices, "fixed_vertices"))
+        put(self, "fixed_edges", ints(np.atleast_1d(np.asarray(self.fixed_edges)), "fixed_edges", (None,), below=rods))
         self._check_components(n)
-        self._optional("velocities", (n, 3))
-        self._optional("masses", (n,))
+        for key, shape in (
+            ("velocities", (n, 3)),
+            ("masses", (n,)),
+            ("twist_angles", (rods,)),
+            ("edge_angular_velocities", (rods,)),
+        ):
+            given = getattr(self, key)
+            put(self, key, floats(np.zeros(shape) if given is None else given, key, shape))
         if (self.masses < 0).any():
             raise InputError(f"masses: {self.masses.min():g} kg is negative; give added masses >= 0")
-        self._optional("twist_angles", (len(self.edges),))
-        self._optional("edge_angular_velocities", (len(self.edges),))
         put(self, "planar", self._planar())
-        for key, count in (
-            ("stretch_stiffness", len(self.edges)),
-            ("bend_stiffness", len(self.bends)),
-            ("twist_stiffness", len(self.bends)),
-            ("hinge_stiffness", len(self.mesh.hinges)),
-        ):
-            self._stiffness(key, count)
+        bends = len(self.bends)
+        stiffness: tuple[tuple[str, list[tuple[int, ...]]], ...] = (
+            ("stretch_stiffness", [(rods,)]),
+            ("bend_stiffness", [(bends,), (bends, 2)]),
+            ("twist_stiffness", [(bends,)]),
+            ("hinge_stiffness", [(len(self.mesh.hinges),)]),
+        )
+        for key, known in stiffness:
+            if getattr(self, key) is not None:
+                put(self, key, _stiffness(getattr(self, key), key, known))
 
     def __repr__(self) -> str:
         return (
@@ -233,21 +240,10 @@ class RodShellRobot:
 
     def _check_topology(self, n: int) -> None:
         put = object.__setattr__
-        triangles = ints(
-            np.zeros((0, 3), dtype=np.int64) if self.triangles is None else self.triangles,
-            "triangles",
-            (None, 3),
-            below=n,
-        )
+        triangles = ints(() if self.triangles is None else self.triangles, "triangles", (None, 3), below=n)
         put(self, "triangles", triangles)
-        if self.edges is None:
-            chain = np.arange(n)
-            given = (
-                np.stack([chain[:-1], chain[1:]], axis=1) if len(triangles) == 0 else np.zeros((0, 2), dtype=np.int64)
-            )
-        else:
-            given = self.edges
-        edges = ints(given, "edges", (None, 2), below=n)
+        chain = () if len(triangles) else np.column_stack([np.arange(n - 1), np.arange(1, n)])
+        edges = ints(chain if self.edges is None else self.edges, "edges", (None, 2), below=n)
         put(self, "edges", edges)
         if len(edges) + len(triangles) == 0:
             raise InputError("robot: no edges and no triangles; give at least two vertices or edges=[[0, 1], ...]")
@@ -271,19 +267,6 @@ class RodShellRobot:
             raise InputError(f"vertices: vertex {i} belongs to no edge and no triangle; remove it")
 
     def _check_rods(self, count: int) -> None:
-        put = object.__setattr__
-        if count == 0:
-            put(self, "radius", frozen(np.zeros(0)))
-            return
-        if self.radius is None:
-            raise InputError("radius: missing; give the rod radius in metres")
-        radius = np.asarray(self.radius, dtype=float)
-        if radius.shape not in ((), (count,)) or not np.isfinite(radius).all() or (radius <= 0).any():
-            raise InputError(
-                f"radius: {str(self.radius)[:40]} must be positive metres, a number or one value for "
-                f"each of {count} edges"
-            )
-        put(self, "radius", frozen(np.broadcast_to(radius, count).copy()))
         if self.rod_material is None:
             raise InputError("rod_material: missing; give LinearElastic(youngs_modulus=..., density=...)")
         materials = self.materials
@@ -295,7 +278,7 @@ class RodShellRobot:
         for key in ("area", "inertia1", "inertia2", "torsion"):
             if getattr(section, key).shape not in ((), (count,)):
                 raise InputError(f"section: {key} has shape {getattr(section, key).shape}; one value or {count} needed")
-        put(self, "section", section)
+        object.__setattr__(self, "section", section)
         folded = self.bends.vertices[self._folds]
         if len(folded):
             raise InputError(
@@ -323,23 +306,10 @@ class RodShellRobot:
             put(self, "rod_material", (*self.rod_material, *(self.rod_material[i] for i in like)))
         put(self, "edges", ints(np.concatenate([self.edges, np.array(added)]), "edges", (None, 2)))
 
-    def _check_shells(self, count: int) -> None:
-        put = object.__setattr__
-        if count == 0:
-            put(self, "thickness", frozen(np.zeros(0)))
-            return
-        if self.thickness is None:
-            raise InputError("thickness: missing; give the shell thickness in metres")
-        thickness = np.asarray(self.thickness, dtype=float)
-        if thickness.shape not in ((), (count,)) or not np.isfinite(thickness).all() or (thickness <= 0).any():
-            raise InputError(
-                f"thickness: {str(self.thickness)[:40]} must be positive metres, a number or one value for each "
-                f"of {count} triangles"
-            )
-        put(self, "thickness", frozen(np.broadcast_to(thickness, count).copy()))
+    def _check_shells(self) -> None:
         if not isinstance(self.shell_material, LinearElastic):
             raise InputError("shell_material: missing; give LinearElastic(youngs_modulus=..., density=...)")
-        if (self.mesh.areas <= 1e-12 * float(self.mesh.areas.max())).any():
+        if (self.mesh.areas <= FLAT * float(self.mesh.areas.max())).any():
             i = int(np.argmin(self.mesh.areas))
             raise InputError(f"triangles: triangle {i} {self.triangles[i].tolist()} has no area; remove it")
 
@@ -351,38 +321,20 @@ class RodShellRobot:
             )
         object.__setattr__(self, "fixed_components", frozen(given.copy()))
 
-    def _optional(self, key: str, shape: tuple[int, ...]) -> None:
-        value = getattr(self, key)
-        value = np.zeros(shape) if value is None else value
-        object.__setattr__(self, key, floats(value, key, shape))
-
-    def _stiffness(self, key: str, count: int) -> None:
-        value = getattr(self, key)
-        if value is None:
-            return
-        array = np.asarray(value, dtype=float)
-        wanted = [(), (count,)] + ([(count, 2)] if key == "bend_stiffness" else [])
-        if array.shape not in wanted or np.isinf(array).any() or (array < 0).any():
-            raise InputError(
-                f"{key}: a number >= 0 or shape ({count},) needed, {array.shape} given; nan keeps the default"
-            )
-        object.__setattr__(self, key, frozen(array.copy()))
-
     def _planar(self) -> str:
         if self.planar in (False, None, ""):
             return ""
         extent = np.ptp(self.vertices, axis=0)
-        flat = extent <= 1e-9 * max(float(extent.max()), 1e-300)
+        flat = [name for name in ("xz", "xy", "yz") if extent[AXES[name]] <= IN_PLANE * float(extent.max())]
         if self.planar is True:
-            for name in ("xz", "xy", "yz"):
-                if flat[AXES[name]]:
-                    return name
+            if flat:
+                return flat[0]
             raise InputError(
                 f"planar = True: the vertices span {extent.tolist()} m, which is not in a coordinate plane"
             )
         if self.planar not in AXES:
             raise InputError(f"planar = {self.planar!r}: use True, False, 'xz', 'xy' or 'yz'")
-        if not flat[AXES[self.planar]]:
+        if self.planar not in flat:
             raise InputError(
                 f"planar = {self.planar!r}: the vertices leave that plane by {extent[AXES[self.planar]]:g} m"
             )
@@ -442,12 +394,8 @@ class RodShellRobot:
     @cached_property
     def bends(self) -> Bends:
         """The bending-twisting stencils, by middle vertex."""
-        incident: list[list[int]] = [[] for _ in range(len(self.vertices))]
-        for i, (a, b) in enumerate(self.edges):
-            incident[a].append(i)
-            incident[b].append(i)
         vertices, edges, signs = [], [], []
-        for centre, around in enumerate(incident):
+        for centre, around in enumerate(edges_around(self.edges, len(self.vertices))):
             for pair in combinations(around, 2):
                 e, f = pair
                 if min(e, f) >= (self.own_edges or 0):
@@ -471,7 +419,7 @@ class RodShellRobot:
     def _folds(self) -> Bools:
         """Stencils whose edges run back along each other."""
         t = self.bends.signs[:, :, None] * self.tangents[self.bends.edges]
-        return (t[:, 0] * t[:, 1]).sum(axis=1) < -1 + 1e-9
+        return (t[:, 0] * t[:, 1]).sum(axis=1) < -1 + STRAIGHT_BACK
 
     @property
     def body_vertices(self) -> Bools:
@@ -541,14 +489,31 @@ def _joined(points: Floats, owner: Ints, step: Floats, first: Ints, joints: Any)
         return [(int(first[i] + a), int(first[j] + b)) for (i, a), (j, b) in joints]
     if joints != "auto":
         raise InputError(f"from_limbs: joints = {joints!r}: use 'auto', None or pairs ((limb, node), (limb, node))")
-    pairs = []
-    for i in range(len(points)):
-        near = np.flatnonzero(
-            (
-                np.linalg.norm(points[i + 1 :] - points[i], axis=1)
-                < 0.01 * np.minimum(step[owner[i]], step[owner[i + 1 :]])
-            )
-            & (owner[i + 1 :] != owner[i])
+    apart = np.linalg.norm(points[:, None] - points[None], axis=2)
+    near = apart < MERGED * np.minimum(step[owner][:, None], step[owner])
+    i, j = np.nonzero(np.triu(near & (owner[:, None] != owner), 1))
+    return list(zip(i.tolist(), j.tolist()))
+
+
+def _sizes(value: Any, name: str, count: int, of: str) -> Floats:
+    """Return positive metres for each of `count` edges or triangles."""
+    if count == 0:
+        return frozen(np.zeros(0))
+    if value is None:
+        raise InputError(f"{name}: missing; give it in metres")
+    size = np.asarray(value, dtype=float)
+    if size.shape not in ((), (count,)) or not np.isfinite(size).all() or (size <= 0).any():
+        raise InputError(
+            f"{name}: {str(value)[:40]} must be positive metres, a number or one value for each of {count} {of}"
         )
-        pairs += [(i, int(i + 1 + j)) for j in near]
-    return pairs
+    return frozen(np.broadcast_to(size, count).copy())
+
+
+def _stiffness(value: Any, name: str, known: list[tuple[int, ...]]) -> Floats:
+    """Return a number >= 0 or an array of a known shape, in which nan keeps the default."""
+    array = np.asarray(value, dtype=float)
+    if array.shape not in [(), *known] or np.isinf(array).any() or (array < 0).any():
+        raise InputError(
+            f"{name}: a number >= 0 or shape {known[0]} needed, {array.shape} given; nan keeps the default"
+        )
+    return frozen(array.copy())

@@ -45,8 +45,7 @@ class Section:
     @staticmethod
     def circle(radius: Any) -> Section:
         """Disc of `radius` [m]: A = pi r^2, I = pi r^4 / 4, J = pi r^4 / 2."""
-        r = np.asarray(radius, dtype=float)
-        return Section(np.pi * r**2, np.pi * r**4 / 4, np.pi * r**4 / 4, np.pi * r**4 / 2)
+        return Section.tube(radius, 0.0)
 
     @staticmethod
     def tube(outer: Any, inner: Any) -> Section:
@@ -54,9 +53,8 @@ class Section:
         a, b = np.asarray(outer, dtype=float), np.asarray(inner, dtype=float)
         if (b >= a).any() or (b < 0).any():
             raise InputError(f"Section.tube: inner = {inner!r} m must lie between 0 and outer = {outer!r} m")
-        return Section(
-            np.pi * (a**2 - b**2), np.pi * (a**4 - b**4) / 4, np.pi * (a**4 - b**4) / 4, np.pi * (a**4 - b**4) / 2
-        )
+        inertia = np.pi * (a**4 - b**4) / 4
+        return Section(np.pi * (a**2 - b**2), inertia, inertia, 2 * inertia)
 
     @staticmethod
     def rectangle(width: Any, height: Any, torsion: Any = None) -> Section:

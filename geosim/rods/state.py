@@ -14,12 +14,13 @@ from geosim.errors import InputError
 from geosim.kernels import kernel
 from geosim.rods.elastic import bend_twist_force, stretch_force
 from geosim.rods.frames import advance_frames, bend_strains, reference_twists
-from geosim.rods.midedge import carry_normals, midedge_force
+from geosim.rods.midedge import carry_normals, midedge_force, rest_normals
+from geosim.rods.pairs import Neighbours, neighbours
 from geosim.rods.robot import RodShellRobot
-from geosim.rods.shells import hinge_force, spring_force
+from geosim.rods.shells import hinge_force
 from geosim.rods.system import System
 
-__all__ = ["RodState", "Trial", "evaluate", "load_state", "save_state"]
+__all__ = ["RodState", "Trial", "at_rest", "carry", "evaluate", "load_state", "save_state"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -48,7 +49,7 @@ class RodState:
     increment
         Time step that the adaptive control will try next [s]; 0 = the solver's dt.
     memory
-        What contact keeps from step to step.
+        The list of pairs of rod edges that may touch, kept from step to step; None where there is none yet.
     measures
         What the last step measured: energies [J], residual, reactions, contact.
     is_frame
@@ -67,7 +68,7 @@ class RodState:
     shell_tangents: Floats
     normals: Floats
     increment: float = 0.0
-    memory: Any = None
+    memory: Neighbours | None = None
     measures: dict[str, Any] = field(default_factory=dict)
     is_frame: bool = True
 
@@ -103,8 +104,8 @@ class RodState:
         strain = np.zeros((len(bends), 3))
         bend_strains(
             self.q,
-            self.system.bend_dofs,
-            np.array(bends.edges),
+            self.system.stencils.bends,
+            np.array(bends.edges),  # copies: kernels are compiled anew for read-only arrays
             np.array(bends.signs),
             trial.t,
             trial.m1,
@@ -118,6 +119,14 @@ class RodState:
         """Material directors m1, m2 of the edges, each (E, 3)."""
         trial = evaluate(self.system, self, self.q)
         return trial.m1, trial.m2
+
+    def paired(self, q: Floats) -> RodState:
+        """Return the state with a list of contact pairs that is complete around q."""
+        robot, listed = self.system.robot, self.memory
+        alone = not self.system.environment.self_contact or len(robot.edges) < 2
+        if alone or (listed is not None and listed.holds(q)):
+            return self
+        return replace(self, memory=neighbours(robot, self.system.law.range, listed, q))
 
     def with_velocities(self, velocities: Any) -> RodState:
         """Return the same state with other vertex velocities [m/s], shape (n, 3)."""
@@ -186,8 +195,8 @@ def elastic_forces(
     t_old,
     d_old,
     twist_old,
-    spring_edges,
-    axial,
+    spring_dofs,
+    stretch,
     rest,
     bend_dofs,
     bend_edges,
@@ -202,34 +211,38 @@ def elastic_forces(
     twist,
     gradient,
 ):
-    """Carry the frames to q and add all elastic gradients; return energy, largest force, largest moment."""
+    """Carry the frames to q and add the gradients of springs and bends; return energy, largest force, largest moment.
+
+    One call for what every rod needs, since a call from Python costs as much as ten stencils. Arguments: unknowns; the edges and
+    their old frames (`RodState`); springs and bends (`System`); then what is filled, as in `Trial`.
+    """
     advance_frames(q, edge_dofs, t_old, d_old, t, length, d, m1, m2)
     reference_twists(bend_edges, signs, t, d, twist_old, twist)
-    e1, f1 = stretch_force(spring_edges, axial, rest, edge_dofs, t, length, gradient)
+    e1, f1 = stretch_force(q, spring_dofs, stretch, rest, gradient)
     e2, f2, m = bend_twist_force(q, bend_dofs, bend_edges, signs, bending, natural, t, length, m1, m2, twist, gradient)
     return e1 + e2, max(f1, f2), m
 
 
 def evaluate(system: System, state: RodState, q: Floats, natural: Floats | None = None) -> Trial:
     """Carry the frames of `state` to q and evaluate the elastic energy and its gradient there."""
-    count = len(state.tangents)
+    count, bends, stencils = len(state.tangents), system.robot.bends, system.stencils
     t, d, m1, m2 = np.empty((4, count, 3))
     length, twist, gradient = np.empty(count), np.empty(len(state.twist)), np.zeros(len(q))
-    bends = system.robot.bends
+    strains = state.natural if natural is None else natural
     energy, force, moment = elastic_forces(
         q,
         system.edge_dofs,
         state.tangents,
         state.directors,
         state.twist,
-        system.stretch_edges,
-        system.axial,
+        stencils.springs,
+        system.stretch,
         system.rest,
-        system.bend_dofs,
+        stencils.bends,
         bends.edges,
         bends.signs,
         system.bending,
-        state.natural if natural is None else natural,
+        strains,
         t,
         length,
         d,
@@ -238,29 +251,58 @@ def evaluate(system: System, state: RodState, q: Floats, natural: Floats | None 
         twist,
         gradient,
     )
-    shell, shell_t, normals = system.shell, state.shell_tangents, state.normals
-    if len(shell.rest):
-        strains = state.natural if natural is None else natural
-        e1, f1 = spring_force(q, shell.spring_dofs, shell.stretch, shell.rest, gradient)
+    shell_t, normals = state.shell_tangents, state.normals
+    if len(stencils.hinges):
+        e1, f1 = hinge_force(q, stencils.hinges, system.hinge_bending, strains[len(twist) :, 0], gradient)
         energy, force = energy + e1, max(force, f1)
-        if len(shell.hinge_dofs):
-            e2, f2 = hinge_force(q, shell.hinge_dofs, shell.bending, strains[len(twist) :, 0], gradient)
-            energy, force = energy + e2, max(force, f2)
-        if len(shell.face_dofs):
-            shell_t, normals = np.empty((2, *state.normals.shape))
-            carry_normals(q, shell.spring_dofs, state.shell_tangents, state.normals, shell_t, normals)
-            e3, f3, m3 = midedge_force(
-                q,
-                shell.face_dofs,
-                shell.sides,
-                shell.signs,
-                normals,
-                shell.matrices,
-                strains[system.faces_at :],
-                gradient,
-            )
-            energy, force, moment = energy + e3, max(force, f3), max(moment, m3)
+    if len(stencils.faces):
+        shell_t, normals = np.empty((2, *state.normals.shape))
+        carry_normals(q, stencils.springs[count:], state.shell_tangents, state.normals, shell_t, normals)
+        e2, f2, m2_ = midedge_force(
+            q, stencils.faces, system.sides, system.signs, normals, system.plates, strains[system.faces_at :], gradient
+        )
+        energy, force, moment = energy + e2, max(force, f2), max(moment, m2_)
     return Trial(t, length, d, m1, m2, twist, gradient, energy, force, moment, shell_t, normals)
+
+
+def carry(state: RodState, q: Floats, trial: Trial | None = None) -> RodState:
+    """Return the state at q with its frames carried there, as `trial` has done if it is given."""
+    trial = trial or evaluate(state.system, state, q)
+    return replace(
+        state,
+        q=q,
+        tangents=trial.t,
+        directors=trial.d,
+        twist=trial.twist,
+        shell_tangents=trial.shell_t,
+        normals=trial.normals,
+    )
+
+
+def at_rest(system: System, *, moving: bool) -> RodState:
+    """Return the robot in its rest shape, turned by its twist angles, with its initial velocities where `moving`."""
+    robot = system.robot
+    rest = np.zeros(robot.turning - len(robot.edges))
+    q = np.concatenate([robot.vertices.ravel(), robot.twist_angles, rest])
+    u = np.concatenate([robot.velocities.ravel(), robot.edge_angular_velocities, rest])
+    tangents, normals = np.zeros((2, 0, 3))
+    if len(rest):
+        tangents, normals = rest_normals(robot.vertices, robot.triangles, robot.mesh)
+    state = RodState(
+        system,
+        0.0,
+        q,
+        np.where(system.free & moving, u, 0.0),
+        np.array(robot.tangents),
+        np.array(robot.directors),
+        np.zeros(len(robot.bends)),
+        system.natural,
+        np.zeros_like(q),
+        tangents,
+        normals,
+        is_frame=moving,
+    )
+    return replace(state, twist=evaluate(system, state, q).twist)
 
 
 _KEPT = (

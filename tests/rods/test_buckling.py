@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from geosim import Environment, LinearElastic, Load, Passive, solve
+from geosim.linear.band import factor_band
 from geosim.rods.balance import Balance
-from geosim.rods.linear import factor_band
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.stepper import RodShellStepper
 

@@ -9,9 +9,12 @@ from scipy.sparse import coo_matrix
 from geosim import Environment, LinearElastic, Load, NaturalShape, Obstacle, Passive, solve, solve_many
 from geosim.actuation import Command
 from geosim.collision.shapes import signed_distance
-from geosim.rods.contact import PairContact, nearest_parameters, penalty, stick_slip
+from geosim.rods.contact import penalty, stick_slip
 from geosim.rods.designs import entanglement, knot, spider
+from geosim.rods.drive import make_drive
 from geosim.rods.obstacles import compile_obstacles
+from geosim.rods.pair_contact import PairContact
+from geosim.rods.pairs import nearest_parameters
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.stepper import RodShellStepper
 
@@ -30,7 +33,7 @@ def crossing_rods(friction: float, seed: int):
     state = solver.start(robot, environment)
     q = state.q.copy()
     q[:18] += 0.02 * rng.normal(size=18)
-    state = solver._paired(state, state.q)
+    state = state.paired(state.q)
     return solver, state, q
 
 
@@ -59,7 +62,7 @@ def differences(term, q, scale=1e-7):
 @pytest.mark.parametrize("seed", range(6))
 def test_pair_force_is_the_gradient_of_its_energy_and_the_stiffness_its_derivative(seed):
     _, state, q = crossing_rods(0.0, seed)
-    term = PairContact(state.system, state, 0.01, 0.0, state.memory)
+    term = PairContact(state, 0.01, 0.0)
     assert len(term.pairs) > 0
     force = np.zeros_like(q)
     energy, _ = term.add_force(q, force)
@@ -78,13 +81,13 @@ def test_pair_force_is_the_gradient_of_its_energy_and_the_stiffness_its_derivati
 
 def test_forces_of_a_pair_have_no_resultant_and_no_moment():
     _, state, q = crossing_rods(0.4, 1)
-    term = PairContact(state.system, state, 0.01, 0.4, state.memory)
+    term = PairContact(state, 0.01, 0.4)
     force = np.zeros_like(q)
     term.add_force(q, force)
     f, x = force[:18].reshape(-1, 3), q[:18].reshape(-1, 3)
     assert np.abs(f.sum(axis=0)).max() < 1e-12 * np.abs(f).max()
     frictionless = np.zeros_like(q)
-    PairContact(state.system, state, 0.01, 0.0, state.memory).add_force(q, frictionless)
+    PairContact(state, 0.01, 0.0).add_force(q, frictionless)
     moment = np.cross(x, frictionless[:18].reshape(-1, 3)).sum(axis=0)
     assert np.abs(moment).max() < 1e-12 * np.abs(f).max()
 
@@ -92,9 +95,9 @@ def test_forces_of_a_pair_have_no_resultant_and_no_moment():
 def test_friction_of_a_pair_opposes_the_slip_and_obeys_coulomb():
     _, state, q = crossing_rods(0.4, 2)
     with_friction, without = np.zeros_like(q), np.zeros_like(q)
-    term = PairContact(state.system, state, 1e-3, 0.4, state.memory)
+    term = PairContact(state, 1e-3, 0.4)
     term.add_force(q, with_friction)
-    PairContact(state.system, state, 1e-3, 0.0, state.memory).add_force(q, without)
+    PairContact(state, 1e-3, 0.0).add_force(q, without)
     drag = with_friction - without
     assert drag @ (q - state.q) > 0  # the residual is minus the force
     size = np.linalg.norm(drag[:9].reshape(3, 3).sum(axis=0))
@@ -109,11 +112,11 @@ def test_friction_of_a_pair_changes_with_the_normal_force_as_its_stiffness_says(
     robot = RodShellRobot(x, [[0, 1], [2, 3]], radius=0.12, rod_material=RUBBER)
     solver = RodShellStepper(contact_distance=0.1, contact_stiffness=30.0, slip_velocity=5.0)
     state = solver.start(robot, Environment(self_friction=0.5))
-    state = solver._paired(state, state.q)
-    term = PairContact(state.system, state, 0.01, 0.5, state.memory)
+    state = state.paired(state.q)
+    term = PairContact(state, 0.01, 0.5)
     q = state.q + np.concatenate([0.01 * np.random.default_rng(0).normal(size=12), np.zeros(2)])
     plain = np.zeros_like(q)
-    PairContact(state.system, state, 0.01, 0.0, state.memory).add_force(q, plain)
+    PairContact(state, 0.01, 0.0).add_force(q, plain)
     normal = np.zeros_like(q)
     for vertex in (0, 1):
         normal[3 * vertex : 3 * vertex + 3] = plain[:6].reshape(2, 3).sum(axis=0)
@@ -173,7 +176,7 @@ def test_obstacle_stiffness_is_the_derivative_of_the_force(obstacle, rubs):
     robot = RodShellRobot(x, radius=0.12, rod_material=RUBBER)
     solver = RodShellStepper(contact_distance=0.1, contact_stiffness=30.0, slip_velocity=0.5)
     state = solver.start(robot, Environment(obstacles=[obstacle], self_contact=False))
-    term = solver._terms(state, 0.01, Command(0, 0.01, ()), 0.01)[-1]
+    term = make_drive(state, Command(0, 0.01, ())).terms(state, 0.01, 0.01)[-1]
     q = state.q + np.concatenate([0.01 * rng.normal(size=12), np.zeros(3)])
     exact, numeric = jacobian_of(term, state, q), differences(term, q)
     # the turning of the normal under friction is left out on curved obstacles, as documented
@@ -199,18 +202,17 @@ def resting_rod(force: float, friction: float = 0.4):
     )
     environment = Environment(gravity=(0, 0, -9.8), obstacles=[floor], loads=[Load.force(np.arange(26), (force, 0, 0))])
     solver = RodShellStepper(dt=5e-3, integrator="implicit-midpoint", **law)
-    return {"robot": robot, "actuation": Passive(1.5), "environment": environment, "solver": solver, "initial": rest}
+    return {"robot": robot, "actuation": Passive(0.5), "environment": environment, "solver": solver, "initial": rest}
 
 
-def kinetic_energy(force: float, mass: float, friction: float = 0.4, time: float = 1.5) -> float:
+def kinetic_energy(force: float, mass: float, friction: float = 0.4, time: float = 0.5) -> float:
     """Eq. (18) of [Choi2024]."""
     return time**2 / (2 * mass) * max(abs(force) - friction * mass * 9.8, 0.0) ** 2
 
 
-def test_friction_curve_of_44_forces():
-    """Kinetic energy after 1.5 s: within 0.5 % of Eq. (18) where the rod slides, below 1e-5 J where it sticks."""
-    forces = np.concatenate([np.arange(-10.6, 0.0, 0.5), np.arange(0.0, 10.51, 0.5)])
-    assert len(forces) == 44
+def test_friction_curve_from_sticking_to_sliding():
+    """Kinetic energy after 0.5 s: within 0.5 % of Eq. (18) where the rod slides, below 1e-5 J where it sticks."""
+    forces = [-10.6, -4.1, -3.6, 0.0, 2.5, 3.5, 4.5, 7.0]  # it slides from 3.92 N on
     results = solve_many([resting_rod(f) for f in forces])
     mass = float(results[0].state.system.mass[:78:3].sum())
     assert mass == pytest.approx(1.0, rel=1e-5)
@@ -250,7 +252,7 @@ def closest_approach(x: np.ndarray, robot: RodShellRobot, skip: float) -> float:
 
 
 def test_entangling_fingers_never_pass_through_each_other():
-    case = entanglement(friction=0.5, fingers=3, nodes=30, duration=0.6, dt=5e-3, largest_turn=30.0)
+    case = entanglement(friction=0.5, fingers=3, nodes=24, duration=0.4, dt=5e-3, largest_turn=40.0)
     result = solve(**case.arguments())
     assert result.converged
     assert result.extra["contact_energy"].max() > 0
@@ -263,9 +265,9 @@ def test_entangling_fingers_never_pass_through_each_other():
 @pytest.mark.slow
 def test_a_trefoil_knot_is_pulled_tight_and_does_not_pass_through_itself():
     """A knot that slipped through itself would straighten and lose its bending energy; this one gains it."""
-    case = knot(nodes=81, radius=6e-3, pull=0.32, duration=0.8)
+    case = knot(nodes=61, radius=8e-3, pull=0.28, duration=0.6)
     result = solve(**case.arguments())
-    radius = 6e-3
+    radius = 8e-3
     assert result.contact_count[len(result.times) // 2 :].min() >= 0
     assert result.extra["contact_energy"][-1] > 0
     bending = result.extra["elastic_energy"]
@@ -363,7 +365,7 @@ def test_friction_stiffness_is_exact_while_it_sticks(slip):
     solver = RodShellStepper(contact_distance=0.1, contact_stiffness=30.0, slip_velocity=slip)
     floor = Obstacle.plane((0, 0, -0.1), (0.1, 0.2, 1.0), friction=0.5)
     state = solver.start(robot, Environment(obstacles=[floor], self_contact=False))
-    term = solver._terms(state, 0.01, Command(0, 0.01, ()), 0.01)[-1]
+    term = make_drive(state, Command(0, 0.01, ())).terms(state, 0.01, 0.01)[-1]
     q = state.q + np.concatenate([0.01 * np.random.default_rng(3).normal(size=12), np.zeros(3)])
     exact = jacobian_of(term, state, q)
     assert np.abs(exact - differences(term, q)).max() < 1e-6 * np.abs(exact).max()

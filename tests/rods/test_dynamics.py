@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -55,22 +56,22 @@ def frequency(times: np.ndarray, signal: np.ndarray) -> float:
 # -- convergence -------------------------------------------------------------------------------------------------------
 
 
+@cache
+def fallen_tip(integrator: str, count: int) -> np.ndarray:
+    """Tip after 0.2 s of a cantilever that falls under gravity (large deflection), in so many steps."""
+    solver = RodShellStepper(dt=0.2 / count, integrator=integrator, tolerance=1e-10, frame_interval=0.2)
+    return solve(cantilever(11, 1e5), Passive(0.2), Environment(gravity=(0, 0, -9.8)), solver=solver).tip[-1]
+
+
 @pytest.mark.parametrize(
     ("integrator", "order", "steps"),
-    [("implicit-euler", 1, (40, 80, 160)), ("implicit-midpoint", 2, (40, 80, 160)), ("verlet", 2, (800, 1600, 3200))],
+    [("implicit-euler", 1, (40, 80, 160)), ("implicit-midpoint", 2, (40, 80, 160)), ("verlet", 2, (800, 1600))],
 )
 def test_order_of_convergence_in_the_time_step(integrator, order, steps):
-    """A cantilever falls under gravity for 0.2 s (large deflection); errors against Richardson's limit of midpoint."""
-    robot = cantilever(11, 1e5)
-    environment = Environment(gravity=(0, 0, -9.8))
-
-    def tip(name, count):
-        solver = RodShellStepper(dt=0.2 / count, integrator=name, tolerance=1e-10, frame_interval=0.2)
-        return solve(robot, Passive(0.2), environment, solver=solver).tip[-1]
-
-    fine, finer = tip("implicit-midpoint", 1280), tip("implicit-midpoint", 2560)
+    """Errors against Richardson's limit of midpoint."""
+    fine, finer = fallen_tip("implicit-midpoint", 640), fallen_tip("implicit-midpoint", 1280)
     truth = finer + (finer - fine) / 3
-    errors = [np.linalg.norm(tip(integrator, count) - truth) for count in steps]
+    errors = [np.linalg.norm(fallen_tip(integrator, count) - truth) for count in steps]
     orders = np.log2(np.array(errors[:-1]) / errors[1:])
     assert orders[-1] == pytest.approx(order, abs=0.15)
 
@@ -106,7 +107,7 @@ def test_frequency_of_a_cantilever_with_the_clamp_stated():
     robot = replace(cantilever(nodes, 1e5), velocities=mode_velocity(nodes, clamp, 5e-3))
     inertia, area = np.pi * 0.02**4 / 4, np.pi * 0.02**2
     exact = FIRST_MODE**2 / (2 * np.pi) * np.sqrt(1e5 * inertia / (500 * area)) / (1 - clamp) ** 2
-    result = solve(robot, Passive(50.0), solver=RodShellStepper(dt=0.02, integrator="implicit-midpoint"))
+    result = solve(robot, Passive(16.0), solver=RodShellStepper(dt=0.02, integrator="implicit-midpoint"))
     assert frequency(result.times, result.tip[:, 2]) == pytest.approx(exact, rel=5e-4)
     whole = exact * (1 - clamp) ** 2
     assert frequency(result.times, result.tip[:, 2]) / whole - 1 == pytest.approx(0.0050, abs=5e-4)
@@ -124,8 +125,8 @@ def test_published_cantilever_vibration(reference_data):
     result = solve(robot, Passive(100.0), solver=solver)
     amplitude = np.abs(a1["tip_table"][:, 2]).max()
     assert np.abs(result.tip - a1["tip_table"]).max() < 1e-3 * amplitude
-    fine = solve(robot, Passive(100.0), solver=RodShellStepper(dt=0.05, integrator="implicit-midpoint"))
-    assert np.abs(fine.tip - a1["tip_fine"]).max() < 1e-3 * amplitude
+    fine = solve(robot, Passive(25.0), solver=RodShellStepper(dt=0.05, integrator="implicit-midpoint"))
+    assert np.abs(fine.tip - a1["tip_fine"][: len(fine.tip)]).max() < 1e-3 * amplitude
 
 
 @pytest.mark.reference
@@ -137,7 +138,7 @@ def test_published_helix_vibration(reference_data):
     )
     result = solve(
         robot,
-        Passive(10.0),
+        Passive(4.0),
         Environment(gravity=(0, 0, -9.8)),
         solver=RodShellStepper(dt=6e-3, integrator="implicit-midpoint"),
     )
@@ -175,14 +176,14 @@ def momenta(result) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.slow
-def test_midpoint_keeps_energy_over_ten_thousand_steps_without_trend():
+def test_midpoint_keeps_energy_over_two_thousand_steps_without_trend():
     robot = cantilever(11, 1e6, velocities=mode_velocity(11, 0.05, 0.5), planar=False)
     solver = RodShellStepper(dt=2e-3, integrator="implicit-midpoint", tolerance=1e-9)
-    result = solve(robot, Passive(20.0), solver=solver)
+    result = solve(robot, Passive(4.0), solver=solver)
     energy = result.energies
-    assert len(energy) == 10_001
+    assert len(energy) == 2001
     assert np.ptp(energy) < 1e-5 * energy[0]
-    slope = np.polyfit(result.times, energy, 1)[0] * 20.0
+    slope = np.polyfit(result.times, energy, 1)[0] * 4.0
     assert abs(slope) < 1e-6 * energy[0]
     damped = solve(robot, Passive(1.0), solver=RodShellStepper(dt=2e-2, tolerance=1e-9))
     assert damped.energies[-1] < 0.98 * energy[0]  # backward Euler damps, which is why midpoint is there

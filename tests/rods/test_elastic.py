@@ -10,13 +10,13 @@ from scipy.io import loadmat
 from scipy.spatial.transform import Rotation
 
 from geosim import Environment, LinearElastic, Passive, solve
+from geosim.linear.stencils import make_pattern
 from geosim.rods.balance import Balance
 from geosim.rods.elastic import bend_twist_force, bend_twist_hessian, stretch_force, stretch_hessian
-from geosim.rods.linear import make_pattern
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.section import Section
-from geosim.rods.state import evaluate
-from geosim.rods.stepper import RodShellStepper, carry
+from geosim.rods.state import carry, evaluate
+from geosim.rods.stepper import RodShellStepper
 
 RUBBER = LinearElastic(1e6, 0.3, 1000.0)
 
@@ -49,15 +49,14 @@ def dense(state, q):
     system = state.system
     trial = evaluate(system, state, q)
     free = np.ones(system.dofs, dtype=bool)
-    axes = np.arange(3)
-    pair = np.hstack([system.edge_dofs[:, :1] + axes, system.edge_dofs[:, 1:2] + axes])
-    pattern = make_pattern(system.dofs, [pair, system.bend_dofs], free, np.arange(system.dofs))
+    pair, bent = system.stencils.springs, system.stencils.bends
+    pattern = make_pattern(system.dofs, [pair, bent], free, np.arange(system.dofs))
     values = np.zeros(pattern.size)
     bends = system.robot.bends
-    stretch_hessian(system.stretch_edges, system.axial, system.rest, trial.t, trial.length, pattern.slots(pair), values)
+    stretch_hessian(q, pair, system.stretch, system.rest, pattern.slots(pair), values)
     bend_twist_hessian(
         q,
-        system.bend_dofs,
+        system.stencils.bends,
         bends.edges,
         bends.signs,
         system.bending,
@@ -67,7 +66,7 @@ def dense(state, q):
         trial.m1,
         trial.m2,
         trial.twist,
-        pattern.slots(system.bend_dofs),
+        pattern.slots(system.stencils.bends),
         values,
     )
     return pattern.matrix(values).toarray()
@@ -227,9 +226,8 @@ def test_matlab_stretching_force_and_jacobian(reference_data):
     q = file["q"].ravel().astype(float)
     state = RodShellStepper().start(matlab_robot(reference_data))
     system = state.system
-    trial = evaluate(system, state, q)
     gradient = np.zeros(system.dofs)
-    stretch_force(system.stretch_edges, system.axial, system.rest, system.edge_dofs, trial.t, trial.length, gradient)
+    stretch_force(q, system.stencils.springs, system.stretch, system.rest, gradient)
     assert np.abs(-gradient - file["Fs"].ravel()).max() < 1e-8 * np.abs(file["Fs"]).max()
     soft = RodShellRobot(
         system.robot.vertices,
@@ -256,7 +254,7 @@ def test_matlab_bending_force_and_jacobian(reference_data, which):
     gradient = np.zeros(system.dofs)
     bend_twist_force(
         q,
-        system.bend_dofs,
+        system.stencils.bends,
         bends.edges,
         bends.signs,
         system.bending,

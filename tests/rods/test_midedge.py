@@ -14,8 +14,8 @@ from geosim.rods.balance import Balance
 from geosim.rods.files import read_geometry
 from geosim.rods.midedge import midedge_angles
 from geosim.rods.robot import RodShellRobot
-from geosim.rods.state import evaluate
-from geosim.rods.stepper import RodShellStepper, carry
+from geosim.rods.state import carry, evaluate
+from geosim.rods.stepper import RodShellStepper
 from geosim.rods.system import with_free
 
 SHEET = LinearElastic(2e8, 0.3, 1200.0)
@@ -42,7 +42,7 @@ def crumpled(size: float = 0.15, seed: int = 1):
     robot = RodShellRobot(vertices, triangles=triangles, thickness=0.02, shell_material=SHEET, shell_bending="mid-edge")
     state = RodShellStepper().start(robot)
     # bending alone: stretching would hide it
-    system = replace(state.system, shell=replace(state.system.shell, stretch=np.zeros_like(state.system.shell.stretch)))
+    system = replace(state.system, stretch=np.zeros_like(state.system.stretch))
     state = replace(state, system=system)
     rng = np.random.default_rng(seed)
     q = state.q + np.concatenate(
@@ -90,7 +90,7 @@ def relaxed(robot: RodShellRobot, shape: np.ndarray):
     """The state of a shape [m] with its best normals (the energy is quadratic in them), bending alone."""
     state = RodShellStepper().start(robot)
     system = with_free(state.system, np.arange(state.system.dofs) >= state.system.turns)
-    system = replace(system, shell=replace(system.shell, stretch=np.zeros_like(system.shell.stretch)))
+    system = replace(system, stretch=np.zeros_like(system.stretch))
     state = carry(replace(state, system=system), np.concatenate([shape.ravel(), np.zeros(robot.turning)]))
     balance = Balance(system, state, state.natural, np.zeros_like(state.q), 0.0)
     trial, f = balance.residual(state.q)
@@ -141,8 +141,8 @@ def test_cylinder_saddle_and_dome_bend_as_a_plate_on_any_mesh(seed, kappa, energ
     state = relaxed(robot, shape)
     system = state.system
     strain = np.zeros((len(triangles), 3))
-    midedge_angles(state.q, system.shell.face_dofs, system.shell.sides, system.shell.signs, state.normals, strain)
-    each = 0.5 * np.einsum("ti,tij,tj->t", strain, system.shell.matrices, strain)
+    midedge_angles(state.q, system.stencils.faces, system.sides, system.signs, state.normals, strain)
+    each = 0.5 * np.einsum("ti,tij,tj->t", strain, system.plates, strain)
     middle = vertices[triangles].mean(axis=1)[:, :2]
     inside = (np.abs(middle - 0.5) < 0.3).all(axis=1)
     density = each[inside].sum() / robot.mesh.areas[inside].sum() / plate / 0.01**2
@@ -210,7 +210,7 @@ def test_published_midedge_forces(reference_data):
     number = {tuple(sorted(e)): i for i, e in enumerate(robot.mesh.edges.tolist())}
     mine = np.array([number[tuple(sorted(e))] for e in edges.tolist()])
     start = RodShellStepper().start(robot)
-    system = replace(start.system, shell=replace(start.system.shell, stretch=np.zeros(len(edges))))
+    system = replace(start.system, stretch=np.zeros(len(edges)))
 
     def bent(share):
         """The state bent `share` times as much, and its normals in the frames of the published tau."""

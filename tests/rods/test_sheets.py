@@ -9,9 +9,9 @@ import pytest
 
 from geosim import Environment, LinearElastic, Obstacle, Passive, Prescribed, solve
 from geosim.collision.crossings import count_crossings
-from geosim.rods.contact import contact_law
 from geosim.rods.robot import RodShellRobot
-from geosim.rods.sheets import SheetContact, touching
+from geosim.rods.sheet_contact import SheetContact
+from geosim.rods.sheets import within
 from geosim.rods.stepper import RodShellStepper
 
 RUBBER = LinearElastic(1e6, 0.3, 1000.0)
@@ -29,10 +29,10 @@ def two_triangles(kind: str, seed: int = 0, friction: float = 0.0):
     shape = np.concatenate([first, second]) + 1e-3 * np.random.default_rng(seed).normal(size=(6, 3))
     rest = shape + np.repeat([[0, 0, 0], [0, 0, 3.0]], 3, axis=0)
     robot = RodShellRobot(rest, triangles=[[0, 1, 2], [3, 4, 5]], thickness=0.1, shell_material=RUBBER)
-    state = RodShellStepper().start(robot, Environment(self_friction=friction))
+    solver = RodShellStepper(contact_stiffness=1e3, slip_velocity=0.3)
+    state = solver.start(robot, Environment(self_friction=friction))
     q0 = shape.ravel() - 1e-3 * np.random.default_rng(seed + 9).normal(size=18)
-    law = contact_law(state.system, 1e3, None, 0.3)
-    return SheetContact(state.system, replace(state, q=q0), 0.01, friction, law, state.system.sheet), shape.ravel()
+    return SheetContact(replace(state, q=q0), 0.01, friction), shape.ravel()
 
 
 def derivatives(term, q):
@@ -46,7 +46,7 @@ def derivatives(term, q):
     slope = np.array([(force(q + v)[0] - force(q - v)[0]) / (2 * h) for v in h * np.eye(18)])
     jacobian = np.stack([(force(q + v)[1] - force(q - v)[1]) / (2 * h) for v in h * np.eye(18)], axis=1)
     extra = term.add_stiffness(q.copy(), np.zeros(1))
-    order, exact = term.system.pattern.order, np.zeros((18, 18))
+    order, exact = term.state.system.pattern.order, np.zeros((18, 18))
     np.add.at(exact, (order[extra.row], order[extra.col]), extra.data)
     return slope, force(q)[1], jacobian, exact
 
@@ -181,11 +181,11 @@ def test_thin_triangles_do_not_push_against_themselves():
     for y in (x, 0.95 * x):
         listed = sheet.near(y, 1e-3)
         assert len(listed.points) > 0
-        assert not touching(y.ravel(), listed.points, listed.edges, listed.touch).any()
+        assert not within(y, listed.points, listed.edges, listed.touch).any()
 
 
 def test_a_sheet_dropped_on_a_sphere_drapes_and_crosses_nothing():
-    x, triangles = grid(14, 14, 0.3, 0.3)
+    x, triangles = grid(12, 12, 0.3, 0.3)
     robot = RodShellRobot(
         x - [0.15, 0.15, -0.086], triangles=triangles, thickness=2e-3, shell_material=LinearElastic(2e5, 0.3, 1000.0)
     )
@@ -231,7 +231,7 @@ def test_a_rod_rests_on_a_sheet_at_its_radius_and_half_the_thickness():
 def test_a_folded_sheet_pressed_flat_does_not_cross_itself():
     radius, half, thick = 5e-3, 0.04, 2e-3
     length = 2 * half + np.pi * radius
-    flat, triangles = grid(20, 6, length, 0.03)
+    flat, triangles = grid(18, 4, length, 0.02)
     s, y = flat[:, 0], flat[:, 1]
     angle = np.clip((s - half) / radius, 0, np.pi)
     x = np.where(s < half, half - s, np.where(s > length - half, s - (length - half), -radius * np.sin(angle)))
@@ -252,7 +252,7 @@ def test_a_folded_sheet_pressed_flat_does_not_cross_itself():
     )
     assert result.converged
     assert crossings(result) == 0
-    assert result.contact_count[-1] > 100
+    assert result.contact_count[-1] > 40
     layers = result.frames[-1][np.abs(x - 0.02) < 0.01][:, 2]
     lower, upper = layers[layers < layers.mean()].mean(), layers[layers > layers.mean()].mean()
     assert upper - lower == pytest.approx(thick, rel=0.15)

@@ -1,12 +1,11 @@
-"""Linear systems of the rod stepper: a band for rods, a sparse factorisation for networks and contact.
+"""Matrices that are assembled from stencils: a band where the numbering makes one, else a sparse factorisation.
 
 The pattern is found once from the stencils and the free unknowns. A stencil keeps `slots`, the positions of
 its packed lower triangle in one flat array of values; entries of fixed unknowns go to unused positions at its end. So
 assembly does not know which matrix it fills, and a fixed unknown costs nothing in the factorisation.
 
-Unknowns are numbered along the rod [x0, theta0, x1, theta1, ...], which gives a half-bandwidth of 10
-(section III of [Choi2024] lists them in this order); networks are numbered by reverse Cuthill-McKee and use the
-band too while it is narrow.
+A numbering may be given (along a rod it makes a half-bandwidth of 10, section III of [Choi2024]); else it is that of reverse
+Cuthill-McKee, with a band too while it is narrow.
 """
 
 from __future__ import annotations
@@ -23,68 +22,14 @@ from scipy.sparse.linalg import splu
 
 from geosim.arrays import Bools, Floats, Ints
 from geosim.kernels import kernel
+from geosim.linear.band import factor_band, solve_band, spread_band
 from geosim.linear.factorise import describe
-from geosim.rods.sparse import SparseSolver
+from geosim.linear.sparse import SparseSolver, Triplets
 
 __all__ = ["WIDEST_BAND", "Pattern", "make_pattern"]
 
 SPARE = 64  # unused positions at the end of the values
 WIDEST_BAND = 128  # beyond this half-bandwidth the sparse factorisation is faster
-
-
-@kernel
-def factor_band(a, half):
-    """Factorise a symmetric band in place as L D L^T without pivoting; return the number of negative pivots or -1.
-
-    `a[j, k]` is entry (j + k, j). A zero or non-finite pivot gives -1.
-    """
-    n = a.shape[0]
-    negative = 0
-    for j in range(n):
-        d = a[j, 0]
-        if d == 0.0 or not np.isfinite(d):
-            return -1
-        if d < 0.0:
-            negative += 1
-        last = min(half, n - 1 - j)
-        inverse = 1.0 / d
-        for k in range(1, last + 1):
-            factor = a[j, k] * inverse
-            if factor != 0.0:
-                for m in range(k, last + 1):
-                    a[j + k, m - k] -= factor * a[j, m]
-        for k in range(1, last + 1):
-            a[j, k] *= inverse
-    return negative
-
-
-@kernel
-def solve_band(a, half, b):
-    """Solve L D L^T x = b in place of b, with the factors of `factor_band`."""
-    n = a.shape[0]
-    for j in range(n):
-        value = b[j]
-        for k in range(1, min(half, n - 1 - j) + 1):
-            b[j + k] -= a[j, k] * value
-    for j in range(n - 1, -1, -1):
-        value = b[j] / a[j, 0]
-        for k in range(1, min(half, n - 1 - j) + 1):
-            value -= a[j, k] * b[j + k]
-        b[j] = value
-
-
-@kernel
-def spread_band(values, n, half, row, col, data):
-    """Return LAPACK's general band (n, 3 half + 1), transposed, of a symmetric band plus extra entries."""
-    ab = np.zeros((n, 3 * half + 1))
-    for j in range(n):
-        for k in range(min(half, n - 1 - j) + 1):
-            value = values[j * (half + 1) + k]
-            ab[j, 2 * half + k] = value
-            ab[j + k, 2 * half - k] = value
-    for i in range(row.shape[0]):
-        ab[col[i], 2 * half + row[i] - col[i]] += data[i]
-    return ab
 
 
 @kernel
@@ -182,17 +127,17 @@ class Pattern:
         n = len(self.order)
         return csc_matrix((values[place], indices, indptr), shape=(n, n))
 
-    def solve(self, values: Floats, rhs: Floats, extra: Any = None) -> tuple[Floats | None, int]:
+    def solve(self, values: Floats, rhs: Floats, extra: Triplets | None = None) -> tuple[Floats | None, int]:
         """Solve K x = rhs in the order of the solver; return (x, negative pivots).
 
-        `extra` (row, col, data) holds entries outside the symmetric pattern: contact, friction, drag. The number of
+        `extra` holds entries outside the symmetric pattern: contact, friction, drag. The number of
         negative pivots is then that of the symmetric part, or with SuperLU 0 where it left the symmetric order. x is None if
         the matrix is singular.
         """
         half = self.half
         if self.banded and extra is None:
             return self._solve_band(values, rhs)
-        if self.banded and np.abs(extra.row - extra.col).max(initial=0) <= half:
+        if self.banded and extra is not None and np.abs(extra.row - extra.col).max(initial=0) <= half:
             ab = spread_band(values, len(self.order), half, extra.row, extra.col, extra.data)
             _, _, x, info = lapack.dgbsv(half, half, ab.T, rhs, overwrite_ab=True)
             return (x, 0) if info == 0 and np.isfinite(x @ x) else (None, 0)

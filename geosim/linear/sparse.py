@@ -1,20 +1,54 @@
-"""Factorise and solve again and again where the matrix is no band: shells, networks, contact.
+"""Factorise and solve again and again a symmetric matrix of one pattern, with a few more entries that come and go.
 
-The pattern is analysed once, and again only when contact brings entries that it does not have yet. Friction and drag make the
-matrix unsymmetric; it is then factorised as a whole, which takes twice as long.
+The pattern is analysed once, and again only when entries come that it does not have yet. Where they make the matrix unsymmetric
+(friction, drag) it is factorised as a whole, which takes twice as long.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
 from geosim.linear.factorise import FactorisationError, Factoriser, make_factoriser
+from geosim.linear.patterns import find_sorted
 
-__all__ = ["SparseSolver"]
+__all__ = ["SparseSolver", "Triplets"]
+
+CROWDED = (
+    1.3  # entries of the widened pattern over those needed at which it is begun anew: a third more costs a third more
+)
+ROUND_OFF = 1e-14  # of the largest entry: a skew part below it is none
+
+
+@dataclass(frozen=True)
+class Triplets:
+    """Entries of a whole matrix, in no order: rows, columns and values, each (e,); those of one place add up."""
+
+    row: Ints
+    col: Ints
+    data: Floats
+
+    @classmethod
+    def of_blocks(cls, unknown: Ints, dofs: Ints, blocks: Floats) -> Triplets:
+        """Return the entries of blocks (P, k, k) between the degrees of freedom (P, k), in the numbers of the unknowns."""
+        numbers = unknown[dofs]
+        row, col = np.broadcast_arrays(numbers[:, :, None], numbers[:, None, :])
+        return cls(row, col, blocks).free
+
+    @classmethod
+    def joined(cls, parts: Sequence[Triplets]) -> Triplets:
+        """Return the entries of all parts."""
+        return cls(*(np.concatenate([getattr(part, key) for part in parts]) for key in ("row", "col", "data")))
+
+    @property
+    def free(self) -> Triplets:
+        """What is left without the entries of fixed degrees of freedom, whose row or column is -1."""
+        keep = (self.row >= 0) & (self.col >= 0)
+        return Triplets(self.row[keep], self.col[keep], self.data[keep])
 
 
 @kernel
@@ -24,21 +58,15 @@ def add_entries(row, col, value, size, indptr, keys, whole, skew, missing):
     for e in range(len(row)):
         i, j = min(row[e], col[e]), max(row[e], col[e])
         key = i * size + j
-        low, high = indptr[i], indptr[i + 1]
-        while low < high:
-            middle = (low + high) // 2
-            if keys[middle] < key:
-                low = middle + 1
-            else:
-                high = middle
-        if low == indptr[i + 1] or keys[low] != key:
+        at = find_sorted(keys, indptr[i], indptr[i + 1], key)
+        if at < 0:
             missing[count] = key
             count += 1
         elif i == j:
-            whole[low] += value[e]
+            whole[at] += value[e]
         else:
-            whole[low] += 0.5 * value[e]
-            skew[low] += 0.5 * value[e] if row[e] < col[e] else -0.5 * value[e]
+            whole[at] += 0.5 * value[e]
+            skew[at] += 0.5 * value[e] if row[e] < col[e] else -0.5 * value[e]
     return count
 
 
@@ -68,20 +96,16 @@ class SparseSolver:
 
     def _widen(self, keys: Ints, needed: int) -> None:
         """Take entries into the pattern; what has come before is kept as long as it is not too much, so that it settles."""
-        if len(self.wide) > 1.3 * (len(self.keys) + needed):
+        if len(self.wide) > CROWDED * (len(self.keys) + needed):
             self.wide = self.keys
-        keys = np.sort(keys)
-        keys = keys[np.concatenate([[True], keys[1:] > keys[:-1]])]
-        place = np.searchsorted(self.wide, keys)
-        new = (place == len(self.wide)) | (self.wide[np.minimum(place, len(self.wide) - 1)] != keys)
-        self.wide = np.insert(self.wide, place[new], keys[new])
+        self.wide = np.union1d(self.wide, keys)
         self.own = np.searchsorted(self.wide, self.keys)
         for factors in (self._contact, self._general[0] if self._general else None):
             if factors is not None:
                 factors.close()
         self._contact, self._general = None, None
 
-    def _split(self, data: Floats, extra: Any) -> tuple[Floats, Floats]:
+    def _split(self, data: Floats, extra: Triplets) -> tuple[Floats, Floats]:
         """Return symmetric part and upper half of the skew part of all entries, in the places of the widened pattern."""
         row, col, value = (np.ascontiguousarray(part) for part in (extra.row, extra.col, extra.data))
         for _ in range(2):
@@ -93,21 +117,21 @@ class SparseSolver:
             if count == 0:
                 return whole, skew
             # were the pattern begun anew, all entries would have to come again
-            again = len(self.wide) > 1.3 * (len(self.keys) + len(row) // 3)
+            again = len(self.wide) > CROWDED * (len(self.keys) + len(row) // 3)
             keys = np.minimum(row, col) * self.size + np.maximum(row, col) if again else missing[:count]
             self._widen(keys, len(row) // 3)
-        raise FactorisationError("contact entries outside the pattern")
+        raise FactorisationError("entries outside the pattern")
 
-    def solve(self, values: Floats, rhs: Floats, extra: Any = None) -> tuple[Floats | None, int]:
+    def solve(self, values: Floats, rhs: Floats, extra: Triplets | None = None) -> tuple[Floats | None, int]:
         """Return the solution, None if there is none, and the number of negative pivots of the symmetric part.
 
-        `values` are those of `keys`; `extra` (row, col, data) are entries of the whole matrix.
+        `values` are those of `keys`; `extra` are entries of the whole matrix.
         """
         data = values[: len(self.keys)]
         try:
             if extra is not None:
                 data, skew = self._split(data, extra)
-                if np.abs(skew).max(initial=0.0) > 1e-14 * np.abs(data).max():
+                if np.abs(skew).max(initial=0.0) > ROUND_OFF * np.abs(data).max():
                     x = self._solve_general(data, skew, rhs)
                     return (x if np.isfinite(x @ x) else None), 0
             factors = self._symmetric(wide=len(data) > len(self.keys))

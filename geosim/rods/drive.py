@@ -1,0 +1,154 @@
+"""What a command drives a robot by: natural shapes, prescribed motion, loads and contact, bound to a time on the way to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from geosim.actuation import Command, NaturalShape
+from geosim.arrays import Floats, Ints
+from geosim.errors import InputError
+from geosim.rods.drag import Drag
+from geosim.rods.newton import Newton
+from geosim.rods.obstacles import ObstacleContact
+from geosim.rods.pair_contact import PairContact
+from geosim.rods.robot import RodShellRobot
+from geosim.rods.sheet_contact import SheetContact
+from geosim.rods.state import RodState
+from geosim.rods.system import load_force, natural_hinges, prescribed_values, with_free
+from geosim.rods.terms import Term, UserForce
+
+__all__ = ["Drive", "check_natural", "make_drive"]
+
+NEWTON = Newton()
+INSTANT = 1e-300  # s: guards shares of a row of the actuation that takes no time
+
+
+@dataclass(frozen=True)
+class Drive:
+    """One command, bound to the state at which it begins.
+
+    Parameters
+    ----------
+    command
+        Where to.
+    start
+        State at its beginning, with the pattern of the degrees of freedom that it leaves free.
+    dofs, values
+        What it prescribes at the end of its row of the actuation [m, rad].
+    load
+        Dead forces with the weight [N].
+    newton
+        Options of the iteration.
+    damping
+        Mass-proportional [1/s].
+    functions
+        Forces of the user.
+    static
+        Whether an equilibrium is asked for.
+    """
+
+    command: Command
+    start: RodState
+    dofs: Ints
+    values: Floats
+    load: Floats
+    newton: Newton = NEWTON
+    damping: float = 0.0
+    functions: Sequence[Callable[..., Any]] = ()
+    static: bool = False
+
+    @property
+    def _row(self) -> tuple[float, float]:
+        """Times before and at the command's row of the actuation [s]."""
+        table = self.command.parts[0].times if self.command.parts else (self.command.time,)
+        row = min(self.command.index, len(table) - 1)
+        return (float(table[row - 1]) if row else 0.0), float(table[row])
+
+    def aim(self, share: float) -> Floats:
+        """Return the prescribed degrees of freedom at a share of the way."""
+        begin = self.start.q[self.dofs]
+        return begin + share * (self.values - begin)
+
+    def aim_at(self, time: float) -> Floats:
+        """Return the prescribed degrees of freedom at a time [s]."""
+        end, begin = max(self._row[1], self.command.time), self.start.time
+        return self.aim((time - begin) / max(end - begin, INSTANT))
+
+    def natural(self, time: float) -> Floats:
+        """Return the natural strains at a time [s]: curvature [1/m] times Voronoi length, section 7.1 of [Lahoti]."""
+        system, shape = self.start.system, self.command.find(NaturalShape)
+        if shape is None:
+            return system.natural
+        natural, length = system.natural.copy(), system.robot.bends.length
+        bends = natural[: len(length)]
+        curvature, twist, hinge = (shape.at(key, time) for key in ("curvature", "twist", "hinge_angle"))
+        if hinge is not None:
+            natural_hinges(system, natural, hinge)
+        if curvature is not None and curvature.ndim == 2:
+            bends[:, :2] = curvature * length[:, None]
+        elif curvature is not None:
+            bends[:, 0] = curvature * length
+        if twist is not None:
+            bends[:, 2] = twist * length
+        return natural
+
+    def terms(self, state: RodState, step: float, time: float) -> list[Term]:
+        """Bind contact, obstacles and user forces to an increment from `state` that ends at `time` [s]."""
+        system, environment = state.system, state.system.environment
+        terms: list[Term] = [UserForce(state, step, function, time) for function in self.functions]
+        fluid = environment.fluid
+        if fluid is not None and fluid.drag_coefficient > 0 and len(system.robot.triangles) and step > 0:
+            terms.append(Drag(state, step))
+        if state.memory is not None:
+            terms.append(PairContact(state, step, environment.self_friction))
+        if system.sheet is not None:
+            terms.append(SheetContact(state, step, environment.self_friction))
+        if environment.obstacles:
+            terms.append(ObstacleContact(state, step, self._poses(time - step), self._poses(time)))
+        return terms
+
+    def _poses(self, time: float) -> Floats:
+        """Return the poses of all obstacles (o, 4, 4) at a time [s]; in statics those of the command."""
+        begin, end = self._row
+        share = 1.0 if self.static else min(max((time - begin) / max(end - begin, INSTANT), 0.0), 1.0)
+        return self.start.system.environment.poses(self.command.index, share)
+
+
+def make_drive(state: RodState, command: Command, rotations: Any = (), **options: Any) -> Drive:
+    """Return the command bound to a state, whose pattern becomes that of the degrees of freedom left free.
+
+    `rotations` are those of `RodShellStepper.edge_rotations`; `options` are fields of `Drive`.
+    """
+    system = state.system
+    dofs, values = prescribed_values(system, command.index, rotations)
+    free = system.held_free.copy()
+    free[dofs] = False
+    if not np.array_equal(free, system.free):
+        state = replace(state, system=with_free(system, free), memory=None)
+    return Drive(command, state, dofs, values, system.weight + load_force(system, command.index), **options)
+
+
+def check_natural(robot: RodShellRobot, shape: NaturalShape) -> None:
+    """Refuse natural values that are neither one for all nor one a stencil or hinge.
+
+    Raises
+    ------
+    InputError
+        Naming the kind of value, its shape and what is needed.
+    """
+    bends, hinges = len(robot.bends), len(robot.mesh.hinges)
+    for key, name, count in (
+        ("curvature", "stencils", bends),
+        ("twist", "stencils", bends),
+        ("hinge_angle", "hinges", hinges),
+    ):
+        value = shape.at(key, float(shape.times[0]))
+        known = [(), (1,), (count,)] + ([(count, 2)] if key == "curvature" else [])
+        if value is not None and (value.shape not in known or count == 0):
+            raise InputError(
+                f"NaturalShape: {key} has {value.shape} values a time for {count} {name}; give one, or ({count},)"
+            )

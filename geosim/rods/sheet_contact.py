@@ -1,0 +1,197 @@
+"""Contact and friction of shells with themselves and with rods: vertices against triangles and edges against edges.
+
+A pair at the distance d below C (see `geosim.rods.sheets`) stores::
+
+    E = -k C^2 u^2 log(1 - u),   u = 1 - d / C,
+
+smooth at d = C and infinite at d = 0, where d is the least distance of a vertex and a triangle, or of two edges. [Lahoti] leaves
+this to future work and approximates triangles by their edges. A shell is thin: where rods, thick and smooth, may overlap a
+little by the law of `geosim.rods.contact`, a shell that overlapped would be on the wrong side. Friction is the same.
+
+1. Edges that become parallel fade out: their energy is multiplied by s (2 - s), s = |u x v|^2 over 1e-3 of |u|^2 |v|^2 at rest
+   (the distance of parallel edges has no gradient, and then vertices carry the contact).
+2. The Jacobian of friction neglects how the normal turns; forces are exact.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from geosim.arrays import Floats, Ints
+from geosim.collision.crossings import count_crossings
+from geosim.collision.distance import squared_distance_derivatives
+from geosim.kernels import kernel
+from geosim.linear.matrix3 import combine, difference, dot
+from geosim.rods.contact import add_to_four, contact_block, four_slip
+from geosim.rods.sheets import NearList, Sheet, closest, gather, within
+from geosim.rods.terms import ContactTerm
+
+__all__ = ["SheetContact"]
+
+PARALLEL = 1e-3  # sine squared of the angle, 1.8 degrees, below which edges fade: vertices have taken over by then
+MARGIN = 0.25  # mean edges beyond contact in a list of pairs: lasts some steps, and holds a few pairs a vertex
+
+
+@kernel
+def _law(u):
+    """Value, slope and curvature of -u^2 log(1 - u)."""
+    log, rest = math.log1p(-u), 1.0 - u
+    return -u * u * log, -2.0 * u * log + u * u / rest, -2.0 * log + 4.0 * u / rest + (u / rest) ** 2
+
+
+@kernel
+def _pair(x):
+    """Vectors of two edges and their products (uu, uv, vv)."""
+    u, v = difference(x[1], x[0]), difference(x[3], x[2])
+    return u, v, dot(u, u), dot(u, v), dot(v, v)
+
+
+@kernel
+def _fade(x, rest, gradient):
+    """Return the factor of two edges and its first and second derivative by c = |u x v|^2; fill dc/dx (4, 3)."""
+    u, v, uu, uv, vv = _pair(x)
+    _, _, ru, _, rv = _pair(rest)
+    limit = PARALLEL * ru * rv
+    s = (uu * vv - uv * uv) / limit
+    if s >= 1.0:
+        return 1.0, 0.0, 0.0
+    along_u, along_v = combine(2.0 * vv, u, -2.0 * uv, v), combine(2.0 * uu, v, -2.0 * uv, u)
+    for k in range(3):
+        gradient[0, k], gradient[1, k] = -along_u[k], along_u[k]
+        gradient[2, k], gradient[3, k] = -along_v[k], along_v[k]
+    return s * (2.0 - s), (2.0 - 2.0 * s) / limit, -2.0 / limit**2
+
+
+@kernel
+def _fade_curvature(x, i, j, k, m):
+    """d2c / dx_ik dx_jm of c = |u x v|^2."""
+    u, v, uu, uv, vv = _pair(x)
+    same = 1.0 if k == m else 0.0
+    sign = -2.0 if (i + j) % 2 else 2.0
+    if i < 2 and j < 2:
+        return sign * (vv * same - v[k] * v[m])
+    if i >= 2 and j >= 2:
+        return sign * (uu * same - u[k] * u[m])
+    if i < 2:
+        return sign * (2.0 * u[k] * v[m] - v[k] * u[m] - uv * same)
+    return sign * (2.0 * v[k] * u[m] - u[k] * v[m] - uv * same)
+
+
+@kernel
+def sheet_force(x, q, q0, step, rest, points, edges, touch, k, mu, k2, residual, force):
+    """Add minus contact and friction forces of all pairs; return energy, largest force, deepest overlap, count.
+
+    Arguments: positions (n, 3) and unknowns, those at the start of the step [s]; rest positions; vertices (P, 4), whether two
+    edges, and C [m] of the pairs; the constants of contact and friction; what is filled.
+    """
+    four, old, w, c, e = np.empty((4, 3)), np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
+    dc = np.zeros((4, 3))
+    energy, largest, overlap, count = 0.0, 0.0, 0.0, 0
+    for p in range(len(points)):
+        reach, dofs = touch[p], 3 * points[p]
+        gather(x, points[p], four)
+        d, _ = closest(four, edges[p], w, c, e)
+        if d >= reach:
+            continue
+        if d <= 0.0:
+            return np.inf, np.inf, reach, count
+        value, slope, _ = _law(1.0 - d / reach)
+        fade, first = 1.0, 0.0
+        if edges[p]:
+            gather(rest, points[p], old)
+            fade, first, _ = _fade(four, old, dc)
+        fn = fade * k * reach * slope
+        energy += fade * k * reach * reach * value
+        largest = max(largest, fn)
+        overlap = max(overlap, reach - d)
+        count += 1
+        u, _, ratio, _ = four_slip(q, q0, step, dofs, w, e, mu, k2)
+        add_to_four(dofs, w, combine(mu * fn * ratio, u, -fn / d, e), residual, force)
+        if first != 0.0:
+            for i in range(4):
+                for j in range(3):
+                    f = k * reach * reach * value * first * dc[i, j]
+                    residual[dofs[i] + j] += f
+                    force[dofs[i] + j] -= f
+    return energy, largest, overlap, count
+
+
+@kernel
+def sheet_stiffness(x, q, q0, step, rest, points, edges, touch, k, mu, k2, blocks):
+    """Fill the stiffness of pairs that touch, `blocks` (P, 12, 12); arguments as for the force."""
+    four, old, w, c, e = np.empty((4, 3)), np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
+    dc, dD, ddD = np.zeros((4, 3)), np.empty((4, 3)), np.empty((4, 4, 3, 3))
+    for p in range(len(points)):
+        reach, block = touch[p], blocks[p]
+        gather(x, points[p], four)
+        d, free = closest(four, edges[p], w, c, e)
+        squared_distance_derivatives(four, w, c, free, e, dD, ddD)
+        value, slope, curvature = _law(1.0 - d / reach)
+        fade, first, second = 1.0, 0.0, 0.0
+        if edges[p]:
+            gather(rest, points[p], old)
+            fade, first, second = _fade(four, old, dc)
+        whole, fn, stiff = k * reach * reach * value, k * reach * slope, k * curvature
+        u, speed, ratio, rise = four_slip(q, q0, step, 3 * points[p], w, e, mu, k2)
+        contact_block(w, e, d, fade * fn, fade * stiff, dD, ddD, u, speed, ratio, rise, mu, step, block)
+        if first != 0.0:
+            by_square = -fn / (2.0 * d) * first
+            for a in range(12):
+                i, m = a // 3, a % 3
+                for b in range(12):
+                    j, n = b // 3, b % 3
+                    bent = first * _fade_curvature(four, i, j, m, n) + second * dc[i, m] * dc[j, n]
+                    block[a, b] += whole * bent + by_square * (dc[i, m] * dD[j, n] + dD[i, m] * dc[j, n])
+
+
+@dataclass
+class SheetContact(ContactTerm):
+    """Contact of a shell with itself, bound to one increment."""
+
+    friction: float
+
+    def __post_init__(self) -> None:
+        system = self.state.system
+        assert system.sheet is not None
+        self.sheet: Sheet = system.sheet
+        # the mean of all edges of triangles, which stand after those of rods
+        self.margin = MARGIN * float(system.rest[len(system.robot.edges) :].mean())
+        self.start = (self.state.q, self.step, self.sheet.rest)
+        self.law = (system.law.stiffness, self.friction, system.law.k2)
+
+    def _places(self, q: Floats) -> Floats:
+        return np.ascontiguousarray(q[: self.state.system.turns]).reshape(-1, 3)
+
+    def _near(self, q: Floats) -> tuple[Floats, NearList]:
+        x = self._places(q)
+        return x, self.sheet.near(x, self.margin)
+
+    def safe_share(self, q: Floats, dq: Floats) -> float:
+        """Return the share of a step that nothing crosses."""
+        return self.sheet.safe_share(self._places(q), self._places(dq))
+
+    def forces(self, q: Floats, residual: Floats, force: Floats) -> tuple[float, float, float, int]:
+        """Add minus the forces of all pairs to the residual, and the forces to `force`."""
+        x, pairs = self._near(q)
+        numbers = sheet_force(x, q, *self.start, pairs.points, pairs.edges, pairs.touch, *self.law, residual, force)
+        if not np.isfinite(numbers[0]):
+            residual[0] = np.nan
+        return numbers
+
+    def blocks(self, q: Floats) -> tuple[Ints, Floats]:
+        """Return the stiffness of the pairs that touch."""
+        x, pairs = self._near(q)
+        reached = within(x, pairs.points, pairs.edges, pairs.touch)
+        points = pairs.points[reached]
+        blocks = np.empty((len(points), 12, 12))
+        sheet_stiffness(x, q, *self.start, points, pairs.edges[reached], pairs.touch[reached], *self.law, blocks)
+        return 3 * points, blocks
+
+    def measure(self, q: Floats, measures: dict[str, Any]) -> None:
+        """Add energy, overlap, number and forces of contacts, and count the crossings of the shell."""
+        super().measure(q, measures)
+        measures["crossings"] = count_crossings(self._places(q), np.array(self.state.system.robot.triangles)).count

@@ -1,0 +1,128 @@
+"""Forces beyond elasticity, inertia and dead loads: what each of them offers to the balance of an increment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import coo_matrix
+
+from geosim.arrays import Floats, Ints
+from geosim.errors import InputError
+from geosim.linear.sparse import Triplets
+from geosim.rods.state import RodState
+
+__all__ = ["ContactTerm", "Term", "UserForce", "add_contact"]
+
+
+@dataclass
+class Term:
+    """A force bound to the increment that starts at `state` and lasts `step` [s] (0 in statics).
+
+    `reach` is the farthest that a vertex may go in one iteration [m].
+    """
+
+    state: RodState
+    step: float
+    reach = np.inf
+
+    def add_force(self, q: Floats, residual: Floats) -> tuple[float, float]:
+        """Add minus the force to the residual; return (energy [J], largest force [N])."""
+        raise NotImplementedError
+
+    def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
+        """Add what lies in the symmetric pattern to the flat values; return the rest, or None."""
+        raise NotImplementedError
+
+    def safe_share(self, q: Floats, dq: Floats) -> float:
+        """Return the share of a step that nothing crosses."""
+        return 1.0
+
+    def escaped(self, q: Floats) -> bool:
+        """Whether the term is not complete at q and must be bound anew."""
+        return False
+
+    def measure(self, q: Floats, measures: dict[str, Any]) -> None:
+        """Add what a result shows to the measures of a step."""
+
+
+class ContactTerm(Term):
+    """Contact of groups of four vertices, each with a full 12 x 12 stiffness."""
+
+    def forces(self, q: Floats, residual: Floats, force: Floats) -> tuple[float, float, float, int]:
+        """Add to residual and force; return energy [J], largest force [N], deepest overlap [m], number of contacts."""
+        raise NotImplementedError
+
+    def blocks(self, q: Floats) -> tuple[Ints, Floats]:
+        """Return first degrees of freedom (P, 4) and stiffness (P, 12, 12) of what touches."""
+        raise NotImplementedError
+
+    def add_force(self, q: Floats, residual: Floats) -> tuple[float, float]:
+        """Add minus the contact forces to the residual."""
+        energy, largest, _, _ = self.forces(q, residual, np.zeros_like(q))
+        return energy, largest
+
+    def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
+        """Return the stiffness of what touches."""
+        dofs, blocks = self.blocks(q)
+        if len(blocks) == 0:
+            return None
+        own = (dofs[:, :, None] + np.arange(3)).reshape(-1, 12)
+        return Triplets.of_blocks(self.state.system.pattern.unknown, own, blocks)
+
+    def measure(self, q: Floats, measures: dict[str, Any]) -> None:
+        """Add energy, overlap, number and forces of contacts."""
+        force = np.zeros_like(q)
+        energy, _, overlap, count = self.forces(q, np.zeros_like(q), force)
+        add_contact(measures, energy, overlap, count, force[: self.state.system.turns].reshape(-1, 3))
+
+
+def add_contact(measures: dict[str, Any], energy: float, overlap: float, count: int, force: Floats) -> None:
+    """Add a kind of contact to the measures of a step; `force` (n, 3) [N]."""
+    measures["contact"] = measures.get("contact", 0.0) + energy
+    measures["penetration"] = max(measures.get("penetration", 0.0), overlap)
+    measures["contacts"] = measures.get("contacts", 0) + count
+    measures["contact_forces"] = measures.get("contact_forces", 0.0) + force
+
+
+@dataclass
+class UserForce(Term):
+    """A user's function (time, positions (n, 3), velocities (n, 3)) -> force (n, 3) [, jacobian (3 n, 3 n)].
+
+    The Jacobian is of the force to the positions, with the velocity (x - x0) / h; dense or sparse. Without it the
+    force is followed by the Newton iteration alone. `time` [s] is that at the end of the increment.
+    """
+
+    function: Callable[..., Any]
+    time: float
+
+    def _call(self, q: Floats) -> tuple[Floats, Any]:
+        turns = self.state.system.turns
+        x = q[:turns].reshape(-1, 3)
+        velocity = (q - self.state.q)[:turns].reshape(-1, 3) / self.step if self.step > 0 else np.zeros_like(x)
+        answer = self.function(self.time, x.copy(), velocity)
+        force, jacobian = answer if isinstance(answer, tuple) else (answer, None)
+        force = np.asarray(force, dtype=float)
+        if force.shape != x.shape or not np.isfinite(force).all():
+            raise InputError(
+                f"forces: {getattr(self.function, '__name__', 'the function')} returned shape "
+                f"{force.shape}; finite forces of shape {x.shape} [N] needed"
+            )
+        return force, jacobian
+
+    def add_force(self, q: Floats, residual: Floats) -> tuple[float, float]:
+        """Add minus the user's force."""
+        force, _ = self._call(q)
+        residual[: force.size] -= force.ravel()
+        return 0.0, float(np.abs(force).max(initial=0.0))
+
+    def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
+        """Return minus the user's Jacobian, if there is one."""
+        _, jacobian = self._call(q)
+        if jacobian is None:
+            return None
+        entries = coo_matrix(jacobian)
+        unknown = self.state.system.pattern.unknown
+        return Triplets(unknown[entries.row], unknown[entries.col], -entries.data).free
