@@ -28,8 +28,14 @@ from geosim.linear.sparse import SparseSolver, Triplets
 
 __all__ = ["WIDEST_BAND", "Pattern", "make_pattern"]
 
-SPARE = 64  # unused positions at the end of the values
-WIDEST_BAND = 128  # beyond this half-bandwidth the sparse factorisation is faster
+SPARE = 64  # unused positions at the end of the values: as many as additions that would wait for each other
+WIDEST_BAND = (
+    128  # half-bandwidth beyond which the sparse factorisation is faster (measured on sheets of 2000 triangles)
+)
+PIVOT = 1e-3  # of the largest entry of a column below which SuperLU leaves the symmetric order; 1 would always leave it
+OFF_DIAGONAL = (
+    -1e-3
+)  # of a model matrix that only its numbering is wanted of: far below its diagonal, so no pivot moves
 
 
 @kernel
@@ -137,7 +143,7 @@ class Pattern:
         half = self.half
         if self.banded and extra is None:
             return self._solve_band(values, rhs)
-        if self.banded and extra is not None and np.abs(extra.row - extra.col).max(initial=0) <= half:
+        if extra is not None and self.banded and np.abs(extra.row - extra.col).max(initial=0) <= half:
             ab = spread_band(values, len(self.order), half, extra.row, extra.col, extra.data)
             _, _, x, info = lapack.dgbsv(half, half, ab.T, rhs, overwrite_ab=True)
             return (x, 0) if info == 0 and np.isfinite(x @ x) else (None, 0)
@@ -153,7 +159,7 @@ class Pattern:
             factors = splu(
                 matrix,
                 permc_spec="NATURAL" if extra is None else "MMD_AT_PLUS_A",
-                diag_pivot_thresh=1e-3,
+                diag_pivot_thresh=PIVOT,
                 options={"SymmetricMode": True},
             )
         except RuntimeError:
@@ -211,7 +217,7 @@ def make_pattern(dof_count: int, stencils: list[Ints], free: Bools, order: Ints 
     if describe()["factoriser"] == "pardiso":
         return Pattern(order, unknown, half, False, keys)  # it finds its own numbering
     column, row = np.divmod(keys, n)
-    model = csc_matrix((np.where(row == column, 1.0 * n, -1e-3), (row, column)), shape=(n, n))
+    model = csc_matrix((np.where(row == column, 1.0 * n, OFF_DIAGONAL), (row, column)), shape=(n, n))
     fill = splu(
         csc_matrix(model + model.T), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
     ).perm_c

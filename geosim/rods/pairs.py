@@ -37,8 +37,9 @@ __all__ = [
 ]
 
 REGULARISATION = (
-    1e-3  # eps of [D1]: moves the nearest points of crossing edges by a thousandth, of parallel ones to the middle
+    1e-3  # eps of [D1]: moves nearest points by a thousandth where edges cross, to the middle where parallel
 )
+UNREGULARISED = 1e-9  # m: rest lengths that leave nothing of it but a choice between parallel edges' points
 ARC = 1.6  # C: a little more than pi / 2, see [D2]
 CHUNK = 256  # vertices whose distances along the edges are held at once: a block of 256 n numbers
 
@@ -185,8 +186,9 @@ def segment_distance(x: Floats, edges: Ints, pairs: Ints) -> Floats:
     """Return the distances [m] between the segments of pairs of edges, shape (P,)."""
     dofs = 3 * edges[pairs].reshape(-1, 4)
     q = np.ascontiguousarray(x, dtype=float).ravel()
-    # with the regularisation of edges of a nanometre, which is none
-    return np.array([math.sqrt(dot(g[5], g[5])) for d in dofs if (g := pair_geometry(q, d, 1e-9, 1e-9))])
+    return np.array(
+        [math.sqrt(dot(g[5], g[5])) for d in dofs if (g := pair_geometry(q, d, UNREGULARISED, UNREGULARISED))]
+    )
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ __all__ = ["NearList", "Sheet", "closest", "gather", "sheet_neighbourhood"]
 STOP_AT = 0.3  # of C, and half of the distance: where a step stops, well before the contact energy grows without bound
 HALFWAY = 0.5
 LYING = 0.9  # of the distance at rest, where sheets that lie on each other touch
+AT_TOUCH = 1e-9  # of C, by which a distance at rest must fall short of it: sheets that just lie on each other touch as they are
 ALONG = 0.5  # of it where they are near along the sheet, whose own elasticity holds them apart
 DEPTH = 128  # nodes of a tree that may wait in a descent: twice the depth of a tree of 2^63 leaves
 
@@ -243,7 +244,7 @@ def beside(rest: Floats, along: Ints, points: Ints, edges: Bools, touch: Floats)
     across = (np.arange(4)[None, :, None] < split[:, None, None]) & (np.arange(4) >= split[:, None])[:, None, :]
     near = (np.isin(keys, along) & across).any(axis=(1, 2))
     apart = distances(rest, points, edges)
-    lying = ~near & (apart < (1.0 - 1e-9) * touch)  # sheets that lie on each other touch as they are
+    lying = ~near & (apart < (1.0 - AT_TOUCH) * touch)
     touch[near] = np.minimum(touch[near], ALONG * apart[near])
     touch[lying] = LYING * apart[lying]
 

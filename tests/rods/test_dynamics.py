@@ -11,6 +11,7 @@ import pytest
 from geosim import (
     Environment,
     Fluid,
+    Inflation,
     InputError,
     LinearElastic,
     Load,
@@ -20,6 +21,7 @@ from geosim import (
     SolveError,
     solve,
 )
+from geosim.rods import stepper
 from geosim.rods.balance import Balance
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.section import Section
@@ -553,6 +555,24 @@ def test_impossible_robots_are_refused_in_one_line(change, match):
 def test_impossible_solvers_are_refused(options):
     with pytest.raises(InputError):
         RodShellStepper(**options)
+
+
+@pytest.mark.parametrize(
+    ("actuation", "match"),
+    [
+        (Inflation(volume_ratio=2.0), "Inflation does not actuate this robot: RodShellStepper takes NaturalShape"),
+        (NaturalShape([1.0], curvature=[[1.0, 2.0]]), "curvature has .* for 9 stencils"),
+        (NaturalShape([1.0], twist=[[1.0, 2.0]]), "twist has .* for 9 stencils"),
+        (NaturalShape([1.0], hinge_angle=[0.1]), "for 0 hinges"),
+    ],
+)
+def test_what_cannot_drive_a_rod_is_refused_before_anything_is_computed(actuation, match, monkeypatch):
+    def never(*_):
+        pytest.fail("the system was built")
+
+    monkeypatch.setattr(stepper, "make_system", never)
+    with pytest.raises(InputError, match=match):
+        solve(cantilever(11), actuation)
 
 
 def test_sections_have_their_textbook_moments():
