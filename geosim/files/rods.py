@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import UNITS
+from geosim.arrays import UNITS, Floats
 from geosim.files.messages import Place
-from geosim.files.schema import RodShellFile, SectionTable
+from geosim.files.schema import LimbTable, RodShellFile, RodTable, SectionTable
 from geosim.files.values import inside, read_material, read_selection, validated, vector
 from geosim.rods.files import read_geometry
 from geosim.rods.robot import Limb, RodShellRobot
@@ -51,38 +51,14 @@ def read_robot(table: dict[str, Any], place: Place) -> RodShellRobot:
     options: dict[str, Any] = {"planar": given.planar, "units": given.units}
     if given.name is not None:
         options["name"] = given.name
-    selection = dict(given.fixed) if isinstance(given.fixed, dict) else {}
     if "fixed" not in table:
         raise place.error('[fixed] is missing; write [fixed] ids = [0, 1], plane = "x", below = ..., or fixed = "none"')
-    if "edges" in selection:
-        options["fixed_edges"] = np.array(selection.pop("edges"), dtype=np.int64)
-    if selection:
-        options["fixed_vertices"] = read_selection(selection, place.at("fixed"), unit)
-    elif not isinstance(given.fixed, dict) and given.fixed != "none":
-        raise place.at("fixed").error(
-            f'= {given.fixed!r} is not a selection; write [fixed] ids = [0, 1] or fixed = "none"'
-        )
+    options |= _held(given.fixed, place.at("fixed"), unit)
     rod = given.rod
     if rod.section is not None:
         options["section"] = _section(rod.section, unit, place.at("rod", "section"))
     if given.limbs is not None:
-        limbs = []
-        for i, limb in enumerate(given.limbs):
-            spot = place.at("limbs", i)
-            radius = limb.radius if limb.radius is not None else rod.radius
-            if not isinstance(radius, (int, float)):
-                raise spot.at("radius").error("is missing; give it here or one in [rod]")
-            material = read_material(limb.material if limb.material is not None else rod.material, spot)
-            with spot.naming():
-                limbs.append(
-                    Limb(
-                        vector(limb.start, spot.at("start"), unit),
-                        vector(limb.end, spot.at("end"), unit),
-                        limb.nodes,
-                        radius * unit,
-                        material,
-                    )
-                )
+        limbs = [_limb(limb, rod, place.at("limbs", i), unit) for i, limb in enumerate(given.limbs)]
         return RodShellRobot.from_limbs(limbs, **options)
     with place.naming("geometry"):
         vertices, edges, triangles = read_geometry(inside(given.geometry, place.at("geometry")))
@@ -95,13 +71,42 @@ def read_robot(table: dict[str, Any], place: Place) -> RodShellRobot:
         options["shell_material"] = read_material(shell.material, place.at("shell"))
         options["shell_bending"], options["shell_constants"] = shell.bending, shell.constants
     if given.masses:
-        masses = np.zeros(len(vertices))
-        for key, mass in given.masses.items():
-            if not key.isdigit() or int(key) >= len(vertices):
-                raise place.at("masses", key).error(f"is not a vertex id 0 .. {len(vertices) - 1}")
-            masses[int(key)] = mass
-        options["masses"] = masses
+        options["masses"] = _masses(given.masses, len(vertices), place.at("masses"))
     return RodShellRobot(vertices * unit, edges=edges, triangles=triangles, **options)
+
+
+def _held(fixed: Any, place: Place, unit: float) -> dict[str, Any]:
+    """Return what [fixed] holds, as arguments of the robot."""
+    if not isinstance(fixed, dict) and fixed != "none":
+        raise place.error(f'= {fixed!r} is not a selection; write [fixed] ids = [0, 1] or fixed = "none"')
+    options: dict[str, Any] = {}
+    selection = dict(fixed) if isinstance(fixed, dict) else {}
+    if "edges" in selection:
+        options["fixed_edges"] = np.array(selection.pop("edges"), dtype=np.int64)
+    if selection:
+        options["fixed_vertices"] = read_selection(selection, place, unit)
+    return options
+
+
+def _limb(limb: LimbTable, rod: RodTable, place: Place, unit: float) -> Limb:
+    """Return a limb, with radius and material of [rod] where it has none."""
+    radius = limb.radius if limb.radius is not None else rod.radius
+    if not isinstance(radius, (int, float)):
+        raise place.at("radius").error("is missing; give it here or one in [rod]")
+    material = read_material(limb.material if limb.material is not None else rod.material, place)
+    ends = vector(limb.start, place.at("start"), unit), vector(limb.end, place.at("end"), unit)
+    with place.naming():
+        return Limb(*ends, limb.nodes, radius * unit, material)
+
+
+def _masses(given: dict[str, float], count: int, place: Place) -> Floats:
+    """Return the masses [kg] of `count` vertices from a table by id."""
+    masses = np.zeros(count)
+    for key, mass in given.items():
+        if not key.isdigit() or int(key) >= count:
+            raise place.at(key).error(f"is not a vertex id 0 .. {count - 1}")
+        masses[int(key)] = mass
+    return masses
 
 
 def _section(given: SectionTable, unit: float, place: Place) -> Section:
