@@ -145,8 +145,8 @@ def test_published_helix_vibration(reference_data):
         solver=RodShellStepper(dt=6e-3, integrator="implicit-midpoint"),
     )
     amplitude = np.ptp(b1["tip_table"][:, 2])
-    early = b1["t_table"] <= 1.0
-    assert np.abs(result.tip[: len(early)][early] - b1["tip_table"][early]).max() < 1e-3 * amplitude
+    early = int((b1["t_table"] <= 1.0).sum())
+    assert np.abs(result.tip[:early] - b1["tip_table"][:early]).max() < 1e-3 * amplitude
     assert frequency(result.times, result.tip[:, 2]) == pytest.approx(4.645, abs=0.004)
 
 
