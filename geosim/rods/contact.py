@@ -24,11 +24,15 @@ Departures:
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from geosim.arrays import Floats
+from geosim.collision.shapes import Solids, join_solids
+from geosim.environment import Obstacle
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import dot
 from geosim.rods.robot import RodShellRobot
@@ -36,7 +40,9 @@ from geosim.rods.robot import RodShellRobot
 __all__ = [
     "FADED",
     "ContactLaw",
+    "Shapes",
     "add_to_four",
+    "compile_obstacles",
     "contact_block",
     "contact_law",
     "four_slip",
@@ -96,6 +102,23 @@ def contact_law(
             FIRM * float(np.concatenate(firm).max()), float(np.linalg.norm(weight.sum(axis=0))) / (SUNK * radius)
         )
     return ContactLaw(float(stiffness), RANGE * radius if distance is None else float(distance), slip)
+
+
+class Shapes(NamedTuple):
+    """Obstacles for kernels: their solids, friction (o,), and the depth [m] to which all know where they were entered."""
+
+    solids: Solids
+    friction: Floats
+    thickness: float
+
+
+def compile_obstacles(obstacles: Sequence[Obstacle]) -> Shapes:
+    """Return the obstacles as flat arrays."""
+    return Shapes(
+        join_solids([o.solid for o in obstacles]),
+        np.array([o.friction for o in obstacles]),
+        min((o.thickness for o in obstacles), default=np.inf),
+    )
 
 
 @kernel

@@ -8,39 +8,20 @@ is at the radius of the thickest rod that meets in the vertex, joints included. 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.collision.shapes import Solids, curvature, join_solids, signed_distance
-from geosim.environment import Obstacle
+from geosim.collision.shapes import curvature, signed_distance
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, plus, scaled, turned, turned_back
 from geosim.linear.sparse import Triplets
 from geosim.rods.contact import FADED, friction_slope, penalty, stick_slip
 from geosim.rods.terms import Term, add_contact
 
-__all__ = ["ObstacleContact", "Shapes", "compile_obstacles"]
-
-
-class Shapes(NamedTuple):
-    """Obstacles for kernels: their solids, friction (o,), and the depth [m] to which all know where they were entered."""
-
-    solids: Solids
-    friction: Floats
-    thickness: float
-
-
-def compile_obstacles(obstacles: Sequence[Obstacle]) -> Shapes:
-    """Return the obstacles as flat arrays."""
-    return Shapes(
-        join_solids([o.solid for o in obstacles]),
-        np.array([o.friction for o in obstacles]),
-        min((o.thickness for o in obstacles), default=np.inf),
-    )
+__all__ = ["ObstacleContact"]
 
 
 @kernel

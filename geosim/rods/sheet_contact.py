@@ -23,11 +23,11 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.collision.crossings import count_crossings
-from geosim.collision.distance import squared_distance_derivatives
+from geosim.collision.distance import edge_edge, pair_distance, point_triangle, separation, squared_distance_derivatives
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import combine, difference, dot
 from geosim.rods.contact import add_to_four, contact_block, four_slip
-from geosim.rods.sheets import NearList, Sheet, closest, gather, within
+from geosim.rods.sheets import NearList, Sheet, gather, within
 from geosim.rods.terms import ContactTerm
 
 __all__ = ["SheetContact"]
@@ -94,7 +94,7 @@ def sheet_force(x, q, q0, step, rest, points, edges, touch, k, mu, k2, residual,
     for p in range(len(points)):
         reach, dofs = touch[p], 3 * points[p]
         gather(x, points[p], four)
-        d, _ = closest(four, edges[p], w, c, e)
+        d = pair_distance(four, edges[p], w, c, e)
         if d >= reach:
             continue
         if d <= 0.0:
@@ -128,7 +128,8 @@ def sheet_stiffness(x, q, q0, step, rest, points, edges, touch, k, mu, k2, block
     for p in range(len(points)):
         reach, block = touch[p], blocks[p]
         gather(x, points[p], four)
-        d, free = closest(four, edges[p], w, c, e)
+        free = edge_edge(four, w, c) if edges[p] else point_triangle(four, w, c)
+        d = separation(four, w, e)
         squared_distance_derivatives(four, w, c, free, e, dD, ddD)
         value, slope, curvature = _law(1.0 - d / reach)
         fade, first, second = 1.0, 0.0, 0.0

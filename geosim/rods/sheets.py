@@ -17,20 +17,19 @@ import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints
 from geosim.collision.ccd import time_to_gap
-from geosim.collision.distance import edge_edge, point_triangle, separation
-from geosim.collision.tree import Tree, build_tree
+from geosim.collision.distance import pair_distance
+from geosim.collision.tree import STACK, Tree, build_tree, gap_to_box, leaf_range, next_leaf
 from geosim.kernels import kernel
 from geosim.rods.pairs import ARC, reached_along
 from geosim.rods.robot import RodShellRobot
 
-__all__ = ["NearList", "Sheet", "closest", "gather", "sheet_neighbourhood"]
+__all__ = ["NearList", "Sheet", "gather", "sheet_neighbourhood"]
 
 STOP_AT = 0.3  # of C, and half of the distance: where a step stops, well before the contact energy grows without bound
 HALFWAY = 0.5
 LYING = 0.9  # of the distance at rest, where sheets that lie on each other touch
 AT_TOUCH = 1e-9  # of C, by which a distance at rest must fall short of it: sheets that just lie on each other touch as they are
 ALONG = 0.5  # of it where they are near along the sheet, whose own elasticity holds them apart
-DEPTH = 128  # nodes of a tree that may wait in a descent: twice the depth of a tree of 2^63 leaves
 
 
 @dataclass(frozen=True)
@@ -174,36 +173,24 @@ def _swept(x: Floats, y: Floats, simplices: Ints, margin: float) -> Floats:
 
 
 @kernel
-def _meet(a, b):
-    """Whether two boxes (6,) touch."""
-    return a[0] <= b[3] and b[0] <= a[3] and a[1] <= b[4] and b[1] <= a[4] and a[2] <= b[5] and b[2] <= a[5]
-
-
-@kernel
 def meeting(asking, own, order, boxes, out):
     """Fill `out` with (which asks, which primitive) of boxes that meet; return how many there are, perhaps more than fit.
 
     `own` (m, 6) are the boxes of the primitives, `order` and `boxes` those of their tree.
     """
-    stack = np.empty(DEPTH, dtype=np.int64)
-    leaves, found = (len(boxes) + 1) // 2, 0
+    stack, found = np.empty(STACK, dtype=np.int64), 0
     for q in range(len(asking)):
-        stack[0], top = 0, 1
-        while top > 0:
-            top -= 1
-            node = stack[top]
-            if not _meet(asking[q], boxes[node]):
-                continue
-            if node < leaves - 1:
-                stack[top], stack[top + 1] = 2 * node + 1, 2 * node + 2
-                top += 2
-                continue
-            leaf = node - leaves + 1
-            for f in order[len(order) * leaf // leaves : len(order) * (leaf + 1) // leaves]:
-                if _meet(asking[q], own[f]):
+        lower, upper = asking[q, :3], asking[q, 3:]
+        stack[0] = 0
+        top = next_leaf(boxes, lower, upper, 0.0, stack, 1)
+        while top >= 0:
+            first, last = leaf_range(boxes, stack[top], len(order))
+            for f in order[first:last]:
+                if gap_to_box(own, f, lower, upper) == 0.0:
                     if found < len(out):
                         out[found, 0], out[found, 1] = q, f
                     found += 1
+            top = next_leaf(boxes, lower, upper, 0.0, stack, top)
     return found
 
 
@@ -216,19 +203,12 @@ def gather(x, ids, out):
 
 
 @kernel
-def closest(x, edges, w, c, e):
-    """Fill weights, slopes and vector of the closest points of a pair; return their distance and how many are free."""
-    free = edge_edge(x, w, c) if edges else point_triangle(x, w, c)
-    return separation(x, w, e), free
-
-
-@kernel
 def distances(x, points, edges):
     """Distances of pairs [m], (P,)."""
     out, four, w, c, e = np.empty(len(points)), np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
     for p in range(len(points)):
         gather(x, points[p], four)
-        out[p] = closest(four, edges[p], w, c, e)[0]
+        out[p] = pair_distance(four, edges[p], w, c, e)
     return out
 
 
@@ -257,6 +237,6 @@ def first_touch(x, dx, points, edges, touch):
     for p in range(len(points)):
         gather(x, points[p], four)
         gather(dx, points[p], move)
-        apart, _ = closest(four, edges[p], w, c, e)
+        apart = pair_distance(four, edges[p], w, c, e)
         last = min(last, time_to_gap(four, move, edges[p], min(STOP_AT * touch[p], HALFWAY * apart), last))
     return last

@@ -40,7 +40,6 @@ from geosim.errors import InputError
 from geosim.rods.drive import Drive, check_natural, make_drive
 from geosim.rods.increment import RULES, measured, solve_balance
 from geosim.rods.newton import Newton, Solution
-from geosim.rods.obstacles import compile_obstacles
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.state import RodState, at_rest, carry
 from geosim.rods.system import make_system
@@ -129,7 +128,6 @@ class RodShellStepper:
         robot = taken(robot, RodShellRobot, type(self).__name__)
         contact = self.contact_stiffness, self.contact_distance, self.slip_velocity
         system = make_system(robot, environment or Environment(), *contact)
-        system = replace(system, shapes=compile_obstacles(system.environment.obstacles))
         if initial is not None:
             if not isinstance(initial, RodState) or initial.q.shape != (system.dofs,):
                 raise InputError("initial: not a state of this robot; pass a RodState or a Result of the same robot")

@@ -16,7 +16,7 @@ from geosim.arrays import Bools, Floats, Ints
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.linear.stencils import Pattern, make_pattern
-from geosim.rods.contact import ContactLaw, contact_law
+from geosim.rods.contact import ContactLaw, Shapes, compile_obstacles, contact_law
 from geosim.rods.frames import bend_strains, edges_around, material_frames, reference_twists
 from geosim.rods.midedge import midedge_angles, midedge_matrices, rest_normals, triangle_sides
 from geosim.rods.robot import AXES, RodShellRobot
@@ -85,7 +85,7 @@ class System:
     sheet
         Triangles that may touch each other or rods; None where there are none, or contact is off.
     shapes
-        Obstacles as flat arrays, see `geosim.rods.obstacles`.
+        Obstacles as flat arrays.
     """
 
     robot: RodShellRobot
@@ -110,7 +110,7 @@ class System:
     pattern: Pattern
     slots: Stencils
     sheet: Sheet | None
-    shapes: Any = None
+    shapes: Shapes
 
     def __repr__(self) -> str:
         return f"System({self.robot!r}, {len(self.pattern.order)} of {self.dofs} degrees of freedom free)"
@@ -173,6 +173,7 @@ def make_system(
         pattern,
         slots,
         sheet_neighbourhood(robot, radius) if environment.self_contact else None,
+        compile_obstacles(environment.obstacles),
     )
 
 

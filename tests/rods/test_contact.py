@@ -9,10 +9,9 @@ from scipy.sparse import coo_matrix
 from geosim import Environment, LinearElastic, Load, NaturalShape, Obstacle, Passive, solve, solve_many
 from geosim.actuation import Command
 from geosim.collision.shapes import signed_distance
-from geosim.rods.contact import penalty, stick_slip
+from geosim.rods.contact import compile_obstacles, penalty, stick_slip
 from geosim.rods.designs import entanglement, knot, spider
 from geosim.rods.drive import make_drive
-from geosim.rods.obstacles import compile_obstacles
 from geosim.rods.pair_contact import PairContact
 from geosim.rods.pairs import nearest_parameters
 from geosim.rods.robot import Limb, RodShellRobot
