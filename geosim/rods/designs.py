@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from geosim.actuation import Actuation, NaturalShape, Passive
 from geosim.arrays import Floats, Ints
@@ -60,7 +61,7 @@ GRAVITY = (0.0, 0.0, -9.8)  # m/s^2, as published
 CLAMPED: dict[str, Any] = {"fixed_vertices": [0, 1], "fixed_edges": [0]}  # the first edge, with its turning
 
 
-def line(end: Any, nodes: int, start: Any = (0.0, 0.0, 0.0)) -> Floats:
+def line(end: ArrayLike, nodes: int, start: ArrayLike = (0.0, 0.0, 0.0)) -> Floats:
     """Return equally spaced points [m], shape (nodes, 3)."""
     return np.linspace(np.asarray(start, dtype=float), np.asarray(end, dtype=float), nodes)
 

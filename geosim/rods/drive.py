@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from geosim.actuation import Command, NaturalShape
 from geosim.arrays import Floats, Ints
@@ -118,7 +119,9 @@ class Drive:
         return self.start.system.environment.poses(self.command.index, share)
 
 
-def make_drive(state: RodState, command: Command, rotations: Any = (), **options: Any) -> Drive:
+def make_drive(
+    state: RodState, command: Command, rotations: Sequence[tuple[ArrayLike, ArrayLike]] = (), **options: Any
+) -> Drive:
     """Return the command bound to a state, whose pattern becomes that of the degrees of freedom left free.
 
     `rotations` are those of `RodShellStepper.edge_rotations`; `options` are fields of `Drive`.

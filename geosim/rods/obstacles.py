@@ -114,7 +114,9 @@ class ObstacleContact(Term):
         self.reach = self.shapes.thickness + 0.5 * float(self.system.vertex_radius.min())
         self.rubs = self.step > 0 and bool((self.shapes.friction > 0).any())
 
-    def _call(self, q: Floats, want: bool, residual: Floats, values: Floats) -> Any:
+    def _call(
+        self, q: Floats, want: bool, residual: Floats, values: Floats
+    ) -> tuple[tuple[float, float, float, int], Floats, Floats, Floats]:
         s, n, law = self.shapes, len(self.system.vertex_radius), self.system.law
         skew, force, load = np.zeros((n, 3, 3)), np.zeros((n, 3)), np.zeros((len(s.friction), 6))
         numbers = obstacle_contact(

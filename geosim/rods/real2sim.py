@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from geosim.actuation import Command, NaturalShape
 from geosim.arrays import Floats, Ints, floats, ints
@@ -65,7 +65,7 @@ class Recovery:
     rms_error: Floats
     solves: Ints
 
-    def actuation(self, times: Any, robot: RodShellRobot, groups: Sequence[Any]) -> NaturalShape:
+    def actuation(self, times: ArrayLike, robot: RodShellRobot, groups: Sequence[ArrayLike]) -> NaturalShape:
         """Return the recovered curvatures as an actuation at `times` [s]; frames without tags are left out."""
         seen = np.isfinite(self.curvature).all(axis=1)
         table = np.zeros((int(seen.sum()), len(robot.bends)))
@@ -74,7 +74,7 @@ class Recovery:
         return NaturalShape(np.asarray(times, dtype=float)[seen], curvature=table)
 
 
-def pixels_to_metres(tags: Any, length: float, plane: str = "xz") -> Floats:
+def pixels_to_metres(tags: ArrayLike, length: float, plane: str = "xz") -> Floats:
     """Return tags (k, tags, 3) [m] from pixels (k, tags, 2) with y downwards, the first tag at the origin.
 
     The scale makes the median length of the chain of tags equal to `length` [m].
@@ -95,14 +95,14 @@ def pixels_to_metres(tags: Any, length: float, plane: str = "xz") -> Floats:
 
 def recover_curvatures(
     robot: RodShellRobot,
-    tags: Any,
-    groups: Sequence[Any],
+    tags: ArrayLike,
+    groups: Sequence[ArrayLike],
     *,
-    at: Any,
+    at: ArrayLike,
     environment: Environment | None = None,
     tolerance: float = 1e-3,
     iterations: int = 20,
-    start: Any = None,
+    start: ArrayLike | None = None,
 ) -> Recovery:
     """Return the natural curvatures (about kappa1) of groups of stencils that reproduce measured tags.
 

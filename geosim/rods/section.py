@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from geosim.arrays import frozen
 from geosim.errors import InputError
@@ -43,12 +44,12 @@ class Section:
             object.__setattr__(self, key, frozen(value) if value.ndim else np.float64(value))
 
     @staticmethod
-    def circle(radius: Any) -> Section:
+    def circle(radius: ArrayLike) -> Section:
         """Disc of `radius` [m]: A = pi r^2, I = pi r^4 / 4, J = pi r^4 / 2."""
         return Section.tube(radius, 0.0)
 
     @staticmethod
-    def tube(outer: Any, inner: Any) -> Section:
+    def tube(outer: ArrayLike, inner: ArrayLike) -> Section:
         """Tube between the radii `inner` < `outer` [m]."""
         a, b = np.asarray(outer, dtype=float), np.asarray(inner, dtype=float)
         if (b >= a).any() or (b < 0).any():
@@ -57,7 +58,7 @@ class Section:
         return Section(np.pi * (a**2 - b**2), inertia, inertia, 2 * inertia)
 
     @staticmethod
-    def rectangle(width: Any, height: Any, torsion: Any = None) -> Section:
+    def rectangle(width: ArrayLike, height: ArrayLike, torsion: ArrayLike | None = None) -> Section:
         """Rectangle with `height` [m] along m1 and `width` [m] along m2.
 
         I1 = width height^3 / 12 resists kappa1 (the thin way of a ribbon), I2 = height width^3 / 12 kappa2. The torsion

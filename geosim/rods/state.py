@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from geosim.arrays import Floats
 from geosim.contract import Frame
@@ -128,7 +129,7 @@ class RodState:
             return self
         return replace(self, memory=neighbours(robot, self.system.law.range, listed, q))
 
-    def with_velocities(self, velocities: Any) -> RodState:
+    def with_velocities(self, velocities: ArrayLike) -> RodState:
         """Return the same state with other vertex velocities [m/s], shape (n, 3)."""
         u = self.u.copy()
         u[: self.system.turns] = np.asarray(velocities, dtype=float).ravel()

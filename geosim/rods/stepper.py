@@ -26,11 +26,12 @@ Departures from the papers:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from geosim.actuation import Actuation, Command, NaturalShape
 from geosim.arrays import choice, number, whole
@@ -99,7 +100,7 @@ class RodShellStepper:
     static: bool = False
     damping: float = 0.0
     frame_interval: float | None = None
-    on_frame: Callable[[RodState], Any] | None = None
+    on_frame: Callable[[RodState], object] | None = None
     tolerance: float = 1e-6
     increment_tolerance: float = 1e-3
     line_search: bool = True
@@ -107,7 +108,7 @@ class RodShellStepper:
     smallest_dt: float = 1.0 / 1024.0
     iterations: int = 50
     forces: Any = ()
-    edge_rotations: Any = ()
+    edge_rotations: Sequence[tuple[ArrayLike, ArrayLike]] = ()
     contact_stiffness: float | None = None
     contact_distance: float | None = None
     slip_velocity: float = 1e-3

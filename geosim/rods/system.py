@@ -7,10 +7,12 @@ about itself (rho A l r^2 / 2 for a disc).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from geosim.arrays import Bools, Floats, Ints
 from geosim.environment import Environment
@@ -215,7 +217,7 @@ def _face_dofs(robot: RodShellRobot) -> Ints:
     return np.hstack([_vertex_dofs(robot.triangles), 3 * len(robot.vertices) + len(robot.edges) + sides])
 
 
-def _override(default: Floats, given: Any) -> Floats:
+def _override(default: Floats, given: ArrayLike | None) -> Floats:
     """Return the default where nothing, or nan, is given instead."""
     if given is None:
         return default
@@ -401,7 +403,9 @@ def load_force(system: System, index: int) -> Floats:
     return np.concatenate([force.ravel(), np.zeros(robot.turning)])
 
 
-def prescribed_values(system: System, index: int, rotations: Any = ()) -> tuple[Ints, Floats]:
+def prescribed_values(
+    system: System, index: int, rotations: Sequence[tuple[ArrayLike, ArrayLike]] = ()
+) -> tuple[Ints, Floats]:
     """Return prescribed degrees of freedom and their values at command `index` (m; rad for edge rotations)."""
     robot = system.robot
     value = np.full(system.dofs, np.nan)
