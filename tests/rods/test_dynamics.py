@@ -140,7 +140,7 @@ def test_published_helix_vibration(reference_data):
     )
     result = solve(
         robot,
-        Passive(4.0),
+        Passive(10.0),
         Environment(gravity=(0, 0, -9.8)),
         solver=RodShellStepper(dt=6e-3, integrator="implicit-midpoint"),
     )
