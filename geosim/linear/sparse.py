@@ -98,7 +98,9 @@ class SparseSolver:
         """Take entries into the pattern; what has come before is kept as long as it is not too much, so that it settles."""
         if len(self.wide) > CROWDED * (len(self.keys) + needed):
             self.wide = self.keys
-        self.wide = np.union1d(self.wide, keys)
+        # two sorted runs, which a stable sort merges; np.unique would hash
+        merged = np.sort(np.concatenate([self.wide, np.sort(keys)]), kind="stable")
+        self.wide = merged[np.concatenate([[True], merged[1:] > merged[:-1]])]
         self.own = np.searchsorted(self.wide, self.keys)
         for factors in (self._contact, self._general[0] if self._general else None):
             if factors is not None:
