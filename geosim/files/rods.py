@@ -21,13 +21,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from geosim.arrays import UNITS
 from geosim.files.messages import Place
-from geosim.files.schema import RodShellFile, SectionTable
+from geosim.files.schema import LimbTable, RodShellFile, RodTable, SectionTable
 from geosim.files.values import inside, read_material, read_selection, validated, vector
 from geosim.rods.files import read_geometry
 from geosim.rods.robot import Limb, RodShellRobot
@@ -51,39 +52,14 @@ def read_robot(table: dict[str, Any], place: Place) -> RodShellRobot:
     options: dict[str, Any] = {"planar": given.planar, "units": given.units}
     if given.name is not None:
         options["name"] = given.name
-    selection = dict(given.fixed) if isinstance(given.fixed, dict) else {}
     if "fixed" not in table:
         raise place.error('[fixed] is missing; write [fixed] ids = [0, 1], plane = "x", below = ..., or fixed = "none"')
-    if "edges" in selection:
-        options["fixed_edges"] = np.array(selection.pop("edges"), dtype=np.int64)
-    if selection:
-        options["fixed_vertices"] = read_selection(selection, place.at("fixed"), unit)
-    elif not isinstance(given.fixed, dict) and given.fixed != "none":
-        raise place.at("fixed").error(
-            f'= {given.fixed!r} is not a selection; write [fixed] ids = [0, 1] or fixed = "none"'
-        )
+    options |= _held(given.fixed, unit, place.at("fixed"))
     rod = given.rod
     if rod.section is not None:
         options["section"] = _section(rod.section, unit, place.at("rod", "section"))
     if given.limbs is not None:
-        limbs = []
-        for i, limb in enumerate(given.limbs):
-            spot = place.at("limbs", i)
-            radius = limb.radius if limb.radius is not None else rod.radius
-            if not isinstance(radius, (int, float)):
-                raise spot.at("radius").error("is missing; give it here or one in [rod]")
-            material = read_material(limb.material if limb.material is not None else rod.material, spot)
-            with spot.naming():
-                limbs.append(
-                    Limb(
-                        vector(limb.start, spot.at("start"), unit),
-                        vector(limb.end, spot.at("end"), unit),
-                        limb.nodes,
-                        radius * unit,
-                        material,
-                    )
-                )
-        return RodShellRobot.from_limbs(limbs, **options)
+        return RodShellRobot.from_limbs(_limbs(given.limbs, rod, unit, place), **options)
     with place.naming("geometry"):
         vertices, edges, triangles = read_geometry(inside(given.geometry, place.at("geometry")))
     if len(edges):
@@ -102,6 +78,34 @@ def read_robot(table: dict[str, Any], place: Place) -> RodShellRobot:
             masses[int(key)] = mass
         options["masses"] = masses
     return RodShellRobot(vertices * unit, edges=edges, triangles=triangles, **options)
+
+
+def _held(fixed: object, unit: float, place: Place) -> dict[str, Any]:
+    """The arguments of the robot that hold it: vertices, and edges that do not turn."""
+    if not isinstance(fixed, dict):
+        if fixed != "none":
+            raise place.error(f'= {fixed!r} is not a selection; write [fixed] ids = [0, 1] or fixed = "none"')
+        return {}
+    selection, out = dict(fixed), {}
+    if "edges" in selection:
+        out["fixed_edges"] = np.array(selection.pop("edges"), dtype=np.int64)
+    if selection:
+        out["fixed_vertices"] = read_selection(selection, place, unit)
+    return out
+
+
+def _limbs(tables: Sequence[LimbTable], rod: RodTable, unit: float, place: Place) -> list[Limb]:
+    limbs = []
+    for i, limb in enumerate(tables):
+        spot = place.at("limbs", i)
+        radius = limb.radius if limb.radius is not None else rod.radius
+        if not isinstance(radius, (int, float)):
+            raise spot.at("radius").error("is missing; give it here or one in [rod]")
+        material = read_material(limb.material if limb.material is not None else rod.material, spot)
+        start, end = (vector(point, spot.at(key), unit) for key, point in (("start", limb.start), ("end", limb.end)))
+        with spot.naming():
+            limbs.append(Limb(start, end, limb.nodes, radius * unit, material))
+    return limbs
 
 
 def _section(given: SectionTable, unit: float, place: Place) -> Section:
