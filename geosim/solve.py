@@ -6,12 +6,12 @@ import os
 import sys
 import time
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from geosim.actuation import Actuation
+from geosim.actuation import Actuation, Command
 from geosim.contract import Progress, Report, Robot, Solver, State, Status
 from geosim.environment import Environment
 from geosim.errors import InputError, SolveError
@@ -101,34 +101,42 @@ def solve(
         if initial.state is None:
             raise InputError("solve: initial= holds no state (a result read from a file keeps none for this solver)")
         initial = initial.state
-    commands = chosen.commands(robot, actuation)
+    commands = chosen.commands(robot, actuation)  # refuses before the start is paid
     state = chosen.start(robot, environment, initial)
-    states = [state] if state.is_frame else []
-    reports = [Report(Status.CONVERGED) for _ in states]
-    reached = 0
     with ExitStack() as stack:
         show = _progress_line(len(commands), stack) if progress is True else progress or None
         watch = None if show is None else _Watch(show, len(commands))
-        try:
-            for command in commands:
-                after, report = chosen.step(state, command, watch)
-                reports.append(report)
-                if not report.reached:
-                    break
-                state, reached = after, reached + 1
-                if state.is_frame:
-                    states.append(state)
-                if watch is not None:
-                    watch.next(state)
-        except KeyboardInterrupt:
-            message = f"{Status.INTERRUPTED.value} {reached} of {len(commands)} commands."
-            reports.append(Report(Status.INTERRUPTED, message))
-    if reached and not state.is_frame:
-        states.append(state)  # the last is always shown
+        states, reports = _walk(chosen, state, commands, watch)
     result = collect(state.robot, environment, chosen, states, reports)
     if throw and not result.converged:
         raise SolveError(result.message, result)
     return result
+
+
+def _walk(
+    solver: Solver[S], state: S, commands: Sequence[Command], watch: _Watch | None
+) -> tuple[list[S], list[Report]]:
+    """Go from command to command as far as it goes: the states to show, and the reports of frame 0 and all commands."""
+    states = [state] if state.is_frame else []
+    reports = [Report(Status.CONVERGED) for _ in states]
+    reached = 0
+    try:
+        for command in commands:
+            after, report = solver.step(state, command, watch)
+            reports.append(report)
+            if not report.reached:
+                break
+            state, reached = after, reached + 1
+            if state.is_frame:
+                states.append(state)
+            if watch is not None:
+                watch.next(state)
+    except KeyboardInterrupt:
+        message = f"{Status.INTERRUPTED.value} {reached} of {len(commands)} commands."
+        reports.append(Report(Status.INTERRUPTED, message))
+    if reached and not state.is_frame:
+        states.append(state)  # the last is always shown
+    return states, reports
 
 
 class _Watch:
