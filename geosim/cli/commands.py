@@ -475,7 +475,6 @@ def _system() -> list[tuple[str, str]]:
         "trimesh",
         "tetgen",
         "meshio",
-        "python-fcl",
         "pypardiso",
         "matplotlib",
         "plotly",
