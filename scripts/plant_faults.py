@@ -473,8 +473,8 @@ FAULTS = [
     (
         "contact: hits linearised where the step began",
         COLLISION + "proximity.py",
-        "need[found] += time * along[found, i, a]",
-        "need[found] += along[found, i, a]",
+        'need = time * np.einsum("pia,pia->p", normals, step[points]) - distance',
+        "need = -distance",
         SELF,
     ),
     (
