@@ -20,7 +20,7 @@ import numba
 import numpy as np
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
-__all__ = ["cache_folder", "kernel"]
+__all__ = ["cache_folder", "filled", "kernel"]
 
 
 def _writable(folder: Path) -> bool:
@@ -139,3 +139,23 @@ def kernel(
         return made
 
     return wrap if function is None else wrap(function)
+
+
+def filled(search: Callable[..., int], capacity: int, *columns: tuple[tuple[int, ...], Any]) -> list[np.ndarray]:
+    """Return what a kernel finds, however much that is.
+
+    Parameters
+    ----------
+    search
+        Writes to arrays as far as they reach and returns how many rows there are; it is asked again if they were too few.
+    capacity
+        Rows to begin with.
+    columns
+        Shape of a row and type of every array.
+    """
+    while True:
+        out = [np.empty((capacity, *shape), dtype=dtype) for shape, dtype in columns]
+        found = int(search(*out))
+        if found <= capacity:
+            return [array[:found].copy() for array in out]
+        capacity = found

@@ -23,7 +23,7 @@ __all__ = ["robot", "system"]
 Rows = list[tuple[str, str]]
 
 PACKAGES = (
-    *("numpy", "scipy", "numba", "trimesh", "tetgen", "meshio", "python-fcl"),
+    *("numpy", "scipy", "numba", "trimesh", "tetgen", "meshio"),
     *("pypardiso", "matplotlib", "plotly", "pyvista"),
 )
 

@@ -13,11 +13,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from geosim.collision.tree import Floats, Ints, Tree, boxes_overlap, build_tree
+from geosim.arrays import Floats, Ints, frozen
+from geosim.collision.tree import STACK, Tree, boxes_overlap, build_tree, leaf_range, next_leaves
 from geosim.errors import InputError
-from geosim.kernels import kernel
+from geosim.kernels import filled, kernel
+from geosim.linear.matrix3 import cross, difference, dot, put, row
+
+# Shewchuk's bound of the error of a volume, (7 + 56 eps) eps with eps = 2^-53, over the products that it adds up.
+ROUNDING = 8e-16
+# What a volume changes if every coordinate is off by four roundings, over the products of the sides.
+COORDINATE_ROUNDING = 1e-15
+# The same of the height above a plane, which is added up of products of three: a wide bound, `_side` decides below it.
+PLANE_ROUNDING = 2e-14
 
 __all__ = ["Crossings", "SurfaceTree", "count_crossings", "crosses", "surface_tree"]
 
@@ -104,18 +112,14 @@ def surface_tree(vertices: Floats, faces: Ints, margin: float = 0.0) -> SurfaceT
     edges = np.ascontiguousarray(ends[first])
     owned = np.full(3 * len(faces), -1, dtype=np.int64)
     owned[first] = np.arange(len(edges))
-    edge_faces = np.full((len(edges), 2), -1, dtype=np.int64)
     last = np.zeros(len(edges), dtype=np.int64)
     last[edge_of] = np.arange(len(keys))  # later occurrences overwrite earlier ones
-    edge_faces[:, 0] = first // 3
-    edge_faces[:, 1] = np.where(last != first, last // 3, -1)
-    for array in (edges, owned, edge_faces):
-        array.flags.writeable = False
-    return SurfaceTree(tree, edges, owned.reshape(-1, 3), edge_faces)
+    edge_faces = np.column_stack([first // 3, np.where(last != first, last // 3, -1)])
+    return SurfaceTree(tree, frozen(edges), frozen(owned.reshape(-1, 3)), frozen(edge_faces))
 
 
 def count_crossings(
-    vertices: Floats, faces: Ints, tree: SurfaceTree | None = None, *, labels: NDArray | None = None
+    vertices: Floats, faces: Ints, tree: SurfaceTree | None = None, *, labels: Ints | None = None
 ) -> Crossings:
     """Find every (edge, face) pair of triangles that cross, neighbours left out.
 
@@ -177,16 +181,11 @@ def _fitted(vertices: Floats, faces: Ints, tree: SurfaceTree | None) -> tuple[Fl
 
 
 def _crossing_pairs(vertices: Floats, tree: SurfaceTree) -> Ints:
-    """Pairs (edge id, face id), sorted; the buffer grows until all of them fit."""
+    """Pairs (edge id, face id), sorted."""
     count = len(tree.faces)
-    capacity = 65_536 + 8 * count  # untouched memory costs nothing, a second traversal does
-    while True:
-        pairs = np.empty((capacity, 2), dtype=np.int64)
-        found = _search(vertices, tree, pairs, np.iinfo(np.int64).max)
-        if found <= capacity:
-            keys = pairs[:found, 0] * count + pairs[:found, 1]
-            return np.ascontiguousarray(pairs[np.argsort(keys)])
-        capacity = found
+    room = 65_536 + 8 * count  # untouched memory costs nothing, a second traversal does
+    (pairs,) = filled(lambda out: _search(vertices, tree, out, np.iinfo(np.int64).max), room, ((2,), np.int64))
+    return np.ascontiguousarray(pairs[np.argsort(pairs[:, 0] * count + pairs[:, 1])])
 
 
 def _search(vertices: Floats, tree: SurfaceTree, pairs: Ints, enough: int) -> int:
@@ -228,39 +227,32 @@ def _lay_out(vertices, faces, order, corners, boxes, planes):
             boxes[k, a], boxes[k, 3 + a] = min(min(u, v), w), max(max(u, v), w)
             largest = max(largest, max(abs(boxes[k, a]), abs(boxes[k, 3 + a])))
     for k in range(len(order)):
-        c = corners[k]
-        ux, uy, uz = c[3] - c[0], c[4] - c[1], c[5] - c[2]
-        vx, vy, vz = c[6] - c[0], c[7] - c[1], c[8] - c[2]
-        x, y, z = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
-        planes[k, 0], planes[k, 1], planes[k, 2] = x, y, z
-        planes[k, 3] = x * c[0] + y * c[1] + z * c[2]
-        planes[k, 4] = 2e-14 * largest * (abs(ux) + abs(uy) + abs(uz)) * (abs(vx) + abs(vy) + abs(vz))
+        a = corners[k, :3]
+        u, v = difference(corners[k, 3:6], a), difference(corners[k, 6:], a)
+        n = cross(u, v)
+        put(planes[k], n)
+        planes[k, 3] = dot(n, a)
+        planes[k, 4] = PLANE_ROUNDING * largest * _sum(u) * _sum(v)
+
+
+@kernel
+def _sum(a):
+    """Sum of the absolute coordinates."""
+    return abs(a[0]) + abs(a[1]) + abs(a[2])
 
 
 @kernel
 def _traverse(vertices, faces, edges, owned, order, boxes, ids, corners, face_boxes, planes, pairs, enough):
     """Descend the tree against itself and test the faces of overlapping leaves; return the number of pairs."""
-    count = len(faces)
-    leaves = (len(boxes) + 1) // 2
-    stack = np.empty((1024, 2), dtype=np.int64)
-    stack[0, 0], stack[0, 1] = 0, 0
-    top, found = 1, 0
-    while top > 0 and found < enough:
-        top -= 1
-        i, j = stack[top, 0], stack[top, 1]
-        if i < leaves - 1:
-            for m in range(3 if i == j else 4):  # children: left-left, right-right, left-right, right-left
-                left = 2 * i + 1 + m % 2
-                right = 2 * j + 1 + (m + m // 2) % 2
-                if left == right or boxes_overlap(boxes, left, right):
-                    stack[top, 0], stack[top, 1] = left, right
-                    top += 1
-            continue
-        ki, kj = i - leaves + 1, j - leaves + 1
-        first, last = count * kj // leaves, count * (kj + 1) // leaves
-        for a in range(count * ki // leaves, count * (ki + 1) // leaves):
+    found, count, still = 0, len(faces), boxes[:0]
+    stack = np.zeros((STACK, 2), dtype=np.int64)
+    top = next_leaves(boxes, still, stack, 1)
+    while top >= 0 and found < enough:
+        i, j = stack[top]
+        (start, end), (first, last) = leaf_range(boxes, i, count), leaf_range(boxes, j, count)
+        for a in range(start, end):
             for b in range(a + 1 if i == j else first, last):
-                if not _boxes_meet(face_boxes, a, b):
+                if not boxes_overlap(face_boxes, a, b):
                     continue
                 of_a = _sides(corners, a, planes, b)
                 if abs(of_a[0] + of_a[1] + of_a[2]) == 3:
@@ -270,19 +262,8 @@ def _traverse(vertices, faces, edges, owned, order, boxes, ids, corners, face_bo
                     continue
                 found = _pierce(vertices, faces, edges, owned, order[a], order[b], of_a, pairs, found)
                 found = _pierce(vertices, faces, edges, owned, order[b], order[a], of_b, pairs, found)
+        top = next_leaves(boxes, still, stack, top)
     return found
-
-
-@kernel(inline="always")
-def _boxes_meet(boxes, a, b):
-    return not (
-        (boxes[a, 3] < boxes[b, 0])
-        | (boxes[a, 0] > boxes[b, 3])
-        | (boxes[a, 4] < boxes[b, 1])
-        | (boxes[a, 1] > boxes[b, 4])
-        | (boxes[a, 5] < boxes[b, 2])
-        | (boxes[a, 2] > boxes[b, 5])
-    )
 
 
 @kernel(inline="always")
@@ -361,17 +342,9 @@ def _through_wedge(vertices, faces, g, m, n, third, p, q):
     """
     other = -1
     for face in range(len(faces)):  # rare: only exact coincidences come here
-        if face == g:
-            continue
-        hits = 0
-        rest = -1
-        for k in range(3):
-            if faces[face, k] == m or faces[face, k] == n:
-                hits += 1
-            else:
-                rest = faces[face, k]
-        if hits == 2:
-            other = rest
+        a, b, c = faces[face, 0], faces[face, 1], faces[face, 2]
+        if face != g and m in (a, b, c) and n in (a, b, c):
+            other = a + b + c - m - n
             break
     if other < 0:
         return False  # the rim of an open surface is only touched
@@ -395,14 +368,17 @@ def _side(vertices, a, b, c, d):
     Shewchuk's static bound, and what it changes if every coordinate is off by four roundings, as that of a point
     interpolated in a flat face is: points of one plane must not be taken for points on either side of it.
     """
-    ax, ay, az = vertices[a, 0] - vertices[d, 0], vertices[a, 1] - vertices[d, 1], vertices[a, 2] - vertices[d, 2]
-    bx, by, bz = vertices[b, 0] - vertices[d, 0], vertices[b, 1] - vertices[d, 1], vertices[b, 2] - vertices[d, 2]
-    cx, cy, cz = vertices[c, 0] - vertices[d, 0], vertices[c, 1] - vertices[d, 1], vertices[c, 2] - vertices[d, 2]
+    o = row(vertices, d)
+    (ax, ay, az), (bx, by, bz), (cx, cy, cz) = (
+        difference(row(vertices, a), o),
+        difference(row(vertices, b), o),
+        difference(row(vertices, c), o),
+    )
     u, v, w = bx * cy, by * cz, bz * cx
     x, y, z = cx * by, cy * bz, cz * bx
     volume = az * (u - x) + ax * (v - y) + ay * (w - z)
-    bound = 8e-16 * (abs(az) * (abs(u) + abs(x)) + abs(ax) * (abs(v) + abs(y)) + abs(ay) * (abs(w) + abs(z)))
-    largest = max(max(abs(vertices[d, 0]), abs(vertices[d, 1])), abs(vertices[d, 2]))
-    p, q, r = abs(ax) + abs(ay) + abs(az), abs(bx) + abs(by) + abs(bz), abs(cx) + abs(cy) + abs(cz)
-    bound += 1e-15 * (largest + p + q + r) * (p * q + q * r + r * p)
+    bound = ROUNDING * (abs(az) * (abs(u) + abs(x)) + abs(ax) * (abs(v) + abs(y)) + abs(ay) * (abs(w) + abs(z)))
+    largest = max(max(abs(o[0]), abs(o[1])), abs(o[2]))
+    p, q, r = _sum((ax, ay, az)), _sum((bx, by, bz)), _sum((cx, cy, cz))
+    bound += COORDINATE_ROUNDING * (largest + p + q + r) * (p * q + q * r + r * p)
     return 1 if volume > bound else (-1 if volume < -bound else 0)

@@ -19,18 +19,20 @@ a body at rest feels nothing and a body that is squeezed in its plane does not p
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
+from geosim.arrays import Bools, Floats, Ints
 from geosim.collision.ccd import time_to_gap
 from geosim.collision.crossings import SurfaceTree, surface_tree
-from geosim.collision.distance import edge_edge, point_triangle, separation
-from geosim.collision.tree import Floats, Ints, refit_tree
+from geosim.collision.distance import pair_distance
+from geosim.collision.tree import STACK, leaf_range, next_leaves, refit_tree
 from geosim.errors import InputError
-from geosim.kernels import kernel
+from geosim.kernels import filled, kernel
+from geosim.linear.matrix3 import cross, difference, dot, put, row, scaled
 
 __all__ = ["Hits", "NearPairs", "Neighbourhood", "make_neighbourhood"]
 
@@ -40,6 +42,10 @@ SQUEEZED = 0.6  # stretch of a face in its plane below which its neighbours may 
 BESIDE = 2.5  # faces of one surface closer at rest than this many of their edges are neighbours
 THIN = 10.0  # walls thinner at rest than this many reaches may come within reach of their other side
 STOP_AT = 0.3  # a step stops where a pair is this share of its activation distance apart
+TAKES_PART = 1e-3  # weight in the closest points below which a vertex does not touch itself
+VERTEX_FACE, EDGE_EDGE = 6, 9  # pairs of each sort that two faces have
+ROOM = 1024  # pairs of faces that there is room for at first, beside one for every face
+TINY = 1e-300  # what an area is divided by where it may vanish
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ class NearPairs:
     """
 
     points: Ints
-    edges: NDArray[np.bool_]
+    edges: Bools
     reach: Floats
 
 
@@ -76,10 +82,37 @@ class Hits:
     """
 
     points: Ints
-    edges: NDArray[np.bool_]
+    edges: Bools
     reach: Floats
     normals: Floats
     need: Floats
+
+
+class Sides(NamedTuple):
+    """Which faces may touch at all, for kernels.
+
+    Parameters
+    ----------
+    faces
+        Vertex ids, shape (m, 3).
+    middle, beside
+        Centroids of the faces at rest (m, 3), and the distances (m,) between them below which faces are neighbours, the
+        smaller of two.
+    parts
+        Connected surface that every face belongs to, shape (m,).
+    spaces
+        Space that every face borders on, shape (m,).
+    excluded
+        Two bit masks for every face, shape (m, 2): faces f and g never touch if bit b is set in the first mask of
+        one and in the second mask of the other.
+    """
+
+    faces: Ints
+    middle: Floats
+    beside: Floats
+    parts: Ints
+    spaces: Ints
+    excluded: Ints
 
 
 @dataclass(frozen=True)
@@ -92,16 +125,8 @@ class Neighbourhood:
         Tree over the faces, with their edges.
     rest
         Rest positions, shape (n, 3).
-    middle, beside
-        Centroids of the faces at rest (m, 3), and the distances (m,) between them below which faces are neighbours, the
-        smaller of two.
-    parts
-        Connected surface that every face belongs to, shape (m,).
-    spaces
-        Space that every face borders on, shape (m,).
-    excluded
-        Two bit masks for every face, shape (m, 2): faces f and g never touch if bit b is set in the first mask of
-        one and in the second mask of the other.
+    sides
+        What tells which faces may touch.
     normals
         Normals of the vertices at rest, shape (n, 3).
     owner
@@ -112,140 +137,84 @@ class Neighbourhood:
 
     tree: SurfaceTree
     rest: Floats
-    middle: Floats
-    beside: Floats
-    parts: Ints
-    spaces: Ints
-    excluded: Ints
+    sides: Sides
     normals: Floats
     owner: Ints
     reach: Floats
 
     def near(self, x: Floats, factor: float = 1.0) -> NearPairs:
         """Return the pairs within their activation distances times a factor, at positions (n, 3)."""
-        reach = factor * self.reach
-        faces = self._face_pairs(x, np.zeros_like(x), reach)
-        capacity = 1024
-        while True:
-            points = np.empty((capacity, 4), dtype=np.int64)
-            edges, reaches = np.zeros(capacity, dtype=np.bool_), np.empty(capacity)
-            found = _near(
-                x,
-                self.rest,
-                self.normals,
-                self.tree.faces,
-                self.owner,
-                self.tree.edges,
-                self.tree.owned,
-                faces,
-                reach,
-                points,
-                edges,
-                reaches,
-            )
-            if found <= capacity:
-                return NearPairs(points[:found].copy(), edges[:found].copy(), reaches[:found].copy())
-            capacity = int(found)
+        points, edges, reach = self._candidates(x, x[:0], factor * self.reach)
+        distance = _closest(x[points], edges)[2]
+        within = distance < reach
+        points, edges, distance = points[within], edges[within], distance[within]
+        limit = self._activation(points, edges, reach[within])
+        near = distance < limit
+        return NearPairs(points[near], edges[near], limit[near])
 
     def safe_share(self, x: Floats, step: Floats) -> float:
         """Return the largest share of a step (n, 3) in which nothing comes nearer than `STOP_AT` allows."""
-        if not np.any(step):
-            return 1.0
-        faces = self._face_pairs(x, step, self.reach)
-        return float(
-            _first_time(
-                x,
-                step,
-                self.rest,
-                self.normals,
-                self.tree.faces,
-                self.owner,
-                self.tree.edges,
-                self.tree.owned,
-                faces,
-                self.reach,
-            )
-        )
+        return float(self._meetings(x, step, first=True)[3].min(initial=1.0)) if np.any(step) else 1.0
 
     def hits(self, x: Floats, step: Floats) -> Hits:
         """Return the pairs that a step (n, 3) would bring nearer than `STOP_AT` allows."""
-        faces = self._face_pairs(x, step, self.reach)
-        capacity = 1024
-        while True:
-            points, edges = np.empty((capacity, 4), dtype=np.int64), np.zeros(capacity, dtype=np.bool_)
-            reach, normals, need = np.empty(capacity), np.empty((capacity, 4, 3)), np.empty(capacity)
-            found = int(
-                _hits(
-                    x,
-                    step,
-                    self.rest,
-                    self.normals,
-                    self.tree.faces,
-                    self.owner,
-                    self.tree.edges,
-                    self.tree.owned,
-                    faces,
-                    self.reach,
-                    points,
-                    edges,
-                    reach,
-                    normals,
-                    need,
-                )
-            )
-            if found <= capacity:
-                return Hits(points[:found], edges[:found], reach[:found], normals[:found], need[:found])
-            capacity = found
+        points, edges, limit, time = self._meetings(x, step, first=False)
+        met = time < 1.0
+        points, edges, limit, time = points[met], edges[met], limit[met], time[met]
+        weights, apart, distance = _closest(x[points] + time[:, None, None] * step[points], edges)
+        normals = weights[:, :, None] * (apart / distance[:, None])[:, None]
+        need = time * np.einsum("pia,pia->p", normals, step[points]) - distance
+        return Hits(points, edges, limit, normals, need)
 
     def touching(self, tolerance: float) -> Ints:
         """Return vertices that are within a distance of a part that is not their neighbour, at rest."""
-        faces = self._face_pairs(self.rest, np.zeros_like(self.rest), np.full(len(self.rest), tolerance))
-        out = np.zeros(len(self.rest), dtype=np.bool_)
-        _touching(
-            self.rest,
-            self.normals,
-            self.tree.faces,
-            self.owner,
-            self.tree.edges,
-            self.tree.owned,
-            faces,
-            tolerance,
-            out,
-        )
-        return np.flatnonzero(out)
+        points, edges, _ = self._candidates(self.rest, self.rest[:0], np.full(len(self.rest), tolerance))
+        weights, _, distance = _closest(self.rest[points], edges)
+        return np.unique(points[(np.abs(weights) > TAKES_PART) & (distance < tolerance)[:, None]])
 
-    def _face_pairs(self, x: Floats, step: Floats, reach: Floats) -> Ints:
-        """Pairs of faces (k, 2) that may come within the smaller of their reaches in a step; `reach` of vertices (n,)."""
-        tree = self.tree.tree
-        reaches = reach[self.tree.faces].max(axis=1)
-        place, move = np.empty_like(tree.boxes), np.empty_like(tree.boxes)
-        refit_tree(x, tree.primitives, tree.order, place, 0.5 * reaches)
-        refit_tree(step, tree.primitives, tree.order, move, np.zeros_like(reaches))
-        turned = _leaning(x, self.rest, tree.primitives)
-        later = _leaning(x + step, self.rest, tree.primitives) if step.any() else turned
-        capacity = len(tree.primitives) + 1024
-        while True:
-            pairs = np.empty((capacity, 2), dtype=np.int64)
-            found = _descend(
-                x,
-                step,
-                tree.primitives,
-                tree.order,
-                place,
-                move,
-                reaches,
-                self.spaces,
-                self.excluded,
-                self.middle,
-                self.beside,
-                self.parts,
-                turned,
-                later,
-                pairs,
-            )
-            if found <= capacity:
-                return pairs[:found]
-            capacity = int(found)
+    def _meetings(self, x: Floats, step: Floats, first: bool) -> tuple[Ints, Bools, Floats, Floats]:
+        """Pairs, their activation distances, and when in a step they are as near as `STOP_AT` allows (1: not at all).
+
+        With `first` what comes later than what was found before is not looked at.
+        """
+        points, edges, reach = self._candidates(x, step, self.reach)
+        limit, time = self._activation(points, edges, reach), np.ones(len(points))
+        _meeting_times(x[points], step[points], edges, limit, first, time)
+        return points, edges, limit, time
+
+    def _activation(self, points: Ints, edges: Bools, reach: Floats) -> Floats:
+        """Activation distances of pairs, (k,): 0 if their features face each other through a thin wall at rest."""
+        at, out = self.rest[points], self.normals[points]
+        _, apart, distance = _closest(at, edges)  # apart points from the second feature to the first
+        first = np.where(edges[:, None], out[:, 0] + out[:, 1], out[:, 0])
+        flat = np.cross(at[:, 2] - at[:, 1], at[:, 3] - at[:, 1])
+        second = np.where(edges[:, None], out[:, 2] + out[:, 3], flat)
+        through = (np.einsum("pa,pa->p", first, apart) > 0) & (np.einsum("pa,pa->p", second, apart) < 0)
+        return np.where(through & (distance < THIN * reach), 0.0, np.minimum(reach, REST_SHARE * distance))
+
+    def _candidates(self, x: Floats, step: Floats, reach: Floats) -> tuple[Ints, Bools, Floats]:
+        """Pairs (k, 4) whose boxes come within reach in a step, which are edges, and their reaches (k,).
+
+        `reach` is that of the vertices (n,), of which a pair has the smallest; a step of no rows moves nothing.
+        """
+        tree, faces = self.tree.tree, self.tree.faces
+        reaches = reach[faces].max(axis=1)
+        place, moves = np.empty_like(tree.boxes), np.empty((len(tree.boxes) if len(step) else 0, 6))
+        refit_tree(x, faces, tree.order, place, 0.5 * reaches)
+        turned = later = _leaning(x, self.rest, faces)
+        if len(step):
+            refit_tree(step, faces, tree.order, moves, np.zeros_like(reaches))
+            later = _leaning(x + step, self.rest, faces)
+        (pairs,) = filled(
+            lambda out: _descend(x, step, self.sides, tree.order, place, moves, reaches, turned, later, out),
+            len(faces) + ROOM,
+            ((2,), np.int64),
+        )
+        most = (VERTEX_FACE + EDGE_EDGE) * len(pairs)  # untouched memory costs nothing, a second search does
+        points, edges = np.empty((most, 4), dtype=np.int64), np.empty(most, dtype=np.bool_)
+        found = _expand(x, step, faces, self.owner, self.tree.edges, self.tree.owned, pairs, reach, points, edges)
+        points, edges = points[:found].copy(), edges[:found].copy()
+        return points, edges, reach[points].min(axis=1)
 
 
 def make_neighbourhood(
@@ -264,39 +233,28 @@ def make_neighbourhood(
     reach
         Distance at which every vertex begins to feel others, shape (n,).
     excluded
-        See `Neighbourhood`; default nothing.
+        See `Sides`; default nothing.
 
     Raises
     ------
     InputError
         The arrays do not fit together.
     """
-    faces = np.ascontiguousarray(faces, dtype=np.int64)
     if len(spaces) != len(faces):
         raise InputError(f"spaces: {len(spaces)} given for {len(faces)} faces")
     tree = surface_tree(rest, faces)
-    a, b, c = (rest[faces[:, i]] for i in range(3))
-    flat = np.cross(b - a, c - a)
+    faces, corners = tree.faces, rest[tree.faces]
     normals = np.zeros_like(rest)
-    for i in range(3):
-        np.add.at(normals, faces[:, i], flat)
+    np.add.at(normals, faces, np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])[:, None])
     owner = np.full(3 * len(faces), -1, dtype=np.int64)
     vertices, first = np.unique(faces.ravel(), return_index=True)
     owner[first] = vertices
+    edge = np.linalg.norm(np.roll(corners, -1, axis=1) - corners, axis=2).mean(axis=1)
     masks = np.zeros((len(faces), 2), dtype=np.int64) if excluded is None else np.ascontiguousarray(excluded)
-    edge = (np.linalg.norm(b - a, axis=1) + np.linalg.norm(c - b, axis=1) + np.linalg.norm(a - c, axis=1)) / 3.0
-    return Neighbourhood(
-        tree,
-        np.ascontiguousarray(rest),
-        (a + b + c) / 3.0,
-        BESIDE * edge,
-        _parts(faces, len(rest)),
-        np.ascontiguousarray(spaces, dtype=np.int64),
-        masks,
-        normals,
-        owner.reshape(-1, 3),
-        np.ascontiguousarray(reach, dtype=float),
-    )
+    spaces = np.ascontiguousarray(spaces, dtype=np.int64)
+    sides = Sides(faces, corners.mean(axis=1), BESIDE * edge, _parts(faces, len(rest)), spaces, masks)
+    reach = np.ascontiguousarray(reach, dtype=float)
+    return Neighbourhood(tree, np.ascontiguousarray(rest), sides, normals, owner.reshape(-1, 3), reach)
 
 
 def _parts(faces: Ints, count: int) -> Ints:
@@ -308,188 +266,100 @@ def _parts(faces: Ints, count: int) -> Ints:
 
 
 @kernel(inline="always")
-def _meet(place, move, i, j):
-    """Whether two nodes overlap at some moment: their relative motion is within the difference of their boxes."""
-    for a in range(3):
-        lower = place[i, a] - place[j, a + 3] + min(0.0, move[i, a] - move[j, a + 3])
-        upper = place[i, a + 3] - place[j, a] + max(0.0, move[i, a + 3] - move[j, a])
-        if lower > 0.0 or upper < 0.0:
-            return False
-    return True
+def _span(x, ids, a):
+    """Least and largest coordinate a of vertices."""
+    low, high = np.inf, -np.inf
+    for v in ids:
+        low, high = min(low, x[v, a]), max(high, x[v, a])
+    return low, high
 
 
 @kernel
 def _features_meet(x, step, first, second, reach):
-    """Whether two sets of vertices may come within reach of each other in a step, by the same argument."""
+    """Whether two sets of vertices may come within reach of each other in a step, by the boxes of places and moves."""
     for a in range(3):
-        lo0, hi0, lo1, hi1 = np.inf, -np.inf, np.inf, -np.inf
-        mlo0, mhi0, mlo1, mhi1 = np.inf, -np.inf, np.inf, -np.inf
-        for v in first:
-            lo0, hi0 = min(lo0, x[v, a]), max(hi0, x[v, a])
-            mlo0, mhi0 = min(mlo0, step[v, a]), max(mhi0, step[v, a])
-        for v in second:
-            lo1, hi1 = min(lo1, x[v, a]), max(hi1, x[v, a])
-            mlo1, mhi1 = min(mlo1, step[v, a]), max(mhi1, step[v, a])
-        if lo0 - hi1 + min(0.0, mlo0 - mhi1) > reach or hi0 - lo1 + max(0.0, mhi0 - mlo1) < -reach:
+        (low0, high0), (low1, high1) = _span(x, first, a), _span(x, second, a)
+        lower, upper = low0 - high1, high0 - low1
+        if len(step):
+            (low0, high0), (low1, high1) = _span(step, first, a), _span(step, second, a)
+            lower, upper = lower + min(0.0, low0 - high1), upper + max(0.0, high0 - low1)
+        if lower > reach or upper < -reach:
             return False
     return True
 
 
 @kernel
-def _boxes_near(x, first, second, reach):
-    """Whether the boxes of two sets of vertices come within reach."""
-    for a in range(3):
-        lo0, hi0, lo1, hi1 = np.inf, -np.inf, np.inf, -np.inf
-        for v in first:
-            lo0, hi0 = min(lo0, x[v, a]), max(hi0, x[v, a])
-        for v in second:
-            lo1, hi1 = min(lo1, x[v, a]), max(hi1, x[v, a])
-        if lo0 - hi1 > reach or hi0 - lo1 < -reach:
-            return False
-    return True
+def _sides_of(x, face):
+    """Two sides of a face from one corner."""
+    a = row(x, face[0])
+    return difference(row(x, face[1]), a), difference(row(x, face[2]), a)
 
 
 @kernel
 def _leaning(x, rest, faces):
     """Unit normals of the faces; zero where a face is squeezed, which is as good as folded."""
     out = np.empty((len(faces), 3))
-    u, v, a, b = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
     for f in range(len(faces)):
-        for k in range(3):
-            u[k] = x[faces[f, 1], k] - x[faces[f, 0], k]
-            v[k] = x[faces[f, 2], k] - x[faces[f, 0], k]
-            a[k] = rest[faces[f, 1], k] - rest[faces[f, 0], k]
-            b[k] = rest[faces[f, 2], k] - rest[faces[f, 0], k]
-        n0, n1, n2 = u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]
-        size = max(np.sqrt(n0 * n0 + n1 * n1 + n2 * n2), 1e-300)
+        (u, v), (a, b) = _sides_of(x, faces[f]), _sides_of(rest, faces[f])
+        n = cross(u, v)
+        square = max(dot(n, n), TINY)
         # stretches l of the face: l^4 - t l^2 + d = 0 with the trace t and the determinant d of C = G^-1 (metric now)
-        aa, ab, bb = (
-            a[0] ** 2 + a[1] ** 2 + a[2] ** 2,
-            a[0] * b[0] + a[1] * b[1] + a[2] * b[2],
-            b[0] ** 2 + b[1] ** 2 + b[2] ** 2,
-        )
-        uu, uv, vv = (
-            u[0] ** 2 + u[1] ** 2 + u[2] ** 2,
-            u[0] * v[0] + u[1] * v[1] + u[2] * v[2],
-            v[0] ** 2 + v[1] ** 2 + v[2] ** 2,
-        )
-        area = max(aa * bb - ab * ab, 1e-300)
-        trace = (bb * uu - 2.0 * ab * uv + aa * vv) / area
-        least = 0.5 * (trace - np.sqrt(max(trace * trace - 4.0 * size * size / area, 0.0)))
-        turn = 0.0 if least < SQUEEZED**2 else 1.0 / size
-        out[f, 0], out[f, 1], out[f, 2] = turn * n0, turn * n1, turn * n2
+        aa, ab, bb = dot(a, a), dot(a, b), dot(b, b)
+        area = max(aa * bb - ab * ab, TINY)
+        trace = (bb * dot(u, u) - 2.0 * ab * dot(u, v) + aa * dot(v, v)) / area
+        least = 0.5 * (trace - np.sqrt(max(trace * trace - 4.0 * square / area, 0.0)))
+        put(out[f], scaled(0.0 if least < SQUEEZED**2 else 1.0 / np.sqrt(square), n))
     return out
 
 
 @kernel(inline="always")
 def _side_by_side(middle, beside, turned, later, f, g):
     """Whether two faces are neighbours at rest and not folded, neither before nor after a step."""
-    apart, now, then = 0.0, 0.0, 0.0
-    for k in range(3):
-        apart += (middle[f, k] - middle[g, k]) ** 2
-        now += turned[f, k] * turned[g, k]
-        then += later[f, k] * later[g, k]
-    return apart < min(beside[f], beside[g]) ** 2 and now > FOLDED and then > FOLDED
+    away = difference(middle[f], middle[g])
+    near = dot(away, away) < min(beside[f], beside[g]) ** 2
+    return near and dot(turned[f], turned[g]) > FOLDED and dot(later[f], later[g]) > FOLDED
 
 
 @kernel
-def _descend(
-    x, step, faces, order, place, move, reaches, spaces, excluded, middle, beside, parts, turned, later, pairs
-):
-    count = len(faces)
-    leaves = (len(place) + 1) // 2
-    stack = np.empty((1024, 2), dtype=np.int64)
-    stack[0, 0], stack[0, 1] = 0, 0
-    top, found = 1, 0
-    while top > 0:
-        top -= 1
-        i, j = stack[top, 0], stack[top, 1]
-        if i != j and not _meet(place, move, i, j):
-            continue
-        if i < leaves - 1:
-            stack[top, 0], stack[top, 1] = 2 * i + 1, 2 * j + 1
-            stack[top + 1, 0], stack[top + 1, 1] = 2 * i + 1, 2 * j + 2
-            stack[top + 2, 0], stack[top + 2, 1] = 2 * i + 2, 2 * j + 2
-            top += 3
-            if i != j:
-                stack[top, 0], stack[top, 1] = 2 * i + 2, 2 * j + 1
-                top += 1
-            continue
-        ki, kj = i - leaves + 1, j - leaves + 1
-        for a in range(count * ki // leaves, count * (ki + 1) // leaves):
-            start = a + 1 if i == j else count * kj // leaves
-            for b in range(start, count * (kj + 1) // leaves):
+def _descend(x, step, sides, order, place, moves, reaches, turned, later, pairs):
+    """Write the pairs of faces that may touch and whose boxes meet at some moment; return how many there are.
+
+    `place` and `moves` are the boxes of positions and displacements of all nodes, `turned` and `later` the normals
+    before and after the step.
+    """
+    faces, middle, beside, parts, spaces, excluded = sides  # once: taken in the loop they cost more than the loop
+    found = 0
+    stack = np.zeros((STACK, 2), dtype=np.int64)
+    top = next_leaves(place, moves, stack, 1)
+    while top >= 0:
+        i, j = stack[top]
+        (first, last), (start, end) = leaf_range(place, i, len(faces)), leaf_range(place, j, len(faces))
+        for a in range(first, last):
+            for b in range(a + 1 if i == j else start, end):
                 f, g = order[a], order[b]
                 if spaces[f] != spaces[g] or (excluded[f, 0] & excluded[g, 1]) | (excluded[f, 1] & excluded[g, 0]):
                     continue
                 if parts[f] == parts[g] and _side_by_side(middle, beside, turned, later, f, g):
                     continue
-                if not _features_meet(x, step, faces[f], faces[g], min(reaches[f], reaches[g])):
-                    continue
-                if found < len(pairs):
-                    pairs[found, 0], pairs[found, 1] = f, g
-                found += 1
+                if _features_meet(x, step, faces[f], faces[g], min(reaches[f], reaches[g])):
+                    if found < len(pairs):
+                        pairs[found, 0], pairs[found, 1] = f, g
+                    found += 1
+        top = next_leaves(place, moves, stack, top)
     return found
 
 
 @kernel
-def _closest(four, edges, w, c, e):
-    """Distance of two features; weights, slopes and the vector between their closest points are written."""
-    if edges:
-        edge_edge(four, w, c)
-    else:
-        point_triangle(four, w, c)
-    return separation(four, w, e)
-
-
-@kernel
-def _four(x, ids, edges, out, w, c, e):
-    """Gather four points and return their distance."""
-    for i in range(4):
-        for k in range(3):
-            out[i, k] = x[ids[i], k]
-    return _closest(out, edges, w, c, e)
-
-
-@kernel
-def _activation(ids, edges, rest, normals, reach, four, w, c, e):
-    """Activation distance of a pair, 0 if its features face each other through a thin wall at rest."""
-    distance = _four(rest, ids, edges, four, w, c, e)
-    if distance < THIN * reach:
-        # e points from the second feature to the first
-        first, second = 0.0, 0.0
-        split = 2 if edges else 1
-        for i in range(4):
-            for k in range(3):
-                if i < split:
-                    first += normals[ids[i], k] * e[k]
-        if edges:
-            for i in range(2, 4):
-                for k in range(3):
-                    second += normals[ids[i], k] * e[k]
-        else:
-            for k in range(3):
-                i, j = (k + 1) % 3, (k + 2) % 3
-                second += e[k] * (
-                    (four[2, i] - four[1, i]) * (four[3, j] - four[1, j])
-                    - (four[2, j] - four[1, j]) * (four[3, i] - four[1, i])
-                )
-        if first > 0.0 and second < 0.0:
-            return 0.0
-    return min(reach, REST_SHARE * distance)
-
-
-@kernel
 def _next_pair(faces, owner, edges, owned, f, g, k, ids):
-    """Write pair k of two faces: 0..5 vertex-face, 6..14 edge-edge; return whether it exists."""
-    if k < 6:
+    """Write pair k of two faces, vertex-face and then edge-edge; return whether it exists."""
+    if k < VERTEX_FACE:
         a, b = (f, g) if k < 3 else (g, f)
         v = owner[a, k % 3]
         if v < 0 or v == faces[b, 0] or v == faces[b, 1] or v == faces[b, 2]:
             return False
         ids[0], ids[1], ids[2], ids[3] = v, faces[b, 0], faces[b, 1], faces[b, 2]
         return True
-    i, j = owned[f, (k - 6) // 3], owned[g, (k - 6) % 3]
+    i, j = owned[f, (k - VERTEX_FACE) // 3], owned[g, (k - VERTEX_FACE) % 3]
     if i < 0 or j < 0:
         return False
     a, b, c, d = edges[i, 0], edges[i, 1], edges[j, 0], edges[j, 1]
@@ -500,103 +370,43 @@ def _next_pair(faces, owner, edges, owned, f, g, k, ids):
 
 
 @kernel
-def _least(reaches, ids):
-    return min(min(reaches[ids[0]], reaches[ids[1]]), min(reaches[ids[2]], reaches[ids[3]]))
-
-
-@kernel
-def _near(x, rest, normals, faces, owner, edges, owned, pairs, local, points, is_edges, reaches):
+def _expand(x, step, faces, owner, edges, owned, pairs, reaches, points, is_edges):
+    """Write what may come within reach of the pairs of features of pairs of faces; return how many there are."""
     ids = np.empty(4, dtype=np.int64)
-    four, w, c, e = np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
     found = 0
     for p in range(len(pairs)):
-        for k in range(15):
+        for k in range(VERTEX_FACE + EDGE_EDGE):
             if not _next_pair(faces, owner, edges, owned, pairs[p, 0], pairs[p, 1], k, ids):
                 continue
-            split = 1 if k < 6 else 2
-            reach = _least(local, ids)
-            if not _boxes_near(x, ids[:split], ids[split:], reach):
-                continue
-            distance = _four(x, ids, k >= 6, four, w, c, e)
-            if distance >= reach:
-                continue
-            limit = _activation(ids, k >= 6, rest, normals, reach, four, w, c, e)
-            if distance >= limit:
-                continue
-            if found < len(points):
-                points[found] = ids
-                is_edges[found] = k >= 6
-                reaches[found] = limit
-            found += 1
+            split = 1 if k < VERTEX_FACE else 2
+            reach = min(min(reaches[ids[0]], reaches[ids[1]]), min(reaches[ids[2]], reaches[ids[3]]))
+            if _features_meet(x, step, ids[:split], ids[split:], reach):
+                points[found], is_edges[found] = ids, k >= VERTEX_FACE
+                found += 1
     return found
 
 
-@kernel
-def _meeting(x, step, rest, normals, ids, edges, reach, last, four, w, c, e, v):
-    """Share of a step at which a pair is as near as `STOP_AT` allows, at most `last`, and its activation distance."""
-    split = 2 if edges else 1
-    if not _features_meet(x, step, ids[:split], ids[split:], reach):
-        return last, 0.0
-    limit = _activation(ids, edges, rest, normals, reach, four, w, c, e)
-    if limit == 0.0:
-        return last, 0.0
-    distance = _four(x, ids, edges, four, w, c, e)
-    for i in range(4):
-        for a in range(3):
-            v[i, a] = step[ids[i], a]
-    return time_to_gap(four, v, edges, min(STOP_AT * limit, 0.5 * distance), last), limit
+def _closest(at: Floats, edges: Bools) -> tuple[Floats, Floats, Floats]:
+    """Weights (k, 4) of the closest points of pairs at (k, 4, 3), the vectors between them (k, 3) and distances (k,)."""
+    weights, apart, distance = np.empty((len(at), 4)), np.empty((len(at), 3)), np.empty(len(at))
+    _closest_pairs(at, edges, weights, apart, distance)
+    return weights, apart, distance
 
 
 @kernel
-def _first_time(x, step, rest, normals, faces, owner, edges, owned, pairs, local):
-    ids = np.empty(4, dtype=np.int64)
-    four, w, c, e, v = np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3), np.empty((4, 3))
+def _closest_pairs(at, edges, weights, apart, distance):
+    slopes = np.empty((4, 2))
+    for p in range(len(at)):
+        distance[p] = pair_distance(at[p], edges[p], weights[p], slopes, apart[p])
+
+
+@kernel
+def _meeting_times(at, moves, edges, limit, first, time):
+    """Write the share of the moves (k, 4, 3) after which pairs are as near as `STOP_AT` of their limits allows."""
+    w, c, e = np.empty(4), np.empty((4, 2)), np.empty(3)
     last = 1.0
-    for p in range(len(pairs)):
-        for k in range(15):
-            if _next_pair(faces, owner, edges, owned, pairs[p, 0], pairs[p, 1], k, ids):
-                last = min(
-                    last, _meeting(x, step, rest, normals, ids, k >= 6, _least(local, ids), last, four, w, c, e, v)[0]
-                )
-    return last
-
-
-@kernel
-def _hits(x, step, rest, normals, faces, owner, edges, owned, pairs, local, points, is_edges, reaches, along, need):
-    ids = np.empty(4, dtype=np.int64)
-    four, w, c, e, v = np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3), np.empty((4, 3))
-    found = 0
-    for p in range(len(pairs)):
-        for k in range(15):
-            if not _next_pair(faces, owner, edges, owned, pairs[p, 0], pairs[p, 1], k, ids):
-                continue
-            time, limit = _meeting(x, step, rest, normals, ids, k >= 6, _least(local, ids), 1.0, four, w, c, e, v)
-            if time >= 1.0:
-                continue
-            if found < len(points):
-                for i in range(4):
-                    for a in range(3):
-                        v[i, a] = x[ids[i], a] + time * step[ids[i], a]
-                d = _closest(v, k >= 6, w, c, e)
-                need[found] = -d
-                for i in range(4):
-                    for a in range(3):
-                        along[found, i, a] = w[i] * e[a] / d
-                        need[found] += time * along[found, i, a] * step[ids[i], a]
-                points[found], is_edges[found], reaches[found] = ids, k >= 6, limit
-            found += 1
-    return found
-
-
-@kernel
-def _touching(rest, normals, faces, owner, edges, owned, pairs, tolerance, out):
-    ids = np.empty(4, dtype=np.int64)
-    four, w, c, e = np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
-    for p in range(len(pairs)):
-        for k in range(15):
-            if not _next_pair(faces, owner, edges, owned, pairs[p, 0], pairs[p, 1], k, ids):
-                continue
-            if _four(rest, ids, k >= 6, four, w, c, e) < tolerance:
-                for i in range(4):
-                    if abs(w[i]) > 1e-3:
-                        out[ids[i]] = True
+    for p in range(len(at)):
+        if limit[p] > 0.0:
+            gap = min(STOP_AT * limit[p], 0.5 * pair_distance(at[p], edges[p], w, c, e))
+            time[p] = time_to_gap(at[p], moves[p], edges[p], gap, last)
+            last = min(last, time[p]) if first else 1.0
