@@ -45,23 +45,18 @@ def substep_errors(stepper, state, command):
     """Errors of the two substeps of a frame, each from the budget's own start, against the converged ones."""
     exact = replace(stepper, route="primal", tolerance=1e-8, iterations=100, forcing=1e-6, single=False)
     h = stepper.dt / stepper.substeps
-    poses = stepper._poses(state.system, state.steps, 1.0)
-    targets = stepper._targets(state, command)
-    pending = (*state.pending, (state.time, targets))
+    state = replace(state, pending=(*state.pending, (state.time, stepper._targets(state, command))))
     starts, answers = [], []
-    for _ in range(stepper.substeps):
-        pressures, pending = stepper._pressures(state, pending, h)
-        state = replace(state, pressures=pressures, pending=pending)
-        starts.append(state)
-        problem = stepper._problem(state, h, poses, poses)
-        state, _ = stepper._substep(problem, state, [])
+    for s in range(stepper.substeps):
+        starts.append(stepper._inflate(state, h))
+        state, _ = stepper._substep(stepper._problem(starts[-1], h, s), starts[-1])
         answers.append(state)
     errors = []
-    for start, answer in zip(starts, answers):
-        best, residual = exact._substep(exact._problem(start, h, poses, poses), start, [])
+    for s, (start, answer) in enumerate(zip(starts, answers)):
+        best, _ = exact._substep(exact._problem(start, h, s), start)
         (q, m), (star, _), (zero, _) = places(answer), places(best), places(start)
         norm = lambda d, m=m: np.sqrt((m * (d**2).sum(1)).sum())  # noqa: E731
-        errors.append((norm(q - star) / norm(star - zero), residual))
+        errors.append((norm(q - star) / norm(star - zero), best.residual))
     return errors
 
 

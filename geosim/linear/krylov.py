@@ -1,4 +1,4 @@
-"""Flexible GMRES: the residual of a linear system minimised over what an approximate inverse proposes."""
+"""Krylov methods: flexible GMRES, over what an approximate inverse proposes, and conjugate residuals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.kernels import kernel
 
-__all__ = ["combine", "dots", "flexible_gmres"]
+__all__ = ["combine", "conjugate_residuals", "dots", "flexible_gmres"]
 
 BREAKDOWN = 1e-300  # norm of a new direction (relative to the right-hand side) below which there is none: underflow
 SLACK = 0.7  # power of the pace that is asked for: GMRES speeds up towards its end
@@ -102,3 +102,35 @@ def flexible_gmres(
     solution = np.zeros(right.size)
     combine(images, weights, solution)
     return solution.reshape(right.shape), len(weights), left
+
+
+def conjugate_residuals(
+    product: Callable[[Floats], Floats], right: Floats, preconditioner: Floats, limit: int, tolerance: float
+) -> tuple[Floats, int]:
+    """Solve a symmetric positive semi-definite system from zero; return x and the iterations it took.
+
+    Algorithm 6.20 of Saad, Iterative Methods for Sparse Linear Systems, with a diagonal `preconditioner` to multiply by.
+    `tolerance` is relative, in the norm of the preconditioner.
+    """
+    x = np.zeros_like(right)
+    r = preconditioner * right
+    p, Ar = r.copy(), product(r)
+    Ap, rAr = Ar.copy(), float(r @ Ar)
+    first = float(right @ r)
+    residual = right.copy()
+    for k in range(limit):
+        MAp = preconditioner * Ap
+        bottom = float(Ap @ MAp)
+        if bottom <= 0.0 or rAr <= 0.0:
+            return x, k
+        a = rAr / bottom
+        x += a * p
+        residual -= a * Ap
+        r -= a * MAp
+        if float(residual @ r) <= tolerance**2 * first:
+            return x, k + 1
+        Ar = product(r)
+        rAr, old = float(r @ Ar), rAr
+        b = rAr / old
+        p, Ap = r + b * p, Ar + b * Ap
+    return x, limit

@@ -16,43 +16,24 @@ three steps instead of one, and costs more than the factor.)
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from geosim.arrays import Floats
+from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
-from geosim.snake.factor import BlockTridiagonal
-from geosim.snake.problem import Configuration, Evaluation, Substep
+from geosim.linear.block_tridiagonal import BlockTridiagonal
+from geosim.snake.contact import contact_law
+from geosim.snake.problem import Evaluation, Substep
+from geosim.snake.system import Workspace
 
-__all__ = ["CondensedDirection", "contact_law", "solve_contacts"]
+__all__ = ["CondensedDirection", "solve_contacts"]
 
-_MOST = 40  # contacts in a group of chains up to which their dense system is worth it
-
-
-@kernel
-def contact_law(z, friction, stiffness, creep, p, slope):
-    """Write p (c, 3), the derivative of the contact energy by gap and slip z (c, 3), and its derivative (c, 3, 3).
-
-    p = (-lambda, mu lambda v / max(|v|, s0)), lambda = k max(0, -gap).
-    """
-    for c in range(len(z)):
-        force = max(-stiffness * z[c, 0], 0.0)
-        length = np.sqrt(z[c, 1] ** 2 + z[c, 2] ** 2)
-        size, mu = max(length, creep), friction[c]
-        p[c, 0] = -force
-        slope[c] = 0.0
-        slope[c, 0, 0] = stiffness if force > 0 else 0.0
-        for i in range(1, 3):
-            p[c, i] = mu * force * z[c, i] / size
-            if force > 0:
-                slope[c, i, 0] = -mu * stiffness * z[c, i] / size
-                slope[c, i, i] = mu * force / size
-                for j in range(1, 3):
-                    if length > creep:
-                        slope[c, i, j] -= mu * force * z[c, i] * z[c, j] / (size * length * length)
+_MOST = (
+    40  # contacts a chain up to which their dense system is worth it (measured: above, the matrix with them is cheaper)
+)
+_ITERATIONS = 60  # of these small systems; mostly fewer than ten are taken
+_ROUNDED = 1e-14  # what may be left of z [m]: rounding of places of a metre is above it
 
 
 @kernel
@@ -105,7 +86,7 @@ def solve_contacts(G, b, friction, stiffness, creep, iterations, z, p):
     contact_law(z, friction, stiffness, creep, p, slope)
     left = least = _left(G, b, z, p, F)
     for iteration in range(iterations):
-        if left <= 1e-14:
+        if left <= _ROUNDED:
             return left, iteration
         for i in range(n):
             for k in range(c):
@@ -161,55 +142,53 @@ def _spread(half, row_group, p, w):
 class CondensedDirection:
     """Directions of one substep: which contacts belong together, and the solution of their equations."""
 
-    def __init__(self, problem: Substep, workspace: BlockTridiagonal) -> None:
-        self.problem = problem
-        self.workspace = workspace
+    def __init__(self, problem: Substep, workspace: Workspace) -> None:
+        assert isinstance(workspace.factor, BlockTridiagonal)
+        self.problem, self.factor = problem, workspace.factor
         # Chains that touch each other form a group, whose contacts are solved together.
-        chains, count = workspace.chains, workspace.chain_count
-        first, second = problem.contact_ends
-        ends = (chains[first], np.where(second < 0, chains[first], chains[second]))
+        count, ends = self.factor.chain_count, self.factor.chains[problem.contact_ends]
         self.group = np.arange(count)
-        if (ends[0] != ends[1]).any():
-            graph = coo_matrix((np.ones(len(first)), ends), shape=(count, count))
+        if (ends[:, 0] != ends[:, 1]).any():
+            graph = coo_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(count, count))
             self.group = connected_components(graph, directed=False)[1].astype(np.int64)
-        self.row_group = workspace.row_groups(self.group)
-        self.owner = self.group[ends[0]]
+        self.row_group = self.factor.row_groups(self.group)
+        self.owner = self.group[ends[:, 0]]
 
     @staticmethod
-    def suits(problem: Substep, workspace: Any) -> bool:
+    def suits(problem: Substep, workspace: Workspace) -> bool:
         """Whether the contacts are few enough, and the factor one that can be halved."""
-        if not isinstance(workspace, BlockTridiagonal):
-            return False
-        return len(problem.contacts.ints) <= _MOST * workspace.chain_count
+        factor = workspace.factor
+        return isinstance(factor, BlockTridiagonal) and len(problem.contacts.pair) <= _MOST * factor.chain_count
 
-    def solve(self, here: Configuration, now: Evaluation) -> tuple[Floats, int] | None:
+    def solve(self, now: Evaluation) -> tuple[Floats, int] | None:
         """Return the direction (slots, 3) and the iterations of the contacts; None if nothing could be factored."""
-        problem, workspace = self.problem, self.workspace
-        for clamp in (False, True):
-            if workspace.factor(problem.assemble(here, now.rotations, clamp, contacts=False)):
-                break
-        else:
+        if not any(self.factor.factor(self.problem.assemble(now, clamp, contacts=False)) for clamp in (False, True)):
             return None
-        w = workspace.forward(-now.gradient)
+        w = self.factor.forward(-now.gradient)
         if not len(self.owner):
-            return workspace.backward(w), 0
-        slots, rows, values = problem.contact_rows(here)
-        half, product, column = workspace.forward_rows(np.repeat(slots, 3, axis=0), rows.reshape(-1, 4, 3), self.group)
+            return self.factor.backward(w), 0
+        slots, jacobian = np.repeat(now.contact.slots, 3, axis=0), now.contact.jacobian.reshape(-1, 4, 3)
+        half, product, column = self.factor.forward_rows(slots, jacobian, self.group)
         free, pushes = (np.zeros((len(product), half.shape[1]), dtype=half.dtype) for _ in range(2))
         _project(half, self.row_group, w, free)
         most = 0
         for g in range(len(product)):
             own = np.flatnonzero(self.owner == g)
             own = own[np.argsort(column[3 * own])]
-            if not len(own):
-                continue
-            k = 3 * len(own)
-            z, before, p = values[own].copy(), np.empty((len(own), 3)), np.empty((len(own), 3))
-            law = (problem.contacts.reals[own, 9], problem.contact_stiffness, problem.creep)
-            contact_law(z, *law, before, np.empty((len(own), 3, 3)))
-            G = np.ascontiguousarray(product[g, :k, :k])
-            _, count = solve_contacts(G, z.ravel() + free[g, :k] + G @ before.ravel(), *law, 60, z, p)
-            pushes[g, :k] = (before - p).ravel()
-            most = max(most, count)
+            if len(own):
+                k = 3 * len(own)
+                pushes[g, :k], count = self._pushes(now, own, product[g, :k, :k], free[g, :k])
+                most = max(most, count)
         _spread(half, self.row_group, pushes, w)
-        return workspace.backward(w), most
+        return self.factor.backward(w), most
+
+    def _pushes(self, now: Evaluation, own: Ints, product: Floats, free: Floats) -> tuple[Floats, int]:
+        """p(z_now) - p(z) of the contacts of one group, and the iterations that it took.
+
+        `product` is J A^-1 J^T of these contacts, `free` = -J A^-1 g.
+        """
+        z, before, p = now.contact.values[own].copy(), now.contact.forces[own].ravel(), np.empty((len(own), 3))
+        law = (self.problem.contacts.friction[own], self.problem.contact_stiffness, self.problem.creep)
+        G = np.ascontiguousarray(product)
+        _, count = solve_contacts(G, z.ravel() + free + G @ before, *law, _ITERATIONS, z, p)
+        return before - p.ravel(), count

@@ -16,49 +16,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Bools, Floats, Ints
+from geosim.linear.krylov import conjugate_residuals
 from geosim.snake import joints
 from geosim.snake.problem import Configuration, Evaluation, Substep
+from geosim.snake.system import System
 
-__all__ = ["DualDirection", "conjugate_residuals"]
+__all__ = ["DualDirection"]
 
-
-def conjugate_residuals(
-    apply: Any, right: Floats, preconditioner: Floats, iterations: int, tolerance: float
-) -> tuple[Floats, int]:
-    """Solve a symmetric positive semi-definite system from zero; `preconditioner` is a diagonal to multiply by.
-
-    Algorithm 6.20 of Saad, Iterative Methods for Sparse Linear Systems, with a diagonal preconditioner.
-    """
-    x = np.zeros_like(right)
-    r = preconditioner * right
-    p, Ar = r.copy(), apply(r)
-    Ap, rAr = Ar.copy(), float(r @ Ar)
-    first = float(right @ r)
-    residual = right.copy()
-    for k in range(iterations):
-        MAp = preconditioner * Ap
-        bottom = float(Ap @ MAp)
-        if bottom <= 0.0 or rAr <= 0.0:
-            return x, k
-        a = rAr / bottom
-        x += a * p
-        residual -= a * Ap
-        r -= a * MAp
-        if float(residual @ r) <= tolerance**2 * first:
-            return x, k + 1
-        Ar = apply(r)
-        rAr, old = float(r @ Ar), rAr
-        b = rAr / old
-        p, Ap = r + b * p, Ar + b * Ap
-    return x, iterations
-
-
-def _cross(y: Floats) -> Floats:
-    """Matrices [y]x of vectors (k, 3)."""
-    out = np.zeros((len(y), 3, 3))
-    out[:, 0, 1], out[:, 0, 2], out[:, 1, 2] = -y[:, 2], y[:, 1], -y[:, 0]
-    return out - out.transpose(0, 2, 1)
+_SOFTEST = 1e-9  # stiffness [N/m] that a line without pressure keeps: its row, of a huge compliance, does nothing
 
 
 class DualDirection:
@@ -69,7 +35,8 @@ class DualDirection:
         self.iterations = iterations
         self.tolerance = tolerance
         system = problem.system
-        self._smooth = 6 * len(system.tets) + len(system.springs) + 3 * len(system.robot.pairs) + len(system.robot.axes)
+        kept = 3 * np.count_nonzero(system.robot.pair_stiffness) + np.count_nonzero(system.robot.axis_stiffness)
+        self._smooth = 6 * len(system.soft.corners) + len(system.springs) + kept
         self.multipliers = np.zeros(self._smooth) if multipliers is None else np.array(multipliers)
         self._change = np.zeros(self._smooth)
 
@@ -77,17 +44,17 @@ class DualDirection:
         """Take the multipliers along by the step length of the line search."""
         self.multipliers = self.multipliers + alpha * self._change
 
-    def solve(self, here: Configuration, now: Evaluation) -> tuple[Floats, int]:
+    def solve(self, now: Evaluation, rough: bool = False) -> tuple[Floats, int]:
         """Return the direction (slots, 3) at a configuration and the number of iterations it took."""
         system = self.problem.system
-        J, c, E, inverse = self._rows(here, now)
+        J, c, E, inverse = self._rows(now)
         smooth = self._smooth
         # Rows of hinge springs and contacts start from their consistent multipliers, -c / E.
         start = np.concatenate([self.multipliers, -c[smooth:] / E[smooth:]])
-        masses = self._mass_blocks(here, inverse)
+        masses = self._mass_blocks(now.place, inverse)
         JT = J.T.tocsr()
         consistent = -c / E
-        consistent[: 6 * len(system.tets)] = self._tet_multipliers(c)
+        consistent[: 6 * len(system.soft.corners)] = self._tet_multipliers(c)
         inertia = now.gradient + (JT @ consistent).reshape(-1, 3)
         inertia[~system.free] = 0.0
         g = inertia - (JT @ start).reshape(-1, 3)
@@ -107,149 +74,69 @@ class DualDirection:
         self._change = change[:smooth]
         return through_mass((JT @ change).reshape(-1, 3) - g), count
 
+    @property
+    def _coupling(self) -> Floats:
+        """What K^-1 / V of the isotropic K couples the normal strains of tets by."""
+        soft = self.problem.system.soft
+        return soft.lam / (2 * soft.mu * (3 * soft.lam + 2 * soft.mu)) / soft.volumes
+
     def _compliance(self, E: Floats, v: Floats) -> Floats:
-        """E v; for tets with E = K^-1 / V of the isotropic K, whose normal strains are coupled."""
-        system = self.problem.system
-        m = len(system.tets)
-        out = E * v
+        """E v, with the coupled normal strains of tets."""
+        out, m = E * v, len(self._coupling)
         s = v[: 6 * m].reshape(m, 6)
-        coupling = system.lam / (2 * system.mu * (3 * system.lam + 2 * system.mu)) / system.tet_volumes
-        out[: 6 * m].reshape(m, 6)[:, :3] -= (coupling * s[:, :3].sum(axis=1))[:, None]
+        out[: 6 * m].reshape(m, 6)[:, :3] -= (self._coupling * s[:, :3].sum(axis=1))[:, None]
         return out
 
     def _compliance_diagonal(self, E: Floats) -> Floats:
-        system = self.problem.system
-        m = len(system.tets)
-        out = E.copy()
-        coupling = system.lam / (2 * system.mu * (3 * system.lam + 2 * system.mu)) / system.tet_volumes
-        out[: 6 * m].reshape(m, 6)[:, :3] -= coupling[:, None]
+        out, m = E.copy(), len(self._coupling)
+        out[: 6 * m].reshape(m, 6)[:, :3] -= self._coupling[:, None]
         return out
 
     def _tet_multipliers(self, c: Floats) -> Floats:
         """-E^-1 c of the tets: minus volume times stress."""
-        system = self.problem.system
-        m = len(system.tets)
-        strain = c[: 6 * m].reshape(m, 6)
-        stress = strain * (system.mu[:, None] * np.array([2, 2, 2, 1, 1, 1]))
-        stress[:, :3] += (system.lam * strain[:, :3].sum(axis=1))[:, None]
-        return -(system.tet_volumes[:, None] * stress).ravel()
+        soft = self.problem.system.soft
+        strain = c[: 6 * len(soft.mu)].reshape(-1, 6)
+        stress = strain * (soft.mu[:, None] * np.array([2, 2, 2, 1, 1, 1]))
+        stress[:, :3] += (soft.lam * strain[:, :3].sum(axis=1))[:, None]
+        return -(soft.volumes[:, None] * stress).ravel()
 
     def _mass_blocks(self, here: Configuration, bound: Floats) -> Floats:
         """Inverse mass blocks (slots, 3, 3), zero where held; `bound` (slots,) is added to the diagonal."""
         problem, system = self.problem, self.problem.system
-        n, h2 = system.particles, problem.h**2
-        blocks = (system.masses / h2)[:, None, None] * np.eye(3)
-        for b in range(len(here.X)):
-            B = (here.R[b] * system.second_moments[b]) @ problem.start.R[b].T
-            blocks[n + 2 * b + 1] = (np.trace(B) * np.eye(3) - 0.5 * (B + B.T)) / h2
-        blocks += bound[:, None, None] * np.eye(3)
-        inverse = np.linalg.inv(blocks).astype(np.float64)
+        blocks = (system.masses / problem.h**2)[:, None, None] * np.eye(3)
+        turning = joints.turning_stiffness(here.R, system.second_moments, problem.start.R, problem.h)
+        blocks[system.particles + 1 :: 2] = turning
+        inverse: Floats = np.linalg.inv(blocks + bound[:, None, None] * np.eye(3)).astype(np.float64)
         inverse[~system.free] = 0.0
         return inverse
 
-    def _rows(self, here: Configuration, now: Evaluation) -> tuple[Any, Floats, Floats, Floats]:
+    def _rows(self, now: Evaluation) -> tuple[Any, Floats, Floats, Floats]:
         """Jacobian (csr), constraints c, diagonal compliances E, and the bound on the geometric stiffness."""
-        system, robot, problem = self.problem.system, self.problem.system.robot, self.problem
-        n = system.particles
-        bound = np.zeros(system.slots)
-        parts: list[tuple[Ints, Floats]] = []  # (slots (k, a), values (k, r, a, 3)): r rows on a slots each
-        cs, Es = [], []
-        if len(system.tets):
-            shapes, rotations = (a.T.reshape(-1, 3, 3) for a in (system.tet_shapes, now.rotations))
-            values, strain = _tet_rows(here.x, system.tets, shapes, rotations)
-            parts.append((system.tets, values))
-            cs.append(strain.ravel())
-            young = system.mu * (3 * system.lam + 2 * system.mu) / (system.lam + system.mu)
-            # K^-1 has (1 + nu)/E - nu/E on the normal strains (the second part in `_compliance`), 1/mu on shear.
-            normal, shear = 1.0 / (2 * system.mu), 1.0 / system.mu
-            Es.append((np.column_stack([normal] * 3 + [shear] * 3) / system.tet_volumes[:, None]).ravel())
-            bound += _tet_bound(strain, system, young)
-        if len(system.springs):
-            d = here.x[system.springs[:, 0]] - here.x[system.springs[:, 1]]
-            length = np.linalg.norm(d, axis=1)
-            normal = d / length[:, None]
-            parts.append((system.springs, np.stack([normal, -normal], axis=1)[:, None]))
-            k = problem.stiffness
-            # A line at rest pressure has no stiffness: a row with a huge compliance does nothing.
-            E = 1.0 / np.maximum(k, 1e-9)
-            cs.append(length - problem.rest)
-            Es.append(E)
-            across = np.maximum(k * (1.0 - problem.rest / length), 0.0)
-            np.add.at(bound, system.springs, 2.0 * across[:, None])
-        self._point_rows(here, parts, cs, Es)
-        for s in range(len(robot.axes)):
-            u, w, m = np.empty(3), np.empty(3), np.empty(3)
-            c = joints._axis(robot.axes[s], robot.axis_vectors[s], here.R, u, w, m)
-            slots = np.where(robot.axes[s] < 0, -1, n + 2 * robot.axes[s] + 1)
-            parts.append((slots[None], np.stack([m, -m])[None, None]))
-            cs.append(np.array([c]))
-            Es.append(1.0 / robot.axis_stiffness[s : s + 1])
-        self._hinge_rows(here, parts, cs, Es)
-        self._contact_rows(here, parts, cs, Es)
-        return (
-            _assemble(parts, system.slots, system.free),
-            np.concatenate(cs) if cs else np.empty(0),
-            np.concatenate(Es) if Es else np.empty(0),
-            bound,
+        system, problem, x = self.problem.system, self.problem, now.place.x
+        soft, bound = system.soft, np.zeros(system.slots)
+        tets, strain = _tet_rows(x, soft.corners, *(a.T.reshape(-1, 3, 3) for a in (soft.shapes, now.rotations)))
+        # K^-1 has (1 + nu)/E - nu/E on the normal strains (the second part in `_compliance`), 1/mu on shear.
+        compliance = np.array([0.5, 0.5, 0.5, 1.0, 1.0, 1.0]) / (soft.mu * soft.volumes)[:, None]
+        _add_tet_bound(bound, strain, system)
+        d = x[system.springs[:, 0]] - x[system.springs[:, 1]]
+        length = np.linalg.norm(d, axis=1)
+        normal = d / length[:, None]
+        across = np.maximum(problem.stiffness * (1.0 - problem.rest / length), 0.0)
+        np.add.at(bound, system.springs, 2.0 * across[:, None])
+        parts = [(soft.corners, tets), (system.springs, np.stack([normal, -normal], axis=1)[:, None])]
+        cs, Es = (
+            [strain.ravel(), length - problem.rest],
+            [compliance.ravel(), 1.0 / np.maximum(problem.stiffness, _SOFTEST)],
         )
-
-    def _point_rows(self, here: Configuration, parts: list, cs: list, Es: list) -> None:
-        robot, n = self.problem.system.robot, self.problem.system.particles
-        scratch = np.empty((4, 3))
-        for s in range(len(robot.pairs)):
-            pa, ya, pb, yb = scratch
-            joints._point(robot.pairs[s, 0], robot.pair_points[s, 0], here.x, here.X, here.R, n, pa, ya)
-            joints._point(robot.pairs[s, 1], robot.pair_points[s, 1], here.x, here.X, here.R, n, pb, yb)
-            slots, J = self._point_pair(robot.pairs[s, 0], ya, robot.pairs[s, 1], yb)
-            parts.append((slots[None], J[None]))
-            cs.append(pa - pb)
-            Es.append(np.full(3, 1.0 / robot.pair_stiffness[s]))
-
-    def _point_pair(self, a: int, ya: Floats, b: int, yb: Floats) -> tuple[Ints, Floats]:
-        """Slots (4,) and Jacobian (3, 4, 3) of the difference of two points."""
-        n = self.problem.system.particles
-        slots = np.full(4, -1)
-        for i, node in ((0, a), (2, b)):
-            if node >= n:
-                slots[i : i + 2] = n + 2 * (node - n), n + 2 * (node - n) + 1
-            elif node >= 0:
-                slots[i] = node
-        J = np.zeros((3, 4, 3))
-        J[:, 0], J[:, 2] = np.eye(3), -np.eye(3)
-        J[:, 1], J[:, 3] = -_cross(ya[None])[0], _cross(yb[None])[0]
-        return slots, J
-
-    def _hinge_rows(self, here: Configuration, parts: list, cs: list, Es: list) -> None:
-        """Springs, dampers and limits of a hinge as one row: compliance 1/k and c = torque / k."""
-        robot, n, h = self.problem.system.robot, self.problem.system.particles, self.problem.h
-        for s in range(len(robot.hinges)):
-            axis = np.empty(3)
-            angle = joints.hinge_angle(robot.hinges[s], robot.hinge_frames[s], here.R, axis)
-            kp, target, kd, lower, upper, kl = robot.hinge_gains[s]
-            turn = angle - self.problem.hinge_start[s]
-            turn -= 2 * np.pi * np.round(turn / (2 * np.pi))
-            over = max(angle - upper, 0.0) + min(angle - lower, 0.0)
-            k = kp + kd / h + (kl if over != 0 else 0.0)
-            if k == 0:
-                continue
-            slots = np.where(robot.hinges[s] < 0, -1, n + 2 * robot.hinges[s] + 1)
-            parts.append((slots[None], np.stack([-axis, axis])[None, None]))
-            cs.append(np.array([(kp * (angle - target) + kd / h * turn + kl * over) / k]))
-            Es.append(np.array([1.0 / k]))
-
-    def _contact_rows(self, here: Configuration, parts: list, cs: list, Es: list) -> None:
-        """Closed contacts: a normal row with compliance 1/k, and two rows of friction with compliance W."""
-        problem = self.problem
-        slots, rows, values = problem.contact_rows(here)
-        for place, row, value, mu in zip(slots, rows, values, problem.contacts.reals[:, 9]):
-            if value[0] >= 0:
-                continue
-            k = 3 if mu > 0 else 1
-            parts.append((place[None], row[None, :k]))
-            cs.append(value[:k])
-            slide = max(float(np.linalg.norm(value[1:])), problem.creep)
-            compliance = [1.0, *[slide / (max(mu, 1e-300) * -value[0])] * 2]
-            Es.append(np.array(compliance[:k]) / problem.contact_stiffness)
+        for rows in (*now.rigid, now.contact):
+            stiffness = problem.friction_stiffness(rows, True) if rows is now.contact else rows.stiffness
+            k = np.diagonal(stiffness, axis1=1, axis2=2)
+            kept = k > 0  # a row without stiffness is no constraint: an open contact, a hinge without spring
+            slots = np.broadcast_to(rows.slots[:, None], rows.jacobian.shape[:3])
+            parts.append((slots[kept], rows.jacobian[kept][:, None]))
+            cs.append(rows.forces[kept] / k[kept])
+            Es.append(1.0 / k[kept])
+        return _assemble(parts, system.slots, system.free), np.concatenate(cs), np.concatenate(Es), bound
 
 
 def _tet_rows(x: Floats, tets: Ints, B: Floats, R: Floats) -> tuple[Floats, Floats]:
@@ -269,36 +156,29 @@ def _tet_rows(x: Floats, tets: Ints, B: Floats, R: Floats) -> tuple[Floats, Floa
     return rows, strain
 
 
-def _tet_bound(strain: Floats, system: Any, young: Floats) -> Floats:
-    """Bound on the geometric stiffness of tets at their vertices: tension times the squared shape gradients."""
-    out = np.zeros(system.slots)
+def _add_tet_bound(bound: Floats, strain: Floats, system: System) -> None:
+    """Bound the geometric stiffness of tets at their vertices: tension times the squared shape gradients."""
+    soft = system.soft
+    young = soft.mu * (3 * soft.lam + 2 * soft.mu) / (soft.lam + soft.mu)
     stretch = np.maximum(strain[:, :3], 0.0).sum(axis=1)
-    B = system.tet_shapes.T.reshape(-1, 3, 3)
+    B = soft.shapes.T.reshape(-1, 3, 3)
     grad = np.concatenate([-B.sum(axis=1, keepdims=True), B], axis=1)
-    size = (system.tet_volumes * young * stretch)[:, None] * (grad**2).sum(axis=2)
-    np.add.at(out, system.tets, size)
-    return out
+    np.add.at(bound, soft.corners, (soft.volumes * young * stretch)[:, None] * (grad**2).sum(axis=2))
 
 
-def _assemble(parts: list, slots: int, free: Any) -> Any:
-    """Stack row groups into one sparse Jacobian; held and missing slots are left out."""
+def _assemble(parts: list[tuple[Ints, Floats]], slots: int, free: Bools) -> scipy.sparse.csr_matrix:
+    """Stack row groups, slots (k, s) with values (k, r, s, 3), into one Jacobian; held and missing slots are left out."""
     rows, columns, values, first = [], [], [], 0
     for group, value in parts:
         k, r = value.shape[:2]
-        row = first + (np.arange(k)[:, None] * r + np.arange(r))
-        keep = (group >= 0) & free[np.maximum(group, 0)]
-        row4 = np.broadcast_to(row[:, :, None, None], value.shape)
-        column4 = np.broadcast_to((3 * group[:, None, :, None] + np.arange(3)), value.shape)
-        mask = np.broadcast_to(keep[:, None, :, None], value.shape)
-        rows.append(row4[mask])
-        columns.append(column4[mask])
-        values.append(value[mask])
+        row = (first + np.arange(k * r)).reshape(k, r, 1, 1)
+        kept = np.broadcast_to(((group >= 0) & free[group])[:, None, :, None], value.shape)
+        rows.append(np.broadcast_to(row, value.shape)[kept])
+        columns.append(np.broadcast_to(3 * group[:, None, :, None] + np.arange(3), value.shape)[kept])
+        values.append(value[kept])
         first += k * r
-    if not parts:
-        return scipy.sparse.csr_matrix((0, 3 * slots))
-    return scipy.sparse.csr_matrix(
-        (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=(first, 3 * slots)
-    )
+    places = (np.concatenate(rows), np.concatenate(columns))
+    return scipy.sparse.csr_matrix((np.concatenate(values), places), shape=(first, 3 * slots))
 
 
 def _block_diagonal(blocks: Floats) -> Any:

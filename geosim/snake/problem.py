@@ -10,88 +10,98 @@ whose stationarity with lambda = -E^-1 c is the first row of Eq. (8) of [Gasoto2
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
-from geosim.snake import contact, joints, soft
+from geosim.snake import joints, soft
+from geosim.snake.contact import Contacts, contact_law, contact_rows, find_contacts
 from geosim.snake.rotation import advance_quaternions, matrices, rotation_vectors
+from geosim.snake.rows import Rows, add_forces, add_geometric, add_stiffness, slots_of
 from geosim.snake.system import System
 
-__all__ = ["Configuration", "Substep"]
+__all__ = ["Configuration", "Evaluation", "Substep"]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Configuration:
-    """Places of the particles (n, 3) and poses of the bodies (b, 3), (b, 4), with their matrices (b, 3, 3)."""
+    """Places of the particles (n, 3) and poses of the bodies: centres (b, 3), quaternions (b, 4)."""
 
     x: Floats
     X: Floats
     Q: Floats
-    R: Floats
 
-    @staticmethod
-    def at(x: Floats, X: Floats, Q: Floats) -> Configuration:
-        """Return the configuration of these places and quaternions."""
-        return Configuration(x, X, Q, matrices(Q))
+    @cached_property
+    def R(self) -> Floats:
+        """Rotation matrices of the bodies, (b, 3, 3)."""
+        return matrices(self.Q)
+
+    @cached_property
+    def places(self) -> Floats:
+        """Places of all slots, zero for rotations, (slots, 3)."""
+        out = np.zeros((len(self.x) + 2 * len(self.X), 3))
+        out[: len(self.x)], out[len(self.x) :: 2] = self.x, self.X
+        return out
 
     def moved(self, step: Floats) -> Configuration:
         """Return exp(step) applied to this configuration, `step` (slots, 3)."""
         n = len(self.x)
         Q = advance_quaternions(self.Q, np.ascontiguousarray(step[n + 1 :: 2]))
-        return Configuration(self.x + step[:n], self.X + step[n::2], Q, matrices(Q))
+        return Configuration(self.x + step[:n], self.X + step[n::2], Q)
+
+    def change(self, start: Configuration) -> Floats:
+        """Return the increments from another configuration to this one: shifts [m] and rotation vectors, (slots, 3)."""
+        out = self.places - start.places
+        out[len(self.x) + 1 :: 2] = rotation_vectors(self.Q, start.Q)
+        return out
 
 
-@kernel
-def _translation_stiffness(masses, h, particles, diagonal, blocks):
-    """Add M / h^2 to the blocks of particles and body centres."""
-    for s in range(len(masses)):
-        if s >= particles and (s - particles) % 2 == 1:
-            continue
-        H = blocks[diagonal[s]]
-        for i in range(3):
-            H[i, i] += masses[s] / (h * h)
-
-
-@kernel
-def _translation_energy_gradient(x, X, predicted, masses, h, force, gradient):
-    """Write inertia and external force of particles and body centres (zero for rotations), return their merit [J]."""
-    energy, n = 0.0, len(x)
-    for s in range(len(masses)):
-        for i in range(3):
-            if s >= n and (s - n) % 2 == 1:
-                gradient[s, i] = -force[s, i]
-                continue
-            away = (x[s, i] if s < n else X[(s - n) // 2, i]) - predicted[s, i]
-            push = masses[s] / (h * h) * away
-            gradient[s, i] = push - force[s, i]
-            energy += (0.5 * push - force[s, i]) * away
-    return energy
-
-
-@kernel
-def _largest(gradient, weights):
-    """Largest weighted length of a row."""
-    worst = 0.0
-    for s in range(len(gradient)):
-        size = gradient[s, 0] ** 2 + gradient[s, 1] ** 2 + gradient[s, 2] ** 2
-        if not math.sqrt(size) * weights[s] <= worst:  # also where it is not a number
-            worst = math.sqrt(size) * weights[s]
-    return worst
-
-
-@dataclass
+@dataclass(frozen=True)
 class Evaluation:
-    """Merit [J] (`smooth`: without the contacts), gradient (slots, 3), normal forces, rotations of the tets (9, m)."""
+    """What was found at a configuration.
 
+    Parameters
+    ----------
+    place
+        The configuration.
+    smooth, merit
+        [J], without and with the contacts.
+    gradient
+        [N], [N m] for rotations, (slots, 3).
+    rotations
+        Of the tets, (9, m).
+    rigid
+        Rows of point pairs, axes and hinges.
+    contact
+        Rows of the contacts: gap and slip along two tangents.
+    touched
+        Where the contacts touch [m], (c, 3).
+    """
+
+    place: Configuration
     smooth: float
     merit: float
     gradient: Floats
-    normal_forces: Floats
     rotations: Floats
+    rigid: tuple[Rows, Rows, Rows]
+    contact: Rows
+    touched: Floats
+
+    @property
+    def normal_forces(self) -> Floats:
+        """Of the contacts [N], (c,)."""
+        return -self.contact.forces[:, 0]
+
+
+@kernel
+def add_masses(masses, diagonal, blocks):
+    """Add masses (slots,) times 1 to the diagonal blocks."""
+    for s in range(len(masses)):
+        for i in range(3):
+            blocks[diagonal[s], i, i] += masses[s]
 
 
 @dataclass
@@ -116,6 +126,8 @@ class Substep:
         Of the surfaces at the end and at the beginning, (surfaces, 3, 4).
     contact_stiffness, creep, margin
         [N/m], [m] (slip below which a contact sticks), [m] (search distance).
+    blocks
+        Scratch for the stiffness, (nnz, 3, 3); its content does not outlive a Newton iteration.
     """
 
     system: System
@@ -130,216 +142,171 @@ class Substep:
     contact_stiffness: float
     creep: float
     margin: float
-    predicted_slots: Floats = field(init=False, repr=False)
+    blocks: Floats = field(repr=False)
+    contacts: Contacts = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        system, n = self.system, self.system.particles
-        start = self.start
-        places = np.empty((system.slots, 3))
-        places[:n], places[n::2], places[n + 1 :: 2] = start.x, start.X, 0.0
-        self.predicted_slots = places + self.h * self.velocities
-        before = matrices(advance_quaternions(start.Q, -self.h * np.ascontiguousarray(self.velocities[n + 1 :: 2])))
+        system, robot, start, n = self.system, self.system.robot, self.start, self.system.particles
+        self.predicted = start.places + self.h * self.velocities
+        self.predicted[n + 1 :: 2] = 0.0  # rotations have a momentum instead
+        spins = np.ascontiguousarray(self.velocities[n + 1 :: 2])
+        before = matrices(advance_quaternions(start.Q, -self.h * spins))
         self.momenta = joints.angular_momenta(start.R, system.second_moments, before, self.h)
-        self._scratch = np.empty((8, 3))
-        self.blocks = system.blocks
+        self.hinge_start = joints.hinge_angles(robot.hinges, robot.hinge_frames, start.R)
+        self.inertia = system.place_masses / (self.h * self.h)
+        self.held = np.flatnonzero(~system.free)
         self.contacts = self._find_contacts()
-        robot = system.robot
-        self.hinge_start = np.array(
-            [
-                joints.hinge_angle(robot.hinges[k], robot.hinge_frames[k], start.R, np.empty(3))
-                for k in range(len(robot.hinges))
-            ]
-        )
+        ends = np.column_stack([robot.probes[self.contacts.pair[:, 0]], self.contacts.pair[:, 1]])
+        slots = slots_of(ends, n).reshape(-1, 4)
+        self.contact_slots = np.where((slots >= 0) & system.free[slots], slots, -1)
+        self.contact_ends = np.where(
+            slots[:, [0, 2]] < 0, slots[:, :1], slots[:, [0, 2]]
+        )  # the world counts as the probe
 
-    def _find_contacts(self) -> contact.Contacts:
-        system, robot, c = self.system, self.system.robot, self.start
-        capacity = len(robot.probes) + 64 if len(system.surface_body) else 0
+    def _find_contacts(self) -> Contacts:
+        system, c = self.system, self.start
+        own = system.surfaces.body >= 0
+        body = system.surfaces.body[own]
+        poses, before = self.poses.copy(), self.poses_before.copy()
+        poses[own] = before[own] = np.concatenate([c.R[body], c.X[body][:, :, None]], axis=2)
+        room = len(system.probes.node) + 64 if len(own) else 0  # mostly enough; the search says how much it needs
         while True:
-            whole, reals = np.empty((capacity, 3), dtype=np.int64), np.empty((capacity, 13))
-            count = contact.find_contacts(
-                robot.probes,
-                robot.probe_centers,
-                robot.probe_axes,
-                robot.probe_radii,
-                robot.probe_friction,
-                c.x,
-                c.X,
-                c.R,
-                system.solids,
-                self.poses,
-                self.poses_before,
-                system.surface_friction,
-                system.surface_body,
-                self.margin,
-                whole,
-                reals,
-            )
-            if count <= capacity:
-                break
-            capacity = count
-        return contact.Contacts(
-            whole[:count].copy(),
-            reals[:count].copy(),
-            robot.probes,
-            robot.probe_centers,
-            robot.probe_axes,
-            robot.probe_radii,
-            c.x,
-            c.X,
-            c.R,
-            self.contact_stiffness,
-            self.creep,
-        )
+            found = Contacts.room(room)
+            count = find_contacts(system.probes, system.surfaces, poses, before, c.x, c.X, c.R, self.margin, found)
+            if count <= room:
+                return found.first(count)
+            room = count
 
     def evaluate(self, c: Configuration, lagged: Floats | None = None) -> Evaluation:
         """Return merit and gradient at c; friction in the merit at the `lagged` normal forces, default those at c."""
-        system, robot, h = self.system, self.system.robot, self.h
-        n = system.particles
-        gradient = np.empty((system.slots, 3))
-        rotations = np.empty((9, len(system.tets)))
-        merit = _translation_energy_gradient(c.x, c.X, self.predicted_slots, system.masses, h, self.force, gradient)
-        merit += joints.body_energy_gradient(
-            c.R, system.second_moments, self.start.R, rotation_vectors(c.Q, self.start.Q), self.momenta, h, n, gradient
-        )
-        merit += soft.tet_energy_gradient(
-            c.x, system.tets, system.tet_shapes, system.tet_volumes, system.mu, system.lam, gradient, rotations
-        )
+        system, h, turns = self.system, self.h, slice(self.system.particles + 1, None, 2)
+        away = c.places - self.predicted
+        push = self.inertia[:, None] * away
+        gradient, rotations = push - self.force, np.empty((9, len(system.soft.corners)))
+        merit = float(np.vdot(0.5 * push - self.force, away))
+        now = joints.angular_momenta(c.R, system.second_moments, self.start.R, h)
+        gradient[turns] += (now - self.momenta) / h
+        merit += joints.turning_energy(c.R, system.second_moments, self.start.R, h)
+        merit -= float(np.vdot(self.momenta, rotation_vectors(c.Q, self.start.Q))) / h
+        merit += soft.tet_energy_gradient(c.x, system.soft, gradient, rotations)
         merit += soft.spring_energy_gradient(c.x, system.springs, self.rest, self.stiffness, gradient)
-        merit += joints.pair_energy_gradient(
-            robot.pairs, robot.pair_points, robot.pair_stiffness, c.x, c.X, c.R, gradient, self._scratch
-        )
-        merit += joints.axis_energy_gradient(
-            robot.axes, robot.axis_vectors, robot.axis_stiffness, c.R, n, gradient, self._scratch
-        )
-        merit += joints.angle_terms(
-            robot.hinges,
-            robot.hinge_frames,
-            robot.hinge_gains,
-            self.hinge_start,
-            c.R,
-            h,
-            n,
-            gradient,
-            system.hinge_index,
-            self.blocks,
-            False,
-            self._scratch,
-        )
-        normal_forces = np.empty(len(self.contacts.ints))
-        total = merit + self._contact(c, normal_forces, lagged, gradient)
-        if lagged is None:
-            total = merit + self.contact_merit(c, normal_forces)
-        gradient[~system.free] = 0.0
-        return Evaluation(merit, total, gradient, normal_forces, rotations)
+        rigid = self._rigid_rows(c)
+        contact, touched = self._contact_rows(c)
+        for rows in (*rigid, contact):
+            add_forces(rows.slots, rows.jacobian, rows.forces, gradient)
+        merit += sum(rows.energy for rows in rigid)
+        gradient[self.held] = 0.0
+        total = merit + self._contact_merit(contact, -contact.forces[:, 0] if lagged is None else lagged)
+        return Evaluation(c, merit, total, gradient, rotations, rigid, contact, touched)
 
-    def _contact(self, c: Configuration, forces: Floats, lagged: Floats | None, gradient: Floats) -> float:
-        held = np.zeros_like(forces) if lagged is None else lagged
-        return contact.contact_energy_gradient(self.contacts, c.x, c.X, c.R, held, forces, gradient)
+    def with_own_friction(self, now: Evaluation) -> float:
+        """Merit [J] of an evaluation with its own normal forces in the friction."""
+        return now.smooth + self._contact_merit(now.contact, now.normal_forces)
 
-    def contact_merit(self, c: Configuration, lagged: Floats) -> float:
-        """Contact part of the merit [J] at these normal forces in the friction."""
-        if not len(lagged):
-            return 0.0
-        return self._contact(c, np.empty_like(lagged), lagged, np.empty((self.system.slots, 3)))
+    def _rigid_rows(self, c: Configuration) -> tuple[Rows, Rows, Rows]:
+        """Rows of point pairs, axes and hinges."""
+        system, robot = self.system, self.system.robot
+        p, a, j = len(robot.pairs), len(robot.axes), len(robot.hinges)
+        between, arms, jacobian = np.empty((p, 3)), np.empty((p, 2, 3)), np.empty((p, 3, 4, 3))
+        joints.pair_rows(robot.pairs, robot.pair_points, c.x, c.X, c.R, jacobian, between, arms)
+        pushes = robot.pair_stiffness[:, None] * between
+        energy = 0.5 * float(np.vdot(pushes, between))
+        pairs = Rows(system.pair_slots, jacobian, between, pushes, system.pair_stiffness, energy, arms, pushes)
+        lean, jacobian = np.empty((a, 1)), np.empty((a, 1, 2, 3))
+        joints.axis_rows(robot.axes, robot.axis_vectors, c.R, jacobian, lean)
+        torques = robot.axis_stiffness[:, None] * lean
+        energy = 0.5 * float(np.vdot(torques, lean))
+        axes = Rows(system.axis_slots, jacobian, lean, torques, robot.axis_stiffness[:, None, None], energy)
+        springs = np.empty((j, 1, 2, 3)), np.empty((j, 1)), np.empty((j, 1)), np.empty((j, 1, 1))
+        law = (robot.hinge_gains, self.hinge_start, self.h)
+        energy = joints.hinge_rows(robot.hinges, robot.hinge_frames, *law, c.R, *springs)
+        return pairs, axes, Rows(system.hinge_slots, *springs, energy)
+
+    def _contact_rows(self, c: Configuration) -> tuple[Rows, Floats]:
+        """Rows of the contacts, and where they touch [m]; their energy is that of the normal forces."""
+        k, start = len(self.contacts.pair), self.start
+        values, arms, touched, jacobian = (
+            np.empty((k, 3)),
+            np.empty((k, 2, 3)),
+            np.empty((k, 3)),
+            np.empty((k, 3, 4, 3)),
+        )
+        poses = (c.x, c.X, c.R, start.x, start.X, start.R)
+        contact_rows(self.contacts, self.system.probes, *poses, jacobian, values, arms, touched)
+        forces, slope = np.empty((k, 3)), np.empty((k, 3, 3))
+        contact_law(values, self.contacts.friction, self.contact_stiffness, self.creep, forces, slope)
+        energy = float(np.vdot(forces[:, 0], forces[:, 0])) / (2 * self.contact_stiffness)
+        pushes = forces[:, :1] * self.contacts.normal
+        return Rows(self.contact_slots, jacobian, values, forces, slope, energy, arms, pushes), touched
+
+    def _contact_merit(self, contact: Rows, lagged: Floats) -> float:
+        """Contact part of the merit [J], with Huber's potential of the slip at these normal forces."""
+        slip = np.linalg.norm(contact.values[:, 1:], axis=1)
+        huber = np.where(slip > self.creep, slip - 0.5 * self.creep, 0.5 * slip**2 / self.creep)
+        return contact.energy + float((self.contacts.friction * lagged) @ huber)
 
     def residual(self, gradient: Floats) -> float:
         """Largest unbalanced force [N] of a slot; torques over the radius of gyration."""
-        return float(_largest(gradient, self.system.weights))
+        return float(np.sqrt(np.einsum("si,si->s", gradient, gradient) * self.system.weights**2).max())
 
-    def assemble(self, c: Configuration, rotations: Floats, clamp: bool, contacts: bool = True) -> Floats:
+    def assemble(self, now: Evaluation, clamp: bool, contacts: bool = True) -> Floats:
         """Return the lower 3x3 blocks of the stiffness; `clamp` keeps the semi-definite part of the geometric one."""
-        system, robot, blocks, h = self.system, self.system.robot, self.blocks, self.h
-        n = system.particles
+        system, blocks, c, n = self.system, self.blocks, now.place, self.system.particles
+        pattern = system.pattern
         blocks[:] = 0.0
-        geometric = np.zeros((len(c.X), 3, 3))
-        soft.tet_stiffness(
-            c.x,
-            system.tets,
-            system.tet_shapes,
-            system.tet_volumes,
-            system.mu,
-            system.lam,
-            rotations,
-            system.tet_index,
-            clamp,
-            blocks,
-        )
+        soft.tet_stiffness(c.x, system.soft, now.rotations, system.tet_index, clamp, blocks)
         soft.spring_stiffness(c.x, system.springs, self.rest, self.stiffness, system.spring_index, clamp, blocks)
-        soft.close_rows(system.rows, system.columns, system.diagonal, n, blocks)
-        _translation_stiffness(system.masses, h, n, system.diagonal, blocks)
-        joints.pair_stiffness(
-            robot.pairs,
-            robot.pair_points,
-            robot.pair_stiffness,
-            c.x,
-            c.X,
-            c.R,
-            system.pair_index,
-            system.pair_flipped,
-            geometric,
-            blocks,
-            self._scratch,
-        )
-        joints.axis_stiffness(
-            robot.axes, robot.axis_vectors, robot.axis_stiffness, c.R, system.axis_index, blocks, self._scratch
-        )
-        joints.angle_terms(
-            robot.hinges,
-            robot.hinge_frames,
-            robot.hinge_gains,
-            self.hinge_start,
-            c.R,
-            h,
-            n,
-            np.empty((system.slots, 3)),
-            system.hinge_index,
-            blocks,
-            True,
-            self._scratch,
-        )
+        soft.close_rows(pattern.rows, pattern.columns, system.diagonal, n, blocks)
+        geometric = np.zeros((len(c.X), 3, 3))
+        for rows, index in zip(now.rigid, (system.pair_index, system.axis_index, system.hinge_index)):
+            add_stiffness(rows.jacobian, rows.stiffness, *index, blocks)
+        add_geometric(now.rigid[0].slots, now.rigid[0].arms, now.rigid[0].pushes, n, geometric)
         if contacts:
-            nodes = np.column_stack([robot.probes[self.contacts.ints[:, 0]], self.contacts.ints[:, 1]])
-            index, flipped = system.point_index(nodes)
-            contact.contact_stiffness(self.contacts, c.x, c.X, c.R, index, flipped, clamp, geometric, blocks)
-        joints.body_stiffness(c.R, system.second_moments, self.start.R, h, n, geometric, clamp, system.diagonal, blocks)
+            stiffness = self.friction_stiffness(now.contact, clamp)
+            add_stiffness(now.contact.jacobian, stiffness, *pattern.blocks_of(now.contact.slots), blocks)
+            add_geometric(now.contact.slots, now.contact.arms, now.contact.pushes, n, geometric)
+        self._add_inertia(c, soft.positive_part(geometric) if clamp else geometric, blocks)
         if not system.free.all():
-            held = ~(system.free[system.rows] & system.free[system.columns])
-            blocks[held] = 0.0
+            blocks[~(system.free[pattern.rows] & system.free[pattern.columns])] = 0.0
             blocks[system.diagonal[~system.free]] = np.eye(3)
         return blocks
 
-    @property
-    def contact_ends(self) -> tuple[Ints, Ints]:
-        """Slots of the places of both sides of the contacts, (k,) each, the second -1 for the world."""
-        n, ints = self.system.particles, self.contacts.ints
-        first, second = self.contacts.node[ints[:, 0]], ints[:, 1]
-        return np.where(first < n, first, 2 * first - n), np.where(second < n, second, 2 * second - n)
+    def friction_stiffness(self, contact: Rows, clamp: bool) -> Floats:
+        """Symmetric part of the stiffness of contacts in their rows, (c, 3, 3).
 
-    def contact_rows(self, c: Configuration) -> tuple[Ints, Floats, Floats]:
-        """Gap and slip of all contacts at c (k, 3) with their derivatives: slots (k, 4), rows (k, 3, 4, 3), values."""
-        count = len(self.contacts.ints)
-        slots, rows, values = np.empty((count, 4), dtype=np.int64), np.zeros((count, 3, 4, 3)), np.empty((count, 3))
-        contact.contact_rows(self.contacts, c.x, c.X, c.R, slots, rows, values)
-        slots[(slots >= 0) & ~self.system.free[np.maximum(slots, 0)]] = -1
-        return slots, rows, values
+        With `clamp` the friction has the stiffness 1/W in every tangential direction: more than the second derivative of its
+        potential, which vanishes along the slip, but enough that a step never overshoots from sliding into sticking.
+        """
+        stiffness = contact.stiffness.copy()
+        stiffness[:, 1:, 0] = 0.0
+        if clamp:
+            slip = np.maximum(np.linalg.norm(contact.values[:, 1:], axis=1), self.creep)
+            sticking = -self.contacts.friction * contact.forces[:, 0] / slip
+            stiffness[:, 1:, 1:] = sticking[:, None, None] * np.eye(2)
+        return stiffness
 
-    def coupling(self, c: Configuration) -> tuple[Ints, Floats]:
-        """Unsymmetric part of the contact stiffness at c: slots (k, 4) and rows (k, 2, 4, 3), see `add_coupling`."""
-        slots, rows, values = self.contact_rows(c)
-        slip = values[:, 1:] / np.maximum(np.linalg.norm(values[:, 1:], axis=1), self.creep)[:, None]
-        scale = -self.contact_stiffness * self.contacts.reals[:, 9, None] * slip
-        both = np.stack([rows[:, 0], np.einsum("ct,ctsi->csi", scale, rows[:, 1:])], axis=1)
-        closed = (values[:, 0] < 0) & (self.contacts.reals[:, 9] > 0)
-        return slots[closed], both[closed]
+    def _add_inertia(self, c: Configuration, geometric: Floats, blocks: Floats) -> None:
+        """Add M / h^2 of places, and rotational inertia with the geometric stiffness of the bodies."""
+        system = self.system
+        add_masses(self.inertia, system.diagonal, blocks)
+        inertia = joints.turning_stiffness(c.R, system.second_moments, self.start.R, self.h)
+        blocks[system.diagonal[system.particles + 1 :: 2]] += inertia + geometric
 
-    def contact_table(self, c: Configuration) -> dict[str, np.ndarray]:
-        """Closed contacts at c: node, surface (k,), force on the node [N] and place [m] (k, 3), gap [m] (k,)."""
-        values, gaps = contact.contact_summary(self.contacts, c.x, c.X, c.R)
-        touching, ints = gaps < 0, self.contacts.ints
+    def coupling(self, contact: Rows) -> tuple[Ints, Floats]:
+        """Unsymmetric part of the contact stiffness: slots (k, 4) and rows (k, 2, 4, 3), see `add_coupling`."""
+        sliding = np.einsum("ct,ctsi->csi", contact.stiffness[:, 1:, 0], contact.jacobian[:, 1:])
+        both = np.stack([contact.jacobian[:, 0], sliding], axis=1)
+        closed = (contact.values[:, 0] < 0) & (self.contacts.friction > 0)
+        return contact.slots[closed], both[closed]
+
+    def contact_table(self, now: Evaluation) -> dict[str, np.ndarray]:
+        """Closed contacts: node, surface (k,), force on the node [N] and place [m] (k, 3), gap [m] (k,)."""
+        contact, pair = now.contact, self.contacts.pair
+        closed = contact.values[:, 0] < 0
         return {
-            "node": self.contacts.node[ints[touching, 0]],
-            "surface": ints[touching, 2],
-            "force": values[touching, :3],
-            "place": values[touching, 3:],
-            "gap": gaps[touching],
+            "node": self.system.probes.node[pair[closed, 0]],
+            "surface": pair[closed, 2],
+            "force": -np.einsum("cr,cri->ci", contact.forces, contact.jacobian[:, :, 0])[closed],
+            "place": now.touched[closed],
+            "gap": contact.values[closed, 0],
         }

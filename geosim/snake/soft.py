@@ -17,298 +17,244 @@ it is positive.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
+from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
-from geosim.linear.matrix3 import jacobi_eigen
+from geosim.linear.matrix3 import difference, dot, plus, put, row, scaled
+from geosim.linear.polar import cofactor, combine, inner, outer, polar, product, product_transposed, shifted
 
 __all__ = [
+    "Tets",
     "close_rows",
+    "positive_part",
     "spring_energy_gradient",
     "spring_stiffness",
-    "symmetric_positive_part",
     "tet_energy_gradient",
     "tet_stiffness",
 ]
 
 
+class Tets(NamedTuple):
+    """Tetrahedra ready for the kernels.
+
+    Parameters
+    ----------
+    corners
+        Particles, last in the elimination order first, (m, 4).
+    shapes
+        Derivatives of the barycentric coordinates 1, 2, 3 by place [1/m], row 3 (a - 1) + j, (9, m).
+    volumes, mu, lam
+        [m^3], Lame's constants [Pa], (m,).
+    """
+
+    corners: Ints
+    shapes: Floats
+    volumes: Floats
+    mu: Floats
+    lam: Floats
+
+
+def positive_part(A: Floats) -> Floats:
+    """Return the positive semi-definite parts of symmetric matrices (b, 3, 3)."""
+    values, vectors = np.linalg.eigh(A)
+    return (vectors * np.maximum(values, 0.0)[:, None]) @ vectors.transpose(0, 2, 1)
+
+
+_FLAT = 1e-9  # det F below which an element counts as flat or inverted: Newton's iteration has lost its digits there
+_FLATTEST = 1e-6  # bound on the product of the sums of two principal stretches, which vanishes for a flattened element
+_SETTLED = 1e-16  # squared change of a rotation: Newton converges quadratically, so the next error is of this size
+_ONE = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+
+# Tets are treated 64 at once: the loops over these lanes become vector instructions. All their numbers stand in one array, entry
+# after entry for all lanes, because the compiler does not vectorise over arrays that might overlap.
+_LANES = 64
+_F, _R, _B, _N, _H = 0, 9 * _LANES, 18 * _LANES, 27 * _LANES, 36 * _LANES  # 3x3 matrices
+_G, _V, _MU, _LAM = 45 * _LANES, 57 * _LANES, 58 * _LANES, 59 * _LANES  # four shape gradients; volume, Lame's constants
+_CHANGE, _ENERGY, _UPRIGHT, _ALL = 60 * _LANES, 61 * _LANES, 62 * _LANES, 63 * _LANES
+
+
 @kernel
-def symmetric_positive_part(A):
-    """Replace a symmetric 3x3 matrix in place by its positive semi-definite part (Jacobi rotations)."""
-    values, V = np.empty(3), np.empty((3, 3))
-    jacobi_eigen(A, values, V)
-    d0, d1, d2 = max(values[0], 0.0), max(values[1], 0.0), max(values[2], 0.0)
-    for i in range(3):
-        for j in range(3):
-            A[i, j] = V[i, 0] * V[j, 0] * d0 + V[i, 1] * V[j, 1] * d1 + V[i, 2] * V[j, 2] * d2
-
-
-_FIRST, _SECOND = (0, 1, 2, 1, 0, 0), (0, 1, 2, 2, 2, 1)  # entries xx yy zz yz xz xy
-_LANES = 64  # tets that are treated at once: the loops over them become vector instructions
+def _nine(lanes, t):
+    """Matrix whose first entry is at t."""
+    a = lanes[t], lanes[_LANES + t], lanes[2 * _LANES + t]
+    b = lanes[3 * _LANES + t], lanes[4 * _LANES + t], lanes[5 * _LANES + t]
+    return (*a, *b, lanes[6 * _LANES + t], lanes[7 * _LANES + t], lanes[8 * _LANES + t])
 
 
 @kernel
-def _deformation(x, tets, B, first, count, F):
-    """Write F = sum_a (x_a - x_0) B_a of `count` tets from `first` to rows (i, j) of F (9 _LANES,); the rest is 1."""
-    W = _LANES
+def _three(lanes, t):
+    """Vector whose first entry is at t."""
+    return (lanes[t], lanes[_LANES + t], lanes[2 * _LANES + t])
+
+
+@kernel
+def _put_three(lanes, t, v):
+    """Write a vector whose first entry is at t."""
+    lanes[t], lanes[_LANES + t], lanes[2 * _LANES + t] = v
+
+
+@kernel
+def _put_nine(lanes, t, f):
+    """Write a matrix whose first entry is at t."""
+    _put_three(lanes, t, f[:3])
+    _put_three(lanes, 3 * _LANES + t, f[3:6])
+    _put_three(lanes, 6 * _LANES + t, f[6:])
+
+
+@kernel
+def _load(x, soft, first, count, lanes):
+    """Fill the lanes with shape derivatives, volumes, Lame's constants and deformation gradients of `count` tets.
+
+    F = sum_a (x_a - x_0) B_a. The other lanes weigh nothing, and their F is 1.
+    """
+    lanes[_V : _V + _LANES] = 0.0
+    lanes[_V : _V + count] = soft.volumes[first : first + count]
+    lanes[_MU : _MU + count] = soft.mu[first : first + count]
+    lanes[_LAM : _LAM + count] = soft.lam[first : first + count]
+    for k in range(9):
+        lanes[_B + k * _LANES : _B + k * _LANES + count] = soft.shapes[k, first : first + count]
     for t in range(count):
-        e = first + t
-        t0, t1, t2, t3 = tets[e, 0], tets[e, 1], tets[e, 2], tets[e, 3]
-        for i in range(3):
-            o = x[t0, i]
-            F[3 * i * W + t], F[(3 * i + 1) * W + t], F[(3 * i + 2) * W + t] = x[t1, i] - o, x[t2, i] - o, x[t3, i] - o
-    for i in range(3):
-        for t in range(W):
-            d1, d2, d3 = F[3 * i * W + t], F[(3 * i + 1) * W + t], F[(3 * i + 2) * W + t]
-            for j in range(3):
-                F[(3 * i + j) * W + t] = d1 * B[j * W + t] + d2 * B[(3 + j) * W + t] + d3 * B[(6 + j) * W + t]
-    for t in range(count, W):
-        for k in range(9):
-            F[k * W + t] = 1.0 if k % 4 == 0 else 0.0
+        corners = soft.corners[first + t]
+        o = row(x, corners[0])
+        for a in range(3):
+            edge = difference(row(x, corners[a + 1]), o)
+            lanes[a * _LANES + t], lanes[(3 + a) * _LANES + t], lanes[(6 + a) * _LANES + t] = edge
+    for t in range(_LANES):
+        _put_nine(lanes, _F + t, product(_nine(lanes, _F + t), _nine(lanes, _B + t)))
+    for t in range(count, _LANES):
+        _put_nine(lanes, _F + t, _ONE)
 
 
 @kernel
-def _polar(F, R, change):
-    """Rotations R of F = R S in all lanes; Newton's iteration R <- (R + R^-T) / 2, or apart where F is inverted."""
-    W = _LANES
-    inverted = False
-    for t in range(W):
-        det = (
-            F[t] * (F[4 * W + t] * F[8 * W + t] - F[5 * W + t] * F[7 * W + t])
-            + F[W + t] * (F[5 * W + t] * F[6 * W + t] - F[3 * W + t] * F[8 * W + t])
-            + F[2 * W + t] * (F[3 * W + t] * F[7 * W + t] - F[4 * W + t] * F[6 * W + t])
-        )
-        # Positive determinants stay positive; the others wait at the identity.
-        change[t] = 1.0 if det > 1e-9 else 0.0
-    for t in range(W):
-        inverted = inverted or change[t] == 0.0
-        for k in range(9):
-            R[k * W + t] = F[k * W + t] if change[t] > 0.0 else (1.0 if k % 4 == 0 else 0.0)
+def _polar(lanes):
+    """Rotations R of F = R S in all lanes by Newton's iteration R <- (R + R^-T) / 2; 1 where F is inverted.
+
+    Apart from `geosim.linear.polar`, which takes one matrix at a time: here the lanes wait for each other. Returns whether
+    any was inverted.
+    """
+    upright = 0.0
+    for t in range(_LANES):
+        f = _nine(lanes, _F + t)
+        lanes[_UPRIGHT + t] = 1.0 if dot(f[:3], cofactor(f)[:3]) > _FLAT else 0.0
+        _put_nine(lanes, _R + t, f if lanes[_UPRIGHT + t] > 0.0 else _ONE)
+        upright += lanes[_UPRIGHT + t]
     for _ in range(40):
-        for t in range(W):
-            a, b, c = R[t], R[W + t], R[2 * W + t]
-            d, e, f = R[3 * W + t], R[4 * W + t], R[5 * W + t]
-            g, h, i = R[6 * W + t], R[7 * W + t], R[8 * W + t]
-            A, B, C = e * i - f * h, f * g - d * i, d * h - e * g
-            s = 0.5 / (a * A + b * B + c * C)
-            a1, b1, c1 = 0.5 * a + s * A, 0.5 * b + s * B, 0.5 * c + s * C
-            d1, e1, f1 = 0.5 * d + s * (c * h - b * i), 0.5 * e + s * (a * i - c * g), 0.5 * f + s * (b * g - a * h)
-            g1, h1, i1 = 0.5 * g + s * (b * f - c * e), 0.5 * h + s * (c * d - a * f), 0.5 * i + s * (a * e - b * d)
-            R[t], R[W + t], R[2 * W + t] = a1, b1, c1
-            R[3 * W + t], R[4 * W + t], R[5 * W + t] = d1, e1, f1
-            R[6 * W + t], R[7 * W + t], R[8 * W + t] = g1, h1, i1
-            change[t] = abs(a1 - a) + abs(b1 - b) + abs(c1 - c) + abs(d1 - d) + abs(e1 - e) + abs(f1 - f)
-            change[t] += abs(g1 - g) + abs(h1 - h) + abs(i1 - i)
         worst = 0.0
-        for t in range(W):
-            worst = max(worst, change[t])
-        # Newton converges quadratically: a change of 1e-8 leaves an error of 1e-16.
-        if worst < 1e-8:
+        for t in range(_LANES):
+            r = _nine(lanes, _R + t)
+            c = cofactor(r)
+            new = combine(0.5, r, 0.5 / dot(r[:3], c[:3]), c)
+            step = combine(1.0, new, -1.0, r)
+            lanes[_CHANGE + t] = inner(step, step)
+            _put_nine(lanes, _R + t, new)
+        for t in range(_LANES):
+            worst = max(worst, lanes[_CHANGE + t])
+        if worst < _SETTLED:
             break
-    return inverted
+    return upright < _LANES
 
 
 @kernel
-def _polar_of_inverted(F, R):
-    """Closest proper rotation to an inverted or flat F: torque iteration from the identity.
-
-    The rotation that maximises tr(R^T F) is found by turning R about sum_k R_k x F_k until that torque vanishes.
-    """
-    for i in range(3):
-        for j in range(3):
-            R[i, j] = 1.0 if i == j else 0.0
-    size = 0.0
-    for i in range(3):
-        for j in range(3):
-            size += abs(F[i, j])
-    T = np.empty((3, 3))
-    for _ in range(500):
-        w = np.zeros(3)
-        dot = 0.0
-        for k in range(3):
-            w[0] += R[1, k] * F[2, k] - R[2, k] * F[1, k]
-            w[1] += R[2, k] * F[0, k] - R[0, k] * F[2, k]
-            w[2] += R[0, k] * F[1, k] - R[1, k] * F[0, k]
-            dot += R[0, k] * F[0, k] + R[1, k] * F[1, k] + R[2, k] * F[2, k]
-        norm = math.sqrt(w[0] ** 2 + w[1] ** 2 + w[2] ** 2)
-        if norm <= 1e-13 * size:
-            return
-        angle = norm / (abs(dot) + 1e-9 * size)
-        ax, ay, az = w[0] / norm, w[1] / norm, w[2] / norm
-        s, c1 = math.sin(angle), 1.0 - math.cos(angle)
-        T[0, 0], T[0, 1], T[0, 2] = 1 - c1 * (ay * ay + az * az), c1 * ax * ay - s * az, c1 * ax * az + s * ay
-        T[1, 0], T[1, 1], T[1, 2] = c1 * ax * ay + s * az, 1 - c1 * (ax * ax + az * az), c1 * ay * az - s * ax
-        T[2, 0], T[2, 1], T[2, 2] = c1 * ax * az - s * ay, c1 * ay * az + s * ax, 1 - c1 * (ax * ax + ay * ay)
-        for k in range(3):
-            a, b, c = R[0, k], R[1, k], R[2, k]
-            for i in range(3):
-                R[i, k] = T[i, 0] * a + T[i, 1] * b + T[i, 2] * c
-
-
-@kernel
-def _correct_inverted(F, R, count):
-    """Rotations of the lanes whose F is inverted or flat."""
-    one, turn = np.empty((3, 3)), np.empty((3, 3))
-    for t in range(count):
+def tet_energy_gradient(x, soft, gradient, rotations):
+    """Add the forces of all tets to `gradient` (n, 3), keep their rotations (9, m), return the energy [J]."""
+    lanes = np.zeros(_ALL)
+    for first in range(0, len(soft.corners), _LANES):
+        count = min(_LANES, len(soft.corners) - first)
+        _load(x, soft, first, count, lanes)
+        if _polar(lanes):
+            for t in range(count):
+                if lanes[_UPRIGHT + t] == 0.0:
+                    _put_nine(lanes, _R + t, polar(_nine(lanes, _F + t)))
         for k in range(9):
-            one[k // 3, k % 3] = F[k * _LANES + t]
-        det = (
-            one[0, 0] * (one[1, 1] * one[2, 2] - one[1, 2] * one[2, 1])
-            + one[0, 1] * (one[1, 2] * one[2, 0] - one[1, 0] * one[2, 2])
-            + one[0, 2] * (one[1, 0] * one[2, 1] - one[1, 1] * one[2, 0])
-        )
-        if det > 1e-9:
-            continue
-        _polar_of_inverted(one, turn)
-        for k in range(9):
-            R[k * _LANES + t] = turn[k // 3, k % 3]
-
-
-@kernel
-def tet_energy_gradient(x, tets, shape, volumes, mu, lam, gradient, rotations):
-    """Add the forces of all tets to `gradient` (n, 3), keep their rotations (9, m), return the energy [J].
-
-    `shape` (9, m) holds the derivatives of the barycentric coordinates 1, 2, 3 by place, row 3 (a - 1) + j.
-    """
-    W = _LANES
-    F, R, change, energy = np.empty(9 * W), np.empty(9 * W), np.empty(W), np.zeros(W)
-    v, m, la, B = np.zeros(W), np.zeros(W), np.zeros(W), np.zeros(9 * W)
-    for first in range(0, len(tets), W):
-        count = min(W, len(tets) - first)
-        v[:] = 0.0
-        v[:count] = volumes[first : first + count]
-        m[:count] = mu[first : first + count]
-        la[:count] = lam[first : first + count]
-        for k in range(9):
-            B[k * W : k * W + count] = shape[k, first : first + count]
-        _deformation(x, tets, B, first, count, F)
-        if _polar(F, R, change):
-            _correct_inverted(F, R, count)
-        for k in range(9):
-            rotations[k, first : first + count] = R[k * W : k * W + count]
-        for t in range(W):
-            trace, distance = -3.0, 0.0
-            for k in range(9):
-                trace += R[k * W + t] * F[k * W + t]
-                distance += (F[k * W + t] - R[k * W + t]) ** 2
-            energy[t] += v[t] * (m[t] * distance + 0.5 * la[t] * trace * trace)
-            stretch, shear = v[t] * la[t] * trace, 2 * v[t] * m[t]
-            for i in range(3):
-                p0 = shear * (F[(3 * i) * W + t] - R[(3 * i) * W + t]) + stretch * R[(3 * i) * W + t]
-                p1 = shear * (F[(3 * i + 1) * W + t] - R[(3 * i + 1) * W + t]) + stretch * R[(3 * i + 1) * W + t]
-                p2 = shear * (F[(3 * i + 2) * W + t] - R[(3 * i + 2) * W + t]) + stretch * R[(3 * i + 2) * W + t]
-                for a in range(3):  # the force on vertex a + 1 takes the place of F
-                    F[(3 * i + a) * W + t] = (
-                        p0 * B[(3 * a) * W + t] + p1 * B[(3 * a + 1) * W + t] + p2 * B[(3 * a + 2) * W + t]
-                    )
+            rotations[k, first : first + count] = lanes[_R + k * _LANES : _R + k * _LANES + count]
+        for t in range(_LANES):
+            f, r = _nine(lanes, _F + t), _nine(lanes, _R + t)
+            volume, mu, lam = _three(lanes, _V + t)
+            away, trace = combine(1.0, f, -1.0, r), inner(r, f) - 3.0
+            lanes[_ENERGY + t] += volume * (mu * inner(away, away) + 0.5 * lam * trace * trace)
+            stress = combine(2 * volume * mu, away, volume * lam * trace, r)
+            _put_nine(lanes, _H + t, product_transposed(stress, _nine(lanes, _B + t)))
         for t in range(count):
-            e = first + t
-            t0, t1, t2, t3 = tets[e, 0], tets[e, 1], tets[e, 2], tets[e, 3]
-            for i in range(3):
-                f1, f2, f3 = F[(3 * i) * W + t], F[(3 * i + 1) * W + t], F[(3 * i + 2) * W + t]
-                gradient[t1, i] += f1
-                gradient[t2, i] += f2
-                gradient[t3, i] += f3
-                gradient[t0, i] -= f1 + f2 + f3
-    return energy.sum()
+            o = gradient[soft.corners[first + t, 0]]
+            for a in range(3):  # column a is the force on vertex a + 1
+                force = lanes[_H + a * _LANES + t], lanes[_H + (3 + a) * _LANES + t], lanes[_H + (6 + a) * _LANES + t]
+                p = gradient[soft.corners[first + t, a + 1]]
+                put(p, plus(p, force))
+                put(o, difference(o, force))
+    return lanes[_ENERGY : _ENERGY + _LANES].sum()
 
 
 @kernel
-def _twist_stiffness(S, m, la, clamp, N):
-    """N = mu 1 - alpha (tr(S) 1 - S)^-1 in all lanes, rows xx yy zz yz xz xy; with `clamp` zero unless semi-definite."""
-    W = _LANES
-    for t in range(W):
-        s0, s1, s2 = S[t], S[W + t], S[2 * W + t]
-        d, e, f = -S[3 * W + t], -S[4 * W + t], -S[5 * W + t]
-        trace = s0 + s1 + s2
-        a, b, c = trace - s0, trace - s1, trace - s2
-        i00, i11, i22 = b * c - d * d, a * c - e * e, a * b - f * f
-        i01, i02, i12 = d * e - f * c, f * d - e * b, e * f - d * a
-        # tr(S) - S has the eigenvalues s_i + s_j; they vanish only for a flattened element.
-        s = (2 * m[t] - la[t] * (trace - 3.0)) / max(a * i00 + f * i01 + e * i02, 1e-6)
-        n00, n11, n22 = m[t] - s * i00, m[t] - s * i11, m[t] - s * i22
-        n01, n02, n12 = -s * i01, -s * i02, -s * i12
-        minor = n00 * n11 - n01 * n01
-        whole = n22 * minor - n12 * (n00 * n12 - n01 * n02) + n02 * (n01 * n12 - n11 * n02)
-        keep = 1.0 if (not clamp) or (n00 >= 0 and minor >= 0 and whole >= 0) else 0.0
-        N[t], N[W + t], N[2 * W + t] = keep * n00, keep * n11, keep * n22
-        N[3 * W + t], N[4 * W + t], N[5 * W + t] = keep * n12, keep * n02, keep * n01
+def _twist_stiffness(lanes, clamp):
+    """N = mu 1 - alpha (tr(S) 1 - S)^-1 times the volume in all lanes; with `clamp` zero unless semi-definite."""
+    for t in range(_LANES):
+        S = product_transposed(_nine(lanes, _F + t), _nine(lanes, _R + t))  # R S R^T: N is wanted in the current frame
+        mu, lam, trace = lanes[_MU + t], lanes[_LAM + t], S[0] + S[4] + S[8]
+        sums = shifted(-1.0, S, trace)
+        c = cofactor(sums)
+        det = max(dot(sums[:3], c[:3]), _FLATTEST)
+        n = shifted((lam * (trace - 3.0) - 2 * mu) / det, c, mu)
+        minors = cofactor(n)
+        good = (not clamp) or (n[0] >= 0 and minors[8] >= 0 and dot(n[:3], minors[:3]) >= 0)
+        _put_nine(lanes, _N + t, shifted(lanes[_V + t] if good else 0.0, n, 0.0))
 
 
 @kernel
-def _pair_stiffness(g, N, v, m, la, a, b, H):
-    """Stiffness (3, 3) between the vertices a and b in all lanes, times the volume; g are the shape gradients."""
-    W = _LANES
-    for t in range(W):
-        a0, a1, a2 = g[(3 * a) * W + t], g[(3 * a + 1) * W + t], g[(3 * a + 2) * W + t]
-        b0, b1, b2 = g[(3 * b) * W + t], g[(3 * b + 1) * W + t], g[(3 * b + 2) * W + t]
-        n00, n11, n22 = N[t], N[W + t], N[2 * W + t]
-        n12, n02, n01 = N[3 * W + t], N[4 * W + t], N[5 * W + t]
-        # The twist of vertex b is w = x_b x g_b up to sign, a matrix [g_b]x: columns of M = N [g_b]x.
-        m00, m10, m20 = n01 * b2 - n02 * b1, n11 * b2 - n12 * b1, n12 * b2 - n22 * b1
+def _pair_stiffness(lanes, p, q):
+    """Stiffness (3, 3) between the vertices p and q in all lanes, times the volume.
+
+    With the shape gradients a, b in the current frame mu (b a^T + a . b 1) + lambda a b^T + [a]x^T N [b]x: the twist of
+    vertex q is w = x_q x b up to sign.
+    """
+    for t in range(_LANES):
+        (a0, a1, a2), (b0, b1, b2) = _three(lanes, _G + 3 * p * _LANES + t), _three(lanes, _G + 3 * q * _LANES + t)
+        n00, n01, n02, _, n11, n12, _, _, n22 = _nine(lanes, _N + t)
+        m00, m10, m20 = n01 * b2 - n02 * b1, n11 * b2 - n12 * b1, n12 * b2 - n22 * b1  # columns of N [b]x
         m01, m11, m21 = n02 * b0 - n00 * b2, n12 * b0 - n01 * b2, n22 * b0 - n02 * b2
         m02, m12, m22 = n00 * b1 - n01 * b0, n01 * b1 - n11 * b0, n02 * b1 - n12 * b0
-        vol, M, L = v[t], v[t] * m[t], v[t] * la[t]
-        dot = M * (a0 * b0 + a1 * b1 + a2 * b2)
-        # mu (g_b g_a^T + g_a . g_b 1) + lambda g_a g_b^T + [g_a]x^T M
-        H[t] = (M + L) * a0 * b0 + dot + vol * (a2 * m10 - a1 * m20)
-        H[W + t] = M * b0 * a1 + L * a0 * b1 + vol * (a2 * m11 - a1 * m21)
-        H[2 * W + t] = M * b0 * a2 + L * a0 * b2 + vol * (a2 * m12 - a1 * m22)
-        H[3 * W + t] = M * b1 * a0 + L * a1 * b0 + vol * (a0 * m20 - a2 * m00)
-        H[4 * W + t] = (M + L) * a1 * b1 + dot + vol * (a0 * m21 - a2 * m01)
-        H[5 * W + t] = M * b1 * a2 + L * a1 * b2 + vol * (a0 * m22 - a2 * m02)
-        H[6 * W + t] = M * b2 * a0 + L * a2 * b0 + vol * (a1 * m00 - a0 * m10)
-        H[7 * W + t] = M * b2 * a1 + L * a2 * b1 + vol * (a1 * m01 - a0 * m11)
-        H[8 * W + t] = (M + L) * a2 * b2 + dot + vol * (a1 * m02 - a0 * m12)
+        M, L = lanes[_V + t] * lanes[_MU + t], lanes[_V + t] * lanes[_LAM + t]
+        stretch = (
+            (M + L) * a0 * b0 + a2 * m10 - a1 * m20,
+            M * b0 * a1 + L * a0 * b1 + a2 * m11 - a1 * m21,
+            M * b0 * a2 + L * a0 * b2 + a2 * m12 - a1 * m22,
+            M * b1 * a0 + L * a1 * b0 + a0 * m20 - a2 * m00,
+            (M + L) * a1 * b1 + a0 * m21 - a2 * m01,
+            M * b1 * a2 + L * a1 * b2 + a0 * m22 - a2 * m02,
+            M * b2 * a0 + L * a2 * b0 + a1 * m00 - a0 * m10,
+            M * b2 * a1 + L * a2 * b1 + a1 * m01 - a0 * m11,
+            (M + L) * a2 * b2 + a1 * m02 - a0 * m12,
+        )
+        _put_nine(lanes, _H + t, shifted(1.0, stretch, M * (a0 * b0 + a1 * b1 + a2 * b2)))
 
 
 @kernel
-def tet_stiffness(x, tets, shape, volumes, mu, lam, rotations, index, clamp, blocks):
+def tet_stiffness(x, soft, rotations, index, clamp, blocks):
     """Add the stiffness between different vertices of all tets: pair (a, b), a < b, to the 3x3 block index[e, pair].
 
     The diagonal follows, because no element resists a translation: see `close_rows`.
     """
-    W = _LANES
-    F, g, S, N, H = np.empty(9 * W), np.zeros(12 * W), np.zeros(6 * W), np.empty(6 * W), np.empty(9 * W)
-    R, B, v, m, la = np.zeros(9 * W), np.zeros(9 * W), np.zeros(W), np.zeros(W), np.zeros(W)
-    for first in range(0, len(tets), W):
-        count = min(W, len(tets) - first)
-        v[:count] = volumes[first : first + count]
-        m[:count] = mu[first : first + count]
-        la[:count] = lam[first : first + count]
+    lanes = np.zeros(_ALL)
+    for first in range(0, len(soft.corners), _LANES):
+        count = min(_LANES, len(soft.corners) - first)
+        _load(x, soft, first, count, lanes)
         for k in range(9):
-            R[k * W : k * W + count] = rotations[k, first : first + count]
-            B[k * W : k * W + count] = shape[k, first : first + count]
-        _deformation(x, tets, B, first, count, F)
-        for j in range(3):
-            for t in range(W):
-                # Shape gradients turned into the current frame: g_a = R B_a; their sum over a vanishes.
-                total = 0.0
-                for a in range(3):
-                    value = 0.0
-                    for k in range(3):
-                        value += R[(3 * j + k) * W + t] * B[(3 * a + k) * W + t]
-                    g[(3 * a + 3 + j) * W + t] = value
-                    total += value
-                g[j * W + t] = -total
-        for t in range(W):
-            # The left stretch R S R^T = F R^T; N is wanted in the world frame too.
-            for k in range(6):
-                i, j = _FIRST[k], _SECOND[k]
-                value = 0.0
-                for c in range(3):
-                    value += F[(3 * i + c) * W + t] * R[(3 * j + c) * W + t]
-                S[k * W + t] = value
-        _twist_stiffness(S, m, la, clamp, N)
+            lanes[_R + k * _LANES : _R + k * _LANES + count] = rotations[k, first : first + count]
+        for t in range(_LANES):  # shape gradients R B_a in the current frame; their sum vanishes
+            g = product_transposed(_nine(lanes, _B + t), _nine(lanes, _R + t))
+            _put_three(lanes, _G + t, scaled(-1.0, plus(plus(g[:3], g[3:6]), g[6:])))
+            _put_nine(lanes, _G + 3 * _LANES + t, g)
+        _twist_stiffness(lanes, clamp)
         pair = 0
         for a in range(4):
             for b in range(a + 1, 4):
-                _pair_stiffness(g, N, v, m, la, a, b, H)
+                _pair_stiffness(lanes, a, b)
                 for t in range(count):
                     block = blocks[index[first + t, pair]]
                     for k in range(9):
-                        block[k // 3, k % 3] += H[k * W + t]
+                        block[k // 3, k % 3] += lanes[_H + k * _LANES + t]
                 pair += 1
 
 
@@ -331,41 +277,29 @@ def spring_energy_gradient(x, ends, rest, stiffness, gradient):
     """Add the forces of all distance constraints to `gradient` (n, 3), return their energy [J]."""
     energy = 0.0
     for s in range(len(ends)):
-        k = stiffness[s]
-        if k == 0.0:
+        if stiffness[s] == 0.0:
             continue
-        i, j = ends[s, 0], ends[s, 1]
-        d0, d1, d2 = x[i, 0] - x[j, 0], x[i, 1] - x[j, 1], x[i, 2] - x[j, 2]
-        length = math.sqrt(d0 * d0 + d1 * d1 + d2 * d2)
+        a, b = gradient[ends[s, 0]], gradient[ends[s, 1]]
+        d = difference(row(x, ends[s, 0]), row(x, ends[s, 1]))
+        length = math.sqrt(dot(d, d))
         c = length - rest[s]
-        energy += 0.5 * k * c * c
-        f = k * c / length
-        gradient[i, 0] += f * d0
-        gradient[i, 1] += f * d1
-        gradient[i, 2] += f * d2
-        gradient[j, 0] -= f * d0
-        gradient[j, 1] -= f * d1
-        gradient[j, 2] -= f * d2
+        energy += 0.5 * stiffness[s] * c * c
+        f = scaled(stiffness[s] * c / length, d)
+        put(a, plus(a, f))
+        put(b, difference(b, f))
     return energy
 
 
 @kernel
 def spring_stiffness(x, ends, rest, stiffness, index, clamp, blocks):
     """Add the stiffness between the ends of all distance constraints to 3x3 blocks index[s]; see `close_rows`."""
-    d = np.empty(3)
     for s in range(len(ends)):
-        k = stiffness[s]
-        if k == 0.0:
+        if stiffness[s] == 0.0:
             continue
-        i, j = ends[s, 0], ends[s, 1]
-        for a in range(3):
-            d[a] = x[i, a] - x[j, a]
-        length = math.sqrt(d[0] ** 2 + d[1] ** 2 + d[2] ** 2)
-        across = k * (1.0 - rest[s] / length)
-        if clamp and across < 0.0:
-            across = 0.0
-        along = (k - across) / (length * length)
-        H = blocks[index[s]]
-        for a in range(3):
-            for b in range(3):
-                H[a, b] -= along * d[a] * d[b] + (across if a == b else 0.0)
+        d = difference(row(x, ends[s, 0]), row(x, ends[s, 1]))
+        length = math.sqrt(dot(d, d))
+        across = stiffness[s] * (1.0 - rest[s] / length)
+        across = max(across, 0.0) if clamp else across
+        change = combine((stiffness[s] - across) / (length * length), outer(d, d), across, _ONE)
+        for k in range(9):
+            blocks[index[s], k // 3, k % 3] -= change[k]

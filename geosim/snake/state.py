@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from geosim.contract import Frame
 from geosim.errors import InputError
 from geosim.snake import joints, soft
 from geosim.snake.model import MultibodyRobot, SnakeRobot
+from geosim.snake.problem import Configuration, Evaluation, Substep
 from geosim.snake.rotation import matrices
-from geosim.snake.system import System, driven_springs
+from geosim.snake.system import System, Workspace, driven_springs
 
 __all__ = ["MultibodyState", "load_state", "rest_state"]
 
@@ -52,7 +53,7 @@ class MultibodyState:
     """
 
     system: System = field(repr=False)
-    workspace: Any = field(repr=False)
+    workspace: Workspace = field(repr=False)
     time: float
     steps: int
     positions: Floats = field(repr=False)
@@ -63,7 +64,7 @@ class MultibodyState:
     spins: Floats
     pressures: Floats
     trend: Floats = field(repr=False)
-    pending: tuple = ()
+    pending: tuple[tuple[float, Floats], ...]
     multipliers: Any = field(default=None, repr=False)
     residual: float = 0.0
     contacts: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -113,9 +114,39 @@ class MultibodyState:
         )
 
     @property
+    def place(self) -> Configuration:
+        """Where particles and bodies are."""
+        return Configuration(self.positions, self.body_positions, self.orientations)
+
+    @property
+    def slot_velocities(self) -> Floats:
+        """Velocities of all slots [m/s], [rad/s], (slots, 3)."""
+        n, out = self.system.particles, np.empty((self.system.slots, 3))
+        out[:n], out[n::2], out[n + 1 :: 2] = self.velocities, self.body_velocities, self.spins
+        return out
+
+    def after(self, problem: Substep, now: Evaluation, multipliers: Floats | None) -> MultibodyState:
+        """Return the state at the end of a substep: v = dq / h."""
+        n, rates = self.system.particles, now.place.change(problem.start) / problem.h
+        return replace(
+            self,
+            time=self.time + problem.h,
+            positions=frozen(now.place.x),
+            body_positions=frozen(now.place.X),
+            orientations=frozen(now.place.Q),
+            velocities=frozen(rates[:n]),
+            body_velocities=frozen(rates[n::2]),
+            spins=frozen(rates[n + 1 :: 2]),
+            trend=frozen(rates - problem.velocities),
+            multipliers=multipliers,
+            contacts=problem.contact_table(now),
+            residual=problem.residual(now.gradient),
+        )
+
+    @property
     def targets(self) -> Floats:
         """Pressures commanded of the valves now [Pa], (chambers,)."""
-        return self.pending[0][1] if self.pending else np.zeros(self.system.robot.chambers)
+        return self.pending[0][1]
 
     @property
     def vertices(self) -> Floats:
@@ -165,35 +196,28 @@ class MultibodyState:
             + r.body_masses @ (self.body_velocities**2).sum(1)
             + (r.body_inertias * spin**2).sum()
         )
-        scrap, scratch = np.zeros((s.slots, 3)), np.empty((8, 3))
         rest, stiffness = driven_springs(r, self.pressures, self.line_onset)
-        elastic = soft.tet_energy_gradient(
-            self.positions, s.tets, s.tet_shapes, s.tet_volumes, s.mu, s.lam, scrap, np.empty((9, len(s.tets)))
-        )
+        scrap = np.zeros((s.slots, 3))
+        elastic = soft.tet_energy_gradient(self.positions, s.soft, scrap, np.empty((9, len(s.soft.corners))))
         elastic += soft.spring_energy_gradient(self.positions, s.springs, rest, stiffness, scrap)
-        elastic += joints.pair_energy_gradient(
-            r.pairs, r.pair_points, r.pair_stiffness, self.positions, self.body_positions, R, scrap, scratch
-        )
-        elastic += joints.axis_energy_gradient(r.axes, r.axis_vectors, r.axis_stiffness, R, s.particles, scrap, scratch)
+        between, lean = self._gaps(), np.empty((len(r.axes), 1))
+        joints.axis_rows(r.axes, r.axis_vectors, R, np.empty((len(r.axes), 1, 2, 3)), lean)
+        elastic += 0.5 * float(r.pair_stiffness @ (between**2).sum(axis=1) + r.axis_stiffness @ lean[:, 0] ** 2)
         g = s.environment.gravity if gravity is None else np.asarray(gravity, dtype=float)
         height = -float((r.particle_masses @ self.positions + r.body_masses @ self.body_positions) @ g)
         return {"kinetic": float(kinetic), "elastic": float(elastic), "gravity": height}
 
+    def _gaps(self) -> Floats:
+        """Between the two points of every attachment and joint [m], (p, 3)."""
+        r, p = self.system.robot, len(self.system.robot.pairs)
+        between, R = np.empty((p, 3)), matrices(self.orientations)
+        scrap = np.empty((p, 3, 4, 3)), between, np.empty((p, 2, 3))
+        joints.pair_rows(r.pairs, r.pair_points, self.positions, self.body_positions, R, *scrap)
+        return between
+
     def constraint_drift(self) -> float:
         """Largest distance [m] between the two points of an attachment or joint."""
-        r, n = self.system.robot, self.system.particles
-        R = matrices(self.orientations)
-        place = np.empty((len(r.pairs), 2, 3))
-        for side in (0, 1):
-            node, local = r.pairs[:, side], r.pair_points[:, side]
-            body = np.maximum(node - n, 0)
-            if len(R):
-                moved = self.body_positions[body] + np.einsum("kij,kj->ki", R[body], local)
-            else:
-                moved = local
-            particle = self.positions[np.clip(node, 0, max(n - 1, 0))] if n else local
-            place[:, side] = np.where((node < 0)[:, None], local, np.where((node < n)[:, None], particle, moved))
-        return float(np.linalg.norm(place[:, 0] - place[:, 1], axis=1).max(initial=0.0))
+        return float(np.linalg.norm(self._gaps(), axis=1).max(initial=0.0))
 
     def save(self, path: str | Path) -> Path:
         """Write the state to a .npz file; read it with `load_state`."""
@@ -260,7 +284,7 @@ def load_state(path: str | Path, start: MultibodyState) -> MultibodyState:
     return MultibodyState(**kept, **values)
 
 
-def rest_state(system: System, workspace: Any, line_onset: float) -> MultibodyState:
+def rest_state(system: System, workspace: Workspace, line_onset: float) -> MultibodyState:
     """State of a robot as it was built."""
     r = system.robot
     return MultibodyState(
@@ -276,5 +300,6 @@ def rest_state(system: System, workspace: Any, line_onset: float) -> MultibodySt
         r.body_spins,
         frozen(np.zeros(r.chambers)),
         frozen(np.zeros((system.slots, 3))),
+        pending=((-np.inf, frozen(np.zeros(r.chambers))),),
         line_onset=line_onset,
     )

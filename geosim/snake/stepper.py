@@ -36,30 +36,28 @@ Departures from the paper:
 
 from __future__ import annotations
 
-import time as clock
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from geosim.actuation import Actuation, Command, Passive, UndulatoryGait, ValveCommands
-from geosim.arrays import Floats, frozen
+from geosim.arrays import Floats, choice, number, whole
 from geosim.contract import Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
-from geosim.snake.condensed import CondensedDirection
-from geosim.snake.contact import add_coupling
 from geosim.snake.dual import DualDirection
-from geosim.snake.factor import multiply, residual_minimum
 from geosim.snake.model import MultibodyRobot, SnakeRobot
-from geosim.snake.problem import Configuration, Evaluation, Substep
-from geosim.snake.rotation import rotation_vectors
+from geosim.snake.newton import Direction, PrimalDirection, solve_substep
+from geosim.snake.problem import Substep
 from geosim.snake.state import MultibodyState, rest_state
 from geosim.snake.system import build_system, driven_springs
 from geosim.snake.valves import Valves
 
 __all__ = ["MultibodyStepper"]
+
+INSTANT = 1e-9  # s below which two times are the same: rounding of times of a day is below it
 
 
 @dataclass(frozen=True)
@@ -123,10 +121,9 @@ class MultibodyStepper:
     frame_interval: float | None = None
 
     def __post_init__(self) -> None:
-        for key, allowed in (("route", ("primal", "dual")), ("factorisation", ("auto", "block", "sparse"))):
-            if getattr(self, key) not in allowed:
-                raise InputError(f"MultibodyStepper: {key} = {getattr(self, key)!r} is unknown; use one of {allowed}")
-        for key in (
+        choice(self.route, "MultibodyStepper: route", ("primal", "dual"))
+        choice(self.factorisation, "MultibodyStepper: factorisation", ("auto", "block", "sparse"))
+        for key in [
             "dt",
             "tolerance",
             "contact_stiffness",
@@ -134,14 +131,10 @@ class MultibodyStepper:
             "contact_margin",
             "line_onset",
             "linear_tolerance",
-        ):
-            if not (np.isfinite(getattr(self, key)) and getattr(self, key) > 0):
-                raise InputError(f"MultibodyStepper: {key} = {getattr(self, key)!r} must be positive")
+        ]:
+            number(getattr(self, key), f"MultibodyStepper: {key}", above=0.0)
         for key in ("substeps", "iterations", "linear_iterations"):
-            if not (isinstance(getattr(self, key), int) and getattr(self, key) >= 1):
-                raise InputError(
-                    f"MultibodyStepper: {key} = {getattr(self, key)!r} must be a whole number of at least 1"
-                )
+            whole(getattr(self, key), f"MultibodyStepper: {key}", least=1)
 
     @staticmethod
     def real_time(**options: Any) -> MultibodyStepper:
@@ -160,16 +153,13 @@ class MultibodyStepper:
         """
         robot = taken(robot, MultibodyRobot, type(self).__name__)
         system = build_system(robot, Environment() if environment is None else environment)
-        workspace = system.factoriser(self.factorisation, self.single)
+        rest = rest_state(system, system.workspace(self.factorisation, self.single), self.line_onset)
         if initial is None:
-            return rest_state(system, workspace, self.line_onset)
-        if (
-            not isinstance(initial, MultibodyState)
-            or initial.positions.shape != robot.particles.shape
-            or initial.body_positions.shape != robot.body_positions.shape
-        ):
+            return rest
+        shapes = [(s.positions.shape, s.body_positions.shape) for s in (rest, initial) if isinstance(s, MultibodyState)]
+        if not isinstance(initial, MultibodyState) or shapes[0] != shapes[1]:
             raise InputError("MultibodyStepper: initial= is not a state of this robot")
-        return replace(initial, system=system, workspace=workspace, is_frame=True)
+        return replace(initial, system=system, workspace=rest.workspace, is_frame=True)
 
     def commands(self, robot: Robot, actuation: Actuation) -> list[Command]:
         """Return one command for every frame of length dt up to the end of the actuation."""
@@ -207,38 +197,34 @@ class MultibodyStepper:
         state, report
             The report has one record for every Newton iteration and says when a substep has not converged.
         """
-        system = state.system
-        targets = self._targets(state, command)
-        h = self.dt / self.substeps
-        records: list[dict[str, Any]] = []
-        residuals = []
-        index = state.steps
-        poses = [system.surface_poses(index, s / self.substeps) for s in range(self.substeps + 1)]
+        h, index, worst = self.dt / self.substeps, state.steps, 0.0
+        records: list[Mapping[str, float]] = []
+        state = replace(state, pending=(*state.pending, (state.time, self._targets(state, command))))
         for s in range(self.substeps):
-            pending = (*state.pending, (state.time, targets)) if s == 0 else state.pending
-            pressures, pending = self._pressures(state, pending, h)
-            state = replace(state, pressures=pressures, pending=pending)
-            problem = self._problem(state, h, poses[s + 1], poses[s])
-            state, residual = self._substep(problem, state, records)
-            residuals.append(residual)
+            state = self._inflate(state, h)
+            state, more = self._substep(self._problem(state, h, s), state)
+            worst = float(np.maximum(worst, state.residual))  # a number that is none stays
+            records += more
             if progress is not None:
-                progress(Progress((s + 1) / self.substeps, len(records), residual, len(state.contacts["gap"])))
+                progress(Progress((s + 1) / self.substeps, len(records), state.residual, len(state.contacts["gap"])))
         number = command.index if isinstance(command, Command) else index
         every = 1 if self.frame_interval is None else max(1, round(self.frame_interval / self.dt))
-        shown = (number + 1) % every == 0
-        state = replace(state, steps=index + 1, residual=max(residuals), is_frame=shown)
-        if not np.isfinite(state.residual):
-            return state, Report(Status.NOT_CONVERGED, f"frame {index + 1}: the forces are not finite", tuple(records))
-        if state.residual <= self.tolerance:
-            return state, Report(Status.CONVERGED, "", tuple(records))
-        message = (
-            f"frame {index + 1} at {state.time:.3f} s did not converge: residual {state.residual:.2e} N after "
-            f"{self.iterations} iterations, tolerance {self.tolerance:.1e} N; take smaller steps or more iterations"
-        )
-        status = Status.NOT_CONVERGED if self.throw_out else Status.CONVERGED
-        return state, Report(status, message, tuple(records), balanced=False)
+        state = replace(state, steps=index + 1, residual=worst, is_frame=(number + 1) % every == 0)
+        return state, self._report(state, tuple(records))
 
     # -- the parts of a step ------------------------------------------------------------------------------------------
+
+    def _report(self, state: MultibodyState, records: tuple[Mapping[str, float], ...]) -> Report:
+        if state.residual <= self.tolerance:
+            return Report(Status.CONVERGED, "", records)
+        if not np.isfinite(state.residual):
+            message = f"frame {state.steps}: the forces are not finite"
+            return Report(Status.NOT_CONVERGED, message, records, balanced=False)
+        message = (
+            f"frame {state.steps} at {state.time:.3f} s did not converge: residual {state.residual:.2e} N after "
+            f"{self.iterations} iterations, tolerance {self.tolerance:.1e} N; take smaller steps or more iterations"
+        )
+        return Report(Status.NOT_CONVERGED if self.throw_out else Status.CONVERGED, message, records, balanced=False)
 
     def _signed(self, robot: MultibodyRobot, pressures: Any) -> Floats:
         """Return one pressure a chamber from pressures a chamber, a pair, or a pair of one snake [Pa]."""
@@ -262,7 +248,7 @@ class MultibodyStepper:
     def _targets(self, state: MultibodyState, command: Command | Floats | None) -> Floats:
         robot = state.system.robot
         if command is None:
-            return state.pending[-1][1] if state.pending else state.targets
+            return state.pending[-1][1]
         if not isinstance(command, Command):
             return self._signed(robot, command)
         valves, gait = command.find(ValveCommands), command.find(UndulatoryGait)
@@ -273,194 +259,50 @@ class MultibodyStepper:
         if gait is not None:
             links = robot.links if isinstance(robot, SnakeRobot) else robot.chambers // 2
             return self._signed(robot, gait.pressures(command.time, links))
-        return state.pending[-1][1] if state.pending else state.targets
+        return state.pending[-1][1]
 
-    def _pressures(self, state: MultibodyState, pending: tuple, h: float) -> tuple[Floats, tuple]:
+    def _inflate(self, state: MultibodyState, h: float) -> MultibodyState:
         """Advance the chamber pressures over h under the commands that have passed the delay."""
-        pressures, now, end = state.pressures, state.time, state.time + h
-        targets = state.targets
-        while pending and pending[0][0] + self.valves.delay <= now + 1e-9:
-            targets = pending[0][1]
-            pending = pending[1:]
-        late = [(t + self.valves.delay, p) for t, p in pending if t + self.valves.delay < end - 1e-9]
-        for t, p in late:
-            pressures = self.valves.advance(pressures, targets, t - now)
-            now, targets = t, p
-        pending = pending[len(late) :]
+        pressures, now, targets, end = state.pressures, state.time, state.targets, state.time + h
+        due = [(t + self.valves.delay, p) for t, p in state.pending if t + self.valves.delay < end - INSTANT]
+        for t, p in due:
+            if t > now + INSTANT:
+                pressures = self.valves.advance(pressures, targets, t - now)
+                now = t
+            targets = p
         pressures = self.valves.advance(pressures, targets, end - now)
         # The command in force is kept in front, so that the next substep starts from it.
-        return pressures, ((-np.inf, targets), *pending)
+        return replace(state, pressures=pressures, pending=((-np.inf, targets), *state.pending[len(due) :]))
 
-    def _problem(self, state: MultibodyState, h: float, poses: Floats, poses_before: Floats) -> Substep:
-        system, robot, n = state.system, state.system.robot, state.system.particles
-        rest, stiffness = driven_springs(robot, state.pressures, self.line_onset)
+    def _problem(self, state: MultibodyState, h: float, s: int) -> Substep:
+        """Set up the substep number s of a frame."""
+        system, n = state.system, state.system.particles
         force = system.masses[:, None] * system.environment.gravity
         force[n + 1 :: 2] = 0.0
         for load, share in zip(system.environment.loads, system.loads):
             force[:n] += share[:, None] * load.at(state.steps)
-        velocities = np.empty((system.slots, 3))
-        velocities[:n], velocities[n::2], velocities[n + 1 :: 2] = (
-            state.velocities,
-            state.body_velocities,
-            state.spins,
-        )
-        velocities[~system.free] = 0.0
-        start = Configuration.at(state.positions, state.body_positions, state.orientations)
         return Substep(
             system,
-            start,
-            velocities,
+            state.place,
+            np.where(system.free[:, None], state.slot_velocities, 0.0),
             h,
-            rest,
-            stiffness,
+            *driven_springs(system.robot, state.pressures, self.line_onset),
             force,
-            poses,
-            poses_before,
+            system.surface_poses(state.steps, (s + 1) / self.substeps),
+            system.surface_poses(state.steps, s / self.substeps),
             self.contact_stiffness,
             self.creep_speed * h,
             self.contact_margin,
+            state.workspace.blocks,
         )
 
-    def _substep(self, problem: Substep, state: MultibodyState, records: list) -> tuple[MultibodyState, float]:
-        """Solve one substep by Newton's method, section IV-D."""
-        h = problem.h
-        # Start from constant acceleration.
-        here = problem.start.moved(h * (problem.velocities + state.trend))
-        now = problem.evaluate(here)
-        residual = problem.residual(now.gradient)
-        dual = (
-            DualDirection(problem, state.multipliers, self.linear_iterations, self.linear_tolerance)
-            if self.route == "dual"
-            else None
-        )
-        few = (
-            CondensedDirection(problem, state.workspace)
-            if dual is None and CondensedDirection.suits(problem, state.workspace)
-            else None
-        )
-        # The first direction is damped too: where a wheel begins to slip, its spin would overshoot by far otherwise.
-        rough = True
-        for iteration in range(self.iterations):
-            # A first guess is extrapolated, and would run away if it were taken for a solution time and again.
-            if residual <= (self.tolerance if iteration > 0 else 1e-3 * self.tolerance):
-                break
-            begin = clock.perf_counter()
-            direction, linear = self._direction(problem, here, now, state.workspace, dual, few, rough)
-            alpha, here, now = self._line_search(problem, here, now, direction)
-            if dual is not None:
-                dual.accept(alpha)
-            before, residual = residual, problem.residual(now.gradient)
-            # After a poor step with the exact stiffness one with the clamped stiffness, which damps friction's kinks.
-            rough = iteration > 0 and not rough and (alpha < 0.9 or residual > 0.5 * before)
-            records.append(
-                {
-                    "frame": state.steps,
-                    "time": state.time,
-                    "iteration": iteration,
-                    "residual": residual,
-                    "step": alpha,
-                    "contacts": int((now.normal_forces > 0).sum()),
-                    "linear": linear,
-                    "seconds": clock.perf_counter() - begin,
-                }
-            )
-        spins = rotation_vectors(here.Q, problem.start.Q) / h
-        n = problem.system.particles
-        trend = -problem.velocities
-        trend[:n] += (here.x - problem.start.x) / h
-        trend[n::2] += (here.X - problem.start.X) / h
-        trend[n + 1 :: 2] += spins
-        return replace(
-            state,
-            time=state.time + h,
-            positions=frozen(here.x),
-            body_positions=frozen(here.X),
-            orientations=frozen(here.Q),
-            velocities=frozen((here.x - problem.start.x) / h),
-            body_velocities=frozen((here.X - problem.start.X) / h),
-            spins=frozen(spins),
-            trend=frozen(trend),
-            multipliers=None if dual is None else dual.multipliers,
-            contacts=problem.contact_table(here),
-        ), residual
-
-    def _direction(
-        self,
-        problem: Substep,
-        here: Configuration,
-        now: Evaluation,
-        workspace: Any,
-        dual: DualDirection | None,
-        few: CondensedDirection | None,
-        clamp: bool,
-    ) -> tuple[Floats, int]:
-        """Newton's direction by the chosen route, and how many linear iterations it took."""
-        if dual is not None:
-            return dual.solve(here, now)
-        if few is not None:
-            found = few.solve(here, now)
-            if found is not None:
-                return found
-        gradient = now.gradient
-        for clamped in (True,) if clamp else (False, True):
-            blocks = problem.assemble(here, now.rotations, clamped)
-            if not workspace.factor(blocks):
-                continue
-            # The clamped system leaves out how friction follows the normal force: it is symmetric and always descends.
-            slots, rows = problem.coupling(here)
-            if clamped:
-                slots, rows = slots[:0], rows[:0]
-            if not len(slots):
-                return workspace.solve(-gradient), 1
-
-            def apply(v: Floats, out: Floats, blocks: Floats = blocks, slots: Any = slots, rows: Any = rows) -> None:
-                multiply(blocks, problem.system.rows, problem.system.columns, v, out)
-                add_coupling(slots, rows, v, out)
-
-            return residual_minimum(apply, workspace.solve, -gradient, self.forcing, 20)
-        # Even the semi-definite stiffness failed in floating point: the mass alone always descends.
-        return -now.gradient * (problem.h**2 / problem.system.masses)[:, None], 0
-
-    def _line_search(
-        self, problem: Substep, here: Configuration, now: Evaluation, direction: Floats
-    ) -> tuple[float, Configuration, Evaluation]:
-        """Take the full step, or the length at which the merit is least along it, or a length at which the residual falls.
-
-        The merit, friction at the current normal forces, is what falls far from the solution. A contact between sliding
-        and sticking has a kink that a full step jumps over: there the slope of the merit changes sign, and its root is
-        the step (regula falsi). Coulomb's law has no potential, so near the solution, where a Newton step need not
-        lower the merit, the residual decides.
-        """
-        slope = float(np.vdot(now.gradient, direction))
-        size = float(np.linalg.norm(now.gradient))
-        noise = 1e-13 * (abs(now.merit) + problem.h**2)
-        turn = float(abs(direction[problem.system.particles + 1 :: 2]).max(initial=0.0))
-        alpha, trials = min(1.0, 1.0 / max(turn, 1e-300)), []  # a body turns by at most a radian an iteration
-        low, slope_low, high, slope_high = 0.0, slope, None, 0.0
-        for _ in range(14):
-            there = here.moved(alpha * direction)
-            trial = problem.evaluate(there, now.normal_forces)
-            after = float(np.linalg.norm(trial.gradient))
-            trials.append((after if np.isfinite(after) else np.inf, alpha, there, trial))
-            if after <= 0.5 * size:
-                break
-            slope_here = float(np.vdot(trial.gradient, direction))
-            falls = slope < 0 and trial.merit <= now.merit + 1e-4 * alpha * slope + noise
-            if falls and abs(slope_here) <= 0.3 * abs(slope):
-                break
-            if slope < 0 and slope_here > 0:
-                slope_low *= 0.5 if high is not None else 1.0  # Illinois: neither end may stay for ever
-                high, slope_high = alpha, slope_here
-            elif falls and high is not None:
-                slope_high *= 0.5
-                low, slope_low = alpha, slope_here
-            elif falls or after <= (1.0 - 1e-4 * alpha) * size:
-                break
-            if high is None:
-                alpha *= 0.5
-            else:
-                alpha = low + (high - low) * min(max(slope_low / (slope_low - slope_high), 0.01), 0.9)
-        else:
-            _, alpha, there, trial = min(trials, key=lambda t: t[0])
-        trial.merit = trial.smooth + problem.contact_merit(there, trial.normal_forces)
-        return alpha, there, trial
+    def _substep(self, problem: Substep, state: MultibodyState) -> tuple[MultibodyState, list[Mapping[str, float]]]:
+        """Solve one substep by Newton's method, section IV-D, from constant acceleration."""
+        guess = problem.evaluate(problem.start.moved(problem.h * (problem.velocities + state.trend)))
+        route: Direction = PrimalDirection(problem, state.workspace, self.forcing)
+        if self.route == "dual":
+            route = DualDirection(problem, state.multipliers, self.linear_iterations, self.linear_tolerance)
+        now, records = solve_substep(problem, guess, route, self.tolerance, self.iterations)
+        facts = {"frame": state.steps, "time": state.time}
+        multipliers = route.multipliers if isinstance(route, DualDirection) else None
+        return state.after(problem, now, multipliers), [{**facts, **record} for record in records]

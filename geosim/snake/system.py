@@ -2,132 +2,174 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse
-from scipy.sparse.csgraph import breadth_first_order, connected_components
+from scipy.sparse.csgraph import connected_components, dijkstra
 
 from geosim.arrays import Bools, Floats, Ints
-from geosim.collision.shapes import Solids, join_solids, make_solid
-from geosim.environment import Environment, Load
+from geosim.collision.shapes import join_solids, make_solid
+from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
+from geosim.linear.block_tridiagonal import BlockTridiagonal, SparseFactor, sweep_order
 from geosim.select import selected_ids
-from geosim.snake.factor import BlockTridiagonal, SparseFactor, sweep_order
+from geosim.snake.contact import Probes, Surfaces
 from geosim.snake.model import MultibodyRobot
+from geosim.snake.rows import slots_of, turns_of
+from geosim.snake.soft import Tets
 
-__all__ = ["System", "build_system", "driven_springs"]
+__all__ = ["Pattern", "System", "Workspace", "build_system", "driven_springs"]
+
+# Multiplications in tiles in the time that SuperLU takes for one stored 3x3 block, and for starting: 0.3 us and 2 ms against 18
+# multiplications a nanosecond, measured in one run on the links of a snake and on blocks of tets.
+SPARSE_BLOCK, SPARSE_START = 36e3, 36e6
 
 
 @dataclass(frozen=True)
-class System:
-    """Flat arrays of a robot in an environment, ready for the kernels; `slots` are three unknowns each.
+class Pattern:
+    """Which slots are coupled, in the order of the elimination.
 
-    `blocks` (nnz, 3, 3) is scratch for the stiffness; its content does not outlive a Newton iteration.
+    Parameters
+    ----------
+    particles
+        Their number.
+    level, rank
+        Breadth-first level and place in the elimination of every slot, (slots,).
+    keys
+        rank * slots + rank of every lower 3x3 block, ascending, (nnz,).
     """
 
-    robot: MultibodyRobot
-    environment: Environment
-    tets: Ints
-    tet_shapes: Floats
-    tet_volumes: Floats
-    mu: Floats
-    lam: Floats
-    springs: Ints
-    masses: Floats
-    second_moments: Floats
-    weights: Floats
-    free: Bools
-    rows: Ints
-    columns: Ints
+    particles: int
     level: Ints
     rank: Ints
-    diagonal: Ints
-    tet_index: Ints
-    spring_index: Ints
-    pair_index: Ints
-    pair_flipped: Bools
-    axis_index: Ints
-    hinge_index: Ints
     keys: Ints
-    solids: Solids
-    surface_body: Ints
-    surface_friction: Floats
-    loads: Floats
-    blocks: Floats
-
-    @property
-    def particles(self) -> int:
-        """Number of particles."""
-        return len(self.robot.particles)
 
     @property
     def slots(self) -> int:
         """Number of unknown 3-vectors: one a particle, two a body."""
         return len(self.level)
 
-    def point_index(self, nodes: Ints) -> tuple[Ints, Bools]:
-        """Blocks of point pairs (k, 2): 4 diagonal and 6 pair blocks, and which pair blocks are transposed."""
-        return _point_index(nodes, self.particles, self.rank, self.keys, self.slots)
+    @cached_property
+    def rows(self) -> Ints:
+        """Slots of the rows of the blocks, (nnz,)."""
+        return np.argsort(self.rank)[self.keys // self.slots]
 
-    def factoriser(self, kind: str, single: bool = False) -> BlockTridiagonal | SparseFactor:
-        """Return the workspace "block" (perhaps in single precision), "sparse" or the cheaper one, "auto"."""
-        block = BlockTridiagonal(self.rows, self.columns, self.level, self.rank, single)
-        # SuperLU needs about 0.3 ms per 1000 stored blocks and 2 ms; the blocks 18 multiplications a nanosecond.
-        if kind == "block" or (kind == "auto" and block.cost / 18e9 < 2e-3 + 2e-6 * len(self.rows)):
-            return block
-        return SparseFactor(self.rows, self.columns, self.slots)
+    @cached_property
+    def columns(self) -> Ints:
+        """Slots of the columns of the blocks, (nnz,)."""
+        return np.argsort(self.rank)[self.keys % self.slots]
+
+    def find(self, a: Ints, b: Ints) -> Ints:
+        """Block of every pair of slots, -1 where a slot is -1."""
+        missing = (a < 0) | (b < 0)
+        first, second = self.rank[np.where(missing, 0, a)], self.rank[np.where(missing, 0, b)]
+        key = np.maximum(first, second) * self.slots + np.minimum(first, second)
+        found = np.minimum(np.searchsorted(self.keys, key), len(self.keys) - 1)
+        if (self.keys[found] != key)[~missing].any():
+            raise InputError("a contact couples two bodies that the sparsity pattern does not know")
+        return np.where(missing, -1, found)
+
+    def blocks_of(self, slots: Ints) -> tuple[Ints, Bools]:
+        """Blocks between the slots (k, s) of every row, and which of them hold the transpose, (k, s (s + 1) / 2)."""
+        a, b = (slots[:, corner] for corner in np.triu_indices(slots.shape[1]))
+        return self.find(a, b), self.rank[a] < self.rank[b]
+
+    def sorted(self, slots: Ints) -> Ints:
+        """Slots (k, s) of every row, last in the elimination first, so that no block between them is transposed."""
+        return np.ascontiguousarray(np.take_along_axis(slots, np.argsort(-self.rank[slots], axis=1), axis=1))
+
+
+@dataclass(frozen=True)
+class System:
+    """Flat arrays of a robot in an environment, ready for the kernels; `slots` are three unknowns each.
+
+    Parameters
+    ----------
+    robot, environment
+        What is solved.
+    pattern
+        Sparsity pattern of the stiffness.
+    soft, springs
+        Tets, and ends of the distance constraints, last in the elimination first.
+    masses, place_masses
+        Of all slots [kg]: of a body twice; of its centre alone, its rotation has none.
+    second_moments
+        tr(I) / 2 - I of the bodies [kg m^2], (b, 3).
+    weights
+        Turn torques into newtons by the body's radius of gyration [1/m]; 1 for forces, (slots,).
+    free
+        Slots that are not held.
+    diagonal, tet_index, spring_index
+        Blocks of slots, of the 6 pairs of corners of a tet, of the ends of a spring.
+    pair_slots, axis_slots, hinge_slots, pair_index, axis_index, hinge_index
+        Slots of the rows of rigid constraints, and their blocks (`Pattern.blocks_of`).
+    pair_stiffness
+        Of the rows of point pairs [N/m], (p, 3, 3).
+    probes, surfaces
+        What can touch, and what can be touched.
+    loads
+        Unit shares of the loads: load l pushes with loads[l] * value, (loads, particles).
+    """
+
+    robot: MultibodyRobot
+    environment: Environment
+    pattern: Pattern
+    soft: Tets
+    springs: Ints
+    masses: Floats
+    place_masses: Floats
+    second_moments: Floats
+    weights: Floats
+    free: Bools
+    diagonal: Ints
+    tet_index: Ints
+    spring_index: Ints
+    pair_slots: Ints
+    axis_slots: Ints
+    hinge_slots: Ints
+    pair_stiffness: Floats
+    pair_index: tuple[Ints, Bools]
+    axis_index: tuple[Ints, Bools]
+    hinge_index: tuple[Ints, Bools]
+    probes: Probes
+    surfaces: Surfaces
+    loads: Floats
+
+    @property
+    def particles(self) -> int:
+        """Number of particles."""
+        return self.pattern.particles
+
+    @property
+    def slots(self) -> int:
+        """Number of unknown 3-vectors."""
+        return self.pattern.slots
+
+    def workspace(self, kind: str, single: bool = False) -> Workspace:
+        """Return a workspace that factors by "block" (perhaps in single precision), "sparse" or the cheaper, "auto"."""
+        pattern, count = self.pattern, len(self.pattern.keys)
+        block = BlockTridiagonal(pattern.rows, pattern.columns, pattern.level, pattern.rank, single)
+        cheap = block.cost < SPARSE_START + SPARSE_BLOCK * count
+        sparse = kind == "sparse" or (kind == "auto" and not cheap)
+        factor = SparseFactor(pattern.rows, pattern.columns, pattern.slots) if sparse else block
+        return Workspace(factor, np.empty((count, 3, 3)))
 
     def surface_poses(self, index: int, share: float) -> Floats:
         """Poses (surfaces, 3, 4) at a share of the way to command `index`; those of boxes of bodies are not read."""
-        poses = np.tile(np.eye(4)[:3], (len(self.surface_body), 1, 1))
+        poses = np.tile(np.eye(4)[:3], (len(self.surfaces.body), 1, 1))
         poses[: len(self.environment.obstacles)] = self.environment.poses(index, share)[:, :3]
         return poses
 
 
-def _slots_of(node: Ints, n: int) -> Ints:
-    """Place and rotation slot of nodes (...,): (..., 2), -1 where there is none."""
-    body = n + 2 * (node - n)
-    place = np.where(node < 0, -1, np.where(node < n, node, body))
-    return np.stack([place, np.where(node < n, -1, body + 1)], axis=-1)
+@dataclass
+class Workspace:
+    """Memory that the steps write over: the factorisation, and the stiffness (nnz, 3, 3) of one Newton iteration."""
 
-
-def _pairs_of(slots: Ints) -> Iterable[tuple[Ints, Ints]]:
-    for i in range(slots.shape[1]):
-        for j in range(i, slots.shape[1]):
-            yield slots[:, i], slots[:, j]
-
-
-def _point_index(nodes: Ints, n: int, rank: Ints, keys: Ints, count: int) -> tuple[Ints, Bools]:
-    slots = _slots_of(nodes.reshape(-1, 2), n).reshape(-1, 4)
-    index = np.full((len(slots), 10), -1, dtype=np.int64)
-    flipped = np.zeros((len(slots), 6), dtype=np.bool_)
-    m = 4
-    for i in range(4):
-        index[:, i] = _find(slots[:, i], slots[:, i], rank, keys, count)
-        for j in range(i + 1, 4):
-            index[:, m] = _find(slots[:, i], slots[:, j], rank, keys, count)
-            flipped[:, m - 4] = rank[slots[:, i]] < rank[slots[:, j]]
-            m += 1
-    return index, flipped
-
-
-def _key(a: Ints, b: Ints, rank: Ints, count: int) -> Ints:
-    high, low = np.maximum(rank[a], rank[b]), np.minimum(rank[a], rank[b])
-    return high * count + low
-
-
-def _find(a: Ints, b: Ints, rank: Ints, keys: Ints, count: int) -> Ints:
-    """Block number of slot pairs, -1 where a slot is -1."""
-    missing = (a < 0) | (b < 0)
-    key = _key(np.where(missing, 0, a), np.where(missing, 0, b), rank, count)
-    found = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
-    if (keys[found] != key)[~missing].any():
-        raise InputError("a contact couples two bodies that the sparsity pattern does not know")
-    return np.where(missing, -1, found)
+    factor: BlockTridiagonal | SparseFactor
+    blocks: Floats
 
 
 def _levels(count: int, a: Ints, b: Ints) -> Ints:
@@ -135,122 +177,88 @@ def _levels(count: int, a: Ints, b: Ints) -> Ints:
     graph = scipy.sparse.coo_matrix((np.ones(len(a)), (a, b)), shape=(count, count)).tocsr()
     graph = graph + graph.T
     parts, label = connected_components(graph, directed=False)
-    level = np.zeros(count, dtype=np.int64)
-    first = 0
-    members = (
-        np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
-        if parts > 1
-        else [np.arange(count)]
-    )
-    for nodes in members:
+    level, first = np.zeros(count, dtype=np.int64), 0
+    for part in range(parts):
+        nodes = np.flatnonzero(label == part)
         start = nodes[0]
         for _ in range(3):  # walk to the far end and back: a pseudo-peripheral start has narrow levels
-            order, parent = breadth_first_order(graph, start, directed=False)
-            depth = np.zeros(count, dtype=np.int64)
-            for k in order[1:]:
-                depth[k] = depth[parent[k]] + 1
-            start = order[-1]
-        level[order] = depth[order] + first
-        first = int(level[order].max()) + 1
+            depth = dijkstra(graph, indices=start, unweighted=True)[nodes].astype(np.int64)
+            start = nodes[np.flatnonzero(depth == depth.max())[-1]]
+        level[nodes] = depth + first
+        first += int(depth.max()) + 1
     return level
 
 
+def make_pattern(robot: MultibodyRobot) -> Pattern:
+    """Number the unknowns of a robot and find the pattern of its matrix."""
+    n, b = len(robot.particles), len(robot.body_masses)
+    count = n + 2 * b
+    groups = [
+        robot.tets,
+        robot.springs,
+        slots_of(robot.pairs, n).reshape(-1, 4),
+        turns_of(robot.axes, n),
+        turns_of(robot.hinges, n),
+        slots_of(_touching_bodies(robot), n).reshape(-1, 4),
+        n + 2 * np.arange(b)[:, None] + np.arange(2),
+        np.arange(count)[:, None],
+    ]
+    ends = [np.stack([group[:, k] for k in np.triu_indices(group.shape[1])]).reshape(2, -1) for group in groups]
+    both = np.concatenate(ends, axis=1)
+    first, second = both[:, (both >= 0).all(axis=0)]
+    node_of = np.concatenate([np.arange(n), n + np.repeat(np.arange(b), 2)])
+    level = _levels(n + b, node_of[first], node_of[second])[node_of]
+    points = np.vstack([robot.particles, np.repeat(robot.body_positions, 2, axis=0)])
+    rank = sweep_order(level, first, second, points)
+    keys = np.maximum(rank[first], rank[second]) * count + np.minimum(rank[first], rank[second])
+    return Pattern(n, level, rank, np.unique(keys))
+
+
 def build_system(robot: MultibodyRobot, environment: Environment) -> System:
-    """Number the unknowns of a robot and find the pattern of its matrix.
+    """Find the pattern of a robot's matrix and lay its parts out for the kernels.
 
     Raises
     ------
     InputError
         The environment holds something that this solver does not simulate.
     """
-    n, b = len(robot.particles), len(robot.body_masses)
-    count = n + 2 * b
-    solids, bodies, frictions = _surfaces(robot, environment)
-    touching = _touching_bodies(robot)
-    groups = [
-        robot.tets,
-        robot.springs,
-        _slots_of(robot.pairs, n).reshape(-1, 4),
-        np.where(robot.axes < 0, -1, n + 2 * robot.axes + 1),
-        np.where(robot.hinges < 0, -1, n + 2 * robot.hinges + 1),
-        _slots_of(touching, n).reshape(-1, 4),
-        n + 2 * np.arange(b)[:, None] + np.arange(2),
-        np.arange(count)[:, None],
-    ]
-    ends = [
-        np.concatenate(k) for k in zip(*[pair for g in groups for pair in _pairs_of(np.asarray(g, dtype=np.int64))])
-    ]
-    good = (ends[0] >= 0) & (ends[1] >= 0)
-    first, second = ends[0][good], ends[1][good]
-    node_of = np.concatenate([np.arange(n), n + np.repeat(np.arange(b), 2)])
-    level = _levels(n + b, node_of[first], node_of[second])[node_of]
-    points = np.vstack([robot.particles, np.repeat(robot.body_positions, 2, axis=0)])
-    rank = sweep_order(level, first, second, points)
-    keys = np.unique(_key(first, second, rank, count))
-    slot_at = np.argsort(rank)
-    free = np.ones(count, dtype=bool)
-    free[np.flatnonzero(robot.fixed[node_of])] = False
-    tets = (
-        np.take_along_axis(robot.tets, np.argsort(-rank[robot.tets], axis=1), axis=1) if len(robot.tets) else robot.tets
-    )
-    springs = (
-        np.take_along_axis(robot.springs, np.argsort(-rank[robot.springs], axis=1), axis=1)
-        if len(robot.springs)
-        else robot.springs
-    )
-    find = lambda i, j: _find(i, j, rank, keys, count)  # noqa: E731
-    corner = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
-    rotation = lambda pairs: np.where(pairs < 0, -1, n + 2 * pairs + 1)  # noqa: E731
-    rows_of = lambda p: np.column_stack([find(p[:, i], p[:, j]) for i, j in ((0, 0), (1, 1), (0, 1))])  # noqa: E731
-    x = robot.particles
-    if len(tets):
-        edges = np.stack([x[tets[:, a]] - x[tets[:, 0]] for a in (1, 2, 3)], axis=2)
-        gradients = np.linalg.inv(edges)
-    else:
-        gradients = np.empty((0, 3, 3))
-    E, nu = robot.youngs_modulus, robot.poisson_ratio
-    inertia = robot.body_inertias
-    index, flipped = _point_index(robot.pairs, n, rank, keys, count)
+    n, x = len(robot.particles), robot.particles
+    surfaces, pattern = _surfaces(robot, environment), make_pattern(robot)
+    tets, springs = pattern.sorted(robot.tets), pattern.sorted(robot.springs)
+    shapes = np.linalg.inv((x[tets[:, 1:]] - x[tets[:, :1]]).transpose(0, 2, 1))
+    E, nu, inertia = robot.youngs_modulus, robot.poisson_ratio, robot.body_inertias
+    mu, lam = E / (2 * (1 + nu)), E * nu / ((1 + nu) * (1 - 2 * nu))
+    volumes = topology.tet_volumes(x, robot.tets)
+    pairs, axes, hinges = slots_of(robot.pairs, n).reshape(-1, 4), turns_of(robot.axes, n), turns_of(robot.hinges, n)
+    gyration = np.sqrt(inertia.mean(axis=1) / robot.body_masses)
+    corners = (tets[:, k] for k in np.triu_indices(4, 1))
     return System(
         robot=robot,
         environment=environment,
-        tets=np.ascontiguousarray(tets),
-        tet_shapes=np.ascontiguousarray(gradients.reshape(-1, 9).T),
-        tet_volumes=topology.tet_volumes(x, robot.tets) if len(tets) else np.empty(0),
-        mu=E / (2 * (1 + nu)),
-        lam=E * nu / ((1 + nu) * (1 - 2 * nu)),
-        springs=np.ascontiguousarray(springs),
+        pattern=pattern,
+        soft=Tets(tets, np.ascontiguousarray(shapes.reshape(-1, 9).T), volumes, mu, lam),
+        springs=springs,
         masses=np.concatenate([robot.particle_masses, np.repeat(robot.body_masses, 2)]),
+        place_masses=np.concatenate(
+            [robot.particle_masses, np.column_stack([robot.body_masses, 0 * gyration]).ravel()]
+        ),
         second_moments=0.5 * inertia.sum(axis=1, keepdims=True) - inertia,
-        weights=_residual_weights(robot),
-        free=free,
-        rows=slot_at[keys // count],
-        columns=slot_at[keys % count],
-        level=level,
-        rank=rank,
-        diagonal=find(np.arange(count), np.arange(count)),
-        tet_index=np.column_stack([find(tets[:, i], tets[:, j]) for i, j in corner])
-        if len(tets)
-        else np.empty((0, 6), np.int64),
-        spring_index=find(springs[:, 0], springs[:, 1]),
-        pair_index=index,
-        pair_flipped=flipped,
-        axis_index=rows_of(rotation(robot.axes)),
-        hinge_index=rows_of(rotation(robot.hinges)),
-        keys=keys,
-        solids=solids,
-        surface_body=bodies,
-        surface_friction=frictions,
+        weights=np.concatenate([np.ones(n), np.column_stack([np.ones(len(gyration)), 1.0 / gyration]).ravel()]),
+        free=~np.concatenate([robot.fixed[:n], np.repeat(robot.fixed[n:], 2)]),
+        diagonal=pattern.find(np.arange(pattern.slots), np.arange(pattern.slots)),
+        tet_index=pattern.find(*corners),
+        spring_index=pattern.find(springs[:, 0], springs[:, 1]),
+        pair_slots=pairs,
+        axis_slots=axes,
+        hinge_slots=hinges,
+        pair_stiffness=robot.pair_stiffness[:, None, None] * np.eye(3),
+        pair_index=pattern.blocks_of(pairs),
+        axis_index=pattern.blocks_of(axes),
+        hinge_index=pattern.blocks_of(hinges),
+        probes=Probes(robot.probes, robot.probe_centers, robot.probe_axes, robot.probe_radii, robot.probe_friction),
+        surfaces=surfaces,
         loads=_loads(robot, environment),
-        blocks=np.empty((len(keys), 3, 3)),
     )
-
-
-def _residual_weights(robot: MultibodyRobot) -> Floats:
-    """Turn torques into newtons by the body's radius of gyration [1/m]; 1 for forces, shape (slots,)."""
-    gyration = np.sqrt(robot.body_inertias.mean(axis=1) / robot.body_masses)
-    bodies = np.column_stack([np.ones(len(gyration)), 1.0 / gyration]).ravel()
-    return np.concatenate([np.ones(len(robot.particles)), bodies])
 
 
 def _touching_bodies(robot: MultibodyRobot) -> Ints:
@@ -261,18 +269,17 @@ def _touching_bodies(robot: MultibodyRobot) -> Ints:
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
-def _surfaces(robot: MultibodyRobot, environment: Environment) -> tuple[Solids, Ints, Floats]:
-    """Obstacles and boxes of bodies as (solids, bodies, frictions)."""
+def _surfaces(robot: MultibodyRobot, environment: Environment) -> Surfaces:
+    """Obstacles, then the boxes of bodies."""
     for key in ("prescribed", "fluid", "rigid_groups"):
         if getattr(environment, key):
             raise InputError(
                 f"MultibodyStepper: Environment({key}=...) is not simulated; use fixed nodes and obstacles"
             )
     obstacles = environment.obstacles
-    return (
-        join_solids(
-            [o.solid for o in obstacles] + [make_solid("box", {"lower": -h, "upper": h}) for h in robot.box_sizes]
-        ),
+    boxes = [make_solid("box", {"lower": -half, "upper": half}) for half in robot.box_sizes]
+    return Surfaces(
+        join_solids([o.solid for o in obstacles] + boxes),
         np.concatenate([np.full(len(obstacles), -1, dtype=np.int64), robot.boxes]),
         np.concatenate([[o.friction for o in obstacles], robot.box_friction]),
     )
@@ -281,27 +288,25 @@ def _surfaces(robot: MultibodyRobot, environment: Environment) -> tuple[Solids, 
 def _loads(robot: MultibodyRobot, environment: Environment) -> Floats:
     """Unit shares of the loads: (loads, particles), so that load l pushes with shares[l] * value."""
     shares = np.zeros((len(environment.loads), len(robot.particles)))
-    for k, load in enumerate(environment.loads):
-        shares[k] = _share(robot, load)
+    for share, load in zip(shares, environment.loads):
+        if load.kind == "traction":
+            _spread(share, robot.particles, load.where)
+            continue
+        ids = selected_ids(load.where, robot.particles, "Load.force: vertices")
+        faces = topology.boundary_faces(robot.tets)
+        faces = faces[np.isin(faces, ids).all(axis=1)]
+        if len(faces):
+            _spread(share, robot.particles, faces)
+        else:
+            share[ids] = 1.0
+        share /= share.sum()
     return shares
 
 
-def _share(robot: MultibodyRobot, load: Load) -> Floats:
-    n = len(robot.particles)
-    share = np.zeros(n)
-    if load.kind == "traction":
-        a, b, c = (robot.particles[load.where[:, i]] for i in range(3))
-        np.add.at(share, load.where, (np.linalg.norm(np.cross(b - a, c - a), axis=1) / 6.0)[:, None])
-        return share
-    ids: Any = selected_ids(load.where, robot.particles, "Load.force: vertices")
-    faces = topology.boundary_faces(robot.tets)
-    faces = faces[np.isin(faces, ids).all(axis=1)]
-    if len(faces):
-        a, b, c = (robot.particles[faces[:, i]] for i in range(3))
-        np.add.at(share, faces, (np.linalg.norm(np.cross(b - a, c - a), axis=1) / 6.0)[:, None])
-    else:
-        share[ids] = 1.0
-    return share / share.sum()
+def _spread(share: Floats, x: Floats, faces: Ints) -> None:
+    """Add the areas of faces [m^2] to their vertices."""
+    areas = 0.5 * np.linalg.norm(np.cross(x[faces[:, 1]] - x[faces[:, 0]], x[faces[:, 2]] - x[faces[:, 0]]), axis=1)
+    np.add.at(share, faces, areas[:, None] / 3.0)
 
 
 def driven_springs(robot: MultibodyRobot, pressures: Floats, onset: float) -> tuple[Floats, Floats]:

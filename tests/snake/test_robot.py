@@ -74,9 +74,9 @@ def test_link_mesh_is_conforming_symmetric_and_fills_the_section():
 def test_levels_follow_the_sections():
     """The matrix is block-tridiagonal with blocks of a section's size, and snakes are separate chains."""
     one, two = (build_system(make_snake(links=2, count=c), GROUND) for c in (1, 2))
-    assert np.bincount(one.level).max() <= 29 + 4
-    assert two.level.max() + 1 == 2 * (one.level.max() + 1)
-    assert (abs(two.level[two.rows] - two.level[two.columns]) <= 1).all()
+    assert np.bincount(one.pattern.level).max() <= 29 + 4
+    assert two.pattern.level.max() + 1 == 2 * (one.pattern.level.max() + 1)
+    assert (abs(two.pattern.level[two.pattern.rows] - two.pattern.level[two.pattern.columns]) <= 1).all()
 
 
 @pytest.mark.parametrize(

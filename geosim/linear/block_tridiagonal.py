@@ -1,4 +1,4 @@
-"""Direct solution of the symmetric positive definite systems of a step.
+"""Direct solution of symmetric positive definite systems of 3x3 blocks: block-tridiagonal, in tiles; and by SuperLU.
 
 The slots (3 unknowns each) are ordered in the levels of a breadth-first walk through the robot: an element couples
 only neighbouring levels, so the matrix is block-tridiagonal whatever the robot is; for a snake the levels are its
@@ -14,7 +14,6 @@ All is done in tiles of 8 by 8, held in vector registers over the whole sum; lev
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,7 +28,7 @@ from numba.extending import intrinsic
 from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
 
-__all__ = ["BlockTridiagonal", "SparseFactor", "multiply", "residual_minimum", "sweep_order"]
+__all__ = ["BlockTridiagonal", "SparseFactor", "multiply", "sweep_order"]
 
 _TILE = 8  # rows and columns of a tile; 8 numbers fill a vector register, or two
 
@@ -286,53 +285,6 @@ def multiply(blocks, rows, columns, v, out):
             w0, w1, w2 = v[r, 0], v[r, 1], v[r, 2]
             for i in range(3):
                 out[c, i] += H[0, i] * w0 + H[1, i] * w1 + H[2, i] * w2
-
-
-def residual_minimum(
-    apply: Callable[[Floats, Floats], None],
-    solve: Callable[[Floats], Floats],
-    right: Floats,
-    forcing: float,
-    iterations: int,
-) -> tuple[Floats, int]:
-    """Solve A x = right, A near the matrix that `solve` inverts, by generalised minimal residuals.
-
-    Parameters
-    ----------
-    apply
-        apply(v, out) writes A v.
-    solve
-        Preconditioner, applied from the right, so that the residual is that of the system itself.
-    forcing
-        Relative residual at which to stop.
-    iterations
-        At most so many.
-    """
-    size = float(np.linalg.norm(right))
-    if size == 0.0:
-        return np.zeros_like(right), 0
-    basis, searched = [right / size], []
-    H = np.zeros((iterations + 1, iterations))
-    out = np.empty_like(right)
-    for k in range(iterations):
-        searched.append(solve(basis[k]))
-        apply(searched[k], out)
-        w = out.copy()
-        for j in range(k + 1):
-            H[j, k] = np.vdot(basis[j], w)
-            w -= H[j, k] * basis[j]
-        H[k + 1, k] = np.linalg.norm(w)
-        goal = np.zeros(k + 2)
-        goal[0] = size
-        y, *_ = np.linalg.lstsq(H[: k + 2, : k + 1], goal, rcond=None)
-        left = float(np.linalg.norm(H[: k + 2, : k + 1] @ y - goal))
-        if left <= forcing * size or H[k + 1, k] <= 1e-14 * size:
-            break
-        basis.append(w / H[k + 1, k])
-    x = np.zeros_like(right)
-    for a, z in zip(y, searched):
-        x += a * z
-    return x, len(searched)
 
 
 @dataclass

@@ -1,0 +1,155 @@
+"""Newton's method of one substep: directions, and a line search on the merit.
+
+A Newton of its own: its unknowns are turns besides places, so that a step is exp(dq) applied to a configuration; Coulomb's law
+makes the stiffness unsymmetric; and the merit, whose contacts have kinks, holds the friction at lagged normal forces.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from geosim.arrays import Floats
+from geosim.linear.block_tridiagonal import multiply
+from geosim.linear.krylov import flexible_gmres
+from geosim.snake.condensed import CondensedDirection
+from geosim.snake.contact import add_coupling
+from geosim.snake.problem import Evaluation, Substep
+from geosim.snake.system import Workspace
+
+__all__ = ["Direction", "PrimalDirection", "line_search", "solve_substep"]
+
+GUESS = 1e-3  # of the tolerance, at which a first guess is taken for a solution: it is extrapolated, and would run away
+POOR_STEP, POOR_FALL = (
+    0.9,
+    0.5,
+)  # step length below which, or share of the residual above which an exact direction was poor
+KRYLOV = 20  # iterations at most with the coupling of friction and normal force, of rank one a contact; mostly 3 to 6
+TRIALS = 14  # of a line search: halved so often, a step is 1e-4 of itself
+ENOUGH = 0.5  # share of the residual's norm at which a trial is taken whatever the merit
+ARMIJO, WOLFE = 1e-4, 0.3  # sufficient fall and slope of the merit, the usual 1e-4 and a search that is not tight
+SAFE = (0.01, 0.9)  # part of a bracket in which regula falsi may land
+ROUNDING = 1e-13  # of the merit: differences below are noise
+TURN = 1.0  # rad that a body turns at most in an iteration
+
+
+class Direction(Protocol):
+    """Finds Newton's directions of one substep."""
+
+    def solve(self, now: Evaluation, rough: bool) -> tuple[Floats, int]:
+        """Return the direction (slots, 3) and how many linear iterations it took; `rough` asks for damped friction."""
+
+    def accept(self, alpha: float) -> None:
+        """Take the step length of the line search into account."""
+
+
+class PrimalDirection:
+    """The multipliers eliminated: few contacts in their own unknowns, many as part of the matrix."""
+
+    def __init__(self, problem: Substep, workspace: Workspace, forcing: float) -> None:
+        self.problem, self.workspace, self.forcing = problem, workspace, forcing
+        self.few = CondensedDirection(problem, workspace) if CondensedDirection.suits(problem, workspace) else None
+
+    def accept(self, alpha: float) -> None:
+        """Nothing is kept between directions."""
+
+    def solve(self, now: Evaluation, rough: bool) -> tuple[Floats, int]:
+        """Return the direction and the iterations that it took."""
+        found = self.few.solve(now) if self.few is not None else None
+        for clamp in (True,) if rough else (False, True):
+            found = self._in_matrix(now, clamp) if found is None else found
+        # Where even the semi-definite stiffness failed in floating point the mass alone always descends.
+        return (
+            (-now.gradient * (self.problem.h**2 / self.problem.system.masses)[:, None], 0) if found is None else found
+        )
+
+    def _in_matrix(self, now: Evaluation, clamp: bool) -> tuple[Floats, int] | None:
+        """Solve with the contacts in the matrix; None if it cannot be factored."""
+        factor, pattern = self.workspace.factor, self.problem.system.pattern
+        blocks = self.problem.assemble(now, clamp)
+        if not factor.factor(blocks):
+            return None
+        slots, rows = self.problem.coupling(now.contact)
+        # The clamped system leaves out how friction follows the normal force: it is symmetric and always descends.
+        if clamp or not len(slots):
+            return factor.solve(-now.gradient), 1
+
+        def product(v: Floats) -> Floats:
+            out = np.empty_like(v)
+            multiply(blocks, pattern.rows, pattern.columns, v, out)
+            add_coupling(slots, rows, v, out)
+            return out
+
+        direction, count, _ = flexible_gmres(product, factor.solve, -now.gradient, self.forcing, KRYLOV)
+        return direction, count
+
+
+def solve_substep(
+    problem: Substep, guess: Evaluation, direction: Direction, tolerance: float, iterations: int
+) -> tuple[Evaluation, list[Mapping[str, float]]]:
+    """Go from a guess to the balance of forces; return what was reached, and one record for every iteration."""
+    now, residual = guess, problem.residual(guess.gradient)
+    records: list[Mapping[str, float]] = []
+    # The first direction is damped too: where a wheel begins to slip, its spin would overshoot by far otherwise.
+    rough = True
+    for iteration in range(iterations):
+        if residual <= (tolerance if iteration > 0 else GUESS * tolerance):
+            break
+        begin = clock.perf_counter()
+        step, linear = direction.solve(now, rough)
+        alpha, now = line_search(problem, now, step)
+        direction.accept(alpha)
+        before, residual = residual, problem.residual(now.gradient)
+        # After a poor step with the exact stiffness one with the clamped stiffness, which damps friction's kinks.
+        rough = iteration > 0 and not rough and (alpha < POOR_STEP or residual > POOR_FALL * before)
+        records.append(
+            {
+                "iteration": iteration,
+                "residual": residual,
+                "step": alpha,
+                "contacts": int((now.normal_forces > 0).sum()),
+                "linear": linear,
+                "seconds": clock.perf_counter() - begin,
+            }
+        )
+    return now, records
+
+
+def line_search(problem: Substep, now: Evaluation, direction: Floats) -> tuple[float, Evaluation]:
+    """Take the full step, or the length at which the merit is least along it, or a length at which the residual falls.
+
+    The merit, friction at the current normal forces, is what falls far from the solution. A contact between sliding
+    and sticking has a kink that a full step jumps over: there the slope of the merit changes sign, and its root is
+    the step (regula falsi). Coulomb's law has no potential, so near the solution, where a Newton step need not
+    lower the merit, the residual decides.
+    """
+    slope, size = float(np.vdot(now.gradient, direction)), float(np.linalg.norm(now.gradient))
+    noise = ROUNDING * (abs(now.merit) + problem.h**2)
+    turn = float(abs(direction[problem.system.particles + 1 :: 2]).max(initial=0.0))
+    alpha, trials = min(1.0, TURN / max(turn, 1e-300)), []
+    low, slope_low, high, slope_high = 0.0, slope, np.inf, 0.0
+    for _ in range(TRIALS):
+        trial = problem.evaluate(now.place.moved(alpha * direction), now.normal_forces)
+        after = float(np.linalg.norm(trial.gradient))
+        trials.append((after if np.isfinite(after) else np.inf, alpha, trial))
+        slope_here = float(np.vdot(trial.gradient, direction))
+        falls = slope < 0 and trial.merit <= now.merit + ARMIJO * alpha * slope + noise
+        if after <= ENOUGH * size or (falls and abs(slope_here) <= WOLFE * abs(slope)):
+            break
+        if slope < 0 and slope_here > 0:
+            slope_low *= 0.5 if np.isfinite(high) else 1.0  # Illinois: neither end may stay for ever
+            high, slope_high = alpha, slope_here
+        elif falls and np.isfinite(high):
+            slope_high *= 0.5
+            low, slope_low = alpha, slope_here
+        elif falls or after <= (1.0 - ARMIJO * alpha) * size:
+            break
+        share = min(max(slope_low / (slope_low - slope_high), SAFE[0]), SAFE[1])
+        alpha = low + (high - low) * share if np.isfinite(high) else 0.5 * alpha
+    else:
+        _, alpha, trial = min(trials, key=lambda t: t[0])
+    return alpha, replace(trial, merit=problem.with_own_friction(trial))
