@@ -12,8 +12,7 @@
 
 from __future__ import annotations
 
-import inspect
-from typing import Any
+from typing import Any, get_type_hints
 
 from pydantic import create_model
 
@@ -22,10 +21,11 @@ from geosim.files.messages import Place
 from geosim.files.schema import SnakeFile, Table
 from geosim.files.values import positive, read_material, validated
 from geosim.snake.model import SnakeRobot
-from geosim.snake.snake import make_snake
+from geosim.snake.snake import KEYWORDS, make_snake
 
 __all__ = ["read_robot"]
 
+_OWN = {"links": int, "count": int, "friction": float, "spacing": float, "hold_tail": bool}  # arguments of no part
 _LENGTHS = (
     "link_length",
     "link_width",
@@ -48,11 +48,9 @@ def read_robot(table: dict[str, Any], place: Place) -> SnakeRobot:
     """
     file: SnakeFile = validated(SnakeFile, table, place)
     spot = place.at("snake")
-    arguments = inspect.signature(make_snake, eval_str=True).parameters
-    fields: dict[str, Any] = {
-        name: (Any if name == "material" else argument.annotation, argument.default)
-        for name, argument in arguments.items()
-    }
+    fields: dict[str, Any] = {name: (kind, None) for name, kind in _OWN.items()}
+    for name, (part, field) in KEYWORDS.items():
+        fields[name] = (Any if name == "material" else get_type_hints(part)[field], None)
     model = create_model("Snake", __base__=Table, **fields)
     given = validated(model, file.snake, spot)
     options = {name: getattr(given, name) for name in given.model_fields_set}

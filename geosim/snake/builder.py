@@ -10,11 +10,10 @@ from geosim.arrays import Floats, Ints, floats, ints
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.material.materials import LinearElastic
-from geosim.snake.model import MultibodyRobot
+from geosim.snake.model import IDS, REALS, MultibodyRobot
+from geosim.snake.rotation import matrices
 
 __all__ = ["MultibodyBuilder", "box_inertia", "disc_inertia"]
-
-_FREE = (0.0, 0.0, 0.0, -np.inf, np.inf, 0.0)
 
 
 def box_inertia(mass: float, size: Any) -> Floats:
@@ -178,8 +177,6 @@ class MultibodyBuilder:
             self._add_probe(("particle", int(p)), np.zeros(3), np.zeros(3), radius, friction)
 
     def _position(self, body: int) -> tuple[Floats, Floats]:
-        from geosim.snake.rotation import matrices
-
         R = matrices(np.array([self._lists["body_orientations"][body]]))[0]
         return self._lists["body_positions"][body], R
 
@@ -328,68 +325,13 @@ class MultibodyBuilder:
         n, b = self._count("particles"), self._count("body_masses")
         first = {"particle": 0, "body": n, "world": 0}
         node = lambda item: first[item[0]] + item[1]  # noqa: E731
-        shapes = {
-            "particles": (n, 3),
-            "particle_velocities": (n, 3),
-            "body_inertias": (b, 3),
-            "body_positions": (b, 3),
-            "body_orientations": (b, 4),
-            "body_velocities": (b, 3),
-            "body_spins": (b, 3),
-            "tets": (-1, 4),
-            "springs": (-1, 2),
-            "pair_points": (-1, 2, 3),
-            "axes": (-1, 2),
-            "axis_vectors": (-1, 2, 3),
-            "hinges": (-1, 2),
-            "hinge_frames": (-1, 2, 2, 3),
-            "hinge_gains": (-1, 6),
-            "probe_centers": (-1, 3),
-            "probe_axes": (-1, 3),
-            "box_sizes": (-1, 3),
-        }
-        whole = {"tets", "springs", "spring_chamber", "axes", "hinges", "boxes"}
         values: dict[str, Any] = {}
-        for key in (
-            "particles",
-            "particle_masses",
-            "tets",
-            "youngs_modulus",
-            "poisson_ratio",
-            "springs",
-            "spring_rest",
-            "spring_stiffness",
-            "spring_chamber",
-            "spring_modulus",
-            "body_masses",
-            "body_inertias",
-            "body_positions",
-            "body_orientations",
-            "pair_points",
-            "pair_stiffness",
-            "axes",
-            "axis_vectors",
-            "axis_stiffness",
-            "hinges",
-            "hinge_frames",
-            "hinge_gains",
-            "probe_centers",
-            "probe_axes",
-            "probe_radii",
-            "probe_friction",
-            "boxes",
-            "box_sizes",
-            "box_friction",
-            "particle_velocities",
-            "body_velocities",
-            "body_spins",
-        ):
-            dtype = np.int64 if key in whole else np.float64
-            values[key] = np.array(self._lists.get(key, []), dtype=dtype).reshape(shapes.get(key, (-1,)))
-        values["pairs"] = np.array(
-            [[node(i) for i in pair] for pair in self._lists.get("pairs", [])], dtype=np.int64
-        ).reshape(-1, 2)
-        values["probes"] = np.array([node(i) for i in self._lists.get("probes", [])], dtype=np.int64)
+        for key, shape in {**REALS, **{key: shape for key, (shape, _) in IDS.items()}}.items():
+            given = self._lists.get(key, [])
+            if key in ("pairs", "probes"):
+                given = [[node(end) for end in item] if key == "pairs" else node(item) for item in given]
+            wanted = [-1 if isinstance(a, str) else a for a in shape]
+            values[key] = np.array(given, dtype=np.int64 if key in IDS else np.float64).reshape(wanted)
         values["pair_kinds"] = tuple(self._lists.get("pair_kinds", ()))
         fixed = np.zeros(n + b, dtype=bool)
         fixed[[node(i) for i in self._fixed]] = True

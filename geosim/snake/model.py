@@ -13,7 +13,49 @@ from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.snake.rotation import matrices
 
-__all__ = ["MultibodyRobot", "SnakeRobot"]
+__all__ = ["IDS", "REALS", "MultibodyRobot", "SnakeRobot"]
+
+# Shapes of the fields of a robot: n particles, b bodies, and the lengths of the fields in COUNTED.
+COUNTED = {"t": "tets", "s": "springs", "p": "pairs", "a": "axes", "j": "hinges", "c": "probes", "k": "boxes"}
+REALS: dict[str, tuple[str | int, ...]] = {
+    "particles": ("n", 3),
+    "particle_masses": ("n",),
+    "particle_velocities": ("n", 3),
+    "youngs_modulus": ("t",),
+    "poisson_ratio": ("t",),
+    "spring_rest": ("s",),
+    "spring_stiffness": ("s",),
+    "spring_modulus": ("s",),
+    "body_masses": ("b",),
+    "body_inertias": ("b", 3),
+    "body_positions": ("b", 3),
+    "body_orientations": ("b", 4),
+    "body_velocities": ("b", 3),
+    "body_spins": ("b", 3),
+    "pair_points": ("p", 2, 3),
+    "pair_stiffness": ("p",),
+    "axis_vectors": ("a", 2, 3),
+    "axis_stiffness": ("a",),
+    "hinge_frames": ("j", 2, 2, 3),
+    "hinge_gains": ("j", 6),
+    "probe_centers": ("c", 3),
+    "probe_axes": ("c", 3),
+    "probe_radii": ("c",),
+    "probe_friction": ("c",),
+    "box_sizes": ("k", 3),
+    "box_friction": ("k",),
+}
+# Fields of ids: their shape, and what they number.
+IDS: dict[str, tuple[tuple[str | int, ...], str]] = {
+    "tets": (("t", 4), "n"),
+    "springs": (("s", 2), "n"),
+    "spring_chamber": (("s",), "chambers"),
+    "pairs": (("p", 2), "nodes"),
+    "axes": (("a", 2), "b"),
+    "hinges": (("j", 2), "b"),
+    "probes": (("c",), "nodes"),
+    "boxes": (("k",), "b"),
+}
 
 
 @dataclass(frozen=True)
@@ -122,51 +164,17 @@ class MultibodyRobot:
     def __post_init__(self) -> None:
         put = lambda key, value: object.__setattr__(self, key, value)  # noqa: E731 (frozen dataclass)
         n, b = len(np.atleast_1d(self.particles)), len(np.atleast_1d(self.body_masses))
-        t, s, p = len(self.tets), len(self.springs), len(self.pairs)
-        a, j, c, k = len(self.axes), len(self.hinges), len(self.probes), len(self.boxes)
-        shapes: dict[str, tuple[int | None, ...]] = {
-            "particles": (n, 3),
-            "particle_masses": (n,),
-            "youngs_modulus": (t,),
-            "poisson_ratio": (t,),
-            "spring_rest": (s,),
-            "spring_stiffness": (s,),
-            "spring_modulus": (s,),
-            "body_masses": (b,),
-            "body_inertias": (b, 3),
-            "body_positions": (b, 3),
-            "body_orientations": (b, 4),
-            "pair_points": (p, 2, 3),
-            "pair_stiffness": (p,),
-            "axis_vectors": (a, 2, 3),
-            "axis_stiffness": (a,),
-            "hinge_frames": (j, 2, 2, 3),
-            "probe_centers": (c, 3),
-            "probe_axes": (c, 3),
-            "probe_radii": (c,),
-            "probe_friction": (c,),
-            "box_sizes": (k, 3),
-            "box_friction": (k,),
-            "particle_velocities": (n, 3),
-            "body_velocities": (b, 3),
-            "body_spins": (b, 3),
-        }
-        for key, shape in shapes.items():
-            put(key, floats(getattr(self, key), key, shape))
-        put("hinge_gains", floats(self.hinge_gains, "hinge_gains", (j, 6), finite=False))
-        put("tets", ints(self.tets, "tets", (None, 4), below=n))
-        put("springs", ints(self.springs, "springs", (None, 2), below=n))
-        put("boxes", ints(self.boxes, "boxes", (None,), below=b))
-        put("probes", ints(self.probes, "probes", (None,), below=n + b))
-        for key, below, shape in (
-            ("spring_chamber", self.chambers, (s,)),
-            ("pairs", n + b, (p, 2)),
-            ("axes", b, (a, 2)),
-            ("hinges", b, (j, 2)),
-        ):
+        counts = {"n": n, "b": b, **{letter: len(getattr(self, key)) for letter, key in COUNTED.items()}}
+        for key, shape in REALS.items():
+            wanted = tuple(counts[a] if isinstance(a, str) else a for a in shape)
+            put(key, floats(getattr(self, key), key, wanted, finite=key != "hinge_gains"))
+        for key, (shape, below) in IDS.items():
+            most = {"n": n, "b": b, "nodes": n + b, "chambers": self.chambers}[below]
             # -1 is "no chamber" or the world: shift by one to check the range.
-            shifted = ints(np.asarray(getattr(self, key), dtype=np.int64) + 1, key, shape, below=below + 1)
-            put(key, frozen(shifted - 1))
+            shift = int(key in ("spring_chamber", "pairs", "axes", "hinges"))
+            wanted = tuple(counts[a] if isinstance(a, str) else a for a in shape)
+            given = np.asarray(getattr(self, key))
+            put(key, frozen(ints(given + shift if given.size else given, key, wanted, below=most + shift) - shift))
         put("fixed", frozen(np.asarray(self.fixed, dtype=bool).reshape(n + b)))
         self._check_values()
 

@@ -241,7 +241,7 @@ class Substep:
 
     def _contact_merit(self, contact: Rows, lagged: Floats) -> float:
         """Contact part of the merit [J], with Huber's potential of the slip at these normal forces."""
-        slip = np.linalg.norm(contact.values[:, 1:], axis=1)
+        slip = np.hypot(contact.values[:, 1], contact.values[:, 2])
         huber = np.where(slip > self.creep, slip - 0.5 * self.creep, 0.5 * slip**2 / self.creep)
         return contact.energy + float((self.contacts.friction * lagged) @ huber)
 
@@ -280,7 +280,7 @@ class Substep:
         stiffness = contact.stiffness.copy()
         stiffness[:, 1:, 0] = 0.0
         if clamp:
-            slip = np.maximum(np.linalg.norm(contact.values[:, 1:], axis=1), self.creep)
+            slip = np.maximum(np.hypot(contact.values[:, 1], contact.values[:, 2]), self.creep)
             sticking = -self.contacts.friction * contact.forces[:, 0] / slip
             stiffness[:, 1:, 1:] = sticking[:, None, None] * np.eye(2)
         return stiffness

@@ -22,17 +22,20 @@ the mid-plane carry the inextensible layer.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Floats, Ints, choice, whole
 from geosim.errors import InputError
+from geosim.geometry import topology
 from geosim.material.materials import LinearElastic
 from geosim.snake.builder import MultibodyBuilder, box_inertia, disc_inertia
 from geosim.snake.model import SnakeRobot
 
-__all__ = ["link_mesh", "make_snake"]
+__all__ = ["KEYWORDS", "Carriage", "Link", "Wheel", "link_mesh", "make_snake"]
 
 _ARC = 13  # particles of the outline of one half, both ends in the mid-plane
 # Particles of a half that actuation lines run through: by their number.
@@ -93,9 +96,7 @@ def link_mesh(
             ):
                 tets.append(t)
     tets_array = np.array(tets, dtype=np.int64)
-    from geosim.geometry.topology import tet_volumes
-
-    negative = tet_volumes(vertices, tets_array) < 0
+    negative = topology.tet_volumes(vertices, tets_array) < 0
     tets_array[negative] = tets_array[negative][:, [0, 1, 3, 2]]
     parts = {"middle": np.arange(len(middle)), "outlines": number[:, :_ARC], "lines": number[:, list(_LINES[lines])]}
     return vertices, tets_array, parts
@@ -108,45 +109,20 @@ def _mirror_labels(points: Floats) -> Ints:
     return label.ravel()
 
 
-def make_snake(
-    links: int = 4,
-    count: int = 1,
-    *,
-    material: LinearElastic | None = None,
-    sections: int = 13,
-    link_length: float = 0.1,
-    link_width: float = 0.04,
-    link_height: float = 0.03,
-    layer_stiffness: float = 1e5,
-    ring_stiffness: float = 2e3,
-    line_rigidity: float = 1.0,
-    line_modulus: float = 66e3,
-    lines: int = 13,
-    attachment_stiffness: float = 1e5,
-    carriage_length: float = 0.04,
-    carriage_mass: float = 0.12,
-    wheel_radius: float = 0.025,
-    wheel_width: float = 0.006,
-    wheel_mass: float = 0.008,
-    track: float = 0.06,
-    friction: float = 1.0,
-    wheels: str = "free",
-    wheel_damping: float = 1e-5,
-    spacing: float = 0.3,
-    particle_contact: bool = True,
-    hold_tail: bool = False,
-) -> SnakeRobot:
-    """Build one or more soft snakes on the plane z = 0, each along x with its head at the greater x.
+SOFT = LinearElastic(66e3, 0.45, 1070.0)  # Ecoflex 00-30 at small strains
+
+
+@dataclass(frozen=True)
+class Link:
+    """A soft link.
 
     Parameters
     ----------
-    links, count
-        Soft links of a snake; number of snakes, side by side.
     material
-        Of the links; default E = 66 kPa [Gasoto2019], nu = 0.45, 1070 kg/m^3 (chosen).
+        E = 66 kPa [Gasoto2019], nu = 0.45, 1070 kg/m^3 (chosen).
     sections
-        Cross-sections along a link [Gasoto2019].
-    link_length, link_width, link_height
+        Cross-sections along the link [Gasoto2019].
+    length, width, height
         [m] (chosen); the two chambers lie side by side.
     layer_stiffness, ring_stiffness
         Of the distance constraints of the inextensible layer and of the fibre rings [N/m] (chosen).
@@ -160,111 +136,184 @@ def make_snake(
         `line_rigidity`.
     attachment_stiffness
         Of a particle to its plate [N/m] (chosen).
-    carriage_length, carriage_mass, wheel_radius, wheel_width, wheel_mass, track
-        [m], [kg] (chosen).
+    particle_contact
+        Whether the particles touch the surroundings.
+    """
+
+    material: LinearElastic = SOFT
+    sections: int = 13
+    length: float = 0.1
+    width: float = 0.04
+    height: float = 0.03
+    layer_stiffness: float = 1e5
+    ring_stiffness: float = 2e3
+    line_rigidity: float = 1.0
+    line_modulus: float = 66e3
+    lines: int = 13
+    attachment_stiffness: float = 1e5
+    particle_contact: bool = True
+
+    def __post_init__(self) -> None:
+        whole(self.sections, "make_snake: sections", least=2)
+        if self.lines not in _LINES:
+            raise InputError(f"make_snake: lines = {self.lines!r} is not possible; use 13, or 3 as in Table I")
+
+
+@dataclass(frozen=True)
+class Carriage:
+    """A rigid plate between two links, as wide and as high as they are: length [m], mass [kg] (chosen)."""
+
+    length: float = 0.04
+    mass: float = 0.12
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A passive wheel, two a carriage (all chosen).
+
+    Parameters
+    ----------
+    radius, width, mass
+        [m], [m], [kg].
+    track
+        Between the two wheels of a carriage [m].
+    mounting
+        "free" on a hinge, or "locked" (welded): then friction is the same in every direction.
+    damping
+        Of the bearing [N m s/rad].
+    """
+
+    radius: float = 0.025
+    width: float = 0.006
+    mass: float = 0.008
+    track: float = 0.06
+    mounting: str = "free"
+    damping: float = 1e-5
+
+    def __post_init__(self) -> None:
+        choice(self.mounting, "make_snake: wheels", ("free", "locked"))
+
+
+# Keyword of `make_snake` -> part and field of it.
+KEYWORDS: dict[str, tuple[type[Link | Carriage | Wheel], str]] = {
+    **{name: (Link, name) for name in ("material", "sections", "layer_stiffness", "ring_stiffness", "line_rigidity")},
+    **{name: (Link, name) for name in ("line_modulus", "lines", "attachment_stiffness", "particle_contact")},
+    **{f"link_{name}": (Link, name) for name in ("length", "width", "height")},
+    **{f"carriage_{name}": (Carriage, name) for name in ("length", "mass")},
+    **{f"wheel_{name}": (Wheel, name) for name in ("radius", "width", "mass", "damping")},
+    "track": (Wheel, "track"),
+    "wheels": (Wheel, "mounting"),
+}
+
+
+def make_snake(
+    links: int = 4,
+    count: int = 1,
+    *,
+    link: Link | None = None,
+    carriage: Carriage | None = None,
+    wheel: Wheel | None = None,
+    friction: float = 1.0,
+    spacing: float = 0.3,
+    hold_tail: bool = False,
+    **fields: LinearElastic | float | str | None,
+) -> SnakeRobot:
+    """Build one or more soft snakes on the plane z = 0, each along x with its head at the greater x.
+
+    Parameters
+    ----------
+    links, count
+        Soft links of a snake; number of snakes, side by side.
+    link, carriage, wheel
+        What they are made of.
     friction
         Coefficient of wheels and links; a contact has the geometric mean of it and the obstacle's.
-    wheel_damping
-        Of the bearings [N m s/rad] (chosen).
-    wheels
-        "free" on hinges, or "locked" (welded): then friction is the same in every direction.
     spacing
         Between neighbouring snakes [m].
-    particle_contact
-        Whether the particles of the links touch the surroundings.
     hold_tail
         Hold the first carriage in place and leave out the wheels, as on a test bench.
+    fields
+        Fields of the parts by name: material, sections, layer_stiffness, ring_stiffness, line_rigidity, line_modulus, lines,
+        attachment_stiffness, particle_contact, link_length, link_width, link_height of `Link`; carriage_length,
+        carriage_mass of `Carriage`; wheel_radius, wheel_width, wheel_mass, wheel_damping, track and wheels (its mounting) of
+        `Wheel`.
 
     Raises
     ------
     InputError
-        A count or a length is impossible.
+        A count, a length or a name is impossible.
     """
-    if not (isinstance(links, int) and links >= 1 and isinstance(count, int) and count >= 1 and sections >= 2):
-        raise InputError(
-            f"make_snake: links = {links!r}, count = {count!r}, sections = {sections!r}; whole numbers, at "
-            f"least 1, 1 and 2"
-        )
-    if lines not in _LINES:
-        raise InputError(f"make_snake: lines = {lines!r} is not possible; use 13, or 3 as in Table I")
-    if wheels not in ("free", "locked"):
-        raise InputError(f'make_snake: wheels = {wheels!r} is unknown; use "free" or "locked"')
-    material = LinearElastic(66e3, 0.45, 1070.0) if material is None else material
+    whole(links, "make_snake: links", least=1)
+    whole(count, "make_snake: count", least=1)
+    parts: dict[type, Any] = {Link: link or Link(), Carriage: carriage or Carriage(), Wheel: wheel or Wheel()}
+    for name, value in fields.items():
+        part, field = KEYWORDS[choice(name, "make_snake: argument", KEYWORDS)]
+        parts[part] = parts[part] if value is None else replace(parts[part], **{field: value})
     build = MultibodyBuilder(f"snake of {links} link{'s' if links > 1 else ''}" + (f" x {count}" if count > 1 else ""))
-    vertices, tets, parts = link_mesh(link_length, link_width, link_height, sections, lines)
-    carriages = []
-    for k in range(count):
-        places = np.arange(links + 1) * (link_length + carriage_length)
-        offset = np.array([0.0, k * spacing, wheel_radius])
-        chain = [
-            _add_carriage(
-                build,
-                offset + [x, 0, 0],
-                carriage_length,
-                carriage_mass,
-                link_width,
-                link_height,
-                wheel_radius,
-                wheel_width,
-                wheel_mass,
-                track,
-                friction,
-                wheels,
-                wheel_damping,
-                hold_tail,
-            )
-            for x in places
-        ]
-        for i in range(links):
-            start = offset + [places[i] + 0.5 * carriage_length, 0, 0]
-            ids = build.add_tets(vertices + start, tets, material).reshape(sections, -1)
-            _add_fibres(build, ids, parts, layer_stiffness, ring_stiffness)
-            for side in parts["lines"]:
-                chamber = build.add_chamber()
-                stiffness = line_rigidity * 13 / lines * (sections - 1) / link_length
-                for line in side:
-                    build.add_line(ids[:, line], chamber, stiffness, line_modulus)
-            build.attach(ids[0], chain[i], attachment_stiffness)
-            build.attach(ids[-1], chain[i + 1], attachment_stiffness)
-            if particle_contact:
-                build.add_particle_contact(ids[1:-1].ravel(), friction)
-        if hold_tail:
-            build.fix_body(chain[0])
-        carriages.append(chain)
-    return build.build(SnakeRobot, links=links, count=count, carriages=np.array(carriages))
+    made = (parts[Link], parts[Carriage], parts[Wheel], friction, hold_tail)
+    chains = [_add_snake(build, np.array([0.0, k * spacing, parts[Wheel].radius]), links, *made) for k in range(count)]
+    return build.build(SnakeRobot, links=links, count=count, carriages=np.array(chains))
 
 
-def _add_carriage(
+def _add_snake(
     build: MultibodyBuilder,
-    place: Floats,
-    length: float,
-    mass: float,
-    width: float,
-    height: float,
-    wheel_radius: float,
-    wheel_width: float,
-    wheel_mass: float,
-    track: float,
+    tail: Floats,
+    links: int,
+    link: Link,
+    carriage: Carriage,
+    wheel: Wheel,
     friction: float,
-    wheels: str,
-    damping: float,
     bench: bool,
-) -> int:
-    size = (length, width, height)
-    body = build.add_body(mass, box_inertia(mass, size), place, size=size)
+) -> list[int]:
+    """Add a snake whose first carriage is at `tail`; return its carriages."""
+    mesh = link_mesh(link.length, link.width, link.height, link.sections, link.lines)
+    places = tail + np.outer(np.arange(links + 1) * (link.length + carriage.length), [1.0, 0.0, 0.0])
+    size = (carriage.length, link.width, link.height)
+    chain: list[int] = []
+    for place in places:
+        chain.append(build.add_body(carriage.mass, box_inertia(carriage.mass, size), place, size=size))
+        if not bench:
+            _add_wheels(build, chain[-1], place, wheel, friction)
+    for place, ends in zip(places, pairwise(chain)):
+        _add_link(build, place + [0.5 * carriage.length, 0, 0], ends, link, mesh, friction)
     if bench:
-        return body
+        build.fix_body(chain[0])
+    return chain
+
+
+def _add_wheels(build: MultibodyBuilder, body: int, place: Floats, wheel: Wheel, friction: float) -> None:
     for side in (1.0, -1.0):
-        centre = place + np.array([0.0, side * 0.5 * track, 0.0])
-        wheel = build.add_body(
-            wheel_mass, disc_inertia(wheel_mass, wheel_radius, wheel_width), centre, disc=(wheel_radius, wheel_width)
-        )
-        build.add_wheel(wheel, wheel_radius, friction)
-        if wheels == "free":
-            build.add_hinge(body, wheel, centre, (0.0, 1.0, 0.0), damping=damping)
+        centre = place + np.array([0.0, side * 0.5 * wheel.track, 0.0])
+        inertia = disc_inertia(wheel.mass, wheel.radius, wheel.width)
+        disc = build.add_body(wheel.mass, inertia, centre, disc=(wheel.radius, wheel.width))
+        build.add_wheel(disc, wheel.radius, friction)
+        if wheel.mounting == "free":
+            build.add_hinge(body, disc, centre, (0.0, 1.0, 0.0), damping=wheel.damping)
         else:
-            build.add_fixed_joint(body, wheel, centre)
-    return body
+            build.add_fixed_joint(body, disc, centre)
+
+
+def _add_link(
+    build: MultibodyBuilder,
+    start: Floats,
+    ends: tuple[int, int],
+    link: Link,
+    mesh: tuple[Floats, Ints, dict[str, Any]],
+    friction: float,
+) -> None:
+    """Add a link from `start` [m] between two bodies."""
+    vertices, tets, parts = mesh
+    ids = build.add_tets(vertices + start, tets, link.material).reshape(link.sections, -1)
+    _add_fibres(build, ids, parts, link.layer_stiffness, link.ring_stiffness)
+    stiffness = link.line_rigidity * 13 / link.lines * (link.sections - 1) / link.length
+    for side in parts["lines"]:
+        chamber = build.add_chamber()
+        for line in side:
+            build.add_line(ids[:, line], chamber, stiffness, link.line_modulus)
+    for section, body in zip(ids[[0, -1]], ends):
+        build.attach(section, body, link.attachment_stiffness)
+    if link.particle_contact:
+        build.add_particle_contact(ids[1:-1].ravel(), friction)
 
 
 def _add_fibres(build: MultibodyBuilder, ids: Ints, parts: dict[str, Any], layer: float, ring: float) -> None:
