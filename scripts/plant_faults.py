@@ -348,8 +348,7 @@ FAULTS = [
     (
         "secant pair across a change of the merit",
         "geosim/shape/projective/acceleration.py",
-        '"""Forget the last point alone: the merit has changed a little since, and its difference to the next is no slope."""'
-        " self._last = None",
+        '"""Forget the last point alone: the merit has changed a little since, and its difference to the next is no slope.""" self._last = None',
         "pass",
         "tests/shape/projective/test_local.py",
     ),
@@ -510,29 +509,29 @@ FAULTS = [
     (
         "contact: bodies at rest feel each other",
         "geosim/collision/proximity.py",
-        "return min(reach, REST_SHARE * distance)",
-        "return reach",
+        "np.minimum(reach, REST_SHARE * distance)",
+        "reach",
         "tests/shape/energy/test_self_contact.py tests/shape/energy/test_contact.py",
     ),
     (
         "contact: a step may go all the way",
         "geosim/collision/proximity.py",
-        "return time_to_gap(four, v, edges, min(STOP_AT * limit, 0.5 * distance), last), limit",
-        "return last, limit",
+        "time[p] = time_to_gap(at[p], moves[p], edges[p], gap, last)",
+        "time[p] = last",
         "tests/shape/energy/test_self_contact.py",
     ),
     (
         "contact: edges against edges left out",
         "geosim/collision/proximity.py",
-        "split = 1 if k < 6 else 2",
-        "if k >= 6:\n    continue\nsplit = 1 if k < 6 else 2",
+        "split = 1 if k < VERTEX_FACE else 2",
+        "if k >= VERTEX_FACE:\n    continue\nsplit = 1 if k < VERTEX_FACE else 2",
         "tests/shape/energy/test_self_contact.py",
     ),
     (
         "contact: displacements of the boxes forgotten",
         "geosim/collision/proximity.py",
-        "refit_tree(step, tree.primitives, tree.order, move,",
-        "refit_tree(0.0 * step, tree.primitives, tree.order, move,",
+        "refit_tree(step, faces, tree.order, moves,",
+        "refit_tree(0.0 * step, faces, tree.order, moves,",
         "tests/shape/energy/test_self_contact.py",
     ),
     (
@@ -573,8 +572,8 @@ FAULTS = [
     (
         "contact: hits linearised where the step began",
         "geosim/collision/proximity.py",
-        "need[found] += time * along[found, i, a]",
-        "need[found] += along[found, i, a]",
+        'need = time * np.einsum("pia,pia->p", normals, step[points]) - distance',
+        "need = -distance",
         "tests/shape/energy/test_self_contact.py",
     ),
     (
