@@ -348,7 +348,8 @@ FAULTS = [
     (
         "secant pair across a change of the merit",
         "geosim/shape/projective/acceleration.py",
-        '"""Forget the last point alone: the merit has changed a little since, and its difference to the next is no slope.""" self._last = None',
+        '"""Forget the last point alone: the merit has changed a little since, and its difference to the next is no slope."""'
+        " self._last = None",
         "pass",
         "tests/shape/projective/test_local.py",
     ),
