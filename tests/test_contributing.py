@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +24,100 @@ def test_examples_run(block, tmp_path):
     (tmp_path / "example.py").write_text(block)
     done = subprocess.run([sys.executable, "example.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def _in_a_copy_of_the_package(folder: Path, edits: dict[str, list[tuple[str, str]]], script: str) -> None:
+    """Insert texts before others in a copy of geosim/, where each stands once, and run a script with it."""
+    shutil.copytree(ROOT / "geosim", folder / "geosim", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "calibration", folder / "calibration", ignore=shutil.ignore_patterns("__pycache__"))
+    for name, inserts in edits.items():
+        text = (folder / "geosim" / name).read_text()
+        for before, added in inserts:
+            assert text.count(before) == 1, f"{name} holds {before!r} {text.count(before)} times"
+            text = text.replace(before, added + before)
+        (folder / "geosim" / name).write_text(text)
+    (folder / "example.py").write_text(script)
+    surroundings = {**os.environ, "PYTHONPATH": str(folder)}
+    done = subprocess.run(
+        [sys.executable, "example.py"], cwd=folder, env=surroundings, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+CAPSULE = """
+import numpy as np
+import geosim
+from geosim.collision.shapes import curvatures, signed_distances
+capsule = geosim.Obstacle.capsule((0, 0, 0), (0.1, 0, 0), 0.02, friction=0.3)
+points = np.random.default_rng(0).uniform(-0.1, 0.2, (200, 3))
+axis = np.stack([np.clip(points[:, 0], 0, 0.1), 0 * points[:, 0], 0 * points[:, 0]], axis=1)
+distance, nearest, normal = signed_distances(capsule.solid, points)
+np.testing.assert_allclose(distance, np.linalg.norm(points - axis, axis=1) - 0.02, atol=1e-14)
+smooth = (np.abs(points[:, 0]) > 1e-4) & (np.abs(points[:, 0] - 0.1) > 1e-4)  # the curvature jumps where caps begin
+turn = curvatures(capsule.solid, points)
+for k, e in enumerate(1e-7 * np.eye(3)):
+    slope = (signed_distances(capsule.solid, points + e)[2] - signed_distances(capsule.solid, points - e)[2]) / 2e-7
+    np.testing.assert_allclose(turn[smooth, :, k], slope[smooth], atol=1e-5)
+"""
+
+
+def test_the_obstacle_kind_of_the_page_touches_two_files(tmp_path):
+    """The capsule, with the texts of the page, in a copy: distance by hand, curvature against differences."""
+    page = PAGES[0].read_text()
+    entry = re.search(r'^ +("capsule": Kind.*)$', page, re.M)[1]
+    kernel = re.search(r"^( +)@kernel\n +def _capsule(?:.*\n)+?(?=\n)", page, re.M)[0]
+    edits = {
+        "collision/shapes.py": [
+            (
+                "KINDS: dict[str, Kind] = {",
+                "CAPSULE = 5\n\n\ndef _drawn_capsule(given, around):\n    raise NotImplementedError\n\n\n",
+            ),
+            ("}\n\n\ndef check_parameters", f"    {entry}\n"),
+            ("    if kind == BOX:", "    if kind == CAPSULE:\n        return _capsule(w, p)\n"),
+            ("@kernel\ndef _box", re.sub("^       ", "", kernel, flags=re.M) + "\n\n"),
+        ],
+        "environment.py": [
+            (
+                "    @staticmethod\n    def plane(",
+                "    @staticmethod\n    def capsule(start, end, radius, *, friction=0.0, motion=None):\n        return Obstacle("
+                '"capsule", {"start": start, "end": end, "radius": radius}, friction, motion)\n\n',
+            )
+        ],
+    }
+    _in_a_copy_of_the_package(tmp_path, edits, CAPSULE)
+
+
+DEMIRAY = """
+import numpy as np
+import geosim
+from geosim.calibrate import nominal_stress
+from geosim.material.laws import material_from_dict
+tissue = geosim.Demiray(mu=2e4, b=1.5)
+s = np.array([0.8, 1.2, 1.5])
+by_hand = 2e4 * np.exp(1.5 * (s**2 + 2 / s - 3)) * (s - s**-2)  # nominal stress of an incompressible bar
+np.testing.assert_allclose(nominal_stress("demiray", [2e4, 1.5], "uniaxial", s), by_hand, rtol=1e-10)
+assert material_from_dict({"model": "demiray", "mu": 2e4, "b": 1.5}) == tissue
+points, tets = np.vstack([np.zeros(3), 0.01 * np.eye(3)]), np.array([[0, 1, 2, 3]])
+robot = geosim.VolumetricRobot.from_tets(points, tets, np.zeros(1, dtype=int), material=tissue, fixed=[0, 1, 2], tip=[3])
+geosim.solve(robot, geosim.Passive()).save("out.npz")
+assert geosim.load_result("out.npz").robot.materials[0] == tissue
+"""
+
+
+def test_the_material_law_of_the_page_touches_one_file(tmp_path):
+    """Demiray's law, with the texts of the page, in a copy: its stress by hand, its table in files."""
+    (example,) = re.findall(r"```py\n(.*?)```", PAGES[0].read_text(), re.S)
+    number, law = example.split("\n\n\n", 1)
+    edits = {
+        "material/laws.py": [
+            ("OGDEN = 100", number + "\n"),
+            ("@kernel\ndef invariant_law", law.strip() + "\n\n\n"),
+            ("    return _gent(c, x, y)", "    if kind == DEMIRAY:\n        return _demiray(c, x, y)\n"),
+            ("Ogden)}\nMODELS", "Demiray, "),
+            ('    "FIRST",', '    "Demiray",\n'),
+        ]
+    }
+    _in_a_copy_of_the_package(tmp_path, edits, DEMIRAY)
 
 
 def test_the_example_of_load_paths_reaches_its_command():

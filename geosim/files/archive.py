@@ -62,7 +62,7 @@ class _Encoder:
 
     def _object(self, value: Any, where: str) -> Any:
         name = type(value).__name__
-        if name not in geosim.__all__:
+        if getattr(geosim, name, None) is not type(value):
             raise InputError(f"save: {where} is a {name}, which is not a public data type of geosim")
         kept = {
             f.name: self.encode(getattr(value, f.name), f"{where}.{f.name}")
@@ -93,7 +93,7 @@ def _decode(value: Any, arrays: Mapping[str, Any]) -> Any:
     if "callable" in value:
         return None
     name = value["type"]
-    kind = getattr(geosim, name) if name in geosim.__all__ else None
+    kind = getattr(geosim, name, None)
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
         raise InputError(f"{name!r} is not a data type of this geosim {geosim.__version__}")
     given = {k: _decode(v, arrays) for k, v in value["fields"].items()}
