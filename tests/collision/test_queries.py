@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import trimesh
 from scipy.spatial import Delaunay
+from scipy.spatial.transform import Rotation
 
 from geosim.collision.queries import closest_points, ray_hits, vertices_in_tets
 from geosim.collision.shapes import signed_distances
 from geosim.collision.tree import build_tree
-from geosim.environment import Obstacle
+from geosim.environment import Environment, Obstacle
 
 
 def cloud(seed: int = 0):
@@ -165,3 +166,17 @@ def test_the_nearest_point_of_a_vertex_is_not_on_its_own_faces():
     assert (face == 1).all()
     assert np.allclose(nearest, vertices[3:])
     assert (closest_points(vertices[ids], vertices, tree)[1] == 0).all(), "without ids its own face is as good as any"
+
+
+def test_a_pose_between_two_turns_at_a_constant_rate():
+    """A quarter of a turn of 120 degrees is 30 degrees about the same axis, wherever the turn began; the way is straight."""
+    axis = np.array([1.0, 2.0, 2.0]) / 3.0
+    begin, end = np.eye(4), np.eye(4)
+    begin[:3, :3] = Rotation.from_rotvec([0.3, -0.8, 0.5]).as_matrix()
+    end[:3, :3] = begin[:3, :3] @ Rotation.from_rotvec(np.radians(120.0) * axis).as_matrix()
+    end[:3, 3] = (0.1, 0.0, -0.2)
+    moved = Obstacle.sphere((0, 0, 0), 1.0, motion=np.array([begin, end]))
+    (quarter,) = Environment(obstacles=[moved]).poses(1, 0.25)
+    turn = Rotation.from_matrix(begin[:3, :3].T @ quarter[:3, :3]).as_rotvec()
+    np.testing.assert_allclose(turn, np.radians(30.0) * axis, atol=1e-12)
+    np.testing.assert_allclose(quarter[:3, 3], (0.025, 0.0, -0.05), atol=1e-15)
