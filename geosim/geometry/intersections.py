@@ -1,24 +1,25 @@
-"""Which triangles of a surface cross or touch each other: sweep along one axis, then exact distances of the pairs.
+"""Which triangles of a surface cross or touch each other: a tree against itself, then distances of the pairs.
 
 A pair without a common vertex counts if its distance is at most the tolerance (a crossing has distance 0); a pair with
 one common vertex if the edge opposite to it comes as near to the other triangle; a pair with a common edge if it
-is folded flat on itself. Distances after C. Ericson, Real-Time Collision Detection (2005), 5.1.
+is folded flat on itself.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from geosim.collision.distance import pair_distance
 from geosim.collision.queries import closest_points
-from geosim.collision.tree import build_tree
-from geosim.kernels import kernel
-from geosim.linear.matrix3 import cross, difference, dot, scaled
+from geosim.collision.tree import STACK, boxes_overlap, build_tree, leaf_range, next_leaves
+from geosim.kernels import filled, kernel
+from geosim.linear.matrix3 import cross, difference, dot
 
 __all__ = ["crossing_pairs", "farthest_from"]
 
 FLAT = 1e-7  # [rad]: a fold closer than this lies flat on itself; STL rounds normals of small triangles by as much
 ROUNDING = 1e-14  # of the size of all triangles: distances below are noise of the coordinates
-PARALLEL = 1e-14  # of |d|^2 |e|^2, |d x e|^2 of two segments: their ends are among the nearest points
+ROOM = 64  # pairs that there is room for at first, beside four a face
 
 
 def crossing_pairs(
@@ -55,19 +56,13 @@ def crossing_pairs(
     faces = np.array(faces, dtype=np.int64, order="C")  # writable: one compiled kernel for all callers
     groups = np.zeros(len(faces), dtype=np.int64) if group is None else np.ascontiguousarray(group, dtype=np.int64)
     between = tolerance if group_tolerance is None else group_tolerance
-    corners = points[faces]
-    lower, upper = corners.min(axis=1), corners.max(axis=1)
-    # The axis along which the boxes overlap least.
-    axis = int(np.argmin((upper - lower).sum(axis=0) / np.maximum(np.ptp(points, axis=0), 1e-300)))
-    order = np.argsort(lower[:, axis], kind="stable")
-    capacity = 4 * len(faces) + 64
-    while True:
-        pairs, count = _sweep(
-            points, faces, groups, lower, upper, order, axis, tolerance / scale, between / scale, capacity
-        )
-        if count <= capacity:
-            return np.sort(pairs[:count], axis=1)
-        capacity = count
+    margin = 0.5 * max(tolerance, between) / scale
+    tree, corners = build_tree(points, faces, margin), points[faces]
+    boxes = np.hstack([corners.min(axis=1) - margin, corners.max(axis=1) + margin])
+    given = (points, faces, groups, tree.order, tree.boxes, boxes, tolerance / scale, between / scale)
+    (pairs,) = filled(lambda out: _search(*given, out), 4 * len(faces) + ROOM, ((2,), np.int64))
+    pairs = np.sort(pairs, axis=1)
+    return pairs[np.lexsort(pairs.T[::-1])]
 
 
 def farthest_from(points: np.ndarray, vertices: np.ndarray, faces: np.ndarray) -> float:
@@ -77,35 +72,28 @@ def farthest_from(points: np.ndarray, vertices: np.ndarray, faces: np.ndarray) -
 
 
 @kernel
-def _sweep(points, faces, groups, lower, upper, order, axis, tolerance, between, capacity):
-    pairs = np.empty((capacity, 2), dtype=np.int64)
-    count = 0
-    margin = max(tolerance, between)
-    other = (axis + 1) % 3
-    third = (axis + 2) % 3
-    n = order.shape[0]
-    for i in range(n):
-        a = order[i]
-        end = upper[a, axis] + margin
-        for j in range(i + 1, n):
-            b = order[j]
-            if lower[b, axis] > end:
-                break
-            if lower[b, other] > upper[a, other] + margin or lower[a, other] > upper[b, other] + margin:
-                continue
-            if lower[b, third] > upper[a, third] + margin or lower[a, third] > upper[b, third] + margin:
-                continue
-            eps = tolerance if groups[a] == groups[b] else between
-            if eps >= 0.0 and _meet(points, faces, a, b, eps):
-                if count < capacity:
-                    pairs[count, 0] = a
-                    pairs[count, 1] = b
-                count += 1
-    return pairs, count
+def _search(points, faces, groups, order, nodes, boxes, tolerance, between, pairs):
+    """Write the pairs that meet as far as they fit; return their number."""
+    count, still, scratch = 0, nodes[:0], (np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3))
+    stack = np.zeros((STACK, 2), dtype=np.int64)
+    top = next_leaves(nodes, still, stack, 1)
+    while top >= 0:
+        i, j = stack[top]
+        (start, end), (first, last) = leaf_range(nodes, i, len(faces)), leaf_range(nodes, j, len(faces))
+        for k in range(start, end):
+            for m in range(k + 1 if i == j else first, last):
+                a, b = order[k], order[m]
+                eps = tolerance if groups[a] == groups[b] else between
+                if eps >= 0.0 and boxes_overlap(boxes, a, b) and _meet(points, faces, a, b, eps, scratch):
+                    if count < len(pairs):
+                        pairs[count, 0], pairs[count, 1] = a, b
+                    count += 1
+        top = next_leaves(nodes, still, stack, top)
+    return count
 
 
 @kernel
-def _meet(points, faces, a, b, eps):
+def _meet(points, faces, a, b, eps, scratch):
     """Whether two triangles cross or touch other than in their common vertices."""
     shared = 0
     common_a = -1
@@ -123,13 +111,15 @@ def _meet(points, faces, a, b, eps):
     if _apart(points, faces[a], faces[b], eps) or _apart(points, faces[b], faces[a], eps):
         return False
     if shared == 1:  # only the edges opposite to the common vertex
-        return _edge_near(points, faces[a], common_a + 1, faces[b], eps) or _edge_near(
-            points, faces[b], common_b + 1, faces[a], eps
+        return _edge_near(points, faces[a], common_a + 1, faces[b], eps, scratch) or _edge_near(
+            points, faces[b], common_b + 1, faces[a], eps, scratch
         )
-    met = False
     for i in range(3):
-        met = met or _edge_near(points, faces[a], i, faces[b], eps) or _edge_near(points, faces[b], i, faces[a], eps)
-    return met
+        if _edge_near(points, faces[a], i, faces[b], eps, scratch):
+            return True
+        if _edge_near(points, faces[b], i, faces[a], eps, scratch):
+            return True
+    return False
 
 
 @kernel
@@ -161,19 +151,22 @@ def _apart(points, t, s, eps):
 
 
 @kernel
-def _edge_near(points, t, i, s, eps):
+def _edge_near(points, t, i, s, eps, scratch):
     """Whether edge i (from corner i) of triangle t comes within eps of triangle s."""
+    x, weights, slopes, between = scratch
     p, q = points[t[i % 3]], points[t[(i + 1) % 3]]
-    a, b, c = points[s[0]], points[s[1]], points[s[2]]
-    limit = eps * eps
-    return (
-        _segment_crosses(p, q, a, b, c)
-        or _point_triangle(p, a, b, c) <= limit
-        or _point_triangle(q, a, b, c) <= limit
-        or _segment_segment(p, q, a, b) <= limit
-        or _segment_segment(p, q, b, c) <= limit
-        or _segment_segment(p, q, c, a) <= limit
-    )
+    if _segment_crosses(p, q, points[s[0]], points[s[1]], points[s[2]]):
+        return True
+    for k in range(3):
+        x[0], x[1], x[2], x[3] = p, q, points[s[k]], points[s[(k + 1) % 3]]
+        if pair_distance(x, True, weights, slopes, between) <= eps:
+            return True
+    x[1], x[2], x[3] = points[s[0]], points[s[1]], points[s[2]]
+    for end in (p, q):
+        x[0] = end
+        if pair_distance(x, False, weights, slopes, between) <= eps:
+            return True
+    return False
 
 
 @kernel
@@ -193,45 +186,3 @@ def _segment_crosses(p, q, a, b, c):
     v = dot(direction, cross(pc, pa))
     w = dot(direction, cross(pa, pb))
     return (u > 0.0 and v > 0.0 and w > 0.0) or (u < 0.0 and v < 0.0 and w < 0.0)
-
-
-@kernel
-def _point_triangle(p, a, b, c):
-    """Squared distance of a point to a triangle: its foot if that lies inside, else the nearest edge."""
-    ab, ac, ap = difference(b, a), difference(c, a), difference(p, a)
-    normal = cross(ab, ac)
-    square = dot(normal, normal)
-    if square > 0.0:
-        v = dot(cross(ap, ac), normal) / square
-        w = dot(cross(ab, ap), normal) / square
-        if v >= 0.0 and w >= 0.0 and v + w <= 1.0:
-            height = dot(ap, normal)
-            return height * height / square
-    return min(_point_segment(p, a, b), _point_segment(p, b, c), _point_segment(p, c, a))
-
-
-@kernel
-def _point_segment(p, a, b):
-    ab, ap = difference(b, a), difference(p, a)
-    square = dot(ab, ab)
-    t = min(max(dot(ap, ab) / square, 0.0), 1.0) if square > 0.0 else 0.0
-    rest = difference(ap, scaled(t, ab))
-    return dot(rest, rest)
-
-
-@kernel
-def _segment_segment(p, q, a, b):
-    """Squared distance of two segments."""
-    d, e, r = difference(q, p), difference(b, a), difference(p, a)
-    dd, ee, de = dot(d, d), dot(e, e), dot(d, e)
-    ends = min(_point_segment(p, a, b), _point_segment(q, a, b), _point_segment(a, p, q), _point_segment(b, p, q))
-    denominator = dd * ee - de * de
-    if denominator <= PARALLEL * dd * ee:  # parallel: an end is among the nearest points
-        return ends
-    dr, er = dot(d, r), dot(e, r)
-    s = (de * er - dr * ee) / denominator
-    t = (dd * er - de * dr) / denominator
-    if s <= 0.0 or s >= 1.0 or t <= 0.0 or t >= 1.0:
-        return ends
-    gap = difference(difference(r, scaled(-s, d)), scaled(t, e))
-    return min(ends, dot(gap, gap))

@@ -8,9 +8,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import cKDTree
 
+from geosim.collision.queries import ray_hits
+from geosim.collision.tree import build_tree
 from geosim.geometry.topology import face_normals, linked
 from geosim.kernels import kernel
-from geosim.linear.matrix3 import cross, difference, dot, row
+from geosim.linear.matrix3 import cross, difference, dot
 
 __all__ = [
     "compact",
@@ -26,8 +28,7 @@ __all__ = [
     "winding_numbers",
 ]
 
-BEHIND = 1e-9  # of the size: a ray meets the triangle that it starts on before that
-BESIDE = 1e-12  # barycentric: a ray that misses a triangle by less hits it, so that none slips through an edge
+BEHIND = 1e-9  # of the size: so far behind a triangle rays start, not to meet that triangle itself
 SLIVER_ROUNDS = 30  # of edge flips; each mends one of two neighbouring slivers
 
 
@@ -231,25 +232,8 @@ def inner_point(vertices: np.ndarray, shell_faces: np.ndarray, all_faces: np.nda
     centres = vertices[shell_faces[chosen]].mean(axis=1)
     ways = -normal[chosen] / area[chosen, None]
     used = vertices[np.unique(all_faces)]
-    lengths = _free_way(centres, ways, vertices, all_faces, BEHIND * float(used.max() - used.min()))
+    starts = centres + BEHIND * float(used.max() - used.min()) * ways
+    ids = len(vertices) + np.arange(len(starts))
+    lengths, _ = ray_hits(np.vstack([vertices, starts]), ids, ways, build_tree(vertices, all_faces))
     best = int(np.argmax(np.where(np.isfinite(lengths), lengths, 0.0)))
-    return centres[best] + 0.5 * lengths[best] * ways[best]
-
-
-@kernel
-def _free_way(origins, directions, vertices, faces, start):
-    """Length of each ray to the first triangle that it meets beyond `start` (Moeller and Trumbore, 1997)."""
-    lengths = np.full(origins.shape[0], np.inf)
-    for i in range(origins.shape[0]):
-        d = row(directions, i)
-        for f in range(faces.shape[0]):
-            a = row(vertices, faces[f, 0])
-            e1, e2 = difference(vertices[faces[f, 1]], a), difference(vertices[faces[f, 2]], a)
-            s, p = difference(origins[i], a), cross(d, e2)
-            q, det = cross(s, e1), dot(e1, p)
-            if det == 0.0:
-                continue
-            u, v, t = dot(s, p) / det, dot(d, q) / det, dot(e2, q) / det
-            if u >= -BESIDE and v >= -BESIDE and u + v <= 1.0 + BESIDE and start < t < lengths[i]:
-                lengths[i] = t
-    return lengths
+    return starts[best] + 0.5 * lengths[best] * ways[best]
