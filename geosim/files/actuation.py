@@ -16,13 +16,13 @@ from geosim.files.messages import Place, suggestion
 from geosim.files.values import numbers, read_toml
 
 
-def _kinds(root: type[Actuation] = Actuation) -> dict[str, type[Actuation]]:
+def actuation_kinds(root: type[Actuation] = Actuation) -> dict[str, type[Actuation]]:
     """Name of the table -> actuation, for every actuation whose fields can stand in a file: InflationRate is inflation_rate."""
     found: dict[str, type[Actuation]] = {}
     for kind in root.__subclasses__():
         if dataclasses.is_dataclass(kind) and kind is not Combined:
             found[re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()] = kind
-        found |= _kinds(kind)
+        found |= actuation_kinds(kind)
     return found
 
 
@@ -51,7 +51,7 @@ def load_actuation(path: str | Path, robot: Robot | None = None) -> Actuation:
     unit = table.pop("units", "m")
     if unit not in UNITS:
         raise place.error(f"units = {unit!r} is unknown; use one of {', '.join(UNITS)}")
-    parts, known = [], _kinds()
+    parts, known = [], actuation_kinds()
     for name, arguments in table.items():
         if name not in known:
             raise place.error(f"[{name}] is not an actuation{suggestion(name, known)}; use one of {', '.join(known)}")

@@ -444,7 +444,7 @@ class RodShellRobot:
         Parameters
         ----------
         limbs
-            `Limb`s; their vertices are numbered limb after limb, shared ones once.
+            `Limb` objects; their vertices are numbered limb after limb, shared ones once.
         joints
             "auto": vertices of different limbs closer than a hundredth of the shorter edge are one; None: no joints; or
             pairs ((limb, node), (limb, node)) to merge.

@@ -1,0 +1,29 @@
+"""Sphinx builds the pages of docs/: `python -m sphinx -W docs OUT`; the tables of reference/ are read from the code."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from tables import write_reference  # noqa: E402
+
+import geosim  # noqa: E402
+
+project, author, copyright = "geosim", "the geosim founders", "the geosim founders, MIT licence"
+version = release = geosim.__version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "sphinx.ext.viewcode"]
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = f"geosim {geosim.__version__}"
+html_show_sphinx = False
+myst_enable_extensions = ["dollarmath", "deflist"]
+myst_heading_anchors = 3
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # the docstrings say shapes and units, which types do not
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+
+write_reference(HERE / "reference")
