@@ -137,15 +137,19 @@ def _default(field: Any) -> str:
     value = field.get_default(call_default_factory=True)
     if value is None or isinstance(value, BaseModel):
         return ""
-    return f"`{str(value).lower() if isinstance(value, bool) else value!r}`"
+    return f"`{str(value).lower() if isinstance(value, bool) else repr(value)}`"
+
+
+def _example(field: Any) -> list[str]:
+    return [f"`{text}`" for text in field.examples] if field.examples else [""]
 
 
 def _keys(model: type[BaseModel]) -> str:
     rows = [
-        [f"`{name}`", _type(field.annotation), _default(field), field.description or ""]
+        [f"`{name}`", _type(field.annotation), _default(field), field.description or "", *_example(field)]
         for name, field in model.model_fields.items()
     ]
-    return _table(["key", "type", "default", "meaning"], rows)
+    return _table(["key", "type", "default", "meaning [unit]", "example"], rows)
 
 
 def _robot_file() -> str:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from geosim.collision.shapes import KINDS
+from geosim.files import schema
+
 ROOT = Path(__file__).resolve().parents[1]
+OBSTACLE_KEYS = {key for kind in KINDS.values() for key in kind.keys}
 EXAMPLES = {
     page.name: blocks
     for page in sorted((ROOT / "docs").glob("*.md"))
@@ -32,3 +37,15 @@ def test_the_site_builds_without_a_warning(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "pressure_kpa" in (tmp_path / "reference" / "actuation-file.html").read_text()
+
+
+def test_every_key_of_a_robot_file_says_what_it_means():
+    """A meaning for each, and for all that is no table an example that TOML reads."""
+    tables = [kind for kind in vars(schema).values() if isinstance(kind, type) and issubclass(kind, schema.Table)]
+    assert len(tables) > 15
+    for table in tables:
+        for name, field in table.model_fields.items():
+            if name not in OBSTACLE_KEYS or table is schema.RigidGroupTable:
+                assert field.description, f"{table.__name__}.{name}"
+            for example in field.examples or []:
+                tomllib.loads(f"{name} = {example}")

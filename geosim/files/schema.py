@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from geosim.collision.shapes import KINDS, LENGTH
 
@@ -26,42 +26,77 @@ class Table(BaseModel):
 class SelectionTable(Table):
     """[fixed], [tip] and every `vertices = {...}`."""
 
-    plane: Literal["x", "y", "z"] | None = None
-    below: float | None = None
-    above: float | None = None
-    box: list[Vector] | None = None
-    sphere: Vector | None = None
-    radius: float | None = None
-    nearest: Vector | None = None
-    count: int | None = None
-    surface: str | None = None
-    within: float | None = None
-    ids: list[int] | None = None
+    plane: Literal["x", "y", "z"] | None = Field(
+        default=None,
+        description="Vertices on one side of a plane across this axis; with `below` or `above`.",
+        examples=['"x"'],
+    )
+    below: float | None = Field(
+        default=None, description="Coordinate up to which vertices count [units].", examples=["0.1"]
+    )
+    above: float | None = Field(
+        default=None, description="Coordinate from which vertices count [units].", examples=["99.9"]
+    )
+    box: list[Vector] | None = Field(
+        default=None, description="Two opposite corners [units].", examples=["[[0, 0, 0], [1, 20, 20]]"]
+    )
+    sphere: Vector | None = Field(
+        default=None, description="Centre [units]; with `radius`.", examples=["[100, 10, 10]"]
+    )
+    radius: float | None = Field(default=None, description="Of the sphere [units].", examples=["5.0"])
+    nearest: Vector | None = Field(
+        default=None, description="The vertices nearest to a point [units]; with `count`.", examples=["[100, 10, 10]"]
+    )
+    count: int | None = Field(default=None, description="How many vertices, default 1.", examples=["3"])
+    surface: str | None = Field(
+        default=None, description="Vertices on a surface from a file; with `within`.", examples=['"plate.stl"']
+    )
+    within: float | None = Field(default=None, description="Distance from that surface [units].", examples=["0.1"])
+    ids: list[int] | None = Field(
+        default=None, description="Vertex numbers of a tetrahedral mesh file.", examples=["[0, 1, 2]"]
+    )
 
 
 class BodyTable(Table):
     """[body], [[bodies]]."""
 
-    name: str | None = None
-    surface: str | None = None
-    mesh: str | None = None
-    region: int | None = None
-    material: Any = None
-    max_edge: float | None = None
+    name: str | None = Field(
+        default=None, description="Shown in messages; named by `exclude_pairs`.", examples=['"palm"']
+    )
+    surface: str | None = Field(
+        default=None, description="Closed surface, STL, OBJ, PLY or OFF, beside the file.", examples=['"body.stl"']
+    )
+    mesh: str | None = Field(
+        default=None, description="Tetrahedral mesh, VTU or MSH, instead of surfaces.", examples=['"robot.vtu"']
+    )
+    region: int | None = Field(default=None, description="Region number of this body in the mesh.", examples=["0"])
+    material: Any = Field(
+        default=None,
+        description="A preset, a material file, or a table {model = ..., constants [Pa]}.",
+        examples=['"ecoflex-00-30"'],
+    )
+    max_edge: float | None = Field(
+        default=None,
+        description="Longest edge of the tetrahedra [units]; default from the thinnest walls.",
+        examples=["6.0"],
+    )
 
 
 class ChamberTable(Table):
     """[[chambers]]."""
 
-    surface: str
-    name: str | None = None
+    surface: str = Field(description="Closed surface of the cavity.", examples=['"chamber.stl"'])
+    name: str | None = Field(default=None, description="Shown in messages.", examples=['"left"'])
 
 
 class CableTable(Table):
     """[[cables]]."""
 
-    points: list[Vector]
-    name: str | None = None
+    points: list[Vector] = Field(
+        description="Points [units] that the cable passes through; it is pulled at the first.",
+        examples=["[[0, 10, 16], [100, 10, 16]]"],
+    )
+    name: str | None = Field(default=None, description="Shown in messages.", examples=['"flexor"'])
 
 
 _ANY_SHAPE: Any = create_model(
@@ -72,141 +107,203 @@ _ANY_SHAPE: Any = create_model(
 class ObstacleTable(_ANY_SHAPE):
     """[[environment.obstacles]]; beside these keys those of `KINDS`, as far as they go with the shape."""
 
-    shape: Literal[tuple(KINDS)]  # type: ignore[valid-type]
-    friction: float = 0.0
-    motion: list[Any] | None = None
+    shape: Literal[tuple(KINDS)] = Field(description="What kind of solid; its keys go with it.", examples=['"sphere"'])  # type: ignore[valid-type]
+    friction: float = Field(default=0.0, description="Coefficient of friction.", examples=["0.3"])
+    motion: list[Any] | None = Field(
+        default=None,
+        description="Displacement [units] or pose (4 x 4) at every command.",
+        examples=["[[0, 0, -2], [0, 0, -4]]"],
+    )
 
 
 class LoadTable(Table):
     """[[environment.loads]]."""
 
-    kind: Literal["force", "traction"]
-    vertices: Any = None
-    total_force: list[Any] | None = None
-    faces: Any = None
-    t: list[Any] | None = None
+    kind: Literal["force", "traction"] = Field(
+        description="A total force, or a dead traction on faces.", examples=['"force"']
+    )
+    vertices: Any = Field(
+        default=None, description="Of a force: a selection.", examples=['{ plane = "x", above = 99.9 }']
+    )
+    total_force: list[Any] | None = Field(
+        default=None, description="[N], one or one a command.", examples=["[0, 0, -0.1]"]
+    )
+    faces: Any = Field(default=None, description="Of a traction: vertex ids of the faces.", examples=["[[0, 1, 2]]"])
+    t: list[Any] | None = Field(
+        default=None, description="Traction [Pa], one or one a command.", examples=["[0, 0, -500]"]
+    )
 
 
 class PrescribedTable(Table):
     """[[environment.prescribed]]."""
 
-    vertices: Any
-    displacement: list[Any]
+    vertices: Any = Field(description="A selection.", examples=['{ plane = "x", above = 99.9 }'])
+    displacement: list[Any] = Field(
+        description="[units], one or one a command; nan leaves a component free.", examples=["[0, 0, -5]"]
+    )
 
 
 class RigidGroupTable(Table):
     """[[environment.rigid_groups]]; rotation [rad], moment [N m]."""
 
-    vertices: Any
-    displacement: list[Any] | None = None
-    rotation: list[Any] | None = None
-    force: list[Any] | None = None
-    moment: list[Any] | None = None
-    point: Vector | None = None
+    vertices: Any = Field(description="A selection.", examples=['{ plane = "x", above = 99.9 }'])
+    displacement: list[Any] | None = Field(
+        default=None,
+        description="Of the reference point [units]; nan leaves a component free.",
+        examples=["[nan, nan, 2]"],
+    )
+    rotation: list[Any] | None = Field(
+        default=None, description="Rotation vector from rest [rad]; absent: it turns freely.", examples=["[0.5, 0, 0]"]
+    )
+    force: list[Any] | None = Field(default=None, description="At the reference point [N].", examples=["[0, 0, -1]"])
+    moment: list[Any] | None = Field(default=None, description="[N m], about fixed axes.", examples=["[0, 0.01, 0]"])
+    point: Vector | None = Field(
+        default=None,
+        description="Reference point at rest [units]; default the middle of the group.",
+        examples=["[100, 10, 10]"],
+    )
 
 
 class FluidTable(Table):
     """[environment.fluid]."""
 
-    density: float
-    viscosity: float = 0.0
-    drag_coefficient: float = 0.0
+    density: float = Field(description="[kg/m^3]", examples=["1000.0"])
+    viscosity: float = Field(default=0.0, description="[Pa s]", examples=["0.1"])
+    drag_coefficient: float = Field(
+        default=0.0, description="Of drag that grows with the square of the speed.", examples=["1.0"]
+    )
 
 
 class EnvironmentTable(Table):
     """[environment]."""
 
-    gravity: Vector = [0.0, 0.0, 0.0]
-    obstacles: list[ObstacleTable] = []
-    loads: list[LoadTable] = []
-    prescribed: list[PrescribedTable] = []
-    fluid: FluidTable | None = None
-    self_contact: bool = True
-    self_friction: float = 0.0
-    exclude_pairs: list[list[str]] = []
-    rigid_groups: list[RigidGroupTable] = []
+    gravity: Vector = Field(default=[0.0, 0.0, 0.0], description="[m/s^2]", examples=["[0, 0, -9.81]"])
+    obstacles: list[ObstacleTable] = Field(default=[], description="See below.")
+    loads: list[LoadTable] = Field(default=[], description="See below.")
+    prescribed: list[PrescribedTable] = Field(default=[], description="See below.")
+    fluid: FluidTable | None = Field(default=None, description="See below.")
+    self_contact: bool = Field(
+        default=True, description="Whether parts of the robot hold each other apart.", examples=["false"]
+    )
+    self_friction: float = Field(
+        default=0.0, description="Coefficient of friction between parts of the robot.", examples=["0.5"]
+    )
+    exclude_pairs: list[list[str]] = Field(
+        default=[], description="Pairs of bodies that do not see each other.", examples=['[["palm", "finger_1"]]']
+    )
+    rigid_groups: list[RigidGroupTable] = Field(default=[], description="See below.")
 
 
 class DesignTable(Table):
     """[design]: the generator and the dimensions [SI] that the surfaces come from."""
 
-    name: str
-    parameters: dict[str, Any] = {}
+    name: str = Field(description="Of the generator.", examples=['"pneunet"'])
+    parameters: dict[str, Any] = Field(default={}, description="Its dimensions [SI].", examples=["{ wall = 2e-3 }"])
 
 
 class RobotFile(Table):
     """What the robot.toml of every kind has; what is Any is validated where it is read."""
 
-    kind: str
-    units: Literal["m", "cm", "mm", "in"]
-    environment: Any = None
-    solver: Any = None
+    kind: str = Field(description="Which kind of robot.", examples=['"volumetric"'])
+    units: Literal["m", "cm", "mm", "in"] = Field(
+        description="Of every length in the file and in its surfaces.", examples=['"mm"']
+    )
+    environment: Any = Field(default=None, description="See below.")
+    solver: Any = Field(default=None, description="See below.")
 
 
 class VolumetricFile(RobotFile):
     """A whole robot.toml of kind = "volumetric"."""
 
-    name: str | None = None
-    allow_any_size: bool = False
-    body: BodyTable | None = None
-    bodies: list[BodyTable] | None = None
-    chambers: list[ChamberTable] = []
-    cables: list[CableTable] = []
-    design: DesignTable | None = None
-    fixed: Any = None
-    tip: Any = None
+    name: str | None = Field(default=None, description="Shown in results; default the folder.", examples=['"finger"'])
+    allow_any_size: bool = Field(default=False, description="Take surfaces under 1 mm or over 5 m.", examples=["true"])
+    body: BodyTable | None = Field(default=None, description="The one body; or `bodies`.")
+    bodies: list[BodyTable] | None = Field(default=None, description="Several bodies, which may touch.")
+    chambers: list[ChamberTable] = Field(default=[], description="See below.")
+    cables: list[CableTable] = Field(default=[], description="See below.")
+    design: DesignTable | None = Field(default=None, description="See below.")
+    fixed: Any = Field(
+        default=None,
+        description='Selection of what is held, or "none": a free body.',
+        examples=['{ plane = "x", below = 0.1 }'],
+    )
+    tip: Any = Field(
+        default=None,
+        description="Selection of what is called the tip; default the far end.",
+        examples=['{ plane = "x", above = 99.9 }'],
+    )
 
 
 class SectionTable(Table):
     """[rod] section."""
 
-    width: float | None = None
-    height: float | None = None
-    outer: float | None = None
-    inner: float | None = None
+    width: float | None = Field(default=None, description="Of a rectangle [units].", examples=["4.0"])
+    height: float | None = Field(default=None, description="Of a rectangle [units].", examples=["2.0"])
+    outer: float | None = Field(default=None, description="Radius of a tube [units].", examples=["5.0"])
+    inner: float | None = Field(default=None, description="Radius of its bore [units].", examples=["4.0"])
 
 
 class RodTable(Table):
     """[rod]."""
 
-    radius: float | list[float] | None = None
-    material: Any = None
-    section: SectionTable | None = None
+    radius: float | list[float] | None = Field(
+        default=None, description="Of all rods, or one an edge [units].", examples=["4.0"]
+    )
+    material: Any = Field(
+        default=None,
+        description='A table {model = "linear-elastic", constants [Pa]}, or a material file.',
+        examples=['{ model = "linear-elastic", youngs_modulus = 1e6 }'],
+    )
+    section: SectionTable | None = Field(default=None, description="A section that is not round.")
 
 
 class ShellTable(Table):
     """[shell]."""
 
-    thickness: float | list[float] | None = None
-    material: Any = None
-    bending: Literal["hinge", "mid-edge"] = "hinge"
-    constants: Literal["plate", "published", "matlab"] = "plate"
+    thickness: float | list[float] | None = Field(
+        default=None, description="Of all triangles, or one a triangle [units].", examples=["0.5"]
+    )
+    material: Any = Field(default=None, description="As for rods.")
+    bending: Literal["hinge", "mid-edge"] = Field(
+        default="hinge",
+        description="Bending by hinges, or by mid-edge normals, which does not depend on the mesh.",
+        examples=['"mid-edge"'],
+    )
+    constants: Literal["plate", "published", "matlab"] = Field(
+        default="plate", description="Of the hinges: those of a plate, or of the two papers.", examples=['"plate"']
+    )
 
 
 class LimbTable(Table):
     """[[limbs]]."""
 
-    start: Vector
-    end: Vector
-    nodes: int
-    radius: float | None = None
-    material: Any = None
+    start: Vector = Field(description="[units]", examples=["[0, 0, 0]"])
+    end: Vector = Field(description="[units]", examples=["[200, 0, 0]"])
+    nodes: int = Field(description="Along the limb, both ends among them.", examples=["41"])
+    radius: float | None = Field(default=None, description="[units]; default that of [rod].", examples=["4.0"])
+    material: Any = Field(default=None, description="Default that of [rod].")
 
 
 class RodShellFile(RobotFile):
     """A whole robot.toml of kind = "rod-shell"."""
 
-    name: str | None = None
-    geometry: str | None = None
-    limbs: list[LimbTable] | None = None
-    rod: RodTable = RodTable()
-    shell: ShellTable = ShellTable()
-    fixed: Any = None
-    planar: bool | Literal["xz", "xy", "yz"] = False
-    masses: dict[str, float] | None = None
+    name: str | None = Field(default=None, description="Shown in results.", examples=['"arm"'])
+    geometry: str | None = Field(
+        default=None, description="File of nodes, edges and triangles.", examples=['"robot.txt"']
+    )
+    limbs: list[LimbTable] | None = Field(default=None, description="Or rods between points.")
+    rod: RodTable = Field(default=RodTable(), description="See below.")
+    shell: ShellTable = Field(default=ShellTable(), description="See below.")
+    fixed: Any = Field(default=None, description="Selection of what is held.", examples=["{ ids = [0, 1] }"])
+    planar: bool | Literal["xz", "xy", "yz"] = Field(
+        default=False, description='Motion in this plane only; true is "xz".', examples=['"xz"']
+    )
+    masses: dict[str, float] | None = Field(
+        default=None, description="Point masses [kg] by vertex number.", examples=['{ "40" = 0.05 }']
+    )
 
 
 class SnakeFile(RobotFile):
     """A whole robot.toml of kind = "snake"; [snake] holds the arguments of `make_snake`."""
 
-    snake: dict[str, Any] = {}
+    snake: dict[str, Any] = Field(default={}, description="Arguments of `make_snake`.", examples=["{ links = 4 }"])
