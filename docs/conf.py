@@ -16,6 +16,7 @@ project, author, copyright = "geosim", "the geosim founders", "the geosim founde
 version = release = geosim.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "sphinx.ext.viewcode"]
 exclude_patterns = ["_build"]
+smartquotes = False  # keys and values are to be copied
 html_theme = "furo"
 html_title = f"geosim {geosim.__version__}"
 html_show_sphinx = False

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, floats, frozen, number, whole
+from geosim.arrays import Bools, Floats, brief, floats, frozen, number, whole
 from geosim.errors import InputError
 
 __all__ = [
@@ -170,6 +170,8 @@ class Inflation(LoadPath):
 
     volume_ratio: Any = None
     pressure: Any = field(default=None, metadata=KPA)
+
+    __repr__ = brief
     rows = "volume_ratio"
 
     def __post_init__(self) -> None:
@@ -349,6 +351,8 @@ class NaturalShape(Actuation):
     twist: Any = None
     hinge_angle: Any = None
 
+    __repr__ = brief
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "times", _times(self.times, "NaturalShape"))
         for key in ("curvature", "twist", "hinge_angle"):
@@ -385,6 +389,8 @@ class ValveCommands(Actuation):
 
     times: Any
     pressures: Any = field(metadata=KPA)
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "times", _times(self.times, "ValveCommands"))

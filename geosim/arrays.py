@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import dataclasses
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ __all__ = [
     "Bools",
     "Floats",
     "Ints",
+    "brief",
     "choice",
     "floats",
     "frozen",
@@ -38,6 +40,36 @@ def frozen(array: np.ndarray) -> np.ndarray:
             array = array.copy()
         array.flags.writeable = False
     return array
+
+
+MOST_SHOWN = 12  # numbers of an array that `brief` writes out; more are a shape
+
+
+def brief(value: object) -> str:
+    """Return the repr of a data type on one line: its fields that are not default, large arrays by their shapes.
+
+    To be used as `__repr__ = brief` in the class.
+    """
+    shown = []
+    for f in dataclasses.fields(value):  # type: ignore[arg-type]
+        item = getattr(value, f.name)
+        plain = item is None or isinstance(item, (bool, int, float, str, tuple, Mapping))
+        unset = isinstance(item, np.ndarray) and item.dtype == float and np.isnan(item).all()
+        if f.init and not unset and not (plain and (item == f.default or item in ((), {}))):
+            shown.append(f"{f.name}={_brief(item)}")
+    return f"{type(value).__name__}({', '.join(shown)})"
+
+
+def _brief(item: object) -> str:
+    if isinstance(item, np.ndarray):
+        return str(item.tolist()) if item.size <= MOST_SHOWN else f"<{item.dtype} {item.shape}>"
+    if isinstance(item, Mapping):
+        return "{" + ", ".join(f"{key!r}: {_brief(part)}" for key, part in item.items()) + "}"
+    if isinstance(item, (list, tuple)) and len(item) > MOST_SHOWN:
+        return f"<{len(item)} x {type(item[0]).__name__}>"
+    if isinstance(item, (list, tuple)):
+        return f"({', '.join(map(_brief, item))})"
+    return " ".join(repr(item).split())
 
 
 # Units of length that files may be in [m].

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from geosim.actuation import Actuation, Command
-from geosim.arrays import Bools, Floats, Ints
+from geosim.arrays import Bools, Floats, Ints, brief
 from geosim.cable import Cable
 from geosim.environment import Environment
 from geosim.errors import InputError
@@ -146,6 +146,8 @@ class Frame:
     energies: float = np.nan
     extra: Mapping[str, Floats | float] = field(default_factory=dict)
     note: str = ""
+
+    __repr__ = brief
 
 
 class State(Protocol):

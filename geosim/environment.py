@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from geosim.arrays import Floats, floats, frozen, ints, number
+from geosim.arrays import Floats, brief, floats, frozen, ints, number
 from geosim.collision.shapes import KINDS, Solids, check_parameters, make_solid, poses_between
 from geosim.errors import InputError
 from geosim.geometry.surface import check_surface, read_surface
@@ -40,6 +40,8 @@ class Obstacle:
     parameters: Any
     friction: float = 0.0
     motion: Any = None
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", MappingProxyType(check_parameters(self.shape, self.parameters)))
@@ -110,6 +112,8 @@ class Load:
     where: Any
     value: Floats
 
+    __repr__ = brief
+
     @staticmethod
     def force(vertices: Any, total_force: Any) -> Load:
         """Total force [N], (3,) or one a command (k, 3), spread consistently over vertices.
@@ -148,6 +152,8 @@ class Prescribed:
 
     vertices: Any
     displacement: Any
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         array = np.asarray(self.displacement, dtype=float)
@@ -197,6 +203,8 @@ class RigidGroup:
     force: Any = (0.0, 0.0, 0.0)
     moment: Any = (0.0, 0.0, 0.0)
     point: Any = None
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         for key in ("displacement", "rotation", "force", "moment"):
@@ -272,6 +280,8 @@ class Environment:
         "prescribed": Prescribed,
         "rigid_groups": RigidGroup,
     }
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", floats(self.gravity, "gravity", (3,)))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import NO_EDGES, UNITS, Bools, Floats, Ints, choice, floats, frozen, ints
+from geosim.arrays import NO_EDGES, UNITS, Bools, Floats, Ints, brief, choice, floats, frozen, ints
 from geosim.cable import Anchors, Cable, anchors, as_cables
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -66,6 +66,8 @@ class VolumetricRobot:
     allow_any_size: bool = field(default=False, repr=False)
     cables: tuple[Cable, ...] = ()
     design: object = field(default=None, repr=False, compare=False)
+
+    __repr__ = brief
 
     # rods, which other kinds of robot have
     edges = NO_EDGES

@@ -8,7 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from shapes import block as box
+
+import geosim
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted((ROOT / "geosim").rglob("*.py"))
@@ -115,7 +119,6 @@ def test_import_is_light():
 
 
 def test_every_public_name_loads():
-    import geosim
 
     for name in geosim.__all__:
         assert getattr(geosim, name) is not None
@@ -209,8 +212,6 @@ def test_readme_python_examples_run(tmp_path, monkeypatch):
 def test_readme_toml_example_loads(tmp_path):
     import shutil
 
-    import geosim
-
     (block,) = _blocks("toml")
     for name in ("body", "chamber"):
         shutil.copy(ROOT / "meshes" / "finger" / f"{name}.stl", tmp_path / f"{name}.stl")
@@ -235,3 +236,18 @@ def test_every_package_is_in_the_wheel():
     listed = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"])
     found = {".".join(path.parent.relative_to(ROOT).parts) for path in (ROOT / "geosim").rglob("__init__.py")}
     assert listed == found | {"geosim.meshes", "geosim.calibration"}
+
+
+def test_everything_prints_on_one_short_line():
+    """Arrays by their shapes, defaults left out."""
+    design = geosim.generate.pneunet(chambers=1)
+    sphere = geosim.Obstacle.sphere((0, 0, 0), 1.0)
+    vertices, tets = box((1.0, 1.0, 1.0), (3, 3, 3))
+    held = np.flatnonzero(vertices[:, 0] == 0)
+    robot = geosim.VolumetricRobot.from_tets(vertices, tets, material="ecoflex-00-30", fixed=held)
+    shown = geosim.make_snake(links=1), sphere, geosim.Environment(obstacles=sphere), design, robot
+    for text in (repr(value) for value in (*shown, geosim.Inflation(volume_ratio=[1.1]), geosim.EnergyShapeSolver())):
+        assert len(text) < 800, text
+        assert "\n" not in text
+    assert repr(geosim.Inflation(volume_ratio=[1.1])) == "Inflation(volume_ratio=[[1.1]])"
+    assert "vertices=<float64 (64, 3)>" in repr(robot)

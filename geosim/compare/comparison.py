@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints
+from geosim.arrays import Bools, Floats, Ints, brief
 from geosim.compare.surface import Surface
 from geosim.errors import InputError
 from geosim.result import Result
@@ -90,6 +90,8 @@ class Comparison:
     surface: Surface | None = field(default=None, repr=False)
     surface_values: Floats | None = field(default=None, repr=False)
     predicted: Floats | None = field(default=None, repr=False)
+
+    __repr__ = brief
 
     @property
     def percent(self) -> Mapping[str, float]:

@@ -13,7 +13,7 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
-from geosim.arrays import Floats, floats
+from geosim.arrays import Floats, brief, floats
 from geosim.cable import Cable
 from geosim.errors import InputError
 from geosim.material.materials import Material
@@ -56,6 +56,8 @@ class Design:
     cables: tuple[Cable, ...] = ()
     name: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))

@@ -270,6 +270,10 @@ class MultibodyRobot:
             "Particle Attachments": self.pair_kinds.count("attachment"),
         }
 
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{value} {key}" for key, value in self.counts.items())
+        return f"{type(self).__name__}({self.name!r}, {parts})"
+
     def summary(self) -> str:
         """Return the counts of Table I, one a line."""
         lines = [
@@ -305,6 +309,8 @@ class SnakeRobot(MultibodyRobot):
         "Rigid Joints": 10,
         "Particle Attachments": 217,
     }
+
+    __repr__ = MultibodyRobot.__repr__
 
     def __post_init__(self) -> None:
         super().__post_init__()
