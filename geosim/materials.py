@@ -15,7 +15,7 @@ from geosim.material.laws import material_from_dict
 from geosim.material.materials import Material
 from geosim.resources import resource
 
-__all__ = ["load_material", "names", "preset"]
+__all__ = ["load_material", "names", "preset", "source_of"]
 
 NOTES = ("source", "name", "stretch_range", "stable", "rms", "statement", "warnings")  # beside the constants in a file
 
@@ -46,6 +46,14 @@ def preset(name: str) -> Material:
     entry = dict(table[name])
     entry.pop("source", None)
     return material_from_dict(entry, f"preset {name!r}")
+
+
+def source_of(material: Material) -> str:
+    """Return the name and the source of the preset that a material is; of another one its constants."""
+    for name, entry in _table().items():
+        if preset(name) == material:
+            return f"{name}: {entry.get('source', 'no source')}"
+    return str(material)
 
 
 def load_material(path: str | Path) -> Material:

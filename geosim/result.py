@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints, frozen
-from geosim.contract import Report, Robot, State, Status
+from geosim.actuation import Actuation
+from geosim.arrays import Floats, Ints, frozen, whole
+from geosim.contract import Report, Robot, State, Status, taken
 from geosim.environment import Environment
+from geosim.errors import InputError
 from geosim.geometry import topology
+from geosim.measures import forces, strain, turning
+from geosim.measures.provenance import provenance
+from geosim.measures.spine import Spine, spine
+from geosim.robot import VolumetricRobot
 
 if TYPE_CHECKING:
     import trimesh
@@ -93,6 +100,11 @@ class Result:
         The last state, from which another solve may go on; None in a result that was read from a file.
     partial
         One frame on the way to the command that was not reached, or None.
+    actuation
+        What was commanded; None in a result that was put together otherwise.
+    provenance
+        `version` of geosim, `options` of the solver, `mesh_hash`, `material_source` by region, `continued` (from another
+        result).
     """
 
     status: Status
@@ -126,6 +138,8 @@ class Result:
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
     state: State | None = field(default=None, repr=False)
     partial: Result | None = field(default=None, repr=False)
+    actuation: Actuation | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         put = lambda key, value: object.__setattr__(self, key, value)  # noqa: E731 (frozen dataclass)
@@ -169,6 +183,142 @@ class Result:
         at_corner = np.isclose(shape.max(axis=1), 1.0)
         vertex = np.where(at_corner, faces6[weights[:, 0].astype(int), corner], -1)
         return points, triangles, face, vertex
+
+    # ---- measures; what a robot does not have is nan
+
+    @cached_property
+    def spine(self) -> Spine | None:
+        """The centre line of the robot at rest, from what is held to the tip; None where it has none."""
+        return spine(self.robot)
+
+    @cached_property
+    def bend_angle(self) -> Floats:
+        """How far the centre line bends [rad], (k,): the norm of integral t x dt along it, less that at rest.
+
+        It goes on beyond pi, leaves twist out, and an S cancels.
+        """
+        line = self.spine
+        found = [np.nan if line is None else np.linalg.norm(turning.bending(line, x)) for x in self.frames]
+        return frozen(np.array(found, dtype=float))
+
+    @cached_property
+    def twist_angle(self) -> Floats:
+        """How far the sections of a solid twist about the centre line [rad], (k,); right-handed from the base to the tip."""
+        line = self.spine
+        if line is None or line.gradients is None:
+            return frozen(np.full(len(self.frames), np.nan))
+        return frozen(np.array([turning.twisting(line, x) for x in self.frames], dtype=float))
+
+    @cached_property
+    def tip_rotation(self) -> Floats:
+        """Rotation vectors [rad] (k, 3) of the rigid motion that fits the tip vertices best, continuous from rest."""
+        robot = self.robot
+        return frozen(turning.tip_rotations(self.spine, robot.vertices, self.frames, robot.tip, robot.tip_weights))
+
+    @cached_property
+    def max_stretch(self) -> Floats:
+        """Largest principal stretch of the body at the centroids of its tets, of rods their largest stretch, (k,)."""
+        robot, count = self.robot, len(self.frames)
+        if isinstance(robot, VolumetricRobot):
+            return frozen(np.array([strain.largest_stretches(robot, self.nodes(i)).max() for i in range(count)]))
+        if not len(robot.edges):
+            return frozen(np.full(count, np.nan))
+        a, b = robot.edges.T
+        lengths = np.linalg.norm(self.frames[:, b] - self.frames[:, a], axis=2)
+        return frozen((lengths / np.linalg.norm(robot.vertices[b] - robot.vertices[a], axis=1)).max(axis=1))
+
+    @cached_property
+    def max_von_mises(self) -> Floats:
+        """Largest equivalent stress of the body at the centroids of its tets [Pa], (k,)."""
+        if not isinstance(self.robot, VolumetricRobot):
+            return frozen(np.full(len(self.frames), np.nan))
+        return frozen(np.array([strain.von_mises(self.robot, self.nodes(i)).max() for i in range(len(self.frames))]))
+
+    @cached_property
+    def holding_force(self) -> Floats:
+        """Largest force against the prescribed motion of every obstacle over the frames [N], (o,)."""
+        return frozen(forces.holding_forces(self.environment, self.obstacle_forces))
+
+    @cached_property
+    def blocked_force(self) -> Floats:
+        """Reaction at a tip that is held by `Prescribed` [N], (k, 3)."""
+        return frozen(forces.blocked_forces(self.robot, self.environment, self.reactions))
+
+    @cached_property
+    def work(self) -> Floats:
+        """Work of all actuators and loads since rest [J], (k,): what is stored in the body and in its contacts.
+
+        Without friction that is the integral of pressure over volume, of loads over displacement and so on along any
+        path. Friction loses some of it on a way that the frames do not know: then nan.
+        """
+        stored = self.extra.get("contact_energy")
+        rough = self.environment.self_friction > 0.0 or any(o.friction > 0.0 for o in self.environment.obstacles)
+        if stored is None or rough:
+            return frozen(np.full(len(self.frames), np.nan))
+        return frozen(self.energies + stored)
+
+    def stress(self, frame: int = -1, kind: str = "von-mises") -> Floats:
+        """Stress at the vertices of the body [Pa]: "von-mises" (n,) or "cauchy" (n, 3, 3); nan elsewhere.
+
+        Raises
+        ------
+        InputError
+            The kind is unknown, the robot is no solid, or "cauchy" is asked of a solver that has no pressure.
+        """
+        robot = taken(self.robot, VolumetricRobot, "stress")
+        frame = self.checked_frame(frame)
+        pressures = self.extra.get("mean_stress")
+        isochoric = getattr(self.solver, "invariants", "full") == "isochoric"
+        given = None if pressures is None else pressures[frame]
+        return strain.stresses(robot, self.nodes(frame), kind, given, isochoric)
+
+    def center_line(self, frame: int = -1, points: int = 50) -> Floats:
+        """Points [m] (points, 3) of the centre line, at equal distances along it at rest.
+
+        Raises
+        ------
+        InputError
+            The robot has no centre line, or there is no such frame.
+        """
+        whole(points, "center_line: points", least=2)
+        if self.spine is None:
+            raise InputError("center_line: there is no way of one direction from what is held to the tip of this robot")
+        return turning.center_line(self.spine, self.frames[self.checked_frame(frame)], points)
+
+    def tip_stiffness(self, frame: int = -1) -> Floats:
+        """Stiffness [N/m] (3, 3) of the tip: the inverse compliance under a force spread over it, commands held.
+
+        Raises
+        ------
+        InputError
+            The frame is no equilibrium of the energy solver, or does not exist.
+        """
+        from geosim.shape.energy.tangent import tip_stiffness
+
+        return tip_stiffness(self, self.checked_frame(frame))
+
+    def plot_measure(self, y: str, x: str, path: str | Path) -> Path:
+        """Write a plot (PNG, PDF, SVG) of a column of summary.csv against another, a point a frame; the path is returned."""
+        from geosim.show.measures import plot_measure
+
+        return plot_measure(self, y, x, path)
+
+    def checked_frame(self, frame: int) -> int:
+        """Return a frame's number counted from 0.
+
+        Raises
+        ------
+        InputError
+            There is no such frame.
+        """
+        count = len(self.frames)
+        if not count:
+            raise InputError(f"the result has no frame to show: {self.message}")
+        if not -count <= frame < count:
+            raise InputError(f"frame {frame} does not exist; frames run from 0 to {count - 1}")
+        return frame % count
+
+    # ---- files and pictures
 
     def save(self, path: str | Path, units: str | None = None) -> Path:
         """Write the result; the suffix chooses the format and the path is returned.
@@ -218,9 +368,18 @@ class Result:
 
 
 def collect(
-    robot: Robot, environment: Environment, solver: object, states: Sequence[State], reports: Sequence[Report]
+    robot: Robot,
+    environment: Environment,
+    solver: object,
+    states: Sequence[State],
+    reports: Sequence[Report],
+    actuation: Actuation | None = None,
+    *,
+    continued: bool = False,
 ) -> Result:
     """Make a `Result` of the states to show and the reports of all commands, the last of which may not be reached.
+
+    `continued` says that the first state was that of another result.
 
     The status is the last that is not CONVERGED; with none, frames that cross or are not stable make it CROSSED or
     UNSTABLE. A result has converged if every command was reached with its forces in balance, and nothing crosses
@@ -264,6 +423,16 @@ def collect(
         state=states[-1] if k else None,
         partial=None
         if worst.partial is None
-        else collect(robot, environment, solver, [worst.partial], [Report(worst.status, worst.message)]),
+        else collect(
+            robot,
+            environment,
+            solver,
+            [worst.partial],
+            [Report(worst.status, worst.message)],
+            actuation,
+            continued=continued,
+        ),
+        actuation=actuation,
+        provenance=provenance(robot, solver, continued),
         **measures,
     )

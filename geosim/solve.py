@@ -107,7 +107,7 @@ def solve(
         show = _progress_line(len(commands), stack) if progress is True else progress or None
         watch = None if show is None else _Watch(show, len(commands))
         states, reports = _walk(chosen, state, commands, watch)
-    result = collect(state.robot, environment, chosen, states, reports)
+    result = collect(state.robot, environment, chosen, states, reports, actuation, continued=initial is not None)
     if throw and not result.converged:
         raise SolveError(result.message, result)
     return result

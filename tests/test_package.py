@@ -21,7 +21,7 @@ SOURCES = sorted((ROOT / "geosim").rglob("*.py"))
 ROOMS = [
     ["errors", "arrays", "kernels", "resources", "writing"],
     ["linear", "material", "materials", "geometry", "collision"],
-    ["select", "cable", "robot", "actuation", "environment", "contract", "result"],
+    ["select", "cable", "robot", "actuation", "environment", "contract", "measures", "result"],
     ["shape", "rods", "snake"],
     ["solve"],
     ["calibrate", "compare", "generate"],
@@ -39,6 +39,8 @@ CONVENIENCES = {
     ("result", "html", "show.page"),
     ("result", "_repr_html_", "show.page"),
     ("result", "summary", "show.summary"),
+    ("result", "plot_measure", "show.measures"),
+    ("result", "tip_stiffness", "shape.energy.tangent"),
     ("compare.command", "run", "files.archive"),
 }
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from geosim.actuation import Actuation, Inflation, Passive
 from geosim.contract import Robot, Solver
@@ -88,19 +90,41 @@ def solved(robot: Robot, actuation: Actuation, environment: Environment, solver:
     return 1
 
 
+# Columns of the table that the command line prints, for those that are known: name in summary.csv, heading, format.
+TABLE = (
+    ("volume_ratio", "V/V0", ".4f"),
+    ("pressure_kpa", "kPa", ".4f"),
+    ("cable_length_mm", "cable [mm]", ".2f"),
+    ("cable_tension_n", "cable [N]", ".3f"),
+    ("tip_x_mm", "tip x [mm]", ".3f"),
+    ("tip_y_mm", "y", ".3f"),
+    ("tip_z_mm", "z", ".3f"),
+    ("max_displacement_mm", "moved [mm]", ".3f"),
+    ("bend_angle_deg", "bend [deg]", ".2f"),
+    ("twist_angle_deg", "twist [deg]", ".2f"),
+    ("max_stretch", "stretch", ".3f"),
+    ("max_von_mises_kpa", "stress [kPa]", ".1f"),
+    ("obstacle_force_x_n", "force x [N]", ".3f"),
+    ("obstacle_force_y_n", "y", ".3f"),
+    ("obstacle_force_z_n", "z", ".3f"),
+    ("iterations", "iterations", "d"),
+    ("seconds", "seconds", ".2f"),
+)
+
+
 def _print_summary(result: Result) -> None:
-    """One line a frame: V/V0 and pressure of every chamber, tip, displacement, iterations, seconds."""
-    chambers = range(1, result.volume_ratios.shape[1] + 1)
-    heads = ["frame"]
-    for c in chambers:
-        tail = f"_{c}" if len(chambers) > 1 else ""
-        heads += [f"V/V0{tail}", f"kPa{tail}"]
-    lines = [[*heads, "tip x [mm]", "y", "z", "moved [mm]", "iterations", "seconds"]]
-    for row in result.summary():
-        cells = [f"{row[f'{key}_{c}']:.4f}" for c in chambers for key in ("volume_ratio", "pressure_kpa")]
-        cells += [f"{row[f'tip_{axis}_mm']:.3f}" for axis in "xyz"]
-        moved, count, seconds = (row[key] for key in ("max_displacement_mm", "iterations", "seconds"))
-        lines.append([str(row["frame"]), *cells, f"{moved:.3f}", str(count), f"{seconds:.2f}"])
-    widths = [max(map(len, column)) for column in zip(*lines)]
-    for line in lines if len(lines) > 1 else ():
+    """One line a frame, of the measures that this robot has."""
+    rows = result.summary()
+    if not rows:
+        return
+    columns = []
+    for key, head, form in TABLE:
+        found = [name for name in rows[0] if name == key or re.fullmatch(rf"{key}_\d+", name)]
+        for i, name in enumerate(found):
+            values: list[Any] = [row[name] for row in rows]
+            if any(np.isfinite(values)):
+                columns.append([head if len(found) == 1 else f"{head} {i + 1}", *(f"{v:{form}}" for v in values)])
+    numbers = ["frame", *(str(row["frame"]) for row in rows)]
+    widths = [max(map(len, column)) for column in [numbers, *columns]]
+    for line in zip(numbers, *columns):
         click.echo("  ".join(cell.rjust(width) for cell, width in zip(line, widths)))

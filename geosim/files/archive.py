@@ -2,7 +2,8 @@
 
 Objects are written as the name of a public geosim data type and its fields, and built again through its
 constructor, so that what is read has been validated. A callable (an `on_frame` hook) cannot be kept: it comes back as
-None. Rules that select vertices are kept as the ids that they select.
+None. Rules that select vertices are kept as the ids that they select. The design of a robot is kept as its generator's name
+and parameters, and made again.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ import numpy as np
 import geosim
 from geosim.arrays import choice
 from geosim.errors import InputError
+from geosim.generate import GENERATORS, Design, make
 from geosim.result import FIELDS, Result, Status
 from geosim.select import Select, selected_ids
 
 __all__ = ["load_result", "write_archive"]
 
 FORMAT = 1
+KEPT = ("robot", "environment", "solver", "extra", "actuation", "provenance")
 _ARRAYS = ("times", "frames", "mid_edge_frames", *FIELDS)
 
 
@@ -54,6 +57,9 @@ class _Encoder:
             return self.encode(value.value, where)
         if isinstance(value, Select):
             return self._selected(value, where)
+        if isinstance(value, Design):
+            known = value.name in GENERATORS
+            return {"design": value.name, "parameters": self.encode(dict(value.parameters), where)} if known else None
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return self._object(value, where)
         if callable(value):
@@ -92,6 +98,8 @@ def _decode(value: Any, arrays: Mapping[str, Any]) -> Any:
         return {k: _decode(v, arrays) for k, v in value["map"]}
     if "callable" in value:
         return None
+    if "design" in value:
+        return make(value["design"], **_decode(value["parameters"], arrays))
     name = value["type"]
     kind = getattr(geosim, name, None)
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
@@ -128,7 +136,7 @@ def write_archive(result: Result, file: Any) -> None:
         "converged": bool(result.converged),
         "trace": json.dumps([dict(record) for record in result.trace], default=_plain),
     }
-    for name in ("robot", "environment", "solver", "extra"):
+    for name in KEPT:
         header[name] = encoder.encode(getattr(result, name), name)
     # What does not apply is nan everywhere and need not be stored: the constructor fills it in again.
     arrays = {
@@ -180,9 +188,7 @@ def load_result(path: str | Path) -> Result:
 
 def _build(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> Result:
     try:
-        problem: dict[str, Any] = {
-            name: _decode(header[name], arrays) for name in ("robot", "environment", "solver", "extra")
-        }
+        problem: dict[str, Any] = {name: _decode(header[name], arrays) for name in KEPT if name in header}
         measures: dict[str, Any] = {name: arrays.get(f"result.{name}") for name in _ARRAYS}
         return Result(
             status=Status[choice(header["status"], "status", Status.__members__)],

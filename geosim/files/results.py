@@ -135,7 +135,7 @@ def _write_surface(result: Result, path: Path, unit: str) -> None:
 def _write_csv(result: Result, path: Path, unit: str) -> None:
     """The summary table; without a frame, one row holds the status."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, summary_header(result.chamber_volumes.shape[1]), restval="", lineterminator="\n")
+    writer = csv.DictWriter(text, summary_header(result), restval="", lineterminator="\n")
     writer.writeheader()
     for row in summary_rows(result) or [{"status": result.status.name}]:
         writer.writerow({key: f"{value:.10g}" if isinstance(value, float) else value for key, value in row.items()})

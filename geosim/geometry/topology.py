@@ -22,6 +22,7 @@ __all__ = [
     "mid_edges",
     "oriented",
     "p2_shape",
+    "tet_gradients",
     "tet_volumes",
     "with_mid_edges",
 ]
@@ -37,6 +38,13 @@ def tet_volumes(vertices: Floats, tets: Ints) -> Floats:
     """Signed volumes of tets [m^3], shape (m,)."""
     a, b, c, d = (vertices[tets[:, i]] for i in range(4))
     return np.einsum("ij,ij->i", np.cross(b - a, c - a), d - a) / 6.0
+
+
+def tet_gradients(vertices: Floats, tets: Ints) -> Floats:
+    """Gradients of the barycentric coordinates of tets [1/m], shape (m, 4, 3)."""
+    corners = vertices[tets]
+    inverse = np.linalg.inv(corners[:, 1:] - corners[:, :1])  # its columns are the gradients of the last three
+    return np.concatenate([-inverse.sum(axis=2, keepdims=True), inverse], axis=2).transpose(0, 2, 1)
 
 
 def oriented(vertices: Floats, tets: Ints) -> tuple[Ints, Floats]:

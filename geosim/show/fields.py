@@ -8,22 +8,13 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.contract import Robot, taken
-from geosim.errors import InputError
 from geosim.geometry import topology
+from geosim.measures import strain
 from geosim.result import Result
 from geosim.robot import VolumetricRobot
 from geosim.show.contact import contact_pressures
 
-__all__ = [
-    "COLORS",
-    "Shown",
-    "checked_frame",
-    "displacements",
-    "max_displacement",
-    "max_stretch",
-    "rest_nodes",
-    "shown_surface",
-]
+__all__ = ["COLORS", "Shown", "displacements", "max_displacement", "max_stretch", "rest_nodes", "shown_surface"]
 
 
 # What the surface is coloured by: label and colour map.
@@ -62,22 +53,6 @@ class Shown:
         return np.linalg.norm(self.points - self.rest, axis=1)
 
 
-def checked_frame(result: Result, frame: int) -> int:
-    """Return a frame's number counted from 0.
-
-    Raises
-    ------
-    InputError
-        There is no such frame.
-    """
-    count = len(result.frames)
-    if not count:
-        raise InputError(f"the result has no frame to show: {result.message}")
-    if not -count <= frame < count:
-        raise InputError(f"frame {frame} does not exist; frames run from 0 to {count - 1}")
-    return frame % count
-
-
 def displacements(result: Result, i: int = -1) -> Floats:
     """Displacements of the vertices in frame i [m], shape (n, 3)."""
     return result.frames[i] - result.robot.vertices
@@ -95,36 +70,13 @@ def rest_nodes(robot: Robot) -> Floats:
 
 
 def max_stretch(result: Result, i: int = -1) -> Floats:
-    """Largest principal stretch of every body tet at its centroid in frame i [-], shape (mb,).
-
-    At the centroid the gradients of the quadratic shape functions vanish at the corners and are grad L_a + grad L_b on
-    the edge (a, b), so that F = sum over edges of x_ab (grad L_a + grad L_b); the stretch is the root of the
-    largest eigenvalue of F^T F.
-    """
+    """Largest principal stretch of every body tet at its centroid in frame i [-], shape (mb,)."""
     robot = _solid(result)
-    rest = robot.vertices[robot.body_tets]
-    inverse = np.linalg.inv(rest[:, 1:] - rest[:, :1])  # rows of X_a - X_0
-    gradients = np.concatenate([-inverse.sum(axis=2, keepdims=True), inverse], axis=2).transpose(0, 2, 1)
-    middle = result.nodes(i)[robot.p2_tets[:, 4:]]
-    a, b = topology.EDGES.T
-    deformation = np.einsum("mei,mej->mij", middle, gradients[:, a] + gradients[:, b])
-    cauchy = np.einsum("mki,mkj->mij", deformation, deformation)
-    return np.sqrt(np.maximum(np.linalg.eigvalsh(cauchy)[:, -1], 0.0))
+    return strain.largest_stretches(robot, result.nodes(i))
 
 
 def _solid(result: Result) -> VolumetricRobot:
     return taken(result.robot, VolumetricRobot, "max_stretch")
-
-
-def _point_stretch(result: Result, i: int, count: int) -> Floats:
-    """Volume-weighted mean of the stretch of the tets around every node [-], shape (count,)."""
-    robot = _solid(result)
-    weight = np.abs(topology.tet_volumes(robot.vertices, robot.body_tets))
-    value = max_stretch(result, i) * weight
-    nodes = robot.p2_tets
-    total = np.bincount(nodes.ravel(), np.repeat(weight, nodes.shape[1]), count)
-    summed = np.bincount(nodes.ravel(), np.repeat(value, nodes.shape[1]), count)
-    return np.divide(summed, total, out=np.ones(count), where=total > 0)
 
 
 def shown_surface(result: Result, i: int = -1, subdivide: int = 2, faces: Ints | None = None) -> Shown:
@@ -151,7 +103,7 @@ def shown_surface(result: Result, i: int = -1, subdivide: int = 2, faces: Ints |
     at_rest = np.einsum("pk,pkd->pd", shape, rest[corners])
     if not len(robot.body_tets):  # a multibody robot: soft and rigid parts, whose skin only is shown
         return Shown(points, at_rest, triangles, np.full(len(points), np.nan))
-    stretch = np.einsum("pk,pk->p", shape, _point_stretch(result, i, len(nodes))[corners])
+    stretch = np.einsum("pk,pk->p", shape, strain.around_nodes(_solid(result), max_stretch(result, i))[corners])
     contact = None if i is None else contact_pressures(result, i)
     if contact is not None:
         full = np.concatenate([contact, contact[robot.p2_edges].mean(axis=1)])

@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import html as escaping
 import json
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def html(result: Result, path: str | Path) -> Path:
     from plotly.offline import get_plotlyjs
 
     path = checked_target(path, ".html")
-    fields.checked_frame(result, -1)
+    result.checked_frame(-1)
     page = _page(_data(result), get_plotlyjs())
     with replacing(path) as beside:
         beside.write_text(page, encoding="utf-8")
@@ -155,13 +156,11 @@ def _cell(value: Any) -> str:
 
 
 def _page(data: dict[str, Any], plotly: str) -> str:
-    # "</" inside a script would end it
-    text = json.dumps(data).replace("</", "<\\/")
-    parts = {"@NAME@": escaping.escape(data["name"]), "@SCRIPT@": _SCRIPT, "@DATA@": text, "@PLOTLY@": plotly}
-    page = _TEMPLATE
-    for key, value in parts.items():
-        page = page.replace(key, value)
-    return page
+    # no "<" of the data stands in the script, where "</script" would end it and "<!--<script" keep it open
+    text = json.dumps(data).replace("<", "\\u003c")
+    parts = {"NAME": escaping.escape(data["name"]), "SCRIPT": _SCRIPT, "DATA": text, "PLOTLY": plotly}
+    # one pass: what a part holds is no place for another part
+    return re.sub(f"@({'|'.join(parts)})@", lambda place: parts[place[1]], _TEMPLATE)
 
 
 def repr_html(result: Result) -> str:
@@ -270,7 +269,8 @@ const show = (i) => {
   const row = D.rows[D.chosen[i]], at = (name) => row[D.columns.indexOf(name)];
   const of = (start) => D.columns.filter((c) => c.startsWith(start) && at(c) !== 'nan');
   $('where').textContent = 'frame ' + at('frame') + of('volume_ratio').map((c) => ', V/V0 ' + at(c)).join('') +
-    of('pressure').map((c) => ', ' + at(c) + ' kPa').join('');
+    of('pressure').map((c) => ', ' + at(c) + ' kPa').join('') +
+    of('bend_angle').map((c) => ', bend ' + at(c) + '°').join('');
   document.querySelectorAll('#rows tr').forEach((tr, r) => tr.classList.toggle('now', r === D.chosen[i]));
 };
 const stop = () => { clearInterval(timer); timer = null; $('play').textContent = 'Play'; };

@@ -63,7 +63,7 @@ def plot(
         The suffix, folder, frame, colour or renderer is wrong.
     """
     path = checked_target(path, ".png")
-    index = fields.checked_frame(result, frame)
+    index = result.checked_frame(frame)
     color, renderer = choice(color, "plot: color", fields.COLORS), choice(renderer, "plot: renderer", RENDERERS)
     level = 0 if not result.mid_edge_frames.shape[1] else 2 if len(result.robot.skin) < 12_000 else 1
     shown = fields.shown_surface(result, index, level)
@@ -188,7 +188,7 @@ def _compose(
 
 
 def title(result: Result, frame: int) -> str:
-    """V/V0 and pressure of one or two chambers, the ranges over more, else the largest displacement."""
+    """V/V0 and pressure of one or two chambers (of more, their ranges) and bend, else the largest displacement."""
     parts = []
     for name, values, unit in (
         ("V/V0", result.volume_ratios[frame], ""),
@@ -205,6 +205,8 @@ def title(result: Result, frame: int) -> str:
             ]
     if parts and len(result.volume_ratios[frame]) > 2:
         parts[0] = f"{result.volume_ratios.shape[1]} chambers, {parts[0]}"
+    if parts and np.isfinite(result.bend_angle[frame]):
+        parts.append(f"bend = {np.degrees(result.bend_angle[frame]):.4g} degrees")
     return ", ".join(parts) or f"largest displacement {fields.max_displacement(result, frame) * 1e3:.4g} mm"
 
 

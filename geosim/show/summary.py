@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from geosim.contract import Status
 from geosim.result import Result
 from geosim.show import fields
@@ -11,34 +13,41 @@ from geosim.show import fields
 __all__ = ["summary_header", "summary_rows"]
 
 
-def summary_header(chambers: int) -> list[str]:
-    """Return the columns of summary.csv for a robot with so many chambers."""
-    each = [f"{name}_{c}" for c in range(1, chambers + 1) for name in ("volume_ratio", "volume_mm3", "pressure_kpa")]
-    tip = [f"tip_{axis}_mm" for axis in "xyz"]
-    tail = ["max_displacement_mm", "body_volume_ratio", "iterations", "seconds"]
-    return ["frame", "load", "status", *each, *tip, *tail]
+def summary_header(result: Result) -> list[str]:
+    """Return the columns of summary.csv."""
+    chambers, cables, obstacles = (
+        range(1, getattr(result, key).shape[1] + 1) for key in ("chamber_volumes", "cable_lengths", "obstacle_forces")
+    )
+    return [
+        *("frame", "load", "status"),
+        *(f"{name}_{c}" for c in chambers for name in ("volume_ratio", "volume_mm3", "pressure_kpa")),
+        *(f"tip_{axis}_mm" for axis in "xyz"),
+        *("max_displacement_mm", "body_volume_ratio", "iterations", "seconds"),
+        *("bend_angle_deg", "twist_angle_deg", "max_stretch", "max_von_mises_kpa"),
+        *(f"{name}_{w}" for w in cables for name in ("cable_length_mm", "cable_tension_n")),
+        *(f"obstacle_force_{axis}_n_{o}" for o in obstacles for axis in "xyz"),
+    ]
 
 
 def summary_rows(result: Result) -> list[dict[str, float | int | str]]:
-    """Return one row a frame, keyed as in `summary_header`; mm, kPa, seconds.
+    """Return one row a frame, keyed as in `summary_header`; mm, kPa, degrees, N, seconds.
 
     `status` is what holds for the frame (CROSSED, UNSTABLE, else CONVERGED); in the last row it is the status of the
     whole solve, so that a solve that stopped early shows why.
     """
-    effort = _effort(result)
+    effort, header, count = _effort(result), summary_header(result), len(result.frames)
+    chambers = np.stack([result.volume_ratios, 1e9 * result.chamber_volumes, 1e-3 * result.chamber_pressures], axis=2)
+    cables = np.stack([1e3 * result.cable_lengths, result.cable_tensions], axis=2)
+    angles = np.degrees([result.bend_angle, result.twist_angle]).T
+    before = [*chambers.reshape(count, -1).T, *(1e3 * result.tip.T)]
+    after = [*angles.T, result.max_stretch, 1e-3 * result.max_von_mises, *cables.reshape(count, -1).T]
+    after += [*result.obstacle_forces.reshape(count, -1).T]
     rows = []
-    for i in range(len(result.frames)):
-        row: dict[str, float | int | str] = {"frame": i, "load": float(result.times[i])}
-        row["status"] = _frame_status(result, i).name
-        for c in range(result.chamber_volumes.shape[1]):
-            row[f"volume_ratio_{c + 1}"] = float(result.volume_ratios[i, c])
-            row[f"volume_mm3_{c + 1}"] = float(result.chamber_volumes[i, c]) * 1e9
-            row[f"pressure_kpa_{c + 1}"] = float(result.chamber_pressures[i, c]) * 1e-3
-        row |= {f"tip_{axis}_mm": float(value) * 1e3 for axis, value in zip("xyz", result.tip[i])}
-        row["max_displacement_mm"] = fields.max_displacement(result, i) * 1e3
-        row["body_volume_ratio"] = float(result.body_volume_ratio[i])
-        row["iterations"], row["seconds"] = effort.get(i, (0, 0.0))
-        rows.append(row)
+    for i in range(count):
+        shape = [fields.max_displacement(result, i) * 1e3, float(result.body_volume_ratio[i]), *effort.get(i, (0, 0.0))]
+        values = [i, float(result.times[i]), _frame_status(result, i).name]
+        values += [*(float(v[i]) for v in before), *shape, *(float(v[i]) for v in after)]
+        rows.append(dict(zip(header, values, strict=True)))
     return rows
 
 

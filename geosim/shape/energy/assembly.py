@@ -233,19 +233,21 @@ def _incompressibility(row, p, x, barycentric, volume, rule, matrix, space, gap,
 
 @kernel
 def _compressibility(row, p, volume, stabilise, gap, M):
-    """Write the block -M (4, 4) of compressibility and stabilisation, add -M p to gap (4,); return p^2 / 2 kappa.
+    """Write the block -M (4, 4) of compressibility and stabilisation, add -M p to gap (4,); return p M p / 2.
+
+    That is what they store: p^2 / 2 kappa, and what the stabilisation takes of the work of pressures as J leaves 1.
 
     integral N_u N_v = V (1 + delta_uv) / 20; stabilisation takes off the means, V / 16 [Dohrmann-Bochev].
     """
     soft = row[2] if stabilise else 0.0
-    squares, total = 0.0, 0.0
+    stored = 0.0
     for u in range(4):
-        squares, total = squares + p[u] * p[u], total + p[u]
         for v in range(4):
             mass = (2.0 if u == v else 1.0) / 20.0
             M[u, v] = -volume * (row[1] * mass + soft * (mass - 1.0 / 16.0))
             gap[u] += M[u, v] * p[v]
-    return 0.5 * row[1] * volume * (squares + total * total) / 20.0
+            stored -= 0.5 * p[u] * M[u, v] * p[v]
+    return stored
 
 
 @kernel

@@ -49,7 +49,7 @@ def measure(
         residual=residual,
         energies=evaluation.energy * problem.stress * problem.length**3,
         stable=np.nan if stable is None else float(stable),
-        extra={**extra, **_rigid(problem, evaluation)},
+        extra={"mean_stress": _on_pressure_vertices(problem, point.p), **extra, **_rigid(problem, evaluation)},
         note=FREE if problem.supports.free_bodies else "",
         **contact,
     )
@@ -78,7 +78,7 @@ def _contact(
     n = len(problem.robot.vertices)
     contact, forces = problem.contact, evaluation.contact
     if contact is None or forces is None:
-        return {}, {"contact_pressures": np.full(n, np.nan), "slip_ratio": np.nan}
+        return {}, {"contact_pressures": np.full(n, np.nan), "slip_ratio": np.nan, "contact_energy": 0.0}
     total = np.zeros((n + len(problem.robot.p2_edges), 3))
     total[problem.nodes] = -forces.force * problem.force_unit
     points = contact.metres(contact.surface.points(point.x))
@@ -109,7 +109,15 @@ def _contact(
         "max_penetration": contact.penetration(forces.distance),
         "contact_count": float(forces.count),
     }
-    return measures, {"contact_pressures": on_nodes[:n], "slip_ratio": slipping}
+    stored = forces.energy * problem.stress * problem.length**3
+    return measures, {"contact_pressures": on_nodes[:n], "slip_ratio": slipping, "contact_energy": stored}
+
+
+def _on_pressure_vertices(problem: ShapeProblem, p: Floats) -> Floats:
+    """What incompressibility adds to the mean stress [Pa], (n,); nan where no pressure is."""
+    out = np.full(len(problem.robot.vertices), np.nan)
+    out[problem.pressure_vertices] = p * problem.stress
+    return out
 
 
 def _on_vertices(robot: VolumetricRobot, force: Floats) -> Floats:

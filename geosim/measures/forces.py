@@ -1,0 +1,55 @@
+"""Forces between a robot and what it holds, and the work that is done on it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from geosim.arrays import Floats
+from geosim.collision.shapes import KINDS, POINT, VERTICES
+from geosim.contract import Robot
+from geosim.environment import Environment, Obstacle
+from geosim.select import selected_ids
+
+__all__ = ["blocked_forces", "holding_forces"]
+
+
+def holding_forces(environment: Environment, forces: Floats) -> Floats:
+    """Largest force against the prescribed motion of every obstacle over the frames [N], (o,); nan for one that stays.
+
+    Parameters
+    ----------
+    forces
+        On the obstacles, one frame a command [N], (k, o, 3).
+
+    A motion goes from pose to pose; that of an obstacle that turns is taken at its middle.
+    """
+    out = np.full(len(environment.obstacles), np.nan)
+    for o, obstacle in enumerate(environment.obstacles):
+        if obstacle.motion is None:
+            continue
+        middle = np.append(_middle(obstacle), 1.0)
+        places = np.array([(obstacle.pose(i) @ middle)[:3] for i in range(-1, len(forces))])
+        ways = np.diff(places, axis=0)
+        lengths = np.linalg.norm(ways, axis=1)
+        moves = lengths > 0.0
+        if moves.any():
+            against = -np.einsum("ki,ki->k", forces[moves, o], ways[moves]) / lengths[moves]
+            out[o] = np.nanmax(against, initial=0.0)
+    return out
+
+
+def _middle(obstacle: Obstacle) -> Floats:
+    """Mean of the points that define an obstacle [m], (3,)."""
+    sorts = KINDS[obstacle.shape].parameters
+    points = [np.atleast_2d(obstacle.parameters[key]) for key, sort in sorts.items() if sort in (POINT, VERTICES)]
+    return np.asarray(np.vstack(points).mean(axis=0))
+
+
+def blocked_forces(robot: Robot, environment: Environment, reactions: Floats) -> Floats:
+    """Force of the supports [N] (k, 3) on what is held by the `Prescribed` that hold tip vertices; nan if none does."""
+    held = [
+        selected_ids(p.vertices, robot.vertices, "prescribed", among=robot.body_vertices)
+        for p in environment.prescribed
+    ]
+    ids = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(h for h in held if np.isin(h, robot.tip).any())]))
+    return reactions[:, ids].sum(axis=1) if len(ids) else np.full((len(reactions), 3), np.nan)

@@ -1,0 +1,109 @@
+"""Stretch and stress of a solid, at the centroids of its tets and averaged around its nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from geosim.arrays import Floats, choice
+from geosim.errors import InputError
+from geosim.geometry import topology
+from geosim.kernels import kernel
+from geosim.material import tensors
+from geosim.robot import VolumetricRobot
+
+__all__ = ["KINDS", "around_nodes", "largest_stretches", "stresses", "von_mises"]
+
+KINDS = ("von-mises", "cauchy")
+
+
+def deformations(robot: VolumetricRobot, nodes: Floats) -> Floats:
+    """Deformation gradients of the body tets at their centroids (mb, 3, 3), of P2 positions [m] (n + e, 3).
+
+    There the gradients of the quadratic shape functions vanish at the corners and are grad L_a + grad L_b on the edge (a, b),
+    so that F = sum over edges of x_ab (grad L_a + grad L_b).
+    """
+    gradients = topology.tet_gradients(robot.vertices, robot.body_tets)
+    a, b = topology.EDGES.T
+    return np.einsum("mei,mej->mij", nodes[robot.p2_tets[:, 4:]], gradients[:, a] + gradients[:, b])
+
+
+def largest_stretches(robot: VolumetricRobot, nodes: Floats) -> Floats:
+    """Largest principal stretch of every body tet at its centroid, the root of the largest eigenvalue of F^T F, (mb,)."""
+    F = deformations(robot, nodes)
+    return np.sqrt(np.maximum(np.linalg.eigvalsh(np.einsum("mki,mkj->mij", F, F))[:, -1], 0.0))
+
+
+def around_nodes(robot: VolumetricRobot, values: Floats) -> Floats:
+    """Volume-weighted mean of values of the body tets (mb, ...) around every vertex and mid-edge node; 1 where none is."""
+    weight = np.abs(topology.tet_volumes(robot.vertices, robot.body_tets))
+    count, nodes = len(robot.vertices) + len(robot.p2_edges), robot.p2_tets
+    shaped = values.reshape(len(values), -1)
+    total = np.bincount(nodes.ravel(), np.repeat(weight, nodes.shape[1]), count)
+    out = np.ones((count, shaped.shape[1]))
+    for column, value in enumerate(shaped.T):
+        summed = np.bincount(nodes.ravel(), np.repeat(value * weight, nodes.shape[1]), count)
+        np.divide(summed, total, out=out[:, column], where=total > 0)
+    return out.reshape(count, *values.shape[1:])
+
+
+@kernel
+def _cauchy(rows, material, F, out):
+    """Write the Cauchy stress P F^T / J of the strain energy alone of every tet (m, 3, 3)."""
+    P, cof = np.empty((3, 3)), np.empty((3, 3))
+    for e in range(len(F)):
+        J = tensors.cofactor(F[e], cof)
+        tensors.stress(rows[material[e]], F[e], J, cof, P)
+        for i in range(3):
+            for k in range(3):
+                out[e, i, k] = (P[i, 0] * F[e, k, 0] + P[i, 1] * F[e, k, 1] + P[i, 2] * F[e, k, 2]) / J
+
+
+def _strain_stresses(robot: VolumetricRobot, nodes: Floats, isochoric: bool) -> Floats:
+    rows = tensors.table(list(robot.materials.values()), 1.0, isochoric=isochoric)
+    material = np.searchsorted(list(robot.materials), robot.regions[robot.is_body])
+    F = np.ascontiguousarray(deformations(robot, nodes))
+    out = np.empty_like(F)
+    _cauchy(rows, material, F, out)
+    return out
+
+
+def _equivalent(stress: Floats) -> Floats:
+    """Root of 3/2 of the squared norm of the deviator of stresses (..., 3, 3)."""
+    mean = np.trace(stress, axis1=-2, axis2=-1)[..., None, None] / 3.0
+    return np.sqrt(1.5 * ((stress - mean * np.eye(3)) ** 2).sum(axis=(-2, -1)))
+
+
+def von_mises(robot: VolumetricRobot, nodes: Floats) -> Floats:
+    """Equivalent stress of the body tets at their centroids [Pa], (mb,); it needs no pressure."""
+    return _equivalent(_strain_stresses(robot, nodes, isochoric=True))
+
+
+def stresses(robot: VolumetricRobot, nodes: Floats, kind: str, pressures: Floats | None, isochoric: bool) -> Floats:
+    """Stress at the vertices [Pa], the mean of the tets around them: (n,) of "von-mises", (n, 3, 3) of "cauchy"; nan elsewhere.
+
+    Parameters
+    ----------
+    pressures
+        What incompressibility adds to the mean stress at the vertices [Pa], (n,).
+    isochoric
+        Whether `pressures` go with the isochoric form of the energy.
+
+    Raises
+    ------
+    InputError
+        The kind is unknown, or the full stress is asked of a result without pressures.
+    """
+    choice(kind, "stress: kind", KINDS)
+    n = len(robot.vertices)
+    if kind == "von-mises":
+        out = around_nodes(robot, von_mises(robot, nodes))[:n]
+    elif pressures is None:
+        raise InputError(
+            "stress: this result holds no pressure in the material, so its mean stress is unknown; solve with "
+            "EnergyShapeSolver, or ask for kind='von-mises'"
+        )
+    else:
+        out = around_nodes(robot, _strain_stresses(robot, nodes, isochoric))[:n]
+        out += pressures[:, None, None] * np.eye(3)
+    out[~robot.body_vertices] = np.nan
+    return out

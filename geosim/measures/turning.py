@@ -1,0 +1,145 @@
+"""How far a robot bends, twists and turns: angles that count on beyond pi."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from geosim.arrays import Floats, Ints
+from geosim.measures.spine import Spine
+
+__all__ = ["bend_gradient", "bending", "center_line", "rigid_rotation", "rotations", "tip_rotations", "twisting"]
+
+STEP = 1e-6  # of a unit tangent: central differences of smooth angles, an error of about 1e-10
+
+
+def rigid_rotation(rest: Floats, positions: Floats, weights: Floats) -> Floats:
+    """Rotation (3, 3) that fits points (t, 3), weighted (t,), best [Kabsch 1976]; nan if they lie on a line."""
+    weights = weights / weights.sum()
+    a, b = rest - weights @ rest, positions - weights @ positions
+    u, sizes, vt = np.linalg.svd((b * weights[:, None]).T @ a)
+    if len(rest) < 3 or sizes[1] < 1e-9 * sizes[0]:
+        return np.full((3, 3), np.nan)
+    return u @ np.diag([1.0, 1.0, np.sign(np.linalg.det(u @ vt))]) @ vt
+
+
+def rotations(spine: Spine, positions: Floats) -> Floats:
+    """Rotations of the stations of a solid, the polar factors of their mean deformation gradients, (m, 3, 3)."""
+    u, _, vt = np.linalg.svd(spine.deformations(positions))
+    u[:, :, 2] *= np.sign(np.linalg.det(u @ vt))[:, None]
+    return u @ vt
+
+
+def _turns(tangents: Floats) -> Floats:
+    """Rotation vectors [rad] from each tangent to the next, (m - 1, 3)."""
+    a, b = tangents[:-1], tangents[1:]
+    across = np.cross(a, b)
+    sine, cosine = np.linalg.norm(across, axis=1), np.einsum("mi,mi->m", a, b)
+    angle = np.arctan2(sine, cosine)
+    return across * np.divide(angle, sine, out=np.zeros_like(sine), where=sine > 0.0)[:, None]
+
+
+def _to_the_ends(turns: Floats, stations: Floats, length: float) -> Floats:
+    """Sum of turns (m - 1, ...) over a line of this length [m]: curvature goes on beyond the outer stations (m,)."""
+    first = stations[0] / (stations[1] - stations[0])
+    last = (length - stations[-1]) / (stations[-1] - stations[-2])
+    return np.asarray(turns.sum(axis=0) + first * turns[0] + last * turns[-1])
+
+
+def _bending(spine: Spine, directions: Floats) -> Floats:
+    tangents = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    return _to_the_ends(_turns(tangents), spine.stations, spine.length)
+
+
+def bending(spine: Spine, positions: Floats) -> Floats:
+    """Vector [rad] (3,) of the turning of the tangent, integral of t x dt along the line, less that at rest.
+
+    That at rest is turned with the first station, so that a rigid motion bends nothing.
+    """
+    bent = _bending(spine, spine.slopes @ positions)
+    at_rest = _bending(spine, spine.tangents)
+    if not at_rest.any():
+        return bent
+    if spine.gradients is not None:
+        return bent - rotations(spine, positions)[0] @ at_rest
+    frames = [_frame(*d[:2]) for d in (spine.tangents, spine.slopes @ positions)]
+    return bent - frames[1] @ frames[0].T @ at_rest
+
+
+def _frame(first: Floats, second: Floats) -> Floats:
+    """Right-handed frame (3, 3) of two directions; of parallel ones any about the first."""
+    t = first / np.linalg.norm(first)
+    n = second - (second @ t) * t
+    if np.linalg.norm(n) < 1e-12 * np.linalg.norm(second):
+        n = np.cross(t, np.eye(3)[np.argmin(np.abs(t))])
+    n = n / np.linalg.norm(n)
+    return np.stack([t, n, np.cross(t, n)], axis=1)
+
+
+def bend_gradient(spine: Spine, positions: Floats) -> Floats:
+    """Derivative of the bend angle by the positions [rad/m], (n, 3); the turning at rest is held in space."""
+    directions = spine.slopes @ positions
+    at_rest = bending(spine, positions) - _bending(spine, directions)
+    slope = np.empty_like(directions)
+    for place in np.ndindex(directions.shape):
+        step = STEP * float(np.linalg.norm(directions[place[0]]))
+        sides = []
+        for sign in (1.0, -1.0):
+            moved = directions.copy()
+            moved[place] += sign * step
+            sides.append(np.linalg.norm(_bending(spine, moved) + at_rest))
+        slope[place] = (sides[0] - sides[1]) / (2.0 * step)
+    return np.asarray(spine.slopes.T @ slope)
+
+
+def twisting(spine: Spine, positions: Floats) -> float:
+    """Twist [rad] about the centre line: the rotation of sections against their neighbours, about the tangent at rest."""
+    turn = rotations(spine, positions)
+    relative = Rotation.from_matrix(turn[:-1].transpose(0, 2, 1) @ turn[1:]).as_rotvec()
+    middle = spine.tangents[:-1] + spine.tangents[1:]
+    middle /= np.linalg.norm(middle, axis=1, keepdims=True)
+    rates = np.einsum("mi,mi->m", relative, middle)
+    return float(_to_the_ends(rates, spine.twist_stations, spine.length))
+
+
+def center_line(spine: Spine, positions: Floats, points: int) -> Floats:
+    """Points [m] (points, 3) at equal distances along the rest line; straight on beyond the outer stations."""
+    places, directions = np.asarray(spine.places @ positions), spine.slopes @ positions
+    s, before, after = spine.stations, spine.stations[0], spine.length - spine.stations[-1]
+    places = np.vstack([places[0] - before * directions[0], places, places[-1] + after * directions[-1]])
+    known = np.concatenate([[0.0], s, [spine.length]])
+    wanted = np.linspace(0.0, spine.length, points)
+    return np.stack([np.interp(wanted, known, places[:, k]) for k in range(3)], axis=1)
+
+
+def tip_rotations(spine: Spine | None, rest: Floats, frames: Floats, tip: Ints, weights: Floats) -> Floats:
+    """Rotation vectors [rad] (k, 3) of the rigid fit of tip vertices in frames (k, n, 3), continuous from rest.
+
+    Of the vectors that mean the same rotation, theta + 2 pi j about the axis, that is taken which continues the rotation of
+    the last station of a solid's line, which continues the one before it, down to what is held; else that of the frame before.
+    """
+    out, last = np.full((len(frames), 3), np.nan), np.zeros(3)
+    for i, positions in enumerate(frames):
+        turn = rigid_rotation(rest[tip], positions[tip], weights)
+        if np.isnan(turn).any():
+            continue
+        near = last
+        if spine is not None and spine.gradients is not None:
+            near = np.zeros(3)
+            for station in rotations(spine, positions):
+                near = _nearest(station, near)
+        out[i] = last = _nearest(turn, near)
+    return out
+
+
+def _nearest(rotation: Floats, near: Floats) -> Floats:
+    """Rotation vector of a rotation (3, 3) that is the nearest to another vector."""
+    vector = Rotation.from_matrix(rotation).as_rotvec()
+    angle = float(np.linalg.norm(vector))
+    if angle < 1e-12:
+        size = float(np.linalg.norm(near))
+        axis, angle = (near / size if size > np.pi else np.array([1.0, 0.0, 0.0])), 0.0
+    else:
+        axis = vector / angle
+    turns = np.round((float(near @ axis) - angle) / (2.0 * np.pi))
+    return np.asarray((angle + 2.0 * np.pi * turns) * axis)
