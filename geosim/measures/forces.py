@@ -46,10 +46,9 @@ def _middle(obstacle: Obstacle) -> Floats:
 
 
 def blocked_forces(robot: Robot, environment: Environment, reactions: Floats) -> Floats:
-    """Force of the supports [N] (k, 3) on what is held by the `Prescribed` that hold tip vertices; nan if none does."""
-    held = [
-        selected_ids(p.vertices, robot.vertices, "prescribed", among=robot.body_vertices)
-        for p in environment.prescribed
-    ]
-    ids = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(h for h in held if np.isin(h, robot.tip).any())]))
+    """Force of the supports [N] (k, 3) on the tip vertices that a `Prescribed` holds; nan if none does."""
+    held = np.zeros(len(robot.vertices), dtype=bool)
+    for prescribed in environment.prescribed:
+        held[selected_ids(prescribed.vertices, robot.vertices, "prescribed", among=robot.body_vertices)] = True
+    ids = robot.tip[held[robot.tip]]
     return reactions[:, ids].sum(axis=1) if len(ids) else np.full((len(reactions), 3), np.nan)

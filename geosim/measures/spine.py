@@ -93,8 +93,8 @@ def _solid_spine(robot: VolumetricRobot) -> Spine | None:
     length, s = _arc_length(level, volumes * np.linalg.norm(flow, axis=1), weight)
     edge = float(np.average(np.cbrt(8.5 * volumes), weights=volumes))  # of regular tets of these volumes
     count = int(np.clip(length / (WINDOW * edge), *STATIONS))
-    share = length / (count + 1)
-    hats = np.maximum(1.0 - np.abs(s[None] / share - np.arange(1, count + 1)[:, None]), 0.0)
+    share = length / (count - 1)
+    hats = np.maximum(1.0 - np.abs(s[None] / share - np.arange(count)[:, None]), 0.0)  # half of them at the ends
     windows = hats * weight
     total = windows.sum(axis=1)
     if (total <= 0.0).any():
@@ -114,7 +114,12 @@ def _solid_spine(robot: VolumetricRobot) -> Spine | None:
     tangents, places, gradients = flows / resultant[:, None], windows @ mean, gradients[order]
     ends = [vertices[used[mask]].mean(axis=0) for mask in (held, tip)]
     stations, length = _measured(places @ vertices, tangents, ends[0], ends[1])
-    bends, twists, across = _offsets(vertices, places @ vertices, tangents, gradients)
+    middles = np.asarray(places @ vertices)
+    for end, one, two in ((0, 1, 2), (-1, -2, -3)):  # half a window is lopsided by what the mesh is: go on straight
+        middles[end] = middles[one] + (middles[one] - middles[two]) * (
+            (stations[end] - stations[one]) / (stations[one] - stations[two])
+        )
+    bends, twists, across = _offsets(vertices, middles, tangents, gradients)
     if any((np.diff(stations + offset, prepend=0.0, append=length) <= 0.0).any() for offset in (bends, twists)):
         return None
     # x = c(s) + R(s) eta: what a station sees beside the line by eta turns with the sections

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -36,16 +37,16 @@ def summary_rows(result: Result) -> list[dict[str, float | int | str]]:
     whole solve, so that a solve that stopped early shows why.
     """
     effort, header, count = _effort(result), summary_header(result), len(result.frames)
-    chambers = np.stack([result.volume_ratios, 1e9 * result.chamber_volumes, 1e-3 * result.chamber_pressures], axis=2)
-    cables = np.stack([1e3 * result.cable_lengths, result.cable_tensions], axis=2)
-    angles = np.degrees([result.bend_angle, result.twist_angle]).T
-    before = [*chambers.reshape(count, -1).T, *(1e3 * result.tip.T)]
-    after = [*angles.T, result.max_stretch, 1e-3 * result.max_von_mises, *cables.reshape(count, -1).T]
-    after += [*result.obstacle_forces.reshape(count, -1).T]
+    volumes, pressures = 1e9 * result.chamber_volumes, 1e-3 * result.chamber_pressures
+    lengths, tensions, forces = 1e3 * result.cable_lengths, result.cable_tensions, result.obstacle_forces
+    before = [v for c in zip(result.volume_ratios.T, volumes.T, pressures.T) for v in c] + [*(1e3 * result.tip.T)]
+    after = [np.degrees(result.bend_angle), np.degrees(result.twist_angle), result.max_stretch]
+    after += [1e-3 * result.max_von_mises, *(v for w in zip(lengths.T, tensions.T) for v in w)]
+    after += [v for o in forces.transpose(1, 2, 0) for v in o]
     rows = []
     for i in range(count):
         shape = [fields.max_displacement(result, i) * 1e3, float(result.body_volume_ratio[i]), *effort.get(i, (0, 0.0))]
-        values = [i, float(result.times[i]), _frame_status(result, i).name]
+        values: list[Any] = [i, float(result.times[i]), _frame_status(result, i).name]
         values += [*(float(v[i]) for v in before), *shape, *(float(v[i]) for v in after)]
         rows.append(dict(zip(header, values, strict=True)))
     return rows

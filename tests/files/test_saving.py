@@ -21,7 +21,8 @@ from geosim.show import fields
 
 HEADER = (
     "frame,load,status,volume_ratio_1,volume_mm3_1,pressure_kpa_1,tip_x_mm,tip_y_mm,tip_z_mm,max_displacement_mm,"
-    "body_volume_ratio,iterations,seconds"
+    "body_volume_ratio,iterations,seconds,bend_angle_deg,twist_angle_deg,max_stretch,max_von_mises_kpa,"
+    "obstacle_force_x_n_1,obstacle_force_y_n_1,obstacle_force_z_n_1"
 )
 
 
