@@ -283,7 +283,8 @@ class Result:
         whole(points, "center_line: points", least=2)
         if self.spine is None:
             raise InputError("center_line: there is no way of one direction from what is held to the tip of this robot")
-        return turning.center_line(self.spine, self.frames[self.checked_frame(frame)], points)
+        positions = self.frames[self.checked_frame(frame)]
+        return turning.center_line(self.spine, self.robot.vertices, positions, points)
 
     def tip_stiffness(self, frame: int = -1) -> Floats:
         """Stiffness [N/m] (3, 3) of the tip: the inverse compliance under a force spread over it, commands held.

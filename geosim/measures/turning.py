@@ -102,14 +102,19 @@ def twisting(spine: Spine, positions: Floats) -> float:
     return float(_to_the_ends(rates, spine.twist_stations, spine.length))
 
 
-def center_line(spine: Spine, positions: Floats, points: int) -> Floats:
+def center_line(spine: Spine, rest: Floats, positions: Floats, points: int) -> Floats:
     """Points [m] (points, 3) at equal distances along the rest line; straight on beyond the outer stations."""
-    places, directions = np.asarray(spine.places @ positions), spine.slopes @ positions
-    s, before, after = spine.stations, spine.stations[0], spine.length - spine.stations[-1]
-    places = np.vstack([places[0] - before * directions[0], places, places[-1] + after * directions[-1]])
-    known = np.concatenate([[0.0], s, [spine.length]])
-    wanted = np.linspace(0.0, spine.length, points)
-    return np.stack([np.interp(wanted, known, places[:, k]) for k in range(3)], axis=1)
+    at_rest, now = (_with_ends(spine, x) for x in (rest, positions))
+    known = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(at_rest, axis=0), axis=1))])
+    wanted = np.linspace(0.0, known[-1], points)
+    return np.stack([np.interp(wanted, known, now[:, k]) for k in range(3)], axis=1)
+
+
+def _with_ends(spine: Spine, positions: Floats) -> Floats:
+    """Places of the stations and of the ends of the line [m], (m + 2, 3)."""
+    places, directions = np.asarray(spine.places @ positions), np.asarray(spine.slopes @ positions)
+    before, after = spine.stations[0], spine.length - spine.stations[-1]
+    return np.vstack([places[0] - before * directions[0], places, places[-1] + after * directions[-1]])
 
 
 def tip_rotations(spine: Spine | None, rest: Floats, frames: Floats, tip: Ints, weights: Floats) -> Floats:
