@@ -71,10 +71,16 @@ def test_an_arc_bends_by_its_angle_beyond_half_a_turn(degrees):
     np.testing.assert_allclose(np.degrees(result.bend_angle), degrees, atol=5e-9 * degrees**3)
     np.testing.assert_allclose(np.degrees(result.twist_angle), 0.0, atol=0.05)
     np.testing.assert_allclose(np.degrees(result.tip_rotation), [[0.0, degrees, 0.0]], atol=1e-9)
-    arc = result.center_line(points=11)
-    np.testing.assert_allclose(
-        np.linalg.norm(np.diff(arc[1:-1], axis=0), axis=1), np.linalg.norm(arc[5] - arc[4]), rtol=0.03
-    )
+
+
+def test_the_centre_line_of_an_arc_is_an_arc():
+    """Half a turn of 31.8 mm: the middle of the bar is 10 mm beyond, less what ten chords cut off."""
+    robot = bar_robot()
+    line = shown(robot, bend(robot.vertices, np.pi)).center_line(points=11)
+    radius = LENGTH / np.pi
+    np.testing.assert_allclose(np.hypot(line[:, 0], line[:, 2] + radius), radius + 0.5 * WIDTH, atol=0.1 * WIDTH)
+    np.testing.assert_allclose(np.linalg.norm(np.diff(line, axis=0), axis=1), 0.013, rtol=0.04)
+    np.testing.assert_allclose(line[:, 1], 0.0, atol=0.02 * WIDTH)
 
 
 @pytest.mark.parametrize("degrees", [-30.0, 60.0, 400.0])
