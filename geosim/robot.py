@@ -21,6 +21,7 @@ from geosim.select import selected_ids
 
 __all__ = ["VolumetricRobot"]
 
+NO_IDS = np.empty(0, dtype=np.int64)
 SMALLEST, LARGEST = 1e-3, 5.0  # bounding-box diagonals [m] that are not a mistaken unit
 
 
@@ -142,6 +143,7 @@ class VolumetricRobot:
         allow_any_size: bool = False,
         notices: Sequence[str] = (),
         cables: Sequence[Any] = (),
+        chambers: str | None = None,
     ) -> VolumetricRobot:
         """Build a robot from a tetrahedral mesh; the numbering of the vertices is kept.
 
@@ -164,13 +166,18 @@ class VolumetricRobot:
             farthest from what is fixed.
         cables
             `Cable` objects, or arrays of the points [m] (q, 3) that each passes through.
+        chambers
+            "cavities": the mesh is hollow, and every cavity that the bodies enclose becomes a chamber, in the order of their
+            places along x, y, z. Vertices inside them are appended.
 
         Raises
         ------
         InputError
-            Anything that cannot be solved: a wrong shape, an id that does not exist, nan, an element of zero
-            volume, a suspicious size, a selection of nothing, a cable outside of the body.
+            Anything that cannot be solved: a wrong shape, an id that does not exist, nan, an element of zero volume, tets
+            that overlap, a suspicious size, a selection of nothing, a cable outside of the body.
         """
+        from geosim.geometry.build import CAVITIES, check_tets, fill_cavities
+
         vertices = floats(vertices, "vertices", (None, 3))
         tets = ints(tets, "tets", (None, 4), below=len(vertices))
         regions = np.zeros(len(tets), dtype=np.int64) if regions is None else ints(regions, "regions", (len(tets),))
@@ -179,13 +186,16 @@ class VolumetricRobot:
             if isinstance(material, Mapping)
             else {0: _material(material)}
         )
-        body = np.zeros(len(vertices), dtype=bool)
-        body[np.unique(tets[np.isin(regions, list(materials))])] = True
-        empty = np.empty(0, dtype=np.int64)
-        fixed_ids = empty if fixed is None else selected_ids(fixed, vertices, "fixed")
+        check_tets(vertices, tets)
+        fixed_ids = NO_IDS if fixed is None else selected_ids(fixed, vertices, "fixed")
+        body = _touched(vertices, tets[np.isin(regions, list(materials))])
         tip_ids = (
             _farthest(vertices, body, fixed_ids) if tip is None else selected_ids(tip, vertices, "tip", among=body)
         )
+        if chambers is not None:
+            choice(chambers, "chambers", (CAVITIES,))
+            vertices, tets, regions, found = fill_cavities(vertices, tets, regions, list(materials))
+            notices = (*notices, *found)
         return cls(
             vertices,
             tets,
@@ -204,7 +214,7 @@ class VolumetricRobot:
     def from_surfaces(
         cls,
         body: Any,
-        chambers: Sequence[Any] = (),
+        chambers: Sequence[Any] | str = (),
         *,
         material: Any,
         fixed: Any,
@@ -215,6 +225,7 @@ class VolumetricRobot:
         allow_any_size: bool = False,
         time_limit: float = 300.0,
         rescue: bool = False,
+        simplify: float | None = None,
         cables: Sequence[Any] = (),
     ) -> VolumetricRobot:
         """Build a robot from closed surfaces: check them, mesh them, choose what is held.
@@ -225,7 +236,8 @@ class VolumetricRobot:
             Path of a surface file, a trimesh.Trimesh (metres unless `units` is given), or several of them for
             several bodies (then `material` may be a list, one each).
         chambers
-            Paths or Trimeshes of the chambers' walls, in the order of the chambers.
+            Paths or Trimeshes of the chambers' walls, in the order of the chambers; or "cavities": the inner shells of the
+            body, in the order of their places along x, y, z.
         material, fixed, tip
             As in `from_tets`; selectors see the vertices of the mesh [m].
         max_edge
@@ -235,7 +247,11 @@ class VolumetricRobot:
         time_limit
             Seconds that the mesher may take.
         rescue
-            Mesh with fTetWild (pip install 'geosim[rescue]'), which takes dirty surfaces and moves them a little.
+            Repair what is refused otherwise (small holes, stray triangles, crossings, overlapping shells, thin slots) and
+            say what was changed and how far the surface moved. Where tetgen still fails, mesh with fTetWild
+            (pip install 'geosim[rescue]').
+        simplify
+            Coarsen the surfaces before meshing, by moving them no farther than this [m].
         cables
             As in `from_tets`.
 
@@ -245,20 +261,19 @@ class VolumetricRobot:
             A surface is missing, open, self-intersecting, empty, in a suspicious unit, ...; or the mesher
             fails. The message names the surface and the remedy.
         """
-        from geosim.geometry.mesh import mesh_surfaces
-        from geosim.geometry.surface import check_surface, read_surface
+        from geosim.geometry.build import mesh_given
 
         bodies = list(body) if isinstance(body, (list, tuple)) else [body]
-        if isinstance(chambers, (str, Path)) or hasattr(chambers, "faces"):
-            chambers = [chambers]
-        labels = ["body"] if len(bodies) == 1 else [f"body {i}" for i in range(len(bodies))]
-
-        def read(item: Any, label: str) -> Any:
-            return check_surface(read_surface(item, units=units, name=label), allow_any_size=allow_any_size)
-
-        shells = [read(item, label) for item, label in zip(bodies, labels)]
-        cavities = [read(item, f"chamber {i + 1}") for i, item in enumerate(chambers)]
-        mesh = mesh_surfaces(shells, cavities, max_edge=max_edge, time_limit=time_limit, rescue=rescue)
+        mesh = mesh_given(
+            bodies,
+            chambers,
+            units=units,
+            allow_any_size=allow_any_size,
+            rescue=rescue,
+            simplify=simplify,
+            max_edge=max_edge,
+            time_limit=time_limit,
+        )
         given = list(material) if isinstance(material, (list, tuple)) else [material] * len(bodies)
         if len(given) != len(bodies):
             raise InputError(f"material: {len(given)} given for {len(bodies)} bodies; give one, or one for each")
@@ -303,9 +318,7 @@ class VolumetricRobot:
     @cached_property
     def body_vertices(self) -> Bools:
         """Which vertices belong to a body tet, bool (n,)."""
-        mask = np.zeros(len(self.vertices), dtype=bool)
-        mask[np.unique(self.body_tets)] = True
-        return frozen(mask)
+        return frozen(_touched(self.vertices, self.body_tets))
 
     @cached_property
     def chamber_regions(self) -> tuple[int, ...]:
@@ -403,6 +416,13 @@ def _material(given: Any) -> Hyperelastic:
     if not isinstance(given, Material):
         raise InputError(f"material: {given!r} is neither a material nor a preset name such as 'ecoflex-00-30'")
     return given  # type: ignore[return-value]
+
+
+def _touched(vertices: Floats, tets: Ints) -> Bools:
+    """Which vertices belong to one of the tets, bool (n,)."""
+    mask = np.zeros(len(vertices), dtype=bool)
+    mask[tets] = True
+    return mask
 
 
 def _farthest(vertices: Floats, body: Bools, fixed: Ints) -> Ints:

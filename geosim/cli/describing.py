@@ -49,9 +49,9 @@ def system() -> Rows:
     ]
 
 
-def robot(path: Path) -> Rows:
+def robot(path: Path, rescue: bool = False) -> Rows:
     """Return what a robot file holds, its volumes, the quality of its mesh and what was found wrong."""
-    body, environment, solver = load_problem(path)
+    body, environment, solver = load_problem(path, rescue=rescue)
     rows = [("file", str(path)), ("robot", f"{body.name} ({type(body).__name__})")]
     rows += _volumetric(body) if isinstance(body, VolumetricRobot) else [("vertices", str(len(body.vertices)))]
     around = {"obstacles": environment.obstacles, "loads": environment.loads, "prescribed": environment.prescribed}

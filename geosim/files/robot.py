@@ -60,13 +60,15 @@ def load_robot(path: str | Path) -> Robot:
     return load_problem(path)[0]
 
 
-def load_problem(path: str | Path) -> tuple[Robot, Environment, Solver[Any] | None]:
+def load_problem(path: str | Path, *, rescue: bool = False) -> tuple[Robot, Environment, Solver[Any] | None]:
     """Read the robot, its environment and its solver from a robot.toml.
 
     Parameters
     ----------
     path
         The file.
+    rescue
+        Read it as if it said rescue = true.
 
     Returns
     -------
@@ -81,6 +83,8 @@ def load_problem(path: str | Path) -> tuple[Robot, Environment, Solver[Any] | No
     path = Path(path)
     table = read_toml(path, "robot file")
     place, kind = Place(path), table.get("kind")
+    if rescue:
+        table["rescue"] = True
     if kind not in KINDS:
         problem = "kind is missing" if kind is None else f"kind = {kind!r} is unknown{suggestion(str(kind), KINDS)}"
         names = '" or "'.join(KINDS)

@@ -219,7 +219,17 @@ class VolumetricFile(RobotFile):
     allow_any_size: bool = Field(default=False, description="Take surfaces under 1 mm or over 5 m.", examples=["true"])
     body: BodyTable | None = Field(default=None, description="The one body; or `bodies`.")
     bodies: list[BodyTable] | None = Field(default=None, description="Several bodies, which may touch.")
-    chambers: list[ChamberTable] = Field(default=[], description="See below.")
+    chambers: list[ChamberTable] | Literal["cavities"] = Field(
+        default=[],
+        description='See below; or "cavities": every cavity that the body encloses.',
+        examples=['"cavities"'],
+    )
+    rescue: bool = Field(
+        default=False, description="Repair surfaces that would be refused, and say what changed.", examples=["true"]
+    )
+    simplify: float | None = Field(
+        default=None, description="Coarsen the surfaces, moving them no farther than this.", examples=["0.1"]
+    )
     cables: list[CableTable] = Field(default=[], description="See below.")
     design: DesignTable | None = Field(default=None, description="See below.")
     fixed: Any = Field(

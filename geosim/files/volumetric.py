@@ -55,7 +55,11 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
     for body, spot in zip(bodies, spots):
         if body.region is not None:
             raise spot.error(f"region = {body.region} goes with mesh = ...; a surface has no regions")
-    chambers = [inside(chamber.surface, place.at("chambers", i, "surface")) for i, chamber in enumerate(file.chambers)]
+    chambers: list[Any] | str = (
+        file.chambers
+        if isinstance(file.chambers, str)
+        else [inside(chamber.surface, place.at("chambers", i, "surface")) for i, chamber in enumerate(file.chambers)]
+    )
     edges = [
         positive(body.max_edge, spot.at("max_edge")) for body, spot in zip(bodies, spots) if body.max_edge is not None
     ]
@@ -70,6 +74,8 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
         name=name,
         allow_any_size=file.allow_any_size,
         cables=cables,
+        rescue=file.rescue,
+        simplify=None if file.simplify is None else positive(file.simplify, place.at("simplify")) * unit,
     )
     if file.design is None:
         return robot
@@ -101,9 +107,13 @@ def _meshed_robot(
     """The robot of a tetrahedral mesh whose tets carry a region."""
     if len({body.mesh for body in bodies}) > 1:
         raise place.error("[[bodies]] name several meshes; they share one mesh and differ in region")
-    if file.chambers:
+    for key, given in (("rescue", file.rescue), ("simplify", file.simplify)):
+        if given:
+            raise place.at(key).error(f"= {given} goes with surfaces; mesh = {bodies[0].mesh!r} is meshed already")
+    if file.chambers and not isinstance(file.chambers, str):
         raise place.error(
-            f"[[chambers]] do not go with mesh = {bodies[0].mesh!r}; its chambers are the regions that no body names"
+            f"[[chambers]] do not go with mesh = {bodies[0].mesh!r}; its chambers are the regions that no body names, "
+            'or chambers = "cavities"'
         )
     if bodies[0].max_edge is not None:
         raise (
@@ -132,4 +142,5 @@ def _meshed_robot(
         allow_any_size=file.allow_any_size,
         notices=notices,
         cables=cables,
+        chambers=file.chambers if isinstance(file.chambers, str) else None,
     )

@@ -18,7 +18,7 @@ from geosim.geometry import shells
 from geosim.geometry.intersections import crossing_pairs
 from geosim.geometry.surface import MERGE_TOLERANCE, SLIVER_TOLERANCE, Surface
 
-__all__ = ["conforming"]
+__all__ = ["as_manifold", "conforming", "of_manifold", "snapped"]
 
 # Walls are flat on each other if the cosine of their angle differs from -1 by less.
 FLAT_WALL = 1e-9
@@ -81,8 +81,8 @@ def _contacts(a: Surface, b: Surface, tolerance: float) -> np.ndarray:
 def _imprint(a: Surface, b: Surface, pairs: np.ndarray, tolerance: float) -> tuple[Surface, Surface] | None:
     """Both solids with equal triangles on their common wall; None if they overlap or cannot be cut cleanly."""
     frame = _wall_frame(a, b, pairs)
-    first, second = _snap(a.vertices @ frame, b.vertices @ frame, tolerance)
-    one, two = _manifold(first, a.faces), _manifold(second, b.faces)
+    place = snapped(np.vstack([a.vertices, b.vertices]) @ frame, tolerance)
+    one, two = as_manifold(place[: len(a.vertices)], a.faces), as_manifold(place[len(a.vertices) :], b.faces)
     union = one + two
     new_one = union - two
     new_two = union - new_one
@@ -90,7 +90,8 @@ def _imprint(a: Surface, b: Surface, pairs: np.ndarray, tolerance: float) -> tup
     slack = tolerance * min(one.surface_area(), two.surface_area())
     if max(abs(new_one.volume() - a.volume), abs(new_two.volume() - b.volume)) > slack:
         return None
-    return _surface(new_one, frame, a), _surface(new_two, frame, b)
+    (v, f), (w, g) = of_manifold(new_one, a.diagonal), of_manifold(new_two, b.diagonal)
+    return replace(a, vertices=v @ frame.T, faces=f), replace(b, vertices=w @ frame.T, faces=g)
 
 
 def _wall_frame(a: Surface, b: Surface, pairs: np.ndarray) -> np.ndarray:
@@ -119,30 +120,30 @@ def _wall_frame(a: Surface, b: Surface, pairs: np.ndarray) -> np.ndarray:
     return np.stack([x, np.cross(z, x), z], axis=1)
 
 
-def _snap(first: np.ndarray, second: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
-    """Make coordinates equal that differ by less than the tolerance [m]."""
-    points = np.vstack([first, second])
+def snapped(points: np.ndarray, tolerance: float) -> np.ndarray:
+    """Make coordinates [m] (n, 3) equal that differ by less than the tolerance [m]."""
+    points = np.array(points)
     for axis in range(3):
         values = np.unique(points[:, axis])
-        snapped = values.copy()
+        settled = values.copy()
         for i in range(1, len(values)):
-            if values[i] - snapped[i - 1] <= tolerance:
-                snapped[i] = snapped[i - 1]
-        points[:, axis] = snapped[np.searchsorted(values, points[:, axis])]
-    return points[: len(first)], points[len(first) :]
+            if values[i] - settled[i - 1] <= tolerance:
+                settled[i] = settled[i - 1]
+        points[:, axis] = settled[np.searchsorted(values, points[:, axis])]
+    return points
 
 
-def _manifold(vertices: np.ndarray, faces: np.ndarray) -> Any:
-    from manifold3d import Manifold, Mesh64  # slow to import, and needed for touching bodies only
+def as_manifold(vertices: np.ndarray, faces: np.ndarray) -> Any:
+    """Return the solid of closed, outward triangles, for Boolean operations."""
+    from manifold3d import Manifold, Mesh64  # slow to import, and needed for touching bodies and repairs only
 
     return Manifold(Mesh64(vert_properties=np.array(vertices, order="C"), tri_verts=faces.astype(np.uint64)))
 
 
-def _surface(solid: Any, frame: np.ndarray, old: Surface) -> Surface:
-    """Return the surface of a manifold, without the vertices and slivers that its cuts leave behind."""
+def of_manifold(solid: Any, diagonal: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return vertices and triangles of a solid, without the vertices and slivers that its cuts leave behind."""
     mesh = solid.to_mesh64()
-    vertices, faces = np.asarray(mesh.vert_properties)[:, :3] @ frame.T, np.asarray(mesh.tri_verts).astype(np.int64)
-    vertices, faces, _ = shells.merge_vertices(vertices, faces, MERGE_TOLERANCE * old.diagonal)
+    vertices, faces = np.asarray(mesh.vert_properties)[:, :3], np.asarray(mesh.tri_verts).astype(np.int64)
+    vertices, faces, _ = shells.merge_vertices(vertices, faces, MERGE_TOLERANCE * diagonal)
     vertices, faces = shells.compact(vertices, shells.drop_degenerate(faces)[0])
-    faces = shells.flip_slivers(vertices, faces, SLIVER_TOLERANCE * old.diagonal)[0]
-    return replace(old, vertices=vertices, faces=faces)
+    return vertices, shells.flip_slivers(vertices, faces, SLIVER_TOLERANCE * diagonal)[0]

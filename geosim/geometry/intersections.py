@@ -65,10 +65,10 @@ def crossing_pairs(
     return pairs[np.lexsort(pairs.T[::-1])]
 
 
-def farthest_from(points: np.ndarray, vertices: np.ndarray, faces: np.ndarray) -> float:
-    """Largest distance [m] of points (k, 3) to the triangles."""
-    nearest = closest_points(points, vertices, build_tree(vertices, faces))[0]
-    return float(np.linalg.norm(points - nearest, axis=1).max())
+def farthest_from(points: np.ndarray, vertices: np.ndarray, faces: np.ndarray) -> tuple[float, np.ndarray]:
+    """Largest distance [m] of points (k, 3) to the triangles, and the point (3,) where it is."""
+    apart = np.linalg.norm(points - closest_points(points, vertices, build_tree(vertices, faces))[0], axis=1)
+    return float(apart.max()), points[np.argmax(apart)]
 
 
 @kernel

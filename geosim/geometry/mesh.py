@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-import signal
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
 from geosim.arrays import number
-from geosim.errors import InputError
+from geosim.errors import GeosimError, InputError
 from geosim.geometry import shells, topology
+from geosim.geometry.child import RESCUE, run_mesher
 from geosim.geometry.domain import Domain, build_domain
+from geosim.geometry.intersections import farthest_from
 from geosim.geometry.quality import MeshQuality, mesh_quality
+from geosim.geometry.simplify import simplified
 from geosim.geometry.surface import Surface, tidy_surface
 
-__all__ = ["TetMesh", "mesh_surfaces"]
+__all__ = ["TetMesh", "fill", "mesh_surfaces"]
 
 # p: keep the triangles; q: radius-edge ratio; A, a: regions, largest volume; o, s: improve angles over 140
 # degrees by flips and smoothing (measured on bellows: smallest dihedral angle 3.5 degrees instead of 0.7).
@@ -30,14 +27,17 @@ SWITCHES = ("pq1.4Ao/140s5/10", "pq1.8A")
 USUAL_EDGES = 40.0  # in the bounding-box diagonal
 LARGEST_MESH = 5e6  # tets: more need tens of gigabytes in every solver
 MOST_POINTS = 2e5  # that the mesher may always insert (beyond, four times the expected number of tets)
-# Relative: volumes kept to the first are those of the surfaces (STL rounds planes to 1e-7 of their size); a loss beyond
-# the second is a lost part; pytetwild, which only approximates surfaces, is given the third.
-SAME_VOLUME, LOST_VOLUME, APPROXIMATE_VOLUME = 1e-7, 1e-3, 2e-2
+# Relative: volumes kept to the first are those of the surfaces (STL rounds planes to 1e-7 of their size); a loss beyond the
+# second is a lost part. In between the mesher has merged nearly flat facets, or moved the surface to rescue it.
+SAME_VOLUME, LOST_VOLUME = 1e-7, 2e-2
+# Of a cavity that is filled with tets: radius-edge ratio, largest tet over the cube of the wall's mean edge (twice the
+# regular tet of that edge), and over the cube of the cavity's size what the mesher leaves flat on flat walls.
+CAVITY_QUALITY, LARGEST_CELL, FLAT_CELL = 1.4, 0.25, 1e-14
+CAVITY_SECONDS = 120.0  # a cavity takes some; longer is a wall that the mesher cannot handle
 ZERO_VOLUME = 1e-15  # of the cube of the diagonal: smaller tets are rounding
 # Radius ratios, and edges over max_edge, below the first two come from tiny details of the surface (on clean ones they are
 # some ten times that); its edges shorter than TIDY max_edge are then removed.
 POOR_RATIO, TINY_EDGE, TIDY = 2e-3, 2e-3, 1e-2
-RESCUE = "try the mesher for dirty surfaces: pip install 'geosim[rescue]', then rescue=True"
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,7 @@ def mesh_surfaces(
     max_edge: float | None = None,
     time_limit: float = 300.0,
     rescue: bool = False,
+    simplify: float | None = None,
 ) -> TetMesh:
     """Mesh bodies and the chambers inside them.
 
@@ -91,7 +92,9 @@ def mesh_surfaces(
     time_limit
         Seconds that the mesher may take.
     rescue
-        Use pytetwild, which approximates the surfaces instead of keeping them (extra `rescue`).
+        Where tetgen fails use pytetwild, which approximates the surfaces instead of keeping them (extra `rescue`).
+    simplify
+        Coarsen the surfaces first, by moving them no farther than this [m].
 
     Raises
     ------
@@ -101,25 +104,39 @@ def mesh_surfaces(
     """
     if not body_surfaces:
         raise InputError("body surfaces: none given; give at least one closed surface")
+    if simplify is not None:
+        body_surfaces, chamber_surfaces = _coarsened(body_surfaces, chamber_surfaces, simplify)
     domain = build_domain(tuple(body_surfaces), tuple(chamber_surfaces))
     label = body_surfaces[0].label
     edge = _checked_edge(domain, max_edge, label)
-    if rescue and importlib.util.find_spec("pytetwild") is None:
-        raise InputError("rescue=True needs pytetwild: pip install 'geosim[rescue]'")
-    engine = _rescue if rescue else _mesh
-    mesh, failure = _attempt(engine, domain, edge, time_limit, label)
+    mesh, failure = _attempt(_mesh, domain, edge, time_limit, label)
     if mesh is not None and not _has_tiny_tets(mesh):
         return mesh
     tidied = _tidied(domain, body_surfaces, chamber_surfaces, TIDY * edge)
     if tidied is not None:
-        better, _ = _attempt(engine, tidied, edge, time_limit, label)
+        better, _ = _attempt(_mesh, tidied, edge, time_limit, label)
         if better and (mesh is None or better.quality.radius_ratio_min > mesh.quality.radius_ratio_min):
             return better
+    if mesh is None and rescue and importlib.util.find_spec("pytetwild") is not None:
+        mesh, failure = _attempt(_rescue, domain, edge, time_limit, label)
     if mesh is None:
         raise InputError(str(failure)) from failure
+    if not _has_tiny_tets(mesh):
+        return mesh
     ratio = mesh.quality.radius_ratio_min
     poor = f"{label}: tiny details of the surface give flat or tiny tets (radius ratio {ratio:.1e})"
-    return replace(mesh, notices=(*mesh.notices, f"{poor}; remove them in the CAD program"))
+    remedy = f"simplify = {TIDY * edge * 1e3:.2g} mm or more may remove them, or the CAD program"
+    return replace(mesh, notices=(*mesh.notices, f"{poor}; {remedy}"))
+
+
+def _coarsened(
+    bodies: Sequence[Surface], chambers: Sequence[Surface], within: float
+) -> tuple[list[Surface], list[Surface]]:
+    """Simplify all surfaces of one body; the common walls of several would not fit any more."""
+    within = number(within, "simplify [m]", above=0.0)
+    if len(bodies) > 1:
+        raise InputError(f"simplify = {within * 1e3:.4g} mm: goes with one body, {len(bodies)} given; leave it out")
+    return [simplified(s, within) for s in bodies], [simplified(s, within) for s in chambers]
 
 
 def _checked_edge(domain: Domain, max_edge: float | None, label: str) -> float:
@@ -137,15 +154,15 @@ def _checked_edge(domain: Domain, max_edge: float | None, label: str) -> float:
 
 def _attempt(
     engine: Callable[..., TetMesh], domain: Domain, edge: float, time_limit: float, label: str
-) -> tuple[TetMesh | None, _MesherError | None]:
+) -> tuple[TetMesh | None, MesherError | None]:
     """Return the mesh, or what went wrong."""
     try:
         return engine(domain, edge, time_limit, label), None
-    except _MesherError as error:
+    except MesherError as error:
         return None, error
 
 
-class _MesherError(Exception):
+class MesherError(Exception):
     """The mesher failed on surfaces that passed all checks."""
 
 
@@ -199,8 +216,8 @@ def _mesh(domain: Domain, edge: float, time_limit: float, label: str) -> TetMesh
         notices = (f"{label}: meshed with weaker quality bounds, since {failures[0]}",) if failures else ()
         seed = found["seed"]
         regions = np.where(seed >= 0, domain.seed_regions[seed], -1)
-        return _verified(domain, found["vertices"] / scale, found["tets"], regions, edge, label, notices, LOST_VOLUME)
-    raise _MesherError(f"{label}: {failures[0]}; clean and re-export the surface, or {RESCUE}")
+        return _verified(domain, found["vertices"] / scale, found["tets"], regions, edge, label, notices)
+    raise MesherError(f"{label}: {failures[0]}; clean and re-export the surface, or {RESCUE}")
 
 
 def _rescue(domain: Domain, edge: float, time_limit: float, label: str) -> TetMesh:
@@ -209,54 +226,12 @@ def _rescue(domain: Domain, edge: float, time_limit: float, label: str) -> TetMe
         dict(engine="pytetwild", vertices=domain.vertices, faces=domain.faces, edge=edge), time_limit, label
     )
     if isinstance(found, str):
-        raise _MesherError(f"{label}: {found}; repair the surface in MeshLab or Blender and give that")
+        raise MesherError(f"{label}: {found}; repair the surface in MeshLab or Blender and give that")
     vertices, tets = found["vertices"], found["tets"]
     regions = domain.locate(vertices[tets].mean(axis=1))
     kept = regions >= 0  # pytetwild fills the bounding box
     notices = (f"{label}: meshed by pytetwild, the surfaces are kept only approximately",)
-    return _verified(domain, vertices, tets[kept], regions[kept], edge, label, notices, APPROXIMATE_VOLUME)
-
-
-def run_mesher(inputs: dict, time_limit: float, label: str) -> dict[str, np.ndarray] | str:
-    """Run the mesher in a child process; return its arrays, or what went wrong."""
-    root = str(Path(__file__).resolve().parents[2])
-    inherited = os.environ.get("PYTHONPATH")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([inherited, root] if inherited else [root])}
-    with tempfile.TemporaryDirectory(prefix="geosim-mesh-") as folder:
-        source, target = Path(folder, "in.npz"), Path(folder, "out.npz")
-        np.savez(source, **{key: np.asarray(value) for key, value in inputs.items()})  # type: ignore[arg-type]
-        command = [sys.executable, "-m", "geosim.geometry.mesher", str(source), str(target)]
-        try:
-            done = subprocess.run(
-                command,
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=time_limit,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise InputError(
-                f"{label}: the mesher took more than {time_limit:g} s; choose a larger max_edge, give a "
-                f"larger time_limit, or {RESCUE}"
-            ) from error
-        if done.returncode == 0 and target.is_file():
-            with np.load(target) as file:
-                return {key: file[key] for key in file.files}
-        return _failure(inputs["engine"], done)
-
-
-def _failure(engine: str, done: subprocess.CompletedProcess[str]) -> str:
-    """One sentence for a child process that ended badly."""
-    if done.returncode < 0:
-        name = signal.Signals(-done.returncode).name
-        return f"{engine} crashed ({name}{', out of memory?' if name == 'SIGKILL' else ''})"
-    said = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-    reason = said[-1] if said else f"exit status {done.returncode}"
-    return f"{engine} failed ({reason[:200].rstrip('.')})"
+    return _verified(domain, vertices, tets[kept], regions[kept], edge, label, notices)
 
 
 def _verified(
@@ -267,7 +242,6 @@ def _verified(
     edge: float,
     label: str,
     notices: tuple[str, ...],
-    lost: float,
 ) -> TetMesh:
     """Orient, drop what belongs to no region, and hold volumes and chambers against the surfaces."""
     notices = domain.notices + notices
@@ -281,22 +255,74 @@ def _verified(
     tets, regions, volume = tets[kept], regions[kept], volume[kept]
     flat = int(np.sum(volume <= ZERO_VOLUME * float(np.linalg.norm(np.ptp(domain.vertices, axis=0))) ** 3))
     if flat:
-        raise _MesherError(f"{label}: the mesh has {flat} tets of zero volume; choose another max_edge, or {RESCUE}")
+        raise MesherError(f"{label}: the mesh has {flat} tets of zero volume; choose another max_edge, or {RESCUE}")
     for region, wanted in domain.volumes.items():
         got = float(volume[regions == region].sum())
         change = abs(got - wanted) / abs(wanted)
-        if change > lost:
-            raise _MesherError(
+        if change > LOST_VOLUME:
+            raise MesherError(
                 f"{domain.names[region]}: the mesh has {got * 1e6:.6g} cm^3 where the surface encloses "
                 f"{wanted * 1e6:.6g} cm^3; clean and re-export the surface, or {RESCUE}"
             )
         if change > SAME_VOLUME:
-            notices += (f"{domain.names[region]}: the meshed volume differs by {change:.1e} from the surface's",)
+            notices += (_moved(domain, region, vertices, tets[regions == region], change),)
     _refuse_bare_walls(domain, tets, regions, len(domain.chamber_regions))
     vertices, tets = shells.compact(vertices, tets)
     return TetMesh(
         vertices, tets, np.ascontiguousarray(regions), domain.body_regions, domain.chamber_regions, edge, notices
     )
+
+
+def _moved(domain: Domain, region: int, vertices: np.ndarray, tets: np.ndarray, change: float) -> str:
+    """Notice of a volume that is not the surface's, with the place where the mesh is farthest from it."""
+    surface = dict(domain.solids)[region]
+    points = np.vstack([domain.vertices[surface[:, i]] for i in range(3)] + [domain.vertices[surface].mean(axis=1)])
+    apart, at = farthest_from(points, vertices, topology.boundary_faces(tets))
+    return (
+        f"{domain.names[region]}: the meshed volume differs by {100 * change:.2g} % from the surface's; they are "
+        f"{apart * 1e3:.2g} mm apart near ({at[0] * 1e3:.4g}, {at[1] * 1e3:.4g}, {at[2] * 1e3:.4g}) mm"
+    )
+
+
+def fill(x: np.ndarray, wall: np.ndarray, first: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Tetrahedralise the inside of a closed wall, its triangles kept; None if the mesher cannot (it crosses itself).
+
+    Parameters
+    ----------
+    x
+        Positions [m], shape (n, 3).
+    wall
+        Vertex ids, shape (f, 3), oriented out of the cavity.
+    first
+        Number of the first new vertex.
+
+    Returns
+    -------
+    points, tets
+        The new vertices [m] (k, 3), and the tets (m, 4) in the numbering of x, positively oriented.
+    """
+    ids, faces = np.unique(wall, return_inverse=True)
+    faces = faces.reshape(-1, 3)
+    scale = 1.0 / float(np.ptp(x[ids], axis=0).max())
+    vertices = x[ids] * scale
+    length = float(np.linalg.norm(vertices[faces] - vertices[np.roll(faces, 1, axis=1)], axis=2).mean())
+    inputs = dict(
+        engine="tetgen",
+        vertices=vertices,
+        faces=faces,
+        seeds=np.empty((0, 3)),
+        holes=np.empty((0, 3)),
+        switches=f"pYq{CAVITY_QUALITY}a{LARGEST_CELL * length**3:.6g}Q",
+    )
+    found = run_mesher(inputs, CAVITY_SECONDS, "chamber")
+    if isinstance(found, str):
+        return None
+    points, tets = found["vertices"], found["tets"]
+    if not np.array_equal(points[: len(ids)], vertices):
+        raise GeosimError("the mesher moved vertices of a chamber's wall")
+    tets, volumes = topology.oriented(points, tets)
+    numbers = np.concatenate([ids, first + np.arange(len(points) - len(ids))])
+    return points[len(ids) :] / scale, numbers[tets[volumes > FLAT_CELL]]
 
 
 def _expected_tets(domain: Domain, edge: float) -> float:

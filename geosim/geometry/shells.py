@@ -18,9 +18,11 @@ __all__ = [
     "compact",
     "drop_degenerate",
     "edge_counts",
+    "edges",
     "flip_slivers",
     "inner_point",
     "merge_vertices",
+    "neighbours",
     "nesting",
     "orient",
     "shell_ids",
@@ -78,7 +80,7 @@ def drop_degenerate(faces: np.ndarray) -> tuple[np.ndarray, int]:
     return kept, len(faces) - len(kept)
 
 
-def _edges(faces: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def edges(faces: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Every triangle's three directed edges (3m, 2), the id of each undirected edge, and its face."""
     directed = np.vstack([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
     low, high = directed.min(axis=1), directed.max(axis=1)
@@ -88,12 +90,12 @@ def _edges(faces: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def edge_counts(faces: np.ndarray) -> np.ndarray:
     """Number of triangles on every edge."""
-    return np.bincount(_edges(faces)[1])
+    return np.bincount(edges(faces)[1])
 
 
-def _neighbours(faces: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def neighbours(faces: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Face, face and whether they agree in sense, for every edge of a surface with two faces an edge."""
-    directed, ids, face = _edges(faces)
+    directed, ids, face = edges(faces)
     order = np.argsort(ids, kind="stable").reshape(-1, 2)
     agree = directed[order[:, 0], 0] != directed[order[:, 1], 0]
     return face[order[:, 0]], face[order[:, 1]], agree
@@ -101,7 +103,7 @@ def _neighbours(faces: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def shell_ids(faces: np.ndarray) -> np.ndarray:
     """Number of the edge-connected shell of every triangle (two triangles an edge)."""
-    left, right, _ = _neighbours(faces)
+    left, right, _ = neighbours(faces)
     return linked(left, right, len(faces))
 
 
@@ -117,7 +119,7 @@ def flip_slivers(vertices: np.ndarray, faces: np.ndarray, tolerance: float) -> t
         slivers = _slivers(vertices, faces, tolerance)
         if len(slivers) == 0:
             break
-        _, ids, face = _edges(faces)
+        _, ids, face = edges(faces)
         order = np.argsort(ids, kind="stable").reshape(-1, 2)
         partner = np.empty(len(ids), dtype=np.int64)
         partner[order[:, 0]], partner[order[:, 1]] = order[:, 1], order[:, 0]
@@ -161,7 +163,7 @@ def orient(vertices: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, int]:
     Shells nested in an odd number of others bound a cavity and point into it. Returns the faces and how many were
     turned, -1 if a shell is one-sided.
     """
-    left, right, agree = _neighbours(faces)
+    left, right, agree = neighbours(faces)
     m = len(faces)
     # Double cover: (face, kept) and (face, turned). Two copies of one face connected: no consistent sense.
     a = np.concatenate([left, left + m])

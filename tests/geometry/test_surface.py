@@ -371,8 +371,10 @@ def test_farthest_distance_to_triangles():
     mesh = box((1, 1, 1))
     points = np.array([[0.5, 0.5, 1.25], [0.5, 0.5, 0.5], [-0.3, -0.4, 0.5]])
     for point, distance in zip(points, (0.25, 0.5, 0.5)):
-        assert farthest_from(point[None], np.asarray(mesh.vertices), np.asarray(mesh.faces)) == pytest.approx(distance)
-    assert farthest_from(points[:2], np.asarray(mesh.vertices), np.asarray(mesh.faces)) == pytest.approx(0.5)
+        assert farthest_from(point[None], np.asarray(mesh.vertices), np.asarray(mesh.faces))[0] == pytest.approx(
+            distance
+        )
+    assert farthest_from(points[:2], np.asarray(mesh.vertices), np.asarray(mesh.faces))[0] == pytest.approx(0.5)
 
 
 @pytest.mark.reference

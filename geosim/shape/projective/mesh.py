@@ -8,7 +8,7 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.environment import Environment
-from geosim.errors import GeosimError, InputError
+from geosim.errors import InputError
 from geosim.geometry import mesh as meshing
 from geosim.geometry import topology
 from geosim.material.tensors import row
@@ -21,11 +21,6 @@ from geosim.shape.projective.lines import Lines
 from geosim.shape.projective.material import blend_table
 
 __all__ = ["Targets", "Work", "continued", "make_work", "needs_remeshing", "remeshed", "strung"]
-
-MESHER_SECONDS = 120.0  # a chamber takes some; longer is a wall that the mesher cannot handle
-CHAMBER_QUALITY = 1.4  # radius-edge ratio asked of chamber elements
-LARGEST_CELL = 0.25  # of the cube of the wall's mean edge, twice the regular tet of that edge
-FLAT_CELL = 1e-14  # of the cube of the chamber's size: elements of no volume that the mesher leaves on flat walls
 
 
 @dataclass(frozen=True)
@@ -244,7 +239,7 @@ def remeshed(work: Work, x: Floats) -> tuple[Work, Floats]:
     added, tets, chamber, stay = [], [], [], np.zeros(len(old.tets), dtype=bool)
     count = len(x)
     for i, wall in enumerate(old.walls):
-        found = _inside(x, wall, count)
+        found = meshing.fill(x, wall, count)
         if found is None:
             stay |= old.chamber == i
             continue
@@ -266,32 +261,3 @@ def remeshed(work: Work, x: Floats) -> tuple[Work, Floats]:
         mesh_volumes=meshed,
     )
     return _with_cells(work, np.vstack([work.rest, *added]), cells, work.remeshings + 1), x
-
-
-def _inside(x: Floats, wall: Ints, first: int) -> tuple[Floats, Ints] | None:
-    """Tetrahedralise the inside of a wall, its triangles kept; None if the wall crosses itself.
-
-    Returns the new vertices [m], numbered from `first` on, and the tets.
-    """
-    ids, faces = np.unique(wall, return_inverse=True)
-    faces = faces.reshape(-1, 3)
-    scale = 1.0 / float(np.ptp(x[ids], axis=0).max())
-    vertices = x[ids] * scale
-    length = float(np.linalg.norm(vertices[faces] - vertices[np.roll(faces, 1, axis=1)], axis=2).mean())
-    inputs = dict(
-        engine="tetgen",
-        vertices=vertices,
-        faces=faces,
-        seeds=np.empty((0, 3)),
-        holes=np.empty((0, 3)),
-        switches=f"pYq{CHAMBER_QUALITY}a{LARGEST_CELL * length**3:.6g}Q",
-    )
-    found = meshing.run_mesher(inputs, MESHER_SECONDS, "chamber")
-    if isinstance(found, str):
-        return None
-    points, tets = found["vertices"], found["tets"]
-    if not np.array_equal(points[: len(ids)], vertices):
-        raise GeosimError("remeshing: the mesher moved vertices of the chamber's wall")
-    tets, volumes = topology.oriented(points, tets)
-    numbers = np.concatenate([ids, first + np.arange(len(points) - len(ids))])
-    return points[len(ids) :] / scale, numbers[tets[volumes > FLAT_CELL]]

@@ -1,0 +1,167 @@
+"""From what a user gives - surfaces, or tets with hollow places - to one checked mesh with chambers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from geosim.arrays import Floats, Ints
+from geosim.collision.queries import vertices_in_tets
+from geosim.collision.tree import build_tree
+from geosim.errors import InputError
+from geosim.geometry import shells, topology
+from geosim.geometry.domain import cavities, place_order
+from geosim.geometry.mesh import TetMesh, fill, mesh_surfaces
+from geosim.geometry.rescue import rescued
+from geosim.geometry.surface import Surface, check_surface, read_surface
+
+__all__ = ["CAVITIES", "check_tets", "fill_cavities", "mesh_given"]
+
+CAVITIES = "cavities"  # in the place of chambers: every cavity that the bodies enclose
+BESIDE_FACE = 1e-6  # barycentric depth of a vertex in a foreign tet: less is the rounding of bodies that touch
+
+
+def mesh_given(
+    bodies: Sequence[Any],
+    chambers: Sequence[Any] | str,
+    *,
+    units: str | None,
+    allow_any_size: bool,
+    rescue: bool,
+    simplify: float | None,
+    max_edge: float | None,
+    time_limit: float,
+) -> TetMesh:
+    """Read, check and mesh surfaces; the arguments are those of `VolumetricRobot.from_surfaces`.
+
+    Raises
+    ------
+    InputError
+        A surface cannot be read or is unsound, or the mesher fails.
+    """
+
+    def read(item: Any, name: str) -> Surface:
+        surface = read_surface(item, units=units, name=name)
+        return check_surface(rescued(surface) if rescue else surface, allow_any_size=allow_any_size)
+
+    several = len(bodies) > 1
+    skins = [read(item, f"body {i}" if several else "body") for i, item in enumerate(bodies)]
+    if isinstance(chambers, str) and chambers == CAVITIES:
+        if several:
+            raise InputError(f'chambers = "{CAVITIES}" goes with one body, {len(bodies)} given; give their surfaces')
+        inside = list(cavities(skins[0]))
+    else:
+        one = isinstance(chambers, (str, os.PathLike)) or hasattr(chambers, "faces")
+        inside = [read(item, f"chamber {i + 1}") for i, item in enumerate([chambers] if one else chambers)]
+    return mesh_surfaces(skins, inside, max_edge=max_edge, time_limit=time_limit, rescue=rescue, simplify=simplify)
+
+
+def check_tets(vertices: Floats, tets: Ints) -> None:
+    """Refuse tets that occupy the same place.
+
+    Parameters
+    ----------
+    vertices
+        Positions [m], shape (n, 3).
+    tets
+        Vertex ids, shape (m, 4), of either orientation.
+
+    Raises
+    ------
+    InputError
+        Two tets have the same vertices, lie on the same side of a common face, or one holds a vertex of another.
+    """
+    same = np.sort(tets, axis=1)
+    _, first, count = np.unique(same, axis=0, return_index=True, return_counts=True)
+    if len(first) < len(tets):
+        raise InputError(
+            f"tets: {len(tets) - len(first)} are there twice, e.g. vertices {same[first[np.argmax(count)]].tolist()}; "
+            "remove the copies where the mesh was made, or with numpy.unique(np.sort(tets, axis=1), axis=0)"
+        )
+    turned, _ = topology.oriented(vertices, tets)
+    faces = turned[:, topology.FACES].reshape(-1, 3)
+    lowest = np.argmin(faces, axis=1)[:, None]
+    sense = np.take_along_axis(faces, (lowest + np.arange(3)) % 3, axis=1)  # the same rows: seen from the same side
+    _, where, shared = np.unique(sense, axis=0, return_index=True, return_counts=True)
+    if shared.max(initial=1) > 1:
+        _refuse_overlap(
+            vertices, sense[where[np.argmax(shared)]], int((shared > 1).sum()), "faces have two tets on one side"
+        )
+    held = vertices_in_tets(vertices, np.unique(tets), build_tree(vertices, turned))
+    ids = np.flatnonzero(held >= 0)
+    inside = np.unique(tets)[ids]
+    corners = vertices[turned[held[ids]]]
+    depth = np.linalg.solve(
+        (corners[:, 1:] - corners[:, :1]).transpose(0, 2, 1), (vertices[inside] - corners[:, 0])[..., None]
+    )[..., 0]
+    deep = np.minimum(depth.min(axis=1, initial=1.0), 1.0 - depth.sum(axis=1)) > BESIDE_FACE
+    if deep.any():
+        _refuse_overlap(vertices, inside[deep][:1], int(deep.sum()), "vertices lie inside tets that are not theirs")
+
+
+def _refuse_overlap(vertices: Floats, ids: Ints, count: int, what: str) -> None:
+    x, y, z = vertices[ids].mean(axis=0) * 1e3
+    raise InputError(
+        f"tets: overlapping, {count} {what}, e.g. near ({x:.4g}, {y:.4g}, {z:.4g}) mm; unite the bodies in the CAD program, or "
+        "leave one of them out, and mesh again"
+    )
+
+
+def fill_cavities(
+    vertices: Floats, tets: Ints, regions: Ints, materials: Sequence[int]
+) -> tuple[Floats, Ints, Ints, tuple[str, ...]]:
+    """Give a hollow mesh tets in the cavities that its bodies enclose.
+
+    Parameters
+    ----------
+    vertices, tets, regions
+        The mesh: positions [m] (n, 3), ids (m, 4), regions (m,).
+    materials
+        Regions that are bodies: all there are.
+
+    Returns
+    -------
+    vertices, tets, regions, notices
+        Those given and the new ones behind; the cavities are regions of their own, in the order of their places along x, y, z.
+
+    Raises
+    ------
+    InputError
+        The mesh has chamber tets already, no cavity, or one that cannot be filled.
+    """
+    others = sorted(set(np.unique(regions).tolist()) - set(materials))
+    if others:
+        raise InputError(
+            f'chambers = "{CAVITIES}": regions {others} have no material, so they are chambers already; leave chambers out'
+        )
+    faces = topology.boundary_faces(topology.oriented(vertices, tets)[0])
+    if shells.edge_counts(faces).max() > 2:
+        raise InputError(
+            "tets: parts of the boundary touch along an edge, so cavities are not defined; part or unite them"
+        )
+    shell = shells.shell_ids(faces)
+    walls = [faces[shell == k][:, ::-1] for k in range(int(shell.max()) + 1)]
+    walls = [w for w in walls if shells.signed_volume(vertices, w) > 0.0]
+    if not walls:
+        raise InputError(
+            f'chambers = "{CAVITIES}": the tets enclose no cavity (one that an inlet opens to the outside is none); close the '
+            "inlet in the CAD program and mesh again, or leave chambers out"
+        )
+    size = float(np.linalg.norm(np.ptp(vertices[np.unique(tets)], axis=0)))
+    notices, region = [], max(materials)
+    for k, i in enumerate(place_order([vertices[np.unique(w)] for w in walls], size)):
+        found = fill(vertices, np.ascontiguousarray(walls[i]), len(vertices))
+        volume = shells.signed_volume(vertices, walls[i]) * 1e9
+        x, y, z = vertices[np.unique(walls[i])].mean(axis=0) * 1e3
+        what = f"the cavity of {volume:.6g} mm^3 round ({x:.4g}, {y:.4g}, {z:.4g}) mm"
+        if found is None:
+            raise InputError(
+                f"chamber {k + 1}: {what} cannot be filled with tets (its wall touches itself); mesh again"
+            )
+        vertices, tets = np.vstack([vertices, found[0]]), np.vstack([tets, found[1]])
+        regions = np.append(regions, np.full(len(found[1]), region + 1 + k))
+        notices.append(f"chamber {k + 1}: {what}, region {region + 1 + k}")
+    return vertices, tets, regions, tuple(notices)

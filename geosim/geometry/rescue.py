@@ -1,0 +1,399 @@
+"""Repairs surfaces as they are found: gaps, stray triangles, inner walls, small holes, overlaps, crossings, thin slots.
+
+Each step mends one sort of fault, touches only the triangles at the fault, and says what it changed. What the steps cannot
+mend is left to the check, which refuses it.
+
+- Gaps: open edges that belong together are joined.
+- Stray triangles and fins hang on the surface by one edge, or not at all; an inner wall lies inside the solid. They go.
+- Small holes are closed by the triangles of least area [Barequet and Sharir 1995, Computer Aided Geometric Design 12].
+- Where a surface crosses itself the triangles round the place go, and the hole is closed [Attene 2010, Visual Computer 26].
+- Overlapping shells become one by a Boolean union, and so does a thin slot with the plate that fills it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from geosim.collision.queries import ray_hits
+from geosim.collision.tree import build_tree
+from geosim.errors import InputError
+from geosim.geometry import shells
+from geosim.geometry.imprint import as_manifold, of_manifold, snapped
+from geosim.geometry.intersections import crossing_pairs, farthest_from
+from geosim.geometry.surface import MERGE_TOLERANCE, TOUCH_TOLERANCE, Surface
+from geosim.geometry.topology import face_normals, linked
+
+__all__ = ["deviation", "rescued"]
+
+# Lengths relative to the diagonal of the bounding box, areas to the area of the surface.
+GAPS = (
+    1e-6,
+    1e-5,
+    1e-4,
+    1e-3,
+)  # open edges nearer than the first that joins most are joined: printers resolve the last
+STRAY = 1e-2  # area of a piece with an open border that is no part of the solid
+SMALL_HOLE = 0.1  # diameter; larger holes are openings, and what closes them is a matter of design
+THIN_SLOT = 1e-3  # width: far below what a mesh of 40 edges on the diagonal resolves
+SLOT_FACES = -0.99  # cosine between the normals of two faces of a slot: flat walls, not the walls of a groove
+PLATE = 1.5  # times area and width: hulls of more volume reach beyond the slot
+LONGEST_BORDER = 300  # edges of a hole: the search for the least area takes their third power, and seconds beyond
+RINGS = 4  # of neighbours that go with crossing triangles before the surface is given up
+LOST, MOVED = (
+    2e-2,
+    1e-2,
+)  # of the volume and the diagonal: a repair of crossings that changes more has cut something off
+NEAR_FACE = 1e-9  # of the diagonal: rays start so far off their own face
+
+
+@dataclass
+class _Patient:
+    """A surface under repair, and what has been done to it."""
+
+    name: str
+    vertices: np.ndarray
+    faces: np.ndarray
+    diagonal: float
+    notes: list[str] = field(default_factory=list)
+
+    def put(self, vertices: np.ndarray, faces: np.ndarray, note: str) -> None:
+        self.vertices, self.faces = vertices, faces
+        self.notes.append(note)
+
+    def crossings(self) -> np.ndarray:
+        return crossing_pairs(self.vertices, self.faces, tolerance=TOUCH_TOLERANCE * self.diagonal)
+
+    def volume(self, faces: np.ndarray) -> float:
+        return shells.signed_volume(self.vertices, shells.orient(self.vertices, faces)[0])
+
+
+def rescued(surface: Surface) -> Surface:
+    """Repair a surface as far as it can be repaired.
+
+    Parameters
+    ----------
+    surface
+        Any surface, unchecked.
+
+    Returns
+    -------
+    Surface
+        With a notice that says what was changed [mm, mm^3] and how far the surfaces lie apart; the same one where nothing
+        had to be done. `check_surface` decides whether it is sound.
+
+    Raises
+    ------
+    InputError
+        A hole is too large to be closed without knowing what it is.
+    """
+    diagonal = surface.diagonal
+    vertices, faces, _ = shells.merge_vertices(surface.vertices, surface.faces, MERGE_TOLERANCE * diagonal)
+    patient = _Patient(surface.label, *shells.compact(vertices, shells.drop_degenerate(faces)[0]), diagonal)
+    _join_gaps(patient)
+    _drop_strays(patient)
+    _drop_inner_walls(patient)
+    _close_holes(patient)
+    if not _is_closed(patient.faces):
+        return replace(surface, vertices=patient.vertices, faces=patient.faces)
+    patient.faces, turned = shells.orient(patient.vertices, patient.faces)
+    if turned >= 0:
+        _uncross(patient)
+        _unite(patient)
+        _fill_slots(patient)
+    if not patient.notes:
+        return surface
+    mended = replace(surface, vertices=patient.vertices, faces=patient.faces)
+    apart, at = deviation(surface, mended)
+    notice = (
+        f"{surface.label}: rescued: {'; '.join(patient.notes)}. The surfaces are within {apart * 1e3:.2g} mm of each other "
+        f"(farthest near {_place(at)}), the volume is {mended.volume * 1e9:.6g} mm^3"
+    )
+    return replace(mended, notices=(*surface.notices, notice))
+
+
+def deviation(first: Surface, second: Surface) -> tuple[float, np.ndarray]:
+    """Largest distance [m] of two surfaces, measured both ways at corners, mid-edges and centres; and where, (3,)."""
+    found = []
+    for a, b in ((first, second), (second, first)):
+        corners = a.vertices[a.faces]
+        middles = 0.5 * (corners + np.roll(corners, 1, axis=1))
+        points = np.concatenate([corners.reshape(-1, 3), middles.reshape(-1, 3), corners.mean(axis=1)])
+        found.append(farthest_from(points, b.vertices, b.faces))
+    return max(found, key=lambda item: item[0])
+
+
+def _is_closed(faces: np.ndarray) -> bool:
+    return len(faces) >= 4 and bool(np.all(shells.edge_counts(faces) == 2))
+
+
+def _border(faces: np.ndarray) -> np.ndarray:
+    """Edges with one triangle, (k, 2), directed as the triangle has them."""
+    directed, ids, _ = shells.edges(faces)
+    return directed[np.bincount(ids)[ids] == 1]
+
+
+def _join_gaps(patient: _Patient) -> None:
+    """Join vertices of open edges; of several distances the least that leaves the fewest edges open."""
+    opened = _border(patient.faces)
+    best, chosen, width = len(opened), None, 0.0
+    for gap in GAPS if best else ():
+        joined = np.arange(len(patient.vertices))
+        joined[opened] = shells.merge_vertices(patient.vertices, opened, gap * patient.diagonal)[1]
+        faces = shells.drop_degenerate(joined[patient.faces])[0]
+        if len(faces) and (left := len(_border(faces))) < best:
+            best, chosen, width = left, faces, gap * patient.diagonal
+    if chosen is not None:
+        note = f"{len(opened) - best} open edges joined, moved by at most {width * 1e3:.2g} mm"
+        patient.put(patient.vertices, chosen, note)
+
+
+def _pieces(faces: np.ndarray) -> np.ndarray:
+    """Number of the piece of every triangle; pieces are joined over edges of two triangles."""
+    _, ids, face = shells.edges(faces)
+    order = np.argsort(ids, kind="stable")
+    start = np.flatnonzero(np.diff(ids[order], prepend=-1))
+    pairs = start[np.bincount(ids)[ids[order[start]]] == 2]
+    return linked(face[order[pairs]], face[order[pairs + 1]], len(faces))
+
+
+def _drop_strays(patient: _Patient) -> None:
+    """Drop small pieces with an open border that hang on nothing, or on edges that are closed without them."""
+    dropped, area = 0, 0.0
+    while True:
+        faces = patient.faces
+        size = 0.5 * np.linalg.norm(face_normals(patient.vertices, faces), axis=1)
+        piece = _pieces(faces)
+        count = np.bincount(shells.edges(faces)[1])[shells.edges(faces)[1]].reshape(3, -1)
+        of_piece = np.bincount(piece, size)
+        is_open = np.bincount(piece, (count == 1).any(axis=0)) > 0
+        stray = is_open & (of_piece <= STRAY * size.sum())
+        if not stray.any() or stray.all():
+            break
+        kept = ~stray[piece]
+        dropped, area = dropped + int((~kept).sum()), area + float(size[~kept].sum())
+        patient.faces = faces[kept]
+    if dropped:
+        patient.put(patient.vertices, patient.faces, f"{dropped} stray triangles of {area * 1e6:.3g} mm^2 removed")
+
+
+def _drop_inner_walls(patient: _Patient) -> None:
+    """Drop pieces between crowded edges that lie inside what the others enclose."""
+    while len(patient.faces) and shells.edge_counts(patient.faces).max() > 2:
+        piece = _pieces(patient.faces)
+        for k in np.argsort(np.bincount(piece)):
+            rest, wall = patient.faces[piece != k], patient.faces[piece == k]
+            if not _is_closed(rest):
+                continue
+            rest, turned = shells.orient(patient.vertices, rest)
+            middle = patient.vertices[wall[0]].mean(axis=0)
+            if turned >= 0 and shells.winding_numbers(middle[None], patient.vertices, rest)[0] > 0.5:
+                patient.put(patient.vertices, rest, f"an inner wall of {len(wall)} triangles removed")
+                break
+        else:
+            return
+
+
+def _loops(border: np.ndarray) -> Iterator[list[int]]:
+    """Vertices of closed, simple loops along border edges, whatever their direction."""
+    neighbours: dict[int, set[int]] = {}
+    for a, b in border.tolist():
+        neighbours.setdefault(a, set()).add(b)
+        neighbours.setdefault(b, set()).add(a)
+    while neighbours:
+        path = [next(iter(neighbours))]
+        while neighbours.get(path[-1]):
+            here = path[-1]
+            there = neighbours[here].pop()
+            neighbours[there].discard(here)
+            if there in path:  # of a figure eight each half is a loop
+                begin = path.index(there)
+                yield path[begin:]
+                path = path[: begin + 1]
+            else:
+                path.append(there)
+        for vertex in path:
+            if not neighbours.get(vertex):
+                neighbours.pop(vertex, None)
+
+
+def _close_holes(patient: _Patient) -> None:
+    """Close every small hole; refuse a large one."""
+    closed = _closed(patient, patient.faces, SMALL_HOLE * patient.diagonal)
+    if closed is None:
+        return
+    faces, widths, area = closed
+    if widths:
+        old = len(patient.faces)
+        pairs = crossing_pairs(patient.vertices, faces, tolerance=TOUCH_TOLERANCE * patient.diagonal)
+        pairs = pairs[pairs[:, 1] >= old]
+        if len(pairs):
+            raise InputError(
+                f"{patient.name}: open, {len(widths)} holes; what would close the one near "
+                f"{_place(patient.vertices[faces[pairs[0, 1]]].mean(axis=0))} crosses the surface elsewhere; join its rim to "
+                "the rim beside it, or cap it, in the CAD program"
+            )
+        note = f"{len(widths)} holes closed, up to {max(widths) * 1e3:.3g} mm across, {area * 1e6:.3g} mm^2 together"
+        patient.put(patient.vertices, faces, note)
+
+
+def _place(point: np.ndarray) -> str:
+    return "({:.4g}, {:.4g}, {:.4g}) mm".format(*(point * 1e3))
+
+
+def _closed(patient: _Patient, faces: np.ndarray, widest: float) -> tuple[np.ndarray, list[float], float] | None:
+    """Triangles with all holes closed, the diameters [m] of the holes and the area [m^2] added; None if one cannot be.
+
+    Holes wider than `widest` [m] are refused.
+    """
+    vertices, known = patient.vertices, {tuple(e) for e in np.sort(shells.edges(faces)[0], axis=1).tolist()}
+    added, widths = [faces], []
+    for loop in _loops(_border(faces)):
+        points = vertices[loop]
+        across = float(np.linalg.norm(points[:, None] - points[None], axis=2).max())
+        if across > widest or len(loop) > LONGEST_BORDER:
+            raise InputError(
+                f"{patient.name}: open, a hole {across * 1e3:.3g} mm across with {len(loop)} edges near "
+                f"{_place(points.mean(axis=0))} is too large to be closed by rescue (at most {widest * 1e3:.3g} mm and "
+                f"{LONGEST_BORDER} edges); cap it in the CAD program, or in MeshLab (Close Holes), and give that"
+            )
+        patch = _least_area(points, loop, known)
+        if patch is None:
+            return None
+        added.append(patch)
+        widths.append(across)
+        known |= {tuple(e) for e in np.sort(shells.edges(patch)[0], axis=1).tolist()}
+    normals = face_normals(vertices, np.vstack([np.empty((0, 3), np.int64), *added[1:]]))
+    return np.vstack(added), widths, 0.5 * float(np.linalg.norm(normals, axis=1).sum())
+
+
+def _least_area(points: np.ndarray, loop: list[int], known: set[tuple[int, int]]) -> np.ndarray | None:
+    """Triangles of least area on a loop (n, 3), without edges that the surface has already; None if there are none."""
+    n = len(loop)
+    allowed = np.array([[tuple(sorted((a, b))) not in known for b in loop] for a in loop])
+    sides = np.arange(n)
+    allowed[sides, (sides + 1) % n] = allowed[(sides + 1) % n, sides] = True
+    cost, chosen = np.full((n, n), np.inf), np.zeros((n, n), dtype=np.int64)
+    cost[sides[:-1], sides[1:]] = 0.0
+    for gap in range(2, n):
+        for i in range(n - gap):
+            k = i + gap
+            if allowed[i, k]:
+                normal = np.cross(points[i + 1 : k] - points[i], points[k] - points[i])
+                total = cost[i, i + 1 : k] + cost[i + 1 : k, k] + 0.5 * np.linalg.norm(normal, axis=1)
+                chosen[i, k] = i + 1 + int(np.argmin(total))
+                cost[i, k] = total.min()
+    if n < 3 or not np.isfinite(cost[0, n - 1]):
+        return None
+    triangles, waiting = [], [(0, n - 1)]
+    while waiting:
+        i, k = waiting.pop()
+        if k - i > 1:
+            m = int(chosen[i, k])
+            triangles.append((loop[i], loop[m], loop[k]))
+            waiting += [(i, m), (m, k)]
+    return np.array(triangles, dtype=np.int64)
+
+
+def _uncross(patient: _Patient) -> None:
+    """Cut crossing triangles of one shell out, with ever more neighbours, and close the holes."""
+    shell = shells.shell_ids(patient.faces)
+    pairs = patient.crossings()
+    first = pairs[shell[pairs[:, 0]] == shell[pairs[:, 1]]]
+    if len(first) == 0:
+        return
+    before, bad = patient.volume(patient.faces), np.unique(first)
+    for ring in range(RINGS):
+        found = _without(patient, bad)
+        if found is not None:
+            change = shells.signed_volume(patient.vertices, found) - before
+            old, new = (Surface(patient.vertices, faces) for faces in (patient.faces, found))
+            if abs(change) <= LOST * abs(before) and deviation(old, new)[0] <= MOVED * patient.diagonal:
+                note = f"{len(first)} pairs of crossing triangles cut out, {ring} rings round them, {change * 1e9:+.3g} mm^3"
+                patient.put(patient.vertices, found, note)
+                return
+        near = np.isin(patient.faces, np.unique(patient.faces[bad]))
+        bad = np.flatnonzero(near.any(axis=1))
+
+
+def _without(patient: _Patient, bad: np.ndarray) -> np.ndarray | None:
+    """Oriented triangles after cutting some out and closing the holes; None if that is no sound surface."""
+    trial = replace(patient, faces=np.delete(patient.faces, bad, axis=0), notes=[])
+    _drop_strays(trial)
+    try:
+        closed = _closed(trial, trial.faces, np.inf)
+    except InputError:
+        return None
+    if closed is None or not _is_closed(closed[0]):
+        return None
+    trial.faces, turned = shells.orient(patient.vertices, closed[0])
+    shell = shells.shell_ids(trial.faces)
+    pairs = trial.crossings()
+    sound = turned >= 0 and not (shell[pairs[:, 0]] == shell[pairs[:, 1]]).any()
+    return trial.faces if sound else None
+
+
+def _unite(patient: _Patient) -> None:
+    """Make one shell of overlapping ones; they bound solids if an even number of others is round them, else cavities."""
+    shell = shells.shell_ids(patient.faces)
+    count = int(shell.max()) + 1
+    pairs = shell[patient.crossings()]
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    if len(pairs) == 0:
+        return
+    cluster = linked(pairs[:, 0], pairs[:, 1], count)
+    before, parts = patient.volume(patient.faces), []
+    for k in np.unique(cluster):
+        members = np.flatnonzero(cluster == k)
+        others = patient.faces[~np.isin(shell, members)]
+        faces = [patient.faces[shell == m] for m in members]
+        if len(members) == 1:
+            parts.append((patient.vertices, faces[0]))
+            continue
+        outward = [f if shells.signed_volume(patient.vertices, f) > 0 else f[:, ::-1] for f in faces]
+        place = snapped(patient.vertices, MERGE_TOLERANCE * patient.diagonal)
+        solid = as_manifold(place, outward[0])
+        for other in outward[1:]:
+            solid = solid + as_manifold(place, other)
+        vertices, merged = of_manifold(solid, patient.diagonal)
+        inside = len(others) and shells.winding_numbers(vertices[merged[0, :1]], patient.vertices, others)[0] > 0.5
+        parts.append((vertices, merged[:, ::-1] if inside else merged))
+    starts = np.cumsum([0, *(len(v) for v, _ in parts)])
+    vertices, joined = np.vstack([v for v, _ in parts]), np.vstack([f + s for (_, f), s in zip(parts, starts)])
+    change = shells.signed_volume(vertices, joined) - before
+    patient.put(
+        *shells.compact(vertices, joined), f"{count} shells united where they overlap, {change * 1e9:+.3g} mm^3"
+    )
+
+
+def _fill_slots(patient: _Patient) -> None:
+    """Fill flat slots too thin for any mesh: unite the solid with the hull of the slot's walls."""
+    vertices, faces = patient.vertices, patient.faces
+    normal = face_normals(vertices, faces)
+    normal /= np.maximum(np.linalg.norm(normal, axis=1), np.finfo(float).tiny)[:, None]
+    starts = vertices[faces].mean(axis=1) + NEAR_FACE * patient.diagonal * normal
+    ids = len(vertices) + np.arange(len(faces))
+    width, beyond = ray_hits(np.vstack([vertices, starts]), ids, normal, build_tree(vertices, faces))
+    facing = (width < THIN_SLOT * patient.diagonal) & (np.einsum("ij,ij->i", normal, normal[beyond]) < SLOT_FACES)
+    wall = np.flatnonzero(facing)
+    if len(wall) == 0:
+        return
+    touch = shells.neighbours(faces)
+    both = facing[touch[0]] & facing[touch[1]]
+    joint = linked(np.append(touch[0][both], wall), np.append(touch[1][both], beyond[wall]), len(faces))
+    solid, filled = as_manifold(vertices, faces), []
+    before = solid.volume()
+    for k in np.unique(joint[wall]):
+        members = wall[joint[wall] == k]
+        walls = faces[np.union1d(members, beyond[members])]
+        hull = type(solid).hull_points(vertices[np.unique(walls)])
+        area = 0.25 * float(np.linalg.norm(face_normals(vertices, walls), axis=1).sum())
+        if 0.0 < hull.volume() <= PLATE * area * float(width[members].max()):
+            solid = solid + hull
+            filled.append(float(width[members].max()))
+    if filled:
+        change = (solid.volume() - before) * 1e9
+        note = f"{len(filled)} slots filled, up to {max(filled) * 1e3:.2g} mm wide, {change:+.3g} mm^3"
+        patient.put(*of_manifold(solid, patient.diagonal), note)
