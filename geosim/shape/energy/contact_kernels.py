@@ -25,13 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from geosim.arrays import Floats, Ints
-from geosim.collision.distance import (
-    along_segment,
-    edge_edge,
-    point_triangle,
-    separation,
-    squared_distance_derivatives,
-)
+from geosim.collision.distance import along_segment, edge_edge, point_triangle, separation, squared_distance_derivatives
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import row
 
@@ -239,7 +233,7 @@ def _mollify(x, rest, gradient, hessian):
 
 @kernel
 def _term(x, first, a, b, w, c):
-    """Write weights and slopes of a point x[first] against the segment x[a], x[b] (or the point x[a], a = b); number of free b."""
+    """Write weights and slopes of point `first` against the segment from a to b (or the point a = b); number of free b."""
     w[:] = 0.0
     c[:] = 0.0
     w[first] = 1.0
@@ -259,7 +253,7 @@ def _features(x, edges, around, terms):
     A part is known by the points that its closest points depend on, as bits: entry m of `terms`.
     """
     w, c = np.empty(4), np.empty((4, 2))
-    terms.count[:] = 0.0
+    terms.counts[:] = 0.0
     free = edge_edge(x, w, c) if edges else point_triangle(x, w, c)
     main = _collect(w, c, free, 1.0, terms)
     for k in range(3 if not edges else 0):
@@ -282,7 +276,7 @@ def _collect(w, c, free, count, terms):
     key = 0
     for i in range(4):
         key += (1 << i) if w[i] != 0.0 else 0
-    terms.count[key] += count
+    terms.counts[key] += count
     terms.w[key], terms.c[key], terms.free[key] = w, c, free
     return key
 
@@ -290,7 +284,7 @@ def _collect(w, c, free, count, terms):
 class _Terms(NamedTuple):
     """Parts of a pair: how often each counts (16,), weights (16, 4), slopes (16, 4, 2), number of free parameters (16,)."""
 
-    count: Floats
+    counts: Floats
     w: Floats
     c: Floats
     free: Ints
@@ -299,7 +293,7 @@ class _Terms(NamedTuple):
 @kernel
 def _pair_part(x, w, c, free, count, reach, scale, out, matrix):
     """Add energy, gradient and second derivatives of one part of a pair; return its energy (inf: it is met) and law."""
-    e, dD, ddD = out.e, out.dD, out.ddD
+    e, dD, ddD = out.e, out.gradient, out.hessian
     d = separation(x, w, e)
     u = 1.0 - d / reach
     if u <= 0.0:
@@ -325,11 +319,11 @@ def _pair_part(x, w, c, free, count, reach, scale, out, matrix):
 
 
 class _Sums(NamedTuple):
-    """Work space of one pair: e (3,), dD (4, 3), ddD (4, 4, 3, 3), and sums over its parts slope (4, 3), stiff and bend like ddD."""
+    """Work space of one pair: vector e (3,), its square's gradient (4, 3) and hessian (4, 4, 3, 3); sums over its parts."""
 
     e: Floats
-    dD: Floats
-    ddD: Floats
+    gradient: Floats
+    hessian: Floats
     slope: Floats
     stiff: Floats
     bend: Floats
@@ -341,8 +335,8 @@ def pair_blocks(x, rest, around, points, edges, reach, weight, kappa, gradients,
 
     Every pair counts its parts such that a point above a surface, wherever it is, feels it once:
 
-        vertex v, face f with edges e and corners u:  phi(v, f) - sum_e phi(v, e) / 2 + sum_u phi(v, u) / n_u,
-        edges e, g with ends u, v:                    phi(e, g) - sum_u phi(u, g) / 2 - sum_v phi(e, v) / 2 + sum_uv phi(u, v) / 4,
+        vertex v, face f with edges e and corners u:   phi(v, f) - sum_e phi(v, e) / 2 + sum_u phi(v, u) / n_u,
+        edges e, g with ends u, v:   phi(e, g) - sum_u phi(u, g) / 2 - sum_v phi(e, v) / 2 + sum_uv phi(u, v) / 4,
 
     with n_u the faces around u: summed over the faces around an edge or a corner it is 1 there [Li et al. 2023, Convergent
     IPC, in its improved approximation of the maximum]. Without it what slides over an edge would feel two faces, over a corner
@@ -384,7 +378,7 @@ def pair_blocks(x, rest, around, points, edges, reach, weight, kappa, gradients,
         main = _features(four, edges[q], faces, terms)
         sums.slope[:], sums.stiff[:], sums.bend[:], E, pressure[q] = 0.0, 0.0, 0.0, 0.0, 0.0
         for part in range(16):
-            count = terms.count[part]
+            count = terms.counts[part]
             if part != main and abs(count) < ROUND:
                 continue
             energy, value = _pair_part(
