@@ -55,6 +55,8 @@ _PLACES = {
     "SnakeEnvironment": "snake.control",
     "Valves": "snake.valves",
     "make_snake": "snake.snake",
+    "Sensitivity": "derivatives.sensitivity",
+    "sensitivity": "derivatives.sensitivity",
     "load_robot": "files.robot",
     "load_result": "files.archive",
 }

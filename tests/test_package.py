@@ -24,7 +24,7 @@ ROOMS = [
     ["select", "cable", "robot", "actuation", "environment", "contract", "measures", "result"],
     ["shape", "rods", "snake"],
     ["solve"],
-    ["calibrate", "compare", "generate"],
+    ["calibrate", "compare", "generate", "derivatives"],
     ["show"],
     ["files"],
     ["cli"],

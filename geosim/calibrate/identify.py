@@ -5,7 +5,7 @@
 by Gauss-Newton (Levenberg-Marquardt damping, bounds by projection). y(q) are values taken from solved results: the tip,
 markers, pressures, volumes, or any function of a result. The sensitivities dy/dq come from the solver's own tangent
 where it gives them (the energy solver without contact: z' = z - K^-1 dR, one factorisation a frame for all parameters,
-see `geosim.shape.energy.sensitivity`), else from finite differences of solves. With few parameters and many values this direct
+see `geosim.derivatives.neighbours`), else from finite differences of solves. With few parameters and many values this direct
 form costs what an adjoint does. Each parameter is scaled, positive ones by their logarithm, so that a step of one per
 cent means the same for all.
 
@@ -29,10 +29,10 @@ from geosim.calibrate.fitting import correlations
 from geosim.calibrate.measurements import Measurement
 from geosim.calibrate.parameters import Parameter, Problem
 from geosim.contract import Progress, Report, Robot, Solver, State
+from geosim.derivatives.neighbours import Neighbourhood
 from geosim.environment import Environment
 from geosim.errors import InputError, SolveError
 from geosim.result import Result
-from geosim.shape.energy.sensitivity import Neighbourhood
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
 from geosim.solve import default_solver

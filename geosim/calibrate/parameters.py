@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_matrix, diags
-from scipy.sparse.linalg import splu
 from scipy.spatial import cKDTree
 
 from geosim.actuation import Actuation, Inflation
@@ -17,6 +15,7 @@ from geosim.contract import Robot, Solver
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
+from geosim.geometry.harmonic import harmonic
 from geosim.material.materials import Material
 from geosim.robot import VolumetricRobot
 from geosim.rods.robot import RodShellRobot
@@ -167,19 +166,9 @@ def thicken(robot: Robot, factor: float) -> VolumetricRobot:
         raise InputError("wall factor: the robot has no chamber wall")
     distance, near = cKDTree(vertices[hull]).query(vertices[inner])
     away = (vertices[inner] - vertices[hull][near]) / np.maximum(distance, 1e-12)[:, None]
-    n = len(vertices)
-    move = np.zeros((n, 3))
+    move = np.zeros_like(vertices)
     move[inner] = (factor - 1.0) * distance[:, None] * away
-    pairs = robot.tets[:, topology.EDGES].reshape(-1, 2)
-    graph = coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n)).tocsr()
-    graph = ((graph + graph.T) > 0).astype(float)
-    degree = np.asarray(graph.sum(axis=1)).ravel()
-    held = np.concatenate([hull, inner])
-    free = np.setdiff1d(np.flatnonzero(degree), held)
-    if len(free):
-        rows = (diags(degree) - graph).tocsr()[free]
-        move[free] = splu(rows[:, free].tocsc()).solve(-(rows[:, held] @ move[held]))
-    moved = vertices + move
+    moved = vertices + harmonic(robot.tets, move, np.concatenate([hull, inner]))
     if topology.tet_volumes(moved, robot.tets).min() <= 0:
         raise InputError(f"wall factor = {factor:.4g} turns elements inside out; narrow the bounds or refine the mesh")
     return dataclasses.replace(robot, vertices=moved)

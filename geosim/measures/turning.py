@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.spatial.transform import Rotation
 
@@ -25,9 +27,14 @@ def rigid_rotation(rest: Floats, positions: Floats, weights: Floats) -> Floats:
 
 def rotations(spine: Spine, positions: Floats) -> Floats:
     """Rotations of the stations of a solid, the polar factors of their mean deformation gradients, (m, 3, 3)."""
-    u, _, vt = np.linalg.svd(spine.deformations(positions))
+    return _polar(spine.deformations(positions))
+
+
+def _polar(gradients: Floats) -> Floats:
+    """Rotations nearest to deformation gradients, (m, 3, 3)."""
+    u, _, vt = np.linalg.svd(gradients)
     u[:, :, 2] *= np.sign(np.linalg.det(u @ vt))[:, None]
-    return u @ vt
+    return np.asarray(u @ vt)
 
 
 def _turns(tangents: Floats) -> Floats:
@@ -77,19 +84,33 @@ def _frame(first: Floats, second: Floats) -> Floats:
 
 
 def bend_gradient(spine: Spine, positions: Floats) -> Floats:
-    """Derivative of the bend angle by the positions [rad/m], (n, 3); the turning at rest is held in space."""
-    directions = spine.slopes @ positions
-    at_rest = bending(spine, positions) - _bending(spine, directions)
-    slope = np.empty_like(directions)
-    for place in np.ndindex(directions.shape):
-        step = STEP * float(np.linalg.norm(directions[place[0]]))
+    """Derivative of the bend angle by the positions [rad/m], (n, 3); of a rod, the turning at rest is held in space."""
+    directions, vector = spine.slopes @ positions, bending(spine, positions)
+    bent = _bending(spine, directions)
+    scale = STEP * np.linalg.norm(directions, axis=1)
+    slope = _differences(
+        lambda d: float(np.linalg.norm(_bending(spine, d) + vector - bent)), directions, scale[:, None]
+    )
+    out = np.asarray(spine.slopes.T @ slope)
+    at_rest = _bending(spine, spine.tangents)
+    if spine.gradients is not None and at_rest.any():
+        first = spine.deformations(positions)[:1]
+        turned = lambda F: float(np.linalg.norm(bent - _polar(F)[0] @ at_rest))  # noqa: E731
+        out += spine.gradients[:3].T @ _differences(turned, first, np.full(3, STEP))[0].T
+    return np.asarray(out)
+
+
+def _differences(of: Callable[[Floats], float], at: Floats, steps: Floats) -> Floats:
+    """Central differences of a function by every component of an array."""
+    out, steps = np.empty_like(at), np.broadcast_to(steps, at.shape)
+    for place in np.ndindex(at.shape):
         sides = []
         for sign in (1.0, -1.0):
-            moved = directions.copy()
-            moved[place] += sign * step
-            sides.append(np.linalg.norm(_bending(spine, moved) + at_rest))
-        slope[place] = (sides[0] - sides[1]) / (2.0 * step)
-    return np.asarray(spine.slopes.T @ slope)
+            moved = at.copy()
+            moved[place] += sign * steps[place]
+            sides.append(of(moved))
+        out[place] = (sides[0] - sides[1]) / (2.0 * steps[place])
+    return out
 
 
 def twisting(spine: Spine, positions: Floats) -> float:

@@ -33,7 +33,7 @@ from geosim.shape.energy.contact_kernels import PointForces, PointHold, PointLaw
 from geosim.shape.energy.contact_surface import ContactSurface
 from geosim.shape.energy.grip import Blocks, ContactForces, Grip
 
-__all__ = ["ContactPotential", "Couplings"]
+__all__ = ["ContactPotential", "Couplings", "contact_stiffness"]
 
 # kappa over the shear modulus, against obstacles and between parts of the robot. A flat face under a pressure of one shear
 # modulus comes closer by a sixth of the thickness; between parts the pole of the law holds, and Newton finds a soft one sooner.
@@ -50,6 +50,11 @@ STUCK = 0.1
 AHEAD = 2.5
 # Thicknesses of contact up to which distances are asked for: beyond, no law and no cut of a step reads them.
 FAR = 5.0
+
+
+def contact_stiffness(surface: ContactSurface, moduli: Floats) -> Floats:
+    """Stiffness kappa of the points (p,) from the largest shear modulus around every node, (nodes,)."""
+    return np.asarray(STIFFNESS * moduli[surface.nodes].max(axis=1))
 
 
 @dataclass
@@ -265,7 +270,6 @@ class ContactPotential:
         energy = pair_blocks(
             points,
             around.rest,
-            self.surface.around,
             ids,
             near.edges,
             near.reach,

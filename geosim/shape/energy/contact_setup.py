@@ -13,7 +13,7 @@ from geosim.errors import InputError
 from geosim.robot import VolumetricRobot
 from geosim.select import selected_ids
 from geosim.shape.energy.body import ScaledBody
-from geosim.shape.energy.contact import STIFFNESS, ContactPotential
+from geosim.shape.energy.contact import ContactPotential, contact_stiffness
 from geosim.shape.energy.contact_surface import ContactSurface, contact_surface
 
 __all__ = ["make_contact"]
@@ -75,7 +75,7 @@ def make_contact(
         body.length,
         body.center,
         frozen(reach),
-        frozen(STIFFNESS * stiffness[surface.nodes].max(axis=1)),
+        frozen(contact_stiffness(surface, stiffness)),
         frozen(feels),
         frozen(np.clip(rest_distance, -OVERLAP * reach, reach)),
         frozen(rest_distance),

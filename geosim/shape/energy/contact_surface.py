@@ -8,7 +8,6 @@ integrated exactly, with positive weights: a uniform pressure gives the consiste
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from geosim.arrays import Floats, Ints, frozen
 from geosim.geometry import topology
 from geosim.shape.energy.body import ScaledBody
 
-__all__ = ["ContactSurface", "contact_surface"]
+__all__ = ["CORNERS", "SEEN_FROM", "SEEN_FULLY", "ContactSurface", "contact_surface"]
 
 LEVEL = 2  # an edge of a curved face is split into 2^LEVEL
 
@@ -24,7 +23,7 @@ LEVEL = 2  # an edge of a curved face is split into 2^LEVEL
 # counts in full: 78 and 53 degrees, between which the faces of an edge of 90 degrees change places; 73 degrees for forces.
 SEEN_FROM, SEEN_FULLY, PUSHED_FROM = 0.2, 0.6, 0.3
 
-_CORNERS = {3: [0, 1, 2], 15: [0, 14, 4]}  # the corners of a face among its slots
+CORNERS = {3: [0, 1, 2], 15: [0, 14, 4]}  # the corners of a face among its slots
 # Shares of the area of a face, by the barycentric coordinates of a point in quarters, in descending order.
 SHARES = {(4, 0, 0): 0.5 / 48.0, (3, 1, 0): 3.0 / 48.0, (2, 2, 0): 1.5 / 48.0, (2, 1, 1): 8.0 / 48.0}
 
@@ -61,11 +60,6 @@ class ContactSurface:
     areas: Floats
     edges: Floats
 
-    @cached_property
-    def around(self) -> Floats:
-        """Number of small triangles around every point, (p,)."""
-        return np.bincount(self.triangles.ravel(), minlength=len(self.nodes)).astype(float)
-
     def points(self, x: Floats) -> Floats:
         """Positions of the points (p, 3) at node positions x."""
         if self.nodes.shape[1] == 1:
@@ -79,7 +73,7 @@ class ContactSurface:
         none at 78 degrees between its normal and the direction to all of it at 53, and stays all from there.
         """
         width = self.slots.shape[1]
-        normal = topology.face_normals(points, self.slots[:, _CORNERS[width]])
+        normal = topology.face_normals(points, self.slots[:, CORNERS[width]])
         normal /= np.maximum(np.linalg.norm(normal, axis=1), 1e-300)[:, None]
         toward = np.full((len(points), 3), np.nan)
         toward[ids] = direction

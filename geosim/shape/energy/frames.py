@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats
+from geosim.arrays import Bools, Floats
 from geosim.collision.crossings import count_crossings
 from geosim.contract import Frame, State
 from geosim.errors import InputError
@@ -17,7 +18,7 @@ from geosim.shape.energy.grip import Grip
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
 
-__all__ = ["adopt", "measure"]
+__all__ = ["adopt", "measure", "positions", "positions_adjoint"]
 
 FREE = "The body is free: six minimal constraints without reaction removed its rigid motion."
 
@@ -28,17 +29,14 @@ def measure(
     """Return the measures of a converged point."""
     robot = problem.robot
     held = problem.held[: point.x.size].reshape(-1, 3)
-    positions = topology.with_mid_edges(robot.vertices, robot.p2_edges)
-    positions[problem.nodes] = problem.to_metres(point.x)
-    if problem.element.order == 1:
-        positions = topology.with_mid_edges(positions[: len(robot.vertices)], robot.p2_edges)
+    positions = _placed(problem, point.x)
     force = np.zeros_like(positions)
     force[problem.nodes] = np.where(held, evaluation.force, 0.0) * problem.force_unit
     if evaluation.rigid is not None:
         force[problem.nodes] += evaluation.rigid.reactions * problem.force_unit
     contact, extra = _contact(problem, point, evaluation)
     return Frame(
-        _without_rigid_motion(problem, positions),
+        _without_rigid_motion(problem, positions)[0],
         volume_ratios=evaluation.volumes / problem.rest_chamber_volumes,
         chamber_volumes=evaluation.volumes * problem.length**3,
         chamber_pressures=point.chamber_pressures * problem.stress,
@@ -53,6 +51,28 @@ def measure(
         note=FREE if problem.supports.free_bodies else "",
         **contact,
     )
+
+
+def positions(problem: ShapeProblem, x: Floats) -> Floats:
+    """Return the positions [m] that a frame shows of scaled ones: vertices, then mid-edges; free bodies moved back."""
+    return _without_rigid_motion(problem, _placed(problem, x))[0]
+
+
+def positions_adjoint(problem: ShapeProblem, x: Floats, slopes: Floats) -> Floats:
+    """Return gradients by scaled positions (m, nodes, 3) from those by the `positions` of the vertices, (m, n, 3)."""
+    out = np.zeros((len(slopes), len(problem.place), 3))
+    out[:, : slopes.shape[1]] = slopes
+    for free in _without_rigid_motion(problem, _placed(problem, x))[1]:
+        out = free.pulled_back(out)
+    return np.ascontiguousarray(out[:, problem.nodes]) * problem.length
+
+
+def _placed(problem: ShapeProblem, x: Floats) -> Floats:
+    """Positions [m] of all nodes of the robot; those that are in no element of this order stay between their ends."""
+    robot = problem.robot
+    out = topology.with_mid_edges(robot.vertices, robot.p2_edges)
+    out[problem.nodes] = problem.to_metres(x)
+    return topology.with_mid_edges(out[: len(robot.vertices)], robot.p2_edges) if problem.element.order == 1 else out
 
 
 def _rigid(problem: ShapeProblem, evaluation: Evaluation) -> dict[str, Any]:
@@ -137,25 +157,58 @@ def _crossings(robot: VolumetricRobot, positions: Floats) -> int:
     return int(count_crossings(points, triangles).count)
 
 
-def _without_rigid_motion(problem: ShapeProblem, positions: Floats) -> Floats:
+@dataclass(frozen=True)
+class _Returned:
+    """The rigid motion that was taken off a free body: y = R (x - sum w x) + a, so that sum w A x y = 0 about a.
+
+    Parameters
+    ----------
+    mine, weights
+        Its nodes, bool (nodes,), and their weights, which add up to 1.
+    turn
+        R (3, 3).
+    rest, now
+        A and y - a of its nodes, (k, 3).
+    """
+
+    mine: Bools
+    weights: Floats
+    turn: Floats
+    rest: Floats
+    now: Floats
+
+    def pulled_back(self, slopes: Floats) -> Floats:
+        """Return gradients by x (m, nodes, 3) from those by y: the rotation follows x by S theta = -sum w A x R dx."""
+        given, out = slopes[:, self.mine], slopes.copy()
+        mixed = np.einsum("k,ki,kj->ij", self.weights, self.now, self.rest)
+        turning = np.linalg.solve((np.trace(mixed) * np.eye(3) - mixed).T, np.cross(self.now, given).sum(axis=1).T).T
+        given = given - self.weights[:, None] * np.cross(turning[:, None], self.rest)
+        given = given @ self.turn
+        out[:, self.mine] = given - self.weights[:, None] * given.sum(axis=1, keepdims=True)
+        return out
+
+
+def _without_rigid_motion(problem: ShapeProblem, positions: Floats) -> tuple[Floats, list[_Returned]]:
     """Positions of free bodies turned and moved back: centroid and mean rotation as at rest (best fit by mass)."""
     robot = problem.robot
     if not problem.supports.free_bodies:
-        return positions
+        return positions, []
     labels = problem.supports.labels
     labels = np.concatenate([labels, labels[robot.p2_edges[:, 0]]])
     weight = np.zeros(len(positions))
     weight[problem.nodes] = problem.mass if problem.mass.sum() > 0 else 1.0
     rest = topology.with_mid_edges(robot.vertices, robot.p2_edges)
-    out = positions.copy()
+    out, found = positions.copy(), []
     for label in problem.supports.free_bodies:
         mine = labels == label
         w = weight[mine] / weight[mine].sum()
         a, b = w @ rest[mine], w @ positions[mine]
         u, _, vt = np.linalg.svd((positions[mine] - b).T @ (w[:, None] * (rest[mine] - a)))
         turn = vt.T @ np.diag([1.0, 1.0, np.sign(np.linalg.det(vt.T @ u.T))]) @ u.T
-        out[mine] = (positions[mine] - b) @ turn.T + a
-    return out
+        now = (positions[mine] - b) @ turn.T
+        out[mine] = now + a
+        found.append(_Returned(mine, w, turn, rest[mine] - a, now))
+    return out, found
 
 
 def adopt(problem: ShapeProblem, initial: State) -> Point:

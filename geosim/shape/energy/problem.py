@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from scipy.spatial import cKDTree
 
-from geosim.arrays import Bools, Floats, Ints, frozen
+from geosim.arrays import Bools, Floats, frozen
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -16,6 +16,7 @@ from geosim.linear.bordered import BorderedSolver
 from geosim.linear.factorise import make_factoriser
 from geosim.linear.patterns import Sparsity
 from geosim.material import tensors
+from geosim.material.materials import Hyperelastic
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import assembly
 from geosim.shape.energy.body import ScaledBody, scaled_body
@@ -30,7 +31,7 @@ from geosim.shape.energy.rigid import Rigids, make_groups, make_rigids
 from geosim.shape.energy.rigid_equations import ReducedSolver, Reduction
 from geosim.shape.energy.supports import Supports, held_unknowns, supports
 
-__all__ = ["ShapeProblem", "make_problem"]
+__all__ = ["ShapeProblem", "make_problem", "stiffest"]
 
 VOLUME_CHANGE = 1e-7  # relative, of an enclosed incompressible body: ten times what the equations are solved to
 RESULTANT = 1e-8  # of the loads on a free body over the sum of their sizes: round-off of many thousand nodal forces
@@ -81,16 +82,6 @@ class ShapeProblem(ScaledBody):
     def groups(self) -> int:
         """Number of rigid groups."""
         return len(self.rigid.nodes) if self.rigid is not None else 0
-
-    @cached_property
-    def node_volumes(self) -> Floats:
-        """Volume of the body around every node, (nodes,); 0 on rigid groups, which forces on nodes do not move."""
-        tets = self.mesh.tets
-        shares = np.repeat(self.mesh.volumes / tets.shape[1], tets.shape[1])
-        out = np.bincount(tets.ravel(), shares, minlength=len(self.rest))
-        for nodes in self.rigid.nodes if self.rigid is not None else ():
-            out[nodes] = 0.0
-        return frozen(out)
 
     # ---- loads and goals
 
@@ -323,11 +314,10 @@ def make_problem(
     held, enclosed = held_unknowns(body, held_by, groups, incompressible=not compressible)
     rigid = make_rigids(groups, closed.rigid, body)
     densities = np.array([m.density for m in materials])[body.mesh.material]
-    moduli = np.array([m.shear_modulus for m in materials])[body.mesh.material] / body.stress
     contact = make_contact(
         body,
         environment,
-        stiffness=_largest(body.mesh.tets, moduli),
+        stiffness=stiffest(body.mesh, materials, body.stress),
         held=np.asarray(held[: body.rest.size].reshape(-1, 3).all(axis=1)),
         thickness_share=contact_thickness,
     )
@@ -372,10 +362,11 @@ def imperfect(robot: VolumetricRobot, amplitude: float) -> VolumetricRobot:
     return replace(robot, vertices=x + amplitude * robot.size * fade[:, None] * wave)
 
 
-def _largest(tets: Ints, values: Floats) -> Floats:
-    """Largest value of the elements (m,) around every node, (nodes,)."""
-    out = np.zeros(int(tets.max()) + 1)
-    np.maximum.at(out, tets.ravel(), np.repeat(values, tets.shape[1]))
+def stiffest(mesh: assembly.Mesh, materials: Sequence[Hyperelastic], stress: float) -> Floats:
+    """Largest shear modulus, over a unit [Pa], of the elements around every node, (nodes,)."""
+    moduli = np.array([m.shear_modulus for m in materials])[mesh.material] / stress
+    out = np.zeros(int(mesh.tets.max()) + 1)
+    np.maximum.at(out, mesh.tets.ravel(), np.repeat(moduli, mesh.tets.shape[1]))
     return out
 
 

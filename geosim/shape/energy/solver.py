@@ -190,7 +190,7 @@ class EnergyShapeSolver:
         """Go to one command; if it cannot be reached, return the last equilibrium on the way and why it ended."""
         clock = time.perf_counter()
         problem = state.problem
-        end = self._target(problem, state, command)
+        end = self.target(problem, state, command)
         problem.check_enclosed(problem.at_goal(state.point.x, end.positions))
         budget = Budget(
             self.max_seconds or np.inf,
@@ -245,7 +245,7 @@ class EnergyShapeSolver:
 
     # ---- increments
 
-    def _target(self, problem: ShapeProblem, state: ShapeState, command: Command) -> Target:
+    def target(self, problem: ShapeProblem, state: ShapeState, command: Command) -> Target:
         """Return what a command asks for, in scaled units."""
         chambers, index = problem.chambers, command.index
         inflation = command.find(Inflation)

@@ -51,7 +51,7 @@ def equilibrium(result: Result, frame: int) -> ShapeState:
         chamber_pressures=result.chamber_pressures[frame] / problem.stress,
     )
     grip = None if problem.contact is None else problem.contact.start(point.x)
-    target = solver._target(problem, replace(start, grip=grip), result.actuation.command(frame))
+    target = solver.target(problem, replace(start, grip=grip), result.actuation.command(frame))
     newton = Newton(solver.tolerance, solver.max_iterations)
     evaluation = newton.evaluate(problem, point, target, matrix=False)
     residual = newton.residuals(problem, point, target, evaluation)[0]

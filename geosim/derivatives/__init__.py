@@ -1,0 +1,1 @@
+"""Derivatives of equilibria: what a measure changes by when something about the problem changes."""

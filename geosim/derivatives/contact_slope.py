@@ -1,0 +1,116 @@
+"""The exact derivative of contact with obstacles by the places of the surface points, as sparse matrices.
+
+Newton's tangent leaves two things out that a derivative needs: with friction what is unsymmetric, and at edges of the skin
+how the area of a point that looks at an obstacle (`ContactSurface.facing`) changes as faces and obstacle turn.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from geosim.arrays import Floats, Ints
+from geosim.collision.shapes import curvatures
+from geosim.geometry import topology
+from geosim.shape.energy.contact import ContactPotential
+from geosim.shape.energy.contact_surface import CORNERS, SEEN_FROM, SEEN_FULLY
+from geosim.shape.energy.grip import Blocks, ContactForces, Grip
+
+__all__ = ["beyond_newton", "obstacle_slopes"]
+
+
+def beyond_newton(contact: ContactPotential, x: Floats, forces: ContactForces, grip: Grip) -> sparse.csr_matrix:
+    """Return what the sharpened tangent lacks, as a matrix between the components of the nodes (3 n, 3 n).
+
+    Parameters
+    ----------
+    contact, x
+        The contact of a robot at scaled positions (n, 3).
+    forces, grip
+        What `contact.evaluate` returned with `matrix`, and the grip that it was given.
+    """
+    points = contact.surface.points(x)
+    total = _matrix(forces.slides, len(points))
+    for o in range(len(grip.poses)):
+        total = total + _by_area(contact, points, forces, grip, o)
+    spread = _spread(contact)
+    return sparse.csr_matrix(spread.T @ total @ spread)
+
+
+def obstacle_slopes(contact: ContactPotential, x: Floats, forces: ContactForces, grip: Grip) -> list[sparse.csr_matrix]:
+    """Return for every obstacle the derivative of the force on it by the positions of the nodes, each (3, 3 n), scaled."""
+    points = contact.surface.points(x)
+    total, spread = sparse.kron(np.ones((1, len(points))), sparse.eye(3)), _spread(contact)
+    out = []
+    for o in range(len(grip.poses)):
+        parts = [group[o] for group in (forces.stiff, forces.bends, forces.slides) if len(group) > o]
+        slope = _matrix(parts, len(points)) + _by_area(contact, points, forces, grip, o)
+        out.append(sparse.csr_matrix(total @ slope @ spread))
+    return out
+
+
+def _spread(contact: ContactPotential) -> sparse.csr_matrix:
+    """Positions of the nodes -> positions of the points, (3 p, 3 n)."""
+    s = contact.surface
+    rows = np.repeat(np.arange(len(s.nodes)), s.nodes.shape[1])
+    weights = sparse.csr_matrix((s.weights.ravel(), (rows, s.nodes.ravel())), (len(s.nodes), contact.nodes))
+    return sparse.csr_matrix(sparse.kron(weights, sparse.eye(3)))
+
+
+def _matrix(parts: tuple[Blocks, ...] | list[Blocks], points: int) -> sparse.csr_matrix:
+    """Return blocks between points as a matrix (3 p, 3 p)."""
+    total = sparse.csr_matrix((3 * points, 3 * points))
+    for groups, blocks in parts:
+        width = groups.shape[1]
+        shape = (len(groups), width, width, 3, 3)
+        rows = 3 * groups[:, :, None, None, None] + np.arange(3)[:, None]
+        columns = 3 * groups[:, None, :, None, None] + np.arange(3)[None]
+        at = (np.broadcast_to(rows, shape).ravel(), np.broadcast_to(columns, shape).ravel())
+        total = total + sparse.csr_matrix((blocks.reshape(shape).ravel(), at), total.shape)
+    return total
+
+
+def _by_area(contact: ContactPotential, points: Floats, forces: ContactForces, grip: Grip, o: int) -> sparse.csr_matrix:
+    """Return how the forces of obstacle o on the points change with the area that looks at it, (3 p, 3 p)."""
+    ids = np.flatnonzero(forces.pressure[o] > 0.0)
+    size = 3 * len(points)
+    if len(ids) == 0:
+        return sparse.csr_matrix((size, size))
+    solid = contact.environment.obstacles[o].solid
+    bend = curvatures(solid, contact.metres(points[ids]), grip.poses[o]) * contact.length
+    toward = -forces.normal[o, ids]
+    slope = _facing_slope(contact, points, ids, toward, -bend)
+    per_area = forces.pressure[o, ids, None] * toward + forces.traction[o, ids]
+    rows = 3 * ids[:, None] + np.arange(3)
+    columns = np.broadcast_to(np.arange(len(ids))[:, None], rows.shape)
+    push = sparse.csr_matrix((per_area.ravel(), (rows.ravel(), columns.ravel())), (size, len(ids)))
+    return sparse.csr_matrix(push @ slope)
+
+
+def _facing_slope(
+    contact: ContactPotential, points: Floats, ids: Ints, toward: Floats, turn: Floats
+) -> sparse.csr_matrix:
+    """Return the derivative of `ContactSurface.facing` by the positions of the points, (k, 3 p).
+
+    `turn` (k, 3, 3) is the derivative of `toward` (k, 3) by the place of its point.
+    """
+    surface, width = contact.surface, contact.surface.slots.shape[1]
+    row = np.full(len(points), -1)
+    row[ids] = np.arange(len(ids))
+    face, slot = np.nonzero(row[surface.slots] >= 0)
+    k, corners = row[surface.slots[face, slot]], surface.slots[face][:, CORNERS[width]]
+    a, b, c = (points[corners[:, i]] for i in range(3))
+    normal = topology.face_normals(points, corners)
+    size = np.linalg.norm(normal, axis=1)
+    n = normal / size[:, None]
+    span = SEEN_FULLY - SEEN_FROM
+    s = np.clip((np.einsum("qi,qi->q", toward[k], n) - SEEN_FROM) / span, 0.0, 1.0)
+    rate = surface.shares[face, slot] * 6.0 * s * (1.0 - s) / span
+    # the cosine changes with the direction, at the point itself, and with the normal, at the corners of the face
+    along = (toward[k] - np.einsum("qi,qi->q", toward[k], n)[:, None] * n) * (rate / size)[:, None]
+    by_corner = [np.cross(b - c, along), np.cross(c - a, along), np.cross(a - b, along)]
+    by_point = rate[:, None] * np.einsum("qi,qij->qj", n, turn[k])
+    values, columns = [by_point, *by_corner], [surface.slots[face, slot], *corners.T]
+    rows = np.repeat(np.tile(k, 4), 3)
+    at = np.concatenate([(3 * c[:, None] + np.arange(3)).ravel() for c in columns])
+    return sparse.csr_matrix((np.concatenate(values).ravel(), (rows, at)), (len(ids), 3 * len(points)))

@@ -1,0 +1,236 @@
+"""Neighbours of a problem that is solved: what their residuals are where it balances, and their equilibria to first order.
+
+At an equilibrium z of the problem q the residual R(z; q) = 0. A neighbour q' (another constant of the material, another
+pressure, a thicker wall on the same mesh) has its equilibrium at
+
+    z' = z - K(z; q)^-1 (R(z; q') - R(z; q)) + O((q' - q)^2),
+
+with K the exact tangent, factorised once a frame for all neighbours. Measures of z' are those of the neighbour itself, so
+that whatever is observed of its result has the total derivative. R is taken in physical units: the problems may be scaled
+differently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from geosim.actuation import Command
+from geosim.arrays import Floats, frozen
+from geosim.contract import Report, Status
+from geosim.derivatives.tangent import Change, Direction, Tangent
+from geosim.environment import Environment
+from geosim.linear.factorise import FactorisationError
+from geosim.material import tensors
+from geosim.result import Result, collect
+from geosim.robot import VolumetricRobot
+from geosim.shape.energy import frames
+from geosim.shape.energy.configuration import Point, Target
+from geosim.shape.energy.contact import contact_stiffness
+from geosim.shape.energy.grip import Grip
+from geosim.shape.energy.problem import ShapeProblem, make_problem, stiffest
+from geosim.shape.energy.solver import EnergyShapeSolver
+from geosim.shape.energy.state import ShapeState
+
+__all__ = ["Neighbourhood", "difference", "neighbour", "seen_from"]
+
+
+def seen_from(problem: ShapeProblem, tangent: Tangent) -> tuple[Point, Grip | None]:
+    """Return the configuration of an equilibrium, and its grip, in the units of a neighbour."""
+    own, point, grip = tangent.problem, tangent.state.point, tangent.grip
+    length, stress, offset = _units(problem, own)
+    if grip is not None:
+        grip = replace(grip, before=grip.before / length)
+    return Point((point.x - offset) / length, point.p / stress, point.chamber_pressures / stress), grip
+
+
+def _units(problem: ShapeProblem, own: ShapeProblem) -> tuple[float, float, Floats]:
+    """Return the units of length and stress of a neighbour over those of a problem, and its origin in them."""
+    return problem.length / own.length, problem.stress / own.stress, (problem.center - own.center) / own.length
+
+
+def difference(tangent: Tangent, problem: ShapeProblem, target: Target) -> Change:
+    """Return what a neighbour and its target change at an equilibrium, in the equilibrium's units."""
+    own, here, state = tangent.problem, tangent.evaluation, tangent.state
+    point, grip = seen_from(problem, tangent)
+    length, stress, _ = _units(problem, own)
+    if grip is not None and target.grip is not None:
+        grip = grip.at(target.grip.poses)
+    there = problem.evaluate(point.x, point.p, point.chamber_pressures, target.external, matrix=False, grip=grip)
+    force = here.force - there.force * (stress * length**2)
+    constraint = here.constraint - there.constraint * length**3
+    count = len(point.x)
+    known = np.zeros(len(own.held))
+    moves = length * (target.positions[:count] - point.x) - (state.target.positions[:count] - state.point.x)
+    known[: moves.size] = np.where(own.held[: moves.size], moves.ravel(), 0.0)
+    motion = np.zeros((own.groups, 6))
+    if own.rigid is not None:
+        displacements, turns = np.split(target.positions[count:], 2)
+        motion = own.rigid.motion(state.point.x, np.vstack([length * displacements, turns]))
+    return Change(
+        np.concatenate([force.ravel(), constraint]),
+        (target.volumes - there.volumes) * length**3 - (state.target.volumes - here.volumes),
+        known,
+        target.pressures * stress - state.target.pressures,
+        motion,
+    )
+
+
+@dataclass
+class Neighbourhood:
+    """Equilibria of one problem, and how its neighbours differ from them.
+
+    Parameters
+    ----------
+    solver, robot, environment
+        The problem that was solved.
+    states
+        Its equilibria, one a frame.
+    """
+
+    solver: EnergyShapeSolver
+    robot: VolumetricRobot
+    environment: Environment
+    states: Sequence[ShapeState]
+    _tangent: Tangent | None = None
+
+    @classmethod
+    def around(cls, solver: Any, robot: Any, environment: Any, states: Sequence[Any]) -> Neighbourhood | None:
+        """Return the neighbourhood of solved states; None where first order is not enough: contact, another solver."""
+        good = (
+            isinstance(solver, EnergyShapeSolver)
+            and bool(states)
+            and all(
+                isinstance(s, ShapeState) and s.measured is not None and not s.frame.contact_count > 0 for s in states
+            )
+        )
+        return cls(solver, robot, environment, tuple(states)) if good else None
+
+    def results(self, neighbours: Sequence[tuple[Any, Any, Any, Environment]]) -> list[Result | None]:
+        """Return the results of neighbours (solver, robot, actuation, environment) to first order.
+
+        None stands where a neighbour is none: another mesh, other supports or another solver.
+        """
+        problems = [self._problem(solver, robot, environment) for solver, robot, _, environment in neighbours]
+        found: list[list[ShapeState] | None] = [None if p is None else [] for p in problems]
+        for i in range(len(self.states)):
+            for k, (problem, (_, robot, actuation, _)) in enumerate(zip(problems, neighbours)):
+                reached = found[k]
+                if problem is None or reached is None:
+                    continue
+                commands = self.solver.commands(robot, actuation)
+                near = self._state(i, problem, commands[i]) if len(commands) == len(self.states) else None
+                found[k] = None if near is None else [*reached, near]
+            self._tangent = None
+        out: list[Result | None] = []
+        for reached, (_, _, _, environment) in zip(found, neighbours):
+            if reached is None:
+                out.append(None)
+                continue
+            reports = [Report(Status.CONVERGED)] * len(reached)
+            out.append(collect(reached[0].robot, environment, self.solver, reached, reports))
+        return out
+
+    def _state(self, i: int, problem: ShapeProblem, command: Command) -> ShapeState | None:
+        """Return the equilibrium of a neighbour at a frame, None where it cannot be had."""
+        state = self.states[i]
+        there = replace(state, problem=problem, grip=None)
+        target = self.solver.target(problem, there, command)
+        if (target.by_volume != state.target.by_volume).any():
+            return None
+        tangent = self._tangent = self._tangent or Tangent.at(state)
+        try:
+            rates = tangent.respond(difference(tangent, problem, target))
+        except FactorisationError:
+            return None
+        point = _stepped(tangent, problem, rates)
+        point = replace(point, chamber_pressures=np.where(target.by_volume, point.chamber_pressures, target.pressures))
+        evaluation = problem.evaluate(point.x, point.p, point.chamber_pressures, target.external, matrix=False)
+        if not np.isfinite(evaluation.energy):
+            return None
+        frame = frames.measure(problem, point, evaluation, state.frame.residual, None, None)
+        return replace(there, point=point, target=target, volumes=evaluation.volumes, measured=frame)
+
+    def _problem(self, solver: Any, robot: Any, environment: Environment) -> ShapeProblem | None:
+        """Return the discrete problem of a neighbour, None if its unknowns are others."""
+        mine, own = self.robot, self.states[0].problem
+        if solver != self.solver or not isinstance(robot, VolumetricRobot):
+            return None
+        if robot.tets is not mine.tets and not np.array_equal(robot.tets, mine.tets):
+            return None
+        same = all(np.array_equal(getattr(robot, k), getattr(mine, k)) for k in ("regions", "fixed", "tip"))
+        if not same or list(robot.materials) != list(mine.materials):
+            return None
+        same = environment is self.environment and np.array_equal(robot.vertices, mine.vertices)
+        return neighbour(own, robot, environment, solver, imperfection=solver.imperfection, same_shape=same)
+
+
+def neighbour(
+    own: ShapeProblem,
+    robot: VolumetricRobot,
+    environment: Environment,
+    solver: EnergyShapeSolver,
+    *,
+    imperfection: float = 0.0,
+    same_shape: bool = False,
+) -> ShapeProblem | None:
+    """Return the discrete problem of a robot with the same mesh, None if its unknowns are others.
+
+    Parameters
+    ----------
+    own
+        A problem of that mesh.
+    robot, environment, solver
+        What is solved.
+    imperfection
+        Of the rest shape; 0 where the robot has it already.
+    same_shape
+        Whether nothing but materials differs from `own`.
+    """
+    quick = _of_other_materials(own, robot) if same_shape else None
+    if quick is not None:
+        return quick
+    made = make_problem(
+        robot,
+        environment,
+        own.element.order,
+        solver.factoriser,
+        isochoric=solver.invariants == "isochoric",
+        contact_thickness=solver.contact_thickness,
+        imperfection=imperfection,
+    )
+    alike = made.pattern.size == own.pattern.size and np.array_equal(made.held, own.held) and made.groups == own.groups
+    return made if alike else None
+
+
+def _stepped(tangent: Tangent, problem: ShapeProblem, rates: Direction) -> Point:
+    """Return the configuration of a neighbour, in its own units, from how the equilibrium answers."""
+    own, point = tangent.problem, tangent.state.point
+    length, stress, offset = _units(problem, own)
+    size = point.x.size
+    x = own.moved(point.x, rates.unknowns[:size].reshape(-1, 3), 1.0)
+    pressures = (point.chamber_pressures + rates.pressures) / stress
+    return Point((x - offset) / length, (point.p + rates.unknowns[size:]) / stress, pressures)
+
+
+def _of_other_materials(problem: ShapeProblem, robot: VolumetricRobot) -> ShapeProblem | None:
+    """Return a problem with the materials of another robot, in the same units."""
+    new, old = list(robot.materials.values()), list(problem.robot.materials.values())
+    finite: Floats = np.array([np.isfinite([a.bulk_modulus, b.bulk_modulus]) for a, b in zip(new, old)])
+    if (finite[:, 0] != finite[:, 1]).any() or [m.density for m in new] != [m.density for m in old]:
+        return None
+    isochoric = bool((problem.table == problem.isochoric_table).all())
+    contact = problem.contact
+    if contact is not None:
+        moduli = stiffest(problem.mesh, new, problem.stress)
+        contact = replace(contact, kappa=frozen(contact_stiffness(contact.surface, moduli)))
+    return replace(
+        problem,
+        robot=robot,
+        contact=contact,
+        table=tensors.table(new, problem.stress, isochoric=isochoric),
+        isochoric_table=tensors.table(new, problem.stress, isochoric=True),
+    )

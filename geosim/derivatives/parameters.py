@@ -1,0 +1,248 @@
+"""What measures are derived by: the change that a unit of each makes to a problem that stays where it is."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from geosim.arrays import Floats, Ints
+from geosim.derivatives.neighbours import difference, neighbour, seen_from
+from geosim.derivatives.quantities import Configuration, Quantity
+from geosim.derivatives.rest_shape import design_motion
+from geosim.derivatives.tangent import Change, Tangent
+from geosim.environment import Environment
+from geosim.errors import InputError
+from geosim.material.materials import Hyperelastic
+from geosim.robot import VolumetricRobot
+from geosim.shape.energy.configuration import Target
+from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.solver import EnergyShapeSolver
+
+__all__ = ["PARAMETERS", "Column", "Columns", "columns", "vertex_column"]
+
+PARAMETERS = "'volume_ratio', 'pressure', 'cable', 'material.c1', 'load:0', 'obstacle:0', 'vertices', 'design.wall'"
+
+# Relative steps of central differences of residuals at one configuration: off by their square, rounding by 1e-16 over them.
+STEP = 1e-4
+# The same for the place of an obstacle, over the thickness of contact, and for a dimension, over the robot's size.
+SHIFT, STRETCH = 1e-4, 1e-5
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a unit [SI] of a parameter changes: the equations, and what the measures read besides (m,)."""
+
+    change: Change
+    explicit: Floats
+
+
+@dataclass(frozen=True)
+class Columns:
+    """All of one parameter, in its shape; None where it does not apply."""
+
+    shape: tuple[int, ...]
+    found: list[Column | None]
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Makes columns by central differences of problems on the same mesh.
+
+    Parameters
+    ----------
+    tangent, quantity
+        Of an equilibrium.
+    solver
+        Its options.
+    frame
+        Its command.
+    """
+
+    tangent: Tangent
+    quantity: Quantity
+    solver: EnergyShapeSolver
+    frame: int
+
+    def column(self, change: Callable[[float], tuple[VolumetricRobot, Environment]], step: float) -> Column:
+        """Return the column of a parameter that makes a robot and an environment of a difference from its value."""
+        (plus, high), (minus, low) = (self._side(*change(sign * step)) for sign in (1.0, -1.0))
+        return Column(plus.combined(0.5 / step, minus, -0.5 / step), (high - low) / (2.0 * step))
+
+    def _side(self, robot: VolumetricRobot, environment: Environment) -> tuple[Change, Floats]:
+        own = self.tangent.problem
+        same = environment is own.environment and robot.vertices is own.robot.vertices
+        made = neighbour(own, robot, environment, self.solver, same_shape=same)
+        if made is None:
+            raise InputError("sensitivity: the mesh has other unknowns a little way from here")
+        target = self._target(made)
+        point, grip = seen_from(made, self.tangent)
+        if grip is not None and target.grip is not None:
+            grip = grip.at(target.grip.poses)
+        return difference(self.tangent, made, target), self.quantity.value(Configuration(made, point, grip)).ravel()
+
+    def _target(self, problem: ShapeProblem) -> Target:
+        """Return what the frame's command asks of a neighbour, in its units."""
+        own, target, i = self.tangent.problem, self.tangent.state.target, self.frame
+        length, force = problem.length / own.length, problem.force_unit / own.force_unit
+        ratios = target.volumes / own.rest_chamber_volumes
+        volumes = np.where(target.by_volume, ratios * problem.rest_chamber_volumes, target.volumes / length**3)
+        count = len(own.rest)
+        loads = (target.external - own.external_forces(i)) / force + problem.external_forces(i)
+        moved = target.positions - own.held_positions(i)
+        moved = np.vstack([moved[:count] / length, moved[count:]]) + problem.held_positions(i)
+        grip = target.grip
+        if grip is not None and problem.contact is not None and own.contact is not None:
+            grip = grip.at(problem.contact.poses(i) + grip.poses - own.contact.poses(i))
+        stress = problem.stress / own.stress
+        return Target(target.by_volume, volumes, target.pressures / stress, loads, moved, grip)
+
+
+def columns(tangent: Tangent, to: str, quantity: Quantity, solver: EnergyShapeSolver, frame: int) -> Columns:
+    """Return the columns of a parameter, all but "vertices".
+
+    Raises
+    ------
+    InputError
+        The name is unknown, or the problem has no such parameter.
+    """
+    made = Differences(tangent, quantity, solver, frame)
+    head, _, rest = to.partition(".")
+    name, _, number = to.partition(":")
+    if to in ("volume_ratio", "pressure"):
+        return _controls(tangent, to, quantity)
+    if to == "cable":
+        raise InputError("to = 'cable': EnergyShapeSolver pulled no cable in this result, so nothing answers one")
+    if head == "material" and rest:
+        return _material(made, rest)
+    if name == "load" and number.isdigit():
+        return _load(tangent, int(number), quantity)
+    if name == "obstacle" and number.isdigit():
+        return _obstacle(made, int(number))
+    if head == "design" and rest:
+        robot, environment = tangent.problem.robot, tangent.problem.environment
+        motion = design_motion(robot, rest)
+        step = STRETCH * robot.size / max(float(np.abs(motion).max()), 1e-300)
+        moved = lambda h: (replace(robot, vertices=robot.vertices + h * motion), environment)  # noqa: E731
+        return Columns((), [made.column(moved, step)])
+    raise InputError(f"to = {to!r} is no parameter; use one like {PARAMETERS}")
+
+
+def _without(quantity: Quantity) -> Floats:
+    return np.zeros(int(np.prod(quantity.shape)))
+
+
+def _controls(tangent: Tangent, to: str, quantity: Quantity) -> Columns:
+    """Volume ratios or pressures of the chambers that are prescribed so."""
+    by_volume, problem = tangent.state.target.by_volume, tangent.problem
+    mine = by_volume if to == "volume_ratio" else ~by_volume
+    if not mine.any():
+        other = "pressure" if to == "volume_ratio" else "volume_ratio"
+        raise InputError(f"to = {to!r}: no chamber has a prescribed {to} at this frame; use {other!r}")
+    found: list[Column | None] = []
+    for c, one in enumerate(np.eye(problem.chambers)):
+        change = replace(tangent.still, gap=one * problem.rest_chamber_volumes)
+        change = change if to == "volume_ratio" else replace(tangent.still, pressures=one / problem.stress)
+        found.append(Column(change, _without(quantity)) if mine[c] else None)
+    return Columns((problem.chambers,), found)
+
+
+def _material(made: Differences, rest: str) -> Columns:
+    """A constant of the material of one body, or of all that have it."""
+    robot, environment = made.tangent.problem.robot, made.tangent.problem.environment
+    region, _, name = rest.rpartition(".")
+    chosen = {r: m for r, m in robot.materials.items() if region in ("", str(r))}
+    name, _, term = name.partition(":")
+    chosen = {r: m for r, m in chosen.items() if name in m.field_names()}
+    if not chosen:
+        known = {str(r): m.field_names() for r, m in robot.materials.items()}
+        raise InputError(f"to = 'material.{rest}': no body has this constant; bodies and constants are {known}")
+    given = np.concatenate([np.ravel(getattr(m, name)) for m in chosen.values()])
+    if not np.isfinite(given).all():
+        raise InputError(f"to = 'material.{rest}' is infinite, and nothing is known beside it; give it a finite value")
+    if any(np.ndim(getattr(m, name)) for m in chosen.values()) and not term.isdigit():
+        raise InputError(f"to = 'material.{rest}' has several terms; add the number of one, 'material.{rest}:0'")
+    shear = min(m.shear_modulus for m in chosen.values())
+    step = STEP * (float(np.abs(given).max()) or shear)
+
+    def changed(material: Hyperelastic, h: float) -> Hyperelastic:
+        value = getattr(material, name)
+        terms = tuple(v + h * (i == int(term)) for i, v in enumerate(value)) if np.ndim(value) else value + h
+        new: dict[str, Any] = {name: terms}
+        return dataclasses.replace(material, **new)
+
+    def moved(h: float) -> tuple[VolumetricRobot, Environment]:
+        new = {r: changed(m, h) if r in chosen else m for r, m in robot.materials.items()}
+        return replace(robot, materials=new), environment
+
+    return Columns((), [made.column(moved, step)])
+
+
+def _load(tangent: Tangent, number: int, quantity: Quantity) -> Columns:
+    """The vector of a load."""
+    problem = tangent.problem
+    if number >= len(problem.load_shapes):
+        raise InputError(f"to = 'load:{number}': the environment has {len(problem.load_shapes)} loads, counted from 0")
+    if problem.supports.free_bodies:
+        raise InputError(f"to = 'load:{number}': a free body bears no load with a resultant; fix it somewhere")
+    weights = problem.load_shapes[number][0][problem.nodes] / problem.force_unit
+    found: list[Column | None] = []
+    for axis in np.eye(3):
+        right = np.zeros(len(problem.held))
+        right[: 3 * len(weights)] = (weights[:, None] * axis).ravel()
+        found.append(Column(replace(tangent.still, right=right), _without(quantity)))
+    return Columns((3,), found)
+
+
+def _obstacle(made: Differences, number: int) -> Columns:
+    """The place of an obstacle."""
+    problem = made.tangent.problem
+    obstacles = problem.environment.obstacles
+    if number >= len(obstacles) or problem.contact is None:
+        raise InputError(f"to = 'obstacle:{number}': the environment has {len(obstacles)} obstacles, counted from 0")
+    contact, grip = problem.contact, made.tangent.grip
+    assert grip is not None
+    step = SHIFT * float(contact.thickness.min()) * problem.length
+    point, count = made.tangent.state.point, 3 * len(made.tangent.state.point.x)
+    found: list[Column | None] = []
+    for axis in np.eye(3):
+        forces, values = [], []
+        for sign in (1.0, -1.0):
+            poses = grip.poses.copy()
+            poses[number, :3, 3] += sign * step * axis
+            forces.append(contact.evaluate(point.x, grip.at(poses), matrix=False).force.ravel())
+            values.append(made.quantity.value(Configuration(problem, point, grip.at(poses))).ravel())
+        right = np.zeros(len(problem.held))
+        right[:count] = (forces[1] - forces[0]) / (2.0 * step)
+        found.append(Column(replace(made.tangent.still, right=right), (values[0] - values[1]) / (2.0 * step)))
+    return Columns((3,), found)
+
+
+def vertex_column(made: Differences, vertex: int, axis: int) -> Column:
+    """Return the column of one component of one rest position."""
+    robot, environment = made.tangent.problem.robot, made.tangent.problem.environment
+
+    def moved(h: float) -> tuple[VolumetricRobot, Environment]:
+        vertices = robot.vertices.copy()
+        vertices[vertex, axis] += h
+        return replace(robot, vertices=vertices), environment
+
+    return made.column(moved, STRETCH * robot.size)
+
+
+def in_touch(tangent: Tangent) -> Ints:
+    """Vertices of the faces that are in contact or loaded: what their rest positions change is more than elements."""
+    problem, n = tangent.problem, len(tangent.problem.robot.vertices)
+    nodes = [np.zeros(0, dtype=np.int64)]
+    nodes += [problem.nodes[np.flatnonzero(w[problem.nodes])] for w, _ in problem.load_shapes]
+    forces, contact = tangent.evaluation.contact, problem.contact
+    if contact is not None and forces is not None:
+        points = np.unique(np.concatenate([np.nonzero(forces.pressure)[1], forces.pairs.ravel()]))
+        faces = np.isin(contact.surface.slots, points).any(axis=1)
+        nodes.append(problem.nodes[contact.surface.nodes[contact.surface.slots[faces].ravel()].ravel()])
+    found = np.unique(np.concatenate(nodes))
+    ends = problem.robot.p2_edges[found[found >= n] - n].ravel()
+    return np.unique(np.concatenate([found[found < n], ends]))

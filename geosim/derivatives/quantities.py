@@ -1,0 +1,207 @@
+"""What sensitivities and error bars are asked of: the value at a configuration, and its gradient by the unknowns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from geosim.arrays import Floats, Ints
+from geosim.derivatives.contact_slope import obstacle_slopes
+from geosim.derivatives.tangent import Direction, Tangent
+from geosim.errors import InputError
+from geosim.measures.spine import Spine, spine
+from geosim.measures.turning import bend_gradient, bending
+from geosim.shape.energy import frames
+from geosim.shape.energy.configuration import Point
+from geosim.shape.energy.grip import Grip
+from geosim.shape.energy.problem import ShapeProblem
+
+__all__ = ["MEASURES", "Configuration", "Measure", "OfChambers", "Quantity", "quantity"]
+
+Measure = Callable[[Floats], tuple[Any, Any]]
+MEASURES = ("tip", "bend_angle", "chamber_pressures", "chamber_volumes", "obstacle_forces")
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A point of a problem, with the grip that friction goes by."""
+
+    problem: ShapeProblem
+    point: Point
+    grip: Grip | None
+
+    @property
+    def positions(self) -> Floats:
+        """Positions of the vertices [m], as frames show them, (n, 3)."""
+        return frames.positions(self.problem, self.point.x)[: len(self.problem.robot.vertices)]
+
+
+class Quantity(Protocol):
+    """A measure in SI units."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of its values."""
+
+    @property
+    def touches(self) -> Ints:
+        """Vertices whose rest positions it reads."""
+
+    def value(self, at: Configuration) -> Floats:
+        """Return its values, of its shape."""
+
+    def gradients(self, tangent: Tangent) -> list[Direction]:
+        """Return the gradient of every value by the unknowns and the chamber pressures [SI over scaled]."""
+
+
+def quantity(of: str | Measure, problem: ShapeProblem, at: Configuration) -> Quantity:
+    """Return the measure of a name, or that of f(positions (n, 3) [m]) -> (value, gradient).
+
+    Raises
+    ------
+    InputError
+        The name is unknown, or the robot has no such measure.
+    """
+    if callable(of):
+        return OfPositions(of, np.shape(of(at.positions)[0]), np.zeros(0, dtype=np.int64))
+    robot, count = problem.robot, len(problem.environment.obstacles)
+    if of == "tip":
+        return OfPositions(None, (3,), robot.tip)
+    if of == "bend_angle":
+        if spine(robot) is None:
+            raise InputError("of = 'bend_angle': this robot has no centre line from what is fixed to its tip")
+        return Bending((), np.flatnonzero(robot.body_vertices))
+    if of in ("chamber_pressures", "chamber_volumes"):
+        if problem.chambers == 0:
+            raise InputError(f"of = {of!r}: this robot has no chamber")
+        return OfChambers(of == "chamber_volumes", (problem.chambers,))
+    if of == "obstacle_forces":
+        if count == 0:
+            raise InputError("of = 'obstacle_forces': the environment has no obstacle")
+        return OfObstacles((count, 3))
+    raise InputError(f"of = {of!r} is no measure; use {', '.join(MEASURES)}, or f(positions) -> (value, gradient)")
+
+
+def _by_vertices(tangent: Tangent, slopes: Floats) -> list[Direction]:
+    """Return gradients by the unknowns from those by the positions of the vertices [m], (m, n, 3)."""
+    problem = tangent.problem
+    out = []
+    for slope in frames.positions_adjoint(problem, tangent.state.point.x, slopes):
+        unknowns = np.zeros(len(problem.held))
+        unknowns[: slope.size] = slope.ravel()
+        out.append(Direction(unknowns, np.zeros(problem.chambers)))
+    return out
+
+
+@dataclass(frozen=True)
+class OfPositions:
+    """The tip, or what a function returns of the positions of the vertices."""
+
+    of: Measure | None
+    shape: tuple[int, ...]
+    touches: Ints
+
+    def value(self, at: Configuration) -> Floats:
+        """Return the values."""
+        if self.of is None:
+            robot = at.problem.robot
+            return np.asarray(robot.tip_weights @ at.positions[robot.tip])
+        return np.asarray(self.of(at.positions)[0], dtype=float)
+
+    def gradients(self, tangent: Tangent) -> list[Direction]:
+        """Return the gradients."""
+        robot, at = tangent.problem.robot, Configuration(tangent.problem, tangent.state.point, None)
+        if self.of is None:
+            slopes = np.zeros((3, len(robot.vertices), 3))
+            slopes[:, robot.tip] = robot.tip_weights[None, :, None] * np.eye(3)[:, None]
+        else:
+            given = np.asarray(self.of(at.positions)[1], dtype=float)
+            if given.shape != (*self.shape, len(robot.vertices), 3):
+                raise InputError(
+                    f"of: the gradient has shape {given.shape}; a value of shape {self.shape} needs "
+                    f"{(*self.shape, len(robot.vertices), 3)}"
+                )
+            slopes = given.reshape(-1, len(robot.vertices), 3)
+        return _by_vertices(tangent, slopes)
+
+
+@dataclass(frozen=True)
+class Bending:
+    """The bend angle."""
+
+    shape: tuple[int, ...]
+    touches: Ints
+
+    def value(self, at: Configuration) -> Floats:
+        """Return the angle [rad]."""
+        return np.asarray(np.linalg.norm(bending(_line(at.problem), at.positions)))
+
+    def gradients(self, tangent: Tangent) -> list[Direction]:
+        """Return the gradient."""
+        at = Configuration(tangent.problem, tangent.state.point, None)
+        return _by_vertices(tangent, bend_gradient(_line(tangent.problem), at.positions)[None])
+
+
+def _line(problem: ShapeProblem) -> Spine:
+    found = spine(problem.robot)
+    if found is None:
+        raise InputError("of = 'bend_angle': the robot loses its centre line when its rest shape moves")
+    return found
+
+
+@dataclass(frozen=True)
+class OfChambers:
+    """Pressures or volumes of all chambers."""
+
+    volumes: bool
+    shape: tuple[int, ...]
+    touches = np.zeros(0, dtype=np.int64)
+
+    def value(self, at: Configuration) -> Floats:
+        """Return pressures [Pa] or volumes [m^3]."""
+        problem, point = at.problem, at.point
+        if not self.volumes:
+            return point.chamber_pressures * problem.stress
+        found = problem.evaluate(point.x, point.p, point.chamber_pressures, np.zeros_like(point.x), matrix=False)
+        return found.volumes * problem.length**3
+
+    def gradients(self, tangent: Tangent) -> list[Direction]:
+        """Return the gradients."""
+        problem, (count,) = tangent.problem, self.shape
+        if self.volumes:
+            by_unknown = tangent.gradients * problem.length**3
+            return [Direction(row, np.zeros(count)) for row in by_unknown]
+        return [Direction(np.zeros(len(problem.held)), row) for row in problem.stress * np.eye(count)]
+
+
+@dataclass(frozen=True)
+class OfObstacles:
+    """Forces on all obstacles."""
+
+    shape: tuple[int, ...]
+    touches = np.zeros(0, dtype=np.int64)
+
+    def value(self, at: Configuration) -> Floats:
+        """Return the forces [N]."""
+        contact = at.problem.contact
+        assert contact is not None
+        assert at.grip is not None
+        found = contact.evaluate(at.point.x, at.grip, matrix=False)
+        return -found.on_points.sum(axis=1) * at.problem.force_unit
+
+    def gradients(self, tangent: Tangent) -> list[Direction]:
+        """Return the gradients."""
+        problem, forces, grip = tangent.problem, tangent.evaluation.contact, tangent.grip
+        assert problem.contact is not None
+        assert forces is not None
+        assert grip is not None
+        out = []
+        for slope in obstacle_slopes(problem.contact, tangent.state.point.x, forces, grip):
+            for row in slope.toarray() * problem.force_unit:
+                unknowns = np.zeros(len(problem.held))
+                unknowns[: len(row)] = row
+                out.append(Direction(unknowns, np.zeros(problem.chambers)))
+        return out

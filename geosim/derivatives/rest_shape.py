@@ -1,0 +1,143 @@
+"""How a mesh moves with the dimensions of its design, and the derivative of residuals by every rest position.
+
+The elements are differenced one by one, each taken out of the mesh with nodes of its own: twenty-four assemblies give the
+derivatives of all their forces by all their corners, to be contracted with any number of adjoints.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from geosim.arrays import Floats
+from geosim.collision.queries import closest_points
+from geosim.collision.tree import build_tree
+from geosim.derivatives.tangent import Change
+from geosim.errors import InputError
+from geosim.generate import Design, derivative
+from geosim.geometry import topology
+from geosim.geometry.harmonic import harmonic
+from geosim.robot import VolumetricRobot
+from geosim.shape.energy import assembly
+from geosim.shape.energy.configuration import Point
+from geosim.shape.energy.problem import ShapeProblem
+
+__all__ = ["by_elements", "by_volumes", "design_motion", "places_adjoint"]
+
+ON_SURFACE = (
+    1e-4  # of the robot's size: vertices of a mesh lie on the surface it was made from to the rounding of files
+)
+STEP = 1e-5  # of an element's size: a central difference is off by its square, rounding by 1e-16 over it
+
+
+def design_motion(robot: VolumetricRobot, parameter: str) -> Floats:
+    """Return how the vertices move with a dimension of the robot's design, at fixed connectivity, (n, 3) [1].
+
+    Vertices on the surfaces move with them, those between harmonically.
+
+    Raises
+    ------
+    InputError
+        The robot has no design, the design no such dimension, or it is a whole number.
+    """
+    if not isinstance(robot.design, Design):
+        raise InputError(f"to = 'design.{parameter}': this robot was not made from a design; use geosim.generate")
+    design = robot.design
+    body, chambers = derivative(design, parameter)
+    hull = np.unique(np.concatenate([topology.boundary_faces(t).ravel() for t in (robot.tets, robot.body_tets)]))
+    points, nearest = robot.vertices[hull], np.full(len(hull), np.inf)
+    out = np.zeros_like(robot.vertices)
+    for surface, motion in zip((design.body, *design.chambers), (body, *chambers)):
+        vertices, faces = (np.ascontiguousarray(a) for a in (surface.vertices, surface.faces))
+        places, face, weights = closest_points(points, vertices, build_tree(vertices, faces))
+        distance = np.linalg.norm(places - points, axis=1)
+        mine = distance < nearest
+        out[hull[mine]] = np.einsum("pc,pci->pi", weights[mine], motion[faces[face[mine]]])
+        nearest = np.minimum(nearest, distance)
+    if nearest.max() > ON_SURFACE * robot.size:
+        raise InputError(
+            f"to = 'design.{parameter}': the mesh lies up to {1e3 * nearest.max():.3g} mm off the surfaces of its "
+            f"design, so it is not known how it moves with them; mesh the design again"
+        )
+    return harmonic(robot.tets, out, hull)
+
+
+def by_elements(problem: ShapeProblem, point: Point, duals: list[Change]) -> Floats:
+    """Return the derivatives [1/m] of forces and constraints of the elements, paired with duals, (m, n, 3).
+
+    Gravity goes along; supports, chambers, loads and contact do not.
+    """
+    mesh, el, robot = problem.mesh, problem.element, problem.robot
+    count, width = mesh.tets.shape
+    x, size = point.x[mesh.tets].reshape(-1, 3), 3 * len(point.x)
+    push = np.array([d.right[:size].reshape(-1, 3)[mesh.tets] for d in duals])
+    close = np.array([d.right[size:][mesh.pressure_tets] for d in duals])
+    densities = np.array([m.density for m in robot.materials.values()])[mesh.material]
+    gravity = problem.environment.gravity * (problem.length**3 / problem.force_unit)
+    fallen = np.einsum("e,a,dea->de", densities, el.share, push @ gravity)
+    alone = (np.arange(count * width).reshape(count, width), np.arange(4 * count).reshape(count, 4))
+    corners = problem.rest[mesh.tets[:, :4]]
+    step = STEP * np.cbrt(mesh.volumes)
+
+    def works(moved: Floats) -> Floats:
+        inverse = np.linalg.inv((moved[:, :3] - moved[:, 3:]).transpose(0, 2, 1))
+        slopes = np.concatenate([inverse, -inverse.sum(axis=1, keepdims=True)], axis=1)
+        volumes = topology.tet_volumes(moved.reshape(-1, 3), alone[1])
+        own = mesh._replace(tets=alone[0], pressure_tets=alone[1], barycentric=slopes, volumes=volumes)
+        force, scale, gaps = np.zeros_like(x), np.zeros(len(x)), np.zeros(4 * count)
+        p = point.p[mesh.pressure_tets].ravel()
+        nothing = np.zeros(0)
+        assembly.assemble(
+            x, p, own, problem.table, el.energy, el.constraint, el.stabilised, False,
+            problem.pattern.places, nothing, force, scale, gaps,
+        )  # fmt: skip
+        out = np.einsum("deai,eai->de", push, force.reshape(count, width, 3))
+        return np.asarray(out + np.einsum("dev,ev->de", close, gaps.reshape(count, 4)) - fallen * volumes)
+
+    out = np.zeros((len(duals), len(robot.vertices), 3))
+    for corner in range(4):
+        ids = problem.nodes[mesh.tets[:, corner]]
+        for axis in range(3):
+            sides = []
+            for sign in (1.0, -1.0):
+                moved = corners.copy()
+                moved[:, corner, axis] += sign * step
+                sides.append(works(moved))
+            slope = (sides[1] - sides[0]) / (2.0 * step)
+            for d, row in enumerate(slope):
+                np.add.at(out[d, :, axis], ids, row)
+    return out / problem.length
+
+
+def places_adjoint(problem: ShapeProblem, slopes: Floats) -> Floats:
+    """Return derivatives by the rest positions of the vertices [1/m] (m, n, 3) of held places, given those by them, scaled."""
+    robot = problem.robot
+    n = len(robot.vertices)
+    all_nodes = np.zeros((len(slopes), n + len(robot.p2_edges), 3))
+    all_nodes[:, problem.nodes] = slopes
+    out = all_nodes[:, :n].copy()
+    for end in range(2):
+        for d, row in enumerate(all_nodes[:, n:]):
+            np.add.at(out[d], robot.p2_edges[:, end], 0.5 * row)
+    return out / problem.length
+
+
+def by_volumes(problem: ShapeProblem) -> tuple[Floats, Floats]:
+    """Return the derivatives of the chambers' rest volumes, and of the part behind caps, by the vertices [m^2], (c, n, 3).
+
+    Raises
+    ------
+    InputError
+        A chamber is closed by a rigid group or in a plane of symmetry.
+    """
+    robot = problem.robot
+    if problem.closed.rigid or problem.closed.sliding:
+        raise InputError("to = 'vertices': not known where chambers are closed by a rigid group or a plane of symmetry")
+    at = robot.vertices - problem.center
+    out = np.zeros((2, robot.chambers, len(at), 3))
+    for c, (walls, caps) in enumerate(zip(robot.chamber_walls, robot.chamber_caps)):
+        for faces, kinds in ((walls, (0,)), (caps, (0, 1))):
+            for i in range(3):
+                across = np.cross(at[faces[:, (i + 1) % 3]], at[faces[:, (i + 2) % 3]]) / 6.0
+                for kind in kinds:
+                    np.add.at(out[kind, c], faces[:, i], across)
+    return out[0], out[1]
