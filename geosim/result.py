@@ -342,6 +342,12 @@ class Result:
 
         return plot(self, path, frame)
 
+    def film(self, path: str | Path, fps: float = 12.0, **options: Any) -> Path:
+        """Write a film (.mp4, .gif) of all frames at `fps` frames a second; options as for `geosim.show.film.film`."""
+        from geosim.show.film import film
+
+        return film(self, path, fps, **options)
+
     def html(self, path: str | Path) -> Path:
         """Write a self-contained interactive page with a frame slider; the path is returned."""
         from geosim.show.page import html

@@ -36,6 +36,7 @@ SOLVERS = {"shape", "rods", "snake"}
 CONVENIENCES = {
     ("result", "save", "files.results"),
     ("result", "plot", "show.picture"),
+    ("result", "film", "show.film"),
     ("result", "html", "show.page"),
     ("result", "_repr_html_", "show.page"),
     ("result", "summary", "show.summary"),

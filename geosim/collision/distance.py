@@ -22,6 +22,7 @@ from geosim.kernels import kernel
 from geosim.linear.matrix3 import difference, dot, scaled
 
 __all__ = [
+    "along_segment",
     "closest_on_triangle",
     "edge_edge",
     "pair_distance",
@@ -38,7 +39,7 @@ SLIVER = 1e-14
 
 
 @kernel
-def _along(p, a, b):
+def along_segment(p, a, b):
     """Parameter in [0, 1] of the point of a segment nearest to p, and its squared distance."""
     ab, ap = difference(b, a), difference(p, a)
     length = dot(ab, ab)
@@ -60,7 +61,7 @@ def closest_on_triangle(p, a, b, c):
         s, t = (vv * ur - uv * vr) / det, (uu * vr - uv * ur) / det
         if s > 0.0 and t > 0.0 and s + t < 1.0:
             return 1.0 - s - t, s, t
-    (ab, on_ab), (bc, on_bc), (ca, on_ca) = _along(p, a, b), _along(p, b, c), _along(p, c, a)
+    (ab, on_ab), (bc, on_bc), (ca, on_ca) = along_segment(p, a, b), along_segment(p, b, c), along_segment(p, c, a)
     if on_ab <= on_bc and on_ab <= on_ca:
         return 1.0 - ab, ab, 0.0
     if on_bc <= on_ca:
@@ -104,7 +105,7 @@ def edge_edge(x, w, c):
     best, which, at = np.inf, 0, 0.0
     for k in range(4):  # an end of one edge against the other edge
         a = 2 if k < 2 else 0
-        t, gap = _along(x[k], x[a], x[a + 1])
+        t, gap = along_segment(x[k], x[a], x[a + 1])
         if gap < best:
             best, which, at = gap, k, t
     a = 2 if which < 2 else 0

@@ -13,8 +13,9 @@ import tempfile
 import textwrap
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,11 +27,16 @@ from geosim.show.contact import force_arrows, obstacle_surfaces
 from geosim.show.raster import Camera, Layer, camera_for, draw
 from geosim.writing import checked_target, replacing
 
-__all__ = ["RENDERERS", "camera_of", "plot"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure  # slow to import
+
+__all__ = ["RENDERERS", "Look", "camera_of", "draw_frame", "look_of", "plot"]
 
 RENDERERS = ("auto", "matplotlib", "vtk")
 SIZE = (1200, 800)  # pixels of the drawing
 TIME_LIMIT = 60.0  # seconds for VTK
+LARGE_SKIN = 12_000  # faces from which on a curved one is four and not sixteen in a picture: finer than its pixels
+NOTHING = 1e-6  # mm: a robot that moved less is not drawn over its rest shape
 GHOST, OBSTACLE, ARROW = np.array([0.62, 0.66, 0.72]), np.array([0.72, 0.70, 0.66]), np.array([0.78, 0.16, 0.12])
 
 
@@ -65,21 +71,63 @@ def plot(
     path = checked_target(path, ".png")
     index = result.checked_frame(frame)
     color, renderer = choice(color, "plot: color", fields.COLORS), choice(renderer, "plot: renderer", RENDERERS)
-    level = 0 if not result.mid_edge_frames.shape[1] else 2 if len(result.robot.skin) < 12_000 else 1
-    shown = fields.shown_surface(result, index, level)
-    color = "displacement" if color == "stretch" and np.isnan(shown.stretch).all() else color
-    values = {
-        "displacement": 1e3 * shown.displacement,
-        "stretch": shown.stretch,
-        "contact": np.zeros(len(shown.points)) if shown.pressure is None else 1e-3 * shown.pressure,
-    }[color]
-    label, colormap = fields.COLORS[color]
-    limits = (min(1.0, float(np.min(values))) if color == "stretch" else 0.0, float(np.max(values)))
-    limits = (limits[0], max(limits[1], limits[0] + 1e-9))
-    layers = [Layer(shown.points, shown.triangles, _colors(values, limits, colormap))]
+    with replacing(path) as beside:
+        figure = draw_frame(result, index, look_of(result, [index], color), renderer)
+        figure.savefig(beside, format="png", metadata={"Software": "geosim"})
+    return path
+
+
+@dataclass(frozen=True)
+class Look:
+    """What pictures of one film share.
+
+    Parameters
+    ----------
+    color
+        A key of `fields.COLORS`.
+    limits
+        Values at the two ends of the colour bar, in its unit.
+    camera
+        It shows the robot at rest and in all frames.
+    level
+        How often curved faces are split.
+    """
+
+    color: str
+    limits: tuple[float, float]
+    camera: Camera
+    level: int
+
+
+def look_of(result: Result, frames: Sequence[int], color: str) -> Look:
+    """Return the look that suits all of some frames; where nothing is stretched, displacements are shown instead."""
+    level = 0 if not result.mid_edge_frames.shape[1] else 2 if len(result.robot.skin) < LARGE_SKIN else 1
+    shown = [fields.shown_surface(result, index, level) for index in frames]
+    if color == "stretch" and all(np.isnan(s.stretch).all() for s in shown):
+        color = "displacement"
+    values = [_values(s, color) for s in shown]
+    low = min(1.0, *(float(np.min(v)) for v in values)) if color == "stretch" else 0.0
+    high = max(float(np.max(v)) for v in values)
+    camera, _ = camera_of(result, np.vstack([shown[0].rest, *(s.points for s in shown)]))
+    return Look(color, (low, max(high, low + 1e-9)), camera, level)
+
+
+def _values(shown: fields.Shown, color: str) -> Floats:
+    """What is coloured, in the unit of the colour bar (mm, -, kPa)."""
+    if color == "stretch":
+        return shown.stretch
+    if color == "displacement":
+        return 1e3 * shown.displacement
+    return np.zeros(len(shown.points)) if shown.pressure is None else 1e-3 * shown.pressure
+
+
+def draw_frame(result: Result, index: int, look: Look, renderer: str = "auto") -> Figure:
+    """Return the picture of a frame: the robot in colours, its rest shape, obstacles, arrows of their forces, legends."""
+    shown = fields.shown_surface(result, index, look.level)
     moving = np.vstack([shown.points, shown.rest])
-    camera, _ = camera_of(result, moving)
-    if limits[1] > 1e-6:
+    colors = _colors(_values(shown, look.color), look.limits, fields.COLORS[look.color][1])
+    layers = [Layer(shown.points, shown.triangles, colors)]
+    if look.limits[1] > NOTHING:
         layers.append(Layer(shown.rest, shown.triangles, GHOST, 0.28))
     layers += [
         Layer(points, triangles, OBSTACLE, 0.45) for points, triangles in obstacle_surfaces(result, index, moving)
@@ -87,9 +135,7 @@ def plot(
     points, triangles = force_arrows(result, index, float(np.linalg.norm(np.ptp(moving, axis=0))))
     if len(triangles):
         layers.append(Layer(points, triangles, ARROW))
-    image = _drawn(layers, camera, renderer)
-    _compose(result, index, image, camera, (label, colormap, limits), path)
-    return path
+    return _composed(result, index, _drawn(layers, look.camera, renderer), look)
 
 
 def camera_of(result: Result, moving: Floats) -> tuple[Camera, Floats]:
@@ -156,9 +202,7 @@ def _drawn_by_vtk(layers: Sequence[Layer], camera: Camera) -> Any:
         return matplotlib.image.imread(picture)[..., :3].astype(float)
 
 
-def _compose(
-    result: Result, frame: int, image: Any, camera: Camera, scale: tuple[str, str, tuple[float, float]], path: Path
-) -> None:
+def _composed(result: Result, frame: int, image: Any, look: Look) -> Figure:
     """Put title, colour bar, axes and a scale bar around the drawing."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -166,7 +210,8 @@ def _compose(
     from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
 
-    label, colormap, limits = scale
+    label, colormap = fields.COLORS[look.color]
+    camera, limits = look.camera, look.limits
     figure = Figure(figsize=(11.0, 7.0), dpi=125, facecolor="white")
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0.01, 0.02, 0.88, 0.86))
@@ -183,8 +228,7 @@ def _compose(
     )
     grey = f"frame {frame} of 0 .. {len(result.frames) - 1}, {result.status.name}: {result.message}"
     figure.text(0.03, 0.93, textwrap.fill(grey, 150, max_lines=2), fontsize=9, color="0.35", va="top", linespacing=1.4)
-    with replacing(path) as beside:
-        figure.savefig(beside, format="png", metadata={"Software": "geosim"})
+    return figure
 
 
 def title(result: Result, frame: int) -> str:

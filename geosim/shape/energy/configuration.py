@@ -14,7 +14,15 @@ from geosim.linear.patterns import Sparsity
 from geosim.shape.energy.grip import ContactForces, Grip
 from geosim.shape.energy.rigid import RigidState
 
-__all__ = ["Aim", "Evaluation", "Outcome", "Point", "Target"]
+__all__ = ["Aim", "Drag", "Evaluation", "Outcome", "Point", "Target"]
+
+
+@dataclass(frozen=True)
+class Drag:
+    """Springs to the places of the nodes before: positions (nodes, 3), stiffness (nodes,) (see `relaxation`)."""
+
+    before: Floats
+    stiffness: Floats
 
 
 @dataclass(frozen=True)
@@ -34,6 +42,8 @@ class Target:
         groups (nodes + 2 g, 3).
     grip
         Where the obstacles stand and what the robot holds on to; None where nothing can touch.
+    drag
+        What holds the nodes back; None where the target is one of the user.
     """
 
     by_volume: Bools
@@ -42,6 +52,7 @@ class Target:
     external: Floats
     positions: Floats
     grip: Grip | None = None
+    drag: Drag | None = None
 
     def towards(self, end: Target, share: float, grip: Grip | None) -> Target:
         """Return the target a share of the way to another, for a robot with a grip."""
@@ -105,6 +116,8 @@ class Aim:
         Whether the share becomes unknown after the first step from an equilibrium, which goes along the tangent.
     weights, scale, level
         Of the arc; None where the share is prescribed.
+    drag
+        See `Target`.
     """
 
     origin: Target
@@ -115,10 +128,12 @@ class Aim:
     weights: tuple[float, float] | None = None
     scale: float = 1.0
     level: float = 0.0
+    drag: Drag | None = None
 
     def at(self, point: Point) -> Target:
         """Return the target for a point."""
-        return self.origin.towards(self.end, self.share if self.weights is None else point.share, self.grip)
+        target = self.origin.towards(self.end, self.share if self.weights is None else point.share, self.grip)
+        return target if self.drag is None else replace(target, drag=self.drag)
 
     @property
     def pressure_rates(self) -> Floats:

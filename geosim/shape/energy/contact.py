@@ -270,6 +270,7 @@ class ContactPotential:
         energy = pair_blocks(
             points,
             around.rest,
+            self.surface.around,
             ids,
             near.edges,
             near.reach,

@@ -24,13 +24,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geosim.arrays import Floats
-from geosim.collision.distance import edge_edge, point_triangle, separation, squared_distance_derivatives
+from geosim.arrays import Floats, Ints
+from geosim.collision.distance import along_segment, edge_edge, point_triangle, separation, squared_distance_derivatives
 from geosim.kernels import kernel
+from geosim.linear.matrix3 import row
 
 __all__ = ["PointForces", "PointHold", "PointLaw", "obstacle_points", "pair_blocks", "pair_slope"]
 
 WIDTH = 0.1  # w: share of the thickness over which the law rises from zero slope
+ROUND = 1e-12  # parts of a pair that count less than this are those of its neighbours: round-off of 1 - 1/2 - 1/2
 PARALLEL = 0.03  # sin^2 of the angle of two edges below which their contact fades out
 
 
@@ -230,13 +232,122 @@ def _mollify(x, rest, gradient, hessian):
 
 
 @kernel
-def pair_blocks(x, rest, points, edges, reach, weight, kappa, gradients, hessians, bends, pressure, matrix):
+def _term(x, first, a, b, w, c):
+    """Write weights and slopes of point `first` against the segment from a to b (or the point a = b); number of free b."""
+    w[:] = 0.0
+    c[:] = 0.0
+    w[first] = 1.0
+    t = along_segment(row(x, first), row(x, a), row(x, b))[0] if a != b else 0.0
+    w[a] -= 1.0 - t
+    w[b] -= t
+    if not 0.0 < t < 1.0:
+        return 0
+    c[a, 0], c[b, 0] = 1.0, -1.0
+    return 1
+
+
+@kernel
+def _features(x, edges, around, terms):
+    """Collect the parts of a pair that are near each other, each once, with how often it counts (see `pair_blocks`).
+
+    A part is known by the points that its closest points depend on, as bits: entry m of `terms`.
+    """
+    w, c = np.empty(4), np.empty((4, 2))
+    terms.counts[:] = 0.0
+    free = edge_edge(x, w, c) if edges else point_triangle(x, w, c)
+    main = _collect(w, c, free, 1.0, terms)
+    for k in range(3 if not edges else 0):
+        free = _term(x, 0, 1 + k, 1 + (k + 1) % 3, w, c)
+        _collect(w, c, free, -0.5, terms)
+        free = _term(x, 0, 1 + k, 1 + k, w, c)
+        _collect(w, c, free, 1.0 / around[1 + k], terms)
+    for k in range(4 if edges else 0):
+        other = 2 - 2 * (k // 2)
+        free = _term(x, k, other, other + 1, w, c)
+        _collect(w, c, free, -0.5, terms)
+        free = _term(x, k // 2, 2 + k % 2, 2 + k % 2, w, c)
+        _collect(w, c, free, 0.25, terms)
+    return main
+
+
+@kernel
+def _collect(w, c, free, count, terms):
+    """Add to how often a part of a pair counts; return its number."""
+    key = 0
+    for i in range(4):
+        key += (1 << i) if w[i] != 0.0 else 0
+    terms.counts[key] += count
+    terms.w[key], terms.c[key], terms.free[key] = w, c, free
+    return key
+
+
+class _Terms(NamedTuple):
+    """Parts of a pair: how often each counts (16,), weights (16, 4), slopes (16, 4, 2), number of free parameters (16,)."""
+
+    counts: Floats
+    w: Floats
+    c: Floats
+    free: Ints
+
+
+@kernel
+def _pair_part(x, w, c, free, count, reach, scale, out, matrix):
+    """Add energy, gradient and second derivatives of one part of a pair; return its energy (inf: it is met) and law."""
+    e, dD, ddD = out.e, out.gradient, out.hessian
+    d = separation(x, w, e)
+    u = 1.0 - d / reach
+    if u <= 0.0:
+        return 0.0, 0.0
+    if d <= 0.0:
+        return np.inf, 0.0
+    squared_distance_derivatives(x, w, c, free, e, dD, ddD)
+    value, slope, energy = _barrier(u)
+    scale *= count
+    first = -scale * value / (2.0 * d)  # dE/dD
+    stiff, turn = scale * slope / reach / (4.0 * d * d), scale * value / (4.0 * d**3)
+    for i in range(4):
+        for k in range(3):
+            out.slope[i, k] += first * dD[i, k]
+    for i in range(4 if matrix else 0):
+        for j in range(4):
+            for k in range(3):
+                for m in range(3):
+                    both = dD[i, k] * dD[j, m]
+                    out.stiff[i, j, k, m] += stiff * both
+                    out.bend[i, j, k, m] += first * ddD[i, j, k, m] + turn * both
+    return scale * reach * energy, value
+
+
+class _Sums(NamedTuple):
+    """Work space of one pair: vector e (3,), its square's gradient (4, 3) and hessian (4, 4, 3, 3); sums over its parts."""
+
+    e: Floats
+    gradient: Floats
+    hessian: Floats
+    slope: Floats
+    stiff: Floats
+    bend: Floats
+
+
+@kernel
+def pair_blocks(x, rest, around, points, edges, reach, weight, kappa, gradients, hessians, bends, pressure, matrix):
     """Write gradients and (with `matrix`) second derivatives of the energy of pairs; return the energy.
+
+    Every pair counts its parts such that a point above a surface, wherever it is, feels it once:
+
+        vertex v, face f with edges e and corners u:   phi(v, f) - sum_e phi(v, e) / 2 + sum_u phi(v, u) / n_u,
+        edges e, g with ends u, v:   phi(e, g) - sum_u phi(u, g) / 2 - sum_v phi(e, v) / 2 + sum_uv phi(u, v) / 4,
+
+    with n_u the faces around u: summed over the faces around an edge or a corner it is 1 there [Li et al. 2023, Convergent
+    IPC, in its improved approximation of the maximum]. Without it what slides over an edge would feel two faces, over a corner
+    six: a rough surface, on which it sticks and snaps.
 
     Parameters
     ----------
     x, rest
         Positions of all points, now and at rest (p, 3).
+    around
+        Faces around every point (p,).
     points, edges, reach
         Pairs (see `NearPairs`): (k, 4), bool (k,), (k,).
     weight, kappa
@@ -244,57 +355,60 @@ def pair_blocks(x, rest, points, edges, reach, weight, kappa, gradients, hessian
     gradients, pressure
         Written: (k, 4, 3), (k,).
     hessians, bends
-        Written: the second derivatives (k, 4, 4, 3, 3) are their sum: stiffness along the distance, never negative, and
-        what the turning of the distance adds, mostly negative.
+        Written: the second derivatives (k, 4, 4, 3, 3) are their sum: stiffness along the distance, and what the turning of
+        the distance adds, mostly negative.
     """
-    four, old = np.empty((4, 3)), np.empty((4, 3))
-    w, c, e = np.empty(4), np.empty((4, 2)), np.empty(3)
-    dD, ddD = np.empty((4, 3)), np.empty((4, 4, 3, 3))
+    four, old, faces = np.empty((4, 3)), np.empty((4, 3)), np.empty(4)
+    terms = _Terms(np.zeros(16), np.zeros((16, 4)), np.zeros((16, 4, 2)), np.zeros(16, dtype=np.int64))
+    sums = _Sums(
+        np.empty(3),
+        np.empty((4, 3)),
+        np.empty((4, 4, 3, 3)),
+        np.empty((4, 3)),
+        np.empty((4, 4, 3, 3)),
+        np.empty((4, 4, 3, 3)),
+    )
     dm, ddm = np.zeros((4, 3)), np.zeros((4, 4, 3, 3))
     total = 0.0
     for q in range(len(points)):
         for i in range(4):
+            faces[i] = around[points[q, i]]
             for k in range(3):
-                four[i, k] = x[points[q, i], k]
-                old[i, k] = rest[points[q, i], k]
-        free = edge_edge(four, w, c) if edges[q] else point_triangle(four, w, c)
-        d = separation(four, w, e)
-        u = 1.0 - d / reach[q]
-        if u <= 0.0 or d <= 0.0:
-            gradients[q], pressure[q] = 0.0, 0.0
-            if d <= 0.0:
-                total = np.inf
-            if matrix:
-                hessians[q], bends[q] = 0.0, 0.0
-            continue
-        squared_distance_derivatives(four, w, c, free, e, dD, ddD)
-        value, slope, energy = _barrier(u)
-        scale = weight[q] * kappa[q]
-        E = scale * reach[q] * energy
-        fade = 1.0
-        if edges[q]:
-            fade = _mollify(four, old, dm, ddm)
-        pressure[q] = fade * kappa[q] * value
+                four[i, k], old[i, k] = x[points[q, i], k], rest[points[q, i], k]
+        main = _features(four, edges[q], faces, terms)
+        sums.slope[:], sums.stiff[:], sums.bend[:], E, pressure[q] = 0.0, 0.0, 0.0, 0.0, 0.0
+        for part in range(16):
+            count = terms.counts[part]
+            if part != main and abs(count) < ROUND:
+                continue
+            energy, value = _pair_part(
+                four,
+                terms.w[part],
+                terms.c[part],
+                terms.free[part],
+                count,
+                reach[q],
+                weight[q] * kappa[q],
+                sums,
+                matrix,
+            )
+            E += energy
+            pressure[q] = kappa[q] * value if part == main else pressure[q]
+        fade = _mollify(four, old, dm, ddm) if edges[q] else 1.0
+        pressure[q] *= fade
         total += fade * E
-        first = -scale * value / (2.0 * d)  # dE/dD
-        stiff, turn = scale * slope / reach[q] / (4.0 * d * d), scale * value / (4.0 * d**3)
         for i in range(4):
             for k in range(3):
-                gradients[q, i, k] = fade * first * dD[i, k]
-                if fade < 1.0:
-                    gradients[q, i, k] += E * dm[i, k]
-        if not matrix:
-            continue
-        for i in range(4):
+                gradients[q, i, k] = fade * sums.slope[i, k] + (E * dm[i, k] if fade < 1.0 else 0.0)
+        for i in range(4 if matrix else 0):
             for j in range(4):
                 for k in range(3):
                     for m in range(3):
-                        both = dD[i, k] * dD[j, m]
-                        h = fade * (first * ddD[i, j, k, m] + turn * both)
+                        hessians[q, i, j, k, m] = fade * sums.stiff[i, j, k, m]
+                        bends[q, i, j, k, m] = fade * sums.bend[i, j, k, m]
                         if fade < 1.0:
-                            h += E * ddm[i, j, k, m] + first * (dm[i, k] * dD[j, m] + dD[i, k] * dm[j, m])
-                        hessians[q, i, j, k, m] = fade * stiff * both
-                        bends[q, i, j, k, m] = h
+                            turn = dm[i, k] * sums.slope[j, m] + sums.slope[i, k] * dm[j, m]
+                            bends[q, i, j, k, m] += E * ddm[i, j, k, m] + turn
     return total
 
 

@@ -8,6 +8,7 @@ integrated exactly, with positive weights: a uniform pressure gives the consiste
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -59,6 +60,11 @@ class ContactSurface:
     shares: Floats
     areas: Floats
     edges: Floats
+
+    @cached_property
+    def around(self) -> Floats:
+        """Number of small triangles around every point, (p,)."""
+        return np.bincount(self.triangles.ravel(), minlength=len(self.nodes)).astype(float)
 
     def points(self, x: Floats) -> Floats:
         """Positions of the points (p, 3) at node positions x."""

@@ -18,7 +18,7 @@ import numpy as np
 from geosim.arrays import Floats, Ints
 from geosim.contract import Progress, Status
 from geosim.linear.factorise import FactorisationError
-from geosim.shape.energy.configuration import Aim, Evaluation, Outcome, Point, Target
+from geosim.shape.energy.configuration import Aim, Drag, Evaluation, Outcome, Point, Target
 from geosim.shape.energy.lookahead import Springs, brace, springs_ahead
 from geosim.shape.energy.problem import ShapeProblem
 
@@ -114,9 +114,10 @@ class Newton:
 
     def evaluate(self, problem: ShapeProblem, point: Point, target: Target, *, matrix: bool) -> Evaluation:
         """Return residuals (and the tangent) at a point for a target."""
-        return problem.evaluate(
+        evaluation = problem.evaluate(
             point.x, point.p, point.chamber_pressures, target.external, matrix=matrix, grip=target.grip
         )
+        return evaluation if target.drag is None else dragged(evaluation, point.x, target.drag)
 
     def equilibrium(
         self, problem: ShapeProblem, start: Point, aim: Aim, budget: Budget, *, along: Floats | None = None
@@ -557,6 +558,16 @@ class Attempt:
         this is a preference of long steps, not a demand.
         """
         return trial.smallest > 0.0 or trial.smallest >= present.smallest or length < FOLD_BELOW
+
+
+def dragged(evaluation: Evaluation, x: Floats, drag: Drag) -> Evaluation:
+    """Return an evaluation with the forces and the stiffness of springs to the places before."""
+    force = evaluation.force + drag.stiffness[:, None] * (x - drag.before)
+    if evaluation.data is None:
+        return replace(evaluation, force=force)
+    data = evaluation.data.copy()
+    data[evaluation.sparsity.indptr[: x.size]] += np.repeat(drag.stiffness, 3)  # the first of a row is its diagonal
+    return replace(evaluation, force=force, data=data)
 
 
 def bearable(problem: ShapeProblem, volumes: Floats, change: Floats) -> float:

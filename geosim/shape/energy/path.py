@@ -10,7 +10,10 @@ commands are those of fine steps, whatever the spacing of the commands, because 
        a maximum of the load nor walls that close on each other end the path;
     3. judge: a share that falls is a limit point; what slides under friction farther than `SLIDE` is taken in smaller
        increments; what fails is tried again from nearer;
-    4. land: the increment that would reach s = 1 prescribes it. The first crossing of the command is the answer.
+    4. relax: where increments have become short, the path has kinks or folds back locally (creases that snap shut, walls that
+       slip past each other's edges): the body creeps to the next stable state a little farther on (`relaxation`). One
+       that lies far is a limit point of the body;
+    5. land: the increment that would reach s = 1 prescribes it. The first crossing of the command is the answer.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from geosim.shape.energy.configuration import Aim, Outcome, Point, Target
 from geosim.shape.energy.grip import Grip
 from geosim.shape.energy.newton import LONGEST, Budget, BudgetError, Newton, bearable
 from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.relaxation import relaxed
 from geosim.shape.energy.state import ShapeState
 
 __all__ = ["Journey", "Path"]
@@ -43,6 +47,14 @@ MISS = 0.3
 # Where the prediction misses by more than this share of itself, the equilibrium found may lie on another branch: the
 # increment is taken again, from nearer.
 JUMP = 0.6
+
+# Increments that are shorter than this share of the longest of the command, or fail so often, are given up for a relaxation;
+# just after one, at once.
+COLLAPSED, PATIENCE = 0.1, 3
+
+# A relaxation aims so far on: share of the command, and expected displacement over the size of the body. A body that moves
+# farther than `SNAP` by itself has no stable state near: the load has its limit there.
+AHEAD, NUDGE, SNAP = 0.1, 0.01, 0.05
 
 # Most and least that the length of an increment changes by.
 GROWTH, SHRINK = 2.5, 0.5
@@ -119,6 +131,9 @@ class Path:
     outcome: Outcome | None = None
     failures: int = 0
     passed: Point | None = None  # an equilibrium beyond the command, to land from
+    longest: float = 0.0  # longest displacement of a node in an increment so far
+    patience: int = PATIENCE  # failures before a relaxation
+    ahead: float = 1.0  # share that a step along the tangent tries at first
 
     # ---- the loop
 
@@ -258,7 +273,7 @@ class Path:
     def _tangent_share(self) -> float:
         """Share of the command that a step along the tangent tries: all of it, or what was reached before, in part."""
         if len(self.trail) < 2:
-            return RETRY**self.failures
+            return self.ahead * RETRY**self.failures
         made = abs(self.trail[-1][0].share - self.trail[-2][0].share)
         return float(max(made * RETRY**self.failures, 1e-12))
 
@@ -317,6 +332,7 @@ class Path:
         pace = min(pace, np.sqrt(MISS / missed) if missed > 0.0 else GROWTH)
         self.stride = min(float(np.clip(pace, SHRINK, GROWTH)) * max(made, 1e-9), LONGEST)
         self.failures, self.share, self.outcome = 0, share, outcome
+        self.patience, self.longest = min(self.patience + 1, PATIENCE), max(self.longest, made)
         self.state = advanced(self.state, outcome)
         self._note(replace(outcome.point, share=share), outcome.evaluation.volumes)
 
@@ -339,8 +355,11 @@ class Path:
         return contact.slide(self.state.point.x, outcome.point.x, self.state.grip, grip, forces) / SLIDE
 
     def _fail(self, outcome: Outcome) -> Journey | None:
-        """Try again from nearer; return how the command ended where that has no sense any more."""
+        """Try again from nearer, or relax; return how the command ended where that has no sense any more."""
         self.failures += 1
+        collapsed = self.failures >= self.patience or RETRY * self.stride < COLLAPSED * self.longest
+        if collapsed and outcome.status is not Status.SINGULAR and self.passed is None and self._relax(self.share):
+            return None
         if (outcome.status is Status.SINGULAR and self.failures > 3) or self.failures > FAILURES:
             return self._lost(outcome)
         if np.isfinite(self.stride):
@@ -348,6 +367,23 @@ class Path:
         else:
             self.stride = LONGEST
         return None
+
+    def _relax(self, share: float) -> bool:
+        """Creep to the next stable state a little beyond a share of the command; return whether there is one near."""
+        way = abs(self.trail[-1][0].share - self.trail[0][0].share)
+        gone = _longest(self.trail[-1][0].x - self.trail[0][0].x)
+        step = min(AHEAD, self.ahead, 1.0 - share, self._allowed(None), NUDGE * way / gone if gone > 0.0 else AHEAD)
+        aim = Aim(self.origin, self.end, share + step, self.state.grip)
+        outcome, records = relaxed(self.newton, self.problem, self.state.point, aim, SNAP, self.budget)
+        self.records += [{**record, "increment": len(self.trail)} for record in records]
+        if outcome is None or self._slide(outcome) > 1.0:
+            self.ahead = 0.5 * step
+            return False
+        self.failures, self.patience, self.ahead = 0, 1, 2.0 * step
+        self.share, self.outcome, self.trail = share + step, outcome, []
+        self.state = replace(advanced(self.state, outcome), before=None)
+        self._note(outcome.point, outcome.evaluation.volumes)
+        return True
 
     # ---- the end of a path
 
@@ -366,6 +402,8 @@ class Path:
         """Name the maximum of the load that the last equilibria enclose; or go on beyond it."""
         ratios = self.state.volumes / self.problem.rest_chamber_volumes
         if self.beyond and (ratios < FARTHEST).all():
+            return None
+        if self._relax(max(point.share for point, _, _ in self.trail)):
             return None
         share, volumes = self._maximum()
         target = self.origin.towards(self.end, share, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -82,6 +83,16 @@ class ShapeProblem(ScaledBody):
     def groups(self) -> int:
         """Number of rigid groups."""
         return len(self.rigid.nodes) if self.rigid is not None else 0
+
+    @cached_property
+    def node_volumes(self) -> Floats:
+        """Volume of the body around every node, (nodes,); 0 on rigid groups, which forces on nodes do not move."""
+        tets = self.mesh.tets
+        shares = np.repeat(self.mesh.volumes / tets.shape[1], tets.shape[1])
+        out = np.bincount(tets.ravel(), shares, minlength=len(self.rest))
+        for nodes in self.rigid.nodes if self.rigid is not None else ():
+            out[nodes] = 0.0
+        return frozen(out)
 
     # ---- loads and goals
 

@@ -9,7 +9,8 @@ from shapes import block, shell
 import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Load, Passive, Prescribed, Status
 from geosim.shape.energy.newton import Aim, Budget
-from geosim.shape.energy.path import _parabola
+from geosim.shape.energy.path import SNAP, _parabola
+from geosim.shape.energy.relaxation import relaxed
 
 ALONE = Environment(self_contact=False)
 MU = 50e3  # Pa
@@ -97,6 +98,30 @@ def test_the_largest_load_of_an_arch_does_not_depend_on_the_steps():
         assert stops.partial.times[0] == pytest.approx(share, rel=0.02)
     assert limits[0] == pytest.approx(limits[1], rel=0.01)
     assert 0.7 < limits[0] < 0.95
+
+
+def test_a_body_creeps_to_the_next_stable_state_beyond_a_limit():
+    """An arch under more than its largest load snaps through; that state lies far, and it balances without any drag."""
+    robot = _half_arch()
+    environment = Environment(
+        loads=Load.force(robot.tip, (0.0, 0.0, -0.014)),
+        prescribed=Prescribed(robot.tip, (0.0, np.nan, np.nan)),
+        self_contact=False,
+    )
+    solver = EnergyShapeSolver()
+    start = solver.start(robot, environment)
+    end = solver.target(start.problem, start, Passive().command(0))
+    aim = Aim(solver._origin(start, end), end, 1.0, start.grip)
+    lost, _ = relaxed(solver._newton, start.problem, start.point, aim, SNAP, Budget())
+    assert lost is None
+    found, records = relaxed(solver._newton, start.problem, start.point, aim, np.inf, Budget())
+    assert found is not None
+    assert found.target.drag is None
+    assert found.residual < 1e-6
+    assert len(records) > found.iterations
+    assert solver._newton.is_stable(start.problem, found.point, found.target)
+    height = (found.point.x @ [0, 0, 1])[robot.tip].mean() - (start.point.x @ [0, 0, 1])[robot.tip].mean()
+    assert height * start.problem.length < -0.012  # below its supports
 
 
 def test_no_state_beyond_the_limit_of_a_balloon():

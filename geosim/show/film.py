@@ -1,0 +1,90 @@
+"""Films of results: the pictures of all frames with one camera and one colour scale, as MP4 or GIF."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from geosim.arrays import choice, number
+from geosim.errors import InputError
+from geosim.result import Result
+from geosim.show.fields import COLORS
+from geosim.show.picture import draw_frame, look_of
+from geosim.writing import checked_target, replacing
+
+__all__ = ["film"]
+
+PIXELS = (1100, 700)  # even numbers, which video codecs ask for
+HOLD = 1.0  # seconds for which the last frame stays
+
+
+def film(result: Result, path: str | Path, fps: float = 12.0, *, color: str = "displacement") -> Path:
+    """Write a film of all frames, one after the other; nothing is interpolated between equilibria.
+
+    Parameters
+    ----------
+    result
+        What was solved; a smooth film has many commands, for example `Inflation(volume_ratio=np.linspace(1.02, 2, 48))`.
+    path
+        .mp4 (H.264, by the extra `film`) or .gif.
+    fps
+        Frames of the result a second.
+    color
+        "displacement", "stretch" or "contact".
+
+    Returns
+    -------
+    Path
+        The file written.
+
+    Raises
+    ------
+    InputError
+        The suffix, folder, colour or number is wrong, there is no frame, or an MP4 is asked for without imageio-ffmpeg.
+    """
+    path, fps = checked_target(path, ".mp4", ".gif"), number(fps, "film: fps", above=0.0)
+    result.checked_frame(-1)
+    write = _write_mp4 if path.suffix.lower() == ".mp4" else _write_gif
+    with replacing(path) as beside:
+        write(beside, _images(result, choice(color, "film: color", COLORS), round(HOLD * fps)), fps)
+    return path
+
+
+def _images(result: Result, color: str, hold: int) -> Iterator[np.ndarray]:
+    """RGB images (height, width, 3) of all frames; the last one is repeated."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    count = len(result.frames)
+    look = look_of(result, range(count), color)
+    for index in range(count):
+        figure = draw_frame(result, index, look)
+        figure.set_dpi(PIXELS[0] / figure.get_figwidth())
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        image = np.asarray(canvas.buffer_rgba())[: PIXELS[1], : PIXELS[0], :3]
+        yield from [image] * (1 + (hold if index == count - 1 else 0))
+
+
+def _write_mp4(path: Path, images: Iterator[np.ndarray], fps: float) -> None:
+    try:
+        from imageio_ffmpeg import write_frames
+    except ImportError:
+        raise InputError("film: MP4 needs imageio-ffmpeg: pip install 'geosim[film]', or write a .gif") from None
+    writer = write_frames(str(path), PIXELS, fps=fps, macro_block_size=2, output_params=["-f", "mp4"])
+    writer.send(None)
+    try:
+        for image in images:
+            writer.send(np.ascontiguousarray(image))
+    finally:
+        writer.close()
+
+
+def _write_gif(path: Path, images: Iterator[np.ndarray], fps: float) -> None:
+    from PIL import Image
+
+    pictures = [Image.fromarray(image) for image in images]
+    palette = pictures[-1].quantize(256)  # one for all: the last frame has most colours, and none must flicker
+    first, *others = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
+    first.save(path, format="GIF", save_all=True, append_images=others, duration=1000.0 / fps, loop=0)
