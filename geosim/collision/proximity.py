@@ -9,8 +9,8 @@ pairs, each once. Left out are pairs that
 - lie on different sides of the material (`spaces`: the outside, and the inside of every chamber) or are excluded,
 - face each other through a thin wall at rest,
 - belong to faces that lie side by side at rest, have not folded (their normals are less than 87 degrees apart) and are not
-  squeezed: points that are not nearer than 0.6 sin(45 degrees) times their distance at rest cannot be within the quarter
-  of it at which they begin to feel each other, so that no pair appears with a force.
+  squeezed, nor are the faces around them: points that are not nearer than 0.6 sin(45 degrees) times their distance at rest
+  cannot be within the quarter of it at which they begin to feel each other, so that no pair appears with a force.
 
 Every pair has its own activation distance: at most `reach`, and at most a quarter of its distance at rest, so that
 a body at rest feels nothing and a body that is squeezed in its plane does not push against itself.
@@ -32,12 +32,13 @@ from geosim.collision.distance import pair_distance
 from geosim.collision.tree import STACK, leaf_range, next_leaves, refit_tree
 from geosim.errors import InputError
 from geosim.kernels import filled, kernel
-from geosim.linear.matrix3 import cross, difference, dot, put, row, scaled
+from geosim.linear.matrix3 import cross, difference, dot, plus, put, row, scaled
 
 __all__ = ["Hits", "NearPairs", "Neighbourhood", "make_neighbourhood"]
 
 REST_SHARE = 0.25  # activation distance over distance at rest, at most
 FOLDED = 0.05  # cosine between the normals of neighbouring faces below which they may touch
+HALF_FOLDED = 0.72  # the same between a face and the mean around one of its vertices: cos of half the angle
 SQUEEZED = 0.6  # stretch of a face in its plane below which its neighbours may touch it
 BESIDE = 2.5  # faces of one surface closer at rest than this many of their edges are neighbours
 THIN = 10.0  # walls thinner at rest than this many reaches may come within reach of their other side
@@ -297,6 +298,26 @@ def _sides_of(x, face):
 
 @kernel
 def _leaning(x, rest, faces):
+    """Unit normals of the faces (m, 3); zero where a face, or one around it, is squeezed or folded.
+
+    What lies between two neighbours decides, too, whether they may have come near each other.
+    """
+    out, around, troubled = _flat_normals(x, rest, faces), np.zeros(x.shape), np.zeros(len(x), dtype=np.bool_)
+    for f in range(len(faces)):
+        for v in faces[f]:
+            put(around[v], plus(row(around, v), row(out, f)))
+    for f in range(len(faces)):
+        for v in faces[f]:
+            n, mean = row(out, f), row(around, v)
+            troubled[v] |= dot(n, mean) <= HALF_FOLDED * np.sqrt(dot(mean, mean))
+    for f in range(len(faces)):
+        if troubled[faces[f, 0]] or troubled[faces[f, 1]] or troubled[faces[f, 2]]:
+            out[f] = 0.0
+    return out
+
+
+@kernel
+def _flat_normals(x, rest, faces):
     """Unit normals of the faces; zero where a face is squeezed, which is as good as folded."""
     out = np.empty((len(faces), 3))
     for f in range(len(faces)):

@@ -305,11 +305,14 @@ class ContactPotential:
 
     # ---- steps that do not tunnel
 
-    def safe_share(self, x: Floats, step: Floats, grip: Grip) -> float:
-        """Return the largest share of a step of the nodes in which no surface can have passed through another."""
+    def safe_share(self, x: Floats, step: Floats, grip: Grip, apart: float | None = None) -> float:
+        """Return the largest share of a step of the nodes in which no surface can have passed through another.
+
+        `apart` is `share_apart` of the step, where that is known.
+        """
         points, move = self.surface.points(x), self.surface.points(step)
         shares = [self._share_to(o, pose, points, move) for o, pose in zip(self.environment.obstacles, grip.poses)]
-        return min([*shares, self.share_apart(x, step)])
+        return min([*shares, self.share_apart(x, step) if apart is None else apart])
 
     def share_apart(self, x: Floats, step: Floats) -> float:
         """Return the largest share of a step of the nodes in which no part of the robot meets another."""

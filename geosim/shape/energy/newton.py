@@ -407,7 +407,7 @@ class Attempt:
             direction = self._tangent_step(point, direction, evaluation) if first else direction
             solved = time.perf_counter()
             blocked = first and apart < BITE
-            found = None if blocked else self._line_search(point, direction, evaluation, first=first)
+            found = None if blocked else self._line_search(point, direction, apart, evaluation, first=first)
             self.length = found[0] if found is not None else 0.0
             seconds = assembled - clock + time.perf_counter() - solved, solved - assembled
             iteration = len(self.records)
@@ -514,7 +514,7 @@ class Attempt:
         return step
 
     def _line_search(
-        self, point: Point, step: Point, present: Evaluation, *, first: bool
+        self, point: Point, step: Point, apart: float, present: Evaluation, *, first: bool
     ) -> tuple[float, Point, Evaluation] | None:
         """Shorten the step until the energy is finite, nothing is crossed and the residual is below the worst of the last four.
 
@@ -525,7 +525,8 @@ class Attempt:
         problem, newton = self.problem, self.newton
         length = _within(step)
         if problem.contact is not None and self.aim.grip is not None:
-            length *= problem.contact.safe_share(point.x, length * step.x, self.aim.grip)
+            known = None if first else apart  # a tangent step has become another
+            length *= problem.contact.safe_share(point.x, length * step.x, self.aim.grip, known)
         last = self.history[-1][0] < 1e-3 and self.history[-1][1] < 1e-3
         free = ~problem.held[: point.x.size].reshape(-1, 3)
         slope = lambda at: float(np.sum(at.force * step.x, where=free))  # noqa: E731

@@ -9,6 +9,7 @@ from shapes import block
 
 import geosim
 from geosim import Environment, Passive, Prescribed
+from geosim.collision import proximity
 from geosim.collision.crossings import count_crossings
 from geosim.collision.distance import edge_edge, point_triangle, separation
 from geosim.collision.proximity import make_neighbourhood
@@ -88,6 +89,36 @@ def test_no_step_passes_through():
         for s in np.linspace(0, share, 6):
             assert count_crossings(x + s * step, faces).count == 0
         assert (x + share * step)[half:, 2].min() < 0.2  # it came as near as it may
+
+
+def test_no_pair_that_touches_is_left_out_as_a_neighbour(monkeypatch):
+    """In a sheet squeezed and folded along a band the near pairs are those of a search without neighbours left out."""
+    n = 25
+    rest = np.array([[i + 0.5 * (j % 2), 0.87 * j, 0.0] for j in range(n) for i in range(n)])
+    corner = (np.arange(n - 1)[:, None] * n + np.arange(n - 1)).ravel()
+    even = (corner // n % 2 == 0)[:, None]
+    quads = np.stack([corner, corner + 1, corner + n + 1, corner + n], axis=1)
+    faces = np.vstack(
+        [np.where(even, quads[:, [0, 1, 3]], quads[:, :3]), np.where(even, quads[:, 1:], quads[:, [0, 2, 3]])]
+    )
+
+    def around(beside):
+        monkeypatch.setattr(proximity, "BESIDE", beside)
+        return make_neighbourhood(rest, faces, np.zeros(len(faces), int), np.full(len(rest), 0.4))
+
+    culled, whole = around(proximity.BESIDE), around(0.0)
+    pairs = lambda near: {(*map(int, p), bool(e)) for p, e in zip(near.points, near.edges)}  # noqa: E731
+    rng, found = np.random.default_rng(0), 0
+    for _ in range(12):
+        x, d = rest.copy(), rest[:, 0] - 12.0 - rng.normal()
+        width, squeeze = rng.uniform(0.5, 1.5), rng.uniform(0.1, 0.5)
+        x[:, 0] -= np.clip(d, -width, width) * (1.0 - squeeze)
+        x[:, 1] += 0.5 * rng.normal() * np.tanh(d / width)
+        x[:, 2] = rng.uniform(0.0, 1.5) * np.exp(-((d / width) ** 2))
+        all_pairs = pairs(whole.near(x))
+        assert all_pairs == pairs(culled.near(x))
+        found += len(all_pairs)
+    assert found > 100
 
 
 def test_common_motion_of_a_fold_is_free():
