@@ -5,13 +5,14 @@ calibration.material, calibration.intervals, calibration.statement
 calibration.save("my_silicone.toml"); calibration.plot("my_silicone.png")
 """
 
-from geosim.calibrate.calibration import Calibration, fit, stability_statement, toe_offset
+from geosim.calibrate.calibration import Calibration, stability_statement
 from geosim.calibrate.command import run
 from geosim.calibrate.curves import nominal_stress
 from geosim.calibrate.identify import RobotCalibration, fit_robot
 from geosim.calibrate.measurements import Measurement
-from geosim.calibrate.models import ModelComparison, compare_models
+from geosim.calibrate.models import ModelComparison, compare_models, fit
 from geosim.calibrate.parameters import Parameter, Problem
+from geosim.calibrate.preparing import toe_offset
 from geosim.calibrate.reading import MaterialTest, read_test
 
 __all__ = [

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,22 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geosim.arrays import Floats, number
+from geosim.arrays import Floats
 from geosim.calibrate.curves import FAR, MODES, find_model, first_unstable, nominal_stress, sign_change
 from geosim.calibrate.fitting import Estimate, Samples, correlations, estimate
 from geosim.calibrate.picture import plot_fits
-from geosim.calibrate.reading import MaterialTest, read_test
+from geosim.calibrate.preparing import Weights, weigh
+from geosim.calibrate.reading import MaterialTest
 from geosim.errors import InputError
 from geosim.material.materials import Hyperelastic
 
-__all__ = ["Calibration", "fit", "fit_prepared", "prepare_tests", "show_constant", "stability_statement", "toe_offset"]
+__all__ = ["Calibration", "fit_prepared", "show_constant", "stability_statement"]
 
-TOE_STRAIN = 0.3  # up to which a curve of rubber is a quadratic within a per cent or so
-RELATIVE_FLOOR = 0.02  # of the largest stress of a test: smaller ones get its weight, where noise would be levered
 ALIKE = 0.98  # correlation from which on two constants are hardly told apart
+OUTLIER, NOTICED = 8.0, 0.1  # spreads of the residuals, and part of the largest stress, that a doubtful sample is off
+MAD = 1.4826  # standard deviation of a normal distribution over its median absolute deviation
 NEAR_LOCKING = 0.95  # part of the locking limit from which on a fit rests on it
-Tests = Iterable[MaterialTest | str | Path] | MaterialTest | str | Path
-Weights = str | Mapping[str, float] | Sequence[float] | None
 
 
 @dataclass(frozen=True)
@@ -62,6 +59,10 @@ class Calibration:
         What a user should know, one sentence each.
     tests
         The tests as used (window and toe correction applied).
+    doubts
+        What is probably a mistake in the tests; these are among the warnings.
+    choice
+        How model and range were chosen; empty where both were given.
     weighting
         Name of the weighting.
     confidence
@@ -88,6 +89,8 @@ class Calibration:
     confidence: float = 0.95
     correlations: Any = None
     density: float = 1070.0
+    doubts: tuple[str, ...] = ()
+    choice: str = ""
 
     @property
     def material(self) -> Hyperelastic:
@@ -113,7 +116,8 @@ class Calibration:
         """Return the calibration as lines of text: constants with intervals, misfit, stability, warnings."""
         out = [
             f"{self.model}, {sum(len(t.stretch) for t in self.tests)} samples of {len(self.tests)} test(s), stretch "
-            f"{self.stretch_range[0]:.3g} .. {self.stretch_range[1]:.3g}, weighting {self.weighting}"
+            f"{self.stretch_range[0]:.3g} .. {self.stretch_range[1]:.3g}, weighting {self.weighting}",
+            *([f"  {self.choice}"] if self.choice else []),
         ]
         for name, value in self.parameters.items():
             out.append(f"  {name:6s} {show_constant(self.model, name, value)}   {self._interval(name)}")
@@ -121,7 +125,7 @@ class Calibration:
             f"  rms {100 * self.rms:.2f} % of the largest stress ({self.rms_stress:.4g} Pa), AICc {self.aicc:.1f}"
         )
         out.append(f"  {self.statement}")
-        return out + [f"  note: {w}" for w in self.warnings]
+        return out + [f"  {'check' if w in self.doubts else 'note'}: {w}" for w in self.warnings]
 
     def _interval(self, name: str) -> str:
         low, high = (show_constant(self.model, name, v) for v in self.intervals[name])
@@ -219,141 +223,11 @@ def stability_statement(model: str, parameters: Mapping[str, float] | Sequence[f
     return False, sentence + (f" Other modes: {text}." if text else "")
 
 
-def toe_offset(test: MaterialTest) -> float:
-    """Strain at which the initial part of a curve, a quadratic up to 30 % strain, meets zero stress.
-
-    Slack and unaligned grips shift a curve along the strain axis; 0 if there are fewer than five samples.
-    """
-    strain = test.stretch - 1.0
-    use = np.abs(strain) <= TOE_STRAIN
-    if use.sum() < 5:
-        return 0.0
-    roots = np.roots(np.polyfit(strain[use], test.nominal_stress[use], 2))
-    roots = roots[np.isreal(roots)].real
-    roots = roots[np.abs(roots) < TOE_STRAIN]
-    return float(roots[np.argmin(np.abs(roots))]) if len(roots) else 0.0
-
-
-def prepare_tests(
-    tests: Tests, max_stretch: float | None, window: tuple[float, float] | None, toe: str | float | None
-) -> tuple[MaterialTest, ...]:
-    """Read paths, correct toes, cut to the window."""
-    items = [tests] if isinstance(tests, (MaterialTest, str, Path)) else list(tests)
-    if not items:
-        raise InputError("calibrate: no test given; pass MaterialTest objects or paths of CSV files")
-    if isinstance(toe, str) and toe != "auto":
-        raise InputError(f"calibrate: toe = {toe!r}; use None, 'auto' or a strain")
-    if max_stretch is not None:
-        number(max_stretch, "calibrate: max_stretch (1 + strain)", above=1.0)
-    read = [item if isinstance(item, MaterialTest) else read_test(item) for item in items]
-    return tuple(_cut(test if toe is None else _without_toe(test, toe), max_stretch, window) for test in read)
-
-
-def _without_toe(test: MaterialTest, toe: str | float) -> MaterialTest:
-    offset = toe_offset(test) if isinstance(toe, str) else float(toe)
-    note = f"toe corrected by a strain of {offset:.4g}"
-    stretch = test.stretch / (1.0 + offset)  # the slack belongs to the rest length
-    return dataclasses.replace(test, stretch=stretch, notes=(*test.notes, note))
-
-
-def _cut(test: MaterialTest, max_stretch: float | None, window: tuple[float, float] | None) -> MaterialTest:
-    """Return the samples within limits of stretch and of strain."""
-    stretch, farthest = test.stretch, np.inf if max_stretch is None else max_stretch
-    strain = np.abs(stretch - 1.0)
-    low, high = (0.0, np.inf) if window is None else window
-    keep = (stretch <= farthest) & (stretch >= 1.0 / farthest) & (strain >= low) & (strain <= high)
-    if keep.sum() < 2:
-        raise InputError(
-            f"calibrate: test {test.name or test.mode!r} has {keep.sum()} samples in the window "
-            f"(its stretches are {stretch.min():.3g} .. {stretch.max():.3g}); widen max_stretch or window"
-        )
-    return dataclasses.replace(test, stretch=stretch[keep], nominal_stress=test.nominal_stress[keep])
-
-
-def _weights(tests: Sequence[MaterialTest], weights: Weights) -> tuple[Floats, str]:
-    """Weights of all samples and the name of the weighting."""
-    counts = [len(t.stretch) for t in tests]
-    if weights is None or weights == "stress":
-        return np.ones(sum(counts)), "stress"
-    if isinstance(weights, str):
-        peak = [np.abs(t.nominal_stress).max() for t in tests]
-        if weights == "relative":
-            floor = [np.maximum(np.abs(t.nominal_stress), RELATIVE_FLOOR * p) for t, p in zip(tests, peak)]
-            return np.concatenate([p / f for p, f in zip(peak, floor)]) / np.mean(peak), "relative"
-        if weights == "per-test":
-            return np.concatenate([np.full(n, 1.0 / (p * np.sqrt(n))) for n, p in zip(counts, peak)]), "per-test"
-        raise InputError(
-            f"calibrate: weights = {weights!r}; use 'stress' (all alike), 'relative', 'per-test', or a number per test"
-        )
-    values = [weights.get(t.name, 1.0) for t in tests] if isinstance(weights, Mapping) else list(weights)
-    array = np.array(values, dtype=float)
-    if array.shape != (len(tests),) or not (np.isfinite(array) & (array >= 0)).all() or not array.any():
-        raise InputError(f"calibrate: weights = {values}: one non-negative number for each of the {len(tests)} tests")
-    return np.repeat(np.sqrt(array), counts), "given"
-
-
-def fit(
-    tests: Tests,
-    model: str = "mooney-rivlin",
-    *,
-    max_stretch: float | None = None,
-    weights: Weights = None,
-    stable: bool = True,
-    window: tuple[float, float] | None = None,
-    toe: str | float | None = None,
-    confidence: float = 0.95,
-    density: float = 1070.0,
-) -> Calibration:
-    """Fit the constants of a model to one or several tests together.
-
-    Parameters
-    ----------
-    tests
-        `MaterialTest` objects or paths of CSV files.
-    model
-        "neo-hookean", "mooney-rivlin", "yeoh", "gent", "ogden", "ogden-2" or "ogden-3".
-    max_stretch
-        Samples beyond it (in compression below its inverse) are left out.
-    weights
-        None or "stress": all nominal stresses alike; "relative": by the stress; "per-test": every test alike;
-        a number per test; or {name: number}. Numbers weigh squared residuals.
-    stable
-        Whether the material must be stable (Drucker) at all stretches: non-negative constants for neo-Hookean,
-        Mooney-Rivlin, Gent; mu alpha >= 0 in every Ogden term; the stability cone for Yeoh.
-    window
-        Smallest and largest strain used.
-    toe
-        None, "auto" (see `toe_offset`), or the strain at which loading really began.
-    confidence
-        Level of the intervals.
-    density
-        Of the material that is returned [kg/m^3].
-
-    Raises
-    ------
-    InputError
-        The tests cannot be read or do not determine the model.
-    """
-    find_model(model)
-    number(confidence, "calibrate: confidence", above=0.0, high=math.nextafter(1.0, 0.0))
-    used = prepare_tests(tests, max_stretch, window, toe)
-    found = fit_prepared(used, model, weights, stable, confidence, density)
-    if stable and model == "mooney-rivlin" and found.warnings:
-        yeoh = fit_prepared(used, "yeoh", weights, True, confidence, density)
-        if yeoh.rms < found.rms:
-            advice = (
-                f"yeoh fits these tests with rms {100 * yeoh.rms:.2f} %, {model} with {100 * found.rms:.2f} %: "
-                f'recommended is model="yeoh"'
-            )
-            found = dataclasses.replace(found, warnings=(*found.warnings, advice))
-    return found
-
-
 def fit_prepared(
     tests: tuple[MaterialTest, ...], model: str, weights: Weights, stable: bool, confidence: float, density: float
 ) -> Calibration:
     """Fit samples that are read, cut and corrected already."""
-    factors, weighting = _weights(tests, weights)
+    factors, weighting = weigh(tests, weights)
     stress = np.concatenate([t.nominal_stress for t in tests])
     samples = Samples(tuple(t.mode for t in tests), tuple(t.stretch for t in tests), stress, factors)
     found = estimate(samples, model, stable=stable, confidence=confidence)
@@ -409,6 +283,15 @@ def _warnings(samples: Samples, model: str, found: Estimate, stable: bool) -> li
         out.append(
             f"{names[i]} and {names[j]} are hardly told apart (correlation {correlation[i, j]:.3f}): another mode "
             f"of loading would"
+        )
+    worst = int(np.argmax(np.abs(found.residuals)))
+    limit = max(
+        OUTLIER * MAD * float(np.median(np.abs(found.residuals))), NOTICED * float(np.abs(samples.target).max())
+    )
+    if abs(found.residuals[worst]) > limit:
+        out.append(
+            f"the sample at stretch {np.concatenate(samples.stretches)[worst]:.4g} with "
+            f"{samples.stress[worst] / 1e3:.4g} kPa is far from the fit, compared with all others: an outlier?"
         )
     if set(samples.modes) <= {"uniaxial"} and len(names) > 1:
         out.append(

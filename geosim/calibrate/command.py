@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from geosim.calibrate.calibration import fit
 from geosim.calibrate.curves import MODES, mode_name
-from geosim.calibrate.models import compare_models
+from geosim.calibrate.models import BEST, compare_models, fit
 from geosim.calibrate.reading import MaterialTest, read_test
 from geosim.errors import InputError
 
@@ -32,19 +31,13 @@ def read_specification(text: str | Path, **options: Any) -> MaterialTest:
 
 def run(
     tests: Sequence[str | Path],
-    model: str = "mooney-rivlin",
+    model: str = BEST,
     out: str | Path | None = None,
     *,
     source: str = "",
     force: bool = False,
-    max_stretch: float | None = None,
-    weights: Any = None,
-    stable: bool = True,
-    window: tuple[float, float] | None = None,
-    toe: str | float | None = None,
-    confidence: float = 0.95,
-    density: float = 1070.0,
-    **reading: Any,
+    reading: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> list[str]:
     """Calibrate as the command line does.
 
@@ -53,17 +46,17 @@ def run(
     tests
         "TEST.csv" or "TEST.csv:MODE", MODE one of uniaxial, equibiaxial, pure-shear, compression.
     model
-        As in `fit`; "best" takes the recommended one.
+        As in `fit`; default the recommended one.
     out
         MATERIAL.toml; a picture of the same name with suffix .png is written beside it. None writes nothing.
     source
         Written to the file; default the names of the tests.
     force
         Whether existing files are replaced.
-    max_stretch, weights, stable, window, toe, confidence, density
-        As in `fit`.
-    **reading
-        As in `read_test`, for all files alike.
+    reading
+        Arguments of `read_test`, for all files alike.
+    **options
+        Arguments of `fit`.
 
     Returns
     -------
@@ -77,33 +70,28 @@ def run(
     """
     if not tests:
         raise InputError(f"calibrate: no test file given; pass TEST.csv or TEST.csv:MODE ({', '.join(MODES)})")
-    path = None if out is None else Path(out)
-    if path is not None:
-        if path.suffix.lower() != ".toml":
-            raise InputError(f"{path}: the material file ends in .toml")
-        if not path.parent.is_dir():
-            raise InputError(f"{path}: the folder {path.parent} does not exist; create it first")
-        taken = [p for p in (path, path.with_suffix(".png")) if p.exists()]
-        if taken and not force:
-            raise InputError(f"{taken[0]} exists already; choose another --out or pass --force")
-    used = [read_specification(t, **reading) for t in tests]
+    files = [] if out is None else _targets(Path(out), force)
+    used = [read_specification(t, **reading or {}) for t in tests]
     lines = []
     for test in used:
         lines += [f"{test.name}: {test.mode}, {len(test.stretch)} samples", *(f"  {note}" for note in test.notes)]
-    options: dict[str, Any] = dict(
-        max_stretch=max_stretch,
-        weights=weights,
-        stable=stable,
-        window=window,
-        toe=toe,
-        confidence=confidence,
-        density=density,
-    )
-    table = compare_models(used, **options)
-    chosen = table.recommended if model == "best" else fit(used, model, **options)
-    lines += ["", *table.lines(), "", *chosen.lines()]
-    if path is not None:
-        chosen.save(path, source=source)
-        chosen.plot(path.with_suffix(".png"))
-        lines += ["", f"written: {path}, {path.with_suffix('.png')}"]
+    chosen = fit(used, model, **options)
+    lines += ["", *compare_models(used, **options).lines(), "", *chosen.lines()]
+    if files:
+        chosen.save(files[0], source=source)
+        chosen.plot(files[1])
+        lines += ["", f"written: {files[0]}, {files[1]}"]
     return lines
+
+
+def _targets(path: Path, force: bool) -> list[Path]:
+    """Return material file and picture, or refuse a path that cannot be written."""
+    if path.suffix.lower() != ".toml":
+        raise InputError(f"{path}: the material file ends in .toml")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: the folder {path.parent} does not exist; create it first")
+    files = [path, path.with_suffix(".png")]
+    taken = next((p for p in files if p.exists()), None)
+    if taken and not force:
+        raise InputError(f"{taken} exists already; choose another --out or pass --force")
+    return files

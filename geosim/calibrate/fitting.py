@@ -33,7 +33,9 @@ FAINTEST = 0.01  # stresses below this part of the largest have the noise of thi
 POWERS = np.linspace(0.0, 1.5, 31)  # of the stress, tried for the noise: uniform to more than proportional
 PROPORTIONAL = 1e-9  # smallest singular value of scaled columns that are not proportional to each other
 SWITCHED_OFF = 1e-12  # part of the largest modulus below which that of a term is zero
-NO_LOCKING_TO_NEAREST = np.r_[0.0, 1.0 - np.geomspace(1.0, 1e-3, 25)[1:]]  # inverse limits at which a search may begin
+# inverse locking limits at which a search may begin, dense where locking is far and where it is next to the samples
+NO_LOCKING_TO_NEAREST = np.r_[0.0, np.geomspace(1e-3, 0.2, 12), 1.0 - np.geomspace(0.75, 1e-3, 24)]
+INSIDE = 1e-3  # of the bounds, where a search begins: on a bound itself it would see no slope
 EXACT = 1e-14  # relative tolerance of the search for shapes, so that exact data return exact constants
 
 
@@ -275,12 +277,11 @@ class _Shapes:
     def best(self) -> Floats:
         """Return the constants of the least misfit; a locking limit that improves nothing is STIFFEST_LOCKING."""
         low, high = (np.where(self.locks, end, [c.bounds[end] for c in self.shapes]) for end in (0, 1))
-        inside = 1e-9
         run = min(
             (
                 least_squares(
                     self.misfit,
-                    np.clip(start, low + inside, high - inside),
+                    np.clip(start, low + INSIDE, high - INSIDE),
                     bounds=(low, high),
                     xtol=EXACT,
                     ftol=EXACT,

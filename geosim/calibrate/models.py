@@ -1,19 +1,29 @@
-"""Several models on the same tests: the table, the recommendation, the picture."""
+"""`fit`, and several models on the same tests: the table, the recommendation, the picture."""
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from geosim.calibrate.calibration import Calibration, Tests, Weights, fit_prepared, prepare_tests, show_constant
+import numpy as np
+
+from geosim.arrays import number
+from geosim.calibrate.calibration import Calibration, fit_prepared, show_constant
 from geosim.calibrate.curves import find_model
 from geosim.calibrate.picture import plot_fits
+from geosim.calibrate.preparing import ROBOTS, Tests, Weights, doubts, farthest, prepare_tests, within
+from geosim.calibrate.reading import MaterialTest
 from geosim.material.laws import LAWS
 
-__all__ = ["DEFAULT_MODELS", "ModelComparison", "compare_models"]
+__all__ = ["BEST", "DEFAULT_MODELS", "ModelComparison", "compare_models", "fit"]
 
 DEFAULT_MODELS = tuple(LAWS)
+BEST = "best"  # the model that is recommended
+TOLERATED = 0.05  # rms over the largest stress up to which a model describes its tests
+SHORTEST, STEP = 1.2, 0.1  # stretch to which the default range shrinks where a model does not, and its steps
 
 
 @dataclass(frozen=True)
@@ -55,6 +65,34 @@ class ModelComparison:
         return plot_fits(self.calibrations[0].tests, {c.label: c.stress for c in self.calibrations}, path)
 
 
+@dataclass(frozen=True)
+class _Fits:
+    """Fits of the same tests in one way, in one range or another."""
+
+    tests: tuple[MaterialTest, ...]
+    max_stretch: float | None
+    window: tuple[float, float] | None
+    options: tuple[Weights, bool, float, float]
+
+    @property
+    def is_default(self) -> bool:
+        return self.max_stretch is None and self.window is None
+
+    @property
+    def limits(self) -> list[float]:
+        """Largest stretches to try: the one given, else the default range and shorter ones, while samples are enough."""
+        if not self.is_default:
+            return [math.inf if self.max_stretch is None else self.max_stretch]
+        sparse, _ = farthest(self.tests)
+        return [float(limit) for limit in np.arange(sparse, SHORTEST if sparse == ROBOTS else sparse - STEP, -STEP)]
+
+    def table(self, models: Sequence[str], limit: float) -> ModelComparison:
+        used = within(self.tests, limit, self.window)
+        return ModelComparison(
+            tuple(sorted((fit_prepared(used, m, *self.options) for m in models), key=lambda c: c.aicc))
+        )
+
+
 def compare_models(
     tests: Tests,
     models: Sequence[str] = DEFAULT_MODELS,
@@ -68,6 +106,89 @@ def compare_models(
     density: float = 1070.0,
 ) -> ModelComparison:
     """Fit several models to the same samples; the arguments are those of `fit`."""
-    used = prepare_tests(tests, max_stretch, window, toe)
-    fits = [fit_prepared(used, model, weights, stable, confidence, density) for model in models]
-    return ModelComparison(tuple(sorted(fits, key=lambda c: c.aicc)))
+    fits = _Fits(prepare_tests(tests, toe), max_stretch, window, (weights, stable, confidence, density))
+    return fits.table(models, fits.limits[0])
+
+
+def fit(
+    tests: Tests,
+    model: str = "mooney-rivlin",
+    *,
+    max_stretch: float | None = None,
+    weights: Weights = None,
+    stable: bool = True,
+    window: tuple[float, float] | None = None,
+    toe: str | float | None = None,
+    confidence: float = 0.95,
+    density: float = 1070.0,
+) -> Calibration:
+    """Fit the constants of a model to one or several tests together.
+
+    Parameters
+    ----------
+    tests
+        `MaterialTest` objects or paths of CSV files.
+    model
+        "neo-hookean", "mooney-rivlin", "yeoh", "gent", "ogden", "ogden-2", "ogden-3", or "best": what `compare_models`
+        recommends.
+    max_stretch
+        Samples beyond it (in compression below its inverse) are left out; inf uses all. Default: 2, where soft robots
+        work (farther where a test has fewer than 8 samples there), or less where the model is off by more than 5 % rms.
+    weights
+        None or "stress": all nominal stresses alike; "relative": by the stress; "per-test": every test alike;
+        a number per test; or {name: number}. Numbers weigh squared residuals.
+    stable
+        Whether the material must be stable (Drucker) at all stretches: non-negative constants for neo-Hookean,
+        Mooney-Rivlin, Gent; mu alpha >= 0 in every Ogden term; the stability cone for Yeoh.
+    window
+        Smallest and largest strain used.
+    toe
+        None, "auto" (see `toe_offset`), or the strain at which loading really began.
+    confidence
+        Level of the intervals.
+    density
+        Of the material that is returned [kg/m^3].
+
+    Raises
+    ------
+    InputError
+        The tests cannot be read or do not determine the model.
+    """
+    number(confidence, "calibrate: confidence", above=0.0, high=math.nextafter(1.0, 0.0))
+    fits = _Fits(prepare_tests(tests, toe), max_stretch, window, (weights, stable, confidence, density))
+    first, *shorter = fits.limits
+    found = whole = fits.table(DEFAULT_MODELS if model == BEST else [model], first).recommended
+    limit = first
+    while found.rms > TOLERATED and shorter:
+        limit = shorter.pop(0)
+        found = fits.table([whole.model], limit).recommended
+    wrong = doubts(fits.tests)
+    if found.rms > TOLERATED:
+        found = whole
+        wrong.append(
+            f"{found.model} is off by {100 * found.rms:.3g} % rms of the largest stress (a model that fits: "
+            f"{100 * TOLERATED:g} %): another model, another max_stretch=, or a mistake in the tests?"
+        )
+    advice = []
+    if stable and model == "mooney-rivlin" and found.warnings:
+        yeoh = fits.table(["yeoh"], limit).recommended
+        if yeoh.rms < found.rms:
+            advice.append(
+                f"yeoh fits these tests with rms {100 * yeoh.rms:.2f} %, {model} with {100 * found.rms:.2f} %: "
+                f'recommended is model="yeoh"'
+            )
+    how = [f"{found.model}: recommended of {len(DEFAULT_MODELS)} models"] if model == BEST else []
+    how += [_range(fits.tests, found, limit, limit < first)] if fits.is_default else []
+    warnings = (*wrong, *found.warnings, *advice)
+    return dataclasses.replace(found, warnings=warnings, doubts=tuple(wrong), choice="; ".join(how))
+
+
+def _range(tests: Sequence[MaterialTest], found: Calibration, limit: float, shrunk: bool) -> str:
+    """Say which samples the default range takes, and why."""
+    _, reached = farthest(tests)
+    if reached <= limit:
+        return f"all samples, to stretch {reached:.3g}"
+    why = "where soft robots work" if limit == ROBOTS else f"beyond {ROBOTS:g}, where a test has too few samples"
+    if shrunk:
+        why = f"the longest range in which {found.model} is off by at most {100 * TOLERATED:g} % rms"
+    return f"samples to stretch {limit:.3g} of {reached:.3g}, {why} (max_stretch= takes another range, inf all)"
