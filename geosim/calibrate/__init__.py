@@ -13,7 +13,8 @@ from geosim.calibrate.measurements import Measurement
 from geosim.calibrate.models import ModelComparison, compare_models, fit
 from geosim.calibrate.parameters import Parameter, Problem
 from geosim.calibrate.preparing import toe_offset
-from geosim.calibrate.reading import MaterialTest, read_test
+from geosim.calibrate.reading import read_test
+from geosim.calibrate.samples import MaterialTest
 
 __all__ = [
     "Calibration",

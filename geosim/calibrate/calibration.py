@@ -16,7 +16,7 @@ from geosim.calibrate.curves import FAR, MODES, find_model, first_unstable, nomi
 from geosim.calibrate.fitting import Estimate, Samples, correlations, estimate
 from geosim.calibrate.picture import plot_fits
 from geosim.calibrate.preparing import Weights, weigh
-from geosim.calibrate.reading import MaterialTest
+from geosim.calibrate.samples import MaterialTest
 from geosim.errors import InputError
 from geosim.material.materials import Hyperelastic
 
@@ -285,10 +285,8 @@ def _warnings(samples: Samples, model: str, found: Estimate, stable: bool) -> li
             f"of loading would"
         )
     worst = int(np.argmax(np.abs(found.residuals)))
-    limit = max(
-        OUTLIER * MAD * float(np.median(np.abs(found.residuals))), NOTICED * float(np.abs(samples.target).max())
-    )
-    if abs(found.residuals[worst]) > limit:
+    off = np.abs(found.residuals)
+    if off[worst] > max(OUTLIER * MAD * float(np.median(off)), NOTICED * float(np.abs(samples.target).max())):
         out.append(
             f"the sample at stretch {np.concatenate(samples.stretches)[worst]:.4g} with "
             f"{samples.stress[worst] / 1e3:.4g} kPa is far from the fit, compared with all others: an outlier?"

@@ -8,7 +8,8 @@ from typing import Any
 
 from geosim.calibrate.curves import MODES, mode_name
 from geosim.calibrate.models import BEST, compare_models, fit
-from geosim.calibrate.reading import MaterialTest, read_test
+from geosim.calibrate.reading import read_test
+from geosim.calibrate.samples import MaterialTest
 from geosim.errors import InputError
 
 __all__ = ["read_specification", "run"]

@@ -15,7 +15,7 @@ from geosim.calibrate.calibration import Calibration, fit_prepared, show_constan
 from geosim.calibrate.curves import find_model
 from geosim.calibrate.picture import plot_fits
 from geosim.calibrate.preparing import ROBOTS, Tests, Weights, doubts, farthest, prepare_tests, within
-from geosim.calibrate.reading import MaterialTest
+from geosim.calibrate.samples import MaterialTest
 from geosim.material.laws import LAWS
 
 __all__ = ["BEST", "DEFAULT_MODELS", "ModelComparison", "compare_models", "fit"]

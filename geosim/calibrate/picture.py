@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.calibrate.reading import MaterialTest
+from geosim.calibrate.samples import MaterialTest
 from geosim.errors import InputError
 
 __all__ = ["plot_fits"]

@@ -11,7 +11,8 @@ import numpy as np
 
 from geosim.arrays import Floats, choice, number
 from geosim.calibrate.curves import nominal_stress
-from geosim.calibrate.reading import MaterialTest, read_test, without_spikes
+from geosim.calibrate.reading import read_test
+from geosim.calibrate.samples import MaterialTest, without_spikes
 from geosim.errors import InputError
 
 __all__ = ["ROBOTS", "Tests", "Weights", "doubts", "farthest", "prepare_tests", "toe_offset", "weigh", "within"]
@@ -97,7 +98,7 @@ def within(
                 f"calibrate: test {test.name or test.mode!r} has {keep.sum()} samples in the window "
                 f"(its stretches are {stretch.min():.3g} .. {stretch.max():.3g}); widen max_stretch= or window="
             )
-        out.append(dataclasses.replace(test, stretch=stretch[keep], nominal_stress=test.nominal_stress[keep]))
+        out.append(test.part(keep))
     return tuple(out)
 
 
