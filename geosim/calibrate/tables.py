@@ -27,19 +27,6 @@ __all__ = [
     "table",
     "unit_of",
 ]
-    "AREA_UNITS",
-    "FORCE_UNITS",
-    "LENGTH_UNITS",
-    "RATIO_UNITS",
-    "STRAIN",
-    "STRESS",
-    "STRESS_UNITS",
-    "columns",
-    "decode",
-    "number_in",
-    "table",
-    "unit_of",
-]
 
 STRESS_UNITS = {
     "pa": 1.0,
