@@ -20,6 +20,7 @@ import click
 
 import geosim
 from geosim.cli.generate import generate
+from geosim.cli.wording import in_options
 from geosim.errors import GeosimError, GeosimWarning, InputError
 
 if TYPE_CHECKING:
@@ -113,6 +114,13 @@ class _Example(click.Command):
     def __init__(self, *args: Any, examples: tuple[str, ...] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.examples = examples
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; what it refuses is said in its options."""
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            raise InputError(in_options(str(error), self)) from None
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples below the options."""
@@ -291,22 +299,42 @@ def info(robot: Path | None, system: bool, rescue: bool) -> None:
 @click.argument("tests", nargs=-1, required=True, metavar="TEST.csv[:MODE] ...")
 @click.option(
     "--model",
-    default="mooney-rivlin",
+    default="best",
     show_default=True,
     help="neo-hookean, mooney-rivlin, yeoh, gent, ogden, or best for the recommended one.",
 )
-@click.option("--max-stretch", type=float, help="Use the points up to this stretch only.")
+@click.option("--max-stretch", type=float, help="Use the points up to this stretch; default 2, inf for all.")
 @click.option("--unstable", is_flag=True, help="Allow constants that are unstable in some loading.")
+@click.option("--strain-column", help="Name or number (from 0) of the column of strains.")
+@click.option("--stress-column", help="Name or number (from 0) of the column of stresses or forces.")
+@click.option("--strain-kind", help="stretch, 'engineering strain', 'true strain' or displacement.")
+@click.option("--stress-kind", help="'engineering stress', 'true stress' or force.")
+@click.option("--strain-unit", help="%, - or a length.")
+@click.option("--stress-unit", help="kPa, MPa, N, ...")
+@click.option("--area-mm2", "area", type=float, help="Rest cross-section of the specimen, for forces [mm^2].")
+@click.option("--gauge-length-mm", "gauge_length", type=float, help="Rest length, for displacements [mm].")
+@click.option("--delimiter", help="Between columns, one character.")
+@click.option("--decimal", type=click.Choice([".", ","]), help="Decimal sign.")
 @click.option("--out", type=click.Path(path_type=Path), help="MATERIAL.toml to write, with a picture beside it.")
 @FORCE
 def calibrate(
-    tests: tuple[str, ...], model: str, max_stretch: float | None, unstable: bool, out: Path | None, force: bool
+    tests: tuple[str, ...],
+    model: str,
+    max_stretch: float | None,
+    unstable: bool,
+    area: float | None,
+    gauge_length: float | None,
+    out: Path | None,
+    force: bool,
+    **columns: str | None,
 ) -> None:
     """Fit a material to tensile, equibiaxial, pure-shear or compression tests."""
     from geosim.calibrate.command import run
 
-    for line in run(tests, model, out, force=force, max_stretch=max_stretch, stable=not unstable):
-        click.echo(line)
+    sizes = {"area": area and 1e-6 * area, "gauge_length": gauge_length and 1e-3 * gauge_length}
+    reading: dict[str, Any] = {**columns, **sizes}
+    for line in run(tests, model, out, force=force, reading=reading, max_stretch=max_stretch, stable=not unstable):
+        click.echo(in_options(line))
 
 
 @main.command(
@@ -322,15 +350,20 @@ def calibrate(
     "--units", type=click.Choice(["m", "cm", "mm", "in"]), help="Of the scan or markers, where the file has none."
 )
 @click.option("--frame", type=int, default=-1, show_default=True, help="Frame of the result.")
+@click.option("--kind", type=click.Choice(["scan", "markers"]), help="Of the file, where its suffix does not tell.")
+@click.option("--register", type=click.Choice(["base", "all", "none"]), help="Points of a scan that fix its pose.")
+@click.option("--base", help="Markers that fix the pose: names separated by commas, or the beginning of names.")
+@click.option("--vertices", help="Where the markers sit: vertex ids in their order, 7,12,40, or base1=7,tip=40.")
 @OUT
 @FORCE
-def compare(result: Path, scan: Path, units: str | None, frame: int, out: Path | None, force: bool) -> None:
+def compare(result: Path, scan: Path, out: Path | None, force: bool, **options: Any) -> None:
     """Compare a result with a scan (PLY, STL, OBJ, XYZ) or with markers (C3D, TRC, CSV)."""
-    from geosim.compare.command import run
+    from geosim.compare.command import marker_names, marker_places, run
     from geosim.files.folder import complete_folder
 
+    given = {**options, "base": marker_names(options["base"]), "vertices": marker_places(options["vertices"])}
     target = out or Path(f"geosim-{scan.stem}")
     with complete_folder(target, force) as beside:
-        lines = run(result, scan, beside, force=True, units=units, frame=frame)
+        lines = run(result, scan, beside, force=True, **given)
     for line in lines:
-        click.echo(line.replace(str(beside), str(target)))
+        click.echo(in_options(line.replace(str(beside), str(target))))

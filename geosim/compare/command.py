@@ -10,8 +10,9 @@ from geosim.compare.marker_fit import over_time, to_markers
 from geosim.compare.scan import to_scan
 from geosim.errors import InputError
 
-__all__ = ["run"]
+__all__ = ["marker_names", "marker_places", "run"]
 
+OF_KIND = {"scan": ("register", "base_extent"), "markers": ("vertices", "marker_frame", "rest", "average", "ordered")}
 MARKER_SUFFIXES = (".c3d", ".trc", ".tsv")
 SCAN_SUFFIXES = (".ply", ".stl", ".obj", ".off", ".glb", ".xyz", ".asc", ".pts")
 
@@ -67,34 +68,64 @@ def run(
     folder = None if out is None else Path(out)
     if folder is not None and folder.is_dir() and any(folder.iterdir()) and not force:
         raise InputError(f"{folder} is not empty; choose another --out or pass --force")
-    if kind is not None:
-        choice(kind, "compare: kind", ("scan", "markers"))
-    suffix = measured.suffix.lower()
-    chosen = kind or (
-        "scan" if suffix in SCAN_SUFFIXES else "markers" if suffix in MARKER_SUFFIXES else _guess(measured)
-    )
-    rows = []
+    options = {"frame": frame, "units": units, **{key: value for key, value in options.items() if value is not None}}
+    chosen = _kind(measured, kind)
+    foreign = [key for key in OF_KIND["scan" if chosen == "markers" else "markers"] if key in options]
+    if foreign:
+        raise InputError(f"{measured}: {foreign[0]}= is not for {chosen}; leave it out, or pass kind=")
     if chosen == "scan":
-        found = to_scan(result, measured, frame=frame, units=units, **options)
+        found, rows = to_scan(result, measured, **options), []
     else:
-        found = to_markers(result, measured, frame=frame, units=units, **options)
-        rows = over_time(result, measured, units=units, **options) if path else []
+        found = to_markers(result, measured, **options)
+        rows = over_time(result, measured, **{k: v for k, v in options.items() if k != "frame"}) if path else []
     lines = found.lines()
-    for row in rows:
-        lines.append(
-            f"  frame {row['frame']:4d}  t {row['time']:8.3f}  rms {1e3 * row['rms']:8.3f} mm  max "
-            f"{1e3 * row['max']:8.3f} mm"
-        )
+    lines += [
+        f"  frame {r['frame']:4d}  t {r['time']:8.3f}  rms {1e3 * r['rms']:8.3f} mm  max {1e3 * r['max']:8.3f} mm"
+        for r in rows
+    ]
     if folder is not None:
-        files = found.save(folder)
-        if rows:
-            table = folder / "path.csv"
-            keys = ("rms", "mean", "max")
-            body = [f"{r['frame']},{r['time']:.6g}," + ",".join(f"{1e3 * r[k]:.6g}" for k in keys) for r in rows]
-            table.write_text("\n".join(["frame,time,rms_mm,mean_mm,max_mm", *body]) + "\n", encoding="utf-8")
-            files.append(table)
+        files = found.save(folder) + ([_write_path(rows, folder / "path.csv")] if rows else [])
         lines.append("written: " + ", ".join(str(f) for f in files))
     return lines
+
+
+def marker_places(text: str | None) -> dict[str, int] | list[int] | None:
+    """Read where markers sit: "7,12,40", or "base1=7,tip=40".
+
+    Raises
+    ------
+    InputError
+        A vertex id is no whole number, or only some markers have names.
+    """
+    if text is None:
+        return None
+    pairs = [item.strip().rpartition("=") for item in text.split(",")]
+    if not all(vertex.strip().isdigit() for *_, vertex in pairs) or len({bool(name) for name, *_ in pairs}) > 1:
+        raise InputError(f"vertices= {text!r}: give vertex ids in the order of the markers, 7,12,40, or base1=7,tip=40")
+    if pairs[0][0]:
+        return {name.strip(): int(vertex) for name, _, vertex in pairs}
+    return [int(vertex) for *_, vertex in pairs]
+
+
+def marker_names(text: str | None) -> str | list[str] | None:
+    """Read names of markers separated by commas; a single one is the beginning of names."""
+    return [name.strip() for name in text.split(",")] if text and "," in text else text
+
+
+def _write_path(rows: list[dict[str, float]], path: Path) -> Path:
+    body = [
+        f"{r['frame']},{r['time']:.6g}," + ",".join(f"{1e3 * r[k]:.6g}" for k in ("rms", "mean", "max")) for r in rows
+    ]
+    path.write_text("\n".join(["frame,time,rms_mm,mean_mm,max_mm", *body]) + "\n", encoding="utf-8")
+    return path
+
+
+def _kind(path: Path, given: str | None) -> str:
+    """Return "scan" or "markers": as given, by suffix, or from the table itself."""
+    if given is not None:
+        return choice(given, "compare: kind", ("scan", "markers"))
+    suffixes = dict.fromkeys(SCAN_SUFFIXES, "scan") | dict.fromkeys(MARKER_SUFFIXES, "markers")
+    return suffixes.get(path.suffix.lower()) or _guess(path)
 
 
 def _guess(path: Path) -> str:

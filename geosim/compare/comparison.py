@@ -63,6 +63,8 @@ class Comparison:
         Standard errors of the registration (position [m], rotation [rad]).
     notes
         What was detected and assumed, one sentence each.
+    doubts
+        Which of the notes are probably mistakes, or a pose that is not the only one.
     surface
         The model's skin; values per skin vertex of a scan in `surface_values`.
     predicted
@@ -87,6 +89,7 @@ class Comparison:
     systematic: float = np.nan
     pose_error: tuple[float, float] = (np.nan, np.nan)
     notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     surface: Surface | None = field(default=None, repr=False)
     surface_values: Floats | None = field(default=None, repr=False)
     predicted: Floats | None = field(default=None, repr=False)
@@ -117,6 +120,7 @@ class Comparison:
             out.append(
                 f"  noise {mm * self.noise:.3f} mm, systematic {mm * self.systematic:.3f} mm: the model "
                 + ("departs from the scan" if self.disagrees else "agrees with the scan within its noise")
+                + (", in a pose that is doubtful (check below)" if self.doubts else "")
             )
         if np.isfinite(self.pose_error[0]):
             out.append(
@@ -126,7 +130,7 @@ class Comparison:
         out.append(f"  {'region':20s} {'count':>7s} {'mean mm':>9s} {'rms mm':>9s} {'max mm':>9s}")
         for name, count, mean, rms, largest in self.regions:
             out.append(f"  {name:20s} {count:7d} {mm * mean:9.3f} {mm * rms:9.3f} {mm * largest:9.3f}")
-        return out + [f"  note: {n}" for n in self.notes]
+        return out + [f"  {'check' if n in self.doubts else 'note'}: {n}" for n in self.notes]
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write map.vtp, points.vtp, map.png, map.html, report.html and regions.csv; the paths are returned.

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
 from scipy.spatial.transform import Rotation
 
 from geosim.arrays import Bools, Floats, Ints, ints
 from geosim.compare.comparison import Comparison, compared, fixed_vertices, load_surface
 from geosim.compare.markers import Chosen, Markers, read_markers, unit_scale
+from geosim.compare.mistakes import ALIKE, EXPLAINS, check_scale, doubtful_markers, loosened
 from geosim.compare.registration import apply, find_pose, icp, kabsch, rigid
 from geosim.errors import InputError
 from geosim.result import Result
@@ -23,6 +25,9 @@ __all__ = ["match_unordered", "over_time", "to_markers"]
 
 FIT = 0.25  # largest difference of two triangles' sides, in parts of the longest: robots bend, models err
 SIDEWAYS = 1e-3  # motion of the tip in parts of the robot's length below which its direction is noise
+SYMMETRIC = 0.005  # rms in parts of the extent of the places up to which two assignments are not told apart
+FOREIGN = 0.5  # rms in parts of the robot's size from which on the markers are hardly those of this robot
+FAR = 4.0  # factor between the measured reach from base to tip and the robot's from which on the unit is wrong
 FEWEST = 6  # markers that fix a pose on a skin: as many as a pose has unknowns
 STEADY = 0.02  # base markers that move less than this part of the reach give no rotation: their noise would be levered
 STILL = 0.15  # markers that move less than this part of the largest motion belong to the base
@@ -83,7 +88,12 @@ def match_unordered(measured: ArrayLike, targets: ArrayLike) -> tuple[Ints, Floa
     InputError
         There are fewer than three markers, fewer places than markers, or no triangle fits.
     """
-    a, b = np.asarray(measured, dtype=float), np.asarray(targets, dtype=float)
+    found = _assignments(np.asarray(measured, dtype=float), np.asarray(targets, dtype=float))
+    return found[0][1], found[0][2]
+
+
+def _assignments(a: Floats, b: Floats) -> list[tuple[float, Ints, Floats]]:
+    """Sum of squares [m^2], places and transform of all assignments that a triangle leads to, the best first."""
     _seen(a, "markers")
     if len(b) < len(a):
         raise InputError(f"compare: {len(a)} markers but {len(b)} places (vertices=); give a place for every marker")
@@ -93,23 +103,23 @@ def match_unordered(measured: ArrayLike, targets: ArrayLike) -> tuple[Ints, Floa
     trio = [first, second, int(np.argmax(np.linalg.norm(np.cross(reach, reach[second]), axis=1)))]
     pairs = np.array([(0, 1), (1, 2), (0, 2)]).T
     sides = np.linalg.norm(a[trio][pairs[0]] - a[trio][pairs[1]], axis=1)
-    between = np.linalg.norm(b[:, None] - b[None], axis=2)
-    best: tuple[float, Any, Any] = (np.inf, None, None)
+    between = cdist(b, b)
+    found = []
     for p in permutations(range(len(b)), 3):
         corners = np.array(p)[pairs]
         if (np.abs(between[corners[0], corners[1]] - sides) > FIT * sides.max()).any():
             continue
         transform = kabsch(a[trio], b[list(p)])
         for _ in range(3):
-            cost = np.linalg.norm(apply(transform, a)[:, None] - b[None], axis=2) ** 2
-            rows, index = linear_sum_assignment(cost)
+            rows, index = linear_sum_assignment(cdist(apply(transform, a), b, "sqeuclidean"))
             transform = kabsch(a[rows], b[index])
-        value = float(np.sum(np.linalg.norm(apply(transform, a) - b[index], axis=1) ** 2))
-        if value < best[0]:
-            best = (value, index, transform)
-    if best[1] is None:
-        raise InputError("compare: no triangle of places has the sides of the measured one; check units= and vertices=")
-    return best[1], best[2]
+        found.append((float(((apply(transform, a) - b[index]) ** 2).sum()), index, transform))
+    if not found:
+        raise InputError(
+            "compare: no triangle of places has the sides of the measured one; check units= and vertices=, and whether a "
+            "marker is an outlier"
+        )
+    return sorted(found, key=lambda one: one[0])
 
 
 def to_markers(
@@ -165,19 +175,48 @@ def to_markers(
     load_surface(result, frame)  # refuses a frame that does not exist
     shape = np.asarray(result.frames[frame])
     chosen, places = _places(data, vertices, ordered, len(shape))
-    notes, points, names = list(data.notes), measured[chosen], np.array(data.labels)[chosen]
-    transform = np.eye(4)
+    points, names = measured[chosen], np.array(data.labels)[chosen]
+    known = np.isfinite(points).all(axis=1)
+    notes = list(data.notes)
+    doubts: list[str] = []
+    transform = None
     if not ordered:
-        known = np.isfinite(points).all(axis=1)
-        index, transform = match_unordered(points[known], shape[places])
-        points, names, places = points[known], names[known], places[index]
+        points, names = points[known], names[known]
+        index, transform, doubts = _matched(points, shape[places], data.source)
+        places, known = places[index], np.ones(len(points), dtype=bool)
         notes.append("markers matched to vertices by their distances")
     pick = _base_rows(result, data, names, places, base, points)
-    if ordered or base is not None:
+    doubts += doubtful_markers(points[known], shape[places[known]], names[known].tolist(), data.source)
+    if transform is None or base is not None:
         transform = kabsch(points[pick], shape[places[pick]])
     if pick.all():
         notes.append("registered on all markers: an error common to all is not seen; name base markers to see it")
-    return _compare(result, frame, transform, points, shape[places], places, names, pick, notes)
+    return _compare(result, frame, transform, points, shape[places], places, names, pick, notes, doubts)
+
+
+def _matched(points: Floats, places: Floats, source: str) -> tuple[Ints, Floats, list[str]]:
+    """Return the places that unordered markers sit on, their transform, and whether others would do as well.
+
+    Raises
+    ------
+    InputError
+        The mirror image of the markers fits where they do not.
+    """
+    (own, index, transform), *others = _assignments(points, places)
+    noise = max(ALIKE * own, len(points) * (SYMMETRIC * np.ptp(places, axis=0).max()) ** 2)
+    if own > noise / ALIKE:
+        image = points * np.array([-1.0, 1.0, 1.0])
+        if _assignments(image, places)[0][0] < EXPLAINS * own:
+            raise InputError(
+                f"{source}: the markers are a mirror image of their places: check the handedness of the axes"
+            )
+    if any(value < noise and (other != index).any() for value, other, _ in others):
+        return (
+            index,
+            transform,
+            ["another assignment of markers to places fits as well: the places are nearly symmetric"],
+        )
+    return index, transform, []
 
 
 def _places(data: Markers, vertices: Vertices, ordered: bool, count: int) -> tuple[Ints, Ints]:
@@ -218,6 +257,7 @@ def _compare(
     names: Names,
     pick: Bools,
     notes: list[str],
+    doubts: list[str],
 ) -> Comparison:
     """Distances of markers; where base markers fix the pose, only the others count."""
     placed = apply(transform, points)
@@ -228,6 +268,12 @@ def _compare(
     count = known & ~pick if (known & ~pick).any() else known
     mean = np.linalg.norm((placed - model)[count].mean(axis=0))
     notes.append(f"centre of the {int(count.sum())} markers compared is off by {1e3 * mean:.3f} mm")
+    size = np.linalg.norm(np.ptp(result.robot.vertices, axis=0))
+    if np.sqrt(np.mean(distance[count] ** 2)) > FOREIGN * size:
+        doubts = [
+            *doubts,
+            "the markers are half a robot away from their places: are units, frame and places those meant?",
+        ]
     per_vertex = np.full(len(result.robot.vertices), np.nan)
     if places is not None:
         per_vertex[places[known]] = distance[known]
@@ -242,7 +288,8 @@ def _compare(
         per_vertex=per_vertex,
         names=tuple(names.tolist()),
         regions=tuple((n, 1, d, d, d) for n, d in zip(names[known].tolist(), distance[known].tolist())),
-        notes=tuple(notes),
+        notes=(*notes, *doubts),
+        doubts=tuple(doubts),
         predicted=model,
         surface=load_surface(result, frame)[0] if len(result.robot.p2_edges) else None,
     )
@@ -275,6 +322,9 @@ def _found_places(
     moving, held = both & ~pick, both & pick
     if not moving.any() or not held.any():
         raise InputError(f"{data.source}: base and moving markers cannot be told apart; pass base= names or indices")
+    doubts = []
+    for group in (held, moving):
+        doubts += loosened(start[group], measured[group], np.array(data.labels)[group].tolist())
     final = _without_drift(start, measured, moving, held)
     tip = result.robot.tip
     if len(fixed_vertices(result)) == 0 or len(tip) < 3:
@@ -291,7 +341,7 @@ def _found_places(
         motions,
     ]
     points = np.where(both[:, None], final, np.nan)
-    return _compare(result, frame, transform, points, model, None, np.array(data.labels), pick | ~both, notes)
+    return _compare(result, frame, transform, points, model, None, np.array(data.labels), pick | ~both, notes, doubts)
 
 
 def _without_drift(start: Floats, measured: Floats, moving: Bools, held: Bools) -> Floats:
@@ -310,7 +360,8 @@ def _laid(
     rest = result.robot.vertices
     tip = rest[result.robot.tip].mean(axis=0)
     length, axis = _direction(tip - rest[fixed_vertices(result)].mean(axis=0))
-    _, own = _direction(start[moving].mean(axis=0) - start[held].mean(axis=0))
+    reach, own = _direction(start[moving].mean(axis=0) - start[held].mean(axis=0))
+    check_scale(reach / length, source, limit=FAR)
     lay, _ = Rotation.align_vectors(axis[None], own[None])
     seen, predicted = lay.apply((final - start)[moving].mean(axis=0)), apply(carried, tip) - tip
     here, there = (v - (v @ axis) * axis for v in (seen, predicted))
@@ -347,7 +398,7 @@ def _without_correspondence(result: Result, data: Markers, measured: Floats, fra
     model[known] = surface.closest(apply(pose.transform, measured[known]))[0]
     notes = [*data.notes, "no places known: distances to the nearest skin, which hide errors along it"]
     none = np.zeros_like(known)
-    return _compare(result, frame, pose.transform, measured, model, None, np.array(data.labels), none, notes)
+    return _compare(result, frame, pose.transform, measured, model, None, np.array(data.labels), none, notes, [])
 
 
 def over_time(

@@ -43,12 +43,15 @@ COARSE, MIDDLE, FINE = 300, 1500, 10000  # points used while the pose is searche
 CLOSEST = 0.85  # part of the points that a rough pose is judged by: scans miss parts and hold strays
 TIED = 1.05  # poses whose mean square misfits differ by less are told apart by all points
 TRIED = 12  # of the rough poses, the best so many are refined
-ALIKE = 0.1  # largest entry [-] of the difference of two rotations, and angle [rad], below which poses are one
+ALIKE = 0.03  # parts of the model's size by which two poses place the points apart (rms), below which they are one
 WORTH = 1.3  # score over the best up to which a refined pose is kept
 CAP = 4.0  # spreads beyond which a point counts no more in the comparison of poses
 SURE = 4.0  # standard errors by which a pose must fit worse to be excluded
 LONG = 1.7  # ratio of the first two principal lengths from which on a body has one axis
 SLIDES = (-0.12, 0.0, 0.12)  # of a long body along its axis, in lengths: what a scan misses shifts its centre
+PARTIAL = 0.75  # length of a scan over the body's below which it may lie anywhere along the body, in any direction
+PLACES, ROLLS = 5, 12  # along the body at which a partial scan is tried
+KEPT = 10  # poses, at most, that are told apart by all points
 EDGE_BAND = 2.0  # in spreads of the scan
 NEIGHBOURS = 10  # to which the distance of a point tells whether it is stray
 FEWEST = 10  # points that a registration needs: six unknowns and a spread
@@ -227,15 +230,41 @@ def _starts(points: Floats, surface: Surface) -> list[Floats]:
     """Poses that lay the principal axes of both on each other, at many rolls; slid along a long axis."""
     sample = surface.sample(2000, np.random.default_rng(0))[0]
     (here, own, _), (there, axes, lengths) = (_principal(cloud) for cloud in (points, sample))
-    long = lengths[0] > LONG * lengths[1]
-    extent = lengths[0] * np.sqrt(12.0)  # of a bar of this standard deviation
+    extent, seen = float(np.ptp((sample - there) @ axes[:, 0])), _length(points)
+    if seen < PARTIAL * extent:
+        choices, slides = [0, 1, 2], np.linspace(-0.5, 0.5, PLACES) * (extent - seen)
+    elif lengths[0] > LONG * lengths[1]:
+        choices, slides = [0], np.array(SLIDES) * extent
+    else:
+        choices, slides = [0, 1, 2], np.zeros(1)
     out = []
-    for axis, flip, roll in product([0] if long else [0, 1, 2], (0.0, np.pi), np.arange(12) * np.pi / 6):
+    for axis, flip, roll in product(choices, (0.0, np.pi), np.arange(12) * np.pi / 6):
         cycle = np.roll(np.eye(3), axis, axis=0)  # principal axis 0 of the scan onto axis `axis` of the model
         rotation = axes @ cycle.T @ Rotation.from_euler("zx", [flip, roll]).as_matrix() @ own.T
-        for slide in SLIDES if long else (0.0,):
-            out.append(rigid(rotation, there + slide * extent * axes[:, axis] - rotation @ here))
+        out += [rigid(rotation, there + slide * axes[:, 0] - rotation @ here) for slide in slides]
     return out
+
+
+def _length(points: Floats) -> float:
+    """Length of a cloud along its first principal axis, without the farthest hundredth at either end [m]."""
+    centre, axes, _ = _principal(points)
+    low, high = np.quantile((points - centre) @ axes[:, 0], [0.01, 0.99])
+    return float(high - low)
+
+
+def _symmetric(points: Floats, surface: Surface, pose: Floats) -> list[Floats]:
+    """Poses that a scan is mistaken for: end for end, upside down, turned about the long axis, slid along it."""
+    centre, axes, _ = _principal(surface.sample(2000, np.random.default_rng(0))[0])
+    turns = [
+        Rotation.from_rotvec(np.pi * part * axes[:, i])
+        for i, part in ((0, 1.0), (1, 1.0), (2, 1.0), (0, 0.5), (0, -0.5))
+    ]
+    out = [rigid(r.as_matrix(), centre - r.as_matrix() @ centre) for r in turns]
+    body, scan = ((cloud - centre) @ axes[:, 0] for cloud in (surface.vertices, apply(pose, points)))
+    low, high = float(body.min() - np.quantile(scan, 0.01)), float(body.max() - np.quantile(scan, 0.99))
+    if high - low > (1.0 - PARTIAL) * np.ptp(body):
+        out += [rigid(np.eye(3), slide * axes[:, 0]) for slide in np.linspace(low, high, PLACES)]
+    return [move @ pose for move in out]
 
 
 def _principal(cloud: Floats) -> tuple[Floats, Floats, Floats]:
@@ -251,14 +280,14 @@ def _score(points: Floats, surface: Surface, transform: Floats) -> float:
     return float(np.sqrt(np.mean(distance[: int(CLOSEST * len(distance)) + 1] ** 2)))
 
 
-def find_pose(points: Floats, surface: Surface, seed: int = 0) -> tuple[Floats, float, float]:
+def find_pose(points: Floats, surface: Surface, seed: int = 0) -> tuple[Floats, float, list[Floats]]:
     """Find the pose of a scan without a first guess.
 
     Returns
     -------
-    transform, score, rival
-        From measured to model (4, 4); the rms distance of the closest 85 % of a sample of the points [m]; and the
-        angle [rad] to another pose that fits as well (a symmetric body), nan if there is none.
+    transform, score, rivals
+        From measured to model (4, 4); the rms distance of the closest 85 % of a sample of the points [m]; and other poses
+        (4, 4) that fit as well (a symmetric body, a part of a prismatic one).
     """
     rng = np.random.default_rng(seed)
     few, more, many = (
@@ -266,7 +295,7 @@ def find_pose(points: Floats, surface: Surface, seed: int = 0) -> tuple[Floats, 
     )
     good = _candidates(few, more, surface)
     if len(good) > 1:  # nearly symmetric bodies: only all points together tell the poses apart
-        good = [icp(many, surface, t, iterations=8, avoid_edges=True).transform for t in good]
+        good = _different([icp(many, surface, t, iterations=8, avoid_edges=True).transform for t in good], few, surface)
     cap = CAP * min(spread(surface.closest(apply(t, many))[3]) for t in good)
 
     def squares(cloud: Floats) -> Floats:
@@ -278,25 +307,36 @@ def find_pose(points: Floats, surface: Surface, seed: int = 0) -> tuple[Floats, 
         good = [icp(points, surface, good[i], iterations=8, avoid_edges=True).transform for i in tied]
         misfit = squares(points).mean(axis=1)
     best = int(np.argmin(misfit))
-    rival = np.nan
     gaps = squares(many)
-    for t, gap in zip(good, gaps - gaps[best]):
-        turn = float(Rotation.from_matrix(t[:3, :3] @ good[best][:3, :3].T).magnitude())
-        if turn > ALIKE and gap.mean() < SURE * gap.std() / np.sqrt(len(gap)):
-            rival = turn
-    return good[best], _score(many, surface, good[best]), rival
+    gaps -= gaps[best]
+    as_good = gaps.mean(axis=1) < SURE * gaps.std(axis=1) / np.sqrt(len(many))
+    return good[best], _score(many, surface, good[best]), [t for i, t in enumerate(good) if as_good[i] and i != best]
 
 
 def _candidates(few: Floats, more: Floats, surface: Surface) -> list[Floats]:
-    """Different poses that fit about as well as the best, at most four."""
+    """Different poses that fit about as well as the best."""
     rough = [icp(few, surface, start, iterations=6, trim=CLOSEST).transform for start in _starts(more, surface)]
+    order = np.argsort([_score(few, surface, t) for t in rough])
+    kept = _refined([rough[i] for i in order[:TRIED]], few, more, surface)
+    return _refined([*kept, *_symmetric(more, surface, kept[0])], few, more, surface)
+
+
+def _refined(poses: list[Floats], few: Floats, more: Floats, surface: Surface) -> list[Floats]:
+    """Refine poses and return those that differ and fit about as well as the best, which comes first."""
+    found = [icp(more, surface, t, iterations=15, trim=0.95).transform for t in _different(poses, few, surface)]
+    found = _different(found, few, surface)
+    scores = [_score(more, surface, t) for t in found]
+    return [found[i] for i in np.argsort(scores)[:KEPT] if scores[i] <= WORTH * min(scores)]
+
+
+def _different(poses: list[Floats], points: Floats, surface: Surface) -> list[Floats]:
+    """Return the poses that place points apart from all before them."""
     kept: list[Floats] = []
-    for i in np.argsort([_score(few, surface, t) for t in rough])[:TRIED]:
-        refined = icp(more, surface, rough[i], iterations=15, trim=0.95).transform
-        if not any(np.abs(refined[:3, :3] - k[:3, :3]).max() < ALIKE for k in kept):
-            kept.append(refined)
-    scores = [_score(more, surface, t) for t in kept]
-    return [kept[i] for i in np.argsort(scores)[:4] if scores[i] < WORTH * min(scores)]
+    for pose in poses:
+        gaps = [apply(pose, points) - apply(k, points) for k in kept]
+        if all(np.sqrt((gap**2).sum(axis=1).mean()) > ALIKE * surface.size for gap in gaps):
+            kept.append(pose)
+    return kept
 
 
 def mirrored(points: Floats, surface: Surface, score: float) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
+from scipy.spatial.transform import Rotation
 
 from geosim.arrays import Bools, Floats, choice
 from geosim.compare.comparison import Comparison, compared, fixed_vertices, load_surface
@@ -26,6 +27,7 @@ CLUTTER = 0.5  # parts of the robot's size beyond which a cluster is a stand or 
 SIZES = (0.1, 4.0)  # of a scan over those of the robot that are no wrong unit: a part of it, or it with its table
 GUESSES = {1000.0: "mm", 100.0: "cm", 39.37: "in"}
 MISFIT = 0.01  # parts of the size: a score above may be that of a mirrored scan, a pose less certain is told
+TURNED, FLIPPED = 0.3, 2.8  # angles [rad] from which on a pose is a turned one, and one end for end
 PATCH, PATCHES, FULL = 60, 2000, 5  # points in a patch, patches at most, points that make a mean
 NEAR = 0.1  # parts of the size from which on no patch is near
 FLAT = 0.3  # part of the points beside no edge that is enough
@@ -112,18 +114,12 @@ def to_scan(
     InputError
         The scan is empty, far too large or small (a wrong unit), or mirrored; or the base region is not in it.
     """
-    if isinstance(points, (str, Path)):
-        source, cloud = str(points), read_scan(points, units)
-    else:
-        source, cloud = "scan", np.array(points, dtype=float) * (1.0 if units is None else unit_scale(units, "scan"))
-    if cloud.ndim != 2 or cloud.shape[1:] != (3,) or len(cloud) < 30:
-        raise InputError(f"{source}: {cloud.shape} is no point cloud; at least 30 points (p, 3) are needed")
-    cloud = cloud[np.isfinite(cloud).all(axis=1)]
+    source, cloud = _cloud(points, units)
     surface, ids = load_surface(result, frame)
     stray = isolated(cloud)
     _check_unit(cloud[~stray], surface, source, units)
     allowed = _base_faces(result, surface, base, base_extent)
-    pose, notes = _register(cloud[~stray], surface, register, allowed, source)
+    pose, notes, doubts = _register(cloud[~stray], surface, register, allowed, source)
     placed = apply(pose.transform, cloud)
     at, _, _, distance = surface.closest(placed)
     outliers = stray & (np.abs(distance) > OUTLIER * min(spread(distance[~stray]), pose.scale))
@@ -145,10 +141,22 @@ def to_scan(
         noise=noise,
         systematic=systematic,
         pose_error=(pose.position_error, pose.rotation_error),
-        notes=tuple(notes),
+        notes=(*notes, *doubts),
+        doubts=tuple(doubts),
         surface=surface,
         surface_values=values,
     )
+
+
+def _cloud(points: str | Path | ArrayLike, units: str | None) -> tuple[str, Floats]:
+    """Return the name of a scan and its points [m]."""
+    if isinstance(points, (str, Path)):
+        source, cloud = str(points), read_scan(points, units)
+    else:
+        source, cloud = "scan", np.array(points, dtype=float) * (1.0 if units is None else unit_scale(units, "scan"))
+    if cloud.ndim != 2 or cloud.shape[1:] != (3,) or len(cloud) < 30:
+        raise InputError(f"{source}: {cloud.shape} is no point cloud; at least 30 points (p, 3) are needed")
+    return source, cloud[np.isfinite(cloud).all(axis=1)]
 
 
 def _check_unit(cloud: Floats, surface: Surface, source: str, units: str | None) -> None:
@@ -176,15 +184,16 @@ def _base_faces(result: Result, surface: Surface, base: ArrayLike | None, extent
 
 def _register(
     cloud: Floats, surface: Surface, register: str | ArrayLike, allowed: Bools, source: str
-) -> tuple[Pose, list[str]]:
+) -> tuple[Pose, list[str], list[str]]:
+    """Return the pose, how it was found, and what is doubtful about it."""
     if not isinstance(register, str) or register == "none":
         given = np.eye(4) if isinstance(register, str) else np.asarray(register, dtype=float)
         if given.shape != (4, 4) or not np.allclose(given[:3, :3] @ given[:3, :3].T, np.eye(3), atol=1e-6):
             raise InputError("compare: register= a rigid transform (4, 4), 'base', 'all' or 'none'")
         why = ": the scan is in the robot's frame" if isinstance(register, str) else ""
-        return Pose(given, np.inf, np.nan, np.nan), [f"pose as given{why}"]
+        return Pose(given, np.inf, np.nan, np.nan), [f"pose as given{why}"], []
     choice(register, "compare: register", ("base", "all", "none"))
-    start, score, rival = find_pose(cloud, surface)
+    start, score, rivals = find_pose(cloud, surface)
     if score > MISFIT * surface.size and mirrored(cloud, surface, score):
         raise InputError(
             f"{source}: the mirror image of the scan fits much better than the scan: it is mirrored; "
@@ -192,13 +201,9 @@ def _register(
         )
     pose = icp(cloud, surface, start, iterations=15, avoid_edges=True)
     notes = [f"registered on {'all points' if register == 'all' else 'the base region'}"]
-    if np.isfinite(rival):
-        notes.append(
-            f"a pose turned by {np.degrees(rival):.0f} deg fits as well, since the shape is nearly symmetric; pass "
-            f"register= a transform (4, 4) to choose"
-        )
+    doubts = _ambiguous(cloud, surface, start, rivals)
     if register == "all" or allowed.all():
-        return refine(cloud, surface, pose), notes
+        return refine(cloud, surface, pose), notes, doubts
     pose = icp(cloud, surface, pose.transform, allowed=allowed, avoid_edges=True)
     pose = refine(cloud, surface, pose, allowed=allowed)
     reach = np.hypot(pose.position_error, 0.5 * surface.size * pose.rotation_error)
@@ -207,7 +212,25 @@ def _register(
             f"the base region leaves the pose uncertain by {1e3 * reach:.2f} mm at the tip; register='all' or a "
             f"larger base_extent would be sharper"
         )
-    return pose, notes
+    return pose, notes, doubts
+
+
+def _ambiguous(cloud: Floats, surface: Surface, pose: Floats, rivals: list[Floats]) -> list[str]:
+    """Say how other poses that fit as well differ: turned, end for end, slid along the body."""
+    centred = surface.vertices - surface.vertices.mean(axis=0)
+    long = np.linalg.svd(centred, full_matrices=False)[2][0]
+    found = []
+    for rival in rivals:
+        turn = Rotation.from_matrix(rival[:3, :3] @ pose[:3, :3].T).as_rotvec()
+        angle = float(np.linalg.norm(turn))
+        slide = float(np.linalg.norm((apply(rival, cloud) - apply(pose, cloud)).mean(axis=0)))
+        if angle > TURNED:
+            ends = " (end for end)" if angle > FLIPPED and abs(turn @ long) < 0.5 * angle else ""
+            found.append(f"turned by {np.degrees(angle):.0f} deg fits as well{ends}")
+        else:
+            found.append(f"moved by {1e3 * slide:.1f} mm along the body fits as well")
+    remedy = "the body, or the part of it that was scanned, is nearly symmetric; scan more of it, or pass register= a transform"
+    return [f"a pose {', another '.join(dict.fromkeys(found))}: {remedy}"] if found else []
 
 
 def _patches(surface: Surface, at: Floats, distance: Floats) -> tuple[Floats, float, float]:

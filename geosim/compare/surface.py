@@ -65,7 +65,7 @@ class Surface:
             return np.zeros(len(points), dtype=bool)
         return np.isfinite(self.sharp_edges.query(points, distance_upper_bound=distance)[0])
 
-    @property
+    @cached_property
     def size(self) -> float:
         """Diagonal of the bounding box [m]."""
         used = self.vertices[np.unique(self.faces)]
