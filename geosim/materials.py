@@ -1,25 +1,31 @@
-"""Preset materials: `geosim.materials.ECOFLEX_00_30`, or by name "ecoflex-00-30".
+"""Preset materials: `geosim.materials.ECOFLEX_00_30`, or by name `get("ecoflex-00-30")`.
 
-Constants and sources stand in one file, calibration/materials.toml.
+Constants, sources, ranges of strain and other laboratories' moduli stand in one file, calibration/materials.toml.
 """
 
 from __future__ import annotations
 
 import difflib
+import math
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from geosim.errors import InputError
 from geosim.material.laws import material_from_dict
 from geosim.material.materials import Material
 from geosim.resources import resource
 
-__all__ = ["load_material", "names", "preset", "source_of"]
+__all__ = ["get", "load_material", "names", "preset", "source_of"]
 
+KNOWN = ("source", "max_stretch", "shear_moduli")  # of a preset, beside its constants
 NOTES = ("source", "name", "stretch_range", "stable", "rms", "statement", "warnings")  # beside the constants in a file
 
 
+@cache
 def _table() -> dict[str, dict[str, Any]]:
     with (resource("calibration") / "materials.toml").open("rb") as file:
         return tomllib.load(file)
@@ -30,8 +36,14 @@ def names() -> tuple[str, ...]:
     return tuple(_table())
 
 
-def preset(name: str) -> Material:
+def get(name: str) -> Material:
     """Return a preset by its name, for example "ecoflex-00-30".
+
+    Returns
+    -------
+    Material
+        With its `source`; `max_stretch`, up to which its constants were fitted (nan where the source does not say); and
+        `scatter`, the relative standard deviation of its shear modulus between the sources that are known, nan for one.
 
     Raises
     ------
@@ -43,15 +55,21 @@ def preset(name: str) -> Material:
         near = difflib.get_close_matches(str(name), table, n=1, cutoff=0.4)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise InputError(f"material {name!r} is not a preset ({', '.join(table)}){hint}")
-    entry = dict(table[name])
-    entry.pop("source", None)
-    return material_from_dict(entry, f"preset {name!r}")
+    entry = table[name]
+    material = material_from_dict({k: v for k, v in entry.items() if k not in KNOWN}, f"preset {name!r}")
+    moduli = [material.shear_modulus, *(modulus for modulus, _ in entry.get("shear_moduli", []))]
+    scatter = float(np.std(moduli, ddof=1) / np.mean(moduli)) if len(moduli) > 1 else math.nan
+    others = "".join(f"; {modulus / 1e3:.4g} kPa: {where}" for modulus, where in entry.get("shear_moduli", []))
+    return material.known_as(entry["source"] + others, entry.get("max_stretch", math.nan), scatter)
+
+
+preset = get
 
 
 def source_of(material: Material) -> str:
     """Return the name and the source of the preset that a material is; of another one its constants."""
     for name, entry in _table().items():
-        if preset(name) == material:
+        if get(name) == material:
             return f"{name}: {entry.get('source', 'no source')}"
     return str(material)
 
@@ -80,5 +98,5 @@ def __getattr__(name: str) -> Material:
     """Return a preset by its Python name, for example ECOFLEX_00_30."""
     key = name.lower().replace("_", "-")
     if name.isupper() and key in _table():
-        return preset(key)
+        return get(key)
     raise AttributeError(f"module 'geosim.materials' has no attribute {name!r}")

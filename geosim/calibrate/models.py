@@ -84,7 +84,7 @@ class _Fits:
         if not self.is_default:
             return [math.inf if self.max_stretch is None else self.max_stretch]
         sparse, _ = farthest(self.tests)
-        return [float(limit) for limit in np.arange(sparse, SHORTEST if sparse == ROBOTS else sparse - STEP, -STEP)]
+        return np.arange(ROBOTS, SHORTEST, -STEP).tolist() if sparse == ROBOTS else [sparse]
 
     def table(self, models: Sequence[str], limit: float) -> ModelComparison:
         used = within(self.tests, limit, self.window)

@@ -367,3 +367,19 @@ def compare(result: Path, scan: Path, out: Path | None, force: bool, **options: 
         lines = run(result, scan, beside, force=True, **given)
     for line in lines:
         click.echo(in_options(line.replace(str(beside), str(target))))
+
+
+@main.command(cls=_Example, examples=("geosim materials", "geosim materials dragon-skin-30"))
+@click.argument("name", required=False)
+def materials(name: str | None) -> None:
+    """List the materials that robots may be made of, with sources; or show one."""
+    from geosim import materials as presets
+
+    for each in presets.names() if name is None else [name]:
+        found = presets.get(each)
+        constants = ", ".join(f"{k} {v:g}" for k, v in found.to_dict().items() if isinstance(v, float))
+        click.echo(f"{each}: {found.model}, {constants}")
+        known = [f"shear modulus {found.shear_modulus / 1e3:.4g} kPa"]
+        known += [f"fitted to stretch {found.max_stretch:g}"] if found.max_stretch == found.max_stretch else []
+        known += [f"scatter between sources {100 * found.scatter:.0f} %"] if found.scatter == found.scatter else []
+        click.echo(f"  {', '.join(known)}\n  {found.source}")

@@ -203,14 +203,14 @@ def _matched(points: Floats, places: Floats, source: str) -> tuple[Ints, Floats,
         The mirror image of the markers fits where they do not.
     """
     (own, index, transform), *others = _assignments(points, places)
-    noise = max(ALIKE * own, len(points) * (SYMMETRIC * np.ptp(places, axis=0).max()) ** 2)
-    if own > noise / ALIKE:
+    least = len(points) * (SYMMETRIC * float(np.ptp(places, axis=0).max())) ** 2
+    if own > least:
         image = points * np.array([-1.0, 1.0, 1.0])
         if _assignments(image, places)[0][0] < EXPLAINS * own:
             raise InputError(
                 f"{source}: the markers are a mirror image of their places: check the handedness of the axes"
             )
-    if any(value < noise and (other != index).any() for value, other, _ in others):
+    if any(value < max(ALIKE * own, least) and (other != index).any() for value, other, _ in others):
         return (
             index,
             transform,

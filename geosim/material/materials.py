@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -30,9 +30,23 @@ def _check(owner: str, key: str, value: float, *, above: float | None = None, lo
 
 @dataclass(frozen=True)
 class Material:
-    """Root of all materials; use one of its subclasses."""
+    """Root of all materials; use one of its subclasses.
+
+    What is known of a material beside its constants belongs to one with these constants: a changed copy has forgotten it.
+    """
 
     model: ClassVar[str] = ""
+    source: ClassVar[str] = ""  # where the constants come from
+    max_stretch: ClassVar[float] = math.nan  # up to which they were fitted
+    scatter: ClassVar[float] = math.nan  # relative standard deviation of the shear modulus between batches
+
+    def known_as(self, source: str, max_stretch: float, scatter: float) -> Self:
+        """Return the material with its source, its range of stretch, and the scatter of its shear modulus."""
+        made = dataclasses.replace(self)
+        made.__dict__.update(
+            source=source, max_stretch=max_stretch, scatter=scatter
+        )  # no constants: equality ignores them
+        return made
 
     @classmethod
     def field_names(cls) -> list[str]:
