@@ -59,6 +59,8 @@ _PLACES = {
     "sensitivity": "derivatives.sensitivity",
     "load_robot": "files.robot",
     "load_result": "files.archive",
+    "sweep": "study.sweeping",
+    "optimize": "study.optimizing",
 }
 # Modules whose every public name is one of geosim: a new actuation, a new law need no line here.
 _OPEN = ("actuation", "material.laws")

@@ -13,6 +13,10 @@ class InputError(GeosimError, ValueError):
     """The input cannot be used; the message names the value and the remedy."""
 
 
+class MeshError(InputError):
+    """Surfaces that passed all checks could not be meshed."""
+
+
 class SolveError(GeosimError):
     """A solve stopped before its last command.
 

@@ -27,6 +27,7 @@ ROOMS = [
     ["calibrate", "compare", "generate", "derivatives"],
     ["show"],
     ["files"],
+    ["study"],
     ["cli"],
 ]
 LAYERS = {name: layer for layer, names in enumerate(ROOMS) for name in names}

@@ -1,4 +1,4 @@
-"""The command line: geosim demo, generate, info, solve, calibrate, compare.
+"""The command line: geosim demo, generate, info, solve, sweep, optimize, calibrate, compare.
 
 Exit status: 0; 1 for an input error (nothing written) or a solve that stopped early (complete files for the frames
 reached); 2 for wrong arguments. What goes wrong is one line on stderr. Modules are imported by the command that
@@ -383,3 +383,35 @@ def materials(name: str | None) -> None:
         known += [f"fitted to stretch {found.max_stretch:g}"] if found.max_stretch == found.max_stretch else []
         known += [f"scatter between sources {100 * found.scatter:.0f} %"] if found.scatter == found.scatter else []
         click.echo(f"  {', '.join(known)}\n  {found.source}")
+
+
+def _study_options(command: Any) -> Any:
+    """The options that sweep and optimize share."""
+    for option in (
+        click.option("--force", is_flag=True, help="Remove what a study wrote to the folder first."),
+        click.option("--resume", is_flag=True, help="Go on with the designs that are not solved yet."),
+        click.option("--out", type=click.Path(path_type=Path), help="Folder to write; default ./geosim-STUDYNAME."),
+        click.option("--scheduler", metavar="tcp://...", help="Dask scheduler to solve the designs on."),
+        click.option("--workers", type=click.IntRange(1), help="Designs at a time; default one a core."),
+        click.argument("study", type=click.Path(path_type=Path)),
+    ):
+        command = option(command)
+    return command
+
+
+@main.command(cls=_Example, examples=("geosim sweep study.toml", "geosim sweep study.toml --resume --workers 4"))
+@_study_options
+def sweep(study: Path, **options: Any) -> int:
+    """Solve every design of a study file, each in a process of its own; write a table and a report."""
+    from geosim.cli.study import report
+
+    return report("sweep", study, options)
+
+
+@main.command(cls=_Example, examples=("geosim optimize study.toml", "geosim optimize study.toml --resume"))
+@_study_options
+def optimize(study: Path, **options: Any) -> int:
+    """Find the designs of a study file that reach its goals best."""
+    from geosim.cli.study import report
+
+    return report("optimize", study, options)

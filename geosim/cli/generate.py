@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +11,10 @@ import click
 
 if TYPE_CHECKING:
     from geosim.generate import Design
+    from geosim.generate.dimensions import Dimension
 
 __all__ = ["generate"]
 
-MM = 1e-3
-PLAIN = ("turns",)  # numbers without a unit
 COMMON = ("out", "material", "force")
 
 
@@ -57,27 +56,16 @@ def generate(ctx: click.Context) -> None:
     Example: geosim generate pneunet --chambers 8 --wall-mm 1.8 --channel-mm 2,2 --out finger
     """
     from geosim.generate import GENERATORS
+    from geosim.generate.dimensions import dimensions
 
     if ctx.invoked_subcommand is None:
         for name, generator in GENERATORS.items():
-            options = [f"{flag} {_shown(value)}" for flag, _, _, value in _options(generator)]
+            options = [f"{_flag(d)} {_shown(d.shown)}" for d in dimensions(generator).values()]
             click.echo(f"{name}  {'  '.join(options)}")
 
 
-def _options(generator: Callable[..., Design]) -> list[tuple[str, str, Any, Any]]:
-    """Flag, parameter, type and default, in the unit of the flag, of every dimension."""
-    out: list[tuple[str, str, Any, Any]] = []
-    for name, parameter in inspect.signature(generator).parameters.items():
-        flag, value = f"--{name.replace('_', '-')}", parameter.default
-        if isinstance(value, int) or name in PLAIN:
-            out.append((flag, name, type(value), value))
-        elif isinstance(value, float):
-            out.append((f"{flag}-mm", name, float, value / MM))
-        elif isinstance(value, tuple):
-            out.append((f"{flag}-mm", name, _Numbers(), tuple(v / MM for v in value)))
-        elif name == "finger":
-            out.append((flag, name, str, "pneunet"))
-    return out
+def _flag(dimension: Dimension) -> str:
+    return f"--{dimension.key.replace('_', '-')}"
 
 
 def _shown(value: Any) -> str:
@@ -92,15 +80,17 @@ def _shown(value: Any) -> str:
 
 def _command(name: str, generator: Callable[..., Design]) -> click.Command:
     """Return the command that makes one design."""
-    options = _options(generator)
-    scales = {key: MM if flag.endswith("-mm") else 1 for flag, key, _, _ in options}
+    from geosim.generate.dimensions import dimensions
+
+    known = {d.name: d for d in dimensions(generator).values()}
 
     def run(**given: Any) -> None:
         from geosim.files.folder import check_folder
+        from geosim.generate import make
 
         folder = given["out"] or Path(f"geosim-{name}")
         check_folder(folder, given["force"])
-        design = _design(name, {k: v for k, v in given.items() if k not in COMMON and v is not None}, scales)
+        design = make(name, **{k: known[k].si(v) for k, v in given.items() if k not in COMMON and v is not None})
         files = design.save(folder, material=given["material"])
         click.echo(f"{name}: {', '.join(files)} in {folder}")
         volumes = ", ".join(f"{float(s.volume) * 1e6:.4g}" for s in design.chambers) or "none"
@@ -108,7 +98,7 @@ def _command(name: str, generator: Callable[..., Design]) -> click.Command:
         click.echo(f"next: geosim solve {folder / 'robot.toml'} --volume-ratio 1.2")
 
     params: list[click.Parameter] = [
-        click.Option([flag, key], type=kind, help=f"Default {_shown(value)}.") for flag, key, kind, value in options
+        click.Option([_flag(d), d.name], type=_type(d), help=f"Default {_shown(d.shown)}.") for d in known.values()
     ]
     params += [
         click.Option(["--material"], default="ecoflex-00-30", show_default=True, help="Preset of the body."),
@@ -119,12 +109,5 @@ def _command(name: str, generator: Callable[..., Design]) -> click.Command:
     return click.Command(name, callback=run, params=params, help=summary)
 
 
-def _design(name: str, given: Mapping[str, Any], scales: Mapping[str, float]) -> Design:
-    """Return the design of dimensions in the units of their flags."""
-    from geosim.generate import make
-
-    scaled = {
-        k: tuple(x * scales[k] for x in v) if isinstance(v, tuple) else v * scales[k] if scales[k] != 1 else v
-        for k, v in given.items()
-    }
-    return make(name, **scaled)
+def _type(dimension: Dimension) -> Any:
+    return _Numbers() if isinstance(dimension.default, tuple) else type(dimension.default)

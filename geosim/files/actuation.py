@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,18 @@ def load_actuation(path: str | Path, robot: Robot | None = None) -> Actuation:
         The file is missing, not TOML, or commands something impossible.
     """
     path = Path(path)
-    table = read_toml(path, "actuation file")
-    place = Place(path)
+    return read_actuation(read_toml(path, "actuation file"), Place(path), robot)
+
+
+def read_actuation(tables: Mapping[str, Any], place: Place, robot: Robot | None = None) -> Actuation:
+    """Return the actuation that the tables of an actuation file describe, which stand at `place`.
+
+    Raises
+    ------
+    InputError
+        As `load_actuation`.
+    """
+    table = dict(tables)
     unit = table.pop("units", "m")
     if unit not in UNITS:
         raise place.error(f"units = {unit!r} is unknown; use one of {', '.join(UNITS)}")

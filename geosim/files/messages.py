@@ -62,7 +62,7 @@ class Place:
                 raise
             place = self.at(*keys)
             where = f"{place.path}: {place.text}" if place.keys else f"{place.path}"
-            raise InputError(f"{where}: {error}") from None
+            raise type(error)(f"{where}: {error}") from None
 
 
 def suggestion(given: str, known: Iterable[str]) -> str:

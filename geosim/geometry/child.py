@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from geosim.errors import InputError
+from geosim.errors import MeshError
 
 __all__ = ["RESCUE", "run_mesher"]
 
@@ -40,7 +40,7 @@ def run_mesher(inputs: dict, time_limit: float, label: str) -> dict[str, np.ndar
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise InputError(
+            raise MeshError(
                 f"{label}: the mesher took more than {time_limit:g} s; choose a larger max_edge, give a "
                 f"larger time_limit, or {RESCUE}"
             ) from error

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from geosim.arrays import number
-from geosim.errors import GeosimError, InputError
+from geosim.errors import GeosimError, InputError, MeshError
 from geosim.geometry import shells, topology
 from geosim.geometry.child import RESCUE, run_mesher
 from geosim.geometry.domain import Domain, build_domain
@@ -120,7 +120,7 @@ def mesh_surfaces(
     if mesh is None and rescue and importlib.util.find_spec("pytetwild") is not None:
         mesh, failure = _attempt(_rescue, domain, edge, time_limit, label)
     if mesh is None:
-        raise InputError(str(failure)) from failure
+        raise MeshError(str(failure)) from failure
     if not _has_tiny_tets(mesh):
         return mesh
     ratio = mesh.quality.radius_ratio_min
@@ -209,7 +209,7 @@ def _mesh(domain: Domain, edge: float, time_limit: float, label: str) -> TetMesh
             failures.append(found)
             continue
         if len(found["vertices"]) >= most:
-            raise InputError(
+            raise MeshError(
                 f"{label}: thin walls or tiny details ask for more than {most} vertices at max_edge = "
                 f"{edge * 1e3:.4g} mm; thicken or remove them, or {RESCUE}"
             )
@@ -343,4 +343,4 @@ def _refuse_bare_walls(domain: Domain, tets: np.ndarray, regions: np.ndarray, ch
     bare = is_chamber.any(axis=1) & ((sides[:, 1] < 0) | (is_chamber.all(axis=1) & (sides[:, 0] != sides[:, 1])))
     for side in sides[bare][:1]:
         region = int(side[(side >= 1) & (side <= chambers)][0])
-        raise InputError(f"{domain.names[region]}: has walls without body behind them; leave a wall around the chamber")
+        raise MeshError(f"{domain.names[region]}: has walls without body behind them; leave a wall around the chamber")

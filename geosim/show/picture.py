@@ -34,6 +34,7 @@ __all__ = ["RENDERERS", "Look", "camera_of", "draw_frame", "look_of", "plot"]
 
 RENDERERS = ("auto", "matplotlib", "vtk")
 SIZE = (1200, 800)  # pixels of the drawing
+DPI = 125  # at which it has them
 TIME_LIMIT = 60.0  # seconds for VTK
 LARGE_SKIN = 12_000  # faces from which on a curved one is four and not sixteen in a picture: finer than its pixels
 NOTHING = 1e-6  # mm: a robot that moved less is not drawn over its rest shape
@@ -41,7 +42,13 @@ GHOST, OBSTACLE, ARROW = np.array([0.62, 0.66, 0.72]), np.array([0.72, 0.70, 0.6
 
 
 def plot(
-    result: Result, path: str | Path, frame: int = -1, *, color: str = "displacement", renderer: str = "auto"
+    result: Result,
+    path: str | Path,
+    frame: int = -1,
+    *,
+    color: str = "displacement",
+    renderer: str = "auto",
+    dpi: int = DPI,
 ) -> Path:
     """Write a PNG of one frame, coloured, with the rest shape ghosted.
 
@@ -57,6 +64,8 @@ def plot(
         "displacement", "stretch" or "contact" (the pressure of contact).
     renderer
         "auto" (VTK if pyvista is installed, with matplotlib as the fallback), "matplotlib" or "vtk".
+    dpi
+        Pixels in an inch of the 11 x 7 inches.
 
     Returns
     -------
@@ -72,7 +81,7 @@ def plot(
     index = result.checked_frame(frame)
     color, renderer = choice(color, "plot: color", fields.COLORS), choice(renderer, "plot: renderer", RENDERERS)
     with replacing(path) as beside:
-        figure = draw_frame(result, index, look_of(result, [index], color), renderer)
+        figure = draw_frame(result, index, look_of(result, [index], color, dpi), renderer)
         figure.savefig(beside, format="png", metadata={"Software": "geosim"})
     return path
 
@@ -91,15 +100,23 @@ class Look:
         It shows the robot at rest and in all frames.
     level
         How often curved faces are split.
+    dpi
+        Pixels in an inch.
     """
 
     color: str
     limits: tuple[float, float]
     camera: Camera
     level: int
+    dpi: int = DPI
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Pixels of the drawing."""
+        return SIZE[0] * self.dpi // DPI, SIZE[1] * self.dpi // DPI
 
 
-def look_of(result: Result, frames: Sequence[int], color: str) -> Look:
+def look_of(result: Result, frames: Sequence[int], color: str, dpi: int = DPI) -> Look:
     """Return the look that suits all of some frames; where nothing is stretched, displacements are shown instead."""
     level = 0 if not result.mid_edge_frames.shape[1] else 2 if len(result.robot.skin) < LARGE_SKIN else 1
     shown = [fields.shown_surface(result, index, level) for index in frames]
@@ -109,7 +126,7 @@ def look_of(result: Result, frames: Sequence[int], color: str) -> Look:
     low = min(1.0, *(float(np.min(v)) for v in values)) if color == "stretch" else 0.0
     high = max(float(np.max(v)) for v in values)
     camera, _ = camera_of(result, np.vstack([shown[0].rest, *(s.points for s in shown)]))
-    return Look(color, (low, max(high, low + 1e-9)), camera, level)
+    return Look(color, (low, max(high, low + 1e-9)), camera, level, dpi)
 
 
 def _values(shown: fields.Shown, color: str) -> Floats:
@@ -135,7 +152,7 @@ def draw_frame(result: Result, index: int, look: Look, renderer: str = "auto") -
     points, triangles = force_arrows(result, index, float(np.linalg.norm(np.ptp(moving, axis=0))))
     if len(triangles):
         layers.append(Layer(points, triangles, ARROW))
-    return _composed(result, index, _drawn(layers, look.camera, renderer), look)
+    return _composed(result, index, _drawn(layers, look, renderer), look)
 
 
 def camera_of(result: Result, moving: Floats) -> tuple[Camera, Floats]:
@@ -151,7 +168,7 @@ def _colors(values: Any, limits: tuple[float, float], colormap: str) -> Any:
     return matplotlib.colormaps[colormap]((values - limits[0]) / (limits[1] - limits[0]))[:, :3]
 
 
-def _drawn(layers: Sequence[Layer], camera: Camera, renderer: str) -> Any:
+def _drawn(layers: Sequence[Layer], look: Look, renderer: str) -> Any:
     """The image of the surfaces, by VTK or by the project's own rasteriser."""
     installed = importlib.util.find_spec("pyvista") is not None
     if renderer == "vtk" and not installed:
@@ -159,25 +176,25 @@ def _drawn(layers: Sequence[Layer], camera: Camera, renderer: str) -> Any:
             "plot: renderer='vtk' needs pyvista; run pip install 'geosim[render]', or use renderer='matplotlib'"
         )
     if renderer == "matplotlib" or not installed:
-        return draw(layers, camera, SIZE)
+        return draw(layers, look.camera, look.size)
     try:
-        return _drawn_by_vtk(layers, camera)
+        return _drawn_by_vtk(layers, look)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         reason = " ".join(str(error).split())[:160]
         warnings.warn(f"VTK could not draw the picture ({reason}); drawn without it", GeosimWarning, stacklevel=4)
-        return draw(layers, camera, SIZE)
+        return draw(layers, look.camera, look.size)
 
 
-def _drawn_by_vtk(layers: Sequence[Layer], camera: Camera) -> Any:
+def _drawn_by_vtk(layers: Sequence[Layer], look: Look) -> Any:
     import matplotlib.image
 
     with tempfile.TemporaryDirectory(prefix="geosim-render-") as folder:
         scene, picture = Path(folder) / "scene.npz", Path(folder) / "picture.png"
         arrays: dict[str, Any] = {
-            "axes": camera.axes,
-            "center": camera.center,
-            "extent": np.array(camera.extent),
-            "size": np.array(SIZE),
+            "axes": look.camera.axes,
+            "center": look.camera.center,
+            "extent": np.array(look.camera.extent),
+            "size": np.array(look.size),
         }
         for i, layer in enumerate(layers):
             colors = np.broadcast_to(layer.colors, (len(layer.points), 3))
@@ -212,7 +229,7 @@ def _composed(result: Result, frame: int, image: Any, look: Look) -> Figure:
 
     label, colormap = fields.COLORS[look.color]
     camera, limits = look.camera, look.limits
-    figure = Figure(figsize=(11.0, 7.0), dpi=125, facecolor="white")
+    figure = Figure(figsize=(11.0, 7.0), dpi=look.dpi, facecolor="white")
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0.01, 0.02, 0.88, 0.86))
     width, height = (1e3 * e for e in camera.extent)

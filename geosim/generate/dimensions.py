@@ -1,0 +1,104 @@
+"""Dimensions of designs as a user writes them: a name with its unit, like wall_mm, and a number in that unit."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from geosim.errors import InputError
+from geosim.generate.design import Design
+
+__all__ = ["Dimension", "dimensions"]
+
+MM = 1e-3
+PLAIN = ("turns",)  # numbers without a unit
+FINGER = "finger"  # the design that the gripper holds
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One parameter of a generator.
+
+    Parameters
+    ----------
+    name
+        Of the parameter.
+    key
+        As files write it: the name, with its unit where it has one.
+    scale
+        Of the unit to SI.
+    default
+        In SI: whole number, number, pair of numbers, or the name of a design.
+    """
+
+    name: str
+    key: str
+    scale: float
+    default: int | float | tuple[float, ...] | str
+
+    @property
+    def shown(self) -> int | float | tuple[float, ...] | str:
+        """The default in the unit of the key."""
+        if isinstance(self.default, tuple):
+            return tuple(v / self.scale for v in self.default)
+        return self.default / self.scale if isinstance(self.default, float) else self.default
+
+    def si(self, value: object) -> int | float | tuple[float, ...] | str:
+        """Return a value in the unit of the key as the generator takes it.
+
+        Raises
+        ------
+        InputError
+            It is not of the kind that the default is.
+        """
+        if isinstance(self.default, str):
+            return _of(value, str, self.key, "the name of a design")
+        if isinstance(self.default, tuple):
+            pair = _of(value, (list, tuple), self.key, f"{len(self.default)} numbers")
+            if len(pair) != len(self.default):
+                raise InputError(f"{self.key} = {value!r} must be {len(self.default)} numbers")
+            return tuple(self._number(v) * self.scale for v in pair)
+        number = self._number(value)
+        if isinstance(self.default, float):
+            return number * self.scale
+        if number != int(number):
+            raise InputError(f"{self.key} = {value!r} must be a whole number")
+        return int(number)
+
+    def _number(self, value: object) -> float:
+        if isinstance(value, bool):
+            raise InputError(f"{self.key} = {value!r} must be a number")
+        return float(_of(value, (int, float), self.key, "a number"))
+
+
+def _of(value: object, kind: type | tuple[type, ...], key: str, wanted: str) -> Any:
+    if not isinstance(value, kind):
+        raise InputError(f"{key} = {value!r} must be {wanted}")
+    return value
+
+
+def dimensions(
+    generator: Callable[..., Design], finger: Callable[..., Design] | None = None
+) -> Mapping[str, Dimension]:
+    """Return the dimensions of a generator by their keys.
+
+    Parameters
+    ----------
+    finger
+        Generator of the design that a gripper holds; its dimensions are added, as finger_wall_mm.
+    """
+    found: dict[str, Dimension] = {}
+    for name, parameter in inspect.signature(generator).parameters.items():
+        value = parameter.default
+        if name == FINGER:
+            found[name] = Dimension(name, name, 1, "pneunet")
+        elif name in PLAIN or (isinstance(value, int) and not isinstance(value, bool)):
+            found[name] = Dimension(name, name, 1, value)
+        elif isinstance(value, float | tuple):
+            found[f"{name}_mm"] = Dimension(name, f"{name}_mm", MM, value)
+    if finger is not None and FINGER in found:
+        for key, d in dimensions(finger).items():
+            found[f"{FINGER}_{key}"] = replace(d, name=f"{FINGER}_{d.name}", key=f"{FINGER}_{key}")
+    return found

@@ -1,0 +1,117 @@
+"""Runs designs in child processes; whatever happens to a child costs its design alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from geosim.errors import InputError
+from geosim.study.job import CRASHED, JOB, OUT_OF_MEMORY, ROW, TIMEOUT, WALL, Job, Outcome
+
+__all__ = ["Children"]
+
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+ATTEMPTS = 2  # of a design whose server was ended from outside
+MB = 1e6  # bytes
+
+
+class Children:
+    """Servers that are started as they are needed, one for every design that runs at a time; safe to call from threads."""
+
+    def __init__(self) -> None:
+        if not hasattr(os, "fork"):
+            raise InputError("studies need a system that can fork (Linux, macOS, or WSL on Windows)")
+        self._idle: queue.SimpleQueue[subprocess.Popen[bytes]] = queue.SimpleQueue()
+        self._all: list[subprocess.Popen[bytes]] = []
+        self._closed = False
+
+    def run(self, job: Job) -> Outcome:
+        """Solve a design in a child; whatever becomes of it, there is an outcome."""
+        with tempfile.TemporaryDirectory(prefix="geosim-study-") as name:
+            folder = Path(name)
+            (folder / JOB).write_bytes(pickle.dumps(job))
+            request = {"folder": name, "seconds": job.seconds, "memory": job.memory}
+            answer = None
+            for _ in range(ATTEMPTS):
+                answer = self._asked(request)
+                if answer is not None or self._closed:
+                    break
+            row = {"run": job.run, **_ending(answer, job, folder / ROW)}
+            row["limits"] = {"seconds": job.seconds, "memory": job.memory}
+            files = {
+                path.relative_to(folder).as_posix(): path.read_bytes()
+                for path in folder.rglob("*")
+                if path.is_file() and path.name not in (JOB, ROW)
+            }
+        return Outcome(row, files)
+
+    def close(self) -> None:
+        """End all servers and what they run."""
+        self._closed = True
+        for server in self._all:
+            with suppress(OSError):
+                server.stdin.close()  # type: ignore[union-attr]
+        for server in self._all:
+            server.wait()
+
+    def _asked(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        """The answer of a server, or None if it was ended."""
+        if self._closed:
+            return None
+        try:
+            server = self._idle.get_nowait()
+        except queue.Empty:
+            server = self._started()
+        try:
+            assert server.stdin is not None
+            assert server.stdout is not None
+            server.stdin.write(json.dumps(request).encode() + b"\n")
+            server.stdin.flush()
+            line = server.stdout.readline()
+        except (OSError, ValueError):
+            line = b""
+        if not line:
+            return None
+        self._idle.put(server)
+        return json.loads(line)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        paths = [path for path in sys.path if path]
+        root = str(Path(__file__).resolve().parents[2])
+        environment = {**os.environ, **dict.fromkeys(THREADS, "1"), "PYTHONPATH": os.pathsep.join([*paths, root])}
+        server = subprocess.Popen(
+            [sys.executable, "-m", "geosim.study.server"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,  # Ctrl-C is for the parent, which ends its servers
+        )
+        self._all.append(server)
+        return server
+
+
+def _ending(answer: dict[str, Any] | None, job: Job, row: Path) -> dict[str, Any]:
+    """Status, message, seconds, memory and measures of a child that has ended."""
+    nothing: dict[str, Any] = {"seconds": 0.0, "memory_mb": 0.0, "measures": {}}
+    if answer is None:
+        return {"status": CRASHED, "message": "its process was ended from outside", **nothing}
+    spent = {"seconds": answer["seconds"], "memory_mb": answer["memory"] / MB}
+    if answer["ended"] == 0 and row.is_file():
+        return {**json.loads(row.read_text()), **spent}
+    if answer["reason"] == TIMEOUT:
+        message = f"took more than {job.seconds:g} s of CPU time, or {WALL * job.seconds:g} s in all"
+    elif answer["reason"] == OUT_OF_MEMORY:
+        message = f"used more than {job.memory / MB:g} MB"
+    else:
+        code = answer["ended"]
+        message = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}"
+    return {"status": answer["reason"] or CRASHED, "message": f"{message}; see log.txt", "measures": {}, **spent}

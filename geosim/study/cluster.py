@@ -1,0 +1,65 @@
+"""Designs on a Dask cluster, each in a child process of the worker that has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from typing import cast
+
+from distributed import Client, Worker, WorkerPlugin, get_worker
+
+from geosim.errors import InputError
+from geosim.study.children import Children
+from geosim.study.job import Job, Outcome
+
+__all__ = ["executor", "solved"]
+
+PLUGIN = "geosim"
+WAIT = 60  # [s] for the scheduler and its first worker
+
+
+class _Plugin(WorkerPlugin):
+    """Holds the children of one worker, and ends them with it."""
+
+    name = PLUGIN
+
+    def setup(self, worker: Worker) -> None:
+        """Start with no child."""
+        self.children = Children()
+
+    def teardown(self, worker: Worker) -> None:
+        """End the children."""
+        self.children.close()
+
+
+def solved(job: Job) -> Outcome:
+    """Solve a design on the worker that runs this."""
+    plugin = cast(_Plugin, get_worker().plugins[PLUGIN])
+    return plugin.children.run(job)
+
+
+@contextmanager
+def executor(scheduler: str) -> Iterator[tuple[Executor, int]]:
+    """Give an executor of the cluster, and how many designs it solves at a time.
+
+    A design whose worker dies is solved by another; the cluster gives a design up that took several workers down.
+
+    Raises
+    ------
+    InputError
+        The scheduler does not answer, or has no worker.
+    """
+    try:
+        client = Client(scheduler, timeout=WAIT, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise InputError(f"--scheduler {scheduler}: no Dask scheduler answers there ({error})") from None
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=WAIT)
+        except TimeoutError:
+            raise InputError(
+                f"--scheduler {scheduler}: it has no worker; start one with dask worker {scheduler}"
+            ) from None
+        client.register_plugin(_Plugin())
+        yield client.get_executor(pure=False), sum(client.nthreads().values())

@@ -1,0 +1,76 @@
+"""One design of a study, with all that is needed to solve it anywhere: nothing of it stands in a file of the parent."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+__all__ = ["CRASHED", "JOB", "MESH_FAILED", "OUT_OF_MEMORY", "REFUSED", "ROW", "TIMEOUT", "WALL", "Job", "Outcome"]
+
+# How a design ends besides the names of `Status`.
+MESH_FAILED, CRASHED, TIMEOUT, OUT_OF_MEMORY, REFUSED = "MESH_FAILED", "CRASHED", "TIMEOUT", "OUT_OF_MEMORY", "REFUSED"
+ROW, JOB = "row.json", "job.pickle"  # files of a run: how it ended; what its child was given
+WALL = 5.0  # times the limit of CPU time may pass: a design that waits for something ends, too
+DIGITS = 12  # of a run: two of a million designs have the same by a chance of 2e-3
+
+
+@dataclass(frozen=True)
+class Job:
+    """One design and the settings of its study.
+
+    Parameters
+    ----------
+    design
+        Name of a generator, or module:function; None for a robot file.
+    parameters
+        Of the generator, SI.
+    material
+        As in a robot file; None for that of the robot file.
+    table
+        Of the robot file; for a design, what is added to that which it writes.
+    mesh
+        As [mesh] of the study.
+    actuation
+        Tables of an actuation file; empty commands nothing.
+    files
+        Content of the files that the tables name.
+    seconds, memory
+        Limits of CPU time [s] and memory [bytes].
+    """
+
+    design: str | None
+    parameters: Mapping[str, Any]
+    material: Any
+    table: Mapping[str, Any]
+    mesh: Mapping[str, Any]
+    actuation: Mapping[str, Any]
+    files: Mapping[str, bytes]
+    seconds: float
+    memory: int
+
+    @cached_property
+    def run(self) -> str:
+        """Digits of the design and of what it is solved with; limits do not change a shape."""
+        said = {key: value for key, value in asdict(self).items() if key not in ("files", "seconds", "memory")}
+        said["files"] = {name: hashlib.sha256(data).hexdigest() for name, data in self.files.items()}
+        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:DIGITS]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a job.
+
+    Parameters
+    ----------
+    row
+        run, status, message, seconds (CPU) [s], memory_mb (peak), measures (name -> number or None).
+    files
+        Name -> content of the files of its folder.
+    """
+
+    row: Mapping[str, Any]
+    files: Mapping[str, bytes]

@@ -1,0 +1,253 @@
+"""geosim.optimize: Optuna proposes designs, learns from every one of them, and stands on disk.
+
+A design that fails is infeasible, which the sampler learns from, too. What was proposed is in the storage before it is
+solved, so that a study that was killed goes on with the same designs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from geosim.contract import Status
+from geosim.study.goals import best, pareto
+from geosim.study.job import Job, Outcome
+from geosim.study.report import write_report
+from geosim.study.runs import Runs, missing, table
+from geosim.study.sampling import Axis, Row
+from geosim.study.study import Study
+from geosim.study.sweeping import opened, progress_line
+from geosim.study.workforce import Workforce, outcome, workforce
+
+if TYPE_CHECKING:
+    import optuna
+    import pandas
+
+__all__ = ["costs", "optimize", "sampler"]
+
+STORAGE = "trials.db"
+ROW, FAILED = "row", "failed"  # attribute and constraint of a trial
+# Of the tree-structured Parzen estimator: designs before it guesses, share that counts as good (and the least), proposals
+# that it compares. Fewer than Optuna's 10, 10 % and more than 24: a design costs minutes, a proposal milliseconds.
+START, GOOD, LEAST_GOOD, CANDIDATES = 8, 0.1, 2, 128
+
+
+def optimize(
+    study: str | Path | Mapping[str, Any],
+    workers: int | None = None,
+    scheduler: str | None = None,
+    out: str | Path | None = None,
+    *,
+    resume: bool = True,
+    force: bool = False,
+    progress: bool = False,
+) -> pandas.DataFrame:
+    """Find the designs of a study that reach its goals best.
+
+    Parameters
+    ----------
+    study, workers, scheduler, out, resume, force, progress
+        As in `sweep`; the study has a table [optimize]. The folder has best/, too: the run that is best in the first
+        goal, among equals (a target within 1 %) in the next.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As that of `sweep`, in the order of the proposals, and a bool column `pareto`: no other feasible design is as good
+        in all goals and better in one.
+
+    Raises
+    ------
+    InputError, KeyboardInterrupt
+        As `sweep`.
+    """
+    try:
+        import optuna
+    except ImportError:
+        raise missing("optuna") from None
+    read, runs = opened(study, out, resume=resume, force=force)
+    if not read.goals:
+        raise read.place.error('[optimize] goals is missing; write goals = ["target bend_angle_deg 90"], say')
+    if not read.axes:
+        raise read.place.error("[vary] is missing: nothing can be optimised")
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    trials = optuna.create_study(
+        study_name=read.name,
+        storage=f"sqlite:///{(runs.folder / STORAGE).resolve()}",
+        directions=["minimize"] * len(read.goals),
+        load_if_exists=True,
+    )
+    trials.sampler = sampler(read.file.optimize.seed + len(trials.trials))  # type: ignore[union-attr]
+    search = _Search(read, runs, trials)
+    try:
+        with workforce(workers, scheduler) as work:
+            search.go(work, progress)
+    except KeyboardInterrupt:
+        search.written()
+        raise
+    return search.written()
+
+
+def sampler(seed: int) -> optuna.samplers.BaseSampler:
+    """Return what proposes designs."""
+    import optuna
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        return optuna.samplers.TPESampler(
+            seed=seed,
+            multivariate=True,
+            n_startup_trials=START,
+            n_ei_candidates=CANDIDATES,
+            gamma=lambda n: max(LEAST_GOOD, math.ceil(GOOD * n)),
+        )
+
+
+def propose(trial: optuna.Trial, axes: Sequence[Axis]) -> Row:
+    """Return the values that a trial proposes; numbers of a list are in order, other choices have none."""
+    row: Row = {}
+    for axis in axes:
+        if not axis.values:
+            row[axis.key] = trial.suggest_float(axis.key, axis.low, axis.high)
+        elif all(isinstance(v, int | float) for v in axis.values):
+            ordered = sorted(axis.values)
+            row[axis.key] = ordered[trial.suggest_int(axis.key, 0, len(ordered) - 1)]
+        else:
+            chosen = trial.suggest_categorical(axis.key, range(len(axis.values)))
+            row[axis.key] = axis.values[chosen]
+    return row
+
+
+@dataclass
+class _Search:
+    """An optimisation on its way."""
+
+    study: Study
+    runs: Runs
+    trials: optuna.Study
+    done: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    waiting: dict[Future[Outcome], Job] = field(default_factory=dict)
+
+    def go(self, work: Workforce, progress: bool) -> None:
+        """Propose and solve until the trials are done."""
+        total = self.study.file.optimize.trials  # type: ignore[union-attr]
+        asked: dict[str, list[int]] = {}  # run -> the trials that wait for it
+        open_trials = self._left_open()
+        with progress_line(total, progress) as line:
+            line.update(count := len(self._told()))
+            while count < total:
+                while sum(map(len, asked.values())) < min(work.size, total - count):
+                    number, row = open_trials.pop(0) if open_trials else self._asked()
+                    job = self.study.job(row)
+                    known = self.done.get(job.run) or self.runs.row(job)
+                    if known is not None:
+                        self._tell(number, known)
+                        count += 1
+                        line.update()
+                        continue
+                    if job.run not in asked:
+                        self.waiting[work.start(job)] = job
+                    asked.setdefault(job.run, []).append(number)
+                if not self.waiting:
+                    continue
+                for future in wait(self.waiting, return_when=FIRST_COMPLETED).done:
+                    job = self.waiting.pop(future)
+                    came = outcome(future, job)
+                    self.runs.keep(came)
+                    for number in asked.pop(job.run):
+                        self._tell(number, came.row)
+                        count += 1
+                        line.update()
+                    line.set_postfix_str(f"last {came.row['status']}")
+
+    def written(self) -> pandas.DataFrame:
+        """Write table, report and best design of what is done."""
+        told = [(json.loads(t.user_attrs[ROW]), t) for t in self._told()]
+        pairs = [(row, self.runs.row(self.study.job(row)) or {}) for row, _ in told]
+        found = table(self.study, pairs)
+        cost, feasible = costs(self.study, [row for _, row in pairs])
+        found["pareto"] = pareto(cost, feasible)
+        chosen = best(cost, feasible, self.study.goals)
+        if chosen is not None:
+            self.runs.best(found["run"][chosen])
+        self.runs.write_table(found)
+        write_report(self.study, found, self.runs.folder)
+        return found
+
+    def _told(self) -> list[Any]:
+        """Trials that are done."""
+        return [t for t in self.trials.trials if t.state.is_finished() and ROW in t.user_attrs]
+
+    def _left_open(self) -> list[tuple[int, Row]]:
+        """Trials that were proposed and not done when the study was ended."""
+        out = []
+        for trial in self.trials.trials:
+            if trial.state.is_finished():
+                continue
+            if ROW in trial.user_attrs:
+                out.append((trial.number, json.loads(trial.user_attrs[ROW])))
+            else:  # ended while it was proposed
+                self.trials.tell(trial.number, state=_state("FAIL"))
+        return out
+
+    def _asked(self) -> tuple[int, Row]:
+        trial = self.trials.ask()
+        row = propose(trial, self.study.axes)
+        trial.set_user_attr(ROW, json.dumps(row))
+        return trial.number, row
+
+    def _tell(self, number: int, row: Mapping[str, Any]) -> None:
+        """Give the sampler what came of a trial: costs, constraints, and that it failed."""
+        self.done[row["run"]] = row
+        trial_id = self.trials.trials[number]._trial_id
+        import optuna
+
+        trial = optuna.Trial(self.trials, trial_id)
+        cost, _ = costs(self.study, [row])
+        for key, excess in constrained(self.study, row).items():
+            trial.set_constraint(key, excess)
+        values = np.where(np.isfinite(cost[0]), cost[0], self._worst())
+        self.trials.tell(number, values.tolist())
+
+    def _worst(self) -> Any:
+        """Costs of a design that has none: the worst so far, which its constraints make infeasible anyway."""
+        told = [t.values for t in self._told() if t.values]
+        return np.max(told, axis=0) if told else np.zeros(len(self.study.goals))
+
+
+def _state(name: str) -> Any:
+    from optuna.trial import TrialState
+
+    return TrialState[name]
+
+
+def constrained(study: Study, row: Mapping[str, Any]) -> dict[str, float]:
+    """Return by how much a design violates each constraint, relative to its value; a design that failed, all of them."""
+    failed = float(row["status"] != Status.CONVERGED.name)
+    measures = {key: np.nan if value is None else value for key, value in row["measures"].items()}
+    out = {FAILED: failed}
+    for i, constraint in enumerate(study.constraints):
+        excess = constraint.excess(measures) / (abs(constraint.value) or 1.0)
+        out[f"constraint_{i + 1}"] = excess if np.isfinite(excess) else 1.0
+    if not np.isfinite([goal.cost(measures) for goal in study.goals]).all():
+        out[FAILED] = 1.0
+    return out
+
+
+def costs(study: Study, rows: Sequence[Mapping[str, Any]]) -> tuple[Any, Any]:
+    """Return the costs (d, g) of designs in the goals of a study, and which are feasible (d,)."""
+    cost = np.full((len(rows), len(study.goals)), np.nan)
+    feasible = np.zeros(len(rows), dtype=bool)
+    for i, row in enumerate(rows):
+        measures = {key: np.nan if value is None else value for key, value in row["measures"].items()}
+        cost[i] = [goal.cost(measures) for goal in study.goals]
+        feasible[i] = all(excess <= 0 for excess in constrained(study, row).values())
+    return cost, feasible

@@ -1,0 +1,136 @@
+"""The folder of a study: runs/HASH of every design that has been solved, and the table of them.
+
+A run is written beside and renamed when it is whole, by the process that leads the study alone: a study that is killed
+has every run or has it not, and goes on with those that it has not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from geosim.errors import InputError
+from geosim.files.folder import check_folder
+from geosim.study.job import OUT_OF_MEMORY, ROW, TIMEOUT, Job, Outcome
+from geosim.study.sampling import Row
+from geosim.study.study import Study
+from geosim.writing import replacing
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["Runs"]
+
+# What a study writes besides runs/; --force removes it.
+_OWN = re.compile(r"table\.csv|table\.parquet|report\.html|study\.toml|trials\.db|best|runs|\..*\.part")
+
+
+class Runs:
+    """The runs of a study in a folder.
+
+    Parameters
+    ----------
+    folder
+        Of the study; made if it does not exist.
+    resume
+        Whether runs that are there are kept.
+    force
+        Whether what a study wrote there is removed first.
+
+    Raises
+    ------
+    InputError
+        The folder holds something and neither is asked for, or nothing can be written there.
+    """
+
+    def __init__(self, folder: Path, resume: bool, force: bool) -> None:
+        check_folder(folder, resume or force)
+        self.folder = folder
+        if force and folder.is_dir():
+            for path in folder.iterdir():
+                if _OWN.fullmatch(path.name):
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+        (folder / "runs").mkdir(parents=True, exist_ok=True)
+        for part in (folder / "runs").glob(".*.part"):
+            shutil.rmtree(part)
+
+    def row(self, job: Job) -> Mapping[str, Any] | None:
+        """Return what is known of a design; None if it is to be solved, also where a limit ended it that is wider now."""
+        path = self.folder / "runs" / job.run / ROW
+        if not path.is_file():
+            return None
+        row = json.loads(path.read_text(encoding="utf-8"))
+        wider = {TIMEOUT: job.seconds > row["limits"]["seconds"], OUT_OF_MEMORY: job.memory > row["limits"]["memory"]}
+        return None if wider.get(row["status"]) else row
+
+    def keep(self, outcome: Outcome) -> None:
+        """Write a run: whole, or not at all."""
+        run = str(outcome.row["run"])
+        beside, target = self.folder / "runs" / f".{run}.part", self.folder / "runs" / run
+        for name, data in {**outcome.files, ROW: json.dumps(outcome.row, indent=1).encode()}.items():
+            path = beside / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        if target.exists():
+            shutil.rmtree(target)
+        os.rename(beside, target)
+
+    def best(self, run: str) -> None:
+        """Put a copy of a run into best/."""
+        target = self.folder / "best"
+        if target.exists():
+            shutil.rmtree(target)
+        shutil.copytree(self.folder / "runs" / run, target)
+
+    def write_study(self, study: Study) -> None:
+        """Keep the study beside its runs."""
+        with replacing(self.folder / "study.toml") as beside:
+            beside.write_text(study.text, encoding="utf-8")
+
+    def write_table(self, table: pandas.DataFrame) -> None:
+        """Write table.csv and table.parquet."""
+        with replacing(self.folder / "table.csv") as beside:
+            table.to_csv(beside, index=False)
+        with replacing(self.folder / "table.parquet") as beside:
+            table.to_parquet(beside, index=False)
+
+
+def table(study: Study, done: Sequence[tuple[Row, Mapping[str, Any]]]) -> pandas.DataFrame:
+    """Return the table of designs: what was varied, how each ended, what was measured.
+
+    Parameters
+    ----------
+    done
+        Values of what is varied and the row of the run, one a design.
+    """
+    import pandas
+
+    heads = ("run", *study.keys, "status", "message", "seconds", "memory_mb", *study.columns)
+    lines = [
+        [
+            row["run"],
+            *(_cell(values[key]) for key in study.keys),
+            *(row[key] for key in ("status", "message", "seconds", "memory_mb")),
+            *(row["measures"].get(column) for column in study.columns),
+        ]
+        for values, row in done
+    ]
+    frame = pandas.DataFrame(lines, columns=heads)
+    return frame.astype(dict.fromkeys(("seconds", "memory_mb", *study.columns), float))
+
+
+def _cell(value: Any) -> Any:
+    """A parameter as a table holds it: pairs as on the command line, tables as JSON."""
+    if isinstance(value, list | tuple):
+        return ",".join(f"{v:g}" if isinstance(v, int | float) else str(v) for v in value)
+    return json.dumps(value) if isinstance(value, dict) else value
+
+
+def missing(name: str) -> InputError:
+    """Return the error that says which extra is not installed."""
+    return InputError(f"studies need {name}: pip install 'geosim[study]'")

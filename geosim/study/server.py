@@ -1,0 +1,133 @@
+"""Forks a child for every design that it is asked for, and watches its time and its memory.
+
+`python -m geosim.study.server` has imported what a design needs before it forks, so that a design costs no start of an
+interpreter. It runs one design at a time, one thread each. A line of JSON on stdin asks (folder, seconds, memory), a
+line on stdout answers (ended, reason, seconds, memory); when stdin ends the parent has gone, and so does the design.
+
+Memory is that in use by the design and its mesher, asked for every twentieth of a second. RLIMIT_AS would be the
+system's own limit, but it counts addresses: compiled kernels and numerical libraries reserve gigabytes that they never touch.
+CPU time is watched alike, because RLIMIT_CPU counts the mesher, a process of its own, separately.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import select
+import signal
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+import geosim
+from geosim.study import solving
+from geosim.study.job import JOB, OUT_OF_MEMORY, TIMEOUT, WALL
+
+__all__ = ["main"]
+
+PERIOD = 0.05  # [s] between two looks at a design; memory grows by less than 0.5 GB in it
+
+
+def main() -> None:
+    """Answer until stdin ends."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    with os.fdopen(0, "rb", buffering=0, closefd=False) as questions:  # nothing is read ahead: `select` sees what comes
+        for number, line in enumerate(questions):
+            if number == 1:
+                _warm()
+            request = json.loads(line)
+            answers.write(json.dumps(_watched(Path(request["folder"]), request["seconds"], request["memory"])) + "\n")
+            answers.flush()
+
+
+def _warm() -> None:
+    """Inflate a coarse box: the kernels that this loads are there in all children.
+
+    It costs what one design saves (2 s), so a server does it when it sees a second one.
+    """
+    import trimesh
+
+    body, chamber = (trimesh.creation.box((side,) * 3) for side in (10e-3, 5e-3))
+    held = geosim.Select.plane("x", below=-4.9e-3)
+    robot = geosim.VolumetricRobot.from_surfaces(
+        body, chamber, material=geosim.NeoHookean(mu=30e3), fixed=held, max_edge=20e-3
+    )
+    result = geosim.solve(robot, geosim.Inflation(pressure=500.0), throw=False)
+    with tempfile.TemporaryDirectory(prefix="geosim-warm-") as folder:
+        result.save(Path(folder, "result.npz"))
+        result.plot(Path(folder, "picture.png"))
+
+
+def _watched(folder: Path, seconds: float, memory: int) -> dict[str, Any]:
+    """Run the design of a folder in a child; say how it ended."""
+    pid = os.fork()
+    if pid == 0:
+        _design(folder)
+    process, peak, reason = psutil.Process(pid), 0, None
+    begin = time.monotonic()
+    while True:
+        done, status, usage = os.wait4(pid, os.WNOHANG)
+        if done:
+            break
+        used, spent = _use(process)
+        peak = max(peak, used)
+        reason = (
+            OUT_OF_MEMORY
+            if used > memory
+            else TIMEOUT
+            if max(spent, (time.monotonic() - begin) / WALL) > seconds
+            else None
+        )
+        if reason is not None:
+            _kill(pid)
+            _, status, usage = os.wait4(pid, 0)
+            break
+        if select.select([0], [], [], PERIOD)[0]:
+            _kill(pid)
+            raise SystemExit(0)
+    _kill(pid)  # a mesher that outlived its design
+    cpu = usage.ru_utime + usage.ru_stime
+    return {"ended": os.waitstatus_to_exitcode(status), "reason": reason, "seconds": cpu, "memory": peak}
+
+
+def _use(process: psutil.Process) -> tuple[int, float]:
+    """Memory in use [bytes] and CPU time [s] of a process and its children."""
+    used, spent = 0, 0.0
+    with suppress(psutil.NoSuchProcess):
+        for one in (process, *process.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                used += one.memory_info().rss
+                times = one.cpu_times()
+                spent += times.user + times.system + times.children_user + times.children_system
+    return used, spent
+
+
+def _kill(group: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def _design(folder: Path) -> None:
+    """Be the child."""
+    try:
+        os.setsid()  # a group of its own, to be ended as a whole
+        log = os.open(folder / "log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        null = os.open(os.devnull, os.O_RDONLY)
+        for target, source in ((0, null), (1, log), (2, log)):
+            os.dup2(source, target)
+        os.closerange(3, 64)
+        os.chdir(folder)  # what a library drops goes with it
+        solving.run(pickle.loads((folder / JOB).read_bytes()), folder)
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""Solves one design in the folder where it stands; runs in a process of its own, which it may take down."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import time
+import traceback
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import geosim
+from geosim.arrays import UNITS
+from geosim.contract import Status
+from geosim.errors import InputError, MeshError
+from geosim.files.actuation import load_actuation
+from geosim.files.robot import load_problem
+from geosim.files.values import read_toml
+from geosim.generate import GENERATORS, make
+from geosim.geometry.surface import read_surface
+from geosim.result import Result
+from geosim.solve import solve
+from geosim.study.job import CRASHED, MESH_FAILED, OUT_OF_MEMORY, REFUSED, ROW, Job
+from geosim.study.measures import measured
+
+__all__ = ["run", "write_problem"]
+
+PREVIEW_EDGES = 20.0  # in the diagonal of the bounding box: half of what a mesh has by default
+PICTURE_DPI = 50  # 550 x 350 pixels: a picture of full size takes longer than a coarse solve
+
+
+def run(job: Job, folder: Path) -> None:
+    """Write robot.toml, solve it, and write result.npz, picture.png and, at last, row.json: how it ended and its measures."""
+    start = time.perf_counter()
+
+    def log(text: str) -> None:
+        with (folder / "log.txt").open("a", encoding="utf-8") as file:
+            file.write(f"{time.perf_counter() - start:8.2f} s  {text}\n")
+
+    def noted(message: Any, category: Any, *where: Any, **more: Any) -> None:
+        log(f"note: {message}")
+
+    measures: Mapping[str, float | None] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = noted
+        try:
+            write_problem(job, folder)
+            result = _solved(folder, log)
+            measures = measured(result)
+            status, message = result.status.name, result.message
+            if result.status is Status.CONVERGED and not result.converged:
+                status = Status.NOT_CONVERGED.name
+            _save(result, folder)
+        except MeshError as error:
+            status, message = MESH_FAILED, str(error)
+        except InputError as error:
+            status, message = REFUSED, str(error)
+        except MemoryError as error:
+            status, message = OUT_OF_MEMORY, str(error) or "no memory left"
+        except Exception as error:  # noqa: BLE001 (a fault of one design must not end the study; the log has it)
+            log(traceback.format_exc())
+            status, message = CRASHED, f"{type(error).__name__}: {error}"
+    message = " ".join(message.replace(f"{folder}/", "").split())
+    log(f"{status}: {message}")
+    (folder / ROW).write_text(json.dumps({"status": status, "message": message, "measures": measures}))
+
+
+def write_problem(job: Job, folder: Path) -> None:
+    """Write the files of a job: robot.toml with what it names, and actuation.toml.
+
+    Raises
+    ------
+    InputError
+        The dimensions of the design cannot be.
+    """
+    import tomli_w
+
+    for name, data in job.files.items():
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+    table = dict(job.table)
+    if job.design is not None:
+        design = _generator(job.design)(**job.parameters)
+        design.save(folder)
+        table = read_toml(folder / "robot.toml", "robot file") | {"name": design.name or job.run} | table
+        if job.design not in GENERATORS:
+            del table["design"]  # a robot file names the generators that everybody has
+    bodies = [dict(body) for body in table.get("bodies", [table.get("body", {})])]
+    for body in bodies:
+        if job.material is not None:
+            body["material"] = job.material
+        edge = _edge(body, table["units"], job.mesh, folder)
+        if edge is not None:
+            body["max_edge"] = edge
+    if "bodies" in table:
+        table["bodies"] = bodies
+    elif "body" in table:
+        table["body"] = bodies[0]
+    (folder / "robot.toml").write_text(tomli_w.dumps(table), encoding="utf-8")
+    if job.actuation:
+        (folder / "actuation.toml").write_text(tomli_w.dumps(job.actuation), encoding="utf-8")
+
+
+def _generator(name: str) -> Any:
+    if name in GENERATORS:
+        return lambda **parameters: make(name, **parameters)
+    module, _, function = name.partition(":")
+    return getattr(importlib.import_module(module), function)
+
+
+def _edge(body: Mapping[str, Any], units: str, mesh: Mapping[str, Any], folder: Path) -> float | None:
+    """Largest wanted edge of a body in the units of its file; None for what the file says."""
+    if mesh["max_edge_mm"] is not None:
+        return mesh["max_edge_mm"] * UNITS["mm"] / UNITS[units]
+    if mesh["preview"]:
+        if "surface" not in body:
+            raise InputError("[mesh] preview = true: the robot is meshed already; remove it")
+        surface = read_surface(folder / body["surface"], units=units, name="body")
+        return float(np.linalg.norm(np.ptp(surface.vertices, axis=0))) / PREVIEW_EDGES / UNITS[units]
+    return None
+
+
+def _solved(folder: Path, log: Any) -> Result:
+    robot, environment, solver = load_problem(folder / "robot.toml")
+    log(f"geosim {geosim.__version__}: {robot.name}, {len(robot.vertices)} vertices, {len(robot.body_tets)} tets")
+    for notice in robot.notices:
+        log(f"note: {notice}")
+    path = folder / "actuation.toml"
+    actuation = load_actuation(path, robot) if path.is_file() else geosim.Passive()
+
+    def show(progress: Any) -> None:
+        if progress.frame is not None:
+            log(f"command {progress.command} of {progress.commands} reached, residual {progress.residual:.1e}")
+
+    return solve(robot, actuation, environment, solver=solver, throw=False, progress=show)
+
+
+def _save(result: Result, folder: Path) -> None:
+    result.save(folder / "result.npz")
+    if len(result.frames):
+        from geosim.show.picture import plot
+
+        plot(result, folder / "picture.png", dpi=PICTURE_DPI)

@@ -1,0 +1,282 @@
+"""A study: what is varied, how every design is solved, and what is measured of it; read from a STUDY.toml or a dict.
+
+Whatever is wrong with it is said in one line with the file and the key, before a design is solved.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from geosim.arrays import UNITS
+from geosim.errors import InputError
+from geosim.files.actuation import read_actuation
+from geosim.files.messages import Place, suggestion
+from geosim.files.robot import make_solver
+from geosim.files.schema import EnvironmentTable
+from geosim.files.values import inside, read_material, read_toml, validated
+from geosim.generate import GENERATORS, Design
+from geosim.generate.dimensions import Dimension, dimensions
+from geosim.study import measures
+from geosim.study.goals import Constraint, Goal, read_constraint, read_goal
+from geosim.study.job import Job
+from geosim.study.sampling import Axis, Row, read_axis, read_list, rows
+from geosim.study.schema import StudyFile
+
+__all__ = ["Study", "read_study"]
+
+GB = 1e9  # bytes
+INFLATION = ("volume_ratio", "pressure_kpa")  # may stand in [actuation] itself
+
+
+@dataclass(frozen=True)
+class Study:
+    """A validated study.
+
+    Parameters
+    ----------
+    name
+        Of its file without the suffix.
+    file
+        Its tables.
+    place
+        Its file, for messages.
+    text
+        Its TOML.
+    base
+        Tables of the robot file that it varies; None for a design.
+    """
+
+    name: str
+    file: StudyFile
+    place: Place
+    text: str = field(repr=False)
+    base: Mapping[str, Any] | None = field(default=None, repr=False)
+
+    @property
+    def folder(self) -> Path:
+        """Where the files lie that its designs are made of."""
+        path = self.place.path.resolve().parent
+        return path if self.file.robot is None else (path / self.file.robot).parent
+
+    @cached_property
+    def dimensions(self) -> Mapping[str, Dimension]:
+        """Dimensions of the design by their keys; empty for a robot file."""
+        if self.base is not None:
+            return {}
+        finger = self.file.fixed.get("finger", "pneunet")
+        return dimensions(_generator(self.file.design), GENERATORS.get(str(finger)))
+
+    @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """What is varied."""
+        spot = self.place.at("vary")
+        axes = tuple(read_axis(key, given, spot.at(key)) for key, given in self.file.vary.items())
+        for axis in axes:
+            if axis.key in self.file.fixed:
+                raise spot.at(axis.key).error("stands in [fixed], too; remove one of them")
+            for value in axis.values or (axis.low, axis.high):
+                self.check(axis.key, value, spot.at(axis.key))
+        return axes
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """Values of what is varied, one row a design."""
+        spot, sampling = self.place.at("sampling"), self.file.sampling
+        if sampling.method != "list":
+            if sampling.file is not None:
+                raise spot.at("file").error(f'= {sampling.file!r} goes with method = "list"')
+            return rows(self.axes, sampling, spot)
+        if self.axes:
+            raise self.place.at("vary").error('does not go with method = "list", whose file says every design')
+        return read_list(sampling, spot, self.check)
+
+    @property
+    def keys(self) -> list[str]:
+        """Names of what is varied: columns of the table."""
+        return list(self.rows[0])
+
+    @cached_property
+    def goals(self) -> tuple[Goal, ...]:
+        """What `optimize` is to reach; empty where the study does not say."""
+        spot = self.place.at("optimize", "goals")
+        return () if self.file.optimize is None else tuple(read_goal(t, spot) for t in self.file.optimize.goals)
+
+    @cached_property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """What a design must keep to."""
+        spot = self.place.at("optimize", "constraints")
+        given = () if self.file.optimize is None else self.file.optimize.constraints
+        return tuple(read_constraint(t, spot) for t in given)
+
+    @property
+    def columns(self) -> list[str]:
+        """Measures in the table: those of the study, and those that its goals and constraints speak of."""
+        spoken: list[Goal | Constraint] = [*self.goals, *self.constraints]
+        return list(dict.fromkeys([*self.file.measures.columns, *(one.column for one in spoken)]))
+
+    def check(self, key: str, value: Any, place: Place) -> None:
+        """Refuse a parameter that does not exist, or a value that it cannot have.
+
+        Raises
+        ------
+        InputError
+            So it is.
+        """
+        if key == "material":
+            read_material(value, place)
+        elif self.base is not None:
+            with place.naming():
+                _put(dict(self.base), key, value)
+        elif key not in self.dimensions:
+            raise place.error(
+                f"is no dimension of {_name(self.file.design)}{suggestion(key, self.dimensions)}; "
+                f"it has {', '.join(self.dimensions)}"
+            )
+        else:
+            with place.naming():
+                self.dimensions[key].si(value)
+
+    def job(self, row: Row) -> Job:
+        """Return one design with everything that is needed to solve it."""
+        given = {**self.file.fixed, **row}
+        material = given.pop("material", self.file.material)
+        table: dict[str, Any] = {}
+        parameters: dict[str, Any] = {}
+        if self.base is None:
+            parameters = {d.name: d.default for d in dimensions(_generator(self.file.design)).values()}
+            parameters |= {self.dimensions[key].name: self.dimensions[key].si(value) for key, value in given.items()}
+        else:
+            table = dict(self.base)
+            for key, value in given.items():
+                table = _put(table, key, value)
+        for key in ("environment", "solver"):
+            if getattr(self.file, key):
+                table[key] = {**table.get(key, {}), **getattr(self.file, key)}
+        flat = {key: value for key, value in self.file.actuation.items() if key in INFLATION}
+        actuation = {k: v for k, v in self.file.actuation.items() if k not in flat} | (
+            {"inflation": flat} if flat else {}
+        )
+        return Job(
+            design=None if self.base is not None else _name(self.file.design),
+            parameters=parameters,
+            material=material,
+            table=table,
+            mesh=self.file.mesh.model_dump(),
+            actuation=actuation,
+            files=self._files([table, material]),
+            seconds=self.file.limits.seconds,
+            memory=int(self.file.limits.memory_gb * GB),
+        )
+
+    def _files(self, tables: Any) -> dict[str, bytes]:
+        """Files of the study's folder that the tables name."""
+        if isinstance(tables, dict | list):
+            values = tables.values() if isinstance(tables, dict) else tables
+            return {name: data for value in values for name, data in self._files(value).items()}
+        if isinstance(tables, str) and re.search(r"\.\w+$", tables) and (self.folder / tables).is_file():
+            return {tables: inside(tables, Place(self.folder / "robot.toml")).read_bytes()}
+        return {}
+
+
+def read_study(study: str | Path | Mapping[str, Any]) -> Study:
+    """Return a validated study.
+
+    Parameters
+    ----------
+    study
+        A STUDY.toml or its tables as a dict; in a dict, `design` may also be a function with named dimensions that
+        returns a `Design`, in a module that can be imported.
+
+    Raises
+    ------
+    InputError
+        A key is unknown, a value impossible, or a file missing; file and key are named.
+    """
+    if isinstance(study, Mapping):
+        table, place = dict(study), Place(Path("study"))
+    else:
+        table, place = read_toml(Path(study), "study"), Place(Path(study))
+    file: StudyFile = validated(StudyFile, table, place)
+    if (file.design is None) == (file.robot is None):
+        raise place.error('needs either design = "pneunet" or robot = "robot.toml"')
+    base = None
+    if file.robot is not None:
+        base = read_toml(inside(file.robot, place.at("robot")), "robot file")
+        if base.get("units") not in UNITS:
+            raise place.at("robot").error(f'= {file.robot!r}: units is missing there; write units = "mm"')
+    if isinstance(study, Mapping):
+        import tomli_w
+
+        text = tomli_w.dumps({k: v if k != "design" else _name(v) for k, v in table.items()})
+    else:
+        text = place.path.read_text(encoding="utf-8-sig")
+    read = Study(place.path.stem, file, place, text, base)
+    _check(read)
+    return read
+
+
+def _check(study: Study) -> None:
+    """Read everything once that a design will be made of."""
+    file, place = study.file, study.place
+    if study.base is None:
+        if isinstance(file.design, str) and file.design not in GENERATORS:
+            raise place.at("design").error(
+                f"= {file.design!r} is unknown{suggestion(file.design, GENERATORS)}; use one of {', '.join(GENERATORS)}"
+            )
+        if not isinstance(file.design, str) and not inspect.isfunction(file.design):
+            raise place.at("design").error(f"= {file.design!r} must be the name of a generator")
+        if file.solver:
+            make_solver(file.solver, place.at("solver"))
+        if file.material is None and "material" not in file.vary:
+            raise place.at("material").error('is missing; write material = "ecoflex-00-30"')
+    if file.material is not None:
+        study.check("material", file.material, place)
+    validated(EnvironmentTable, file.environment, place.at("environment"))
+    for key, value in file.fixed.items():
+        study.check(key, value, place.at("fixed", key))
+    given = [key for key, value in file.mesh.model_dump().items() if value]
+    if len(given) > 1:
+        raise place.at("mesh").error(f"has {' and '.join(given)}; give one of them")
+    measures.check(study.columns, place.at("measures", "columns"))
+    job = study.job(study.rows[0])
+    if job.actuation:
+        read_actuation(job.actuation, place.at("actuation"))
+
+
+def _generator(design: str | Callable[..., Design]) -> Callable[..., Design]:
+    return GENERATORS[design] if isinstance(design, str) else design
+
+
+def _name(design: str | Callable[..., Design]) -> str:
+    """Name of a generator, or where a function stands."""
+    return design if isinstance(design, str) else f"{design.__module__}:{design.__qualname__}"
+
+
+def _put(table: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+    """Return tables with another value under a dotted key; numbers count the items of a list from 0.
+
+    Raises
+    ------
+    InputError
+        What the key leads through is not there.
+    """
+    head, _, rest = key.partition(".")
+    out: Any = dict(table) if isinstance(table, Mapping) else list(table)
+    spot: Any = int(head) if isinstance(out, list) and head.isdigit() else head
+    there = spot in out if isinstance(out, dict) else isinstance(spot, int) and spot < len(out)
+    if not rest:
+        if not there and isinstance(out, list):
+            raise InputError(f"{head!r} is not there")
+        out[spot] = value
+    elif not there or not isinstance(out[spot], dict | list):
+        known = ", ".join(map(str, out)) if isinstance(out, dict) else f"0 .. {len(out) - 1}"
+        raise InputError(f"{head!r} is not in the robot file; there is {known}")
+    else:
+        out[spot] = _put(out[spot], rest, value)
+    return out

@@ -1,0 +1,125 @@
+"""geosim.sweep: every design of a study, solved and measured."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from geosim.study.job import Job, Outcome
+from geosim.study.report import write_report
+from geosim.study.runs import Runs, missing, table
+from geosim.study.study import Study, read_study
+from geosim.study.workforce import Workforce, outcome, workforce
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["opened", "progress_line", "sweep"]
+
+NEEDED = ("pandas", "pyarrow", "psutil", "tomli_w")  # of the extra `study`
+
+
+def sweep(
+    study: str | Path | Mapping[str, Any],
+    workers: int | None = None,
+    scheduler: str | None = None,
+    out: str | Path | None = None,
+    *,
+    resume: bool = True,
+    force: bool = False,
+    progress: bool = False,
+) -> pandas.DataFrame:
+    """Solve every design of a study, each in a child process with limits of time and memory.
+
+    Parameters
+    ----------
+    study
+        Path of a STUDY.toml, or its tables as a dict.
+    workers
+        Designs at a time; default one a core, one thread each.
+    scheduler
+        Address of a Dask scheduler to solve them on, tcp://...
+    out
+        Folder for table.csv, table.parquet, report.html, study.toml and runs/; default ./geosim-STUDYNAME.
+    resume
+        Keep the designs that are solved there.
+    force
+        Remove what a study wrote there first.
+    progress
+        Show a line with the time that is left on stderr.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a design in the order of the sampling: run, what is varied, status, message, seconds (CPU), memory_mb
+        (peak), measures at the last command.
+
+    Raises
+    ------
+    InputError
+        The study is wrong, or the folder holds something.
+    KeyboardInterrupt
+        After the table of the designs solved so far is written.
+    """
+    read, runs = opened(study, out, resume=resume, force=force)
+    jobs = [read.job(row) for row in read.rows]
+    done = {job.run: row for job in jobs if (row := runs.row(job)) is not None}
+
+    def written() -> pandas.DataFrame:
+        found = table(read, [(row, done[job.run]) for row, job in zip(read.rows, jobs) if job.run in done])
+        runs.write_table(found)
+        write_report(read, found, runs.folder)
+        return found
+
+    try:
+        with workforce(workers, scheduler) as work:
+            _solve_all(work, {job.run: job for job in jobs if job.run not in done}, runs, done, progress)
+    except KeyboardInterrupt:
+        written()
+        raise
+    return written()
+
+
+def opened(
+    study: str | Path | Mapping[str, Any], out: str | Path | None, *, resume: bool, force: bool
+) -> tuple[Study, Runs]:
+    """Read a study and open its folder.
+
+    Raises
+    ------
+    InputError
+        As `sweep`, or the extra `study` is not installed.
+    """
+    for name in NEEDED:
+        if importlib.util.find_spec(name) is None:
+            raise missing(name)
+    read = read_study(study)
+    runs = Runs(Path(f"geosim-{read.name}" if out is None else out), resume, force)
+    runs.write_study(read)
+    return read, runs
+
+
+def _solve_all(
+    work: Workforce, jobs: Mapping[str, Job], runs: Runs, done: dict[str, Mapping[str, Any]], progress: bool
+) -> None:
+    """Have all jobs solved, and keep each as it comes."""
+    waiting: dict[Future[Outcome], Job] = {work.start(job): job for job in jobs.values()}
+    with progress_line(len(jobs), progress) as line:
+        while waiting:
+            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                job = waiting.pop(future)
+                came = outcome(future, job)
+                runs.keep(came)
+                done[job.run] = came.row
+                line.update()
+                line.set_postfix_str(f"last {came.row['status']}")
+
+
+def progress_line(total: int, shown: bool) -> Any:
+    """Return a line of progress on stderr with the time that is left."""
+    from tqdm import tqdm
+
+    return tqdm(total=total, unit="design", dynamic_ncols=True, disable=not shown)

@@ -1,0 +1,38 @@
+"""Designs for studies: a small bar that bends under its weight, and bars with a fault."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import trimesh
+
+from geosim.generate.design import Design, face_box
+
+
+def bar(length: float = 20e-3, height: float = 6e-3, count: int = 1) -> Design:
+    """A bar along x, held at x = 0; its faces are split `count` times."""
+    body = trimesh.creation.box(bounds=[(0, 0, 0), (length, 6e-3, height)])
+    return Design(body, (), face_box(body, 0, 0), face_box(body, 0, -1), name="bar")
+
+
+def faulty(length: float = 20e-3, fault: int = 0) -> Design:
+    """A bar; fault 1: the process crashes, 2: it hangs, 3: it computes for ever, 4: it takes all memory, 5: the mesher crashes."""
+    if fault == 1:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    while fault == 2:
+        time.sleep(0.1)
+    while fault == 3:
+        pass
+    hoard = []
+    while fault == 4:
+        hoard.append(bytearray(os.urandom(1 << 20) * 50))
+    if fault == 5:
+        script = Path("mesher")
+        script.write_text("#!/bin/sh\nkill -SEGV $$\n")
+        script.chmod(0o700)
+        sys.executable = str(script.resolve())
+    return bar(length)
