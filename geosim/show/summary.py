@@ -11,22 +11,26 @@ from geosim.contract import Status
 from geosim.result import Result
 from geosim.show import fields
 
-__all__ = ["summary_header", "summary_rows"]
+__all__ = ["summary_columns", "summary_header", "summary_rows"]
 
 
 def summary_header(result: Result) -> list[str]:
     """Return the columns of summary.csv."""
-    chambers, cables, obstacles = (
-        range(1, getattr(result, key).shape[1] + 1) for key in ("chamber_volumes", "cable_lengths", "obstacle_forces")
-    )
+    counts = (getattr(result, key).shape[1] for key in ("chamber_volumes", "cable_lengths", "obstacle_forces"))
+    return summary_columns(*counts)
+
+
+def summary_columns(chambers: int, cables: int, obstacles: int) -> list[str]:
+    """Return the columns of summary.csv for so many chambers, cables and obstacles."""
+    each = lambda count: range(1, count + 1)  # noqa: E731
     return [
         *("frame", "load", "status"),
-        *(f"{name}_{c}" for c in chambers for name in ("volume_ratio", "volume_mm3", "pressure_kpa")),
+        *(f"{name}_{c}" for c in each(chambers) for name in ("volume_ratio", "volume_mm3", "pressure_kpa")),
         *(f"tip_{axis}_mm" for axis in "xyz"),
         *("max_displacement_mm", "body_volume_ratio", "iterations", "seconds"),
         *("bend_angle_deg", "twist_angle_deg", "max_stretch", "max_von_mises_kpa"),
-        *(f"{name}_{w}" for w in cables for name in ("cable_length_mm", "cable_tension_n")),
-        *(f"obstacle_force_{axis}_n_{o}" for o in obstacles for axis in "xyz"),
+        *(f"{name}_{w}" for w in each(cables) for name in ("cable_length_mm", "cable_tension_n")),
+        *(f"obstacle_force_{axis}_n_{o}" for o in each(obstacles) for axis in "xyz"),
     ]
 
 

@@ -11,7 +11,7 @@ from geosim.files.messages import Place, suggestion
 from geosim.geometry import topology
 from geosim.result import Result
 from geosim.robot import VolumetricRobot
-from geosim.show.summary import summary_header
+from geosim.show.summary import summary_columns
 
 __all__ = ["check", "measured"]
 
@@ -28,7 +28,7 @@ def check(columns: list[str], place: Place) -> None:
     InputError
         One is unknown.
     """
-    known = [name for name in (*summary_header(1), "bend_angle_deg", "max_stretch", *OWN) if name not in TAKEN]
+    known = [name for name in (*summary_columns(1, 1, 1), *OWN) if name not in TAKEN]
     families = {_family(name) for name in known}
     for column in columns:
         if _family(column) not in families:

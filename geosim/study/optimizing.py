@@ -24,14 +24,14 @@ from geosim.study.report import write_report
 from geosim.study.runs import Runs, missing, table
 from geosim.study.sampling import Axis, Row
 from geosim.study.study import Study
-from geosim.study.sweeping import opened, progress_line
+from geosim.study.sweeping import needed_and_read, opened, progress_line
 from geosim.study.workforce import Workforce, outcome, workforce
 
 if TYPE_CHECKING:
     import optuna
     import pandas
 
-__all__ = ["costs", "optimize", "sampler"]
+__all__ = ["Search", "optimize", "sampler"]
 
 STORAGE = "trials.db"
 ROW, FAILED = "row", "failed"  # attribute and constraint of a trial
@@ -73,11 +73,12 @@ def optimize(
         import optuna
     except ImportError:
         raise missing("optuna") from None
-    read, runs = opened(study, out, resume=resume, force=force)
+    read = needed_and_read(study)
     if not read.goals:
         raise read.place.error('[optimize] goals is missing; write goals = ["target bend_angle_deg 90"], say')
     if not read.axes:
         raise read.place.error("[vary] is missing: nothing can be optimised")
+    runs = opened(read, out, resume=resume, force=force)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     trials = optuna.create_study(
         study_name=read.name,
@@ -86,7 +87,7 @@ def optimize(
         load_if_exists=True,
     )
     trials.sampler = sampler(read.file.optimize.seed + len(trials.trials))  # type: ignore[union-attr]
-    search = _Search(read, runs, trials)
+    search = Search(read, runs, trials)
     try:
         with workforce(workers, scheduler) as work:
             search.go(work, progress)
@@ -127,7 +128,7 @@ def propose(trial: optuna.Trial, axes: Sequence[Axis]) -> Row:
 
 
 @dataclass
-class _Search:
+class Search:
     """An optimisation on its way."""
 
     study: Study
@@ -140,16 +141,16 @@ class _Search:
         """Propose and solve until the trials are done."""
         total = self.study.file.optimize.trials  # type: ignore[union-attr]
         asked: dict[str, list[int]] = {}  # run -> the trials that wait for it
-        open_trials = self._left_open()
+        open_trials = self.left_open()
         with progress_line(total, progress) as line:
             line.update(count := len(self._told()))
             while count < total:
                 while sum(map(len, asked.values())) < min(work.size, total - count):
-                    number, row = open_trials.pop(0) if open_trials else self._asked()
+                    number, row = open_trials.pop(0) if open_trials else self.asked()
                     job = self.study.job(row)
                     known = self.done.get(job.run) or self.runs.row(job)
                     if known is not None:
-                        self._tell(number, known)
+                        self.tell(number, known)
                         count += 1
                         line.update()
                         continue
@@ -163,7 +164,7 @@ class _Search:
                     came = outcome(future, job)
                     self.runs.keep(came)
                     for number in asked.pop(job.run):
-                        self._tell(number, came.row)
+                        self.tell(number, came.row)
                         count += 1
                         line.update()
                     line.set_postfix_str(f"last {came.row['status']}")
@@ -186,8 +187,10 @@ class _Search:
         """Trials that are done."""
         return [t for t in self.trials.trials if t.state.is_finished() and ROW in t.user_attrs]
 
-    def _left_open(self) -> list[tuple[int, Row]]:
+    def left_open(self) -> list[tuple[int, Row]]:
         """Trials that were proposed and not done when the study was ended."""
+        import optuna
+
         out = []
         for trial in self.trials.trials:
             if trial.state.is_finished():
@@ -195,22 +198,22 @@ class _Search:
             if ROW in trial.user_attrs:
                 out.append((trial.number, json.loads(trial.user_attrs[ROW])))
             else:  # ended while it was proposed
-                self.trials.tell(trial.number, state=_state("FAIL"))
+                self.trials.tell(trial.number, state=optuna.trial.TrialState.FAIL)
         return out
 
-    def _asked(self) -> tuple[int, Row]:
+    def asked(self) -> tuple[int, Row]:
+        """Return a new trial and what it proposes, which the storage has from then on."""
         trial = self.trials.ask()
         row = propose(trial, self.study.axes)
         trial.set_user_attr(ROW, json.dumps(row))
         return trial.number, row
 
-    def _tell(self, number: int, row: Mapping[str, Any]) -> None:
+    def tell(self, number: int, row: Mapping[str, Any]) -> None:
         """Give the sampler what came of a trial: costs, constraints, and that it failed."""
-        self.done[row["run"]] = row
-        trial_id = self.trials.trials[number]._trial_id
         import optuna
 
-        trial = optuna.Trial(self.trials, trial_id)
+        self.done[row["run"]] = row
+        trial = optuna.Trial(self.trials, self.trials.trials[number]._trial_id)
         cost, _ = costs(self.study, [row])
         for key, excess in constrained(self.study, row).items():
             trial.set_constraint(key, excess)
@@ -221,12 +224,6 @@ class _Search:
         """Costs of a design that has none: the worst so far, which its constraints make infeasible anyway."""
         told = [t.values for t in self._told() if t.values]
         return np.max(told, axis=0) if told else np.zeros(len(self.study.goals))
-
-
-def _state(name: str) -> Any:
-    from optuna.trial import TrialState
-
-    return TrialState[name]
 
 
 def constrained(study: Study, row: Mapping[str, Any]) -> dict[str, float]:

@@ -25,6 +25,7 @@ from typing import Any
 import psutil
 
 import geosim
+from geosim.solve import solve
 from geosim.study import solving
 from geosim.study.job import JOB, OUT_OF_MEMORY, TIMEOUT, WALL
 
@@ -58,7 +59,7 @@ def _warm() -> None:
     robot = geosim.VolumetricRobot.from_surfaces(
         body, chamber, material=geosim.NeoHookean(mu=30e3), fixed=held, max_edge=20e-3
     )
-    result = geosim.solve(robot, geosim.Inflation(pressure=500.0), throw=False)
+    result = solve(robot, geosim.Inflation(pressure=500.0), throw=False)
     with tempfile.TemporaryDirectory(prefix="geosim-warm-") as folder:
         result.save(Path(folder, "result.npz"))
         result.plot(Path(folder, "picture.png"))

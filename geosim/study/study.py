@@ -99,7 +99,7 @@ class Study:
     @property
     def keys(self) -> list[str]:
         """Names of what is varied: columns of the table."""
-        return list(self.rows[0])
+        return [axis.key for axis in self.axes] or list(self.rows[0])
 
     @cached_property
     def goals(self) -> tuple[Goal, ...]:
@@ -244,7 +244,7 @@ def _check(study: Study) -> None:
     if len(given) > 1:
         raise place.at("mesh").error(f"has {' and '.join(given)}; give one of them")
     measures.check(study.columns, place.at("measures", "columns"))
-    job = study.job(study.rows[0])
+    job = study.job(study.rows[0] if file.optimize is None else {axis.key: axis.at(0.0) for axis in study.axes})
     if job.actuation:
         read_actuation(job.actuation, place.at("actuation"))
 

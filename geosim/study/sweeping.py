@@ -17,7 +17,7 @@ from geosim.study.workforce import Workforce, outcome, workforce
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["opened", "progress_line", "sweep"]
+__all__ = ["needed_and_read", "opened", "progress_line", "sweep"]
 
 NEEDED = ("pandas", "pyarrow", "psutil", "tomli_w")  # of the extra `study`
 
@@ -64,8 +64,9 @@ def sweep(
     KeyboardInterrupt
         After the table of the designs solved so far is written.
     """
-    read, runs = opened(study, out, resume=resume, force=force)
+    read = needed_and_read(study)
     jobs = [read.job(row) for row in read.rows]
+    runs = opened(read, out, resume=resume, force=force)
     done = {job.run: row for job in jobs if (row := runs.row(job)) is not None}
 
     def written() -> pandas.DataFrame:
@@ -83,23 +84,31 @@ def sweep(
     return written()
 
 
-def opened(
-    study: str | Path | Mapping[str, Any], out: str | Path | None, *, resume: bool, force: bool
-) -> tuple[Study, Runs]:
-    """Read a study and open its folder.
+def needed_and_read(study: str | Path | Mapping[str, Any]) -> Study:
+    """Read a study.
 
     Raises
     ------
     InputError
-        As `sweep`, or the extra `study` is not installed.
+        It is wrong, or the extra `study` is not installed.
     """
     for name in NEEDED:
         if importlib.util.find_spec(name) is None:
             raise missing(name)
-    read = read_study(study)
-    runs = Runs(Path(f"geosim-{read.name}" if out is None else out), resume, force)
-    runs.write_study(read)
-    return read, runs
+    return read_study(study)
+
+
+def opened(study: Study, out: str | Path | None, *, resume: bool, force: bool) -> Runs:
+    """Open the folder of a study.
+
+    Raises
+    ------
+    InputError
+        As `Runs`.
+    """
+    runs = Runs(Path(f"geosim-{study.name}" if out is None else out), resume, force)
+    runs.write_study(study)
+    return runs
 
 
 def _solve_all(

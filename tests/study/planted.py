@@ -20,7 +20,7 @@ def bar(length: float = 20e-3, height: float = 6e-3, count: int = 1) -> Design:
 
 
 def faulty(length: float = 20e-3, fault: int = 0) -> Design:
-    """A bar; fault 1: the process crashes, 2: it hangs, 3: it computes for ever, 4: it takes all memory, 5: the mesher crashes."""
+    """A bar; fault 1 crashes, 2 waits for ever, 3 computes for ever, 4 takes all memory, 5 crashes the mesher."""
     if fault == 1:
         os.kill(os.getpid(), signal.SIGSEGV)
     while fault == 2:
@@ -36,3 +36,13 @@ def faulty(length: float = 20e-3, fault: int = 0) -> Design:
         script.chmod(0o700)
         sys.executable = str(script.resolve())
     return bar(length)
+
+
+BAR = {
+    "design": bar,
+    "material": "ecoflex-00-30",
+    "environment": {"gravity": [0, 0, -9.81]},
+    "mesh": {"max_edge_mm": 6.0},
+    "solver": {"element": "p1"},
+    "measures": {"columns": ["tip_z_mm", "mass_g", "tets", "pressure_kpa_1"]},
+}

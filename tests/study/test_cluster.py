@@ -1,0 +1,48 @@
+"""On a Dask cluster: what a killed worker had is solved by another, once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+from distributed import LocalCluster
+from study.planted import BAR
+
+import geosim
+from geosim.errors import InputError
+
+LENGTHS = [16.0, 18.0, 20.0, 22.0]
+
+
+def test_a_killed_worker_loses_nothing_and_doubles_nothing(tmp_path):
+    out, killed = tmp_path / "out", []
+
+    def kill(cluster):
+        """Kill the first worker as soon as a run is kept."""
+        for _ in range(6000):
+            if list((out / "runs").glob("[0-9a-f]*/row.json")):
+                break
+            time.sleep(0.01)
+        pid = cluster.workers[0].pid
+        os.kill(pid, signal.SIGKILL)
+        killed.append(pid)
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        thread = threading.Thread(target=kill, args=(cluster,))
+        thread.start()
+        study = {**BAR, "vary": {"length_mm": LENGTHS}}
+        table = geosim.sweep(study, scheduler=cluster.scheduler_address, out=out)
+        thread.join()
+    assert len(killed) == 1
+    assert table["status"].tolist() == ["CONVERGED"] * 4
+    assert table["length_mm"].tolist() == LENGTHS
+    assert table["run"].is_unique
+    assert {p.name for p in (out / "runs").iterdir()} == set(table["run"])
+
+
+def test_a_scheduler_that_is_not_there_is_said():
+    with pytest.raises(InputError, match="exclude each other"):
+        geosim.sweep({**BAR, "vary": {"length_mm": [20.0]}}, workers=1, scheduler="tcp://127.0.0.1:1")

@@ -1,0 +1,195 @@
+"""Sweeps: what goes wrong with a design costs that design; what is killed goes on and nothing is lost or done twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas
+import pytest
+from study import planted
+from study.planted import BAR
+
+import geosim
+from geosim.errors import InputError
+
+
+def test_a_fault_costs_its_design_alone(tmp_path):
+    table = geosim.sweep(
+        {
+            **BAR,
+            "design": planted.faulty,
+            "vary": {"fault": [1, 2, 3, 4, 5, 0]},
+            "limits": {"seconds": 2.0, "memory_gb": 1.0},
+        },
+        workers=2,
+        out=tmp_path / "out",
+    )
+    assert table["fault"].tolist() == [1, 2, 3, 4, 5, 0]
+    assert table["status"].tolist() == ["CRASHED", "TIMEOUT", "TIMEOUT", "OUT_OF_MEMORY", "MESH_FAILED", "CONVERGED"]
+    assert "SIGSEGV" in table["message"][0]
+    assert "crashed (SIGSEGV)" in table["message"][4]
+    assert table["memory_mb"][3] > 1000
+    assert table["tip_z_mm"].isna().tolist() == [True] * 5 + [False]
+
+
+@pytest.fixture(scope="module")
+def bars(tmp_path_factory):
+    """A sweep with a refused design, one that is listed twice, and a good one."""
+    folder = tmp_path_factory.mktemp("bars")
+    (folder / "designs.csv").write_text("length_mm,height_mm\n20,6\n-20,6\n24,6\n20,6\n")
+    out = folder / "out"
+    here = os.getcwd()
+    os.chdir(folder)
+    try:
+        table = geosim.sweep({**BAR, "sampling": {"method": "list", "file": "designs.csv"}}, workers=2, out=out)
+    finally:
+        os.chdir(here)
+    return out, table
+
+
+def test_the_table_has_a_row_a_design_in_the_order_of_the_list(bars):
+    out, table = bars
+    assert table.columns.tolist() == [
+        *("run", "length_mm", "height_mm", "status", "message", "seconds", "memory_mb"),
+        *("tip_z_mm", "mass_g", "tets", "pressure_kpa_1"),
+    ]
+    assert table["length_mm"].tolist() == [20, -20, 24, 20]
+    assert table["run"][0] == table["run"][3]
+    assert len(list((out / "runs").iterdir())) == 3
+    assert table["status"][[0, 2, 3]].tolist() == ["CONVERGED"] * 3
+    density = geosim.materials.ECOFLEX_00_30.density
+    np.testing.assert_allclose(table["mass_g"][[0, 2]], 1e3 * density * 36e-6 * np.array([20e-3, 24e-3]), rtol=1e-9)
+    assert table["tip_z_mm"][2] < table["tip_z_mm"][0] < 3.0  # a longer bar sags more
+    assert table["pressure_kpa_1"].isna().all()
+    pandas.testing.assert_frame_equal(pandas.read_parquet(out / "table.parquet"), table)
+    pandas.testing.assert_frame_equal(pandas.read_csv(out / "table.csv"), table)
+
+
+def test_a_run_can_be_solved_again_from_its_folder(bars):
+    out, table = bars
+    run = out / "runs" / table["run"][0]
+    assert {"robot.toml", "result.npz", "picture.png", "log.txt"} <= {p.name for p in run.iterdir()}
+    result = geosim.load_result(run / "result.npz")
+    assert result.tip[-1, 2] * 1e3 == table["tip_z_mm"][0]
+    robot, environment, solver = geosim.files.robot.load_problem(run / "robot.toml")
+    again = geosim.solve(robot, geosim.Passive(), environment, solver=solver)
+    np.testing.assert_allclose(again.tip, result.tip, rtol=1e-9)
+
+
+def test_the_report_is_one_page_with_a_picture_and_a_link_for_every_design(bars):
+    out, table = bars
+    page = (out / "report.html").read_text()
+    assert page.count('class="card"') == 4
+    assert page.count("data:image/jpeg;base64,") == 3
+    assert "<script src" not in page
+    for run in table["run"]:
+        assert f"runs/{run}/index.html" in page
+        assert (out / "runs" / run / "index.html").is_file()
+
+
+def test_a_design_that_is_solved_is_not_solved_again(bars):
+    out, table = bars
+    before = {p: p.stat().st_mtime_ns for p in (out / "runs").glob("*/row.json")}
+    study = {**BAR, "vary": {"length_mm": [20], "height_mm": [6]}}
+    pandas.testing.assert_frame_equal(geosim.sweep(study, workers=1, out=out), table[:1])
+    assert {p: p.stat().st_mtime_ns for p in (out / "runs").glob("*/row.json")} == before
+    with pytest.raises(InputError, match="exists and is not empty"):
+        geosim.sweep(study, out=out, resume=False)
+
+
+STUDY = """
+robot = "robot.toml"
+[vary]
+"environment.gravity.2" = { from = -10.0, to = -5.0, steps = 5 }
+[measures]
+columns = ["tip_z_mm"]
+"""
+ROBOT = """
+kind = "volumetric"
+units = "mm"
+[body]
+surface = "body.stl"
+material = "ecoflex-00-30"
+max_edge = 6.0
+[fixed]
+plane = "x"
+below = 0.1
+[environment]
+gravity = [0, 0, -9.81]
+[solver]
+element = "p1"
+"""
+
+
+@pytest.fixture
+def sagging(tmp_path):
+    planted.bar().body.copy().apply_scale(1e3).export(tmp_path / "body.stl")
+    (tmp_path / "robot.toml").write_text(ROBOT)
+    (tmp_path / "sag.toml").write_text(STUDY)
+    return tmp_path
+
+
+def swept(folder, *options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "geosim.cli", "sweep", "sag.toml", "--workers", "1", *options],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def kept(folder):
+    """Runs that are whole, and when they were written."""
+    found = (folder / "geosim-sag" / "runs").glob("[0-9a-f]*/row.json")
+    return {p.parent.name: p.stat().st_mtime_ns for p in found}
+
+
+def test_a_study_that_is_killed_goes_on_where_it_was(sagging):
+    """Killed after its first and its second run, interrupted after its third: the table of a study left alone."""
+    seen: dict[str, int] = {}
+    for count, how in ((1, signal.SIGKILL), (2, signal.SIGKILL), (3, signal.SIGINT)):
+        process = swept(sagging, *(["--resume"] if seen else []))
+        while len(kept(sagging)) < count and process.poll() is None:
+            time.sleep(0.02)
+        process.send_signal(how)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == (130 if how is signal.SIGINT else -how), said
+        assert seen.items() <= kept(sagging).items()  # none again
+        seen = kept(sagging)
+    assert "go on with --resume" in said
+    last = swept(sagging, "--resume")
+    said, errors = last.communicate(timeout=120)
+    assert last.returncode == 0, errors
+    assert "5 designs: 5 CONVERGED" in said
+    table = pandas.read_csv(sagging / "geosim-sag" / "table.csv")
+    assert table["environment.gravity.2"].tolist() == [-10.0, -8.75, -7.5, -6.25, -5.0]
+    assert table["run"].is_unique
+    assert (np.diff(table["tip_z_mm"]) > 0).all()  # less weight, less sag
+    alone = geosim.sweep(sagging / "sag.toml", workers=2, out=sagging / "alone")
+    same = ["run", "environment.gravity.2", "status", "message", "tip_z_mm"]
+    pandas.testing.assert_frame_equal(alone[same], table[same])
+
+
+def test_an_invalid_study_is_refused_with_status_1_and_writes_nothing(sagging):
+    (sagging / "sag.toml").write_text(STUDY.replace("steps = 5", "step = 5"))
+    process = swept(sagging)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert said.count("\n") == 1
+    assert "step is an unknown key" in said
+    assert not (sagging / "geosim-sag").exists()
+
+
+def test_a_wider_limit_solves_again_what_the_old_one_ended(tmp_path):
+    study = {**BAR, "vary": {"length_mm": [20.0]}, "limits": {"memory_gb": 0.01}}
+    assert geosim.sweep(study, workers=1, out=tmp_path / "out")["status"].tolist() == ["OUT_OF_MEMORY"]
+    assert geosim.sweep({**study, "limits": {}}, workers=1, out=tmp_path / "out")["status"].tolist() == ["CONVERGED"]
+    row = json.loads(next((tmp_path / "out" / "runs").glob("*/row.json")).read_text())
+    assert row["limits"] == {"seconds": 600.0, "memory": 4_000_000_000}
