@@ -17,7 +17,7 @@ from typing import Any
 from geosim.errors import InputError
 from geosim.study.job import CRASHED, JOB, OUT_OF_MEMORY, ROW, TIMEOUT, WALL, Job, Outcome
 
-__all__ = ["Children"]
+__all__ = ["Children", "limits"]
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 ATTEMPTS = 2  # of a design whose server was ended from outside
@@ -45,8 +45,7 @@ class Children:
                 answer = self._asked(request)
                 if answer is not None or self._closed:
                     break
-            row = {"run": job.run, **_ending(answer, job, folder / ROW)}
-            row["limits"] = {"seconds": job.seconds, "memory": job.memory}
+            row = {"run": job.run, **_ending(answer, job, folder / ROW), "limits": limits(job, answer is not None)}
             files = {
                 path.relative_to(folder).as_posix(): path.read_bytes()
                 for path in folder.rglob("*")
@@ -97,6 +96,11 @@ class Children:
         )
         self._all.append(server)
         return server
+
+
+def limits(job: Job, ended: bool) -> dict[str, float]:
+    """Return the limits that a design has had; none if it was not its own end, so that it is solved when the study goes on."""
+    return {"seconds": job.seconds, "memory": job.memory} if ended else {"seconds": 0.0, "memory": 0}
 
 
 def _ending(answer: dict[str, Any] | None, job: Job, row: Path) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from geosim.errors import InputError
 from geosim.files.folder import check_folder
-from geosim.study.job import OUT_OF_MEMORY, ROW, TIMEOUT, Job, Outcome
+from geosim.study.job import CRASHED, OUT_OF_MEMORY, ROW, TIMEOUT, Job, Outcome
 from geosim.study.sampling import Row
 from geosim.study.study import Study
 from geosim.writing import replacing
@@ -60,12 +60,16 @@ class Runs:
             shutil.rmtree(part)
 
     def row(self, job: Job) -> Mapping[str, Any] | None:
-        """Return what is known of a design; None if it is to be solved, also where a limit ended it that is wider now."""
+        """Return what is known of a design; None if it is to be solved.
+
+        So it is where a limit ended it that is wider now, or something from outside.
+        """
         path = self.folder / "runs" / job.run / ROW
         if not path.is_file():
             return None
         row = json.loads(path.read_text(encoding="utf-8"))
-        wider = {TIMEOUT: job.seconds > row["limits"]["seconds"], OUT_OF_MEMORY: job.memory > row["limits"]["memory"]}
+        longer, larger = job.seconds > row["limits"]["seconds"], job.memory > row["limits"]["memory"]
+        wider = {TIMEOUT: longer, OUT_OF_MEMORY: larger, CRASHED: longer and not row["limits"]["seconds"]}
         return None if wider.get(row["status"]) else row
 
     def keep(self, outcome: Outcome) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from geosim.arrays import whole
 from geosim.errors import InputError
-from geosim.study.children import Children
+from geosim.study.children import Children, limits
 from geosim.study.job import CRASHED, Job, Outcome
 
 __all__ = ["Workforce", "workforce"]
@@ -44,10 +44,9 @@ def outcome(future: Future[Outcome], job: Job) -> Outcome:
     error = future.exception()
     if error is None:
         return future.result()
-    limits = {"seconds": job.seconds, "memory": job.memory}
     message = f"the cluster gave it up: {type(error).__name__}: {error}"
     row = {"run": job.run, "status": CRASHED, "message": message, "seconds": 0.0, "memory_mb": 0.0, "measures": {}}
-    return Outcome({**row, "limits": limits}, {"log.txt": message.encode()})
+    return Outcome({**row, "limits": limits(job, False)}, {"log.txt": message.encode()})
 
 
 def cores() -> int:

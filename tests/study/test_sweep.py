@@ -20,22 +20,22 @@ from geosim.errors import InputError
 
 
 def test_a_fault_costs_its_design_alone(tmp_path):
-    table = geosim.sweep(
-        {
-            **BAR,
-            "design": planted.faulty,
-            "vary": {"fault": [1, 2, 3, 4, 5, 0]},
-            "limits": {"seconds": 2.0, "memory_gb": 1.0},
-        },
-        workers=2,
-        out=tmp_path / "out",
-    )
-    assert table["fault"].tolist() == [1, 2, 3, 4, 5, 0]
-    assert table["status"].tolist() == ["CRASHED", "TIMEOUT", "TIMEOUT", "OUT_OF_MEMORY", "MESH_FAILED", "CONVERGED"]
+    study = {**BAR, "design": planted.faulty, "vary": {"fault": [1, 4, 5, 0]}, "limits": {"memory_gb": 1.0}}
+    table = geosim.sweep(study, workers=2, out=tmp_path / "out")
+    assert table["fault"].tolist() == [1, 4, 5, 0]
+    assert table["status"].tolist() == ["CRASHED", "OUT_OF_MEMORY", "MESH_FAILED", "CONVERGED"]
     assert "SIGSEGV" in table["message"][0]
-    assert "crashed (SIGSEGV)" in table["message"][4]
-    assert table["memory_mb"][3] > 1000
-    assert table["tip_z_mm"].isna().tolist() == [True] * 5 + [False]
+    assert "crashed (SIGSEGV)" in table["message"][2]
+    assert table["memory_mb"][1] > 1000
+    assert table["tip_z_mm"].isna().tolist() == [True] * 3 + [False]
+
+
+def test_what_never_ends_is_ended(tmp_path):
+    """One design waits, the other computes."""
+    study = {**BAR, "design": planted.faulty, "vary": {"fault": [2, 3]}, "limits": {"seconds": 0.5}}
+    table = geosim.sweep(study, workers=2, out=tmp_path / "out")
+    assert table["status"].tolist() == ["TIMEOUT", "TIMEOUT"]
+    assert "more than 0.5 s of CPU time, or 2.5 s in all" in table["message"][0]
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_a_design_that_is_solved_is_not_solved_again(bars):
 STUDY = """
 robot = "robot.toml"
 [vary]
-"environment.gravity.2" = { from = -10.0, to = -5.0, steps = 5 }
+"environment.gravity.2" = { from = -10.0, to = -5.0, steps = 4 }
 [measures]
 columns = ["tip_z_mm"]
 """
@@ -152,9 +152,9 @@ def kept(folder):
 
 
 def test_a_study_that_is_killed_goes_on_where_it_was(sagging):
-    """Killed after its first and its second run, interrupted after its third: the table of a study left alone."""
+    """Killed after its first run, interrupted after its second: the table of a study left alone."""
     seen: dict[str, int] = {}
-    for count, how in ((1, signal.SIGKILL), (2, signal.SIGKILL), (3, signal.SIGINT)):
+    for count, how in ((1, signal.SIGKILL), (2, signal.SIGINT)):
         process = swept(sagging, *(["--resume"] if seen else []))
         while len(kept(sagging)) < count and process.poll() is None:
             time.sleep(0.02)
@@ -164,12 +164,10 @@ def test_a_study_that_is_killed_goes_on_where_it_was(sagging):
         assert seen.items() <= kept(sagging).items()  # none again
         seen = kept(sagging)
     assert "go on with --resume" in said
-    last = swept(sagging, "--resume")
-    said, errors = last.communicate(timeout=120)
-    assert last.returncode == 0, errors
-    assert "5 designs: 5 CONVERGED" in said
-    table = pandas.read_csv(sagging / "geosim-sag" / "table.csv")
-    assert table["environment.gravity.2"].tolist() == [-10.0, -8.75, -7.5, -6.25, -5.0]
+    assert 2 <= len(pandas.read_csv(sagging / "geosim-sag" / "table.csv")) < 4
+    table = geosim.sweep(sagging / "sag.toml", workers=1, out=sagging / "geosim-sag")
+    assert seen.items() <= kept(sagging).items()
+    np.testing.assert_allclose(table["environment.gravity.2"], [-10.0, -25 / 3, -20 / 3, -5.0])
     assert table["run"].is_unique
     assert (np.diff(table["tip_z_mm"]) > 0).all()  # less weight, less sag
     alone = geosim.sweep(sagging / "sag.toml", workers=2, out=sagging / "alone")
@@ -178,7 +176,7 @@ def test_a_study_that_is_killed_goes_on_where_it_was(sagging):
 
 
 def test_an_invalid_study_is_refused_with_status_1_and_writes_nothing(sagging):
-    (sagging / "sag.toml").write_text(STUDY.replace("steps = 5", "step = 5"))
+    (sagging / "sag.toml").write_text(STUDY.replace("steps = 4", "step = 4"))
     process = swept(sagging)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 1
