@@ -36,7 +36,7 @@ __all__ = ["Search", "optimize", "sampler"]
 STORAGE = "trials.db"
 ROW, FAILED = "row", "failed"  # attribute and constraint of a trial
 # Of the tree-structured Parzen estimator: designs before it guesses, share that counts as good (and the least), proposals
-# that it compares. Fewer than Optuna's 10, 10 % and more than 24: a design costs minutes, a proposal milliseconds.
+# that it compares. Optuna has 10, 10 % (at least 1) and 24: a design costs minutes, a proposal milliseconds.
 START, GOOD, LEAST_GOOD, CANDIDATES = 8, 0.1, 2, 128
 
 
@@ -102,7 +102,7 @@ def sampler(seed: int) -> optuna.samplers.BaseSampler:
     import optuna
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        warnings.simplefilter("ignore", FutureWarning)  # that `gamma` may go
         return optuna.samplers.TPESampler(
             seed=seed,
             multivariate=True,

@@ -70,6 +70,8 @@ def _watched(folder: Path, seconds: float, memory: int) -> dict[str, Any]:
     pid = os.fork()
     if pid == 0:
         _design(folder)
+    with suppress(OSError):
+        os.setpgid(pid, pid)  # here and in the child: whoever comes first, the group is there before it is needed
     process, peak, reason = psutil.Process(pid), 0, None
     begin = time.monotonic()
     while True:
@@ -117,7 +119,7 @@ def _kill(group: int) -> None:
 def _design(folder: Path) -> None:
     """Be the child."""
     try:
-        os.setsid()  # a group of its own, to be ended as a whole
+        os.setpgid(0, 0)  # a group of its own, to be ended as a whole
         log = os.open(folder / "log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         null = os.open(os.devnull, os.O_RDONLY)
         for target, source in ((0, null), (1, log), (2, log)):

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import trimesh
 
+from geosim.generate import limits
 from geosim.generate.design import Design, face_box
 
 
-def bar(length: float = 20e-3, height: float = 6e-3, count: int = 1) -> Design:
-    """A bar along x, held at x = 0; its faces are split `count` times."""
+def bar(length: float = 20e-3, height: float = 6e-3) -> Design:
+    """A bar along x, held at x = 0."""
+    limits.length(length=length, height=height)
     body = trimesh.creation.box(bounds=[(0, 0, 0), (length, 6e-3, height)])
     return Design(body, (), face_box(body, 0, 0), face_box(body, 0, -1), name="bar")
 

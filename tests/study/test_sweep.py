@@ -62,7 +62,8 @@ def test_the_table_has_a_row_a_design_in_the_order_of_the_list(bars):
     assert table["length_mm"].tolist() == [20, -20, 24, 20]
     assert table["run"][0] == table["run"][3]
     assert len(list((out / "runs").iterdir())) == 3
-    assert table["status"][[0, 2, 3]].tolist() == ["CONVERGED"] * 3
+    assert table["status"].tolist() == ["CONVERGED", "REFUSED", "CONVERGED", "CONVERGED"]
+    assert table["message"][1] == "length [m] = -0.02 must be a positive number"
     density = geosim.materials.ECOFLEX_00_30.density
     np.testing.assert_allclose(table["mass_g"][[0, 2]], 1e3 * density * 36e-6 * np.array([20e-3, 24e-3]), rtol=1e-9)
     assert table["tip_z_mm"][2] < table["tip_z_mm"][0] < 3.0  # a longer bar sags more
