@@ -56,6 +56,9 @@ COLLAPSED, PATIENCE = 0.1, 3
 # farther than `SNAP` by itself has no stable state near: the load has its limit there.
 AHEAD, NUDGE, SNAP = 0.1, 0.01, 0.05
 
+# Relaxations in vain, one after the other, after which a command does without.
+VAIN = 3
+
 # Most and least that the length of an increment changes by.
 GROWTH, SHRINK = 2.5, 0.5
 
@@ -133,6 +136,7 @@ class Path:
     passed: Point | None = None  # an equilibrium beyond the command, to land from
     longest: float = 0.0  # longest displacement of a node in an increment so far
     patience: int = PATIENCE  # failures before a relaxation
+    vain: int = 0  # relaxations without a state near, one after the other
     ahead: float = 1.0  # share that a step along the tangent tries at first
 
     # ---- the loop
@@ -370,6 +374,8 @@ class Path:
 
     def _relax(self, share: float) -> bool:
         """Creep to the next stable state a little beyond a share of the command; return whether there is one near."""
+        if self.vain == VAIN:
+            return False
         way = abs(self.trail[-1][0].share - self.trail[0][0].share)
         gone = _longest(self.trail[-1][0].x - self.trail[0][0].x)
         step = min(AHEAD, self.ahead, 1.0 - share, self._allowed(None), NUDGE * way / gone if gone > 0.0 else AHEAD)
@@ -377,9 +383,9 @@ class Path:
         outcome, records = relaxed(self.newton, self.problem, self.state.point, aim, SNAP, self.budget)
         self.records += [{**record, "increment": len(self.trail)} for record in records]
         if outcome is None or self._slide(outcome) > 1.0:
-            self.ahead = 0.5 * step
+            self.vain, self.ahead = self.vain + 1, 0.5 * step
             return False
-        self.failures, self.patience, self.ahead = 0, 1, 2.0 * step
+        self.vain, self.failures, self.patience, self.ahead = 0, 0, 1, 2.0 * step
         self.share, self.outcome, self.trail = share + step, outcome, []
         self.state = replace(advanced(self.state, outcome), before=None)
         self._note(outcome.point, outcome.evaluation.volumes)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["relaxed"]
 
 # Drag at first, at most, and where it is let go: waves as long as half the body have a stiffness of about 100.
-FIRST, MOST, LEAST = 100.0, 1e7, 0.02
+FIRST, MOST, LEAST = 100.0, 1e5, 0.02
 # The drag falls by this power of the iterations that a step has taken less than it may, and rises after one that failed.
 FASTER, EASY, SLOWER = 1.6, 6, 5.0
 # Residual of the steps on the way, and so many of them at most.
