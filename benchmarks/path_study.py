@@ -130,10 +130,13 @@ def verdict(one: dict[str, Any], many: dict[str, Any]) -> tuple[str, float]:
         return ("limit" if same else "failed"), np.nan
     if one.get("frame") is None:
         return "failed", np.nan
+    unstable = Status.UNSTABLE.name in (one["status"], many["status"])
     distance = float(np.linalg.norm(one["frame"] - many["frame"], axis=1).max()) / one["size"]
     if "mu 0.4" in one["row"]["around"]:
         apart, size = np.linalg.norm(one["force"] - many["force"]), np.linalg.norm(many["force"])
         return ("agrees" if apart <= FORCES * size else "differs"), distance
+    if distance >= SAME and unstable:
+        return "branch", distance  # one way has buckled and the other stands where it could
     return ("agrees" if distance < SAME else "differs"), distance
 
 

@@ -545,8 +545,8 @@ FAULTS = [
     (
         "contact: fading of parallel edges without slope",
         "geosim/shape/energy/contact_kernels.py",
-        "gradients[q, i, k] += E * dm[i, k]",
-        "pass",
+        "gradient[i, k] = fade * sums.slope[i, k] + (energy * slope[i, k] if fade < 1.0 else 0.0)",
+        "gradient[i, k] = fade * sums.slope[i, k]",
         "tests/shape/energy/test_self_contact.py",
     ),
     (
@@ -566,9 +566,30 @@ FAULTS = [
     (
         "contact: turning of the distance left out",
         "geosim/shape/energy/contact_kernels.py",
-        "bends[q, i, j, k, m] = h",
-        "bends[q, i, j, k, m] = 0.0",
+        "out.bend[i, j, k, m] += first * ddD[i, j, k, m] + turn * both",
+        "out.bend[i, j, k, m] += 0.0",
         "tests/shape/energy/test_self_contact.py",
+    ),
+    (
+        "contact: what slides over an edge feels two faces",
+        "geosim/shape/energy/contact_kernels.py",
+        "free = _term(x, 0, 1 + k, 1 + (k + 1) % 3, w, c)\n_collect(w, c, free, -0.5, terms)",
+        "free = _term(x, 0, 1 + k, 1 + (k + 1) % 3, w, c)\n_collect(w, c, free, -0.4, terms)",
+        "tests/shape/energy/test_self_contact.py",
+    ),
+    (
+        "contact: neighbours of a crease left out",
+        "geosim/collision/proximity.py",
+        "troubled[v] |= dot(n, mean) <= HALF_FOLDED * np.sqrt(dot(mean, mean))",
+        "troubled[v] = False",
+        "tests/shape/energy/test_self_contact.py",
+    ),
+    (
+        "drag: springs to where the nodes are",
+        "geosim/shape/energy/newton.py",
+        "force = evaluation.force + drag.stiffness[:, None] * (x - drag.before)",
+        "force = evaluation.force",
+        "tests/shape/energy/test_path.py",
     ),
     (
         "contact: hits linearised where the step began",

@@ -330,6 +330,22 @@ class _Sums(NamedTuple):
 
 
 @kernel
+def _write_pair(sums, energy, fade, slope, curvature, gradient):
+    """Write the gradient (4, 3) of a faded energy, and its bend into the sums; `slope` and `curvature` are those of the fade."""
+    for i in range(4):
+        for j in range(4):
+            for k in range(3):
+                for m in range(3):
+                    sums.bend[i, j, k, m] *= fade
+                    if fade < 1.0:
+                        turn = slope[i, k] * sums.slope[j, m] + sums.slope[i, k] * slope[j, m]
+                        sums.bend[i, j, k, m] += energy * curvature[i, j, k, m] + turn
+    for i in range(4):
+        for k in range(3):
+            gradient[i, k] = fade * sums.slope[i, k] + (energy * slope[i, k] if fade < 1.0 else 0.0)
+
+
+@kernel
 def pair_blocks(x, rest, around, points, edges, reach, weight, kappa, gradients, hessians, bends, pressure, matrix):
     """Write gradients and (with `matrix`) second derivatives of the energy of pairs; return the energy.
 
@@ -360,14 +376,8 @@ def pair_blocks(x, rest, around, points, edges, reach, weight, kappa, gradients,
     """
     four, old, faces = np.empty((4, 3)), np.empty((4, 3)), np.empty(4)
     terms = _Terms(np.zeros(16), np.zeros((16, 4)), np.zeros((16, 4, 2)), np.zeros(16, dtype=np.int64))
-    sums = _Sums(
-        np.empty(3),
-        np.empty((4, 3)),
-        np.empty((4, 4, 3, 3)),
-        np.empty((4, 3)),
-        np.empty((4, 4, 3, 3)),
-        np.empty((4, 4, 3, 3)),
-    )
+    blocks = np.empty((3, 4, 4, 3, 3))
+    sums = _Sums(np.empty(3), np.empty((4, 3)), blocks[0], np.empty((4, 3)), blocks[1], blocks[2])
     dm, ddm = np.zeros((4, 3)), np.zeros((4, 4, 3, 3))
     total = 0.0
     for q in range(len(points)):
@@ -381,34 +391,16 @@ def pair_blocks(x, rest, around, points, edges, reach, weight, kappa, gradients,
             count = terms.counts[part]
             if part != main and abs(count) < ROUND:
                 continue
-            energy, value = _pair_part(
-                four,
-                terms.w[part],
-                terms.c[part],
-                terms.free[part],
-                count,
-                reach[q],
-                weight[q] * kappa[q],
-                sums,
-                matrix,
-            )
+            one = terms.w[part], terms.c[part], terms.free[part], count
+            energy, value = _pair_part(four, *one, reach[q], weight[q] * kappa[q], sums, matrix)
             E += energy
             pressure[q] = kappa[q] * value if part == main else pressure[q]
         fade = _mollify(four, old, dm, ddm) if edges[q] else 1.0
         pressure[q] *= fade
         total += fade * E
-        for i in range(4):
-            for k in range(3):
-                gradients[q, i, k] = fade * sums.slope[i, k] + (E * dm[i, k] if fade < 1.0 else 0.0)
-        for i in range(4 if matrix else 0):
-            for j in range(4):
-                for k in range(3):
-                    for m in range(3):
-                        hessians[q, i, j, k, m] = fade * sums.stiff[i, j, k, m]
-                        bends[q, i, j, k, m] = fade * sums.bend[i, j, k, m]
-                        if fade < 1.0:
-                            turn = dm[i, k] * sums.slope[j, m] + sums.slope[i, k] * dm[j, m]
-                            bends[q, i, j, k, m] += E * ddm[i, j, k, m] + turn
+        _write_pair(sums, E, fade, dm, ddm, gradients[q])
+        if matrix:
+            hessians[q], bends[q] = fade * sums.stiff, sums.bend
     return total
 
 

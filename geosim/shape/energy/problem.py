@@ -190,20 +190,9 @@ class ShapeProblem(ScaledBody):
         el, pattern, count = self.element, self.pattern, len(x)
         data = np.zeros(len(pattern.indices) if matrix else 0)
         force, scale, constraint = np.zeros_like(x), np.zeros(count), np.zeros(len(self.pressure_vertices))
+        rules, out = (el.energy, el.constraint, el.stabilised), (pattern.places, data, force, scale, constraint)
         energy, smallest, body_volume = assembly.assemble(
-            x,
-            p,
-            self.mesh,
-            self.table if table is None else table,
-            el.energy,
-            el.constraint,
-            el.stabilised,
-            matrix,
-            pattern.places,
-            data,
-            force,
-            scale,
-            constraint,
+            x, p, self.mesh, self.table if table is None else table, *rules, matrix, *out
         )
         volumes, gradients = self.closed.add(x, chamber_pressures, el.face, matrix, pattern, data, force, scale)
         force -= external[:count]
@@ -324,7 +313,6 @@ def make_problem(
     held_by = supports(robot, environment, groups)
     held, enclosed = held_unknowns(body, held_by, groups, incompressible=not compressible)
     rigid = make_rigids(groups, closed.rigid, body)
-    densities = np.array([m.density for m in materials])[body.mesh.material]
     contact = make_contact(
         body,
         environment,
@@ -337,9 +325,7 @@ def make_problem(
         environment=environment,
         supports=held_by,
         load_shapes=tuple(load_shapes(robot, environment, order)),
-        mass=frozen(
-            assembly.mass_loads(body.mesh.tets, body.mesh.volumes * body.length**3 * densities, body.element.share)
-        ),
+        mass=frozen(_masses(body, [m.density for m in materials])),
         pattern=pattern,
         linear=BorderedSolver(pattern, make_factoriser(pattern.indptr, pattern.indices, factoriser), factoriser),
         table=tensors.table(materials, body.stress, isochoric=isochoric),
@@ -379,6 +365,12 @@ def stiffest(mesh: assembly.Mesh, materials: Sequence[Hyperelastic], stress: flo
     out = np.zeros(int(mesh.tets.max()) + 1)
     np.maximum.at(out, mesh.tets.ravel(), np.repeat(moduli, mesh.tets.shape[1]))
     return out
+
+
+def _masses(body: ScaledBody, densities: list[float]) -> Floats:
+    """Mass of every node [kg], (nodes,), from the densities [kg/m^3] of the materials."""
+    of_tets = body.mesh.volumes * body.length**3 * np.array(densities)[body.mesh.material]
+    return assembly.mass_loads(body.mesh.tets, of_tets, body.element.share)
 
 
 def _check_free_bodies(problem: ShapeProblem) -> None:
