@@ -27,8 +27,8 @@ class Status(Enum):
         "give a small imperfection or load."
     )
     PRESSURE_LIMIT = (
-        "The pressure has a maximum below the one asked for: beyond it the chamber grows by itself. "
-        "Prescribe volume_ratio instead of pressure to go on."
+        "The pressure (or the load) has a limit before the one asked for: beyond it the chamber grows, under vacuum "
+        "collapses, by itself. Prescribe volume_ratio instead of pressure to go on."
     )
     NOT_CONVERGED = (
         "The forces could not be balanced for the next command. Take smaller steps, refine the mesh, or "

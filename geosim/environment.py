@@ -17,6 +17,7 @@ from geosim.geometry.surface import check_surface, read_surface
 
 __all__ = ["Environment", "Fluid", "Load", "Obstacle", "Prescribed", "RigidGroup"]
 
+RIGID = 1e-6  # what rounding in a file leaves of R R^T = 1
 MOST_GRAVITY = 1000.0  # [m/s^2], a hundred times the Earth's: more is a wrong unit (9810 mm/s^2)
 
 
@@ -52,6 +53,8 @@ class Obstacle:
                 raise InputError(
                     f"Obstacle: motion has shape {motion.shape}; translations (k, 3) [m] or poses (k, 4, 4)"
                 )
+            if motion.ndim == 3:
+                _check_rigid(motion)
             object.__setattr__(self, "motion", frozen(motion))
 
     @staticmethod
@@ -102,6 +105,20 @@ class Obstacle:
             else:
                 pose = row.copy()
         return pose
+
+
+def _check_rigid(poses: Floats) -> None:
+    """Refuse poses (k, 4, 4) that scale, shear or mirror."""
+    turns = poses[:, :3, :3]
+    stray = np.abs(turns @ turns.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
+    if (stray > RIGID).any() or (np.abs(poses[:, 3] - [0.0, 0.0, 0.0, 1.0]) > RIGID).any():
+        raise InputError(
+            f"Obstacle: motion: pose {int(np.argmax(stray)) + 1} scales or shears (R R^T is off the identity by "
+            f"{stray.max():.2g}); give rotations, [0, 0, 0, 1] in the last row"
+        )
+    mirrored = np.flatnonzero(np.linalg.det(turns) < 0)
+    if len(mirrored):
+        raise InputError(f"Obstacle: motion: pose {mirrored[0] + 1} mirrors (its determinant is -1); give a rotation")
 
 
 @dataclass(frozen=True)
@@ -300,6 +317,8 @@ class Environment:
             object.__setattr__(self, key, items)
         if self.fluid is not None and not isinstance(self.fluid, Fluid):
             raise InputError(f"Environment: fluid {self.fluid!r} is not a Fluid")
+        if not isinstance(self.self_contact, (bool, np.bool_)):
+            raise InputError(f"Environment: self_contact = {self.self_contact!r} must be True or False")
         object.__setattr__(self, "self_friction", number(self.self_friction, "Environment: self_friction", low=0.0))
         object.__setattr__(self, "exclude_pairs", tuple(self.exclude_pairs))
 

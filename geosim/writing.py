@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -20,13 +20,23 @@ XML = '<?xml version="1.0"?>\n<VTKFile type="{kind}" version="1.0" byte_order="L
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a sibling to write to; it takes the place of `path` when everything went well."""
+    """Give a sibling to write to; it takes the place of `path` when everything went well.
+
+    Raises
+    ------
+    InputError
+        The system refuses to write there: the disk is full, the name too long, the folder gone.
+    """
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield beside
         os.replace(beside, path)
+    except (OSError, UnicodeEncodeError) as error:
+        reason = (error.strerror or error) if isinstance(error, OSError) else "its name is not UTF-8"
+        raise InputError(f"{str(path)!r} cannot be written: {reason}") from None
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError, UnicodeEncodeError):
+            beside.unlink(missing_ok=True)
 
 
 def checked_target(path: str | Path, *suffixes: str) -> Path:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
@@ -20,7 +21,9 @@ import numpy as np
 
 import geosim
 from geosim.arrays import choice
+from geosim.environment import Environment
 from geosim.errors import InputError
+from geosim.files.checks import check_arrays, check_header, check_result
 from geosim.generate import GENERATORS, Design, make
 from geosim.result import FIELDS, Result, Status
 from geosim.select import Select, selected_ids
@@ -177,9 +180,9 @@ def load_result(path: str | Path) -> Result:
         raise InputError(f"{path}: no such result file") from None
     except KeyError:
         raise InputError(f"{path}: this .npz is not a geosim result; write one with Result.save") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path}: not a readable result file: {str(error).splitlines()[0]}") from None
-    if header.get("format", 0) > FORMAT:
+    except (OSError, ValueError, EOFError, MemoryError, RecursionError, zipfile.BadZipFile, zlib.error) as error:
+        raise InputError(f"{path}: not a readable result file: {(str(error).splitlines() or [type(error).__name__])[0]}") from None
+    if isinstance(header, dict) and header.get("format", 0) > FORMAT:
         raise InputError(
             f"{path}: written by geosim {header.get('geosim')}, newer than this {geosim.__version__}; upgrade"
         )
@@ -188,9 +191,13 @@ def load_result(path: str | Path) -> Result:
 
 def _build(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> Result:
     try:
+        check_header(header)
+        check_arrays(arrays)
         problem: dict[str, Any] = {name: _decode(header[name], arrays) for name in KEPT if name in header}
+        if not isinstance(problem["environment"], Environment):
+            raise InputError(f"environment = {str(problem['environment'])[:60]} is not an Environment")
         measures: dict[str, Any] = {name: arrays.get(f"result.{name}") for name in _ARRAYS}
-        return Result(
+        result = Result(
             status=Status[choice(header["status"], "status", Status.__members__)],
             message=header["message"],
             converged=header["converged"],
@@ -198,7 +205,10 @@ def _build(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> Result
             **problem,
             **measures,
         )
+        check_result(result)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: the result file is damaged ({type(error).__name__}: {error})") from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        kind = type(error).__name__
+        raise InputError(f"{path}: the result file is damaged ({kind}: {' '.join(str(error).split())[:200]})") from None
+    return result

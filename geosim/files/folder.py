@@ -1,26 +1,35 @@
-"""The folder that a solve leaves: result.npz, frames.pvd with its VTU, picture.png, view.html, summary.csv.
+"""The folder that a solve leaves: result.npz, summary.csv, frames.pvd with its VTU, picture.png, view.html.
 
-Everything is written into a hidden folder beside and renamed when it is complete.
+Everything is written into a hidden folder beside, the numbers before the pictures, and takes the place of the folder in one
+rename: whoever looks, and whenever the process dies, there is the old result or the new one, whole.
 """
 
 from __future__ import annotations
 
+import ctypes
+import glob
+import logging
 import os
 import re
 import shutil
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from geosim.errors import InputError
+from geosim.errors import GeosimWarning, InputError
 
 if TYPE_CHECKING:
     from geosim.result import Result
 
 __all__ = ["check_folder", "complete_folder", "write_folder"]
 
-_OWN = re.compile(r"result\.npz|frames\.pvd|frames_\d+\.vtu|picture\.png|view\.html|summary\.csv")
+_OWN = re.compile(
+    r"result\.npz|frames\.pvd|frames_\d+\.vtu|picture\.png|view\.html|summary\.csv|partial\.npz|partial\.png"
+)
+AT_FOLDER, EXCHANGE = -100, 2  # of renameat2(2)
+log = logging.getLogger("geosim.files")
 
 
 def check_folder(folder: Path, force: bool) -> None:
@@ -31,21 +40,35 @@ def check_folder(folder: Path, force: bool) -> None:
     InputError
         It is a file, or not empty while `force` is false, or nothing can be written there.
     """
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; choose another --out")
-    if folder.is_dir() and any(folder.iterdir()) and not force:
-        raise InputError(
-            f"{folder} exists and is not empty; give --force to replace the results in it, or another --out"
-        )
-    above = folder.resolve()
-    while not above.exists():
-        above = above.parent
-    if not os.access(above, os.W_OK):
-        raise InputError(f"{above} cannot be written; choose another --out")
+    with saying_where(folder):
+        str(folder).encode("utf-8")
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder} is a file; choose another --out")
+        if folder.is_dir() and any(folder.iterdir()) and not force:
+            raise InputError(
+                f"{folder} exists and is not empty; give --force to replace the results in it, or another --out"
+            )
+        above = folder.resolve()
+        while not above.exists():
+            above = above.parent
+        if not os.access(above, os.W_OK):
+            raise InputError(f"{above} cannot be written; choose another --out")
+
+
+@contextmanager
+def saying_where(path: Path) -> Iterator[None]:
+    """Turn what the system refuses (a full disk, a long path, a folder that is gone) into an `InputError` with the path."""
+    try:
+        yield
+    except UnicodeEncodeError:
+        raise InputError(f"{str(path)!r} is not UTF-8; choose another name") from None
+    except OSError as error:
+        where = error.filename or path
+        raise InputError(f"{where}: {error.strerror or error}; choose another --out, or make room") from None
 
 
 def write_folder(result: Result, folder: Path, force: bool = False) -> list[str]:
-    """Write all files of a result into a folder.
+    """Write all files of a result into a folder, the numbers first; what cannot be drawn is a warning.
 
     Parameters
     ----------
@@ -66,18 +89,28 @@ def write_folder(result: Result, folder: Path, force: bool = False) -> list[str]
     InputError
         As `check_folder`.
     """
-    names = ["result.npz", "summary.csv"]
-    if len(result.frames):
-        names += ["frames.pvd", "picture.png", "view.html"]
+    partial = result.partial
     with complete_folder(folder, force) as beside:
+        names = ["result.npz", "summary.csv"]
         for name in names:
-            target = beside / name
-            if name == "picture.png":
-                result.plot(target)
-            elif name == "view.html":
-                result.html(target)
+            result.save(beside / name)
+        if partial is not None:
+            names.append("partial.npz")
+            partial.save(beside / "partial.npz")
+        drawn: dict[str, Callable[[Path], object]] = {}
+        if len(result.frames):
+            drawn = {"frames.pvd": result.save, "picture.png": result.plot, "view.html": result.html}
+        if partial is not None:
+            drawn["partial.png"] = partial.plot
+        for name, write in drawn.items():
+            try:
+                write(beside / name)
+            except Exception as error:  # the numbers are there: no picture is worth losing them
+                log.warning("%s could not be written", name, exc_info=True)
+                warnings.warn(f"{name} could not be written: {' '.join(str(error).split())}", GeosimWarning, stacklevel=2)
             else:
-                result.save(target)
+                names.append(name)
+    log.info("wrote %s to %s", ", ".join(names), folder)
     return names
 
 
@@ -88,28 +121,67 @@ def complete_folder(folder: Path, force: bool = False) -> Iterator[Path]:
     Raises
     ------
     InputError
-        As `check_folder`.
+        As `check_folder`, or the system refuses to write.
     """
     check_folder(folder, force)
-    folder = folder.resolve()
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = folder.parent / f".{folder.name}.{os.getpid()}.part"
+    with saying_where(folder):
+        folder = folder.resolve()
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _clean_up(folder)
+        beside = folder.parent / f".{folder.name}.{os.getpid()}.part"
+        try:
+            beside.mkdir()
+            yield beside
+            _put_in_place(beside, folder)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+
+
+def _clean_up(folder: Path) -> None:
+    """Remove what processes that died left beside a folder."""
+    for left in folder.parent.glob(f".{glob.escape(folder.name)}.*.part"):
+        number = left.name.split(".")[-2]
+        if number.isdigit() and not _alive(int(number)):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _alive(process: int) -> bool:
     try:
-        beside.mkdir()
-        yield beside
-        _put_in_place(beside, folder)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        pass
+    return True
 
 
 def _put_in_place(beside: Path, folder: Path) -> None:
-    """Move a complete folder to its place, or its files into a folder that exists already."""
+    """Let a complete folder take the place of one that exists, in one rename; files of others go with it."""
     if not folder.exists():
         beside.rename(folder)
         return
+    if not any(folder.iterdir()):
+        os.replace(beside, folder)
+        return
     new = {path.name for path in beside.iterdir()}
-    for old in folder.iterdir():
-        if old.name not in new and _OWN.fullmatch(old.name):
-            old.unlink()
-    for path in sorted(beside.iterdir()):
-        os.replace(path, folder / path.name)
+    others = [path for path in folder.iterdir() if path.name not in new and not _OWN.fullmatch(path.name)]
+    for path in others:
+        if path.is_dir() and not path.is_symlink():
+            shutil.copytree(path, beside / path.name, symlinks=True)
+        else:
+            shutil.copy2(path, beside / path.name, follow_symlinks=False)
+    if not _exchange(beside, folder):  # two renames: an instant without a folder, where the system knows no exchange
+        aside = beside.with_name(f"{beside.name}.old.{os.getpid()}.part")
+        folder.rename(aside)
+        beside.rename(folder)
+        aside.rename(beside)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two folders at once (Linux); return whether it was done."""
+    try:
+        rename = ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    paths = [os.fsencode(p) for p in (one, other)]
+    return int(rename(AT_FOLDER, paths[0], AT_FOLDER, paths[1], EXCHANGE)) == 0
