@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import logging
 from typing import Any
 
 __version__ = "0.1.0"
+
+logging.getLogger("geosim").addHandler(logging.NullHandler())  # silent unless the user's program listens
 
 # Public name -> module; loaded when first used, so that `import geosim` stays light.
 _PLACES = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
@@ -10,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, TypeVar
+
+import numpy as np
 
 from geosim.actuation import Actuation, Command
 from geosim.contract import Progress, Report, Robot, Solver, State, Status
@@ -25,6 +28,7 @@ from geosim.snake.stepper import MultibodyStepper
 
 __all__ = ["SOLVERS", "default_solver", "solve", "solve_many"]
 
+log = logging.getLogger("geosim.solve")
 S = TypeVar("S", bound=State)
 
 # Kind of robot -> its default solver.
@@ -102,12 +106,14 @@ def solve(
             raise InputError("solve: initial= holds no state (a result read from a file keeps none for this solver)")
         initial = initial.state
     commands = chosen.commands(robot, actuation)  # refuses before the start is paid
+    log.info("%s: %d vertices, %d commands, %s", robot.name, len(robot.vertices), len(commands), chosen)
     state = chosen.start(robot, environment, initial)
     with ExitStack() as stack:
         show = _progress_line(len(commands), stack) if progress is True else progress or None
         watch = None if show is None else _Watch(show, len(commands))
         states, reports = _walk(chosen, state, commands, watch)
     result = collect(state.robot, environment, chosen, states, reports, actuation, continued=initial is not None)
+    log.log(logging.INFO if result.converged else logging.WARNING, "%s: %s", result.status.name, result.message)
     if throw and not result.converged:
         raise SolveError(result.message, result)
     return result
@@ -122,8 +128,13 @@ def _walk(
     reached = 0
     try:
         for command in commands:
+            clock = time.perf_counter()
             after, report = solver.step(state, command, watch)
             reports.append(report)
+            spent = time.perf_counter() - clock
+            log.debug(
+                "command %d: %s, %d records, %.3f s", command.index, report.status.name, len(report.records), spent
+            )
             if not report.reached:
                 break
             state, reached = after, reached + 1
@@ -160,21 +171,24 @@ class _Watch:
 
 
 def _progress_line(total: int, stack: ExitStack) -> Callable[[Progress], None]:
-    """Return a callable that shows step, V/V0 or time, residual and remaining time on one line."""
+    """Return a callable that shows share of the commands, V/V0 or time, residual, contacts and time left on one line."""
     from tqdm import tqdm
 
-    bar = stack.enter_context(tqdm(total=total, unit="step", dynamic_ncols=True))
+    form = "{percentage:3.0f}%|{bar}| {n:.2f}/{total} [{elapsed}<{remaining}{postfix}]"
+    bar = stack.enter_context(tqdm(total=total, unit="step", dynamic_ncols=True, bar_format=form))
+    reached: dict[str, float] = {}
 
     def show(progress: Progress) -> None:
         frame = progress.frame
-        facts = {"residual": progress.residual}
         if frame is not None and frame.volume_ratios is not None:
             ratios = frame.volume_ratios
-            facts |= {f"V/V0_{c + 1}" if len(ratios) > 1 else "V/V0": v for c, v in enumerate(ratios)}
+            reached.update({f"V/V0_{c + 1}" if len(ratios) > 1 else "V/V0": v for c, v in enumerate(ratios)})
         if frame is not None and frame.time is not None:
-            facts["t"] = frame.time
-        bar.set_postfix({key: f"{value:.3g}" for key, value in facts.items()})
-        bar.update(progress.command - 1 + (frame is not None) - bar.n)
+            reached["t"] = frame.time
+        now = {"iteration": progress.iteration, "residual": progress.residual, "contacts": progress.contacts}
+        known = {key: f"{value:.3g}" for key, value in (reached | now).items() if not np.isnan(value)}
+        bar.set_postfix(known, refresh=False)
+        bar.update(progress.command - 1 + progress.share - bar.n)
 
     return show
 

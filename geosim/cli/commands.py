@@ -1,14 +1,16 @@
 """The command line: geosim demo, generate, info, solve, sweep, optimize, calibrate, compare.
 
 Exit status: 0; 1 for an input error (nothing written) or a solve that stopped early (complete files for the frames
-reached); 2 for wrong arguments. What goes wrong is one line on stderr. Modules are imported by the command that
-needs them, so that `geosim --help` is immediate.
+reached); 2 for wrong arguments; 130 when interrupted (Ctrl-C, SIGTERM). What goes wrong is one line on stderr. Modules are
+imported by the command that needs them, so that `geosim --help` is immediate.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import io
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Iterator
@@ -20,6 +22,7 @@ import click
 
 import geosim
 from geosim.cli.generate import generate
+from geosim.cli.starting import explain, new, rerun
 from geosim.cli.wording import in_options
 from geosim.errors import GeosimError, GeosimWarning, InputError
 
@@ -59,10 +62,17 @@ class _OneLineGroup(click.Group):
         )
 
     def main(self, *args: Any, standalone_mode: bool = True, **kwargs: Any) -> Any:
-        status = self._status(*args, **kwargs)
         if standalone_mode:
-            sys.exit(status)
-        return status
+            signal.signal(
+                signal.SIGTERM, signal.default_int_handler
+            )  # a stop by the system keeps the frames reached, too
+            for stream in (sys.stdout, sys.stderr):
+                if isinstance(stream, io.TextIOWrapper):
+                    stream.reconfigure(
+                        errors="backslashreplace"
+                    )  # a terminal that cannot show a name still gets the rest
+            sys.exit(self._status(*args, **kwargs))
+        return self._status(*args, **kwargs)
 
     def _status(self, *args: Any, **kwargs: Any) -> int:
         with warnings.catch_warnings():
@@ -75,8 +85,10 @@ class _OneLineGroup(click.Group):
                 return _fail(f"{error.format_message()} (see {command} --help)", 2)
             except click.ClickException as error:
                 return _fail(error.format_message(), error.exit_code)
-            except click.Abort:
-                return _fail("interrupted; nothing was written", 1)
+            except (click.Abort, KeyboardInterrupt):
+                return _fail("interrupted; nothing was written", 130)
+            except OSError as error:  # a full disk, a folder that is gone
+                return _fail(f"{error.filename or 'system'}: {error.strerror or error}", 1)
             except (GeosimError, MemoryError) as error:
                 return _fail(str(error) or "out of memory; use a coarser mesh (max_edge) or element = 'p1'", 1)
             except Exception as error:  # the last line of defence: a user gets a line, a developer the traceback
@@ -142,7 +154,8 @@ def main(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-main.add_command(generate)
+for _command in (generate, new, rerun, explain):
+    main.add_command(_command)
 
 
 # --- values of options ---------------------------------------------------------------------------------------------
@@ -198,14 +211,20 @@ ROBOT = click.Path(path_type=Path)
 
 @main.command(cls=_Example, examples=("geosim demo", "geosim demo sphere --out ball"))
 @click.argument("name", required=False)
+@click.option("--list", "listed", is_flag=True, help="List the demonstrations and end.")
 @OUT
 @FORCE
-def demo(name: str | None, out: Path | None, force: bool) -> int:
+def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
     """Solve a bundled robot (default: inflate the PneuNet finger): mesh, solve, save, print a table."""
     from geosim.cli import running
 
     folder = running.resource("meshes")
     names = sorted(p.parent.name for p in folder.glob("*/robot.toml"))
+    if listed:
+        click.echo("\n".join([*names, *ROD_DEMOS]))
+        return 0
+    if name is None:
+        click.echo(f"showing {FIRST_DEMO}; others: {', '.join(n for n in [*names, *ROD_DEMOS] if n != FIRST_DEMO)}")
     name = FIRST_DEMO if name is None else name
     if name not in [*names, *ROD_DEMOS]:
         raise click.UsageError(f"no demo is called {name!r}; choose one of {', '.join([*names, *ROD_DEMOS])}")
@@ -238,6 +257,7 @@ def demo(name: str | None, out: Path | None, force: bool) -> int:
 @click.option("--solver", "method", type=click.Choice(["energy", "projective"]), help="Default: that of the robot.")
 @click.option("--element", type=click.Choice(["p2", "p1"]), help="p2 is accurate (default), p1 a preview.")
 @click.option("--gravity", type=_Vector(), help="[m/s^2], e.g. 0,0,-9.81; replaces that of the file.")
+@click.option("--max-seconds", type=float, help="End a command that takes longer, with what was reached.")
 @OUT
 @FORCE
 def solve(
@@ -248,6 +268,7 @@ def solve(
     method: str | None,
     element: str | None,
     gravity: tuple[float, ...] | None,
+    max_seconds: float | None,
     out: Path | None,
     force: bool,
 ) -> int:
@@ -261,7 +282,7 @@ def solve(
     target = out or Path(f"geosim-{robot.resolve().parent.name if robot.stem == 'robot' else robot.stem}")
     running.check_folder(target, force)
     body, environment, solver = running.problem(robot)
-    solver = running.chosen_solver(body, solver, method, element)
+    solver = running.chosen_solver(body, solver, method, {"element": element, "max_seconds": max_seconds})
     if gravity is not None:
         with refused("--gravity"):
             environment = dataclasses.replace(environment, gravity=gravity)
@@ -342,6 +363,7 @@ def calibrate(
     examples=(
         "geosim compare geosim-finger/result.npz scan.ply --units mm",
         "geosim compare result.npz markers.c3d --out map",
+        "geosim compare first/result.npz second/result.npz",
     ),
 )
 @click.argument("result", type=click.Path(path_type=Path))
@@ -357,14 +379,18 @@ def calibrate(
 @OUT
 @FORCE
 def compare(result: Path, scan: Path, out: Path | None, force: bool, **options: Any) -> None:
-    """Compare a result with a scan (PLY, STL, OBJ, XYZ) or with markers (C3D, TRC, CSV)."""
+    """Compare a result with a scan (PLY, STL, OBJ, XYZ), with markers (C3D, TRC, CSV) or with another result (NPZ)."""
+    from geosim.cli.results import compare_results
     from geosim.compare.command import marker_names, marker_places, run
     from geosim.files.folder import complete_folder
 
     given = {**options, "base": marker_names(options["base"]), "vertices": marker_places(options["vertices"])}
-    target = out or Path(f"geosim-{scan.stem}")
+    target = out or Path("geosim-comparison" if scan.suffix.lower() == ".npz" else f"geosim-{scan.stem}")
     with complete_folder(target, force) as beside:
-        lines = run(result, scan, beside, force=True, **given)
+        if scan.suffix.lower() == ".npz":
+            lines = list(compare_results(result, scan, beside))
+        else:
+            lines = run(result, scan, beside, force=True, **given)
     for line in lines:
         click.echo(in_options(line.replace(str(beside), str(target))))
 

@@ -6,6 +6,7 @@ import dataclasses
 import re
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import click
 import numpy as np
 
 from geosim.actuation import Actuation, Inflation, Passive
-from geosim.contract import Robot, Solver
+from geosim.contract import Robot, Solver, Status
 from geosim.environment import Environment
+from geosim.errors import InputError
 from geosim.files.actuation import load_actuation
 from geosim.files.folder import check_folder, write_folder
 from geosim.files.robot import SOLVERS, load_problem, make_solver
@@ -43,8 +45,8 @@ def problem(path: Path) -> tuple[Robot, Environment, Solver[Any] | None]:
     return robot, environment, solver
 
 
-def chosen_solver(robot: Robot, solver: Any, method: str | None, element: str | None) -> Solver[Any]:
-    """Return the solver of the file, changed by the options."""
+def chosen_solver(robot: Robot, solver: Any, method: str | None, options: Mapping[str, Any]) -> Solver[Any]:
+    """Return the solver of the file, changed by the options that are given (not None)."""
     solver = default_solver(robot) if solver is None else solver
     if method is not None and type(solver) is not SOLVERS[method]:
         if type(solver) not in SOLVERS.values():
@@ -52,10 +54,16 @@ def chosen_solver(robot: Robot, solver: Any, method: str | None, element: str | 
                 f"--solver {method} is for volumetric robots; this one is solved by {type(solver).__name__}"
             )
         solver = make_solver({"kind": method})
-    if element is not None:
-        if not any(f.name == "element" for f in dataclasses.fields(solver)):
-            raise click.UsageError(f"--element does not go with {type(solver).__name__}; it is for --solver energy")
-        solver = dataclasses.replace(solver, element=element)
+    for key, value in options.items():
+        if value is None:
+            continue
+        flag = f"--{key.replace('_', '-')}"
+        if not any(f.name == key for f in dataclasses.fields(solver)):
+            raise click.UsageError(f"{flag} does not go with {type(solver).__name__}; it is for --solver energy")
+        try:
+            solver = dataclasses.replace(solver, **{key: value})
+        except InputError as error:
+            raise click.UsageError(f"{flag}: {error}") from None
     return solver
 
 
@@ -69,8 +77,20 @@ def other_actuation(robot: Robot, path: Path | None) -> Actuation:
     return Passive()
 
 
-def solved(robot: Robot, actuation: Actuation, environment: Environment, solver: Any, target: Path, force: bool) -> int:
-    """Solve, write the folder, print the table; the exit status says whether every command was reached."""
+def solved(
+    robot: Robot,
+    actuation: Actuation,
+    environment: Environment,
+    solver: Any,
+    target: Path,
+    force: bool,
+    before: Result | None = None,
+) -> int:
+    """Solve, write the folder, print the table; the exit status says whether every command was reached.
+
+    `before` is a result of the same problem, from which the new one's distance is said.
+    """
+    from geosim.cli.results import difference
     from geosim.solve import solve
 
     folder = cache_folder()
@@ -81,13 +101,20 @@ def solved(robot: Robot, actuation: Actuation, environment: Environment, solver:
     seconds = time.perf_counter() - start
     names = write_folder(result, target, force)
     _print_summary(result)
+    if before is not None and min(len(before.frames), len(result.frames)):
+        click.echo("\n".join(difference(before, result)))
     click.echo(f"{result.status.name}: {result.message}")
     click.echo(f"{seconds:.1f} s; wrote {', '.join(names)} to {target}")
+    if result.partial is not None:
+        share = f"{100 * result.partial.times[0] % 100:.0f} %"
+        click.echo(
+            f"the last equilibrium, {share} of the way to the next command: {target / 'partial.npz'}, partial.png"
+        )
     if result.converged:
         return 0
     steps = f"{len(result.frames)} of {len(actuation)} steps"
     click.echo(f"geosim: stopped early after {steps}: {' '.join(result.message.split())}", err=True)
-    return 1
+    return 130 if result.status is Status.INTERRUPTED else 1
 
 
 # Columns of the table that the command line prints, for those that are known: name in summary.csv, heading, format.

@@ -172,17 +172,22 @@ def load_result(path: str | Path) -> Result:
     path = Path(path)
     if path.suffix.lower() != ".npz":
         raise InputError(f"{path}: a complete result is an .npz file; {path.suffix or 'this'} holds only a part of it")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path}: not a file")
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(str(arrays.pop("header")))
     except FileNotFoundError:
         raise InputError(f"{path}: no such result file") from None
-    except KeyError:
+    except (KeyError, AttributeError, TypeError):
         raise InputError(f"{path}: this .npz is not a geosim result; write one with Result.save") from None
     except (OSError, ValueError, EOFError, MemoryError, RecursionError, zipfile.BadZipFile, zlib.error) as error:
-        raise InputError(f"{path}: not a readable result file: {(str(error).splitlines() or [type(error).__name__])[0]}") from None
-    if isinstance(header, dict) and header.get("format", 0) > FORMAT:
+        raise InputError(
+            f"{path}: not a readable result file: {(str(error).splitlines() or [type(error).__name__])[0]}"
+        ) from None
+    written = header.get("format") if isinstance(header, dict) else None
+    if isinstance(written, int) and written > FORMAT:
         raise InputError(
             f"{path}: written by geosim {header.get('geosim')}, newer than this {geosim.__version__}; upgrade"
         )

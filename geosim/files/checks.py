@@ -67,7 +67,9 @@ def check_result(result: Result) -> None:
         raise InputError("times do not increase")
     for name in FIELDS:
         values = getattr(result, name)
-        wrong = values <= 0 if name in POSITIVE else values < 0 if name in NOT_NEGATIVE else np.zeros(values.shape, bool)
+        wrong = (
+            values <= 0 if name in POSITIVE else values < 0 if name in NOT_NEGATIVE else np.zeros(values.shape, bool)
+        )
         if name == "stable":
             wrong = (values != 0) & (values != 1) & ~np.isnan(values)
         if wrong.any():

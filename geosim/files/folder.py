@@ -107,7 +107,9 @@ def write_folder(result: Result, folder: Path, force: bool = False) -> list[str]
                 write(beside / name)
             except Exception as error:  # the numbers are there: no picture is worth losing them
                 log.warning("%s could not be written", name, exc_info=True)
-                warnings.warn(f"{name} could not be written: {' '.join(str(error).split())}", GeosimWarning, stacklevel=2)
+                warnings.warn(
+                    f"{name} could not be written: {' '.join(str(error).split())}", GeosimWarning, stacklevel=2
+                )
             else:
                 names.append(name)
     log.info("wrote %s to %s", ", ".join(names), folder)

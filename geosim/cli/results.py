@@ -1,0 +1,64 @@
+"""`geosim compare RESULT RESULT`: two results held against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geosim.errors import InputError
+from geosim.result import Result
+
+__all__ = ["compare_results", "difference"]
+
+
+def compare_results(first: Path, second: Path, folder: Path) -> Iterator[str]:
+    """Write an overlay of two results into a folder; return the lines that say how their last frames differ.
+
+    Raises
+    ------
+    InputError
+        A file is no result, or holds no frame.
+    """
+    from geosim.files.archive import load_result
+    from geosim.measures.provenance import mesh_hash
+    from geosim.show.overlay import overlay
+
+    one, two = load_result(first), load_result(second)
+    for path, result in ((first, one), (second, two)):
+        if not len(result.frames):
+            raise InputError(f"{path}: it has no frame to compare: {result.message}")
+    same = mesh_hash(one.robot) == mesh_hash(two.robot)
+    yield f"{first}: {one.robot.name}, {one.status.name}, {len(one.frames)} frames"
+    yield f"{second}: {two.robot.name}, {two.status.name}, {len(two.frames)} frames"
+    yield from difference(one, two) if same else ("the robots differ: shapes are laid over each other as they stand",)
+    yield from table(one.summary()[-1], two.summary()[-1])
+    overlay(one, two, folder / "overlay.png")
+    yield f"wrote {folder / 'overlay.png'}"
+
+
+def difference(one: Result, two: Result) -> Iterator[str]:
+    """Return how far the vertices of two results of one robot are apart."""
+    count = min(len(one.frames), len(two.frames))
+    apart = np.linalg.norm(one.frames[:count] - two.frames[:count], axis=2)[:, one.robot.body_vertices]
+    frame = int(np.argmax(apart.max(axis=1)))
+    yield (
+        f"the same robot: vertices are at most {1e3 * apart.max():.4g} mm apart (frame {frame}), "
+        f"{1e3 * np.sqrt(np.mean(apart[-1] ** 2)):.4g} mm rms in frame {count - 1}"
+    )
+
+
+def table(one: dict[str, Any], two: dict[str, Any]) -> Iterator[str]:
+    """Return the columns that two rows of summary.csv share, side by side, with their difference."""
+    rows = [("measure", "first", "second", "second - first")]
+    for key in one.keys() & two.keys() - {"frame", "status", "iterations", "seconds"}:
+        a, b = one[key], two[key]
+        if np.isfinite([a, b]).any():
+            rows.append((key, f"{a:.6g}", f"{b:.6g}", f"{b - a:.4g}"))
+    order = {key: i for i, key in enumerate(["measure", *one])}
+    rows.sort(key=lambda row: order[row[0]])
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for row in rows:
+        yield "  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))])

@@ -1,0 +1,96 @@
+"""`geosim new`, `rerun`, `explain`: the first robot of one's own, a result once more, and what a status means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+__all__ = ["explain", "new", "rerun"]
+
+# Where to look first; what a status means and its remedy stand in `geosim.Status`.
+ADVICE = {
+    "CONVERGED": "Nothing to do. `geosim info` shows the mesh; a finer one (max_edge) says how much it matters.",
+    "UNSTABLE": "A real robot leaves this shape. In robot.toml, [solver] imperfection = 0.001 lets it choose a side.",
+    "PRESSURE_LIMIT": 'Give --volume-ratio, or [solver] follow = "dynamic" to go on to the next stable shape. partial.npz '
+    "and partial.png show the shape at the limit.",
+    "NOT_CONVERGED": "Give more and smaller steps, or a finer mesh; look at partial.png for what folds or wrinkles.",
+    "INVERTED": "Refine the mesh where partial.png shows the largest stretch (max_edge), or take --element p2.",
+    "CROSSED": "Leave self_contact on, refine the skin where the parts meet, or take smaller steps.",
+    "SINGULAR": "Look at [fixed]: is every body held, and every chamber closed? `geosim info` counts what it found.",
+    "INTERRUPTED": "The folder holds the frames reached; `geosim rerun DIR/result.npz` begins again.",
+    "STOPPED": "Give a larger --max-seconds, a coarser mesh (max_edge), or --element p1 for a preview.",
+}
+
+
+@click.command(epilog="Example: geosim explain PRESSURE_LIMIT")
+@click.argument("status", required=False)
+def explain(status: str | None) -> None:
+    """Say what a status means and what to do about it. Alone: all of them."""
+    from geosim.contract import Status
+
+    names = list(Status.__members__)
+    chosen = names if status is None else [status.upper().replace("-", "_")]
+    if chosen[0] not in names:
+        raise click.UsageError(f"no status is called {status!r}; there are {', '.join(names)}")
+    for name in chosen:
+        click.echo(f"{name}: {Status[name].value} {ADVICE[name]}")
+
+
+EXTRAS = """
+# Below: what else a robot file may say; remove the # in front to use it.
+# [environment]
+# gravity = [0, 0, -9.81]            # m/s^2
+# [[environment.obstacles]]
+# shape = "sphere"                   # or cylinder, box, plane, mesh
+# center = [60, 0, -25]              # mm, as `units` says
+# radius = 10.0
+# friction = 0.3
+# [solver]
+# element = "p1"                     # a fast preview; "p2" is accurate
+"""
+ACTUATION = """# What the robot is told, step by step: geosim solve {folder}/robot.toml --actuation {folder}/actuation.toml
+[inflation]
+volume_ratio = [1.1, 1.2, 1.3]       # V/V0 of every step; or pressure_kpa = [...]
+"""
+
+
+@click.command(epilog="Example: geosim new my_finger")
+@click.argument("name", type=click.Path(path_type=Path))
+def new(name: Path) -> None:
+    """Make a folder with a small robot to change: surfaces, robot.toml, actuation.toml."""
+    from geosim.files.folder import check_folder, complete_folder
+    from geosim.generate import round_finger
+
+    check_folder(name, force=False)
+    with complete_folder(name) as beside:
+        round_finger(length=60e-3).save(beside)
+        robot = beside / "robot.toml"
+        robot.write_text(robot.read_text(encoding="utf-8") + EXTRAS, encoding="utf-8")
+        (beside / "actuation.toml").write_text(ACTUATION.format(folder=name), encoding="utf-8")
+    click.echo(f"{name}: body.stl, chamber_1.stl, robot.toml, actuation.toml")
+    click.echo(f"next: geosim solve {name}/robot.toml --actuation {name}/actuation.toml --element p1")
+
+
+@click.command(epilog="Example: geosim rerun geosim-finger/result.npz --out again")
+@click.argument("result", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="Folder to write; default the result's folder and -again.")
+@click.option("--force", is_flag=True, help="Replace the results in a folder that is not empty.")
+def rerun(result: Path, out: Path | None, force: bool) -> int:
+    """Solve again what a result file holds: the same robot, commands, surroundings and options."""
+    from geosim.cli import running
+    from geosim.errors import InputError
+    from geosim.files.archive import load_result
+
+    target = out or result.resolve().parent.with_name(f"{result.resolve().parent.name}-again")
+    running.check_folder(target, force)
+    old = load_result(result)
+    if old.actuation is None:
+        raise InputError(
+            f"{result}: it does not say what was commanded (an older geosim wrote it); solve the robot file"
+        )
+    if old.provenance.get("continued"):
+        raise InputError(
+            f"{result}: it went on from another result, which is not in this file; solve both from the start"
+        )
+    return running.solved(old.robot, old.actuation, old.environment, old.solver, target, force, before=old)

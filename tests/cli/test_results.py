@@ -1,0 +1,125 @@
+"""`geosim rerun`, `compare RESULT RESULT`, `new`, `explain`, budgets and interrupts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from bending import bar_robot, bent_result
+from click.testing import CliRunner
+
+import geosim
+from geosim import EnergyShapeSolver, Inflation, Status, cli, generate, solve
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.main, [str(a) for a in arguments])
+
+
+def test_rerun_gives_the_same_frames(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    solver = EnergyShapeSolver(element="p1", tolerance=1e-7)
+    first = solve(bar_robot(), Inflation(volume_ratio=[1.02, 1.05]), solver=solver)
+    first.save("r.npz")
+    done = run("rerun", "r.npz", "--out", "again")
+    assert done.exit_code == 0, done.output
+    assert "the same robot: vertices are at most 0 mm apart" in done.output
+    again = geosim.load_result("again/result.npz")
+    assert again.solver == solver
+    assert (again.frames == first.frames).all()
+    bent_result(2).save("bent.npz")
+    assert "what was commanded" in run("rerun", "bent.npz", "--out", "no").output
+    further = solve(bar_robot(), Inflation(volume_ratio=[1.06]), solver=solver, initial=first)
+    further.save("further.npz")
+    assert "went on from another result" in run("rerun", "further.npz", "--out", "no").output
+
+
+def test_two_results_are_compared(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bent_result(2).save("a.npz")
+    bent_result(3).save("b.npz")
+    done = run("compare", "a.npz", "b.npz", "--out", "map")
+    assert done.exit_code == 0, done.output
+    assert "the same robot: vertices are at most 0 mm apart" in done.output
+    row = next(line.split() for line in done.output.splitlines() if line.startswith("bend_angle_deg"))
+    assert [round(float(v)) for v in row[1:]] == [40, 60, 20]
+    assert (tmp_path / "map" / "overlay.png").stat().st_size > 10_000
+    other = generate.round_finger(length=40e-3, radius=6e-3).robot(preview=True)
+    geosim.Result(Status.CONVERGED, "", True, [1.0], [other.vertices], other).save("c.npz")
+    done = run("compare", "a.npz", "c.npz", "--out", "other")
+    assert done.exit_code == 0, done.output
+    assert "the robots differ" in done.output
+
+
+def test_new_makes_a_robot_that_is_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run("new", "mine")
+    assert done.exit_code == 0, done.output
+    assert "geosim solve mine/robot.toml" in done.output
+    assert geosim.files.robot.load_problem("mine/robot.toml")[0].chambers == 1
+    robot = geosim.load_robot("mine/robot.toml")
+    assert geosim.files.actuation.load_actuation("mine/actuation.toml", robot).times.tolist() == [1.0, 2.0, 3.0]
+    assert run("new", "mine").exit_code == 1
+    text = (tmp_path / "mine" / "robot.toml").read_text()
+    begun = "# [environment]"
+    used = "\n".join(line.removeprefix("# ") for line in text[text.index(begun) :].splitlines())
+    (tmp_path / "mine" / "robot.toml").write_text(text[: text.index(begun)] + used)
+    _, environment, solver = geosim.files.robot.load_problem("mine/robot.toml")
+    assert len(environment.obstacles) == 1
+    assert solver.element == "p1"
+
+
+def test_explain_knows_every_status():
+    everything = run("explain").output
+    for status in Status:
+        assert f"{status.name}: {status.value}" in everything
+        assert run("explain", status.name.lower().replace("_", "-")).output.startswith(f"{status.name}: ")
+    assert run("explain", "FINE").exit_code == 2
+
+
+def test_demo_lists_its_demonstrations():
+    listed = run("demo", "--list").output.split()
+    assert {"pneunet", "sphere", "cantilever"} <= set(listed)
+
+
+def test_a_budget_of_seconds_leaves_the_last_equilibrium(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    generate.round_finger(length=40e-3, radius=6e-3).save("finger")
+    done = run(
+        "solve", "finger/robot.toml", "--volume-ratio", "4", "--element", "p1", "--max-seconds", "0.05", "--out", "out"
+    )
+    assert done.exit_code == 1
+    assert "STOPPED" in done.output
+    assert (tmp_path / "out" / "result.npz").is_file()
+    assert run("solve", "finger/robot.toml", "--max-seconds", "-1", "--out", "out2").exit_code == 2
+
+
+def test_a_stop_by_the_system_keeps_the_frames(tmp_path):
+    """SIGTERM is treated like Ctrl-C: complete files, exit status 130."""
+    generate.round_finger(length=40e-3, radius=6e-3).save(tmp_path / "finger")
+    steps = ",".join(str(1.0 + 0.01 * i) for i in range(1, 400))
+    command = [
+        sys.executable,
+        "-m",
+        "geosim.cli",
+        "solve",
+        "finger/robot.toml",
+        "--volume-ratio",
+        steps,
+        "--out",
+        "out",
+    ]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ}
+    )
+    time.sleep(12.0)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    if "nothing was written" not in err:
+        assert "INTERRUPTED" in out
+        assert geosim.load_result(tmp_path / "out" / "result.npz").status is Status.INTERRUPTED

@@ -1,0 +1,172 @@
+"""Archives that hold nonsense are refused in one line; folders are the old result or the new one, whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+
+import numpy as np
+import pytest
+from bending import bent_result
+
+import geosim
+from geosim import Environment, InputError, Obstacle, Status
+from geosim.errors import GeosimWarning
+from geosim.files.folder import complete_folder, write_folder
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    return bent_result(2).save(tmp_path_factory.mktemp("archive") / "r.npz")
+
+
+def changed(saved, path, edit):
+    """A copy of an archive whose arrays and header were changed."""
+    with np.load(saved) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    header = json.loads(str(arrays["header"]))
+    edit(arrays, header)
+    if "header" in arrays:
+        arrays["header"] = np.array(json.dumps(header))
+    np.savez(path, **arrays)
+    return path
+
+
+WRONG = {
+    "nan frames": (lambda a, h: a["result.frames"].__setitem__((0, 0, 0), np.nan), "nan or inf"),
+    "dates": (lambda a, h: a.update({"result.times": np.array(["2020-01-01", "2020-01-02"], "M8[D]")}), "not numbers"),
+    "complex": (lambda a, h: a.update({"result.tip": a["result.tip"] + 1j}), "not numbers"),
+    "texts": (lambda a, h: a.update({"result.residual": np.array(["a", "b"])}), "not numbers"),
+    "a negative volume": (lambda a, h: a["result.chamber_volumes"].__imul__(-1), "chamber_volumes"),
+    "a negative residual": (lambda a, h: a["result.residual"].__isub__(1), "residual"),
+    "an infinite pressure": (lambda a, h: a["result.chamber_pressures"].__iadd__(np.inf), "inf"),
+    "times that fall": (lambda a, h: a["result.times"].__imul__(-1), "do not increase"),
+    "too few frames": (lambda a, h: a.update({"result.frames": a["result.frames"][:1]}), "frames have shape|damaged"),
+    "frames of another robot": (lambda a, h: a.update({"result.frames": a["result.frames"][:, 5:]}), "shape|damaged"),
+    "frames without an axis": (lambda a, h: a.update({"result.frames": a["result.frames"][0]}), "shape|damaged"),
+    "an empty array": (lambda a, h: a.update({"result.tip": np.empty(0)}), "damaged"),
+    "an environment that is a number": (lambda a, h: h.update(environment=1), "not an Environment"),
+    "no environment": (lambda a, h: h.pop("environment"), "damaged"),
+    "a robot that is a list": (lambda a, h: h.update(robot=[1, 2]), "damaged"),
+    "another status": (lambda a, h: h.update(status="FINE"), "status"),
+    "a stop that converged": (lambda a, h: h.update(status="STOPPED"), "said to have converged"),
+    "a message that is a number": (lambda a, h: h.update(message=3), "message"),
+    "a converged that is a word": (lambda a, h: h.update(converged="no"), "converged"),
+    "a format that is a word": (lambda a, h: h.update(format="one", status=3), "status|damaged"),
+    "no header": (lambda a, h: a.pop("header"), "not a geosim result"),
+    "a stable of 7": (lambda a, h: a.update({"result.stable": np.full(2, 7.0)}), "stable"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_archive_of_nonsense_is_refused_in_one_line(saved, tmp_path, name):
+    edit, words = WRONG[name]
+    with pytest.raises(InputError, match=words) as caught:
+        geosim.load_result(changed(saved, tmp_path / "wrong.npz", edit))
+    assert "\n" not in str(caught.value)
+    assert "wrong.npz" in str(caught.value)
+
+
+def test_an_archive_that_is_none_is_refused(saved, tmp_path):
+    whole = saved.read_bytes()
+    for name, content in {
+        "half": whole[: len(whole) // 2],
+        "empty": b"",
+        "text": b"hello",
+        "zip": b"PK\x03\x04" + whole[100:400],
+    }.items():
+        path = tmp_path / f"{name}.npz"
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=name):
+            geosim.load_result(path)
+    np.save(tmp_path / "bare", np.zeros(3))
+    (tmp_path / "bare.npy").rename(tmp_path / "bare.npz")
+    os.mkfifo(tmp_path / "pipe.npz")
+    for name in ("bare", "pipe"):
+        with pytest.raises(InputError, match=name):
+            geosim.load_result(tmp_path / f"{name}.npz")
+    assert geosim.load_result(saved).status is Status.CONVERGED
+
+
+def test_the_numbers_are_kept_where_no_picture_can_be_drawn(tmp_path, monkeypatch):
+    def broken(self, path):
+        assert (path.parent / "result.npz").is_file()
+        assert (path.parent / "summary.csv").is_file()
+        raise RuntimeError("no\ncanvas")
+
+    monkeypatch.setattr(geosim.Result, "plot", broken)
+    monkeypatch.setattr(geosim.Result, "html", broken)
+    result = bent_result(2, partial=bent_result(1))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", GeosimWarning)
+        names = write_folder(result, tmp_path / "out")
+    wrong = [f"{name} could not be written: no canvas" for name in ("picture.png", "view.html", "partial.png")]
+    assert [str(w.message) for w in said] == wrong
+    assert names == ["result.npz", "summary.csv", "partial.npz", "frames.pvd"]
+    assert geosim.load_result(tmp_path / "out" / "partial.npz").frames.shape[0] == 1
+
+
+def test_a_folder_is_replaced_whole_and_files_of_others_stay(tmp_path):
+    folder = tmp_path / "out"
+    with complete_folder(folder) as beside:
+        (beside / "result.npz").write_text("old")
+        (beside / "partial.npz").write_text("old")
+    (folder / "notes").mkdir()
+    (folder / "notes" / "mine.txt").write_text("mine")
+    with complete_folder(folder, force=True) as beside:
+        (beside / "result.npz").write_text("new")
+        assert (folder / "result.npz").read_text() == "old"
+    assert (folder / "result.npz").read_text() == "new"
+    assert not (folder / "partial.npz").exists()
+    assert (folder / "notes" / "mine.txt").read_text() == "mine"
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_what_the_dead_left_is_removed_and_what_the_living_write_stays(tmp_path):
+    dead, living = tmp_path / ".out.4194999.part", tmp_path / f".out.{os.getppid()}.part"
+    dead.mkdir()
+    living.mkdir()
+    with complete_folder(tmp_path / "out") as beside:
+        (beside / "a").write_text("a")
+    assert not dead.exists()
+    assert living.exists()
+
+
+def test_what_the_system_refuses_names_the_path(tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="too long"):
+        write_folder(bent_result(1), tmp_path / ("x" * 300))
+    with pytest.raises(InputError, match="UTF-8"):
+        write_folder(bent_result(1), tmp_path / "a\udcff")
+    with pytest.raises(InputError, match="cannot be written: File name too long"):
+        bent_result(1).save(tmp_path / ("x" * 300 + ".npz"))
+    with pytest.raises(InputError, match="No space left"):
+        _full_disk(tmp_path, monkeypatch)
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(InputError, match="No such file"):
+        write_folder(bent_result(1), geosim.files.folder.Path("out"))
+
+
+def _full_disk(tmp_path, monkeypatch):
+    def full(*args, **options):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "savez", full)
+        write_folder(bent_result(1), tmp_path / "full")
+
+
+def test_poses_that_scale_or_mirror_and_words_for_switches_are_refused():
+    scaled, mirrored, moved = np.eye(4)[None] * 1.0, np.eye(4)[None] * 1.0, np.eye(4)[None] * 1.0
+    scaled[0, :3, :3] *= 1.01
+    mirrored[0, 0, 0] = -1.0
+    moved[0, 3, 0] = 0.5
+    for poses, words in ((scaled, "scales or shears"), (mirrored, "mirrors"), (moved, "last row")):
+        with pytest.raises(InputError, match=words):
+            Obstacle.sphere((0, 0, 0), 0.01, motion=poses)
+    for word in ("no", 0, None):
+        with pytest.raises(InputError, match="self_contact"):
+            Environment(self_contact=word)
