@@ -112,10 +112,10 @@ def test_nothing_is_left_when_writing_fails(folder, monkeypatch):
     def broken(self, path):
         raise OSError("disk full")
 
-    monkeypatch.setattr(geosim.Result, "html", broken)
+    monkeypatch.setattr(geosim.Result, "save", broken)
     monkeypatch.setattr(geosim.Result, "plot", lambda self, path: path.write_bytes(b"png"))
     before = sorted(folder.iterdir())
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(InputError, match="out: disk full"):
         write_folder(bent_result(1), folder / "out")
     assert sorted(folder.iterdir()) == before
 
@@ -177,7 +177,7 @@ def test_an_interrupt_and_a_fault_are_one_line(folder, monkeypatch):
 
     monkeypatch.setattr(SOLVE, "solve", interrupted)
     outcome = run("solve", "bar.toml", "--volume-ratio", "2")
-    assert outcome.exit_code == 1
+    assert outcome.exit_code == 130
     assert "interrupted" in outcome.stderr
     monkeypatch.setattr(SOLVE, "solve", fault)
     one_line(run("solve", "bar.toml", "--volume-ratio", "2"), 1, "ZeroDivisionError", "oops more")

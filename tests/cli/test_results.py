@@ -13,6 +13,8 @@ from click.testing import CliRunner
 
 import geosim
 from geosim import EnergyShapeSolver, Inflation, Status, cli, generate, solve
+from geosim.files.actuation import load_actuation
+from geosim.files.robot import load_problem
 
 
 def run(*arguments):
@@ -59,15 +61,15 @@ def test_new_makes_a_robot_that_is_read(tmp_path, monkeypatch):
     done = run("new", "mine")
     assert done.exit_code == 0, done.output
     assert "geosim solve mine/robot.toml" in done.output
-    assert geosim.files.robot.load_problem("mine/robot.toml")[0].chambers == 1
+    assert load_problem("mine/robot.toml")[0].chambers == 1
     robot = geosim.load_robot("mine/robot.toml")
-    assert geosim.files.actuation.load_actuation("mine/actuation.toml", robot).times.tolist() == [1.0, 2.0, 3.0]
+    assert load_actuation("mine/actuation.toml", robot).times.tolist() == [1.0, 2.0, 3.0]
     assert run("new", "mine").exit_code == 1
     text = (tmp_path / "mine" / "robot.toml").read_text()
     begun = "# [environment]"
     used = "\n".join(line.removeprefix("# ") for line in text[text.index(begun) :].splitlines())
     (tmp_path / "mine" / "robot.toml").write_text(text[: text.index(begun)] + used)
-    _, environment, solver = geosim.files.robot.load_problem("mine/robot.toml")
+    _, environment, solver = load_problem("mine/robot.toml")
     assert len(environment.obstacles) == 1
     assert solver.element == "p1"
 
