@@ -92,6 +92,36 @@ class _Fits:
             tuple(sorted((fit_prepared(used, m, *self.options) for m in models), key=lambda c: c.aicc))
         )
 
+    def chosen(self, model: str) -> Calibration:
+        """Fit the model, or the recommended one, in the longest range in which it holds; and say what is doubtful."""
+        first, *shorter = self.limits
+        whole = found = self.table(DEFAULT_MODELS if model == BEST else [model], first).recommended
+        limit = first
+        while found.rms > TOLERATED and shorter:
+            limit = shorter.pop(0)
+            found = self.table([whole.model], limit).recommended
+        wrong = doubts(self.tests)
+        if found.rms > TOLERATED:
+            found, limit = whole, first
+            wrong.append(
+                f"{found.model} is off by {100 * found.rms:.3g} % rms of the largest stress (a model that fits: "
+                f"{100 * TOLERATED:g} %): another model, another max_stretch=, or a mistake in the tests?"
+            )
+        how = [f"{found.model}: recommended of {len(DEFAULT_MODELS)} models"] if model == BEST else []
+        how += [_range(self.tests, found, limit, limit < first)] if self.is_default else []
+        said = (*wrong, *found.warnings, *self._advice(found, limit))
+        return dataclasses.replace(found, warnings=said, doubts=tuple(wrong), choice="; ".join(how))
+
+    def _advice(self, found: Calibration, limit: float) -> list[str]:
+        """Name Yeoh where Mooney-Rivlin is held by its stability, and Yeoh fits better."""
+        if not self.options[1] or found.model != "mooney-rivlin" or not found.warnings:
+            return []
+        yeoh = self.table(["yeoh"], limit).recommended
+        if yeoh.rms >= found.rms:
+            return []
+        rms = f"with rms {100 * yeoh.rms:.2f} %, {found.model} with {100 * found.rms:.2f} %"
+        return [f'yeoh fits these tests {rms}: recommended is model="yeoh"']
+
 
 def compare_models(
     tests: Tests,
@@ -156,31 +186,7 @@ def fit(
     """
     number(confidence, "calibrate: confidence", above=0.0, high=math.nextafter(1.0, 0.0))
     fits = _Fits(prepare_tests(tests, toe), max_stretch, window, (weights, stable, confidence, density))
-    first, *shorter = fits.limits
-    found = whole = fits.table(DEFAULT_MODELS if model == BEST else [model], first).recommended
-    limit = first
-    while found.rms > TOLERATED and shorter:
-        limit = shorter.pop(0)
-        found = fits.table([whole.model], limit).recommended
-    wrong = doubts(fits.tests)
-    if found.rms > TOLERATED:
-        found = whole
-        wrong.append(
-            f"{found.model} is off by {100 * found.rms:.3g} % rms of the largest stress (a model that fits: "
-            f"{100 * TOLERATED:g} %): another model, another max_stretch=, or a mistake in the tests?"
-        )
-    advice = []
-    if stable and model == "mooney-rivlin" and found.warnings:
-        yeoh = fits.table(["yeoh"], limit).recommended
-        if yeoh.rms < found.rms:
-            advice.append(
-                f"yeoh fits these tests with rms {100 * yeoh.rms:.2f} %, {model} with {100 * found.rms:.2f} %: "
-                f'recommended is model="yeoh"'
-            )
-    how = [f"{found.model}: recommended of {len(DEFAULT_MODELS)} models"] if model == BEST else []
-    how += [_range(fits.tests, found, limit, limit < first)] if fits.is_default else []
-    warnings = (*wrong, *found.warnings, *advice)
-    return dataclasses.replace(found, warnings=warnings, doubts=tuple(wrong), choice="; ".join(how))
+    return fits.chosen(model)
 
 
 def _range(tests: Sequence[MaterialTest], found: Calibration, limit: float, shrunk: bool) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats
+from geosim.arrays import Floats
 from geosim.calibrate.curves import mode_name
 from geosim.calibrate.samples import MaterialTest, loading_of, without_spikes
 from geosim.calibrate.tables import (
@@ -106,33 +106,28 @@ def read_test(
     Raises
     ------
     InputError
-        The file is missing, empty or holds no table, or something cannot be detected; the argument that settles it
-        is named.
+        The file is missing, empty or holds no table, or something cannot be detected; the remedy is named.
     """
     path = Path(path)
-    notes: list[str] = []
-    warnings: list[str] = []
+    notes, warnings = list[str](), list[str]()
     header, rows, numbers = table(path, delimiter, decimal, notes, warnings)
     names, units, header = columns(header, numbers.shape[1])
     strain = _pick(path, names, units, numbers, STRAIN, "strain", strain_column, strain_kind, strain_unit)
     stress = _pick(path, names, units, numbers, STRESS, "stress", stress_column, stress_kind, stress_unit)
-    good = _readable(path, rows, strain, stress, warnings)
-    strain, stress = (dataclasses.replace(c, values=c.values[good]) for c in (strain, stress))
-    strain = _with_unit(strain, notes)
-    for what, column in (("strain", strain), ("stress", stress)):
-        notes.append(f"{what}: column {column.name!r}, {column.kind} [{column.unit or '-'}]")
+    strain, stress = _readable(path, rows, strain, stress, notes, warnings)
     chosen = _mode(mode, header, path, notes)
     stretch = _stretch(path, strain, chosen, header, gauge_length, notes)
     nominal = _nominal(path, stress, stretch, header, area, notes)
-    if chosen == "compression" and nominal.sum() > 0:
-        nominal = -nominal
+    nominal = -nominal if chosen == "compression" and nominal.sum() > 0 else nominal
     test = MaterialTest(chosen, stretch, nominal, path.stem, tuple(notes), tuple(warnings))
     test = without_spikes(test, in_time=True)
     return loading_of(test) if first_loading else test
 
 
-def _readable(path: Path, rows: list[str], strain: _Column, stress: _Column, warnings: list[str]) -> Bools:
-    """Mark the rows that hold both numbers, and say which do not."""
+def _readable(
+    path: Path, rows: list[str], strain: _Column, stress: _Column, notes: list[str], warnings: list[str]
+) -> tuple[_Column, _Column]:
+    """Return the rows that hold both numbers, with the unit that strains have; say what was left out and taken."""
     good = np.isfinite(strain.values) & np.isfinite(stress.values)
     if good.sum() < 2:
         raise InputError(f"{path}: columns {strain.name!r} and {stress.name!r} hold fewer than two samples")
@@ -142,7 +137,10 @@ def _readable(path: Path, rows: list[str], strain: _Column, stress: _Column, war
         warnings.append(
             f"{len(which)} of {len(rows)} rows cannot be read and are left out ({'; '.join(which[:3])}{more})"
         )
-    return good
+    strain = _with_unit(dataclasses.replace(strain, values=strain.values[good]), notes)
+    for what, column in (("strain", strain), ("stress", stress)):
+        notes.append(f"{what}: column {column.name!r}, {column.kind} [{column.unit or '-'}]")
+    return strain, dataclasses.replace(stress, values=stress.values[good])
 
 
 def _pick(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from geosim.arrays import choice
+from geosim.compare.comparison import Comparison
 from geosim.compare.marker_fit import over_time, to_markers
 from geosim.compare.scan import to_scan
 from geosim.errors import InputError
@@ -43,12 +44,10 @@ def run(
         "scan" or "markers"; default by suffix (.csv and .txt: markers if they read as such).
     force
         Whether a folder that is not empty may be written to.
-    units, frame
-        As in `to_scan` and `to_markers`.
     path
         With markers: also compare all frames over the path; written as path.csv.
-    **options
-        Further arguments of `to_scan` or `to_markers`.
+    units, frame, **options
+        Arguments of `to_scan` or `to_markers`.
 
     Returns
     -------
@@ -69,15 +68,7 @@ def run(
     if folder is not None and folder.is_dir() and any(folder.iterdir()) and not force:
         raise InputError(f"{folder} is not empty; choose another --out or pass --force")
     options = {"frame": frame, "units": units, **{key: value for key, value in options.items() if value is not None}}
-    chosen = _kind(measured, kind)
-    foreign = [key for key in OF_KIND["scan" if chosen == "markers" else "markers"] if key in options]
-    if foreign:
-        raise InputError(f"{measured}: {foreign[0]}= is not for {chosen}; leave it out, or pass kind=")
-    if chosen == "scan":
-        found, rows = to_scan(result, measured, **options), []
-    else:
-        found = to_markers(result, measured, **options)
-        rows = over_time(result, measured, **{k: v for k, v in options.items() if k != "frame"}) if path else []
+    found, rows = _compared(result, measured, _kind(measured, kind), path, options)
     lines = found.lines()
     lines += [
         f"  frame {r['frame']:4d}  t {r['time']:8.3f}  rms {1e3 * r['rms']:8.3f} mm  max {1e3 * r['max']:8.3f} mm"
@@ -87,6 +78,19 @@ def run(
         files = found.save(folder) + ([_write_path(rows, folder / "path.csv")] if rows else [])
         lines.append("written: " + ", ".join(str(f) for f in files))
     return lines
+
+
+def _compared(
+    result: Any, measured: Path, kind: str, path: bool, options: dict[str, Any]
+) -> tuple[Comparison, list[dict[str, float]]]:
+    """Return the comparison, and of markers the rows over the path where they are asked for."""
+    foreign = [key for key in OF_KIND["scan" if kind == "markers" else "markers"] if key in options]
+    if foreign:
+        raise InputError(f"{measured}: {foreign[0]}= is not for {kind}; leave it out, or pass kind=")
+    if kind == "scan":
+        return to_scan(result, measured, **options), []
+    found = to_markers(result, measured, **options)
+    return found, over_time(result, measured, **{k: v for k, v in options.items() if k != "frame"}) if path else []
 
 
 def marker_places(text: str | None) -> dict[str, int] | list[int] | None:

@@ -172,6 +172,13 @@ def to_markers(
     _seen(measured, data.source)
     if vertices is None:
         return _found_places(result, data, measured, frame, base, 0 if rest is None else rest)
+    return _on_vertices(result, data, measured, frame, base, vertices, ordered)
+
+
+def _on_vertices(
+    result: Result, data: Markers, measured: Floats, frame: int, base: Chosen | None, vertices: Vertices, ordered: bool
+) -> Comparison:
+    """Compare markers that sit on known vertices."""
     load_surface(result, frame)  # refuses a frame that does not exist
     shape = np.asarray(result.frames[frame])
     chosen, places = _places(data, vertices, ordered, len(shape))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from geosim.arrays import Bools, Floats, choice
+from geosim.arrays import Bools, Floats, Ints, choice, ints
 from geosim.compare.comparison import Comparison, compared, fixed_vertices, load_surface
 from geosim.compare.likelihood import refine
 from geosim.compare.markers import unit_scale
@@ -120,6 +120,20 @@ def to_scan(
     _check_unit(cloud[~stray], surface, source, units)
     allowed = _base_faces(result, surface, base, base_extent)
     pose, notes, doubts = _register(cloud[~stray], surface, register, allowed, source)
+    return _mapped(result, surface, ids, cloud, stray, pose, notes, doubts)
+
+
+def _mapped(
+    result: Result,
+    surface: Surface,
+    ids: Ints,
+    cloud: Floats,
+    stray: Bools,
+    pose: Pose,
+    notes: list[str],
+    doubts: list[str],
+) -> Comparison:
+    """Distances of a registered scan, its map and its parts."""
     placed = apply(pose.transform, cloud)
     at, _, _, distance = surface.closest(placed)
     outliers = stray & (np.abs(distance) > OUTLIER * min(spread(distance[~stray]), pose.scale))
@@ -174,7 +188,7 @@ def _check_unit(cloud: Floats, surface: Surface, source: str, units: str | None)
 
 def _base_faces(result: Result, surface: Surface, base: ArrayLike | None, extent: float) -> Bools:
     """Faces of the frame's skin whose centres lie near the base vertices."""
-    fixed = fixed_vertices(result) if base is None else np.asarray(base, dtype=int)
+    fixed = fixed_vertices(result) if base is None else ints(base, "compare: base= vertex ids", (None,))
     if len(fixed) == 0:
         return np.ones(len(surface.faces), dtype=bool)
     anchors = cKDTree(np.asarray(result.robot.vertices)[fixed])
