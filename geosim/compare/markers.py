@@ -51,6 +51,7 @@ def unit_scale(unit: str | None, source: str) -> float:
     return UNITS[name]
 
 
+FARTHEST = 1e6  # m: no set-up is larger, whatever its unit was taken for
 # A name's beginning, or names and indices of markers.
 Chosen = str | Iterable[str | int]
 
@@ -95,6 +96,10 @@ class Markers:
         array[~np.isfinite(array).all(axis=2)] = np.nan
         if np.isnan(array).all():
             raise InputError(f"{self.source}: no marker was seen in any frame")
+        if np.nanmax(np.abs(array)) > FARTHEST:
+            raise InputError(
+                f"{self.source}: a marker is {np.nanmax(np.abs(array)):.4g} m away; pass units= as in the file"
+            )
         times = np.arange(len(array), dtype=float) if self.times is None else np.array(self.times, dtype=float)
         if times.shape != (len(array),) or (self.names and len(self.names) != array.shape[1]):
             raise InputError(
