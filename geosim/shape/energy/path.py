@@ -71,8 +71,9 @@ RETRY, FAILURES = 0.35, 9
 # A path whose increments have become shorter than this, over the size of the body and in the share, has come to its end.
 SHORTEST = 1e-6
 
-# Newton iterations of an increment after which the next one is as long; with friction every round begins anew.
-EASY, EASY_ROUGH = 5, 10
+# Newton iterations of an increment after which the next one is as long; where parts touch they come and go, and with friction
+# every round begins anew.
+EASY, EASY_TOUCHING = 5, 10
 
 # Increments of one command, at most: a path that is longer does not get anywhere.
 INCREMENTS = 1000
@@ -331,8 +332,9 @@ class Path:
     def _take(self, outcome: Outcome, share: float, made: float) -> None:
         """Make the equilibrium the present one, and choose the length of the next increment."""
         missed = self._missed(outcome)
-        rough = self.problem.contact is not None and self.problem.contact.friction
-        pace = np.sqrt((EASY_ROUGH if rough else EASY) / max(outcome.iterations, 1))
+        forces = outcome.evaluation.contact
+        touching = forces is not None and forces.count > 0
+        pace = np.sqrt((EASY_TOUCHING if touching else EASY) / max(outcome.iterations, 1))
         pace = min(pace, np.sqrt(MISS / missed) if missed > 0.0 else GROWTH)
         self.stride = min(float(np.clip(pace, SHRINK, GROWTH)) * max(made, 1e-9), LONGEST)
         self.failures, self.share, self.outcome = 0, share, outcome
