@@ -258,6 +258,9 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
 @click.option("--element", type=click.Choice(["p2", "p1"]), help="p2 is accurate (default), p1 a preview.")
 @click.option("--gravity", type=_Vector(), help="[m/s^2], e.g. 0,0,-9.81; replaces that of the file.")
 @click.option("--max-seconds", type=float, help="End a command that takes longer, with what was reached.")
+@click.option(
+    "--film", type=click.Path(path_type=Path), help="Film of all frames, .mp4 or .gif; many steps make it smooth."
+)
 @OUT
 @FORCE
 def solve(
@@ -269,6 +272,7 @@ def solve(
     element: str | None,
     gravity: tuple[float, ...] | None,
     max_seconds: float | None,
+    film: Path | None,
     out: Path | None,
     force: bool,
 ) -> int:
@@ -281,6 +285,8 @@ def solve(
         raise click.UsageError(f"{' and '.join(given)} exclude each other; an actuation file can hold both")
     target = out or Path(f"geosim-{robot.resolve().parent.name if robot.stem == 'robot' else robot.stem}")
     running.check_folder(target, force)
+    if film is not None:
+        film = running.checked_film(film)
     body, environment, solver = running.problem(robot)
     solver = running.chosen_solver(body, solver, method, {"element": element, "max_seconds": max_seconds})
     if gravity is not None:
@@ -291,7 +297,7 @@ def solve(
         with refused(given[0]):
             inflation.targets(0, body.chambers)
     chosen = inflation or running.other_actuation(body, actuation)
-    return running.solved(body, chosen, environment, solver, target, force)
+    return running.solved(body, chosen, environment, solver, target, force, film=film)
 
 
 @main.command(cls=_Example, examples=("geosim info my_robot/robot.toml --rescue", "geosim info --system"))

@@ -23,11 +23,13 @@ from geosim.files.robot import SOLVERS, load_problem, make_solver
 from geosim.kernels import cache_folder
 from geosim.resources import resource
 from geosim.result import Result
+from geosim.show.film import checked_film
 from geosim.solve import default_solver
 
 __all__ = [
     "Inflation",
     "check_folder",
+    "checked_film",
     "chosen_solver",
     "load_actuation",
     "other_actuation",
@@ -85,10 +87,11 @@ def solved(
     target: Path,
     force: bool,
     before: Result | None = None,
+    film: Path | None = None,
 ) -> int:
     """Solve, write the folder, print the table; the exit status says whether every command was reached.
 
-    `before` is a result of the same problem, from which the new one's distance is said.
+    `before` is a result of the same problem, from which the new one's distance is said; `film` a file for a film of it.
     """
     from geosim.cli.results import difference
     from geosim.solve import solve
@@ -105,6 +108,8 @@ def solved(
         click.echo("\n".join(difference(before, result)))
     click.echo(f"{result.status.name}: {result.message}")
     click.echo(f"{seconds:.1f} s; wrote {', '.join(names)} to {target}")
+    if film is not None and len(result.frames):
+        click.echo(f"film of {len(result.frames)} frames: {result.film(film)}")
     if result.partial is not None:
         share = f"{100 * result.partial.times[0] % 100:.0f} %"
         click.echo(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from geosim.show.fields import COLORS
 from geosim.show.picture import draw_frame, look_of
 from geosim.writing import checked_target, replacing
 
-__all__ = ["film"]
+__all__ = ["checked_film", "film"]
 
 PIXELS = (1100, 700)  # even numbers, which video codecs ask for
 HOLD = 1.0  # seconds for which the last frame stays
@@ -44,11 +45,25 @@ def film(result: Result, path: str | Path, fps: float = 12.0, *, color: str = "d
     InputError
         The suffix, folder, colour or number is wrong, there is no frame, or an MP4 is asked for without imageio-ffmpeg.
     """
-    path, fps = checked_target(path, ".mp4", ".gif"), number(fps, "film: fps", above=0.0)
+    path, fps = checked_film(path), number(fps, "film: fps", above=0.0)
     result.checked_frame(-1)
     write = _write_mp4 if path.suffix.lower() == ".mp4" else _write_gif
     with replacing(path) as beside:
         write(beside, _images(result, choice(color, "film: color", COLORS), round(HOLD * fps)), fps)
+    return path
+
+
+def checked_film(path: str | Path) -> Path:
+    """Return the path of a film that can be written here.
+
+    Raises
+    ------
+    InputError
+        The suffix is no film's, the folder does not exist, or imageio-ffmpeg is not installed for an MP4.
+    """
+    path = checked_target(path, ".mp4", ".gif")
+    if path.suffix.lower() == ".mp4" and find_spec("imageio_ffmpeg") is None:
+        raise InputError(f"{path.name}: MP4 needs imageio-ffmpeg: pip install 'geosim[film]', or write a .gif")
     return path
 
 
@@ -68,10 +83,8 @@ def _images(result: Result, color: str, hold: int) -> Iterator[np.ndarray]:
 
 
 def _write_mp4(path: Path, images: Iterator[np.ndarray], fps: float) -> None:
-    try:
-        from imageio_ffmpeg import write_frames
-    except ImportError:
-        raise InputError("film: MP4 needs imageio-ffmpeg: pip install 'geosim[film]', or write a .gif") from None
+    from imageio_ffmpeg import write_frames
+
     writer = write_frames(str(path), PIXELS, fps=fps, macro_block_size=2, output_params=["-f", "mp4"])
     writer.send(None)
     try:

@@ -94,6 +94,16 @@ def test_a_solve_that_stops_early_leaves_complete_files_and_exit_status_1(folder
     assert np.array_equal(solved["actuation"].pressure, [[1e3], [2e3], [3e3]])
 
 
+def test_a_film_is_written_where_it_is_asked_for_and_refused_before_the_solve(folder, solved, monkeypatch):
+    monkeypatch.setattr(geosim.Result, "film", lambda self, path: path.write_bytes(b"film") and path)
+    one_line(run("solve", "bar.toml", "--volume-ratio", "1.1", "--film", "bar.avi"), 1, "bar.avi", ".mp4, .gif")
+    assert "robot" not in solved
+    outcome = run("solve", "bar.toml", "--volume-ratio", "1.1", "--film", "bar.gif")
+    assert outcome.exit_code == 0, outcome.output
+    assert "film of 2 frames: bar.gif" in outcome.stdout
+    assert (folder / "bar.gif").is_file()
+
+
 def test_a_folder_that_holds_something_is_refused_without_force(folder, solved):
     target = folder / "geosim-bar"
     target.mkdir()
