@@ -52,21 +52,29 @@ def along_segment(p, a, b):
 def closest_on_triangle(p, a, b, c):
     """Barycentric weights of the point of a triangle nearest to p: its foot if that lies inside, else on an edge.
 
-    The weights of corners that the point does not depend on are exactly 0. Slivers and points count as edges.
+    Only edges that p lies beyond can be nearest; of a sliver, and of a point, all are asked. The weights of corners that
+    the point does not depend on are exactly 0.
     """
     u, v, r = difference(b, a), difference(c, a), difference(p, a)
     uu, uv, vv, ur, vr = dot(u, u), dot(u, v), dot(v, v), dot(u, r), dot(v, r)
     det = uu * vv - uv * uv
-    if det > SLIVER * uu * vv:
-        s, t = (vv * ur - uv * vr) / det, (uu * vr - uv * ur) / det
-        if s > 0.0 and t > 0.0 and s + t < 1.0:
-            return 1.0 - s - t, s, t
-    (ab, on_ab), (bc, on_bc), (ca, on_ca) = along_segment(p, a, b), along_segment(p, b, c), along_segment(p, c, a)
-    if on_ab <= on_bc and on_ab <= on_ca:
-        return 1.0 - ab, ab, 0.0
-    if on_bc <= on_ca:
-        return 0.0, 1.0 - bc, bc
-    return ca, 0.0, 1.0 - ca
+    det = det if det > SLIVER * uu * vv else np.nan  # of a sliver nothing below is true but "not"
+    s, t = (vv * ur - uv * vr) / det, (uu * vr - uv * ur) / det
+    if s > 0.0 and t > 0.0 and s + t < 1.0:
+        return 1.0 - s - t, s, t
+    least, on = np.inf, (1.0, 0.0, 0.0)
+    if not t > 0.0:
+        at, least = along_segment(p, a, b)
+        on = (1.0 - at, at, 0.0)
+    if not s + t < 1.0:
+        at, square = along_segment(p, b, c)
+        if square < least:
+            least, on = square, (0.0, 1.0 - at, at)
+    if not s > 0.0:
+        at, square = along_segment(p, c, a)
+        if square < least:
+            on = (at, 0.0, 1.0 - at)
+    return on
 
 
 @kernel

@@ -208,13 +208,12 @@ def nearest_face(p, own, vertices, faces, order, boxes, limit):
         first, last = leaf_range(boxes, stack[top], len(faces))
         for k in range(first, last):
             f = order[k]
-            a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
-            if own >= 0 and own in (a, b, c):
+            if own >= 0 and own in (faces[f, 0], faces[f, 1], faces[f, 2]):
                 continue
-            on = closest_on_triangle(p, vertices[a], vertices[b], vertices[c])
-            away = difference(p, vertices[a])
-            away = difference(away, scaled(on[1], difference(vertices[b], vertices[a])))
-            away = difference(away, scaled(on[2], difference(vertices[c], vertices[a])))
+            a, b, c = row(vertices, faces[f, 0]), row(vertices, faces[f, 1]), row(vertices, faces[f, 2])
+            on = closest_on_triangle(p, a, b, c)
+            away = difference(difference(p, a), scaled(on[1], difference(b, a)))
+            away = difference(away, scaled(on[2], difference(c, a)))
             square = dot(away, away)
             if square < limit or (face < 0 and square == limit):  # of equally near faces the first
                 limit, face, weights = square, f, on

@@ -41,10 +41,10 @@ __all__ = [
     "closest_on_mesh",
     "curvature",
     "curvatures",
+    "distances",
     "join_solids",
     "make_solid",
     "poses_between",
-    "signed_distance",
     "signed_distances",
 ]
 
@@ -187,7 +187,7 @@ _CHECKS: dict[str, Callable[[Any, str], Any]] = {
 
 
 class Solids(NamedTuple):
-    """Shapes as flat arrays, which every kernel takes: `signed_distance(solids, k, p, reach)`.
+    """Shapes as flat arrays, which every kernel takes: `distances(solids, k, points, ...)`.
 
     Parameters
     ----------
@@ -364,18 +364,23 @@ def _on_mesh(solids, k, p):
 
 
 @kernel
-def signed_distance(solids, k, p, reach):
-    """Return the distance [m] of a point (a tuple) to shape k, negative inside, and the outward normal, a tuple.
+def distances(solids, k, points, reach, distance, normal):
+    """Write the distances [m] (p,) of points (p, 3) to shape k, negative inside, and the outward normals (p, 3) there.
 
-    Points farther than `reach` [m] from the box around a mesh are inf away.
+    Points farther than their `reach` [m] (p,) from the box around a mesh are inf away. All points at once, because to hand
+    the shapes on costs as much as four distances to a plane.
     """
-    if solids.kind[k] == MESH:
-        if gap_to_box(solids.boxes, solids.span[k, 2], p, p) > reach * reach:
-            return np.inf, (0.0, 0.0, 1.0)
-        _, _, distance, normal, _ = _on_mesh(solids, k, p)
-        return distance, normal
-    depth, directions, _ = _slabs(solids.kind[k], solids.data[k], p)
-    return _from_slabs(depth, directions)
+    kind, w, none = solids.kind[k], solids.data[k], (0.0, 0.0, 1.0)
+    for i in range(len(points)):
+        p = row(points, i)
+        if kind != MESH:
+            depth, directions, _ = _slabs(kind, w, p)
+            distance[i], n = _from_slabs(depth, directions)
+        elif gap_to_box(solids.boxes, solids.span[k, 2], p, p) > reach[i] ** 2:
+            distance[i], n = np.inf, none
+        else:
+            _, _, distance[i], n, _ = _on_mesh(solids, k, p)
+        put(normal[i], n)
 
 
 @kernel
@@ -400,13 +405,6 @@ def curvature(solids, k, p, out):
             uu, vv, tt = u[i] * u[j], v[i] * v[j], t[i] * t[j]
             active = (uu if depth[0] > 0 else 0.0) + (vv if depth[1] > 0 else 0.0) + (tt if depth[2] > 0 else 0.0)
             out[i, j] = hoop * ((1.0 if i == j else 0.0) - uu - vv - tt) + corner * (active - n[i] * n[j])
-
-
-@kernel
-def _distances(solids, points, reach, distance, normal):
-    for i in range(len(points)):
-        distance[i], n = signed_distance(solids, 0, row(points, i), reach)
-        put(normal[i], n)
 
 
 @kernel
@@ -449,7 +447,8 @@ def signed_distances(
     pose = np.eye(4) if pose is None else pose
     points = np.asarray(points, dtype=float)
     distance, normal = np.empty(len(points)), np.empty((len(points), 3))
-    _distances(solid, np.ascontiguousarray((points - pose[:3, 3]) @ pose[:3, :3]), reach, distance, normal)
+    local, reaches = np.ascontiguousarray((points - pose[:3, 3]) @ pose[:3, :3]), np.full(len(points), float(reach))
+    distances(solid, 0, local, reaches, distance, normal)
     normal = normal @ pose[:3, :3].T
     return distance, points - np.where(np.isfinite(distance), distance, 0.0)[:, None] * normal, normal
 

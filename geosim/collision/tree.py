@@ -208,15 +208,19 @@ def next_leaf(boxes, lower, upper, limit, stack, top):
     while top > 0:
         top -= 1
         node = stack[top]
-        if gap_to_box(boxes, node, lower, upper) > limit:
-            continue
-        if node >= len(boxes) // 2:
+        gap = gap_to_box(boxes, node, lower, upper)
+        while gap <= limit and node < len(boxes) // 2:
+            near, far = 2 * node + 1, 2 * node + 2
+            gap, more = gap_to_box(boxes, near, lower, upper), gap_to_box(boxes, far, lower, upper)
+            if more < gap:
+                near, far, gap, more = far, near, more, gap
+            if more <= limit:
+                stack[top] = far
+                top += 1
+            node = near
+        if gap <= limit:
+            stack[top] = node
             return top
-        near, far = 2 * node + 1, 2 * node + 2
-        if gap_to_box(boxes, far, lower, upper) < gap_to_box(boxes, near, lower, upper):
-            near, far = far, near
-        stack[top], stack[top + 1] = far, near
-        top += 2
     return -1
 
 

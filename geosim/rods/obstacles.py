@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.collision.shapes import curvature, signed_distance
+from geosim.collision.shapes import curvature, distances
 from geosim.kernels import kernel
-from geosim.linear.matrix3 import cross, difference, dot, plus, scaled, turned, turned_back
+from geosim.linear.matrix3 import cross, difference, dot, plus, put, row, scaled, turned, turned_back
 from geosim.linear.sparse import Triplets
 from geosim.rods.contact import FADED, friction_slope, penalty, stick_slip
 from geosim.rods.terms import Term, add_contact
@@ -49,16 +49,17 @@ def obstacle_contact(
     Returns energy, largest force, deepest overlap, count.
     """
     energy, largest, overlap, count = 0.0, 0.0, 0.0, 0
+    local, normals, distance = np.empty((len(radius), 3)), np.empty((len(radius), 3)), np.empty(len(radius))
     for o in range(len(friction)):
         now, before, mu = pose1[o], pose0[o], friction[o]
         for i in range(len(radius)):
-            x, start = q[3 * i : 3 * i + 3], q0[3 * i : 3 * i + 3]
-            y = turned_back(now, difference(x, now[:, 3]))
-            distance, n = signed_distance(solids, o, y, radius[i] - FADED / k1)
-            gap = radius[i] - distance
+            put(local[i], turned_back(now, difference(q[3 * i : 3 * i + 3], now[:, 3])))
+        distances(solids, o, local, radius - FADED / k1, distance, normals)
+        for i in range(len(radius)):
+            gap = radius[i] - distance[i]
             if k1 * gap < FADED:
                 continue
-            n = turned(now, n)
+            x, start, y, n = q[3 * i : 3 * i + 3], q0[3 * i : 3 * i + 3], row(local, i), turned(now, normals[i])
             e, fn, stiff = penalty(gap, k, k1)
             energy, largest, overlap, count = energy + e, max(largest, fn), max(overlap, gap), count + (gap > 0.0)
             u, speed, ratio, slope, g = (0.0, 0.0, 0.0), 0.0, 0.0, 0.0, 0.0

@@ -127,16 +127,19 @@ def _project(half, row_group, w, out):
     """out[g] = sum of the rows r of group g of half[r] w[r]."""
     out[:] = 0.0
     for r in range(len(w)):
-        for c in range(half.shape[1]):
-            out[row_group[r], c] += half[r, c] * w[r]
+        row, mine, x = half[r], out[row_group[r]], w[r]
+        for c in range(len(row)):
+            mine[c] += row[c] * x
 
 
-@kernel
+@kernel(fastmath=True)
 def _spread(half, row_group, p, w):
     """w[r] += half[r] . p[g] for the rows r of all groups g."""
     for r in range(len(w)):
-        for c in range(half.shape[1]):
-            w[r] += half[r, c] * p[row_group[r], c]
+        row, mine, total = half[r], p[row_group[r]], w[r]
+        for c in range(len(row)):
+            total += row[c] * mine[c]
+        w[r] = total
 
 
 class CondensedDirection:

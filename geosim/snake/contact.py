@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from geosim.arrays import Floats, Ints
-from geosim.collision.shapes import Solids, signed_distance
+from geosim.collision.shapes import Solids, distances
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, row, scaled, turned, turned_back
 from geosim.snake.rows import point, write_row
@@ -107,19 +107,20 @@ def find_contacts(probes, surfaces, poses, poses_before, x, X, R, margin, out):
     The poses (3, 4) of the surfaces are those at the end and at the beginning of the step, of the boxes of bodies those of
     the body. `out` may be full: the count says how many were needed.
     """
-    count, n = 0, len(x)
+    count, n, gaps = 0, len(x), np.empty(len(probes.node))
+    local, normals = np.empty_like(probes.center), np.empty_like(probes.center)
     for k in range(len(surfaces.body)):
         body, pose, before = surfaces.body[k], poses[k], poses_before[k]
         origin, origin_before = (pose[0, 3], pose[1, 3], pose[2, 3]), (before[0, 3], before[1, 3], before[2, 3])
         for s in range(len(probes.node)):
-            node = probes.node[s]
-            if body >= 0 and node == n + body:
+            centre, _ = point(probes.node[s], probes.center[s], x, X, R)
+            put(local[s], turned_back(pose, difference(centre, origin)))
+        distances(surfaces.solids, k, local, margin + probes.radius, gaps, normals)
+        for s in range(len(probes.node)):
+            node, gap, p, m = probes.node[s], gaps[s], row(local, s), row(normals, s)
+            if gap - probes.radius[s] > margin or (body >= 0 and node == n + body):
                 continue
-            centre, arm = point(node, probes.center[s], x, X, R)
-            p = turned_back(pose, difference(centre, origin))
-            gap, m = signed_distance(surfaces.solids, k, p, margin + probes.radius[s])
-            if gap - probes.radius[s] > margin:
-                continue
+            _, arm = point(node, probes.center[s], x, X, R)
             normal = turned(pose, m)
             reach, rho = _reach(node, probes.axis[s], probes.radius[s], normal, R, n)
             if gap - reach > margin:

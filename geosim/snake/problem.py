@@ -10,6 +10,7 @@ whose stationarity with lambda = -E^-1 c is the first row of Eq. (8) of [Gasoto2
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
+from geosim.linear.matrix3 import dot
 from geosim.snake import joints, soft
 from geosim.snake.contact import Contacts, contact_law, contact_rows, find_contacts
 from geosim.snake.rotation import advance_quaternions, matrices, rotation_vectors
@@ -94,6 +96,28 @@ class Evaluation:
     def normal_forces(self) -> Floats:
         """Of the contacts [N], (c,)."""
         return -self.contact.forces[:, 0]
+
+
+@kernel
+def inertia_terms(away, inertia, force, gradient):
+    """Write inertia and external force of all slots `away` (slots, 3) from their prediction; returns their merit [J]."""
+    merit = 0.0
+    for s in range(len(away)):
+        for i in range(3):
+            push = inertia[s] * away[s, i]
+            gradient[s, i] = push - force[s, i]
+            merit += (0.5 * push - force[s, i]) * away[s, i]
+    return merit
+
+
+@kernel
+def largest(gradient, weights):
+    """Length of the longest row times its weight; nan where a row is none."""
+    worst = 0.0
+    for s in range(len(gradient)):
+        square = weights[s] ** 2 * dot(gradient[s], gradient[s])
+        worst = square if square > worst or math.isnan(square) else worst
+    return math.sqrt(worst)
 
 
 @kernel
@@ -180,10 +204,8 @@ class Substep:
     def evaluate(self, c: Configuration, lagged: Floats | None = None) -> Evaluation:
         """Return merit and gradient at c; friction in the merit at the `lagged` normal forces, default those at c."""
         system, h, turns = self.system, self.h, slice(self.system.particles + 1, None, 2)
-        away = c.places - self.predicted
-        push = self.inertia[:, None] * away
-        gradient, rotations = push - self.force, np.empty((9, len(system.soft.corners)))
-        merit = float(np.vdot(0.5 * push - self.force, away))
+        gradient, rotations = np.empty_like(self.force), np.empty((9, len(system.soft.corners)))
+        merit = float(inertia_terms(c.places - self.predicted, self.inertia, self.force, gradient))
         now = joints.angular_momenta(c.R, system.second_moments, self.start.R, h)
         gradient[turns] += (now - self.momenta) / h
         merit += joints.turning_energy(c.R, system.second_moments, self.start.R, h)
@@ -247,7 +269,7 @@ class Substep:
 
     def residual(self, gradient: Floats) -> float:
         """Largest unbalanced force [N] of a slot; torques over the radius of gyration."""
-        return float(np.sqrt(np.einsum("si,si->s", gradient, gradient) * self.system.weights**2).max())
+        return float(largest(gradient, self.system.weights))
 
     def assemble(self, now: Evaluation, clamp: bool, contacts: bool = True) -> Floats:
         """Return the lower 3x3 blocks of the stiffness; `clamp` keeps the semi-definite part of the geometric one."""

@@ -105,18 +105,24 @@ def _put_nine(lanes, t, f):
 
 
 @kernel
+def _take(rows, first, count, lanes):
+    """Copy columns of (9, m) to the first lanes; slices of every row would take three times as long."""
+    for k in range(9):
+        for t in range(count):
+            lanes[k * _LANES + t] = rows[k, first + t]
+
+
+@kernel
 def _load(x, soft, first, count, lanes):
     """Fill the lanes with shape derivatives, volumes, Lame's constants and deformation gradients of `count` tets.
 
     F = sum_a (x_a - x_0) B_a. The other lanes weigh nothing, and their F is 1.
     """
     lanes[_V : _V + _LANES] = 0.0
-    lanes[_V : _V + count] = soft.volumes[first : first + count]
-    lanes[_MU : _MU + count] = soft.mu[first : first + count]
-    lanes[_LAM : _LAM + count] = soft.lam[first : first + count]
-    for k in range(9):
-        lanes[_B + k * _LANES : _B + k * _LANES + count] = soft.shapes[k, first : first + count]
+    _take(soft.shapes, first, count, lanes[_B:])
     for t in range(count):
+        numbers = soft.volumes[first + t], soft.mu[first + t], soft.lam[first + t]
+        _put_three(lanes, _V + t, numbers)
         corners = soft.corners[first + t]
         o = row(x, corners[0])
         for a in range(3):
@@ -178,19 +184,22 @@ def tet_energy_gradient(x, soft, gradient, rotations):
             stress = combine(2 * volume * mu, away, volume * lam * trace, r)
             _put_nine(lanes, _H + t, product_transposed(stress, _nine(lanes, _B + t)))
         for t in range(count):
-            o = gradient[soft.corners[first + t, 0]]
+            total = (0.0, 0.0, 0.0)
             for a in range(3):  # column a is the force on vertex a + 1
                 force = lanes[_H + a * _LANES + t], lanes[_H + (3 + a) * _LANES + t], lanes[_H + (6 + a) * _LANES + t]
                 p = gradient[soft.corners[first + t, a + 1]]
                 put(p, plus(p, force))
-                put(o, difference(o, force))
+                total = plus(total, force)
+            o = gradient[soft.corners[first + t, 0]]
+            put(o, difference(o, total))
     return lanes[_ENERGY : _ENERGY + _LANES].sum()
 
 
 @kernel
 def _twist_stiffness(lanes, clamp):
     """N = mu 1 - alpha (tr(S) 1 - S)^-1 times the volume in all lanes; with `clamp` zero unless semi-definite."""
-    for t in range(_LANES):
+    least = 0.0 if clamp else -np.inf
+    for t in range(_LANES):  # no branch in here: the compiler would not make vector instructions of it
         S = product_transposed(_nine(lanes, _F + t), _nine(lanes, _R + t))  # R S R^T: N is wanted in the current frame
         mu, lam, trace = lanes[_MU + t], lanes[_LAM + t], S[0] + S[4] + S[8]
         sums = shifted(-1.0, S, trace)
@@ -198,8 +207,8 @@ def _twist_stiffness(lanes, clamp):
         det = max(dot(sums[:3], c[:3]), _FLATTEST)
         n = shifted((lam * (trace - 3.0) - 2 * mu) / det, c, mu)
         minors = cofactor(n)
-        good = (not clamp) or (n[0] >= 0 and minors[8] >= 0 and dot(n[:3], minors[:3]) >= 0)
-        _put_nine(lanes, _N + t, shifted(lanes[_V + t] if good else 0.0, n, 0.0))
+        good = (n[0] >= least) & (minors[8] >= least) & (dot(n[:3], minors[:3]) >= least)
+        _put_nine(lanes, _N + t, shifted(lanes[_V + t] * good, n, 0.0))
 
 
 @kernel
@@ -209,6 +218,7 @@ def _pair_stiffness(lanes, p, q):
     With the shape gradients a, b in the current frame mu (b a^T + a . b 1) + lambda a b^T + [a]x^T N [b]x: the twist of
     vertex q is w = x_q x b up to sign.
     """
+    p, q = p & 3, q & 3  # as they are; but now the compiler knows that no index below is negative, and uses vectors
     for t in range(_LANES):
         (a0, a1, a2), (b0, b1, b2) = _three(lanes, _G + 3 * p * _LANES + t), _three(lanes, _G + 3 * q * _LANES + t)
         n00, n01, n02, _, n11, n12, _, _, n22 = _nine(lanes, _N + t)
@@ -240,8 +250,7 @@ def tet_stiffness(x, soft, rotations, index, clamp, blocks):
     for first in range(0, len(soft.corners), _LANES):
         count = min(_LANES, len(soft.corners) - first)
         _load(x, soft, first, count, lanes)
-        for k in range(9):
-            lanes[_R + k * _LANES : _R + k * _LANES + count] = rotations[k, first : first + count]
+        _take(rotations, first, count, lanes[_R:])
         for t in range(_LANES):  # shape gradients R B_a in the current frame; their sum vanishes
             g = product_transposed(_nine(lanes, _B + t), _nine(lanes, _R + t))
             _put_three(lanes, _G + t, scaled(-1.0, plus(plus(g[:3], g[3:6]), g[6:])))
