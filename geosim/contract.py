@@ -208,8 +208,9 @@ class Report:
         How it ended, and a sentence with the numbers.
     records
         One record per iteration, for `Result.trace`.
-    balanced
-        Whether the forces balance to the tolerance; a stepper may go on without.
+    goes_on
+        Whether the solve goes on from the state although the command was not reached: the forces of a frame that a budget
+        ended do not balance, and the next one may.
     partial
         The last equilibrium on the way to a command that was not reached, or None.
     """
@@ -217,7 +218,7 @@ class Report:
     status: Status
     message: str = ""
     records: tuple[Mapping[str, Any], ...] = ()
-    balanced: bool = True
+    goes_on: bool = False
     partial: State | None = None
 
     @property

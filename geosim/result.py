@@ -389,8 +389,7 @@ def collect(
     `continued` says that the first state was that of another result.
 
     The status is the last that is not CONVERGED; with none, frames that cross or are not stable make it CROSSED or
-    UNSTABLE. A result has converged if every command was reached with its forces in balance, and nothing crosses
-    that was asked not to.
+    UNSTABLE. A result has converged if every command was reached, and nothing crosses that was asked not to.
     """
     frames = [state.frame for state in states]
     k, n = len(frames), len(robot.vertices)
@@ -401,7 +400,7 @@ def collect(
         measures[name] = None if any(v is None for v in values) else np.array(values, dtype=float)
     worst = next((r for r in reversed(reports) if r.status is not Status.CONVERGED), Report(Status.CONVERGED))
     status, message = worst.status, worst.message or worst.status.value
-    missed = [r for r in reports if not r.balanced]
+    missed = [r for r in reports if not r.reached]
     crossings, unstable = measures["crossings"], np.flatnonzero([f.stable == 0 for f in frames])
     if k and status in (Status.CONVERGED, Status.CROSSED) and np.nanmax(crossings, initial=0.0) > 0:
         status, most = Status.CROSSED, int(np.nanargmax(crossings))
@@ -411,13 +410,13 @@ def collect(
     elif status is Status.CONVERGED and len(unstable):
         status = Status.UNSTABLE
         message = f"{status.value} Frame {unstable[0]} is the first of {len(unstable)}."
-    elif status is Status.CONVERGED and missed:
+    elif missed and missed[-1].goes_on:
         message = f"{len(missed)} of {len(reports)} frames did not reach the tolerance. The last: {missed[-1].message}"
     accepted = {Status.CONVERGED, Status.UNSTABLE} | (set() if environment.self_contact else {Status.CROSSED})
     return Result(
         status,
         f"{message} {frames[-1].note}".rstrip() if k else message,
-        status in accepted and not missed and all(r.reached for r in reports),
+        status in accepted and not missed,
         np.array([i + 1.0 if f.time is None else f.time for i, f in enumerate(frames)]),
         nodes[:, :n],
         robot=robot,

@@ -135,7 +135,7 @@ def _walk(
             log.debug(
                 "command %d: %s, %d records, %.3f s", command.index, report.status.name, len(report.records), spent
             )
-            if not report.reached:
+            if not (report.reached or report.goes_on):
                 break
             state, reached = after, reached + 1
             if state.is_frame:

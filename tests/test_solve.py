@@ -96,7 +96,12 @@ def test_what_was_reached_before_a_failure_is_kept_with_the_shape_on_the_way():
 @pytest.mark.parametrize(
     ("report", "status", "converged", "words"),
     [
-        (Report(Status.CONVERGED, "rough", balanced=False), Status.CONVERGED, False, "1 of 2 frames did not reach"),
+        (
+            Report(Status.NOT_CONVERGED, "rough", goes_on=True),
+            Status.NOT_CONVERGED,
+            False,
+            "1 of 2 frames did not reach",
+        ),
         (Report(Status.UNSTABLE), Status.UNSTABLE, True, "not stable"),
         (Report(Status.CROSSED, "through"), Status.CROSSED, False, "through"),
     ],

@@ -13,6 +13,7 @@ import ctypes
 import os
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -232,8 +233,9 @@ class _Pardiso(Factoriser):
             self._call(-1)
             self._analysed = False
 
-    def __del__(self) -> None:
-        if getattr(self, "_analysed", False) and not sys.is_finalizing():
+    def __del__(self, finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        # bound as a default: at the end of the interpreter the names of modules go before their last objects
+        if not finalizing() and getattr(self, "_analysed", False):
             self.close()
 
 

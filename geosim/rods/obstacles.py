@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.collision.shapes import curvature, distances
+from geosim.collision.shapes import curvature, distances, signed_distances
+from geosim.errors import InputError
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, row, scaled, turned, turned_back
 from geosim.linear.sparse import Triplets
 from geosim.rods.contact import FADED, friction_slope, penalty, stick_slip
+from geosim.rods.system import System
 from geosim.rods.terms import Term, add_contact
 
-__all__ = ["ObstacleContact"]
+__all__ = ["ObstacleContact", "refuse_overlap"]
 
 
 @kernel
@@ -99,6 +101,33 @@ def _add_stiffness(solids, o, y, pose, n, fn, stiff, g, u, speed, ratio, slope, 
             rub = g * friction_slope(u, speed, ratio, slope, n, 1.0, a, b)
             values[slots[p]] += stiff * n[a] * n[b] - fn * dot(pose[b], turns) + rub
             p += 1
+
+
+def refuse_overlap(system: System, x: Floats) -> None:
+    """Refuse to start with centre lines inside an obstacle: contact would push them out at the nearest side, if at all.
+
+    Parameters
+    ----------
+    system
+        The robot in its environment.
+    x
+        Positions of the vertices [m], shape (n, 3); those that are held do not feel obstacles.
+
+    Raises
+    ------
+    InputError
+        A vertex is inside.
+    """
+    loose = system.held_free[: system.turns].reshape(-1, 3).any(axis=1)
+    for o, obstacle in enumerate(system.environment.obstacles):
+        distance = signed_distances(obstacle.solid, x, obstacle.pose(-1), reach=0.0)[0]
+        inside = np.flatnonzero(loose & (distance < 0))
+        if len(inside):
+            raise InputError(
+                f"obstacles[{o}]: {len(inside)} vertices of the robot start inside the {obstacle.shape}, vertex "
+                f"{inside[np.argmin(distance[inside])]} by {-1e3 * distance[inside].min():.3g} mm; move it away and let it "
+                f"come by `motion`"
+            )
 
 
 @dataclass

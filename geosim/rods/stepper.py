@@ -41,6 +41,7 @@ from geosim.errors import InputError
 from geosim.rods.drive import Drive, check_natural, make_drive
 from geosim.rods.increment import RULES, measured, solve_balance
 from geosim.rods.newton import Newton, Solution
+from geosim.rods.obstacles import refuse_overlap
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.state import RodState, at_rest, carry
 from geosim.rods.system import make_system
@@ -125,14 +126,22 @@ class RodShellStepper:
     # -- the contract of solve ---------------------------------------------------------------------------------
 
     def start(self, robot: Robot, environment: Environment | None = None, initial: State | None = None) -> RodState:
-        """Return the state at rest (or `initial`), with everything that can be computed once; time counts from 0."""
+        """Return the state at rest (or `initial`), with everything that can be computed once; time counts from 0.
+
+        Raises
+        ------
+        InputError
+            The robot is none of rods and shells, it starts inside an obstacle, or `initial` is not a state of it.
+        """
         robot = taken(robot, RodShellRobot, type(self).__name__)
         contact = self.contact_stiffness, self.contact_distance, self.slip_velocity
         system = make_system(robot, environment or Environment(), *contact)
         if initial is not None:
             if not isinstance(initial, RodState) or initial.q.shape != (system.dofs,):
                 raise InputError("initial: not a state of this robot; pass a RodState or a Result of the same robot")
+            refuse_overlap(system, initial.positions)
             return replace(initial, system=system, time=0.0, memory=None, is_frame=not self.static)
+        refuse_overlap(system, robot.vertices)
         if self.integrator == "verlet" and robot.turning > len(robot.edges):
             raise InputError(
                 "integrator = 'verlet': mid-edge normals have no mass; use 'implicit-euler' or shell_bending='hinge'"

@@ -105,7 +105,7 @@ class SnakeEnvironment:
         reward = (
             float(shift[0] / self.stepper.dt) if self.reward is None else float(self.reward(before, self.state, action))
         )
-        info = {"residual": self.state.residual, "converged": not report.message}
+        info = {"residual": self.state.residual, "converged": report.reached}
         return self.observation(), reward, self.state.steps >= self.limit, info
 
     def observation(self) -> Floats:

@@ -81,7 +81,7 @@ class MultibodyStepper:
     linear_tolerance
         Relative residual at which the conjugate residuals stop early.
     throw_out
-        Whether a frame that does not converge ends the solve (NOT_CONVERGED) or is only reported.
+        Whether a frame that does not converge ends the solve; else it goes on. The status is NOT_CONVERGED either way.
     contact_stiffness
         Inverse compliance of a contact [N/m].
     creep_speed
@@ -218,13 +218,12 @@ class MultibodyStepper:
         if state.residual <= self.tolerance:
             return Report(Status.CONVERGED, "", records)
         if not np.isfinite(state.residual):
-            message = f"frame {state.steps}: the forces are not finite"
-            return Report(Status.NOT_CONVERGED, message, records, balanced=False)
+            return Report(Status.NOT_CONVERGED, f"frame {state.steps}: the forces are not finite", records)
         message = (
             f"frame {state.steps} at {state.time:.3f} s did not converge: residual {state.residual:.2e} N after "
             f"{self.iterations} iterations, tolerance {self.tolerance:.1e} N; take smaller steps or more iterations"
         )
-        return Report(Status.NOT_CONVERGED if self.throw_out else Status.CONVERGED, message, records, balanced=False)
+        return Report(Status.NOT_CONVERGED, message, records, goes_on=not self.throw_out)
 
     def _signed(self, robot: MultibodyRobot, pressures: Any) -> Floats:
         """Return one pressure a chamber from pressures a chamber, a pair, or a pair of one snake [Pa]."""

@@ -8,7 +8,8 @@ from scipy.sparse import coo_matrix
 
 from geosim import Environment, LinearElastic, Load, NaturalShape, Obstacle, Passive, solve, solve_many
 from geosim.actuation import Command
-from geosim.collision.shapes import signed_distance
+from geosim.collision.shapes import distances
+from geosim.errors import InputError
 from geosim.rods.contact import compile_obstacles, penalty, stick_slip
 from geosim.rods.designs import entanglement, knot, spider
 from geosim.rods.drive import make_drive
@@ -377,11 +378,29 @@ def test_distance_to_a_mesh_is_that_of_the_shape_it_describes():
     low, high = np.array([-1.0, -0.5, -0.3]), np.array([0.8, 0.7, 0.4])
     shapes = compile_obstacles([Obstacle.box(low, high), Obstacle.mesh(trimesh.creation.box(bounds=[low, high]))])
     rng = np.random.default_rng(0)
-    for point in rng.uniform(-2, 2, size=(300, 3)):
-        box, mesh = (signed_distance(shapes.solids, i, tuple(point), np.inf) for i in range(2))
-        assert mesh[0] == pytest.approx(box[0], abs=1e-12)
-        if box[0] > 0:
-            assert mesh[1] == pytest.approx(box[1], abs=1e-9)
+    points, far = rng.uniform(-2, 2, size=(300, 3)), np.full(300, np.inf)
+    distance, normal = np.empty((2, 300)), np.empty((2, 300, 3))
+    for i in range(2):
+        distances(shapes.solids, i, points, far, distance[i], normal[i])
+    assert distance[1] == pytest.approx(distance[0], abs=1e-12)
+    outside = distance[0] > 0
+    assert normal[1, outside] == pytest.approx(normal[0, outside], abs=1e-9)
+
+
+@pytest.mark.parametrize("fixed", [(), (1,)], ids=["loose", "held"])
+@pytest.mark.parametrize("height", [0.0, -1e-6])
+def test_a_rod_that_starts_inside_an_obstacle_is_refused(fixed, height):
+    """It may touch; its centre line may not be inside, but where it is held and feels nothing."""
+    x = np.array([[0.0, 0, 0.1], [0.05, 0, height], [0.1, 0, 0.1]])
+    robot = RodShellRobot(x, radius=1e-3, rod_material=RUBBER, fixed_vertices=fixed)
+    environment = Environment(obstacles=[Obstacle.plane((0, 0, 0), (0, 0, 1))])
+    if height == 0 or fixed:
+        RodShellStepper().start(robot, environment)
+        return
+    with pytest.raises(InputError, match=r"obstacles\[0\]: 1 vertices .* inside the plane, vertex 1 by 0.001 mm"):
+        RodShellStepper().start(robot, environment)
+    with pytest.raises(InputError, match="inside the plane"):
+        RodShellStepper().start(robot, environment, initial=RodShellStepper().start(robot))
 
 
 def test_a_rod_rests_on_a_mesh_like_on_a_box():

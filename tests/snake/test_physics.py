@@ -8,7 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from geosim.actuation import Passive
+from geosim.actuation import Passive, ValveCommands
+from geosim.contract import Status
 from geosim.environment import Environment, Load, Obstacle
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -396,9 +397,23 @@ def test_a_budget_that_is_not_enough_is_reported():
     assert state.residual > 1e-6
     assert "did not converge" in report.message
     assert f"{state.residual:.2e}" in report.message
-    assert report.reached
+    assert (report.status, report.reached, report.goes_on) == (Status.NOT_CONVERGED, False, True)
     _, strict = replace(stepper, throw_out=True).step(stepper.start(robot, world), [2e4])
-    assert not strict.reached
+    assert not strict.goes_on
+
+
+def test_a_solve_with_frames_that_did_not_converge_says_so_in_its_status():
+    """It goes to the end all the same, unless it is asked to stop at the first."""
+    robot, world = bent_bar()
+    valves = ValveCommands([0.0, 0.1], [[2e4], [2e4]])
+    stepper = MultibodyStepper(route="dual", iterations=1, linear_iterations=2, tolerance=1e-6)
+    ends = []
+    for throw_out in (False, True):
+        result = solve(robot, valves, world, solver=replace(stepper, throw_out=throw_out), throw=False)
+        assert (result.status, result.converged) == (Status.NOT_CONVERGED, False)
+        ends.append(result.times[-1])
+    assert ends[0] == pytest.approx(0.1)
+    assert ends[1] == 0.0
 
 
 def test_a_guess_is_never_taken_for_a_solution():
