@@ -7,11 +7,10 @@ environments, two checkouts and the workers of a test run share one cache, and a
 from __future__ import annotations
 
 import hashlib
-import inspect
 import os
 import tempfile
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -48,20 +47,34 @@ def cache_folder() -> Path | None:
     return next((folder for folder in candidates if _writable(folder)), None)
 
 
-def _digest(function: Callable, seen: dict[Callable, None] | None = None) -> str:
-    """Digest of what a kernel is compiled from: its source, the constants it names and the kernels it calls.
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """Yield a code object and those of the functions in it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
 
-    numba itself looks only at the file of the kernel, and would run yesterday's version of a kernel it calls.
+
+def _digest(function: Callable, seen: dict[Callable, None] | None = None) -> str:
+    """Digest of what a kernel is compiled from: its code, the constants it names and the kernels it calls.
+
+    numba itself looks only at the file of the kernel, and would run yesterday's version of a kernel it calls. The code is that
+    in memory: a file may have changed since it was read.
     """
     seen = {} if seen is None else seen
     seen[function] = None
-    digest = hashlib.sha256(inspect.getsource(function).encode())
-    names = function.__code__.co_names
+    digest = hashlib.sha256(repr((function.__defaults__, getattr(function, "compiled_with", None))).encode())
+    names: list[str] = []
+    for code in _codes(function.__code__):
+        plain = [c for c in code.co_consts if not isinstance(c, types.CodeType)]
+        constants = [sorted(map(repr, c)) if isinstance(c, frozenset) else c for c in plain]  # sets have no order
+        digest.update(repr((code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars)).encode())
+        names += code.co_names
     for name in names:
         value = function.__globals__.get(name)
         members = [getattr(value, n, None) for n in names] if isinstance(value, types.ModuleType) else [value]
         for member in members:
-            called = getattr(member, "py_func", None)
+            called = getattr(member, "py_func", None) or getattr(member, "_defn", None)  # a kernel, or an intrinsic
             if called is not None and called not in seen:
                 digest.update(_digest(called, seen).encode())
             elif isinstance(member, np.ndarray):
@@ -131,8 +144,8 @@ def kernel(
     `fastmath=True` only for kernels that never meet nan or inf.
     """
 
-    def wrap(f: Callable) -> Any:
-        compile_ = cast(Any, numba.njit)
+    def wrap(f: Any) -> Any:
+        compile_, f.compiled_with = cast(Any, numba.njit), (parallel, fastmath, inline)
         made = compile_(f, nogil=True, parallel=parallel, fastmath=fastmath, inline=inline, error_model="numpy")
         if cache_folder() is not None:
             made._cache = _KernelCache(f)

@@ -156,6 +156,22 @@ def test_a_kernel_is_compiled_again_when_a_kernel_that_it_calls_changes(tmp_path
     assert seen == [2, 10]
 
 
+def test_an_edit_after_the_import_does_not_file_old_code_under_the_new_text(tmp_path):
+    """What was imported is compiled and filed as what it is, whatever the file says by then."""
+    source = tmp_path / "edited_kernel.py"
+    text = "from geosim.kernels import kernel\n\n@kernel\ndef one():\n    return {}\n"
+    edit = f"open({str(source)!r}, 'w').write({text.format(7)!r})"
+    source.write_text(text.format(3))
+    seen = []
+    for change in (edit, "pass"):
+        code = f"import edited_kernel\n{change}\nprint(edited_kernel.one())"
+        out = subprocess.run(
+            [sys.executable, "-B", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        seen.append(int(out.stdout))
+    assert seen == [3, 7]
+
+
 def test_library_prints_nothing_and_catches_nothing_blindly():
     for path in SOURCES:
         text = path.read_text()
