@@ -17,6 +17,8 @@ SPIKE = 2.0  # times its four neighbours that a sample exceeds them, or falls sh
 NOTICED = 0.05  # part of the largest value from which on a spike matters
 FEW = 0.1  # part of the samples that may be spikes; more are no mistakes of single rows
 
+LONGEST, STRONGEST = 1e3, 1e12  # stretch and stress [Pa] that no rubber reaches: it breaks by 20, at 100 MPa
+
 
 @dataclass(frozen=True)
 class MaterialTest:
@@ -65,6 +67,12 @@ class MaterialTest:
             raise InputError(
                 f"{name}: a stretch of {stretch.min():.4g} is impossible; stretch = current / rest length "
                 f"(1 at rest), strain = stretch - 1"
+            )
+        if max(stretch.max(), 1.0 / stretch.min()) > LONGEST or np.abs(self.nominal_stress).max() > STRONGEST:
+            raise InputError(
+                f"{name}: stretches of {stretch.min():.4g} .. {stretch.max():.4g} and stresses up to "
+                f"{np.abs(self.nominal_stress).max():.4g} Pa are "
+                f"no measurement of rubber; check the units and the decimal sign"
             )
         if self.mode == "compression" and stretch.mean() > 1:
             raise InputError(f"{name}: a compression test has stretches below 1; the mean here is {stretch.mean():.3g}")

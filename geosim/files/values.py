@@ -38,6 +38,8 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
         raise InputError(f"{path}: not valid TOML: {error}; strings need quotes and every key its own line") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
+    except RecursionError:
+        raise InputError(f"{path}: its lists are nested too deeply; no {what} needs that") from None
 
 
 def validated(model: type[BaseModel], table: Any, place: Place) -> Any:

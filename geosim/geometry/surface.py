@@ -231,6 +231,9 @@ def _parse_other(path: Path, label: str) -> tuple[np.ndarray, np.ndarray]:
         KeyError,
         IndexError,
         AttributeError,
+        NameError,  # a reader that forgot a case
+        ArithmeticError,
+        MemoryError,
         OSError,
         RuntimeError,
         AssertionError,
