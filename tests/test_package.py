@@ -25,6 +25,7 @@ ROOMS = [
     ["shape", "rods", "snake"],
     ["solve"],
     ["calibrate", "compare", "generate", "derivatives"],
+    ["inverse"],
     ["show"],
     ["files"],
     ["study"],

@@ -1,0 +1,1 @@
+"""Inverse actuation: what to command so that a robot does what is asked."""

@@ -1,0 +1,106 @@
+"""Goals: what a robot shall do at the end of its path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from geosim.arrays import Floats, floats, number, whole
+from geosim.derivatives.sensitivity import sensitivity
+from geosim.errors import InputError
+from geosim.result import Result
+
+__all__ = ["Goal"]
+
+# Misses that count as none: of tips over the robot's size, of angles [rad], of forces and pressures relative to the goal.
+NEAR_TIP, NEAR_ANGLE, NEAR_SHARE = 1e-4, 1e-4, 1e-3
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A measure and the value it shall have; make one with `tip`, `bend_angle`, `force` or `pressure`.
+
+    Parameters
+    ----------
+    of
+        A measure of `geosim.sensitivity`.
+    index
+        Obstacle or chamber, counted from 0.
+    value
+        [m] (3,), [rad] (1,), [N] (1,) or (3,), or [Pa] (1,).
+    weight
+        What a miss is multiplied by.
+    """
+
+    of: str
+    index: int
+    value: Floats
+    weight: float
+
+    @staticmethod
+    def tip(position: Any, weight: float = 1.0) -> Goal:
+        """Bring the tip to a position [m] (3,)."""
+        return _goal("tip", 0, floats(position, "Goal.tip: position", (3,)), weight)
+
+    @staticmethod
+    def bend_angle(radians: float, weight: float = 1.0) -> Goal:
+        """Bend by an angle [rad]."""
+        return _goal("bend_angle", 0, np.array([number(radians, "Goal.bend_angle: radians", low=0.0)]), weight)
+
+    @staticmethod
+    def force(obstacle: int, newtons: Any, weight: float = 1.0) -> Goal:
+        """Push an obstacle, counted from 0, with a force [N]: its size, or the vector (3,) on the obstacle."""
+        size = np.ndim(newtons) == 0
+        value = (
+            [number(newtons, "Goal.force: newtons", low=0.0)] if size else floats(newtons, "Goal.force: newtons", (3,))
+        )
+        return _goal("obstacle_forces", whole(obstacle, "Goal.force: obstacle", least=0), np.array(value), weight)
+
+    @staticmethod
+    def pressure(chamber: int, pascals: float, weight: float = 1.0) -> Goal:
+        """Bring a chamber, counted from 0, to a gauge pressure [Pa]."""
+        value = np.array([number(pascals, "Goal.pressure: pascals")])
+        return _goal("chamber_pressures", whole(chamber, "Goal.pressure: chamber", least=0), value, weight)
+
+    def check(self, result: Result) -> None:
+        """Refuse an obstacle or a chamber that is not there.
+
+        Raises
+        ------
+        InputError
+            Which.
+        """
+        counts = {"obstacle_forces": len(result.environment.obstacles), "chamber_pressures": result.robot.chambers}
+        if self.of in counts and self.index >= counts[self.of]:
+            raise InputError(f"goal: {self.of}[{self.index}] is asked for, and there are {counts[self.of]}")
+
+    def miss(self, result: Result) -> Floats:
+        """Return how far the last frame is from the goal [SI], (values,)."""
+        return self._measured(np.asarray(getattr(result, self.of))[-1])[0] - self.value
+
+    def slopes(self, result: Result, to: str) -> Floats:
+        """Return the derivatives of the values by controls, (values, m)."""
+        found = sensitivity(result, self.of, to)
+        _, slope = self._measured(found.value)
+        return np.asarray(slope @ found.jacobian.reshape(-1, found.jacobian.shape[-1]))
+
+    def _measured(self, value: Floats) -> tuple[Floats, Floats]:
+        """Return the values of the goal and their derivatives by all values of the measure."""
+        width = 3 if self.of in ("tip", "obstacle_forces") else 1
+        rows = np.eye(value.size)[width * self.index : width * (self.index + 1)]
+        mine = rows @ value.ravel()
+        if len(mine) == len(self.value):
+            return mine, rows
+        size = float(np.linalg.norm(mine))
+        return np.array([size]), (mine / max(size, 1e-300) @ rows)[None]
+
+    def tolerance(self, size: float) -> float:
+        """Return the miss [SI] that counts as none, for a robot of a size [m]."""
+        known = {"tip": NEAR_TIP * size, "bend_angle": NEAR_ANGLE}
+        return known.get(self.of, NEAR_SHARE * max(float(np.linalg.norm(self.value)), 1e-300))
+
+
+def _goal(of: str, index: int, value: Floats, weight: float) -> Goal:
+    return Goal(of, index, value, number(weight, "Goal: weight", above=0.0))

@@ -1,0 +1,233 @@
+"""solve_for(robot, goals): bounded Gauss-Newton on the sensitivities, along solved paths.
+
+    minimise |w (m(u) - g)|^2     over controls u within bounds,
+
+with m(u) the measures at the equilibrium that the path from the last one leads to. Every iteration solves the linear problem
+in a box, the bounds within a trust radius, goes there by a solve that begins where the last one ended, and asks for the
+sensitivities at its end. A goal that no controls reach ends where the linear problem has nothing more to gain: the nearest
+point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import lsq_linear
+
+from geosim.actuation import Actuation, CableLengths, CableTensions, Inflation
+from geosim.arrays import Floats, choice, floats
+from geosim.environment import Environment
+from geosim.errors import InputError
+from geosim.inverse.goals import Goal
+from geosim.result import Result
+from geosim.robot import VolumetricRobot
+from geosim.shape.energy.solver import EnergyShapeSolver
+from geosim.solve import solve
+
+__all__ = ["Inverse", "solve_for"]
+
+MOST = 40  # solves of one search
+RADIUS, LARGEST, SMALLEST = 0.5, 2.0, 1e-4  # trust radii over the unit of the controls: first, most, least
+POOR, GOOD = 0.25, 0.75  # shares of the predicted gain below and above which the radius shrinks and grows
+SHORT, NEARLY = 0.03, 0.9  # damping over the size of the slopes, and share of the gain that a damped step must have
+GAIN = 1e-5  # of the distance: what a step has to promise to be worth a solve
+
+
+@dataclass(frozen=True)
+class Control:
+    """A kind of control: its actuation, what sensitivities call it, its default bounds and its unit.
+
+    Parameters
+    ----------
+    make
+        Values (m,) -> an actuation of one command.
+    name
+        In `geosim.sensitivity`.
+    rest
+        Value at rest.
+    bounds
+        In units.
+    pascals
+        Whether the unit is the shear modulus.
+    """
+
+    make: Callable[[Floats], Actuation]
+    name: str
+    rest: float
+    bounds: tuple[float, float]
+    pascals: bool = False
+
+
+# Unless bounds say more, volumes go from half to three times those at rest, pressures up to a fifth of the shear modulus.
+CONTROLS = {
+    "volume_ratio": Control(lambda u: Inflation(volume_ratio=u[None]), "volume_ratio", 1.0, (0.5, 3.0)),
+    "pressure": Control(lambda u: Inflation(pressure=u[None]), "pressure", 0.0, (0.0, 0.2), pascals=True),
+    "cable_length": Control(lambda u: CableLengths(u[None]), "cable", np.nan, (np.nan, np.nan)),
+    "cable_tension": Control(lambda u: CableTensions(u[None]), "cable", 0.0, (0.0, np.nan)),
+}
+
+
+@dataclass(frozen=True)
+class Inverse:
+    """What was found.
+
+    Parameters
+    ----------
+    actuation
+        One command that leads there.
+    result
+        The shape under it.
+    reached
+        Whether every goal is met; else this is the nearest point that was found.
+    distance
+        Norm of the weighted misses [SI].
+    solves
+        How many solves it took.
+    """
+
+    actuation: Actuation
+    result: Result
+    reached: bool
+    distance: float
+    solves: int
+
+
+def solve_for(
+    robot: VolumetricRobot,
+    goals: Goal | Sequence[Goal],
+    vary: str = "volume_ratio",
+    bounds: Any = None,
+    environment: Environment | None = None,
+    solver: EnergyShapeSolver | None = None,
+) -> Inverse:
+    """Return the controls that bring a robot to its goals, or nearest to them.
+
+    Parameters
+    ----------
+    robot, environment, solver
+        As in `solve`.
+    goals
+        One `Goal` or several.
+    vary
+        "volume_ratio", "pressure", "cable_length" or "cable_tension", of all chambers or cables.
+    bounds
+        Least and largest value (2,), or of every control (m, 2); default half to three times the rest volume, 0 to a fifth of
+        the shear modulus.
+
+    Raises
+    ------
+    InputError
+        There is nothing to vary, a goal names what is not there, or the robot cannot be solved.
+    """
+    goals = (goals,) if isinstance(goals, Goal) else tuple(goals)
+    if not goals or not all(isinstance(g, Goal) for g in goals):
+        raise InputError(
+            "solve_for: goals is empty or holds something else; use Goal.tip(...), Goal.bend_angle(...), ..."
+        )
+    control = CONTROLS[choice(vary, "solve_for: vary", CONTROLS)]
+    solver = EnergyShapeSolver() if solver is None else solver
+    if not isinstance(solver, EnergyShapeSolver):
+        raise InputError(f"solve_for: {type(solver).__name__} has no sensitivities; use EnergyShapeSolver")
+    count = len(robot.cables) if control.name == "cable" else robot.chambers
+    if count == 0:
+        raise InputError(f"solve_for: vary = {vary!r}, but this robot has none")
+    unit = next(iter(robot.materials.values())).shear_modulus if control.pascals else 1.0
+    given = np.array(control.bounds) * unit if bounds is None else np.asarray(bounds, dtype=float)
+    limits = floats(np.broadcast_to(given, (count, 2)), "solve_for: bounds", (count, 2))
+    if (limits[:, 0] >= limits[:, 1]).any():
+        raise InputError(f"solve_for: bounds {limits.tolist()} must rise from the least value to the largest")
+    return Search(robot, goals, control, limits, Environment() if environment is None else environment, solver).run()
+
+
+@dataclass
+class Search:
+    """One search; `run` reads like the algorithm."""
+
+    robot: VolumetricRobot
+    goals: tuple[Goal, ...]
+    control: Control
+    limits: Floats
+    environment: Environment
+    solver: EnergyShapeSolver
+    solves: int = 0
+
+    def run(self) -> Inverse:
+        """Return the nearest point found."""
+        scale = np.ptp(self.limits, axis=1) * (0.4 if self.control.pascals else 1.0 / np.ptp(self.limits, axis=1))
+        u = np.clip(np.full(len(self.limits), self.control.rest), *self.limits.T)
+        result = self._solved(u, None)
+        if result is None:
+            raise InputError("solve_for: no equilibrium at the bounds nearest to rest; widen them or remove loads")
+        for goal in self.goals:
+            goal.check(result)
+        misses, radius = self._misses(result), RADIUS
+        slopes = self._slopes(result)
+        while self.solves < MOST and not self._met(result) and radius > SMALLEST and slopes is not None:
+            low = np.maximum(self.limits[:, 0] - u, -radius * scale)
+            high = np.minimum(self.limits[:, 1] - u, radius * scale)
+            step, promised = _boxed(slopes, misses, low, high, scale)
+            before = float(misses @ misses)
+            if promised < GAIN * before:
+                if self._blind(misses, slopes, high):  # nothing answers yet: a finger that does not touch its object
+                    step = high
+                else:
+                    break
+            there = self._solved(u + step, result)
+            after = np.inf if there is None else float(np.sum(self._misses(there) ** 2))
+            share = (before - after) / max(promised, 1e-300)
+            if there is None or (after >= before and promised >= GAIN * before):
+                radius = 0.25 * min(radius, float(np.abs(step / scale).max()))
+                continue
+            radius = 0.5 * radius if share < POOR else min(2.0 * radius, LARGEST) if share > GOOD else radius
+            u, result, misses = u + step, there, self._misses(there)
+            slopes = self._slopes(result)
+        distance = float(np.linalg.norm(misses))
+        return Inverse(self.control.make(u), result, self._met(result), distance, self.solves)
+
+    def _solved(self, u: Floats, before: Result | None) -> Result | None:
+        """Return the result at controls, from that before; None where the path does not lead there."""
+        self.solves += 1
+        act = self.control.make(u)
+        found = solve(self.robot, act, self.environment, solver=self.solver, initial=before, throw=False)
+        return found if len(found.frames) and all(np.isfinite(self._misses(found))) else None
+
+    def _misses(self, result: Result) -> Floats:
+        return np.concatenate([g.weight * g.miss(result) for g in self.goals])
+
+    def _met(self, result: Result) -> bool:
+        return all(np.linalg.norm(g.miss(result)) <= g.tolerance(self.robot.size) for g in self.goals)
+
+    def _slopes(self, result: Result) -> Floats | None:
+        """Return the Jacobian of the weighted misses; None where the equilibrium has no tangent."""
+        try:
+            return np.vstack([g.weight * g.slopes(result, self.control.name) for g in self.goals])
+        except InputError as error:
+            if "no unique tangent" in str(error):
+                return None
+            raise
+
+    @staticmethod
+    def _blind(misses: Floats, slopes: Floats, high: Floats) -> bool:
+        """Whether some goal answers to no control, which can still be raised."""
+        deaf = (np.abs(slopes).max(axis=1) == 0.0) & (misses != 0.0)
+        return bool(deaf.any() and (high > 0.0).any())
+
+
+def _boxed(slopes: Floats, misses: Floats, low: Floats, high: Floats, scale: Floats) -> tuple[Floats, float]:
+    """Return the step in a box that leaves least of the misses, to first order, and how much of their squares goes.
+
+    Of steps that gain nearly as much the shorter one is taken: where there are more controls than goals it stays off the bounds.
+    """
+    thin = np.maximum(high - low, 1e-12 * scale)  # a control at both of its bounds
+    size, count = float(np.linalg.norm(slopes * scale)), len(scale)
+    found = []
+    for damping in (SHORT * size, 0.0):
+        rows, right = np.vstack([slopes * scale, damping * np.eye(count)]), np.concatenate([-misses, np.zeros(count)])
+        best = lsq_linear(rows, right, bounds=(low / scale, (low + thin) / scale), tol=1e-12).x
+        step = np.clip(best * scale, low, high)
+        found.append((step, float(misses @ misses - np.sum((misses + slopes @ step) ** 2))))
+    (short, less), (step, most) = found
+    return (short, less) if less >= NEARLY * most else (step, most)
