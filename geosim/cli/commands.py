@@ -248,12 +248,14 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
         "geosim solve robot.toml --volume-ratio 1.5,2,3",
         "geosim solve robot.toml --pressure-kpa 5,10 --gravity 0,0,-9.81 --out hanging",
         "geosim solve two_chambers.toml --volume-ratio 1.5:1,2:1",
+        "geosim solve robot.toml --target bend_angle_deg=90",
     ),
 )
 @click.argument("robot", type=ROBOT)
 @click.option("--volume-ratio", type=_Steps("volume_ratio"), help="V/V0 of every step, e.g. 1.5,2 or 1.5:1,2:1.")
 @click.option("--pressure-kpa", type=_Steps("pressure", 1e3), help="Gauge pressure of every step [kPa], e.g. 5,10.")
 @click.option("--actuation", type=click.Path(path_type=Path), help="Actuation file (TOML).")
+@click.option("--target", "goals", multiple=True, help="Find the volumes for bend_angle_deg=90, pressure_kpa_1=5, ...")
 @click.option("--solver", "method", type=click.Choice(["energy", "projective"]), help="Default: that of the robot.")
 @click.option("--element", type=click.Choice(["p2", "p1"]), help="p2 is accurate (default), p1 a preview.")
 @click.option("--gravity", type=_Vector(), help="[m/s^2], e.g. 0,0,-9.81; replaces that of the file.")
@@ -268,6 +270,7 @@ def solve(
     volume_ratio: Any,
     pressure_kpa: Any,
     actuation: Path | None,
+    goals: tuple[str, ...],
     method: str | None,
     element: str | None,
     gravity: tuple[float, ...] | None,
@@ -279,7 +282,12 @@ def solve(
     """Solve a robot file and write result, pictures and table."""
     from geosim.cli import running
 
-    options = {"--volume-ratio": volume_ratio, "--pressure-kpa": pressure_kpa, "--actuation": actuation}
+    options = {
+        "--volume-ratio": volume_ratio,
+        "--pressure-kpa": pressure_kpa,
+        "--actuation": actuation,
+        "--target": goals or None,
+    }
     given = [name for name, value in options.items() if value is not None]
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(given)} exclude each other; an actuation file can hold both")
@@ -296,7 +304,9 @@ def solve(
     if inflation is not None:
         with refused(given[0]):
             inflation.targets(0, body.chambers)
-    chosen = inflation or running.other_actuation(body, actuation)
+    chosen = inflation or (
+        running.sought(body, goals, environment, solver) if goals else running.other_actuation(body, actuation)
+    )
     return running.solved(body, chosen, environment, solver, target, force, film=film)
 
 

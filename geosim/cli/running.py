@@ -6,7 +6,7 @@ import dataclasses
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,18 @@ def other_actuation(robot: Robot, path: Path | None) -> Actuation:
         text = "nothing inflates the chambers: the loads act alone (give --volume-ratio or --pressure-kpa)"
         click.echo(f"note: {text}", err=True)
     return Passive()
+
+
+def sought(robot: Any, goals: Sequence[str], environment: Environment, solver: Any) -> Actuation:
+    """Return the volumes that lead to goals, and say how near they come."""
+    from geosim.inverse.goals import read_goals
+    from geosim.inverse.search import solve_for
+
+    found = solve_for(robot, read_goals(goals), environment=environment, solver=solver)
+    ratios = ", ".join(f"{v:.4g}" for v in found.result.volume_ratios[-1])
+    met = "reached" if found.reached else f"out of reach: nearest, {found.distance:.3g} (SI) off,"
+    click.echo(f"{' '.join(goals)}: {met} with V/V0 = {ratios} after {found.solves} solves")
+    return found.actuation
 
 
 def solved(

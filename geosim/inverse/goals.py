@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +13,13 @@ from geosim.derivatives.sensitivity import sensitivity
 from geosim.errors import InputError
 from geosim.result import Result
 
-__all__ = ["Goal"]
+__all__ = ["Goal", "read_goals"]
 
 # Misses that count as none: of tips over the robot's size, of angles [rad], of forces and pressures relative to the goal.
 NEAR_TIP, NEAR_ANGLE, NEAR_SHARE = 1e-4, 1e-4, 1e-3
+
+
+TIP = ("tip_x_mm", "tip_y_mm", "tip_z_mm")
 
 
 @dataclass(frozen=True)
@@ -104,3 +108,38 @@ class Goal:
 
 def _goal(of: str, index: int, value: Floats, weight: float) -> Goal:
     return Goal(of, index, value, number(weight, "Goal: weight", above=0.0))
+
+
+def read_goals(texts: Sequence[str]) -> list[Goal]:
+    """Return the goals of texts like "bend_angle_deg=90", in the names and units of summary.csv.
+
+    Raises
+    ------
+    InputError
+        A text is none of them, or the tip is not given in all three coordinates.
+    """
+    found: list[Goal] = []
+    tip: dict[str, float] = {}
+    for text in texts:
+        name, _, given = text.partition("=")
+        try:
+            value = float(given)
+        except ValueError:
+            raise InputError(f"{text!r} is no goal; write one like bend_angle_deg=90") from None
+        kind, _, place = name.rpartition("_")
+        chosen = int(place) - 1 if place.isdigit() and int(place) > 0 else -1
+        if name in TIP:
+            tip[name] = 1e-3 * value
+        elif name == "bend_angle_deg":
+            found.append(Goal.bend_angle(float(np.radians(value))))
+        elif kind == "pressure_kpa" and chosen >= 0:
+            found.append(Goal.pressure(chosen, 1e3 * value))
+        elif kind == "obstacle_force_n" and chosen >= 0:
+            found.append(Goal.force(chosen, value))
+        else:
+            raise InputError(
+                f"{text!r} is no goal; use bend_angle_deg, {', '.join(TIP)} (all three), pressure_kpa_1 or obstacle_force_n_1"
+            )
+    if tip and len(tip) < 3:
+        raise InputError(f"the tip needs {', '.join(TIP)}; given is only {', '.join(tip)}")
+    return [*found, Goal.tip([tip[name] for name in TIP])] if tip else found

@@ -11,7 +11,7 @@ point.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,10 +29,12 @@ from geosim.solve import solve
 
 __all__ = ["Inverse", "solve_for"]
 
-MOST = 40  # solves of one search
+MOST = 25  # solves from one start
+MORE, AGAIN = 3, 0.4  # further starts at most, and how far one control is raised there on the way to its upper bound
 RADIUS, LARGEST, SMALLEST = 0.5, 2.0, 1e-4  # trust radii over the unit of the controls: first, most, least
 POOR, GOOD = 0.25, 0.75  # shares of the predicted gain below and above which the radius shrinks and grows
 SHORT, NEARLY = 0.03, 0.9  # damping over the size of the slopes, and share of the gain that a damped step must have
+BLIND = 1e-3  # of a miss: what a unit of a control changes of a goal that answers to it
 GAIN = 1e-5  # of the distance: what a step has to promise to be worth a solve
 
 
@@ -61,10 +63,10 @@ class Control:
     pascals: bool = False
 
 
-# Unless bounds say more, volumes go from half to three times those at rest, pressures up to a fifth of the shear modulus.
+# Unless bounds say more, volumes go from half to three times those at rest, pressures up to half of the shear modulus.
 CONTROLS = {
     "volume_ratio": Control(lambda u: Inflation(volume_ratio=u[None]), "volume_ratio", 1.0, (0.5, 3.0)),
-    "pressure": Control(lambda u: Inflation(pressure=u[None]), "pressure", 0.0, (0.0, 0.2), pascals=True),
+    "pressure": Control(lambda u: Inflation(pressure=u[None]), "pressure", 0.0, (0.0, 0.5), pascals=True),
     "cable_length": Control(lambda u: CableLengths(u[None]), "cable", np.nan, (np.nan, np.nan)),
     "cable_tension": Control(lambda u: CableTensions(u[None]), "cable", 0.0, (0.0, np.nan)),
 }
@@ -114,7 +116,7 @@ def solve_for(
     vary
         "volume_ratio", "pressure", "cable_length" or "cable_tension", of all chambers or cables.
     bounds
-        Least and largest value (2,), or of every control (m, 2); default half to three times the rest volume, 0 to a fifth of
+        Least and largest value (2,), or of every control (m, 2); default half to three times the rest volume, 0 to half of
         the shear modulus.
 
     Raises
@@ -155,23 +157,39 @@ class Search:
     solves: int = 0
 
     def run(self) -> Inverse:
-        """Return the nearest point found."""
-        scale = np.ptp(self.limits, axis=1) * (0.4 if self.control.pascals else 1.0 / np.ptp(self.limits, axis=1))
-        u = np.clip(np.full(len(self.limits), self.control.rest), *self.limits.T)
-        result = self._solved(u, None)
-        if result is None:
+        """Return the nearest point found: from rest, and where that does not reach the goals with one control raised."""
+        rest = np.clip(np.full(len(self.limits), self.control.rest), *self.limits.T)
+        raised = rest + AGAIN * (self.limits[:, 1] - rest) * np.eye(len(rest))[:MORE]
+        best: Inverse | None = None
+        for start in [rest, *raised]:
+            found = self._descend(start)
+            if found is not None and (best is None or found.distance < best.distance):
+                best = found
+            if best is not None and best.reached:
+                break
+        if best is None:
             raise InputError("solve_for: no equilibrium at the bounds nearest to rest; widen them or remove loads")
+        return replace(best, solves=self.solves)
+
+    def _descend(self, u: Floats) -> Inverse | None:
+        """Return the nearest point that Gauss-Newton finds from a start; None where that is no equilibrium."""
+        scale = np.ptp(self.limits, axis=1) * 0.4 if self.control.pascals else np.ones(len(self.limits))
+        result, before_all = self._solved(u, None), self.solves
+        if result is None:
+            return None
         for goal in self.goals:
             goal.check(result)
         misses, radius = self._misses(result), RADIUS
         slopes = self._slopes(result)
-        while self.solves < MOST and not self._met(result) and radius > SMALLEST and slopes is not None:
+        while self.solves - before_all < MOST and not self._met(result) and radius > SMALLEST and slopes is not None:
             low = np.maximum(self.limits[:, 0] - u, -radius * scale)
             high = np.minimum(self.limits[:, 1] - u, radius * scale)
             step, promised = _boxed(slopes, misses, low, high, scale)
             before = float(misses @ misses)
             if promised < GAIN * before:
-                if self._blind(misses, slopes, high):  # nothing answers yet: a finger that does not touch its object
+                if self._blind(
+                    misses, slopes * scale, high
+                ):  # nothing answers yet: a finger that does not touch its object
                     step = high
                 else:
                     break
@@ -212,7 +230,7 @@ class Search:
     @staticmethod
     def _blind(misses: Floats, slopes: Floats, high: Floats) -> bool:
         """Whether some goal answers to no control, which can still be raised."""
-        deaf = (np.abs(slopes).max(axis=1) == 0.0) & (misses != 0.0)
+        deaf = np.abs(slopes).max(axis=1) < BLIND * np.abs(misses)
         return bool(deaf.any() and (high > 0.0).any())
 
 
