@@ -355,15 +355,19 @@ def main(*kinds: str) -> int:
     """Run all cases and print the counts; return the number of those that went wrong."""
     wrong = 0
     for kind in kinds or ("calibration", "comparison"):
-        found = [(name, planted, *case()) for name, case, planted in cases(kind)]
-        for name, planted, good, said in found:
-            sys.stdout.write("" if good else f"{kind}, {name}: {'NOT FOUND' if planted else 'FALSE ALARM'}: {said}\n")
-        bad = [sum(1 for _, planted, good, _ in found if planted is which and not good) for which in (True, False)]
-        count = sum(planted for _, planted, *_ in found)
+        counts, missed = {True: 0, False: 0}, {True: 0, False: 0}
+        for name, case, planted in cases(kind):
+            good, said = case()
+            counts[planted] += 1
+            missed[planted] += not good
+            if not good:
+                sys.stdout.write(f"{kind}, {name}: {'NOT FOUND' if planted else 'FALSE ALARM'}: {said}\n")
+                sys.stdout.flush()
         sys.stdout.write(
-            f"{kind}: {count - bad[0]} of {count} mistakes found, {bad[1]} false alarms in {len(found) - count} clean ones\n"
+            f"{kind}: {counts[True] - missed[True]} of {counts[True]} mistakes found, {missed[False]} false alarms in "
+            f"{counts[False]} clean ones\n"
         )
-        wrong += sum(bad)
+        wrong += sum(missed.values())
     return wrong
 
 
