@@ -241,6 +241,8 @@ def _check(study: Study) -> None:
     for key, value in file.fixed.items():
         study.check(key, value, place.at("fixed", key))
     given = [key for key, value in file.mesh.model_dump().items() if value]
+    if study.base is not None and not {"body", "bodies"} & study.base.keys() and (given or file.material is not None):
+        raise place.error(f"material and [mesh] are for robots with a [body], which {file.robot} has not")
     if len(given) > 1:
         raise place.at("mesh").error(f"has {' and '.join(given)}; give one of them")
     if file.mesh.accuracy is not None:
