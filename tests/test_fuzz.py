@@ -13,7 +13,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 import fuzz
 
 KINDS = ("robot.toml", "act.toml", "test.csv", "result.npz", "box.stl", "box.obj", "box.ply", "box.off")
-SEEN = {"robot.toml": [(1, 10)], "test.csv": [(0, 23)], "box.ply": [(0, 36), (1, 112)]}  # inputs that were faults once
+SEEN = {
+    "robot.toml": [(1, 10), (2, 88)],
+    "result.npz": [(2, 38)],
+    "test.csv": [(0, 23)],
+    "box.ply": [(0, 36), (1, 112)],
+}  # inputs that were faults once
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -182,7 +182,7 @@ def load_result(path: str | Path) -> Result:
         raise InputError(f"{path}: no such result file") from None
     except (KeyError, AttributeError, TypeError):
         raise InputError(f"{path}: this .npz is not a geosim result; write one with Result.save") from None
-    except (OSError, ValueError, EOFError, MemoryError, RecursionError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, ValueError, EOFError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise InputError(
             f"{path}: not a readable result file: {(str(error).splitlines() or [type(error).__name__])[0]}"
         ) from None

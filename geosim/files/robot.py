@@ -85,7 +85,7 @@ def load_problem(path: str | Path, *, rescue: bool = False) -> tuple[Robot, Envi
     place, kind = Place(path), table.get("kind")
     if rescue:
         table["rescue"] = True
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         problem = "kind is missing" if kind is None else f"kind = {kind!r} is unknown{suggestion(str(kind), KINDS)}"
         names = '" or "'.join(KINDS)
         raise place.error(f'{problem}; write kind = "{names}"')
@@ -124,7 +124,7 @@ def make_solver(options: Mapping[str, Any], place: Place | None = None) -> Solve
     place = place or Place(Path("solver"))
     options = dict(options)
     kind = options.pop("kind", "energy")
-    if kind not in SOLVERS:
+    if not isinstance(kind, str) or kind not in SOLVERS:
         raise place.at("kind").error(
             f"= {kind!r} is unknown{suggestion(str(kind), SOLVERS)}; use one of {', '.join(SOLVERS)}"
         )
