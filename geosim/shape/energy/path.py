@@ -37,6 +37,9 @@ __all__ = ["Journey", "Path"]
 # An obstacle travels at most so many edges of the skin in one increment: farther, it would push points out sideways.
 MAX_TRAVEL = 0.25
 
+# A rigid group turns at most so far [rad] in one increment: what is beyond half a revolution would turn the other way.
+TURN = 0.8
+
 # What touches a rough obstacle slides at most so many edges of the skin in one increment, so that it follows the direction
 # of its slip: halving the commands then changes forces by less than 2 %.
 SLIDE = 0.25
@@ -283,11 +286,14 @@ class Path:
         return float(max(made * RETRY**self.failures, 1e-12))
 
     def _allowed(self, way: Point | None) -> float:
-        """Largest step in the share in which obstacles do not travel too far and no chamber grows too much."""
+        """Largest step in the share in which obstacles and turns do not go too far and no chamber grows too much."""
         problem, most = self.problem, np.inf
         moved = travel(self.origin.grip, self.end.grip)
         if moved > 0.0 and problem.contact is not None:
             most = MAX_TRAVEL * float(np.median(problem.contact.surface.edges)) * problem.length / moved
+        turns = (self.end.positions - self.origin.positions)[len(problem.rest) + problem.groups :]
+        turned = float(np.max(np.linalg.norm(turns, axis=1), initial=0.0))
+        most = min(most, TURN / turned) if turned > 0.0 else most
         chosen = self.end.by_volume
         if chosen.any():
             now, rest = self.state.volumes[chosen], problem.rest_chamber_volumes[chosen]
