@@ -6,6 +6,7 @@ import struct
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -13,24 +14,34 @@ import numpy as np
 from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
 
-REGION_KEYS = ("region", "regions", "gmsh:physical", "gmsh:geometrical", "medit:ref")
+REGION_KEYS = (
+    "region",
+    "regions",
+    "gmsh:physical",
+    "gmsh:geometrical",
+    "medit:ref",
+    "CellEntityIds",
+    "MaterialIds",
+    "material",
+)
 
 
 def read_mesh(path: Path) -> tuple[Floats, Ints, Ints, tuple[str, ...]]:
     """Read a tetrahedral mesh in the unit of its file: vertices (n, 3), tets (m, 4), regions (m,), notices.
 
-    The numbering is kept; of quadratic tets only the corners are used.
+    The numbering is kept; of quadratic tets only the corners are used. Regions are a number per tet, or, in an INP file, the
+    sets of elements in the order of their names, from 0 on; a notice says which is which.
 
     Raises
     ------
     InputError
-        It is neither .vtu nor .msh, unreadable, or holds no tets.
+        It is neither .vtu, .vtk, .msh nor .inp, unreadable, or holds no tets; or a region is no whole number.
     """
     import meshio
 
-    readers = {".vtu": meshio.vtu.read, ".msh": meshio.gmsh.read}
+    readers = {".vtu": meshio.vtu.read, ".vtk": meshio.vtk.read, ".msh": meshio.gmsh.read, ".inp": meshio.abaqus.read}
     if path.suffix.lower() not in readers:
-        raise InputError(f"mesh = {path.name!r}: use .vtu or .msh with a region per tet, or surface = ...")
+        raise InputError(f"mesh = {path.name!r}: use .vtu, .vtk, .msh or .inp with a region per tet, or surface = ...")
     try:
         mesh = readers[path.suffix.lower()](str(path))
     except (
@@ -48,21 +59,46 @@ def read_mesh(path: Path) -> tuple[Floats, Ints, Ints, tuple[str, ...]]:
     ) as error:
         text = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"mesh = {path.name!r} cannot be read ({text[:120]}); write it again") from None
-    key = next((k for k in REGION_KEYS if k in mesh.cell_data), None)
+    key, data, notices = _regions(mesh, path.name)
     tets, regions = [], []
     for i, block in enumerate(mesh.cells):
         if block.type in ("tetra", "tetra10"):
             tets.append(np.asarray(block.data, dtype=np.int64)[:, :4])
-            regions.append(np.zeros(len(block.data)) if key is None else np.asarray(mesh.cell_data[key][i]).ravel())
+            regions.append(np.ravel(data[i]))
     if not tets:
         kinds = ", ".join(sorted({block.type for block in mesh.cells})) or "nothing"
         raise InputError(f"mesh = {path.name!r} holds no tetrahedra ({kinds}); use surface = ... for a surface")
-    notices = () if key is not None else (f"{path.name} has no region per tet; all of it is body",)
+    region = np.concatenate(regions)
+    if not np.array_equal(region, np.rint(region)):
+        bad = int(np.flatnonzero(region != np.rint(region))[0])
+        raise InputError(
+            f"mesh = {path.name!r}: the region of tet {bad} is {region[bad]:g}; write whole numbers into {key!r}"
+        )
     corners = np.vstack(tets)
     vertices = np.asarray(mesh.points, dtype=float)
     if any(block.type == "tetra10" for block in mesh.cells) and len(corners) and corners.min() >= 0:
         vertices = vertices[: corners.max() + 1]  # mid-edge nodes follow the corners
-    return vertices, corners, np.concatenate(regions).astype(np.int64), notices
+    return vertices, corners, region.astype(np.int64), notices
+
+
+def _regions(mesh: Any, name: str) -> tuple[str, Sequence[Floats], tuple[str, ...]]:
+    """The key of the regions, the region of every cell of every block, and a notice where they have no numbers."""
+    key = next((k for k in REGION_KEYS if k in mesh.cell_data), None)
+    if key is not None:
+        return key, mesh.cell_data[key], ()
+    data = [np.zeros(len(block.data)) for block in mesh.cells]
+    count = {
+        one: sum(len(ids) for ids, block in zip(where, mesh.cells) if block.type.startswith("tetra"))
+        for one, where in mesh.cell_sets.items()
+        if ":" not in one  # meshio's own
+    }
+    sets = sorted(one for one in count if count[one])
+    for one in sorted(sets, key=count.__getitem__, reverse=True):  # of sets within sets the smallest counts
+        for values, ids in zip(data, mesh.cell_sets[one]):
+            values[np.asarray(ids, dtype=np.int64)] = sets.index(one)
+    if sets:
+        return "", data, (f"{name}: regions " + ", ".join(f"{i} = {one}" for i, one in enumerate(sets)),)
+    return "", data, (f"{name} has no region per tet; all of it is body",)
 
 
 def write_mesh(

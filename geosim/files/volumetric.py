@@ -123,10 +123,11 @@ def _meshed_robot(
                 f"= {bodies[0].max_edge} does not go with mesh = {bodies[0].mesh!r}, which is meshed already; remove it"
             )
         )
-    regions_of = [i if body.region is None else body.region for i, body in enumerate(bodies)]
     source = inside(bodies[0].mesh, spots[0].at("mesh"))
     vertices, tets, regions, notices = read_mesh(source)
     present = np.unique(regions).tolist()
+    first = present[0] if len(bodies) == len(present) == 1 else 0  # one region, one body: whatever its number
+    regions_of = [first + i if body.region is None else body.region for i, body in enumerate(bodies)]
     for region, spot in zip(regions_of, spots):
         if region not in present:
             raise spot.error(f"region = {region} has no tet in {source.name}; its regions are {present}")

@@ -23,10 +23,10 @@ from geosim.errors import InputError
 from geosim.geometry import shells
 from geosim.geometry.imprint import as_manifold, of_manifold, snapped
 from geosim.geometry.intersections import crossing_pairs, farthest_from
-from geosim.geometry.surface import MERGE_TOLERANCE, TOUCH_TOLERANCE, Surface
+from geosim.geometry.surface import MERGE_TOLERANCE, SLIVER_TOLERANCE, TOUCH_TOLERANCE, Surface
 from geosim.geometry.topology import face_normals, linked
 
-__all__ = ["deviation", "rescued"]
+__all__ = ["deviation", "rescued", "rim_loops"]
 
 # Lengths relative to the diagonal of the bounding box, areas to the area of the surface.
 GAPS = (
@@ -37,6 +37,7 @@ GAPS = (
 )  # open edges nearer than the first that joins most are joined: printers resolve the last
 STRAY = 1e-2  # area of a piece with an open border that is no part of the solid
 SMALL_HOLE = 0.1  # diameter; larger holes are openings, and what closes them is a matter of design
+SLIT = 1e-3  # area of a hole over its length: slits that narrow are closed however long, vertices stand on foreign edges there
 THIN_SLOT = 1e-3  # width: far below what a mesh of 40 edges on the diagonal resolves
 SLOT_FACES = -0.99  # cosine between the normals of two faces of a slot: flat walls, not the walls of a groove
 PLATE = 1.5  # times area and width: hulls of more volume reach beyond the slot
@@ -46,6 +47,7 @@ LOST, MOVED = (
     2e-2,
     1e-2,
 )  # of the volume and the diagonal: a repair of crossings that changes more has cut something off
+COLLAPSED = 10.0  # heights of a sliver: edges so short go where it cannot be flipped away
 NEAR_FACE = 1e-9  # of the diagonal: rays start so far off their own face
 
 
@@ -103,6 +105,7 @@ def rescued(surface: Surface) -> Surface:
         _uncross(patient)
         _unite(patient)
         _fill_slots(patient)
+        _drop_slivers(patient)
     if not patient.notes:
         return surface
     mended = replace(surface, vertices=patient.vertices, faces=patient.faces)
@@ -196,10 +199,10 @@ def _drop_inner_walls(patient: _Patient) -> None:
             return
 
 
-def _loops(border: np.ndarray) -> Iterator[list[int]]:
-    """Vertices of closed, simple loops along border edges, whatever their direction."""
+def rim_loops(faces: np.ndarray) -> Iterator[list[int]]:
+    """Vertices of closed, simple loops along the edges with one triangle, whatever the sense of the triangles."""
     neighbours: dict[int, set[int]] = {}
-    for a, b in border.tolist():
+    for a, b in _border(faces).tolist():
         neighbours.setdefault(a, set()).add(b)
         neighbours.setdefault(b, set()).add(a)
     while neighbours:
@@ -228,7 +231,10 @@ def _close_holes(patient: _Patient) -> None:
     if widths:
         old = len(patient.faces)
         pairs = crossing_pairs(patient.vertices, faces, tolerance=TOUCH_TOLERANCE * patient.diagonal)
-        pairs = pairs[pairs[:, 1] >= old]
+        flat = (
+            shells.heights(patient.vertices, faces) < SLIVER_TOLERANCE * patient.diagonal
+        )  # slits: flipped away later
+        pairs = pairs[(pairs[:, 1] >= old) & ~flat[pairs].any(axis=1)]
         if len(pairs):
             raise InputError(
                 f"{patient.name}: open, {len(widths)} holes; what would close the one near "
@@ -250,16 +256,17 @@ def _closed(patient: _Patient, faces: np.ndarray, widest: float) -> tuple[np.nda
     """
     vertices, known = patient.vertices, {tuple(e) for e in np.sort(shells.edges(faces)[0], axis=1).tolist()}
     added, widths = [faces], []
-    for loop in _loops(_border(faces)):
+    for loop in rim_loops(faces):
         points = vertices[loop]
         across = float(np.linalg.norm(points[:, None] - points[None], axis=2).max())
-        if across > widest or len(loop) > LONGEST_BORDER:
+        patch = _least_area(points, loop, known) if len(loop) <= LONGEST_BORDER else None
+        area = np.inf if patch is None else 0.5 * np.linalg.norm(face_normals(vertices, patch), axis=1).sum()
+        if across > widest and area > SLIT * patient.diagonal * across:
             raise InputError(
                 f"{patient.name}: open, a hole {across * 1e3:.3g} mm across with {len(loop)} edges near "
                 f"{_place(points.mean(axis=0))} is too large to be closed by rescue (at most {widest * 1e3:.3g} mm and "
                 f"{LONGEST_BORDER} edges); cap it in the CAD program, or in MeshLab (Close Holes), and give that"
             )
-        patch = _least_area(points, loop, known)
         if patch is None:
             return None
         added.append(patch)
@@ -397,3 +404,11 @@ def _fill_slots(patient: _Patient) -> None:
         change = (solid.volume() - before) * 1e9
         note = f"{len(filled)} slots filled, up to {max(filled) * 1e3:.2g} mm wide, {change:+.3g} mm^3"
         patient.put(*of_manifold(solid, patient.diagonal), note)
+
+
+def _drop_slivers(patient: _Patient) -> None:
+    """Collapse short edges where flat triangles cannot be flipped away."""
+    tolerance = SLIVER_TOLERANCE * patient.diagonal
+    if shells.flip_slivers(patient.vertices, patient.faces, tolerance)[2]:
+        solid = as_manifold(patient.vertices, patient.faces).simplify(COLLAPSED * tolerance)
+        patient.put(*of_manifold(solid, patient.diagonal), "short edges round flat triangles collapsed")

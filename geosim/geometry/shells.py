@@ -20,6 +20,7 @@ __all__ = [
     "edge_counts",
     "edges",
     "flip_slivers",
+    "heights",
     "inner_point",
     "merge_vertices",
     "neighbours",
@@ -148,12 +149,16 @@ def flip_slivers(vertices: np.ndarray, faces: np.ndarray, tolerance: float) -> t
     return faces, begin - left, left
 
 
+def heights(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
+    """Smallest heights of triangles [m], shape (m,)."""
+    corners = vertices[faces]
+    longest = np.linalg.norm(np.roll(corners, -1, axis=1) - corners, axis=2).max(axis=1)
+    return np.linalg.norm(face_normals(vertices, faces), axis=1) / longest
+
+
 def _slivers(vertices: np.ndarray, faces: np.ndarray, tolerance: float) -> np.ndarray:
     """Triangles whose smallest height is under the tolerance, flattest first."""
-    corners = vertices[faces]
-    double_area = np.linalg.norm(face_normals(vertices, faces), axis=1)
-    longest = np.linalg.norm(np.roll(corners, -1, axis=1) - corners, axis=2).max(axis=1)
-    height = double_area / longest
+    height = heights(vertices, faces)
     return np.flatnonzero(height < tolerance)[np.argsort(height[height < tolerance])]
 
 

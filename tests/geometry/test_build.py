@@ -1,0 +1,85 @@
+"""Hollow bodies get chambers, and tets that occupy the same place are refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import trimesh
+
+from geosim import VolumetricRobot
+from geosim.errors import InputError
+from geosim.geometry.build import check_tets
+from geosim.geometry.mesh import mesh_surfaces
+from geosim.geometry.surface import check_surface
+
+BODY = trimesh.creation.box((0.06, 0.02, 0.02))
+CAVITIES = [trimesh.creation.box((0.016, 0.01, 0.01)).apply_translation([x, 0, 0]) for x in (0.015, -0.015)]
+GIVEN = dict(material="ecoflex-00-30", fixed=lambda x: x[:, 0] < -0.0299)
+
+
+def hollow():
+    """A box that contains two cavities as inner shells."""
+    inner = [cavity.copy() for cavity in CAVITIES]
+    for cavity in inner:
+        cavity.invert()
+    return trimesh.util.concatenate([BODY, *inner])
+
+
+@pytest.fixture(scope="module")
+def tets():
+    mesh = mesh_surfaces([check_surface(hollow())], max_edge=0.01)
+    return np.array(mesh.vertices), np.array(mesh.tets)
+
+
+def test_inner_shells_of_a_body_become_chambers_in_the_order_of_their_places():
+    robot = VolumetricRobot.from_surfaces(hollow(), "cavities", max_edge=0.01, **GIVEN)
+    assert robot.chamber_volumes == pytest.approx([1.6e-6, 1.6e-6], rel=1e-9)
+    middles = [robot.vertices[wall].mean(axis=(0, 1))[0] for wall in robot.chamber_walls]
+    assert middles[0] < 0 < middles[1]
+    with pytest.raises(InputError, match="encloses no cavity"):
+        VolumetricRobot.from_surfaces(BODY, "cavities", max_edge=0.01, **GIVEN)
+
+
+def test_cavities_of_a_hollow_tet_mesh_become_chambers_and_the_numbering_is_kept(tets):
+    vertices, body = tets
+    robot = VolumetricRobot.from_tets(vertices, body, chambers="cavities", **GIVEN)
+    assert np.array_equal(robot.vertices[: len(vertices)], vertices)
+    assert np.array_equal(robot.body_tets, body)
+    assert robot.chamber_volumes == pytest.approx([1.6e-6, 1.6e-6], rel=1e-9)
+    assert sum("cavity of 1600 mm^3" in notice for notice in robot.notices) == 2
+    assert VolumetricRobot.from_tets(vertices, body, **GIVEN).chambers == 0
+    with pytest.raises(InputError, match="are chambers already"):
+        VolumetricRobot.from_tets(robot.vertices, robot.tets, robot.regions, chambers="cavities", **GIVEN)
+    with pytest.raises(InputError, match="chambers"):
+        VolumetricRobot.from_tets(vertices, body, chambers="holes", **GIVEN)
+
+
+def test_cavities_are_those_of_all_bodies_together(tets):
+    vertices, body = tets
+    regions = np.where(vertices[body].mean(axis=1)[:, 2] > 0, 5, 2)  # the halves each enclose nothing
+    robot = VolumetricRobot.from_tets(
+        vertices,
+        body,
+        regions,
+        material={2: "ecoflex-00-30", 5: "ecoflex-00-30"},
+        fixed=GIVEN["fixed"],
+        chambers="cavities",
+    )
+    assert robot.chamber_regions == (6, 7)
+    assert robot.chamber_volumes == pytest.approx([1.6e-6, 1.6e-6], rel=1e-9)
+
+
+def test_double_and_overlapping_tets_are_refused(tets):
+    vertices, body = tets
+    check_tets(vertices, body)
+    with pytest.raises(InputError, match="1 are there twice"):
+        check_tets(vertices, np.vstack([body, body[7][[1, 0, 2, 3]]]))
+    apex = vertices[body[0]].mean(axis=0)
+    more = np.vstack([vertices, apex])
+    with pytest.raises(InputError, match=r"overlapping, .* one side"):
+        check_tets(more, np.vstack([body, [*body[0, :3], len(vertices)]]))
+    shifted = np.vstack([vertices, vertices + [0.001, 0.002, 0.003]])
+    with pytest.raises(InputError, match=r"overlapping, .* inside tets"):
+        VolumetricRobot.from_tets(shifted, np.vstack([body, body + len(vertices)]), **GIVEN)
+    apart = np.vstack([vertices, vertices + [0.06, 0.0, 0.0]])  # they touch
+    check_tets(apart, np.vstack([body, body + len(vertices)]))

@@ -1,0 +1,181 @@
+"""Rescue repairs what the check refuses, says how much it changed, and leaves a sound surface alone."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import trimesh
+
+from geosim import VolumetricRobot
+from geosim.errors import InputError
+from geosim.geometry.rescue import deviation, rescued
+from geosim.geometry.simplify import simplified
+from geosim.geometry.surface import Surface, check_surface, read_surface
+
+
+def block(size=(0.06, 0.016, 0.016), at=(0.0, 0.0, 0.0), edge=0.004):
+    """A box round a point [m], its triangles of an edge [m]."""
+    mesh = trimesh.creation.box(size)
+    mesh = trimesh.Trimesh(*trimesh.remesh.subdivide_to_size(mesh.vertices, mesh.faces, edge))
+    return mesh.apply_translation(at)
+
+
+def raw(vertices, faces):
+    return Surface(np.asarray(vertices, float), np.asarray(faces, int))
+
+
+def joined(*meshes):
+    starts = np.cumsum([0, *(len(m.vertices) for m in meshes)])
+    return raw(np.vstack([m.vertices for m in meshes]), np.vstack([m.faces + s for m, s in zip(meshes, starts)]))
+
+
+def holes():
+    mesh = block()
+    return raw(mesh.vertices, np.delete(mesh.faces, [3, 40, 77], axis=0))
+
+
+def stray():
+    flap = raw([[0, 0, 0.009], [0.002, 0, 0.0095], [0, 0.002, 0.0092]], [[0, 1, 2]])
+    return joined(block(), flap)
+
+
+def fin():
+    mesh = block()
+    a, b = mesh.edges_unique[0]
+    return raw(np.vstack([mesh.vertices, [0, 0, 0.01]]), np.vstack([mesh.faces, [a, b, len(mesh.vertices)]]))
+
+
+def gap():
+    mesh = block()
+    right = mesh.triangles_center[:, 0] > 0
+    halves = [raw(mesh.vertices + [shift, 0, 0], mesh.faces[part]) for part, shift in ((right, 5e-6), (~right, 0.0))]
+    return joined(*halves)
+
+
+def crossing():
+    """Two vertices of the skin pulled over each other."""
+    mesh = block(edge=0.002)
+    points = mesh.vertices.copy()
+    for x in (-0.002, 0.002):
+        points[np.argmin(np.linalg.norm(mesh.vertices - [x, 0, 0.008], axis=1))] += [-2.0 * x, 0.0001, 0.0004]
+    return raw(points, mesh.faces)
+
+
+def slot():
+    cut = trimesh.creation.box([2e-5, 0.02, 0.01]).apply_translation([0.01, 0, 0.008])
+    return trimesh.boolean.difference([trimesh.creation.box([0.06, 0.016, 0.016]), cut])
+
+
+WHOLE = 0.06 * 0.016 * 0.016
+FAULTS = {
+    "holes": (holes, WHOLE, "3 holes closed", "open"),
+    "stray": (stray, WHOLE, "1 stray triangles", "open"),
+    "fin": (fin, WHOLE, "1 stray triangles", "open"),
+    "gap": (gap, WHOLE, "open edges joined", "open"),
+    "crossing": (crossing, WHOLE, "crossing triangles cut out", "self-intersecting"),
+    "overlap": (
+        lambda: joined(block((0.04, 0.016, 0.016), (-0.01, 0, 0)), block((0.03, 0.012, 0.012), (0.015, 0, 0))),
+        0.04 * 0.016**2 + 0.02 * 0.012**2,
+        "2 shells united",
+        "self-intersecting",
+    ),
+    "slot": (slot, WHOLE, "1 slots filled, up to 0.02 mm wide", None),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_repaired_to_the_volume_of_the_solid(name):
+    """The volume is known; where the check refuses without rescue it says why."""
+    make, volume, said, refused = FAULTS[name]
+    surface = read_surface(make())
+    if refused:
+        with pytest.raises(InputError, match=refused):
+            check_surface(surface)
+    mended = check_surface(rescued(surface))
+    assert mended.volume == pytest.approx(volume, rel=2e-3)
+    assert any(said in notice for notice in mended.notices)
+    within = float(re.search(r"within ([\d.e-]+) mm of each other", mended.notices[0]).group(1))
+    assert within == pytest.approx(deviation(surface, mended)[0] * 1e3, rel=0.05, abs=1e-9)
+
+
+def test_a_sound_surface_is_left_alone():
+    mesh = block()
+    surface = read_surface(mesh)
+    assert rescued(surface) is surface
+
+
+def test_an_opening_is_no_hole_and_rims_are_not_capped_across_each_other():
+    mesh = block()
+    end = mesh.triangles_center[:, 0] > 0.03 - 1e-9
+    with pytest.raises(InputError, match=r"a hole 22.6 mm across .* too large .* cap it"):
+        rescued(raw(mesh.vertices, mesh.faces[~end]))
+    tube = trimesh.creation.annulus(0.002, 0.003, 0.06, sections=24)
+    ends = np.abs(tube.triangles_center[:, 2]) > 0.03 - 1e-9
+    with pytest.raises(InputError, match="join its rim"):
+        rescued(raw(tube.vertices, tube.faces[~ends]))
+
+
+def test_an_inner_wall_goes_and_both_sides_become_one_solid():
+    x = np.linspace(-0.03, 0.03, 3)
+    points = np.array([(a, b, c) for a in x for b in (-0.008, 0.008) for c in (-0.008, 0.008)])
+    sides = [
+        (4 * i + a, 4 * (i + 1) + a, 4 * (i + 1) + b, 4 * i + b)
+        for i in (0, 1)
+        for a, b in ((0, 1), (1, 3), (3, 2), (2, 0))
+    ]
+    caps = [(4 * i, 4 * i + 1, 4 * i + 3, 4 * i + 2) for i in range(3)]
+    quads = np.array(sides + caps)
+    mended = check_surface(rescued(raw(points, np.vstack([quads[:, [0, 1, 2]], quads[:, [0, 2, 3]]]))))
+    assert mended.volume == pytest.approx(WHOLE)
+    assert len(mended.faces) == 20
+
+
+def test_simplified_surfaces_stay_within_the_distance_and_keep_their_cavities():
+    ball = trimesh.creation.icosphere(5, 0.02)
+    hole = trimesh.creation.icosphere(4, 0.01)
+    hole.invert()
+    surface = check_surface(joined(ball, hole))
+    coarse = simplified(surface, 2e-4)
+    assert len(coarse.faces) < len(surface.faces) / 4
+    assert deviation(surface, coarse)[0] <= 2e-4
+    assert coarse.volume == pytest.approx(surface.volume, rel=0.02)
+    assert len(trimesh.Trimesh(coarse.vertices, coarse.faces).split()) == 2
+    assert "simplified from" in coarse.notices[-1]
+
+
+def test_simplify_coarsens_the_mesh_of_a_fine_surface():
+    ball = trimesh.creation.icosphere(5, 0.02)
+    given = dict(material="ecoflex-00-30", fixed=lambda x: x[:, 2] < -0.018, max_edge=0.008)
+    fine = VolumetricRobot.from_surfaces(ball, **given)
+    coarse = VolumetricRobot.from_surfaces(ball, simplify=3e-4, **given)
+    assert len(coarse.tets) < len(fine.tets) / 4
+    assert coarse.body_volume == pytest.approx(fine.body_volume, rel=0.03)
+
+
+def test_a_robot_with_holes_is_built_with_rescue_and_says_so():
+    given = dict(material="ecoflex-00-30", fixed=lambda x: x[:, 0] < -0.029, max_edge=0.01)
+    body = trimesh.Trimesh(holes().vertices, holes().faces, process=False)
+    with pytest.raises(InputError, match="open"):
+        VolumetricRobot.from_surfaces(body, **given)
+    robot = VolumetricRobot.from_surfaces(body, rescue=True, **given)
+    assert robot.body_volume == pytest.approx(WHOLE, rel=1e-6)
+    assert any("rescued: 3 holes closed" in notice for notice in robot.notices)
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("springy_lgpl/Springy.stl", "6 pairs of crossing"),
+        ("accordeon_lgpl/Accordeon_Surface.stl", "open edges joined"),
+    ],
+)
+def test_public_surfaces_as_they_are_found(reference_data, body, said):
+    surface = read_surface(reference_data / "meshes" / body, units="mm")
+    with pytest.raises(InputError):
+        check_surface(surface)
+    mended = check_surface(rescued(surface))
+    assert said in mended.notices[0]
+    assert deviation(surface, mended)[0] < 4e-3 * surface.diagonal
