@@ -44,7 +44,10 @@ def stray():
 def fin():
     mesh = block()
     a, b = mesh.edges_unique[0]
-    return raw(np.vstack([mesh.vertices, [0, 0, 0.01]]), np.vstack([mesh.faces, [a, b, len(mesh.vertices)]]))
+    return raw(
+        np.vstack([mesh.vertices, 1.1 * mesh.vertices[[a, b]].mean(axis=0)]),
+        np.vstack([mesh.faces, [a, b, len(mesh.vertices)]]),
+    )
 
 
 def gap():
