@@ -148,15 +148,6 @@ def test_simplified_surfaces_stay_within_the_distance_and_keep_their_cavities():
     assert "simplified from" in coarse.notices[-1]
 
 
-def test_simplify_coarsens_the_mesh_of_a_fine_surface():
-    ball = trimesh.creation.icosphere(5, 0.02)
-    given = dict(material="ecoflex-00-30", fixed=lambda x: x[:, 2] < -0.018, max_edge=0.008)
-    fine = VolumetricRobot.from_surfaces(ball, **given)
-    coarse = VolumetricRobot.from_surfaces(ball, simplify=3e-4, **given)
-    assert len(coarse.tets) < len(fine.tets) / 4
-    assert coarse.body_volume == pytest.approx(fine.body_volume, rel=0.03)
-
-
 def test_a_robot_with_holes_is_built_with_rescue_and_says_so():
     given = dict(material="ecoflex-00-30", fixed=lambda x: x[:, 0] < -0.029, max_edge=0.01)
     body = trimesh.Trimesh(holes().vertices, holes().faces, process=False)
