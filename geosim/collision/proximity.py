@@ -34,7 +34,7 @@ from geosim.errors import InputError
 from geosim.kernels import filled, kernel
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, row, scaled
 
-__all__ = ["Hits", "NearPairs", "Neighbourhood", "make_neighbourhood"]
+__all__ = ["Hits", "NearPairs", "Neighbourhood", "closest", "make_neighbourhood"]
 
 REST_SHARE = 0.25  # activation distance over distance at rest, at most
 FOLDED = 0.05  # cosine between the normals of neighbouring faces below which they may touch
@@ -146,7 +146,7 @@ class Neighbourhood:
     def near(self, x: Floats, factor: float = 1.0) -> NearPairs:
         """Return the pairs within their activation distances times a factor, at positions (n, 3)."""
         points, edges, reach = self._candidates(x, x[:0], factor * self.reach)
-        distance = _closest(x[points], edges)[2]
+        distance = closest(x[points], edges)[2]
         within = distance < reach
         points, edges, distance = points[within], edges[within], distance[within]
         limit = self._activation(points, edges, reach[within])
@@ -162,7 +162,7 @@ class Neighbourhood:
         points, edges, limit, time = self._meetings(x, step, first=False)
         met = time < 1.0
         points, edges, limit, time = points[met], edges[met], limit[met], time[met]
-        weights, apart, distance = _closest(x[points] + time[:, None, None] * step[points], edges)
+        weights, apart, distance = closest(x[points] + time[:, None, None] * step[points], edges)
         normals = weights[:, :, None] * (apart / distance[:, None])[:, None]
         need = time * np.einsum("pia,pia->p", normals, step[points]) - distance
         return Hits(points, edges, limit, normals, need)
@@ -170,7 +170,7 @@ class Neighbourhood:
     def touching(self, tolerance: float) -> Ints:
         """Return vertices that are within a distance of a part that is not their neighbour, at rest."""
         points, edges, _ = self._candidates(self.rest, self.rest[:0], np.full(len(self.rest), tolerance))
-        weights, _, distance = _closest(self.rest[points], edges)
+        weights, _, distance = closest(self.rest[points], edges)
         return np.unique(points[(np.abs(weights) > TAKES_PART) & (distance < tolerance)[:, None]])
 
     def _meetings(self, x: Floats, step: Floats, first: bool) -> tuple[Ints, Bools, Floats, Floats]:
@@ -186,7 +186,7 @@ class Neighbourhood:
     def _activation(self, points: Ints, edges: Bools, reach: Floats) -> Floats:
         """Activation distances of pairs, (k,): 0 if their features face each other through a thin wall at rest."""
         at, out = self.rest[points], self.normals[points]
-        _, apart, distance = _closest(at, edges)  # apart points from the second feature to the first
+        _, apart, distance = closest(at, edges)  # apart points from the second feature to the first
         first = np.where(edges[:, None], out[:, 0] + out[:, 1], out[:, 0])
         flat = np.cross(at[:, 2] - at[:, 1], at[:, 3] - at[:, 1])
         second = np.where(edges[:, None], out[:, 2] + out[:, 3], flat)
@@ -407,7 +407,7 @@ def _expand(x, step, faces, owner, edges, owned, pairs, reaches, points, is_edge
     return found
 
 
-def _closest(at: Floats, edges: Bools) -> tuple[Floats, Floats, Floats]:
+def closest(at: Floats, edges: Bools) -> tuple[Floats, Floats, Floats]:
     """Weights (k, 4) of the closest points of pairs at (k, 4, 3), the vectors between them (k, 3) and distances (k,)."""
     weights, apart, distance = np.empty((len(at), 4)), np.empty((len(at), 3)), np.empty(len(at))
     _closest_pairs(at, edges, weights, apart, distance)

@@ -43,7 +43,8 @@ def obstacle_slopes(contact: ContactPotential, x: Floats, forces: ContactForces,
     total, spread = sparse.kron(np.ones((1, len(points))), sparse.eye(3)), _spread(contact)
     out = []
     for o in range(len(grip.poses)):
-        parts = [group[o] for group in (forces.stiff, forces.bends, forces.slides) if len(group) > o]
+        parts = [group[k] for group in (forces.stiff, forces.bends) for k in (o, len(grip.poses) + o)]  # points, faces
+        parts += forces.slides[o : o + 1]
         slope = _matrix(parts, len(points)) + _by_area(contact, points, forces, grip, o)
         out.append(sparse.csr_matrix(total @ slope @ spread))
     return out
@@ -76,11 +77,13 @@ def _by_area(contact: ContactPotential, points: Floats, forces: ContactForces, g
     size = 3 * len(points)
     if len(ids) == 0:
         return sparse.csr_matrix((size, size))
-    solid = contact.environment.obstacles[o].solid
-    bend = curvatures(solid, contact.metres(points[ids]), grip.poses[o]) * contact.length
-    toward = -forces.normal[o, ids]
+    obstacle, pose = contact.environment.obstacles[o], grip.poses[o]
+    bend = curvatures(obstacle.solid, contact.metres(points[ids]), pose) * contact.length
+    toward = -contact.distances(obstacle, pose, points)[1][ids]
     slope = _facing_slope(contact, points, ids, toward, -bend)
-    per_area = forces.pressure[o, ids, None] * toward + forces.traction[o, ids]
+    # where faces press, too, friction goes by forces that are held
+    drag = np.where(forces.by_faces[o, ids] > 0.0, 0.0, forces.pressure[o, ids] / forces.push[o, ids])
+    per_area = forces.pressure[o, ids, None] * toward + drag[:, None] * forces.drag[o, ids]
     rows = 3 * ids[:, None] + np.arange(3)
     columns = np.broadcast_to(np.arange(len(ids))[:, None], rows.shape)
     push = sparse.csr_matrix((per_area.ravel(), (rows.ravel(), columns.ravel())), (size, len(ids)))

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from geosim.actuation import Command
-from geosim.arrays import Floats, frozen
+from geosim.arrays import Floats
 from geosim.contract import Report, Status
 from geosim.derivatives.tangent import Change, Direction, Tangent
 from geosim.environment import Environment
@@ -29,7 +29,6 @@ from geosim.result import Result, collect
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import frames
 from geosim.shape.energy.configuration import Point, Target
-from geosim.shape.energy.contact import contact_stiffness
 from geosim.shape.energy.grip import Grip
 from geosim.shape.energy.problem import ShapeProblem, make_problem, stiffest
 from geosim.shape.energy.solver import EnergyShapeSolver
@@ -43,7 +42,7 @@ def seen_from(problem: ShapeProblem, tangent: Tangent) -> tuple[Point, Grip | No
     own, point, grip = tangent.problem, tangent.state.point, tangent.grip
     length, stress, offset = _units(problem, own)
     if grip is not None:
-        grip = replace(grip, before=grip.before / length)
+        grip = grip.in_units(length, stress * length**2, offset)
     return Point((point.x - offset) / length, point.p / stress, point.chamber_pressures / stress), grip
 
 
@@ -226,7 +225,7 @@ def _of_other_materials(problem: ShapeProblem, robot: VolumetricRobot) -> ShapeP
     contact = problem.contact
     if contact is not None:
         moduli = stiffest(problem.mesh, new, problem.stress)
-        contact = replace(contact, kappa=frozen(contact_stiffness(contact.surface, moduli)))
+        contact = contact.of_moduli(moduli)
     return replace(
         problem,
         robot=robot,

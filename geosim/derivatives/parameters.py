@@ -240,7 +240,7 @@ def in_touch(tangent: Tangent) -> Ints:
     nodes += [problem.nodes[np.flatnonzero(w[problem.nodes])] for w, _ in problem.load_shapes]
     forces, contact = tangent.evaluation.contact, problem.contact
     if contact is not None and forces is not None:
-        points = np.unique(np.concatenate([np.nonzero(forces.pressure)[1], forces.pairs.ravel()]))
+        points = np.unique(np.concatenate([np.nonzero(forces.push)[1], forces.pairs.ravel()]))
         faces = np.isin(contact.surface.slots, points).any(axis=1)
         nodes.append(problem.nodes[contact.surface.nodes[contact.surface.slots[faces].ravel()].ravel()])
     found = np.unique(np.concatenate(nodes))

@@ -166,21 +166,21 @@ def _read_directly(made: Differences, vertex: int, axis: int) -> Floats:
 def _rough(tangent: Tangent) -> bool:
     """Whether friction acts."""
     forces = tangent.evaluation.contact
-    return forces is not None and bool(np.abs(forces.traction).max(initial=0.0) > 0.0)
+    return forces is not None and bool(np.abs(forces.drag).max(initial=0.0) > 0.0)
 
 
 def _near_change(tangent: Tangent) -> str:
     """Say which points are about to let go or to slip."""
     forces, contact, notes = tangent.evaluation.contact, tangent.problem.contact, []
-    if forces is None or contact is None or not (forces.pressure > 0.0).any():
+    if forces is None or contact is None or not (forces.push > 0.0).any():
         return ""
-    light = (forces.pressure > 0.0) & (forces.distance > contact.delta - NEAR_TOUCH * contact.thickness)
-    soon = (forces.pressure == 0.0) & (forces.distance < contact.delta + NEAR_TOUCH * contact.thickness) & contact.feels
+    light = (forces.push > 0.0) & (forces.gap > -NEAR_TOUCH * contact.thickness)
+    soon = (forces.push == 0.0) & (forces.gap < NEAR_TOUCH * contact.thickness) & contact.feels
     if (light | soon).any():
         notes.append(f"{int((light | soon).sum())} points are about to touch or to let go")
     for o, obstacle in enumerate(tangent.problem.environment.obstacles):
-        limit = obstacle.friction * forces.pressure[o]
-        held = np.linalg.norm(forces.traction[o], axis=1)
+        limit = obstacle.friction * forces.push[o]
+        held = np.linalg.norm(forces.drag[o], axis=1)
         near = int(((held < limit) & (held > (1.0 - NEAR_SLIP) * limit)).sum())
         if near:
             notes.append(f"{near} points are about to slip on obstacle {o}")

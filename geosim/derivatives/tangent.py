@@ -106,7 +106,7 @@ class Tangent:
         found = problem.evaluate(point.x, point.p, point.chamber_pressures, target.external, matrix=True, grip=grip)
         found, beyond = problem.sharpened(found), None
         forces = found.contact
-        if problem.contact is not None and forces is not None and grip is not None and (forces.pressure > 0.0).any():
+        if problem.contact is not None and forces is not None and grip is not None and (forces.push > 0.0).any():
             beyond = beyond_newton(problem.contact, point.x, forces, grip)
             if problem.rigid is not None and beyond.nnz:
                 raise InputError(

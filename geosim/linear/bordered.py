@@ -20,7 +20,7 @@ from geosim.linear.factorise import FactorisationError, Factoriser, make_factori
 from geosim.linear.krylov import combine, dots, flexible_gmres
 from geosim.linear.patterns import Sparsity
 
-__all__ = ["BorderedSolver"]
+__all__ = ["BorderedSolver", "Extra"]
 
 Extra = Callable[[Floats, Floats], None]
 

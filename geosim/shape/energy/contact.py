@@ -2,17 +2,19 @@
 
     contact energy = sum_q A_q phi(d_q) + sum over near pairs A phi(d)        laws: see `contact_kernels`
 
-The points q of the finely split skin feel the signed distance of every obstacle; vertex-face and edge-edge pairs of
-the same split surfaces feel each other. Contact is a thickness of the surfaces, a twentieth of the skin's
-local edge length unless the solver says otherwise. Numbered departures from [Fang2022], II-B and II-C:
+The points q of the finely split skin feel the signed distance of every obstacle, and its small triangles that of what comes
+nearer between the points (`contact_faces`); vertex-face and edge-edge pairs of the same split surfaces feel each other.
+Contact is a thickness of the surfaces, a twentieth of the skin's local edge length unless the solver says otherwise.
+Numbered departures from [Fang2022], II-B and II-C:
 
 [D1] A smooth potential replaces the springs to projected points: contact has a pressure, and its force is the
      gradient of an energy whose second derivative is exact.
 [D2] Every pair has its own activation distance, at most a quarter of its distance at rest (thickness for obstacles: the
      distance at rest), so nothing touches at rest and no list of geodesic neighbours is needed.
-[D3] Friction is Coulomb's law at the end of an increment. Newton is repeated with the pressures and normals of the
-     solve before (`Grip.lagged`), whose tangent is symmetric; near the end it goes by those of the configuration
-     itself (`Grip.own`), with what is unsymmetric in the products of the Krylov method only. Anchors follow what slips.
+[D3] Friction is Coulomb's law at the end of an increment, at every point by all that presses on it. Newton is repeated with
+     the forces and normals of the solve before (`Grip.lagged`), whose tangent is symmetric; near the end it goes by those of
+     the configuration itself (`Grip.own`), with what is unsymmetric in the products of the Krylov method only. Anchors
+     follow what slips.
 [D4] The tangent of contact is never negative until the end is near: where all presses far too hard, the turning of the
      normals makes it indefinite, and Newton wanders. Long steps look ahead (`lookahead`).
 """
@@ -25,36 +27,42 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints, frozen
-from geosim.collision.proximity import Neighbourhood
+from geosim.collision.proximity import NearPairs, Neighbourhood, closest
 from geosim.collision.shapes import curvatures, signed_distances
 from geosim.environment import Environment, Obstacle
 from geosim.linear.patterns import Coupled, Sparsity, add_blocks, couple, missing_blocks
+from geosim.shape.energy.contact_faces import HARD, ContactFaces
 from geosim.shape.energy.contact_kernels import PointForces, PointHold, PointLaw, obstacle_points, pair_blocks
 from geosim.shape.energy.contact_surface import ContactSurface
 from geosim.shape.energy.grip import Blocks, ContactForces, Grip
+from geosim.shape.energy.self_friction import PairHold, Touching, rub
 
-__all__ = ["ContactPotential", "Couplings", "contact_stiffness"]
+__all__ = ["ContactPotential", "Couplings", "contact_stiffness", "face_stiffness"]
 
 # kappa over the shear modulus, against obstacles and between parts of the robot. A flat face under a pressure of one shear
 # modulus comes closer by a sixth of the thickness; between parts the pole of the law holds, and Newton finds a soft one sooner.
 STIFFNESS, BETWEEN = 10.0, 0.3
 # Elastic slip before a point slides, over the thickness: small beside what is seen, and not so steep that Newton jumps.
 SLIP = 0.1
-# Thicknesses by which a Newton step may push a point deeper into an obstacle: the law is nearly linear so far.
-DEEPER = 0.6
-# Where a step must be cut, the distance is not linear along it; so many cuts come near enough.
-CUTS = 3
-# Share of its own thickness by which a point inside an obstacle may always move: else it would never come out.
-STUCK = 0.1
 # Pairs within so many reaches get their couplings when the pattern grows, so that it lasts for many iterations.
 AHEAD = 2.5
 # Thicknesses of contact up to which distances are asked for: beyond, no law and no cut of a step reads them.
 FAR = 5.0
+TINY = 1e-300  # what a force is divided by where it may vanish
 
 
 def contact_stiffness(surface: ContactSurface, moduli: Floats) -> Floats:
     """Stiffness kappa of the points (p,) from the largest shear modulus around every node, (nodes,)."""
     return np.asarray(STIFFNESS * moduli[surface.nodes].max(axis=1))
+
+
+# Points (k, 4), pressures (k,), energy, second derivatives in two parts (k, 4, 4, 3, 3), and what friction goes by.
+Pairs = tuple[Ints, Floats, float, Floats, Floats, Touching | None]
+
+
+def face_stiffness(surface: ContactSurface, kappa: Floats) -> Floats:
+    """Area times stiffness of the triangles (t,) from the stiffness of the points (p,)."""
+    return np.asarray(HARD * surface.triangle_weights * kappa[surface.triangles].max(axis=1))
 
 
 @dataclass
@@ -74,10 +82,12 @@ class ContactPotential:
         Obstacles; points of the robot; which of them are near each other, None where self-contact is off.
     length, center
         Unit [m] and origin [m] of scaled positions.
+    faces
+        The small triangles, as obstacles feel them.
     thickness, kappa, feels
         Thickness and stiffness of contact at every point (p,), and whether it feels obstacles, bool (p,).
-    delta, rest_distance
-        Distance at which contact with every obstacle begins, and that at rest, (o, p).
+    delta, face_delta
+        Distance at which contact of points (o, p) and triangles (o, t) with every obstacle begins; -inf: never.
     nodes
         Number of nodes.
     couplings
@@ -86,6 +96,7 @@ class ContactPotential:
 
     environment: Environment
     surface: ContactSurface
+    faces: ContactFaces
     neighbourhood: Neighbourhood | None
     length: float
     center: Floats
@@ -93,52 +104,72 @@ class ContactPotential:
     kappa: Floats
     feels: Bools
     delta: Floats
-    rest_distance: Floats
+    face_delta: Floats
     nodes: int
     couplings: Couplings = field(default_factory=Couplings, repr=False)
 
     @property
     def friction(self) -> bool:
+        """Whether anything is rough."""
+        return self.rough or self.rubs
+
+    @property
+    def rough(self) -> bool:
         """Whether any obstacle is rough."""
         return any(o.friction > 0 for o in self.environment.obstacles)
+
+    @property
+    def rubs(self) -> bool:
+        """Whether parts of the robot rub against each other."""
+        return self.environment.self_friction > 0 and self.neighbourhood is not None
 
     def metres(self, points: Floats) -> Floats:
         """Positions [m] of scaled positions."""
         return points * self.length + self.center
 
+    def of_moduli(self, moduli: Floats) -> ContactPotential:
+        """Return the contact of a robot with other shear moduli around its nodes, (nodes,)."""
+        kappa = contact_stiffness(self.surface, moduli)
+        faces = replace(self.faces, stiffness=frozen(face_stiffness(self.surface, kappa)))
+        return replace(self, kappa=frozen(kappa), faces=faces)
+
     def poses(self, index: int) -> Floats:
         """Poses of the obstacles at the end of command `index`, (o, 4, 4); -1 is the start."""
         return self.environment.poses(index)
 
-    def _distances(self, obstacle: Obstacle, pose: Floats, points: Floats) -> tuple[Floats, Floats]:
-        """Scaled distances (p,) to an obstacle, exact up to its `_reach`, and normals (p, 3)."""
-        place, reach = self.metres(points), self._reach(obstacle)
+    def distances(self, obstacle: Obstacle, pose: Floats, points: Floats) -> tuple[Floats, Floats]:
+        """Scaled distances (p,) to an obstacle, exact up to its `reach`, and normals (p, 3)."""
+        place, reach = self.metres(points), self.reach(obstacle)
         distance, _, normal = signed_distances(obstacle.solid, place, pose, reach)
         return distance / self.length, normal
 
-    def _reach(self, obstacle: Obstacle) -> float:
-        """Distance [m] up to which the distance to an obstacle is asked for."""
-        return FAR * float(self.thickness.max()) * self.length + min(obstacle.thickness, self.length)
+    def reach(self, obstacle: Obstacle) -> float:
+        """Distance [m] up to which the distance to an obstacle is asked for: beyond, an edge has no share in contact."""
+        near = FAR * float(self.thickness.max()) + float(self.surface.edges.max())
+        return near * self.length + min(obstacle.thickness, self.length)
 
     # ---- what the robot holds on to
 
     def start(self, x: Floats, index: int = -1) -> Grip:
         """Return the grip of a robot that starts at x: it holds on to nothing yet."""
         poses, points = self.poses(index), self.surface.points(x)
-        count = len(points) if self.friction else 0
-        anchors, distances = np.zeros((len(poses), count, 3)), np.zeros((len(poses), count))
-        for o, pose in enumerate(poses if self.friction else ()):
+        shape = (len(poses), len(points) if self.rough else 0)
+        anchors, still, vectors = np.zeros((*shape, 3)), np.zeros(shape), np.zeros((*shape, 3))
+        for o, pose in enumerate(poses if self.rough else ()):
             anchors[o] = (self.metres(points) - pose[:3, 3]) @ pose[:3, :3]
-            distances[o] = self._distances(self.environment.obstacles[o], pose, points)[0]
-        still, vectors = np.zeros_like(distances), np.zeros_like(anchors)
-        return Grip(poses, frozen(anchors), frozen(distances), still, vectors, np.ones_like(distances))
+        grip = Grip(poses, frozen(anchors), still, still, vectors, np.ones(shape), still)
+        if self.rough:
+            grip = replace(grip, before=self.evaluate(x, grip, matrix=False).gap)
+        return replace(grip, parts=PairHold(points, np.zeros_like(points))) if self.rubs else grip
 
     def renew(self, x: Floats, grip: Grip, forces: ContactForces) -> Grip:
         """Return the grip after an equilibrium: points in contact keep what friction holds, others start afresh."""
-        if not self.friction:
+        if grip.parts is not None:
+            grip = replace(grip, parts=grip.parts.renewed(self.surface.points(x)))
+        if not self.rough:
             return grip
         points, most, anchors = self.surface.points(x), SLIP * self.thickness, np.empty_like(grip.anchors)
-        touches = forces.pressure > 0
+        touches = forces.push > 0
         for o, pose in enumerate(grip.poses):
             way = points - self._anchors(grip, o, slice(None))
             way -= np.einsum("pi,pi->p", way, grip.normal[o])[:, None] * grip.normal[o]
@@ -146,7 +177,7 @@ class ContactPotential:
             size = np.linalg.norm(way, axis=1)
             way *= np.where(touches[o], most / np.maximum(size, most), 0.0)[:, None]
             anchors[o] = (self.metres(points - way) - pose[:3, 3]) @ pose[:3, :3]
-        before = np.where(touches, -np.inf, forces.distance)
+        before = np.where(touches, -np.inf, forces.gap)
         return replace(grip, anchors=frozen(anchors), before=frozen(before), share=np.ones_like(grip.share))
 
     def slide(self, before: Floats, x: Floats, old: Grip, grip: Grip, forces: ContactForces) -> float:
@@ -156,8 +187,13 @@ class ContactPotential:
         """
         was, here = (self.metres(self.surface.points(at)) for at in (before, x))
         largest = 0.0
-        for o, obstacle in enumerate(self.environment.obstacles):
-            ids = np.flatnonzero((forces.pressure[o] > 0.0) & (obstacle.friction > 0.0))
+        if grip.parts is not None and grip.parts.held is not None:
+            held, points = grip.parts.held, self.surface.points(x)
+            way = held.flat(held.between(points - grip.parts.start)) * grip.parts.slips(points)[1][:, None]
+            edges = self.surface.edges[held.pairs].max(axis=1)
+            largest = float(np.max(np.linalg.norm(way, axis=1) / edges, initial=0.0))
+        for o, obstacle in enumerate(self.environment.obstacles if self.rough else ()):
+            ids = np.flatnonzero((forces.push[o] > 0.0) & (obstacle.friction > 0.0))
             start, end = (
                 (p[ids] - pose[:3, 3]) @ pose[:3, :3] for p, pose in ((was, old.poses[o]), (here, grip.poses[o]))
             )
@@ -176,40 +212,89 @@ class ContactPotential:
 
     def evaluate(self, x: Floats, grip: Grip, *, matrix: bool) -> ContactForces:
         """Return the forces of contact, and with `matrix` what it adds to the tangent."""
-        points, obstacles = self.surface.points(x), range(len(self.environment.obstacles))
-        distance, normal = np.empty((len(obstacles), len(points))), np.zeros((len(obstacles), len(points), 3))
-        force, traction, pressure = np.zeros_like(normal), np.zeros_like(normal), np.zeros_like(distance)
+        points = self.surface.points(x)
+        shape = (len(self.environment.obstacles), len(points))
+        pressure, push, gap = np.zeros((3, *shape))
+        force, drag, normal = np.zeros((3, *shape, 3))
+        by_faces, energy = np.zeros(shape), 0.0
         stiff: list[Blocks] = []
-        bends, slides, energy = stiff.copy(), stiff.copy(), 0.0
-        for o in obstacles:
-            distance[o], ids, normals, work, found = self._obstacle(o, points, grip)
+        bends, slides, stiff_faces, bend_faces = (stiff.copy() for _ in range(4))
+        for o in range(len(force)):
+            distance, ids, directions, work, found = self._obstacle(o, points, grip)
             energy += work
-            force[o, ids], pressure[o, ids], traction[o, ids] = found.force, found.pressure, found.traction
-            normal[o, ids] = normals
+            force[o, ids], pressure[o, ids], drag[o, ids] = found.force, found.pressure, found.drag
+            push[o, ids] = np.linalg.norm(found.force - found.drag, axis=1)
+            normal[o, ids], gap[o] = directions, distance - self.delta[o]
             for parts, blocks in ((stiff, found.block), (bends, found.bend), (slides, found.slide)):
                 parts.append((ids[:, None], blocks[:, None, None]))
+            work, on_faces, turning_faces = self._faces(
+                o, points, distance, grip, force[o], by_faces[o], gap[o], matrix
+            )
+            energy += work
+            stiff_faces.append(on_faces)
+            bend_faces.append(turning_faces)
+            mine = by_faces[o] > 0.0
+            pressed = drag[o, mine] - force[o, mine]
+            push[o, mine] = np.linalg.norm(pressed, axis=1)
+            normal[o, mine] = pressed / np.maximum(push[o, mine], TINY)[:, None]
         residual = force.sum(axis=0)
-        pairs, pair_pressure, work, stiffness, turning = self._pairs(points, residual, matrix)
-        touching = int((pressure > 0).sum() + (pair_pressure > 0).sum())
+        pairs, pair_pressure, work, stiffness, turning, touching = self._pairs(points, residual, matrix)
+        stiff += [*stiff_faces, (pairs, stiffness)]
+        bends += [*bend_faces, (pairs, turning)]
+        if grip.parts is not None and grip.parts.held is not None:
+            held, sticks = (
+                grip.parts.held,
+                rub(grip.parts, points, self.environment.self_friction, residual, own=grip.own),
+            )
+            stiff.append((held.pairs, sticks[0]))
+            slides.append((held.pairs, sticks[1]))
+        tangent = tuple(stiff), tuple(bends), tuple(slides if self.friction else ())
         return ContactForces(
             self.surface.to_nodes(residual, self.nodes),
             -force,
             pressure,
-            traction,
+            push,
             normal,
-            distance,
-            touching,
+            drag,
+            gap,
+            by_faces,
+            int((push > 0).sum() + (pair_pressure > 0).sum()),
             energy + work,
             pairs,
             pair_pressure,
-            *((*stiff, (pairs, stiffness)), (*bends, (pairs, turning)), tuple(slides if self.friction else ()))
-            if matrix
-            else (),
+            *(tangent if matrix else ((), (), ())),
+            touching,
         )
+
+    def _faces(
+        self,
+        o: int,
+        points: Floats,
+        distance: Floats,
+        grip: Grip,
+        force: Floats,
+        by_faces: Floats,
+        gap: Floats,
+        matrix: bool,
+    ) -> tuple[float, Blocks, Blocks]:
+        """Add what the triangles feel of obstacle o to what is known of the points; return energy and stiffness."""
+        faces, obstacle, pose, places = self.faces, self.environment.obstacles[o], grip.poses[o], self.metres(points)
+        delta = self.face_delta[o]
+        ids = faces.within(obstacle, places, distance, delta, self.length)
+        near = faces.lowest(ids, obstacle, places[faces.triangles[ids]], self.length, pose)
+        np.minimum.at(gap, faces.triangles[near.ids], (near.distance - delta[near.ids])[:, None])
+        touch, pressed, energy, stiffness, turning = faces.press(
+            near, delta, obstacle, pose, places, self.length, matrix
+        )
+        corners, by_point = faces.triangles[touch.ids], pressed[:, None] * touch.weights
+        np.add.at(force, corners, -by_point[:, :, None] * touch.normal[:, None])
+        np.add.at(by_faces, corners, by_point)
+        return energy, (corners, stiffness), (corners, turning)
 
     def stiffened(self, x: Floats, forces: ContactForces, base: Sparsity, data: Floats) -> tuple[Sparsity, Floats]:
         """Return the tangent with contact from that of the body."""
-        pattern = self._pattern(x, forces.pairs, base)
+        pairs = np.vstack([forces.pairs, *(groups for groups, _ in forces.stiff if groups.shape[1] == 4)])
+        pattern = self._pattern(x, pairs, base)
         values = pattern.widen(data) if isinstance(pattern, Coupled) else data
         return pattern, self.added(forces.stiff, pattern, values)
 
@@ -226,15 +311,15 @@ class ContactPotential:
         move = self.surface.points(np.where(free, vector[:size], 0.0).reshape(-1, 3))
         push = np.zeros_like(move)
         for ids, blocks in forces.slides:
-            push[ids[:, 0]] += np.einsum("kij,kj->ki", blocks[:, 0, 0], move[ids[:, 0]])
+            np.add.at(push, ids, np.einsum("kabij,kbj->kai", blocks, move[ids]))
         out[:size] += np.where(free, self.surface.to_nodes(push, self.nodes).ravel(), 0.0)
 
     def _obstacle(self, o: int, points: Floats, grip: Grip) -> tuple[Floats, Ints, Floats, float, PointForces]:
         """Distances of all points to obstacle o; the points in contact, their normals, their energy, their forces."""
         obstacle, pose = self.environment.obstacles[o], grip.poses[o]
-        distance, normal = self._distances(obstacle, pose, points)
+        distance, normal = self.distances(obstacle, pose, points)
         rough = obstacle.friction > 0
-        ids = np.flatnonzero(((distance < self.delta[o]) | (rough and grip.pressure[o] > 0)) & self.feels)
+        ids = np.flatnonzero((distance < self.delta[o]) | (rough & (grip.push[o] > 0) if rough else False))
         k, d, normal = len(ids), distance[ids], np.ascontiguousarray(normal[ids])
         out = PointForces(
             np.zeros((k, 3)), np.zeros(k), np.zeros((k, 3)), *(np.zeros((k, 3, 3)) for _ in ("block", "bend", "slide"))
@@ -245,27 +330,30 @@ class ContactPotential:
         area = self.surface.facing(points, ids, -normal)
         thick = self.thickness[ids]
         law = PointLaw(self.delta[o, ids], thick, area, self.kappa[ids], float(obstacle.friction), SLIP * thick)
-        hold = PointHold(points[ids], np.zeros(k), np.ones(k), np.zeros(k), np.zeros((k, 3)), grip.own)
+        hold = PointHold(
+            points[ids], np.zeros(k), np.ones(k), np.zeros(k), np.zeros((k, 3)), np.full(k, grip.own, dtype=bool)
+        )
         if rough:
             hold = PointHold(
                 np.ascontiguousarray(self._anchors(grip, o, ids)),
                 grip.before[o, ids],
                 grip.share[o, ids],
-                grip.pressure[o, ids],
+                grip.push[o, ids],
                 grip.normal[o, ids],
-                grip.own,
+                grip.own & (grip.by_faces[o, ids] == 0.0),
             )
         energy = obstacle_points(d, normal, np.ascontiguousarray(bend), points[ids], law, hold, out)
         return distance, ids, normal, energy, out
 
-    def _pairs(self, points: Floats, residual: Floats, matrix: bool) -> tuple[Ints, Floats, float, Floats, Floats]:
-        """Add the residual of near pairs; return them, their pressures, energy, and second derivatives in two parts."""
+    def _pairs(self, points: Floats, residual: Floats, matrix: bool) -> Pairs:
+        """Add the residual of near pairs; return them, pressures, energy, second derivatives in two parts, `Touching`."""
         around = self.neighbourhood
         if around is None:
-            return np.zeros((0, 4), dtype=np.int64), np.zeros(0), 0.0, *np.zeros((2, 0, 4, 4, 3, 3))
+            return np.zeros((0, 4), dtype=np.int64), np.zeros(0), 0.0, *np.zeros((2, 0, 4, 4, 3, 3)), None
         near = around.near(points)
         ids, k = near.points, len(near.points)
         gradients, pressure = np.zeros((k, 4, 3)), np.zeros(k)
+        areas = self.pair_areas(ids, near.edges)
         hessians, bends = np.zeros((2, k if matrix else 0, 4, 4, 3, 3))
         energy = pair_blocks(
             points,
@@ -274,7 +362,7 @@ class ContactPotential:
             ids,
             near.edges,
             near.reach,
-            self.pair_areas(ids, near.edges),
+            areas,
             self.pair_stiffness(ids),
             gradients,
             hessians,
@@ -283,7 +371,22 @@ class ContactPotential:
             matrix,
         )
         np.add.at(residual, ids.ravel(), gradients.reshape(-1, 3))
-        return ids, pressure, energy, hessians, bends
+        touching = self._touching(points, near, gradients) if self.rubs else None
+        return ids, pressure, energy, hessians, bends, touching
+
+    def _touching(self, points: Floats, near: NearPairs, gradients: Floats) -> Touching:
+        """What friction goes by where the energy of pairs has gradients (k, 4, 3)."""
+        weights, apart, distance = closest(points[near.points], near.edges)
+        pressed = np.zeros_like(points)
+        np.add.at(pressed, near.points, -gradients)
+        normal = np.einsum("ki,kia->ka", weights, pressed[near.points])
+        normal /= np.maximum(np.linalg.norm(normal, axis=1), TINY)[:, None]
+        first = gradients[:, 0] + np.where(near.edges[:, None], gradients[:, 1], 0.0)
+        push = -np.einsum("ka,ka->k", first, normal)
+        on = push != 0.0
+        scale = SLIP * self.thickness[near.points].min(axis=1)
+        columns = (near.points, weights, normal, apart / distance[:, None], distance, near.reach, push, scale)
+        return Touching(points, *(column[on] for column in columns))
 
     def pair_areas(self, ids: Ints, edges: Bools) -> Floats:
         """Area that every pair (k, 4) stands for, (k,)."""
@@ -302,41 +405,3 @@ class ContactPotential:
             pattern = couple(base, np.vstack([ahead, pairs]), nodes)
         self.couplings.pattern = pattern
         return pattern
-
-    # ---- steps that do not tunnel
-
-    def safe_share(self, x: Floats, step: Floats, grip: Grip, apart: float | None = None) -> float:
-        """Return the largest share of a step of the nodes in which no surface can have passed through another.
-
-        `apart` is `share_apart` of the step, where that is known.
-        """
-        points, move = self.surface.points(x), self.surface.points(step)
-        shares = [self._share_to(o, pose, points, move) for o, pose in zip(self.environment.obstacles, grip.poses)]
-        return min([*shares, self.share_apart(x, step) if apart is None else apart])
-
-    def share_apart(self, x: Floats, step: Floats) -> float:
-        """Return the largest share of a step of the nodes in which no part of the robot meets another."""
-        if self.neighbourhood is None:
-            return 1.0
-        return self.neighbourhood.safe_share(self.surface.points(x), self.surface.points(step))
-
-    def _share_to(self, obstacle: Obstacle, pose: Floats, points: Floats, move: Floats) -> float:
-        """Share of a step in which no point goes through an obstacle, nor much deeper than it is."""
-        reach, depth = self._reach(obstacle) / self.length, obstacle.thickness / self.length
-        start = np.minimum(self._distances(obstacle, pose, points)[0], reach)
-        travel = np.maximum(np.linalg.norm(move, axis=1), 1e-300)
-        allowed = np.maximum(start + depth, STUCK * depth) / travel
-        share = float(np.min(allowed, initial=1.0, where=self.feels))
-        bound = np.minimum(start, 0.0) - DEEPER * self.thickness
-        for _ in range(CUTS):
-            end = np.minimum(self._distances(obstacle, pose, points + share * move)[0], reach)
-            deep = (end < bound) & self.feels
-            if not deep.any():
-                break
-            share *= float(np.min((start[deep] - bound[deep]) / (start[deep] - end[deep])))
-        return share
-
-    def penetration(self, distance: Floats) -> float:
-        """Deepest overlap [m] with obstacles of points that did not overlap at rest."""
-        depth = np.minimum(0.0, self.rest_distance) - distance
-        return float(np.max(np.where(self.feels[None], depth, 0.0), initial=0.0)) * self.length

@@ -24,12 +24,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Bools, Floats, Ints
 from geosim.collision.distance import along_segment, edge_edge, point_triangle, separation, squared_distance_derivatives
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import row
 
-__all__ = ["PointForces", "PointHold", "PointLaw", "obstacle_points", "pair_blocks", "pair_slope"]
+__all__ = [
+    "PointForces",
+    "PointHold",
+    "PointLaw",
+    "barrier_law",
+    "obstacle_points",
+    "pair_blocks",
+    "pair_slope",
+    "soft_law",
+]
 
 WIDTH = 0.1  # w: share of the thickness over which the law rises from zero slope
 ROUND = 1e-12  # parts of a pair that count less than this are those of its neighbours: round-off of 1 - 1/2 - 1/2
@@ -37,14 +46,14 @@ PARALLEL = 0.03  # sin^2 of the angle of two edges below which their contact fad
 
 
 @kernel
-def _soft(u):
+def soft_law(u):
     """Value, slope and integral over u of u^2 / (u + w)."""
     w = WIDTH
     return (u * u / (u + w), (u * u + 2.0 * u * w) / (u + w) ** 2, 0.5 * u * u - w * u + w * w * np.log((u + w) / w))
 
 
 @kernel
-def _barrier(u):
+def barrier_law(u):
     """Value, slope and integral over u of u^2 / ((1 - u)(u + w))."""
     w = WIDTH
     below = (1.0 - u) * (u + w)
@@ -80,18 +89,18 @@ class PointHold(NamedTuple):
     Parameters
     ----------
     anchor, before
-        Where they stick (k, 3) (moved along with the obstacle), and their distance there (k,), -inf in contact.
-    share, pressure, normal, own
-        Share of the way from the anchor that was made in contact (k,), pressure (k,) and normal (k, 3) that friction
-        goes by; or, if `own`, it goes by those of this configuration.
+        Where they stick (k, 3) (moved along with the obstacle), and what they lacked there to contact (k,), -inf in it.
+    share, push, normal, own
+        Share of the way from the anchor that was made in contact (k,), force (k,) and normal (k, 3) that friction goes by;
+        or, where `own` (k,), it goes by those of this configuration.
     """
 
     anchor: Floats
     before: Floats
     share: Floats
-    pressure: Floats
+    push: Floats
     normal: Floats
-    own: bool
+    own: Bools
 
 
 class PointForces(NamedTuple):
@@ -99,8 +108,8 @@ class PointForces(NamedTuple):
 
     Parameters
     ----------
-    force, pressure, traction
-        Residual (k, 3), pressure (k,) and friction per area (k, 3).
+    force, pressure, drag
+        Residual (k, 3), pressure (k,) and the part of the residual that is friction (k, 3).
     block, bend, slide
         The derivative of the residual (k, 3, 3) is block + bend + slide, where block is never negative, bend is what the
         turning of the normal adds, and slide the softening along the slip, with all that is unsymmetric if `own`.
@@ -108,7 +117,7 @@ class PointForces(NamedTuple):
 
     force: Floats
     pressure: Floats
-    traction: Floats
+    drag: Floats
     block: Floats
     bend: Floats
     slide: Floats
@@ -132,13 +141,13 @@ def obstacle_points(distance, normal, curvature, place, law, hold, out):
     for q in range(len(distance)):
         energy, rise = _press(q, distance[q], normal[q], curvature[q], law, out)
         total += energy
-        m, part, change, pushing = hold.normal[q], hold.share[q], 0.0, hold.pressure[q]
-        if hold.own:
-            m, part, pushing = normal[q], 1.0, out.pressure[q]
-            if hold.before[q] > law.delta[q] > distance[q]:
-                gone = hold.before[q] - distance[q]
-                part, change = (law.delta[q] - distance[q]) / gone, (law.delta[q] - hold.before[q]) / gone**2
-        if law.friction == 0.0 or pushing == 0.0:
+        m, part, change, push = hold.normal[q], hold.share[q], 0.0, hold.push[q]
+        if hold.own[q]:
+            m, part, push, left = normal[q], 1.0, law.area[q] * out.pressure[q], distance[q] - law.delta[q]
+            if hold.before[q] > 0.0 > left:
+                gone = hold.before[q] - left
+                part, change = -left / gone, -hold.before[q] / gone**2
+        if law.friction == 0.0 or push == 0.0:
             continue
         along, size = 0.0, 0.0
         for i in range(3):
@@ -147,17 +156,17 @@ def obstacle_points(distance, normal, curvature, place, law, hold, out):
             way[i] = place[q, i] - hold.anchor[q, i] - along * m[i]
             slip[i] = part * way[i]
             size += slip[i] ** 2
-        size, a = np.sqrt(size), law.area[q]
+        size = np.sqrt(size)
         longest = max(size, law.scale[q])
-        most = law.friction * pushing / longest
+        most = law.friction * push / longest
         for i in range(3):
-            out.traction[q, i] = most * slip[i]
-            out.force[q, i] += a * out.traction[q, i]
+            out.drag[q, i] = most * slip[i]
+            out.force[q, i] += out.drag[q, i]
             for j in range(3):
-                out.block[q, i, j] += a * part * most * ((1.0 if i == j else 0.0) - m[i] * m[j])
-                if size > law.scale[q] and not hold.own:
-                    out.slide[q, i, j] = -a * part * most * slip[i] * slip[j] / size**2
-        for j in range(3 if hold.own else 0):
+                out.block[q, i, j] += part * most * ((1.0 if i == j else 0.0) - m[i] * m[j])
+                if size > law.scale[q] and not hold.own[q]:
+                    out.slide[q, i, j] = -part * most * slip[i] * slip[j] / size**2
+        for j in range(3 if hold.own[q] else 0):
             # how the slip changes with the position: the normal turns, and so does the plane of the slip
             turn, across = 0.0, 0.0
             for i in range(3):
@@ -168,8 +177,8 @@ def obstacle_points(distance, normal, curvature, place, law, hold, out):
                 across += slip[i] * column[i] / size**2 if size > law.scale[q] else 0.0
             for i in range(3):
                 flat = part * most * ((1.0 if i == j else 0.0) - m[i] * m[j])
-                steeper = law.friction * rise / longest * slip[i] * m[j]
-                out.slide[q, i, j] = a * (most * (column[i] - across * slip[i]) - steeper - flat)
+                steeper = law.friction * law.area[q] * rise / longest * slip[i] * m[j]
+                out.slide[q, i, j] = most * (column[i] - across * slip[i]) - steeper - flat
     return total
 
 
@@ -180,11 +189,11 @@ def _press(q, distance, n, curvature, law, out):
     u = (law.delta[q] - distance) / thick
     p, rise, energy = 0.0, 0.0, 0.0
     if u > 0.0:
-        value, slope, energy = _soft(u)
+        value, slope, energy = soft_law(u)
         p, rise, energy = law.kappa[q] * value, law.kappa[q] * slope / thick, a * law.kappa[q] * thick * energy
     out.pressure[q] = p
     for i in range(3):
-        out.force[q, i], out.traction[q, i] = -a * p * n[i], 0.0
+        out.force[q, i], out.drag[q, i] = -a * p * n[i], 0.0
         for j in range(3):
             out.block[q, i, j] = a * rise * n[i] * n[j]
             out.bend[q, i, j] = -a * p * curvature[i, j]
@@ -301,7 +310,7 @@ def _pair_part(x, w, c, free, count, reach, scale, out, matrix):
     if d <= 0.0:
         return np.inf, 0.0
     squared_distance_derivatives(x, w, c, free, e, dD, ddD)
-    value, slope, energy = _barrier(u)
+    value, slope, energy = barrier_law(u)
     scale *= count
     first = -scale * value / (2.0 * d)  # dE/dD
     stiff, turn = scale * slope / reach / (4.0 * d * d), scale * value / (4.0 * d**3)
@@ -406,4 +415,4 @@ def pair_blocks(x, rest, around, points, edges, reach, weight, kappa, gradients,
 
 def pair_slope(u):
     """Slope of the law of pairs at u, for kappa = 1 and a reach of 1."""
-    return float(_barrier(u)[1])
+    return float(barrier_law(u)[1])

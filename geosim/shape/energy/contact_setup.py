@@ -8,13 +8,16 @@ from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.collision.crossings import count_crossings
 from geosim.collision.proximity import Neighbourhood, make_neighbourhood
 from geosim.collision.shapes import signed_distances
-from geosim.environment import Environment
+from geosim.environment import Environment, Obstacle
 from geosim.errors import InputError
+from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
 from geosim.select import selected_ids
 from geosim.shape.energy.body import ScaledBody
-from geosim.shape.energy.contact import ContactPotential, contact_stiffness
+from geosim.shape.energy.contact import ContactPotential, contact_stiffness, face_stiffness
+from geosim.shape.energy.contact_faces import DEPTH, ContactFaces
 from geosim.shape.energy.contact_surface import ContactSurface, contact_surface
+from geosim.shape.energy.penetration import lies_inside
 
 __all__ = ["make_contact"]
 
@@ -22,7 +25,6 @@ THICKNESS = (
     0.05  # default thickness of contact over the local edge length: a penetration of 1 % of it is a fifth of that
 )
 OVERLAP = 0.2  # thicknesses by which a robot may overlap an obstacle at rest: what meshing makes of a touching surface
-SEEN = 100.0  # thicknesses up to which distances at rest are asked for: penetration is counted from them
 TOUCHING = 1e-9  # distance over the robot's size at which surfaces touch: round-off of scaled positions
 MOST_PAIRS = 62  # bits of a signed 64-bit mask
 
@@ -56,42 +58,76 @@ def make_contact(
     outside = np.zeros(len(points), dtype=bool)
     outside[surface.triangles[surface.spaces == 0]] = True
     feels = outside & ~held[surface.nodes].all(axis=1)
-    rest_distance = np.empty((len(environment.obstacles), len(points)))
-    for o, obstacle in enumerate(environment.obstacles):
-        span = SEEN * float(reach.max()) * body.length
-        distance = signed_distances(obstacle.solid, body.to_metres(points), obstacle.pose(-1), span)[0]
-        rest_distance[o] = distance / body.length
-        inside = np.flatnonzero(feels & (rest_distance[o] < -OVERLAP * reach))
-        if len(inside):
-            raise InputError(
-                f"obstacles[{o}]: the {obstacle.shape} overlaps the robot at rest by "
-                f"{-distance[feels].min() * 1e3:.3g} mm, at vertices {_vertices_of(body, surface, inside)}; move it "
-                f"away and let it come by `motion`"
-            )
+    kappa = contact_stiffness(surface, stiffness)
+    seen = feels[surface.triangles].any(axis=1) & (surface.spaces == 0)
+    faces = ContactFaces(
+        surface.triangles,
+        frozen(seen),
+        frozen(reach[surface.triangles].min(axis=1)),
+        frozen(face_stiffness(surface, kappa)),
+    )
+    begins = [
+        _begins(body, surface, faces, o, obstacle, points, reach, feels)
+        for o, obstacle in enumerate(environment.obstacles)
+    ]
     return ContactPotential(
         environment,
         surface,
+        faces,
         _neighbourhood(body, environment, surface, points, reach) if environment.self_contact else None,
         body.length,
         body.center,
         frozen(reach),
-        frozen(contact_stiffness(surface, stiffness)),
+        frozen(kappa),
         frozen(feels),
-        frozen(np.clip(rest_distance, -OVERLAP * reach, reach)),
-        frozen(rest_distance),
+        frozen(np.array([d for d, _ in begins]).reshape(-1, len(points))),
+        frozen(np.array([d for _, d in begins]).reshape(-1, len(seen))),
         len(body.rest),
     )
+
+
+def _begins(
+    body: ScaledBody,
+    surface: ContactSurface,
+    faces: ContactFaces,
+    o: int,
+    obstacle: Obstacle,
+    points: Floats,
+    reach: Floats,
+    feels: Bools,
+) -> tuple[Floats, Floats]:
+    """Return the distances of points (p,) and triangles (t,) at which contact with an obstacle begins; refuse overlaps."""
+    robot, places, pose, thick = body.robot, body.to_metres(points), obstacle.pose(-1), faces.thickness
+    cover = float(surface.edges.max() + reach.max()) * body.length  # so far away is a corner of what may touch
+    rest = signed_distances(obstacle.solid, places, pose, cover)[0] / body.length
+    ids = faces.within(obstacle, places, rest, np.where(faces.feels, thick, -np.inf), body.length)
+    corners, thick = faces.triangles[ids], thick[ids]
+    low = faces.lowest(ids, obstacle, places[corners], body.length, pose)
+    whole, deep = feels[corners].all(axis=1), low.distance < -OVERLAP * thick
+    overlapping = np.union1d(np.flatnonzero(feels & (rest < -OVERLAP * reach)), corners[whole & deep])
+    if len(overlapping):
+        depth = max(-rest[feels].min(initial=0.0), -low.distance[whole].min(initial=0.0)) * body.length
+        raise InputError(
+            f"obstacles[{o}]: the {obstacle.shape} overlaps the robot at rest by {depth * 1e3:.3g} mm, at vertices "
+            f"{_vertices_of(body, surface, overlapping)}; move it away and let it come by `motion`"
+        )
+    skin = topology.curved_faces(robot.skin, robot.p2_edges, len(robot.vertices))
+    if lies_inside(obstacle, pose, topology.with_mid_edges(robot.vertices, robot.p2_edges), skin):
+        raise InputError(
+            f"obstacles[{o}]: the {obstacle.shape} lies inside the robot at rest; move it out and let it come by `motion`"
+        )
+    delta = np.where(feels, np.clip(rest, -OVERLAP * reach, reach), -np.inf)
+    begins = np.where(faces.feels, DEPTH * faces.thickness, -np.inf)
+    above = np.einsum("ki,ki->k", low.weights, np.where(feels, delta, 0.0)[corners]) - (1.0 - DEPTH) * thick
+    # a triangle at a clamp may stand in its mount
+    begins[ids] = np.where(deep, -np.inf, np.minimum(np.minimum(begins[ids], low.distance), above))
+    return delta, begins
 
 
 def _neighbourhood(
     body: ScaledBody, environment: Environment, surface: ContactSurface, points: Floats, reach: Floats
 ) -> Neighbourhood:
     """Return what can meet what; refuse a robot that touches itself at rest."""
-    if environment.self_friction > 0:
-        raise InputError(
-            "Environment: self_friction is not modelled by EnergyShapeSolver; friction acts on obstacles only. "
-            "Set self_friction = 0"
-        )
     excluded = _excluded(body.robot, environment, surface)
     around = make_neighbourhood(points, surface.triangles, surface.spaces, reach, excluded)
     found = count_crossings(around.rest, surface.triangles, around.tree)

@@ -29,6 +29,11 @@ CORNERS = {3: [0, 1, 2], 15: [0, 14, 4]}  # the corners of a face among its slot
 SHARES = {(4, 0, 0): 0.5 / 48.0, (3, 1, 0): 3.0 / 48.0, (2, 2, 0): 1.5 / 48.0, (2, 1, 1): 8.0 / 48.0}
 
 
+# Weights of the triangles of a face over its area, in the order of `interpolate_p2`: dealt out to their corners they are
+# eight times the shares above, so that a uniform pressure on all of them is one on the face.
+WEIGHTS = np.array([1.5, 6, 1.5, 1.5, 1.5, 6, 1.5, 1.5, 1.5, 12, 1.5, 1.5, 1.5, 6, 1.5, 1.5]) / 6.0
+
+
 @dataclass(frozen=True)
 class ContactSurface:
     """Points, triangles and weights of all surfaces that can touch something.
@@ -37,8 +42,8 @@ class ContactSurface:
     ----------
     nodes, weights
         Nodes of every point and how much of each it is, (p, 6) or (p, 1).
-    triangles
-        Points of the small triangles, oriented out of the material, (t, 3).
+    triangles, triangle_weights
+        Points of the small triangles, oriented out of the material (t, 3), and the rest area that each stands for (t,).
     face
         The face that a triangle is part of, an index into skin and chamber walls one after the other, (t,).
     spaces
@@ -54,6 +59,7 @@ class ContactSurface:
     nodes: Ints
     weights: Floats
     triangles: Ints
+    triangle_weights: Floats
     face: Ints
     spaces: Ints
     slots: Ints
@@ -142,7 +148,8 @@ def contact_surface(body: ScaledBody) -> ContactSurface:
     around = np.bincount(slots.ravel(), minlength=len(nodes))  # faces around every point
     edges = np.bincount(slots.ravel(), np.repeat(mean, slots.shape[1])) / around
     areas = np.bincount(slots.ravel(), shares.ravel())
-    columns = (nodes, shape, triangles, face, spaces[face], slots, shares, areas, edges)
+    dealt = (flat[:, None] * (np.ones(1) if order == 1 else WEIGHTS)).ravel()
+    columns = (nodes, shape, triangles, dealt, face, spaces[face], slots, shares, areas, edges)
     return ContactSurface(*(frozen(np.ascontiguousarray(column)) for column in columns))
 
 

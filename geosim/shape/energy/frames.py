@@ -14,7 +14,9 @@ from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.configuration import Evaluation, Point
+from geosim.shape.energy.contact import ContactPotential
 from geosim.shape.energy.grip import Grip
+from geosim.shape.energy.penetration import deepest
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
 
@@ -34,7 +36,7 @@ def measure(
     force[problem.nodes] = np.where(held, evaluation.force, 0.0) * problem.force_unit
     if evaluation.rigid is not None:
         force[problem.nodes] += evaluation.rigid.reactions * problem.force_unit
-    contact, extra = _contact(problem, point, evaluation)
+    contact, extra = _contact(problem, point, evaluation, positions, grip)
     return Frame(
         _without_rigid_motion(problem, positions)[0],
         volume_ratios=evaluation.volumes / problem.rest_chamber_volumes,
@@ -92,7 +94,7 @@ def _rigid(problem: ShapeProblem, evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _contact(
-    problem: ShapeProblem, point: Point, evaluation: Evaluation
+    problem: ShapeProblem, point: Point, evaluation: Evaluation, positions: Floats, grip: Grip | None
 ) -> tuple[dict[str, Any], dict[str, Floats | float]]:
     """Return the measures of contact, and those that only this solver has; nan where nothing can touch."""
     n = len(problem.robot.vertices)
@@ -101,32 +103,30 @@ def _contact(
         return {}, {"contact_pressures": np.full(n, np.nan), "slip_ratio": np.nan, "contact_energy": 0.0}
     total = np.zeros((n + len(problem.robot.p2_edges), 3))
     total[problem.nodes] = -forces.force * problem.force_unit
-    points = contact.metres(contact.surface.points(point.x))
+    points = contact.surface.points(point.x)
+    places = contact.metres(points)
     on_obstacle = -forces.on_points * problem.force_unit
-    pressure = forces.pressure.sum(axis=0)
+    pressure = (forces.pressure + forces.by_faces / contact.surface.areas).sum(axis=0)
     np.maximum.at(pressure, forces.pairs.ravel(), np.repeat(forces.pair_pressure, 4))
     surface = contact.surface
     pressure /= surface.stretch(
-        contact.surface.points(problem.rest),
-        contact.surface.points(point.x),
-        np.nonzero(pressure)[0],
-        forces.on_points.sum(axis=0),
+        contact.surface.points(problem.rest), points, np.nonzero(pressure)[0], forces.on_points.sum(axis=0)
     )
     corner = np.argmax(surface.weights, axis=1)
     at_node = surface.weights.max(axis=1) > 1.0 - 1e-9
     on_nodes = np.zeros(len(total))
     on_nodes[problem.nodes[surface.nodes[at_node, corner[at_node]]]] = pressure[at_node] * problem.stress
-    slipping = 0.0
+    slipping = _rubbing(contact, points, grip)
     for o, obstacle in enumerate(problem.environment.obstacles):
-        touches = forces.pressure[o] > 0
+        touches = forces.push[o] > 0
         if obstacle.friction > 0 and touches.any():
-            traction = np.linalg.norm(forces.traction[o][touches], axis=1)
-            slipping = max(slipping, float(np.max(traction / (obstacle.friction * forces.pressure[o][touches]))))
+            drag = np.linalg.norm(forces.drag[o][touches], axis=1)
+            slipping = max(slipping, float(np.max(drag / (obstacle.friction * forces.push[o][touches]))))
     measures = {
         "contact_forces": _on_vertices(problem.robot, total),
         "obstacle_forces": on_obstacle.sum(axis=1),
-        "obstacle_moments": np.cross(points[None], on_obstacle).sum(axis=1),
-        "max_penetration": contact.penetration(forces.distance),
+        "obstacle_moments": np.cross(places[None], on_obstacle).sum(axis=1),
+        "max_penetration": _penetration(problem, positions, grip),
         "contact_count": float(forces.count),
     }
     stored = forces.energy * problem.stress * problem.length**3
@@ -138,6 +138,27 @@ def _on_pressure_vertices(problem: ShapeProblem, p: Floats) -> Floats:
     out = np.full(len(problem.robot.vertices), np.nan)
     out[problem.pressure_vertices] = p * problem.stress
     return out
+
+
+def _rubbing(contact: ContactPotential, points: Floats, grip: Grip | None) -> float:
+    """Largest |f_t| / (mu f_n) of the pairs of parts that touch."""
+    if grip is None or grip.parts is None or grip.parts.held is None:
+        return 0.0
+    slip, scale = np.linalg.norm(grip.parts.slips(points)[0], axis=1), grip.parts.held.scale
+    return float(np.max(slip / np.maximum(slip, scale), initial=0.0))
+
+
+def _penetration(problem: ShapeProblem, positions: Floats, grip: Grip | None) -> float:
+    """Deepest penetration [m] of obstacles at positions [m] of vertices and mid-edges; of faces that are not clamped."""
+    if grip is None or problem.contact is None:
+        return 0.0
+    robot, held = problem.robot, np.zeros(len(positions), dtype=bool)
+    held[problem.nodes] = problem.held[: problem.rest.size].reshape(-1, 3).all(axis=1)
+    rest = topology.with_mid_edges(robot.vertices, robot.p2_edges)
+    faces6 = topology.curved_faces(robot.skin, robot.p2_edges, len(robot.vertices))
+    obstacles = problem.environment.obstacles
+    feels = np.asarray(~held[faces6[:, :3]].all(axis=1))
+    return deepest(obstacles, grip.poses, positions, problem.contact.poses(-1), rest, faces6, feels)
 
 
 def _on_vertices(robot: VolumetricRobot, force: Floats) -> Floats:

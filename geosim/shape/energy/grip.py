@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from geosim.arrays import Floats, Ints
+from geosim.shape.energy.self_friction import PairHold, Touching
 
 __all__ = ["Blocks", "ContactForces", "Grip"]
 
@@ -22,9 +23,15 @@ class ContactForces:
     force
         Residual on the nodes (the gradient of the energy, with friction), (nodes, 3).
     on_points
-        Force on every point from obstacles, (o, p, 3), with their pressures (o, p), tractions and normals (o, p, 3).
-    distance
-        Distance of every point to every obstacle, (o, p).
+        Force on every point from obstacles (o, p, 3), and the pressures by the law of the points (o, p).
+    push, normal
+        What presses on every point, its faces included: force (o, p) and direction out of the obstacle (o, p, 3).
+    drag
+        The part of the residual that is friction, (o, p, 3).
+    gap
+        What every point, or one of its faces, still lacks to contact with every obstacle, (o, p).
+    by_faces
+        How much of what presses comes by the faces around a point, (o, p).
     count
         Points and pairs in contact.
     energy
@@ -36,15 +43,19 @@ class ContactForces:
     bends
         What the turning of the normals adds to it: without friction they make it exact.
     slides
-        What makes it exact with friction, unsymmetric if `Grip.own`; one for every obstacle.
+        What makes it exact with friction, unsymmetric if `Grip.own`; one for every obstacle, one for the pairs.
+    touching
+        What friction between parts goes by; None without.
     """
 
     force: Floats
     on_points: Floats
     pressure: Floats
-    traction: Floats
+    push: Floats
     normal: Floats
-    distance: Floats
+    drag: Floats
+    gap: Floats
+    by_faces: Floats
     count: int
     energy: float
     pairs: Ints
@@ -52,6 +63,7 @@ class ContactForces:
     stiff: tuple[Blocks, ...] = ()
     bends: tuple[Blocks, ...] = ()
     slides: tuple[Blocks, ...] = ()
+    touching: Touching | None = None
 
 
 @dataclass(frozen=True)
@@ -65,30 +77,47 @@ class Grip:
     anchors
         Where every point sticks on every obstacle, in the obstacle's own frame [m], (o, p, 3).
     before
-        Scaled distance of the points at their anchors, (o, p); -inf where they touched already.
-    pressure, normal, share
-        What friction goes by: pressures (o, p), normals (o, p, 3), and the share of the way from the anchor that was
+        What the points lacked to contact at their anchors, scaled (o, p); -inf where they touched already.
+    push, normal, share
+        What friction goes by: forces (o, p), normals (o, p, 3), and the share of the way from the anchor that was
         made in contact (o, p).
+    by_faces
+        What presses by the faces around a point (o, p): where it does, friction always goes by the forces above.
     own
-        Whether friction goes by the pressures and normals of every configuration itself instead.
+        Whether elsewhere it goes by the forces and normals of every configuration itself.
+    parts
+        What parts of the robot hold on to; None without friction between them.
     """
 
     poses: Floats
     anchors: Floats
     before: Floats
-    pressure: Floats
+    push: Floats
     normal: Floats
     share: Floats
+    by_faces: Floats
     own: bool = False
+    parts: PairHold | None = None
 
     def at(self, poses: Floats) -> Grip:
         """Return the same anchors with the obstacles elsewhere."""
         return replace(self, poses=poses)
 
-    def lagged(self, forces: ContactForces, delta: Floats) -> Grip:
-        """Return the grip with the pressures and normals of a configuration."""
+    def in_units(self, length: float, force: float, origin: Floats) -> Grip:
+        """Return the grip in other units and about another origin, all in the present units."""
+        parts = None if self.parts is None else self.parts.in_units(length, force, origin)
+        return replace(
+            self, before=self.before / length, push=self.push / force, by_faces=self.by_faces / force, parts=parts
+        )
+
+    def lagged(self, forces: ContactForces) -> Grip:
+        """Return the grip with the forces and normals of a configuration."""
+        parts = self.parts
+        if parts is not None and forces.touching is not None:
+            parts = parts.lagged(forces.touching)
         if self.anchors.shape[1] == 0:
-            return self
-        gone = np.where(np.isfinite(self.before), self.before - forces.distance, 1.0)
-        share = np.where(self.before > delta, (delta - forces.distance) / np.where(gone > 0, gone, 1.0), 1.0)
-        return replace(self, pressure=forces.pressure, normal=forces.normal, share=np.clip(share, 0.0, 1.0), own=False)
+            return replace(self, parts=parts, own=False)
+        came = (self.before > 0.0) & (forces.gap < 0.0)
+        share = np.where(self.before > 0.0, 0.0, 1.0)
+        share[came] = -forces.gap[came] / (self.before[came] - forces.gap[came])
+        return replace(self, push=forces.push, normal=forces.normal, share=share, by_faces=forces.by_faces, own=False)

@@ -19,6 +19,7 @@ from geosim.arrays import Floats, Ints
 from geosim.contract import Progress, Status
 from geosim.linear.factorise import FactorisationError
 from geosim.shape.energy.configuration import Aim, Drag, Evaluation, Outcome, Point, Target
+from geosim.shape.energy.contact_steps import safe_share, share_apart
 from geosim.shape.energy.lookahead import Springs, brace, springs_ahead
 from geosim.shape.energy.problem import ShapeProblem
 
@@ -154,14 +155,13 @@ class Newton:
             iterations += outcome.iterations
             if outcome.status is not Status.CONVERGED or outcome.evaluation.contact is None:
                 return replace(outcome, iterations=iterations, records=tuple(records))
-            if not problem.groups:
-                outcome = self._finish(problem, outcome, aim, budget)
-                records += outcome.records
-                iterations += outcome.iterations
+            outcome = self._finish(problem, outcome, aim, budget)
+            records += outcome.records
+            iterations += outcome.iterations
             assert outcome.evaluation.contact is not None
             assert aim.grip is not None
             start, along = outcome.point, None
-            aim = replace(aim, grip=aim.grip.lagged(outcome.evaluation.contact, contact.delta))
+            aim = replace(aim, grip=aim.grip.lagged(outcome.evaluation.contact))
             target = aim.at(start)
             evaluation = self.evaluate(problem, start, target, matrix=False)
             measure = self.residuals(problem, start, target, evaluation)
@@ -203,7 +203,7 @@ class Newton:
                 break
             solved = time.perf_counter()
             assert aim.grip is not None
-            length = contact.safe_share(point.x, step.x, aim.grip)
+            length = safe_share(contact, point.x, step.x, aim.grip)
             trial = point.stepped(step, length)
             after = self.evaluate(problem, trial, aim.at(trial), matrix=True)
             left = self.residuals(problem, trial, aim.at(trial), after)
@@ -437,7 +437,7 @@ class Attempt:
         self.history.append(measure)
         self.reference = max(self.reference, evaluation.scale)
         merits = [_merit(m, self.reference) for m in self.history]
-        if target.grip is not None and target.grip.pressure.any():
+        if target.grip is not None and target.grip.push.any():
             return _stalled(merits, 8, 0.6)
         return _stalled(merits, 5, 0.5)
 
@@ -478,7 +478,7 @@ class Attempt:
                 self.problem, point, self.aim, evaluation, accuracy, reuse=reuse and springs is None, springs=springs
             )
             within = _within(step)
-            share = contact.share_apart(point.x, within * step.x)
+            share = share_apart(contact, point.x, within * step.x)
             gains = share > 1.2 * farthest
             if share > farthest:
                 best, farthest = step, share
@@ -500,7 +500,7 @@ class Attempt:
         assert self.along is not None
         change = np.einsum("cni,ni->c", evaluation.gradients, step.x)
         length = min(_within(step), bearable(self.problem, evaluation.volumes, change * ~self.aim.end.by_volume))
-        if np.sum(self.along * step.x) < 0.0:
+        if self.aim.bends and np.sum(self.along * step.x) < 0.0:
             length = -length
         self.aim = replace(self.aim, share=point.share + length * step.share)
         step = Point(length * step.x, length * step.p, length * step.chamber_pressures, length * step.share)
@@ -526,7 +526,7 @@ class Attempt:
         length = _within(step)
         if problem.contact is not None and self.aim.grip is not None:
             known = None if first else apart  # a tangent step has become another
-            length *= problem.contact.safe_share(point.x, length * step.x, self.aim.grip, known)
+            length *= safe_share(problem.contact, point.x, length * step.x, self.aim.grip, apart=known)
         last = self.history[-1][0] < 1e-3 and self.history[-1][1] < 1e-3
         free = ~problem.held[: point.x.size].reshape(-1, 3)
         slope = lambda at: float(np.sum(at.force * step.x, where=free))  # noqa: E731

@@ -26,6 +26,7 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.contract import Status
 from geosim.shape.energy.configuration import Aim, Outcome, Point, Target
+from geosim.shape.energy.contact_steps import approach, safe_share
 from geosim.shape.energy.grip import Grip
 from geosim.shape.energy.newton import LONGEST, Budget, BudgetError, Newton, bearable
 from geosim.shape.energy.problem import ShapeProblem
@@ -34,12 +35,15 @@ from geosim.shape.energy.state import ShapeState
 
 __all__ = ["Journey", "Path"]
 
+<<<<<<< HEAD
 # An obstacle travels at most so many edges of the skin in one increment: farther, it would push points out sideways.
 MAX_TRAVEL = 0.25
 
 # A rigid group turns at most so far [rad] in one increment: what is beyond half a revolution would turn the other way.
 TURN = 0.8
 
+=======
+>>>>>>> 00ccdb6 (Obstacles between the vertices are felt by the triangles of the skin; friction between parts of a robot; penetration is measured on the curved surface)
 # What touches a rough obstacle slides at most so many edges of the skin in one increment, so that it follows the direction
 # of its slip: halving the commands then changes forces by less than 2 %.
 SLIDE = 0.25
@@ -271,7 +275,8 @@ class Path:
     def _is_free(self, here: Point, there: Point) -> bool:
         """Whether nothing is crossed on the way to a predicted point."""
         contact, grip = self.problem.contact, self.state.grip
-        return contact is None or grip is None or contact.safe_share(here.x, there.x - here.x, grip) == 1.0
+        ahead = self.origin.towards(self.end, there.share, grip).grip
+        return contact is None or grip is None or safe_share(contact, here.x, there.x - here.x, grip, ahead) == 1.0
 
     def _settled(self, point: Point) -> Point:
         return replace(point, x=self.problem.settled(point.x))
@@ -288,12 +293,19 @@ class Path:
     def _allowed(self, way: Point | None) -> float:
         """Largest step in the share in which obstacles and turns do not go too far and no chamber grows too much."""
         problem, most = self.problem, np.inf
+<<<<<<< HEAD
         moved = travel(self.origin.grip, self.end.grip)
         if moved > 0.0 and problem.contact is not None:
             most = MAX_TRAVEL * float(np.median(problem.contact.surface.edges)) * problem.length / moved
         turns = (self.end.positions - self.origin.positions)[len(problem.rest) + problem.groups :]
         turned = float(np.max(np.linalg.norm(turns, axis=1), initial=0.0))
         most = min(most, TURN / turned) if turned > 0.0 else most
+=======
+        left = 1.0 - self.share
+        if problem.contact is not None and self.state.grip is not None and self.end.grip is not None:
+            most = approach(problem.contact, self.state.point.x, self.state.grip.poses, self.end.grip.poses)
+            most = most * left if most < 1.0 else np.inf
+>>>>>>> 00ccdb6 (Obstacles between the vertices are felt by the triangles of the skin; friction between parts of a robot; penetration is measured on the curved surface)
         chosen = self.end.by_volume
         if chosen.any():
             now, rest = self.state.volumes[chosen], problem.rest_chamber_volumes[chosen]
@@ -302,7 +314,6 @@ class Path:
             with np.errstate(divide="ignore"):
                 shares = np.where(rate < 0, np.minimum(grows, 0.5 * now), grows) / np.abs(rate)
             most = min(most, float(np.min(shares, initial=np.inf)))
-        left = 1.0 - self.share
         return left / np.ceil(left / most - 1e-9) if most < left else np.inf  # equal steps to the end
 
     # ---- judge

@@ -6,13 +6,14 @@ T has at most six entries a row: a component of a node moves with the free degre
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.sparse import csr_matrix, identity, triu
 
 from geosim.arrays import Floats, frozen
 from geosim.kernels import kernel
-from geosim.linear.bordered import BorderedSolver
+from geosim.linear.bordered import BorderedSolver, Extra
 from geosim.linear.patterns import Sparsity, find_sorted
 from geosim.shape.energy.rigid import Rigids, RigidState
 
@@ -106,6 +107,7 @@ class ReducedSolver:
         *,
         reuse: bool,
         corner: Floats | None = None,
+        extra: Extra | None = None,
     ) -> tuple[Floats, Floats]:
         """Return (dx, dP) as `BorderedSolver.solve` does."""
         reduction, T = self.reduction, self.reduction.map(self.state)
@@ -114,7 +116,14 @@ class ReducedSolver:
         goal[free[free >= 0]] -= np.einsum("gab,gb->ga", self.state.curvature, self.motion)[free >= 0]
         matrix = reduction.matrix(self.sparsity, data, self.state, T)
         step, change = self.inner.solve(
-            matrix, np.ascontiguousarray((T.T @ borders.T).T), goal, gap, tolerance, reuse=reuse, corner=corner
+            matrix,
+            np.ascontiguousarray((T.T @ borders.T).T),
+            goal,
+            gap,
+            tolerance,
+            reuse=reuse,
+            corner=corner,
+            extra=None if extra is None else partial(_reduced, extra, T),
         )
         out = T @ step
         nodes = out[: 3 * self.reduction.nodes].reshape(-1, 3)
@@ -128,6 +137,13 @@ class ReducedSolver:
         self.inner.use(self.reduction.pattern(self.sparsity))
         matrix = self.reduction.matrix(self.sparsity, data, self.state, T)
         return self.inner.negative_eigenvalues(matrix, np.ascontiguousarray((T.T @ borders.T).T))
+
+
+def _reduced(extra: Extra, T: csr_matrix, vector: Floats, out: Floats) -> None:
+    """Add T^T A T v for the matrix A whose product `extra` adds."""
+    product = np.zeros(T.shape[0])
+    extra(T @ vector[: T.shape[1]], product)
+    out[: T.shape[1]] += T.T @ product
 
 
 @kernel

@@ -150,11 +150,9 @@ def test_overlap_is_refused_with_vertices():
         geosim.solve(robot, Passive(), Environment(obstacles=Obstacle.sphere((0.01, 0.01, -0.009), 0.01)))
 
 
-def test_unknown_pairs_and_self_friction_are_refused():
+def test_unknown_pairs_are_refused():
     robot = _robot(fixed=True)
     with pytest.raises(geosim.InputError, match="'skin', 'chamber 1'"):
         geosim.solve(robot, Passive(), Environment(exclude_pairs=[("skin", "nose")]))
-    with pytest.raises(geosim.InputError, match="self_friction"):
-        geosim.solve(robot, Passive(), Environment(self_friction=0.3))
     with pytest.raises(geosim.InputError, match="contact_thickness"):
         geosim.EnergyShapeSolver(contact_thickness=2.0)

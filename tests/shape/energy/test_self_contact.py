@@ -15,6 +15,7 @@ from geosim.collision.distance import edge_edge, point_triangle, separation
 from geosim.collision.proximity import make_neighbourhood
 from geosim.shape.energy.configuration import Aim
 from geosim.shape.energy.contact_kernels import pair_blocks
+from geosim.shape.energy.contact_steps import share_apart
 from geosim.shape.energy.lookahead import springs_ahead
 from geosim.shape.energy.newton import Attempt, Budget
 
@@ -330,8 +331,8 @@ def test_a_long_step_is_braced_where_it_hits():
     attempt = Attempt(newton, problem, aim, Budget(), 1e-6, np.zeros_like(point.x))
     attempt.history.append((1.0, 0.0, 0.0, 0.0, 1.0))
     braced, share = attempt.free_direction(point, at(), 1e-3)
-    assert problem.contact.share_apart(point.x, plain.x) < 0.3
-    assert share == problem.contact.share_apart(point.x, braced.x) > 0.7
+    assert share_apart(problem.contact, point.x, plain.x) < 0.3
+    assert share == share_apart(problem.contact, point.x, braced.x) > 0.7
     held = np.flatnonzero(problem.held)
     assert braced.x.ravel()[held] == pytest.approx(plain.x.ravel()[held], abs=1e-7)  # the load is still carried
     surface = problem.contact.surface
