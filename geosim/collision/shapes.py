@@ -45,6 +45,7 @@ __all__ = [
     "join_solids",
     "make_solid",
     "poses_between",
+    "signed_distance",
     "signed_distances",
 ]
 
@@ -361,6 +362,16 @@ def _on_mesh(solids, k, p):
     if distance > TOUCHING * math.sqrt(dot(diagonal, diagonal)):
         normal = scaled(sign / distance, away)
     return first + face, w, sign * distance, normal, feature
+
+
+@kernel
+def signed_distance(solids, k, p):
+    """Return the distance [m] of one point (a tuple) to shape k, negative inside, and the outward normal, a tuple."""
+    if solids.kind[k] == MESH:
+        _, _, distance, normal, _ = _on_mesh(solids, k, p)
+        return distance, normal
+    depth, directions, _ = _slabs(solids.kind[k], solids.data[k], p)
+    return _from_slabs(depth, directions)
 
 
 @kernel

@@ -172,7 +172,7 @@ def _at(solids, x, soft, s, t):
         r * x[0, 1] + s * x[1, 1] + t * x[2, 1],
         r * x[0, 2] + s * x[1, 2] + t * x[2, 2],
     )
-    d, n = signed_distance(solids, 0, p, np.inf)
+    d, n = signed_distance(solids, 0, p)
     third = 1.0 / 3.0
     return d + 0.5 * soft * ((r - third) ** 2 + (s - third) ** 2 + (t - third) ** 2), n, p
 
