@@ -35,15 +35,9 @@ from geosim.shape.energy.state import ShapeState
 
 __all__ = ["Journey", "Path"]
 
-<<<<<<< HEAD
-# An obstacle travels at most so many edges of the skin in one increment: farther, it would push points out sideways.
-MAX_TRAVEL = 0.25
-
 # A rigid group turns at most so far [rad] in one increment: what is beyond half a revolution would turn the other way.
 TURN = 0.8
 
-=======
->>>>>>> 00ccdb6 (Obstacles between the vertices are felt by the triangles of the skin; friction between parts of a robot; penetration is measured on the curved surface)
 # What touches a rough obstacle slides at most so many edges of the skin in one increment, so that it follows the direction
 # of its slip: halving the commands then changes forces by less than 2 %.
 SLIDE = 0.25
@@ -293,19 +287,13 @@ class Path:
     def _allowed(self, way: Point | None) -> float:
         """Largest step in the share in which obstacles and turns do not go too far and no chamber grows too much."""
         problem, most = self.problem, np.inf
-<<<<<<< HEAD
-        moved = travel(self.origin.grip, self.end.grip)
-        if moved > 0.0 and problem.contact is not None:
-            most = MAX_TRAVEL * float(np.median(problem.contact.surface.edges)) * problem.length / moved
-        turns = (self.end.positions - self.origin.positions)[len(problem.rest) + problem.groups :]
-        turned = float(np.max(np.linalg.norm(turns, axis=1), initial=0.0))
-        most = min(most, TURN / turned) if turned > 0.0 else most
-=======
         left = 1.0 - self.share
         if problem.contact is not None and self.state.grip is not None and self.end.grip is not None:
             most = approach(problem.contact, self.state.point.x, self.state.grip.poses, self.end.grip.poses)
             most = most * left if most < 1.0 else np.inf
->>>>>>> 00ccdb6 (Obstacles between the vertices are felt by the triangles of the skin; friction between parts of a robot; penetration is measured on the curved surface)
+        turns = (self.end.positions - self.origin.positions)[len(problem.rest) + problem.groups :]
+        turned = float(np.max(np.linalg.norm(turns, axis=1), initial=0.0))
+        most = min(most, TURN / turned) if turned > 0.0 else most
         chosen = self.end.by_volume
         if chosen.any():
             now, rest = self.state.volumes[chosen], problem.rest_chamber_volumes[chosen]
