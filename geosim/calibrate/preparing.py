@@ -26,7 +26,7 @@ FARTHEST = 20.0  # stretch that no elastomer bears; the softest silicones tear a
 LEAST = 0.05  # largest strain below which a test says little of a rubber, and may be a fraction taken as percent
 APART = 3.0  # factor between the moduli of two tests from which on they are not of one material
 INITIAL = 1.0  # strain up to which a modulus is taken
-NEARLY, LATE = 0.02, 0.5  # stress, in parts of the largest, that is none; first strain that is then that of rest
+NEARLY, LATE = 0.1, 0.5  # stress, in parts of the largest, that is next to none; first strain that is then that of rest
 WRONG_SIGN = 0.1  # part of the samples whose stress may point against the strain
 Tests = Iterable[MaterialTest | str | Path] | MaterialTest | str | Path
 Weights = str | Mapping[str, float] | Sequence[float] | None
@@ -155,7 +155,7 @@ def doubts(tests: Sequence[MaterialTest]) -> list[str]:
             )
         elif stress[np.argmin(np.abs(strain))] ** 2 < NEARLY**2 * (stress**2).max() and strain.min() > LATE:
             out.append(
-                f"{name}: the stress is zero at a strain of {strain.min():.3g}: is the column stretch, not strain (strain_kind=)?"
+                f"{name}: the stress is next to zero at a strain of {strain.min():.3g}: is the column stretch, not strain (strain_kind=)?"
             )
     if max(moduli) > APART * min(moduli) > 0:
         soft, stiff = (tests[moduli.index(end(moduli))] for end in (min, max))
