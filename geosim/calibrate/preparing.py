@@ -155,7 +155,7 @@ def doubts(tests: Sequence[MaterialTest]) -> list[str]:
             )
         elif stress[np.argmin(np.abs(strain))] ** 2 < NEARLY**2 * (stress**2).max() and strain.min() > LATE:
             out.append(
-                f"{name}: the stress is next to zero at a strain of {strain.min():.3g}: is the column stretch, not strain (strain_kind=)?"
+                f"{name}: no stress at a strain of {strain.min():.3g}: is the column stretch, not strain (strain_kind=)?"
             )
     if max(moduli) > APART * min(moduli) > 0:
         soft, stiff = (tests[moduli.index(end(moduli))] for end in (min, max))
