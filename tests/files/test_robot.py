@@ -195,7 +195,7 @@ BAD = [
     ("bar.vtu", "/etc/passwd", "outside the folder"),
     ("bar.vtu", "broken.vtu", "mesh = 'broken.vtu' cannot be read"),
     ("bar.vtu", "flat.vtu", "holds no tetrahedra"),
-    ("bar.vtu", "silicone.toml", "use .vtu or .msh"),
+    ("bar.vtu", "silicone.toml", "use .vtu, .vtk, .msh or .inp"),
     ("ecoflex-00-30", "ecoflex-00-31", "did you mean 'ecoflex-00-30'"),
     ('material = "ecoflex-00-30"', "", "material is missing"),
     ('"ecoflex-00-30"', '{ model = "neo-hookian", mu = 3e4 }', "'neo-hookian' is unknown"),

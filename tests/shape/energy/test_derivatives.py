@@ -55,16 +55,9 @@ def test_forces_are_the_derivative_of_the_energy(order):
 
     def potential(x, p):
         e = problem.evaluate(x, p, pressures, external, matrix=False)
-        # energy holds +p^2/2kappa, the Lagrangian -p^2/2kappa: integral p (J - 1) - p^2/kappa is p . constraint
-        stabilised = np.zeros_like(p)
-        if problem.element.stabilised:
-            pe = p[problem.mesh.pressure_tets]
-            np.add.at(
-                stabilised,
-                problem.mesh.pressure_tets.ravel(),
-                (problem.table[0, 2] * problem.mesh.volumes[:, None] * (pe - pe.mean(axis=1)[:, None]) / 20).ravel(),
-            )
-        return e.energy + p @ (e.constraint + 0.5 * stabilised) - pressures @ e.volumes - (external * x).sum()
+        # energy holds +p M p / 2 (compressibility, stabilisation), the Lagrangian -p M p / 2: p . constraint is
+        # integral p (J - 1) - p M p
+        return e.energy + p @ e.constraint - pressures @ e.volumes - (external * x).sum()
 
     e = problem.evaluate(x, p, pressures, external, matrix=False)
     rng = np.random.default_rng(2)
