@@ -18,7 +18,8 @@ import select
 import signal
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +42,28 @@ def main() -> None:
     with os.fdopen(0, "rb", buffering=0, closefd=False) as questions:  # nothing is read ahead: `select` sees what comes
         for number, line in enumerate(questions):
             if number == 1:
-                _warm()
+                with _ended_with_the_parent():
+                    _warm()
             request = json.loads(line)
             answers.write(json.dumps(_watched(Path(request["folder"]), request["seconds"], request["memory"])) + "\n")
             answers.flush()
+
+
+@contextmanager
+def _ended_with_the_parent() -> Iterator[None]:
+    """Look at stdin meanwhile: while a request is answered none other comes, so what can be read is its end."""
+
+    def look(*_: Any) -> None:
+        if select.select([0], [], [], 0.0)[0]:
+            raise SystemExit(0)
+
+    before = signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, PERIOD, PERIOD)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _warm() -> None:
