@@ -678,7 +678,7 @@ FAULTS = [
     (
         "contact: neighbours of a crease left out",
         "geosim/collision/proximity.py",
-        "troubled[v] |= dot(n, mean) <= HALF_FOLDED * np.sqrt(dot(mean, mean))",
+        "troubled[v] |= dot(row(out, f), row(now, v)) <= HALF_FOLDED * dot(row(flat, f), row(before, v))",
         "troubled[v] = False",
         "tests/shape/energy/test_self_contact.py",
     ),

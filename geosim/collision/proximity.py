@@ -38,7 +38,9 @@ __all__ = ["Hits", "NearPairs", "Neighbourhood", "closest", "make_neighbourhood"
 
 REST_SHARE = 0.25  # activation distance over distance at rest, at most
 FOLDED = 0.05  # cosine between the normals of neighbouring faces below which they may touch
-HALF_FOLDED = 0.72  # the same between a face and the mean around one of its vertices: cos of half the angle
+HALF_FOLDED = (
+    0.72  # cosine between a face and the mean around one of its vertices, over that at rest: half the angle of FOLDED
+)
 SQUEEZED = 0.6  # stretch of a face in its plane below which its neighbours may touch it
 BESIDE = 2.5  # faces of one surface closer at rest than this many of their edges are neighbours
 THIN = 10.0  # walls thinner at rest than this many reaches may come within reach of their other side
@@ -300,19 +302,35 @@ def _sides_of(x, face):
 def _leaning(x, rest, faces):
     """Unit normals of the faces (m, 3); zero where a face, or one around it, is squeezed or folded.
 
-    What lies between two neighbours decides, too, whether they may have come near each other.
+    What lies between two neighbours decides, too, whether they may have come near each other. An edge that is sharp at
+    rest is not folded by that: it has to close further.
     """
-    out, around, troubled = _flat_normals(x, rest, faces), np.zeros(x.shape), np.zeros(len(x), dtype=np.bool_)
+    out, flat, troubled = (
+        _flat_normals(x, rest, faces),
+        _flat_normals(rest, rest, faces),
+        np.zeros(len(x), dtype=np.bool_),
+    )
+    now, before = _around(out, faces, len(x)), _around(flat, faces, len(x))
     for f in range(len(faces)):
-        for v in faces[f]:
-            put(around[v], plus(row(around, v), row(out, f)))
-    for f in range(len(faces)):
-        for v in faces[f]:
-            n, mean = row(out, f), row(around, v)
-            troubled[v] |= dot(n, mean) <= HALF_FOLDED * np.sqrt(dot(mean, mean))
+        for k in range(3):
+            v = faces[f, k]
+            troubled[v] |= dot(row(out, f), row(now, v)) <= HALF_FOLDED * dot(row(flat, f), row(before, v))
     for f in range(len(faces)):
         if troubled[faces[f, 0]] or troubled[faces[f, 1]] or troubled[faces[f, 2]]:
             out[f] = 0.0
+    return out
+
+
+@kernel
+def _around(normals, faces, count):
+    """Mean direction of the normals of the faces around every vertex, unit vectors (n, 3); zero where there is none."""
+    out = np.zeros((count, 3))
+    for f in range(len(faces)):
+        for v in faces[f]:
+            put(out[v], plus(row(out, v), row(normals, f)))
+    for v in range(count):
+        mean = row(out, v)
+        put(out[v], scaled(1.0 / max(np.sqrt(dot(mean, mean)), TINY), mean))
     return out
 
 
