@@ -70,6 +70,7 @@ def read_robot(table: dict[str, Any], place: Place) -> RodShellRobot:
         options["thickness"] = None if shell.thickness is None else np.asarray(shell.thickness) * unit
         options["shell_material"] = read_material(shell.material, place.at("shell"))
         options["shell_bending"], options["shell_constants"] = shell.bending, shell.constants
+        options["shell_membrane"] = shell.membrane
     if given.masses:
         options["masses"] = _masses(given.masses, len(vertices), place.at("masses"))
     return RodShellRobot(vertices * unit, edges=edges, triangles=triangles, **options)

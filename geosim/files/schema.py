@@ -282,6 +282,11 @@ class ShellTable(Table):
     constants: Literal["plate", "published", "matlab"] = Field(
         default="plate", description="Of the hinges: those of a plate, or of the two papers.", examples=['"plate"']
     )
+    membrane: Literal["cst", "springs"] = Field(
+        default="cst",
+        description="Stretching by triangles with the material's Poisson ratio, or by springs on the edges, as published.",
+        examples=['"cst"'],
+    )
 
 
 class LimbTable(Table):

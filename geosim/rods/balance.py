@@ -11,6 +11,7 @@ from geosim.arrays import Floats
 from geosim.kernels import kernel
 from geosim.linear.sparse import Triplets
 from geosim.rods.elastic import bend_twist_hessian, stretch_hessian
+from geosim.rods.membrane import membrane_hessian
 from geosim.rods.midedge import midedge_hessian
 from geosim.rods.shells import hinge_hessian
 from geosim.rods.state import RodState, Trial, evaluate
@@ -96,7 +97,9 @@ class Balance:
         self.load_scale = float(np.abs(self.b[:turns]).max())
         # below this the residual is round-off of strains and of positions
         size = float(np.abs(self.state.q[:turns]).max()) + NONE
-        stiffest = float((system.stretch / system.rest).max(initial=0.0))
+        stiffest = float((system.stretch / system.rest[: len(system.stretch)]).max(initial=0.0))
+        tensions = system.membrane.diagonal(axis1=1, axis2=2) * system.squares
+        stiffest = max(stiffest, float(tensions.max(initial=0.0)))
         self.noise = ROUND_OFF * (stiffest + float(self.a[:turns].max(initial=0.0))) * size
         stiff = max(float(system.bending.max(initial=0.0)), float(system.plates.max(initial=0.0)))
         self.radius = float(system.vertex_radius.max(initial=0.0))
@@ -134,6 +137,8 @@ class Balance:
             slots.bends,
             values,
         )
+        if len(dofs.membranes):
+            membrane_hessian(q, dofs.membranes, system.membrane, system.squares, slots.membranes, values)
         if len(dofs.hinges):
             hinge_hessian(q, dofs.hinges, system.hinge_bending, natural[len(trial.twist) :, 0], slots.hinges, values)
         if len(dofs.faces):

@@ -46,10 +46,10 @@ def _spring(q, dofs, stiffness, rest, s):
 def stretch_force(q, dofs, stiffness, rest, gradient):
     """Add the gradient of the stretching energy; return (energy, largest axial force).
 
-    `dofs` (S, 6) of both ends, `stiffness` [N] and `rest` length [m] of the springs.
+    `dofs` (S, 6) of both ends and `rest` length [m] of edges, of which as many are springs as have a `stiffness` [N].
     """
     energy, largest = 0.0, 0.0
-    for s in range(dofs.shape[0]):
+    for s in range(stiffness.shape[0]):
         t, _, strain, force = _spring(q, dofs, stiffness, rest, s)
         energy += 0.5 * force * strain * rest[s]
         largest = max(largest, abs(force))
@@ -62,7 +62,7 @@ def stretch_force(q, dofs, stiffness, rest, gradient):
 @kernel
 def stretch_hessian(q, dofs, stiffness, rest, slots, values):
     """Add the Hessian k/l t t^T + (N/|e|) (I - t t^T) of every spring in packed lower form (21 slots)."""
-    for s in range(dofs.shape[0]):
+    for s in range(stiffness.shape[0]):
         t, length, _, force = _spring(q, dofs, stiffness, rest, s)
         axial, lateral = stiffness[s] / rest[s], force / length
         p = 0

@@ -124,6 +124,9 @@ class RodShellRobot:
     shell_bending
         "hinge" (fast; no Poisson's ratio, depends on the mesh) or "mid-edge" (a plate; one unknown more an edge), see
         `geosim.rods.shells` and `geosim.rods.midedge`.
+    shell_membrane
+        "cst" (constant-strain triangles with the material's nu, see `geosim.rods.membrane`) or "springs" (on the edges, as in
+        [Lahoti]; the mesh decides about nu, see `geosim.rods.shells`).
     section
         `Section`; None is a disc of `radius`.
     stretch_stiffness
@@ -176,6 +179,7 @@ class RodShellRobot:
     own_edges: int | None = None
     name: str = "robot"
     units: str = "mm"
+    shell_membrane: str = "cst"
 
     # what other kinds of robot have and this one has not
     notices = ()
@@ -203,6 +207,7 @@ class RodShellRobot:
             self._check_shells()
         choice(self.shell_constants, "shell_constants", ("plate", "published", "matlab"))
         choice(self.shell_bending, "shell_bending", ("hinge", "mid-edge"))
+        choice(self.shell_membrane, "shell_membrane", ("cst", "springs"))
         if self.shell_bending == "mid-edge" and self.hinge_stiffness is not None:
             raise InputError("hinge_stiffness: a shell with shell_bending = 'mid-edge' has no hinges; leave it out")
         empty = isinstance(self.fixed_vertices, (tuple, list, np.ndarray)) and len(self.fixed_vertices) == 0

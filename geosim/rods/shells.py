@@ -1,5 +1,8 @@
 """Discrete shells: stretching springs on the edges of triangles and hinges between them.
 
+Springs are an option: by default triangles are membranes (`geosim.rods.membrane`), since springs along right-angled
+triangles have 0.866 E and no Poisson's ratio, a union jack 1.146 E, and equilateral triangles 1/3 whatever the material's.
+
 Stretching, Eq. (10) of [Lahoti], on every edge of the mesh; hinge bending, Eq. (17), on every edge of two triangles::
 
     E = 1/2 k_s (|e| / l - 1)^2 l,        E = 1/2 k_b (phi - phi_n)^2

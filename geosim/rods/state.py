@@ -15,6 +15,7 @@ from geosim.errors import InputError
 from geosim.kernels import kernel
 from geosim.rods.elastic import bend_twist_force, stretch_force
 from geosim.rods.frames import advance_frames, bend_strains, reference_twists
+from geosim.rods.membrane import membrane_force
 from geosim.rods.midedge import carry_normals, midedge_force, rest_normals
 from geosim.rods.pairs import Neighbours, neighbours
 from geosim.rods.robot import RodShellRobot
@@ -253,6 +254,9 @@ def evaluate(system: System, state: RodState, q: Floats, natural: Floats | None 
         gradient,
     )
     shell_t, normals = state.shell_tangents, state.normals
+    if len(stencils.membranes):
+        e0, f0 = membrane_force(q, stencils.membranes, system.membrane, system.squares, gradient)
+        energy, force = energy + e0, max(force, f0)
     if len(stencils.hinges):
         e1, f1 = hinge_force(q, stencils.hinges, system.hinge_bending, strains[len(twist) :, 0], gradient)
         energy, force = energy + e1, max(force, f1)

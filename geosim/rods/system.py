@@ -20,6 +20,7 @@ from geosim.errors import InputError
 from geosim.linear.stencils import Pattern, make_pattern
 from geosim.rods.contact import ContactLaw, Shapes, compile_obstacles, contact_law
 from geosim.rods.frames import bend_strains, edges_around, material_frames, reference_twists
+from geosim.rods.membrane import membrane_matrices
 from geosim.rods.midedge import midedge_angles, midedge_matrices, rest_normals, triangle_sides
 from geosim.rods.robot import AXES, RodShellRobot
 from geosim.rods.sheets import Sheet, sheet_neighbourhood
@@ -41,11 +42,13 @@ __all__ = [
 class Stencils(NamedTuple):
     """One array (k, m) for every kind of stencil: degrees of freedom, or positions of their entries in the matrix.
 
-    Springs are the edges of rods and then of triangles (both ends); bends are x0, theta_e, x1, theta_f, x2; shells have hinges
-    (four vertices) or, with mid-edge normals, faces (three vertices and the normals opposite to them); obstacles act on vertices.
+    Springs are the edges of rods and then of triangles (both ends); membranes are triangles, unless springs stretch them; bends
+    are x0, theta_e, x1, theta_f, x2; shells have hinges (four vertices) or, with mid-edge normals, faces (three vertices and
+    the normals opposite to them); obstacles act on vertices.
     """
 
     springs: Ints
+    membranes: Ints
     bends: Ints
     hinges: Ints
     faces: Ints
@@ -65,7 +68,9 @@ class System:
     stencils
         Degrees of freedom of all stencils.
     stretch, rest
-        Stiffness [N] and rest length [m] of the springs.
+        Stiffness [N] of the springs, rods first, and rest length [m] of all edges: those of triangles may be no springs.
+    membrane, squares
+        C [N/m^3] of the membranes, shape (T, 3, 3), and the squared rest lengths [m^2] of their edges, shape (T, 3).
     bending
         EI1/V, EI2/V, GJ/V [N m] of the bends, shape (S, 3).
     hinge_bending
@@ -96,6 +101,8 @@ class System:
     stencils: Stencils
     stretch: Floats
     rest: Floats
+    membrane: Floats
+    squares: Floats
     bending: Floats
     hinge_bending: Floats
     sides: Ints
@@ -150,6 +157,7 @@ def make_system(
     pattern, slots = _layout(robot, stencils, free)
     shell_length = np.linalg.norm(robot.vertices[mesh.edges[:, 1]] - robot.vertices[mesh.edges[:, 0]], axis=1)
     stretch, hinge_bending, plates = _shell(robot, shell_length)
+    membrane, squares = _membrane(robot)
     radius = np.zeros(n)
     np.maximum.at(radius, robot.edges, robot.radius[:, None])
     np.maximum.at(radius, robot.triangles, 0.5 * robot.thickness[:, None])
@@ -160,6 +168,8 @@ def make_system(
         stencils,
         np.concatenate([_axial(robot), stretch]),
         np.concatenate([robot.rest_lengths, shell_length]),
+        membrane,
+        squares,
         _bending(robot),
         hinge_bending,
         *triangle_sides(robot.triangles, mesh),
@@ -191,6 +201,7 @@ def _stencils(robot: RodShellRobot) -> Stencils:
     theta = 3 * n + bends.edges
     return Stencils(
         _vertex_dofs(np.concatenate([robot.edges, mesh.edges])),
+        _vertex_dofs(robot.triangles[: len(robot.triangles) if robot.shell_membrane == "cst" else 0]),
         np.hstack([x[:, :3], theta[:, :1], x[:, 3:6], theta[:, 1:], x[:, 6:]]),
         _vertex_dofs(mesh.hinges[: len(mesh.hinges) if robot.shell_bending == "hinge" else 0]),
         _face_dofs(robot),
@@ -250,7 +261,7 @@ def _axial(robot: RodShellRobot) -> Floats:
 
 
 def _shell(robot: RodShellRobot, rest: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return k_s [N] of the edges of triangles, k_b [N m] of hinges or K [N m] of faces; see `geosim.rods.shells`."""
+    """Return k_s [N] of edges that are springs, k_b [N m] of hinges or K [N m] of faces; see `geosim.rods.shells`."""
     mesh, h = robot.mesh, robot.thickness
     if len(h) == 0:
         return np.zeros(0), np.zeros(0), np.zeros((0, 3, 3))
@@ -264,13 +275,27 @@ def _shell(robot: RodShellRobot, rest: Floats) -> tuple[Floats, Floats, Floats]:
     elif robot.shell_constants == "matlab":
         stretch, bending = 2.0 * stretch, cubed / (6.0 * np.sqrt(3.0))
     else:
-        stretch = np.where(inside, 2.0, 1.0) * stretch
+        stretch *= np.where(inside, 2.0, 1.0)
         # (2 / sqrt 3) D on equilateral triangles, where l^2 / (A1 + A2) = 2 / sqrt 3
         bending = cubed / (12.0 * (1.0 - nu**2)) * rest[at] ** 2 / (mesh.areas[one[at]] + mesh.areas[other[at]])
+    if robot.shell_membrane == "cst":
+        stretch = np.zeros(0)
     if robot.shell_bending == "hinge":
         return stretch, _override(bending, robot.hinge_stiffness), np.zeros((0, 3, 3))
     plate = e * h**3 / (12.0 * (1.0 - nu**2))
     return stretch, np.zeros(0), midedge_matrices(robot.vertices, robot.triangles, mesh, plate, nu)
+
+
+def _membrane(robot: RodShellRobot) -> tuple[Floats, Floats]:
+    """Return C [N/m^3] of the triangles that are membranes and the squares of their edges at rest [m^2]."""
+    if robot.shell_membrane == "springs" or len(robot.triangles) == 0:
+        return np.zeros((0, 3, 3)), np.zeros((0, 3))
+    x, material = robot.vertices[robot.triangles], robot.shell_material
+    squares = ((np.roll(x, -2, axis=1) - np.roll(x, -1, axis=1)) ** 2).sum(axis=2)
+    matrices = membrane_matrices(
+        robot.vertices, robot.triangles, robot.thickness, material.youngs_modulus, material.poisson_ratio
+    )
+    return matrices, squares
 
 
 def rest_strains(robot: RodShellRobot) -> Floats:

@@ -77,9 +77,8 @@ def test_hinge_angle_is_positive_on_a_ridge_and_spring_hessian_is_exact():
 
 def matlab_shell(reference_data, **options) -> RodShellRobot:
     vertices, _, triangles = read_geometry(reference_data / "rods/matlab/shell_cantilever/equilateral_mesh_40.txt")
-    return RodShellRobot(
-        vertices, triangles=triangles, thickness=1e-3, shell_material=SHEET, shell_constants="matlab", **options
-    )
+    sheet = {"triangles": triangles, "thickness": 1e-3, "shell_material": SHEET}
+    return RodShellRobot(vertices, **sheet, shell_constants="matlab", shell_membrane="springs", **options)
 
 
 @pytest.mark.reference
