@@ -5,8 +5,8 @@ at rest. So the energy A h / 2 E : D : E of a triangle is::
 
     W = 1/2 s^T C s,      C = A h G^-T D G^-1,      s = G [E11, E22, 2 E12]
 
-with D of plane stress, E / (1 - nu^2) [[1, nu, 0], [nu, 1, 0], [0, 0, (1 - nu) / 2]]: the material's Young's modulus and Poisson's
-ratio on every mesh, where springs along the edges (`geosim.rods.shells`) have those of the mesh.
+with D of plane stress, E / (1 - nu^2) [[1, nu, 0], [nu, 1, 0], [0, 0, (1 - nu) / 2]]: the material's Young's modulus and
+Poisson's ratio on every mesh, where springs along the edges (`geosim.rods.shells`) have those of the mesh.
 """
 
 from __future__ import annotations
