@@ -63,6 +63,8 @@ _PLACES = {
     "solve_for": "inverse.search",
     "Sensitivity": "derivatives.sensitivity",
     "sensitivity": "derivatives.sensitivity",
+    "ErrorBars": "accuracy.bars",
+    "error_bars": "accuracy.bars",
     "load_robot": "files.robot",
     "load_result": "files.archive",
     "sweep": "study.sweeping",

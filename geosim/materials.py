@@ -19,7 +19,7 @@ from geosim.material.laws import material_from_dict
 from geosim.material.materials import Material
 from geosim.resources import resource
 
-__all__ = ["get", "load_material", "names", "preset", "source_of"]
+__all__ = ["get", "known_preset", "load_material", "names", "preset", "source_of"]
 
 KNOWN = ("source", "max_stretch", "shear_moduli")  # of a preset, beside its constants
 NOTES = ("source", "name", "stretch_range", "stable", "rms", "statement", "warnings")  # beside the constants in a file
@@ -72,6 +72,11 @@ def source_of(material: Material) -> str:
         if get(name) == material:
             return f"{name}: {entry.get('source', 'no source')}"
     return str(material)
+
+
+def known_preset(material: Material) -> Material:
+    """Return the preset with the constants of a material, with what is known of it beside them; without one itself."""
+    return next((preset for preset in map(get, _table()) if preset == material), material)
 
 
 def load_material(path: str | Path) -> Material:

@@ -25,7 +25,7 @@ ROOMS = [
     ["shape", "rods", "snake"],
     ["solve"],
     ["calibrate", "compare", "generate", "derivatives"],
-    ["inverse"],
+    ["inverse", "accuracy"],
     ["show"],
     ["files"],
     ["study"],

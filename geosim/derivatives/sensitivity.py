@@ -17,7 +17,7 @@ from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.tangent import equilibrium
 
-__all__ = ["Sensitivity", "sensitivity"]
+__all__ = ["Sensitivity", "by_columns", "sensitivity"]
 
 NEAR_TOUCH = 0.02  # of the pressure's rise: contact that has hardly begun ends within a small change
 NEAR_SLIP = 0.02  # of Coulomb's limit
@@ -89,14 +89,14 @@ def sensitivity(result: Result, of: str | Measure, to: str, frame: int = -1) -> 
         if to == "vertices":
             jacobian = _by_vertices(made)
         else:
-            jacobian = _by_columns(tangent, asked, columns(tangent, to, asked, solver, made.frame))
+            jacobian = by_columns(tangent, asked, columns(tangent, to, asked, solver, made.frame))
     except FactorisationError as error:
         raise InputError(f"sensitivity: the equilibrium of this frame has no unique tangent ({error})") from None
     rough = _rough(tangent)
     return Sensitivity(np.array(asked.value(at)), jacobian, of, to, rough, _near_change(tangent))
 
 
-def _by_columns(tangent: Tangent, asked: Quantity, given: Columns) -> Floats:
+def by_columns(tangent: Tangent, asked: Quantity, given: Columns) -> Floats:
     """Return the Jacobian by the shorter way: a solve for every column, or one for every value."""
     gradients = asked.gradients(tangent)
     out = np.full((len(gradients), len(given.found)), np.nan)

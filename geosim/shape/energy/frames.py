@@ -20,7 +20,7 @@ from geosim.shape.energy.penetration import deepest
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
 
-__all__ = ["adopt", "measure", "positions", "positions_adjoint"]
+__all__ = ["adopt", "measure", "placed", "positions", "positions_adjoint"]
 
 FREE = "The body is free: six minimal constraints without reaction removed its rigid motion."
 
@@ -31,7 +31,7 @@ def measure(
     """Return the measures of a converged point."""
     robot = problem.robot
     held = problem.held[: point.x.size].reshape(-1, 3)
-    positions = _placed(problem, point.x)
+    positions = placed(problem, point.x)
     force = np.zeros_like(positions)
     force[problem.nodes] = np.where(held, evaluation.force, 0.0) * problem.force_unit
     if evaluation.rigid is not None:
@@ -57,20 +57,20 @@ def measure(
 
 def positions(problem: ShapeProblem, x: Floats) -> Floats:
     """Return the positions [m] that a frame shows of scaled ones: vertices, then mid-edges; free bodies moved back."""
-    return _without_rigid_motion(problem, _placed(problem, x))[0]
+    return _without_rigid_motion(problem, placed(problem, x))[0]
 
 
 def positions_adjoint(problem: ShapeProblem, x: Floats, slopes: Floats) -> Floats:
     """Return gradients by scaled positions (m, nodes, 3) from those by the `positions` of the vertices, (m, n, 3)."""
     out = np.zeros((len(slopes), len(problem.place), 3))
     out[:, : slopes.shape[1]] = slopes
-    for free in _without_rigid_motion(problem, _placed(problem, x))[1]:
+    for free in _without_rigid_motion(problem, placed(problem, x))[1]:
         out = free.pulled_back(out)
     return np.ascontiguousarray(out[:, problem.nodes]) * problem.length
 
 
-def _placed(problem: ShapeProblem, x: Floats) -> Floats:
-    """Positions [m] of all nodes of the robot; those that are in no element of this order stay between their ends."""
+def placed(problem: ShapeProblem, x: Floats) -> Floats:
+    """Return positions [m] of all nodes of the robot; those that are in no element of this order stay between their ends."""
     robot = problem.robot
     out = topology.with_mid_edges(robot.vertices, robot.p2_edges)
     out[problem.nodes] = problem.to_metres(x)

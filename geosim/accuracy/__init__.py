@@ -1,0 +1,1 @@
+"""How far off a prediction is, and the mesh that brings it near enough."""

@@ -1,0 +1,116 @@
+"""error_bars(result, of): how far off a measure may be, for its mesh and for its material.
+
+The mesh: with errors that fall like h^r the measure on the refined limit differs from the present one by
+
+    m_limit - m = (m_f - m) 2^r / (2^r - 1),
+
+m_f being the measure with every tet split into eight (see `correction`). Where the shape is smooth P2 elements have r = 4 for
+most measures, but robots have sharp inner edges and clamps, where stresses are singular: there displacements go like
+distance^0.54 (an inner right angle of an incompressible solid), so energies, pressures and other functionals have an r
+of twice that, 1.09, however smooth the loads. RATE is below it, which makes the bar twice the difference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from geosim.accuracy.correction import Correction, correct
+from geosim.accuracy.material import half_widths, uncertain
+from geosim.arrays import Floats
+from geosim.calibrate.calibration import Calibration
+from geosim.derivatives.quantities import Measure
+from geosim.derivatives.tangent import Tangent
+from geosim.result import Result
+from geosim.shape.energy.solver import EnergyShapeSolver
+
+__all__ = ["ErrorBars", "bars_of", "error_bars", "mesh_bar"]
+
+RATE = 1.0  # see above; 1.0 gives a factor of 2 on what the refined mesh changes
+# Of the largest component: less than that one component of a vector may change by chance, not since it is known better.
+SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class ErrorBars:
+    """How far off a measure may be, in SI units, each of its shape.
+
+    Parameters
+    ----------
+    value
+        The measure.
+    mesh
+        Bound of its difference from the value on the refined limit of the mesh.
+    material
+        Half-width of its 95 % interval for what is not known of the material; nan where no scatter is known.
+    total
+        Their sum.
+    of
+        What was asked.
+    note
+        Why something is nan, or "".
+    """
+
+    value: Floats
+    mesh: Floats
+    material: Floats
+    total: Floats
+    of: str | Measure
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        for array in (self.value, self.mesh, self.material, self.total):
+            array.setflags(write=False)
+
+
+def error_bars(
+    result: Result, of: str | Measure = "tip", material: Calibration | None = None, frame: int = -1
+) -> ErrorBars:
+    """Return how far off a measure may be, for its mesh and for its material.
+
+    Not in it is what the model leaves out: rate and temperature, the Mullins effect, what was cast otherwise than drawn.
+
+    Parameters
+    ----------
+    result
+        Of `EnergyShapeSolver`.
+    of
+        As in `sensitivity`.
+    material
+        The `Calibration` of the material; default the scatter of presets between batches.
+    frame
+        Which equilibrium.
+
+    Raises
+    ------
+    InputError
+        The frame is no equilibrium, there is no such measure, no body is made of the calibrated material, or the mesh is
+        too large to be refined.
+    """
+    return bars_of(result, (of,), material, frame)[0]
+
+
+def bars_of(
+    result: Result, measures: tuple[str | Measure, ...], material: Calibration | None = None, frame: int = -1
+) -> list[ErrorBars]:
+    """Return the error bars of several measures of one equilibrium, for the price of one."""
+    found = correct(result, frame)
+    solver = result.solver
+    assert isinstance(solver, EnergyShapeSolver)
+    known = uncertain(found.state.robot, material)
+    tangent = Tangent.at(found.state)
+    out = []
+    for of in measures:
+        value, mesh = mesh_bar(found, of)
+        scatter = half_widths(tangent, of, known, solver, result.checked_frame(frame))
+        out.append(ErrorBars(value, mesh, scatter, mesh + scatter, of, known.missing))
+    return out
+
+
+def mesh_bar(found: Correction, of: str | Measure) -> tuple[Floats, Floats]:
+    """Return a measure and the bound of what its mesh is off, each of its shape."""
+    value, fine = found.values(of)
+    change = np.abs(fine - value)
+    least = SHARE * float(change.max(initial=0.0))
+    return value, np.maximum(change, least) * (2.0**RATE / (2.0**RATE - 1.0))
