@@ -259,6 +259,7 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
 @click.option("--solver", "method", type=click.Choice(["energy", "projective"]), help="Default: that of the robot.")
 @click.option("--element", type=click.Choice(["p2", "p1"]), help="p2 is accurate (default), p1 a preview.")
 @click.option("--gravity", type=_Vector(), help="[m/s^2], e.g. 0,0,-9.81; replaces that of the file.")
+@click.option("--error-bars", is_flag=True, help="Say how far off tip, bend angle and pressures may be.")
 @click.option("--max-seconds", type=float, help="End a command that takes longer, with what was reached.")
 @click.option(
     "--film", type=click.Path(path_type=Path), help="Film of all frames, .mp4 or .gif; many steps make it smooth."
@@ -274,6 +275,7 @@ def solve(
     method: str | None,
     element: str | None,
     gravity: tuple[float, ...] | None,
+    error_bars: bool,
     max_seconds: float | None,
     film: Path | None,
     out: Path | None,
@@ -307,7 +309,9 @@ def solve(
     chosen = inflation or (
         running.sought(body, goals, environment, solver) if goals else running.other_actuation(body, actuation)
     )
-    return running.solved(body, chosen, environment, solver, target, force, film=film)
+    if error_bars:
+        running.check_bars(solver)
+    return running.solved(body, chosen, environment, solver, target, force, film=film, error_bars=error_bars)
 
 
 @main.command(cls=_Example, examples=("geosim info my_robot/robot.toml --rescue", "geosim info --system"))

@@ -69,6 +69,12 @@ def chosen_solver(robot: Robot, solver: Any, method: str | None, options: Mappin
     return solver
 
 
+def check_bars(solver: Any) -> None:
+    """Refuse error bars of a solver that has none."""
+    if type(solver) is not SOLVERS["energy"]:
+        raise click.UsageError(f"--error-bars does not go with {type(solver).__name__}; it is for --solver energy")
+
+
 def other_actuation(robot: Robot, path: Path | None) -> Actuation:
     """Return the actuation of a file, or one that commands nothing."""
     if path is not None:
@@ -100,10 +106,12 @@ def solved(
     force: bool,
     before: Result | None = None,
     film: Path | None = None,
+    error_bars: bool = False,
 ) -> int:
     """Solve, write the folder, print the table; the exit status says whether every command was reached.
 
-    `before` is a result of the same problem, from which the new one's distance is said; `film` a file for a film of it.
+    `before` is a result of the same problem, from which the new one's distance is said; `film` a file for a film of it;
+    `error_bars` asks for those of every frame.
     """
     from geosim.cli.results import difference
     from geosim.solve import solve
@@ -113,6 +121,11 @@ def solved(
         click.echo("compiling kernels (once)", err=True)
     start = time.perf_counter()
     result = solve(robot, actuation, environment, solver=solver, throw=False, progress=sys.stderr.isatty())
+    if error_bars:
+        from geosim.accuracy.table import with_error_bars
+
+        result, notes = with_error_bars(result)
+        click.echo("".join(f"note: {note}\n" for note in notes), err=True, nl=False)
     seconds = time.perf_counter() - start
     names = write_folder(result, target, force)
     _print_summary(result)
@@ -151,6 +164,12 @@ TABLE = (
     ("obstacle_force_x_n", "force x [N]", ".3f"),
     ("obstacle_force_y_n", "y", ".3f"),
     ("obstacle_force_z_n", "z", ".3f"),
+    ("tip_error_mesh", "tip +- mesh [mm]", ".3f"),
+    ("tip_error_total", "total", ".3f"),
+    ("bend_angle_error_mesh", "bend +- mesh [deg]", ".2f"),
+    ("bend_angle_error_total", "total", ".2f"),
+    ("pressure_error_mesh", "p +- mesh [kPa]", ".4f"),
+    ("pressure_error_total", "total", ".4f"),
     ("iterations", "iterations", "d"),
     ("seconds", "seconds", ".2f"),
 )

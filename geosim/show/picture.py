@@ -249,7 +249,7 @@ def _composed(result: Result, frame: int, image: Any, look: Look) -> Figure:
 
 
 def title(result: Result, frame: int) -> str:
-    """V/V0 and pressure of one or two chambers (of more, their ranges) and bend, else the largest displacement."""
+    """V/V0 and pressure of one or two chambers (of more, ranges) and bend with its error bar, else the largest displacement."""
     parts = []
     for name, values, unit in (
         ("V/V0", result.volume_ratios[frame], ""),
@@ -267,7 +267,10 @@ def title(result: Result, frame: int) -> str:
     if parts and len(result.volume_ratios[frame]) > 2:
         parts[0] = f"{result.volume_ratios.shape[1]} chambers, {parts[0]}"
     if parts and np.isfinite(result.bend_angle[frame]):
-        parts.append(f"bend = {np.degrees(result.bend_angle[frame]):.4g} degrees")
+        bars = (result.extra.get(f"bend_angle_error_{part}") for part in ("total", "mesh"))
+        known = [float(np.degrees(b[frame])) for b in bars if b is not None and np.isfinite(b[frame])]
+        bar = f" \u00b1 {known[0]:.2g}" if known else ""
+        parts.append(f"bend = {np.degrees(result.bend_angle[frame]):.4g}{bar} degrees")
     return ", ".join(parts) or f"largest displacement {fields.max_displacement(result, frame) * 1e3:.4g} mm"
 
 

@@ -11,13 +11,20 @@ from geosim.contract import Status
 from geosim.result import Result
 from geosim.show import fields
 
-__all__ = ["summary_columns", "summary_header", "summary_rows"]
+__all__ = ["ERRORS", "summary_columns", "summary_header", "summary_rows"]
+
+# Error bars, where they were asked for: column, which is their name in `Result.extra`, and its unit over that of SI.
+ERRORS = {
+    f"{name}_error_{part}": unit
+    for name, unit in (("tip", 1e3), ("bend_angle", np.degrees(1.0)), ("pressure", 1e-3))
+    for part in ("mesh", "material", "total")
+}
 
 
 def summary_header(result: Result) -> list[str]:
     """Return the columns of summary.csv."""
     counts = (getattr(result, key).shape[1] for key in ("chamber_volumes", "cable_lengths", "obstacle_forces"))
-    return summary_columns(*counts)
+    return [*summary_columns(*counts), *(name for name in ERRORS if name in result.extra)]
 
 
 def summary_columns(chambers: int, cables: int, obstacles: int) -> list[str]:
@@ -47,6 +54,7 @@ def summary_rows(result: Result) -> list[dict[str, float | int | str]]:
     after = [np.degrees(result.bend_angle), np.degrees(result.twist_angle), result.max_stretch]
     after += [1e-3 * result.max_von_mises, *(v for w in zip(lengths.T, tensions.T) for v in w)]
     after += [v for o in forces.transpose(1, 2, 0) for v in o]
+    after += [unit * result.extra[name] for name, unit in ERRORS.items() if name in result.extra]
     rows = []
     for i in range(count):
         shape = [fields.max_displacement(result, i) * 1e3, float(result.body_volume_ratio[i]), *effort.get(i, (0, 0.0))]

@@ -1,0 +1,229 @@
+"""Error bars held against truth, meshes adapted to an accuracy, sensitivities against differences, controls that are sought.
+
+    python benchmarks/error_bars.py mesh [CASE ...]      bars of the mesh against two global refinements
+    python benchmarks/error_bars.py material             how often bars of the material cover, linearly and solved again
+    python benchmarks/error_bars.py sensitivities        every measure by every parameter against central differences
+    python benchmarks/error_bars.py table mesh           what is known so far, without a solve
+
+Rows go to --out (default error_bars_rows) as they are found, and what stands there is not computed again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from shapes import block
+
+import geosim
+from geosim import EnergyShapeSolver, Environment, Inflation, Load, Obstacle, Passive, generate
+from geosim.accuracy.bars import bars_of
+from geosim.accuracy.correction import correct
+
+QUICK = EnergyShapeSolver(check_stability=False)
+RUBBER = geosim.MooneyRivlin(c1=40e3, c2=10e3)
+GRAVITY = (0.0, 0.0, -9.81)
+
+
+# ---- robots of some ten to some hundred tets, with flat faces
+
+
+def _robot(vertices, tets, low, high, regions=None, material=RUBBER):
+    return geosim.VolumetricRobot.from_tets(vertices, tets, regions, material=material, fixed=low, tip=high)
+
+
+def tower():
+    """A tower of two chambers side by side."""
+    vertices, tets = block((0.02, 0.012, 0.03), (5, 3, 3))
+    x, y, z = (vertices[tets].mean(axis=1) * 1e3).T
+    between = (y > 4) & (y < 8) & (z > 10) & (z < 20)
+    regions = np.where(between & (x > 4) & (x < 8), 1, 0) + np.where(between & (x > 12) & (x < 16), 2, 0)
+    return _robot(vertices, tets, vertices[:, 2] < 1e-9, vertices[:, 2] > 0.03 - 1e-9, regions)
+
+
+def notched():
+    """A bar with a square notch in its top."""
+    vertices, tets = block((0.05, 0.01, 0.012), (5, 1, 3))
+    x, _, z = (vertices[tets].mean(axis=1) * 1e3).T
+    tets = tets[~((x > 20) & (x < 30) & (z > 8))]
+    used, tets = np.unique(tets, return_inverse=True)
+    vertices = vertices[used]
+    return _robot(vertices, tets.reshape(-1, 4), vertices[:, 0] < 1e-9, vertices[:, 0] > 0.05 - 1e-9)
+
+
+def layered():
+    """A bar with a chamber above a layer that is ten times as stiff."""
+    vertices, tets = block((0.03, 0.012, 0.015), (3, 3, 4))
+    x, y, z = (vertices[tets].mean(axis=1) * 1e3).T
+    regions = np.where((x > 10) & (x < 20) & (y > 4) & (y < 8) & (z > 7.5) & (z < 11.25), 2, np.where(z < 3.75, 1, 0))
+    stiff = geosim.NeoHookean(mu=1e6)
+    ends = vertices[:, 0] < 1e-9, vertices[:, 0] > 0.03 - 1e-9
+    return _robot(vertices, tets, *ends, regions, {0: RUBBER, 1: stiff})
+
+
+def twisted():
+    """A square bar, twisted by a right angle, with a chamber off its middle."""
+    vertices, tets = block((0.03, 0.012, 0.012), (3, 3, 3))
+    middle = vertices[tets].mean(axis=1) * 1e3
+    inside = (np.abs(middle - (15.0, 6.0, 6.0)) < (5.0, 2.0, 2.0)).all(axis=1)
+    y, z = (vertices[:, 1:] - 0.006).T
+    z = np.where(z > 0.0019, z + 0.002, z)
+    turn = 0.5 * np.pi * vertices[:, 0] / 0.03
+    vertices = np.stack(
+        [vertices[:, 0], np.cos(turn) * y - np.sin(turn) * z, np.sin(turn) * y + np.cos(turn) * z], axis=1
+    )
+    return _robot(vertices, tets, vertices[:, 0] < 1e-9, vertices[:, 0] > 0.03 - 1e-9, inside.astype(int))
+
+
+def clasp():
+    """A U, held at one end and pulled at the other."""
+    vertices, tets = block((0.03, 0.008, 0.03), (3, 1, 3))
+    x, _, z = (vertices[tets].mean(axis=1) * 1e3).T
+    tets = tets[~((x > 10) & (z > 10) & (z < 20))]
+    used, tets = np.unique(tets, return_inverse=True)
+    vertices = vertices[used]
+    high = (vertices[:, 0] > 0.03 - 1e-9) & (vertices[:, 2] > 0.019)
+    return _robot(vertices, tets.reshape(-1, 4), (vertices[:, 0] > 0.03 - 1e-9) & ~high, high)
+
+
+def frame():
+    """A frame with a square hole, held along one side."""
+    vertices, tets = block((0.03, 0.008, 0.03), (3, 1, 3))
+    x, _, z = (vertices[tets].mean(axis=1) * 1e3).T
+    tets = tets[~((x > 10) & (x < 20) & (z > 10) & (z < 20))]
+    used, tets = np.unique(tets, return_inverse=True)
+    vertices = vertices[used]
+    return _robot(vertices, tets.reshape(-1, 4), vertices[:, 0] < 1e-9, vertices[:, 0] > 0.03 - 1e-9)
+
+
+def bar():
+    """A bar."""
+    vertices, tets = block((0.06, 0.01, 0.01), (6, 2, 2), skew=0.2)
+    return _robot(vertices, tets, vertices[:, 0] < 1e-9, vertices[:, 0] > 0.06 - 1e-9)
+
+
+def pneunet():
+    """A PneuNet of one chamber, as coarse as its surfaces allow."""
+    return generate.pneunet(chambers=1, chamber_length=12e-3).robot(RUBBER, max_edge=40e-3)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A robot, what is done to it, and what is asked."""
+
+    robot: Callable[[], Any]
+    actuation: Any
+    measures: tuple[str, ...]
+    environment: Callable[[Any], Environment] = lambda robot: Environment()
+    element: str = "p2"
+
+
+def _pushed(force: tuple[float, float, float]) -> Callable[[Any], Environment]:
+    return lambda robot: Environment(loads=Load.force(robot.tip, force))
+
+
+def _on_ball(robot: Any) -> Environment:
+    ball = Obstacle.sphere((0.05, 0.0051, -0.0152), 0.015)
+    return Environment(gravity=GRAVITY, obstacles=ball, loads=Load.force(robot.tip, (0.0, 0.0, -0.02)))
+
+
+CASES = {
+    "tower": Case(tower, Inflation(pressure=[[8e3, 0.0]]), ("tip", "bend_angle", "chamber_volumes")),
+    "notched": Case(notched, Passive(), ("tip", "bend_angle"), _pushed((0.0, 0.0, -0.03))),
+    "layered": Case(layered, Inflation(volume_ratio=1.5), ("tip", "bend_angle", "chamber_pressures")),
+    "twisted": Case(twisted, Inflation(pressure=10e3), ("tip", "chamber_volumes")),
+    "clasp": Case(clasp, Passive(), ("tip", "bend_angle"), _pushed((0.0, 0.0, 0.05))),
+    "frame": Case(frame, Passive(), ("tip", "bend_angle"), _pushed((0.0, 0.01, -0.2))),
+    "ball": Case(bar, Passive(), ("tip", "obstacle_forces"), _on_ball),
+    "preview": Case(bar, Passive(), ("tip",), lambda robot: Environment(gravity=GRAVITY), "p1"),
+    "pneunet": Case(pneunet, Inflation(volume_ratio=1.3), ("tip", "bend_angle", "chamber_pressures")),
+}  # fmt: skip
+
+
+# ---- the mesh
+
+
+def mesh(name: str) -> list[dict[str, Any]]:
+    """Return a row for every measure of a case: bar, and what two global refinements say."""
+    case, clock = CASES[name], time.perf_counter()
+    robot = case.robot()
+    solver = replace(QUICK, element=case.element)
+    environment = case.environment(robot)
+    result = geosim.solve(robot, case.actuation, environment, solver=solver)
+    bars = dict(zip(case.measures, bars_of(result, case.measures)))
+    values = {of: [bars[of].value] for of in case.measures}
+    sizes = [len(robot.body_tets)]
+    for _ in range(2):
+        found = correct(result, -1)
+        environment = found.refined.environment(environment)
+        result = geosim.solve(found.refined.robot, case.actuation, environment, solver=solver, initial=found.start)
+        sizes.append(len(result.robot.body_tets))
+        for of in case.measures:
+            values[of].append(np.asarray(getattr(result, of)[-1]))
+    out = []
+    for of in case.measures:
+        m = [np.atleast_1d(v) for v in values[of]]
+        steps = m[1] - m[0], m[2] - m[1]
+        rate = float(np.log2(np.linalg.norm(steps[0]) / np.linalg.norm(steps[1])))
+        limit = m[2] + steps[1] / (2.0 ** np.clip(rate, 1.0, 4.0) - 1.0)
+        error, bar_ = np.abs(limit - m[0]), np.atleast_1d(bars[of].mesh)
+        out.append({
+            "case": name, "of": of, "tets": sizes, "rate": rate, "values": [v.tolist() for v in m],
+            "error": error.tolist(), "bar": bar_.tolist(),
+            "covered": bool((error.ravel() <= bar_.ravel()).all()), "ratio": float(np.linalg.norm(bar_) / np.linalg.norm(error)),
+            "relative": float(np.linalg.norm(error) / np.linalg.norm(limit)), "seconds": time.perf_counter() - clock,
+        })  # fmt: skip
+    return out
+
+
+def show_mesh(rows: list[dict[str, Any]]) -> None:
+    """Print the table of the bars of the mesh."""
+    print(f"{'case':10s} {'measure':18s} {'tets':>18s} {'rate':>5s} {'error %':>8s} {'bar/error':>9s} covered")
+    for r in rows:
+        print(f"{r['case']:10s} {r['of']:18s} {'/'.join(map(str, r['tets'])):>18s} {r['rate']:5.2f} {100 * r['relative']:8.2f} "
+              f"{r['ratio']:9.2f} {r['covered']}")  # fmt: skip
+    ratios = [r["ratio"] for r in rows]
+    print(f"{sum(r['covered'] for r in rows)} of {len(rows)} covered; bar/error: median {np.median(ratios):.2f}, "
+          f"largest {max(ratios):.2f}")  # fmt: skip
+
+
+# ---- one command each
+
+
+COMMANDS: dict[str, tuple[Any, Callable[[str], list[dict[str, Any]]], Callable[[list[dict[str, Any]]], None]]] = {
+    "mesh": (CASES, mesh, show_mesh)
+}
+
+
+def main() -> None:
+    """Run what is asked for and not known yet, then print its table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=[*COMMANDS, "table"])
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--out", type=Path, default=Path("error_bars_rows"))
+    given = parser.parse_args()
+    only_table = given.command == "table"
+    command = given.names.pop(0) if only_table else given.command
+    names, run, show = COMMANDS[command]
+    given.out.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for name in given.names or names:
+        path = given.out / f"{command}-{name}.json"
+        if not path.exists() and not only_table:
+            path.write_text(json.dumps(run(name)), encoding="utf-8")
+        if path.exists():
+            rows += json.loads(path.read_text(encoding="utf-8"))
+    show(rows)
+
+
+if __name__ == "__main__":
+    main()

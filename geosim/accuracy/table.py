@@ -1,0 +1,45 @@
+"""Error bars of every frame, kept with a result: columns of summary.csv, of the table and of the page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from geosim.accuracy.bars import bars_of
+from geosim.errors import InputError
+from geosim.result import Result
+
+__all__ = ["with_error_bars"]
+
+PARTS = ("mesh", "material", "total")
+OF = {"tip": "tip", "bend_angle": "bend_angle", "chamber_pressures": "pressure"}  # measure -> its name in the columns
+
+
+def with_error_bars(result: Result) -> tuple[Result, list[str]]:
+    """Return a result that holds the bars of tip [m], bend angle [rad] and pressures [Pa], and why some are not known.
+
+    `extra` of the result has (k,) arrays tip_error_mesh, tip_error_material, ..., pressure_error_total: of the tip the length of
+    its vector, of pressures the largest. What does not apply or is not known is nan.
+    """
+    found = {f"{name}_error_{part}": np.full(len(result.frames), np.nan) for name in OF.values() for part in PARTS}
+    present = {"tip": True, "bend_angle": result.spine is not None, "chamber_pressures": result.robot.chambers > 0}
+    measures = tuple(of for of in OF if present[of])
+    notes: dict[str, None] = {}
+    for frame in range(len(result.frames)):
+        try:
+            bars = bars_of(result, measures, frame=frame)
+        except InputError as error:
+            notes[f"frame {frame}: {error}"] = None
+            continue
+        for of, bar in zip(measures, bars):
+            for part in PARTS:
+                found[f"{OF[of]}_error_{part}"][frame] = _size(of, getattr(bar, part))
+            if bar.note:
+                notes[f"error bars: {bar.note}"] = None
+    return replace(result, extra={**result.extra, **found}), list(notes)
+
+
+def _size(of: str, bar: np.ndarray) -> float:
+    """Return one number of the bar of a measure."""
+    return float(np.linalg.norm(bar)) if of == "tip" else float(np.max(bar))
