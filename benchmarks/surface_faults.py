@@ -22,7 +22,7 @@ import trimesh
 
 import geosim
 from geosim import VolumetricRobot
-from geosim.geometry.rescue import rim_loops
+from geosim.geometry.holes import rim_loops
 
 Mesh = trimesh.Trimesh
 SIZE, CHAMBER = np.array([60.0, 16.0, 16.0]), np.array([44.0, 8.0, 8.0])  # mm

@@ -258,6 +258,7 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
 @click.option("--target", "goals", multiple=True, help="Find the volumes for bend_angle_deg=90, pressure_kpa_1=5, ...")
 @click.option("--solver", "method", type=click.Choice(["energy", "projective"]), help="Default: that of the robot.")
 @click.option("--element", type=click.Choice(["p2", "p1"]), help="p2 is accurate (default), p1 a preview.")
+@click.option("--material", help="Preset, or any path of a material file, in place of that of the robot file.")
 @click.option("--gravity", type=_Vector(), help="[m/s^2], e.g. 0,0,-9.81; replaces that of the file.")
 @click.option("--error-bars", is_flag=True, help="Say how far off tip, bend angle and pressures may be.")
 @click.option("--max-seconds", type=float, help="End a command that takes longer, with what was reached.")
@@ -274,6 +275,7 @@ def solve(
     goals: tuple[str, ...],
     method: str | None,
     element: str | None,
+    material: str | None,
     gravity: tuple[float, ...] | None,
     error_bars: bool,
     max_seconds: float | None,
@@ -298,6 +300,9 @@ def solve(
     if film is not None:
         film = running.checked_film(film)
     body, environment, solver = running.problem(robot)
+    if material is not None:
+        with refused("--material"):
+            body = running.made_of(body, material)
     solver = running.chosen_solver(body, solver, method, {"element": element, "max_seconds": max_seconds})
     if gravity is not None:
         with refused("--gravity"):
@@ -420,6 +425,7 @@ def compare(result: Path, scan: Path, out: Path | None, force: bool, **options: 
 def materials(name: str | None) -> None:
     """List the materials that robots may be made of, with sources; or show one."""
     from geosim import materials as presets
+    from geosim.calibrate import stability_statement
 
     for each in presets.names() if name is None else [name]:
         found = presets.get(each)
@@ -428,7 +434,8 @@ def materials(name: str | None) -> None:
         known = [f"shear modulus {found.shear_modulus / 1e3:.4g} kPa"]
         known += [f"fitted to stretch {found.max_stretch:g}"] if found.max_stretch == found.max_stretch else []
         known += [f"scatter between sources {100 * found.scatter:.0f} %"] if found.scatter == found.scatter else []
-        click.echo(f"  {', '.join(known)}\n  {found.source}")
+        stable = stability_statement(found.model, found.constants())[1]
+        click.echo(f"  {', '.join(known)}\n  {stable}\n  {found.source}")
 
 
 def _study_options(command: Any) -> Any:

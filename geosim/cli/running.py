@@ -14,15 +14,17 @@ import click
 import numpy as np
 
 from geosim.actuation import Actuation, Inflation, Passive
-from geosim.contract import Robot, Solver, Status
+from geosim.contract import Robot, Solver, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.files.actuation import load_actuation
 from geosim.files.folder import check_folder, write_folder
 from geosim.files.robot import SOLVERS, load_problem, make_solver
 from geosim.kernels import cache_folder
+from geosim.materials import load_material, preset
 from geosim.resources import resource
 from geosim.result import Result
+from geosim.robot import VolumetricRobot
 from geosim.show.film import checked_film
 from geosim.solve import default_solver
 
@@ -32,6 +34,7 @@ __all__ = [
     "checked_film",
     "chosen_solver",
     "load_actuation",
+    "made_of",
     "other_actuation",
     "problem",
     "resource",
@@ -45,6 +48,23 @@ def problem(path: Path) -> tuple[Robot, Environment, Solver[Any] | None]:
     for notice in robot.notices:
         click.echo(f"note: {notice}", err=True)
     return robot, environment, solver
+
+
+def made_of(robot: Robot, material: str) -> Robot:
+    """Return a volumetric robot of another material: a preset, or a material file wherever it lies.
+
+    Raises
+    ------
+    InputError
+        The robot has no bodies of tetrahedra, or several; or there is no such material.
+    """
+    body = taken(robot, VolumetricRobot, "--material")
+    if len(body.materials) > 1:
+        raise InputError(
+            f"{material} goes with one body, {len(body.materials)} given; name their materials in [[bodies]]"
+        )
+    chosen = load_material(material) if material.lower().endswith(".toml") else preset(material)
+    return dataclasses.replace(body, materials=dict.fromkeys(body.materials, chosen))
 
 
 def chosen_solver(robot: Robot, solver: Any, method: str | None, options: Mapping[str, Any]) -> Solver[Any]:

@@ -45,18 +45,32 @@ def mesh_given(
 
     def read(item: Any, name: str) -> Surface:
         surface = read_surface(item, units=units, name=name)
-        return check_surface(rescued(surface) if rescue else surface, allow_any_size=allow_any_size)
+        if rescue:
+            return check_surface(rescued(surface), allow_any_size=allow_any_size)
+        try:
+            return check_surface(surface, allow_any_size=allow_any_size)
+        except InputError as error:
+            if not _mendable(surface):
+                raise
+            raise InputError(f"{error}; or let rescue=True (rescue = true in a robot file) repair it") from None
 
     several = len(bodies) > 1
     skins = [read(item, f"body {i}" if several else "body") for i, item in enumerate(bodies)]
     if isinstance(chambers, str) and chambers == CAVITIES:
-        if several:
-            raise InputError(f'chambers = "{CAVITIES}" goes with one body, {len(bodies)} given; give their surfaces')
-        inside = list(cavities(skins[0]))
+        inside = list(cavities(skins))
     else:
         one = isinstance(chambers, (str, os.PathLike)) or hasattr(chambers, "faces")
         inside = [read(item, f"chamber {i + 1}") for i, item in enumerate([chambers] if one else chambers)]
     return mesh_surfaces(skins, inside, max_edge=max_edge, time_limit=time_limit, rescue=rescue, simplify=simplify)
+
+
+def _mendable(surface: Surface) -> bool:
+    """Whether rescue makes a sound surface of this one; a remedy that was not tried is none."""
+    try:
+        check_surface(rescued(surface))
+    except InputError:
+        return False
+    return True
 
 
 def check_tets(vertices: Floats, tets: Ints) -> None:

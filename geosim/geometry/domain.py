@@ -17,8 +17,9 @@ from geosim.geometry import shells
 from geosim.geometry.imprint import conforming
 from geosim.geometry.intersections import crossing_pairs, farthest_from
 from geosim.geometry.surface import MERGE_TOLERANCE, Surface
+from geosim.geometry.topology import face_normals
 
-__all__ = ["Domain", "build_domain", "cavities", "place_order"]
+__all__ = ["Domain", "build_domain", "cavities", "place_order", "shared_area"]
 
 # Relative to the diagonal: a wall thinner than this is no wall.
 WALL_TOLERANCE = 1e-6
@@ -124,27 +125,43 @@ def build_domain(bodies: Sequence[Surface], chambers: Sequence[Surface]) -> Doma
     )
 
 
-def cavities(body: Surface) -> tuple[Surface, ...]:
-    """Return the inner shells of a checked body as surfaces of chambers, in the order of their places along x, y, z.
+def cavities(bodies: Sequence[Surface]) -> tuple[Surface, ...]:
+    """Return the inner shells of checked bodies as surfaces of chambers, in the order of their places along x, y, z.
+
+    An inner shell that another body fills is no cavity.
 
     Raises
     ------
     InputError
-        The body has none.
+        The bodies have none, or another body lies in one and leaves a part of it open.
     """
-    shell = shells.shell_ids(body.faces)
-    depth = shells.nesting(body.vertices, body.faces, shell)
     found = []
-    for i in np.flatnonzero(depth % 2 == 1):
-        vertices, faces = shells.compact(body.vertices, body.faces[shell == i][:, ::-1])
-        found.append(Surface(vertices, faces))
+    middles = [shells.inner_point(body.vertices, body.faces, body.faces) for body in bodies]
+    for body in bodies:
+        shell = shells.shell_ids(body.faces)
+        depth = shells.nesting(body.vertices, body.faces, shell)
+        for i in np.flatnonzero(depth % 2 == 1):
+            cavity = Surface(*shells.compact(body.vertices, body.faces[shell == i][:, ::-1]), source=body.source)
+            held = [o for o, x in zip(bodies, middles) if o is not body and _holds(cavity, x)]
+            if not held:
+                found.append(cavity)
+            elif abs(sum(other.volume for other in held) - cavity.volume) > SAME_VOLUME * cavity.volume:
+                raise InputError(
+                    f'{held[0].label}: chambers = "cavities", but it fills a part of a cavity of {body.label}; give the '
+                    "surfaces of the chambers"
+                )
     if not found:
         raise InputError(
-            f'{body.label}: chambers = "cavities", but it has no inner shells, so it encloses no cavity (one that an inlet opens '
-            "to the outside is none: close the inlet in the CAD program); give the surfaces of the chambers"
+            f'{bodies[0].label}: chambers = "cavities", but it has no inner shells, so it encloses no cavity (one that an inlet '
+            "opens to the outside is none: close the inlet in the CAD program); give the surfaces of the chambers"
         )
-    order = place_order([s.vertices for s in found], body.diagonal)
-    return tuple(replace(found[i], name=f"chamber {k + 1}", source=body.source) for k, i in enumerate(order))
+    size = float(np.linalg.norm(np.ptp(np.vstack([body.vertices for body in bodies]), axis=0)))
+    order = place_order([s.vertices for s in found], size)
+    return tuple(replace(found[i], name=f"chamber {k + 1}") for k, i in enumerate(order))
+
+
+def _holds(cavity: Surface, point: np.ndarray) -> bool:
+    return bool(shells.winding_numbers(point[None], cavity.vertices, cavity.faces)[0] > 0.5)
 
 
 def place_order(parts: Sequence[np.ndarray], size: float) -> np.ndarray:
@@ -154,6 +171,16 @@ def place_order(parts: Sequence[np.ndarray], size: float) -> np.ndarray:
     """
     middles = np.array([0.5 * (points.min(axis=0) + points.max(axis=0)) for points in parts])
     return np.lexsort(np.rint(middles / (0.01 * size)).T[::-1])
+
+
+def shared_area(bodies: Sequence[Surface]) -> float:
+    """Area [m^2] of the walls that checked bodies share, once they are cut to the same triangles; 0 if they overlap."""
+    try:
+        domain = build_domain(bodies, ())
+    except InputError:
+        return 0.0
+    areas = [0.5 * np.linalg.norm(face_normals(domain.vertices, f), axis=1).sum() for _, f in domain.solids]
+    return float(sum(areas) - 0.5 * np.linalg.norm(face_normals(domain.vertices, domain.faces), axis=1).sum())
 
 
 def _drop_cut_cavities(vertices: np.ndarray, solids: list[_Solid]) -> tuple[str, ...]:

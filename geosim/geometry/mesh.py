@@ -12,7 +12,7 @@ from geosim.arrays import number
 from geosim.errors import GeosimError, InputError, MeshError
 from geosim.geometry import shells, topology
 from geosim.geometry.child import RESCUE, run_mesher
-from geosim.geometry.domain import Domain, build_domain
+from geosim.geometry.domain import Domain, build_domain, shared_area
 from geosim.geometry.intersections import farthest_from
 from geosim.geometry.quality import MeshQuality, mesh_quality
 from geosim.geometry.simplify import simplified
@@ -34,6 +34,9 @@ SAME_VOLUME, LOST_VOLUME = 1e-7, 2e-2
 # regular tet of that edge), and over the cube of the cavity's size what the mesher leaves flat on flat walls.
 CAVITY_QUALITY, LARGEST_CELL, FLAT_CELL = 1.4, 0.25, 1e-14
 CAVITY_SECONDS = 120.0  # a cavity takes some; longer is a wall that the mesher cannot handle
+SAME_WALL = (
+    0.1  # of the area that bodies share: coarser round walls lose some, walls that no longer fit lose nearly all
+)
 ZERO_VOLUME = 1e-15  # of the cube of the diagonal: smaller tets are rounding
 # Radius ratios, and edges over max_edge, below the first two come from tiny details of the surface (on clean ones they are
 # some ten times that); its edges shorter than TIDY max_edge are then removed.
@@ -132,11 +135,16 @@ def mesh_surfaces(
 def _coarsened(
     bodies: Sequence[Surface], chambers: Sequence[Surface], within: float
 ) -> tuple[list[Surface], list[Surface]]:
-    """Simplify all surfaces of one body; the common walls of several would not fit any more."""
+    """Simplify all surfaces; refuse it where the walls that bodies share would not fit any more."""
     within = number(within, "simplify [m]", above=0.0)
-    if len(bodies) > 1:
-        raise InputError(f"simplify = {within * 1e3:.4g} mm: goes with one body, {len(bodies)} given; leave it out")
-    return [simplified(s, within) for s in bodies], [simplified(s, within) for s in chambers]
+    coarse = [simplified(s, within) for s in bodies]
+    before, after = (shared_area(skins) if len(skins) > 1 else 0.0 for skins in (bodies, coarse))
+    if after < (1.0 - SAME_WALL) * before:
+        raise InputError(
+            f"simplify = {within * 1e3:.4g} mm: parts the walls that the bodies share ({before * 1e6:.4g} mm^2 before, "
+            f"{after * 1e6:.4g} mm^2 after); give a smaller one, or leave it out"
+        )
+    return coarse, [simplified(s, within) for s in chambers]
 
 
 def _checked_edge(domain: Domain, max_edge: float | None, label: str) -> float:

@@ -5,14 +5,13 @@ mend is left to the check, which refuses it.
 
 - Gaps: open edges that belong together are joined.
 - Stray triangles and fins hang on the surface by one edge, or not at all; an inner wall lies inside the solid. They go.
-- Small holes are closed by the triangles of least area [Barequet and Sharir 1995, Computer Aided Geometric Design 12].
+- Small holes are closed by the triangles of least area (`geometry/holes.py`).
 - Where a surface crosses itself the triangles round the place go, and the hole is closed [Attene 2010, Visual Computer 26].
 - Overlapping shells become one by a Boolean union, and so does a thin slot with the plate that fills it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,12 +20,13 @@ from geosim.collision.queries import ray_hits
 from geosim.collision.tree import build_tree
 from geosim.errors import InputError
 from geosim.geometry import shells
+from geosim.geometry.holes import border, closed, place
 from geosim.geometry.imprint import as_manifold, of_manifold, snapped
 from geosim.geometry.intersections import crossing_pairs, farthest_from
 from geosim.geometry.surface import MERGE_TOLERANCE, SLIVER_TOLERANCE, TOUCH_TOLERANCE, Surface
 from geosim.geometry.topology import face_normals, linked
 
-__all__ = ["deviation", "rescued", "rim_loops"]
+__all__ = ["deviation", "rescued"]
 
 # Lengths relative to the diagonal of the bounding box, areas to the area of the surface.
 GAPS = (
@@ -37,11 +37,9 @@ GAPS = (
 )  # open edges nearer than the first that joins most are joined: printers resolve the last
 STRAY = 1e-2  # area of a piece with an open border that is no part of the solid
 SMALL_HOLE = 0.1  # diameter; larger holes are openings, and what closes them is a matter of design
-SLIT = 1e-3  # area of a hole over its length: slits that narrow are closed however long, vertices stand on foreign edges there
 THIN_SLOT = 1e-3  # width: far below what a mesh of 40 edges on the diagonal resolves
 SLOT_FACES = -0.99  # cosine between the normals of two faces of a slot: flat walls, not the walls of a groove
 PLATE = 1.5  # times area and width: hulls of more volume reach beyond the slot
-LONGEST_BORDER = 300  # edges of a hole: the search for the least area takes their third power, and seconds beyond
 RINGS = 4  # of neighbours that go with crossing triangles before the surface is given up
 LOST, MOVED = (
     2e-2,
@@ -102,6 +100,7 @@ def rescued(surface: Surface) -> Surface:
         return replace(surface, vertices=patient.vertices, faces=patient.faces)
     patient.faces, turned = shells.orient(patient.vertices, patient.faces)
     if turned >= 0:
+        _flip_slivers(patient)
         _uncross(patient)
         _unite(patient)
         _fill_slots(patient)
@@ -112,7 +111,7 @@ def rescued(surface: Surface) -> Surface:
     apart, at = deviation(surface, mended)
     notice = (
         f"{surface.label}: rescued: {'; '.join(patient.notes)}. The surfaces are within {apart * 1e3:.2g} mm of each other "
-        f"(farthest near {_place(at)}), the volume is {mended.volume * 1e9:.6g} mm^3"
+        f"(farthest near {place(at)}), the volume is {mended.volume * 1e9:.6g} mm^3"
     )
     return replace(mended, notices=(*surface.notices, notice))
 
@@ -132,21 +131,15 @@ def _is_closed(faces: np.ndarray) -> bool:
     return len(faces) >= 4 and bool(np.all(shells.edge_counts(faces) == 2))
 
 
-def _border(faces: np.ndarray) -> np.ndarray:
-    """Edges with one triangle, (k, 2), directed as the triangle has them."""
-    directed, ids, _ = shells.edges(faces)
-    return directed[np.bincount(ids)[ids] == 1]
-
-
 def _join_gaps(patient: _Patient) -> None:
     """Join vertices of open edges; of several distances the least that leaves the fewest edges open."""
-    opened = _border(patient.faces)
+    opened = border(patient.faces)
     best, chosen, width = len(opened), None, 0.0
     for gap in GAPS if best else ():
         joined = np.arange(len(patient.vertices))
         joined[opened] = shells.merge_vertices(patient.vertices, opened, gap * patient.diagonal)[1]
         faces = shells.drop_degenerate(joined[patient.faces])[0]
-        if len(faces) and (left := len(_border(faces))) < best:
+        if len(faces) and (left := len(border(faces))) < best:
             best, chosen, width = left, faces, gap * patient.diagonal
     if chosen is not None:
         note = f"{len(opened) - best} open edges joined, moved by at most {width * 1e3:.2g} mm"
@@ -199,35 +192,12 @@ def _drop_inner_walls(patient: _Patient) -> None:
             return
 
 
-def rim_loops(faces: np.ndarray) -> Iterator[list[int]]:
-    """Vertices of closed, simple loops along the edges with one triangle, whatever the sense of the triangles."""
-    neighbours: dict[int, set[int]] = {}
-    for a, b in _border(faces).tolist():
-        neighbours.setdefault(a, set()).add(b)
-        neighbours.setdefault(b, set()).add(a)
-    while neighbours:
-        path = [next(iter(neighbours))]
-        while neighbours.get(path[-1]):
-            here = path[-1]
-            there = neighbours[here].pop()
-            neighbours[there].discard(here)
-            if there in path:  # of a figure eight each half is a loop
-                begin = path.index(there)
-                yield path[begin:]
-                path = path[: begin + 1]
-            else:
-                path.append(there)
-        for vertex in path:
-            if not neighbours.get(vertex):
-                neighbours.pop(vertex, None)
-
-
 def _close_holes(patient: _Patient) -> None:
     """Close every small hole; refuse a large one."""
-    closed = _closed(patient, patient.faces, SMALL_HOLE * patient.diagonal)
-    if closed is None:
+    found = closed(patient.name, patient.vertices, patient.faces, patient.diagonal, SMALL_HOLE * patient.diagonal)
+    if found is None:
         return
-    faces, widths, area = closed
+    faces, widths, area = found
     if widths:
         old = len(patient.faces)
         pairs = crossing_pairs(patient.vertices, faces, tolerance=TOUCH_TOLERANCE * patient.diagonal)
@@ -238,70 +208,18 @@ def _close_holes(patient: _Patient) -> None:
         if len(pairs):
             raise InputError(
                 f"{patient.name}: open, {len(widths)} holes; what would close the one near "
-                f"{_place(patient.vertices[faces[pairs[0, 1]]].mean(axis=0))} crosses the surface elsewhere; join its rim to "
+                f"{place(patient.vertices[faces[pairs[0, 1]]].mean(axis=0))} crosses the surface elsewhere; join its rim to "
                 "the rim beside it, or cap it, in the CAD program"
             )
         note = f"{len(widths)} holes closed, up to {max(widths) * 1e3:.3g} mm across, {area * 1e6:.3g} mm^2 together"
         patient.put(patient.vertices, faces, note)
 
 
-def _place(point: np.ndarray) -> str:
-    return "({:.4g}, {:.4g}, {:.4g}) mm".format(*(point * 1e3))
-
-
-def _closed(patient: _Patient, faces: np.ndarray, widest: float) -> tuple[np.ndarray, list[float], float] | None:
-    """Triangles with all holes closed, the diameters [m] of the holes and the area [m^2] added; None if one cannot be.
-
-    Holes wider than `widest` [m] are refused.
-    """
-    vertices, known = patient.vertices, {tuple(e) for e in np.sort(shells.edges(faces)[0], axis=1).tolist()}
-    added, widths = [faces], []
-    for loop in rim_loops(faces):
-        points = vertices[loop]
-        across = float(np.linalg.norm(points[:, None] - points[None], axis=2).max())
-        patch = _least_area(points, loop, known) if len(loop) <= LONGEST_BORDER else None
-        area = np.inf if patch is None else 0.5 * np.linalg.norm(face_normals(vertices, patch), axis=1).sum()
-        if across > widest and area > SLIT * patient.diagonal * across:
-            raise InputError(
-                f"{patient.name}: open, a hole {across * 1e3:.3g} mm across with {len(loop)} edges near "
-                f"{_place(points.mean(axis=0))} is too large to be closed by rescue (at most {widest * 1e3:.3g} mm and "
-                f"{LONGEST_BORDER} edges); cap it in the CAD program, or in MeshLab (Close Holes), and give that"
-            )
-        if patch is None:
-            return None
-        added.append(patch)
-        widths.append(across)
-        known |= {tuple(e) for e in np.sort(shells.edges(patch)[0], axis=1).tolist()}
-    normals = face_normals(vertices, np.vstack([np.empty((0, 3), np.int64), *added[1:]]))
-    return np.vstack(added), widths, 0.5 * float(np.linalg.norm(normals, axis=1).sum())
-
-
-def _least_area(points: np.ndarray, loop: list[int], known: set[tuple[int, int]]) -> np.ndarray | None:
-    """Triangles of least area on a loop (n, 3), without edges that the surface has already; None if there are none."""
-    n = len(loop)
-    allowed = np.array([[tuple(sorted((a, b))) not in known for b in loop] for a in loop])
-    sides = np.arange(n)
-    allowed[sides, (sides + 1) % n] = allowed[(sides + 1) % n, sides] = True
-    cost, chosen = np.full((n, n), np.inf), np.zeros((n, n), dtype=np.int64)
-    cost[sides[:-1], sides[1:]] = 0.0
-    for gap in range(2, n):
-        for i in range(n - gap):
-            k = i + gap
-            if allowed[i, k]:
-                normal = np.cross(points[i + 1 : k] - points[i], points[k] - points[i])
-                total = cost[i, i + 1 : k] + cost[i + 1 : k, k] + 0.5 * np.linalg.norm(normal, axis=1)
-                chosen[i, k] = i + 1 + int(np.argmin(total))
-                cost[i, k] = total.min()
-    if n < 3 or not np.isfinite(cost[0, n - 1]):
-        return None
-    triangles, waiting = [], [(0, n - 1)]
-    while waiting:
-        i, k = waiting.pop()
-        if k - i > 1:
-            m = int(chosen[i, k])
-            triangles.append((loop[i], loop[m], loop[k]))
-            waiting += [(i, m), (m, k)]
-    return np.array(triangles, dtype=np.int64)
+def _flip_slivers(patient: _Patient) -> None:
+    """Flip flat triangles away, such as close slits, before they are taken for crossing ones."""
+    flipped = shells.flip_slivers(patient.vertices, patient.faces, SLIVER_TOLERANCE * patient.diagonal)[0]
+    if _is_closed(flipped):
+        patient.faces = flipped
 
 
 def _uncross(patient: _Patient) -> None:
@@ -323,6 +241,8 @@ def _uncross(patient: _Patient) -> None:
                 return
         near = np.isin(patient.faces, np.unique(patient.faces[bad]))
         bad = np.flatnonzero(near.any(axis=1))
+        if len(bad) == len(patient.faces):
+            return
 
 
 def _without(patient: _Patient, bad: np.ndarray) -> np.ndarray | None:
@@ -330,12 +250,12 @@ def _without(patient: _Patient, bad: np.ndarray) -> np.ndarray | None:
     trial = replace(patient, faces=np.delete(patient.faces, bad, axis=0), notes=[])
     _drop_strays(trial)
     try:
-        closed = _closed(trial, trial.faces, np.inf)
+        found = closed(trial.name, trial.vertices, trial.faces, trial.diagonal, np.inf)
     except InputError:
         return None
-    if closed is None or not _is_closed(closed[0]):
+    if found is None or not _is_closed(found[0]):
         return None
-    trial.faces, turned = shells.orient(patient.vertices, closed[0])
+    trial.faces, turned = shells.orient(patient.vertices, found[0])
     shell = shells.shell_ids(trial.faces)
     pairs = trial.crossings()
     sound = turned >= 0 and not (shell[pairs[:, 0]] == shell[pairs[:, 1]]).any()
@@ -411,4 +331,11 @@ def _drop_slivers(patient: _Patient) -> None:
     tolerance = SLIVER_TOLERANCE * patient.diagonal
     if shells.flip_slivers(patient.vertices, patient.faces, tolerance)[2]:
         solid = as_manifold(patient.vertices, patient.faces).simplify(COLLAPSED * tolerance)
-        patient.put(*of_manifold(solid, patient.diagonal), "short edges round flat triangles collapsed")
+        vertices, faces = of_manifold(solid, patient.diagonal)
+        welded, joined, _ = shells.merge_vertices(
+            vertices, faces, tolerance
+        )  # edges that manifold3d keeps for the shape
+        joined = shells.drop_degenerate(joined)[0]
+        if _is_closed(joined):
+            vertices, faces = shells.compact(welded, joined)
+        patient.put(vertices, faces, "short edges round flat triangles collapsed")

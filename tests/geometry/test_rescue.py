@@ -151,11 +151,58 @@ def test_simplified_surfaces_stay_within_the_distance_and_keep_their_cavities():
 def test_a_robot_with_holes_is_built_with_rescue_and_says_so():
     given = dict(material="ecoflex-00-30", fixed=lambda x: x[:, 0] < -0.029, max_edge=0.01)
     body = trimesh.Trimesh(holes().vertices, holes().faces, process=False)
-    with pytest.raises(InputError, match="open"):
+    with pytest.raises(InputError, match=r"open, .* or let rescue=True .* repair it"):
         VolumetricRobot.from_surfaces(body, **given)
     robot = VolumetricRobot.from_surfaces(body, rescue=True, **given)
     assert robot.body_volume == pytest.approx(WHOLE, rel=1e-6)
     assert any("rescued: 3 holes closed" in notice for notice in robot.notices)
+
+
+def test_slits_at_foreign_vertices_are_closed_without_a_change_of_volume():
+    """One side is cut finer than its neighbours: vertices stand on the edges of others."""
+    coarse, fine = trimesh.creation.box([0.06, 0.016, 0.016]), block(edge=0.008)
+    parts = [m.triangles_center[:, 2] > 0.00799 for m in (coarse, fine)]
+    body = joined(raw(coarse.vertices, coarse.faces[~parts[0]]), raw(fine.vertices, fine.faces[parts[1]]))
+    mended = check_surface(rescued(body))
+    assert mended.volume == pytest.approx(WHOLE, rel=1e-9)
+    assert "4 holes closed" in mended.notices[0]
+
+
+def hollow(at):
+    """A body of 20 mm with a cavity of 8 mm, its triangles fine."""
+    inner = block((0.008, 0.008, 0.008), at, edge=0.002)
+    inner.invert()
+    return trimesh.util.concatenate([block((0.02, 0.016, 0.016), at, edge=0.002), inner])
+
+
+def test_several_bodies_have_their_cavities_and_may_be_simplified():
+    given = dict(
+        material=["ecoflex-00-30", "dragon-skin-30"], fixed=lambda x: x[:, 0] < -0.0099, max_edge=0.01, simplify=1e-4
+    )
+    bodies = [hollow((0, 0, 0)), hollow((0.02, 0, 0))]
+    robot = VolumetricRobot.from_surfaces(bodies, "cavities", **given)
+    assert robot.chamber_volumes == pytest.approx([0.008**3] * 2, rel=1e-6)
+    assert robot.body_volume == pytest.approx(2 * (0.02 * 0.016**2 - 0.008**3), rel=1e-6)
+    assert any("simplified from" in notice for notice in robot.notices)
+
+
+def test_a_cavity_that_another_body_fills_is_none():
+    given = dict(material=["ecoflex-00-30"] * 2, fixed=lambda x: x[:, 0] < -0.0099, max_edge=0.01)
+    with pytest.raises(InputError, match="encloses no cavity"):
+        VolumetricRobot.from_surfaces([hollow((0, 0, 0)), block((0.008,) * 3)], "cavities", **given)
+    with pytest.raises(InputError, match="fills a part of a cavity"):
+        VolumetricRobot.from_surfaces([hollow((0, 0, 0)), block((0.004,) * 3)], "cavities", **given)
+
+
+def test_walls_that_bodies_share_are_not_parted():
+    """Round walls, simplified each for itself, fit no more."""
+    rod = trimesh.creation.cylinder(0.004, 0.03, sections=90)
+    sleeve = trimesh.creation.annulus(0.004, 0.008, 0.03, sections=90)
+    given = dict(material=["ecoflex-00-30"] * 2, fixed=lambda x: x[:, 2] < -0.0149, max_edge=0.01)
+    with pytest.raises(
+        InputError, match=r"simplify = 0.1 mm: parts the walls that the bodies share \([\d.]+ mm\^2 before"
+    ):
+        VolumetricRobot.from_surfaces([rod, sleeve], simplify=1e-4, **given)
 
 
 @pytest.mark.reference
