@@ -13,6 +13,7 @@ from geosim.arrays import UNITS, Floats
 from geosim.errors import InputError
 from geosim.files.messages import Place, first_error
 from geosim.files.schema import SelectionTable
+from geosim.geometry.step import file_part
 from geosim.material.laws import material_from_dict
 from geosim.materials import load_material, preset
 from geosim.select import Select
@@ -51,14 +52,15 @@ def validated(model: type[BaseModel], table: Any, place: Place) -> Any:
 
 
 def inside(given: str | None, place: Place) -> Path:
-    """Return the path of a file that lies in the folder of the robot file."""
+    """Return the path of a file that lies in the folder of the robot file; of a STEP file with the solid in it."""
     folder = place.path.resolve().parent
-    target = (folder / str(given)).resolve()
+    name, solid = file_part(str(given))
+    target = (folder / name).resolve()
     if not target.is_relative_to(folder):
         raise place.error(f"= {given!r} is outside the folder of the file; copy it there")
     if not target.is_file():
         raise place.error(f"= {given!r} does not exist in {place.path.parent}")
-    return target
+    return target.with_name(f"{target.name}#{solid}") if solid else target
 
 
 def positive(value: float, place: Place) -> float:

@@ -5,6 +5,10 @@ the user's process. Input arrays: vertices (n, 3), faces (m, 3), seeds (k, 3), h
 `switches` and `engine` ("tetgen" or "pytetwild", with `edge`). Output: vertices, tets, seed (the index of the seed
 whose region holds each tet, -1 if none; absent for pytetwild, which knows no regions). Exit status 3 with one line on
 stderr if the engine says what is wrong.
+
+Open CASCADE reads STEP files here for the same reasons (engine "Open CASCADE"): from a path, the distance of the triangles from
+the surface over the size, and their largest angle [rad] come the names of the solids, vertices [mm] (n, 3), faces (m, 3) and the
+solid of every face (m,).
 """
 
 from __future__ import annotations
@@ -45,14 +49,101 @@ def _pytetwild(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {"vertices": np.asarray(vertices, dtype=np.float64), "tets": np.asarray(tets)[:, :4].astype(np.int64)}
 
 
+def _step(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    from OCP.Bnd import Bnd_Box
+    from OCP.BRepBndLib import BRepBndLib
+    from OCP.BRepMesh import BRepMesh_IncrementalMesh
+    from OCP.collections import Sequence_TDF_Label
+    from OCP.IFSelect import IFSelect_RetDone
+    from OCP.STEPCAFControl import STEPCAFControl_Reader
+    from OCP.TCollection import TCollection_ExtendedString
+    from OCP.TDataStd import TDataStd_Name
+    from OCP.TDocStd import TDocStd_Document
+    from OCP.TopAbs import TopAbs_SOLID
+    from OCP.TopExp import TopExp_Explorer
+    from OCP.TopLoc import TopLoc_Location
+    from OCP.XCAFDoc import XCAFDoc_DocumentTool, XCAFDoc_ShapeTool
+
+    document = TDocStd_Document(TCollection_ExtendedString("XmlOcaf"))
+    reader = STEPCAFControl_Reader()
+    reader.SetNameMode(True)
+    if reader.ReadFile(str(data["path"])) != IFSelect_RetDone or not reader.Transfer(document):
+        raise ValueError("it is no STEP file, or a damaged one")
+    solids, names = [], []
+
+    def collect(label, place, name):  # type: ignore[no-untyped-def]
+        found = TDataStd_Name()
+        name = found.Get().ToExtString() if label.FindAttribute(TDataStd_Name.GetID_s(), found) else name
+        if XCAFDoc_ShapeTool.IsAssembly_s(label):
+            parts = Sequence_TDF_Label()
+            XCAFDoc_ShapeTool.GetComponents_s(label, parts)
+            for i in range(parts.Length()):
+                part, whole = parts.Value(i + 1), type(label)()
+                XCAFDoc_ShapeTool.GetReferredShape_s(part, whole)
+                collect(whole, place * XCAFDoc_ShapeTool.GetLocation_s(part), name)
+            return
+        explorer = TopExp_Explorer(XCAFDoc_ShapeTool.GetShape_s(label).Moved(place), TopAbs_SOLID)
+        while explorer.More():
+            solids.append(explorer.Current())
+            names.append(name)
+            explorer.Next()
+
+    tops = Sequence_TDF_Label()
+    XCAFDoc_DocumentTool.ShapeTool_s(document.Main()).GetFreeShapes(tops)
+    for i in range(tops.Length()):
+        collect(tops.Value(i + 1), TopLoc_Location(), "")
+    if not solids:
+        raise ValueError("it holds no solid, only faces or curves")
+    vertices, faces, owner, start = [], [], [], 0
+    for k, solid in enumerate(solids):
+        box = Bnd_Box()
+        BRepBndLib.Add_s(solid, box)
+        size = box.CornerMin().Distance(box.CornerMax())
+        BRepMesh_IncrementalMesh(solid, float(data["deflection"]) * size, False, float(data["angle"]), True)
+        for points, triangles in _triangles(solid):
+            vertices.append(points)
+            faces.append(triangles + start)
+            owner.append(np.full(len(triangles), k))
+            start += len(points)
+    return {
+        "names": np.array(names),
+        "vertices": np.vstack(vertices),
+        "faces": np.vstack(faces),
+        "solid": np.concatenate(owner),
+    }
+
+
+def _triangles(solid):  # type: ignore[no-untyped-def]
+    """Yield the points [mm] (n, 3) and the outward triangles (m, 3) of every face of a solid."""
+    from OCP.BRep import BRep_Tool
+    from OCP.TopAbs import TopAbs_FACE, TopAbs_REVERSED
+    from OCP.TopExp import TopExp_Explorer
+    from OCP.TopLoc import TopLoc_Location
+    from OCP.TopoDS import TopoDS
+
+    explorer = TopExp_Explorer(solid, TopAbs_FACE)
+    while explorer.More():
+        face, place = TopoDS.Face(explorer.Current()), TopLoc_Location()
+        mesh = BRep_Tool.Triangulation_s(face, place)
+        if mesh is None:
+            raise ValueError("a face of a solid cannot be cut into triangles")
+        moved = [mesh.Node(i + 1).Transformed(place.Transformation()) for i in range(mesh.NbNodes())]
+        triangles = np.array([mesh.Triangle(i + 1).Get() for i in range(mesh.NbTriangles())])[:, -3:] - 1
+        turned = face.Orientation() == TopAbs_REVERSED
+        yield np.array([(p.X(), p.Y(), p.Z()) for p in moved]), triangles[:, ::-1] if turned else triangles
+        explorer.Next()
+
+
+ENGINES = {"tetgen": _tetgen, "pytetwild": _pytetwild, "Open CASCADE": _step}
+
+
 def main(arguments: list[str]) -> int:
     """Mesh the arrays of the first file into the second; return the exit status."""
     source, target = arguments
     with np.load(source) as file:
         data = {key: file[key] for key in file.files}
-    run = _pytetwild if str(data["engine"]) == "pytetwild" else _tetgen
     try:
-        result = run(data)
+        result = ENGINES[str(data["engine"])](data)
     except (RuntimeError, ValueError) as error:
         sys.stderr.write(" ".join(str(error).split()) + "\n")
         return 3

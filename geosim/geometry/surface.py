@@ -14,14 +14,13 @@ from geosim.arrays import UNITS
 from geosim.errors import InputError
 from geosim.geometry import shells
 from geosim.geometry.intersections import crossing_pairs
+from geosim.geometry.step import STEP_SUFFIXES, file_part, read_step
 
 __all__ = ["Surface", "check_surface", "read_surface", "tidy_surface"]
 
 # metres per unit
 SUFFIXES = (".stl", ".obj", ".ply", ".off")
 CAD_SUFFIXES = (
-    ".step",
-    ".stp",
     ".iges",
     ".igs",
     ".f3d",
@@ -127,9 +126,10 @@ def read_surface(surface: Any, units: str | None = None, name: str = "body") -> 
     Parameters
     ----------
     surface
-        Path of an STL, OBJ, PLY or OFF file, a `trimesh.Trimesh`, or a `Surface` (returned as it is).
+        Path of an STL, OBJ, PLY, OFF or STEP file ("robot.step#finger" is a solid of it), a `trimesh.Trimesh`, or a `Surface`
+        (returned as it is).
     units
-        "m", "mm", "cm" or "in": of the file (required), or of the Trimesh (metres if None).
+        "m", "mm", "cm" or "in": of the file (required, STEP files say it themselves), or of the Trimesh (metres if None).
     name
         What the surface is, for messages: "body", "chamber 1".
 
@@ -149,7 +149,12 @@ def read_surface(surface: Any, units: str | None = None, name: str = "body") -> 
     if units is not None and units not in UNITS:
         raise InputError(f"{name} surface: units = {units!r} is unknown; choose one of {', '.join(map(repr, UNITS))}")
     if isinstance(surface, (str, os.PathLike)):
-        path = Path(surface)
+        name_of, solid = file_part(os.fspath(surface))
+        path = Path(name_of)
+        if path.suffix.lower() in STEP_SUFFIXES:
+            label = f"{name} surface ({surface})"
+            _check_file(path, label)
+            return Surface(*read_step(path, solid, label), name=name, source=str(surface))
         if units is None:
             raise InputError(
                 f"{name} surface ({path}): the file does not say its unit; give units='mm' (or 'm', 'cm', 'in')"
@@ -172,10 +177,7 @@ def _read_file(path: Path, label: str) -> tuple[np.ndarray, np.ndarray]:
         )
     if suffix not in SUFFIXES:
         raise InputError(f"{label}: unknown suffix {suffix!r}; give {', '.join(s[1:].upper() for s in SUFFIXES)}")
-    if path.is_dir():
-        raise InputError(f"{label}: is a folder; give the file inside it")
-    if not path.is_file():
-        raise InputError(f"{label}: no such file; check the path (relative paths start at {Path.cwd()})")
+    _check_file(path, label)
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -183,6 +185,13 @@ def _read_file(path: Path, label: str) -> tuple[np.ndarray, np.ndarray]:
     if not data.strip():
         raise InputError(f"{label}: the file is empty; export it again")
     return _parse_stl(data, label) if suffix == ".stl" else _parse_other(path, label)
+
+
+def _check_file(path: Path, label: str) -> None:
+    if path.is_dir():
+        raise InputError(f"{label}: is a folder; give the file inside it")
+    if not path.is_file():
+        raise InputError(f"{label}: no such file; check the path (relative paths start at {Path.cwd()})")
 
 
 def _parse_stl(data: bytes, label: str) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,83 @@
+"""Solids of STEP files, cut into triangles by Open CASCADE (extra `step`).
+
+One file may hold bodies and chambers: "robot.step#finger" is the solid of that name in it, "robot.step#2" the second one. A STEP
+file says its own unit.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+
+from geosim.errors import InputError
+from geosim.geometry import shells
+from geosim.geometry.child import run_mesher
+
+__all__ = ["STEP_SUFFIXES", "file_part", "read_step"]
+
+STEP_SUFFIXES = (".step", ".stp")
+BEGIN, END = b"ISO-10303-21;", b"END-ISO-10303-21;"
+AGAIN = "export it again from the CAD program as STEP AP214 or AP242, solids, or as STL (binary, fine, mm)"
+# Of the triangles from the surface, over its size: a tenth of a millimetre on 100 mm, the precision of a mould; and their largest
+# angle [rad]: 18 triangles round a hole, a hundredth of whose area is lost.
+DEFLECTION, ANGLE = 1e-3, 0.35
+SECONDS = 300.0  # for reading: large assemblies take minutes
+SEAM = 1e-7  # over the size: faces of the CAD program have vertices of their own along common edges, apart by rounding
+MM = 1e-3  # [m]: Open CASCADE converts every unit to millimetres
+
+
+def file_part(given: str) -> tuple[str, str]:
+    """Split "robot.step#finger" into the file and the solid; the solid is empty where none is named."""
+    path, mark, solid = given.rpartition("#")
+    return (path, solid) if mark and path.lower().endswith(STEP_SUFFIXES) else (given, "")
+
+
+def read_step(path: Path, solid: str, label: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the surface of a solid in a STEP file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    solid
+        Its name, or its number from 1 on; empty for the only one.
+    label
+        Of the surface, for messages.
+
+    Returns
+    -------
+    vertices, faces
+        Positions [m], shape (n, 3), and outward triangles (m, 3).
+
+    Raises
+    ------
+    InputError
+        The extra is not installed, the file is damaged, or it holds no such solid.
+    """
+    text = path.read_bytes()
+    if not text.lstrip().startswith(BEGIN) or END not in text:
+        raise InputError(f"{label}: no STEP file, or it ends in the middle; {AGAIN}")
+    if importlib.util.find_spec("OCP") is None:
+        raise InputError(
+            f"{label}: to read STEP files, pip install 'geosim[step]'; or export the part as STL (binary, fine, mm) in the "
+            "CAD program"
+        )
+    found = run_mesher(
+        dict(engine="Open CASCADE", path=str(path.resolve()), deflection=DEFLECTION, angle=ANGLE), SECONDS, label
+    )
+    if isinstance(found, str):
+        raise InputError(f"{label}: {found}; {AGAIN}")
+    names = [str(name) for name in found["names"]]
+    known = ", ".join(f"{i + 1} = {name!r}" for i, name in enumerate(names))
+    if not solid and len(names) > 1:
+        raise InputError(f"{label}: the file holds {len(names)} solids, {known}; name one: {path.name}#{names[0] or 1}")
+    chosen = [i for i, name in enumerate(names) if solid in (name, str(i + 1), "")]
+    if len(chosen) != 1:
+        what = f"{len(chosen)} solids are called {solid!r}" if chosen else f"no solid is called {solid!r}"
+        raise InputError(f"{label}: {what}; the file holds {known}; their numbers do, too: {path.name}#1")
+    vertices, faces = shells.compact(found["vertices"] * MM, found["faces"][found["solid"] == chosen[0]])
+    size = float(np.linalg.norm(np.ptp(vertices, axis=0)))
+    vertices, faces, _ = shells.merge_vertices(vertices, faces, SEAM * size)
+    return vertices, faces

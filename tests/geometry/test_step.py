@@ -1,0 +1,70 @@
+"""Solids of a STEP file are found by name, number and place, and keep their volume."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from geosim.errors import InputError
+from geosim.files.robot import load_robot
+from geosim.geometry.surface import check_surface, read_surface
+
+ROBOT = """
+kind = "volumetric"
+units = "mm"
+[body]
+surface = "robot.step#finger"
+material = "ecoflex-00-30"
+max_edge = 12
+[[chambers]]
+surface = "robot.step#2"
+[fixed]
+plane = "x"
+below = 0.1
+"""
+
+
+@pytest.fixture(scope="module")
+def step(tmp_path_factory):
+    """A box of 60 x 16 x 16 mm and a cylinder of radius 3 mm in it."""
+    pytest.importorskip("OCP", reason="cadquery-ocp-novtk is not installed")
+    from OCP.BRepPrimAPI import BRepPrimAPI_MakeBox, BRepPrimAPI_MakeCylinder
+    from OCP.gp import gp_Ax2, gp_Dir, gp_Pnt
+    from OCP.STEPCAFControl import STEPCAFControl_Writer
+    from OCP.TCollection import TCollection_ExtendedString
+    from OCP.TDataStd import TDataStd_Name
+    from OCP.TDocStd import TDocStd_Document
+    from OCP.XCAFDoc import XCAFDoc_DocumentTool
+
+    document = TDocStd_Document(TCollection_ExtendedString("XmlOcaf"))
+    tool = XCAFDoc_DocumentTool.ShapeTool_s(document.Main())
+    box = BRepPrimAPI_MakeBox(gp_Pnt(0, -8, -8), 60, 16, 16).Solid()
+    rod = BRepPrimAPI_MakeCylinder(gp_Ax2(gp_Pnt(6, 0, 0), gp_Dir(1, 0, 0)), 3.0, 48.0).Solid()
+    for name, solid in (("finger", box), ("chamber", rod)):
+        TDataStd_Name.Set_s(tool.AddShape(solid, False), TCollection_ExtendedString(name))
+    writer = STEPCAFControl_Writer()
+    writer.Transfer(document)
+    path = tmp_path_factory.mktemp("step") / "robot.step"
+    writer.Write(str(path))
+    return path
+
+
+def test_a_robot_of_two_solids_has_their_volumes(step):
+    """The prism in the cylinder has n / (2 pi) sin(2 pi / n) of its area, with 18 triangles or more a turn."""
+    (step.parent / "robot.toml").write_text(ROBOT)
+    robot = load_robot(step.parent / "robot.toml")
+    cylinder = np.pi * 0.003**2 * 0.048
+    assert 0.98 * cylinder < robot.chamber_volumes[0] < cylinder
+    assert robot.body_volume + robot.chamber_volumes[0] == pytest.approx(0.06 * 0.016**2, rel=1e-9)
+    assert np.ptp(robot.vertices, axis=0) == pytest.approx([0.06, 0.016, 0.016])
+
+
+def test_solids_that_are_not_there_and_files_that_are_cut_off_are_refused(step):
+    with pytest.raises(InputError, match=r"holds 2 solids, 1 = 'finger', 2 = 'chamber'; name one: robot.step#finger"):
+        read_surface(step)
+    with pytest.raises(InputError, match="no solid is called 'lid'"):
+        read_surface(f"{step}#lid")
+    cut = step.with_name("cut.step")
+    cut.write_bytes(step.read_bytes()[:-100])
+    with pytest.raises(InputError, match="ends in the middle"):
+        check_surface(read_surface(cut))
