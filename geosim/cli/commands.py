@@ -434,7 +434,7 @@ def materials(name: str | None) -> None:
         known = [f"shear modulus {found.shear_modulus / 1e3:.4g} kPa"]
         known += [f"fitted to stretch {found.max_stretch:g}"] if found.max_stretch == found.max_stretch else []
         known += [f"scatter between sources {100 * found.scatter:.0f} %"] if found.scatter == found.scatter else []
-        stable = stability_statement(found.model, found.constants())[1]
+        stable = stability_statement(found.model, found.to_dict())[1]
         click.echo(f"  {', '.join(known)}\n  {stable}\n  {found.source}")
 
 

@@ -21,6 +21,7 @@ from geosim.files.actuation import load_actuation
 from geosim.files.folder import check_folder, write_folder
 from geosim.files.robot import SOLVERS, load_problem, make_solver
 from geosim.kernels import cache_folder
+from geosim.material.materials import Hyperelastic
 from geosim.materials import load_material, preset
 from geosim.resources import resource
 from geosim.result import Result
@@ -64,7 +65,7 @@ def made_of(robot: Robot, material: str) -> Robot:
             f"{material} goes with one body, {len(body.materials)} given; name their materials in [[bodies]]"
         )
     chosen = load_material(material) if material.lower().endswith(".toml") else preset(material)
-    return dataclasses.replace(body, materials=dict.fromkeys(body.materials, chosen))
+    return dataclasses.replace(body, materials=dict.fromkeys(body.materials, taken(chosen, Hyperelastic, "--material")))
 
 
 def chosen_solver(robot: Robot, solver: Any, method: str | None, options: Mapping[str, Any]) -> Solver[Any]:

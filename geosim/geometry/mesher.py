@@ -71,7 +71,7 @@ def _step(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         raise ValueError("it is no STEP file, or a damaged one")
     solids, names = [], []
 
-    def collect(label, place, name):  # type: ignore[no-untyped-def]
+    def collect(label, place, name):
         found = TDataStd_Name()
         name = found.Get().ToExtString() if label.FindAttribute(TDataStd_Name.GetID_s(), found) else name
         if XCAFDoc_ShapeTool.IsAssembly_s(label):
@@ -113,7 +113,7 @@ def _step(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     }
 
 
-def _triangles(solid):  # type: ignore[no-untyped-def]
+def _triangles(solid):
     """Yield the points [mm] (n, 3) and the outward triangles (m, 3) of every face of a solid."""
     from OCP.BRep import BRep_Tool
     from OCP.TopAbs import TopAbs_FACE, TopAbs_REVERSED
