@@ -71,12 +71,18 @@ def cofactor(F, C):
     return F[0, 0] * C[0, 0] + F[0, 1] * C[0, 1] + F[0, 2] * C[0, 2]
 
 
-@kernel(inline="always")
-def _second_of_j(F, i, j, k, el):
-    """Component of d2J/dF_ij dF_kl = eps_ikm eps_jln F_mn for i != k and j != l."""
-    even = ((k - i) % 3 == 1) == ((el - j) % 3 == 1)
-    value = F[3 - i - k, 3 - j - el]
-    return value if even else -value
+@kernel
+def _add_second_of_j(F, scale, A):
+    """A += scale d2J/dF2, whose component d2J/dF_ij dF_kl is eps_ikm eps_jln F_mn."""
+    for m in range(3):
+        i, k = (m + 1) % 3, (m + 2) % 3
+        for n in range(3):
+            j, el = (n + 1) % 3, (n + 2) % 3
+            value = scale * F[m, n]
+            A[3 * i + j, 3 * k + el] += value
+            A[3 * k + el, 3 * i + j] += value
+            A[3 * i + el, 3 * k + j] -= value
+            A[3 * k + j, 3 * i + el] -= value
 
 
 @kernel
@@ -156,17 +162,13 @@ def _spectral_tangent(F, stretch, tau, d, third, shift, n, N, A):
                         A[r, s] += plus * (one[r] * one[s] + two[r] * two[s]) + minus * (
                             one[r] * two[s] + two[r] * one[s]
                         )
-    if shift != 0.0:
-        for r in range(9):
-            for s in range(9):
-                if r // 3 != s // 3 and r % 3 != s % 3:
-                    A[r, s] -= shift * _second_of_j(F, r // 3, r % 3, s // 3, s % 3)
+    _add_second_of_j(F, -shift, A)
 
 
 @kernel
-def _of_invariants(m, F, J, cof, P, A, level):
+def _of_invariants(m, F, J, cof, P, A, work, level):
     """A law of the invariants: energy, with level >= 1 the stress, with level 2 the tangent."""
-    C = np.empty((3, 3))
+    C, D2, first = work[0], work[1], work[2]
     _right_cauchy_green(F, C)
     I1 = C[0, 0] + C[1, 1] + C[2, 2]
     CC = (
@@ -187,23 +189,21 @@ def _of_invariants(m, F, J, cof, P, A, level):
     W -= shift * (J - 1.0)
     if level == 0:
         return W
-    D2 = np.empty((3, 3))  # dI2/dF of the plain invariant
-    first = np.empty(9)
-    for i in range(3):
+    for i in range(3):  # D2 = dI2/dF of the plain invariant, first = dI1/dF of the one of the form
         for j in range(3):
             FC = F[i, 0] * C[0, j] + F[i, 1] * C[1, j] + F[i, 2] * C[2, j]
             D2[i, j] = 2.0 * (I1 * F[i, j] - FC)
-            first[3 * i + j] = a * (2.0 * F[i, j] - (2.0 / 3.0) * I1 * r * cof[i, j])
-            P[i, j] = w1 * first[3 * i + j] + w2 * b * (D2[i, j] - (4.0 / 3.0) * I2 * r * cof[i, j]) - shift * cof[i, j]
-    if level == 2:
-        _invariant_tangent(F, C, D2, cof, first, I1, I2, w1 * a, w2 * b, w11, r, shift, A)
+            first[i, j] = a * (2.0 * F[i, j] - (2.0 / 3.0) * I1 * r * cof[i, j])
+            P[i, j] = w1 * first[i, j] + w2 * b * (D2[i, j] - (4.0 / 3.0) * I2 * r * cof[i, j]) - shift * cof[i, j]
+    if level == 2 and W.real < np.inf:
+        _invariant_tangent(F, cof, work, I1, I2, w1 * a, w2 * b, w11, r, shift, A)
     return W
 
 
-@kernel
-def _invariant_tangent(F, C, D2, cof, first, I1, I2, s1, s2, w11, r, shift, A):
+@kernel(fastmath=True)
+def _invariant_tangent(F, cof, work, I1, I2, s1, s2, w11, r, shift, A):
     """Write s1 d2I1 + s2 d2I2 of the isochoric (r = 1/J) or plain (r = 0) invariants + w11 first (x) first - shift d2J."""
-    B = np.empty((3, 3))
+    C, D2, first, B = work[0], work[1], work[2], work[3]
     for i in range(3):
         for j in range(3):
             B[i, j] = F[i, 0] * F[j, 0] + F[i, 1] * F[j, 1] + F[i, 2] * F[j, 2]
@@ -213,37 +213,31 @@ def _invariant_tangent(F, C, D2, cof, first, I1, I2, s1, s2, w11, r, shift, A):
     for i in range(3):
         for j in range(3):
             row = 3 * i + j
+            of_cof = outer * cof[i, j] + mixed1 * F[i, j] + mixed2 * D2[i, j]
+            of_F = mixed1 * cof[i, j] + 4.0 * s2 * F[i, j]
+            of_D2, of_first = mixed2 * cof[i, j], w11 * first[i, j]
             for k in range(3):
                 for el in range(3):
-                    col = 3 * k + el
-                    if col < row:
-                        continue
-                    value = (
-                        outer * cof[i, j] * cof[k, el]
-                        + mixed1 * (F[i, j] * cof[k, el] + cof[i, j] * F[k, el])
-                        + mixed2 * (D2[i, j] * cof[k, el] + cof[i, j] * D2[k, el])
-                        + 2.0 * s2 * (2.0 * F[i, j] * F[k, el] - F[i, el] * F[k, j])
+                    A[row, 3 * k + el] = (
+                        of_cof * cof[k, el] + of_F * F[k, el] + of_D2 * D2[k, el] + of_first * first[k, el]
                     )
-                    if j == el:
-                        value -= 2.0 * s2 * B[i, k]
-                    if i == k:
-                        value -= 2.0 * s2 * C[el, j]
-                        if j == el:
-                            value += 2.0 * s1 + 2.0 * s2 * I1
-                    elif j != el:
-                        value += skew * _second_of_j(F, i, j, k, el)
-                    if w11 != 0.0:
-                        value += w11 * first[row] * first[col]
-                    A[row, col] = value
-                    A[col, row] = value
+    for i in range(3):
+        for j in range(3):
+            for k in range(3):
+                A[3 * i + j, 3 * k + j] -= 2.0 * s2 * B[i, k]
+                A[3 * i + j, 3 * i + k] -= 2.0 * s2 * C[k, j]
+                for el in range(3):
+                    A[3 * i + j, 3 * k + el] -= 2.0 * s2 * F[i, el] * F[k, j]
+            A[3 * i + j, 3 * i + j] += 2.0 * s1 + 2.0 * s2 * I1
+    _add_second_of_j(F, skew, A)
 
 
 @kernel
-def _derivatives(m, F, J, cof, P, A, level):
-    """Return W; with level >= 1 write P (3, 3), with level 2 also A (9, 9)."""
+def _derivatives(m, F, J, cof, P, A, work, level):
+    """Return W; with level >= 1 write P (3, 3), with level 2 also A (9, 9); `work` (4, 3, 3) is written over."""
     if m[0] >= OF_STRETCHES:
         return _of_stretches(m, F, J, cof, P, A, level)
-    return _of_invariants(m, F, J, cof, P, A, level)
+    return _of_invariants(m, F, J, cof, P, A, work, level)
 
 
 @kernel
@@ -253,16 +247,16 @@ def energy(m, F):
     J = cofactor(F, cof)
     if J <= 0.0:
         return np.inf
-    return _derivatives(m, F, J, cof, cof, np.empty((1, 1)), 0)
+    return _derivatives(m, F, J, cof, cof, cof, np.empty((4, 3, 3)), 0)
 
 
 @kernel
-def stress(m, F, J, cof, P):
-    """Write the first Piola-Kirchhoff stress dW/dF into P (3, 3) and return W."""
-    return _derivatives(m, F, J, cof, P, np.empty((1, 1)), 1)
+def stress(m, F, J, cof, P, work):
+    """Write the first Piola-Kirchhoff stress dW/dF into P (3, 3) and return W; `work` (4, 3, 3) is written over."""
+    return _derivatives(m, F, J, cof, P, P, work, 1)
 
 
 @kernel
-def tangent(m, F, J, cof, P, A):
-    """Write dW/dF into P (3, 3) and d2W/dF2 into A (9, 9), and return W."""
-    return _derivatives(m, F, J, cof, P, A, 2)
+def tangent(m, F, J, cof, P, A, work):
+    """Write dW/dF into P (3, 3) and d2W/dF2 into A (9, 9), and return W; `work` (4, 3, 3) is written over."""
+    return _derivatives(m, F, J, cof, P, A, work, 2)

@@ -49,10 +49,10 @@ def around_nodes(robot: VolumetricRobot, values: Floats) -> Floats:
 @kernel
 def _cauchy(rows, material, F, out):
     """Write the Cauchy stress P F^T / J of the strain energy alone of every tet (m, 3, 3)."""
-    P, cof = np.empty((3, 3)), np.empty((3, 3))
+    P, cof, work = np.empty((3, 3)), np.empty((3, 3)), np.empty((4, 3, 3))
     for e in range(len(F)):
         J = tensors.cofactor(F[e], cof)
-        tensors.stress(rows[material[e]], F[e], J, cof, P)
+        tensors.stress(rows[material[e]], F[e], J, cof, P, work)
         for i in range(3):
             for k in range(3):
                 out[e, i, k] = (P[i, 0] * F[e, k, 0] + P[i, 1] * F[e, k, 1] + P[i, 2] * F[e, k, 2]) / J

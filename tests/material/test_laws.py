@@ -33,7 +33,7 @@ def _evaluate(material, F):
     row = constitutive.table([material], 100.0)[0]
     cof, P, A = np.empty((3, 3)), np.empty((3, 3)), np.empty((9, 9))
     J = constitutive.cofactor(F, cof)
-    W = constitutive.tangent(row, F, J, cof, P, A)
+    W = constitutive.tangent(row, F, J, cof, P, A, np.empty((4, 3, 3)))
     return row, W, P, A
 
 

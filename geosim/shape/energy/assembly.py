@@ -66,114 +66,112 @@ class Rule(NamedTuple):
     weights: Floats
 
 
-class _Space(NamedTuple):
-    """Work space of one element: gradients g (a, 3), F and its cofactors (3, 3), P (3, 3), A (9, 9), T (a, 9, 3), h (a, 3)."""
+class Volumes(NamedTuple):
+    """The rule of the incompressibility rows, by what is known at the points of the strain energy.
 
+    Deformation gradients of P1 and P2 are affine in the element: F at any point is a sum of those at the energy's points.
+
+    Parameters
+    ----------
+    points, weights
+        As of `Rule`.
+    shares
+        F(q) = sum_c shares[q, c] F(c), (q, c).
+    crosses
+        Of every point and every two m of the first three barycentric coordinates k < l, the factors of their gradients'
+        cross product in g_a x g_b, for pairs of nodes a < b in the order of `np.triu_indices`, (3 q, pairs).
+    """
+
+    points: Floats
+    weights: Floats
+    shares: Floats
+    crosses: Floats
+
+
+class _Space(NamedTuple):
+    """Work space of one element with a nodes, c energy points and q points of volume.
+
+    Positions x (3, a), rest gradients g (c, 3, a), deformation gradients F (c, 3, 3) with a cofactor, stress P and the work of
+    the law (4, 3, 3); the stresses S (c, 3, 3) that the points bear; tangent A (9, 9), its product with gradients T (9, 3 a),
+    the stiffness K (3 a, 3 a) with rows (a, i) and columns (k, b); of pressures the moments Y (3 q, 3) of F, cofactors
+    C (4, c, 3, 3), skew blocks s (3, pairs) and the coupling B (4, 3, a).
+    """
+
+    x: Floats
     g: Floats
     F: Floats
     cof: Floats
     P: Floats
+    S: Floats
+    work: Floats
     A: Floats
     T: Floats
-    h: Floats
+    K: Floats
+    Y: Floats
+    C: Floats
+    s: Floats
+    B: Floats
 
 
 @kernel
-def _space(n):
+def _space(n, points, volumes, pairs):
     return _Space(
-        np.empty((n, 3)),
+        np.empty((3, n)),
+        np.empty((points, 3, n)),
+        np.empty((points, 3, 3)),
         np.empty((3, 3)),
         np.empty((3, 3)),
-        np.empty((3, 3)),
+        np.empty((points, 3, 3)),
+        np.empty((4, 3, 3)),
         np.empty((9, 9)),
-        np.empty((n, 9, 3)),
-        np.empty((n, 3)),
+        np.empty((9, 3 * n)),
+        np.empty((3 * n, 3 * n)),
+        np.empty((3 * volumes, 3)),
+        np.empty((4, points, 3, 3)),
+        np.empty((3, pairs)),
+        np.empty((4, 3, n)),
     )
-
-
-@kernel
-def _gather(x, ids, out):
-    """Copy the rows `ids` of x."""
-    for a in range(len(ids)):
-        for i in range(3):
-            out[a, i] = x[ids[a], i]
 
 
 @kernel(fastmath=True)
 def _deform(x, slopes, barycentric, g, F):
-    """Write the rest gradients of the shape functions g (a, 3) and F = sum_a x_a (x) g_a at one point."""
-    for a in range(slopes.shape[0]):
-        for J in range(3):
-            g[a, J] = (
-                slopes[a, 0] * barycentric[0, J]
-                + slopes[a, 1] * barycentric[1, J]
-                + slopes[a, 2] * barycentric[2, J]
-                + slopes[a, 3] * barycentric[3, J]
-            )
+    """Write the rest gradients of the shape functions g (3, a) and F = sum_a x_a (x) g_a at one point, x (3, a)."""
+    for J in range(3):
+        b0, b1, b2, b3 = barycentric[0, J], barycentric[1, J], barycentric[2, J], barycentric[3, J]
+        for a in range(g.shape[1]):
+            g[J, a] = slopes[a, 0] * b0 + slopes[a, 1] * b1 + slopes[a, 2] * b2 + slopes[a, 3] * b3
     for i in range(3):
         for J in range(3):
             total = 0.0
-            for a in range(g.shape[0]):
-                total += x[a, i] * g[a, J]
+            for a in range(g.shape[1]):
+                total += x[i, a] * g[J, a]
             F[i, J] = total
 
 
-@kernel
-def _images(M, g, h):
-    """h_a = M g_a."""
-    for a in range(g.shape[0]):
+@kernel(fastmath=True)
+def _gather(x, mesh, e, rule, space):
+    """Copy the positions of an element and write the gradients and deformation gradients at the energy's points."""
+    for a in range(mesh.tets.shape[1]):
         for i in range(3):
-            h[a, i] = M[i, 0] * g[a, 0] + M[i, 1] * g[a, 1] + M[i, 2] * g[a, 2]
+            space.x[i, a] = x[mesh.tets[e, a], i]
+    for c in range(len(rule.weights)):
+        _deform(space.x, rule.slopes[c], mesh.barycentric[e], space.g[c], space.F[c])
 
 
-@kernel
-def _add(w, h, f):
-    """F += w h, both (a, 3)."""
-    for a in range(h.shape[0]):
+@kernel(fastmath=True)
+def _stiffen(A, g, w, T, K):
+    """K += w g : A : g, the columns of T = w A : g over the second pair of indices."""
+    n = g.shape[1]
+    for r in range(9):
+        for k in range(3):
+            a0, a1, a2 = w * A[r, 3 * k], w * A[r, 3 * k + 1], w * A[r, 3 * k + 2]
+            for b in range(n):
+                T[r, k * n + b] = a0 * g[0, b] + a1 * g[1, b] + a2 * g[2, b]
+    for a in range(n):
+        g0, g1, g2 = g[0, a], g[1, a], g[2, a]
         for i in range(3):
-            f[a, i] += w * h[a, i]
-
-
-@kernel(fastmath=True)
-def _pull(A, g, w, T):
-    """T[a] = w A : (. (x) g_a), shape (nodes, 9, 3)."""
-    for a in range(g.shape[0]):
-        g0, g1, g2 = w * g[a, 0], w * g[a, 1], w * g[a, 2]
-        for r in range(9):
-            for k in range(3):
-                T[a, r, k] = A[r, 3 * k] * g0 + A[r, 3 * k + 1] * g1 + A[r, 3 * k + 2] * g2
-
-
-@kernel(fastmath=True)
-def _push(T, g, K):
-    """K[a, b] += g_a : T_b for a <= b."""
-    n = g.shape[0]
-    for a in range(n):
-        g0, g1, g2 = g[a, 0], g[a, 1], g[a, 2]
-        for b in range(a, n):
-            for i in range(3):
-                for k in range(3):
-                    K[a, b, i, k] += g0 * T[b, 3 * i, k] + g1 * T[b, 3 * i + 1, k] + g2 * T[b, 3 * i + 2, k]
-
-
-@kernel(fastmath=True)
-def _cross_pairs(g, F, scale, K):
-    """Add the skew blocks of p d2J/dF2 to K[a, b] for a < b: those of scale F (g_a x g_b), whatever the sign of J."""
-    n = g.shape[0]
-    for a in range(n):
-        for b in range(a + 1, n):
-            u = g[a, 1] * g[b, 2] - g[a, 2] * g[b, 1]
-            v = g[a, 2] * g[b, 0] - g[a, 0] * g[b, 2]
-            w = g[a, 0] * g[b, 1] - g[a, 1] * g[b, 0]
-            s0 = scale * (F[0, 0] * u + F[0, 1] * v + F[0, 2] * w)
-            s1 = scale * (F[1, 0] * u + F[1, 1] * v + F[1, 2] * w)
-            s2 = scale * (F[2, 0] * u + F[2, 1] * v + F[2, 2] * w)
-            K[a, b, 0, 1] += s2
-            K[a, b, 1, 0] -= s2
-            K[a, b, 0, 2] -= s1
-            K[a, b, 2, 0] += s1
-            K[a, b, 1, 2] += s0
-            K[a, b, 2, 1] -= s0
+            for c in range(3 * n):
+                K[3 * a + i, c] += g0 * T[3 * i, c] + g1 * T[3 * i + 1, c] + g2 * T[3 * i + 2, c]
 
 
 @kernel
@@ -183,52 +181,119 @@ def _inadmissible(row, J):
 
 
 @kernel
-def _strain_energy(row, x, barycentric, volume, rule, matrix, space, f, K):
-    """Add forces f (a, 3) and tangent K (a, a, 3, 3) of the strain energy of an element at x (a, 3); return it, least J."""
-    g, F, cof, P, A, T, h = space
+def _strain_energy(row, weights, volume, matrix, space):
+    """Write the stresses S that the energy's points bear and add the tangent K; return the strain energy and the least J."""
     total, smallest = 0.0, np.inf
-    for q in range(len(rule.weights)):
-        w = rule.weights[q] * volume
-        _deform(x, rule.slopes[q], barycentric, g, F)
-        J = cofactor(F, cof)
+    for c in range(len(weights)):
+        w, F = weights[c] * volume, space.F[c]
+        J = cofactor(F, space.cof)
         smallest = min(smallest, J)
         if _inadmissible(row, J):
             return np.inf, J
         if matrix:
-            total += w * tangent(row, F, J, cof, P, A)
-            _pull(A, g, w, T)
-            _push(T, g, K)
+            total += w * tangent(row, F, J, space.cof, space.P, space.A, space.work)
+            _stiffen(space.A, space.g[c], w, space.T, space.K)
         else:
-            total += w * stress(row, F, J, cof, P)
-        _images(P, g, h)
-        _add(w, h, f)
+            total += w * stress(row, F, J, space.cof, space.P, space.work)
+        for i in range(3):
+            for k in range(3):
+                space.S[c, i, k] = w * space.P[i, k]
     return total, smallest
 
 
 @kernel
-def _incompressibility(row, p, x, barycentric, volume, rule, matrix, space, gap, f, K, B):
-    """Add integral q (J - 1) to gap (4,), its forces and tangent (B: (a, 4, 3)); return the element's volume, least J."""
-    g, F, cof, h = space.g, space.F, space.cof, space.h
+def _incompressibility(row, p, barycentric, volume, rule, matrix, space, gap):
+    """Add integral q (J - 1) to gap (4,), its stresses to S, its tangent to K and B; return the element's volume, least J."""
+    F, cof = space.P, space.cof
     total, smallest = 0.0, np.inf
     for q in range(len(rule.weights)):
-        w, shape = rule.weights[q] * volume, rule.points[q]
-        _deform(x, rule.slopes[q], barycentric, g, F)
+        w = rule.weights[q] * volume
+        _between(space.F, rule.shares, q, F)
         J = cofactor(F, cof)
         smallest = min(smallest, J)
         if _inadmissible(row, J):
             return np.inf, J
         pressure = 0.0
         for v in range(4):
-            pressure += shape[v] * p[v]
-            gap[v] += w * shape[v] * (J - 1.0)
-        _images(cof, g, h)
-        _add(w * pressure, h, f)
+            pressure += rule.points[q, v] * p[v]
+            gap[v] += w * rule.points[q, v] * (J - 1.0)
         total += w * J
+        _share(cof, w * pressure, rule.shares, q, space.S)
         if matrix:
-            _cross_pairs(g, F, w * pressure, K)
             for v in range(4):
-                _add(w * shape[v], h, B[v])
+                _share(cof, w * rule.points[q, v], rule.shares, q, space.C[v])
+            _cross(F, w * pressure, barycentric, space.Y, 3 * q)
+    if matrix:
+        _skew(space.Y, rule.crosses, space.s, space.K)
+        for v in range(4):
+            _bear(space.C[v], space.g, space.B[v])
     return total, smallest
+
+
+@kernel(fastmath=True)
+def _between(gradients, shares, q, F):
+    """F at point q of those at the energy's points."""
+    F[:] = 0.0
+    for c in range(len(gradients)):
+        for i in range(3):
+            for k in range(3):
+                F[i, k] += shares[q, c] * gradients[c, i, k]
+
+
+@kernel(fastmath=True)
+def _share(cof, w, shares, q, S):
+    """Add w cof at point q to what the energy's points bear."""
+    for c in range(len(S)):
+        s = w * shares[q, c]
+        for i in range(3):
+            for k in range(3):
+                S[c, i, k] += s * cof[i, k]
+
+
+@kernel(fastmath=True)
+def _bear(S, g, f):
+    """Write the sum of S_c g_c over the points into f (3, a)."""
+    f[:] = 0.0
+    for c in range(len(S)):
+        for i in range(3):
+            for a in range(f.shape[1]):
+                f[i, a] += S[c, i, 0] * g[c, 0, a] + S[c, i, 1] * g[c, 1, a] + S[c, i, 2] * g[c, 2, a]
+
+
+@kernel(fastmath=True)
+def _cross(F, w, b, Y, at):
+    """Write w F (b_k x b_l) for the three pairs k < l of the first three barycentric gradients."""
+    m = at
+    for k in range(2):
+        for n in range(k + 1, 3):
+            u = b[k, 1] * b[n, 2] - b[k, 2] * b[n, 1]
+            v = b[k, 2] * b[n, 0] - b[k, 0] * b[n, 2]
+            o = b[k, 0] * b[n, 1] - b[k, 1] * b[n, 0]
+            for i in range(3):
+                Y[m, i] = w * (F[i, 0] * u + F[i, 1] * v + F[i, 2] * o)
+            m += 1
+
+
+@kernel(fastmath=True)
+def _skew(Y, crosses, s, K):
+    """Add the skew blocks of p d2J/dF2 to K[a, b], a < b: those of p F (g_a x g_b), whatever the sign of J."""
+    n, pairs = len(K) // 3, s.shape[1]
+    s[:] = 0.0
+    for m in range(len(Y)):
+        for i in range(3):
+            y = Y[m, i]
+            for pair in range(pairs):
+                s[i, pair] += y * crosses[m, pair]
+    pair = 0
+    for a in range(n):
+        for b in range(a + 1, n):
+            K[3 * a, n + b] += s[2, pair]
+            K[3 * a + 1, b] -= s[2, pair]
+            K[3 * a, 2 * n + b] -= s[1, pair]
+            K[3 * a + 2, b] += s[1, pair]
+            K[3 * a + 1, 2 * n + b] += s[0, pair]
+            K[3 * a + 2, n + b] -= s[0, pair]
+            pair += 1
 
 
 @kernel
@@ -262,11 +327,11 @@ def _scatter(e, nodes, mesh, places, K, B, M, data):
             for i in range(3):
                 at = indptr[3 * first + i] + 3 * places.node_rank[e, a, b] - i
                 for j in range(i if a == b else 0, 3):
-                    data[at + j] += K[a, b, j, i] if swap else K[a, b, i, j]
+                    data[at + j] += K[3 * a + j, i * n + b] if swap else K[3 * a + i, j * n + b]
         for v in range(4):
             for i in range(3):
                 at = indptr[3 * node + i] + 3 * places.node_degree[node] - i
-                data[at + places.pressure_rank[e, a, v]] += B[v, a, i]
+                data[at + places.pressure_rank[e, a, v]] += B[v, i, a]
     for u in range(4):
         for v in range(u, 4):
             if places.mass_rank[e, u, v] >= 0:
@@ -285,7 +350,7 @@ def assemble(x, p, mesh, table, energy, constraint, stabilise, matrix, places, d
     mesh, table
         `Mesh`, and the rows of `tensors.table`.
     energy, constraint
-        `Rule` of the strain energy and of the incompressibility rows.
+        `Rule` of the strain energy and `Volumes` of the incompressibility rows.
     stabilise
         Whether the Dohrmann-Bochev term -(1/mu) (p - Pi p)(q - Pi q) of P1-P1 is added.
     places, data
@@ -298,51 +363,51 @@ def assemble(x, p, mesh, table, energy, constraint, stabilise, matrix, places, d
     energy, smallest J at the quadrature points, body volume; energy is inf if an element is inverted there.
     """
     n = mesh.tets.shape[1]
-    space, xe, f, pe, gap = _space(n), np.empty((n, 3)), np.empty((n, 3)), np.empty(4), np.empty(4)
-    K, B, M = np.empty((n, n, 3, 3)), np.empty((4, n, 3)), np.empty((4, 4))
+    space = _space(n, len(energy.weights), len(constraint.weights), constraint.crosses.shape[1])
+    f, pe, gap, M = np.empty((3, n)), np.empty(4), np.empty(4), np.empty((4, 4))
     total, smallest, body = 0.0, np.inf, 0.0
     for e in range(len(mesh.tets)):
         nodes, pressures, volume = mesh.tets[e], mesh.pressure_tets[e], mesh.volumes[e]
-        row, barycentric = table[mesh.material[e]], mesh.barycentric[e]
-        _gather(x, nodes, xe)
+        row = table[mesh.material[e]]
+        _gather(x, mesh, e, energy, space)
         for v in range(4):
             pe[v] = p[pressures[v]]
-        f[:] = 0.0
         gap[:] = 0.0
         if matrix:
-            K[:] = 0.0
-            B[:] = 0.0
-        work, least = _strain_energy(row, xe, barycentric, volume, energy, matrix, space, f, K)
-        now, other = _incompressibility(row, pe, xe, barycentric, volume, constraint, matrix, space, gap, f, K, B)
+            space.K[:] = 0.0
+            space.C[:] = 0.0
+        work, least = _strain_energy(row, energy.weights, volume, matrix, space)
+        now, other = _incompressibility(row, pe, mesh.barycentric[e], volume, constraint, matrix, space, gap)
         smallest = min(smallest, least, other)
         if work == np.inf or now == np.inf:
             return np.inf, smallest, 0.0
         total += work + _compressibility(row, pe, volume, stabilise, gap, M)
         body += now
+        _bear(space.S, space.g, f)
         for v in range(4):
             gaps[pressures[v]] += gap[v]
         for a in range(n):
-            scale[nodes[a]] += np.sqrt(f[a, 0] ** 2 + f[a, 1] ** 2 + f[a, 2] ** 2)
+            scale[nodes[a]] += np.sqrt(f[0, a] ** 2 + f[1, a] ** 2 + f[2, a] ** 2)
             for i in range(3):
-                force[nodes[a], i] += f[a, i]
+                force[nodes[a], i] += f[i, a]
         if matrix:
-            _scatter(e, len(x), mesh, places, K, B, M, data)
+            _scatter(e, len(x), mesh, places, space.K, space.B, M, data)
     return total, smallest, body
 
 
 @kernel
-def mean_stresses(x, mesh, table, rule, out):
+def mean_stresses(x, mesh, table, energy, rule, out):
     """Write the mean Cauchy stress of the strain energy alone, tr(P F^T) / 3 J, averaged around every pressure vertex (v,)."""
-    n = mesh.tets.shape[1]
-    space, xe, total = _space(n), np.empty((n, 3)), np.zeros(len(out))
-    g, F, cof, P = space.g, space.F, space.cof, space.P
+    total = np.zeros(len(out))
+    space = _space(mesh.tets.shape[1], len(energy.weights), 0, 0)
+    cof, P, F = space.cof, space.P, np.empty((3, 3))
     out[:] = 0.0
     for e in range(len(mesh.tets)):
-        _gather(x, mesh.tets[e], xe)
+        _gather(x, mesh, e, energy, space)
         for q in range(len(rule.weights)):
-            _deform(xe, rule.slopes[q], mesh.barycentric[e], g, F)
+            _between(space.F, rule.shares, q, F)
             J = cofactor(F, cof)
-            stress(table[mesh.material[e]], F, J, cof, P)
+            stress(table[mesh.material[e]], F, J, cof, P, space.work)
             work = 0.0
             for i in range(3):
                 for k in range(3):
@@ -366,9 +431,11 @@ def jacobian_bounds(x, mesh, slopes, bounds):
     """
     n = mesh.tets.shape[1]
     corners = 4 if n == 10 else 1
-    F, g, cof, xe = np.empty((4, 3, 3)), np.empty((n, 3)), np.empty((4, 3, 3)), np.empty((n, 3))
+    F, g, cof, xe = np.empty((4, 3, 3)), np.empty((3, n)), np.empty((4, 3, 3)), np.empty((3, n))
     for e in range(len(mesh.tets)):
-        _gather(x, mesh.tets[e], xe)
+        for a in range(n):
+            for i in range(3):
+                xe[i, a] = x[mesh.tets[e, a], i]
         bound = np.inf
         for k in range(corners):
             _deform(xe, slopes[k], mesh.barycentric[e], g, F[k])

@@ -12,7 +12,7 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.geometry import topology
-from geosim.shape.energy.assembly import Rule
+from geosim.shape.energy.assembly import Rule, Volumes
 
 __all__ = [
     "TETRAHEDRON_DEGREE_2",
@@ -106,7 +106,7 @@ class Element:
 
     order: int
     energy: Rule
-    constraint: Rule
+    constraint: Volumes
     share: Floats
     corners: Floats
     face: FaceRule
@@ -121,6 +121,25 @@ class Element:
         return slopes_at(points, self.order, topology.EDGES)
 
 
+def _volumes(rule: tuple[Floats, Floats], known: Floats, order: int) -> Volumes:
+    """Return a rule (points, weights) of volumes, given the deformation gradients at the points `known`."""
+    points, weights = rule
+    slopes = slopes_at(points, order, topology.EDGES)
+    free = slopes[:, :, :3] - slopes[:, :, 3:]  # the fourth coordinate is what the others leave
+    one, other = np.triu_indices(slopes.shape[1], 1)
+    first, later = np.array([0, 0, 1]), np.array([1, 2, 2])
+    a, b = free[:, one], free[:, other]
+    crosses = a[..., first] * b[..., later] - a[..., later] * b[..., first]
+    # affine functions of the element, or on a P1 tet the only point's value, from their values at the known points
+    shares = points @ np.linalg.pinv(known) if len(known) > 1 else np.ones((len(points), 1))
+    return Volumes(
+        points,
+        weights,
+        np.ascontiguousarray(shares),
+        np.ascontiguousarray(crosses.transpose(0, 2, 1).reshape(-1, len(one))),
+    )
+
+
 def element(order: int) -> Element:
     """Return the tables of P1 (order 1) or P2 (order 2) displacement with continuous P1 pressure."""
     center = (np.full((1, 4), 0.25), np.ones(1))
@@ -131,7 +150,7 @@ def element(order: int) -> Element:
     return Element(
         order,
         Rule(slopes_at(energy[0], order, topology.EDGES), *energy),
-        Rule(slopes_at(constraint[0], order, topology.EDGES), *constraint),
+        _volumes(constraint, energy[0], order),
         share=constraint[1] @ shape_functions(constraint[0], order, topology.EDGES),
         corners=slopes_at(np.eye(4), order, topology.EDGES),
         face=FaceRule(

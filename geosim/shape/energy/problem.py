@@ -242,7 +242,7 @@ class ShapeProblem(ScaledBody):
         """Pressures that balance the isochoric form of the energy where `p` balances the form in use, (v,)."""
         means = np.empty((2, len(p)))
         for table, mean in zip((self.table, self.isochoric_table), means):
-            assembly.mean_stresses(x, self.mesh, table, self.element.constraint, mean)
+            assembly.mean_stresses(x, self.mesh, table, self.element.energy, self.element.constraint, mean)
         return p + means[0] - means[1]
 
     def jacobian_bounds(self, x: Floats) -> Floats:
@@ -272,7 +272,8 @@ class ShapeProblem(ScaledBody):
         """
         if self.enclosed:
             rule = self.element.constraint
-            J = np.linalg.det(self.mesh.deformations(positions, rule.slopes)) @ rule.weights
+            known = self.mesh.deformations(positions, self.element.energy.slopes)
+            J = np.linalg.det(np.einsum("qc,ecij->eqij", rule.shares, known)) @ rule.weights
             change = float(self.mesh.volumes @ J) / self.body_volume - 1.0
             if abs(change) > VOLUME_CHANGE:
                 raise InputError(
