@@ -407,9 +407,9 @@ def collect(
         message = f"{status.value} Frame {most} has {crossings[most]:.0f} crossing pairs of edges and faces."
         if not environment.self_contact:
             message += " The environment has self_contact = False, so parts that meet pass through each other."
-    elif status is Status.CONVERGED and len(unstable):
-        status = Status.UNSTABLE
-        message = f"{status.value} Frame {unstable[0]} is the first of {len(unstable)}."
+    elif status in (Status.CONVERGED, Status.UNSTABLE) and len(unstable):
+        message = message if status is Status.UNSTABLE else Status.UNSTABLE.value
+        status, message = Status.UNSTABLE, f"{message} Frame {unstable[0]} is the first of {len(unstable)}."
     elif missed and missed[-1].goes_on:
         message = f"{len(missed)} of {len(reports)} frames did not reach the tolerance. The last: {missed[-1].message}"
     accepted = {Status.CONVERGED, Status.UNSTABLE} | (set() if environment.self_contact else {Status.CROSSED})

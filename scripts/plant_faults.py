@@ -734,9 +734,23 @@ FAULTS = [
     (
         "path: the limit is where the path stopped",
         "geosim/shape/energy/path.py",
-        "share, volumes = self._maximum()",
-        "share, volumes = self.share, self.state.volumes",
+        "share, volumes, found = self._way.maximum(self.budget)",
+        "share, volumes, found = self.share, self.state.volumes, []",
         "tests/shape/energy/test_closed_forms.py -k limit",
+    ),
+    (
+        "path: constant loads come with the first command",
+        "geosim/shape/energy/solver.py",
+        "steady = replace(origin, external=problem.steady_forces())",
+        "steady = origin",
+        "tests/shape/energy/test_path.py -k constant_loads",
+    ),
+    (
+        "path: a branch is named where the path ends",
+        "geosim/shape/energy/branches.py",
+        "low = middle",
+        "low = high - 1",
+        "tests/shape/energy/test_path.py -k branches",
     ),
     (
         "path: imperfection left out",

@@ -47,7 +47,7 @@ THIN = 10.0  # walls thinner at rest than this many reaches may come within reac
 STOP_AT = 0.3  # a step stops where a pair is this share of its activation distance apart
 TAKES_PART = 1e-3  # weight in the closest points below which a vertex does not touch itself
 VERTEX_FACE, EDGE_EDGE = 6, 9  # pairs of each sort that two faces have
-ROOM = 1024  # pairs of faces that there is room for at first, beside one for every face
+ROOM = 8  # pairs of faces that there is room for at first, for every face: untouched memory costs nothing, a second search does
 TINY = 1e-300  # what an area is divided by where it may vanish
 
 
@@ -210,10 +210,10 @@ class Neighbourhood:
             later = _leaning(x + step, self.rest, faces)
         (pairs,) = filled(
             lambda out: _descend(x, step, self.sides, tree.order, place, moves, reaches, turned, later, out),
-            len(faces) + ROOM,
+            ROOM * len(faces),
             ((2,), np.int64),
         )
-        most = (VERTEX_FACE + EDGE_EDGE) * len(pairs)  # untouched memory costs nothing, a second search does
+        most = (VERTEX_FACE + EDGE_EDGE) * len(pairs)
         points, edges = np.empty((most, 4), dtype=np.int64), np.empty(most, dtype=np.bool_)
         found = _expand(x, step, faces, self.owner, self.tree.edges, self.tree.owned, pairs, reach, points, edges)
         points, edges = points[:found].copy(), edges[:found].copy()

@@ -25,15 +25,16 @@ import numpy as np
 
 from geosim.arrays import Floats
 from geosim.contract import Status
+from geosim.shape.energy.branches import Mark, Way
 from geosim.shape.energy.configuration import Aim, Outcome, Point, Target
 from geosim.shape.energy.contact_steps import approach, safe_share
 from geosim.shape.energy.grip import Grip
 from geosim.shape.energy.newton import LONGEST, Budget, BudgetError, Newton, bearable
 from geosim.shape.energy.problem import ShapeProblem
-from geosim.shape.energy.relaxation import relaxed
+from geosim.shape.energy.relaxation import FARTHEST, relaxed
 from geosim.shape.energy.state import ShapeState
 
-__all__ = ["Journey", "Path"]
+__all__ = ["Journey", "Path", "difference"]
 
 # A rigid group turns at most so far [rad] in one increment: what is beyond half a revolution would turn the other way.
 TURN = 0.8
@@ -79,19 +80,13 @@ EASY, EASY_TOUCHING = 5, 10
 # Increments of one command, at most: a path that is longer does not get anywhere.
 INCREMENTS = 1000
 
-# A limit point is sought on lines of constant g, so many times at most, until the share there is known to this accuracy.
-STEEP, LOOKS, SHARP = (1.0, 1e-6), 5, 1e-4
-
 # A path that has turned round is not followed farther than the command backwards.
 REVERSED = -1.0
-
-# V/V0 beyond which the next stable state is no longer looked for.
-FARTHEST = 10.0
 
 
 @dataclass(frozen=True)
 class Journey:
-    """Where a command ended: the last equilibrium, the share reached, how, and one record per iteration."""
+    """Where a command ended: the last equilibrium, the share reached, how, one record per iteration, and the way there."""
 
     state: ShapeState
     share: float
@@ -99,6 +94,7 @@ class Journey:
     status: Status
     message: str
     records: tuple[dict[str, Any], ...]
+    way: Way
 
 
 @dataclass
@@ -118,7 +114,7 @@ class Path:
     max_growth, min_increment
         See `EnergyShapeSolver`.
     beyond
-        Whether to go on beyond a limit point, to the next state that carries the command.
+        Whether to go on beyond a limit point, from the next stable state.
     """
 
     newton: Newton
@@ -131,7 +127,7 @@ class Path:
     beyond: bool = False
     share: float = 0.0
     stride: float = np.inf  # longest displacement of a node in the next increment, over the size of the body
-    trail: list[tuple[Point, float, Floats]] = field(default_factory=list)  # points with g and volumes on this path
+    trail: list[Mark] = field(default_factory=list)
     records: list[dict[str, Any]] = field(default_factory=list)
     outcome: Outcome | None = None
     failures: int = 0
@@ -140,6 +136,7 @@ class Path:
     patience: int = PATIENCE  # failures before a relaxation
     vain: int = 0  # relaxations without a state near, one after the other
     ahead: float = 1.0  # share that a step along the tangent tries at first
+    stuck: bool = False  # whether creeping beyond a limit has been tried in vain
 
     # ---- the loop
 
@@ -168,7 +165,11 @@ class Path:
         return self.state.problem
 
     def _ended(self, status: Status, message: str) -> Journey:
-        return Journey(self.state, self.share, self.outcome, status, message, tuple(self.records))
+        return Journey(self.state, self.share, self.outcome, status, message, tuple(self.records), self._way)
+
+    @property
+    def _way(self) -> Way:
+        return Way(self.newton, self.problem, self.origin, self.end, self.state.grip, tuple(self.trail))
 
     # ---- predict
 
@@ -185,7 +186,9 @@ class Path:
             way, size = secant
             stride = min(self.stride, ONWARD * size) if len(self.trail) == 1 else self.stride
             swell = (
-                (self.trail[-1][2] - self.trail[-2][2]) * ~self.end.by_volume if len(self.trail) > 1 else np.zeros(0)
+                (self.trail[-1].volumes - self.trail[-2].volumes) * ~self.end.by_volume
+                if len(self.trail) > 1
+                else np.zeros(0)
             )
             most = (
                 bearable(self.problem, self.state.volumes, 3.0 * GROWTH * swell) * 3.0 * GROWTH
@@ -213,14 +216,14 @@ class Path:
         """Return the aim at a predicted point: its share, or the arc through it."""
         if not self._bends or len(self.trail) < 2:
             return replace(aim, share=start.share)
-        (old, g0, _), (new, g1, _) = self.trail[-2:]
-        change, step = g1 - g0, new.share - old.share
+        old, new = self.trail[-2:]
+        change, step = new.conjugate - old.conjugate, new.point.share - old.point.share
         if change == 0.0:
             return replace(aim, share=start.share)
-        first = self.trail[1]
-        scale = abs((first[1] - self.trail[0][1]) / (first[0].share - self.trail[0][0].share or 1.0)) or abs(change)
-        volumes = self.trail[-1][2]
-        ahead = volumes + (start.share - new.share) / (step or 1.0) * (volumes - self.trail[-2][2])
+        zeroth, first = self.trail[:2]
+        made = first.point.share - zeroth.point.share
+        scale = abs((first.conjugate - zeroth.conjugate) / (made or 1.0)) or abs(change)
+        ahead = new.volumes + (start.share - new.point.share) / (step or 1.0) * (new.volumes - old.volumes)
         return aim.onto(start, ahead, (change / scale, step), scale)
 
     @property
@@ -243,7 +246,7 @@ class Path:
     def _secant(self) -> tuple[Point, float] | None:
         """Return the last increment and its longest displacement; None at the beginning of a path that turns."""
         if len(self.trail) > 1:
-            way = self.trail[-1][0].less(self.trail[-2][0])
+            way = self.trail[-1].point.less(self.trail[-2].point)
         elif (share := self._straight_on()) is not None:
             assert self.state.before is not None
             way = self.state.point.less(self.state.before[0])
@@ -281,7 +284,7 @@ class Path:
         """Share of the command that a step along the tangent tries: all of it, or what was reached before, in part."""
         if len(self.trail) < 2:
             return self.ahead * RETRY**self.failures
-        made = abs(self.trail[-1][0].share - self.trail[-2][0].share)
+        made = abs(self.trail[-1].point.share - self.trail[-2].point.share)
         return float(max(made * RETRY**self.failures, 1e-12))
 
     def _allowed(self, way: Point | None) -> float:
@@ -326,11 +329,11 @@ class Path:
             self.passed = outcome.point
             return self._fail(outcome)
         self._take(outcome, share, made)
-        if share < self.trail[-2][0].share and self._bends and made > SHORTEST:
+        if share < self.trail[-2].point.share and self._bends and made > SHORTEST:
             return self._at_limit()
         return (
             None
-            if made > SHORTEST or share >= 1.0 or share - self.trail[-2][0].share > SHORTEST
+            if made > SHORTEST or share >= 1.0 or share - self.trail[-2].point.share > SHORTEST
             else self._lost(outcome)
         )
 
@@ -349,7 +352,7 @@ class Path:
 
     def _note(self, point: Point, volumes: Floats) -> None:
         aim = Aim(self.origin, self.end, self.share, None)
-        self.trail.append((replace(point, share=self.share), aim.conjugate(point, volumes), volumes))
+        self.trail.append(Mark(replace(point, share=self.share), aim.conjugate(point, volumes), volumes))
 
     def _missed(self, outcome: Outcome) -> float:
         """How far the prediction was from the equilibrium, over its own length."""
@@ -379,15 +382,16 @@ class Path:
             self.stride = LONGEST
         return None
 
-    def _relax(self, share: float) -> bool:
-        """Creep to the next stable state a little beyond a share of the command; return whether there is one near."""
+    def _relax(self, share: float, farthest: float = SNAP) -> bool:
+        """Creep to the next stable state a little beyond a share of the command; return whether there is one in reach."""
         if self.vain == VAIN:
             return False
-        way = abs(self.trail[-1][0].share - self.trail[0][0].share)
-        gone = _longest(self.trail[-1][0].x - self.trail[0][0].x)
-        step = min(AHEAD, self.ahead, 1.0 - share, self._allowed(None), NUDGE * way / gone if gone > 0.0 else AHEAD)
+        way = abs(self.trail[-1].point.share - self.trail[0].point.share)
+        gone = _longest(self.trail[-1].point.x - self.trail[0].point.x)
+        nudge = NUDGE * way / gone if gone > 0.0 and farthest == SNAP else AHEAD
+        step = min(AHEAD, self.ahead, 1.0 - share, self._allowed(None), nudge)
         aim = Aim(self.origin, self.end, share + step, self.state.grip)
-        outcome, records = relaxed(self.newton, self.problem, self.state.point, aim, SNAP, self.budget)
+        outcome, records = relaxed(self.newton, self.problem, self.state.point, aim, farthest, self.budget)
         self.records += [{**record, "increment": len(self.trail)} for record in records]
         if outcome is None or self._slide(outcome) > 1.0:
             self.vain, self.ahead = self.vain + 1, 0.5 * step
@@ -403,7 +407,7 @@ class Path:
     def _lost(self, outcome: Outcome | None) -> Journey:
         """Say why a command could not be reached."""
         problem = self.problem
-        ratios = self.state.volumes / problem.rest_chamber_volumes
+        ratios = self._ratios(self.state.volumes)
         where = f"at V/V0 = {listed(ratios)}" if problem.chambers else "on the way"
         known = outcome is not None and outcome.status in (Status.SINGULAR, Status.INVERTED)
         status = outcome.status if known and outcome is not None else Status.NOT_CONVERGED
@@ -413,61 +417,35 @@ class Path:
 
     def _at_limit(self) -> Journey | None:
         """Name the maximum of the load that the last equilibria enclose; or go on beyond it."""
-        ratios = self.state.volumes / self.problem.rest_chamber_volumes
-        if self.beyond and (ratios < FARTHEST).all():
+        top = max(mark.point.share for mark in self.trail)
+        runaway = self._ratios(self.state.volumes).max(initial=0.0) >= FARTHEST
+        if self.beyond and not runaway:
+            # where creeping ends nowhere the path itself leads on, through states that do not last
+            self.stuck = self.stuck or not self._relax(top, farthest=np.inf)
             return None
-        if self._relax(max(point.share for point, _, _ in self.trail)):
+        if not self.beyond and self._relax(top):
             return None
-        share, volumes = self._maximum()
+        share, volumes, found = self._way.maximum(self.budget)
+        for outcome in found:
+            self.records += [{**record, "increment": len(self.trail)} for record in outcome.records]
+            self.state, self.share, self.outcome = advanced(self.state, outcome), outcome.point.share, outcome
         target = self.origin.towards(self.end, share, None)
         driven = ~self.end.by_volume & (self.end.pressures != self.origin.pressures)
         if driven.any():
-            ratios = volumes[driven] / self.problem.rest_chamber_volumes[driven]
             limit, asked = (
                 pressures[driven] * self.problem.stress / 1e3 for pressures in (target.pressures, self.end.pressures)
             )
-            message = f"The limit is {listed(limit)} kPa at V/V0 = {listed(ratios)}; {listed(asked)} kPa was asked for."
+            at = listed(self._ratios(volumes)[driven])
+            message = f"The limit is {listed(limit)} kPa at V/V0 = {at}; {listed(asked)} kPa was asked for."
         else:
             message = f"The limit is {100.0 * share:.4g} % of the change of the loads."
+        if self.beyond:
+            message += f" No state that lasts lies beyond it up to V/V0 = {FARTHEST:g}."
         return self._ended(Status.PRESSURE_LIMIT, f"{Status.PRESSURE_LIMIT.value} {message}")
 
-    def _maximum(self) -> tuple[float, Floats]:
-        """Return the largest share and the chamber volumes there: equilibria at the vertex of the parabola through three."""
-        trail = self.trail[-3:]
-        for _ in range(LOOKS):
-            if len(trail) < 3:
-                break
-            g = np.array([at for _, at, _ in trail])
-            shares = np.array([point.share for point, _, _ in trail])
-            weights = _parabola(g, shares)
-            if weights is None:
-                break
-            points = [point for point, _, _ in trail]
-            start = points[0].stepped(points[0], -1.0)
-            for weight, point in zip(weights, points):
-                start = start.stepped(point, float(weight))
-            volumes = np.einsum("k,kc->c", weights, np.array([v for _, _, v in trail]))
-            aim = Aim(self.origin, self.end, 1.0, self.state.grip).onto(
-                self._settled(start), volumes, STEEP, float(np.ptp(g))
-            )
-            outcome = self.newton.equilibrium(self.problem, self._settled(start), aim, self.budget)
-            self.records += [{**record, "increment": len(self.trail)} for record in outcome.records]
-            if outcome.status is not Status.CONVERGED:
-                break
-            self.state, self.share, self.outcome = advanced(self.state, outcome), outcome.point.share, outcome
-            found = (
-                outcome.point,
-                aim.conjugate(outcome.point, outcome.evaluation.volumes),
-                outcome.evaluation.volumes,
-            )
-            sharp = abs(outcome.point.share - start.share) < SHARP * abs(outcome.point.share)
-            trail = sorted([*trail, found], key=lambda entry: entry[1])
-            best = int(np.argmax([point.share for point, _, _ in trail]))
-            trail = trail[max(best - 1, 0) : best + 2]
-            if sharp:
-                break
-        best = int(np.argmax([point.share for point, _, _ in trail]))
-        return trail[best][0].share, trail[best][2]
+    def _ratios(self, volumes: Floats) -> Floats:
+        """V/V0 of the chambers, (c,)."""
+        return volumes / self.problem.rest_chamber_volumes
 
 
 def advanced(state: ShapeState, outcome: Outcome) -> ShapeState:
@@ -505,18 +483,6 @@ def difference(new: Target, old: Target) -> Floats | None:
 
 def _longest(x: Floats) -> float:
     return float(np.sqrt(np.max(np.sum(x**2, axis=1), initial=0.0)))
-
-
-def _parabola(g: Floats, shares: Floats) -> Floats | None:
-    """Weights of three points (3,) for the vertex of the parabola of their shares over g; None where it has no maximum."""
-    if len(set(g)) < 3:
-        return None
-    curve = np.polyfit(g - g[1], shares, 2)
-    if curve[0] >= 0.0:
-        return None
-    at = float(np.clip(g[1] - curve[1] / (2.0 * curve[0]), g.min(), g.max()))
-    others = [(1, 2), (0, 2), (0, 1)]
-    return np.array([(at - g[j]) * (at - g[k]) / ((g[i] - g[j]) * (g[i] - g[k])) for i, (j, k) in enumerate(others)])
 
 
 def listed(values: Floats) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -98,11 +98,23 @@ class ShapeProblem(ScaledBody):
 
     def external_forces(self, index: int) -> Floats:
         """Scaled dead loads of command `index`: on the nodes, then forces and moments on rigid groups, (nodes + 2 g, 3)."""
+        return self._forces(lambda values: values[min(index, len(values) - 1)])
+
+    def steady_forces(self) -> Floats:
+        """The same of gravity and of the loads that are given once for all commands."""
+        return self._forces(lambda values: values[0] if len(values) == 1 else np.zeros(3))
+
+    def _forces(self, chosen: Callable[[Floats], Floats]) -> Floats:
+        """Scaled dead loads (nodes + 2 g, 3) by what is chosen of the values (k, 3) of every load."""
         out = self.mass[:, None] * self.environment.gravity[None]
         for weights, load in self.load_shapes:
-            out = out + weights[self.nodes][:, None] * load.at(index)[None]
-        groups = self.environment.rigid_groups
-        wrenches = [*(g.at("force", index) for g in groups), *(g.at("moment", index) / self.length for g in groups)]
+            out = out + weights[self.nodes][:, None] * chosen(load.value)[None]
+        zero = np.zeros((1, 3))
+        given = [
+            [zero if v is None else np.nan_to_num(v) for v in (g.force, g.moment)]
+            for g in self.environment.rigid_groups
+        ]
+        wrenches = [*(chosen(force) for force, _ in given), *(chosen(moment) / self.length for _, moment in given)]
         return np.vstack([out, *wrenches]) / self.force_unit
 
     def loads_of(self, force: Floats) -> Floats:

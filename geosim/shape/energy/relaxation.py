@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from geosim.shape.energy.newton import Budget, Newton
     from geosim.shape.energy.problem import ShapeProblem
 
-__all__ = ["relaxed"]
+__all__ = ["FARTHEST", "relaxed"]
 
 # Drag at first, at most, and where it is let go: waves as long as half the body have a stiffness of about 100.
 FIRST, MOST, LEAST = 100.0, 1e5, 0.02
@@ -32,6 +32,8 @@ FIRST, MOST, LEAST = 100.0, 1e5, 0.02
 FASTER, EASY, SLOWER = 1.6, 6, 5.0
 # Residual of the steps on the way, and so many of them at most.
 ROUGH, STEPS = 2e-6, 60
+# V/V0 beyond which the next stable state is no longer looked for.
+FARTHEST = 10.0
 
 
 def relaxed(
@@ -57,7 +59,8 @@ def relaxed(
         records += outcome.records
         if outcome.status is Status.CONVERGED:
             here = outcome.point
-            if float(np.linalg.norm(here.x - start.x, axis=1).max()) > farthest:
+            bursts = (outcome.evaluation.volumes > FARTHEST * problem.rest_chamber_volumes).any()
+            if bursts or float(np.linalg.norm(here.x - start.x, axis=1).max()) > farthest:
                 break
             if free:
                 return outcome, records

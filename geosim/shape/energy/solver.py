@@ -42,7 +42,7 @@ from geosim.robot import VolumetricRobot
 from geosim.shape.energy import frames
 from geosim.shape.energy.configuration import Outcome, Point, Target
 from geosim.shape.energy.newton import Budget, Newton
-from geosim.shape.energy.path import Path
+from geosim.shape.energy.path import Journey, Path, difference
 from geosim.shape.energy.problem import ShapeProblem, make_problem
 from geosim.shape.energy.state import ShapeState
 
@@ -94,8 +94,7 @@ class EnergyShapeSolver:
         None: no limit.
     follow
         Where a load has a maximum below the command (a limit point): "limit" stops there and names it; "dynamic" goes on
-        along the path to the next state that carries the command, or says PRESSURE_LIMIT where there is none up to
-        V/V0 = 10.
+        from the next stable state, however far away, or says PRESSURE_LIMIT where there is none up to V/V0 = 10.
     """
 
     element: str = "p2"
@@ -199,23 +198,20 @@ class EnergyShapeSolver:
             problem.linear.factorisations,
             progress,
         )
-        path = Path(
-            self._newton,
-            self._origin(state, end),
-            end,
-            state,
-            budget,
-            self.max_growth,
-            self.min_increment,
-            self.follow == "dynamic",
-        )
-        journey = path.follow()
+        journey = self._journey(state, end, budget)
         current, status, message = self._measured(journey.state, journey.outcome), journey.status, journey.message
         if status is Status.CONVERGED and current.frame.crossings:
             status = Status.CROSSED
             message = (
                 f"{Status.CROSSED.value} {int(current.frame.crossings)} pairs of edges and faces cross at command "
                 f"{command.index + 1}."
+            )
+        loses = status is Status.CONVERGED and current.frame.stable == 0.0 and state.frame.stable != 0.0
+        if loses and (shares := journey.way.branches_between()) is not None:
+            status = Status.UNSTABLE
+            message = (
+                f"{Status.UNSTABLE.value} The path branches between {100.0 * shares[0]:.3g} and {100.0 * shares[1]:.3g} % of "
+                f"command {command.index + 1} (a bifurcation, no limit of the load): `imperfection` selects the branch."
             )
         records = [{"command": command.index, **record} for record in journey.records]
         if records:
@@ -227,6 +223,24 @@ class EnergyShapeSolver:
             return current, report
         partial = replace(current, measured=replace(current.frame, time=journey.share))
         return current, replace(report, partial=partial)
+
+    def _journey(self, state: ShapeState, end: Target, budget: Budget) -> Journey:
+        """Follow the path to a target; from rest what always acts is put on first, however many commands there are."""
+        problem, origin = state.problem, self._origin(state, end)
+        options = budget, self.max_growth, self.min_increment, self.follow == "dynamic"
+        steady = replace(origin, external=problem.steady_forces())
+        way = difference(end, steady)
+        at_rest = not state.is_frame and np.array_equal(state.point.x, problem.rest)
+        if not (at_rest and np.any(steady.external != origin.external) and (way is None or np.any(way))):
+            return Path(self._newton, origin, end, state, *options).follow()
+        loaded = Path(self._newton, origin, steady, state, *options).follow()
+        if loaded.status is not Status.CONVERGED:
+            return replace(
+                loaded, share=0.0, message=f"{loaded.message} That was before the command, of constant loads."
+            )
+        loaded_state = replace(loaded.state, is_frame=False)
+        journey = Path(self._newton, self._origin(loaded_state, end), end, loaded_state, *options).follow()
+        return replace(journey, records=loaded.records + journey.records)
 
     def _measured(self, state: ShapeState, outcome: Outcome | None) -> ShapeState:
         """Return the state with its measures, which the increments between commands do without."""

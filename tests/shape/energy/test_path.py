@@ -8,8 +8,10 @@ from shapes import block, shell
 
 import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Load, Passive, Prescribed, Status
+from geosim.shape.energy.branches import Mark, Way, parabola
+from geosim.shape.energy.configuration import Point, Target
 from geosim.shape.energy.newton import Aim, Budget
-from geosim.shape.energy.path import SNAP, _parabola
+from geosim.shape.energy.path import SNAP
 from geosim.shape.energy.relaxation import relaxed
 
 ALONE = Environment(self_contact=False)
@@ -122,6 +124,31 @@ def test_a_body_creeps_to_the_next_stable_state_beyond_a_limit():
     assert solver._newton.is_stable(start.problem, found.point, found.target)
     height = (found.point.x @ [0, 0, 1])[robot.tip].mean() - (start.point.x @ [0, 0, 1])[robot.tip].mean()
     assert height * start.problem.length < -0.012  # below its supports
+    dynamic = geosim.solve(robot, Passive(), environment, solver=EnergyShapeSolver(follow="dynamic"))
+    assert dynamic.status is Status.CONVERGED
+    assert dynamic.stable[-1] == 1
+    np.testing.assert_allclose(dynamic.state.point.x, found.point.x, atol=1e-6)
+
+
+def test_constant_loads_are_put_on_before_anything_else():
+    """A heavy bar that sags onto a rough ball, and whose end then moves: friction is the same in one command as in three."""
+    vertices, tets = block((0.04, 0.01, 0.01), (4, 1, 1))
+    end = vertices[:, 0] > 0.04 - 1e-9
+    robot = geosim.VolumetricRobot.from_tets(
+        vertices, tets, material=geosim.NeoHookean(mu=MU), fixed=vertices[:, 0] < 1e-9, tip=end
+    )
+    ball = geosim.Obstacle.sphere((0.035, 0.005, -0.0112), 0.01, friction=0.4)
+    forces = []
+    for steps in (1, 3):
+        aside = np.full((steps, 3), np.nan)
+        aside[:, 1] = 2e-3 * np.arange(1, steps + 1) / steps
+        around = Environment(
+            gravity=(0.0, 0.0, -40.0), obstacles=ball, prescribed=Prescribed(robot.tip, aside), self_contact=False
+        )
+        result = geosim.solve(robot, Passive(steps=steps), around, solver=EnergyShapeSolver(element="p1"))
+        forces.append(result.obstacle_forces[-1, 0])
+    assert np.linalg.norm(forces[0][:2]) > 0.1 * abs(forces[0][2]) > 1e-4
+    assert np.linalg.norm(forces[0] - forces[1]) < 0.02 * np.linalg.norm(forces[1])
 
 
 def test_no_state_beyond_the_limit_of_a_balloon():
@@ -130,7 +157,11 @@ def test_no_state_beyond_the_limit_of_a_balloon():
         balloon, Inflation(pressure=[0.95 * MU]), ALONE, solver=EnergyShapeSolver(follow="dynamic"), throw=False
     )
     assert none.status is Status.PRESSURE_LIMIT
+    assert "up to V/V0 = 10" in none.message
     assert not len(none.frames)
+    at_limit = geosim.solve(balloon, Inflation(pressure=[0.95 * MU]), ALONE, throw=False)
+    limits = [r.message.split("The limit is ")[1].split(" kPa")[0] for r in (none, at_limit)]
+    assert float(limits[0]) == pytest.approx(float(limits[1]), rel=1e-3)
 
 
 def test_a_budget_ends_a_command_and_keeps_the_last_equilibrium():
@@ -172,12 +203,26 @@ def test_progress_is_told_in_every_iteration():
     assert all(0.0 <= p.share <= 1.0 for p in inside)
 
 
-def test_the_vertex_of_a_parabola():
+def test_the_vertex_of_aparabola():
     g = np.array([0.0, 1.0, 3.0])
-    weights = _parabola(g, 2.0 - (g - 1.4) ** 2)
+    weights = parabola(g, 2.0 - (g - 1.4) ** 2)
     assert weights.sum() == pytest.approx(1.0)
     assert weights @ g == pytest.approx(1.4)
-    assert _parabola(g, (g - 1.4) ** 2) is None
+    assert parabola(g, (g - 1.4) ** 2) is None
+
+
+def test_where_a_path_branches_is_found_by_bisection():
+    """Stability ends at 0.33 of the way; on a path that turns round there is a limit point, and no branch is named."""
+
+    class Judge:
+        def is_stable(self, problem, point, target):
+            return point.share < 0.33
+
+    nothing = np.zeros(0)
+    still = Target(nothing > 0, nothing, nothing, np.zeros((1, 3)), np.zeros((1, 3)))
+    marks = [Mark(Point(np.zeros((1, 3)), nothing, nothing, share), share, nothing) for share in np.arange(11) / 10]
+    assert Way(Judge(), None, still, still, None, tuple(marks)).branches_between() == pytest.approx((0.3, 0.4))
+    assert Way(Judge(), None, still, still, None, (*marks, marks[4])).branches_between() is None
 
 
 def test_a_budget_that_is_spent_is_one_of_its_own():

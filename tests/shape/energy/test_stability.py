@@ -52,6 +52,7 @@ def test_euler_column(invariants):
     assert result.status is geosim.Status.UNSTABLE
     assert result.converged  # the straight column is an equilibrium, and the result says that it is not stable
     assert "Frame 3 is the first of 2" in result.message
+    assert "branches between 0 and 100 % of command 4 (a bifurcation" in result.message
 
 
 def test_an_imperfect_column_bends_and_is_stable():

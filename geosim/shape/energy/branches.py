@@ -1,0 +1,114 @@
+"""Where a path of equilibria turns or branches: the largest load it carries, and where it ceases to be stable.
+
+At a limit point the tangent of the path has no share in the load: there the load has its maximum. Where stability is lost and
+the load still grows, another branch crosses: a bifurcation, on which an imperfection selects the side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from geosim.arrays import Floats
+from geosim.contract import Status
+from geosim.shape.energy.configuration import Aim, Outcome, Point, Target
+from geosim.shape.energy.grip import Grip
+from geosim.shape.energy.newton import Budget, Newton
+from geosim.shape.energy.problem import ShapeProblem
+
+__all__ = ["Mark", "Way"]
+
+# A limit point is sought on lines of constant g, so many times at most, until the share there is known to this accuracy.
+STEEP, LOOKS, SHARP = (1.0, 1e-6), 5, 1e-4
+
+
+@dataclass(frozen=True)
+class Mark:
+    """An equilibrium on a path: the point, what is conjugate to its share (`Aim.conjugate`), and chamber volumes (c,)."""
+
+    point: Point
+    conjugate: float
+    volumes: Floats
+
+
+@dataclass(frozen=True)
+class Way:
+    """The equilibria that were found on the way from one target to another, in order.
+
+    Parameters
+    ----------
+    newton, problem, origin, end
+        What was solved, how, and from where to where.
+    grip
+        What the robot holds on to at the last of them.
+    marks
+        The equilibria.
+    """
+
+    newton: Newton
+    problem: ShapeProblem
+    origin: Target
+    end: Target
+    grip: Grip | None
+    marks: tuple[Mark, ...]
+
+    def branches_between(self) -> tuple[float, float] | None:
+        """Shares between which a stable path that ends unstable lost its stability; None where it was at a limit point."""
+        if len(self.marks) < 2 or np.any(np.diff([m.point.share for m in self.marks]) <= 0.0):
+            return None
+        low, high = 0, len(self.marks) - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            point = self.marks[middle].point
+            target = self.origin.towards(self.end, point.share, self.grip)
+            if self.newton.is_stable(self.problem, point, target) is False:
+                high = middle
+            else:
+                low = middle
+        return self.marks[low].point.share, self.marks[high].point.share
+
+    def maximum(self, budget: Budget) -> tuple[float, Floats, list[Outcome]]:
+        """Largest share and the chamber volumes there (c,): equilibria at the vertex of the parabola through three."""
+        found: list[Outcome] = []
+        marks = _around_best(self.marks)
+        for _ in range(LOOKS):
+            weights = parabola(np.array([m.conjugate for m in marks]), np.array([m.point.share for m in marks]))
+            if weights is None:
+                break
+            start = marks[0].point.stepped(marks[0].point, -1.0)
+            for weight, mark in zip(weights, marks):
+                start = start.stepped(mark.point, float(weight))
+            start = Point(self.problem.settled(start.x), start.p, start.chamber_pressures, start.share)
+            volumes = np.einsum("k,kc->c", weights, np.array([m.volumes for m in marks]))
+            aim = Aim(self.origin, self.end, 1.0, self.grip)
+            width = float(np.ptp([m.conjugate for m in marks]))
+            outcome = self.newton.equilibrium(self.problem, start, aim.onto(start, volumes, STEEP, width), budget)
+            if outcome.status is not Status.CONVERGED:
+                break
+            found.append(outcome)
+            point, volumes = outcome.point, outcome.evaluation.volumes
+            mark = Mark(point, aim.conjugate(point, volumes), volumes)
+            marks = _around_best(tuple(sorted([*marks, mark], key=lambda m: m.conjugate)))
+            if abs(point.share - start.share) < SHARP * abs(point.share):
+                break
+        best = max(marks, key=lambda m: m.point.share)
+        return best.point.share, best.volumes, found
+
+
+def _around_best(marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
+    """The mark of the largest share, with its neighbours."""
+    best = int(np.argmax([m.point.share for m in marks]))
+    return marks[max(best - 1, 0) : best + 2]
+
+
+def parabola(g: Floats, shares: Floats) -> Floats | None:
+    """Weights of three points (3,) for the vertex of the parabola of their shares over g; None where it has no maximum."""
+    if len(set(g)) < 3:
+        return None
+    curve = np.polyfit(g - g[1], shares, 2)
+    if curve[0] >= 0.0:
+        return None
+    at = float(np.clip(g[1] - curve[1] / (2.0 * curve[0]), g.min(), g.max()))
+    others = [(1, 2), (0, 2), (0, 1)]
+    return np.array([(at - g[j]) * (at - g[k]) / ((g[i] - g[j]) * (g[i] - g[k])) for i, (j, k) in enumerate(others)])
