@@ -62,10 +62,11 @@ class Way:
             middle = (low + high) // 2
             point = self.marks[middle].point
             target = self.origin.towards(self.end, point.share, self.grip)
-            if self.newton.is_stable(self.problem, point, target) is False:
-                high = middle
-            else:
+            stable = self.newton.is_stable(self.problem, point, target)
+            if stable is None or stable:
                 low = middle
+            else:
+                high = middle
         return self.marks[low].point.share, self.marks[high].point.share
 
     def maximum(self, budget: Budget) -> tuple[float, Floats, list[Outcome]]:
