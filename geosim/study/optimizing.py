@@ -7,8 +7,6 @@ solved, so that a study that was killed goes on with the same designs.
 from __future__ import annotations
 
 import json
-import math
-import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
@@ -22,7 +20,7 @@ from geosim.study.goals import best, pareto
 from geosim.study.job import Job, Outcome
 from geosim.study.report import write_report
 from geosim.study.runs import Runs, missing, table
-from geosim.study.sampling import Axis, Row
+from geosim.study.sampling import Row
 from geosim.study.study import Study
 from geosim.study.sweeping import needed_and_read, opened, progress_line
 from geosim.study.workforce import Workforce, outcome, workforce
@@ -31,13 +29,10 @@ if TYPE_CHECKING:
     import optuna
     import pandas
 
-__all__ = ["Search", "optimize", "sampler"]
+__all__ = ["Search", "optimize"]
 
 STORAGE = "trials.db"
 ROW, FAILED = "row", "failed"  # attribute and constraint of a trial
-# Of the tree-structured Parzen estimator: designs before it guesses, share that counts as good (and the least), proposals
-# that it compares. Optuna has 10, 10 % (at least 1) and 24: a design costs minutes, a proposal milliseconds.
-START, GOOD, LEAST_GOOD, CANDIDATES = 8, 0.1, 2, 128
 
 
 def optimize(
@@ -71,8 +66,10 @@ def optimize(
     """
     try:
         import optuna
-    except ImportError:
-        raise missing("optuna") from None
+
+        from geosim.study.proposing import Proposer
+    except ImportError as error:
+        raise missing(str(error.name).replace("sklearn", "scikit-learn")) from None
     read = needed_and_read(study)
     if not read.goals:
         raise read.place.error('[optimize] goals is missing; write goals = ["target bend_angle_deg 90"], say')
@@ -86,7 +83,8 @@ def optimize(
         directions=["minimize"] * len(read.goals),
         load_if_exists=True,
     )
-    trials.sampler = sampler(read.file.optimize.seed + len(trials.trials))  # type: ignore[union-attr]
+    seed = read.file.optimize.seed  # type: ignore[union-attr]
+    trials.sampler = Proposer(read.axes, read.goals, read.constraints, seed)
     search = Search(read, runs, trials)
     try:
         with workforce(workers, scheduler) as work:
@@ -95,36 +93,6 @@ def optimize(
         search.written()
         raise
     return search.written()
-
-
-def sampler(seed: int) -> optuna.samplers.BaseSampler:
-    """Return what proposes designs."""
-    import optuna
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # that `gamma` may go
-        return optuna.samplers.TPESampler(
-            seed=seed,
-            multivariate=True,
-            n_startup_trials=START,
-            n_ei_candidates=CANDIDATES,
-            gamma=lambda n: max(LEAST_GOOD, math.ceil(GOOD * n)),
-        )
-
-
-def propose(trial: optuna.Trial, axes: Sequence[Axis]) -> Row:
-    """Return the values that a trial proposes; numbers of a list are in order, other choices have none."""
-    row: Row = {}
-    for axis in axes:
-        if not axis.values:
-            row[axis.key] = trial.suggest_float(axis.key, axis.low, axis.high)
-        elif all(isinstance(v, int | float) for v in axis.values):
-            ordered = sorted(axis.values)
-            row[axis.key] = ordered[trial.suggest_int(axis.key, 0, len(ordered) - 1)]
-        else:
-            chosen = trial.suggest_categorical(axis.key, range(len(axis.values)))
-            row[axis.key] = axis.values[chosen]
-    return row
 
 
 @dataclass
@@ -203,8 +171,10 @@ class Search:
 
     def asked(self) -> tuple[int, Row]:
         """Return a new trial and what it proposes, which the storage has from then on."""
+        from geosim.study.proposing import proposed
+
         trial = self.trials.ask()
-        row = propose(trial, self.study.axes)
+        row = proposed(trial, self.study.axes)
         trial.set_user_attr(ROW, json.dumps(row))
         return trial.number, row
 
@@ -212,9 +182,12 @@ class Search:
         """Give the sampler what came of a trial: costs, constraints, and that it failed."""
         import optuna
 
+        from geosim.study.proposing import MEASURES
+
         self.done[row["run"]] = row
         trial = optuna.Trial(self.trials, self.trials.trials[number]._trial_id)
         cost, _ = costs(self.study, [row])
+        trial.set_user_attr(MEASURES, json.dumps(row["measures"] if row["status"] == Status.CONVERGED.name else {}))
         for key, excess in constrained(self.study, row).items():
             trial.set_constraint(key, excess)
         values = np.where(np.isfinite(cost[0]), cost[0], self._worst())

@@ -11,6 +11,7 @@ CPU time is watched alike, because RLIMIT_CPU counts the mesher, a process of it
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pickle
@@ -18,7 +19,7 @@ import select
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ from geosim.study.job import JOB, OUT_OF_MEMORY, TIMEOUT, WALL
 __all__ = ["main"]
 
 PERIOD = 0.05  # [s] between two looks at a design; memory grows by less than 0.5 GB in it
+# Looks between two searches for its children, a walk over all processes (5 ms): the mesher, which takes a second to load.
+SEARCH = 10
 
 
 def main() -> None:
@@ -91,13 +94,16 @@ def _watched(folder: Path, seconds: float, memory: int) -> dict[str, Any]:
         _design(folder)
     with suppress(OSError):
         os.setpgid(pid, pid)  # here and in the child: whoever comes first, the group is there before it is needed
-    process, peak, reason = psutil.Process(pid), 0, None
+    family, peak, reason = [psutil.Process(pid)], 0, None
     begin = time.monotonic()
-    while True:
+    for look in itertools.count():
         done, status, usage = os.wait4(pid, os.WNOHANG)
         if done:
             break
-        used, spent = _use(process)
+        if look % SEARCH == 0:
+            with suppress(psutil.NoSuchProcess):
+                family[1:] = family[0].children(recursive=True)
+        used, spent = _use(family)
         peak = max(peak, used)
         reason = (
             OUT_OF_MEMORY
@@ -118,15 +124,14 @@ def _watched(folder: Path, seconds: float, memory: int) -> dict[str, Any]:
     return {"ended": os.waitstatus_to_exitcode(status), "reason": reason, "seconds": cpu, "memory": peak}
 
 
-def _use(process: psutil.Process) -> tuple[int, float]:
+def _use(family: Iterable[psutil.Process]) -> tuple[int, float]:
     """Memory in use [bytes] and CPU time [s] of a process and its children."""
     used, spent = 0, 0.0
-    with suppress(psutil.NoSuchProcess):
-        for one in (process, *process.children(recursive=True)):
-            with suppress(psutil.NoSuchProcess):
-                used += one.memory_info().rss
-                times = one.cpu_times()
-                spent += times.user + times.system + times.children_user + times.children_system
+    for one in family:
+        with suppress(psutil.NoSuchProcess):
+            used += one.memory_info().rss
+            times = one.cpu_times()
+            spent += times.user + times.system + times.children_user + times.children_system
     return used, spent
 
 

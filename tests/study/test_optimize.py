@@ -9,7 +9,8 @@ import pytest
 from study.planted import BAR
 
 import geosim
-from geosim.study.optimizing import Search, sampler
+from geosim.study.optimizing import Search
+from geosim.study.proposing import Proposer
 from geosim.study.runs import Runs
 from geosim.study.study import read_study
 
@@ -79,7 +80,9 @@ def finger(tmp_path):
 
 def search(study, folder, seed):
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    return Search(study, Runs(folder, True, False), optuna.create_study(sampler=sampler(seed), directions=["minimize"]))
+    proposer = Proposer(study.axes, study.goals, study.constraints, seed)
+    trials = optuna.create_study(sampler=proposer, directions=["minimize"] * len(study.goals))
+    return Search(study, Runs(folder, True, False), trials)
 
 
 def test_forty_designs_reach_the_best_of_a_hundred_random_ones(finger, tmp_path):

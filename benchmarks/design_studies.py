@@ -1,0 +1,338 @@
+"""Studies of many designs: the finger that bends 90 degrees, random calls of all generators, 500 random PneuNets, killed studies.
+
+    python benchmarks/design_studies.py task calls pneunets killed dask search --out DIR [--count N] [--workers 2]
+
+Every part goes on where it was ended: what it solved lies in DIR/PART. Seconds are CPU seconds of the design's process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pandas
+import tomli_w
+
+import geosim
+from geosim import generate
+from geosim.errors import InputError
+from geosim.generate.dimensions import dimensions
+from geosim.study.optimizing import Search, costs
+from geosim.study.proposing import Proposer
+from geosim.study.runs import Runs
+
+P1 = {"element": "p1"}
+DESIGN = {"finger", "layer", "pairs"}  # arguments that are no dimension
+# The finger of the documentation: P2, because P1 with one element through a wall bends half as far.
+TASK = """
+design = "pneunet"
+material = "ecoflex-00-30"
+[vary]
+wall_mm = { from = 1.0, to = 3.0 }
+chambers = { from = 4, to = 8, integer = true }
+[actuation]
+pressure_kpa = [10]
+[mesh]
+max_edge_mm = 10.0
+[measures]
+columns = ["bend_angle_deg", "max_stretch", "mass_g"]
+[limits]
+seconds = 400
+[optimize]
+goals = ["target bend_angle_deg 90", "minimize mass_g"]
+trials = 24
+"""
+COLUMNS = {"columns": ["bend_angle_deg", "max_stretch", "tets", "mass_g"]}
+
+
+def task(out: Path, count: int, workers: int) -> None:
+    """The best finger, and the same on finer meshes."""
+    (out / "bend90.toml").write_text(TASK)
+    table = geosim.optimize(out / "bend90.toml", workers=workers, out=out / "search")
+    row = json.loads((out / "search" / "best" / "row.json").read_text())
+    print(f"{len(table)} designs, {table['seconds'].sum() / 60:.1f} min of CPU, {said(table)}")
+    print(table[table["run"] == row["run"]].to_string(index=False))
+    finer = {
+        "robot": "search/best/robot.toml",
+        "vary": {"body.max_edge": [10.0, 3.0, 2.0][: max(1, count)]},
+        "actuation": {"pressure_kpa": [10.0]},
+        "measures": COLUMNS,
+        "limits": {"seconds": 3000},
+    }
+    (out / "finer.toml").write_text(tomli_w.dumps(finer))
+    print(geosim.sweep(out / "finer.toml", workers=1, out=out / "finer").drop(columns="message").to_string(index=False))
+
+
+def drawn(name: str, rng: np.random.Generator) -> dict[str, Any]:
+    """Every dimension at 0.5 to 2 times its default, those that cannot be among them; by the keys of a study."""
+    found: dict[str, Any] = {}
+    for key, d in dimensions(generate.GENERATORS[name]).items():
+        if d.name in DESIGN:
+            continue
+        if isinstance(d.default, int):
+            found[key] = max(1, round(d.default * rng.uniform(0.5, 2.0)))
+        elif isinstance(d.default, tuple):
+            found[key] = [float(v) * rng.uniform(0.5, 2.0) for v in d.shown]  # type: ignore[union-attr]
+        else:
+            found[key] = float(d.shown) * rng.uniform(0.5, 2.0)  # type: ignore[arg-type]
+    return found
+
+
+def refusal_is_right(name: str, parameters: Mapping[str, Any], message: str) -> bool:
+    """Whether a value just inside the limit that is named is not refused for the same reason."""
+    found = re.search(r"(\w+(?: \w+)*) = \S+ m must be less than (\S+) m, (.*)", message)
+    if found is None:
+        return False
+    (key, *part), limit = found[1].split(), 0.999 * float(found[2])
+    if key not in parameters:  # "finger width": of the gripper's finger
+        key, part = "_".join([key, *part]), []
+    changed = dict(parameters)
+    changed[key] = limit if not part else tuple(
+        limit if i == (part[0] in ("height", "depth")) else v for i, v in enumerate(parameters[key])
+    )  # fmt: skip
+    try:
+        generate.make(name, **({"finger": "pneunet"} if key.startswith("finger_") else {}), **changed)
+    except InputError as error:
+        return found[1] not in str(error)
+    return True
+
+
+def calls(out: Path, count: int, workers: int) -> None:
+    """Random calls of all generators: surfaces, refusals, and V/V0 = 1.2 (its weight where no chamber is), coarse P1 meshes."""
+    rng, tables = np.random.default_rng(7), []
+    for i, name in enumerate(generate.names()):
+        own = dimensions(generate.GENERATORS[name])
+        rows = [drawn(name, rng) for _ in range(count // 8 + (i < count % 8))]
+        folder = out / name
+        folder.mkdir(parents=True, exist_ok=True)
+        tight, right, refused = 0, 0, 0
+        for row in rows:
+            parameters = {own[key].name: own[key].si(value) for key, value in row.items()}
+            try:
+                design = generate.make(name, **parameters)
+                tight += all(s.is_watertight and s.volume > 0 for s in (design.body, *design.chambers))
+            except InputError as error:
+                refused += 1
+                right += refusal_is_right(name, parameters, str(error))
+        lines = [[",".join(map(str, v)) if isinstance(v, list) else v for v in row.values()] for row in rows]
+        pandas.DataFrame(lines, columns=list(rows[0])).to_csv(folder / "designs.csv", index=False)
+        study = {
+            "design": name,
+            "material": "ecoflex-00-30",
+            "fixed": {"finger_chambers": 2} if name == "gripper" else {},
+            "sampling": {"method": "list", "file": "designs.csv"},
+            "actuation": {} if name == "tendon_finger" else {"volume_ratio": [1.2]},
+            "environment": {"gravity": [0.0, 0.0, -9.81 if name == "tendon_finger" else 0.0]},
+            "mesh": {"max_edge_mm": 30.0},
+            "solver": P1,
+            "measures": COLUMNS,
+            "limits": {"seconds": 200.0},
+        }
+        (folder / "study.toml").write_text(tomli_w.dumps(study))
+        table = geosim.sweep(folder / "study.toml", workers=workers, out=folder / "runs")
+        tables.append(table)
+        made = len(rows) - refused
+        print(
+            f"{name:14} {len(rows)} calls: {refused} refused ({right} rightly), watertight {tight} of {made}; {said(table)}",
+            flush=True,
+        )
+        failures(table)
+    print("all:", said(pandas.concat(tables)))
+
+
+def pneunets(out: Path, count: int, workers: int) -> None:
+    """Random PneuNets, every dimension 0.5 to 2 times its default, to V/V0 = 1.2 on coarse P1 meshes."""
+    table = geosim.sweep(random_pneunets(out, count), workers=workers, out=out / "runs")
+    print(said(table))
+    failures(table)
+    print("memory of the parent:", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000, "MB")
+
+
+def random_pneunets(out: Path, count: int) -> Path:
+    """Write the study."""
+    vary: dict[str, Any] = {"channel_mm": [[1.0, 1.0], [2.0, 2.0], [4.0, 2.0]]}
+    for key, d in dimensions(generate.pneunet).items():
+        if isinstance(d.default, float):
+            vary[key] = {"from": 0.5 * float(d.shown), "to": 2.0 * float(d.shown)}  # type: ignore[arg-type]
+        elif isinstance(d.default, int):
+            vary[key] = {"from": 1, "to": 3, "integer": True}  # chambers: a few, so that 500 are solved in an hour
+    study = {
+        "design": "pneunet",
+        "material": "dragon-skin-10",
+        "vary": vary,
+        "sampling": {"method": "random", "count": count},
+        "actuation": {"volume_ratio": [1.2]},
+        "mesh": {"max_edge_mm": 15.0},
+        "solver": P1,
+        "measures": COLUMNS,
+        "limits": {"seconds": 200.0},
+    }
+    path = out / "pneunets.toml"
+    path.write_text(tomli_w.dumps(study))
+    return path
+
+
+def killed(out: Path, count: int, workers: int) -> None:
+    """The same study left alone and killed three times: the same table but for seconds and memory."""
+    study = random_pneunets(out, count)
+    alone = geosim.sweep(study, workers=workers, out=out / "alone")
+    for k in (1, 2, 3):
+        options = ["--workers", str(workers), "--resume", "--out", str(out / "killed")]
+        process = subprocess.Popen([sys.executable, "-m", "geosim.cli", "sweep", str(study), *options])
+        while len(kept(out / "killed")) < k * count // 4 and process.poll() is None:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        print(f"killed with -9 at {len(before := kept(out / 'killed'))} runs, exit status {process.wait()}", flush=True)
+    table = geosim.sweep(study, workers=workers, out=out / "killed")
+    print("runs solved again:", sum(kept(out / "killed")[run] != at for run, at in before.items()))
+    same = alone.columns.drop(["seconds", "memory_mb"])
+    pandas.testing.assert_frame_equal(table[same], alone[same], check_exact=True)
+    print(f"the same table, bit by bit: {len(table)} rows, {said(table)}")
+
+
+def kept(folder: Path) -> dict[str, int]:
+    """Runs that are whole, and when they were written [ns]."""
+    return {p.parent.name: p.stat().st_mtime_ns for p in (folder / "runs").glob("[0-9a-f]*/row.json")}
+
+
+def dask(out: Path, count: int, workers: int) -> None:
+    """The same study on a Dask cluster of which one worker is killed."""
+    from distributed import LocalCluster
+
+    study = random_pneunets(out, count)
+
+    def kill(cluster: LocalCluster) -> None:
+        while len(kept(out / "dask")) < count // 3:
+            time.sleep(0.02)
+        pid = next(iter(cluster.workers.values())).pid
+        os.kill(pid, signal.SIGKILL)
+        print(f"killed worker {pid} at {len(kept(out / 'dask'))} runs", flush=True)
+
+    with LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        thread = threading.Thread(target=kill, args=(cluster,), daemon=True)
+        thread.start()
+        table = geosim.sweep(study, scheduler=cluster.scheduler_address, out=out / "dask")
+    alone = geosim.sweep(study, workers=workers, out=out / "alone")
+    same = alone.columns.drop(["seconds", "memory_mb"])
+    pandas.testing.assert_frame_equal(table[same], alone[same], check_exact=True)
+    print(f"the same table, bit by bit: {len(table)} rows, {table['run'].nunique()} runs, {said(table)}")
+
+
+WALLS, HEIGHTS = np.linspace(1.0, 3.0, 7), np.linspace(12.0, 24.0, 5)
+SEARCHES = {
+    "target bend_angle_deg 12": [],  # the range is 1 to 30 degrees
+    "maximize bend_angle_deg": ["mass_g <= 9"],
+}
+
+
+def search(out: Path, count: int, workers: int) -> None:
+    """Designs until the best of 100 random ones is reached, over `count` seeds; between 105 solved PneuNets run splines."""
+    from scipy.interpolate import RectBivariateSpline
+
+    study = {
+        "design": "pneunet",
+        "material": "ecoflex-00-30",
+        "vary": {"chambers": [1, 2, 3], "wall_mm": WALLS.tolist(), "height_mm": HEIGHTS.tolist()},
+        "actuation": {"pressure_kpa": [6.0]},
+        "mesh": {"max_edge_mm": 15.0},
+        "solver": P1,
+        "measures": COLUMNS,
+    }
+    (out / "table.toml").write_text(tomli_w.dumps(study))
+    table = geosim.sweep(out / "table.toml", workers=workers, out=out / "table")
+    print(said(table))
+    shaped = {c: table[c].to_numpy().reshape(3, len(WALLS), len(HEIGHTS)) for c in ("bend_angle_deg", "mass_g")}
+    splines = {c: [RectBivariateSpline(WALLS, HEIGHTS, one, kx=3, ky=3) for one in shaped[c]] for c in shaped}
+
+    def measured(row: Mapping[str, Any]) -> dict[str, float]:
+        return {
+            c: float(some[row["chambers"] - 1](row["wall_mm"], row["height_mm"])[0, 0]) for c, some in splines.items()
+        }
+
+    study["vary"] = {
+        "chambers": [1, 2, 3],
+        "wall_mm": {"from": 1.0, "to": 3.0},
+        "height_mm": {"from": 12.0, "to": 24.0},
+    }
+    for goal, constraints in SEARCHES.items():
+        needed = []
+        for seed in range(count):
+            sampled = {**study, "sampling": {"method": "random", "seed": 1000 + seed}}
+            read = geosim.study.read_study({**sampled, "optimize": {"goals": [goal], "constraints": constraints}})
+            proposer = Proposer(read.axes, read.goals, read.constraints, seed)
+            trials = optuna.create_study(sampler=proposer, directions=["minimize"])
+            found = Search(read, Runs(out / "none", True, False), trials)
+            answer = lambda row, n=0: {"run": str(n), "status": "CONVERGED", "message": "", "measures": measured(row)}  # noqa: E731
+            cost, able = costs(read, [answer(row) for row in read.rows])
+            best, reached = cost[able].min(), False
+            number = 0
+            while not reached and number < 99:
+                number, row = found.asked()
+                found.tell(number, answer(row, number))
+                cost, able = costs(read, [answer(row)])
+                reached = able[0] and cost[0, 0] <= best
+            needed.append(number + 1)
+        print(f"{goal}, {constraints or 'no constraint'}: median {np.median(needed):g} of {sorted(needed)}", flush=True)
+
+
+def said(table: pandas.DataFrame) -> str:
+    """How designs ended, CPU seconds of one, and memory."""
+    solved = table[table["status"] != "REFUSED"]
+    ended = ", ".join(f"{n} {status}" for status, n in table["status"].value_counts().items())
+    return (
+        f"{ended}; {solved['seconds'].mean():.2f} s a design (median {solved['seconds'].median():.2f}, "
+        f"most {solved['seconds'].max():.1f}), peak memory {solved['memory_mb'].max():.0f} MB"
+    )
+
+
+def failures(table: pandas.DataFrame) -> None:
+    """Print why designs failed."""
+    for status, group in table[table["status"] != "CONVERGED"].groupby("status"):
+        reasons = group["message"].str.replace(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?", "#", regex=True).value_counts()
+        for reason, n in reasons.items():
+            print(f"    {n} {status}: {reason[:150]}")
+
+
+PARTS: dict[str, tuple[Callable[[Path, int, int], None], int]] = {
+    "task": (task, 3),
+    "calls": (calls, 300),
+    "pneunets": (pneunets, 500),
+    "killed": (killed, 24),
+    "dask": (dask, 24),
+    "search": (search, 10),
+}
+
+
+def main() -> None:
+    """Run the parts that are named."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="+", choices=PARTS)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--count", type=int)
+    parser.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    for name in given.parts:
+        part, count = PARTS[name]
+        folder = given.out / ("pneunets" if name in ("killed", "dask") else name)
+        folder.mkdir(parents=True, exist_ok=True)
+        print(f"== {name}: {(inspect.getdoc(part) or '').splitlines()[0]}", flush=True)
+        part(folder, count if given.count is None else given.count, given.workers)
+
+
+if __name__ == "__main__":
+    main()
