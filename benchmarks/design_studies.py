@@ -289,6 +289,30 @@ def search(out: Path, count: int, workers: int) -> None:
         print(f"{goal}, {constraints or 'no constraint'}: median {np.median(needed):g} of {sorted(needed)}", flush=True)
 
 
+def bellows(out: Path, count: int, workers: int) -> None:
+    """Inflate a PneuNet of 12 chambers (a bellows on a base), coarse P1, until it has curled beyond 250 degrees."""
+    robot = generate.pneunet(chambers=12, wall=1.2e-3, height=20e-3).robot("ecoflex-00-30", max_edge=15e-3)
+    ratios, start = np.linspace(1.0, 3.0, count + 1)[1:], time.process_time()
+
+    def shown(progress: Any) -> None:
+        if progress.frame is not None:
+            print(f"V/V0 {ratios[progress.command - 1]:.2f} after {time.process_time() - start:.0f} s", flush=True)
+
+    solver = geosim.EnergyShapeSolver(element="p1", max_seconds=1500)
+    result = geosim.solve(robot, geosim.Inflation(volume_ratio=ratios), solver=solver, throw=False, progress=shown)
+    result.save(out / "curled.npz")
+    result.plot(out / "curled.png")
+    bends = np.degrees(result.bend_angle)
+    rising = bool((np.diff(bends, prepend=0.0) > 0.0).all())
+    print(f"{len(robot.tets)} tets, {result.message} bends {bends.round(1).tolist()}, monotone {rising}")
+    print(
+        "kPa",
+        (1e-3 * result.chamber_pressures[:, 0]).round(2).tolist(),
+        "tip",
+        np.degrees(result.tip_rotation[-1]).round(1),
+    )
+
+
 def said(table: pandas.DataFrame) -> str:
     """How designs ended, CPU seconds of one, and memory."""
     solved = table[table["status"] != "REFUSED"]
@@ -314,6 +338,7 @@ PARTS: dict[str, tuple[Callable[[Path, int, int], None], int]] = {
     "killed": (killed, 24),
     "dask": (dask, 24),
     "search": (search, 10),
+    "bellows": (bellows, 8),
 }
 
 

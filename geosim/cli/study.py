@@ -20,6 +20,8 @@ def report(name: str, study: Path, options: dict[str, Any]) -> int:
     """Run `geosim.sweep` or `geosim.optimize`, and say what came of it; return the exit status."""
     import geosim
 
+    if options["resume"] and options["force"]:
+        raise click.UsageError("--resume keeps what is solved and --force removes it; give one of them")
     out = options.pop("out") or Path(f"geosim-{study.stem}")
     try:
         table = getattr(geosim, name)(study, out=out, progress=sys.stderr.isatty(), **options)

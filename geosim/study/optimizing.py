@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geosim.contract import Status
+from geosim.errors import InputError
 from geosim.study.goals import best, pareto
 from geosim.study.job import Job, Outcome
 from geosim.study.report import write_report
@@ -33,6 +34,7 @@ __all__ = ["Search", "optimize"]
 
 STORAGE = "trials.db"
 ROW, FAILED = "row", "failed"  # attribute and constraint of a trial
+ASKED = "asked"  # attribute of all trials: what their study asks for
 
 
 def optimize(
@@ -83,6 +85,7 @@ def optimize(
         directions=["minimize"] * len(read.goals),
         load_if_exists=True,
     )
+    _same(trials, read, runs.folder)
     seed = read.file.optimize.seed  # type: ignore[union-attr]
     trials.sampler = Proposer(read.axes, read.goals, read.constraints, seed)
     search = Search(read, runs, trials)
@@ -93,6 +96,17 @@ def optimize(
         search.written()
         raise
     return search.written()
+
+
+def _same(trials: optuna.Study, study: Study, folder: Path) -> None:
+    """Refuse to learn from trials of another study; limits and the number of trials may change."""
+    first = study.job({axis.key: axis.at(0.0) for axis in study.axes})
+    asked = json.dumps([first.run, *map(str, (study.axes, study.goals, study.constraints))])
+    if trials.user_attrs.setdefault(ASKED, asked) != asked:
+        raise InputError(
+            f"{folder}: what is there was searched with another study; choose another folder, or --force to start again"
+        )
+    trials.set_user_attr(ASKED, asked)
 
 
 @dataclass

@@ -106,7 +106,7 @@ class Proposer(BaseSampler):
         """Shares (p,) of the design that promises most."""
         shares = np.array([self._shares(t.params) for t in told])
         rows = [json.loads(t.user_attrs[MEASURES]) for t in told]
-        columns = list(dict.fromkeys([one.column for one in (*self._goals, *self._constraints)]))
+        columns = list(dict.fromkeys([*(g.column for g in self._goals), *(c.column for c in self._constraints)]))
         values = np.array([[np.nan if row.get(c) is None else row[c] for c in columns] for row in rows], dtype=float)
         known = np.isfinite(values).all(axis=1)
         if not known.any():

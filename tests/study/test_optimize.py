@@ -9,6 +9,7 @@ import pytest
 from study.planted import BAR
 
 import geosim
+from geosim.errors import InputError
 from geosim.study.optimizing import Search
 from geosim.study.proposing import Proposer
 from geosim.study.runs import Runs
@@ -44,6 +45,9 @@ def test_a_search_keeps_its_designs_its_front_and_its_best(tmp_path):
     if len(feasible):
         lightest = more["run"][feasible["mass_g"].idxmin()]
         assert (out / "best" / "row.json").read_bytes() == (out / "runs" / lightest / "row.json").read_bytes()
+
+    with pytest.raises(InputError, match="another study"):
+        geosim.optimize({**SEARCH, "material": "dragon-skin-10"}, workers=1, out=out)
 
 
 def row(run, bend, status="CONVERGED"):
@@ -85,24 +89,51 @@ def search(study, folder, seed):
     return Search(study, Runs(folder, True, False), trials)
 
 
+def searched(study, folder, seed, most):
+    """How many designs come as near to 90 degrees as the best of 100 random ones; those of thin walls fail."""
+    random = np.random.default_rng(100 + seed)
+    drawn = np.stack([random.uniform(1.6, 3, 100), random.integers(4, 9, 100), random.uniform(14, 22, 100)])
+    best = np.abs(bend(*drawn) - 90.0).min()
+    found = search(study, folder, seed)
+    for count in range(1, most):
+        number, values = found.asked()
+        angle = bend(values["wall_mm"], values["chambers"], values["height_mm"])
+        failed = values["wall_mm"] < 1.6
+        found.tell(number, row(str(number), angle, "MESH_FAILED" if failed else "CONVERGED"))
+        if not failed and abs(angle - 90.0) <= best:
+            return count
+    return most
+
+
 def test_forty_designs_reach_the_best_of_a_hundred_random_ones(finger, tmp_path):
-    """Median over ten seeds, on the stand-in; a third of all designs, those of thin walls, fail."""
-    needed = []
-    for seed in range(10):
-        random = np.random.default_rng(100 + seed)
-        drawn = np.stack([random.uniform(1.6, 3, 100), random.integers(4, 9, 100), random.uniform(14, 22, 100)])
-        best = np.abs(bend(*drawn) - 90.0).min()
-        found = search(finger, tmp_path / str(seed), seed)
-        count, reached = 0, False
-        while not reached and count < 60:
-            count += 1
-            number, values = found.asked()
-            angle = bend(values["wall_mm"], values["chambers"], values["height_mm"])
-            failed = values["wall_mm"] < 1.6
-            found.tell(number, row(str(number), angle, "MESH_FAILED" if failed else "CONVERGED"))
-            reached = not failed and abs(angle - 90.0) <= best
-        needed.append(count)
-    assert np.median(needed) <= 40, needed
+    """On the stand-in, of whose designs a third fails; the median of ten seeds is 11."""
+    needed = [searched(finger, tmp_path / str(seed), seed, 40) for seed in range(5)]
+    assert np.median(needed) <= 25, needed
+
+
+def test_choices_without_an_order_and_constraints_are_learned(tmp_path):
+    """Of three materials the second bends most, unless it may not: designs beyond a constraint are avoided."""
+    text = FINGER.replace('material = "dragon-skin-20"', "").replace(
+        "[vary]", '[vary]\nmaterial = ["dragon-skin-10", "ecoflex-00-30", "dragon-skin-30"]'
+    )
+    goal = 'goals = ["maximize bend_angle_deg"]\nconstraints = ["mass_g <= 20"]'
+    (tmp_path / "finger.toml").write_text(text.replace('goals = ["target bend_angle_deg 90"]', goal))
+    found = search(read_study(tmp_path / "finger.toml"), tmp_path / "out", 0)
+    bends = {"dragon-skin-10": 1.0, "ecoflex-00-30": 2.0, "dragon-skin-30": 0.5}
+    seen = []
+    for _ in range(25):
+        number, values = found.asked()
+        mass = 4.0 * values["chambers"] * values["wall_mm"]
+        angle = bends[values["material"]] * bend(values["wall_mm"], values["chambers"], values["height_mm"])
+        told = row(str(number), angle)
+        told["measures"]["mass_g"] = mass
+        found.tell(number, told)
+        seen.append((values["material"], mass <= 20, angle))
+    best = max(angle for _, able, angle in seen if able)
+    exact = max(2.0 * bend(min(20 / 4 / c, 3.0), c, 14.0) for c in (4, 5) if 20 / 4 / c >= 1.0)
+    assert best > 0.97 * exact
+    assert np.mean([material == "ecoflex-00-30" for material, _, _ in seen[12:]]) > 0.6
+    assert np.mean([able for _, able, _ in seen[12:]]) > np.mean([able for _, able, _ in seen[:8]])
 
 
 def test_failures_are_kept_as_infeasible(finger, tmp_path):

@@ -186,6 +186,14 @@ def test_an_invalid_study_is_refused_with_status_1_and_writes_nothing(sagging):
     assert not (sagging / "geosim-sag").exists()
 
 
+def test_resume_and_force_exclude_each_other(sagging):
+    process = swept(sagging, "--resume", "--force")
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "give one of them" in said
+    assert not (sagging / "geosim-sag").exists()
+
+
 def test_a_wider_limit_solves_again_what_the_old_one_ended(tmp_path):
     study = {**BAR, "vary": {"length_mm": [20.0]}, "limits": {"memory_gb": 0.01}}
     assert geosim.sweep(study, workers=1, out=tmp_path / "out")["status"].tolist() == ["OUT_OF_MEMORY"]
