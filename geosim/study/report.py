@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from geosim.study.job import ROW
 from geosim.study.study import Study
 from geosim.writing import replacing
 
@@ -36,12 +37,21 @@ def write_report(study: Study, table: pandas.DataFrame, folder: Path) -> Path:
     counts = ", ".join(f"{count} {status}" for status, count in table["status"].value_counts().items())
     title = html.escape(f"{study.name}: {len(table)} designs")
     page = PAGE.replace("@TITLE@", title).replace("@COUNTS@", html.escape(counts or "none solved yet"))
-    page = page.replace("@CARDS@", cards).replace("@STUDY@", html.escape(study.text))
+    page = page.replace("@BEST@", _best(folder)).replace("@CARDS@", cards).replace("@STUDY@", html.escape(study.text))
     page = page.replace("@DATA@", json.dumps(data).replace("</", "<\\/")).replace("@PLOTLY@", get_plotlyjs())
     path = folder / "report.html"
     with replacing(path) as beside:
         beside.write_text(page, encoding="utf-8")
     return path
+
+
+def _best(folder: Path) -> str:
+    """What is said of the best design of a search; nothing of a sweep."""
+    row = folder / "best" / ROW
+    if not row.is_file():
+        return ""
+    run = json.loads(row.read_text(encoding="utf-8"))["run"]
+    return f' <a href="#{run}">The best</a> is in best/; no other beats those with a star in all goals.'
 
 
 def _card(folder: Path, row: dict[str, Any], study: Study) -> str:
@@ -60,9 +70,10 @@ def _card(folder: Path, row: dict[str, Any], study: Study) -> str:
         )
     small = _small(run / "picture.png")
     image = f'<img src="data:image/jpeg;base64,{small}" alt="shape">' if small else "<i>no picture</i>"
+    star = "&#9733; " if row.get("pareto") else ""
     few = "".join(f"<br>{html.escape(k)} {_shown(v)}" for k, v in facts.items())
     state = "" if row["status"] == "CONVERGED" else f"<br><b>{html.escape(row['status'])}</b>"
-    return f'<a class="card" id="{row["run"]}" title="{html.escape(row["message"])}" href="runs/{row["run"]}/index.html">{image}{state}{few}</a>'
+    return f'<a class="card" id="{row["run"]}" title="{html.escape(row["message"])}" href="runs/{row["run"]}/index.html">{image}{star}{state}{few}</a>'
 
 
 def _shown(value: Any) -> str:
@@ -88,20 +99,21 @@ STYLE = """<style>body{font:14px system-ui,sans-serif;margin:1.5em;color:#222}h1
 .card:target{outline:3px solid #d62728}pre{background:#f6f6f6;padding:1em}.plot{height:430px}</style>"""
 
 PAGE = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>@TITLE@</title>{STYLE}
-<h1>@TITLE@</h1><p>@COUNTS@. A point or a picture leads to its design; the numbers stand in <a href="table.csv">table.csv</a>.
+<h1>@TITLE@</h1><p>@COUNTS@. A point or a picture leads to its design; the numbers stand in <a href="table.csv">table.csv</a>.@BEST@
 <p><select id="x"></select> against <select id="y"></select>, coloured by <select id="c"></select><div id="scatter" class="plot"></div>
 <div id="parallel" class="plot"></div><div class="cards">@CARDS@</div><h1>study.toml</h1><pre>@STUDY@</pre>
 <script>@PLOTLY@</script><script>
 const D=@DATA@,C=D.columns,N=D.numbers,by=i=>document.getElementById(i);
+const look={{responsive:true,displayModeBar:false}};
 const third=N.find(m=>!D.first.includes(m))||D.first[1];
 for(const [k,chosen] of [["x",D.first[0]],["y",D.first[1]],["c",third]])for(const n of N)by(k).add(new Option(n,n,n===chosen,n===chosen));
 function draw(){{const x=by("x").value,y=by("y").value,c=by("c").value;
 Plotly.react("scatter",[{{type:"scatter",mode:"markers",x:C[x],y:C[y],text:C.run.map((r,i)=>r+" "+C.status[i]),customdata:C.run,
 marker:{{size:9,color:C[c],colorscale:"Viridis",showscale:true,colorbar:{{title:{{text:c}}}},symbol:C.pareto?C.pareto.map(p=>p?"star":"circle"):"circle"}}}}],
-{{xaxis:{{title:{{text:x}}}},yaxis:{{title:{{text:y}}}},margin:{{t:10}}}},{{responsive:true}})}}
+{{xaxis:{{title:{{text:x}}}},yaxis:{{title:{{text:y}}}},margin:{{t:10}}}},look)}}
 for(const k of "xyc")by(k).onchange=draw;draw();
 by("scatter").on("plotly_click",e=>window.open("runs/"+e.points[0].customdata+"/index.html"));
 const ok=C.run.map((_,i)=>i).filter(i=>C.status[i]==="CONVERGED");
 Plotly.newPlot("parallel",[{{type:"parcoords",line:{{color:ok.map(i=>C[D.first[1]][i]),colorscale:"Viridis"}},
-dimensions:N.map(n=>({{label:n,values:ok.map(i=>C[n][i])}}))}}],{{margin:{{t:50}}}},{{responsive:true}});
+dimensions:N.map(n=>({{label:n,values:ok.map(i=>C[n][i])}}))}}],{{margin:{{t:50}}}},look);
 </script></html>"""
