@@ -37,6 +37,10 @@ class Status(Enum):
     INVERTED = (
         "Elements turned inside out before the next command was reached. Refine the mesh there, or take smaller steps."
     )
+    ENERGY_GROWTH = (
+        "Energy appeared from nowhere: the rule of time stepping is not stable at this step. Use smaller steps, or "
+        "integrator='generalized-alpha' or 'implicit-euler'."
+    )
     CROSSED = "Surfaces pass through each other in at least one frame."
     SINGULAR = (
         "The equations have no unique solution. Check that every body is held and that no chamber or load is "
@@ -224,7 +228,7 @@ class Report:
     @property
     def reached(self) -> bool:
         """Whether the command was reached."""
-        return self.status in (Status.CONVERGED, Status.CROSSED, Status.UNSTABLE)
+        return self.status in (Status.CONVERGED, Status.CROSSED, Status.UNSTABLE, Status.ENERGY_GROWTH)
 
 
 S = TypeVar("S", bound=State)

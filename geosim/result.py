@@ -412,7 +412,9 @@ def collect(
         status, message = Status.UNSTABLE, f"{message} Frame {unstable[0]} is the first of {len(unstable)}."
     elif missed and missed[-1].goes_on:
         message = f"{len(missed)} of {len(reports)} frames did not reach the tolerance. The last: {missed[-1].message}"
-    accepted = {Status.CONVERGED, Status.UNSTABLE} | (set() if environment.self_contact else {Status.CROSSED})
+    accepted = {Status.CONVERGED, Status.UNSTABLE, Status.ENERGY_GROWTH} | (
+        set() if environment.self_contact else {Status.CROSSED}
+    )
     return Result(
         status,
         f"{message} {frames[-1].note}".rstrip() if k else message,

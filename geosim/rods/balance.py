@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from geosim.rods.state import RodState, Trial, evaluate
 from geosim.rods.system import System
 from geosim.rods.terms import Term
 
-__all__ = ["Balance"]
+__all__ = ["Balance", "Inertia", "euler_inertia"]
 
 ROUND_OFF = 8 * np.finfo(float).eps  # of a strain |e| / l - 1 from positions: three subtractions, a root and a quotient
 TURN_ROUND_OFF = 10 * ROUND_OFF  # of a curvature or a twist, through frames and a tangent of half an angle
@@ -56,6 +57,27 @@ def largest_free(f, free, turns):
     return force, moment
 
 
+class Inertia(NamedTuple):
+    """Inertia, damping and loads of an increment, a (q - q0) - b, and its velocities (q - q0 + lag) / pace.
+
+    `a` [N/m] and `b` [N] (dofs,); `pace` [s]; `lag` [m, rad] (dofs,).
+    """
+
+    a: Floats
+    b: Floats
+    pace: float
+    lag: Floats
+
+
+def euler_inertia(system: System, u: Floats, external: Floats, h: float, damping: float = 0.0) -> Inertia:
+    """Return the inertia of backward Euler from velocities u over h; without inertia where h is 0 (statics)."""
+    none = np.zeros(system.dofs)
+    if h == 0:
+        return Inertia(none, external, h, none)
+    a = system.mass * (1.0 / h**2 + damping / h) + system.viscous / h
+    return Inertia(a, system.mass * (u / h) + external, h, none)
+
+
 @dataclass
 class Balance:
     """f(q) = a (q - q0) - b + dE/dq + terms, with a and b of one increment.
@@ -74,6 +96,8 @@ class Balance:
         Mass-proportional damping [1/s].
     terms
         Contact, obstacles, user forces.
+    inertia
+        a and b; None: those of backward Euler.
     """
 
     system: System
@@ -83,15 +107,12 @@ class Balance:
     step: float
     damping: float = 0.0
     terms: Sequence[Term] = ()
+    inertia: Inertia | None = None
 
     def __post_init__(self) -> None:
-        system, h = self.system, self.step
-        if h > 0:
-            self.a = system.mass * (1.0 / h**2 + self.damping / h) + system.viscous / h
-            self.b = system.mass * (self.state.u / h) + self.external
-        else:
-            self.a = np.zeros(system.dofs)
-            self.b = self.external
+        system = self.system
+        rule = self.inertia or euler_inertia(system, self.state.u, self.external, self.step, self.damping)
+        self.a, self.b = rule.a, rule.b
         self.order = system.pattern.order
         turns = system.turns
         self.load_scale = float(np.abs(self.b[:turns]).max())
@@ -111,8 +132,11 @@ class Balance:
         f = trial.gradient
         add_inertia(f, self.a, q, self.state.q, self.b)
         for term in self.terms:
+            before = f.copy()
             energy, force = term.add_force(q, f)
+            trial.pushes[term.kind] += before - f
             trial.energy += energy
+            trial.stored += energy
             trial.force = max(trial.force, force)
         return trial, f
 

@@ -19,7 +19,7 @@ from geosim.kernels import kernel
 from geosim.linear.matrix3 import combine, cross, difference, dot, scaled
 from geosim.linear.sparse import Triplets
 from geosim.rods.frames import axis, point
-from geosim.rods.terms import Term
+from geosim.rods.terms import DRAG, Term
 
 __all__ = ["Drag"]
 
@@ -73,6 +73,8 @@ def drag_jacobian(q, q0, step, dofs, factor, blocks):
 @dataclass
 class Drag(Term):
     """Drag of all triangles, bound to one increment."""
+
+    kind = DRAG
 
     def __post_init__(self) -> None:
         robot, fluid = self.state.system.robot, self.state.system.environment.fluid

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from geosim.actuation import Command, NaturalShape
 from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
+from geosim.rods.balance import Inertia
 from geosim.rods.drag import Drag
 from geosim.rods.newton import Newton
 from geosim.rods.obstacles import ObstacleContact
@@ -50,6 +51,8 @@ class Drive:
         Forces of the user.
     static
         Whether an equilibrium is asked for.
+    spectral_radius
+        Of the generalised-alpha rule.
     """
 
     command: Command
@@ -61,6 +64,7 @@ class Drive:
     damping: float = 0.0
     functions: Sequence[Callable[..., Any]] = ()
     static: bool = False
+    spectral_radius: float = 0.5
 
     @property
     def _row(self) -> tuple[float, float]:
@@ -97,13 +101,17 @@ class Drive:
             bends[:, 2] = twist * length
         return natural
 
-    def terms(self, state: RodState, step: float, time: float) -> list[Term]:
-        """Bind contact, obstacles and user forces to an increment from `state` that ends at `time` [s]."""
+    def terms(self, state: RodState, step: float, time: float, inertia: Inertia | None = None) -> list[Term]:
+        """Bind contact, obstacles and user forces to an increment from `state` that ends at `time` [s].
+
+        Friction follows what really moves in the increment; users' forces and drag follow the velocities of the rule.
+        """
         system, environment = state.system, state.system.environment
-        terms: list[Term] = [UserForce(state, step, function, time) for function in self.functions]
+        moving, pace = (state, step) if inertia is None else (replace(state, q=state.q - inertia.lag), inertia.pace)
+        terms: list[Term] = [UserForce(moving, pace, function, time) for function in self.functions]
         fluid = environment.fluid
         if fluid is not None and fluid.drag_coefficient > 0 and len(system.robot.triangles) and step > 0:
-            terms.append(Drag(state, step))
+            terms.append(Drag(moving, pace))
         if state.memory is not None:
             terms.append(PairContact(state, step, environment.self_friction))
         if system.sheet is not None:

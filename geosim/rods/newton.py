@@ -64,7 +64,11 @@ class Newton:
 
 @dataclass
 class Solution:
-    """What an iteration found; `escaped` says that a vertex left the region of its list of contact pairs."""
+    """What an iteration found.
+
+    `escaped` says that a vertex left the region of its list of contact pairs; `pushes` are those that moved the robot where
+    they are not those at q, see `geosim.rods.state.Trial`.
+    """
 
     q: Floats
     trial: Trial
@@ -75,6 +79,7 @@ class Solution:
     negative: int = 0
     escaped: bool = False
     small: bool = False
+    pushes: Floats | None = None
     records: list[dict[str, Any]] = field(default_factory=list)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from geosim.arrays import Floats
 from geosim.collision.shapes import curvature, distances, signed_distances
@@ -184,6 +185,16 @@ class ObstacleContact(Term):
         vertex, a, b = np.nonzero(skew)
         unknown = self.system.pattern.unknown
         return Triplets(unknown[3 * vertex + a], unknown[3 * vertex + b], skew[vertex, a, b]).free
+
+    def obstacle_work(self, q: Floats) -> float:
+        """Return the work of the obstacles that move, by force and moment on each of them [J]."""
+        if np.array_equal(self.pose0, self.pose1):
+            return 0.0
+        _, _, _, load = self._call(q, False, np.zeros_like(q), np.zeros(1))
+        turn = self.pose1[:, :3, :3] @ self.pose0[:, :3, :3].transpose(0, 2, 1)
+        shift = self.pose1[:, :3, 3] - np.einsum("oij,oj->oi", turn, self.pose0[:, :3, 3])
+        angle = Rotation.from_matrix(turn).as_rotvec()
+        return -float((load[:, :3] * shift).sum() + (load[:, 3:] * angle).sum())
 
     def measure(self, q: Floats, measures: dict[str, Any]) -> None:
         """Add overlap, number and forces of contacts to the measures of a step."""

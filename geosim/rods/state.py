@@ -25,6 +25,42 @@ from geosim.rods.system import System
 __all__ = ["RodState", "Trial", "at_rest", "carry", "evaluate", "load_state", "save_state"]
 
 
+NO_PAST = np.zeros((0, 0))
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Where energy came from and went to since the start, all in J.
+
+    Parameters
+    ----------
+    begin, stored
+        Kinetic, elastic, weight and contact energy at the start; that of contact.
+    work
+        Of loads, supports that move, changing natural shapes, users' forces and moving obstacles.
+    pushed
+        Work of contact, friction and drag on the robot.
+    damped
+        What damping and a viscous fluid took.
+    given
+        Kinetic, elastic and contact energy at the start and the sum of the amounts of all work: what drift is compared with.
+    lowest, highest
+        Energy of the weight.
+    made
+        Share of the energy given that appeared from nowhere.
+    """
+
+    begin: float
+    stored: float = 0.0
+    work: float = 0.0
+    pushed: float = 0.0
+    damped: float = 0.0
+    given: float = 0.0
+    lowest: float = 0.0
+    highest: float = 0.0
+    made: float = 0.0
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class RodState:
     """Where a robot is and how it moves; `step` takes one and returns the next.
@@ -50,6 +86,11 @@ class RodState:
         Unit tangents and reference normals of the edges of the triangles, shape (Z, 3), with mid-edge normals.
     increment
         Time step that the adaptive control will try next [s]; 0 = the solver's dt.
+    past
+        Accelerations, forces without inertia and contact, and among them those of the user and of drag, at this time, shape
+        (4, dofs), which the generalised-alpha rule weighs with those to come; (0, 0) where they are not known.
+    ledger
+        Where the energy went since the start; None before the first step.
     memory
         The list of pairs of rod edges that may touch, kept from step to step; None where there is none yet.
     measures
@@ -70,6 +111,8 @@ class RodState:
     shell_tangents: Floats
     normals: Floats
     increment: float = 0.0
+    past: Floats = field(default_factory=lambda: NO_PAST)
+    ledger: Ledger | None = None
     memory: Neighbours | None = None
     measures: dict[str, Any] = field(default_factory=dict)
     is_frame: bool = True
@@ -145,7 +188,8 @@ class RodState:
     def frame(self) -> Frame:
         """What a result shows; `energies` is kinetic + elastic + contact + potential of the weight [J].
 
-        `extra` holds theta (E,) [rad], velocities (n, 3) [m/s] and the parts of the energy [J].
+        `extra` holds theta (E,) [rad], velocities (n, 3) [m/s], the parts of the energy [J], and what became of it since the
+        start [J]: see `geosim.rods.energy`.
         """
         given, zero = self.measures, np.zeros_like(self.positions)
         on_obstacles = np.zeros((len(self.system.environment.obstacles), 3))
@@ -167,6 +211,7 @@ class RodState:
                 "theta": self.theta,
                 "velocities": self.velocities,
                 **{f"{key}_energy": value for key, value in parts.items()},
+                **{key: given.get(key, 0.0) for key in ("work", "dissipated", "drift")},
                 "iterations": given.get("iterations", 0),
             },
         )
@@ -188,6 +233,8 @@ class Trial:
     moment: float
     shell_t: Floats
     normals: Floats
+    pushes: Floats  # forces of the terms of a balance: of the user, of drag, of contact, (3, dofs)
+    stored: float = 0.0  # by the terms, part of the energy
 
 
 @kernel
@@ -267,7 +314,8 @@ def evaluate(system: System, state: RodState, q: Floats, natural: Floats | None 
             q, stencils.faces, system.sides, system.signs, normals, system.plates, strains[system.faces_at :], gradient
         )
         energy, force, moment = energy + e2, max(force, f2), max(moment, m2_)
-    return Trial(t, length, d, m1, m2, twist, gradient, energy, force, moment, shell_t, normals)
+    pushes = np.zeros((3, len(q)))
+    return Trial(t, length, d, m1, m2, twist, gradient, energy, force, moment, shell_t, normals, pushes)
 
 
 def carry(state: RodState, q: Floats, trial: Trial | None = None) -> RodState:
@@ -276,6 +324,7 @@ def carry(state: RodState, q: Floats, trial: Trial | None = None) -> RodState:
     return replace(
         state,
         q=q,
+        past=NO_PAST,
         tangents=trial.t,
         directors=trial.d,
         twist=trial.twist,
@@ -322,6 +371,7 @@ _KEPT = (
     "shell_tangents",
     "normals",
     "increment",
+    "past",
 )
 
 
@@ -344,7 +394,7 @@ def load_state(state: RodState, path: str | Path) -> RodState:
     """
     try:
         with np.load(path) as file:
-            kept = {key: file[key] for key in _KEPT}
+            kept = {key: file[key] for key in _KEPT if key in file or key != "past"}
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{path}: not a saved state ({error})") from None
     for key in ("q", "tangents", "twist"):

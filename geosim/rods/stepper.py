@@ -39,11 +39,13 @@ from geosim.contract import Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.rods.drive import Drive, check_natural, make_drive
-from geosim.rods.increment import RULES, measured, solve_balance
+from geosim.rods.energy import GROWN, booked, measured
+from geosim.rods.increment import solve_balance
 from geosim.rods.newton import Newton, Solution
 from geosim.rods.obstacles import refuse_overlap
 from geosim.rods.robot import RodShellRobot
-from geosim.rods.state import RodState, at_rest, carry
+from geosim.rods.rules import RULES
+from geosim.rods.state import NO_PAST, RodState, at_rest, carry
 from geosim.rods.system import make_system
 from geosim.rods.terms import Term
 
@@ -53,6 +55,7 @@ GROWTH = 2.0  # of an increment that was halved, after so many good ones: one th
 GOOD = 4
 SAME_TIME = 1e-12  # of a time: below it two times differ by round-off
 SAME_FRAME = 1e-9  # of the frame interval: below it two frames are one
+_FORGOTTEN: dict[str, Any] = {"memory": None, "past": NO_PAST, "ledger": None}  # what belongs to the motion before
 DIGITS = 12  # of times [s], so that frames and rows of a table that mean the same time meet
 
 
@@ -65,7 +68,12 @@ class RodShellStepper:
     dt
         Time step [s]; the step actually taken divides the time between two commands evenly.
     integrator
-        "implicit-euler" (first order, damps), "implicit-midpoint" (second order, keeps energy) or "verlet" (explicit).
+        "implicit-euler" (first order, damps), "generalized-alpha" (second order, damps only what it cannot follow), see
+        `geosim.rods.alpha`, "implicit-midpoint" (second order, keeps energy; explodes where stiff rods turn far) or "verlet"
+        (explicit).
+    spectral_radius
+        Of the generalised-alpha rule at high frequency, 0 (damps most) to 1 (damps nothing). Above 0.5 coarse steps of stiff
+        rods that turn far gain energy, until the rule notices and damps.
     static
         Whether every command asks for an equilibrium (no inertia).
     damping
@@ -113,12 +121,14 @@ class RodShellStepper:
     contact_stiffness: float | None = None
     contact_distance: float | None = None
     slip_velocity: float = 1e-3
+    spectral_radius: float = 0.5
 
     def __post_init__(self) -> None:
         choice(self.integrator, "integrator", RULES)
         for key in ("dt", "tolerance", "increment_tolerance", "smallest_dt", "slip_velocity"):
             number(getattr(self, key), f"RodShellStepper: {key}", above=0.0)
         number(self.damping, "RodShellStepper: damping", low=0.0)
+        number(self.spectral_radius, "RodShellStepper: spectral_radius", low=0.0, high=1.0)
         whole(self.iterations, "RodShellStepper: iterations", least=1)
         if callable(self.forces):
             object.__setattr__(self, "forces", (self.forces,))
@@ -140,7 +150,7 @@ class RodShellStepper:
             if not isinstance(initial, RodState) or initial.q.shape != (system.dofs,):
                 raise InputError("initial: not a state of this robot; pass a RodState or a Result of the same robot")
             refuse_overlap(system, initial.positions)
-            return replace(initial, system=system, time=0.0, memory=None, is_frame=not self.static)
+            return replace(initial, system=system, time=0.0, **_FORGOTTEN, is_frame=not self.static)
         refuse_overlap(system, robot.vertices)
         if self.integrator == "verlet" and robot.turning > len(robot.edges):
             raise InputError(
@@ -179,6 +189,7 @@ class RodShellStepper:
         """Advance to the time of a command (dynamics), or to its equilibrium (statics)."""
         newton = Newton(self.tolerance, self.increment_tolerance, self.iterations, self.line_search, self.static)
         options = {"newton": newton, "damping": self.damping, "functions": self.forces, "static": self.static}
+        options["spectral_radius"] = self.spectral_radius
         drive = make_drive(state, command, self.edge_rotations, **options)
         tally = _Tally(progress)
         new = self._to_equilibrium(drive, tally) if self.static else self._to_time(drive, tally)
@@ -223,7 +234,7 @@ class RodShellStepper:
             new, solution, terms = RULES[self.integrator](drive, state, h)
             tally.add(solution, (state.time + h - begin) / (end - begin))
             if new is not None:
-                state, good = new, good + 1
+                state, good = booked(drive, state, new, solution, terms, h), good + 1
                 if increment < self.dt and good >= GOOD:
                     increment, good = min(GROWTH * increment, self.dt), 0
                 continue
@@ -232,7 +243,10 @@ class RodShellStepper:
                 return tally.fail(state, f"at t = {state.time:.6g} s with dt = {h:.3g} s", solution, self.tolerance)
         kept = increment if increment < self.dt else 0.0
         state = replace(state, time=end, increment=kept, is_frame=True, external=drive.load)
-        return measured(state, solution, terms)
+        state = measured(state, solution, terms)
+        if state.ledger is not None and state.ledger.made > GROWN:
+            tally.warn(state, state.ledger.made)
+        return state
 
 
 @dataclass
@@ -251,6 +265,13 @@ class _Tally:
         self.records += solution.records
         if self.progress is not None:
             self.progress(Progress(share, self.iterations, solution.residual))
+
+    def warn(self, state: RodState, made: float) -> None:
+        """Say that energy appeared from nowhere."""
+        self.status = Status.ENERGY_GROWTH
+        drift = state.measures["drift"]
+        where = f"At t = {state.time:.6g} s {drift:.3g} J, {made:.2g} of all energy given so far."
+        self.message = f"{Status.ENERGY_GROWTH.value} {where}"
 
     def fail(self, state: RodState, where: str, solution: Solution, tolerance: float) -> RodState:
         """Mark the command as not reached; return the last good state."""

@@ -14,19 +14,22 @@ from geosim.errors import InputError
 from geosim.linear.sparse import Triplets
 from geosim.rods.state import RodState
 
-__all__ = ["ContactTerm", "Term", "UserForce", "add_contact"]
+__all__ = ["CONTACT", "DRAG", "USER", "ContactTerm", "Term", "UserForce", "add_contact"]
+
+USER, DRAG, CONTACT = 0, 1, 2  # kinds of terms: where their forces stand in `Trial.pushes`
 
 
 @dataclass
 class Term:
     """A force bound to the increment that starts at `state` and lasts `step` [s] (0 in statics).
 
-    `reach` is the farthest that a vertex may go in one iteration [m].
+    `reach` is the farthest that a vertex may go in one iteration [m]; `kind` is USER, DRAG or CONTACT.
     """
 
     state: RodState
     step: float
     reach = np.inf
+    kind = CONTACT
 
     def add_force(self, q: Floats, residual: Floats) -> tuple[float, float]:
         """Add minus the force to the residual; return (energy [J], largest force [N])."""
@@ -46,6 +49,10 @@ class Term:
 
     def measure(self, q: Floats, measures: dict[str, Any]) -> None:
         """Add what a result shows to the measures of a step."""
+
+    def obstacle_work(self, q: Floats) -> float:
+        """Return the work on the robot of what moves by itself in the increment [J]."""
+        return 0.0
 
 
 class ContactTerm(Term):
@@ -97,6 +104,7 @@ class UserForce(Term):
 
     function: Callable[..., Any]
     time: float
+    kind = USER
 
     def _call(self, q: Floats) -> tuple[Floats, Any]:
         turns = self.state.system.turns

@@ -67,7 +67,12 @@ def fallen_tip(integrator: str, count: int) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("integrator", "order", "steps"),
-    [("implicit-euler", 1, (40, 80, 160)), ("implicit-midpoint", 2, (40, 80, 160)), ("verlet", 2, (800, 1600))],
+    [
+        ("implicit-euler", 1, (40, 80, 160)),
+        ("implicit-midpoint", 2, (40, 80, 160)),
+        ("generalized-alpha", 2, (80, 160, 320)),
+        ("verlet", 2, (800, 1600)),
+    ],
 )
 def test_order_of_convergence_in_the_time_step(integrator, order, steps):
     """Errors against Richardson's limit of midpoint."""

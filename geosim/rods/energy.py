@@ -1,0 +1,122 @@
+"""Where the energy of a robot comes from and goes to: the watch over every motion.
+
+From the start to a frame the energies (kinetic, elastic, of weight, stored in contact) change by::
+
+    change = work - dissipated + drift
+
+`work` is that of loads, supports that move, natural shapes that change, users' forces and moving obstacles; `dissipated` what
+friction, drag, damping and fluids took; `drift` what the rule of time stepping lost (negative) or made (positive). Backward Euler
+loses; a rule that makes energy is about to explode. Each increment counts with the forces that it balanced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from geosim.rods.drive import Drive
+from geosim.rods.newton import Solution
+from geosim.rods.state import Ledger, RodState, evaluate
+from geosim.rods.terms import Term
+
+__all__ = ["GROWN", "booked", "measured"]
+
+GROWN = 0.1  # of the energy given that may appear from nowhere: coarse increments of rules of order 2 swing by a few hundredths
+AXIAL = 1e-12  # of EA L (a strain of 1e-6): energy below it is round-off of a robot at rest
+KEPT = ("elastic", "kinetic", "weight")
+
+
+def _kept(state: RodState, elastic: float) -> dict[str, float]:
+    """Return the energies of a state without contact [J]; `elastic` is known where its forces are."""
+    system, turns = state.system, state.system.turns
+    return {
+        "elastic": elastic,
+        "kinetic": 0.5 * float(system.mass @ state.u**2),
+        "weight": -float(system.weight[:turns] @ (state.q[:turns] - system.robot.vertices.ravel())),
+    }
+
+
+def measured(
+    state: RodState, solution: Solution | None = None, terms: Sequence[Term] = (), *, static: bool = False
+) -> RodState:
+    """Return the state with its energies, residual, reactions and contact."""
+    system, turns, ledger = state.system, state.system.turns, state.ledger
+    measures: dict[str, Any] = dict(_kept(state, evaluate(system, state, state.q).energy))
+    if solution is not None:
+        reactions = np.where(system.free, 0.0, solution.residual_vector)
+        measures.update(
+            residual=solution.residual,
+            iterations=solution.iterations,
+            reactions=reactions[:turns].reshape(-1, 3),
+            stable=float(solution.negative == 0) if static else np.nan,
+        )
+        for term in terms:
+            term.measure(solution.q, measures)
+    if ledger is None or static:
+        return replace(state, measures=measures)
+    stored = measures.get("contact", 0.0)
+    dissipated, drift = _balance(ledger, sum(measures[key] for key in KEPT) + stored, stored)
+    measures.update(work=ledger.work, dissipated=dissipated, drift=drift)
+    return replace(state, measures=measures, ledger=replace(ledger, made=_made(state, ledger, dissipated, drift)))
+
+
+def _balance(ledger: Ledger, energy: float, stored: float) -> tuple[float, float]:
+    """Return what was dissipated and the drift since the start [J]; the energy holds that stored in contact."""
+    dissipated = ledger.damped - ledger.pushed - (stored - ledger.stored)
+    return dissipated, energy - ledger.begin - ledger.work + dissipated
+
+
+def _made(state: RodState, ledger: Ledger, dissipated: float, drift: float) -> float:
+    """Return the energy that appeared from nowhere over that given and released by the weight."""
+    system = state.system
+    axial = float(system.stretch @ system.rest[: len(system.stretch)])
+    axial += float((system.membrane.diagonal(axis1=1, axis2=2) * system.squares**2).sum())
+    given = max(ledger.given + ledger.highest - ledger.lowest, AXIAL * axial, np.finfo(float).tiny)
+    return (drift - min(dissipated, 0.0)) / given
+
+
+def booked(
+    drive: Drive, state: RodState, new: RodState, solution: Solution, terms: Sequence[Term], h: float
+) -> RodState:
+    """Return the new state with the work of the increment of h [s] that led to it from `state` in its ledger."""
+    system, ledger, after = state.system, state.ledger, _kept(new, solution.trial.energy)
+    if ledger is None:
+        begin = _kept(state, evaluate(system, state, state.q).energy)
+        weight = begin["weight"]
+        stored = sum(term.add_force(state.q, np.zeros_like(state.q))[0] for term in terms)
+        given = begin["kinetic"] + begin["elastic"] + stored
+        ledger = Ledger(sum(begin.values()) + stored, stored, given=given, lowest=weight, highest=weight)
+    dq = new.q - state.q
+    user, drag, contact = solution.trial.pushes if solution.pushes is None else solution.pushes
+    parts = [
+        float((drive.load - system.weight) @ dq),
+        float(np.where(system.free, 0.0, solution.residual_vector) @ dq),
+        float(user @ dq),
+        _actuation(state, new),
+        sum(h / term.step * term.obstacle_work(solution.q) for term in terms),
+    ]
+    damping = drive.damping * system.mass + system.viscous
+    ledger = replace(
+        ledger,
+        work=ledger.work + sum(parts),
+        pushed=ledger.pushed + float((drag + contact) @ dq) - parts[-1],
+        damped=ledger.damped + float(damping @ dq**2) / h,
+        given=ledger.given + sum(map(abs, parts)),
+        lowest=min(ledger.lowest, after["weight"]),
+        highest=max(ledger.highest, after["weight"]),
+    )
+    if solution.q is new.q:
+        made = _made(new, ledger, *_balance(ledger, sum(after.values()), solution.trial.stored))
+        ledger = replace(ledger, made=made)
+    return replace(new, ledger=ledger)
+
+
+def _actuation(state: RodState, new: RodState) -> float:
+    """Return the work of natural shapes that changed [J]."""
+    if new.natural is state.natural or np.array_equal(new.natural, state.natural):
+        return 0.0
+    begin = evaluate(state.system, state, state.q, state.natural).energy
+    return evaluate(state.system, state, state.q, new.natural).energy - begin
