@@ -29,7 +29,7 @@ from geosim.arrays import Bools, Floats, Ints
 from geosim.collision.ccd import time_to_gap
 from geosim.collision.crossings import SurfaceTree, surface_tree
 from geosim.collision.distance import pair_distance
-from geosim.collision.tree import STACK, leaf_range, next_leaves, refit_tree
+from geosim.collision.tree import STACK, boxes_meet, leaf_range, next_leaves, refit_tree
 from geosim.errors import InputError
 from geosim.kernels import filled, kernel
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, row, scaled
@@ -204,12 +204,14 @@ class Neighbourhood:
         reaches = reach[faces].max(axis=1)
         place, moves = np.empty_like(tree.boxes), np.empty((len(tree.boxes) if len(step) else 0, 6))
         refit_tree(x, faces, tree.order, place, 0.5 * reaches)
+        boxes, motions = _boxes(x, faces, 0.5 * reaches), np.empty((0, 6))
         turned = later = _leaning(x, self.rest, faces)
         if len(step):
             refit_tree(step, faces, tree.order, moves, np.zeros_like(reaches))
+            motions = _boxes(step, faces, np.zeros_like(reaches))
             later = _leaning(x + step, self.rest, faces)
         (pairs,) = filled(
-            lambda out: _descend(x, step, self.sides, tree.order, place, moves, reaches, turned, later, out),
+            lambda out: _descend(boxes, motions, self.sides, tree.order, place, moves, turned, later, out),
             ROOM * len(faces),
             ((2,), np.int64),
         )
@@ -266,6 +268,17 @@ def _parts(faces: Ints, count: int) -> Ints:
         (np.ones(2 * len(faces), dtype=np.int8), (faces[:, [0, 0]].ravel(), faces[:, 1:].ravel())), shape=(count, count)
     )
     return np.ascontiguousarray(connected_components(graph, directed=False)[1][faces[:, 0]].astype(np.int64))
+
+
+@kernel
+def _boxes(x, faces, margins):
+    """Boxes of faces, enlarged by margins (m,), shape (m, 6)."""
+    out = np.empty((len(faces), 6))
+    for f in range(len(faces)):
+        for a in range(3):
+            u, v, w = x[faces[f, 0], a], x[faces[f, 1], a], x[faces[f, 2], a]
+            out[f, a], out[f, a + 3] = min(u, v, w) - margins[f], max(u, v, w) + margins[f]
+    return out
 
 
 @kernel(inline="always")
@@ -360,11 +373,11 @@ def _side_by_side(middle, beside, turned, later, f, g):
 
 
 @kernel
-def _descend(x, step, sides, order, place, moves, reaches, turned, later, pairs):
+def _descend(boxes, motions, sides, order, place, moves, turned, later, pairs):
     """Write the pairs of faces that may touch and whose boxes meet at some moment; return how many there are.
 
-    `place` and `moves` are the boxes of positions and displacements of all nodes, `turned` and `later` the normals
-    before and after the step.
+    `boxes` and `motions` are those of positions and displacements of the faces, `place` and `moves` those of the nodes of the
+    tree, `turned` and `later` the normals before and after the step. Most faces of two leaves do not meet: that comes first.
     """
     faces, middle, beside, parts, spaces, excluded = sides  # once: taken in the loop they cost more than the loop
     found = 0
@@ -376,14 +389,15 @@ def _descend(x, step, sides, order, place, moves, reaches, turned, later, pairs)
         for a in range(first, last):
             for b in range(a + 1 if i == j else start, end):
                 f, g = order[a], order[b]
+                if not boxes_meet(boxes, motions, f, g):
+                    continue
                 if spaces[f] != spaces[g] or (excluded[f, 0] & excluded[g, 1]) | (excluded[f, 1] & excluded[g, 0]):
                     continue
                 if parts[f] == parts[g] and _side_by_side(middle, beside, turned, later, f, g):
                     continue
-                if _features_meet(x, step, faces[f], faces[g], min(reaches[f], reaches[g])):
-                    if found < len(pairs):
-                        pairs[found, 0], pairs[found, 1] = f, g
-                    found += 1
+                if found < len(pairs):
+                    pairs[found, 0], pairs[found, 1] = f, g
+                found += 1
         top = next_leaves(place, moves, stack, top)
     return found
 

@@ -21,6 +21,7 @@ from geosim.kernels import kernel
 __all__ = [
     "STACK",
     "Tree",
+    "boxes_meet",
     "boxes_overlap",
     "build_tree",
     "gap_to_box",
@@ -238,15 +239,17 @@ def next_leaves(boxes, moves, stack, top):
             return top
         for m in range(3 if i == j else 4):  # children: left-left, right-right, left-right, right-left
             left, right = 2 * i + 1 + m % 2, 2 * j + 1 + (m + m // 2) % 2
-            if left == right or (_meet(boxes, moves, left, right) if len(moves) else boxes_overlap(boxes, left, right)):
+            if left == right or boxes_meet(boxes, moves, left, right):
                 stack[top, 0], stack[top, 1] = left, right
                 top += 1
     return -1
 
 
 @kernel
-def _meet(boxes, moves, i, j):
-    """Whether two nodes overlap at some moment: their relative motion is within the difference of their `moves`."""
+def boxes_meet(boxes, moves, i, j):
+    """Whether two boxes overlap at some moment: their relative motion is within the difference of their `moves`."""
+    if len(moves) == 0:
+        return boxes_overlap(boxes, i, j)
     for a in range(3):
         lower = boxes[i, a] - boxes[j, a + 3] + min(0.0, moves[i, a] - moves[j, a + 3])
         upper = boxes[i, a + 3] - boxes[j, a] + max(0.0, moves[i, a + 3] - moves[j, a])
