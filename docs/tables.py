@@ -36,7 +36,7 @@ PYTHON = {
     "python-actuations": (
         "Actuations",
         "What is commanded.",
-        "Inflation CableLengths CableTensions EdgeLengths FaceAreas NaturalShape Passive UndulatoryGait ValveCommands",
+        "Inflation CableLengths CableTensions EdgeLengths FaceAreas NaturalShape Passive Syringe UndulatoryGait ValveCommands",
     ),
     "python-environment": (
         "Environment",

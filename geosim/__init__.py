@@ -25,6 +25,7 @@ _PLACES = {
     "Inflation": "actuation",
     "NaturalShape": "actuation",
     "Passive": "actuation",
+    "Syringe": "actuation",
     "UndulatoryGait": "actuation",
     "ValveCommands": "actuation",
     "Environment": "environment",

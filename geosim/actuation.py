@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -22,14 +22,20 @@ __all__ = [
     "Inflation",
     "NaturalShape",
     "Passive",
+    "Syringe",
     "UndulatoryGait",
     "ValveCommands",
+    "cable_targets",
+    "open_only",
 ]
 
 A = TypeVar("A", bound="Actuation")
 
 # How files write a field: under another name times a factor to SI, as a length in the file's unit, or as vertex ids.
 KPA, LENGTH, VERTEX_IDS = {"suffix": "_kpa", "factor": 1e3}, {"length": True}, {"ids": True}
+VOLUME, PLAIN = {"suffix": "_mm3", "factor": 1e-9}, {"plain": True}
+
+AMBIENT = 101325.0  # standard atmosphere [Pa]
 
 
 class Actuation:
@@ -50,6 +56,10 @@ class Actuation:
 
     def __len__(self) -> int:
         return len(self.times)
+
+    def lasting(self, count: int) -> Actuation:
+        """Return this actuation for so many commands if it commands nothing that changes, else as it is."""
+        return self
 
     def command(self, index: int) -> Command:
         """Return command `index`, 0 <= index < len(self)."""
@@ -94,6 +104,8 @@ class Combined(Actuation):
     members: tuple[Actuation, ...]
 
     def __post_init__(self) -> None:
+        longest = max(map(len, self.members))
+        object.__setattr__(self, "members", tuple(m.lasting(longest) for m in self.members))
         counts = {type(m).__name__: len(m) for m in self.members}
         if len(set(counts.values())) > 1:
             raise InputError(f"actuations joined by & need equally many steps; given {counts}")
@@ -155,34 +167,58 @@ def _table(value: Any, name: str) -> Floats:
 
 @dataclass(frozen=True)
 class Inflation(LoadPath):
-    """Chambers driven to a volume or to a pressure.
+    """Chambers driven to a volume or to a pressure, or closed with a gas in them.
 
     Parameters
     ----------
     volume_ratio
         Volumes over the meshed rest volumes, V / V0 > 0: scalar, (k,) for all chambers alike, or (k, chambers).
     pressure
-        Gauge pressures [Pa] (negative = vacuum), likewise.
+        Gauge pressures [Pa] (negative = vacuum, not below -ambient), likewise.
+    gas
+        Which chambers hold a closed gas: bool, or bool (chambers,). Its law is
+        (gauge pressure + ambient) (volume + extra_volume - s)^exponent = constant x temperature_ratio, closed at rest (gauge
+        0) or, with `initial=`, at that state; s from a `Syringe`.
+    connected
+        Tuples of chambers, counted from 0, that share one gas: their volumes add up.
+    ambient
+        Absolute pressure outside [Pa].
+    exponent
+        1: slow enough to stay as warm as what is around; 1.4: fast, air.
+    extra_volume
+        Of tubes and syringe at every gas [m^3].
+    temperature_ratio
+        Absolute temperature over that of closing: scalar or (k,); with exponent 1 only.
 
-    Per step and chamber at most one of the two is finite; where both are nan the chamber is vented (gauge
-    pressure 0). Every step starts from the frame before.
+    Per step and chamber at most one of volume_ratio and pressure is finite, and none where it is closed; where both are nan it
+    is vented (gauge pressure 0). Every step starts from the frame before. Closed chambers alone have as many steps as what
+    they go together with.
     """
 
     volume_ratio: Any = None
     pressure: Any = field(default=None, metadata=KPA)
+    gas: Any = field(default=False, metadata=PLAIN)
+    connected: Any = field(default=(), metadata=PLAIN)
+    ambient: float = field(default=AMBIENT, metadata=KPA)
+    exponent: float = 1.0
+    extra_volume: float = field(default=0.0, metadata=VOLUME)
+    temperature_ratio: Any = 1.0
 
     __repr__ = brief
     rows = "volume_ratio"
 
     def __post_init__(self) -> None:
-        if self.volume_ratio is None and self.pressure is None:
-            raise InputError("Inflation: give volume_ratio=... (V/V0) or pressure=... (Pa)")
+        if self.volume_ratio is None and self.pressure is None and not np.any(self.gas):
+            raise InputError(
+                "Inflation: give volume_ratio=... (V/V0) or pressure=... (Pa), or close the chambers: gas=True"
+            )
+        self._check_gas()
         given = {
             k: _table(getattr(self, k), f"Inflation: {k}")
             for k in ("volume_ratio", "pressure")
             if getattr(self, k) is not None
         }
-        first = next(iter(given.values()))
+        first = next(iter(given.values()), np.full((len(self.temperature_ratio), 1), np.nan))
         for key in ("volume_ratio", "pressure"):
             value = given.get(key, np.full(first.shape, np.nan))
             if value.shape != first.shape:
@@ -190,6 +226,10 @@ class Inflation(LoadPath):
                     f"Inflation: volume_ratio has shape {first.shape}, pressure {value.shape}; make them equal"
                 )
             object.__setattr__(self, key, frozen(value))
+        if len(self.temperature_ratio) not in (1, len(first)):
+            raise InputError(
+                f"Inflation: temperature_ratio has {len(self.temperature_ratio)} values for {len(first)} steps"
+            )
         both = np.isfinite(self.volume_ratio) & np.isfinite(self.pressure)
         if both.any():
             step, chamber = np.argwhere(both)[0]
@@ -198,14 +238,109 @@ class Inflation(LoadPath):
                 f"prescribe one, the other is returned"
             )
         self._set("volume_ratio", lambda v: v <= 0, "is impossible; V/V0 is positive (1 is the rest volume)")
+        self._set("pressure", lambda v: v < -self.ambient, f"Pa is below vacuum, -{self.ambient:g} Pa gauge")
+
+    def _check_gas(self) -> None:
+        number(self.ambient, "Inflation: ambient [Pa]", above=0.0)
+        number(self.exponent, "Inflation: exponent", low=1.0)
+        number(self.extra_volume, "Inflation: extra_volume [m^3]", low=0.0)
+        gas = np.asarray(self.gas)
+        if gas.dtype != bool or gas.ndim > 1:
+            raise InputError(f"Inflation: gas = {self.gas!r} must be true or false, or one of them for every chamber")
+        object.__setattr__(self, "gas", bool(gas) if gas.ndim == 0 else tuple(gas.tolist()))
+        groups = tuple(tuple(int(c) for c in np.atleast_1d(ids)) for ids in self.connected)
+        flat = [c for ids in groups for c in ids]
+        if len(set(flat)) < len(flat) or min(flat, default=0) < 0:
+            raise InputError(f"Inflation: connected = {groups} must name chambers from 0 on, each once")
+        object.__setattr__(self, "connected", groups)
+        if groups and not np.any(gas):
+            raise InputError("Inflation: connected goes with gas=True: open chambers are connected by equal pressures")
+        warmth = _table(self.temperature_ratio, "Inflation: temperature_ratio").ravel()
+        if not (warmth > 0.0).all():
+            raise InputError("Inflation: temperature_ratio must be positive; it is one of absolute temperatures")
+        if (warmth != 1.0).any() and (self.exponent != 1.0 or not np.any(gas)):
+            raise InputError(
+                "Inflation: temperature_ratio goes with gas and exponent = 1: heat and an exponent exclude each other"
+            )
+        object.__setattr__(self, "temperature_ratio", frozen(warmth))
+
+    def lasting(self, count: int) -> Inflation:
+        """Return closed chambers, of which nothing else is asked, for so many commands."""
+        if len(self) > 1 or not np.any(self.gas) or np.isfinite([self.volume_ratio, self.pressure]).any():
+            return self
+        rows = np.repeat(self.volume_ratio, count, axis=0)
+        return replace(self, volume_ratio=rows, pressure=rows)
+
+    def closed(self, chambers: int) -> Bools:
+        """Return which of so many chambers hold a closed gas, (chambers,)."""
+        if not isinstance(self.gas, bool) and len(self.gas) != chambers:
+            raise InputError(f"Inflation: gas has {len(self.gas)} entries for a robot with {chambers} chambers")
+        return np.broadcast_to(self.gas, chambers).copy()
+
+    def gases(self, chambers: int) -> list[tuple[int, ...]]:
+        """Return the chambers of every gas.
+
+        Raises
+        ------
+        InputError
+            A connected chamber does not exist or is open.
+        """
+        closed = self.closed(chambers)
+        for c in (c for ids in self.connected for c in ids):
+            if c >= chambers or not closed[c]:
+                raise InputError(
+                    f"Inflation: connected names chamber {c} (counted from 0), which is not closed with a gas"
+                )
+        alone = set(np.flatnonzero(closed).tolist()) - {c for ids in self.connected for c in ids}
+        return sorted([*self.connected, *((c,) for c in alone)])
+
+    def warmth(self, index: int) -> float:
+        """Return the temperature ratio of one command."""
+        return float(self.temperature_ratio[index if len(self.temperature_ratio) > 1 else 0])
 
     def targets(self, index: int, chambers: int) -> tuple[Floats, Floats]:
-        """Return (volume ratios, pressures [Pa]) of one command, each (chambers,); vented chambers have pressure 0."""
+        """Return (volume ratios, pressures [Pa]) of one command, each (chambers,); open, vented chambers have pressure 0."""
         if chambers == 0:
             raise InputError("Inflation: this robot has no chamber to inflate; use Passive")
         ratio, pressure = (self._columns(k, index, chambers, "chamber") for k in ("volume_ratio", "pressure"))
-        pressure[np.isnan(ratio) & np.isnan(pressure)] = 0.0
+        closed = self.closed(chambers)
+        given = closed & (np.isfinite(ratio) | np.isfinite(pressure))
+        if given.any():
+            c = int(np.flatnonzero(given)[0]) + 1
+            raise InputError(
+                f"Inflation: chamber {c} is closed, so neither its volume nor its pressure can be given: use nan"
+            )
+        pressure[np.isnan(ratio) & np.isnan(pressure) & ~closed] = 0.0
         return ratio, pressure
+
+
+@dataclass(frozen=True)
+class Syringe(LoadPath):
+    """Volume [m^3] that a syringe has pushed into closed chambers since they were closed: scalar, (k,) or (k, chambers).
+
+    One column is one syringe at every gas; of connected chambers the columns add up. It goes with `Inflation(gas=True)`,
+    whose `extra_volume` holds that of the syringe.
+    """
+
+    volumes: Any = field(metadata=VOLUME)
+    rows = "volumes"
+
+    def __post_init__(self) -> None:
+        self._set("volumes", np.isnan, "must be a number [m^3]")
+
+    def at(self, index: int, gases: Sequence[tuple[int, ...]], chambers: int) -> Floats:
+        """Return what is pushed into every gas in one command [m^3], (g,)."""
+        row = self._columns("volumes", index, chambers, "chamber")
+        if self.volumes.shape[1] == 1:
+            return row[:1].repeat(len(gases))
+        return np.array([row[list(ids)].sum() for ids in gases])
+
+
+def open_only(command: Command, solver: str) -> None:
+    """Raise `InputError` if a command closes chambers with a gas, for a solver that cannot."""
+    inflation = command.find(Inflation)
+    if inflation is not None and np.any(inflation.gas):
+        raise InputError(f"Inflation: {solver} knows no gas (gas=True); use EnergyShapeSolver")
 
 
 @dataclass(frozen=True)
@@ -236,6 +371,31 @@ class CableTensions(LoadPath):
     def at(self, index: int, cables: int) -> Floats:
         """Return the tensions [N] of one command, (cables,); nan = slack."""
         return self._columns("tension", index, cables, "cable")
+
+
+def cable_targets(command: Command, cables: int) -> tuple[Floats, Floats]:
+    """Return lengths [m] (nan = not prescribed) and tensions [N] of all cables in a command, each (cables,).
+
+    Raises
+    ------
+    InputError
+        A cable has both a length and a tension, or columns and cables differ in number.
+    """
+    lengths, tensions = command.find(CableLengths), command.find(CableTensions)
+    if (lengths is not None or tensions is not None) and cables == 0:
+        raise InputError(
+            "CableLengths, CableTensions: this robot has no cables; give cables=[Cable(points), ...] or write "
+            "[[cables]] into its file"
+        )
+    length = np.full(cables, np.nan) if lengths is None else lengths.at(command.index, cables)
+    tension = np.full(cables, np.nan) if tensions is None else tensions.at(command.index, cables)
+    both = np.isfinite(length) & np.isfinite(tension)
+    if both.any():
+        raise InputError(
+            f"cable {int(np.flatnonzero(both)[0]) + 1}: both a length and a tension are prescribed; prescribe one, "
+            f"the other is returned"
+        )
+    return length, np.nan_to_num(tension)
 
 
 class _Ratios(LoadPath):

@@ -3,37 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints, floats, frozen
+from geosim.arrays import Floats, Ints, choice, floats, frozen, number
 from geosim.errors import InputError
 
 __all__ = ["Anchors", "Cable", "anchors", "as_cables"]
 
+ENDS = ("first", "last")
 OUTSIDE = 5e-3  # of the robot's size: how far a point may lie outside of the body, which may be a faceted surface
 
 
 @dataclass(frozen=True)
 class Cable:
-    """A cable that slides without friction through points of a body, with one tension >= 0 along all of it.
+    """A cable that slides through points of a body and pulls; without friction one tension >= 0 goes along all of it.
 
     Parameters
     ----------
     points
         Rest positions [m] of the points that it passes through, in order, shape (q, 3), q >= 2; inside the body or
-        on its surface. It is fastened at the first and the last.
+        on its surface. It is fastened at the end where it is not pulled.
+    friction
+        Coefficient mu at the points between: where it slides round an angle theta its tension falls by exp(-mu theta)
+        away from the end that it is pulled at [capstan equation].
+    pulled
+        Which end is pulled: "first" or "last".
     name
         Shown in summaries.
     """
 
     points: Any
+    friction: float = 0.0
+    pulled: str = "first"
     name: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "points", floats(self.points, "Cable: points", (None, 3)))
+        number(self.friction, "Cable: friction", low=0.0)
+        choice(self.pulled, "Cable: pulled", ENDS)
         if len(self.points) < 2:
             raise InputError(f"Cable: points has {len(self.points)} point; give at least two")
         steps = np.linalg.norm(np.diff(self.points, axis=0), axis=1)
@@ -44,10 +54,11 @@ class Cable:
 
 @dataclass(frozen=True)
 class Anchors:
-    """Where the points of one cable are fastened: corners of body tets (q, 4) and barycentric weights (q, 4)."""
+    """Where points are fastened: corners of body tets (q, 4), barycentric weights (q, 4), and which body tets (q,)."""
 
     vertices: Ints
     weights: Floats
+    tets: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def points(self, x: Floats) -> Floats:
         """Positions of the points [m] (q, 3) for positions of the vertices [m] (n, 3)."""
@@ -63,11 +74,13 @@ def as_cables(given: Sequence[Any]) -> tuple[Cable, ...]:
     return tuple(item if isinstance(item, Cable) else Cable(item) for item in given)
 
 
-def anchors(cable: Cable, vertices: Floats, tets: Ints, size: float, label: str) -> Anchors:
-    """Fasten a cable to body tets.
+def anchors(points: Floats, vertices: Floats, tets: Ints, size: float, label: str) -> Anchors:
+    """Fasten points [m] (q, 3) to body tets.
 
     Parameters
     ----------
+    points
+        Rest positions [m] (q, 3).
     vertices, tets, size
         Rest positions [m] (n, 3), body tets (m, 4), diagonal of the body [m].
     label
@@ -80,8 +93,8 @@ def anchors(cable: Cable, vertices: Floats, tets: Ints, size: float, label: str)
     """
     origin = vertices[tets[:, 3]]
     inverse = np.linalg.inv((vertices[tets[:, :3]] - origin[:, None]).transpose(0, 2, 1))
-    corners, weights = [], []
-    for i, point in enumerate(cable.points):
+    chosen, weights = [], []
+    for i, point in enumerate(points):
         local = np.einsum("mij,mj->mi", inverse, point - origin)
         local = np.concatenate([local, 1.0 - local.sum(axis=1, keepdims=True)], axis=1)
         near = np.argsort(-local.min(axis=1), kind="stable")[:64]  # inside one of them, or outside of all
@@ -94,6 +107,7 @@ def anchors(cable: Cable, vertices: Floats, tets: Ints, size: float, label: str)
                 f"{label}: point {i + 1} ({', '.join(f'{v:.6g}' for v in point)}) m lies outside of the body by "
                 f"up to {gaps[best] * 1e3:.3g} mm; put it inside the body or on its surface"
             )
-        corners.append(tets[near[best]])
+        chosen.append(near[best])
         weights.append(clipped[best])
-    return Anchors(frozen(np.array(corners, dtype=np.int64)), frozen(np.array(weights)))
+    found = np.array(chosen, dtype=np.int64)
+    return Anchors(frozen(tets[found]), frozen(np.array(weights)), frozen(found))

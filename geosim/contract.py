@@ -136,6 +136,7 @@ class Frame:
     chamber_pressures: Floats | None = None
     cable_lengths: Floats | None = None
     cable_tensions: Floats | None = None
+    cable_end_tensions: Floats | None = None
     reactions: Floats | None = None
     contact_forces: Floats | None = None
     obstacle_forces: Floats | None = None

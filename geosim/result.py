@@ -29,13 +29,14 @@ __all__ = ["FIELDS", "Report", "Result", "Status", "collect"]
 
 ABSENT = cast(Floats, None)  # a measure that was not given: nan everywhere
 
-# Arrays of a result: name -> (shape after k, meaning); "n" vertices, "c" chambers, "w" cables, "o" obstacles.
+# Arrays of a result: name -> (shape after k, meaning); "n" vertices, "c" chambers, "w" cables, "o" obstacles, digits as they are.
 FIELDS: dict[str, tuple[str, ...]] = {
     "volume_ratios": ("c",),
     "chamber_volumes": ("c",),
     "chamber_pressures": ("c",),
     "cable_lengths": ("w",),
     "cable_tensions": ("w",),
+    "cable_end_tensions": ("w", "2"),
     "tip": ("3",),
     "reactions": ("n", "3"),
     "contact_forces": ("n", "3"),
@@ -73,7 +74,9 @@ class Result:
     volume_ratios, chamber_volumes, chamber_pressures
         Over the meshed rest volumes, [m^3], [Pa] gauge; each (k, c), whichever was prescribed.
     cable_lengths, cable_tensions
-        [m], [N]; each (k, cables).
+        [m], [N] at the pulled end; each (k, cables).
+    cable_end_tensions
+        At the first and the last point [N], (k, cables, 2); they differ by friction.
     tip
         Area-weighted mean of the tip vertices [m], shape (k, 3).
     reactions, contact_forces
@@ -121,6 +124,7 @@ class Result:
     chamber_pressures: Floats = ABSENT
     cable_lengths: Floats = ABSENT
     cable_tensions: Floats = ABSENT
+    cable_end_tensions: Floats = ABSENT
     tip: Floats = ABSENT
     reactions: Floats = ABSENT
     contact_forces: Floats = ABSENT
@@ -147,7 +151,7 @@ class Result:
         put("frames", frozen(np.asarray(self.frames, dtype=float)))
         k, n = self.frames.shape[0], self.frames.shape[1]
         counts = self.robot.chambers, len(self.robot.cables), len(self.environment.obstacles)
-        sizes = {"n": n, "3": 3, **dict(zip("cwo", counts))}
+        sizes = {"n": n, "2": 2, "3": 3, **dict(zip("cwo", counts))}
         if self.mid_edge_frames is None:
             put("mid_edge_frames", np.empty((k, 0, 3)))
         put("mid_edge_frames", frozen(np.asarray(self.mid_edge_frames, dtype=float)))
@@ -253,6 +257,7 @@ class Result:
         """
         stored = self.extra.get("contact_energy")
         rough = self.environment.self_friction > 0.0 or any(o.friction > 0.0 for o in self.environment.obstacles)
+        rough = rough or any(cable.friction > 0.0 for cable in self.robot.cables)
         if stored is None or rough:
             return frozen(np.full(len(self.frames), np.nan))
         return frozen(self.energies + stored)

@@ -397,7 +397,7 @@ class VolumetricRobot:
     def cable_anchors(self) -> tuple[Anchors, ...]:
         """Where every cable is fastened in the body tets."""
         return tuple(
-            anchors(cable, self.vertices, self.body_tets, self.size, cable.name or f"cable {i + 1}")
+            anchors(cable.points, self.vertices, self.body_tets, self.size, cable.name or f"cable {i + 1}")
             for i, cable in enumerate(self.cables)
         )
 

@@ -183,7 +183,8 @@ class _Steps(click.ParamType):
                 f"{value!r} has steps of different length; give every step as many chambers: 1.5:1,2:1", param, ctx
             )
         with refused("", param, ctx):
-            return Inflation(**{self.key: [[number * self.factor for number in row] for row in rows]})
+            given: dict[str, Any] = {self.key: [[number * self.factor for number in row] for row in rows]}
+            return Inflation(**given)
 
 
 class _Vector(click.ParamType):

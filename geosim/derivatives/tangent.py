@@ -97,9 +97,13 @@ class Tangent:
         Raises
         ------
         InputError
-            Rigid groups are in contact with friction, whose tangent is not known.
+            The robot has cables, a chamber is closed, or rigid groups are in contact with friction.
         """
         problem, point, target = state.problem, state.point, state.target
+        if problem.cables is not None or target.gas is not None:
+            raise InputError(
+                "sensitivity: cables and gas in closed chambers have no sensitivities yet; open and remove them"
+            )
         grip = target.grip
         if problem.contact is not None and problem.contact.friction and grip is not None:
             grip = replace(grip, own=True)

@@ -92,6 +92,9 @@ def _actuation(kind: type[Actuation], arguments: Any, unit: float, place: Place)
                 f"{key!r} is unknown{suggestion(key, fields)}; [{place.keys[-1]}] has {', '.join(fields)}"
             )
         spot, marks = place.at(key), fields[key].metadata
+        if marks.get("plain"):
+            values[fields[key].name] = value
+            continue
         if isinstance(value, (str, bool, dict)):
             raise spot.error(f"= {value!r} must be a number or a list of numbers")
         if marks.get("ids"):

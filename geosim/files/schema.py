@@ -93,8 +93,13 @@ class CableTable(Table):
     """[[cables]]."""
 
     points: list[Vector] = Field(
-        description="Points [units] that the cable passes through; it is pulled at the first.",
-        examples=["[[0, 10, 16], [100, 10, 16]]"],
+        description="Points [units] that the cable passes through.", examples=["[[0, 10, 16], [100, 10, 16]]"]
+    )
+    friction: float = Field(default=0.0, description="Coefficient at the points between.", examples=["0.2"])
+    pulled: Literal["first", "last"] = Field(
+        default="first",
+        description="At which point it is pulled; at the other end it is fastened.",
+        examples=['"last"'],
     )
     name: str | None = Field(default=None, description="Shown in messages.", examples=['"flexor"'])
 

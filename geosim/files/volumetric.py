@@ -89,7 +89,14 @@ def _cables(file: VolumetricFile, place: Place, unit: float) -> tuple[Cable, ...
     for i, table in enumerate(file.cables):
         spot = place.at("cables", i)
         with spot.naming():
-            out.append(Cable([vector(point, spot.at("points"), unit) for point in table.points], table.name or ""))
+            out.append(
+                Cable(
+                    [vector(point, spot.at("points"), unit) for point in table.points],
+                    table.friction,
+                    table.pulled,
+                    table.name or "",
+                )
+            )
     return tuple(out)
 
 

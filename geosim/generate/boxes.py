@@ -176,4 +176,4 @@ def tendon_finger(
     x: Floats = np.array([0.0, *cuts, length])
     body = cells((x, [0.0, width], [0.0, height - deep, height]), _teeth(2 * joints + 1, lower=(1, 1)))
     points = np.stack([x, np.full(len(x), 0.5 * width), np.full(len(x), cable_height)], axis=1)
-    return Design(body, (), face_box(body, 0, 0), face_box(body, 0, -1), cables=(Cable(points, "tendon"),))
+    return Design(body, (), face_box(body, 0, 0), face_box(body, 0, -1), cables=(Cable(points, name="tendon"),))

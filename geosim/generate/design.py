@@ -161,6 +161,7 @@ class Design:
             lines += ["", "[[chambers]]", f'surface = "chamber_{i + 1}.stl"']
         for cable in self.cables:
             lines += ["", "[[cables]]", f"points = {json.dumps((cable.points * scale).tolist())}"]
+            lines += [f"friction = {cable.friction}", f'pulled = "{cable.pulled}"']
         for key, corners in (("fixed", self.fixed_box), ("tip", self.tip_box)):
             lines += ["", f"[{key}]", f"box = {json.dumps((corners * scale).tolist())}"]
         lines += ["", "[design]", f'name = "{self.name}"', "", "[design.parameters]"]

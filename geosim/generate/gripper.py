@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from geosim.arrays import Floats, Ints
-from geosim.cable import Cable
 from geosim.generate import limits
 from geosim.generate.boxes import pneunet
 from geosim.generate.design import Design, face_box, generator, plain
@@ -57,7 +57,11 @@ def gripper(finger: Design | None = None, count: int = 3, radius: float = 35e-3,
     corners = _moved(np.array([lower, upper]), poses[0])
     held = face_box(body, 2, -1)
     tip = face_box(body, 2, 0, [corners.min(axis=0), corners.max(axis=0)])
-    cables = [Cable(_moved(c.points, pose), f"{c.name} {k + 1}") for k, pose in enumerate(poses) for c in finger.cables]
+    cables = [
+        replace(c, points=_moved(c.points, pose), name=f"{c.name} {k + 1}")
+        for k, pose in enumerate(poses)
+        for c in finger.cables
+    ]
     return Design(
         body,
         tuple(_posed(surface, pose) for pose in poses for surface in finger.chambers),

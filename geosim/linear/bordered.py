@@ -1,7 +1,8 @@
 """The bordered linear system of a Newton step, solved to the accuracy that the step needs.
 
-    [  K   -B ] [ dx ]   [ r ]        K symmetric indefinite, B the gradients of the chambers of prescribed volume,
-    [ -B^T  D ] [ dP ] = [-g ]        g the volumes still missing, D = 0 but where a load share is unknown too.
+    [  K   -C ] [ dx ]   [ r ]        K symmetric indefinite, B the gradients of the chambers of prescribed volume,
+    [ -B^T  D ] [ dP ] = [-g ]        g the volumes still missing, D = 0 but where a gas gives way or a load share is unknown;
+                                      C = B but where cables rub.
 
 A factorisation is the dearest thing in a solve, so each is used as long as it is good: it preconditions a flexible
 GMRES on the present matrix (block elimination of the border included). With the factors of the present matrix, in
@@ -48,6 +49,7 @@ class BorderedSolver:
     factorisations: int = 0
     krylov: int = 0
     _borders: Floats | None = field(default=None, repr=False)
+    _forces: Floats | None = field(default=None, repr=False)
     _columns: Floats | None = field(default=None, repr=False)
     _schur: Floats | None = field(default=None, repr=False)
     _corner: Floats | None = field(default=None, repr=False)
@@ -71,6 +73,7 @@ class BorderedSolver:
         reuse: bool,
         corner: Floats | None = None,
         extra: Extra | None = None,
+        columns: Floats | None = None,
     ) -> tuple[Floats, Floats]:
         """Return (dx, dP) with a residual below `tolerance` times the right-hand side.
 
@@ -88,12 +91,15 @@ class BorderedSolver:
             D (k, k), symmetric; default 0.
         extra
             Adds the product of a matrix that is not in K, and need not be symmetric, with a vector to another.
+        columns
+            Rows of C^T, like `borders`; default B^T.
 
         Raises
         ------
         FactorisationError
             The system is singular to working precision.
         """
+        self._forces = borders if columns is None else columns
         target = np.concatenate([right, -gap])
         self._corner = np.zeros((len(gap), len(gap))) if corner is None else corner
         if reuse and self._ready(len(gap)):
@@ -111,10 +117,10 @@ class BorderedSolver:
             if not self.factoriser.strengthen():
                 raise FactorisationError("the equations are singular to working precision")
 
-    def negative_eigenvalues(self, data: Floats, borders: Floats) -> int:
+    def negative_eigenvalues(self, data: Floats, borders: Floats, corner: Floats) -> int:
         """Return the number of negative eigenvalues of the bordered matrix, -1 where the factoriser does not count them.
 
-        Haynsworth: those of K and of its Schur complement -B^T K^-1 B together. Always in double precision: near a
+        Haynsworth: those of K and of its Schur complement D - B^T K^-1 B together. Always in double precision: near a
         buckling load single precision miscounts.
 
         Raises
@@ -133,7 +139,7 @@ class BorderedSolver:
                 schur = borders @ careful.solve(np.ascontiguousarray(borders.T))
                 if not np.isfinite(schur).all():
                     raise FactorisationError("the equations are singular: their solution is not finite")
-                count += int((np.linalg.eigvalsh(-0.5 * (schur + schur.T)) < 0).sum())
+                count += int((np.linalg.eigvalsh(corner - 0.5 * (schur + schur.T)) < 0).sum())
             return count
         finally:
             careful.close()
@@ -142,9 +148,10 @@ class BorderedSolver:
         return self._columns is not None and len(self._columns) == chambers
 
     def _eliminate(self, borders: Floats) -> None:
-        """Solve K Y = B with the fresh factors, for the Schur complement B^T Y of the border."""
+        """Solve K Y = C with the fresh factors, for the Schur complement B^T Y of the border."""
         if len(borders):
-            self._columns = np.ascontiguousarray(self.factoriser.solve(np.ascontiguousarray(borders.T)).T)
+            assert self._forces is not None
+            self._columns = np.ascontiguousarray(self.factoriser.solve(np.ascontiguousarray(self._forces.T)).T)
             self._schur = np.array([dots(borders, column) for column in self._columns]).T
         else:
             self._columns = np.empty((0, self.pattern.size))
@@ -177,7 +184,8 @@ class BorderedSolver:
         if extra is not None:
             extra(vector, out)
         if len(borders):
-            combine(borders, -vector[size:], out[:size])
+            assert self._forces is not None
+            combine(self._forces, -vector[size:], out[:size])
             assert self._corner is not None
             out[size:] = self._corner @ vector[size:] - dots(borders, vector[:size])
         return out

@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats
+from geosim.arrays import Bools, Floats, Ints
 from geosim.collision.shapes import poses_between
 from geosim.contract import Status
 from geosim.linear.patterns import Sparsity
+from geosim.shape.energy.cables import JUMP, LENGTH, Hold
+from geosim.shape.energy.gas import Gas
 from geosim.shape.energy.grip import ContactForces, Grip
 from geosim.shape.energy.rigid import RigidState
 
-__all__ = ["Aim", "Drag", "Evaluation", "Outcome", "Point", "Target"]
+__all__ = ["Aim", "Controls", "Drag", "Evaluation", "Outcome", "Point", "Target"]
 
 
 @dataclass(frozen=True)
@@ -25,16 +27,45 @@ class Drag:
     stiffness: Floats
 
 
+# A cable of prescribed length is slack where its tension less this stiffness [shear modulus times size] times what is left
+# over of it is not positive: any positive number finds the same answer.
+TAUT = 1.0
+
+
+@dataclass(frozen=True)
+class Controls:
+    """What Newton solves for the scalars at one configuration: chambers, then cables (see `cables`).
+
+    Parameters
+    ----------
+    members
+        1 where a scalar belongs to a sum that is prescribed and whose forces are one unknown, (m, d).
+    gap, slope
+        What every sum still misses, and how what it shall be changes with the force: not 0 for a gas; (m,).
+    fixed, forces
+        Scalars whose force is prescribed, and that force; (d,).
+    """
+
+    members: Floats
+    gap: Floats
+    slope: Floats
+    fixed: Bools
+    forces: Floats
+
+
 @dataclass(frozen=True)
 class Target:
     """Where a load path stands: chamber volumes or pressures, dead loads, held positions, obstacles (all scaled).
 
+    The scalars are the volumes of the chambers, then minus the lengths of the cables (see `cables`); their forces are
+    pressures, then tensions.
+
     Parameters
     ----------
     by_volume
-        Chambers whose volume is prescribed, bool (c,).
+        Scalars that are prescribed, bool (d,); where a gas is closed or a cable has friction, its law is.
     volumes, pressures
-        (c,); only the prescribed one of the two is read.
+        Scalars and forces (d,); only the prescribed one of the two is read.
     external
         Dead loads on the nodes, then forces and moments on rigid groups (nodes + 2 g, 3).
     positions
@@ -44,6 +75,10 @@ class Target:
         Where the obstacles stand and what the robot holds on to; None where nothing can touch.
     drag
         What holds the nodes back; None where the target is one of the user.
+    gas
+        What is closed in chambers, or None.
+    kinds
+        `CHAMBER`, `LENGTH` or `JUMP` of every scalar (d,); None where all are chambers.
     """
 
     by_volume: Bools
@@ -53,6 +88,8 @@ class Target:
     positions: Floats
     grip: Grip | None = None
     drag: Drag | None = None
+    gas: Gas | None = None
+    kinds: Ints | None = None
 
     def towards(self, end: Target, share: float, grip: Grip | None) -> Target:
         """Return the target a share of the way to another, for a robot with a grip."""
@@ -66,17 +103,45 @@ class Target:
             mix(self.external, end.external),
             mix(self.positions, end.positions),
             grip,
+            gas=end.gas if self.gas is None or end.gas is None else self.gas.towards(end.gas, share),
+            kinds=end.kinds,
         )
+
+    def controls(self, point: Point, values: Floats) -> Controls:
+        """Return what Newton solves for the scalars at a point where they have values (d,)."""
+        rows, goal, hold = self.by_volume.copy(), self.volumes, point.hold
+        fixed = ~rows
+        if self.kinds is not None:
+            slack = (self.kinds == LENGTH) & rows & (point.chamber_pressures + TAUT * (goal - values) <= 0.0)
+            rows, fixed = rows & ~slack, fixed | slack
+        if self.kinds is not None and hold is not None:
+            jump = self.kinds == JUMP
+            rows, goal = np.where(jump, hold.modes == 0, rows), np.where(jump, hold.values, goal)
+        gap, slope = goal - values, np.zeros(len(values))
+        members = np.eye(len(values))
+        if self.gas is not None:
+            first = self.gas.members.argmax(axis=1)
+            shut = self.gas.members.any(axis=0)
+            rows = rows & ~shut
+            rows[first] = True
+            members[first] = self.gas.members
+            wanted, change = self.gas.volumes(point.chamber_pressures)
+            gap[first], slope[first] = wanted - self.gas.members @ values, change
+        return Controls(members[rows], gap[rows], slope[rows], fixed, np.where(self.by_volume, 0.0, self.pressures))
 
 
 @dataclass(frozen=True)
 class Point:
-    """A configuration: positions (nodes, 3), pressures (v,), chamber pressures (c,), scaled; share of the command."""
+    """A configuration: positions (nodes, 3), pressures (v,), forces of the scalars (d,), scaled; share of the command.
+
+    `hold` says where cables stick and slide; None without friction of cables.
+    """
 
     x: Floats
     p: Floats
     chamber_pressures: Floats
     share: float = 0.0
+    hold: Hold | None = None
 
     def less(self, other: Point) -> Point:
         """Return the way from another point to this one."""
@@ -89,6 +154,7 @@ class Point:
             self.p + length * step.p,
             self.chamber_pressures + length * step.chamber_pressures,
             self.share + length * step.share,
+            self.hold,
         )
 
 
@@ -175,9 +241,9 @@ class Evaluation:
     constraint
         integral q (J - 1 - p / kappa), (pressures,).
     volumes
-        Chamber volumes (c,).
+        Scalars: chamber volumes, then those of cables (d,).
     gradients
-        Their gradients (c, nodes, 3).
+        Their gradients (d, nodes, 3).
     scale
         Largest nodal sum of the norms of element forces, with pressure and loads.
     energy, smallest
@@ -190,6 +256,9 @@ class Evaluation:
         Forces of contact, or None.
     rigid
         State of the rigid groups, or None. `force` holds on their nodes only what is out of balance.
+    columns
+        Minus what the forces on the nodes change by with those of the scalars, (d, nodes, 3); None where they are the
+        gradients: without friction of cables.
     """
 
     force: Floats
@@ -204,6 +273,7 @@ class Evaluation:
     sparsity: Sparsity
     contact: ContactForces | None = None
     rigid: RigidState | None = None
+    columns: Floats | None = None
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def measure(
     problem: ShapeProblem, point: Point, evaluation: Evaluation, residual: float, grip: Grip | None, stable: bool | None
 ) -> Frame:
     """Return the measures of a converged point."""
-    robot = problem.robot
+    robot, chambers = problem.robot, problem.chambers
     held = problem.held[: point.x.size].reshape(-1, 3)
     positions = placed(problem, point.x)
     force = np.zeros_like(positions)
@@ -39,9 +39,10 @@ def measure(
     contact, extra = _contact(problem, point, evaluation, positions, grip)
     return Frame(
         _without_rigid_motion(problem, positions)[0],
-        volume_ratios=evaluation.volumes / problem.rest_chamber_volumes,
-        chamber_volumes=evaluation.volumes * problem.length**3,
-        chamber_pressures=point.chamber_pressures * problem.stress,
+        volume_ratios=evaluation.volumes[:chambers] / problem.rest_chamber_volumes,
+        chamber_volumes=evaluation.volumes[:chambers] * problem.length**3,
+        chamber_pressures=point.chamber_pressures[:chambers] * problem.stress,
+        **_cables(problem, point, evaluation),
         reactions=_on_vertices(robot, force),
         body_volume_ratio=evaluation.body_volume / problem.body_volume,
         inverted_elements=problem.inverted(point.x),
@@ -53,6 +54,22 @@ def measure(
         note=FREE if problem.supports.free_bodies else "",
         **contact,
     )
+
+
+def _cables(problem: ShapeProblem, point: Point, evaluation: Evaluation) -> dict[str, Any]:
+    """Return lengths [m] and tensions [N] of the cables: where they are pulled, and at both ends."""
+    cables, c = problem.cables, problem.chambers
+    if cables is None:
+        return {}
+    forces = point.chamber_pressures[c:]
+    modes = np.zeros(len(forces), dtype=np.int64) if point.hold is None else point.hold.modes[c:]
+    tension, _ = cables.tensions(cables.strands.ways(point.x)[0], forces, modes)
+    unit = problem.force_unit
+    return {
+        "cable_lengths": -evaluation.volumes[c:][cables.main] * problem.length,
+        "cable_tensions": np.maximum(forces[cables.main], 0.0) * unit,
+        "cable_end_tensions": np.maximum(cables.ends(tension), 0.0) * unit,
+    }
 
 
 def positions(problem: ShapeProblem, x: Floats) -> Floats:
@@ -247,8 +264,12 @@ def adopt(problem: ShapeProblem, initial: State) -> Point:
         raise InputError("initial: the state is not one of this robot; continue only from a result of the same mesh")
     x = problem.settled((nodes[problem.nodes] - problem.center) / problem.length)
     p = np.zeros(len(problem.pressure_vertices))
-    pressures = np.zeros(problem.chambers)
+    pressures, hold = np.zeros(len(problem.kinds)), None
     if isinstance(initial, ShapeState):
-        scale = initial.problem.stress / problem.stress
+        scale, count = initial.problem.stress / problem.stress, problem.chambers
         p, pressures = initial.point.p * scale, initial.point.chamber_pressures * scale
-    return Point(x, p, pressures)
+        pressures[count:] *= (initial.problem.length / problem.length) ** 2
+        if len(pressures) != len(problem.kinds):
+            raise InputError("initial: the state is one of a robot with other chambers or cables")
+        hold = initial.point.hold
+    return Point(x, p, pressures, hold=hold)

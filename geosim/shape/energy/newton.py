@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Floats
 from geosim.contract import Progress, Status
 from geosim.linear.factorise import FactorisationError
-from geosim.shape.energy.configuration import Aim, Drag, Evaluation, Outcome, Point, Target
+from geosim.shape.energy.configuration import Aim, Controls, Drag, Evaluation, Outcome, Point, Target
 from geosim.shape.energy.contact_steps import safe_share, share_apart
 from geosim.shape.energy.lookahead import Springs, brace, springs_ahead
 from geosim.shape.energy.problem import ShapeProblem
@@ -60,6 +60,9 @@ CIRCLE = 0.7
 # Residual below which the tangent of contact is exact (see `ShapeProblem.sharpened`). Where contacts change to and fro the exact
 # one goes round in circles: so many steps do without it.
 SHARP, BLUNT = 0.002, 3
+
+# Rounds in which points of cables begin to slide or to stick; in the last of them one point at a time.
+TURNS = 80
 
 # Steps at most with friction by the pressures of the present configuration, after every round.
 FINISH = 8
@@ -116,7 +119,7 @@ class Newton:
     def evaluate(self, problem: ShapeProblem, point: Point, target: Target, *, matrix: bool) -> Evaluation:
         """Return residuals (and the tangent) at a point for a target."""
         evaluation = problem.evaluate(
-            point.x, point.p, point.chamber_pressures, target.external, matrix=matrix, grip=target.grip
+            point.x, point.p, point.chamber_pressures, target.external, matrix=matrix, grip=target.grip, hold=point.hold
         )
         return evaluation if target.drag is None else dragged(evaluation, point.x, target.drag)
 
@@ -126,7 +129,7 @@ class Newton:
         """Return the equilibrium that is aimed at, from a start near it.
 
         With friction, rounds of Newton follow each other until pressures and normals balance with the friction they
-        allow.
+        allow, and until cables stick and slide where it lets them.
 
         Parameters
         ----------
@@ -142,6 +145,27 @@ class Newton:
         BudgetError
             A budget is spent.
         """
+        outcome = self._with_contact(problem, start, aim, budget, along)
+        records, iterations = list(outcome.records), outcome.iterations
+        for turn in range(TURNS):
+            if outcome.status is not Status.CONVERGED or problem.cables is None or outcome.point.hold is None:
+                break
+            point = problem.corrected(outcome.point, outcome.evaluation, one=turn >= TURNS // 4)
+            assert point.hold is not None
+            if np.array_equal(point.hold.modes, outcome.point.hold.modes):
+                break
+            aim = replace(aim, share=point.share, bends=False)  # a step along the tangent has aimed nearer
+            outcome = self._with_contact(problem, point, aim, budget, None)
+            records += outcome.records
+            iterations += outcome.iterations
+        else:
+            outcome = replace(outcome, status=Status.NOT_CONVERGED)
+        return replace(outcome, records=tuple(records), iterations=iterations)
+
+    def _with_contact(
+        self, problem: ShapeProblem, start: Point, aim: Aim, budget: Budget, along: Floats | None
+    ) -> Outcome:
+        """Return the equilibrium where cables stick and slide as they do at the start."""
         contact = problem.contact
         if contact is None or not contact.friction or aim.grip is None:
             return Attempt(self, problem, aim, budget, self.tolerance, along).run(start)
@@ -255,21 +279,26 @@ class Newton:
         right[held] = known[held]
         data = pattern.eliminated(data, held)
         free = ~held[:size]
-        chosen = np.flatnonzero(target.by_volume)
-        unknowns = len(chosen) + (aim.weights is not None)
-        borders = np.zeros((unknowns, pattern.size))
-        borders[: len(chosen), :size] = evaluation.gradients.reshape(problem.chambers, size)[chosen] * free
-        pressure_step = np.where(target.by_volume, 0.0, target.pressures - point.chamber_pressures)
+        controls = target.controls(point, evaluation.volumes)
+        count = len(controls.gap)
+        borders = np.zeros((count + (aim.weights is not None), pattern.size))
+        borders[:count, :size] = controls.members @ evaluation.gradients.reshape(-1, size)
+        columns = evaluation.gradients if evaluation.columns is None else evaluation.columns
+        pressure_step = np.where(controls.fixed, controls.forces - point.chamber_pressures, 0.0)
         for c in np.flatnonzero(pressure_step):
-            right[:size] += free * pressure_step[c] * evaluation.gradients[c].ravel()
-        gap = target.volumes[chosen] - evaluation.volumes[chosen]
+            right[:size] += free * pressure_step[c] * columns[c].ravel()
+        gap = controls.gap
         if np.any(shift):  # held nodes move volume too
-            gap = gap - evaluation.gradients.reshape(problem.chambers, size)[chosen] @ shift
-        corner = None
+            gap = gap - borders[:count, :size] @ shift
+        corner = np.diag(controls.slope)
         if aim.weights is not None:
-            borders[-1, :size] = aim.load(evaluation.gradients).ravel() * free
-            gap, corner = self._arc_row(point, aim, evaluation, gap, chosen)
+            borders[-1, :size] = aim.load(evaluation.gradients).ravel()
+            gap, corner = self._arc_row(point, aim, evaluation, gap, controls)
+        borders[:, :size] *= free
         extra: dict[str, Any] = {}
+        if evaluation.columns is not None:
+            extra["columns"] = np.zeros_like(borders)
+            extra["columns"][:, :size] = controls.members @ columns.reshape(-1, size) * free
         if aim.grip is not None and aim.grip.own and problem.contact is not None and evaluation.contact is not None:
             extra["extra"] = partial(problem.contact.apply_slides, evaluation.contact, free)
         linear = problem.solver_of(evaluation, problem.motion(point.x, target.positions))
@@ -280,18 +309,19 @@ class Newton:
         if aim.weights is not None:
             share_step, change = float(change[-1]), change[:-1]
             pressure_step = pressure_step + share_step * aim.pressure_rates
-        pressure_step[chosen] = change
+        pressure_step += controls.members.T @ change
         return Point(step[:size].reshape(nodes, 3), step[size:], pressure_step, share_step)
 
     def _arc_row(
-        self, point: Point, aim: Aim, evaluation: Evaluation, gap: Floats, chosen: Ints
+        self, point: Point, aim: Aim, evaluation: Evaluation, gap: Floats, controls: Controls
     ) -> tuple[Floats, Floats]:
         """Return what the rows of the border still miss, the arc's included, and the corner of the system."""
         assert aim.weights is not None
         a, b = aim.weights[0] / aim.scale, aim.weights[1]
         missing = aim.level - a * aim.conjugate(point, evaluation.volumes) - b * point.share
         corner = np.zeros((len(gap) + 1, len(gap) + 1))
-        corner[-1, :-1] = corner[:-1, -1] = aim.volume_rates[chosen]
+        corner[:-1, :-1] = np.diag(controls.slope)
+        corner[-1, :-1] = corner[:-1, -1] = controls.members @ aim.volume_rates
         corner[-1, -1] = -b / a
         return np.append(gap, missing / a), corner
 
@@ -304,9 +334,9 @@ class Newton:
         force = np.where(free, evaluation.force.ravel(), 0.0).reshape(-1, 3)
         floor = max(evaluation.scale, FORCE_FLOOR)
         by_node = np.linalg.norm(force, axis=1)
-        gap = np.where(target.by_volume, evaluation.volumes - target.volumes, 0.0)
-        volume = float(np.max(np.abs(gap) / problem.rest_chamber_volumes, initial=0.0))
-        pressure_gap = np.where(target.by_volume, 0.0, point.chamber_pressures - target.pressures)
+        controls = target.controls(point, evaluation.volumes)
+        volume = float(np.max(np.abs(controls.gap) / (controls.members @ problem.rest_values), initial=0.0))
+        pressure_gap = np.where(controls.fixed, point.chamber_pressures - controls.forces, 0.0)
         constraint = float(np.linalg.norm(evaluation.constraint[~problem.held[size:]])) / problem.body_volume
         place = float(np.max(np.abs(problem.shift(point.x, target.positions)), initial=0.0))
         place = max(place, float(np.max(np.abs(pressure_gap), initial=0.0)))
@@ -333,6 +363,8 @@ class Newton:
         isochoric form of the energy is examined, at the same positions: on coarse meshes the full form W(I1, I2) has
         local modes in compression that are the mesh's and not the body's.
         """
+        if point.hold is not None:  # friction has no potential
+            return None
         pressures = problem.isochoric_pressures(point.x, point.p)
         evaluation = problem.evaluate(
             point.x,
@@ -347,16 +379,16 @@ class Newton:
         assert evaluation.data is not None
         size = point.x.size
         data = evaluation.sparsity.eliminated(evaluation.data, problem.held)
-        chosen = np.flatnonzero(target.by_volume)
-        borders = np.zeros((len(chosen), evaluation.sparsity.size))
-        borders[:, :size] = evaluation.gradients.reshape(problem.chambers, size)[chosen] * ~problem.held[:size]
+        controls = target.controls(point, evaluation.volumes)
+        borders = np.zeros((len(controls.gap), evaluation.sparsity.size))
+        borders[:, :size] = controls.members @ evaluation.gradients.reshape(-1, size) * ~problem.held[:size]
         try:
-            negative = problem.solver_of(evaluation).negative_eigenvalues(data, borders)
+            negative = problem.solver_of(evaluation).negative_eigenvalues(data, borders, np.diag(controls.slope))
         except FactorisationError:
             return None
         if negative < 0:
             return None
-        return negative == int((~problem.held[size:]).sum()) + len(chosen)
+        return negative == int((~problem.held[size:]).sum()) + len(controls.gap)
 
 
 @dataclass
@@ -573,6 +605,7 @@ def dragged(evaluation: Evaluation, x: Floats, drag: Drag) -> Evaluation:
 
 def bearable(problem: ShapeProblem, volumes: Floats, change: Floats) -> float:
     """Share of a change of the chamber volumes (c,), at most 1, in which none of them changes by more than `SWELL`."""
+    volumes, change = volumes[: problem.chambers], change[: problem.chambers]
     most = SWELL * np.where(change < 0.0, volumes, np.maximum(volumes, problem.rest_chamber_volumes))
     with np.errstate(divide="ignore"):
         return float(np.min(most / np.abs(change), initial=1.0))

@@ -26,6 +26,7 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.contract import Status
 from geosim.shape.energy.branches import Mark, Way
+from geosim.shape.energy.cables import CHAMBER
 from geosim.shape.energy.configuration import Aim, Outcome, Point, Target
 from geosim.shape.energy.contact_steps import approach, safe_share
 from geosim.shape.energy.grip import Grip
@@ -233,7 +234,9 @@ class Path:
         n = len(self.problem.rest)
         driven = bool((np.where(a.by_volume, 0.0, a.pressures - b.pressures) != 0).any())
         loaded = not np.array_equal(a.external[:n], b.external[:n])
-        return (driven or loaded) and not self._moves
+        rubs = self.problem.cables is not None and self.problem.cables.rough
+        changes = a.gas is not None and b.gas is not None and not a.gas.still(b.gas)
+        return (driven or loaded) and not (self._moves or rubs or changes)
 
     @property
     def _moves(self) -> bool:
@@ -297,9 +300,9 @@ class Path:
         turns = (self.end.positions - self.origin.positions)[len(problem.rest) + problem.groups :]
         turned = float(np.max(np.linalg.norm(turns, axis=1), initial=0.0))
         most = min(most, TURN / turned) if turned > 0.0 else most
-        chosen = self.end.by_volume
+        chosen = self.end.by_volume & (problem.kinds == CHAMBER)
         if chosen.any():
-            now, rest = self.state.volumes[chosen], problem.rest_chamber_volumes[chosen]
+            now, rest = self.state.volumes[chosen], problem.rest_values[chosen]
             rate = self.end.volumes[chosen] - self.origin.volumes[chosen]
             grows = self.max_growth * np.maximum(now, rest)
             with np.errstate(divide="ignore"):
@@ -430,8 +433,9 @@ class Path:
             self.records += [{**record, "increment": len(self.trail)} for record in outcome.records]
             self.state, self.share, self.outcome = advanced(self.state, outcome), outcome.point.share, outcome
         target = self.origin.towards(self.end, share, None)
-        driven = ~self.end.by_volume & (self.end.pressures != self.origin.pressures)
-        if driven.any():
+        driven = np.flatnonzero(~self.end.by_volume & (self.end.pressures != self.origin.pressures))
+        driven = driven[self.problem.kinds[driven] == CHAMBER]
+        if len(driven):
             limit, asked = (
                 pressures[driven] * self.problem.stress / 1e3 for pressures in (target.pressures, self.end.pressures)
             )
@@ -444,8 +448,8 @@ class Path:
         return self._ended(Status.PRESSURE_LIMIT, f"{Status.PRESSURE_LIMIT.value} {message}")
 
     def _ratios(self, volumes: Floats) -> Floats:
-        """V/V0 of the chambers, (c,)."""
-        return volumes / self.problem.rest_chamber_volumes
+        """V/V0 of the chambers (c,) from all scalars."""
+        return volumes[: self.problem.chambers] / self.problem.rest_chamber_volumes
 
 
 def advanced(state: ShapeState, outcome: Outcome) -> ShapeState:
@@ -453,7 +457,19 @@ def advanced(state: ShapeState, outcome: Outcome) -> ShapeState:
     problem, target, grip = state.problem, outcome.target, outcome.target.grip
     if problem.contact is not None and grip is not None and outcome.evaluation.contact is not None:
         grip = problem.contact.renew(outcome.point.x, grip, outcome.evaluation.contact)
-    return ShapeState(problem, outcome.point, target, outcome.evaluation.volumes, (state.point, state.target), grip)
+    point, values = outcome.point, outcome.evaluation.volumes
+    if point.hold is not None:
+        point = replace(point, hold=replace(point.hold, values=values))
+    return replace(
+        state,
+        point=point,
+        target=target,
+        volumes=values,
+        before=(state.point, state.target),
+        grip=grip,
+        measured=None,
+        is_frame=True,
+    )
 
 
 def travel(start: Grip | None, end: Grip | None) -> float:

@@ -5,6 +5,7 @@ Rows are ordered [3 a node, 1 a pressure]; the upper triangle is stored (see `ge
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -67,7 +68,9 @@ def _graph(rows: Ints, cols: Ints, shape: tuple[int, int]) -> Sparsity:
     return Sparsity(graph.indptr.astype(np.int64), graph.indices.astype(np.int64))
 
 
-def build_pattern(tets: Ints, pressure_tets: Ints, *, couple_pressures: bool) -> BodyPattern:
+def build_pattern(
+    tets: Ints, pressure_tets: Ints, *, couple_pressures: bool, couplings: Sequence[Ints] = ()
+) -> BodyPattern:
     """Return the pattern of a mesh.
 
     Parameters
@@ -76,10 +79,13 @@ def build_pattern(tets: Ints, pressure_tets: Ints, *, couple_pressures: bool) ->
         Displacement nodes (m, a) and pressure unknowns (m, 4) of the elements, every number in use.
     couple_pressures
         Whether the pressure block is a mass matrix (finite bulk modulus, stabilisation) or only its diagonal.
+    couplings
+        Pairs of nodes (p, 2), the smaller number first, that other things than elements couple.
     """
     nodes, pressures = int(tets.max()) + 1, int(pressure_tets.max()) + 1
     rows, cols = _pairs(tets, tets)
-    near = _graph(rows[rows <= cols], cols[rows <= cols], (nodes, nodes))
+    more = np.vstack([np.stack([rows, cols], axis=1)[rows <= cols], *couplings])
+    near = _graph(more[:, 0], more[:, 1], (nodes, nodes))
     prow, pcol = _pairs(tets, pressure_tets)
     mixed = _graph(prow, pcol, (nodes, pressures))
     qrow, qcol = _pairs(pressure_tets, pressure_tets)

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy.spatial import cKDTree
 
-from geosim.arrays import Bools, Floats, frozen
+from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -21,10 +21,12 @@ from geosim.material.materials import Hyperelastic
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import assembly
 from geosim.shape.energy.body import ScaledBody, scaled_body
+from geosim.shape.energy.cables import CHAMBER, Cables, Hold, make_cables
 from geosim.shape.energy.chambers import Chambers, make_chambers
-from geosim.shape.energy.configuration import Evaluation
+from geosim.shape.energy.configuration import Evaluation, Point
 from geosim.shape.energy.contact import ContactPotential
 from geosim.shape.energy.contact_setup import make_contact
+from geosim.shape.energy.embedding import couplings
 from geosim.shape.energy.grip import Blocks, Grip
 from geosim.shape.energy.loads import LoadShape, load_shapes
 from geosim.shape.energy.pattern import BodyPattern, build_pattern
@@ -52,6 +54,8 @@ class ShapeProblem(ScaledBody):
         Rows of `tensors.table`: as solved, and of the isochoric form.
     closed, rest_chamber_volumes
         What closes the chambers, and their volumes (c,).
+    cables
+        What pulls on the body, or None.
     held, enclosed
         Which unknowns are held (see `held_unknowns`), and whether a body's whole surface is.
     contact, rigid, reduction
@@ -73,11 +77,32 @@ class ShapeProblem(ScaledBody):
     contact: ContactPotential | None
     rigid: Rigids | None
     reduction: Reduction | None
+    cables: Cables | None
 
     @property
     def chambers(self) -> int:
         """Number of chambers."""
         return len(self.closed.walls)
+
+    @cached_property
+    def rest_values(self) -> Floats:
+        """Sizes of the scalars at rest: volumes of chambers, lengths of cables; (d,), positive."""
+        more = np.zeros(0) if self.cables is None else self.cables.rest_values()
+        return frozen(np.concatenate([self.rest_chamber_volumes, more]))
+
+    @cached_property
+    def kinds(self) -> Ints:
+        """What every scalar is (see `cables`), (d,)."""
+        more = np.zeros(0, dtype=np.int64) if self.cables is None else self.cables.kinds
+        return frozen(np.concatenate([np.full(self.chambers, CHAMBER), more]))
+
+    def spread(self, of_cables: Floats) -> Floats:
+        """Values of cables (w,) as scalars of theirs: nan for jumps."""
+        if self.cables is None:
+            return np.zeros(0)
+        out = np.full(self.cables.scalars, np.nan)
+        out[self.cables.main] = of_cables
+        return out
 
     @property
     def groups(self) -> int:
@@ -194,10 +219,12 @@ class ShapeProblem(ScaledBody):
         matrix: bool,
         grip: Grip | None = None,
         table: Floats | None = None,
+        hold: Hold | None = None,
     ) -> Evaluation:
         """Return residuals, and the tangent if `matrix`, at scaled positions, pressures and loads, with contact by `grip`.
 
         Of `external` the rows beyond the nodes, if there are any, are forces and moments on the rigid groups.
+        `chamber_pressures` are the forces of all scalars (d,); `hold` says where cables stick.
         """
         el, pattern, count = self.element, self.pattern, len(x)
         data = np.zeros(len(pattern.indices) if matrix else 0)
@@ -207,6 +234,14 @@ class ShapeProblem(ScaledBody):
             x, p, self.mesh, self.table if table is None else table, *rules, matrix, *out
         )
         volumes, gradients = self.closed.add(x, chamber_pressures, el.face, matrix, pattern, data, force, scale)
+        columns = None
+        if self.cables is not None:
+            chambers, modes = self.chambers, np.zeros_like(self.kinds) if hold is None else hold.modes
+            values, along, pulls = self.cables.add(
+                x, chamber_pressures[chambers:], modes[chambers:], matrix, pattern, data, force, scale
+            )
+            columns = np.concatenate([gradients, pulls]) if self.cables.rough else None
+            volumes, gradients = np.concatenate([volumes, values]), np.concatenate([gradients, along])
         force -= external[:count]
         scale += np.linalg.norm(external[:count], axis=1)
         contact, rigid = None, None
@@ -233,7 +268,20 @@ class ShapeProblem(ScaledBody):
             sparsity,
             contact,
             rigid,
+            columns,
         )
+
+    def corrected(self, point: Point, evaluation: Evaluation, *, one: bool) -> Point:
+        """Return a point at which no cable sticks beyond its friction or slides against it (see `cables`)."""
+        hold, c = point.hold, self.chambers
+        if self.cables is None or hold is None:
+            return point
+        forces, mine = self.cables.corrected(
+            point.x, point.chamber_pressures[c:], evaluation.volumes[c:], Hold(hold.modes[c:], hold.values[c:]), one=one
+        )
+        modes = np.concatenate([hold.modes[:c], mine.modes])
+        pressures = np.concatenate([point.chamber_pressures[:c], forces])
+        return replace(point, chamber_pressures=pressures, hold=replace(hold, modes=modes))
 
     def sharpened(self, evaluation: Evaluation) -> Evaluation:
         """Return an evaluation whose tangent is exact without friction: from afar, where all presses too hard, it misleads."""
@@ -318,8 +366,12 @@ def make_problem(
     body = scaled_body(robot, order)
     materials = list(robot.materials.values())
     compressible = any(np.isfinite(m.bulk_modulus) for m in materials)
+    cables = make_cables(body, robot.cables, robot.cable_anchors)
     pattern = build_pattern(
-        body.mesh.tets, body.mesh.pressure_tets, couple_pressures=body.element.stabilised or compressible
+        body.mesh.tets,
+        body.mesh.pressure_tets,
+        couple_pressures=body.element.stabilised or compressible,
+        couplings=[] if cables is None else [couplings(cables.strands.nodes, cables.strands.weights)],
     )
     groups = make_groups(robot, environment)
     closed = make_chambers(body, environment, pattern, groups)
@@ -350,6 +402,7 @@ def make_problem(
         contact=contact,
         rigid=rigid,
         reduction=Reduction(rigid, len(body.nodes), pattern.size) if rigid is not None else None,
+        cables=None if cables is None else replace(cables, strands=cables.strands.placed(pattern)),
     )
     _check_free_bodies(problem)
     return problem
@@ -396,7 +449,7 @@ def _check_free_bodies(problem: ShapeProblem) -> None:
     labels = problem.supports.labels
     labels = np.concatenate([labels, labels[robot.p2_edges[:, 0]]])[problem.nodes]
     p, zero = np.zeros(len(problem.pressure_vertices)), np.zeros_like(problem.rest)
-    gradients = problem.evaluate(problem.rest, p, np.zeros(problem.chambers), zero, matrix=False).gradients
+    gradients = problem.evaluate(problem.rest, p, np.zeros(len(problem.kinds)), zero, matrix=False).gradients
     loads = [load.value for _, load in problem.load_shapes]
     loads += [value for g in problem.environment.rigid_groups for value in (g.force, g.moment)]
     sets = [problem.external_forces(i) for i in range(max([1, *map(len, loads)]))]

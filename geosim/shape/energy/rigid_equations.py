@@ -108,6 +108,7 @@ class ReducedSolver:
         reuse: bool,
         corner: Floats | None = None,
         extra: Extra | None = None,
+        columns: Floats | None = None,
     ) -> tuple[Floats, Floats]:
         """Return (dx, dP) as `BorderedSolver.solve` does."""
         reduction, T = self.reduction, self.reduction.map(self.state)
@@ -124,6 +125,7 @@ class ReducedSolver:
             reuse=reuse,
             corner=corner,
             extra=None if extra is None else partial(_reduced, extra, T),
+            columns=None if columns is None else np.ascontiguousarray((T.T @ columns.T).T),
         )
         out = T @ step
         nodes = out[: 3 * self.reduction.nodes].reshape(-1, 3)
@@ -131,12 +133,12 @@ class ReducedSolver:
             nodes[ids] += maps @ motion
         return out, change
 
-    def negative_eigenvalues(self, data: Floats, borders: Floats) -> int:
+    def negative_eigenvalues(self, data: Floats, borders: Floats, corner: Floats) -> int:
         """Return the number of negative eigenvalues as `BorderedSolver.negative_eigenvalues` does."""
         T = self.reduction.map(self.state)
         self.inner.use(self.reduction.pattern(self.sparsity))
         matrix = self.reduction.matrix(self.sparsity, data, self.state, T)
-        return self.inner.negative_eigenvalues(matrix, np.ascontiguousarray((T.T @ borders.T).T))
+        return self.inner.negative_eigenvalues(matrix, np.ascontiguousarray((T.T @ borders.T).T), corner)
 
 
 def _reduced(extra: Extra, T: csr_matrix, vector: Floats, out: Floats) -> None:

@@ -34,13 +34,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from geosim.actuation import Actuation, Command, Inflation
+from geosim.actuation import AMBIENT, Actuation, CableLengths, CableTensions, Command, Inflation, Syringe, cable_targets
 from geosim.arrays import choice, number, whole
 from geosim.contract import Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import frames
+from geosim.shape.energy.cables import JUMP, Hold
 from geosim.shape.energy.configuration import Outcome, Point, Target
+from geosim.shape.energy.gas import Gas, shut_in
 from geosim.shape.energy.newton import Budget, Newton
 from geosim.shape.energy.path import Journey, Path, difference
 from geosim.shape.energy.problem import ShapeProblem, make_problem
@@ -128,7 +130,7 @@ class EnergyShapeSolver:
 
     def commands(self, robot: Robot, actuation: Actuation) -> list[Command]:
         """Return the commands of an actuation after checking that this solver knows them."""
-        return actuation.commands((Inflation,), type(self).__name__)
+        return actuation.commands((Inflation, CableLengths, CableTensions, Syringe), type(self).__name__)
 
     def start(self, robot: Robot, environment: Environment, initial: State | None = None) -> ShapeState:
         """Return the state at rest (or at `initial`, a state of the same robot) after computing what is computed once.
@@ -148,8 +150,8 @@ class EnergyShapeSolver:
             contact_thickness=self.contact_thickness,
             imperfection=self.imperfection,
         )
-        chambers = problem.chambers
-        point = Point(problem.rest, np.zeros(len(problem.pressure_vertices)), np.zeros(chambers))
+        scalars = len(problem.kinds)
+        point = Point(problem.rest, np.zeros(len(problem.pressure_vertices)), np.zeros(scalars))
         if initial is not None:
             point = frames.adopt(problem, initial)
         grip = problem.contact.start(point.x) if problem.contact is not None else None
@@ -157,16 +159,19 @@ class EnergyShapeSolver:
         if grip is not None and before is not None and before.anchors.shape == grip.anchors.shape:
             grip = before  # go on where the last solve ended: its obstacles stand where they stood
         evaluation = problem.evaluate(
-            point.x, point.p, point.chamber_pressures, np.zeros_like(point.x), matrix=False, grip=grip
+            point.x, point.p, point.chamber_pressures, np.zeros_like(point.x), matrix=False, grip=grip, hold=point.hold
         )
+        if point.hold is None and problem.cables is not None and problem.cables.rough:
+            point = replace(point, hold=Hold(np.zeros(scalars, dtype=np.int64), evaluation.volumes))
         loads = problem.loads_of(evaluation.force if initial is not None else np.zeros_like(point.x))
         target = Target(
-            np.zeros(chambers, dtype=bool),
+            np.zeros(scalars, dtype=bool),
             evaluation.volumes,
             point.chamber_pressures,
             loads,
             problem.goal(point.x),
             grip,
+            kinds=problem.kinds,
         )
         return ShapeState(
             problem,
@@ -177,6 +182,7 @@ class EnergyShapeSolver:
             grip,
             frames.measure(problem, point, evaluation, np.nan, grip, None),
             is_frame=False,
+            began=(evaluation.volumes, point.chamber_pressures),
         )
 
     @property
@@ -198,7 +204,7 @@ class EnergyShapeSolver:
             problem.linear.factorisations,
             progress,
         )
-        journey = self._journey(state, end, budget)
+        journey = self._journey(state, end, command, budget)
         current, status, message = self._measured(journey.state, journey.outcome), journey.status, journey.message
         if status is Status.CONVERGED and current.frame.crossings:
             status = Status.CROSSED
@@ -206,6 +212,7 @@ class EnergyShapeSolver:
                 f"{Status.CROSSED.value} {int(current.frame.crossings)} pairs of edges and faces cross at command "
                 f"{command.index + 1}."
             )
+        status, message = self._above_vacuum(current, command) or (status, message)
         loses = status is Status.CONVERGED and current.frame.stable == 0.0 and state.frame.stable != 0.0
         if loses and (shares := journey.way.branches_between()) is not None:
             status = Status.UNSTABLE
@@ -224,9 +231,9 @@ class EnergyShapeSolver:
         partial = replace(current, measured=replace(current.frame, time=journey.share))
         return current, replace(report, partial=partial)
 
-    def _journey(self, state: ShapeState, end: Target, budget: Budget) -> Journey:
+    def _journey(self, state: ShapeState, end: Target, command: Command, budget: Budget) -> Journey:
         """Follow the path to a target; from rest what always acts is put on first, however many commands there are."""
-        problem, origin = state.problem, self._origin(state, end)
+        problem, origin = state.problem, self._origin(state, end, command)
         options = budget, self.max_growth, self.min_increment, self.follow == "dynamic"
         steady = replace(origin, external=problem.steady_forces())
         way = difference(end, steady)
@@ -239,8 +246,22 @@ class EnergyShapeSolver:
                 loaded, share=0.0, message=f"{loaded.message} That was before the command, of constant loads."
             )
         loaded_state = replace(loaded.state, is_frame=False)
-        journey = Path(self._newton, self._origin(loaded_state, end), end, loaded_state, *options).follow()
+        journey = Path(self._newton, self._origin(loaded_state, end, command), end, loaded_state, *options).follow()
         return replace(journey, records=loaded.records + journey.records)
+
+    def _above_vacuum(self, state: ShapeState, command: Command) -> tuple[Status, str] | None:
+        """Say which chamber would need less than vacuum; None where none does."""
+        inflation, count = command.find(Inflation), state.problem.chambers
+        ambient = AMBIENT if inflation is None else inflation.ambient
+        pressures = state.point.chamber_pressures[:count] * state.problem.stress
+        if not (pressures < -ambient).any():
+            return None
+        c = int(np.argmin(pressures))
+        return (
+            Status.NOT_CONVERGED,
+            f"Chamber {c + 1} would need {pressures[c] / 1e3:.4g} kPa, which is below vacuum (-{ambient / 1e3:.4g} kPa "
+            f"gauge): no pump does that. Prescribe a larger volume_ratio.",
+        )
 
     def _measured(self, state: ShapeState, outcome: Outcome | None) -> ShapeState:
         """Return the state with its measures, which the increments between commands do without."""
@@ -268,20 +289,38 @@ class EnergyShapeSolver:
             if inflation is not None
             else (np.full(chambers, np.nan), np.zeros(chambers))
         )
-        by_volume = np.isfinite(ratio)
-        volumes = np.where(by_volume, ratio * problem.rest_chamber_volumes, 0.0)
-        pressures = np.where(by_volume, 0.0, np.nan_to_num(pressure) / problem.stress)
+        length, tension = cable_targets(command, len(problem.robot.cables))
+        goals = np.concatenate([ratio * problem.rest_chamber_volumes, problem.spread(-length / problem.length)])
+        forces = np.concatenate([pressure / problem.stress, problem.spread(tension / problem.force_unit)])
+        gas = self._gas(problem, state, command)
+        lawful = problem.kinds == JUMP  # what a law says where it stands
+        if gas is not None:
+            lawful = lawful | gas[1].members.any(axis=0)
+        by_volume = np.isfinite(goals) | lawful
         grip = (
             state.grip.at(problem.contact.poses(index))
             if problem.contact is not None and state.grip is not None
             else None
         )
         return Target(
-            by_volume, volumes, pressures, problem.external_forces(index), problem.held_positions(index), grip
+            by_volume,
+            np.where(lawful, state.volumes, np.nan_to_num(goals)),
+            np.where(by_volume, 0.0, np.nan_to_num(forces)),
+            problem.external_forces(index),
+            problem.held_positions(index),
+            grip,
+            gas=None if gas is None else gas[1],
+            kinds=problem.kinds,
         )
 
-    def _origin(self, state: ShapeState, end: Target) -> Target:
+    def _gas(self, problem: ShapeProblem, state: ShapeState, command: Command) -> tuple[Gas, Gas] | None:
+        """Return the gases of a command as they are closed, and as they shall be."""
+        began = (state.volumes, state.point.chamber_pressures) if state.began is None else state.began
+        return shut_in(command, problem.chambers, len(problem.kinds), *began, problem.length, problem.stress)
+
+    def _origin(self, state: ShapeState, end: Target, command: Command) -> Target:
         """Return the target that the present equilibrium meets, expressed in the controls of the next command."""
+        gas = self._gas(state.problem, state, command)
         return Target(
             end.by_volume,
             state.volumes,
@@ -289,4 +328,6 @@ class EnergyShapeSolver:
             state.target.external,
             state.problem.goal(state.point.x, state.target.positions),
             state.grip,
+            gas=None if gas is None else state.target.gas or gas[0],
+            kinds=end.kinds,
         )

@@ -36,6 +36,8 @@ class ShapeState:
         Measures in SI units; None between commands.
     is_frame
         Whether a result shows it: the end of a command.
+    began
+        Scalars and their forces (d,) at the start of the solve, where chambers with a gas are closed.
     """
 
     problem: ShapeProblem
@@ -46,6 +48,7 @@ class ShapeState:
     grip: Grip | None = None
     measured: Frame | None = None
     is_frame: bool = True
+    began: tuple[Floats, Floats] | None = None
 
     @property
     def robot(self) -> VolumetricRobot:

@@ -42,16 +42,23 @@ def equilibrium(result: Result, frame: int) -> ShapeState:
     robot = taken(result.robot, VolumetricRobot, "equilibrium")
     start = replace(solver, imperfection=0.0).start(robot, result.environment)  # the robot of a result has it already
     problem = start.problem
-    if problem.contact is not None and problem.contact.friction:
+    rubs = problem.cables is not None and problem.cables.rough
+    if rubs or (problem.contact is not None and problem.contact.friction):
         raise InputError("what sticks to what is known only for the last frame of a result that has just been solved")
     point = replace(
         start.point,
         x=problem.settled(problem.scaled(result.nodes(frame)[problem.nodes])),
         p=pressures[frame][problem.pressure_vertices] / problem.stress,
-        chamber_pressures=result.chamber_pressures[frame] / problem.stress,
+        chamber_pressures=np.concatenate(
+            [
+                result.chamber_pressures[frame] / problem.stress,
+                problem.spread(result.cable_tensions[frame] / problem.force_unit),
+            ]
+        ),
     )
     grip = None if problem.contact is None else problem.contact.start(point.x)
-    target = solver.target(problem, replace(start, grip=grip), result.actuation.command(frame))
+    volumes = problem.evaluate(point.x, point.p, point.chamber_pressures, np.zeros_like(point.x), matrix=False).volumes
+    target = solver.target(problem, replace(start, grip=grip, volumes=volumes), result.actuation.command(frame))
     newton = Newton(solver.tolerance, solver.max_iterations)
     evaluation = newton.evaluate(problem, point, target, matrix=False)
     residual = newton.residuals(problem, point, target, evaluation)[0]

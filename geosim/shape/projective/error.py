@@ -58,14 +58,15 @@ def energy_residual(problem: ShapeProblem, nodes: Floats, forces: Floats, index:
     external = problem.external_forces(index)
     vertex = problem.nodes < len(forces)
     external[vertex] += forces[problem.nodes[vertex]] / problem.force_unit
-    p, P = np.zeros(len(problem.pressure_vertices)), np.zeros(problem.chambers)
+    p, P = np.zeros(len(problem.pressure_vertices)), np.zeros(len(problem.kinds))  # cables stand in the forces
     at_rest = problem.evaluate(x, p, P, external, matrix=True)
     if at_rest.data is None or not (np.isfinite(at_rest.energy) and at_rest.smallest > 0.0):
         return float("nan")
     free = np.flatnonzero(~problem.held[: x.size])
     columns = _pressure_columns(at_rest, x.size, free, problem)
     best: Any = lsmr(columns, -at_rest.force.ravel()[free], atol=1e-9, btol=1e-9, maxiter=2000)[0]
-    now = problem.evaluate(x, best[: len(p)], best[len(p) :], external, matrix=False)
+    P[: problem.chambers] = best[len(p) :]
+    now = problem.evaluate(x, best[: len(p)], P, external, matrix=False)
     left = np.zeros(x.size)
     left[free] = now.force.ravel()[free]
     return float(np.linalg.norm(left.reshape(-1, 3), axis=1).max(initial=0.0) / max(now.scale, SMALLEST_SCALE))
@@ -80,5 +81,5 @@ def _pressure_columns(evaluation: Any, size: int, free: Any, problem: ShapeProbl
     if problem.chambers == 0:
         return by_pressure
     return sp.hstack(
-        [by_pressure, -sp.csr_matrix(evaluation.gradients.reshape(problem.chambers, -1)[:, free].T)]
+        [by_pressure, -sp.csr_matrix(evaluation.gradients[: problem.chambers].reshape(problem.chambers, -1)[:, free].T)]
     ).tocsr()

@@ -45,6 +45,7 @@ def measure(work: Work, x: Floats, evaluation: Evaluation, penetration: float) -
         chamber_volumes=volumes,
         chamber_pressures=evaluation.pressures,
         cable_tensions=tensions,
+        cable_end_tensions=np.stack([tensions, tensions], axis=1),
         cable_lengths=np.array([a.length(x) for a in robot.cable_anchors]),
         reactions=held,
         contact_forces=contact,

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from geosim.actuation import CableLengths, CableTensions, Command, EdgeLengths, FaceAreas
+from geosim.actuation import Command, EdgeLengths, FaceAreas, cable_targets
 from geosim.arrays import Floats, Ints
 from geosim.cable import Anchors
 from geosim.errors import InputError
@@ -177,7 +177,7 @@ def make_lines(robot: VolumetricRobot, command: Command, diagonal: Floats, befor
         A cable has both a length and a tension, or columns and cables differ in number.
     """
     edges, faces = command.find(EdgeLengths), command.find(FaceAreas)
-    lengths, tensions = _cable_targets(robot, command)
+    lengths, tensions = cable_targets(command, len(robot.cables))
     if not robot.cables and edges is None and faces is None:
         return None
     fastened, goals = [*robot.cable_anchors], [lengths]
@@ -233,26 +233,6 @@ def _known(robot: VolumetricRobot, ids: Ints, name: str) -> Ints:
     if ids.max(initial=-1) >= len(robot.vertices):
         raise InputError(f"{name} name vertex {ids.max()}, but the robot has {len(robot.vertices)}")
     return ids
-
-
-def _cable_targets(robot: VolumetricRobot, command: Command) -> tuple[Floats, Floats]:
-    """Lengths [m] (nan = not driven) and tensions [N] of all cables in a command."""
-    lengths, tensions = command.find(CableLengths), command.find(CableTensions)
-    count = len(robot.cables)
-    if (lengths is not None or tensions is not None) and count == 0:
-        raise InputError(
-            "CableLengths, CableTensions: this robot has no cables; give cables=[Cable(points), ...] or write "
-            "[[cables]] into its file"
-        )
-    length = np.full(count, np.nan) if lengths is None else lengths.at(command.index, count)
-    tension = np.full(count, np.nan) if tensions is None else tensions.at(command.index, count)
-    both = np.isfinite(length) & np.isfinite(tension)
-    if both.any():
-        raise InputError(
-            f"cable {int(np.flatnonzero(both)[0]) + 1}: both a length and a tension are prescribed; prescribe one, "
-            f"the other is returned"
-        )
-    return length, np.nan_to_num(tension)
 
 
 def _area(x: Floats, faces: Ints) -> float:

@@ -52,7 +52,16 @@ from typing import Any
 
 import numpy as np
 
-from geosim.actuation import Actuation, CableLengths, CableTensions, Command, EdgeLengths, FaceAreas, Inflation
+from geosim.actuation import (
+    Actuation,
+    CableLengths,
+    CableTensions,
+    Command,
+    EdgeLengths,
+    FaceAreas,
+    Inflation,
+    open_only,
+)
 from geosim.arrays import Floats, choice, frozen, number, whole
 from geosim.contract import Frame, Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
@@ -213,6 +222,8 @@ class ProjectiveShapeSolver:
     def commands(self, robot: Robot, actuation: Actuation) -> list[Command]:
         """Return the commands of an actuation after checking that this solver knows them."""
         robot = taken(robot, VolumetricRobot, type(self).__name__)
+        if any(cable.friction > 0.0 for cable in robot.cables):
+            raise InputError("Cable: ProjectiveShapeSolver knows no friction of cables; use EnergyShapeSolver")
         kinds = (Inflation, CableLengths, CableTensions, EdgeLengths, FaceAreas)
         commands = actuation.commands(kinds, type(self).__name__)
         for command in commands:
@@ -225,6 +236,7 @@ class ProjectiveShapeSolver:
         inflation = command.find(Inflation)
         if inflation is None:
             return np.full(robot.chambers, np.nan)
+        open_only(command, type(self).__name__)
         ratios, pressures = inflation.targets(command.index, robot.chambers)
         if (np.nan_to_num(pressures) != 0.0).any():
             raise InputError(
