@@ -384,8 +384,8 @@ def cable_targets(command: Command, cables: int) -> tuple[Floats, Floats]:
     lengths, tensions = command.find(CableLengths), command.find(CableTensions)
     if (lengths is not None or tensions is not None) and cables == 0:
         raise InputError(
-            "CableLengths, CableTensions: this robot has no cables; give cables=[Cable(points), ...] or write "
-            "[[cables]] into its file"
+            f"{type(lengths or tensions).__name__} does not actuate this robot: this robot has no cables; give "
+            "cables=[Cable(points), ...] or write [[cables]] into its file"
         )
     length = np.full(cables, np.nan) if lengths is None else lengths.at(command.index, cables)
     tension = np.full(cables, np.nan) if tensions is None else tensions.at(command.index, cables)

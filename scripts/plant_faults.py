@@ -727,8 +727,8 @@ FAULTS = [
     (
         "contact: stability counts one pivot too few",
         "geosim/shape/energy/newton.py",
-        "(~problem.held[size:]).sum()) + len(chosen)",
-        "(~problem.held[size:]).sum()) + len(chosen) + 1",
+        "(~problem.held[size:]).sum()) + len(controls.gap)",
+        "(~problem.held[size:]).sum()) + len(controls.gap) + 1",
         "tests/shape/energy/test_stability.py",
     ),
     (

@@ -130,7 +130,11 @@ class EnergyShapeSolver:
 
     def commands(self, robot: Robot, actuation: Actuation) -> list[Command]:
         """Return the commands of an actuation after checking that this solver knows them."""
-        return actuation.commands((Inflation, CableLengths, CableTensions, Syringe), type(self).__name__)
+        kinds = (Inflation, CableLengths, CableTensions, Syringe)
+        commands = actuation.commands(kinds, type(self).__name__)
+        for command in commands:
+            cable_targets(command, len(robot.cables))  # refuses what does not fit
+        return commands
 
     def start(self, robot: Robot, environment: Environment, initial: State | None = None) -> ShapeState:
         """Return the state at rest (or at `initial`, a state of the same robot) after computing what is computed once.
