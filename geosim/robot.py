@@ -14,6 +14,7 @@ import numpy as np
 from geosim.arrays import NO_EDGES, UNITS, Bools, Floats, Ints, brief, choice, floats, frozen, ints
 from geosim.cable import Anchors, Cable, anchors, as_cables
 from geosim.errors import InputError
+from geosim.fabric import Fibre, Layer
 from geosim.geometry import topology
 from geosim.material.materials import Hyperelastic, LinearElastic, Material
 from geosim.materials import load_material, preset
@@ -51,6 +52,8 @@ class VolumetricRobot:
         One line for everything that was repaired on the way in.
     cables
         Cables that pull on the body.
+    layers, fibres
+        What is bonded to it: stiff sheets and threads; a layer on faces knows them by their vertex ids.
     design
         The `generate.Design` that it was made from, or None.
     """
@@ -66,6 +69,8 @@ class VolumetricRobot:
     notices: tuple[str, ...] = ()
     allow_any_size: bool = field(default=False, repr=False)
     cables: tuple[Cable, ...] = ()
+    layers: tuple[Layer, ...] = ()
+    fibres: tuple[Fibre, ...] = ()
     design: object = field(default=None, repr=False, compare=False)
 
     __repr__ = brief
@@ -85,6 +90,9 @@ class VolumetricRobot:
         self._check_regions()
         put("cables", as_cables(self.cables))
         _ = self.cable_anchors  # refuses points outside of the body
+        put("fibres", tuple(self.fibres))
+        surfaces = {"skin": self.skin, **{f"chamber:{c}": faces for c, faces in enumerate(self.chamber_walls)}}
+        put("layers", tuple(layer.on(self.vertices, surfaces, self.p2_edges) for layer in self.layers))
 
     def _check_elements(self) -> None:
         if len(self.tets) == 0:
@@ -144,6 +152,8 @@ class VolumetricRobot:
         notices: Sequence[str] = (),
         cables: Sequence[Any] = (),
         chambers: str | None = None,
+        layers: Sequence[Layer] = (),
+        fibres: Sequence[Fibre] = (),
     ) -> VolumetricRobot:
         """Build a robot from a tetrahedral mesh; the numbering of the vertices is kept.
 
@@ -169,6 +179,8 @@ class VolumetricRobot:
         chambers
             "cavities": the mesh is hollow, and every cavity that the bodies enclose becomes a chamber, in the order of their
             places along x, y, z. Vertices inside them are appended.
+        layers, fibres
+            `Layer` and `Fibre` objects that are bonded to the body.
 
         Raises
         ------
@@ -208,6 +220,8 @@ class VolumetricRobot:
             notices=tuple(notices),
             allow_any_size=allow_any_size,
             cables=tuple(cables),
+            layers=tuple(layers),
+            fibres=tuple(fibres),
         )
 
     @classmethod
@@ -227,6 +241,8 @@ class VolumetricRobot:
         rescue: bool = False,
         simplify: float | None = None,
         cables: Sequence[Any] = (),
+        layers: Sequence[Layer] = (),
+        fibres: Sequence[Fibre] = (),
     ) -> VolumetricRobot:
         """Build a robot from closed surfaces: check them, mesh them, choose what is held.
 
@@ -252,7 +268,7 @@ class VolumetricRobot:
             (pip install 'geosim[rescue]').
         simplify
             Coarsen the surfaces before meshing, by moving them no farther than this [m].
-        cables
+        cables, layers, fibres
             As in `from_tets`.
 
         Raises
@@ -292,6 +308,8 @@ class VolumetricRobot:
             allow_any_size=allow_any_size,
             notices=mesh.notices,
             cables=cables,
+            layers=layers,
+            fibres=fibres,
         )
 
     def with_materials(self, material: Any) -> VolumetricRobot:

@@ -32,6 +32,7 @@ from geosim.shape.energy.loads import LoadShape, load_shapes
 from geosim.shape.energy.pattern import BodyPattern, build_pattern
 from geosim.shape.energy.rigid import Rigids, make_groups, make_rigids
 from geosim.shape.energy.rigid_equations import ReducedSolver, Reduction
+from geosim.shape.energy.sheets import Fabric, make_fabric
 from geosim.shape.energy.supports import Supports, held_unknowns, supports
 
 __all__ = ["ShapeProblem", "make_problem", "stiffest"]
@@ -54,8 +55,8 @@ class ShapeProblem(ScaledBody):
         Rows of `tensors.table`: as solved, and of the isochoric form.
     closed, rest_chamber_volumes
         What closes the chambers, and their volumes (c,).
-    cables
-        What pulls on the body, or None.
+    cables, fabric
+        What pulls on the body, and layers and fibres in it; or None.
     held, enclosed
         Which unknowns are held (see `held_unknowns`), and whether a body's whole surface is.
     contact, rigid, reduction
@@ -78,6 +79,7 @@ class ShapeProblem(ScaledBody):
     rigid: Rigids | None
     reduction: Reduction | None
     cables: Cables | None
+    fabric: Fabric | None
 
     @property
     def chambers(self) -> int:
@@ -234,6 +236,8 @@ class ShapeProblem(ScaledBody):
             x, p, self.mesh, self.table if table is None else table, *rules, matrix, *out
         )
         volumes, gradients = self.closed.add(x, chamber_pressures, el.face, matrix, pattern, data, force, scale)
+        if self.fabric is not None:
+            energy += self.fabric.add(x, matrix, pattern, data, force, scale)
         columns = None
         if self.cables is not None:
             chambers, modes = self.chambers, np.zeros_like(self.kinds) if hold is None else hold.modes
@@ -367,11 +371,15 @@ def make_problem(
     materials = list(robot.materials.values())
     compressible = any(np.isfinite(m.bulk_modulus) for m in materials)
     cables = make_cables(body, robot.cables, robot.cable_anchors)
+    fabric = make_fabric(body, robot.layers, robot.fibres)
     pattern = build_pattern(
         body.mesh.tets,
         body.mesh.pressure_tets,
         couple_pressures=body.element.stabilised or compressible,
-        couplings=[] if cables is None else [couplings(cables.strands.nodes, cables.strands.weights)],
+        couplings=[
+            *([] if cables is None else [couplings(cables.strands.nodes, cables.strands.weights)]),
+            *([] if fabric is None else fabric.couplings()),
+        ],
     )
     groups = make_groups(robot, environment)
     closed = make_chambers(body, environment, pattern, groups)
@@ -403,6 +411,7 @@ def make_problem(
         rigid=rigid,
         reduction=Reduction(rigid, len(body.nodes), pattern.size) if rigid is not None else None,
         cables=None if cables is None else replace(cables, strands=cables.strands.placed(pattern)),
+        fabric=None if fabric is None else fabric.placed(pattern),
     )
     _check_free_bodies(problem)
     return problem

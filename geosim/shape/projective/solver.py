@@ -224,6 +224,8 @@ class ProjectiveShapeSolver:
         robot = taken(robot, VolumetricRobot, type(self).__name__)
         if any(cable.friction > 0.0 for cable in robot.cables):
             raise InputError("Cable: ProjectiveShapeSolver knows no friction of cables; use EnergyShapeSolver")
+        if robot.layers or robot.fibres:
+            raise InputError("Layer, Fibre: ProjectiveShapeSolver knows no layers and no fibres; use EnergyShapeSolver")
         kinds = (Inflation, CableLengths, CableTensions, EdgeLengths, FaceAreas)
         commands = actuation.commands(kinds, type(self).__name__)
         for command in commands:
