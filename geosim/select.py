@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,12 @@ class Select:
     """A rule that says which vertices are meant; combine rules with &, | and ~.
 
     Build one with `Select.plane`, `.box`, `.sphere`, `.nearest` or `.surface`; calling it with positions
-    [m] (n, 3) returns a bool array (n,).
+    [m] (n, 3) returns a bool array (n,). `table` is how a robot file writes a plane [m]; None of other rules.
     """
 
     rule: Callable[[Floats], Bools]
     text: str
+    table: Mapping[str, str | float] | None = None
 
     def __call__(self, vertices: Floats) -> Bools:
         """Return which of the vertices [m] (n, 3) are selected, bool (n,)."""
@@ -56,7 +57,9 @@ class Select:
         def rule(x: Floats) -> Bools:
             return np.asarray((x[:, i] >= lower) & (x[:, i] <= upper), dtype=bool)
 
-        return Select(rule, f"plane {axis} {limits}")
+        table: dict[str, str | float] = {"plane": axis}
+        table |= {key: float(v) for key, v in (("below", below), ("above", above)) if v is not None}
+        return Select(rule, f"plane {axis} {limits}", table)
 
     @staticmethod
     def box(lower: Any, upper: Any) -> Select:

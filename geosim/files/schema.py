@@ -104,6 +104,37 @@ class CableTable(Table):
     name: str | None = Field(default=None, description="Shown in messages.", examples=['"flexor"'])
 
 
+class LayerTable(Table):
+    """[[layers]]."""
+
+    faces: dict[str, Any] | None = Field(
+        default=None,
+        description='Selection of the faces it covers, with `of = "skin"`, "chamber:0" or "any".',
+        examples=['{ plane = "z", below = 0.1, of = "skin" }'],
+    )
+    surface: str | None = Field(
+        default=None, description="Or a surface inside the body, from a file.", examples=['"paper.stl"']
+    )
+    thickness: float = Field(description="[units]", examples=["0.3"])
+    material: Any = Field(
+        description="As of a body, or linear-elastic.", examples=['{ model = "linear-elastic", youngs_modulus = 2e9 }']
+    )
+
+
+class FibreTable(Table):
+    """[[fibres]]."""
+
+    points: list[Vector] = Field(
+        description="Points [units] of the polyline along which it is bonded.",
+        examples=["[[0, 10, 16], [100, 10, 16]]"],
+    )
+    radius: float = Field(description="Of its section [units].", examples=["0.1"])
+    material: Any = Field(
+        description="As of a body, or linear-elastic.", examples=['{ model = "linear-elastic", youngs_modulus = 3e9 }']
+    )
+    tension_only: bool = Field(default=True, description="Whether it gives way when shortened.", examples=["false"])
+
+
 _ANY_SHAPE: Any = create_model(
     "_ANY_SHAPE", __base__=Table, **cast(Any, {key: (sort | None, None) for key, sort in _OBSTACLE_KEYS.items()})
 )
@@ -236,6 +267,8 @@ class VolumetricFile(RobotFile):
         default=None, description="Coarsen the surfaces, moving them no farther than this.", examples=["0.1"]
     )
     cables: list[CableTable] = Field(default=[], description="See below.")
+    layers: list[LayerTable] = Field(default=[], description="See below.")
+    fibres: list[FibreTable] = Field(default=[], description="See below.")
     design: DesignTable | None = Field(default=None, description="See below.")
     fixed: Any = Field(
         default=None,

@@ -9,11 +9,13 @@ import numpy as np
 
 from geosim.arrays import UNITS
 from geosim.cable import Cable
+from geosim.fabric import Fibre, Layer
 from geosim.files.messages import Place
 from geosim.files.schema import BodyTable, VolumetricFile
 from geosim.files.tetmesh import read_mesh
 from geosim.files.values import inside, positive, read_material, read_selection, validated, vector
 from geosim.generate import make
+from geosim.geometry.surface import read_surface
 from geosim.material.materials import Material
 from geosim.robot import VolumetricRobot
 
@@ -48,9 +50,13 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
     for body, spot in zip(bodies, spots):
         if (body.surface is None) == (body.mesh is None):
             raise spot.error('needs either surface = "body.stl" or mesh = "robot.vtu"')
-    cables = _cables(file, place, unit)
+    carried: dict[str, Any] = {
+        "cables": _cables(file, place, unit),
+        "layers": _layers(file, place, unit),
+        "fibres": _fibres(file, place, unit),
+    }
     if bodies[0].mesh is not None:
-        return _meshed_robot(file, bodies, spots, materials, fixed, tip, name, cables, place)
+        return _meshed_robot(file, bodies, spots, materials, fixed, tip, name, carried, place)
     surfaces = [inside(body.surface, spot.at("surface")) for body, spot in zip(bodies, spots)]
     for body, spot in zip(bodies, spots):
         if body.region is not None:
@@ -73,7 +79,7 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
         units=file.units,
         name=name,
         allow_any_size=file.allow_any_size,
-        cables=cables,
+        **carried,
         rescue=file.rescue,
         simplify=None if file.simplify is None else positive(file.simplify, place.at("simplify")) * unit,
     )
@@ -100,6 +106,37 @@ def _cables(file: VolumetricFile, place: Place, unit: float) -> tuple[Cable, ...
     return tuple(out)
 
 
+def _layers(file: VolumetricFile, place: Place, unit: float) -> tuple[Layer, ...]:
+    """The layers of a robot file; lengths in its units."""
+    out = []
+    for i, table in enumerate(file.layers):
+        spot = place.at("layers", i)
+        if (table.faces is None) == (table.surface is None):
+            raise spot.error('needs either faces = { plane = "z", below = 0.1, of = "skin" } or surface = "paper.stl"')
+        thickness, material = table.thickness * unit, read_material(table.material, spot)
+        with spot.naming():
+            if table.surface is not None:
+                sheet = read_surface(inside(table.surface, spot.at("surface")), units=file.units, name="layer")
+                out.append(Layer(sheet.faces, thickness, material, vertices=sheet.vertices))
+            else:
+                faces = dict(table.faces or {})
+                of = faces.pop("of", "any")
+                out.append(Layer(read_selection(faces, spot.at("faces"), unit), thickness, material, of=of))
+    return tuple(out)
+
+
+def _fibres(file: VolumetricFile, place: Place, unit: float) -> tuple[Fibre, ...]:
+    """The fibres of a robot file; lengths in its units."""
+    out = []
+    for i, table in enumerate(file.fibres):
+        spot = place.at("fibres", i)
+        material = read_material(table.material, spot)
+        with spot.naming():
+            points = [vector(point, spot.at("points"), unit) for point in table.points]
+            out.append(Fibre(points, table.radius * unit, material, table.tension_only))
+    return tuple(out)
+
+
 def _meshed_robot(
     file: VolumetricFile,
     bodies: list[BodyTable],
@@ -108,7 +145,7 @@ def _meshed_robot(
     fixed: Any,
     tip: Any,
     name: str,
-    cables: tuple[Cable, ...],
+    carried: dict[str, Any],
     place: Place,
 ) -> VolumetricRobot:
     """The robot of a tetrahedral mesh whose tets carry a region."""
@@ -149,6 +186,6 @@ def _meshed_robot(
         units=file.units,
         allow_any_size=file.allow_any_size,
         notices=notices,
-        cables=cables,
+        **carried,
         chambers=file.chambers if isinstance(file.chambers, str) else None,
     )

@@ -7,7 +7,7 @@ import numpy as np
 from geosim.arrays import Bools, Floats
 from geosim.cable import Cable
 from geosim.generate import limits
-from geosim.generate.design import Design, face_box, generator
+from geosim.generate.design import Design, face_box, generator, paper
 from geosim.generate.surfaces import box, cells
 
 __all__ = ["membrane", "pneunet", "tendon_finger"]
@@ -24,7 +24,7 @@ def pneunet(
     base: float = 4e-3,
     channel: tuple[float, float] = (2e-3, 2e-3),
     cap: float = 4e-3,
-    layer: None = None,
+    layer: float | None = None,
 ) -> Design:
     """Make a PneuNet finger: chambers on a base, joined by a channel to one cavity; it curls towards its base.
 
@@ -46,7 +46,7 @@ def pneunet(
     channel
         Width and height [m] of the channel, which runs on the base; a wall covers it between the chambers.
     layer
-        None: layers are not made yet.
+        Thickness [m] of paper on the face z = 0, which lets the finger bend but not lengthen there; None: no paper.
 
     Raises
     ------
@@ -61,8 +61,6 @@ def pneunet(
     limits.less("wall", wall, height - base, "the height less the base")
     limits.less("channel width", across, width - 2 * wall, "the width less two walls")
     limits.less("channel height", up, height - base - wall, "the height less base and wall")
-    if layer is not None:
-        limits.less("layer", np.inf, 0.0, "layers are not made yet: leave it out")
     pitch = chamber_length + 2 * wall + gap
     length = chambers * pitch - gap + 2 * cap
     starts = cap + pitch * np.arange(chambers)  # of the outer walls
@@ -74,7 +72,7 @@ def pneunet(
     cavity = cells(
         (inner, [wall, *middle, width - wall], [base, base + up, height - wall]), _teeth(2 * chambers - 1, (3, 1))
     )
-    return Design(body, (cavity,), face_box(body, 0, 0), face_box(body, 0, -1))
+    return Design(body, (cavity,), face_box(body, 0, 0), face_box(body, 0, -1), layers=paper(layer))
 
 
 def _teeth(count: int, lower: tuple[int, int]) -> Bools:

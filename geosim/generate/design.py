@@ -16,13 +16,19 @@ import numpy as np
 from geosim.arrays import Floats, brief, floats
 from geosim.cable import Cable
 from geosim.errors import InputError
-from geosim.material.materials import Material
+from geosim.fabric import Fibre, Layer, elastic_moduli
+from geosim.generate import limits
+from geosim.material.materials import LinearElastic, Material
 from geosim.robot import UNITS, VolumetricRobot
 from geosim.select import Select
 
-__all__ = ["Design", "face_box", "generator", "plain"]
+__all__ = ["THREAD", "Design", "face_box", "generator", "paper", "plain"]
 
 P = ParamSpec("P")
+
+# What designs are reinforced with, at small strain: copy paper along its machine direction (2 to 5 GPa), polyester thread.
+PAPER = LinearElastic(youngs_modulus=2e9, poisson_ratio=0.3)
+THREAD = LinearElastic(youngs_modulus=3e9, poisson_ratio=0.4)
 
 ON_FACE = 1e-5  # of the size: vertices of a plane face lie on it to the rounding of single precision STL files
 PREVIEW_EDGES = 20.0  # in the bounding-box diagonal: half of what a mesh has by default
@@ -41,7 +47,7 @@ class Design:
     fixed_box, tip_box
         Corners [m] (2, 3) of the boxes that hold the fixed vertices and the tip.
     layers, fibres, cables
-        What the body carries: nothing, polylines (p, 3) [m], `Cable`.
+        What the body carries: `Layer`, `Fibre`, `Cable`.
     name, parameters
         Of the generator, and its arguments in SI units; those of a design among them stand under their own names after
         the argument's, like finger_wall.
@@ -51,8 +57,8 @@ class Design:
     chambers: tuple[Any, ...]
     fixed_box: Floats
     tip_box: Floats
-    layers: tuple[Any, ...] = ()
-    fibres: tuple[Floats, ...] = ()
+    layers: tuple[Layer, ...] = ()
+    fibres: tuple[Fibre, ...] = ()
     cables: tuple[Cable, ...] = ()
     name: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -92,12 +98,8 @@ class Design:
         Raises
         ------
         InputError
-            The material is unknown, the mesher fails, or the design has layers or fibres, which robots do not take.
+            The material is unknown, or the mesher fails.
         """
-        if self.layers or self.fibres:
-            raise InputError(
-                f"{self.name}: robots take no layers and no fibres; save the surfaces, or choose another design"
-            )
         if preview and max_edge is None:
             max_edge = float(np.linalg.norm(np.ptp(self.body.vertices, axis=0))) / PREVIEW_EDGES
         robot = VolumetricRobot.from_surfaces(
@@ -109,6 +111,8 @@ class Design:
             max_edge=max_edge,
             name=self.name,
             cables=self.cables,
+            layers=self.layers,
+            fibres=self.fibres,
         )
         return replace(robot, design=self)
 
@@ -162,11 +166,39 @@ class Design:
         for cable in self.cables:
             lines += ["", "[[cables]]", f"points = {json.dumps((cable.points * scale).tolist())}"]
             lines += [f"friction = {cable.friction}", f'pulled = "{cable.pulled}"']
+        for layer in self.layers:
+            lines += ["", "[[layers]]", f"faces = {_faces(layer, scale)}", f"thickness = {layer.thickness * scale:.9g}"]
+            lines += [f"material = {_inline(layer.material)}"]
+        for fibre in self.fibres:
+            lines += ["", "[[fibres]]", f"points = {json.dumps((fibre.points * scale).tolist())}"]
+            lines += [f"radius = {fibre.radius * scale:.9g}", f"material = {_inline(fibre.material)}"]
+            lines += [f"tension_only = {json.dumps(fibre.tension_only)}"]
         for key, corners in (("fixed", self.fixed_box), ("tip", self.tip_box)):
             lines += ["", f"[{key}]", f"box = {json.dumps((corners * scale).tolist())}"]
         lines += ["", "[design]", f'name = "{self.name}"', "", "[design.parameters]"]
         lines += [f"{key} = {json.dumps(value)}" for key, value in self.parameters.items()]
         return "\n".join(lines) + "\n"
+
+
+def paper(thickness: float | None) -> tuple[Layer, ...]:
+    """Return the layer of paper of a thickness [m] on the face z = 0 of a design, or none."""
+    if thickness is None:
+        return ()
+    limits.length(layer=thickness)
+    return (Layer(Select.plane("z", below=1e-6), thickness, PAPER, of="skin"),)
+
+
+def _faces(layer: Layer, scale: float) -> str:
+    """The faces of a layer as a robot file has them; those of designs are chosen by planes."""
+    table = layer.faces.table or {}
+    parts = [f"{k} = {json.dumps(v if isinstance(v, str) else float(f'{v * scale:.9g}'))}" for k, v in table.items()]
+    return f"{{ {', '.join([*parts, f'of = {json.dumps(layer.of)}'])} }}"
+
+
+def _inline(material: Material) -> str:
+    """Return a linear-elastic material as a robot file has it."""
+    young, nu = elastic_moduli(material)
+    return f'{{ model = "linear-elastic", youngs_modulus = {young!r}, poisson_ratio = {nu!r} }}'
 
 
 def generator(make: Callable[P, Design]) -> Callable[P, Design]:

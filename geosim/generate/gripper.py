@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats, Ints
+from geosim.errors import InputError
 from geosim.generate import limits
 from geosim.generate.boxes import pneunet
 from geosim.generate.design import Design, face_box, generator, plain
@@ -40,6 +41,8 @@ def gripper(finger: Design | None = None, count: int = 3, radius: float = 35e-3,
         A dimension cannot be.
     """
     finger = pneunet() if finger is None else finger
+    if finger.layers:
+        raise InputError("finger: fingers with layers cannot be put together yet; give layer = None")
     limits.count(count=count)
     limits.length(radius=radius, palm=palm)
     lower, upper = finger.body.bounds
@@ -67,8 +70,7 @@ def gripper(finger: Design | None = None, count: int = 3, radius: float = 35e-3,
         tuple(_posed(surface, pose) for pose in poses for surface in finger.chambers),
         held,
         tip,
-        layers=finger.layers,
-        fibres=tuple(_moved(fibre, pose) for pose in poses for fibre in finger.fibres),
+        fibres=tuple(replace(f, points=_moved(f.points, pose)) for pose in poses for f in finger.fibres),
         cables=tuple(cables),
         parameters=plain({"finger": finger}),
     )

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats
+from geosim.fabric import Fibre
 from geosim.generate import limits
-from geosim.generate.design import Design, face_box, generator
+from geosim.generate.design import THREAD, Design, face_box, generator, paper
 from geosim.generate.surfaces import SEGMENTS, circle, sector, tube
 
 __all__ = ["bellows", "fiber_bender", "round_finger", "twister"]
@@ -84,7 +85,7 @@ def fiber_bender(
     cap: float = 5e-3,
     pitch: float = 3e-3,
     fibre_radius: float = 0.1e-3,
-    layer: None = None,
+    layer: float | None = None,
 ) -> Design:
     """Make a finger of half-round section on a flat base, wound with two opposite fibres.
 
@@ -99,7 +100,7 @@ def fiber_bender(
     pitch, fibre_radius
         Of both fibres, which lie on the skin between the caps [m].
     layer
-        None: layers are not made yet.
+        Thickness [m] of paper on the face z = 0, which lets the finger bend but not lengthen there; None: no paper.
 
     Raises
     ------
@@ -111,8 +112,6 @@ def fiber_bender(
     limits.less("wall", wall, 0.5 * radius, "half the radius")
     limits.less("pitch", pitch, length - 2 * cap, "the length between the caps")
     limits.less("fibre_radius", fibre_radius, 0.5 * wall, "half the wall")
-    if layer is not None:
-        limits.less("layer", np.inf, 0.0, "layers are not made yet: leave it out")
     aside = np.array([radius, 0.0])
     outline = sector(radius, 2, 0.0, 0.5 * np.pi) + aside
     body = _prism(outline, 0.0, length)
@@ -122,8 +121,8 @@ def fiber_bender(
     fibres = []
     for way in (1, -1):
         ring = outline[way * np.arange(turns * len(outline) + 1) % len(outline)]
-        fibres.append(np.hstack([along[:, None], ring]))
-    return Design(body, (cavity,), *_ends(body), fibres=tuple(fibres))
+        fibres.append(Fibre(np.hstack([along[:, None], ring]), fibre_radius, THREAD))
+    return Design(body, (cavity,), *_ends(body), fibres=tuple(fibres), layers=paper(layer))
 
 
 @generator

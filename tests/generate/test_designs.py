@@ -227,13 +227,19 @@ def test_a_robot_of_a_design_has_its_volumes_cables_and_name():
     assert robot.cables[0].points[:, 2] == pytest.approx(12e-3)
 
 
-def test_fibres_are_wound_but_no_robot_takes_them():
-    design = generate.fiber_bender()
+def test_fibres_are_wound_and_saved_with_paper(tmp_path):
+    """Two opposite fibres with as many turns as pitches, and the paper under them, come back from the files."""
+    design = generate.fiber_bender(length=40e-3, pitch=10e-3, layer=0.1e-3)
     assert len(design.fibres) == 2
-    turns = np.ptp(design.fibres[0][:, 0]) / design.parameters["pitch"]
-    assert turns == pytest.approx(30)
-    with pytest.raises(InputError, match="no fibres"):
-        design.robot()
+    assert np.ptp(design.fibres[0].points[:, 0]) / design.parameters["pitch"] == pytest.approx(3)
+    design.save(tmp_path)
+    robot, again = design.robot(max_edge=8e-3), geosim.load_robot(tmp_path / "robot.toml")
+    np.testing.assert_allclose(again.fibres[1].points, robot.fibres[1].points, atol=1e-9)
+    assert again.fibres[0].stiffness == pytest.approx(robot.fibres[0].stiffness)
+    assert again.layers[0].thickness == pytest.approx(0.1e-3)
+    assert np.abs(again.vertices[again.layers[0].faces][..., 2]).max() < 1e-6
+    with pytest.raises(InputError, match="fingers with layers"):
+        generate.gripper(generate.pneunet(layer=0.1e-3))
 
 
 @pytest.mark.slow
