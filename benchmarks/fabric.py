@@ -98,9 +98,8 @@ def friction():
             f"{name}: {first:.4f} N to {last:.4f} N, ratio {ratio:.5f}, exp(mu angle) {limit:.5f}: {ratio / limit - 1:+.2%}"
         )
     kept = result.cable_end_tensions[2, 0, 1] / result.cable_end_tensions[1, 0, 1]
-    print(
-        f"stick on reversal: the far end keeps {kept:.4%} of its tension, the bend {result.bend_angle[2] / result.bend_angle[1]:.3%}"
-    )
+    bend = result.bend_angle[2] / result.bend_angle[1]
+    print(f"stick on reversal: the far end keeps {kept:.4%} of its tension, the bend {bend:.3%}")
 
 
 def gas():

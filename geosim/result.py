@@ -417,12 +417,16 @@ def collect(
         status, message = Status.UNSTABLE, f"{message} Frame {unstable[0]} is the first of {len(unstable)}."
     elif missed and missed[-1].goes_on:
         message = f"{len(missed)} of {len(reports)} frames did not reach the tolerance. The last: {missed[-1].message}"
+    notes = [frames[-1].note] if k else []
+    if k and isinstance(robot, VolumetricRobot):
+        last = nodes[-1] if nodes.shape[1] > n else topology.with_mid_edges(nodes[-1], robot.p2_edges)
+        notes.append(strain.beyond_range(robot, last))
     accepted = {Status.CONVERGED, Status.UNSTABLE, Status.ENERGY_GROWTH} | (
         set() if environment.self_contact else {Status.CROSSED}
     )
     return Result(
         status,
-        f"{message} {frames[-1].note}".rstrip() if k else message,
+        " ".join([message, *filter(None, notes)]),
         status in accepted and not missed,
         np.array([i + 1.0 if f.time is None else f.time for i, f in enumerate(frames)]),
         nodes[:, :n],

@@ -87,6 +87,8 @@ def _write_vtu(result: Result, path: Path, unit: str, i: int = -1) -> None:
     if isinstance(robot, VolumetricRobot):
         cells = [("tetra10", robot.p2_tets) if curved else ("tetra", robot.body_tets)]
         cell_data = {"region": [robot.regions[robot.is_body]], "max_stretch": [fields.max_stretch(result, i)]}
+        stress = np.nan_to_num(result.stress(i))  # points of no body carry none
+        point_data["von_mises"] = topology.with_mid_edges(stress, robot.p2_edges)[: len(points)]
     with replacing(path) as beside:
         write_mesh(beside, points, [(kind, ids) for kind, ids in cells if len(ids)], point_data, cell_data)
 
@@ -116,6 +118,7 @@ def _write_vtp(result: Result, path: Path, unit: str) -> None:
         {
             "displacement": points - np.vstack([s.rest for s in shown]),
             "max_stretch": np.concatenate([s.stretch for s in shown]),
+            "von_mises": np.concatenate([s.stress for s in shown]),
         },
         {"part": np.repeat(np.arange(len(shown)), [len(s.triangles) for s in shown])},
     )

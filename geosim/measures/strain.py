@@ -11,7 +11,7 @@ from geosim.kernels import kernel
 from geosim.material import tensors
 from geosim.robot import VolumetricRobot
 
-__all__ = ["KINDS", "around_nodes", "largest_stretches", "stresses", "von_mises"]
+__all__ = ["KINDS", "around_nodes", "beyond_range", "largest_stretches", "stresses", "von_mises"]
 
 KINDS = ("von-mises", "cauchy")
 
@@ -31,6 +31,18 @@ def largest_stretches(robot: VolumetricRobot, nodes: Floats) -> Floats:
     """Largest principal stretch of every body tet at its centroid, the root of the largest eigenvalue of F^T F, (mb,)."""
     F = deformations(robot, nodes)
     return np.sqrt(np.maximum(np.linalg.eigvalsh(np.einsum("mki,mkj->mij", F, F))[:, -1], 0.0))
+
+
+def beyond_range(robot: VolumetricRobot, nodes: Floats) -> str:
+    """Say which materials are stretched beyond what their constants were fitted to; empty where none is known to be."""
+    stretches, regions, said = largest_stretches(robot, nodes), robot.regions[robot.is_body], []
+    for region, material in robot.materials.items():
+        largest = float(stretches[regions == region].max())
+        if largest > material.max_stretch:
+            said.append(
+                f"The largest stretch, {largest:.3g}, is beyond {material.max_stretch:.3g}, to which the material is known."
+            )
+    return " ".join(said)
 
 
 def around_nodes(robot: VolumetricRobot, values: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Fields that files and pictures show: displacement, stretch, and the curved surface that carries them."""
+"""Fields that files and pictures show: displacement, stretch, stress, and the curved surface that carries them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ __all__ = ["COLORS", "Shown", "displacements", "max_displacement", "max_stretch"
 COLORS = {
     "displacement": ("displacement [mm]", "viridis"),
     "stretch": ("largest stretch [-]", "plasma"),
+    "stress": ("von Mises stress [kPa]", "inferno"),
     "contact": ("contact pressure [kPa]", "YlOrRd"),
 }
 
@@ -37,6 +38,8 @@ class Shown:
         Vertex ids, oriented outward, shape (t, 3).
     stretch
         Largest principal stretch [-] at the points, shape (p,); nan where it is not defined (rods, shells).
+    stress
+        Equivalent (von Mises) stress at the points [Pa], shape (p,); nan where it is not defined.
     pressure
         Contact pressure at the points [Pa], shape (p,); None where nothing touches.
     """
@@ -45,6 +48,7 @@ class Shown:
     rest: Floats
     triangles: Ints
     stretch: Floats
+    stress: Floats
     pressure: Floats | None = None
 
     @property
@@ -102,13 +106,16 @@ def shown_surface(result: Result, i: int = -1, subdivide: int = 2, faces: Ints |
     corners, shape = faces6[weights[:, 0].astype(np.int64)], weights[:, 1:]
     at_rest = np.einsum("pk,pkd->pd", shape, rest[corners])
     if not len(robot.body_tets):  # a multibody robot: soft and rigid parts, whose skin only is shown
-        return Shown(points, at_rest, triangles, np.full(len(points), np.nan))
-    stretch = np.einsum("pk,pk->p", shape, strain.around_nodes(_solid(result), max_stretch(result, i))[corners])
+        none = np.full(len(points), np.nan)
+        return Shown(points, at_rest, triangles, none, none)
+    robot = _solid(result)
+    of_tets = max_stretch(result, i), strain.von_mises(robot, nodes)
+    stretch, stress = (np.einsum("pk,pk->p", shape, strain.around_nodes(robot, values)[corners]) for values in of_tets)
     contact = None if i is None else contact_pressures(result, i)
     if contact is not None:
         full = np.concatenate([contact, contact[robot.p2_edges].mean(axis=1)])
         contact = np.maximum(np.einsum("pk,pk->p", shape, full[corners]), 0.0)
-    return Shown(points, at_rest, triangles, stretch, contact)
+    return Shown(points, at_rest, triangles, stretch, np.maximum(stress, 0.0), contact)
 
 
 def _thin_surface(robot: Robot, positions: Floats) -> Shown:
@@ -124,7 +131,8 @@ def _thin_surface(robot: Robot, positions: Floats) -> Shown:
         points.append(tube)
         at_rest.append(flat)
     stacked = np.vstack(points)
-    return Shown(stacked, np.vstack(at_rest), np.vstack(triangles), np.full(len(stacked), np.nan))
+    none = np.full(len(stacked), np.nan)
+    return Shown(stacked, np.vstack(at_rest), np.vstack(triangles), none, none)
 
 
 def _tubes(positions: Floats, edges: Ints, radius: Floats, sides: int = 12) -> tuple[Floats, Ints]:

@@ -33,7 +33,7 @@ def film(result: Result, path: str | Path, fps: float = 12.0, *, color: str = "d
     fps
         Frames of the result a second.
     color
-        "displacement", "stretch" or "contact".
+        "displacement", "stretch", "stress" or "contact".
 
     Returns
     -------

@@ -83,6 +83,7 @@ def _data(result: Result) -> dict[str, Any]:
                 "points": _packed(1e3 * shown.points[used], "<f4"),
                 "displacement": _packed(1e3 * shown.displacement[used], "<f4"),
                 "stretch": _packed(shown.stretch[used], "<f4"),
+                "stress": _packed(1e-3 * shown.stress[used], "<f4"),
                 "contact": _packed(
                     1e-3 * (np.zeros(len(used)) if shown.pressure is None else shown.pressure[used]), "<f4"
                 ),
@@ -205,14 +206,16 @@ const [I, J, K] = [0, 1, 2].map((k) => tri.subarray(k * m, (k + 1) * m));
 const rest = columns(unpack(D.rest, Float32Array));
 const frames = D.frames.map((f) => ({xyz: columns(unpack(f.points, Float32Array)),
   displacement: unpack(f.displacement, Float32Array), stretch: unpack(f.stretch, Float32Array),
-  contact: unpack(f.contact, Float32Array), around: f.around}));
+  stress: unpack(f.stress, Float32Array), contact: unpack(f.contact, Float32Array), around: f.around}));
 const reach = (key) => {
   let lo = Infinity, hi = -Infinity;
   for (const f of frames) for (const v of f[key]) { if (v < lo) lo = v; if (v > hi) hi = v; }
   return [key === 'stretch' ? Math.min(1, lo) : 0, hi > lo ? hi : lo + 1e-6];
 };
-const LOOK = {displacement: 'displacement [mm]', stretch: 'largest stretch [-]', contact: 'contact pressure [kPa]'};
-const ranges = {displacement: reach('displacement'), stretch: D.stretch ? reach('stretch') : [0, 1], contact: reach('contact')};
+const LOOK = {displacement: 'displacement [mm]', stretch: 'largest stretch [-]',
+  stress: 'von Mises stress [kPa]', contact: 'contact pressure [kPa]'};
+const ranges = {displacement: reach('displacement'), stretch: D.stretch ? reach('stretch') : [0, 1],
+  stress: D.stretch ? reach('stress') : [0, 1], contact: reach('contact')};
 let key = 'displacement', now = frames.length - 1, timer = null;
 
 const box = [0, 1, 2].map((k) => {
@@ -289,7 +292,7 @@ $('key').onchange = (e) => {
   show(now);
 };
 if (!D.contact) $('key').querySelector('[value=contact]').remove();
-if (!D.stretch) $('key').querySelector('[value=stretch]').remove();
+if (!D.stretch) for (const k of ['stretch', 'stress']) $('key').querySelector(`[value=${k}]`).remove();
 if ($('key').options.length < 2) $('key').remove();
 $('status').textContent = D.status;
 $('status').className = D.status === 'CONVERGED' ? 'good' : 'bad';
@@ -333,7 +336,7 @@ tbody tr { cursor: pointer } tbody tr:hover { background: #eef3f8 } tr.now { bac
 <div id="view"></div>
 <div class="bar"><button id="play">Play</button><input id="slider" type="range" min="0" value="0" aria-label="frame">
 <span id="where"></span><label>colour <select id="key"><option value="displacement">displacement</option>
-<option value="stretch">stretch</option><option value="contact">contact pressure</option></select></label>
+<option value="stretch">stretch</option><option value="stress">stress</option><option value="contact">contact pressure</option></select></label>
 <label><input id="ghost" type="checkbox" checked> rest shape</label></div>
 <h2>Frames</h2><div class="scroll"><table><thead id="head"></thead><tbody id="rows"></tbody></table></div>
 <div id="evidence"><h2>Residuals of every iteration</h2><div id="residuals"></div></div>

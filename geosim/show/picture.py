@@ -61,7 +61,7 @@ def plot(
     frame
         Which frame, -1 is the last.
     color
-        "displacement", "stretch" or "contact" (the pressure of contact).
+        "displacement", "stretch", "stress" (von Mises) or "contact" (the pressure of contact).
     renderer
         "auto" (VTK if pyvista is installed, with matplotlib as the fallback), "matplotlib" or "vtk".
     dpi
@@ -120,7 +120,7 @@ def look_of(result: Result, frames: Sequence[int], color: str, dpi: int = DPI) -
     """Return the look that suits all of some frames; where nothing is stretched, displacements are shown instead."""
     level = 0 if not result.mid_edge_frames.shape[1] else 2 if len(result.robot.skin) < LARGE_SKIN else 1
     shown = [fields.shown_surface(result, index, level) for index in frames]
-    if color == "stretch" and all(np.isnan(s.stretch).all() for s in shown):
+    if color in ("stretch", "stress") and all(np.isnan(s.stretch).all() for s in shown):
         color = "displacement"
     values = [_values(s, color) for s in shown]
     low = min(1.0, *(float(np.min(v)) for v in values)) if color == "stretch" else 0.0
@@ -133,6 +133,8 @@ def _values(shown: fields.Shown, color: str) -> Floats:
     """What is coloured, in the unit of the colour bar (mm, -, kPa)."""
     if color == "stretch":
         return shown.stretch
+    if color == "stress":
+        return 1e-3 * shown.stress
     if color == "displacement":
         return 1e3 * shown.displacement
     return np.zeros(len(shown.points)) if shown.pressure is None else 1e-3 * shown.pressure
