@@ -130,8 +130,6 @@ def by_volumes(problem: ShapeProblem) -> tuple[Floats, Floats]:
         A chamber is closed by a rigid group or in a plane of symmetry.
     """
     robot = problem.robot
-    if problem.fabric is not None:
-        raise InputError("to = 'vertices': not known for robots with layers or fibres")
     if problem.closed.rigid or problem.closed.sliding:
         raise InputError("to = 'vertices': not known where chambers are closed by a rigid group or a plane of symmetry")
     at = robot.vertices - problem.center

@@ -128,6 +128,8 @@ def _by_vertices(made: Differences) -> Floats:
     problem, robot = tangent.problem, tangent.problem.robot
     if problem.rigid is not None:
         raise InputError("to = 'vertices': not known for robots with rigid groups; use 'design.NAME'")
+    if problem.fabric is not None:
+        raise InputError("to = 'vertices': not known for robots with layers or fibres; use 'design.NAME'")
     duals = [tangent.duals(tangent.adjoint(g), g) for g in asked.gradients(tangent)]
     out = by_elements(problem, tangent.state.point, duals)
     size = tangent.state.point.x.size

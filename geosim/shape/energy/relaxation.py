@@ -59,7 +59,7 @@ def relaxed(
         records += outcome.records
         if outcome.status is Status.CONVERGED:
             here = outcome.point
-            bursts = (outcome.evaluation.volumes > FARTHEST * problem.rest_chamber_volumes).any()
+            bursts = (outcome.evaluation.volumes[: problem.chambers] > FARTHEST * problem.rest_chamber_volumes).any()
             if bursts or float(np.linalg.norm(here.x - start.x, axis=1).max()) > farthest:
                 break
             if free:
