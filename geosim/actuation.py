@@ -218,7 +218,7 @@ class Inflation(LoadPath):
             for k in ("volume_ratio", "pressure")
             if getattr(self, k) is not None
         }
-        first = next(iter(given.values()), np.full((len(self.temperature_ratio), 1), np.nan))
+        first = next(iter(given.values()), np.full((np.size(self.temperature_ratio), 1), np.nan))
         for key in ("volume_ratio", "pressure"):
             value = given.get(key, np.full(first.shape, np.nan))
             if value.shape != first.shape:
@@ -226,9 +226,9 @@ class Inflation(LoadPath):
                     f"Inflation: volume_ratio has shape {first.shape}, pressure {value.shape}; make them equal"
                 )
             object.__setattr__(self, key, frozen(value))
-        if len(self.temperature_ratio) not in (1, len(first)):
+        if np.size(self.temperature_ratio) not in (1, len(first)):
             raise InputError(
-                f"Inflation: temperature_ratio has {len(self.temperature_ratio)} values for {len(first)} steps"
+                f"Inflation: temperature_ratio has {np.size(self.temperature_ratio)} values for {len(first)} steps"
             )
         both = np.isfinite(self.volume_ratio) & np.isfinite(self.pressure)
         if both.any():
@@ -262,7 +262,7 @@ class Inflation(LoadPath):
             raise InputError(
                 "Inflation: temperature_ratio goes with gas and exponent = 1: heat and an exponent exclude each other"
             )
-        object.__setattr__(self, "temperature_ratio", frozen(warmth))
+        object.__setattr__(self, "temperature_ratio", float(warmth[0]) if len(warmth) == 1 else frozen(warmth))
 
     def lasting(self, count: int) -> Inflation:
         """Return closed chambers, of which nothing else is asked, for so many commands."""
@@ -296,7 +296,7 @@ class Inflation(LoadPath):
 
     def warmth(self, index: int) -> float:
         """Return the temperature ratio of one command."""
-        return float(self.temperature_ratio[index if len(self.temperature_ratio) > 1 else 0])
+        return float(np.broadcast_to(self.temperature_ratio, len(self))[index])
 
     def targets(self, index: int, chambers: int) -> tuple[Floats, Floats]:
         """Return (volume ratios, pressures [Pa]) of one command, each (chambers,); open, vented chambers have pressure 0."""

@@ -21,7 +21,7 @@ SOURCES = sorted((ROOT / "geosim").rglob("*.py"))
 ROOMS = [
     ["errors", "arrays", "kernels", "resources", "writing"],
     ["linear", "material", "materials", "geometry", "collision"],
-    ["select", "cable", "robot", "actuation", "environment", "contract", "measures", "result"],
+    ["select", "cable", "fabric", "robot", "actuation", "environment", "contract", "measures", "result"],
     ["shape", "rods", "snake"],
     ["solve"],
     ["calibrate", "compare", "generate", "derivatives"],
