@@ -421,8 +421,10 @@ def collect(
     if k and isinstance(robot, VolumetricRobot):
         last = nodes[-1] if nodes.shape[1] > n else topology.with_mid_edges(nodes[-1], robot.p2_edges)
         notes.append(strain.beyond_range(robot, last))
+    # an obstacle that went through is never accepted
+    itself = not environment.obstacles or (k > 0 and np.nanmax(crossings, initial=0.0) > 0)
     accepted = {Status.CONVERGED, Status.UNSTABLE, Status.ENERGY_GROWTH} | (
-        set() if environment.self_contact else {Status.CROSSED}
+        {Status.CROSSED} if itself and not environment.self_contact else set()
     )
     return Result(
         status,

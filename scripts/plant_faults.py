@@ -622,8 +622,8 @@ FAULTS = [
     (
         "contact: edges against edges left out",
         "geosim/collision/proximity.py",
-        "split = 1 if k < VERTEX_FACE else 2",
-        "if k >= VERTEX_FACE:\n    continue\nsplit = 1 if k < VERTEX_FACE else 2",
+        "found += _taken(x, step, ids, 2, reaches, points, is_edges, found)",
+        "pass",
         "tests/shape/energy/test_self_contact.py",
     ),
     (
@@ -737,6 +737,13 @@ FAULTS = [
         "share, volumes, found = self._way.maximum(self.budget)",
         "share, volumes, found = self.share, self.state.volumes, []",
         "tests/shape/energy/test_closed_forms.py -k limit",
+    ),
+    (
+        "contact: an obstacle that went through is overlooked",
+        "geosim/shape/energy/penetration.py",
+        "return depth > THROUGH * min((o.thickness for o in obstacles), default=np.inf)",
+        "return False",
+        "tests/shape/energy/test_small_obstacles.py -k through",
     ),
     (
         "path: constant loads come with the first command",

@@ -282,23 +282,22 @@ def _boxes(x, faces, margins):
 
 
 @kernel(inline="always")
-def _span(x, ids, a):
-    """Least and largest coordinate a of vertices."""
-    low, high = np.inf, -np.inf
-    for v in ids:
-        low, high = min(low, x[v, a]), max(high, x[v, a])
-    return low, high
+def _reaches_over(x, ids, first, a):
+    """Least and largest difference of coordinate a between the first vertices of a pair (one or two) and the others."""
+    p, q, r, s = x[ids[0], a], x[ids[1], a], x[ids[2], a], x[ids[3], a]
+    if first == 1:
+        return p - max(q, max(r, s)), p - min(q, min(r, s))
+    return min(p, q) - max(r, s), max(p, q) - min(r, s)
 
 
 @kernel
-def _features_meet(x, step, first, second, reach):
-    """Whether two sets of vertices may come within reach of each other in a step, by the boxes of places and moves."""
+def _features_meet(x, step, ids, first, reach):
+    """Whether the features of a pair may come within reach of each other in a step, by the boxes of places and moves."""
     for a in range(3):
-        (low0, high0), (low1, high1) = _span(x, first, a), _span(x, second, a)
-        lower, upper = low0 - high1, high0 - low1
+        lower, upper = _reaches_over(x, ids, first, a)
         if len(step):
-            (low0, high0), (low1, high1) = _span(step, first, a), _span(step, second, a)
-            lower, upper = lower + min(0.0, low0 - high1), upper + max(0.0, high0 - low1)
+            least, most = _reaches_over(step, ids, first, a)
+            lower, upper = lower + min(0.0, least), upper + max(0.0, most)
         if lower > reach or upper < -reach:
             return False
     return True
@@ -403,40 +402,41 @@ def _descend(boxes, motions, sides, order, place, moves, turned, later, pairs):
 
 
 @kernel
-def _next_pair(faces, owner, edges, owned, f, g, k, ids):
-    """Write pair k of two faces, vertex-face and then edge-edge; return whether it exists."""
-    if k < VERTEX_FACE:
-        a, b = (f, g) if k < 3 else (g, f)
-        v = owner[a, k % 3]
-        if v < 0 or v == faces[b, 0] or v == faces[b, 1] or v == faces[b, 2]:
-            return False
-        ids[0], ids[1], ids[2], ids[3] = v, faces[b, 0], faces[b, 1], faces[b, 2]
-        return True
-    i, j = owned[f, (k - VERTEX_FACE) // 3], owned[g, (k - VERTEX_FACE) % 3]
-    if i < 0 or j < 0:
-        return False
-    a, b, c, d = edges[i, 0], edges[i, 1], edges[j, 0], edges[j, 1]
-    if a in (c, d) or b in (c, d):
-        return False
-    ids[0], ids[1], ids[2], ids[3] = a, b, c, d
-    return True
-
-
-@kernel
 def _expand(x, step, faces, owner, edges, owned, pairs, reaches, points, is_edges):
     """Write what may come within reach of the pairs of features of pairs of faces; return how many there are."""
     ids = np.empty(4, dtype=np.int64)
     found = 0
     for p in range(len(pairs)):
-        for k in range(VERTEX_FACE + EDGE_EDGE):
-            if not _next_pair(faces, owner, edges, owned, pairs[p, 0], pairs[p, 1], k, ids):
+        for side in range(2):
+            a, b = pairs[p, side], pairs[p, 1 - side]
+            for k in range(3):
+                v = owner[a, k]
+                if v < 0 or v == faces[b, 0] or v == faces[b, 1] or v == faces[b, 2]:
+                    continue
+                ids[0], ids[1], ids[2], ids[3] = v, faces[b, 0], faces[b, 1], faces[b, 2]
+                found += _taken(x, step, ids, 1, reaches, points, is_edges, found)
+        for k in range(3):
+            i = owned[pairs[p, 0], k]
+            if i < 0:
                 continue
-            split = 1 if k < VERTEX_FACE else 2
-            reach = min(min(reaches[ids[0]], reaches[ids[1]]), min(reaches[ids[2]], reaches[ids[3]]))
-            if _features_meet(x, step, ids[:split], ids[split:], reach):
-                points[found], is_edges[found] = ids, k >= VERTEX_FACE
-                found += 1
+            for m in range(3):
+                j = owned[pairs[p, 1], m]
+                if j < 0 or edges[i, 0] in (edges[j, 0], edges[j, 1]) or edges[i, 1] in (edges[j, 0], edges[j, 1]):
+                    continue
+                ids[0], ids[1], ids[2], ids[3] = edges[i, 0], edges[i, 1], edges[j, 0], edges[j, 1]
+                found += _taken(x, step, ids, 2, reaches, points, is_edges, found)
     return found
+
+
+@kernel(inline="always")
+def _taken(x, step, ids, first, reaches, points, is_edges, found):
+    """Write a pair of features to a row if they may come within reach in a step; return 1 if so, else 0."""
+    reach = min(min(reaches[ids[0]], reaches[ids[1]]), min(reaches[ids[2]], reaches[ids[3]]))
+    if not _features_meet(x, step, ids, first, reach):
+        return 0
+    points[found, 0], points[found, 1], points[found, 2], points[found, 3] = ids[0], ids[1], ids[2], ids[3]
+    is_edges[found] = first == 2
+    return 1
 
 
 def closest(at: Floats, edges: Bools) -> tuple[Floats, Floats, Floats]:

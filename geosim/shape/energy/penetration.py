@@ -17,12 +17,13 @@ from geosim.geometry import topology
 from geosim.geometry.shells import winding_numbers
 from geosim.shape.energy.contact_faces import lowest
 
-__all__ = ["deepest", "lies_inside"]
+__all__ = ["deepest", "lies_inside", "went_through"]
 
 LEVEL = (
     2  # a face is split into 4^LEVEL triangles, flat ones: a face sags by an eighth of an edge at most, they by a 128th
 )
 SOFT = 1e-6  # springs that choose among equally deep points of a triangle, over its size
+THROUGH = 0.5  # of its own thickness: contact stops at a hundredth of an edge, so what is so deep was not stopped
 LOOKS = 64  # points of an obstacle that are asked whether they lie inside the skin
 
 
@@ -76,3 +77,8 @@ def lies_inside(obstacle: Obstacle, pose: Floats, nodes: Floats, faces6: Ints) -
         return False
     corners = faces6[:, [0, 3, 5, 3, 1, 4, 5, 4, 2, 3, 4, 5]].reshape(-1, 3)
     return bool((winding_numbers(points, nodes, corners) > 0.5).all())
+
+
+def went_through(obstacles: Sequence[Obstacle], depth: float) -> bool:
+    """Whether a penetration [m] is so deep that an obstacle has gone through the surface, or lies inside."""
+    return depth > THROUGH * min((o.thickness for o in obstacles), default=np.inf)

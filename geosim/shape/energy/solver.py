@@ -45,6 +45,7 @@ from geosim.shape.energy.configuration import Outcome, Point, Target
 from geosim.shape.energy.gas import Gas, shut_in
 from geosim.shape.energy.newton import Budget, Newton
 from geosim.shape.energy.path import Journey, Path, difference
+from geosim.shape.energy.penetration import went_through
 from geosim.shape.energy.problem import ShapeProblem, make_problem
 from geosim.shape.energy.state import ShapeState
 
@@ -215,6 +216,13 @@ class EnergyShapeSolver:
             message = (
                 f"{Status.CROSSED.value} {int(current.frame.crossings)} pairs of edges and faces cross at command "
                 f"{command.index + 1}."
+            )
+        depth = current.frame.max_penetration
+        if status is Status.CONVERGED and went_through(problem.environment.obstacles, depth):
+            status = Status.CROSSED
+            message = (
+                f"{Status.CROSSED.value} An obstacle is {depth * 1e3:.3g} mm deep in the robot at command "
+                f"{command.index + 1}, more than half of its own thickness: it has gone through the skin."
             )
         status, message = self._above_vacuum(current, command) or (status, message)
         loses = status is Status.CONVERGED and current.frame.stable == 0.0 and state.frame.stable != 0.0

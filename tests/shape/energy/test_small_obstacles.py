@@ -14,7 +14,8 @@ from geosim import Environment, Obstacle, Passive
 from geosim.collision.shapes import signed_distances
 from geosim.geometry import topology
 from geosim.shape.energy.contact_steps import approach, safe_share
-from geosim.shape.energy.penetration import deepest
+from geosim.shape.energy.penetration import deepest, went_through
+from geosim.shape.energy.problem import make_problem
 
 MU = 20e3  # Pa
 SIZE, EDGE = 0.02, 0.02 / 3
@@ -126,3 +127,36 @@ def test_penetration_is_measured_between_the_points_of_contact():
         away = np.tile(np.eye(4), (1, 1, 1)) - 0.1 * np.eye(4, k=1)
         found = deepest([ball], poses, nodes, away, nodes, skin, feels)
         assert found == pytest.approx(want, abs=1e-9)
+        assert went_through([ball], found) == (want > 0.0)
+    assert not went_through([ball, Obstacle.plane((0, 0, 0), (0, 0, 1))], 2e-4)
+    assert not went_through([], 0.0)
+
+
+def test_an_obstacle_that_went_through_is_a_failure(monkeypatch):
+    """Where nothing stops a ball (its contact is taken away) the solve says so, with self-contact and without."""
+    vertices, tets = block((SIZE, SIZE, SIZE), (1, 1, 1))
+    robot = geosim.VolumetricRobot.from_tets(
+        vertices, tets, material=geosim.NeoHookean(mu=MU), fixed=vertices[:, 2] > 0.019
+    )
+    ball = Obstacle.sphere((0.01, 0.01, -0.01), 0.002, motion=[(0.0, 0.0, 0.02)])
+    monkeypatch.setattr("geosim.shape.energy.solver.make_problem", _blind)
+    for around in (Environment(obstacles=ball), Environment(obstacles=ball, self_contact=False)):
+        result = geosim.solve(robot, Passive(), around, solver=geosim.EnergyShapeSolver(element="p1"), throw=False)
+        assert result.status is geosim.Status.CROSSED
+        assert "gone through the skin" in result.message
+        assert not result.converged
+
+
+def _blind(*arguments, **options):
+    """The problem of a robot that feels no obstacle."""
+    problem = make_problem(*arguments, **options)
+    contact, faces = problem.contact, problem.contact.faces
+    faces = replace(faces, feels=np.zeros_like(faces.feels))
+    nowhere = replace(
+        contact,
+        faces=faces,
+        feels=np.zeros_like(contact.feels),
+        delta=np.full_like(contact.delta, -np.inf),
+        face_delta=np.full_like(contact.face_delta, -np.inf),
+    )
+    return replace(problem, contact=nowhere)
