@@ -55,7 +55,7 @@ columns = ["bend_angle_deg", "max_stretch", "mass_g"]
 seconds = 400
 [optimize]
 goals = ["target bend_angle_deg 90", "minimize mass_g"]
-trials = 14
+trials = 13
 """
 COLUMNS = {"columns": ["bend_angle_deg", "max_stretch", "tets", "mass_g"]}
 
@@ -113,7 +113,7 @@ def refusal_is_right(name: str, parameters: Mapping[str, Any], message: str) -> 
 
 
 def calls(out: Path, count: int, workers: int) -> None:
-    """Random calls of all generators: surfaces and refusals; `count` are solved to V/V0 = 1.2 (P1; without chambers by weight)."""
+    """Random calls of all generators: surfaces and refusals; `count` are solved to V/V0 = 1.2 (P1; no chamber: by weight)."""
     tables = []
     for i, name in enumerate(generate.names()):
         own = dimensions(generate.GENERATORS[name])
