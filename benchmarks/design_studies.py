@@ -294,13 +294,13 @@ def search(out: Path, count: int, workers: int) -> None:
 def bellows(out: Path, count: int, workers: int) -> None:
     """Inflate a PneuNet of 12 chambers (a bellows on a base), coarse P1, until it has curled beyond 250 degrees."""
     robot = generate.pneunet(chambers=12, wall=1.2e-3, height=20e-3).robot("ecoflex-00-30", max_edge=15e-3)
-    ratios, start = np.linspace(1.0, 3.0, count + 1)[1:], time.process_time()
+    ratios, start = np.linspace(1.0, 2.0, count + 1)[1:], time.process_time()
 
     def shown(progress: Any) -> None:
         if progress.frame is not None:
             print(f"V/V0 {ratios[progress.command - 1]:.2f} after {time.process_time() - start:.0f} s", flush=True)
 
-    solver = geosim.EnergyShapeSolver(element="p1", max_seconds=1500)
+    solver = geosim.EnergyShapeSolver(element="p1", max_seconds=500)
     result = geosim.solve(robot, geosim.Inflation(volume_ratio=ratios), solver=solver, throw=False, progress=shown)
     result.save(out / "curled.npz")
     result.plot(out / "curled.png")
@@ -340,7 +340,7 @@ PARTS: dict[str, tuple[Callable[[Path, int, int], None], int]] = {
     "killed": (killed, 24),
     "dask": (dask, 24),
     "search": (search, 10),
-    "bellows": (bellows, 8),
+    "bellows": (bellows, 5),
 }
 
 

@@ -69,13 +69,11 @@ def _flag(dimension: Dimension) -> str:
 
 
 def _shown(value: Any) -> str:
-    return (
-        ",".join(f"{v:g}" for v in value)
-        if isinstance(value, tuple)
-        else str(value)
-        if isinstance(value, str)
-        else f"{value:g}"
-    )
+    if value is None:
+        return "none"
+    if isinstance(value, tuple):
+        return ",".join(f"{v:g}" for v in value)
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 def _command(name: str, generator: Callable[..., Design]) -> click.Command:
@@ -110,4 +108,6 @@ def _command(name: str, generator: Callable[..., Design]) -> click.Command:
 
 
 def _type(dimension: Dimension) -> Any:
-    return _Numbers() if isinstance(dimension.default, tuple) else type(dimension.default)
+    if isinstance(dimension.default, tuple):
+        return _Numbers()
+    return float if dimension.default is None else type(dimension.default)

@@ -14,6 +14,7 @@ __all__ = ["Dimension", "dimensions"]
 
 MM = 1e-3
 PLAIN = ("turns",)  # numbers without a unit
+OPTIONAL = "float | None"  # annotation of a length that may be left out
 FINGER = "finger"  # the design that the gripper holds
 
 
@@ -30,16 +31,16 @@ class Dimension:
     scale
         Of the unit to SI.
     default
-        In SI: whole number, number, pair of numbers, or the name of a design.
+        In SI: whole number, number, pair of numbers, or the name of a design; None for a number that may be left out.
     """
 
     name: str
     key: str
     scale: float
-    default: int | float | tuple[float, ...] | str
+    default: int | float | tuple[float, ...] | str | None
 
     @property
-    def shown(self) -> int | float | tuple[float, ...] | str:
+    def shown(self) -> int | float | tuple[float, ...] | str | None:
         """The default in the unit of the key."""
         if isinstance(self.default, tuple):
             return tuple(v / self.scale for v in self.default)
@@ -61,7 +62,7 @@ class Dimension:
                 raise InputError(f"{self.key} = {value!r} must be {len(self.default)} numbers")
             return tuple(self._number(v) * self.scale for v in pair)
         number = self._number(value)
-        if isinstance(self.default, float):
+        if self.default is None or isinstance(self.default, float):
             return number * self.scale
         if number != int(number):
             raise InputError(f"{self.key} = {value!r} must be a whole number")
@@ -96,7 +97,7 @@ def dimensions(
             found[name] = Dimension(name, name, 1, "pneunet")
         elif name in PLAIN or (isinstance(value, int) and not isinstance(value, bool)):
             found[name] = Dimension(name, name, 1, value)
-        elif isinstance(value, float | tuple):
+        elif isinstance(value, float | tuple) or parameter.annotation == OPTIONAL:
             found[f"{name}_mm"] = Dimension(name, f"{name}_mm", MM, value)
     if finger is not None and FINGER in found:
         for key, d in dimensions(finger).items():
