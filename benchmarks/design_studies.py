@@ -113,7 +113,7 @@ def refusal_is_right(name: str, parameters: Mapping[str, Any], message: str) -> 
 
 
 def calls(out: Path, count: int, workers: int) -> None:
-    """Random calls of all generators: surfaces and refusals; `count` are solved to V/V0 = 1.2 (P1; no chamber: by weight)."""
+    """Random calls of all generators: surfaces and refusals; `count` are solved to V/V0 = 1.2 (P1; a tendon: 1 N)."""
     tables = []
     for i, name in enumerate(generate.names()):
         own = dimensions(generate.GENERATORS[name])
@@ -137,8 +137,7 @@ def calls(out: Path, count: int, workers: int) -> None:
             "material": "ecoflex-00-30",
             "fixed": {"finger_chambers": 2} if name == "gripper" else {},
             "sampling": {"method": "list", "file": "designs.csv"},
-            "actuation": {} if name == "tendon_finger" else {"volume_ratio": [1.2]},
-            "environment": {"gravity": [0.0, 0.0, -9.81 if name == "tendon_finger" else 0.0]},
+            "actuation": {"cable_tensions": {"tension": [1.0]}} if name == "tendon_finger" else {"volume_ratio": [1.2]},
             "mesh": {"max_edge_mm": 30.0},
             "solver": P1,
             "measures": COLUMNS,

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from geosim.cli.commands import main
+from geosim.study.study import read_study
 
 
 def run(*arguments: str):
@@ -34,6 +35,18 @@ def test_it_writes_surfaces_and_a_robot_file(tmp_path):
     again = run("pneunet", "--out", str(out))
     assert again.exit_code == 1
     assert "--force" in again.output
+
+
+def test_what_may_be_left_out_is_an_option_and_can_be_varied(tmp_path):
+    """Paper under a finger: none by default, its thickness in mm on the command line and in studies."""
+    assert "--layer-mm none" in run().output
+    out = tmp_path / "finger"
+    found = run("pneunet", "--chambers", "1", "--layer-mm", "0.1", "--out", str(out))
+    assert found.exit_code == 0, found.output
+    assert tomllib.loads((out / "robot.toml").read_text())["layers"][0]["thickness"] == pytest.approx(0.1)
+    study = {"design": "pneunet", "material": "ecoflex-00-30", "vary": {"layer_mm": [0.1, 0.2]}}
+    read = read_study(study)
+    assert [read.job(row).parameters["layer"] for row in read.rows] == pytest.approx([1e-4, 2e-4])
 
 
 @pytest.mark.parametrize(
