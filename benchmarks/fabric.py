@@ -29,6 +29,7 @@ from geosim.actuation import AMBIENT
 
 MU = 50e3  # shear modulus [Pa]
 ROUGH = 0.3  # coefficient of friction
+FAMILY = 10  # fibres of either hand on the tube: fewer let the wall bulge between them
 THREAD = LinearElastic(youngs_modulus=3e9, poisson_ratio=0.4)  # polyester
 HELD = Select.plane("x", below=1e-6)
 
@@ -162,13 +163,17 @@ def layer():
 def tube():
     """A thin tube wound with two families of fibres under pressure, against netting theory."""
     radius, wall, length = 6e-3, 1e-3, 30e-3
-    for angle in (30.0, 54.7356, 70.0):
+    neutral = np.degrees(np.arctan(np.sqrt(2 * radius / (radius - wall))))
+    print(
+        f"netting theory: fibres on the outside of this wall keep the length at {neutral:.1f} deg, of a thin wall at 54.7 deg"
+    )
+    for angle in (30.0, 54.7356, neutral, 70.0):
         body = generate.round_finger(length=length, radius=radius, wall=wall, cap=1.5e-3)
         turns = length / (2 * np.pi * radius / np.tan(np.radians(angle)))
         fibres = [
             Fibre.helix((0.2e-3, 0, 0), (length - 0.2e-3, 0, 0), radius - 0.05e-3, way * turns, 0.1e-3, THREAD, phase=p)
             for way in (1, -1)
-            for p in np.arange(4) * np.pi / 2
+            for p in 2 * np.pi * np.arange(FAMILY) / FAMILY
         ]
         robot = VolumetricRobot.from_surfaces(
             body.body,
