@@ -773,6 +773,41 @@ FAULTS = [
         "volume += 1.02 * weight / 3.0 * dot(",
         "tests/shape/energy/test_closed_forms.py -k exact",
     ),
+    (
+        "cables: friction helps the pull",
+        "geosim/shape/energy/cables.py",
+        "ratio = np.exp(-mode * self.friction[k] * theta)",
+        "ratio = np.exp(mode * self.friction[k] * theta)",
+        "tests/shape/energy/test_cables.py",
+    ),
+    (
+        "cables: what slides back goes on sliding",
+        "geosim/shape/energy/cables.py",
+        "elif hold.modes[d] * slip < -BACK:",
+        "elif hold.modes[d] * slip > 1.0:",
+        "tests/shape/energy/test_cables.py",
+    ),
+    (
+        "gas: pressures over the ambient",
+        "geosim/shape/energy/gas.py",
+        "absolute = pressures[members.argmax(axis=1)] + ambient",
+        "absolute = np.full(len(groups), ambient)",
+        "tests/shape/energy/test_gas.py",
+    ),
+    (
+        "layers: shear counts once",
+        "geosim/shape/energy/sheets.py",
+        "S[0, 1] = S[1, 0] = 2.0 * shear * e01",
+        "S[0, 1] = S[1, 0] = shear * e01",
+        "tests/shape/energy/test_sheets.py",
+    ),
+    (
+        "fibres: threads push",
+        "geosim/shape/energy/sheets.py",
+        "taut = ~(self.tension_only & (strain < -SLACK))",
+        "taut = strain > -1.0",
+        "tests/shape/energy/test_sheets.py",
+    ),
 ]
 
 

@@ -136,3 +136,18 @@ def test_layers_and_fibres_survive_a_file(tmp_path):
 def test_what_cannot_be_is_refused(make, words):
     with pytest.raises(InputError, match=words):
         make()
+
+
+def test_a_bar_twists_against_the_hand_of_its_helices():
+    """Pulled, a helix lengthens by unwinding: a right-handed one turns the far end back, a left-handed one forward."""
+    vertices, tets = shapes.block((0.04, 0.01, 0.01), (4, 2, 2))
+    twists = {}
+    for hand in (1.0, -1.0):
+        ends = (0.0, 5e-3, 5e-3), (0.04, 5e-3, 5e-3)
+        wound = [Fibre.helix(*ends, 4e-3, hand, 0.2e-3, STIFF, phase=p) for p in (0.0, np.pi / 2, np.pi, 1.5 * np.pi)]
+        bar = VolumetricRobot.from_tets(vertices, tets, material=NeoHookean(mu=1e4), fixed=HELD, fibres=wound)
+        pull = geosim.Load.force(Select.plane("x", above=0.04 - 1e-6), (0.2, 0.0, 0.0))
+        environment = geosim.Environment(loads=[pull], self_contact=False)
+        twists[hand] = geosim.solve(bar, geosim.Passive(), environment).twist_angle[-1]
+    assert twists[1.0] < -0.02
+    assert twists[-1.0] == pytest.approx(-twists[1.0], rel=0.05)
