@@ -6,7 +6,7 @@ the load still grows, another branch crosses: a bifurcation, on which an imperfe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -80,7 +80,7 @@ class Way:
             start = marks[0].point.stepped(marks[0].point, -1.0)
             for weight, mark in zip(weights, marks):
                 start = start.stepped(mark.point, float(weight))
-            start = Point(self.problem.settled(start.x), start.p, start.chamber_pressures, start.share)
+            start = replace(start, x=self.problem.settled(start.x))
             volumes = np.einsum("k,kc->c", weights, np.array([m.volumes for m in marks]))
             aim = Aim(self.origin, self.end, 1.0, self.grip)
             width = float(np.ptp([m.conjugate for m in marks]))
