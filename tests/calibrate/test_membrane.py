@@ -7,6 +7,7 @@ import importlib.util
 import numpy as np
 import pytest
 
+import geosim
 from geosim.resources import resource
 
 
@@ -66,3 +67,20 @@ def test_measured_pressures_are_met(script, lifted, reference_data):
     at, pressure = script.curve(lifted)
     use = height <= 30.0
     assert np.interp(height[use], 1e3 * at, pressure) == pytest.approx(median[use], rel=0.08)
+
+
+def test_a_heavy_disc_pulls_points_at_its_edge_inside_out(script):
+    """40 N on the sharp edge of the disc at V/V0 = 1.6: the solution has J <= 0 at points there, and Newton gets there."""
+    robot = script.membrane(script.materials()["gent"], 6, 12)
+    force = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, -40.0]])
+    disc = geosim.RigidGroup(robot.tip, force=force, displacement=(0.0, 0.0, np.nan), rotation=(0.0, 0.0, 0.0))
+    result = geosim.solve(
+        robot,
+        geosim.Inflation(volume_ratio=[1.6, 1.6]),
+        geosim.Environment(rigid_groups=disc, self_contact=False),
+        solver=geosim.EnergyShapeSolver(check_stability=False, max_factorisations=25),
+    )
+    assert result.inverted_elements[-1] > 0
+    up = 40.0 - result.chamber_pressures[-1, 0] * np.pi * script.RADIUS**2
+    assert result.reactions[-1, :, 2].sum() == pytest.approx(up, rel=1e-5)
+    assert result.tip[-1, 2] < result.tip[0, 2] - 0.03

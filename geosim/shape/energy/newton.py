@@ -46,6 +46,8 @@ SWELL = 0.3
 
 # A step shortened to less than this share may turn a quadrature point inside out, where the energy allows it.
 FOLD_BELOW = 0.1
+# Smallest J at a quadrature point below which the solution may have it inside out before long.
+FLAT = 0.2
 
 # Rounds in which friction goes by the pressures of the round before.
 ROUNDS = 30
@@ -588,9 +590,10 @@ class Attempt:
         """Whether a trial turns no quadrature point inside out that a shorter step would not.
 
         The full form of an incompressible energy is finite there, too, and at sharp edges the solution itself may be so:
-        this is a preference of long steps, not a demand.
+        this is a preference of long steps, not a demand, and none where a point is all but flat already: it may go through.
         """
-        return trial.smallest > 0.0 or trial.smallest >= present.smallest or length < FOLD_BELOW
+        flat = present.smallest < FLAT
+        return flat or trial.smallest > 0.0 or trial.smallest >= present.smallest or length < FOLD_BELOW
 
 
 def dragged(evaluation: Evaluation, x: Floats, drag: Drag) -> Evaluation:
