@@ -79,7 +79,7 @@ def tendon():
         f"tendon finger: bend {np.degrees(pulled.bend_angle[0]):.2f} deg at 1 N, cable {1e3 * pulled.cable_lengths[0, 0]:.3f} mm;"
     )
     print(f"  by that length: tension {again.cable_tensions[0, 0]:.6f} N, shapes differ by {apart * 1e9:.2g} nm")
-    lengths = np.linspace(0.1, pulled.cable_lengths[0, 0], 9)
+    lengths = np.linspace(0.1, 0.5 * (0.1 + pulled.cable_lengths[0, 0]), 9)  # before the notches close
     path = geosim.solve(finger, CableLengths(lengths[1:]))
     tension = np.concatenate([[0.0], path.cable_tensions[:, 0]])
     work = float(CubicSpline(-lengths, tension).integrate(-lengths[0], -lengths[-1]))

@@ -86,7 +86,7 @@ def test_length_and_tension_are_two_names_of_one_state(pulled):
 
 
 def test_work_of_the_cable_is_stored(pulled):
-    """Integral of T dl = elastic energy, by Simpson's rule over 8 commands; measured 4e-6."""
+    """Integral of T dl = elastic energy, by Simpson's rule over 8 commands; measured 3e-5."""
     lengths = np.linspace(LENGTH, pulled.cable_lengths[-1, 0], 9)[1:]
     path = geosim.solve(beam(), CableLengths(lengths))
     tension = np.concatenate([[0.0], path.cable_tensions[:, 0]])

@@ -20,7 +20,7 @@ def ball():
 @pytest.fixture(scope="module")
 def blown(ball):
     rest = float(ball.chamber_volumes[0])
-    pushed = np.linspace(0.0, 1.0, 5)[1:] * rest
+    pushed = np.linspace(0.0, 1.0, 9)[1:] * rest
     return geosim.solve(ball, Inflation(gas=True, extra_volume=2 * rest) & Syringe(pushed)), pushed
 
 
@@ -29,7 +29,7 @@ def test_a_syringe_follows_the_law_of_the_gas(ball, blown):
     rest = ball.chamber_volumes[0]
     product = (result.chamber_pressures[:, 0] + AMBIENT) * (result.chamber_volumes[:, 0] + 2 * rest - pushed)
     np.testing.assert_allclose(product, AMBIENT * 3 * rest, rtol=1e-7)
-    assert (np.diff(result.volume_ratios[:, 0]) > 0.05).all()
+    assert (np.diff(result.volume_ratios[:, 0]) > 0.03).all()
 
 
 def test_the_state_is_that_of_the_same_volume(ball, blown):
@@ -39,14 +39,14 @@ def test_the_state_is_that_of_the_same_volume(ball, blown):
 
 
 def test_the_work_of_the_gas_is_stored(ball, blown):
-    """Integral of P dv over the frames, closed by splines of P over v; measured 2e-6 of it off."""
+    """Integral of P dv over the frames, by splines of P over v; measured 4e-6."""
     from scipy.interpolate import CubicSpline
 
     result, _ = blown
     v = np.concatenate([ball.chamber_volumes, result.chamber_volumes[:, 0]])
     P = np.concatenate([[0.0], result.chamber_pressures[:, 0]])
     work = float(CubicSpline(v, P).integrate(v[0], v[-1]))
-    assert work == pytest.approx(result.work[-1], rel=2e-3)
+    assert work == pytest.approx(result.work[-1], rel=1e-4)
 
 
 def test_warmth_and_exponent_and_an_initial_state(ball):
