@@ -12,7 +12,12 @@ import numpy as np
 from geosim.collision.distance import edge_edge, point_triangle, separation
 from geosim.kernels import kernel
 
-__all__ = ["time_to_gap"]
+__all__ = ["ADVANCE", "HALFWAY", "NEAR", "STOP_AT", "time_to_gap"]
+
+STOP_AT = 0.3  # of the distance at which two parts touch: where a step stops, well before they lie on each other
+ADVANCE = 0.95  # of what the bound allows: never quite to the gap
+NEAR = 0.05  # of the way to the gap at which the search ends
+HALFWAY = 0.5  # of the distance at which they are, where that is less
 
 
 @kernel
@@ -62,9 +67,9 @@ def time_to_gap(x, v, edges, gap, last):
         left = separation(at, w, e) - gap
         if first < 0.0:
             first = left
-        if left <= 0.05 * first:
+        if left <= NEAR * first:
             return time
-        share = 0.95 * left / speed
+        share = ADVANCE * left / speed
         time += share
         if time >= last:
             return last

@@ -49,6 +49,9 @@ def solve_balance(
         if not solution.escaped:
             break
         q, small = solution.q, solution.small
+    straight = [term for term in terms if term.straight and step > 0]
+    if solution.converged and blocked(straight, state.q, solution.q):
+        solution.converged = False  # Newton's method went around what is in the way
     solution.iterations, solution.records = iterations, records
     return state, solution, terms
 

@@ -1,7 +1,10 @@
-"""Contact and friction of rod vertices with the obstacles of the environment.
+"""Contact and friction of rods and shells with the obstacles of the environment.
 
-The law is that of `geosim.rods.contact`; the distance is the signed distance of the vertex to the obstacle, and contact
-is at the radius of the thickest rod that meets in the vertex, joints included. An obstacle moves on a straight path
+The law is that of `geosim.rods.contact`; the distance is the signed distance of a point to the obstacle. Points are the vertices,
+in contact at the radius of the thickest rod that meets there, joints included, and fixed points inside long edges of rods: a
+radius apart where an obstacle has edges or is a thin bar, wider where it is round, so that an edge between two of them sinks
+in by less than a seventh of the radius; planes feel vertices alone. The centre line stays out in every iteration and increment
+(continuous collision detection by the distance, which falls no faster than a point moves). An obstacle moves on a straight path
 (and about a fixed axis) between the poses of two commands, and friction feels the velocity of its surface.
 """
 
@@ -9,99 +12,120 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from geosim.arrays import Floats
-from geosim.collision.shapes import curvature, distances, signed_distances
+from geosim.collision.ccd import ADVANCE, HALFWAY, NEAR, STOP_AT
+from geosim.collision.shapes import MESH, curvature, distances, signed_distance, signed_distances
+from geosim.collision.tree import gap_to_box
 from geosim.errors import InputError
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, row, scaled, turned, turned_back
 from geosim.linear.sparse import Triplets
 from geosim.rods.contact import FADED, friction_slope, penalty, stick_slip
+from geosim.rods.points import Points
 from geosim.rods.system import System
 from geosim.rods.terms import Term, add_contact
 
 __all__ = ["ObstacleContact", "refuse_overlap"]
 
+LOWER3, LOWER6 = np.tril_indices(3), np.tril_indices(6)
+
 
 @kernel
 def obstacle_contact(
-    q, q0, step, radius, solids, friction, pose0, pose1, k, k1, k2, want, residual, slots, values, skew, force, load
+    x, x0, step, radius, solids, only, friction, pose0, pose1, k, k1, k2, want, force, block, skew, load
 ):
-    """Add minus the forces of all obstacles to `residual`; with `want`, their stiffness to `values` and `skew`.
+    """Fill the forces of all obstacles on points; with `want`, their stiffness.
 
     Parameters
     ----------
-    q, q0, step
-        Degrees of freedom now and at the start of the increment, and its length [s].
+    x, x0, step
+        Points now and at the start of the increment (p, 3) [m], and its length [s].
     radius
-        Of every vertex [m], (n,).
-    solids, friction, pose0, pose1
-        The obstacles, where they stood at the start and where they stand, (o, 4, 4).
+        Of every point [m], (p,).
+    solids, only, friction, pose0, pose1
+        The obstacles, those that these points feel (o,), and where they stood at the start and where they stand, (o, 4, 4).
     k, k1, k2
         Stiffness of the law, its steepness over distance [1/m] and over slip velocity [s/m].
-    residual, slots, values, skew
-        Results: force by degree of freedom; stiffness of vertex i, lower triangle, at slots[i] (6,) of `values`; its
-        unsymmetric part (n, 3, 3).
-    force, load
-        Results: forces on vertices (n, 3), forces and moments on obstacles (o, 6).
+    force, block, skew, load
+        Results: forces (p, 3), symmetric and unsymmetric stiffness (p, 3, 3), forces and moments on obstacles (o, 6).
 
     Returns energy, largest force, deepest overlap, count.
     """
     energy, largest, overlap, count = 0.0, 0.0, 0.0, 0
     local, normals, distance = np.empty((len(radius), 3)), np.empty((len(radius), 3)), np.empty(len(radius))
+    bend = np.empty((3, 3))
     for o in range(len(friction)):
+        if not only[o]:
+            continue
         now, before, mu = pose1[o], pose0[o], friction[o]
         for i in range(len(radius)):
-            put(local[i], turned_back(now, difference(q[3 * i : 3 * i + 3], now[:, 3])))
+            put(local[i], turned_back(now, difference(x[i], now[:, 3])))
         distances(solids, o, local, radius - FADED / k1, distance, normals)
         for i in range(len(radius)):
             gap = radius[i] - distance[i]
             if k1 * gap < FADED:
                 continue
-            x, start, y, n = q[3 * i : 3 * i + 3], q0[3 * i : 3 * i + 3], row(local, i), turned(now, normals[i])
+            y, n = row(local, i), turned(now, normals[i])
             e, fn, stiff = penalty(gap, k, k1)
             energy, largest, overlap, count = energy + e, max(largest, fn), max(overlap, gap), count + (gap > 0.0)
             u, speed, ratio, slope, g = (0.0, 0.0, 0.0), 0.0, 0.0, 0.0, 0.0
             if mu > 0.0 and step > 0.0:
-                # motion of the vertex less that of the obstacle's material point under it
-                u = scaled(1.0 / step, difference(plus(turned(before, y), before[:, 3]), start))
+                # motion of the point less that of the obstacle's material point under it
+                u = scaled(1.0 / step, difference(plus(turned(before, y), before[:, 3]), x0[i]))
                 u = difference(u, scaled(dot(u, n), n))
                 speed = math.sqrt(dot(u, u))
                 ratio, slope = stick_slip(speed, k2)
                 g = mu * fn / step
-            f = plus(scaled(-fn, n), scaled(mu * fn * ratio, u))
-            moment = cross(x, f)
+            f = plus(scaled(fn, n), scaled(-mu * fn * ratio, u))
+            moment = cross(row(x, i), f)
             for j in range(3):
-                residual[3 * i + j] += f[j]
-                force[i, j] -= f[j]
-                load[o, j] += f[j]
-                load[o, 3 + j] += moment[j]
+                force[i, j] += f[j]
+                load[o, j] -= f[j]
+                load[o, 3 + j] -= moment[j]
             if want:
-                _add_stiffness(solids, o, y, now, n, fn, stiff, g, u, speed, ratio, slope, slots[i], values)
+                curvature(solids, o, y, bend)
                 for a in range(3):
+                    turns = turned(bend, now[a])
                     for b in range(3):
+                        rub = g * friction_slope(u, speed, ratio, slope, n, 1.0, a, b)
+                        block[i, a, b] += stiff * n[a] * n[b] - fn * dot(now[b], turns) + rub
                         skew[i, a, b] -= mu * ratio * stiff * u[a] * n[b]
     return energy, largest, overlap, count
 
 
 @kernel
-def _add_stiffness(solids, o, y, pose, n, fn, stiff, g, u, speed, ratio, slope, slots, values):
-    """Add the symmetric stiffness of one contact, at y in the frame of obstacle o: of the law, its normal and friction.
+def obstacles_safe(x, dx, touch, solids, only, pose):
+    """Return the share of the step dx (p, 3) of points in which none comes nearer than half its distance or 0.3 of its touch.
 
-    n, u and speed are the normal and the slip velocity, g the friction force over the step.
+    The distance to an obstacle falls no faster than a point moves; points that are inside already do not count.
     """
-    bend, p = np.empty((3, 3)), 0
-    curvature(solids, o, y, bend)
-    for a in range(3):
-        turns = turned(bend, pose[a])
-        for b in range(a + 1):
-            rub = g * friction_slope(u, speed, ratio, slope, n, 1.0, a, b)
-            values[slots[p]] += stiff * n[a] * n[b] - fn * dot(pose[b], turns) + rub
-            p += 1
+    last = 1.0
+    for o in range(len(only)):
+        if not only[o]:
+            continue
+        for i in range(len(touch)):
+            p, v = turned_back(pose[o], difference(x[i], pose[o][:, 3])), turned_back(pose[o], dx[i])
+            way = math.sqrt(dot(v, v))
+            if way == 0.0:
+                continue
+            if solids.kind[o] == MESH and gap_to_box(solids.boxes, solids.span[o, 2], p, p) > (way + touch[i]) ** 2:
+                continue
+            apart = signed_distance(solids, o, p)[0]
+            gap = min(STOP_AT * touch[i], HALFWAY * apart)
+            if apart <= 0.0 or apart - last * way >= gap:
+                continue
+            time, left = 0.0, apart - gap
+            while left > NEAR * (apart - gap) and time < last:
+                time += ADVANCE * left / way
+                left = signed_distance(solids, o, plus(p, scaled(time, v)))[0] - gap
+            last = min(last, time)
+    return last
 
 
 def refuse_overlap(system: System, x: Floats) -> None:
@@ -117,26 +141,29 @@ def refuse_overlap(system: System, x: Floats) -> None:
     Raises
     ------
     InputError
-        A vertex is inside.
+        A vertex is inside, or an edge goes through.
     """
     loose = system.held_free[: system.turns].reshape(-1, 3).any(axis=1)
-    for o, obstacle in enumerate(system.environment.obstacles):
-        distance = signed_distances(obstacle.solid, x, obstacle.pose(-1), reach=0.0)[0]
-        inside = np.flatnonzero(loose & (distance < 0))
+    for points, (o, obstacle) in product(system.contact_points, enumerate(system.environment.obstacles)):
+        distance = signed_distances(obstacle.solid, points.at(x), obstacle.pose(-1), reach=0.0)[0]
+        inside = np.flatnonzero((loose[points.first] | loose[points.second]) & (distance < 0) & points.only[o])
         if len(inside):
+            deepest = inside[np.argmin(distance[inside])]
+            kind, name = ("vertices", "vertex") if points.edge[deepest] < 0 else ("points on edges", "edge")
+            number = points.first[deepest] if points.edge[deepest] < 0 else points.edge[deepest]
             raise InputError(
-                f"obstacles[{o}]: {len(inside)} vertices of the robot start inside the {obstacle.shape}, vertex "
-                f"{inside[np.argmin(distance[inside])]} by {-1e3 * distance[inside].min():.3g} mm; move it away and let it "
-                f"come by `motion`"
+                f"obstacles[{o}]: {len(inside)} {kind} of the robot start inside the {obstacle.shape}, {name} {number} "
+                f"by {-1e3 * distance[deepest]:.3g} mm; move it away and let it come by `motion`"
             )
 
 
 @dataclass
 class ObstacleContact(Term):
-    """Contact of all vertices with all obstacles, bound to one increment from the poses `pose0` to `pose1` (o, 4, 4)."""
+    """Contact of rods and shells with all obstacles, bound to one increment from the poses `pose0` to `pose1` (o, 4, 4)."""
 
     pose0: Floats
     pose1: Floats
+    straight = True
 
     def __post_init__(self) -> None:
         self.system = self.state.system
@@ -145,17 +172,22 @@ class ObstacleContact(Term):
         self.reach = self.shapes.thickness + 0.5 * float(self.system.vertex_radius.min())
         self.rubs = self.step > 0 and bool((self.shapes.friction > 0).any())
 
+    def _places(self, q: Floats) -> Floats:
+        return q[: self.system.turns].reshape(-1, 3)
+
     def _call(
-        self, q: Floats, want: bool, residual: Floats, values: Floats
+        self, q: Floats, points: Points, load: Floats, want: bool = False
     ) -> tuple[tuple[float, float, float, int], Floats, Floats, Floats]:
-        s, n, law = self.shapes, len(self.system.vertex_radius), self.system.law
-        skew, force, load = np.zeros((n, 3, 3)), np.zeros((n, 3)), np.zeros((len(s.friction), 6))
+        """Return energy, largest force, overlap and count; force, stiffness and its unsymmetric part by point."""
+        s, law, n = self.shapes, self.system.law, len(points.first)
+        force, (block, skew) = np.zeros((n, 3)), np.zeros((2, n if want else 0, 3, 3))
         numbers = obstacle_contact(
-            q,
-            self.state.q,
+            points.at(self._places(q)),
+            points.at(self._places(self.state.q)),
             self.step,
-            self.system.vertex_radius,
+            points.radius,
             s.solids,
+            points.only,
             s.friction,
             self.pose0,
             self.pose1,
@@ -163,34 +195,67 @@ class ObstacleContact(Term):
             law.k1,
             law.k2,
             want,
-            residual,
-            self.system.slots.vertices,
-            values,
-            skew,
             force,
+            block,
+            skew,
             load,
         )
-        return numbers, skew, force, load
+        return numbers, force, block, skew
+
+    def _forces(self, q: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return (energy, largest force, overlap, count), forces on vertices (n, 3) and on obstacles (o, 6)."""
+        total, force, load = np.zeros(4), np.zeros_like(self._places(q)), np.zeros((len(self.shapes.friction), 6))
+        for points in self.system.contact_points:
+            numbers, own, _, _ = self._call(q, points, load)
+            total[[0, 3]] += numbers[0], numbers[3]
+            total[1:3] = np.maximum(total[1:3], numbers[1:3])
+            touched = np.flatnonzero(own.any(axis=1))
+            for vertex, weight in ((points.first, 1.0 - points.share), (points.second, points.share)):
+                np.add.at(force, vertex[touched], weight[touched, None] * own[touched])
+        return total, force, load
 
     def add_force(self, q: Floats, residual: Floats) -> tuple[float, float]:
         """Add minus the contact forces to the residual."""
-        (energy, largest, _, _), _, _, _ = self._call(q, False, residual, np.zeros(1))
-        return energy, largest
+        total, force, _ = self._forces(q)
+        residual[: force.size] -= force.ravel()
+        return float(total[0]), float(total[1])
 
     def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
         """Add the stiffness; return the unsymmetric part of friction."""
-        _, skew, _, _ = self._call(q, True, np.zeros_like(q), values)
-        if not self.rubs:
-            return None
-        vertex, a, b = np.nonzero(skew)
-        unknown = self.system.pattern.unknown
-        return Triplets(unknown[3 * vertex + a], unknown[3 * vertex + b], skew[vertex, a, b]).free
+        unknown, slots, rubbed = self.system.pattern.unknown, self.system.slots, []
+        for points in self.system.contact_points:
+            _, _, block, skew = self._call(q, points, np.zeros((len(self.shapes.friction), 6)), want=True)
+            for i in np.flatnonzero(block.any(axis=(1, 2))):
+                t, e = points.share[i], points.edge[i]
+                if e < 0:
+                    values[slots.vertices[i]] += block[i][LOWER3]
+                    ends, weights = points.first[i : i + 1], np.ones(1)
+                else:
+                    ends, weights = self.system.robot.edges[e], np.array([1.0 - t, t])
+                    values[slots.springs[e]] += np.kron(np.outer(weights, weights), block[i])[LOWER6]
+                if self.rubs:
+                    dofs = (3 * ends[:, None] + np.arange(3)).ravel()
+                    full = np.kron(np.outer(weights, weights), skew[i])
+                    row, col = np.nonzero(full)
+                    rubbed.append(Triplets(unknown[dofs[row]], unknown[dofs[col]], full[row, col]).free)
+        return Triplets.joined(rubbed) if rubbed else None
+
+    def safe_share(self, q: Floats, dq: Floats) -> float:
+        """Return the share of a step in which no rod crosses an obstacle; in statics obstacles may stand where rods are."""
+        share, held = 1.0, ~self.system.free[: self.system.turns].reshape(-1, 3).any(axis=1)
+        if self.step == 0:
+            return share
+        x, dx = self._places(q), np.where(held[:, None], 0.0, self._places(dq))
+        for points in self.system.contact_points:
+            own = points.at(x), points.at(dx), points.radius
+            share = min(share, obstacles_safe(*own, self.shapes.solids, points.only, self.pose1))
+        return share
 
     def obstacle_work(self, q: Floats) -> float:
         """Return the work of the obstacles that move, by force and moment on each of them [J]."""
         if np.array_equal(self.pose0, self.pose1):
             return 0.0
-        _, _, _, load = self._call(q, False, np.zeros_like(q), np.zeros(1))
+        _, _, load = self._forces(q)
         turn = self.pose1[:, :3, :3] @ self.pose0[:, :3, :3].transpose(0, 2, 1)
         shift = self.pose1[:, :3, 3] - np.einsum("oij,oj->oi", turn, self.pose0[:, :3, 3])
         angle = Rotation.from_matrix(turn).as_rotvec()
@@ -198,6 +263,6 @@ class ObstacleContact(Term):
 
     def measure(self, q: Floats, measures: dict[str, Any]) -> None:
         """Add overlap, number and forces of contacts to the measures of a step."""
-        (energy, _, overlap, count), _, force, load = self._call(q, False, np.zeros_like(q), np.zeros(1))
-        add_contact(measures, energy, overlap, count, force)
+        total, force, load = self._forces(q)
+        add_contact(measures, float(total[0]), float(total[2]), int(total[3]), force)
         measures["obstacle_forces"], measures["obstacle_moments"] = load[:, :3], load[:, 3:]

@@ -28,6 +28,7 @@ __all__ = [
     "REGULARISATION",
     "Neighbours",
     "find_pairs",
+    "moved_most",
     "near_along_rod",
     "nearest_parameters",
     "neighbours",
@@ -144,6 +145,11 @@ def farthest(q, x):
             s += (q[3 * i + j] - x[3 * i + j]) ** 2
         worst = max(worst, s)
     return worst
+
+
+def moved_most(dx: Floats) -> float:
+    """Return the largest motion [m] of a vertex, (n, 3), against the mean of all."""
+    return float(np.sqrt(((dx - dx.mean(axis=0)) ** 2).sum(axis=1).max()))
 
 
 def reached_along(vertices: Floats, edges: Ints, limit: float) -> Iterator[tuple[Ints, Ints, Floats]]:

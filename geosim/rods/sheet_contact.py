@@ -195,4 +195,5 @@ class SheetContact(ContactTerm):
     def measure(self, q: Floats, measures: dict[str, Any]) -> None:
         """Add energy, overlap, number and forces of contacts, and count the crossings of the shell."""
         super().measure(q, measures)
-        measures["crossings"] = count_crossings(self._places(q), np.array(self.state.system.robot.triangles)).count
+        found = count_crossings(self._places(q), np.array(self.state.system.robot.triangles)).count
+        measures["crossings"] = measures.get("crossings", 0) + found

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints
-from geosim.collision.ccd import time_to_gap
+from geosim.collision.ccd import HALFWAY, STOP_AT, time_to_gap
 from geosim.collision.distance import pair_distance
 from geosim.collision.tree import STACK, Tree, build_tree, gap_to_box, leaf_range, next_leaf
 from geosim.kernels import kernel
@@ -25,8 +25,6 @@ from geosim.rods.robot import RodShellRobot
 
 __all__ = ["NearList", "Sheet", "gather", "sheet_neighbourhood"]
 
-STOP_AT = 0.3  # of C, and half of the distance: where a step stops, well before the contact energy grows without bound
-HALFWAY = 0.5
 LYING = 0.9  # of the distance at rest, where sheets that lie on each other touch
 AT_TOUCH = 1e-9  # of C, by which a distance at rest must fall short of it: sheets that just lie on each other touch as they are
 ALONG = 0.5  # of it where they are near along the sheet, whose own elasticity holds them apart

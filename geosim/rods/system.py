@@ -22,6 +22,7 @@ from geosim.rods.contact import ContactLaw, Shapes, compile_obstacles, contact_l
 from geosim.rods.frames import bend_strains, edges_around, material_frames, reference_twists
 from geosim.rods.membrane import membrane_matrices
 from geosim.rods.midedge import midedge_angles, midedge_matrices, rest_normals, triangle_sides
+from geosim.rods.points import Points, contact_points
 from geosim.rods.robot import AXES, RodShellRobot
 from geosim.rods.sheets import Sheet, sheet_neighbourhood
 from geosim.rods.shells import hinge_angles
@@ -91,8 +92,8 @@ class System:
         Of the matrix of the free ones, and where the stencils add to it.
     sheet
         Triangles that may touch each other or rods; None where there are none, or contact is off.
-    shapes
-        Obstacles as flat arrays.
+    shapes, contact_points
+        Obstacles as flat arrays, and the points that feel them.
     """
 
     robot: RodShellRobot
@@ -120,6 +121,7 @@ class System:
     slots: Stencils
     sheet: Sheet | None
     shapes: Shapes
+    contact_points: list[Points]
 
     def __repr__(self) -> str:
         return f"System({self.robot!r}, {len(self.pattern.order)} of {self.dofs} degrees of freedom free)"
@@ -186,6 +188,7 @@ def make_system(
         slots,
         sheet_neighbourhood(robot, radius) if environment.self_contact else None,
         compile_obstacles(environment.obstacles),
+        contact_points(robot, environment.obstacles, radius),
     )
 
 

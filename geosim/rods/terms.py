@@ -23,13 +23,15 @@ USER, DRAG, CONTACT = 0, 1, 2  # kinds of terms: where their forces stand in `Tr
 class Term:
     """A force bound to the increment that starts at `state` and lasts `step` [s] (0 in statics).
 
-    `reach` is the farthest that a vertex may go in one iteration [m]; `kind` is USER, DRAG or CONTACT.
+    `reach` is the farthest that a vertex may go in one iteration [m]; `kind` is USER, DRAG or CONTACT;
+    `straight` says that nothing may be crossed on the straight way from the start to the end of an increment of time either.
     """
 
     state: RodState
     step: float
     reach = np.inf
     kind = CONTACT
+    straight = False
 
     def add_force(self, q: Floats, residual: Floats) -> tuple[float, float]:
         """Add minus the force to the residual; return (energy [J], largest force [N])."""

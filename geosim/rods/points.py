@@ -1,0 +1,61 @@
+"""Points of rods that feel obstacles: all vertices, and fixed points inside edges that are long for what they may meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from geosim.arrays import Bools, Floats, Ints
+from geosim.environment import Obstacle
+from geosim.rods.robot import RodShellRobot
+
+__all__ = ["Points", "contact_points"]
+
+SAGITTA = 0.05  # of the radius that an edge between two points may sink into a round obstacle
+
+
+class Points(NamedTuple):
+    """Points of rods that feel obstacles: (1 - share) of vertex `first`, share of vertex `second`.
+
+    `edge` is that on which they lie, -1 for vertices; `radius` [m]; `only` says which obstacles (o,) they feel.
+    """
+
+    first: Ints
+    second: Ints
+    share: Floats
+    edge: Ints
+    radius: Floats
+    only: Bools
+
+    def at(self, x: Floats) -> Floats:
+        """Return their places for places of the vertices (n, 3), or any other vectors of theirs."""
+        t = self.share[:, None]
+        return np.ascontiguousarray((1.0 - t) * x[self.first] + t * x[self.second])
+
+
+def contact_points(robot: RodShellRobot, obstacles: Sequence[Obstacle], radius: Floats) -> list[Points]:
+    """Return the vertices, in contact at `radius` (n,) [m], and points inside edges of rods too long for what is sharp."""
+    count = len(radius)
+    own, all_of = np.arange(count), np.ones(len(obstacles), dtype=bool)
+    points = [Points(own, own, np.zeros(count), np.full(count, -1), radius, all_of)]
+    for spacing in sorted({s for o in obstacles if (s := _sharpness(o)) < np.inf}):
+        only = np.array([_sharpness(o) == spacing for o in obstacles])
+        rods = np.arange(robot.own_edges or 0)
+        apart = np.maximum(
+            robot.radius[rods], np.sqrt(8 * SAGITTA * robot.radius[rods] * (robot.radius[rods] + spacing))
+        )
+        inside = np.ceil(robot.rest_lengths[rods] / apart).astype(int) - 1
+        edge = np.repeat(rods, inside)
+        place = np.arange(len(edge)) - np.repeat(np.cumsum(inside) - inside, inside)
+        first, second = robot.edges[edge].T
+        points.append(Points(first, second, (place + 1.0) / (inside[edge] + 1.0), edge, robot.radius[edge], only))
+    return [p for p in points if len(p.first)]
+
+
+def _sharpness(obstacle: Obstacle) -> float:
+    """Return the least radius of curvature of an obstacle [m]: 0 where it has edges, inf where it is flat."""
+    if obstacle.shape == "plane":
+        return np.inf
+    return float(obstacle.parameters["radius"]) if obstacle.shape == "sphere" else 0.0
