@@ -143,7 +143,7 @@ def refuse_overlap(system: System, x: Floats) -> None:
     InputError
         A vertex is inside, or an edge goes through.
     """
-    loose = system.held_free[: system.turns].reshape(-1, 3).any(axis=1)
+    loose = np.asarray(system.held_free[: system.turns].reshape(-1, 3).any(axis=1))
     for points, (o, obstacle) in product(system.contact_points, enumerate(system.environment.obstacles)):
         distance = signed_distances(obstacle.solid, points.at(x), obstacle.pose(-1), reach=0.0)[0]
         inside = np.flatnonzero((loose[points.first] | loose[points.second]) & (distance < 0) & points.only[o])
@@ -242,7 +242,7 @@ class ObstacleContact(Term):
 
     def safe_share(self, q: Floats, dq: Floats) -> float:
         """Return the share of a step in which no rod crosses an obstacle; in statics obstacles may stand where rods are."""
-        share, held = 1.0, ~self.system.free[: self.system.turns].reshape(-1, 3).any(axis=1)
+        share, held = 1.0, np.asarray(~self.system.free[: self.system.turns].reshape(-1, 3).any(axis=1))
         if self.step == 0:
             return share
         x, dx = self._places(q), np.where(held[:, None], 0.0, self._places(dq))
