@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pickle
+import stat
 import tempfile
 import types
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -18,8 +21,23 @@ from typing import Any, cast
 import numba
 import numpy as np
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.serialize import dumps
 
 __all__ = ["cache_folder", "filled", "kernel"]
+
+KERNELS = "kernels-1"  # folder in the cache; the number is that of the format of its files
+
+
+def _private(folder: Path) -> bool:
+    """Whether a folder in a shared place is the user's, and nobody else can write it: it holds machine code."""
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    state = folder.lstat()  # a link of somebody else's making is none
+    return (
+        stat.S_ISDIR(state.st_mode)
+        and state.st_uid == os.getuid()
+        and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    )
 
 
 def _writable(folder: Path) -> bool:
@@ -42,9 +60,13 @@ def cache_folder() -> Path | None:
     candidates = [Path(os.environ[name]) for name in ("GEOSIM_CACHE_DIR", "NUMBA_CACHE_DIR") if os.environ.get(name)]
     candidates.append(Path(__file__).parent / "__pycache__")
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    user = os.environ.get("USER", "user")
-    candidates += [Path(home) / "geosim", Path(tempfile.gettempdir()) / f"geosim-cache-{user}"]
-    return next((folder for folder in candidates if _writable(folder)), None)
+    candidates.append(Path(home) / "geosim")
+    found = next((folder for folder in candidates if _writable(folder)), None)
+    if found is None and hasattr(os, "getuid"):
+        shared = Path(tempfile.gettempdir()) / f"geosim-cache-{os.getuid()}"
+        with suppress(OSError):
+            found = shared if _private(shared) and _writable(shared) else None
+    return found
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -89,7 +111,7 @@ class _ContentLocator(_CacheLocator):
 
     def __init__(self, function: Callable, folder: Path) -> None:
         self._key = _digest(function)
-        self._folder = folder / "kernels" / self._key
+        self._folder = folder / KERNELS / self._key
 
     def get_cache_path(self) -> str:
         """Return the folder of the kernel."""
@@ -117,8 +139,24 @@ class _ContentLocator(_CacheLocator):
         return locator
 
 
+class _DamagedError(Exception):
+    """A kept kernel is not what was written."""
+
+
 class _ContentImpl(CompileResultCacheImpl):
     _locator_classes = [_ContentLocator]  # noqa: RUF012 (numba declares it so)
+
+    def reduce(self, cres: Any) -> tuple[bytes, bytes]:
+        """Return a compiled kernel as bytes, and their digest: damaged machine code would end the process."""
+        kept = dumps(super().reduce(cres))
+        return hashlib.sha256(kept).digest(), kept
+
+    def rebuild(self, target_context: Any, payload: tuple[bytes, bytes]) -> Any:
+        """Return the kernel of bytes that `reduce` wrote."""
+        digest, kept = payload
+        if hashlib.sha256(kept).digest() != digest:
+            raise _DamagedError
+        return super().rebuild(target_context, pickle.loads(kept))
 
 
 class _KernelCache:
@@ -128,8 +166,22 @@ class _KernelCache:
         self._function = function
         self._cache: Any = None
 
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """Return a kept kernel; None where there is none, or a damaged one, which is compiled again."""
+        try:
+            return self.__getattr__("load_overload")(signature, target_context)
+        except Exception:  # noqa: BLE001 (damaged files fail in every way)
+            with suppress(OSError):
+                self.flush()
+            return None
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        """Keep a kernel, if the disk takes it."""
+        with suppress(OSError):
+            self.__getattr__("save_overload")(signature, data)
+
     def __getattr__(self, name: str) -> Any:
-        """Pass everything on to numba's own cache."""
+        """Pass everything else on to numba's own cache."""
         if self._cache is None:
             made = type("KernelCache", (FunctionCache,), {"_impl_class": _ContentImpl})
             self._cache = made(self._function)

@@ -28,6 +28,7 @@ __all__ = ["check_folder", "complete_folder", "write_folder"]
 _OWN = re.compile(
     r"result\.npz|frames\.pvd|frames_\d+\.vtu|picture\.png|view\.html|summary\.csv|partial\.npz|partial\.png"
 )
+MOST_OTHERS = 1000  # files: they are copied when the folder is replaced; a home or a disk is no folder of results
 AT_FOLDER, EXCHANGE = -100, 2  # of renameat2(2)
 log = logging.getLogger("geosim.files")
 
@@ -48,11 +49,26 @@ def check_folder(folder: Path, force: bool) -> None:
             raise InputError(
                 f"{folder} exists and is not empty; give --force to replace the results in it, or another --out"
             )
+        if folder.is_dir() and _count_others(folder) > MOST_OTHERS:
+            raise InputError(
+                f"{folder} holds more than {MOST_OTHERS} files that are no results of geosim, and all of them would be moved; "
+                "choose another --out"
+            )
         above = folder.resolve()
         while not above.exists():
             above = above.parent
         if not os.access(above, os.W_OK):
             raise InputError(f"{above} cannot be written; choose another --out")
+
+
+def _count_others(folder: Path) -> int:
+    """Number of files of others in a folder, counted until there are too many."""
+    count = 0
+    for place, _, names in os.walk(folder):
+        count += sum(not _OWN.fullmatch(name) for name in names) if Path(place) == folder else len(names)
+        if count > MOST_OTHERS:
+            break
+    return count
 
 
 @contextmanager
