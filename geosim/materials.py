@@ -17,7 +17,7 @@ import numpy as np
 from geosim.errors import InputError
 from geosim.material.laws import material_from_dict
 from geosim.material.materials import Material
-from geosim.resources import resource
+from geosim.resources import readable, resource
 
 __all__ = ["get", "known_preset", "load_material", "names", "preset", "source_of"]
 
@@ -87,7 +87,7 @@ def load_material(path: str | Path) -> Material:
     InputError
         The file is missing, not TOML, or describes no material.
     """
-    path = Path(path)
+    path = readable(path)
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:

@@ -1,12 +1,17 @@
-"""Finds the files that geosim ships: robots and material constants."""
+"""Finds the files that geosim ships, robots and material constants, and those that users name."""
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from pathlib import Path
 
 from geosim.errors import InputError
 
-__all__ = ["resource"]
+__all__ = ["readable", "resource"]
+
+SHOWN = 120  # characters of a path in a message
 
 
 def resource(name: str) -> Path:
@@ -24,3 +29,35 @@ def resource(name: str) -> Path:
     raise InputError(
         f"{here / name} is missing: the installation is incomplete; run pip install --force-reinstall geosim"
     )
+
+
+def readable(given: str | os.PathLike[str]) -> Path:
+    """Return the path of a file that a user names, unless reading it would never end or the system knows no such name.
+
+    A folder and a file that is missing pass: who reads says what file it should be.
+
+    Raises
+    ------
+    InputError
+        It is a pipe or a device, a loop of links, not permitted, or no name of a file.
+    """
+    try:
+        path = Path(given)
+        mode = path.stat().st_mode
+    except TypeError:
+        raise InputError(f"{_shown(given)} is no path of a file") from None
+    except (FileNotFoundError, NotADirectoryError):
+        return path
+    except (OSError, ValueError) as error:
+        reason = "its links lead in a circle" if getattr(error, "errno", 0) == errno.ELOOP else None
+        raise InputError(
+            f"{_shown(given)}: cannot be read: {reason or getattr(error, 'strerror', None) or error}; check its name"
+        ) from None
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise InputError(f"{_shown(given)}: a pipe or a device, not a file; write it to a file and give that")
+    return path
+
+
+def _shown(given: object) -> str:
+    text = str(given)
+    return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}...")

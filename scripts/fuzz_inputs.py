@@ -91,11 +91,11 @@ def _result(rng: random.Random) -> geosim.Result:
     return geosim.Result(geosim.Status.CONVERGED, "", True, np.ones(1), moved[None], robot)
 
 
-def _mesh(suffix: str, rng: random.Random, folder: Path) -> bytes:
+def _mesh(suffix: str, scale: float, folder: Path) -> bytes:
     tags = {"region": [np.zeros(len(TETS), dtype=int)]}
     if suffix == "msh":
         tags = {key: [np.ones(len(TETS), dtype=int)] for key in ("gmsh:physical", "gmsh:geometrical")}
-    mesh = meshio.Mesh(rng.uniform(0.5, 2.0) * CORNERS, [("tetra", TETS)], cell_data={} if suffix == "inp" else tags)
+    mesh = meshio.Mesh(scale * CORNERS, [("tetra", TETS)], cell_data={} if suffix == "inp" else tags)
     MESHES[suffix](str(folder / f"made.{suffix}"), mesh)
     return (folder / f"made.{suffix}").read_bytes()
 
@@ -124,27 +124,27 @@ def _pull(rng: random.Random) -> bytes:
 
 
 def _marker_rows(rng: random.Random) -> list[list[float]]:
-    points = 1e-3 * CORNERS[[0, 1, 4, 7]]
+    points = 1e-3 * CORNERS[[0, 1, 2, 4, 7]]
     return [(points + rng.uniform(0, 1e-3)).ravel().tolist() for _ in range(5)]
 
 
 def _trc(rng: random.Random) -> bytes:
-    names = ["a", "b", "c", "d"]
+    names = list("abcde")
     lines = [
         "PathFileType\t4\t(X/Y/Z)\ta.trc",
         "DataRate\tCameraRate\tNumFrames\tNumMarkers\tUnits",
-        "100\t100\t5\t4\tm",
+        "100\t100\t5\t5\tm",
     ]
     lines += [
         "Frame#\tTime\t" + "\t\t\t".join(names),
-        "\t\t" + "\t".join(f"{c}{i + 1}" for i in range(4) for c in "XYZ"),
+        "\t\t" + "\t".join(f"{c}{i + 1}" for i in range(5) for c in "XYZ"),
     ]
     lines += ["\t".join(map(str, [i + 1, 0.01 * i, *row])) for i, row in enumerate(_marker_rows(rng))]
     return "\n".join(lines).encode()
 
 
 def _marker_table(rng: random.Random) -> bytes:
-    head = ",".join(["time", *(f"{m}_{c}" for m in "abcd" for c in "xyz")])
+    head = ",".join(["time", *(f"{m}_{c}" for m in "abcde" for c in "xyz")])
     rows = [",".join(f"{v:.6g}" for v in (0.01 * i, *row)) for i, row in enumerate(_marker_rows(rng))]
     return "\n".join([head, *rows]).encode()
 
@@ -155,9 +155,9 @@ def _c3d(rng: random.Random, folder: Path) -> bytes:
     made = ezc3d.c3d()
     made["parameters"]["POINT"]["RATE"]["value"] = [100]
     made["parameters"]["POINT"]["UNITS"]["value"] = ["m"]
-    made["parameters"]["POINT"]["LABELS"]["value"] = ["a", "b", "c", "d"]
-    rows = np.array(_marker_rows(rng)).reshape(5, 4, 3).transpose(2, 1, 0)
-    made["data"]["points"] = np.concatenate([rows, np.ones((1, 4, 5))])
+    made["parameters"]["POINT"]["LABELS"]["value"] = list("abcde")
+    rows = np.array(_marker_rows(rng)).reshape(5, 5, 3).transpose(2, 1, 0)
+    made["data"]["points"] = np.concatenate([rows, np.ones((1, 5, 5))])
     made.write(str(folder / "made.c3d"))
     return (folder / "made.c3d").read_bytes()
 
@@ -165,7 +165,7 @@ def _c3d(rng: random.Random, folder: Path) -> bytes:
 @cache
 def files(folder: Path) -> dict[str, Callable[[random.Random], bytes]]:
     """Name of a file -> what a sound one holds, drawn from a generator. Writes into the folder what the files need."""
-    (folder / "bar.vtu").write_bytes(_mesh("vtu", random.Random(0), folder))
+    (folder / "bar.vtu").write_bytes(_mesh("vtu", 1.0, folder))
 
     def saved(rng: random.Random) -> bytes:
         stream = io.BytesIO()
@@ -190,7 +190,7 @@ def files(folder: Path) -> dict[str, Callable[[random.Random], bytes]]:
         "markers.c3d": lambda rng: _c3d(rng, folder),
         "result.npz": saved,
         **{f"box.{suffix}": lambda rng, s=suffix: _surface(s, rng) for suffix in ("stl", "obj", "ply", "off")},
-        **{f"bar.{suffix}": lambda rng, s=suffix: _mesh(s, rng, folder) for suffix in MESHES},
+        **{f"tets.{suffix}": lambda rng, s=suffix: _mesh(s, rng.uniform(0.5, 2.0), folder) for suffix in MESHES},
     }
 
 
@@ -200,7 +200,7 @@ def readers() -> dict[str, Read]:
     def mesh(path: Path) -> object:
         text = ROBOT.replace("bar.vtu", path.name).replace("below = 0.1", "below = 1e3").split("[tip]")[0]
         robot = path.with_name("of_mesh.toml")
-        robot.write_text(text)
+        robot.write_bytes(text.encode("utf-8", "surrogatepass"))
         return load_problem(robot)
 
     def pull(path: Path) -> object:
@@ -210,7 +210,7 @@ def readers() -> dict[str, Read]:
         return check_surface(read_surface(path, units="mm", name="body"))
 
     def markers(path: Path) -> object:
-        return compare.to_markers(_result(random.Random(0)), path, units="m", ordered=False)
+        return compare.to_markers(_result(random.Random(0)), path, units="m", base=[0, 1, 2], vertices=[0, 1, 2, 4, 7])
 
     return {
         "robot.toml": load_problem,
@@ -222,7 +222,7 @@ def readers() -> dict[str, Read]:
         **dict.fromkeys(("markers.trc", "markers.csv", "markers.c3d"), markers),
         "result.npz": geosim.load_result,
         **dict.fromkeys(("box.stl", "box.obj", "box.ply", "box.off"), surface),
-        **{f"bar.{suffix}": mesh for suffix in MESHES},
+        **{f"tets.{suffix}": mesh for suffix in MESHES},
     }
 
 
@@ -467,8 +467,8 @@ def specials(folder: Path) -> dict[str, Callable[[], object]]:
         "csv": read["test.csv"],
         "c3d": read["markers.c3d"],
         "trc": read["markers.trc"],
-        "vtu": read["bar.vtu"],
-        "msh": read["bar.msh"],
+        "vtu": read["tets.vtu"],
+        "msh": read["tets.msh"],
     }.items():
         pipe, zero, loop, place = (home / f"{n}.{suffix}" for n in ("pipe", "zero", "loop", "folder"))
         if not pipe.exists():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ def read_specification(text: str | Path, **options: Any) -> MaterialTest:
     """
     text = str(text)
     head, colon, tail = text.rpartition(":")
-    if colon and head and not any(sign in tail for sign in "\\/.") and not Path(text).exists():
+    if colon and head and not any(sign in tail for sign in "\\/.") and not os.path.exists(text):
         return read_test(head, mode_name(tail), **options)
     return read_test(text, **options)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from geosim.arrays import Floats
 from geosim.errors import InputError
+from geosim.resources import readable
 
 __all__ = [
     "AREA_UNITS",
@@ -88,7 +89,7 @@ def decode(path: Path) -> str:
         It cannot be read, is empty, or is no text.
     """
     try:
-        raw = path.read_bytes()
+        raw = readable(path).read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     if not raw.strip():

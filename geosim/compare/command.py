@@ -10,6 +10,7 @@ from geosim.compare.comparison import Comparison
 from geosim.compare.marker_fit import over_time, to_markers
 from geosim.compare.scan import to_scan
 from geosim.errors import InputError
+from geosim.resources import readable
 
 __all__ = ["marker_names", "marker_places", "run"]
 
@@ -134,7 +135,7 @@ def _kind(path: Path, given: str | None) -> str:
 
 def _guess(path: Path) -> str:
     """Tell a table of markers from a point cloud: a cloud has three columns."""
-    if not path.is_file():
+    if not readable(path).is_file():
         raise InputError(f"{path}: no such file")
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         for line in file:

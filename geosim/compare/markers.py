@@ -7,6 +7,7 @@ some systems write a marker that was not seen).
 from __future__ import annotations
 
 import csv
+import importlib.util
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ import numpy as np
 
 from geosim.arrays import UNITS, Floats, Ints, frozen, ints
 from geosim.errors import InputError
+from geosim.geometry.child import run_mesher
+from geosim.resources import readable
 
 __all__ = ["Chosen", "Markers", "read_markers", "unit_scale"]
 
@@ -51,6 +54,7 @@ def unit_scale(unit: str | None, source: str) -> float:
     return UNITS[name]
 
 
+READING_SECONDS = 120.0  # an hour of markers takes some
 FARTHEST = 1e6  # m: no set-up is larger, whatever its unit was taken for
 # A name's beginning, or names and indices of markers.
 Chosen = str | Iterable[str | int]
@@ -153,7 +157,7 @@ def read_markers(path: str | Path, units: str | None = None) -> Markers:
         The file is missing, empty, has no unit or no markers, or its format is not known.
     """
     path = Path(path)
-    if not path.is_file():
+    if not readable(path).is_file():
         raise InputError(f"{path}: no such marker file")
     if path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty")
@@ -181,22 +185,16 @@ def read_markers(path: str | Path, units: str | None = None) -> Markers:
 
 
 def _c3d(path: Path, units: str | None) -> Markers:
-    try:
-        import ezc3d
-    except ImportError:
-        raise InputError(f"{path}: reading C3D needs the package ezc3d; pip install geosim[mocap]") from None
-    try:
-        file = ezc3d.c3d(str(path))
-    except (OSError, RuntimeError, ValueError) as error:
-        raise InputError(f"{path}: not a readable C3D file: {error}") from None
-    points = file["data"]["points"]
-    group = file["parameters"]["POINT"]
-    found = units or (group["UNITS"]["value"] or [""])[0]
-    positions = points[:3].transpose(2, 1, 0).copy()
-    residual = np.asarray(file["data"]["meta_points"]["residuals"])[0].T
-    positions[residual < 0] = np.nan
-    rate = float(group["RATE"]["value"][0]) or 1.0
-    names = tuple(n.strip() for n in group["LABELS"]["value"][: positions.shape[1]])
+    if importlib.util.find_spec("ezc3d") is None:
+        raise InputError(f"{path}: reading C3D needs the package ezc3d; pip install geosim[mocap]")
+    file = run_mesher(dict(engine="ezc3d", path=str(path.resolve())), READING_SECONDS, str(path))
+    if isinstance(file, str):
+        raise InputError(f"{path}: not a readable C3D file: {file}; export it again")
+    found = units or str(file["units"])
+    positions = file["points"][:3].transpose(2, 1, 0).copy()
+    positions[file["residuals"][0].T < 0] = np.nan
+    rate = float(file["rate"]) or 1.0
+    names = tuple(str(n).strip() for n in file["labels"][: positions.shape[1]])
     return _markers(path, positions, names, np.arange(len(positions)) / rate, found, "C3D")
 
 

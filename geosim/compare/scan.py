@@ -18,6 +18,7 @@ from geosim.compare.markers import unit_scale
 from geosim.compare.registration import EDGE_BAND, Pose, apply, find_pose, icp, isolated, mirrored, spread
 from geosim.compare.surface import Surface
 from geosim.errors import InputError
+from geosim.resources import readable
 from geosim.result import Result
 
 __all__ = ["read_scan", "to_scan"]
@@ -46,7 +47,7 @@ def read_scan(path: str | Path, units: str | None = None) -> Floats:
         The file is missing, empty or unreadable, or has no unit.
     """
     path = Path(path)
-    if not path.is_file():
+    if not readable(path).is_file():
         raise InputError(f"{path}: no such scan file")
     if path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty")

@@ -15,6 +15,7 @@ from geosim.arrays import UNITS
 from geosim.contract import Robot
 from geosim.files.messages import Place, suggestion
 from geosim.files.values import numbers, read_toml
+from geosim.resources import readable
 
 
 def actuation_kinds(root: type[Actuation] = Actuation) -> dict[str, type[Actuation]]:
@@ -46,7 +47,7 @@ def load_actuation(path: str | Path, robot: Robot | None = None) -> Actuation:
     InputError
         The file is missing, not TOML, or commands something impossible.
     """
-    path = Path(path)
+    path = readable(path)
     return read_actuation(read_toml(path, "actuation file"), Place(path), robot)
 
 

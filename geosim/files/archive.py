@@ -25,6 +25,7 @@ from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.files.checks import check_arrays, check_header, check_result
 from geosim.generate import GENERATORS, Design, make
+from geosim.resources import readable
 from geosim.result import FIELDS, Result, Status
 from geosim.select import Select, selected_ids
 
@@ -169,7 +170,7 @@ def load_result(path: str | Path) -> Result:
     InputError
         The file is missing, damaged, no geosim result, or of a newer geosim.
     """
-    path = Path(path)
+    path = readable(path)
     if path.suffix.lower() != ".npz":
         raise InputError(f"{path}: a complete result is an .npz file; {path.suffix or 'this'} holds only a part of it")
     if path.exists() and not path.is_file():

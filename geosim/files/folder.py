@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from geosim.errors import GeosimWarning, InputError
+from geosim.errors import GeosimError, GeosimWarning, InputError
 
 if TYPE_CHECKING:
     from geosim.result import Result
@@ -78,6 +78,10 @@ def saying_where(path: Path) -> Iterator[None]:
         yield
     except UnicodeEncodeError:
         raise InputError(f"{str(path)!r} is not UTF-8; choose another name") from None
+    except (RuntimeError, ValueError) as error:  # a loop of links, a NUL
+        if isinstance(error, GeosimError):
+            raise
+        raise InputError(f"{str(path)!r} is no folder: {error}; choose another --out") from None
     except OSError as error:
         where = error.filename or path
         raise InputError(f"{where}: {error.strerror or error}; choose another --out, or make room") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import types
 import typing
 from collections.abc import Iterable, Iterator
@@ -13,9 +14,10 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from geosim.arrays import UNITS
 from geosim.errors import InputError
 
-__all__ = ["Place", "first_error", "suggestion"]
+__all__ = ["Place", "first_error", "in_unit", "suggestion"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,22 @@ def suggestion(given: str, known: Iterable[str]) -> str:
     """Return ", did you mean 'x'?" for the nearest known word, or nothing."""
     near = difflib.get_close_matches(given, list(known), n=1, cutoff=0.5)
     return f", did you mean {near[0]!r}?" if near else ""
+
+
+_NUMBER = r"[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?"
+_VALUE = rf"(?:{_NUMBER}|\[[-+.e\d, ]*\]|\([-+.e\d, ]*\))"
+_LENGTH = re.compile(rf"({_VALUE}(?:(?:, | \.\. ){_VALUE})*) (m|mm)\b(?![/^])|\[(m)\] = ({_VALUE})")
+
+
+def in_unit(text: str, unit: str) -> str:
+    """Return a message with its lengths, which the library says in m or mm, in the unit of a file."""
+
+    def converted(found: re.Match[str]) -> str:
+        factor = UNITS[found[2] or found[3]] / UNITS[unit]
+        values = re.sub(_NUMBER, lambda number: f"{float(number[0]) * factor:.6g}", found[1] or found[4])
+        return f"{values} {unit}" if found[2] else f"[{unit}] = {values}"
+
+    return _LENGTH.sub(converted, text)
 
 
 _WANTED = {

@@ -18,11 +18,13 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from geosim.arrays import UNITS
 from geosim.contract import Robot, Solver
 from geosim.environment import Environment
+from geosim.errors import InputError
 from geosim.files import rods, snake, volumetric
 from geosim.files.environment import read_environment
-from geosim.files.messages import Place, first_error, suggestion
+from geosim.files.messages import Place, first_error, in_unit, suggestion
 from geosim.files.schema import EnvironmentTable
 from geosim.files.values import read_toml, validated
+from geosim.resources import readable
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.projective.solver import ProjectiveShapeSolver
 from geosim.solve import default_solver
@@ -80,7 +82,7 @@ def load_problem(path: str | Path, *, rescue: bool = False) -> tuple[Robot, Envi
     InputError
         As in `load_robot`.
     """
-    path = Path(path)
+    path = readable(path)
     table = read_toml(path, "robot file")
     place, kind = Place(path), table.get("kind")
     if rescue:
@@ -93,11 +95,17 @@ def load_problem(path: str | Path, *, rescue: bool = False) -> tuple[Robot, Envi
         raise place.error(
             'units is missing; write units = "mm" (or "m", "cm", "in"), the unit of its files and lengths'
         )
-    with place.naming():
-        robot = KINDS[str(kind)](table, place)
-    with place.naming("environment"):
-        surroundings = validated(EnvironmentTable, table.get("environment", {}), place.at("environment"))
-        environment = read_environment(surroundings, robot, UNITS[table["units"]], place.at("environment"))
+    try:
+        with place.naming():
+            robot = KINDS[str(kind)](table, place)
+        with place.naming("environment"):
+            surroundings = validated(EnvironmentTable, table.get("environment", {}), place.at("environment"))
+            environment = read_environment(surroundings, robot, UNITS[table["units"]], place.at("environment"))
+    except InputError as error:
+        unit = table["units"]
+        raise type(error)(
+            in_unit(str(error), unit) if isinstance(unit, str) and unit in UNITS else str(error)
+        ) from None
     options, spot = table.get("solver"), place.at("solver")
     if not options:
         return robot, environment, None

@@ -16,6 +16,7 @@ from geosim.files.schema import SelectionTable
 from geosim.geometry.step import file_part
 from geosim.material.laws import material_from_dict
 from geosim.materials import load_material, preset
+from geosim.resources import readable
 from geosim.select import Select
 
 
@@ -27,6 +28,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
     InputError
         It is missing, a folder, not UTF-8 or not TOML.
     """
+    path = readable(path)
     if path.is_dir():
         raise InputError(f"{path}: this is a folder; name the {what} in it, for example {path / 'robot.toml'}")
     if path.suffix.lower() != ".toml":
@@ -55,7 +57,8 @@ def inside(given: str | None, place: Place) -> Path:
     """Return the path of a file that lies in the folder of the robot file; of a STEP file with the solid in it."""
     folder = place.path.resolve().parent
     name, solid = file_part(str(given))
-    target = (folder / name).resolve()
+    with place.naming():
+        target = readable(folder / name).resolve()
     if not target.is_relative_to(folder):
         raise place.error(f"= {given!r} is outside the folder of the file; copy it there")
     if not target.is_file():

@@ -8,7 +8,7 @@ stderr if the engine says what is wrong.
 
 Open CASCADE reads STEP files here for the same reasons (engine "Open CASCADE"): from a path, the distance of the triangles from
 the surface over the size, and their largest angle [rad] come the names of the solids, vertices [mm] (n, 3), faces (m, 3) and the
-solid of every face (m,).
+solid of every face (m,). So does ezc3d, which reads the markers of a C3D file.
 """
 
 from __future__ import annotations
@@ -134,7 +134,21 @@ def _triangles(solid):
         explorer.Next()
 
 
-ENGINES = {"tetgen": _tetgen, "pytetwild": _pytetwild, "Open CASCADE": _step}
+def _c3d(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    import ezc3d
+
+    file = ezc3d.c3d(str(data["path"]))
+    group = file["parameters"]["POINT"]
+    return {
+        "points": np.asarray(file["data"]["points"]),
+        "residuals": np.asarray(file["data"]["meta_points"]["residuals"]),
+        "labels": np.array(group["LABELS"]["value"], dtype=str),
+        "units": np.array((group["UNITS"]["value"] or [""])[0]),
+        "rate": np.array(float(group["RATE"]["value"][0])),
+    }
+
+
+ENGINES = {"tetgen": _tetgen, "pytetwild": _pytetwild, "Open CASCADE": _step, "ezc3d": _c3d}
 
 
 def main(arguments: list[str]) -> int:
@@ -144,8 +158,8 @@ def main(arguments: list[str]) -> int:
         data = {key: file[key] for key in file.files}
     try:
         result = ENGINES[str(data["engine"])](data)
-    except (RuntimeError, ValueError) as error:
-        sys.stderr.write(" ".join(str(error).split()) + "\n")
+    except (ArithmeticError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:
+        sys.stderr.write((" ".join(str(error).split()) or type(error).__name__) + "\n")
         return 3
     np.savez(target, **result)  # type: ignore[arg-type]
     return 0

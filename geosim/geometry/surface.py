@@ -15,6 +15,7 @@ from geosim.errors import InputError
 from geosim.geometry import shells
 from geosim.geometry.intersections import crossing_pairs
 from geosim.geometry.step import STEP_SUFFIXES, file_part, read_step
+from geosim.resources import readable
 
 __all__ = ["Surface", "check_surface", "read_surface", "tidy_surface"]
 
@@ -188,6 +189,10 @@ def _read_file(path: Path, label: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _check_file(path: Path, label: str) -> None:
+    try:
+        readable(path)
+    except InputError as error:
+        raise InputError(f"{label}: {error}") from None
     if path.is_dir():
         raise InputError(f"{label}: is a folder; give the file inside it")
     if not path.is_file():

@@ -1,0 +1,276 @@
+"""What `geosim` says and leaves where the system is hard on it: killed, interrupted, no disk, no memory, no home, no folder.
+
+    python scripts/hard_conditions.py               # 20 kills, then every condition; some minutes
+    python scripts/hard_conditions.py kill --kills 5
+
+`kill`: `geosim solve --force` over an older result is killed (SIGKILL) at random, seeded moments from its start to its end, and
+the folder must hold the old or the new result, whole. The conditions print exit status, last line, and what the folder holds.
+Needs a POSIX system; two conditions want the rights to mount and to be another user, and say so where they are missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import fuzz_inputs
+
+import geosim
+from geosim.cli import main as command
+from geosim.files.archive import load_result
+
+FILES = {"result.npz", "summary.csv", "frames.pvd", "picture.png", "view.html", "frames_0000.vtu"}
+ROOT = Path(geosim.__file__).resolve().parents[1]
+NOBODY = 65534
+GIB = 1 << 30
+
+
+def robot(folder: Path, name: str = "robot.toml") -> Path:
+    """Write a bar of six tets and its robot file."""
+    path = folder / name
+    for file in ("bar.vtu", "robot.toml"):
+        text = fuzz_inputs.files(folder)[file](random.Random(0))
+        (folder / file if file != "robot.toml" else path).write_bytes(text)
+    return path
+
+
+def held(folder: Path) -> str:
+    """Say which result a folder holds, if it is whole: the gravity that it was solved with, in all its files."""
+    if not folder.exists():
+        return "no folder"
+    names = {p.name for p in folder.iterdir()}
+    try:
+        found = load_result(folder / "result.npz")
+    except geosim.InputError as error:
+        return f"BROKEN: {error}"
+    missing = FILES - names - {n for n in FILES if n.startswith("frames_")}
+    if missing or not any(n.endswith(".vtu") for n in names):
+        return f"BROKEN: without {sorted(missing)}"
+    table = (folder / "summary.csv").read_text().splitlines()[1].split(",")
+    heads = (folder / "summary.csv").read_text().splitlines()[0].split(",")
+    if abs(float(table[heads.index("tip_z_mm")]) - 1e3 * found.tip[-1, 2]) > 1e-3:
+        return "BROKEN: result.npz and summary.csv differ"
+    return f"gravity {found.environment.gravity[2]:g}"
+
+
+def _solve(path: Path, out: Path, gravity: float) -> None:
+    os.setpgid(0, 0)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        os.dup2(nowhere.fileno(), 2)
+    command.main(
+        args=["solve", str(path), "--gravity", f"0,0,{gravity}", "--out", str(out), "--force"], prog_name="geosim"
+    )
+
+
+def kills(count: int, seed: int) -> int:
+    """Kill solves at random moments; return the number of folders that are neither old nor new."""
+    rng, broken, counts = random.Random(seed), 0, {"old": 0, "new": 0}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        path, out = robot(folder), folder / "out"
+        _started(path, out, 1.0).join()  # loads and compiles what is needed
+        begin = time.monotonic()
+        _started(path, out, -1.0).join()
+        whole = time.monotonic() - begin
+        before = held(out)
+        for i in range(count):
+            gravity = -2.0 - i
+            child = _started(path, out, gravity)
+            moment = rng.uniform(0.0, 1.1)
+            child.join(moment * whole)
+            dead = child.is_alive()
+            if dead:
+                os.kill(child.pid or 0, signal.SIGKILL)
+                child.join()
+            now = held(out)
+            kind = "new" if now == f"gravity {gravity:g}" else "old" if now == before else "BROKEN"
+            sys.stdout.write(f"kill at {100 * moment:5.1f} % ({'killed' if dead else 'had ended'}): {kind}, {now}\n")
+            sys.stdout.flush()
+            broken += kind == "BROKEN"
+            counts[kind] = counts.get(kind, 0) + 1
+            before = now
+        _started(path, out, -9.0).join()
+        left = [p.name for p in folder.iterdir() if p.name.endswith(".part")]
+    sys.stdout.write(
+        f"{count} kills: {counts}; after one more solve, folders of dead processes left: {left or 'none'}\n"
+    )
+    return broken + len(left)
+
+
+def _started(path: Path, out: Path, gravity: float) -> multiprocessing.process.BaseProcess:
+    child = multiprocessing.get_context("fork").Process(target=_solve, args=(path, out, gravity))
+    child.start()
+    return child
+
+
+def told(
+    title: str,
+    words: list[str],
+    *,
+    out: Path | None = None,
+    before: Callable[[], object] | None = None,
+    **given: object,
+) -> None:
+    """Run a command line in a process of its own, and print what came of it."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **given.pop("env", {})}  # type: ignore[dict-item]
+    environment = {k: v for k, v in environment.items() if v is not None}
+    after = given.pop("after", None)
+    program = [sys.executable, "-m", "geosim.cli", *words]
+    child = subprocess.Popen(
+        program, env=environment, preexec_fn=before, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **given
+    )  # type: ignore[call-overload]
+    if after is not None:
+        after(child)
+    said, wrong = child.communicate(timeout=500)
+    lines = (wrong or said).strip().splitlines() or [""]
+    trouble = " TRACEBACK" if "Traceback" in wrong else ""
+    holds = f"; folder: {held(out)}" if out is not None else ""
+    sys.stdout.write(f"{title}: exit {child.returncode}{trouble}: {lines[-1][:230]}{holds}\n")
+    sys.stdout.flush()
+
+
+def conditions() -> None:
+    """Print what is said under each hard condition."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        path = robot(folder)
+        solve = ["solve", str(path), "--element", "p1"]
+        steps = folder / "steps.toml"
+        steps.write_text("[passive]\nduration = 1.0\nsteps = 100000\n")
+
+        for title, number in (("Ctrl-C", signal.SIGINT), ("SIGTERM", signal.SIGTERM)):
+            out = folder / title
+
+            def after(child: subprocess.Popen, number: int = number) -> None:
+                time.sleep(25.0)
+                child.send_signal(number)
+
+            told(
+                f"{title} in a long solve", [*solve, "--actuation", str(steps), "--out", str(out)], out=out, after=after
+            )
+
+        disk = folder / "disk"
+        disk.mkdir()
+        mounted = (
+            subprocess.run(
+                ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)], capture_output=True
+            ).returncode
+            == 0
+        )
+        if mounted:
+            try:
+                told("full disk (64 kB)", [*solve, "--out", str(disk / "out")], out=disk / "out")
+            finally:
+                subprocess.run(["umount", str(disk)], check=False)
+        else:
+
+            def limit() -> None:
+                signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+                resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+            told(
+                "no room (files of at most 4 kB; no right to mount)",
+                [*solve, "--out", str(disk / "out")],
+                out=disk / "out",
+                before=limit,
+            )
+        told(
+            "standard output is a full disk",
+            ["info", str(path)],
+            before=lambda: os.dup2(os.open("/dev/full", os.O_WRONLY), 1),
+        )
+
+        memory = lambda: resource.setrlimit(resource.RLIMIT_AS, (2 * GIB, 2 * GIB))  # noqa: E731
+        told(
+            "2 GB of memory, a small robot",
+            [*solve, "--out", str(folder / "small")],
+            out=folder / "small",
+            before=memory,
+        )
+        shutil.copytree(ROOT / "meshes" / "sphere", folder / "sphere")
+        fine = folder / "sphere" / "robot.toml"
+        lines = [line for line in fine.read_text().splitlines() if not line.startswith("max_edge")]
+        at = next(i for i, line in enumerate(lines) if line.startswith("[body"))
+        fine.write_text("\n".join([*lines[: at + 1], "max_edge = 0.9", *lines[at + 1 :]]))
+        told(
+            "2 GB of memory, a robot that needs more",
+            ["solve", str(fine), "--volume-ratio", "1.1", "--out", str(folder / "large")],
+            before=memory,
+        )
+
+        latin = robot(folder, "r\xf6bot.toml")
+        told("LC_ALL=C", ["info", str(latin)], env={"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"})
+        gone = folder / "gone"
+        gone.mkdir()
+        told("working folder deleted", [*solve, "--out", "here"], before=lambda: (os.chdir(gone), gone.rmdir()))
+        told("working folder deleted, paths given", ["info", str(path)], before=lambda: (os.chdir(folder), None))
+        _others(folder, path)
+
+
+def _others(folder: Path, path: Path) -> None:
+    """Another user without a home, a package that cannot be written, and two first runs at once."""
+    caches = {"GEOSIM_CACHE_DIR": None, "NUMBA_CACHE_DIR": None, "XDG_CACHE_HOME": None}
+    for file in folder.iterdir():
+        if file.is_file():
+            file.chmod(0o644)
+    if os.getuid() == 0:
+        shared = Path(tempfile.gettempdir()) / f"geosim-cache-{NOBODY}"
+        shutil.rmtree(shared, ignore_errors=True)
+        alone = lambda: (os.setgid(NOBODY), os.setuid(NOBODY))  # noqa: E731
+        nowhere = {**caches, "HOME": "/nonexistent"}
+        told("read-only package, no home", ["info", str(path)], env=nowhere, before=alone, cwd="/tmp")
+        kept = sum(1 for _ in shared.rglob("*.nbc")) if shared.exists() else 0
+        mode = oct(shared.stat().st_mode & 0o777) if shared.exists() else "none"
+        sys.stdout.write(f"    its cache: {shared}, mode {mode}, {kept} kernels\n")
+        shared.chmod(0o777)
+        told("the same, its cache writable by all", ["info", "--system"], env=nowhere, before=alone, cwd="/tmp")
+        shutil.rmtree(shared, ignore_errors=True)
+    else:
+        sys.stdout.write("read-only package, no home: left out, it takes the right to be another user\n")
+    empty = {**caches, "GEOSIM_CACHE_DIR": str(folder / "cache")}
+    program = [sys.executable, "-m", "geosim.cli", "info", str(path)]
+    both = [
+        subprocess.Popen(
+            program,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "GEOSIM_CACHE_DIR": empty["GEOSIM_CACHE_DIR"]},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    texts = [child.communicate(timeout=500)[0] for child in both]
+    same = texts[0].replace("compiling kernels (once)\n", "") == texts[1].replace("compiling kernels (once)\n", "")
+    sys.stdout.write(
+        f"two first runs at once: exit {[c.returncode for c in both]}, they say {'the same' if same else texts}\n"
+    )
+
+
+def main() -> int:
+    """Run what is asked for."""
+    parser = argparse.ArgumentParser(description="What geosim says and leaves where the system is hard on it.")
+    parser.add_argument("which", nargs="*", choices=["kill", "conditions", []], help="default both")
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    broken = kills(given.kills, given.seed) if not given.which or "kill" in given.which else 0
+    if not given.which or "conditions" in given.which:
+        conditions()
+    return int(broken > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
