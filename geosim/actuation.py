@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, brief, floats, frozen, number, whole
+from geosim.arrays import Bools, Floats, brief, floats, frozen, number, real_array, whole
 from geosim.errors import InputError
 
 __all__ = [
@@ -153,8 +153,8 @@ class LoadPath(Actuation):
 
 def _table(value: Any, name: str) -> Floats:
     """Return (k, columns) from a scalar, (k,) or (k, columns); nan allowed."""
-    array = np.asarray(value, dtype=float) if not isinstance(value, str) else None
-    if array is None or array.ndim > 2 or array.size == 0:
+    array = real_array(value, name)
+    if array.ndim > 2 or array.size == 0:
         raise InputError(f"{name}: {str(value)[:60]!r} must be a number, (k,) or (k, columns)")
     if array.ndim < 2:
         array = array.reshape(-1, 1)
@@ -484,7 +484,7 @@ class Passive(Actuation):
 
 
 def _times(value: Any, owner: str) -> Floats:
-    times = floats(np.atleast_1d(np.asarray(value, dtype=float)), f"{owner}: times", (None,))
+    times = floats(np.atleast_1d(real_array(value, f"{owner}: times")), f"{owner}: times", (None,))
     if len(times) == 0 or (np.diff(times) <= 0).any() or times[0] < 0:
         raise InputError(f"{owner}: times must be at least one, not negative and increasing [s]")
     return times
@@ -519,10 +519,7 @@ class NaturalShape(Actuation):
             value = getattr(self, key)
             if value is None or callable(value):
                 continue
-            try:
-                array = np.atleast_1d(np.array(value, dtype=float))
-            except (TypeError, ValueError):
-                raise InputError(f"NaturalShape: {key} is not an array of numbers") from None
+            array = np.atleast_1d(real_array(value, f"NaturalShape: {key}"))
             if array.shape[0] != len(self.times) or not np.isfinite(array).all():
                 raise InputError(
                     f"NaturalShape: {key} has shape {array.shape}; {len(self.times)} finite rows are needed, one a time"

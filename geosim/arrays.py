@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -86,15 +87,35 @@ def floats(value: object, name: str, shape: tuple[int | None, ...], *, finite: b
     InputError
         It is not numbers, has another shape, or (with `finite`) holds nan or inf.
     """
-    try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name}: {str(value)[:60]!r} is not an array of numbers") from None
+    array = real_array(value, name)
     _check_shape(array, name, shape)
     if finite and not np.isfinite(array).all():
         where = np.argwhere(~np.isfinite(array))[0]
         raise InputError(f"{name}: entry {where.tolist()} is {array[tuple(where)]}; give finite numbers")
     return frozen(array)
+
+
+def real_array(value: object, name: str) -> Floats:
+    """Return a copy of `value` as a float64 array of any shape; it may hold nan and inf.
+
+    Raises
+    ------
+    InputError
+        It is not real numbers, or rows of different length.
+    """
+    try:
+        given = np.array(value)
+        if given.dtype.kind in "biufO" and not isinstance(value, (str, bytes)):
+            return given.astype(np.float64)
+    except (OverflowError, TypeError, ValueError):
+        pass
+    raise InputError(f"{name}: {shown(value)} is not an array of numbers")
+
+
+def shown(value: object) -> str:
+    """Return a value as messages show it: on one line, cut where it is long."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def ints(value: object, name: str, shape: tuple[int | None, ...], *, below: int | None = None) -> Ints:
@@ -108,9 +129,9 @@ def ints(value: object, name: str, shape: tuple[int | None, ...], *, below: int 
     try:
         given = np.array(value)
     except ValueError:
-        raise InputError(f"{name}: {str(value)[:60]!r} is not an array of whole numbers") from None
-    if given.size == 0:
-        given = given.reshape([0 if s is None else s for s in shape]).astype(np.int64)
+        raise InputError(f"{name}: {shown(value)} is not an array of whole numbers") from None
+    if given.size == 0 and None in shape:
+        given = np.empty([0 if s is None else s for s in shape], dtype=np.int64)
     if given.dtype.kind not in "iu":
         raise InputError(f"{name}: whole numbers needed, {given.dtype} given")
     array = given.astype(np.int64)
@@ -136,26 +157,29 @@ def number(value: Any, name: str, *, low: float = -np.inf, high: float = np.inf,
         It is no number or outside its limits.
     """
     real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if real and np.isfinite(value) and low <= value <= high and (above is None or value > above):
+    if real and abs(value) <= sys.float_info.max and low <= value <= high and (above is None or value > above):
         return float(value)
     if above == 0.0 and high == np.inf:
-        raise InputError(f"{name} = {value!r} must be a positive number")
+        raise InputError(f"{name} = {shown(value)} must be a positive number")
     limits = [f"> {above:g}"] if above is not None else [f">= {low:g}"] if low > -np.inf else []
     limits += [f"<= {high:g}"] if high < np.inf else []
-    raise InputError(f"{name} = {value!r} must be a finite number" + (f" {' and '.join(limits)}" if limits else ""))
+    raise InputError(
+        f"{name} = {shown(value)} must be a finite number" + (f" {' and '.join(limits)}" if limits else "")
+    )
 
 
-def whole(value: object, name: str, *, least: int = 0) -> int:
-    """Return `value` as a whole number of at least `least`.
+def whole(value: object, name: str, *, least: int = 0, most: int = sys.maxsize) -> int:
+    """Return `value` as a whole number of at least `least`, and at most `most`.
 
     Raises
     ------
     InputError
         It is not.
     """
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= least:
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and least <= value <= most:
         return int(value)
-    raise InputError(f"{name} = {value!r} must be a whole number of at least {least}")
+    limit = f" and at most {most}" if most < sys.maxsize else ""
+    raise InputError(f"{name} = {shown(value)} must be a whole number of at least {least}{limit}")
 
 
 def choice(value: object, name: str, known: Iterable[str]) -> str:
@@ -169,4 +193,4 @@ def choice(value: object, name: str, known: Iterable[str]) -> str:
     names = tuple(known)
     if isinstance(value, str) and value in names:
         return value
-    raise InputError(f"{name} = {value!r} is unknown; use one of {', '.join(names)}")
+    raise InputError(f"{name} = {shown(value)} is unknown; use one of {', '.join(names)}")

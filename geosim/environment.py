@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from geosim.arrays import Floats, brief, floats, frozen, ints, number
+from geosim.arrays import Floats, brief, floats, frozen, ints, number, real_array, shown
 from geosim.collision.shapes import KINDS, Solids, check_parameters, make_solid, poses_between
 from geosim.errors import InputError
 from geosim.geometry.surface import check_surface, read_surface
@@ -48,7 +48,7 @@ class Obstacle:
         object.__setattr__(self, "parameters", MappingProxyType(check_parameters(self.shape, self.parameters)))
         object.__setattr__(self, "friction", number(self.friction, "Obstacle: friction", low=0.0))
         if self.motion is not None:
-            motion = np.array(self.motion, dtype=float)
+            motion = real_array(self.motion, "Obstacle: motion")
             if motion.ndim not in (2, 3) or motion.shape[1:] not in ((3,), (4, 4)) or not np.isfinite(motion).all():
                 raise InputError(
                     f"Obstacle: motion has shape {motion.shape}; translations (k, 3) [m] or poses (k, 4, 4)"
@@ -152,7 +152,8 @@ class Load:
 
 def _vectors(value: Any, name: str, *, finite: bool = True) -> Floats:
     """One vector, or one a command, as (k, 3)."""
-    return floats([value] if np.ndim(value) == 1 else value, name, (None, 3), finite=finite)
+    array = real_array(value, name)
+    return floats([array] if array.ndim == 1 else array, name, (None, 3), finite=finite)
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ class Prescribed:
     __repr__ = brief
 
     def __post_init__(self) -> None:
-        array = np.asarray(self.displacement, dtype=float)
+        array = real_array(self.displacement, "Prescribed: displacement")
         if array.ndim == 1:
             array = array[None]
         if array.ndim not in (2, 3) or array.shape[-1] != 3 or array.size == 0 or np.isinf(array).any():
@@ -320,7 +321,10 @@ class Environment:
         if not isinstance(self.self_contact, (bool, np.bool_)):
             raise InputError(f"Environment: self_contact = {self.self_contact!r} must be True or False")
         object.__setattr__(self, "self_friction", number(self.self_friction, "Environment: self_friction", low=0.0))
-        object.__setattr__(self, "exclude_pairs", tuple(self.exclude_pairs))
+        try:
+            object.__setattr__(self, "exclude_pairs", tuple(self.exclude_pairs))
+        except TypeError:
+            raise InputError(f"Environment: exclude_pairs = {shown(self.exclude_pairs)} must be pairs") from None
 
     def poses(self, index: int, share: float = 1.0) -> Floats:
         """Poses (o, 4, 4) of the obstacles at a share of the way from command `index` - 1 to `index`; -1 is the start."""

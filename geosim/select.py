@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints, floats, frozen, ints
+from geosim.arrays import Bools, Floats, Ints, floats, frozen, ints, number, shown, whole
 from geosim.collision.queries import closest_points
 from geosim.collision.tree import build_tree
 from geosim.errors import InputError
@@ -45,12 +45,12 @@ class Select:
     @staticmethod
     def plane(axis: str, *, below: float | None = None, above: float | None = None) -> Select:
         """Vertices with coordinate <= `below` and/or >= `above` [m] along an axis "x", "y" or "z"."""
-        if axis not in ("x", "y", "z"):
-            raise InputError(f"Select.plane: axis {axis!r} is not 'x', 'y' or 'z'")
+        if not isinstance(axis, str) or axis not in ("x", "y", "z"):
+            raise InputError(f"Select.plane: axis {shown(axis)} is not 'x', 'y' or 'z'")
         if below is None and above is None:
             raise InputError("Select.plane: give below=..., above=... or both (metres)")
-        lower = -np.inf if above is None else float(above)
-        upper = np.inf if below is None else float(below)
+        lower = -np.inf if above is None else number(above, "Select.plane: above [m]")
+        upper = np.inf if below is None else number(below, "Select.plane: below [m]")
         i = "xyz".index(axis)
         limits = ", ".join([f"below={upper:g} m"] * (below is not None) + [f"above={lower:g} m"] * (above is not None))
 
@@ -75,16 +75,14 @@ class Select:
     def sphere(center: Any, radius: float) -> Select:
         """Vertices within `radius` [m] of `center` [m] (3,)."""
         c = floats(center, "Select.sphere: center", (3,))
-        if not radius > 0:
-            raise InputError(f"Select.sphere: radius = {radius!r} must be positive")
+        radius = number(radius, "Select.sphere: radius [m]", above=0.0)
         return Select(lambda x: ((x - c) ** 2).sum(axis=1) <= radius**2, f"sphere {c.tolist()}, {radius:g} m")
 
     @staticmethod
     def nearest(point: Any, count: int = 1) -> Select:
         """The `count` vertices nearest to `point` [m] (3,)."""
         p = floats(point, "Select.nearest: point", (3,))
-        if count < 1:
-            raise InputError(f"Select.nearest: count = {count!r} must be at least 1")
+        count = whole(count, "Select.nearest: count", least=1)
 
         def rule(x: Floats) -> Bools:
             mask = np.zeros(len(x), dtype=bool)
@@ -127,7 +125,10 @@ def selected_ids(selector: Any, vertices: Floats, name: str, *, among: Bools | N
         It selects nothing, has a wrong shape, or names an id that does not exist.
     """
     count = len(vertices)
-    given = np.asarray(selector(vertices) if callable(selector) else selector)
+    try:
+        given = np.asarray(selector(vertices) if callable(selector) else selector)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise InputError(f"{name}: {shown(selector)} selects no vertices: {error}") from None
     if given.dtype == bool or callable(selector):
         if given.shape != (count,) or given.dtype != bool:
             raise InputError(f"{name}: {given.dtype} of shape {given.shape} given, bool ({count},) needed")

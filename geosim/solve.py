@@ -105,6 +105,8 @@ def solve(
         if initial.state is None:
             raise InputError("solve: initial= holds no state (a result read from a file keeps none for this solver)")
         initial = initial.state
+    if not all(hasattr(robot, name) for name in ("name", "vertices", "chambers")):
+        raise InputError(f"solve: {type(robot).__name__} is not a robot; load one with geosim.load_robot")
     commands = chosen.commands(robot, actuation)  # refuses before the start is paid
     log.info("%s: %d vertices, %d commands, %s", robot.name, len(robot.vertices), len(commands), chosen)
     state = chosen.start(robot, environment, initial)

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from geosim.arrays import number
+from geosim.arrays import number, shown
 from geosim.calibrate.calibration import Calibration, fit_prepared, show_constant
 from geosim.calibrate.curves import find_model
 from geosim.calibrate.picture import plot_fits
 from geosim.calibrate.preparing import ROBOTS, Tests, Weights, doubts, farthest, prepare_tests, within
 from geosim.calibrate.samples import MaterialTest
+from geosim.errors import InputError
 from geosim.material.laws import LAWS
 
 __all__ = ["BEST", "DEFAULT_MODELS", "ModelComparison", "compare_models", "fit"]
@@ -184,6 +185,8 @@ def fit(
     InputError
         The tests cannot be read or do not determine the model.
     """
+    if not isinstance(model, str):
+        raise InputError(f"model {shown(model)} is unknown; give its name")
     number(confidence, "calibrate: confidence", above=0.0, high=math.nextafter(1.0, 0.0))
     fits = _Fits(prepare_tests(tests, toe), max_stretch, window, (weights, stable, confidence, density))
     return fits.chosen(model)

@@ -54,8 +54,10 @@ def prepare_tests(tests: Tests, toe: str | float | None = None) -> tuple[Materia
     InputError
         There is no test, one cannot be read, or `toe` is neither None, "auto" nor a strain.
     """
-    items = [tests] if isinstance(tests, (MaterialTest, str, Path)) else list(tests)
-    if not items:
+    items = (
+        [tests] if isinstance(tests, (MaterialTest, str, Path)) else list(tests) if isinstance(tests, Iterable) else []
+    )
+    if not items or not all(isinstance(i, (MaterialTest, str, Path)) for i in items):
         raise InputError("calibrate: no test given; pass MaterialTest objects or paths of CSV files")
     if isinstance(toe, str) and toe != "auto":
         raise InputError(f"calibrate: toe = {toe!r}; use None, 'auto' or a strain")
@@ -86,7 +88,7 @@ def within(
     InputError
         The limits are none, or fewer than two samples of a test are within them.
     """
-    if max_stretch != math.inf:
+    if not (isinstance(max_stretch, float) and max_stretch == math.inf):
         number(max_stretch, "calibrate: max_stretch (1 + strain)", above=1.0)
     low, high = (0.0, math.inf) if window is None else window
     out = []

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints, floats
+from geosim.arrays import Bools, Floats, Ints, floats, real_array
 from geosim.calibrate.curves import mode_name
 from geosim.errors import InputError
 
@@ -56,7 +56,9 @@ class MaterialTest:
         object.__setattr__(self, "mode", mode_name(self.mode))
         name = f"test {self.name or self.mode!r}"
         for key in ("stretch", "nominal_stress"):
-            object.__setattr__(self, key, floats(np.ravel(getattr(self, key)), f"{name}: {key}", (None,)))
+            object.__setattr__(
+                self, key, floats(real_array(getattr(self, key), f"{name}: {key}").ravel(), f"{name}: {key}", (None,))
+            )
         stretch = self.stretch
         if len(stretch) != len(self.nominal_stress) or len(stretch) < 2:
             raise InputError(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints, brief
+from geosim.arrays import Bools, Floats, Ints, brief, shown, whole
 from geosim.compare.surface import Surface
 from geosim.errors import InputError
 from geosim.result import Result
@@ -193,8 +193,10 @@ def load_surface(result: Result, frame: int) -> tuple[Surface, Ints]:
     InputError
         There is no such frame.
     """
-    count = len(result.frames)
-    if not -count <= frame < count:
+    if not isinstance(result, Result):
+        raise InputError(f"compare: {shown(result)} is not a Result; load one with geosim.load_result")
+    count, frame = len(result.frames), whole(frame, "compare: frame", least=-len(result.frames))
+    if frame >= count:
         raise InputError(
             f"compare: frame {frame} does not exist; the result has {count} frames (0 .. {count - 1}, or -1 = last)"
         )

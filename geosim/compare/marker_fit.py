@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from scipy.spatial.transform import Rotation
 
-from geosim.arrays import Bools, Floats, Ints, ints
+from geosim.arrays import Bools, Floats, Ints, ints, real_array
 from geosim.compare.comparison import Comparison, compared, fixed_vertices, load_surface
 from geosim.compare.markers import Chosen, Markers, read_markers, unit_scale
 from geosim.compare.mistakes import ALIKE, EXPLAINS, check_scale, doubtful_markers, loosened
@@ -43,7 +43,7 @@ def _load(markers: Given, units: str | None) -> Markers:
         return read_markers(markers, units)
     if isinstance(markers, Markers):
         return markers
-    return Markers(np.asarray(markers, dtype=float) * (1.0 if units is None else unit_scale(units, "markers")))
+    return Markers(real_array(markers, "markers") * (1.0 if units is None else unit_scale(units, "markers")))
 
 
 def _at(markers: Markers, index: int, average: int) -> Floats:

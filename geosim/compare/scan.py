@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from geosim.arrays import Bools, Floats, Ints, choice, ints
+from geosim.arrays import Bools, Floats, Ints, choice, ints, real_array
 from geosim.compare.comparison import Comparison, compared, fixed_vertices, load_surface
 from geosim.compare.likelihood import refine
 from geosim.compare.markers import unit_scale
@@ -168,7 +168,7 @@ def _cloud(points: str | Path | ArrayLike, units: str | None) -> tuple[str, Floa
     if isinstance(points, (str, Path)):
         source, cloud = str(points), read_scan(points, units)
     else:
-        source, cloud = "scan", np.array(points, dtype=float) * (1.0 if units is None else unit_scale(units, "scan"))
+        source, cloud = "scan", real_array(points, "points") * (1.0 if units is None else unit_scale(units, "scan"))
     if cloud.ndim != 2 or cloud.shape[1:] != (3,) or len(cloud) < 30:
         raise InputError(f"{source}: {cloud.shape} is no point cloud; at least 30 points (p, 3) are needed")
     return source, cloud[np.isfinite(cloud).all(axis=1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import struct
 from dataclasses import dataclass, replace
@@ -238,7 +239,9 @@ def _parse_other(path: Path, label: str) -> tuple[np.ndarray, np.ndarray]:
     import trimesh  # slow to import, and an STL needs none of it
 
     try:
-        mesh = trimesh.load(str(path), force="mesh", process=False)
+        data = path.read_bytes()  # without the path no texture is looked for, and no library guesses an encoding
+        stream = io.StringIO(data.decode(errors="replace")) if path.suffix.lower() == ".obj" else io.BytesIO(data)
+        mesh = trimesh.load(stream, file_type=path.suffix[1:].lower(), force="mesh", process=False, skip_materials=True)
     except (
         ValueError,
         TypeError,

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from geosim.arrays import real_array
 from geosim.errors import InputError
 from geosim.kernels import kernel
 from geosim.material.materials import Hyperelastic, LinearElastic, Material, constant
@@ -157,7 +158,9 @@ class Ogden(Hyperelastic):
 
     def __post_init__(self) -> None:
         for key in ("mu", "alpha"):
-            object.__setattr__(self, key, tuple(np.ravel(getattr(self, key)).astype(float).tolist()))
+            object.__setattr__(
+                self, key, tuple(real_array(getattr(self, key), f"{type(self).__name__}: {key}").ravel().tolist())
+            )
         if 0.0 in np.ravel(self.alpha) or not self.mu:
             raise InputError(f"Ogden: mu = {self.mu!r}, alpha = {self.alpha!r} must be numbers, alpha other than zero")
         if np.size(self.mu) != np.size(self.alpha):

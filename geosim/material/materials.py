@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from geosim.arrays import Floats, number
+from geosim.arrays import Floats, number, real_array, shown
 from geosim.errors import InputError
 
 __all__ = ["Constant", "Hyperelastic", "LinearElastic", "Material", "constant"]
@@ -155,7 +155,9 @@ class Hyperelastic(Material):
     def __post_init__(self) -> None:
         name = type(self).__name__
         for key, known in self.declared().items():
-            for value in np.ravel(getattr(self, key)).tolist():
+            if self.most_terms == 1 and np.ndim(getattr(self, key)) > 0:
+                raise InputError(f"{name}: {key} = {shown(getattr(self, key))} must be a number")
+            for value in real_array(getattr(self, key), f"{name}: {key}").ravel().tolist():
                 _check(name, key, value, above=known.above, low=known.low)
         if self.bulk_modulus != math.inf:
             _check(name, "bulk_modulus", self.bulk_modulus, above=0.0)
@@ -196,7 +198,7 @@ class LinearElastic(Material):
     def __post_init__(self) -> None:
         _check("LinearElastic", "youngs_modulus", self.youngs_modulus, above=0.0)
         _check("LinearElastic", "density", self.density, low=0.0)
-        if not -1.0 < self.poisson_ratio <= 0.5:
+        if not -1.0 < number(self.poisson_ratio, "LinearElastic: poisson_ratio") <= 0.5:
             raise InputError(f"LinearElastic: poisson_ratio = {self.poisson_ratio!r} is outside (-1, 0.5]")
 
     @property

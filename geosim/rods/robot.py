@@ -14,7 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import NO_EDGES, NO_TETS, Bools, Floats, Ints, choice, floats, frozen, ints, number, whole
+from geosim.arrays import (
+    NO_EDGES,
+    NO_TETS,
+    Bools,
+    Floats,
+    Ints,
+    choice,
+    floats,
+    frozen,
+    ints,
+    number,
+    real_array,
+    shown,
+    whole,
+)
 from geosim.errors import InputError
 from geosim.material.materials import LinearElastic
 from geosim.rods.frames import edges_around, first_frames
@@ -29,6 +43,9 @@ FLAT = 1e-12  # of the largest triangle: an area below it is round-off of its co
 IN_PLANE = 1e-9  # of the robot's extent: how far vertices of a planar robot may leave their plane, as files round them
 STRAIGHT_BACK = 1e-9  # 1 + cosine of two edges that count as lying on each other: 0.003 degrees
 MERGED = 0.01  # of the shorter edge, within which vertices of two limbs are one
+
+
+MOST_NODES = 1_000_000  # of a limb: its matrices take gigabytes
 
 
 @dataclass(frozen=True)
@@ -56,7 +73,7 @@ class Limb:
     def __post_init__(self) -> None:
         object.__setattr__(self, "start", floats(self.start, "Limb: start", (3,)))
         object.__setattr__(self, "end", floats(self.end, "Limb: end", (3,)))
-        whole(self.nodes, "Limb: nodes", least=2)
+        whole(self.nodes, "Limb: nodes", least=2, most=MOST_NODES)
         number(self.radius, "Limb: radius", above=0.0)
         if (self.start == self.end).all():
             raise InputError(f"Limb: start and end are the same point {self.start.tolist()} m")
@@ -327,6 +344,8 @@ class RodShellRobot:
         object.__setattr__(self, "fixed_components", frozen(given.copy()))
 
     def _planar(self) -> str:
+        if not isinstance(self.planar, (bool, str, np.bool_)) and self.planar is not None:
+            raise InputError(f"planar = {shown(self.planar)}: use True, False, 'xz', 'xy' or 'yz'")
         if self.planar in (False, None, ""):
             return ""
         extent = np.ptp(self.vertices, axis=0)
@@ -506,7 +525,7 @@ def _sizes(value: Any, name: str, count: int, of: str) -> Floats:
         return frozen(np.zeros(0))
     if value is None:
         raise InputError(f"{name}: missing; give it in metres")
-    size = np.asarray(value, dtype=float)
+    size = real_array(value, name)
     if size.shape not in ((), (count,)) or not np.isfinite(size).all() or (size <= 0).any():
         raise InputError(
             f"{name}: {str(value)[:40]} must be positive metres, a number or one value for each of {count} {of}"

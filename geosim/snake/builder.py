@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints, floats, ints
+from geosim.arrays import Floats, Ints, floats, ints, number
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.material.materials import LinearElastic
@@ -148,7 +148,7 @@ class MultibodyBuilder:
             if solid:
                 self._put("boxes", b)
                 self._put("box_sizes", half)
-                self._put("box_friction", float(friction))
+                self._put("box_friction", number(friction, "friction", low=0.0))
                 for corner in _box_mesh(half)[0]:
                     self._add_probe(("body", b), corner, np.zeros(3), 0.0, friction)
         if disc is not None:
@@ -160,7 +160,7 @@ class MultibodyBuilder:
         self._put("probe_centers", np.asarray(center, dtype=float))
         self._put("probe_axes", np.asarray(axis, dtype=float))
         self._put("probe_radii", float(radius))
-        self._put("probe_friction", float(friction))
+        self._put("probe_friction", number(friction, "friction", low=0.0))
 
     def add_ball(self, body: int, center: Any, radius: float, friction: float = 1.0) -> None:
         """Let a ball fixed in a body touch the surroundings: centre in its frame [m], radius [m]."""

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints, choice, whole
+from geosim.arrays import Floats, Ints, choice, number, whole
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.material.materials import LinearElastic
@@ -195,6 +195,7 @@ class Wheel:
 
 
 # Keyword of `make_snake` -> part and field of it.
+MOST_LINKS = 1000  # of all snakes: more take minutes to build, and gigabytes
 KEYWORDS: dict[str, tuple[type[Link | Carriage | Wheel], str]] = {
     **{name: (Link, name) for name in ("material", "sections", "layer_stiffness", "ring_stiffness", "line_rigidity")},
     **{name: (Link, name) for name in ("line_modulus", "lines", "attachment_stiffness", "particle_contact")},
@@ -243,8 +244,9 @@ def make_snake(
     InputError
         A count, a length or a name is impossible.
     """
-    whole(links, "make_snake: links", least=1)
-    whole(count, "make_snake: count", least=1)
+    whole(links, "make_snake: links", least=1, most=MOST_LINKS)
+    whole(count, "make_snake: count", least=1, most=MOST_LINKS // links)
+    spacing = number(spacing, "make_snake: spacing [m]")
     parts: dict[type, Any] = {Link: link or Link(), Carriage: carriage or Carriage(), Wheel: wheel or Wheel()}
     for name, value in fields.items():
         part, field = KEYWORDS[choice(name, "make_snake: argument", KEYWORDS)]
