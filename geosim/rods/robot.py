@@ -356,13 +356,12 @@ class RodShellRobot:
             raise InputError(
                 f"planar = True: the vertices span {extent.tolist()} m, which is not in a coordinate plane"
             )
-        if self.planar not in AXES:
-            raise InputError(f"planar = {self.planar!r}: use True, False, 'xz', 'xy' or 'yz'")
-        if self.planar not in flat:
-            raise InputError(
-                f"planar = {self.planar!r}: the vertices leave that plane by {extent[AXES[self.planar]]:g} m"
-            )
-        return str(self.planar)
+        plane = str(self.planar)
+        if plane not in AXES:
+            raise InputError(f"planar = {plane!r}: use True, False, 'xz', 'xy' or 'yz'")
+        if plane not in flat:
+            raise InputError(f"planar = {plane!r}: the vertices leave that plane by {extent[AXES[plane]]:g} m")
+        return plane
 
     @property
     def tip(self) -> Ints:
