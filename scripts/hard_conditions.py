@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import fuzz_inputs
 
@@ -33,15 +34,14 @@ from geosim.files.archive import load_result
 FILES = {"result.npz", "summary.csv", "frames.pvd", "picture.png", "view.html", "frames_0000.vtu"}
 ROOT = Path(geosim.__file__).resolve().parents[1]
 NOBODY = 65534
+ALONE, TWO = "read-only package, no home", "two first runs at once"  # titles
 GIB = 1 << 30
 
 
 def robot(folder: Path, name: str = "robot.toml") -> Path:
     """Write a bar of six tets and its robot file."""
     path = folder / name
-    for file in ("bar.vtu", "robot.toml"):
-        text = fuzz_inputs.files(folder)[file](random.Random(0))
-        (folder / file if file != "robot.toml" else path).write_bytes(text)
+    path.write_bytes(fuzz_inputs.files(folder)["robot.toml"](random.Random(0)))  # and bar.vtu beside it
     return path
 
 
@@ -80,7 +80,6 @@ def kills(count: int, seed: int) -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         path, out = robot(folder), folder / "out"
-        _started(path, out, 1.0).join()  # loads and compiles what is needed
         begin = time.monotonic()
         _started(path, out, -1.0).join()
         whole = time.monotonic() - begin
@@ -115,7 +114,7 @@ def _started(path: Path, out: Path, gravity: float) -> multiprocessing.process.B
     return child
 
 
-def told(
+def run(
     title: str,
     words: list[str],
     *,
@@ -141,8 +140,16 @@ def told(
     sys.stdout.flush()
 
 
-def conditions() -> None:
-    """Print what is said under each hard condition."""
+def conditions(wanted: list[str]) -> None:
+    """Print what is said under each hard condition, or under those whose title holds a wanted word."""
+
+    def asked(title: str) -> bool:
+        return not wanted or any(word in title for word in wanted)
+
+    def told(title: str, words: list[str], **given: Any) -> None:
+        if asked(title):
+            run(title, words, **given)
+
     with tempfile.TemporaryDirectory(dir="/tmp") as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -217,11 +224,14 @@ def conditions() -> None:
         gone.mkdir()
         told("working folder deleted", [*solve, "--out", "here"], before=lambda: (os.chdir(gone), gone.rmdir()))
         told("working folder deleted, paths given", ["info", str(path)], before=lambda: (os.chdir(folder), None))
-        _others(folder, path)
+        if asked(ALONE):
+            _alone(folder, path)
+        if asked(TWO):
+            _two(folder, path)
 
 
-def _others(folder: Path, path: Path) -> None:
-    """Another user without a home, a package that cannot be written, and two first runs at once."""
+def _alone(folder: Path, path: Path) -> None:
+    """Run as another user, who has no home and cannot write the package."""
     caches = {"GEOSIM_CACHE_DIR": None, "NUMBA_CACHE_DIR": None, "XDG_CACHE_HOME": None}
     for file in folder.iterdir():
         if file.is_file():
@@ -231,44 +241,41 @@ def _others(folder: Path, path: Path) -> None:
         shutil.rmtree(shared, ignore_errors=True)
         alone = lambda: (os.setgid(NOBODY), os.setuid(NOBODY))  # noqa: E731
         nowhere = {**caches, "HOME": "/nonexistent"}
-        told("read-only package, no home", ["info", str(path)], env=nowhere, before=alone, cwd="/tmp")
+        run(ALONE, ["info", str(path)], env=nowhere, before=alone, cwd="/tmp")
         kept = sum(1 for _ in shared.rglob("*.nbc")) if shared.exists() else 0
         mode = oct(shared.stat().st_mode & 0o777) if shared.exists() else "none"
         sys.stdout.write(f"    its cache: {shared}, mode {mode}, {kept} kernels\n")
         shared.chmod(0o777)
-        told("the same, its cache writable by all", ["info", "--system"], env=nowhere, before=alone, cwd="/tmp")
+        run("the same, its cache writable by all", ["info", "--system"], env=nowhere, before=alone, cwd="/tmp")
         shutil.rmtree(shared, ignore_errors=True)
     else:
         sys.stdout.write("read-only package, no home: left out, it takes the right to be another user\n")
-    empty = {**caches, "GEOSIM_CACHE_DIR": str(folder / "cache")}
+
+
+def _two(folder: Path, path: Path) -> None:
+    """Run twice at once, with an empty folder of kernels."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "GEOSIM_CACHE_DIR": str(folder / "cache")}
     program = [sys.executable, "-m", "geosim.cli", "info", str(path)]
     both = [
-        subprocess.Popen(
-            program,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "GEOSIM_CACHE_DIR": empty["GEOSIM_CACHE_DIR"]},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        subprocess.Popen(program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for _ in range(2)
     ]
     texts = [child.communicate(timeout=500)[0] for child in both]
     same = texts[0].replace("compiling kernels (once)\n", "") == texts[1].replace("compiling kernels (once)\n", "")
-    sys.stdout.write(
-        f"two first runs at once: exit {[c.returncode for c in both]}, they say {'the same' if same else texts}\n"
-    )
+    sys.stdout.write(f"{TWO}: exit {[c.returncode for c in both]}, they say {'the same' if same else texts}\n")
 
 
 def main() -> int:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description="What geosim says and leaves where the system is hard on it.")
-    parser.add_argument("which", nargs="*", choices=["kill", "conditions", []], help="default both")
+    parser.add_argument("which", nargs="*", help="kill, or words of titles of conditions; default all")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     broken = kills(given.kills, given.seed) if not given.which or "kill" in given.which else 0
-    if not given.which or "conditions" in given.which:
-        conditions()
+    words = [word for word in given.which if word != "kill"]
+    if words or not given.which:
+        conditions(words)
     return int(broken > 0)
 
 

@@ -157,7 +157,8 @@ class Hyperelastic(Material):
         for key, known in self.declared().items():
             if self.most_terms == 1 and np.ndim(getattr(self, key)) > 0:
                 raise InputError(f"{name}: {key} = {shown(getattr(self, key))} must be a number")
-            for value in real_array(getattr(self, key), f"{name}: {key}").ravel().tolist():
+            real_array(getattr(self, key), f"{name}: {key}")
+            for value in np.ravel(getattr(self, key)).tolist():
                 _check(name, key, value, above=known.above, low=known.low)
         if self.bulk_modulus != math.inf:
             _check(name, "bulk_modulus", self.bulk_modulus, above=0.0)
