@@ -2,7 +2,8 @@
 
     python benchmarks/error_bars.py mesh [CASE ...]      bars of the mesh against two global refinements
     python benchmarks/error_bars.py material             how often bars of the material cover, linearly and solved again
-    python benchmarks/error_bars.py sensitivities        every measure by every parameter against central differences
+    python benchmarks/error_bars.py adapt                meshes adapted to 2 % against uniform refinement
+    python benchmarks/error_bars.py inverse              solve_for: random targets that can be reached, and some that cannot
     python benchmarks/error_bars.py table mesh           what is known so far, without a solve
 
 Rows go to --out (default error_bars_rows) as they are found, and what stands there is not computed again.
@@ -141,8 +142,8 @@ CASES = {
     "notched": Case(notched, Passive(), ("tip", "bend_angle"), _pushed((0.0, 0.0, -0.03))),
     "layered": Case(layered, Inflation(volume_ratio=1.5), ("tip", "bend_angle", "chamber_pressures")),
     "twisted": Case(twisted, Inflation(pressure=10e3), ("tip", "chamber_volumes")),
-    "clasp": Case(clasp, Passive(), ("tip", "bend_angle"), _pushed((0.0, 0.0, 0.05))),
-    "frame": Case(frame, Passive(), ("tip", "bend_angle"), _pushed((0.0, 0.01, -0.2))),
+    "clasp": Case(clasp, Passive(), ("tip",), _pushed((0.0, 0.0, 0.05))),
+    "frame": Case(frame, Passive(), ("tip",), _pushed((0.0, 0.01, -0.2))),
     "ball": Case(bar, Passive(), ("tip", "obstacle_forces"), _on_ball),
     "preview": Case(bar, Passive(), ("tip",), lambda robot: Environment(gravity=GRAVITY), "p1"),
     "pneunet": Case(pneunet, Inflation(volume_ratio=1.3), ("tip", "bend_angle", "chamber_pressures")),
@@ -196,6 +197,139 @@ def show_mesh(rows: list[dict[str, Any]]) -> None:
           f"largest {max(ratios):.2f}")  # fmt: skip
 
 
+# ---- the material
+
+
+def _pulled(seed: int) -> Any:
+    """A calibration of a pull of the rubber with noise of 3 %."""
+    rng, stretch = np.random.default_rng(seed), np.linspace(1.05, 2.0, 40)
+    stress = RUBBER.c1 * 2 * (stretch - stretch**-2) + RUBBER.c2 * 2 * (1 - stretch**-3)
+    noisy = stress + 0.03 * stress.max() * rng.standard_normal(len(stress))
+    return geosim.calibrate.fit(geosim.calibrate.MaterialTest("uniaxial", stretch, noisy), "mooney-rivlin")
+
+
+MATERIALS = {"twisted": "tip", "notched": "bend_angle"}
+
+
+def material(name: str) -> list[dict[str, Any]]:
+    """Return how many draws of the constants the bar covers: 2000 propagated linearly, 30 solved again."""
+    case, of, fit = CASES[name], MATERIALS[name], _pulled(3)
+    robot = case.robot().with_materials(fit.material)
+    environment = case.environment(robot)
+    result = geosim.solve(robot, case.actuation, environment, solver=QUICK)
+    bar_ = np.atleast_1d(bars_of(result, (of,), fit)[0].material)
+    slopes = [np.atleast_1d(geosim.sensitivity(result, of, f"material.{n}").jacobian) for n in fit.parameters]
+    spread = np.array([0.5 * np.ptp(fit.intervals[n]) for n in fit.parameters]) / 1.959964
+    draws = np.random.default_rng(0).multivariate_normal(np.zeros(2), fit.correlations * np.outer(spread, spread), 2030)
+    linear = (np.abs(draws[:2000] @ slopes) <= bar_).mean(axis=0)
+    solved = []
+    for draw in draws[2000:]:
+        other = robot.with_materials(replace(fit.material, c1=fit.material.c1 + draw[0], c2=fit.material.c2 + draw[1]))
+        again = geosim.solve(other, case.actuation, environment, solver=QUICK)
+        solved.append(np.abs(np.atleast_1d(getattr(again, of)[-1] - getattr(result, of)[-1])) <= bar_)
+    return [{"case": name, "of": of, "linear": linear.tolist(), "solved": np.sum(solved, axis=0).tolist(), "count": 30}]
+
+
+def show_material(rows: list[dict[str, Any]]) -> None:
+    """Print how often the bars of the material cover."""
+    for r in rows:
+        linear = ", ".join(f"{100 * v:.1f} %" for v in r["linear"])
+        print(f"{r['case']:10s} {r['of']:12s} linear {linear}; solved again {r['solved']} of {r['count']}")
+
+
+# ---- adapted meshes
+
+
+def _block() -> Any:
+    import trimesh
+
+    body = trimesh.creation.box(bounds=[[0, 0, 0], [0.04, 0.012, 0.014]])
+    chamber = trimesh.creation.box(bounds=[[0.01, 0.004, 0.004], [0.03, 0.008, 0.008]])
+    ends = geosim.Select.plane("x", below=1e-6), geosim.Select.plane("x", above=0.04 - 1e-6)
+    return geosim.VolumetricRobot.from_surfaces(
+        body, [chamber], material=RUBBER, fixed=ends[0], tip=ends[1], max_edge=6e-3
+    )
+
+
+ADAPTED = {
+    "block": (_block, Inflation(volume_ratio=1.5), "tip"),
+    "block-pressure": (_block, Inflation(volume_ratio=1.5), "chamber_pressures"),
+}
+
+
+def adapted(name: str) -> list[dict[str, Any]]:
+    """Return tets and seconds that 2 % take, adapted, and with every tet split into eight until the bar is met."""
+    make, actuation, of = ADAPTED[name]
+    robot, clock = make(), time.perf_counter()
+    found = geosim.adapt(robot, actuation, of=of, accuracy=0.02, solver=QUICK)
+    row = {
+        "case": name,
+        "of": of,
+        "status": found.status.name,
+        "tets": len(found.robot.body_tets),
+        "seconds": time.perf_counter() - clock,
+    }
+    clock, mesh_, sizes = time.perf_counter(), robot.remesh(max_edge=robot.size / 8.0), []
+    for _ in range(3):
+        result = geosim.solve(mesh_, actuation, solver=QUICK)
+        bar_ = bars_of(result, (of,))[0]
+        rest = mesh_.tip_weights @ mesh_.vertices[mesh_.tip] if of == "tip" else 0.0
+        sizes.append(
+            [
+                len(mesh_.body_tets),
+                float(np.linalg.norm(bar_.mesh) / np.linalg.norm(bar_.value - rest)),
+                time.perf_counter() - clock,
+            ]
+        )
+        if sizes[-1][1] <= 0.02 or len(mesh_.body_tets) > 4000:
+            break
+        mesh_ = correct(result, -1).refined.robot
+    return [{**row, "uniform": sizes}]
+
+
+def show_adapted(rows: list[dict[str, Any]]) -> None:
+    """Print what adapted and uniform meshes take."""
+    for r in rows:
+        uniform = "; ".join(f"{n} tets {100 * b:.1f} % {s:.0f} s" for n, b, s in r["uniform"])
+        print(f"{r['case']} {r['of']}: {r['status']}, {r['tets']} tets, {r['seconds']:.0f} s; uniform: {uniform}")
+
+
+# ---- controls that are sought
+
+
+def inverse(name: str) -> list[dict[str, Any]]:
+    """Return how near solve_for comes to tips of the tower at random volumes, or to tips that it cannot reach."""
+    out, rng = [], np.random.default_rng(7)
+    robot = tower()
+    solver = replace(QUICK, tolerance=1e-8)
+    for k in range(30 if name == "reachable" else 10):
+        ratios = rng.uniform(0.8, 2.5, 2)
+        goal = geosim.solve(robot, Inflation(volume_ratio=ratios[None]), solver=solver).tip[-1]
+        goal = goal if name == "reachable" else goal + np.array([0.0, 0.0, 0.02])
+        found = geosim.solve_for(robot, geosim.Goal.tip(goal), bounds=(0.5, 3.0), solver=solver)
+        out.append(
+            {
+                "case": name,
+                "number": k,
+                "reached": bool(found.reached),
+                "distance": found.distance,
+                "solves": found.solves,
+            }
+        )
+    return out
+
+
+def show_inverse(rows: list[dict[str, Any]]) -> None:
+    """Print how many targets are reached, how near, and in how many solves."""
+    for name in dict.fromkeys(r["case"] for r in rows):
+        mine = [r for r in rows if r["case"] == name]
+        far, solves = [1e3 * r["distance"] for r in mine], [r["solves"] for r in mine]
+        print(
+            f"{name}: {sum(r['reached'] for r in mine)} of {len(mine)} reached; distance median {np.median(far):.4f} mm,"
+        )
+        print(f"    largest {max(far):.4f} mm; solves median {np.median(solves):.0f}, most {max(solves)}")
+
+
 # ---- one command each
 
 
@@ -210,7 +344,7 @@ def main() -> None:
     parser.add_argument("command", choices=[*COMMANDS, "table"])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--out", type=Path, default=Path("error_bars_rows"))
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     only_table = given.command == "table"
     command = given.names.pop(0) if only_table else given.command
     names, run, show = COMMANDS[command]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -56,6 +56,8 @@ class VolumetricRobot:
         What is bonded to it: stiff sheets and threads; a layer on faces knows them by their vertex ids.
     design
         The `generate.Design` that it was made from, or None.
+    remesh
+        Makes it again from the same surfaces, with another `max_edge`; None where it did not come from surfaces.
     """
 
     vertices: Floats
@@ -72,6 +74,7 @@ class VolumetricRobot:
     layers: tuple[Layer, ...] = ()
     fibres: tuple[Fibre, ...] = ()
     design: object = field(default=None, repr=False, compare=False)
+    remesh: partial[VolumetricRobot] | None = field(default=None, repr=False, compare=False)
 
     __repr__ = brief
 
@@ -290,13 +293,28 @@ class VolumetricRobot:
             max_edge=max_edge,
             time_limit=time_limit,
         )
+        again = partial(
+            cls.from_surfaces,
+            body,
+            chambers,
+            material=material,
+            fixed=fixed,
+            tip=tip,
+            units=units,
+            name=name,
+            allow_any_size=allow_any_size,
+            time_limit=time_limit,
+            rescue=rescue,
+            simplify=simplify,
+            cables=cables,
+        )
         given = list(material) if isinstance(material, (list, tuple)) else [material] * len(bodies)
         if len(given) != len(bodies):
             raise InputError(f"material: {len(given)} given for {len(bodies)} bodies; give one, or one for each")
         materials = {int(region): _material(m) for region, m in zip(mesh.body_regions, given)}
         if name is None:
             name = Path(bodies[0]).stem if isinstance(bodies[0], (str, Path)) else "robot"
-        return cls.from_tets(
+        made = cls.from_tets(
             mesh.vertices,
             mesh.tets,
             mesh.regions,
@@ -311,6 +329,7 @@ class VolumetricRobot:
             layers=layers,
             fibres=fibres,
         )
+        return replace(made, remesh=again)
 
     def with_materials(self, material: Any) -> VolumetricRobot:
         """Return the same robot of another material (one for all bodies, or {region: material})."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Bools, Ints, frozen
+from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.environment import Environment, Load, Prescribed
 from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
@@ -21,7 +21,7 @@ from geosim.shape.energy.frames import placed
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.supports import held_nodes
 
-__all__ = ["Refined", "refine"]
+__all__ = ["Refined", "refine", "refined_ids"]
 
 # Children of a tet in its ten nodes: four at the corners, and four around each of the three diagonals of the octahedron
 # between them, all positively oriented.
@@ -68,7 +68,7 @@ class Refined:
 
     def ids(self, selector: Any, among: Bools | None = None) -> Ints:
         """Return the vertices of what was selected on the coarse mesh: its vertices and the middles of its faces and edges."""
-        return _ids(self.coarse, selected_ids(selector, self.coarse.vertices, "refined", among=among))
+        return refined_ids(self.coarse, selected_ids(selector, self.coarse.vertices, "refined", among=among))
 
     def environment(self, given: Environment) -> Environment:
         """Return an environment whose loads, supports and groups are those on the coarse mesh."""
@@ -106,7 +106,7 @@ class Refined:
         """Return a prescription on the fine mesh: displacements between vertices are their means."""
         coarse, body = self.coarse, self.coarse.body_vertices
         before = selected_ids(item.vertices, coarse.vertices, "prescribed", among=body)
-        after = _ids(coarse, before)
+        after = refined_ids(coarse, before)
         if item.displacement.ndim == 2:
             return Prescribed(after, item.displacement)
         n, given = len(coarse.vertices), np.asarray(item.vertices) if not callable(item.vertices) else before
@@ -116,23 +116,30 @@ class Refined:
         rows[:, n:] = rows[:, coarse.p2_edges].mean(axis=2)
         return Prescribed(after, rows[:, after])
 
-    def prolonged(self, coarse: ShapeProblem, point: Point, fine: ShapeProblem) -> Point:
-        """Return the configuration of the coarse mesh on the fine one: the same functions."""
+    def interpolated(self, values: Floats) -> Floats:
+        """Return the functions of the coarse mesh that agree with values (nodes, 3) of the fine one at its nodes."""
+        coarse = self.coarse
+        return self.on_fine(values[: len(coarse.vertices) + len(coarse.p2_edges)])
+
+    def on_fine(self, values: Floats) -> Floats:
+        """Return what values (n + e, 3) at the nodes of the coarse mesh are at those of the fine one, 0 off the body."""
         ten = self.coarse.p2_tets[self.parents]
-        at = placed(coarse, point.x)
-        out = np.empty((len(self.robot.vertices) + len(self.robot.p2_edges), 3))
-        out[:] = topology.with_mid_edges(self.robot.vertices, self.robot.p2_edges)
+        out = np.zeros((len(self.robot.vertices) + len(self.robot.p2_edges), 3))
         barycentric = NODES[self.places]
         middles = barycentric[:, topology.EDGES].mean(axis=2)
         for nodes, places in ((self.robot.p2_tets[:, :4], barycentric), (self.robot.p2_tets[:, 4:], middles)):
             for k in range(nodes.shape[1]):
                 shape = topology.p2_shape(places[:, k], topology.EDGES)
-                out[nodes[:, k]] = np.einsum("ea,eai->ei", shape, at[ten])
+                out[nodes[:, k]] = np.einsum("ea,eai->ei", shape, values[ten])
+        return out
+
+    def prolonged(self, coarse: ShapeProblem, point: Point, fine: ShapeProblem) -> Point:
+        """Return the configuration of the coarse mesh on the fine one: the same functions."""
         stresses = np.zeros(len(self.coarse.vertices))
         stresses[coarse.pressure_vertices] = point.p
         both = topology.with_mid_edges(stresses, self.coarse.p2_edges)
         unit = coarse.stress / fine.stress
-        x = fine.settled(fine.scaled(out[fine.nodes]))
+        x = fine.settled(fine.scaled(self.on_fine(placed(coarse, point.x))[fine.nodes]))
         return Point(x, both[fine.pressure_vertices] * unit, point.chamber_pressures * unit)
 
 
@@ -154,8 +161,8 @@ def refine(robot: VolumetricRobot) -> Refined:
         vertices=vertices,
         tets=tets,
         regions=np.repeat(robot.regions, 8),
-        fixed=_ids(robot, robot.fixed),
-        tip=_ids(robot, robot.tip),
+        fixed=refined_ids(robot, robot.fixed),
+        tip=refined_ids(robot, robot.tip),
     )
     parents = np.repeat(np.arange(int(robot.is_body.sum())), 8)
     return Refined(fine, robot, frozen(parents), frozen(places[robot.is_body].reshape(-1, 4)))
@@ -172,7 +179,7 @@ def _numbers(edges: Ints, first: Ints) -> Ints:
     return out
 
 
-def _ids(robot: VolumetricRobot, ids: Ints) -> Ints:
+def refined_ids(robot: VolumetricRobot, ids: Ints) -> Ints:
     """Vertices, and middles of their faces and of what lies in tets of theirs; where they span no face, of their edges."""
     n, chosen = len(robot.vertices), np.zeros(len(robot.vertices), dtype=bool)
     chosen[ids] = True

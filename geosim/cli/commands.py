@@ -262,6 +262,7 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
 @click.option("--material", help="Preset, or any path of a material file, in place of that of the robot file.")
 @click.option("--gravity", type=_Vector(), help="[m/s^2], e.g. 0,0,-9.81; replaces that of the file.")
 @click.option("--error-bars", is_flag=True, help="Say how far off tip, bend angle and pressures may be.")
+@click.option("--accuracy", type=float, help="Refine until the tip's bar is this share of its way, e.g. 0.02.")
 @click.option("--max-seconds", type=float, help="End a command that takes longer, with what was reached.")
 @click.option(
     "--film", type=click.Path(path_type=Path), help="Film of all frames, .mp4 or .gif; many steps make it smooth."
@@ -279,6 +280,7 @@ def solve(
     material: str | None,
     gravity: tuple[float, ...] | None,
     error_bars: bool,
+    accuracy: float | None,
     max_seconds: float | None,
     film: Path | None,
     out: Path | None,
@@ -315,9 +317,11 @@ def solve(
     chosen = inflation or (
         running.sought(body, goals, environment, solver) if goals else running.other_actuation(body, actuation)
     )
-    if error_bars:
-        running.check_bars(solver)
-    return running.solved(body, chosen, environment, solver, target, force, film=film, error_bars=error_bars)
+    for name in [n for n, asked in (("--error-bars", error_bars), ("--accuracy", accuracy is not None)) if asked]:
+        running.check_bars(solver, name)
+    return running.solved(
+        body, chosen, environment, solver, target, force, film=film, error_bars=error_bars, accuracy=accuracy
+    )
 
 
 @main.command(cls=_Example, examples=("geosim info my_robot/robot.toml --rescue", "geosim info --system"))

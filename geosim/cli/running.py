@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 import numpy as np
@@ -90,10 +90,10 @@ def chosen_solver(robot: Robot, solver: Any, method: str | None, options: Mappin
     return solver
 
 
-def check_bars(solver: Any) -> None:
-    """Refuse error bars of a solver that has none."""
+def check_bars(solver: Any, option: str) -> None:
+    """Refuse an option that needs error bars for a solver that has none."""
     if type(solver) is not SOLVERS["energy"]:
-        raise click.UsageError(f"--error-bars does not go with {type(solver).__name__}; it is for --solver energy")
+        raise click.UsageError(f"{option} does not go with {type(solver).__name__}; it is for --solver energy")
 
 
 def other_actuation(robot: Robot, path: Path | None) -> Actuation:
@@ -128,11 +128,12 @@ def solved(
     before: Result | None = None,
     film: Path | None = None,
     error_bars: bool = False,
+    accuracy: float | None = None,
 ) -> int:
     """Solve, write the folder, print the table; the exit status says whether every command was reached.
 
     `before` is a result of the same problem, from which the new one's distance is said; `film` a file for a film of it;
-    `error_bars` asks for those of every frame.
+    `error_bars` asks for those of every frame; with an `accuracy` the mesh is refined until the tip has it.
     """
     from geosim.cli.results import difference
     from geosim.solve import solve
@@ -141,7 +142,12 @@ def solved(
     if folder is None or not any(folder.rglob("assembly.assemble*.nbi")):
         click.echo("compiling kernels (once)", err=True)
     start = time.perf_counter()
-    result = solve(robot, actuation, environment, solver=solver, throw=False, progress=sys.stderr.isatty())
+    if accuracy is None:
+        result = solve(robot, actuation, environment, solver=solver, throw=False, progress=sys.stderr.isatty())
+    else:
+        from geosim.accuracy.adapting import adapt
+
+        result = adapt(cast(VolumetricRobot, robot), actuation, environment, accuracy=accuracy, solver=solver)
     if error_bars:
         from geosim.accuracy.table import with_error_bars
 

@@ -1,0 +1,186 @@
+"""adapt(robot, actuation): a mesh that is fine where the error of a measure comes from, until its bar is met.
+
+From a coarse mesh of the robot's surfaces: solve; bar of the measure at the last command; halve the edges of the tets that
+the most of the error comes from (bulk criterion of [Doerfler, 1996]); again. The meshes are graded at sharp inner edges
+because the error is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from geosim.accuracy.bars import mesh_bar
+from geosim.accuracy.correction import MOST_TETS, correct
+from geosim.accuracy.locating import shares
+from geosim.accuracy.refined import refined_ids
+from geosim.actuation import Actuation
+from geosim.arrays import Floats, Ints, number, whole
+from geosim.contract import Status
+from geosim.derivatives.quantities import Configuration, Measure, quantity
+from geosim.environment import Environment
+from geosim.errors import InputError
+from geosim.generate import Design
+from geosim.geometry.bisect import bisected
+from geosim.result import Result
+from geosim.robot import VolumetricRobot
+from geosim.shape.energy.solver import EnergyShapeSolver
+from geosim.solve import solve
+
+__all__ = ["adapt"]
+
+log = logging.getLogger("geosim.adapt")
+FIRST_EDGES = 8.0  # in the robot's bounding-box diagonal: walls that are thinner ask for shorter ones themselves
+ROUNDS = 12  # each halves edges: more would be edges of a 4000th
+# Of the error: what the chosen tets make, where the bar is near and where it is still many times too large.
+NEAR, FAR = 0.5, 0.85
+NOTHING = 1e-9  # of the robot's size: a measure that changes by less has no relative error
+
+
+def adapt(
+    robot: VolumetricRobot,
+    actuation: Actuation,
+    environment: Environment | None = None,
+    of: str | Measure = "tip",
+    accuracy: float = 0.02,
+    solver: EnergyShapeSolver | None = None,
+    max_tets: int = 200_000,
+) -> Result:
+    """Solve on meshes that are refined where the error of a measure comes from, until its bar is met.
+
+    Parameters
+    ----------
+    robot
+        Made from surfaces or from a design. What is selected on it is selected by rules, not by the numbers of vertices.
+    actuation, environment, solver
+        As in `solve`.
+    of
+        As in `sensitivity`; its bar is that of the last command.
+    accuracy
+        Bar of the mesh over the measure's change from rest, dimensionless.
+    max_tets
+        Of the body.
+
+    Returns
+    -------
+    Result
+        `robot` is the mesh solved. Where the accuracy is not reached the best one, with Status STOPPED.
+
+    Raises
+    ------
+    InputError
+        The robot comes from neither, something is selected by numbers, or the robot cannot be solved.
+    """
+    solver = EnergyShapeSolver() if solver is None else solver
+    if not isinstance(solver, EnergyShapeSolver):
+        raise InputError(f"adapt: {type(solver).__name__} has no error bars; use EnergyShapeSolver")
+    number(accuracy, "adapt: accuracy", above=0.0)
+    whole(max_tets, "adapt: max_tets", least=1)
+    environment = Environment() if environment is None else environment
+    _refuse_numbers(environment)
+    mesh = _coarse(robot)
+    best: tuple[Result, float] | None = None
+    for _ in range(ROUNDS):
+        result = solve(mesh, actuation, environment, solver=solver, throw=False)
+        if not result.converged:
+            return result
+        missed, by_tet = _missed(result, of)
+        log.info("adapt: %d tets, bar %.3g of the change", len(mesh.body_tets), missed)
+        if best is None or missed < best[1]:
+            best = result, missed
+        if missed <= accuracy:
+            return result
+        chosen = _chosen(by_tet, FAR if missed > 4.0 * accuracy else NEAR)
+        finer = halved(mesh, chosen)
+        if len(finer.body_tets) > min(max_tets, MOST_TETS // 8):
+            break
+        mesh = finer
+    assert best is not None
+    message = (
+        f"{Status.STOPPED.value} The bar of the mesh is {100 * best[1]:.2g} % of the change, {100 * accuracy:.2g} % "
+        f"asked; the next mesh would exceed {min(max_tets, MOST_TETS // 8)} tets."
+    )
+    return replace(best[0], status=Status.STOPPED, message=message, converged=False)
+
+
+def _refuse_numbers(environment: Environment) -> None:
+    """Refuse what names vertices of a mesh that will be another."""
+    sets = [("loads", load.where) for load in environment.loads]
+    sets += [("prescribed", item.vertices) for item in environment.prescribed]
+    sets += [("rigid_groups", item.vertices) for item in environment.rigid_groups]
+    sets += [
+        ("exclude_pairs", item) for pair in environment.exclude_pairs for item in pair if not isinstance(item, str)
+    ]
+    for name, where in sets:
+        if not callable(where):
+            raise InputError(
+                f"adapt: {name} are given by numbers of vertices, which change with the mesh; give a Select"
+            )
+
+
+def _coarse(robot: VolumetricRobot) -> VolumetricRobot:
+    """Return the robot on a coarse mesh of its surfaces."""
+    remesh = robot.remesh
+    first = next(iter(robot.materials.values()))
+    edge = robot.size / FIRST_EDGES
+    if remesh is None:
+        if not isinstance(robot.design, Design):
+            raise InputError(
+                "adapt: this robot came from a mesh, and its surfaces are needed: use VolumetricRobot.from_surfaces or "
+                "geosim.generate"
+            )
+        mesh = robot.design.robot(first, max_edge=edge)
+    else:
+        for name in ("fixed", "tip"):
+            given = remesh.keywords[name]
+            if given is not None and not callable(given):
+                raise InputError(
+                    f"adapt: {name} is given by numbers of vertices, which change with the mesh; give a Select"
+                )
+        mesh = remesh(max_edge=edge)
+    return replace(mesh, materials=robot.materials, cables=robot.cables, name=robot.name, design=robot.design)
+
+
+def _missed(result: Result, of: str | Measure) -> tuple[float, Floats]:
+    """Return the bar of a measure over its change from rest, and what every tet adds to it, (m,)."""
+    found = correct(result, -1)
+    value, bar = mesh_bar(found, of)
+    problem = found.state.problem
+    rest = replace(found.state.point, x=problem.rest, chamber_pressures=np.zeros(problem.chambers))
+    at_rest = Configuration(problem, rest, found.state.target.grip)
+    change = float(np.linalg.norm(value - quantity(of, problem, at_rest).value(at_rest)))
+    if change <= NOTHING * problem.length:
+        raise InputError(
+            f"adapt: {of!r} does not change from rest, so it has no relative accuracy; choose another measure"
+        )
+    return float(np.linalg.norm(bar)) / change, shares(found, of)
+
+
+def _chosen(by_tet: Floats, part: float) -> Ints:
+    """Return the fewest body tets that make a part of the error."""
+    order = np.argsort(by_tet)[::-1]
+    count = int(np.searchsorted(np.cumsum(by_tet[order]), part * by_tet.sum())) + 1
+    return order[:count]
+
+
+def halved(robot: VolumetricRobot, chosen: Iterable[int]) -> VolumetricRobot:
+    """Return a robot with the edges of chosen body tets halved."""
+    n = len(robot.vertices)
+    body = np.flatnonzero(robot.is_body)
+    middles, edges, tets, parents = bisected(robot.vertices, robot.tets, body[np.asarray(chosen)])
+    span = n + 1
+    keys = edges[:, 0] * span + edges[:, 1]
+
+    def ids(before: Ints) -> Ints:
+        after = refined_ids(robot, before)
+        pairs = robot.p2_edges[after[after >= n] - n]
+        new = np.flatnonzero(np.isin(keys, pairs[:, 0] * span + pairs[:, 1]))
+        return np.concatenate([before, n + new])
+
+    vertices = np.vstack([robot.vertices, middles])
+    return replace(
+        robot, vertices=vertices, tets=tets, regions=robot.regions[parents], fixed=ids(robot.fixed), tip=ids(robot.tip)
+    )

@@ -1,0 +1,103 @@
+"""Meshes that are refined where the error comes from."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import trimesh
+from shapes import block
+
+import geosim
+from geosim import EnergyShapeSolver, Environment, Load, Passive, Select, Status
+from geosim.accuracy.adapting import halved
+from geosim.accuracy.correction import correct
+from geosim.accuracy.locating import shares
+from geosim.geometry import topology
+from geosim.geometry.bisect import bisected
+
+QUICK = EnergyShapeSolver(check_stability=False)
+RUBBER = geosim.MooneyRivlin(c1=40e3, c2=10e3)
+LOADED = Environment(loads=Load.force(Select.plane("x", above=0.03 - 1e-6), (0.0, 0.0, -0.05)))
+
+
+def beam(**changes):
+    """A bar from its surface."""
+    box = trimesh.creation.box(bounds=[[0.0, 0.0, 0.0], [0.03, 0.01, 0.01]])
+    ends = {"fixed": Select.plane("x", below=1e-6), "tip": Select.plane("x", above=0.03 - 1e-6)}
+    return geosim.VolumetricRobot.from_surfaces(box, material=RUBBER, max_edge=3e-3, **{**ends, **changes})
+
+
+def test_halved_edges_leave_a_conforming_mesh_of_the_same_body():
+    """Volume and boundary stay to rounding: a hanging node would open the boundary. Chosen tets are in eight, shapes keep."""
+    vertices, tets = block((2.0, 1.0, 1.0), (4, 2, 2))
+    for k in range(3):
+        near = np.linalg.norm(vertices[tets].mean(axis=1) - (1.0, 0.5, 0.5), axis=1) < 0.6 / 2**k
+        middles, edges, finer, parents = bisected(vertices, tets, np.flatnonzero(near))
+        np.testing.assert_array_equal(middles, vertices[edges].mean(axis=1))
+        counts = np.bincount(parents, minlength=len(tets))
+        assert (counts[near] == 8).all()
+        assert counts.max() == 8
+        vertices = np.vstack([vertices, middles])
+        volumes = topology.tet_volumes(vertices, finer)
+        assert volumes.min() > 0.0
+        np.testing.assert_allclose(np.bincount(parents, volumes), topology.tet_volumes(vertices, tets), rtol=1e-12)
+        outside = topology.face_normals(vertices, topology.boundary_faces(finer))
+        np.testing.assert_allclose(np.linalg.norm(outside, axis=1).sum() / 2.0, 10.0, rtol=1e-12)
+        tets = finer
+
+
+def test_a_robot_keeps_what_is_held_where_edges_are_halved():
+    robot = beam()
+    finer = halved(robot, np.arange(0, len(robot.body_tets), 3))
+    assert len(finer.vertices) > len(robot.vertices)
+    for name, where in (("fixed", 0.0), ("tip", 0.03)):
+        np.testing.assert_array_equal(
+            np.sort(getattr(finer, name)), np.flatnonzero(np.abs(finer.vertices[:, 0] - where) < 1e-9)
+        )
+
+
+def test_the_shares_of_the_tets_bound_the_change_of_the_measure():
+    """By the triangle inequality they are at least what the refined mesh changes; at clamped edges they are largest."""
+    robot = beam()
+    result = geosim.solve(robot, Passive(), LOADED, solver=QUICK)
+    found = correct(result, -1)
+    by_tet = shares(found, "tip")
+    value, fine = found.values("tip")
+    assert by_tet.sum() >= np.linalg.norm(fine - value)
+    largest = robot.vertices[robot.body_tets[np.argsort(by_tet)[-5:]]].mean(axis=1)
+    assert (largest[:, 0] < 0.01).all()
+
+
+def test_adapt_meets_its_accuracy_with_a_graded_mesh():
+    """The bar is met, the mesh is finer at the clamp, and a coarse accuracy needs fewer tets."""
+    result, rough = (geosim.adapt(beam(), Passive(), LOADED, accuracy=a, solver=QUICK) for a in (0.02, 0.2))
+    bars = geosim.error_bars(result, "tip")
+    robot = result.robot
+    change = np.linalg.norm(bars.value - robot.tip_weights @ robot.vertices[robot.tip])
+    assert result.converged
+    assert np.linalg.norm(bars.mesh) <= 0.02 * change
+    assert len(rough.robot.body_tets) <= len(robot.body_tets)
+
+
+def test_an_accuracy_out_of_reach_stops_with_the_best():
+    result = geosim.adapt(beam(), Passive(), LOADED, accuracy=1e-5, solver=QUICK, max_tets=300)
+    assert result.status is Status.STOPPED
+    assert len(result.frames) == 1
+    assert 0 < len(result.robot.body_tets) <= 300
+    assert "300 tets" in result.message
+
+
+def test_what_cannot_be_adapted_is_named():
+    vertices, tets = block((0.03, 0.01, 0.01), (2, 1, 1))
+    from_tets = geosim.VolumetricRobot.from_tets(vertices, tets, material=RUBBER, fixed=vertices[:, 0] < 1e-9)
+    numbers = Environment(loads=Load.force([0], (0.0, 0.0, -0.1)))
+    for robot, environment, changes, words in (
+        (from_tets, LOADED, {}, "came from a mesh"),
+        (beam(), numbers, {}, "loads are given by numbers"),
+        (beam(tip=[1]), LOADED, {}, "tip is given by numbers"),
+        (beam(), None, {}, "does not change from rest"),
+        (beam(), LOADED, {"accuracy": 0.0}, "accuracy"),
+        (beam(), LOADED, {"solver": geosim.ProjectiveShapeSolver()}, "no error bars"),
+    ):
+        with pytest.raises(geosim.InputError, match=words):
+            geosim.adapt(robot, Passive(), environment, **{"solver": QUICK, **changes})
