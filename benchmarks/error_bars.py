@@ -269,7 +269,7 @@ def adapted(name: str) -> list[dict[str, Any]]:
         "tets": len(found.robot.body_tets),
         "seconds": time.perf_counter() - clock,
     }
-    clock, mesh_, sizes = time.perf_counter(), robot.remesh(max_edge=robot.size / 8.0), []
+    clock, mesh_, sizes = time.perf_counter(), robot.remesh(max_edge=robot.size / 6.0), []
     for _ in range(3):
         result = geosim.solve(mesh_, actuation, solver=QUICK)
         bar_ = bars_of(result, (of,))[0]

@@ -33,7 +33,7 @@ from geosim.solve import solve
 __all__ = ["adapt"]
 
 log = logging.getLogger("geosim.adapt")
-FIRST_EDGES = 8.0  # in the robot's bounding-box diagonal: walls that are thinner ask for shorter ones themselves
+FIRST_EDGES = 6.0  # in the robot's bounding-box diagonal: walls that are thinner ask for shorter ones themselves
 ROUNDS = 12  # each halves edges: more would be edges of a 4000th
 # Of the error: what the chosen tets make, where the bar is near and where it is still many times too large.
 NEAR, FAR = 0.5, 0.85

@@ -113,7 +113,7 @@ def bars_of(
 
 def mesh_bar(found: Correction, of: str | Measure) -> tuple[Floats, Floats]:
     """Return a measure and the bound of what its mesh is off, each of its shape."""
-    value, fine = found.values(of)
-    change = np.abs(fine - value)
+    value, read, fine = found.values(of)
+    change = np.abs(read - value) + np.abs(fine - read)  # of either sign: they do not make up for each other
     least = SHARE * float(change.max(initial=0.0))
     return value, np.maximum(change, least) * FACTOR

@@ -3,8 +3,9 @@
     K_f dz = -R_f(z),      m_f - m = m(z + dz) - m(z),
 
 with residual and tangent of the fine mesh at the coarse equilibrium z. As the meshes are nested R_f is what z leaves out of
-balance between its own functions. Where the robot touches something one step is not enough, since contact has kinks: the
-solver goes on to the end; and with friction, whose history the fine mesh has not seen, the commands are solved on it from rest.
+balance between its own functions. Some steps more with the same factors take in what is not linear. Where the robot touches
+something that is not enough, since contact has kinks: the solver goes on to the end; and with friction, whose history the fine
+mesh has not seen, the commands are solved on it from rest.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from geosim.accuracy.refined import Refined, refine
 from geosim.actuation import Actuation, Command
 from geosim.arrays import Floats
-from geosim.derivatives.quantities import Configuration, Measure, quantity
+from geosim.derivatives.quantities import Bending, Configuration, Measure, OfPositions, quantity
 from geosim.derivatives.tangent import Tangent
 from geosim.environment import Environment
 from geosim.errors import InputError
@@ -24,6 +25,7 @@ from geosim.linear.factorise import FactorisationError
 from geosim.result import Result
 from geosim.shape.energy import frames
 from geosim.shape.energy.configuration import Point
+from geosim.shape.energy.frames import placed
 from geosim.shape.energy.grip import Grip
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
@@ -35,6 +37,11 @@ __all__ = ["MOST_TETS", "Correction", "correct"]
 # Of the body, on the fine mesh. A factorisation of so many takes some minutes and 10 GB; a coarse mesh of more than an eighth
 # of it is better made by `adapt` in the first place.
 MOST_TETS = 250_000
+
+
+# Steps with the factors of the first, which cost little: where walls are coarse one alone overshoots several times. The next is
+# taken where it is shorter than this share of the one before.
+CHORDS, SHRINKING = 5, 0.7
 
 
 @dataclass(frozen=True)
@@ -62,14 +69,22 @@ class Correction:
     point: Point
     grip: Grip | None
 
-    def values(self, of: str | Measure) -> tuple[Floats, Floats]:
-        """Return a measure on the coarse mesh and on the fine one, in SI units."""
-        coarse = Configuration(self.state.problem, self.state.point, self.state.target.grip)
-        fine = Configuration(self.start.problem, self.point, self.grip)
-        out = []
-        for at in (coarse, fine):
-            out.append(np.asarray(quantity(of, at.problem, at).value(at), dtype=float))
-        return out[0], out[1]
+    def values(self, of: str | Measure) -> tuple[Floats, Floats, Floats]:
+        """Return a measure in SI units: on the coarse mesh, of the fine shape read on the coarse mesh, and on the fine one.
+
+        The tip and the centre line are means over vertices or windows of a mesh, so the mesh is off in how it reads a shape,
+        too, and that can hide what the shape is off. Other measures belong to one mesh: then both of the last are the same.
+        """
+        coarse, fine = self.state.problem, self.start.problem
+        here = Configuration(coarse, self.state.point, self.state.target.grip)
+        there = Configuration(fine, self.point, self.grip)
+        asked = quantity(of, coarse, here)
+        value, finer = asked.value(here), quantity(of, fine, there).value(there)
+        if not isinstance(asked, (OfPositions, Bending)):
+            return value, finer, finer
+        x = coarse.scaled(placed(fine, self.point.x)[coarse.nodes])
+        read = asked.value(Configuration(coarse, replace(self.state.point, x=x), None))
+        return value, read, finer
 
 
 def correct(result: Result, frame: int) -> Correction:
@@ -130,14 +145,25 @@ def _touches(state: ShapeState, tangent: Tangent) -> bool:
 
 
 def _stepped(start: ShapeState, tangent: Tangent) -> Point:
-    """Return the point one Newton step away."""
+    """Return the point that a Newton step leads to, and further ones with the same factors as long as they shrink."""
     problem, point, here = start.problem, start.point, tangent.evaluation
-    right = np.concatenate([-here.force.ravel(), -here.constraint])
-    change = replace(tangent.still, right=np.where(problem.held, 0.0, right), gap=start.target.volumes - here.volumes)
-    rates = tangent.respond(change)
-    size = point.x.size
-    x = problem.moved(point.x, rates.unknowns[:size].reshape(-1, 3), 1.0)
-    return Point(x, point.p + rates.unknowns[size:], point.chamber_pressures + rates.pressures)
+    size, target, last = point.x.size, start.target, np.inf
+    for _ in range(CHORDS):
+        right = np.concatenate([-here.force.ravel(), -here.constraint])
+        change = replace(tangent.still, right=np.where(problem.held, 0.0, right), gap=target.volumes - here.volumes)
+        rates = tangent.respond(change)
+        step = float(np.linalg.norm(rates.unknowns[:size]))
+        if step > SHRINKING * last:
+            break
+        x = problem.moved(point.x, rates.unknowns[:size].reshape(-1, 3), 1.0)
+        after = Point(x, point.p + rates.unknowns[size:], point.chamber_pressures + rates.pressures)
+        here = problem.evaluate(
+            after.x, after.p, after.chamber_pressures, target.external, matrix=False, grip=target.grip
+        )
+        if not np.isfinite(here.energy) or (here.contact is not None and here.contact.count):
+            return point if np.isfinite(last) else after
+        point, last = after, step
+    return point
 
 
 def _followed(solver: EnergyShapeSolver, start: ShapeState, command: Command) -> ShapeState:

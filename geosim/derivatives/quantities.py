@@ -12,8 +12,9 @@ from geosim.arrays import Floats, Ints
 from geosim.derivatives.contact_slope import obstacle_slopes
 from geosim.derivatives.tangent import Direction, Tangent
 from geosim.errors import InputError
-from geosim.measures.spine import Spine, spine
+from geosim.measures.spine import Spine, moved_spine, spine
 from geosim.measures.turning import bend_gradient, bending
+from geosim.robot import VolumetricRobot
 from geosim.shape.energy import frames
 from geosim.shape.energy.configuration import Point
 from geosim.shape.energy.grip import Grip
@@ -71,9 +72,10 @@ def quantity(of: str | Measure, problem: ShapeProblem, at: Configuration) -> Qua
     if of == "tip":
         return OfPositions(None, (3,), robot.tip)
     if of == "bend_angle":
-        if spine(robot) is None:
+        line = spine(robot)
+        if line is None:
             raise InputError("of = 'bend_angle': this robot has no centre line from what is fixed to its tip")
-        return Bending((), np.flatnonzero(robot.body_vertices))
+        return Bending(line, robot, (), np.flatnonzero(robot.body_vertices))
     if of in ("chamber_pressures", "chamber_volumes"):
         if problem.chambers == 0:
             raise InputError(f"of = {of!r}: this robot has no chamber")
@@ -130,26 +132,29 @@ class OfPositions:
 
 @dataclass(frozen=True)
 class Bending:
-    """The bend angle."""
+    """The bend angle, along a line that keeps its windows where rest positions move."""
 
+    line: Spine
+    robot: VolumetricRobot
     shape: tuple[int, ...]
     touches: Ints
 
     def value(self, at: Configuration) -> Floats:
         """Return the angle [rad]."""
-        return np.asarray(np.linalg.norm(bending(_line(at.problem), at.positions)))
+        return np.asarray(np.linalg.norm(bending(self._line(at.problem.robot), at.positions)))
 
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return the gradient."""
         at = Configuration(tangent.problem, tangent.state.point, None)
-        return _by_vertices(tangent, bend_gradient(_line(tangent.problem), at.positions)[None])
+        return _by_vertices(tangent, bend_gradient(self.line, at.positions)[None])
 
-
-def _line(problem: ShapeProblem) -> Spine:
-    found = spine(problem.robot)
-    if found is None:
-        raise InputError("of = 'bend_angle': the robot loses its centre line when its rest shape moves")
-    return found
+    def _line(self, robot: VolumetricRobot) -> Spine:
+        if np.array_equal(robot.vertices, self.robot.vertices):
+            return self.line
+        found = moved_spine(robot, self.line)
+        if found is None:
+            raise InputError("of = 'bend_angle': the robot loses its centre line when its rest shape moves")
+        return found
 
 
 @dataclass(frozen=True)

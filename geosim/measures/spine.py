@@ -22,7 +22,7 @@ from geosim.contract import Robot
 from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
 
-__all__ = ["Spine", "spine"]
+__all__ = ["Spine", "moved_spine", "spine"]
 
 WINDOW = 1.5  # spacing of the stations over the mesh's edge: narrower windows hold too few tets to average over
 STATIONS = (4, 48)  # fewest (curvature needs two turns), and more than a picture shows
@@ -49,6 +49,8 @@ class Spine:
     gradients
         Positions of the vertices -> mean deformation gradients, sparse (3 m, n): rows 3 j .. 3 j + 2 give the columns of
         station j. None of a rod.
+    windows
+        Weights of the body tets in every station, sparse (m, tets). None of a rod.
     """
 
     stations: Floats
@@ -58,6 +60,7 @@ class Spine:
     places: sparse.csr_matrix
     slopes: sparse.csr_matrix
     gradients: sparse.csr_matrix | None
+    windows: sparse.csr_matrix | None = None
 
     def deformations(self, positions: Floats) -> Floats:
         """Mean deformation gradients of the stations of a solid at positions [m] (n, 3), (m, 3, 3)."""
@@ -78,11 +81,7 @@ def _solid_spine(robot: VolumetricRobot) -> Spine | None:
     vertices, tets = robot.vertices, robot.body_tets
     used, local = np.unique(tets, return_inverse=True)
     local = local.reshape(-1, 4)
-    tip = np.isin(used, robot.tip)
-    held = np.isin(used, robot.fixed) & ~tip
-    if not held.any():
-        away = np.linalg.norm(vertices[used] - vertices[robot.tip].mean(axis=0), axis=1)
-        held = (away >= (1.0 - CLAMPED) * away.max()) & ~tip
+    held, tip = (mask[used] for mask in _ends(robot))
     if not tip.any() or not held.any():
         return None
     volumes = topology.tet_volumes(vertices, tets)
@@ -105,14 +104,45 @@ def _solid_spine(robot: VolumetricRobot) -> Spine | None:
     if (resultant < PARALLEL * amount).any():
         return None
     windows = sparse.csr_matrix(windows / total[:, None])
+    return _through(robot, windows, flows / resultant[:, None], (used[held], used[tip]))
+
+
+def moved_spine(robot: VolumetricRobot, like: Spine) -> Spine | None:
+    """Return the line of a robot through the windows of another one with the same tets.
+
+    Its measures change smoothly with the rest positions: whose windows are found anew jump from tet to tet.
+    """
+    held, tip = _ends(robot)
+    assert like.windows is not None
+    return _through(robot, like.windows, like.tangents, (np.flatnonzero(held), np.flatnonzero(tip)))
+
+
+def _ends(robot: VolumetricRobot) -> tuple[Bools, Bools]:
+    """Which vertices are held, or the far end of a free body, and which are its tip, each bool (n,)."""
+    body = robot.body_vertices
+    tip, held = np.zeros(len(body), dtype=bool), np.zeros(len(body), dtype=bool)
+    tip[robot.tip], held[robot.fixed] = True, True
+    tip, held = tip & body, held & body & ~tip
+    if not held.any():
+        away = np.linalg.norm(robot.vertices - robot.vertices[robot.tip].mean(axis=0), axis=1)
+        held = body & (away >= (1.0 - CLAMPED) * away[body].max()) & ~tip
+    return held, tip
+
+
+def _through(
+    robot: VolumetricRobot, windows: sparse.csr_matrix, tangents: Floats, outer: tuple[Ints, Ints]
+) -> Spine | None:
+    """Return the line through windows (m, tets) of a solid with tangents (m, 3), between vertices at its two ends."""
+    vertices, tets, count = robot.vertices, robot.body_tets, len(tangents)
+    slopes = topology.tet_gradients(vertices, tets)
     rows, n = np.arange(len(tets)), len(vertices)
     corner = (np.repeat(rows, 4), tets.ravel())
     mean = sparse.csr_matrix((np.full(tets.size, 0.25), corner), (len(tets), n))
     by_axis = [sparse.csr_matrix((slopes[:, :, k].ravel(), corner), (len(tets), n)) for k in range(3)]
     gradients = sparse.vstack([windows @ slope for slope in by_axis]).tocsr()
     order = np.arange(3 * count).reshape(3, count).T.ravel()  # from axis by axis to station by station
-    tangents, places, gradients = flows / resultant[:, None], windows @ mean, gradients[order]
-    ends = [vertices[used[mask]].mean(axis=0) for mask in (held, tip)]
+    places, gradients = windows @ mean, gradients[order]
+    ends = [vertices[ids].mean(axis=0) for ids in outer]
     stations, length = _measured(places @ vertices, tangents, ends[0], ends[1])
     middles = np.asarray(places @ vertices)
     for end, one, two in ((0, 1, 2), (-1, -2, -3)):  # half a window is lopsided by what the mesh is: go on straight
@@ -128,7 +158,7 @@ def _solid_spine(robot: VolumetricRobot) -> Spine | None:
     for k in range(3):
         slopes = slopes + sparse.diags(tangents[:, k]) @ gradients[k::3]
         slopes = slopes - sparse.diags(across[:, k]) @ between @ gradients[k::3]
-    return Spine(stations + bends, stations + twists, length, tangents, places, slopes.tocsr(), gradients)
+    return Spine(stations + bends, stations + twists, length, tangents, places, slopes.tocsr(), gradients, windows)
 
 
 def _measured(places: Floats, tangents: Floats, start: Floats, end: Floats) -> tuple[Floats, float]:

@@ -108,7 +108,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_mesh_bar_covers_the_refined_mesh(case):
-    """One Newton step finds what a solve of the refined mesh finds to 2 %; the bar is 2.17 times that."""
+    """One Newton step finds what a solve of the refined mesh finds to 2 %, and reading the shape adds little."""
     make, actuation, environment, measures = CASES[case]
     result = geosim.solve(make(), actuation, environment, solver=QUICK)
     fine = _refined(result)
@@ -116,7 +116,7 @@ def test_the_mesh_bar_covers_the_refined_mesh(case):
         bars = geosim.error_bars(result, of)
         change = np.abs(getattr(fine, of)[-1] - bars.value)
         assert bars.mesh.shape == bars.material.shape == bars.total.shape == bars.value.shape
-        np.testing.assert_allclose(bars.mesh.max(), FACTOR * change.max(), rtol=0.08)
+        assert 0.95 * FACTOR * change.max() < bars.mesh.max() < 1.5 * FACTOR * change.max()
         assert (change <= bars.mesh).all()
         assert np.isnan(bars.material).all()
         assert "no scatter" in bars.note

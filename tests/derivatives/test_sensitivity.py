@@ -13,6 +13,8 @@ from geosim import EnergyShapeSolver, Environment, Load, Obstacle, generate
 from geosim.derivatives.parameters import PARAMETERS
 from geosim.derivatives.quantities import Configuration, quantity
 from geosim.derivatives.rest_shape import design_motion
+from geosim.measures.spine import moved_spine, spine
+from geosim.measures.turning import bending
 from geosim.shape.energy.configuration import Aim
 from geosim.shape.energy.newton import Budget, Newton
 
@@ -152,6 +154,12 @@ def test_a_wall_of_a_design_on_the_moved_mesh():
         replace(robot, vertices=robot.vertices + d * motion), geosim.Inflation(pressure=2e3), solver=SHARP
     )
     _agree(solve(0.0), "design.wall", (solve(h), solve(-h)), h, of=["tip", "chamber_volumes"])
+    line = spine(robot)
+    bend = lambda d: np.linalg.norm(  # noqa: E731 (along the same windows)
+        bending(moved_spine(replace(robot, vertices=robot.vertices + d * motion), line), solve(d).frames[-1])
+    )
+    found = geosim.sensitivity(solve(0.0), "bend_angle", "design.wall").jacobian
+    assert found == pytest.approx((bend(h) - bend(-h)) / (2.0 * h), rel=1e-4)
     thicker = generate.pneunet(chambers=1, chamber_length=12e-3, wall=2.1e-3)
     mine = motion * 1e-4 + robot.vertices
     corner = np.abs(thicker.chambers[0].vertices[:, None] - mine[None]).max(axis=2).min(axis=1)
