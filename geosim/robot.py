@@ -307,6 +307,8 @@ class VolumetricRobot:
             rescue=rescue,
             simplify=simplify,
             cables=cables,
+            layers=layers,
+            fibres=fibres,
         )
         given = list(material) if isinstance(material, (list, tuple)) else [material] * len(bodies)
         if len(given) != len(bodies):

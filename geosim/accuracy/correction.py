@@ -99,6 +99,8 @@ def correct(result: Result, frame: int) -> Correction:
     state = equilibrium(result, frame)
     solver = result.solver
     assert isinstance(solver, EnergyShapeSolver)
+    if state.robot.layers:
+        raise InputError("error_bars: a robot with layers is not refined, since their faces belong to the mesh")
     count = 8 * len(state.robot.body_tets)
     if count > MOST_TETS:
         raise InputError(
