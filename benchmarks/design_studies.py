@@ -38,7 +38,7 @@ from geosim.study.runs import Runs
 P1 = {"element": "p1"}
 CALLS = 38  # of every generator
 DESIGN = {"finger", "layer", "pairs"}  # arguments that are no dimension
-# The finger of the documentation: P2, because P1 with one element through a wall bends half as far.
+# The finger of the documentation: P2, because P1 with one element through a wall bends two thirds as far.
 TASK = """
 design = "pneunet"
 material = "ecoflex-00-30"
@@ -69,7 +69,7 @@ def task(out: Path, count: int, workers: int) -> None:
     print(table[table["run"] == row["run"]].to_string(index=False))
     finer = {
         "robot": "search/best/robot.toml",
-        "vary": {"body.max_edge": [10.0, 4.0, 2.5][: max(1, count)]},
+        "vary": {"body.max_edge": [10.0, 2.0, 1.5][: max(1, count)]},
         "actuation": {"pressure_kpa": [10.0]},
         "measures": COLUMNS,
         "limits": {"seconds": 3000},
