@@ -11,7 +11,7 @@ Needs a POSIX system; two conditions want the rights to mount and to be another 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
+import contextlib
 import os
 import random
 import resource
@@ -28,7 +28,6 @@ from typing import Any
 import fuzz_inputs
 
 import geosim
-from geosim.cli import main as command
 from geosim.files.archive import load_result
 
 FILES = {"result.npz", "summary.csv", "frames.pvd", "picture.png", "view.html", "frames_0000.vtu"}
@@ -64,16 +63,6 @@ def held(folder: Path) -> str:
     return f"gravity {found.environment.gravity[2]:g}"
 
 
-def _solve(path: Path, out: Path, gravity: float) -> None:
-    os.setpgid(0, 0)
-    with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), 1)
-        os.dup2(nowhere.fileno(), 2)
-    command.main(
-        args=["solve", str(path), "--gravity", f"0,0,{gravity}", "--out", str(out), "--force"], prog_name="geosim"
-    )
-
-
 def kills(count: int, seed: int) -> int:
     """Kill solves at random moments; return the number of folders that are neither old nor new."""
     rng, broken, counts = random.Random(seed), 0, {"old": 0, "new": 0}
@@ -81,18 +70,19 @@ def kills(count: int, seed: int) -> int:
         folder = Path(name)
         path, out = robot(folder), folder / "out"
         begin = time.monotonic()
-        _started(path, out, -1.0).join()
+        _started(path, out, -1.0).wait()
         whole = time.monotonic() - begin
         before = held(out)
         for i in range(count):
             gravity = -2.0 - i
             child = _started(path, out, gravity)
             moment = rng.uniform(0.0, 1.1)
-            child.join(moment * whole)
-            dead = child.is_alive()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(moment * whole)
+            dead = child.poll() is None
             if dead:
-                os.kill(child.pid or 0, signal.SIGKILL)
-                child.join()
+                child.kill()
+                child.wait()
             now = held(out)
             kind = "new" if now == f"gravity {gravity:g}" else "old" if now == before else "BROKEN"
             sys.stdout.write(f"kill at {100 * moment:5.1f} % ({'killed' if dead else 'had ended'}): {kind}, {now}\n")
@@ -100,7 +90,7 @@ def kills(count: int, seed: int) -> int:
             broken += kind == "BROKEN"
             counts[kind] = counts.get(kind, 0) + 1
             before = now
-        _started(path, out, -9.0).join()
+        _started(path, out, -9.0).wait()
         left = [p.name for p in folder.iterdir() if p.name.endswith(".part")]
     sys.stdout.write(
         f"{count} kills: {counts}; after one more solve, folders of dead processes left: {left or 'none'}\n"
@@ -108,10 +98,11 @@ def kills(count: int, seed: int) -> int:
     return broken + len(left)
 
 
-def _started(path: Path, out: Path, gravity: float) -> multiprocessing.process.BaseProcess:
-    child = multiprocessing.get_context("fork").Process(target=_solve, args=(path, out, gravity))
-    child.start()
-    return child
+def _started(path: Path, out: Path, gravity: float) -> subprocess.Popen:
+    words = ["solve", str(path), "--gravity", f"0,0,{gravity}", "--out", str(out), "--force"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    program = [sys.executable, "-m", "geosim.cli", *words]
+    return subprocess.Popen(program, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def run(

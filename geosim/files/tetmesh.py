@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
@@ -43,7 +45,8 @@ def read_mesh(path: Path) -> tuple[Floats, Ints, Ints, tuple[str, ...]]:
     if path.suffix.lower() not in readers:
         raise InputError(f"mesh = {path.name!r}: use .vtu, .vtk, .msh or .inp with a region per tet, or surface = ...")
     try:
-        mesh = readers[path.suffix.lower()](str(path))
+        with contextlib.redirect_stderr(io.StringIO()):  # what meshio warns of is refused below, or harmless
+            mesh = readers[path.suffix.lower()](str(path))
     except (
         meshio.ReadError,
         OSError,
