@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 import geosim
+from geosim.accuracy.adapting import adapt
 from geosim.arrays import UNITS
-from geosim.contract import Status
+from geosim.contract import Status, taken
 from geosim.errors import InputError, MeshError
 from geosim.files.actuation import load_actuation
 from geosim.files.robot import load_problem
@@ -23,6 +24,7 @@ from geosim.files.values import read_toml
 from geosim.generate import GENERATORS, make
 from geosim.geometry.surface import read_surface
 from geosim.result import Result
+from geosim.robot import VolumetricRobot
 from geosim.solve import solve
 from geosim.study.job import CRASHED, MESH_FAILED, OUT_OF_MEMORY, REFUSED, ROW, Job
 from geosim.study.measures import measured
@@ -50,7 +52,7 @@ def run(job: Job, folder: Path) -> None:
         warnings.showwarning = noted
         try:
             write_problem(job, folder)
-            result = _solved(folder, log)
+            result = _solved(folder, job.mesh["accuracy"], log)
             measures = measured(result)
             status, message = result.status.name, result.message
             if result.status is Status.CONVERGED and not result.converged:
@@ -126,7 +128,7 @@ def _edge(body: Mapping[str, Any], units: str, mesh: Mapping[str, Any], folder: 
     return None
 
 
-def _solved(folder: Path, log: Any) -> Result:
+def _solved(folder: Path, accuracy: float | None, log: Any) -> Result:
     robot, environment, solver = load_problem(folder / "robot.toml")
     log(f"geosim {geosim.__version__}: {robot.name}, {len(robot.vertices)} vertices, {len(robot.body_tets)} tets")
     for notice in robot.notices:
@@ -138,6 +140,10 @@ def _solved(folder: Path, log: Any) -> Result:
         if progress.frame is not None:
             log(f"command {progress.command} of {progress.commands} reached, residual {progress.residual:.1e}")
 
+    if accuracy is not None:
+        return adapt(
+            taken(robot, VolumetricRobot, "[mesh] accuracy"), actuation, environment, accuracy=accuracy, solver=solver
+        )
     return solve(robot, actuation, environment, solver=solver, throw=False, progress=show)
 
 

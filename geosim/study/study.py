@@ -245,10 +245,6 @@ def _check(study: Study) -> None:
         raise place.error(f"material and [mesh] are for robots with a [body], which {file.robot} has not")
     if len(given) > 1:
         raise place.at("mesh").error(f"has {' and '.join(given)}; give one of them")
-    if file.mesh.accuracy is not None:
-        raise place.at("mesh", "accuracy").error(
-            f"= {file.mesh.accuracy}: meshes are not adapted to an accuracy yet; write max_edge_mm = 4.0"
-        )
     measures.check(study.columns, place.at("measures", "columns"))
     job = study.job(study.rows[0] if file.optimize is None else {axis.key: axis.at(0.0) for axis in study.axes})
     if job.actuation:

@@ -116,7 +116,6 @@ WRONG = {
     "actuation": (PNEUNET.replace("pressure_kpa", "presure_kpa"), r"\[presure_kpa\] is not an actuation|presure_kpa"),
     "obstacle": (PNEUNET + '[[environment.obstacles]]\nshape = "ball"\n', "shape = 'ball'"),
     "mesh": (PNEUNET + "[mesh]\nmax_edge_mm = 2.0\npreview = true\n", "max_edge_mm and preview; give one"),
-    "accuracy": (PNEUNET + "[mesh]\naccuracy = 0.05\n", "not adapted to an accuracy yet; write max_edge_mm"),
     "solver": (PNEUNET + '[solver]\nelemant = "p1"\n', "did you mean 'element'"),
 }
 

@@ -194,6 +194,16 @@ def test_resume_and_force_exclude_each_other(sagging):
     assert not (sagging / "geosim-sag").exists()
 
 
+def test_a_mesh_is_refined_until_the_tip_is_accurate(tmp_path):
+    study = {**BAR, "vary": {"length_mm": [30.0]}, "solver": {"element": "p2"}, "mesh": {"accuracy": 0.02}}
+    row = geosim.sweep(study, workers=1, out=tmp_path / "out").iloc[0]
+    assert row["status"] == "CONVERGED"
+    result = geosim.load_result(tmp_path / "out" / "runs" / row["run"] / "result.npz")
+    robot = result.robot
+    moved = result.tip[-1] - robot.tip_weights @ robot.vertices[robot.tip]
+    assert np.linalg.norm(geosim.error_bars(result).mesh) <= 0.02 * np.linalg.norm(moved)
+
+
 def test_a_wider_limit_solves_again_what_the_old_one_ended(tmp_path):
     study = {**BAR, "vary": {"length_mm": [20.0]}, "limits": {"memory_gb": 0.01}}
     assert geosim.sweep(study, workers=1, out=tmp_path / "out")["status"].tolist() == ["OUT_OF_MEMORY"]
