@@ -19,6 +19,7 @@ ADVICE = {
     "CROSSED": "Leave self_contact on, refine the skin where the parts meet, or take smaller steps.",
     "SINGULAR": "Look at [fixed]: is every body held, and every chamber closed? `geosim info` counts what it found.",
     "INTERRUPTED": "The folder holds the frames reached; `geosim rerun DIR/result.npz` begins again.",
+    "ENERGY_GROWTH": "Look at `drift` in the result: it says from which frame on; a smaller dt or a rule that damps ends it.",
     "STOPPED": "Give a larger --max-seconds, a coarser mesh (max_edge), or --element p1 for a preview.",
 }
 

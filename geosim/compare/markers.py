@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import UNITS, Floats, Ints, frozen, ints
-from geosim.errors import InputError
+from geosim.errors import InputError, MeshError
 from geosim.geometry.child import run_mesher
 from geosim.resources import readable
 
@@ -54,7 +54,7 @@ def unit_scale(unit: str | None, source: str) -> float:
     return UNITS[name]
 
 
-READING_SECONDS = 120.0  # an hour of markers takes some
+READING_SECONDS = 60.0  # an hour of markers takes some; a damaged file may be read for ever
 FARTHEST = 1e6  # m: no set-up is larger, whatever its unit was taken for
 # A name's beginning, or names and indices of markers.
 Chosen = str | Iterable[str | int]
@@ -187,7 +187,10 @@ def read_markers(path: str | Path, units: str | None = None) -> Markers:
 def _c3d(path: Path, units: str | None) -> Markers:
     if importlib.util.find_spec("ezc3d") is None:
         raise InputError(f"{path}: reading C3D needs the package ezc3d; pip install geosim[mocap]")
-    file = run_mesher(dict(engine="ezc3d", path=str(path.resolve())), READING_SECONDS, str(path))
+    try:
+        file = run_mesher(dict(engine="ezc3d", path=str(path.resolve())), READING_SECONDS, str(path))
+    except MeshError:
+        raise InputError(f"{path}: not read within {READING_SECONDS:g} s; it may be damaged: export it again") from None
     if isinstance(file, str):
         raise InputError(f"{path}: not a readable C3D file: {file}; export it again")
     found = units or str(file["units"])

@@ -25,6 +25,7 @@ from geosim.generate import GENERATORS, make
 from geosim.geometry.surface import read_surface
 from geosim.result import Result
 from geosim.robot import VolumetricRobot
+from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.solve import solve
 from geosim.study.job import CRASHED, MESH_FAILED, OUT_OF_MEMORY, REFUSED, ROW, Job
 from geosim.study.measures import measured
@@ -141,9 +142,9 @@ def _solved(folder: Path, accuracy: float | None, log: Any) -> Result:
             log(f"command {progress.command} of {progress.commands} reached, residual {progress.residual:.1e}")
 
     if accuracy is not None:
-        return adapt(
-            taken(robot, VolumetricRobot, "[mesh] accuracy"), actuation, environment, accuracy=accuracy, solver=solver
-        )
+        body = taken(robot, VolumetricRobot, "[mesh] accuracy")
+        chosen = None if solver is None else taken(solver, EnergyShapeSolver, "[mesh] accuracy")
+        return adapt(body, actuation, environment, accuracy=accuracy, solver=chosen)
     return solve(robot, actuation, environment, solver=solver, throw=False, progress=show)
 
 

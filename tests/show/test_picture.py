@@ -94,7 +94,7 @@ def test_straight_elements_and_frames_by_number(result, tmp_path):
         ("p.jpg", {}, r"\.png"),
         ("no/p.png", {}, "does not exist"),
         ("p.png", {"frame": 9}, "0 to 3"),
-        ("p.png", {"color": "stress"}, "stress"),
+        ("p.png", {"color": "stretches"}, "stretches"),
         ("p.png", {"renderer": "ray"}, "ray"),
     ],
 )

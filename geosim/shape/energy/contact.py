@@ -48,6 +48,7 @@ SLIP = 0.1
 AHEAD = 2.5
 # Thicknesses of contact up to which distances are asked for: beyond, no law and no cut of a step reads them.
 FAR = 5.0
+FELT = 1e-20  # push, in mu L^2, that counts: rounding of places, 1e-16 L, gives its square in the contact law
 TINY = 1e-300  # what a force is divided by where it may vanish
 
 
@@ -258,7 +259,7 @@ class ContactPotential:
             drag,
             gap,
             by_faces,
-            int((push > 0).sum() + (pair_pressure > 0).sum()),
+            int((push > FELT).sum() + (pair_pressure > 0).sum()),
             energy + work,
             pairs,
             pair_pressure,

@@ -55,7 +55,7 @@ def test_the_arc_is_the_derivative_of_the_path():
     assert report.reached
     problem, point, newton = state.problem, state.point, solver._newton
     end = solver.target(problem, state, Inflation(pressure=[40e3]).command(0))
-    aim = Aim(solver._origin(state, end), end, 1.0, state.grip)
+    aim = Aim(solver._origin(state, end, Inflation(pressure=[40e3]).command(0)), end, 1.0, state.grip)
     here = newton.evaluate(problem, point, aim.origin, matrix=True)
     arc = aim.onto(point, here.volumes, (1.0, 2.0), 0.3)
     arc = type(arc)(**{**arc.__dict__, "level": arc.level + 1e-5})
@@ -113,7 +113,7 @@ def test_a_body_creeps_to_the_next_stable_state_beyond_a_limit():
     solver = EnergyShapeSolver()
     start = solver.start(robot, environment)
     end = solver.target(start.problem, start, Passive().command(0))
-    aim = Aim(solver._origin(start, end), end, 1.0, start.grip)
+    aim = Aim(solver._origin(start, end, Passive().command(0)), end, 1.0, start.grip)
     lost, _ = relaxed(solver._newton, start.problem, start.point, aim, SNAP, Budget())
     assert lost is None
     found, records = relaxed(solver._newton, start.problem, start.point, aim, np.inf, Budget())
