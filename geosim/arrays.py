@@ -19,6 +19,7 @@ __all__ = [
     "Bools",
     "Floats",
     "Ints",
+    "between",
     "brief",
     "choice",
     "floats",
@@ -41,6 +42,11 @@ def frozen(array: np.ndarray) -> np.ndarray:
             array = array.copy()
         array.flags.writeable = False
     return array
+
+
+def between(start: Floats, end: Floats, share: float) -> Floats:
+    """Return what lies a share of the way from start to end; all of the way it is the end to the last digit."""
+    return (1.0 - share) * start + share * end if share < 1.0 else end
 
 
 MOST_SHOWN = 12  # numbers of an array that `brief` writes out; more are a shape

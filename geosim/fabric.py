@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints, brief, floats, frozen, ints, number
 from geosim.errors import InputError
+from geosim.geometry import topology
 from geosim.material.materials import Hyperelastic, LinearElastic, Material
-from geosim.materials import load_material, preset
+from geosim.materials import as_material
 from geosim.select import selected_ids
 
 __all__ = ["Fibre", "Layer", "elastic_moduli"]
@@ -20,22 +21,23 @@ PER_TURN = 32  # pieces of a turn of a helix: the chords are 0.2 % shorter than 
 
 
 def elastic_moduli(material: Material) -> tuple[float, float]:
-    """Return Young's modulus [Pa] and Poisson's ratio of a material at small strain."""
+    """Return Young's modulus [Pa] and Poisson's ratio of a material at small strain.
+
+    Raises
+    ------
+    InputError
+        It has none.
+    """
     if isinstance(material, LinearElastic):
         return material.youngs_modulus, material.poisson_ratio
-    assert isinstance(material, Hyperelastic)
+    if not isinstance(material, Hyperelastic):
+        raise InputError(
+            f"{type(material).__name__} has no moduli at small strain; give LinearElastic or a hyperelastic law"
+        )
     mu, kappa = material.shear_modulus, material.bulk_modulus
     if not np.isfinite(kappa):
         return 3.0 * mu, 0.5
     return 9.0 * kappa * mu / (3.0 * kappa + mu), (3.0 * kappa - 2.0 * mu) / (2.0 * (3.0 * kappa + mu))
-
-
-def _material(given: Any, owner: str) -> Material:
-    if isinstance(given, (str, Path)):
-        given = load_material(given) if str(given).lower().endswith(".toml") else preset(str(given))
-    if not isinstance(given, Material):
-        raise InputError(f"{owner}: material = {given!r} is neither a material nor a preset name")
-    return given
 
 
 @dataclass(frozen=True)
@@ -67,9 +69,9 @@ class Layer:
     __repr__ = brief
 
     def __post_init__(self) -> None:
-        put = lambda key, value: object.__setattr__(self, key, value)  # noqa: E731 (frozen dataclass)
+        put = partial(object.__setattr__, self)
         number(self.thickness, "Layer: thickness [m]", above=0.0)
-        put("material", _material(self.material, "Layer"))
+        put("material", as_material(self.material, "Layer: material"))
         if hasattr(self.faces, "faces") and hasattr(self.faces, "vertices"):
             put("vertices", np.array(self.faces.vertices, dtype=float))
             put("faces", np.array(self.faces.faces, dtype=np.int64))
@@ -106,9 +108,7 @@ class Layer:
             if len(faces) == 0:
                 raise InputError("Layer: no face has all three vertices in the selection; widen it")
             return replace(self, faces=frozen(faces))
-        known = edges.min(axis=1) * len(vertices) + edges.max(axis=1)
-        sides = np.sort(self.faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
-        strange = ~np.isin(sides[:, 0] * len(vertices) + sides[:, 1], known)
+        strange = topology.rows_of(edges, self.faces[:, topology.TRIANGLE_EDGES].reshape(-1, 2)) < 0
         if strange.any():
             face = self.faces[int(np.flatnonzero(strange)[0]) // 3].tolist()
             raise InputError(
@@ -143,7 +143,7 @@ class Fibre:
     def __post_init__(self) -> None:
         object.__setattr__(self, "points", floats(self.points, "Fibre: points", (None, 3)))
         number(self.radius, "Fibre: radius [m]", above=0.0)
-        object.__setattr__(self, "material", _material(self.material, "Fibre"))
+        object.__setattr__(self, "material", as_material(self.material, "Fibre: material"))
         steps = np.linalg.norm(np.diff(self.points, axis=0), axis=1)
         if len(steps) == 0 or (steps == 0.0).any():
             raise InputError("Fibre: points must be at least two, and no two neighbours the same")

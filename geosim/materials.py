@@ -19,7 +19,7 @@ from geosim.material.laws import material_from_dict
 from geosim.material.materials import Material
 from geosim.resources import readable, resource
 
-__all__ = ["get", "known_preset", "load_material", "names", "preset", "source_of"]
+__all__ = ["as_material", "get", "known_preset", "load_material", "names", "preset", "source_of"]
 
 KNOWN = ("source", "max_stretch", "shear_moduli")  # of a preset, beside its constants
 NOTES = ("source", "name", "stretch_range", "stable", "rms", "statement", "warnings")  # beside the constants in a file
@@ -97,6 +97,30 @@ def load_material(path: str | Path) -> Material:
     table = table.get("material", table)
     constants = {k: v for k, v in table.items() if not isinstance(v, dict) and k not in NOTES}
     return material_from_dict(constants, str(path))
+
+
+def as_material(given: Any, owner: str = "material") -> Material:
+    """Return a material from an object, the name of a preset or the path of a material TOML.
+
+    Parameters
+    ----------
+    given
+        Material, str or Path.
+    owner
+        For messages.
+
+    Raises
+    ------
+    InputError
+        It is none of them.
+    """
+    if isinstance(given, Path) or (isinstance(given, str) and given.lower().endswith(".toml")):
+        return load_material(given)
+    if isinstance(given, str):
+        return get(given)
+    if not isinstance(given, Material):
+        raise InputError(f"{owner}: {given!r} is neither a material nor a preset name such as 'ecoflex-00-30'")
+    return given
 
 
 def __getattr__(name: str) -> Material:

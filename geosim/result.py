@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -146,7 +146,7 @@ class Result:
     provenance: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        put = lambda key, value: object.__setattr__(self, key, value)  # noqa: E731 (frozen dataclass)
+        put = partial(object.__setattr__, self)
         put("times", frozen(np.asarray(self.times, dtype=float)))
         put("frames", frozen(np.asarray(self.frames, dtype=float)))
         k, n = self.frames.shape[0], self.frames.shape[1]

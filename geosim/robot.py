@@ -16,8 +16,8 @@ from geosim.cable import Anchors, Cable, anchors, as_cables
 from geosim.errors import InputError
 from geosim.fabric import Fibre, Layer
 from geosim.geometry import topology
-from geosim.material.materials import Hyperelastic, LinearElastic, Material
-from geosim.materials import load_material, preset
+from geosim.material.materials import Hyperelastic, LinearElastic
+from geosim.materials import as_material
 from geosim.select import selected_ids
 
 __all__ = ["VolumetricRobot"]
@@ -83,7 +83,7 @@ class VolumetricRobot:
     radius = frozen(np.empty(0))
 
     def __post_init__(self) -> None:
-        put = lambda key, value: object.__setattr__(self, key, value)  # noqa: E731 (frozen dataclass)
+        put = partial(object.__setattr__, self)
         put("vertices", floats(self.vertices, "vertices", (None, 3)))
         for key, shape in (("tets", (None, 4)), ("fixed", (None,)), ("tip", (None,))):
             put(key, ints(getattr(self, key), key, shape, below=len(self.vertices)))
@@ -196,11 +196,7 @@ class VolumetricRobot:
         vertices = floats(vertices, "vertices", (None, 3))
         tets = ints(tets, "tets", (None, 4), below=len(vertices))
         regions = np.zeros(len(tets), dtype=np.int64) if regions is None else ints(regions, "regions", (len(tets),))
-        materials = (
-            {int(r): _material(m) for r, m in material.items()}
-            if isinstance(material, Mapping)
-            else {0: _material(material)}
-        )
+        materials = _of_regions(material if isinstance(material, Mapping) else {0: material})
         check_tets(vertices, tets)
         fixed_ids = NO_IDS if fixed is None else selected_ids(fixed, vertices, "fixed")
         body = _touched(vertices, tets[np.isin(regions, list(materials))])
@@ -313,7 +309,7 @@ class VolumetricRobot:
         given = list(material) if isinstance(material, (list, tuple)) else [material] * len(bodies)
         if len(given) != len(bodies):
             raise InputError(f"material: {len(given)} given for {len(bodies)} bodies; give one, or one for each")
-        materials = {int(region): _material(m) for region, m in zip(mesh.body_regions, given)}
+        materials = _of_regions(dict(zip(mesh.body_regions, given)))
         if name is None:
             name = Path(bodies[0]).stem if isinstance(bodies[0], (str, Path)) else "robot"
         made = cls.from_tets(
@@ -336,7 +332,7 @@ class VolumetricRobot:
     def with_materials(self, material: Any) -> VolumetricRobot:
         """Return the same robot of another material (one for all bodies, or {region: material})."""
         new = material if isinstance(material, Mapping) else dict.fromkeys(self.materials, material)
-        return replace(self, materials={r: _material(m) for r, m in new.items()})
+        return replace(self, materials=_of_regions(new))
 
     @property
     def size(self) -> float:
@@ -446,15 +442,9 @@ class VolumetricRobot:
         return frozen(_area_weights(self.vertices, self.skin, self.tip))
 
 
-def _material(given: Any) -> Hyperelastic:
-    """Return a material from an object, a preset name or the path of a material TOML."""
-    if isinstance(given, str):
-        given = load_material(given) if given.lower().endswith(".toml") else preset(given)
-    elif isinstance(given, Path):
-        given = load_material(given)
-    if not isinstance(given, Material):
-        raise InputError(f"material: {given!r} is neither a material nor a preset name such as 'ecoflex-00-30'")
-    return given  # type: ignore[return-value]
+def _of_regions(given: Mapping[Any, Any]) -> dict[int, Hyperelastic]:
+    """Return {region: material}; the robot itself refuses materials that are not hyperelastic."""
+    return {int(region): as_material(material) for region, material in given.items()}  # type: ignore[misc]
 
 
 def _touched(vertices: Floats, tets: Ints) -> Bools:

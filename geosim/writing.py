@@ -1,19 +1,22 @@
-"""Files that are never half there, and the one writer of surfaces for ParaView (VTP)."""
+"""Files that are never half there, pages from templates, and the one writer of surfaces for ParaView (VTP)."""
 
 from __future__ import annotations
 
 import base64
+import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
 
-__all__ = ["checked_target", "replacing", "write_vtp"]
+__all__ = ["checked_target", "filled", "in_script", "replacing", "write_vtp"]
 
 XML = '<?xml version="1.0"?>\n<VTKFile type="{kind}" version="1.0" byte_order="LittleEndian" header_type="UInt64">\n'
 
@@ -55,6 +58,16 @@ def checked_target(path: str | Path, *suffixes: str) -> Path:
     if not path.parent.is_dir():
         raise InputError(f"folder {str(path.parent)!r} does not exist; create it first")
     return path
+
+
+def filled(template: str, parts: Mapping[str, str]) -> str:
+    """Return a template with @KEY@ replaced by the part of that name; what a part holds is no place for another part."""
+    return re.sub(f"@({'|'.join(parts)})@", lambda place: parts[place[1]], template)
+
+
+def in_script(data: Any) -> str:
+    """Return JSON that may stand in a script of a page: "</script" would end it and "<!--<script" keep it open."""
+    return json.dumps(data).replace("<", "\\u003c")
 
 
 def write_vtp(

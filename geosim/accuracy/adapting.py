@@ -24,6 +24,7 @@ from geosim.derivatives.quantities import Configuration, Measure, quantity
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.generate import Design
+from geosim.geometry import topology
 from geosim.geometry.bisect import bisected
 from geosim.result import Result
 from geosim.robot import VolumetricRobot
@@ -82,26 +83,36 @@ def adapt(
     environment = Environment() if environment is None else environment
     _refuse_numbers(environment)
     mesh = _coarse(robot)
+    most = min(max_tets, MOST_TETS // 8)
     best: tuple[Result, float] | None = None
+    why = f"{ROUNDS} refinements did not suffice"
     for _ in range(ROUNDS):
         result = solve(mesh, actuation, environment, solver=solver, throw=False)
         if not result.converged:
-            return result
-        missed, by_tet = _missed(result, of)
+            if best is None:
+                return result
+            why = f"the next mesh, of {len(mesh.body_tets)} tets, ends with {result.message}"
+            break
+        try:
+            missed, by_tet = _missed(result, of)
+        except InputError as error:
+            if best is None:
+                raise
+            why = f"the next mesh, of {len(mesh.body_tets)} tets, has no bar ({error})"
+            break
         log.info("adapt: %d tets, bar %.3g of the change", len(mesh.body_tets), missed)
         if best is None or missed < best[1]:
             best = result, missed
         if missed <= accuracy:
             return result
-        chosen = _chosen(by_tet, FAR if missed > 4.0 * accuracy else NEAR)
-        finer = halved(mesh, chosen)
-        if len(finer.body_tets) > min(max_tets, MOST_TETS // 8):
+        mesh = halved(mesh, _chosen(by_tet, FAR if missed > 4.0 * accuracy else NEAR))
+        if len(mesh.body_tets) > most:
+            why = f"the next mesh would exceed {most} tets"
             break
-        mesh = finer
     assert best is not None
     message = (
         f"{Status.STOPPED.value} The bar of the mesh is {100 * best[1]:.2g} % of the change, {100 * accuracy:.2g} % "
-        f"asked; the next mesh would exceed {min(max_tets, MOST_TETS // 8)} tets."
+        f"asked; {why}."
     )
     return replace(best[0], status=Status.STOPPED, message=message, converged=False)
 
@@ -171,13 +182,11 @@ def halved(robot: VolumetricRobot, chosen: Iterable[int]) -> VolumetricRobot:
     n = len(robot.vertices)
     body = np.flatnonzero(robot.is_body)
     middles, edges, tets, parents = bisected(robot.vertices, robot.tets, body[np.asarray(chosen)])
-    span = n + 1
-    keys = edges[:, 0] * span + edges[:, 1]
 
     def ids(before: Ints) -> Ints:
         after = refined_ids(robot, before)
         pairs = robot.p2_edges[after[after >= n] - n]
-        new = np.flatnonzero(np.isin(keys, pairs[:, 0] * span + pairs[:, 1]))
+        new = np.flatnonzero(topology.rows_of(pairs, edges) >= 0)
         return np.concatenate([before, n + new])
 
     vertices = np.vstack([robot.vertices, middles])

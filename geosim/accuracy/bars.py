@@ -28,7 +28,10 @@ from geosim.shape.energy.solver import EnergyShapeSolver
 
 __all__ = ["FACTOR", "ErrorBars", "bars_of", "error_bars", "mesh_bar"]
 
-RATE = 1.09  # of inner right angles, see above; on its own a factor of 1.89 on what the refined mesh changes
+# Twice the exponent 0.5445 of the strongest singularity of Stokes flow (an incompressible solid) at an inner right angle, the
+# root of sin(1.5 pi z) = z there [Dauge, 1989, Stationary Stokes and Navier-Stokes systems on domains with corners]; on its own
+# a factor of 1.89 on what the refined mesh changes.
+RATE = 1.09
 SAFETY = 1.15  # the same with r = 0.89, as coarse meshes had it where singular and smooth parts of the error are of either sign
 FACTOR = SAFETY * 2.0**RATE / (2.0**RATE - 1.0)  # 2.17
 # Of the largest component: less than that one component of a vector may change by chance, not since it is known better.

@@ -30,7 +30,6 @@ from geosim.shape.energy.grip import Grip
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
 from geosim.shape.energy.tangent import equilibrium
-from geosim.solve import solve
 
 __all__ = ["MOST_TETS", "Correction", "correct"]
 
@@ -120,7 +119,12 @@ def correct(result: Result, frame: int) -> Correction:
     grip = tangent.grip
     if point is None:
         rubs = state.problem.contact is not None and state.problem.contact.friction
-        found = _again(solver, start, result.actuation) if rubs else _followed(solver, start, command)
+        if rubs and result.provenance.get("continued"):
+            raise InputError(
+                "error_bars: the solve began from another result, so what rubbed before it cannot be solved on the refined "
+                "mesh; give all commands in one solve"
+            )
+        found = _again(solver, start, result.actuation, frame) if rubs else _followed(solver, start, command)
         point, grip = found.point, found.target.grip
     return Correction(state, refined, start, tangent, point, grip)
 
@@ -178,10 +182,12 @@ def _followed(solver: EnergyShapeSolver, start: ShapeState, command: Command) ->
     return found
 
 
-def _again(solver: EnergyShapeSolver, start: ShapeState, actuation: Actuation) -> ShapeState:
-    """Return the equilibrium at the end of all commands, solved on the fine mesh."""
+def _again(solver: EnergyShapeSolver, start: ShapeState, actuation: Actuation, frame: int) -> ShapeState:
+    """Return the equilibrium of a frame after the commands that led to it, solved on the fine mesh from rest."""
     quick = replace(solver, check_stability=False, imperfection=0.0)
-    found = solve(start.robot, actuation, start.problem.environment, solver=quick, throw=False)
-    if not found.converged or not isinstance(found.state, ShapeState):
-        raise InputError(f"error_bars: the commands are not reached on the refined mesh: {found.message}")
-    return found.state
+    state = quick.start(start.robot, start.problem.environment)
+    for i in range(frame + 1):
+        state, report = quick.step(state, actuation.command(i))
+        if not report.reached:
+            raise InputError(f"error_bars: command {i + 1} is not reached on the refined mesh: {report.message}")
+    return state

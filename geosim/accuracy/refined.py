@@ -170,11 +170,8 @@ def refine(robot: VolumetricRobot) -> Refined:
 
 def _numbers(edges: Ints, first: Ints) -> Ints:
     """Numbers of edges (e, 2) when those of the body `first` come first, in their order."""
-    span = int(edges.max()) + 1
-    keys = edges[:, 0] * span + edges[:, 1]
-    at = np.searchsorted(keys, first[:, 0] * span + first[:, 1])
     out = np.full(len(edges), -1)
-    out[at] = np.arange(len(first))
+    out[topology.rows_of(edges, first)] = np.arange(len(first))
     out[out < 0] = len(first) + np.arange(len(edges) - len(first))
     return out
 

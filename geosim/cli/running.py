@@ -22,7 +22,7 @@ from geosim.files.folder import check_folder, write_folder
 from geosim.files.robot import SOLVERS, load_problem, make_solver
 from geosim.kernels import cache_folder
 from geosim.material.materials import Hyperelastic
-from geosim.materials import load_material, preset
+from geosim.materials import as_material
 from geosim.resources import resource
 from geosim.result import Result
 from geosim.robot import VolumetricRobot
@@ -64,7 +64,7 @@ def made_of(robot: Robot, material: str) -> Robot:
         raise InputError(
             f"{material} goes with one body, {len(body.materials)} given; name their materials in [[bodies]]"
         )
-    chosen = load_material(material) if material.lower().endswith(".toml") else preset(material)
+    chosen = as_material(material)
     return dataclasses.replace(body, materials=dict.fromkeys(body.materials, taken(chosen, Hyperelastic, "--material")))
 
 

@@ -124,15 +124,23 @@ def p2_shape(points: Floats, edges: Ints) -> Floats:
     return np.hstack([points * (2.0 * points - 1.0), 4.0 * points[:, edges[:, 0]] * points[:, edges[:, 1]]])
 
 
+def rows_of(edges: Ints, pairs: Ints) -> Ints:
+    """Return where pairs of vertices (p, 2), in any order, stand among edges (e, 2), smaller number first and sorted; else -1."""
+    if len(edges) == 0:
+        return np.full(len(pairs), -1)
+    span = int(max(edges.max(), pairs.max(initial=0))) + 1
+    keys = edges[:, 0] * span + edges[:, 1]
+    wanted = pairs.min(axis=1) * span + pairs.max(axis=1)
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[at] == wanted, at, -1)
+
+
 def curved_faces(faces: Ints, edges: Ints, first: int) -> Ints:
     """Return the six nodes (three corners, mid-edges 01, 12, 20) of faces of a P2 mesh, shape (f, 6).
 
     `edges` (e, 2) are the sorted end vertices of the mid-edge nodes `first`, `first` + 1, ... .
     """
-    span = int(max(edges.max(initial=0), faces.max(initial=0))) + 1
-    keys = edges[:, 0] * span + edges[:, 1]
-    pairs = np.sort(faces[:, TRIANGLE_EDGES].reshape(-1, 2), axis=1)
-    where = np.searchsorted(keys, pairs[:, 0] * span + pairs[:, 1])
+    where = rows_of(edges, faces[:, TRIANGLE_EDGES].reshape(-1, 2))
     return np.hstack([faces, first + where.reshape(-1, 3)])
 
 

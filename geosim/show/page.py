@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import base64
 import html as escaping
-import json
-import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from geosim.show.contact import contact_pressures, force_arrows, obstacle_surfac
 from geosim.show.picture import camera_of, plot
 from geosim.show.raster import LIGHT
 from geosim.show.summary import summary_rows
-from geosim.writing import checked_target, replacing
+from geosim.writing import checked_target, filled, in_script, replacing
 
 __all__ = ["html", "repr_html"]
 
@@ -157,11 +155,8 @@ def _cell(value: Any) -> str:
 
 
 def _page(data: dict[str, Any], plotly: str) -> str:
-    # no "<" of the data stands in the script, where "</script" would end it and "<!--<script" keep it open
-    text = json.dumps(data).replace("<", "\\u003c")
-    parts = {"NAME": escaping.escape(data["name"]), "SCRIPT": _SCRIPT, "DATA": text, "PLOTLY": plotly}
-    # one pass: what a part holds is no place for another part
-    return re.sub(f"@({'|'.join(parts)})@", lambda place: parts[place[1]], _TEMPLATE)
+    name = escaping.escape(data["name"])
+    return filled(_TEMPLATE, {"NAME": name, "SCRIPT": _SCRIPT, "DATA": in_script(data), "PLOTLY": plotly})
 
 
 def repr_html(result: Result) -> str:

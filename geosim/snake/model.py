@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -162,7 +162,7 @@ class MultibodyRobot:
     body_tets = NO_TETS
 
     def __post_init__(self) -> None:
-        put = lambda key, value: object.__setattr__(self, key, value)  # noqa: E731 (frozen dataclass)
+        put = partial(object.__setattr__, self)
         n, b = len(np.atleast_1d(self.particles)), len(np.atleast_1d(self.body_masses))
         counts = {"n": n, "b": b, **{letter: len(getattr(self, key)) for letter, key in COUNTED.items()}}
         for key, shape in REALS.items():

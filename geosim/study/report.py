@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from geosim.study.job import ROW
 from geosim.study.study import Study
-from geosim.writing import replacing
+from geosim.writing import filled, in_script, replacing
 
 if TYPE_CHECKING:
     import pandas
@@ -33,15 +33,19 @@ def write_report(study: Study, table: pandas.DataFrame, folder: Path) -> Path:
         "numbers": numbers,
         "first": [next((c for c in numbers if c in study.keys), numbers[0]), (study.columns or numbers)[0]],
     }
-    cards = "".join(_card(folder, row, study) for row in table.to_dict("records"))
     counts = ", ".join(f"{count} {status}" for status, count in table["status"].value_counts().items())
-    title = html.escape(f"{study.name}: {len(table)} designs")
-    page = PAGE.replace("@TITLE@", title).replace("@COUNTS@", html.escape(counts or "none solved yet"))
-    page = page.replace("@BEST@", _best(folder)).replace("@CARDS@", cards).replace("@STUDY@", html.escape(study.text))
-    page = page.replace("@DATA@", json.dumps(data).replace("</", "<\\/")).replace("@PLOTLY@", get_plotlyjs())
+    parts = {
+        "TITLE": html.escape(f"{study.name}: {len(table)} designs"),
+        "COUNTS": html.escape(counts or "none solved yet"),
+        "BEST": _best(folder),
+        "CARDS": "".join(_card(folder, row, study) for row in table.to_dict("records")),
+        "STUDY": html.escape(study.text),
+        "DATA": in_script(data),
+        "PLOTLY": get_plotlyjs(),
+    }
     path = folder / "report.html"
     with replacing(path) as beside:
-        beside.write_text(page, encoding="utf-8")
+        beside.write_text(filled(PAGE, parts), encoding="utf-8")
     return path
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import trimesh
 from shapes import block
 
 import geosim
-from geosim import EnergyShapeSolver, Environment, Load, Passive, Select, Status
+from geosim import EnergyShapeSolver, Environment, InputError, Load, Passive, Select, Status
+from geosim.accuracy import adapting
 from geosim.accuracy.adapting import halved
 from geosim.accuracy.correction import correct
 from geosim.accuracy.locating import shares
@@ -85,6 +88,38 @@ def test_an_accuracy_out_of_reach_stops_with_the_best():
     assert len(result.frames) == 1
     assert 0 < len(result.robot.body_tets) <= 300
     assert "300 tets" in result.message
+
+
+@pytest.mark.parametrize("ends", ["rounds", "bar", "solve"])
+def test_what_ends_the_refinement_is_said_beside_the_best(monkeypatch, ends):
+    """The second mesh is the last, has no bar, or is not solved: the first is kept, and the message names the cause."""
+    if ends == "rounds":
+        monkeypatch.setattr(adapting, "ROUNDS", 1)
+        said = "1 refinements did not suffice"
+    elif ends == "bar":
+        monkeypatch.setattr(adapting, "_missed", _once(adapting._missed, raising=InputError("too large")))
+        said = "has no bar (too large)"
+    else:
+        monkeypatch.setattr(adapting, "solve", _once(adapting.solve, stopped=True))
+        said = "ends with no way"
+    result = geosim.adapt(beam(), Passive(), LOADED, accuracy=1e-5, solver=QUICK)
+    assert result.status is Status.STOPPED
+    assert not result.converged
+    assert said in result.message
+
+
+def _once(function, raising=None, stopped=False):
+    """Return a function that works once; then it raises, or what it returns did not converge."""
+    calls = []
+
+    def wrapped(*args, **kwargs):
+        calls.append(1)
+        if len(calls) > 1 and raising is not None:
+            raise raising
+        out = function(*args, **kwargs)
+        return replace(out, converged=False, message="no way") if len(calls) > 1 and stopped else out
+
+    return wrapped
 
 
 def test_what_cannot_be_adapted_is_named():

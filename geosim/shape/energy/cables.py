@@ -25,7 +25,7 @@ import numpy as np
 from geosim.arrays import Floats, Ints, frozen
 from geosim.cable import Anchors, Cable
 from geosim.shape.energy.body import ScaledBody
-from geosim.shape.energy.embedding import Strands, make_strands
+from geosim.shape.energy.embedding import Strands, joined, make_strands
 from geosim.shape.energy.pattern import BodyPattern
 
 __all__ = ["CHAMBER", "JUMP", "LENGTH", "Cables", "Hold", "make_cables"]
@@ -230,9 +230,6 @@ def make_cables(body: ScaledBody, cables: Sequence[Cable], fastened: Sequence[An
     counts = np.array([len(part.rest) for part in parts])
     rough = np.array([cable.friction for cable in cables])
     scalars = np.where(rough > 0.0, counts, 1)
-    strands = Strands(
-        *(frozen(np.concatenate([getattr(p, key) for p in parts])) for key in ("nodes", "weights", "rest"))
-    )
     first = frozen(np.concatenate([[0], np.cumsum(counts)]))
     main = frozen(np.concatenate([[0], np.cumsum(scalars)[:-1]]))
-    return Cables(strands, first, frozen(rough), main, turned)
+    return Cables(joined(parts), first, frozen(rough), main, turned)

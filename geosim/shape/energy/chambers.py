@@ -310,10 +310,8 @@ def _sliding_cap(body: ScaledBody, chamber: int, at: Floats, faces: Ints, still:
     span = n + 1
     keys = pairs[:, 0] * span + pairs[:, 1]
     edges = pairs[~np.isin(keys, pairs[:, 1] * span + pairs[:, 0])]
-    known = robot.p2_edges[:, 0] * span + robot.p2_edges[:, 1]
-    wanted = edges.min(axis=1) * span + edges.max(axis=1)
-    row = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    middle = np.where((known[row] == wanted) & (body.element.order == 2), place[n + row], -1)
+    row = topology.rows_of(robot.p2_edges, edges)
+    middle = np.where((row >= 0) & (body.element.order == 2), place[n + row], -1)
     return SlidingCap(
         chamber, axis, frozen(place[edges[:, 0]]), frozen(middle), frozen(place[edges[:, 1]]), frozen(at[edges.T])
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints
+from geosim.arrays import Bools, Floats, Ints, between
 from geosim.collision.shapes import poses_between
 from geosim.contract import Status
 from geosim.linear.patterns import Sparsity
@@ -93,15 +93,14 @@ class Target:
 
     def towards(self, end: Target, share: float, grip: Grip | None) -> Target:
         """Return the target a share of the way to another, for a robot with a grip."""
-        mix = lambda a, b: (1.0 - share) * a + share * b if share < 1.0 else b  # noqa: E731
         if grip is not None and self.grip is not None and end.grip is not None:
             grip = grip.at(poses_between(self.grip.poses, end.grip.poses, share))
         return Target(
             end.by_volume,
-            mix(self.volumes, end.volumes),
-            mix(self.pressures, end.pressures),
-            mix(self.external, end.external),
-            mix(self.positions, end.positions),
+            between(self.volumes, end.volumes, share),
+            between(self.pressures, end.pressures, share),
+            between(self.external, end.external, share),
+            between(self.positions, end.positions, share),
             grip,
             gas=end.gas if self.gas is None or end.gas is None else self.gas.towards(end.gas, share),
             kinds=end.kinds,

@@ -6,6 +6,7 @@ stiffness on the nodes follow from those on d by the weights.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from geosim.shape.energy.body import ScaledBody
 from geosim.shape.energy.elements import shape_functions
 from geosim.shape.energy.pattern import BodyPattern
 
-__all__ = ["Strands", "add_block", "couplings", "make_strands", "merged", "points_of"]
+__all__ = ["Strands", "add_block", "couplings", "joined", "make_strands", "merged", "points_of"]
 
 NOTHING = 1e-12  # weights below are round-off of a point that lies on a face, an edge or a corner of its element
 
@@ -132,3 +133,9 @@ def make_strands(body: ScaledBody, anchors: Anchors) -> Strands:
     )
     way = np.einsum("sa,sai->si", weights, body.rest[nodes])
     return Strands(frozen(nodes), frozen(weights), frozen(np.linalg.norm(way, axis=1)))
+
+
+def joined(parts: Sequence[Strands]) -> Strands:
+    """Return the pieces of several polylines, one after the other."""
+    nodes, weights, rest = (np.concatenate([getattr(p, key) for p in parts]) for key in ("nodes", "weights", "rest"))
+    return Strands(frozen(nodes), frozen(weights), frozen(rest))

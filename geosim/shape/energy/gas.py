@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from geosim.actuation import Command, Inflation, Syringe
-from geosim.arrays import Floats, frozen
+from geosim.arrays import Floats, between, frozen
 from geosim.errors import InputError
 
 __all__ = ["Gas", "shut_in"]
@@ -53,8 +53,8 @@ class Gas:
 
     def towards(self, end: Gas, share: float) -> Gas:
         """Return the gas a share of the way to another temperature and another place of the syringe."""
-        mix = lambda a, b: (1.0 - share) * a + share * b if share < 1.0 else b  # noqa: E731
-        return replace(end, warmth=mix(self.warmth, end.warmth), beyond=mix(self.beyond, end.beyond))
+        warmth = between(self.warmth, end.warmth, share)
+        return replace(end, warmth=warmth, beyond=between(self.beyond, end.beyond, share))
 
     def still(self, end: Gas) -> bool:
         """Whether neither temperature nor syringe change on the way to another."""

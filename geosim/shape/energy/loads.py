@@ -84,8 +84,5 @@ def spread(robot: VolumetricRobot, ids: Ints, order: int) -> Floats:
     ends, middle = (1.0 / 6.0, 2.0 / 3.0) if order == 2 else (0.5, 0.0)
     np.add.at(weights, pairs.ravel(), np.repeat(ends * length, 2))
     if order == 2:
-        span = n + 1
-        keys = robot.p2_edges[:, 0] * span + robot.p2_edges[:, 1]
-        at = np.searchsorted(keys, pairs[:, 0] * span + pairs[:, 1])
-        np.add.at(weights, n + at, middle * length)
+        np.add.at(weights, n + topology.rows_of(robot.p2_edges, pairs), middle * length)
     return weights

@@ -22,7 +22,7 @@ from geosim.fabric import Fibre, Layer, elastic_moduli
 from geosim.geometry import topology
 from geosim.kernels import kernel
 from geosim.shape.energy.body import ScaledBody
-from geosim.shape.energy.embedding import Strands, add_block, couplings, make_strands, merged, points_of
+from geosim.shape.energy.embedding import Strands, add_block, couplings, joined, make_strands, merged, points_of
 from geosim.shape.energy.pattern import BodyPattern
 
 __all__ = ["Fabric", "make_fabric"]
@@ -163,21 +163,14 @@ def make_fabric(body: ScaledBody, layers: Sequence[Layer], fibres: Sequence[Fibr
         return None
     robot = body.robot
     membranes = [_membrane_of(body, layer, f"layer {i + 1}") for i, layer in enumerate(layers)]
-    parts, stiffness, only = [], [], []
-    for i, fibre in enumerate(fibres):
-        found = anchors(fibre.points, robot.vertices, robot.body_tets, robot.size, f"fibre {i + 1}")
-        parts.append(make_strands(body, found))
-        stiffness.append(np.full(len(parts[-1].rest), fibre.stiffness / body.force_unit))
-        only.append(np.full(len(parts[-1].rest), fibre.tension_only))
-    strands = (
-        None
-        if not parts
-        else Strands(
-            *(frozen(np.concatenate([getattr(p, key) for p in parts])) for key in ("nodes", "weights", "rest"))
-        )
-    )
-    join = lambda arrays, kind: frozen(np.concatenate([np.zeros(0, dtype=kind), *arrays]))  # noqa: E731
-    return Fabric(tuple(membranes), strands, join(stiffness, float), join(only, bool))
+    parts = [
+        make_strands(body, anchors(fibre.points, robot.vertices, robot.body_tets, robot.size, f"fibre {i + 1}"))
+        for i, fibre in enumerate(fibres)
+    ]
+    counts = [len(part.rest) for part in parts]
+    stiffness = np.repeat([fibre.stiffness / body.force_unit for fibre in fibres], counts)
+    only = np.repeat(np.array([fibre.tension_only for fibre in fibres], dtype=bool), counts)
+    return Fabric(tuple(membranes), joined(parts) if parts else None, frozen(stiffness), frozen(only))
 
 
 def _membrane_of(body: ScaledBody, layer: Layer, name: str) -> Membrane:
