@@ -33,8 +33,16 @@ AT_FOLDER, EXCHANGE = -100, 2  # of renameat2(2)
 log = logging.getLogger("geosim.files")
 
 
-def check_folder(folder: Path, force: bool) -> None:
+def check_folder(folder: Path, force: bool, grows: bool = False) -> None:
     """Refuse a folder that holds something.
+
+    Parameters
+    ----------
+    folder, force
+        Where results go, and whether they may take the place of others there.
+    grows
+        Whether files come one by one, as those of a study; else the folder is replaced as a whole and what others left in it
+        is copied, so there may not be much of it.
 
     Raises
     ------
@@ -49,7 +57,7 @@ def check_folder(folder: Path, force: bool) -> None:
             raise InputError(
                 f"{folder} exists and is not empty; give --force to replace the results in it, or another --out"
             )
-        if folder.is_dir() and _count_others(folder) > MOST_OTHERS:
+        if folder.is_dir() and not grows and _count_others(folder) > MOST_OTHERS:
             raise InputError(
                 f"{folder} holds more than {MOST_OTHERS} files that are no results of geosim, and all of them would be moved; "
                 "choose another --out"

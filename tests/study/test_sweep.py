@@ -17,6 +17,8 @@ from study.planted import BAR
 
 import geosim
 from geosim.errors import InputError
+from geosim.files.folder import MOST_OTHERS, check_folder
+from geosim.study.runs import Runs
 
 
 def test_a_fault_costs_its_design_alone(tmp_path):
@@ -184,6 +186,17 @@ def test_an_invalid_study_is_refused_with_status_1_and_writes_nothing(sagging):
     assert said.count("\n") == 1
     assert "step is an unknown key" in said
     assert not (sagging / "geosim-sag").exists()
+
+
+def test_a_large_study_goes_on(tmp_path):
+    """Files of hundreds of runs are no reason to refuse the folder that holds them."""
+    run = tmp_path / "runs" / "0123456789ab"
+    run.mkdir(parents=True)
+    for i in range(MOST_OTHERS + 1):
+        (run / str(i)).touch()
+    Runs(tmp_path, resume=True, force=False)
+    with pytest.raises(InputError, match=f"more than {MOST_OTHERS} files"):
+        check_folder(tmp_path, force=True)
 
 
 def test_resume_and_force_exclude_each_other(sagging):
