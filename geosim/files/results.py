@@ -1,4 +1,4 @@
-"""Results on disk: VTU, PVD, VTP, NPZ, STL, OBJ, PLY and the summary table.
+"""Results on disk: VTU, PVD, XDMF, VTP, GLB, NPZ, STL, OBJ, PLY and the summary table.
 
 Every file is written beside its place and then renamed, so that a reader never meets half a file.
 """
@@ -17,12 +17,13 @@ import numpy as np
 from geosim.arrays import UNITS, Floats, Ints, choice
 from geosim.errors import InputError
 from geosim.files.archive import write_archive
-from geosim.files.tetmesh import write_mesh
+from geosim.files.tetmesh import write_mesh, write_series
 from geosim.geometry import topology
 from geosim.result import Result
 from geosim.robot import VolumetricRobot
 from geosim.show import fields
 from geosim.show.contact import contact_pressures
+from geosim.show.glb import glb
 from geosim.show.summary import summary_header, summary_rows
 from geosim.writing import XML, checked_target, replacing, write_vtp
 
@@ -39,8 +40,8 @@ def save_result(result: Result, path: str | Path, units: str | None = None) -> P
     result
         What was solved.
     path
-        .npz (complete), .vtu and .vtp (last frame), .pvd (all frames, with one VTU each) in metres; .stl, .obj and
-        .ply (outer skin of the last frame) in `units`; .csv (summary table).
+        .npz (complete), .vtu and .vtp (last frame), .pvd (all frames, with one VTU each), .xdmf (all frames in one file), .glb
+        (the skin, animated) in metres; .stl, .obj and .ply (outer skin of the last frame) in `units`; .csv (summary table).
     units
         "m", "cm", "mm" or "in", for surfaces only; default the unit of the robot's file.
 
@@ -72,25 +73,58 @@ def _write_npz(result: Result, path: Path, unit: str) -> None:
 
 def _write_vtu(result: Result, path: Path, unit: str, i: int = -1) -> None:
     """Frame i in metres: points where they are, displacement from rest as a field; quadratic where curved."""
-    robot, curved = result.robot, result.mid_edge_frames.shape[1] > 0
-    points = result.nodes(i) if curved else result.frames[i]
-    rest = fields.rest_nodes(robot) if curved else robot.vertices
-    point_data = {"displacement": points - rest}
+    robot = result.robot
+    points = result.nodes(i) if _curved(result) else result.frames[i]
+    point_data, cell_data = _fields(result, points, i)
+    if isinstance(robot, VolumetricRobot):
+        cell_data["region"] = [robot.regions[robot.is_body]]
+    with replacing(path) as beside:
+        write_mesh(beside, points, _cells(result), point_data, cell_data)
+
+
+def _curved(result: Result) -> bool:
+    return result.mid_edge_frames.shape[1] > 0
+
+
+def _cells(result: Result) -> list[tuple[str, Ints]]:
+    """Tets of a body, else triangles and lines."""
+    robot = result.robot
+    if isinstance(robot, VolumetricRobot):
+        return [("tetra10", robot.p2_tets) if _curved(result) else ("tetra", robot.body_tets)]
+    return [(kind, ids) for kind, ids in (("triangle", robot.skin), ("line", robot.edges)) if len(ids)]
+
+
+def _fields(result: Result, points: Floats, i: int) -> tuple[dict[str, Floats], dict[str, list[Floats | Ints]]]:
+    """Fields of frame i at its points, and in its cells."""
+    robot = result.robot
+    point_data = {"displacement": points - (fields.rest_nodes(robot) if _curved(result) else robot.vertices)}
     for name, value in (("reactions", result.reactions[i]), ("contact_forces", result.contact_forces[i])):
         if np.isfinite(value).any():
             point_data[name] = np.vstack([value, np.zeros((len(points) - len(value), 3))])
     contact = contact_pressures(result, i)
     if contact is not None:
         point_data["contact_pressure"] = topology.with_mid_edges(contact, robot.p2_edges)[: len(points)]
-    cells: list[tuple[str, Ints]] = [("triangle", robot.skin), ("line", robot.edges)]
-    cell_data: dict[str, list[Floats | Ints]] = {}
-    if isinstance(robot, VolumetricRobot):
-        cells = [("tetra10", robot.p2_tets) if curved else ("tetra", robot.body_tets)]
-        cell_data = {"region": [robot.regions[robot.is_body]], "max_stretch": [fields.max_stretch(result, i)]}
-        stress = np.nan_to_num(result.stress(i))  # points of no body carry none
-        point_data["von_mises"] = topology.with_mid_edges(stress, robot.p2_edges)[: len(points)]
+    if not isinstance(robot, VolumetricRobot):
+        return point_data, {}
+    stress = np.nan_to_num(result.stress(i))  # points of no body carry none
+    point_data["von_mises"] = topology.with_mid_edges(stress, robot.p2_edges)[: len(points)]
+    return point_data, {"max_stretch": [fields.max_stretch(result, i)]}
+
+
+def _write_xdmf(result: Result, path: Path, unit: str) -> None:
+    """All frames in one file: the mesh at rest once, and the fields of every frame, among them its displacement."""
+    curved = _curved(result)
+    steps = []
+    for i, time in enumerate(result.times):
+        steps.append((float(time), *_fields(result, result.nodes(i) if curved else result.frames[i], i)))
+    rest = fields.rest_nodes(result.robot) if curved else result.robot.vertices
     with replacing(path) as beside:
-        write_mesh(beside, points, [(kind, ids) for kind, ids in cells if len(ids)], point_data, cell_data)
+        write_series(beside, rest, _cells(result), steps)
+
+
+def _write_glb(result: Result, path: Path, unit: str) -> None:
+    with replacing(path) as beside:
+        beside.write_bytes(glb(result, 1 if _curved(result) else 0))
 
 
 def _write_pvd(result: Result, path: Path, unit: str) -> None:
@@ -150,7 +184,9 @@ _WRITERS: dict[str, Callable[[Result, Path, str], None]] = {
     ".npz": _write_npz,
     ".vtu": _write_vtu,
     ".pvd": _write_pvd,
+    ".xdmf": _write_xdmf,
     ".vtp": _write_vtp,
+    ".glb": _write_glb,
     **dict.fromkeys(SURFACES, _write_surface),
     ".csv": _write_csv,
 }

@@ -116,3 +116,19 @@ def write_mesh(
 
     mesh = meshio.Mesh(points, list(cells), point_data=dict(point_data), cell_data=dict(cell_data))
     meshio.vtu.write(str(path), mesh, binary=True)
+
+
+def write_series(
+    path: Path,
+    points: Floats,
+    cells: Sequence[tuple[str, Ints]],
+    steps: Sequence[tuple[float, Mapping[str, Floats], Mapping[str, Sequence[Floats | Ints]]]],
+) -> None:
+    """Write an .xdmf in metres: one mesh, and the fields of points and cells at every time."""
+    import meshio
+
+    # numbers as text: the other formats of XDMF put them into files beside it
+    with meshio.xdmf.TimeSeriesWriter(str(path), data_format="XML") as writer:
+        writer.write_points_cells(points, list(cells))
+        for time, point_data, cell_data in steps:
+            writer.write_data(time, point_data=dict(point_data), cell_data={k: list(v) for k, v in cell_data.items()})

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 -- the lines of the page and its script
 """A self-contained interactive page of a result, and what a notebook shows of it."""
 
 from __future__ import annotations
@@ -6,12 +5,15 @@ from __future__ import annotations
 import base64
 import html as escaping
 import tempfile
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from geosim.arrays import Floats, Ints
 from geosim.result import Result
+from geosim.robot import VolumetricRobot
 from geosim.show import fields
 from geosim.show.contact import contact_pressures, force_arrows, obstacle_surfaces
 from geosim.show.picture import camera_of, plot
@@ -21,7 +23,13 @@ from geosim.writing import checked_target, filled, in_script, replacing
 
 __all__ = ["html", "repr_html"]
 
-MOST_FRAMES, MOST_NUMBERS = 60, 3_000_000  # a page stays below some 20 MB
+VIEWER = Path(__file__).parent / "viewer"
+FILES = {"PAGE": "viewer.html", "SCRIPT": "viewer.js", "THREE": "three.min.js"}
+MOST_FRAMES, MOST_NUMBERS = 60, 3_000_000  # a page stays below some 10 MB
+FEW_FACES = 8000  # of the skin: fewer are shown curved, each as four
+WHOLE = 65535  # steps of a number: 2 um of 130 mm
+# A box that is flat, over its longest side; a field that is 0 everywhere, or a robot that is a point [mm].
+NARROWEST, NOTHING = 1e-3, 1e-6
 
 
 def html(result: Result, path: str | Path) -> Path:
@@ -44,18 +52,22 @@ def html(result: Result, path: str | Path) -> Path:
     InputError
         The suffix or the folder is wrong, or there is no frame.
     """
-    from plotly.offline import get_plotlyjs
-
     path = checked_target(path, ".html")
     result.checked_frame(-1)
-    page = _page(_data(result), get_plotlyjs())
+    page = _page(_data(result))
     with replacing(path) as beside:
         beside.write_text(page, encoding="utf-8")
     return path
 
 
-def _packed(array: Any, kind: str) -> str:
-    return base64.b64encode(np.ascontiguousarray(array, dtype=kind).tobytes()).decode("ascii")
+def _packed(array: np.ndarray) -> str:
+    """Deflated bytes in base64: a browser unpacks them by itself."""
+    return base64.b64encode(zlib.compress(array.tobytes(), 6)).decode("ascii")
+
+
+def _whole(values: Floats, low: Any, high: Any) -> np.ndarray:
+    """Values as whole numbers of 16 bits between the least and the largest: a page shows no more of them."""
+    return np.round((values - low) / np.subtract(high, low) * WHOLE).astype("<u2")
 
 
 def _selected_frames(count: int, points: int) -> list[int]:
@@ -67,63 +79,117 @@ def _selected_frames(count: int, points: int) -> list[int]:
 
 
 def _data(result: Result) -> dict[str, Any]:
-    """Everything that the page shows, as JSON with packed arrays (positions in mm, float32)."""
-    curved = result.mid_edge_frames.shape[1] > 0
-    level = 1 if curved and len(result.robot.skin) < 8000 else 0
-    first = fields.shown_surface(result, 0, level)
-    used, triangles = np.unique(first.triangles, return_inverse=True)
-    chosen = _selected_frames(len(result.frames), len(used))
-    frames = []
-    for i in chosen:
-        shown = fields.shown_surface(result, i, level)
-        frames.append(
-            {
-                "points": _packed(1e3 * shown.points[used], "<f4"),
-                "displacement": _packed(1e3 * shown.displacement[used], "<f4"),
-                "stretch": _packed(shown.stretch[used], "<f4"),
-                "stress": _packed(1e-3 * shown.stress[used], "<f4"),
-                "contact": _packed(
-                    1e-3 * (np.zeros(len(used)) if shown.pressure is None else shown.pressure[used]), "<f4"
-                ),
-                "around": _around(result, i, np.vstack([first.rest, shown.points])),
-            }
-        )
+    """Everything that the page shows, as JSON with packed arrays (lengths in mm)."""
+    robot = result.robot
+    curved = len(robot.p2_edges) > 0
+    level = 1 if curved and len(robot.skin) < FEW_FACES else 0
+    # turned: like those of the skin they look out of the body
+    walls = robot.chamber_walls if isinstance(robot, VolumetricRobot) else ()
+    surfaces = {"body": None, "walls": np.vstack(walls)[:, ::-1] if len(walls) else np.empty((0, 3), dtype=np.int64)}
+    shown = {name: _Drawn(result, level, faces) for name, faces in surfaces.items() if faces is None or len(faces)}
+    body = shown["body"]
+    chosen = _selected_frames(len(result.frames), sum(len(part.used) for part in shown.values()))
+    frames = {name: [part.frame(i) for i in chosen] for name, part in shown.items()}
+    solid = bool(np.isfinite(body.first.stretch).all())
+    touched = any(contact_pressures(result, i) is not None for i in chosen)
+    keys = ["displacement", *(["stretch", "stress"] if solid else []), *(["contact"] if touched else [])]
+    everything = [at for part in shown.values() for at in (part.rest, *(frame["points"] for frame in frames["body"]))]
+    every = np.vstack(everything)
+    low, high = every.min(axis=0), every.max(axis=0)
+    high = np.maximum(high, low + NARROWEST * max(float(np.ptp(every, axis=0).max()), NOTHING))
+    ranges = {key: _range(key, frames) for key in keys}
     rows = summary_rows(result)
-    residuals: dict[int, list[float]] = {}
-    for record in result.trace:
-        if "residual" in record and "frame" in record:
-            residuals.setdefault(int(record["frame"]), []).append(float(record["residual"]))
     note = "" if len(chosen) == len(rows) else f"{len(chosen)} of {len(rows)} frames are drawn."
     return {
-        "name": result.robot.name,
+        "name": robot.name,
         "status": result.status.name,
         "message": result.message,
         "converged": bool(result.converged),
         "note": note,
-        "triangles": _packed(triangles.reshape(-1, 3).T, "<i4"),
-        "colors": _color_maps(),
-        "rest": _packed(1e3 * first.rest[used], "<f4"),
-        "frames": frames,
+        "colors": {key: map for key, map in _color_maps().items() if key in keys},
+        "keys": keys,
+        "solid": solid,
+        "ranges": ranges,
+        "box": [low.tolist(), high.tolist()],
+        **{name: part.packed(frames[name], ranges, low, high) for name, part in shown.items()},
+        "around": _around(result, chosen, every),
         "chosen": chosen,
-        "stretch": bool(np.isfinite(first.stretch).all()),
-        "contact": any(contact_pressures(result, i) is not None for i in chosen),
         "columns": list(rows[0]),
         "rows": [[_cell(v) for v in row.values()] for row in rows],
-        "residuals": [[i, [_finite(v) for v in residuals[i]]] for i in sorted(residuals)],
-        **_view(result, 1e3 * first.rest),
+        "residuals": _residuals(result),
+        **_view(result, every),
     }
 
 
-def _around(result: Result, i: int, moving: Any) -> list[list[Any]]:
-    """Obstacles and contact forces of a frame as [color, opacity, points [mm], triangles], drawn beside the robot."""
-    out = [["#b8b2a8", 0.55, points, triangles] for points, triangles in obstacle_surfaces(result, i, moving)]
-    points, triangles = force_arrows(result, i, float(np.linalg.norm(np.ptp(moving, axis=0))))
-    if len(triangles):
-        out.append(["#c8291f", 1.0, points, triangles])
-    return [
-        [color, opacity, np.round(1e3 * points.T, 3).tolist(), np.asarray(triangles).T.tolist()]
-        for color, opacity, points, triangles in out
-    ]
+class _Drawn:
+    """A surface of the robot in all frames, without the points that it does not use; lengths in mm."""
+
+    def __init__(self, result: Result, level: int, faces: Ints | None) -> None:
+        self.result, self.level, self.faces = result, level, faces
+        self.first = fields.shown_surface(result, 0, level, faces)
+        self.used, triangles = np.unique(self.first.triangles, return_inverse=True)
+        self.triangles = triangles.reshape(-1, 3).astype("<u4")
+        self.rest = 1e3 * self.first.rest[self.used]
+
+    def frame(self, i: int) -> dict[str, Floats]:
+        """Points [mm] and fields of a frame."""
+        shown = fields.shown_surface(self.result, i, self.level, self.faces)
+        pressure = np.zeros(len(shown.points)) if shown.pressure is None else shown.pressure
+        return {
+            "points": 1e3 * shown.points[self.used],
+            "displacement": 1e3 * shown.displacement[self.used],
+            "stretch": shown.stretch[self.used],
+            "stress": 1e-3 * shown.stress[self.used],
+            "contact": 1e-3 * pressure[self.used],
+        }
+
+    def packed(self, frames: list[dict[str, Floats]], ranges: dict[str, list[float]], low: Floats, high: Floats) -> Any:
+        """Triangles, rest shape and frames as text."""
+        out = [
+            {"points": _packed(_whole(frame["points"], low, high))}
+            | {
+                key: _packed(_whole(np.clip(frame[key], least, most), least, most))
+                for key, (least, most) in ranges.items()
+            }
+            for frame in frames
+        ]
+        return {"triangles": _packed(self.triangles), "rest": _packed(_whole(self.rest, low, high)), "frames": out}
+
+
+def _range(key: str, frames: dict[str, list[dict[str, Floats]]]) -> list[float]:
+    """Least and largest value of a field on the skin over all frames; only a stretch may begin at another value than 0."""
+    values = [frame[key] for frame in frames["body"]]
+    low = min(1.0, *(float(v.min()) for v in values)) if key == "stretch" else 0.0
+    return [low, max(low + NOTHING, *(float(v.max()) for v in values))]
+
+
+def _residuals(result: Result) -> list[list[Any]]:
+    """[frame, residuals of its iterations] of all frames."""
+    found: dict[int, list[float | None]] = {}
+    for record in result.trace:
+        if "residual" in record and "frame" in record:
+            found.setdefault(int(record["frame"]), []).append(_finite(float(record["residual"])))
+    return [[i, found[i]] for i in sorted(found)]
+
+
+def _around(result: Result, chosen: list[int], everything: Floats) -> dict[str, Any]:
+    """Obstacles and contact forces beside the robot: each surface once, and for every frame the numbers of those it shows.
+
+    `everything` are all positions of the robot [mm] (n, 3), under which planes are drawn.
+    """
+    size = float(np.linalg.norm(np.ptp(everything, axis=0))) * 1e-3
+    numbers: dict[tuple[str, float, str, str], int] = {}
+    frames = []
+    for i in chosen:
+        beside = [("#b8b2a8", 0.55, *surface) for surface in obstacle_surfaces(result, i, everything * 1e-3)]
+        arrows = force_arrows(result, i, size)
+        beside += [("#c8291f", 1.0, *arrows)] if len(arrows[1]) else []
+        kept = [
+            (color, opacity, _packed((1e3 * points).astype("<f4")), _packed(np.asarray(faces).astype("<u4")))
+            for color, opacity, points, faces in beside
+        ]
+        frames.append([numbers.setdefault(surface, len(numbers)) for surface in kept])
+    return {"surfaces": list(numbers), "frames": frames}
 
 
 def _color_maps() -> dict[str, list[list[int]]]:
@@ -154,9 +220,10 @@ def _cell(value: Any) -> str:
     return str(value) if not isinstance(value, float) else "0" if abs(value) < 1e-9 else f"{value:.5g}"
 
 
-def _page(data: dict[str, Any], plotly: str) -> str:
+def _page(data: dict[str, Any]) -> str:
+    parts = {name: (VIEWER / file).read_text(encoding="utf-8") for name, file in FILES.items()}
     name = escaping.escape(data["name"])
-    return filled(_TEMPLATE, {"NAME": name, "SCRIPT": _SCRIPT, "DATA": in_script(data), "PLOTLY": plotly})
+    return filled(parts.pop("PAGE"), {"NAME": name, "DATA": in_script(data), **parts})
 
 
 def repr_html(result: Result) -> str:
@@ -182,161 +249,3 @@ def repr_html(result: Result) -> str:
         f'{head}<br><img alt="last frame" style="max-width:760px" src="data:image/png;base64,{picture}">'
         f'{note}<table style="font-size:85%"><thead><tr>{cells}</tr></thead><tbody>{lines}</tbody></table></div>'
     )
-
-
-_SCRIPT = """
-const unpack = (text, Type) => {
-  const raw = atob(text), bytes = new Uint8Array(raw.length);
-  for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i);
-  return new Type(bytes.buffer);
-};
-const columns = (flat) => {
-  const n = flat.length / 3, out = [new Float32Array(n), new Float32Array(n), new Float32Array(n)];
-  for (let i = 0; i < flat.length; i++) out[i % 3][(i / 3) | 0] = flat[i];
-  return out;
-};
-const $ = (id) => document.getElementById(id);
-const tri = unpack(D.triangles, Int32Array), m = tri.length / 3;
-const [I, J, K] = [0, 1, 2].map((k) => tri.subarray(k * m, (k + 1) * m));
-const rest = columns(unpack(D.rest, Float32Array));
-const frames = D.frames.map((f) => ({xyz: columns(unpack(f.points, Float32Array)),
-  displacement: unpack(f.displacement, Float32Array), stretch: unpack(f.stretch, Float32Array),
-  stress: unpack(f.stress, Float32Array), contact: unpack(f.contact, Float32Array), around: f.around}));
-const reach = (key) => {
-  let lo = Infinity, hi = -Infinity;
-  for (const f of frames) for (const v of f[key]) { if (v < lo) lo = v; if (v > hi) hi = v; }
-  return [key === 'stretch' ? Math.min(1, lo) : 0, hi > lo ? hi : lo + 1e-6];
-};
-const LOOK = {displacement: 'displacement [mm]', stretch: 'largest stretch [-]',
-  stress: 'von Mises stress [kPa]', contact: 'contact pressure [kPa]'};
-const ranges = {displacement: reach('displacement'), stretch: D.stretch ? reach('stretch') : [0, 1],
-  stress: D.stretch ? reach('stress') : [0, 1], contact: reach('contact')};
-let key = 'displacement', now = frames.length - 1, timer = null;
-
-const box = [0, 1, 2].map((k) => {
-  let lo = Infinity, hi = -Infinity;
-  for (const part of [rest, ...frames.map((f) => f.xyz)]) for (const v of part[k]) { if (v < lo) lo = v; if (v > hi) hi = v; }
-  return [lo, hi];
-});
-const half = Math.max(...box.map((b) => b[1] - b[0])) * 0.55 || 1;
-const spans = box.map((b) => [Math.min(b[0], (b[0] + b[1]) / 2 - half * 0.35), Math.max(b[1], (b[0] + b[1]) / 2 + half * 0.35)]);
-const axis = (name, k) => ({title: {text: name + ' [mm]'}, range: spans[k], backgroundcolor: '#f6f7f9', gridcolor: '#dde1e7',
-  nticks: Math.max(2, Math.round(9 * (spans[k][1] - spans[k][0]) / (2 * half))), showbackground: true, zeroline: false});
-// Shading is part of the colours of the faces: light and colour then look alike on every graphics driver.
-const faceColors = () => {
-  const [x, y, z] = frames[now].xyz, v = frames[now][key], [lo, hi] = ranges[key], map = D.colors[key], out = new Array(m);
-  for (let t = 0; t < m; t++) {
-    const a = I[t], b = J[t], c = K[t];
-    const ux = x[b] - x[a], uy = y[b] - y[a], uz = z[b] - z[a], wx = x[c] - x[a], wy = y[c] - y[a], wz = z[c] - z[a];
-    const nx = uy * wz - uz * wy, ny = uz * wx - ux * wz, nz = ux * wy - uy * wx, n = Math.hypot(nx, ny, nz) || 1;
-    const lit = 0.62 + 0.42 * Math.max(-0.35, (nx * D.light[0] + ny * D.light[1] + nz * D.light[2]) / n);
-    const s = Math.round((map.length - 1) * Math.min(1, Math.max(0, ((v[a] + v[b] + v[c]) / 3 - lo) / (hi - lo))));
-    out[t] = 'rgb(' + map[s].map((q) => Math.min(255, Math.round(q * lit))).join(',') + ')';
-  }
-  return out;
-};
-const body = () => ({type: 'mesh3d', name: 'robot', x: frames[now].xyz[0], y: frames[now].xyz[1], z: frames[now].xyz[2],
-  i: I, j: J, k: K, facecolor: faceColors(), text: Array.from(frames[now][key], (v) => v.toFixed(3)),
-  lighting: {ambient: 1, diffuse: 0, specular: 0, fresnel: 0},
-  hovertemplate: '%{x:.2f}, %{y:.2f}, %{z:.2f} mm<br>%{text}<extra></extra>'});
-const scale = () => ({type: 'scatter3d', mode: 'markers', x: [null], y: [null], z: [null], hoverinfo: 'skip', showlegend: false,
-  marker: {color: [ranges[key][0]], cmin: ranges[key][0], cmax: ranges[key][1], colorscale: D.colors[key].map((c, i, all) => [i / (all.length - 1), 'rgb(' + c.join(',') + ')']), showscale: true,
-    colorbar: {title: {text: LOOK[key], side: 'right'}, thickness: 14, len: 0.7, x: 0.97, xanchor: 'right'}}});
-const ghost = {type: 'mesh3d', name: 'rest', x: rest[0], y: rest[1], z: rest[2], i: I, j: J, k: K, color: '#9aa3af',
-  opacity: 0.13, hoverinfo: 'skip', visible: true, lighting: {ambient: 0.9, diffuse: 0.2}};
-Plotly.newPlot('view', [body(), ghost, scale()], {showlegend: false, margin: {l: 0, r: 0, t: 0, b: 0}, uirevision: 'keep', paper_bgcolor: 'white',
-  scene: {aspectmode: 'data', xaxis: axis('x', 0), yaxis: axis('y', 1), zaxis: axis('z', 2), uirevision: 'keep',
-    camera: {projection: {type: 'orthographic'}, eye: {x: 2 * D.eye[0], y: 2 * D.eye[1], z: 2 * D.eye[2]},
-      up: {x: D.up[0], y: D.up[1], z: D.up[2]}}}}, {responsive: true, displaylogo: false});
-const around = () => frames[now].around.map(([color, opacity, p, t]) => ({type: 'mesh3d', x: p[0], y: p[1], z: p[2],
-  i: t[0], j: t[1], k: t[2], color, opacity, hoverinfo: 'skip', flatshading: false,
-  lighting: {ambient: 0.65, diffuse: 0.45, specular: 0.05}}));
-let beside = 0;
-const showAround = () => {
-  const made = around();
-  if (beside) Plotly.deleteTraces('view', Array.from({length: beside}, (_, k) => 3 + k));
-  if (made.length) Plotly.addTraces('view', made);
-  beside = made.length;
-};
-const show = (i) => {
-  now = i;
-  showAround();
-  const b = body();
-  Plotly.restyle('view', {x: [b.x], y: [b.y], z: [b.z], facecolor: [b.facecolor], text: [b.text]}, [0]);
-  $('slider').value = i;
-  const row = D.rows[D.chosen[i]], at = (name) => row[D.columns.indexOf(name)];
-  const of = (start) => D.columns.filter((c) => c.startsWith(start) && at(c) !== 'nan');
-  $('where').textContent = 'frame ' + at('frame') + of('volume_ratio').map((c) => ', V/V0 ' + at(c)).join('') +
-    of('pressure').map((c) => ', ' + at(c) + ' kPa').join('') +
-    of('bend_angle').map((c) => ', bend ' + at(c) + '°').join('');
-  document.querySelectorAll('#rows tr').forEach((tr, r) => tr.classList.toggle('now', r === D.chosen[i]));
-};
-const stop = () => { clearInterval(timer); timer = null; $('play').textContent = 'Play'; };
-$('slider').max = frames.length - 1;
-$('slider').oninput = (e) => { stop(); show(+e.target.value); };
-$('play').onclick = () => {
-  if (timer) return stop();
-  if (now === frames.length - 1) show(0);
-  $('play').textContent = 'Pause';
-  timer = setInterval(() => now < frames.length - 1 ? show(now + 1) : stop(), Math.max(80, 3000 / frames.length));
-};
-$('ghost').onchange = (e) => Plotly.restyle('view', {visible: [e.target.checked]}, [1]);
-$('key').onchange = (e) => {
-  key = e.target.value;
-  Plotly.restyle('view', {marker: [scale().marker]}, [2]);
-  show(now);
-};
-if (!D.contact) $('key').querySelector('[value=contact]').remove();
-if (!D.stretch) for (const k of ['stretch', 'stress']) $('key').querySelector(`[value=${k}]`).remove();
-if ($('key').options.length < 2) $('key').remove();
-$('status').textContent = D.status;
-$('status').className = D.status === 'CONVERGED' ? 'good' : 'bad';
-$('message').textContent = D.message + (D.note ? ' ' + D.note : '');
-const line = (cells, tag) => {
-  const tr = document.createElement('tr');
-  for (const c of cells) { const td = document.createElement(tag); td.textContent = c; tr.appendChild(td); }
-  return tr;
-};
-$('head').appendChild(line(D.columns, 'th'));
-D.rows.forEach((row, r) => {
-  const tr = line(row, 'td'), i = D.chosen.indexOf(r);
-  if (i >= 0) tr.onclick = () => { stop(); show(i); };
-  $('rows').appendChild(tr);
-});
-if (D.residuals.length) {
-  Plotly.newPlot('residuals', D.residuals.map(([f, r]) => ({y: r, x: r.map((_, i) => i), name: 'frame ' + f,
-    mode: 'lines+markers', marker: {size: 5}, line: {width: 1.3}})), {margin: {l: 60, r: 10, t: 8, b: 40}, height: 260,
-    yaxis: {type: 'log', title: {text: 'residual'}, exponentformat: 'power'}, xaxis: {title: {text: 'iteration'}, dtick: null},
-    showlegend: D.residuals.length <= 12, colorway: ['#31688e', '#35b779', '#90d743', '#440154', '#b3541e']},
-    {responsive: true, displaylogo: false});
-} else $('evidence').remove();
-show(now);
-"""
-
-_TEMPLATE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>@NAME@ - geosim</title>
-<style>
-body { font: 15px/1.45 system-ui, sans-serif; color: #1d232b; margin: 0 auto; max-width: 1180px; padding: 14px 18px 40px }
-h1 { font-size: 21px; margin: 0 0 2px } h2 { font-size: 16px; margin: 22px 0 6px }
-#view { height: 560px; border: 1px solid #dde1e7; border-radius: 8px; overflow: hidden; margin: 10px 0 }
-.bar { display: flex; gap: 14px; align-items: center; flex-wrap: wrap } .bar input[type=range] { flex: 1; min-width: 200px }
-button { font: inherit; padding: 3px 16px; min-width: 84px; cursor: pointer } #where { font-variant-numeric: tabular-nums }
-.good { color: #27864f } .bad { color: #b3541e } .scroll { overflow-x: auto }
-table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; white-space: nowrap }
-th { text-align: right; font-weight: 600; color: #55606e } td, th { padding: 2px 10px 2px 0; text-align: right }
-tbody tr { cursor: pointer } tbody tr:hover { background: #eef3f8 } tr.now { background: #dcebf5 }
-</style></head><body>
-<h1>@NAME@</h1><div><b id="status"></b>: <span id="message"></span></div>
-<div id="view"></div>
-<div class="bar"><button id="play">Play</button><input id="slider" type="range" min="0" value="0" aria-label="frame">
-<span id="where"></span><label>colour <select id="key"><option value="displacement">displacement</option>
-<option value="stretch">stretch</option><option value="stress">stress</option><option value="contact">contact pressure</option></select></label>
-<label><input id="ghost" type="checkbox" checked> rest shape</label></div>
-<h2>Frames</h2><div class="scroll"><table><thead id="head"></thead><tbody id="rows"></tbody></table></div>
-<div id="evidence"><h2>Residuals of every iteration</h2><div id="residuals"></div></div>
-<script>@PLOTLY@</script>
-<script>const D = @DATA@;
-@SCRIPT@</script>
-</body></html>
-"""

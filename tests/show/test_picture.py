@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import json
 import re
+import struct
 import subprocess
 import sys
 import warnings
+import zlib
 
 import matplotlib.image
+import meshio
 import numpy as np
 import pytest
+import trimesh
 from bending import bent_result
 
 import geosim
 from geosim import InputError, Result, Status
 from geosim.errors import GeosimWarning
+from geosim.geometry import topology
 from geosim.show import picture as render
+from geosim.show.fields import max_stretch, shown_surface
 from geosim.show.raster import Camera, Layer, camera_for, draw
 
 
@@ -132,10 +139,89 @@ def test_the_page_holds_everything_and_asks_the_network_for_nothing(result, tmp_
     assert "http" not in own
     assert "src=" not in own
     data = json.loads(re.search(r"const D = (\{.*?\});\n", text, re.S).group(1))
-    assert len(data["frames"]) == len(data["rows"]) == 4
+    assert len(data["body"]["frames"]) == len(data["rows"]) == 4
+    assert len(text) < 1_500_000
     assert data["columns"][:3] == ["frame", "load", "status"]
     assert len(data["residuals"]) == 4
     assert data["message"] == Status.CONVERGED.value
+
+
+def test_the_numbers_of_the_page_are_those_of_the_result(result, tmp_path):
+    """Unpacked as a browser does it, positions are right to the width of a number of 16 bits."""
+    text = result.html(tmp_path / "view.html").read_text(encoding="utf-8")
+    data = json.loads(re.search(r"const D = (\{.*?\});\n", text, re.S).group(1))
+
+    def unpacked(packed, kind, low, high):
+        whole = np.frombuffer(zlib.decompress(base64.b64decode(packed)), dtype=kind)
+        return whole.reshape(-1, np.size(low)) / 65535 * np.subtract(high, low) + low
+
+    low, high = data["box"]
+    shown = shown_surface(result, -1, 1)
+    used = np.unique(shown.triangles)
+    frame = data["body"]["frames"][-1]
+    fine = np.subtract(high, low) / 65535
+    assert (np.abs(unpacked(frame["points"], "<u2", low, high) - 1e3 * shown.points[used]) < 0.51 * fine).all()
+    ends = data["ranges"]["stretch"]
+    stretch = unpacked(frame["stretch"], "<u2", ends[:1], ends[1:])[:, 0]
+    np.testing.assert_allclose(stretch, shown.stretch[used], atol=0.51 * (ends[1] - ends[0]) / 65535)
+
+
+def test_the_walls_of_chambers_look_into_them(result, tmp_path):
+    """The page turns walls as it turns the skin, out of the body: a cut then shows the backs of both where there is material."""
+    text = result.html(tmp_path / "view.html").read_text(encoding="utf-8")
+    data = json.loads(re.search(r"const D = (\{.*?\});\n", text, re.S).group(1))
+    low, high = data["box"]
+    enclosed = 0.0
+    for part in (data["body"], data["walls"]):
+        whole = np.frombuffer(zlib.decompress(base64.b64decode(part["rest"])), dtype="<u2").reshape(-1, 3)
+        x = whole / 65535 * np.subtract(high, low) + low
+        a, b, c = x[np.frombuffer(zlib.decompress(base64.b64decode(part["triangles"])), dtype="<u4").reshape(-1, 3).T]
+        enclosed += np.einsum("ij,ij", a, np.cross(b, c)) / 6.0
+    robot = result.robot
+    volume = topology.tet_volumes(robot.vertices, robot.body_tets).sum()
+    assert enclosed == pytest.approx(1e9 * volume, rel=1e-3)
+
+
+def test_a_glb_holds_every_frame_as_a_morph_target(result, tmp_path):
+    """Rest shape plus target i is frame i in metres; the animation shows one after the other."""
+    data = result.save(tmp_path / "a.glb").read_bytes()
+    magic, version, length, size, kind = struct.unpack("<4sIII4s", data[:20])
+    assert (magic, version, length, kind) == (b"glTF", 2, len(data), b"JSON")
+    scene, blob = json.loads(data[20 : 20 + size]), data[28 + size :]
+    assert len(blob) == scene["buffers"][0]["byteLength"]
+
+    def array(i):
+        one = scene["accessors"][i]
+        view = scene["bufferViews"][one["bufferView"]]
+        kind = {5126: "<f4", 5125: "<u4"}[one["componentType"]]
+        bytes_of = blob[view["byteOffset"] : view["byteOffset"] + view["byteLength"]]
+        return np.frombuffer(bytes_of, dtype=kind).reshape(one["count"], -1)
+
+    part = scene["meshes"][0]["primitives"][0]
+    rest, targets = array(part["attributes"]["POSITION"]), [array(t["POSITION"]) for t in part["targets"]]
+    for i, target in enumerate(targets):
+        shown = shown_surface(result, i, 1)
+        np.testing.assert_allclose(rest + target, shown.points[np.unique(shown.triangles)], atol=1e-7)
+    assert array(part["indices"]).max() == len(rest) - 1
+    sampler = scene["animations"][0]["samplers"][0]
+    weights = array(sampler["output"]).reshape(len(array(sampler["input"])), len(targets))
+    np.testing.assert_array_equal(weights[1:], np.eye(len(targets)))
+    loaded = trimesh.load(tmp_path / "a.glb", force="mesh")
+    assert loaded.is_watertight
+
+
+def test_an_xdmf_holds_all_frames_in_one_file(result, tmp_path):
+    path = result.save(tmp_path / "a.xdmf")
+    assert [p.name for p in tmp_path.iterdir()] == ["a.xdmf"]
+    with meshio.xdmf.TimeSeriesReader(path) as reader:
+        points, cells = reader.read_points_cells()
+        assert reader.num_steps == len(result.frames)
+        for i in range(reader.num_steps):
+            time, fields, of_cells = reader.read_data(i)
+            assert time == result.times[i]
+            np.testing.assert_allclose(points + fields["displacement"], result.nodes(i), atol=1e-12)
+            np.testing.assert_allclose(of_cells["max_stretch"][0], max_stretch(result, i), rtol=1e-9)
+    assert [(c.type, len(c.data)) for c in cells] == [("tetra10", len(result.robot.body_tets))]
 
 
 def test_a_name_cannot_break_out_of_the_page(result, tmp_path):

@@ -1,0 +1,95 @@
+"""glTF binary (GLB): the skin of a result with its frames as morph targets and an animation, for Blender, slides and browsers.
+
+    position = rest + sum_i w_i (frame_i - rest),      w_i linear between 1 at the time of frame i and 0 at those beside it,
+
+[glTF 2.0, sections 3.7.2.2 and 3.11]. Lengths in metres; the file's y axis is upwards as the format asks, so a node turns z to y.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from geosim.arrays import Floats
+from geosim.result import Result
+from geosim.show import fields
+
+__all__ = ["glb"]
+
+SECONDS = 0.25  # from one frame to the next
+UPRIGHT = [-(0.5**0.5), 0.0, 0.0, 0.5**0.5]  # quaternion x, y, z, w: a quarter of a turn about x
+RUBBER = {"baseColorFactor": [0.16, 0.45, 0.62, 1.0], "metallicFactor": 0.0, "roughnessFactor": 0.7}
+FLOAT, UINT = 5126, 5125  # component types of the format
+POINTS, INDICES = 34962, 34963  # targets of buffer views
+
+
+def glb(result: Result, subdivide: int) -> bytes:
+    """Return the file of all frames; curved faces are split `subdivide` times."""
+    shown = [fields.shown_surface(result, i, subdivide) for i in range(len(result.frames))]
+    used, triangles = np.unique(shown[0].triangles, return_inverse=True)
+    rest = shown[0].rest[used]
+    buffer = _Buffer()
+    corners = buffer.add(triangles.astype("<u4").ravel(), "SCALAR", UINT, INDICES)
+    base = buffer.add(rest, "VEC3", FLOAT, POINTS)
+    targets = [{"POSITION": buffer.add(s.points[used] - rest, "VEC3", FLOAT, POINTS)} for s in shown]
+    times = buffer.add(SECONDS * np.arange(len(shown) + 1), "SCALAR", FLOAT)
+    weights = buffer.add(np.vstack([np.zeros(len(shown)), np.eye(len(shown))]).ravel(), "SCALAR", FLOAT)
+    scene: dict[str, Any] = {
+        "asset": {"version": "2.0", "generator": "geosim"},
+        "scene": 0,
+        "scenes": [{"nodes": [0]}],
+        "nodes": [{"name": result.robot.name, "mesh": 0, "rotation": UPRIGHT}],
+        "materials": [{"pbrMetallicRoughness": RUBBER, "doubleSided": True}],
+        "meshes": [
+            {
+                "primitives": [
+                    {"attributes": {"POSITION": base}, "indices": corners, "material": 0, "targets": targets}
+                ],
+                "weights": [0.0] * len(shown),
+            }
+        ],
+        "animations": [
+            {
+                "name": "frames",
+                "samplers": [{"input": times, "output": weights, "interpolation": "LINEAR"}],
+                "channels": [{"sampler": 0, "target": {"node": 0, "path": "weights"}}],
+            }
+        ],
+        "accessors": buffer.accessors,
+        "bufferViews": buffer.views,
+        "buffers": [{"byteLength": len(buffer.data)}],
+    }
+    return _joined([(b"JSON", json.dumps(scene).encode(), b" "), (b"BIN\0", bytes(buffer.data), b"\0")])
+
+
+class _Buffer:
+    """Arrays one after the other, and what the format says of each."""
+
+    def __init__(self) -> None:
+        self.data, self.views, self.accessors = bytearray(), list[dict[str, Any]](), list[dict[str, Any]]()
+
+    def add(self, array: Floats | np.ndarray, kind: str, component: int, target: int | None = None) -> int:
+        """Append an array and return its number."""
+        values = array.astype("<f4") if component == FLOAT else array
+        view = {"buffer": 0, "byteOffset": len(self.data), "byteLength": values.nbytes}
+        self.views.append(view if target is None else {**view, "target": target})
+        self.data += values.tobytes()
+        flat = values.reshape(len(values), -1)
+        accessor = {"bufferView": len(self.views) - 1, "componentType": component, "count": len(values), "type": kind}
+        if component == FLOAT:
+            accessor |= {"min": flat.min(axis=0).tolist(), "max": flat.max(axis=0).tolist()}
+        self.accessors.append(accessor)
+        return len(self.accessors) - 1
+
+
+def _joined(chunks: Sequence[tuple[bytes, bytes, bytes]]) -> bytes:
+    """Header and chunks (type, content, what fills it up to four bytes)."""
+    body = b""
+    for kind, content, filler in chunks:
+        content += filler * (-len(content) % 4)
+        body += struct.pack("<I", len(content)) + kind + content
+    return b"glTF" + struct.pack("<II", 2, 12 + len(body)) + body

@@ -1,0 +1,356 @@
+// The page of a result: a shape that turns, its fields, frames, a cut, a ruler. D is the data, THREE the drawing library.
+'use strict';
+const $ = (id) => document.getElementById(id);
+const LABELS = {displacement: 'displacement [mm]', stretch: 'largest stretch [-]', stress: 'von Mises stress [kPa]',
+  contact: 'contact pressure [kPa]'};
+const NAMES = {displacement: 'displacement', stretch: 'stretch', stress: 'stress', contact: 'contact pressure'};
+
+// ---- data: deflated arrays in base64; positions and fields are whole numbers between a least and a largest value
+
+const unpacked = async (text, Type) => {
+  const raw = atob(text), bytes = new Uint8Array(raw.length);
+  for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
+  return new Type(await new Response(stream).arrayBuffer());
+};
+const spread = (whole, low, high) => {
+  const out = new Float32Array(whole.length), many = low.length;
+  for (let i = 0; i < whole.length; i++) out[i] = low[i % many] + whole[i] / 65535 * (high[i % many] - low[i % many]);
+  return out;
+};
+const positions = async (text) => spread(await unpacked(text, Uint16Array), D.box[0], D.box[1]);
+const part = async (given) => {
+  const frames = [];
+  for (const f of given.frames) {
+    const fields = {};
+    for (const key of D.keys) fields[key] = spread(await unpacked(f[key], Uint16Array), [D.ranges[key][0]], [D.ranges[key][1]]);
+    frames.push({points: await positions(f.points), ...fields});
+  }
+  return {triangles: await unpacked(given.triangles, Uint32Array), rest: await positions(given.rest), frames};
+};
+
+// ---- drawing
+
+const VERTEX = `attribute float value; varying float v; varying vec3 seen;
+#include <clipping_planes_pars_vertex>
+void main() { v = value; vec4 mvPosition = modelViewMatrix * vec4(position, 1.0); seen = mvPosition.xyz;
+  #include <clipping_planes_vertex>
+  gl_Position = projectionMatrix * mvPosition; }`;
+// What a cut opens shows the backs of the surfaces: drawn without light they look like the cut material.
+// Colours are those of the bar times the light on the face, the same as in the pictures.
+const FRAGMENT = `uniform sampler2D map; uniform vec2 range; uniform vec3 light; uniform vec4 tint; uniform bool capped; varying float v; varying vec3 seen;
+#include <clipping_planes_pars_fragment>
+void main() {
+  #include <clipping_planes_fragment>
+  vec3 n = normalize(cross(dFdx(seen), dFdy(seen)));
+  float lit = 0.62 + 0.42 * max(-0.35, dot(n, light));
+  if (!gl_FrontFacing && capped) { gl_FragColor = vec4(0.87, 0.85, 0.82, 1.0); return; }
+  if (!gl_FrontFacing) lit *= 0.72;
+  vec3 color = tint.a < 0.0 ? texture2D(map, vec2(clamp((v - range.x) / (range.y - range.x), 0.0, 1.0), 0.5)).rgb : tint.rgb;
+  gl_FragColor = vec4(color * lit, tint.a < 0.0 ? 1.0 : tint.a); }`;
+
+const texture = (colors) => {
+  const data = new Uint8Array(4 * colors.length);
+  colors.forEach((c, i) => data.set([...c, 255], 4 * i));
+  const map = new THREE.DataTexture(data, colors.length, 1);
+  map.magFilter = map.minFilter = THREE.LinearFilter;
+  map.needsUpdate = true;
+  return map;
+};
+
+const viewer = (body, walls, around) => {
+  const place = $('view'), renderer = new THREE.WebGLRenderer({antialias: true, preserveDrawingBuffer: true});
+  renderer.setPixelRatio(Math.min(2, window.devicePixelRatio || 1));
+  renderer.setClearColor(0xffffff);
+  renderer.localClippingEnabled = true;
+  place.prepend(renderer.domElement);
+  const scene = new THREE.Scene(), camera = new THREE.OrthographicCamera();
+  const maps = Object.fromEntries(D.keys.map((key) => [key, texture(D.colors[key])]));
+  const light = new THREE.Vector3(), toLight = new THREE.Vector3(...D.light);
+  const plane = new THREE.Plane();
+  let planes = [];
+  const material = (color, opacity) => {
+    const c = color ? new THREE.Color().setStyle(color, '') : null;
+    return new THREE.ShaderMaterial({vertexShader: VERTEX, fragmentShader: FRAGMENT, clipping: true, side: THREE.DoubleSide,
+      transparent: opacity < 1, depthWrite: opacity === 1, polygonOffset: opacity < 1, polygonOffsetFactor: 1, polygonOffsetUnits: 4,
+      uniforms: {map: {value: maps.displacement}, range: {value: new THREE.Vector2()}, light: {value: light}, capped: {value: false},
+        tint: {value: new THREE.Vector4(...(c ? [c.r, c.g, c.b, opacity] : [0, 0, 0, -1]))}}});
+  };
+  const mesh = (points, triangles, made) => {
+    const shape = new THREE.BufferGeometry();
+    shape.setAttribute('position', new THREE.BufferAttribute(points, 3));
+    shape.setAttribute('value', new THREE.BufferAttribute(new Float32Array(points.length / 3), 1));
+    shape.setIndex(new THREE.BufferAttribute(triangles, 1));
+    const out = new THREE.Mesh(shape, made);
+    out.frustumCulled = false;
+    scene.add(out);
+    return out;
+  };
+  const colored = material(null, 1), skin = mesh(body.frames[0].points.slice(), body.triangles, colored);
+  const inside = walls && mesh(walls.frames[0].points.slice(), walls.triangles, colored);
+  const ghost = mesh(body.rest, body.triangles, material('#9aa3af', 0.16));
+  ghost.renderOrder = 1;
+  let beside = [];
+
+  const middle = new THREE.Vector3(...[0, 1, 2].map((k) => (D.box[0][k] + D.box[1][k]) / 2));
+  const size = Math.hypot(...[0, 1, 2].map((k) => D.box[1][k] - D.box[0][k])) || 1;
+  camera.up.set(...D.up);
+  camera.near = 0.01 * size;
+  camera.far = 40 * size;
+  const controls = new THREE.OrbitControls(camera, renderer.domElement);
+  controls.screenSpacePanning = true;
+  const home = () => {
+    controls.target.copy(middle);
+    camera.position.copy(middle).addScaledVector(new THREE.Vector3(...D.eye).normalize(), 10 * size);
+    camera.zoom = 1;
+    camera.updateProjectionMatrix();
+    controls.update();
+  };
+  // half the width and height of the box as the first view sees it, with room for scale and colours
+  const extent = (() => {
+    const eye = new THREE.Vector3(...D.eye).normalize(), right = new THREE.Vector3(...D.up).cross(eye).normalize(), up = eye.clone().cross(right);
+    const half = (a) => [0, 1, 2].reduce((sum, k) => sum + Math.abs(a.getComponent(k)) * (D.box[1][k] - D.box[0][k]) / 2, 0);
+    return [1.35 * half(right), 1.15 * half(up)];
+  })();
+  const fit = () => {
+    const w = place.clientWidth, h = place.clientHeight, tall = Math.max(extent[1], extent[0] * h / w, 0.05 * size);
+    renderer.setSize(w, h);
+    Object.assign(camera, {left: -tall * w / h, right: tall * w / h, top: tall, bottom: -tall});
+    camera.updateProjectionMatrix();
+    draw();
+  };
+  let waiting = false;
+  const paint = () => {
+    waiting = false;
+    light.copy(toLight).transformDirection(camera.matrixWorldInverse);
+    renderer.render(scene, camera);
+    triad(camera);
+    ruler(camera, place.clientHeight);
+    ink();
+  };
+  const draw = () => { if (!waiting) { waiting = true; requestAnimationFrame(paint); } };
+  controls.addEventListener('change', draw);
+  new ResizeObserver(fit).observe(place);
+
+  const put = (target, frame, key) => {
+    target.geometry.attributes.position.array.set(frame.points);
+    target.geometry.attributes.value.array.set(frame[key]);
+    target.geometry.attributes.position.needsUpdate = target.geometry.attributes.value.needsUpdate = true;
+    target.geometry.boundingSphere = target.geometry.boundingBox = null;
+  };
+  const show = (i, key) => {
+    put(skin, body.frames[i], key);
+    if (inside) put(inside, walls.frames[i], key);
+    colored.uniforms.map.value = maps[key];
+    colored.uniforms.range.value.set(...D.ranges[key]);
+    for (const old of beside) { scene.remove(old); old.geometry.dispose(); old.material.dispose(); }
+    beside = D.around.frames[i].map((n) => mesh(around[n].points, around[n].triangles, material(around[n].color, around[n].opacity)));
+    clip();
+    draw();
+  };
+  const clip = () => { for (const m of [skin, ghost, ...(inside ? [inside] : [])]) m.material.clippingPlanes = planes; };
+  const cut = (axis, share) => {
+    planes = [];
+    if (axis !== null) {
+      const normal = new THREE.Vector3().setComponent(axis, D.eye[axis] > 0 ? -1 : 1);
+      const at = D.box[0][axis] + share * (D.box[1][axis] - D.box[0][axis]);
+      plane.set(normal, -normal.getComponent(axis) * at);
+      planes = [plane];
+    }
+    colored.uniforms.capped.value = axis !== null && D.solid;
+    clip();
+    draw();
+  };
+
+  // ---- points under the mouse, and the distance of two
+  const caster = new THREE.Raycaster(), mouse = new THREE.Vector2();
+  const under = (event) => {
+    const box = renderer.domElement.getBoundingClientRect();
+    mouse.set(2 * (event.clientX - box.left) / box.width - 1, 1 - 2 * (event.clientY - box.top) / box.height);
+    caster.setFromCamera(mouse, camera);
+    const hits = caster.intersectObjects(inside && planes.length ? [skin, inside] : [skin]);
+    return hits.find((hit) => planes.every((p) => p.distanceToPoint(hit.point) >= 0)) || null;
+  };
+  const valueAt = (hit) => {
+    const {a, b, c} = hit.face, value = hit.object.geometry.attributes.value, p = hit.object.geometry.attributes.position;
+    const corner = (i) => new THREE.Vector3().fromBufferAttribute(p, i);
+    const w = THREE.Triangle.getBarycoord(hit.point, corner(a), corner(b), corner(c), new THREE.Vector3());
+    return w === null ? value.getX(a) : w.x * value.getX(a) + w.y * value.getX(b) + w.z * value.getX(c);
+  };
+  const onScreen = (point) => {
+    const p = point.clone().project(camera);
+    return [(p.x + 1) / 2 * place.clientWidth, (1 - p.y) / 2 * place.clientHeight];
+  };
+  let ends = [], line = null;
+  const ink = () => {
+    $('length').style.display = ends.length === 2 ? 'block' : 'none';
+    if (ends.length < 2) return;
+    const [x, y] = onScreen(ends[0].clone().add(ends[1]).multiplyScalar(0.5));
+    Object.assign($('length').style, {left: x + 8 + 'px', top: y - 26 + 'px'});
+    $('length').textContent = ends[0].distanceTo(ends[1]).toFixed(3) + ' mm';
+  };
+  const measured = (hit) => {
+    if (ends.length === 2) ends = [];
+    if (hit) ends.push(hit.point.clone());
+    if (line) { scene.remove(line); line.geometry.dispose(); }
+    line = null;
+    if (ends.length) {
+      line = new THREE.Line(new THREE.BufferGeometry().setFromPoints([ends[0], ends[ends.length - 1]]),
+        new THREE.LineBasicMaterial({color: 0xc8291f, depthTest: false}));
+      line.renderOrder = 2;
+      scene.add(line);
+    }
+    draw();
+  };
+  const forget = () => { ends = []; measured(null); };
+  home();
+  return {show, cut, home: () => { home(); draw(); }, draw, under, valueAt, measured, forget, canvas: renderer.domElement, paint,
+    ghost: (on) => { ghost.visible = on; draw(); }};
+};
+
+// ---- what lies over the view: axes, scale, colours
+
+const svg = (width, height, content) => `<svg width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">${content}</svg>`;
+const triad = (camera) => {
+  const q = camera.quaternion.clone().invert();
+  const arms = ['x', 'y', 'z'].map((name, k) => ({name, at: new THREE.Vector3().setComponent(k, 1).applyQuaternion(q), color: ['#c8291f', '#27864f', '#2a62b8'][k]}));
+  arms.sort((a, b) => a.at.z - b.at.z);
+  $('triad').innerHTML = svg(76, 76, arms.map(({name, at, color}) => `<line x1="38" y1="38" x2="${38 + 24 * at.x}" y2="${38 - 24 * at.y}" stroke="${color}" stroke-width="2.5"/>` +
+    `<text x="${34 + 33 * at.x}" y="${42 - 33 * at.y}" style="fill:${color};font-weight:600">${name}</text>`).join(''));
+};
+const ruler = (camera, height) => {
+  const mm = (camera.top - camera.bottom) / camera.zoom / height, wanted = 110 * mm, step = 10 ** Math.floor(Math.log10(wanted));
+  const length = [5, 2, 1].find((f) => f * step <= wanted) * step;
+  $('ruler').innerHTML = `${+length.toPrecision(3)} mm<i style="width:${length / mm}px"></i>`;
+};
+const bar = (key) => {
+  const [lo, hi] = D.ranges[key], text = (v) => +v.toPrecision(3);
+  const ramp = D.colors[key].map((c, i, all) => `rgb(${c}) ${100 * i / (all.length - 1)}%`);
+  $('bar').innerHTML = `${LABELS[key]}<div style="display:flex;gap:6px;justify-content:flex-end;margin-top:4px"><i style="background:linear-gradient(to top,${ramp})"></i>` +
+    `<span style="display:flex;flex-direction:column;justify-content:space-between">${[1, 0.75, 0.5, 0.25, 0].map((s) => `<span>${text(lo + s * (hi - lo))}</span>`).join('')}</span></div>`;
+};
+
+// ---- table and residuals, which need no graphics
+
+const line = (cells, tag) => {
+  const tr = document.createElement('tr');
+  for (const c of cells) { const td = document.createElement(tag); td.textContent = c; tr.appendChild(td); }
+  return tr;
+};
+const residuals = () => {
+  if (!D.residuals.length) return $('evidence').remove();
+  const W = 1100, H = 252, left = 56, low = 44, colors = ['#31688e', '#35b779', '#90d743', '#440154', '#b3541e'];
+  const logs = D.residuals.flatMap(([, r]) => r).filter((v) => v > 0).map(Math.log10);
+  const most = Math.max(1, ...D.residuals.map(([, r]) => r.length - 1));
+  const top = Math.ceil(Math.max(...logs)), bottom = Math.min(top - 1, Math.floor(Math.min(...logs)));
+  const X = (i) => left + (W - left - 12) * i / most, Y = (v) => 8 + (H - low - 8) * (top - Math.log10(v)) / (top - bottom);
+  let out = '';
+  for (let e = bottom; e <= top; e += Math.max(1, Math.ceil((top - bottom) / 8)))
+    out += `<line x1="${left}" x2="${W}" y1="${Y(10 ** e)}" y2="${Y(10 ** e)}" stroke="#e6e9ee"/><text x="8" y="${Y(10 ** e) + 4}">1e${e}</text>`;
+  for (let i = 0; i <= most; i += Math.max(1, Math.ceil(most / 12))) out += `<text x="${X(i) - 4}" y="${H - 26}">${i}</text>`;
+  D.residuals.forEach(([frame, r], n) => {
+    const points = r.map((v, i) => [i, v]).filter(([, v]) => v > 0).map(([i, v]) => `${X(i).toFixed(1)},${Y(v).toFixed(1)}`);
+    const color = colors[n % colors.length];
+    out += `<g><title>frame ${frame}</title><polyline points="${points.join(' ')}" fill="none" stroke="${color}" stroke-width="1.4"/>` +
+      points.map((p) => `<circle cx="${p.split(',')[0]}" cy="${p.split(',')[1]}" r="2.4" fill="${color}"/>`).join('') + '</g>';
+  });
+  $('residuals').innerHTML = svg(W, H, out + `<text x="${W / 2}" y="${H - 4}">iteration</text>`).replace('<svg ', '<svg style="max-width:100%;height:auto" ');
+};
+
+const tables = (choose) => {
+  $('status').textContent = D.status;
+  $('status').className = D.status === 'CONVERGED' ? 'good' : 'bad';
+  $('message').textContent = D.message + (D.note ? ' ' + D.note : '');
+  $('head').appendChild(line(D.columns, 'th'));
+  D.rows.forEach((row, r) => {
+    const tr = line(row, 'td'), i = D.chosen.indexOf(r);
+    if (i >= 0) tr.onclick = () => choose(i);
+    $('rows').appendChild(tr);
+  });
+  residuals();
+};
+
+// ---- the page
+
+const start = async () => {
+  let now = D.chosen.length - 1, timer = null, key = 'displacement', view = null, choose = () => {};
+  tables((i) => choose(i));
+  for (const name of D.keys) $('key').append(new Option(NAMES[name], name));
+  $('key').parentElement.hidden = D.keys.length < 2;
+  try {
+    const around = [];
+    for (const [color, opacity, p, t] of D.around.surfaces)
+      around.push({color, opacity, points: await unpacked(p, Float32Array), triangles: await unpacked(t, Uint32Array)});
+    view = viewer(await part(D.body), D.walls && await part(D.walls), around);
+  } catch (error) {
+    $('view').style.height = 'auto';
+    $('view').textContent = 'The shape cannot be drawn by this browser (' + error.message + '); picture.png beside this page shows it.';
+    return;
+  }
+  const show = (i) => {
+    now = i;
+    view.show(i, key);
+    $('slider').value = i;
+    const row = D.rows[D.chosen[i]], at = (name) => row[D.columns.indexOf(name)];
+    const of = (begin) => D.columns.filter((c) => c.startsWith(begin) && at(c) !== 'nan');
+    $('where').textContent = 'frame ' + at('frame') + of('volume_ratio').map((c) => ', V/V0 ' + at(c)).join('') +
+      of('pressure').map((c) => ', ' + at(c) + ' kPa').join('') + of('bend_angle').map((c) => ', bend ' + at(c) + '°').join('');
+    document.querySelectorAll('#rows tr').forEach((tr, r) => tr.classList.toggle('now', r === D.chosen[i]));
+  };
+  const stop = () => { clearInterval(timer); timer = null; $('play').textContent = 'Play'; };
+  const play = (ended) => {
+    if (now === D.chosen.length - 1) show(0);
+    $('play').textContent = 'Pause';
+    timer = setInterval(() => now < D.chosen.length - 1 ? show(now + 1) : (stop(), ended && ended()), Math.max(80, 3000 / D.chosen.length));
+  };
+  choose = (i) => { stop(); show(i); };
+  $('slider').max = D.chosen.length - 1;
+  if (D.chosen.length < 2) for (const id of ['play', 'slider', 'film']) $(id).hidden = true;
+  $('slider').oninput = (e) => choose(+e.target.value);
+  $('play').onclick = () => timer ? stop() : play();
+  $('ghost').onchange = (e) => view.ghost(e.target.checked);
+  $('key').onchange = (e) => { key = e.target.value; bar(key); show(now); };
+  const cut = () => {
+    $('depth').hidden = $('cut').value === '';
+    view.cut($('cut').value === '' ? null : +$('cut').value, $('depth').value / 1000);
+  };
+  $('cut').onchange = $('depth').oninput = cut;
+  $('home').onclick = view.home;
+  $('measure').onclick = () => { if (!$('measure').classList.toggle('on')) view.forget(); };
+  const save = (url, name) => Object.assign(document.createElement('a'), {href: url, download: name}).click();
+  $('picture').onclick = () => { view.paint(); save(view.canvas.toDataURL('image/png'), D.name + '.png'); };
+  if (typeof MediaRecorder === 'undefined' || !view.canvas.captureStream) $('film').remove();
+  else $('film').onclick = () => {
+    stop();
+    const recorder = new MediaRecorder(view.canvas.captureStream(30)), parts = [];
+    recorder.ondataavailable = (e) => parts.push(e.data);
+    recorder.onstop = () => save(URL.createObjectURL(new Blob(parts, {type: recorder.mimeType})), D.name + '.webm');
+    show(0);
+    recorder.start();
+    play(() => setTimeout(() => recorder.stop(), 800));
+  };
+  let pressed = null, busy = false;
+  view.canvas.onpointerdown = (e) => { pressed = [e.clientX, e.clientY]; };
+  view.canvas.onpointerup = (e) => {
+    const still = pressed && Math.hypot(e.clientX - pressed[0], e.clientY - pressed[1]) < 4;
+    pressed = null;
+    if (still && $('measure').classList.contains('on')) view.measured(view.under(e));
+  };
+  view.canvas.onpointerleave = () => { $('tip').style.display = 'none'; };
+  view.canvas.onpointermove = (e) => {
+    if (pressed || busy) return;
+    busy = true;
+    requestAnimationFrame(() => {
+      busy = false;
+      const hit = view.under(e), box = view.canvas.getBoundingClientRect();
+      $('tip').style.display = hit ? 'block' : 'none';
+      if (!hit) return;
+      const {x, y, z} = hit.point;
+      $('tip').textContent = `${[x, y, z].map((v) => v.toFixed(2)).join(', ')} mm\n${LABELS[key].replace(/ \[.*/, '')} ${+view.valueAt(hit).toPrecision(4)} ${LABELS[key].match(/\[(.*)\]/)[1].replace('-', '')}`;
+      Object.assign($('tip').style, {left: Math.min(e.clientX - box.left + 14, box.width - 190) + 'px', top: e.clientY - box.top + 14 + 'px'});
+    });
+  };
+  bar(key);
+  show(now);
+};
+start();
