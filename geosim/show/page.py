@@ -99,6 +99,7 @@ def _data(result: Result) -> dict[str, Any]:
     high = np.maximum(high, low + NARROWEST * max(float(np.ptp(every, axis=0).max()), NOTHING))
     ranges = {key: _range(key, frames) for key in keys}
     rows = summary_rows(result)
+    columns = [c for c in rows[0] if any(row[c] == row[c] for row in rows)]  # without those that do not apply
     note = "" if len(chosen) == len(rows) else f"{len(chosen)} of {len(rows)} frames are drawn."
     return {
         "name": robot.name,
@@ -114,8 +115,8 @@ def _data(result: Result) -> dict[str, Any]:
         **{name: part.packed(frames[name], ranges, low, high) for name, part in shown.items()},
         "around": _around(result, chosen, every),
         "chosen": chosen,
-        "columns": list(rows[0]),
-        "rows": [[_cell(v) for v in row.values()] for row in rows],
+        "columns": columns,
+        "rows": [[_cell(row[c]) for c in columns] for row in rows],
         "residuals": _residuals(result),
         **_view(result, every),
     }
