@@ -239,6 +239,7 @@ class VolumetricRobot:
         time_limit: float = 300.0,
         rescue: bool = False,
         simplify: float | None = None,
+        preview: bool = False,
         cables: Sequence[Any] = (),
         layers: Sequence[Layer] = (),
         fibres: Sequence[Fibre] = (),
@@ -267,6 +268,10 @@ class VolumetricRobot:
             (pip install 'geosim[rescue]').
         simplify
             Coarsen the surfaces before meshing, by moving them no farther than this [m].
+        preview
+            Take the coarsest mesh that keeps the geometry, in place of `max_edge`: surfaces simplified (by 0.05 % of the
+            diagonal, where `simplify` says nothing), slender tets allowed. With the default element a tenth of the
+            time, and a few per cent off.
         cables, layers, fibres
             As in `from_tets`.
 
@@ -279,6 +284,8 @@ class VolumetricRobot:
         from geosim.geometry.build import mesh_given
 
         bodies = list(body) if isinstance(body, (list, tuple)) else [body]
+        if not isinstance(preview, bool):
+            raise InputError(f"preview = {preview!r} must be True or False")
         mesh = mesh_given(
             bodies,
             chambers,
@@ -287,6 +294,7 @@ class VolumetricRobot:
             rescue=rescue,
             simplify=simplify,
             max_edge=max_edge,
+            preview=preview,
             time_limit=time_limit,
         )
         again = partial(

@@ -195,8 +195,12 @@ def _progress_line(total: int, stack: ExitStack) -> Callable[[Progress], None]:
     return show
 
 
-def _solve_one(problem: dict[str, Any]) -> Result:
-    return solve(**{"throw": False, **problem})
+def _solve_beside(problem: dict[str, Any]) -> Result:
+    """Solve one of many problems: it has one thread, unless its solver says how many."""
+    solver = problem.get("solver") or default_solver(problem["robot"])
+    if isinstance(solver, EnergyShapeSolver) and solver.threads is None:
+        solver = replace(solver, threads=1)
+    return solve(**{"throw": False, **problem, "solver": solver})
 
 
 def solve_many(problems: Iterable[Any], workers: int | None = None) -> list[Result]:
@@ -218,7 +222,7 @@ def solve_many(problems: Iterable[Any], workers: int | None = None) -> list[Resu
 
     named = [dict(p) if isinstance(p, dict) else dict(zip(("robot", "actuation", "environment"), p)) for p in problems]
     with ThreadPoolExecutor(max_workers=workers or os.cpu_count() or 1) as pool:
-        return list(pool.map(_solve_one, named))
+        return list(pool.map(_solve_beside, named))
 
 
 class _CallableModule(types.ModuleType):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from bending import bar_robot
 from shapes import block
 
 import geosim
@@ -170,3 +172,13 @@ def test_every_kind_of_robot_has_what_results_and_pictures_read():
         assert len(robot.cables) == len(robot.notices) == 0
     with pytest.raises(geosim.InputError, match="int is not a robot"):
         default_solver(3)
+
+
+def test_solves_beside_each_other_have_one_thread_unless_they_say_how_many(monkeypatch):
+    asked = []
+    monkeypatch.setattr(importlib.import_module("geosim.solve"), "solve", lambda **given: asked.append(given["solver"]))
+    robot = bar_robot()
+    geosim.solve_many(
+        [(robot, Passive()), {"robot": robot, "actuation": Passive(), "solver": geosim.EnergyShapeSolver(threads=3)}]
+    )
+    assert sorted(solver.threads for solver in asked) == [1, 3]

@@ -263,6 +263,8 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
 @click.option("--gravity", type=_Vector(), help="[m/s^2], e.g. 0,0,-9.81; replaces that of the file.")
 @click.option("--error-bars", is_flag=True, help="Say how far off tip, bend angle and pressures may be.")
 @click.option("--accuracy", type=float, help="Refine until the tip's bar is this share of its way, e.g. 0.02.")
+@click.option("--preview", is_flag=True, help="The coarsest mesh that keeps the geometry: bodies given as surfaces.")
+@click.option("--threads", type=int, help="Of a factorisation; default the cores.")
 @click.option("--max-seconds", type=float, help="End a command that takes longer, with what was reached.")
 @click.option(
     "--film", type=click.Path(path_type=Path), help="Film of all frames, .mp4 or .gif; many steps make it smooth."
@@ -281,6 +283,8 @@ def solve(
     gravity: tuple[float, ...] | None,
     error_bars: bool,
     accuracy: float | None,
+    preview: bool,
+    threads: int | None,
     max_seconds: float | None,
     film: Path | None,
     out: Path | None,
@@ -302,11 +306,13 @@ def solve(
     running.check_folder(target, force)
     if film is not None:
         film = running.checked_film(film)
-    body, environment, solver = running.problem(robot)
+    body, environment, solver = running.problem(robot, preview=preview)
     if material is not None:
         with refused("--material"):
             body = running.made_of(body, material)
-    solver = running.chosen_solver(body, solver, method, {"element": element, "max_seconds": max_seconds})
+    solver = running.chosen_solver(
+        body, solver, method, {"element": element, "threads": threads, "max_seconds": max_seconds}
+    )
     if gravity is not None:
         with refused("--gravity"):
             environment = dataclasses.replace(environment, gravity=gravity)

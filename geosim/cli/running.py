@@ -43,9 +43,9 @@ __all__ = [
 ]
 
 
-def problem(path: Path) -> tuple[Robot, Environment, Solver[Any] | None]:
-    """Read a robot file and say what was repaired."""
-    robot, environment, solver = load_problem(path)
+def problem(path: Path, *, preview: bool = False) -> tuple[Robot, Environment, Solver[Any] | None]:
+    """Read a robot file (as if it said preview = true) and say what was repaired."""
+    robot, environment, solver = load_problem(path, preview=preview)
     for notice in robot.notices:
         click.echo(f"note: {notice}", err=True)
     return robot, environment, solver

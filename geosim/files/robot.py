@@ -62,15 +62,17 @@ def load_robot(path: str | Path) -> Robot:
     return load_problem(path)[0]
 
 
-def load_problem(path: str | Path, *, rescue: bool = False) -> tuple[Robot, Environment, Solver[Any] | None]:
+def load_problem(
+    path: str | Path, *, rescue: bool = False, preview: bool = False
+) -> tuple[Robot, Environment, Solver[Any] | None]:
     """Read the robot, its environment and its solver from a robot.toml.
 
     Parameters
     ----------
     path
         The file.
-    rescue
-        Read it as if it said rescue = true.
+    rescue, preview
+        Read it as if it said rescue = true, preview = true.
 
     Returns
     -------
@@ -85,12 +87,14 @@ def load_problem(path: str | Path, *, rescue: bool = False) -> tuple[Robot, Envi
     path = readable(path)
     table = read_toml(path, "robot file")
     place, kind = Place(path), table.get("kind")
-    if rescue:
-        table["rescue"] = True
+    for key in [key for key, asked in (("rescue", rescue), ("preview", preview)) if asked]:
+        table[key] = True
     if not isinstance(kind, str) or kind not in KINDS:
         problem = "kind is missing" if kind is None else f"kind = {kind!r} is unknown{suggestion(str(kind), KINDS)}"
         names = '" or "'.join(KINDS)
         raise place.error(f'{problem}; write kind = "{names}"')
+    if preview and kind != "volumetric":
+        raise place.error(f'kind = "{kind}" has no preview; that is for volumetric robots whose bodies are surfaces')
     if "units" not in table:
         raise place.error(
             'units is missing; write units = "mm" (or "m", "cm", "in"), the unit of its files and lengths'

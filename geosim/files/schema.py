@@ -266,6 +266,9 @@ class VolumetricFile(RobotFile):
     simplify: float | None = Field(
         default=None, description="Coarsen the surfaces, moving them no farther than this.", examples=["0.1"]
     )
+    preview: bool = Field(
+        default=False, description="Take the coarsest mesh that keeps the geometry.", examples=["true"]
+    )
     cables: list[CableTable] = Field(default=[], description="See below.")
     layers: list[LayerTable] = Field(default=[], description="See below.")
     fibres: list[FibreTable] = Field(default=[], description="See below.")

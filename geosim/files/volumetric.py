@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -82,6 +83,7 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
         **carried,
         rescue=file.rescue,
         simplify=None if file.simplify is None else positive(file.simplify, place.at("simplify")) * unit,
+        preview=file.preview,
     )
     if file.design is None:
         return robot
@@ -151,9 +153,11 @@ def _meshed_robot(
     """The robot of a tetrahedral mesh whose tets carry a region."""
     if len({body.mesh for body in bodies}) > 1:
         raise place.error("[[bodies]] name several meshes; they share one mesh and differ in region")
-    for key, given in (("rescue", file.rescue), ("simplify", file.simplify)):
+    for key, given in (("rescue", file.rescue), ("simplify", file.simplify), ("preview", file.preview)):
         if given:
-            raise place.at(key).error(f"= {given} goes with surfaces; mesh = {bodies[0].mesh!r} is meshed already")
+            raise place.at(key).error(
+                f"= {json.dumps(given)} goes with surfaces; mesh = {bodies[0].mesh!r} is meshed already"
+            )
     if file.chambers and not isinstance(file.chambers, str):
         raise place.error(
             f"[[chambers]] do not go with mesh = {bodies[0].mesh!r}; its chambers are the regions that no body names, "

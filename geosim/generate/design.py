@@ -31,7 +31,6 @@ PAPER = LinearElastic(youngs_modulus=2e9, poisson_ratio=0.3)
 THREAD = LinearElastic(youngs_modulus=3e9, poisson_ratio=0.4)
 
 ON_FACE = 1e-5  # of the size: vertices of a plane face lie on it to the rounding of single precision STL files
-PREVIEW_EDGES = 20.0  # in the bounding-box diagonal: half of what a mesh has by default
 
 
 @dataclass(frozen=True)
@@ -93,15 +92,13 @@ class Design:
         max_edge
             Largest wanted edge [m]; default the diagonal of the bounding box / 40.
         preview
-            Take twice that.
+            Take the coarsest mesh that keeps the geometry instead.
 
         Raises
         ------
         InputError
             The material is unknown, or the mesher fails.
         """
-        if preview and max_edge is None:
-            max_edge = float(np.linalg.norm(np.ptp(self.body.vertices, axis=0))) / PREVIEW_EDGES
         robot = VolumetricRobot.from_surfaces(
             self.body,
             self.chambers,
@@ -109,6 +106,7 @@ class Design:
             fixed=self.fixed,
             tip=self.tip,
             max_edge=max_edge,
+            preview=preview,
             name=self.name,
             cables=self.cables,
             layers=self.layers,

@@ -33,6 +33,7 @@ def mesh_given(
     rescue: bool,
     simplify: float | None,
     max_edge: float | None,
+    preview: bool,
     time_limit: float,
 ) -> TetMesh:
     """Read, check and mesh surfaces; the arguments are those of `VolumetricRobot.from_surfaces`.
@@ -61,7 +62,9 @@ def mesh_given(
     else:
         one = isinstance(chambers, (str, os.PathLike)) or hasattr(chambers, "faces")
         inside = [read(item, f"chamber {i + 1}") for i, item in enumerate([chambers] if one else chambers)]
-    return mesh_surfaces(skins, inside, max_edge=max_edge, time_limit=time_limit, rescue=rescue, simplify=simplify)
+    return mesh_surfaces(
+        skins, inside, max_edge=max_edge, time_limit=time_limit, rescue=rescue, simplify=simplify, preview=preview
+    )
 
 
 def _mendable(surface: Surface) -> bool:

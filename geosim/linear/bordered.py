@@ -36,8 +36,8 @@ class BorderedSolver:
         Sparsity of the upper triangle.
     factoriser
         See `geosim.linear.factorise`.
-    name
-        Which factoriser a new pattern gets.
+    name, threads
+        Which factoriser a new pattern gets, and how many threads (see `make_factoriser`).
     max_krylov
         GMRES iterations that are cheaper than a factorisation.
     """
@@ -45,6 +45,7 @@ class BorderedSolver:
     pattern: Sparsity
     factoriser: Factoriser
     name: str = "auto"
+    threads: int | None = None
     max_krylov: int = 10
     factorisations: int = 0
     krylov: int = 0
@@ -58,7 +59,7 @@ class BorderedSolver:
         """Change to another pattern; factors of the old one are dropped."""
         if pattern is not self.pattern:
             self.factoriser.close()
-            self.factoriser = make_factoriser(pattern.indptr, pattern.indices, self.name)
+            self.factoriser = make_factoriser(pattern.indptr, pattern.indices, self.name, threads=self.threads)
             self.pattern = pattern
             self._columns = None
 
@@ -130,7 +131,7 @@ class BorderedSolver:
         """
         if self.factoriser.name != "pardiso":
             return -1
-        careful = make_factoriser(self.pattern.indptr, self.pattern.indices, self.name)
+        careful = make_factoriser(self.pattern.indptr, self.pattern.indices, self.name, threads=self.threads)
         try:
             careful.strengthen()
             careful.factorise(data)

@@ -13,7 +13,8 @@ import ctypes
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -24,10 +25,21 @@ import scipy
 from scipy.sparse import csc_matrix, csr_matrix
 from scipy.sparse.linalg import SuperLU, splu
 
-from geosim.arrays import Floats, choice
+from geosim.arrays import Floats, choice, whole
 from geosim.errors import GeosimError, InputError
 
-__all__ = ["FactorisationError", "Factoriser", "OutOfMemoryError", "available_bytes", "describe", "make_factoriser"]
+__all__ = [
+    "MOST_THREADS",
+    "FactorisationError",
+    "Factoriser",
+    "OutOfMemoryError",
+    "available_bytes",
+    "describe",
+    "make_factoriser",
+    "usable_threads",
+]
+
+MOST_THREADS = 1024  # more than the cores of any machine: a mistake
 
 SAFE = 0.9  # share of the free memory that a factorisation may ask for: the rest of the solve needs some, too
 # Factors of SuperLU, measured on Taylor-Hood tetrahedra: entries over size^(4/3), bytes of an entry with its index, and what
@@ -133,6 +145,28 @@ def available_bytes() -> float:
         return float("inf")
 
 
+def usable_threads(threads: int | None = None) -> int:
+    """Return how many threads a factorisation takes: as many as are asked for, else as this process is given.
+
+    Those are MKL_NUM_THREADS or OMP_NUM_THREADS where they say so (the workers of a sweep have 1), else the cores that the
+    process may run on.
+
+    Raises
+    ------
+    InputError
+        `threads` is not a whole number from 1.
+    """
+    if threads is not None:
+        return whole(threads, "threads", least=1, most=MOST_THREADS)
+    for name in ("MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+        given = os.environ.get(name, "").split(",")[0].strip()  # OpenMP takes a list, one number a level
+        if given.isdecimal() and int(given) > 0:
+            return min(int(given), MOST_THREADS)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 @cache
 def _mkl() -> Any:
     """Return MKL's pardiso function, or None where pypardiso is not installed or MKL does not load."""
@@ -150,13 +184,26 @@ def _mkl() -> Any:
     return pypardiso.PyPardisoSolver().libmkl
 
 
+@contextmanager
+def _mkl_threads(count: int) -> Iterator[None]:
+    """Let MKL take so many threads in what this thread calls; afterwards it is as before."""
+    before = _mkl().MKL_Set_Num_Threads_Local(count)
+    try:
+        yield
+    finally:
+        _mkl().MKL_Set_Num_Threads_Local(before)
+
+
 class _Pardiso(Factoriser):
     name = "pardiso"
     _TOO_LARGE = (-2, -8)  # not enough memory, 32-bit integer overflow
     _ERRORS = {-3: "reordering failed", -4: "zero pivot", -7: "diagonal matrix is singular"}  # noqa: RUF012
 
-    def __init__(self, indptr: np.ndarray, indices: np.ndarray, single: bool, symmetric: bool) -> None:
+    def __init__(
+        self, indptr: np.ndarray, indices: np.ndarray, single: bool, symmetric: bool, threads: int | None
+    ) -> None:
         super().__init__(len(indptr) - 1)
+        self._threads = usable_threads(threads)
         self._call_c = _mkl().pardiso
         self._call_c.restype = None
         self._call_c.argtypes = None
@@ -186,24 +233,25 @@ class _Pardiso(Factoriser):
         integer = lambda v: ctypes.byref(ctypes.c_int32(v))  # noqa: E731 (a C argument)
         pointer = lambda a: a.ctypes.data_as(ctypes.c_void_p)  # noqa: E731
         error, dummy = ctypes.c_int32(0), np.zeros(1, dtype=self._real)
-        self._call_c(
-            pointer(self._handle),
-            integer(1),
-            integer(1),
-            integer(self._kind),
-            integer(phase),
-            integer(self.size),
-            pointer(self._data),
-            pointer(self._ia),
-            pointer(self._ja),
-            None,
-            integer(count),
-            pointer(self._options),
-            integer(0),
-            pointer(dummy if right is None else right),
-            pointer(dummy if out is None else out),
-            ctypes.byref(error),
-        )
+        with _mkl_threads(self._threads):
+            self._call_c(
+                pointer(self._handle),
+                integer(1),
+                integer(1),
+                integer(self._kind),
+                integer(phase),
+                integer(self.size),
+                pointer(self._data),
+                pointer(self._ia),
+                pointer(self._ja),
+                None,
+                integer(count),
+                pointer(self._options),
+                integer(0),
+                pointer(dummy if right is None else right),
+                pointer(dummy if out is None else out),
+                ctypes.byref(error),
+            )
         if error.value in self._TOO_LARGE:
             raise OutOfMemoryError(self.size, self.memory)
         if error.value:
@@ -283,7 +331,13 @@ class _SuperLU(Factoriser):
 
 
 def make_factoriser(
-    indptr: np.ndarray, indices: np.ndarray, name: str = "auto", *, single: bool = True, symmetric: bool = True
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    name: str = "auto",
+    *,
+    single: bool = True,
+    symmetric: bool = True,
+    threads: int | None = None,
 ) -> Factoriser:
     """Return a factoriser for the upper triangle with the given CSR pattern.
 
@@ -295,18 +349,20 @@ def make_factoriser(
         Whether Pardiso works in single precision first; without, its solutions need no refinement.
     symmetric
         False: the pattern is that of the whole matrix, whose values are not symmetric.
+    threads
+        How many Pardiso takes (see `usable_threads`); SuperLU has one.
 
     Raises
     ------
     InputError
-        The name is unknown, or Pardiso is asked for and not installed.
+        The name is unknown, Pardiso is asked for and not installed, or the number of threads is none.
     """
     choice(name, "factoriser", ("auto", "pardiso", "superlu"))
     if name == "pardiso" and _mkl() is None:
         raise InputError("factoriser = 'pardiso' needs MKL: pip install pypardiso (x86-64 only), or use 'auto'")
     if name == "superlu" or _mkl() is None:
         return _SuperLU(indptr, indices, symmetric)
-    return _Pardiso(indptr, indices, single, symmetric)
+    return _Pardiso(indptr, indices, single, symmetric, threads)
 
 
 def describe() -> dict[str, str]:
@@ -315,10 +371,7 @@ def describe() -> dict[str, str]:
         return {
             "factoriser": "superlu",
             "library": f"SciPy {scipy.__version__}",
+            "threads": "1",
             "remedy": "pip install pypardiso makes solves several times faster (x86-64)",
         }
-    return {
-        "factoriser": "pardiso",
-        "library": f"MKL {metadata.version('mkl')}",
-        "threads": str(_mkl().MKL_Get_Max_Threads()),
-    }
+    return {"factoriser": "pardiso", "library": f"MKL {metadata.version('mkl')}", "threads": str(usable_threads())}

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import geosim
 from geosim.accuracy.adapting import adapt
 from geosim.arrays import UNITS
@@ -22,7 +20,6 @@ from geosim.files.actuation import load_actuation
 from geosim.files.robot import load_problem
 from geosim.files.values import read_toml
 from geosim.generate import GENERATORS, make
-from geosim.geometry.surface import read_surface
 from geosim.result import Result
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
@@ -32,7 +29,6 @@ from geosim.study.measures import measured
 
 __all__ = ["run", "write_problem"]
 
-PREVIEW_EDGES = 20.0  # in the diagonal of the bounding box: half of what a mesh has by default
 PICTURE_DPI = 50  # 550 x 350 pixels: a picture of full size takes longer than a coarse solve
 
 
@@ -98,9 +94,10 @@ def write_problem(job: Job, folder: Path) -> None:
     for body in bodies:
         if job.material is not None:
             body["material"] = job.material
-        edge = _edge(body, table["units"], job.mesh, folder)
-        if edge is not None:
-            body["max_edge"] = edge
+        if job.mesh["max_edge_mm"] is not None:
+            body["max_edge"] = job.mesh["max_edge_mm"] * UNITS["mm"] / UNITS[table["units"]]
+    if job.mesh["preview"]:
+        table["preview"] = True
     if "bodies" in table:
         table["bodies"] = bodies
     elif "body" in table:
@@ -115,18 +112,6 @@ def _generator(name: str) -> Any:
         return lambda **parameters: make(name, **parameters)
     module, _, function = name.partition(":")
     return getattr(importlib.import_module(module), function)
-
-
-def _edge(body: Mapping[str, Any], units: str, mesh: Mapping[str, Any], folder: Path) -> float | None:
-    """Largest wanted edge of a body in the units of its file; None for what the file says."""
-    if mesh["max_edge_mm"] is not None:
-        return mesh["max_edge_mm"] * UNITS["mm"] / UNITS[units]
-    if mesh["preview"]:
-        if "surface" not in body:
-            raise InputError("[mesh] preview = true: the robot is meshed already; remove it")
-        surface = read_surface(folder / body["surface"], units=units, name="body")
-        return float(np.linalg.norm(np.ptp(surface.vertices, axis=0))) / PREVIEW_EDGES / UNITS[units]
-    return None
 
 
 def _solved(folder: Path, accuracy: float | None, log: Any) -> Result:

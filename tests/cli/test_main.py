@@ -143,6 +143,9 @@ def test_nothing_is_left_when_writing_fails(folder, monkeypatch):
         (["--gravity", "9.81"], ["three numbers"]),
         (["--gravity", "0,0,-98100"], ["--gravity", "times the Earth"]),
         (["--element", "p3"], ["p3", "p2"]),
+        (["--threads", "0"], ["--threads", "threads = 0"]),
+        (["--threads", "1.5"], ["--threads", "1.5"]),
+        (["--threads", "2", "--solver", "projective"], ["--threads does not go with ProjectiveShapeSolver"]),
         (["--sovler", "energy"], ["--sovler"]),
         (["extra"], ["extra"]),
     ],
@@ -167,11 +170,22 @@ def test_wrong_input_has_exit_status_1(folder, solved):
 def test_options_reach_the_solve(folder, solved):
     (folder / "act.toml").write_text("[inflation]\nvolume_ratio = [1.5]\npressure_kpa = [nan]")
     outcome = run(
-        "solve", "bar.toml", "--actuation", "act.toml", "--gravity", "0,-9.81,0", "--element", "p1", "--out", "a"
+        "solve",
+        "bar.toml",
+        "--actuation",
+        "act.toml",
+        "--gravity",
+        "0,-9.81,0",
+        "--element",
+        "p1",
+        "--threads",
+        "2",
+        "--out",
+        "a",
     )
     assert outcome.exit_code == 0, outcome.output
     assert np.array_equal(solved["environment"].gravity, [0, -9.81, 0])
-    assert solved["solver"] == geosim.EnergyShapeSolver(element="p1")
+    assert solved["solver"] == geosim.EnergyShapeSolver(element="p1", threads=2)
     assert isinstance(solved["actuation"], Inflation)
     outcome = run("solve", "bar.toml", "--out", "b")
     assert isinstance(solved["actuation"], Passive)

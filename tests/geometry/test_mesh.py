@@ -16,7 +16,7 @@ from shipped_shapes import block, plain_finger, pneunet_finger, thick_sphere, th
 
 from geosim.errors import InputError
 from geosim.geometry.child import RESCUE
-from geosim.geometry.mesh import MesherError, mesh_surfaces
+from geosim.geometry.mesh import MesherError, _thinned, mesh_surfaces
 from geosim.geometry.quality import mesh_quality
 from geosim.geometry.surface import check_surface
 from geosim.geometry.topology import mid_edges, tet_volumes
@@ -404,7 +404,7 @@ def test_lost_region_is_noticed(tmp_path, monkeypatch):
         mesh(BODY, [CHAMBER])
 
 
-def gives_up(domain, edge, time_limit, label):
+def gives_up(domain, edge, time_limit, label, switches):
     """Tetgen on surfaces that are beyond it."""
     raise MesherError(f"{label}: tetgen failed; {RESCUE}")
 
@@ -429,6 +429,32 @@ def test_rescue_finds_the_regions_itself(tmp_path, monkeypatch):
     assert found.region_volume(1) == pytest.approx(chamber.volume, rel=1e-9)
     assert found.notices == ("body surface: meshed by pytetwild, the surfaces are kept only approximately",)
     assert_conforming(found.tets)
+
+
+def test_a_preview_is_coarse_and_keeps_the_geometry():
+    """A round chamber loses a little; the plane walls of the body stay where they are, however many tets were asked for."""
+    tube = trimesh.creation.cylinder(0.006, 0.09, sections=128).apply_transform(
+        trimesh.transformations.rotation_matrix(np.pi / 2, (0, 1, 0), (0, 0, 0))
+    )
+    tube.apply_translation((0.05, 0.01, 0.01))
+    fine, coarse = mesh(BODY, [tube], max_edge=0.004), mesh(BODY, [tube], max_edge=0.004, preview=True)
+    assert len(coarse.tets) < 0.5 * len(fine.tets)
+    assert coarse.region_volume(0) + coarse.region_volume(1) == pytest.approx(BODY.volume, rel=1e-9)
+    assert coarse.region_volume(1) == pytest.approx(tube.volume, rel=0.02)
+    assert coarse.region_volume(1) != pytest.approx(tube.volume, rel=1e-6)
+    assert any("chooses its own edges, not max_edge = 4 mm" in note for note in coarse.notices)
+    assert any("simplified from 512" in note for note in coarse.notices)
+    assert_conforming(coarse.tets)
+
+
+def test_a_preview_of_walls_thinner_than_it_simplifies_keeps_the_surfaces():
+    """Two round walls of 256 and 255 corners, 2 micrometres apart; each alone may move by 50."""
+    outer = trimesh.creation.cylinder(0.01, 0.1, sections=256)
+    inner = trimesh.creation.cylinder(0.009998, 0.09, sections=255)
+    body, chambers = _thinned(check_surface(outer), [check_surface(inner)])
+    assert len(body[0].faces) == len(outer.faces)
+    assert len(chambers[0].faces) == len(inner.faces)
+    assert "too thin for a preview" in body[0].notices[-1]
 
 
 def test_wall_that_asks_for_millions_of_tets_is_refused(monkeypatch):

@@ -352,14 +352,16 @@ def make_problem(
     order: int,
     factoriser: str,
     *,
+    threads: int | None = None,
     isochoric: bool = False,
     contact_thickness: float | None = None,
     imperfection: float = 0.0,
 ) -> ShapeProblem:
     """Return the discrete problem.
 
-    `contact_thickness` is the thickness of contact over the local edge length (default: see `contact_setup`);
-    `imperfection` the amplitude of a smooth deviation of the rest shape over the body's size.
+    `factoriser` and `threads` are those of `make_factoriser`; `contact_thickness` is the thickness of contact over the local
+    edge length (default: see `contact_setup`); `imperfection` the amplitude of a smooth deviation of the rest shape over the
+    body's size.
 
     Raises
     ------
@@ -400,7 +402,9 @@ def make_problem(
         load_shapes=tuple(load_shapes(robot, environment, order)),
         mass=frozen(_masses(body, [m.density for m in materials])),
         pattern=pattern,
-        linear=BorderedSolver(pattern, make_factoriser(pattern.indptr, pattern.indices, factoriser), factoriser),
+        linear=BorderedSolver(
+            pattern, make_factoriser(pattern.indptr, pattern.indices, factoriser, threads=threads), factoriser, threads
+        ),
         table=tensors.table(materials, body.stress, isochoric=isochoric),
         isochoric_table=tensors.table(materials, body.stress, isochoric=True),
         closed=closed,

@@ -38,6 +38,7 @@ from geosim.actuation import AMBIENT, Actuation, CableLengths, CableTensions, Co
 from geosim.arrays import choice, number, whole
 from geosim.contract import Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
+from geosim.linear.factorise import MOST_THREADS
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import frames
 from geosim.shape.energy.cables import JUMP, Hold
@@ -98,6 +99,8 @@ class EnergyShapeSolver:
     follow
         Where a load has a maximum below the command (a limit point): "limit" stops there and names it; "dynamic" goes on
         from the next stable state, however far away, or says PRESSURE_LIMIT where there is none up to V/V0 = 10.
+    threads
+        How many a factorisation takes; None: the cores (or OMP_NUM_THREADS, and 1 in a sweep). Only the time depends on it.
     """
 
     element: str = "p2"
@@ -113,6 +116,7 @@ class EnergyShapeSolver:
     max_seconds: float | None = None
     max_factorisations: int | None = None
     follow: str = "limit"
+    threads: int | None = None
 
     def __post_init__(self) -> None:
         for key, names in NAMES.items():
@@ -126,6 +130,8 @@ class EnergyShapeSolver:
             number(self.max_seconds, "EnergyShapeSolver: max_seconds", above=0.0)
         if self.max_factorisations is not None:
             whole(self.max_factorisations, "EnergyShapeSolver: max_factorisations", least=1)
+        if self.threads is not None:
+            whole(self.threads, "EnergyShapeSolver: threads", least=1, most=MOST_THREADS)
 
     # ---- the contract of `solve`
 
@@ -151,6 +157,7 @@ class EnergyShapeSolver:
             environment,
             2 if self.element == "p2" else 1,
             self.factoriser,
+            threads=self.threads,
             isochoric=self.invariants == "isochoric",
             contact_thickness=self.contact_thickness,
             imperfection=self.imperfection,

@@ -184,6 +184,11 @@ def test_a_budget_ends_a_command_and_keeps_the_last_equilibrium():
     [
         ({"max_seconds": 0.0}, "max_seconds"),
         ({"max_factorisations": 0}, "max_factorisations"),
+        ({"threads": 0}, "threads = 0 must be a whole number of at least 1"),
+        ({"threads": 1.5}, "threads = 1.5"),
+        ({"threads": True}, "threads = True"),
+        ({"threads": "x"}, "threads = 'x'"),
+        ({"threads": 100_000}, "at most 1024"),
         ({"follow": "on"}, "limit"),
     ],
 )

@@ -1,0 +1,72 @@
+"""Factorisers: what they solve, what they count, how many threads they take."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from geosim.errors import InputError
+from geosim.linear import factorise
+from geosim.linear.factorise import make_factoriser, usable_threads
+
+PARDISO = pytest.mark.skipif(factorise.describe()["factoriser"] != "pardiso", reason="pypardiso is not installed")
+
+
+def laplacian(n):
+    """Upper triangle (CSR) of a grid's Laplacian, and the whole matrix."""
+    line = 2.0 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1)
+    full = np.kron(line, np.eye(n)) + np.kron(np.eye(n), line)
+    rows, cols = np.nonzero(np.triu(full))
+    return np.searchsorted(rows, np.arange(n * n + 1)), cols, full[rows, cols], full
+
+
+@PARDISO
+def test_threads_are_set_for_the_call_and_restored_after(monkeypatch):
+    """MKL itself says how many threads it may take while it factorises, and before and after."""
+    mkl = factorise._mkl()
+    indptr, indices, data, full = laplacian(12)
+    factors, before, seen = make_factoriser(indptr, indices, "pardiso", threads=2), mkl.MKL_Get_Max_Threads(), []
+    call = factors._call_c
+
+    def watched(*given):
+        seen.append(mkl.MKL_Set_Num_Threads_Local(2))
+        call(*given)
+
+    monkeypatch.setattr(factors, "_call_c", watched)
+    factors.factorise(data)
+    right = np.arange(len(full), dtype=float)
+    assert np.abs(full @ factors.solve(right) - right).max() < 1e-3 * right.max()
+    assert set(seen) == {2}
+    assert mkl.MKL_Get_Max_Threads() == before
+
+
+@PARDISO
+def test_threads_are_restored_where_a_factorisation_fails():
+    mkl, before = factorise._mkl(), factorise._mkl().MKL_Get_Max_Threads()
+    factors = make_factoriser(np.array([0, 1]), np.array([0]), "pardiso", threads=2)
+    factors._call_c = lambda *given: setattr(given[-1]._obj, "value", -4)
+    with pytest.raises(factorise.FactorisationError, match="zero pivot"):
+        factors.factorise(np.ones(1))
+    assert mkl.MKL_Get_Max_Threads() == before
+
+
+def test_default_threads_are_those_of_the_environment_or_the_cores(monkeypatch):
+    for name in ("MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    assert usable_threads() == cores
+    monkeypatch.setenv("OMP_NUM_THREADS", "3,2")
+    assert usable_threads() == 3
+    monkeypatch.setenv("MKL_NUM_THREADS", "1")  # a sweep gives its workers both
+    assert usable_threads() == 1
+    monkeypatch.setenv("MKL_NUM_THREADS", "many")
+    assert usable_threads() == 3
+    assert usable_threads(2) == 2
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True, "x", 10**9])
+def test_silly_threads_are_refused(threads):
+    with pytest.raises(InputError, match=r"threads = .* must be a whole number of at least 1 and at most 1024"):
+        usable_threads(threads)
