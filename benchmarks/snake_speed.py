@@ -1,6 +1,6 @@
 """Milliseconds per 60 Hz frame of the soft snake on one core, beside Table II of [Gasoto2019] and at a measured error.
 
-    python benchmarks/snake_speed.py [--frames 600] [--snakes 1,2,4,10] [--link] [--budgets] [--routes 4] [--gait 60]
+    python benchmarks/snake_speed.py [--frames 600] [--snakes 1,2,4,10] [--link] [--budgets] [--routes 4] [--gait 60] [--gaits]
 
 The error of a budget is that of single substeps of its own run against the same substep converged to 1e-8 N, contact
 included: |q - q*|_M / |q* - q_start|_M with the mass norm over particles and bodies.
@@ -29,8 +29,11 @@ TABLE_II = {0: 5.70, 1: 11.63, 2: 26.47, 3: 34.23, 4: 46.53, 5: 56.00, 10: 105.8
 GROUND = Environment(gravity=(0, 0, -9.81), obstacles=[Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.2)])
 
 
-def gait(seconds):
-    return UndulatoryGait(6 * PSI, 0.5, 1.5, 0.0, seconds)
+FRAME = 1e3 / 60.0  # ms
+
+
+def gait(seconds, psi=6.0, frequency=0.5):
+    return UndulatoryGait(psi * PSI, frequency, 1.5, 0.0, seconds)
 
 
 def places(state):
@@ -49,22 +52,22 @@ def substep_errors(stepper, state, command):
     starts, answers = [], []
     for s in range(stepper.substeps):
         starts.append(stepper._inflate(state, h))
-        state, _ = stepper._substep(stepper._problem(starts[-1], h, s), starts[-1])
+        state, _ = stepper._substep(stepper._problem(starts[-1], h, s), starts[-1], stepper.iterations)
         answers.append(state)
     errors = []
     for s, (start, answer) in enumerate(zip(starts, answers)):
-        best, _ = exact._substep(exact._problem(start, h, s), start)
+        best, _ = exact._substep(exact._problem(start, h, s), start, exact.iterations)
         (q, m), (star, _), (zero, _) = places(answer), places(best), places(start)
         norm = lambda d, m=m: np.sqrt((m * (d**2).sum(1)).sum())  # noqa: E731
         errors.append((norm(q - star) / norm(star - zero), best.residual))
     return errors
 
 
-def run(robot, stepper, frames, sample=0):
+def run(robot, stepper, frames, sample=0, **wave):
     """Seconds a frame, residuals, and the errors of every `sample`-th frame."""
     state = stepper.start(robot, GROUND)
     seconds, residuals, errors, reference = [], [], [], []
-    for k, command in enumerate(stepper.commands(robot, gait(frames / 60.0))):
+    for k, command in enumerate(stepper.commands(robot, gait(frames / 60.0, **wave))):
         if sample and k % sample == sample - 1:
             for error, residual in substep_errors(stepper, state, command):
                 errors.append(error)
@@ -106,6 +109,25 @@ def routes(sections):
     )
 
 
+def gaits(frames):
+    """The budget of a frame at every gait: times, the share over a frame of 60 Hz, what is left of the forces."""
+    robot, stepper = make_snake(), MultibodyStepper.real_time()
+    print(
+        f"gait            median    95 %     max   over {FRAME:.1f} ms   above {stepper.tolerance:g} N   residual median"
+        f"    95 %     max   (ms of processor time; N)"
+    )
+    for psi in (4.0, 6.0, 8.0):
+        for frequency in (0.5, 0.8, 1.0, 1.5):
+            seconds, residuals, *_ = run(robot, stepper, frames, psi=psi, frequency=frequency)
+            ms, left = 1e3 * seconds[3:], residuals[3:]
+            print(
+                f"{psi:g} psi {frequency:3.1f} Hz  {np.median(ms):8.1f}{np.percentile(ms, 95):8.1f}{ms.max():8.1f}"
+                f"{100 * (ms > FRAME).mean():12.1f} %{100 * (left > stepper.tolerance).mean():13.1f} %"
+                f"{np.median(left):18.3f}{np.percentile(left, 95):8.3f}{left.max():8.3f}",
+                flush=True,
+            )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--frames", type=int, default=600)
@@ -114,10 +136,15 @@ def main():
     parser.add_argument("--budgets", action="store_true", help="the table budget -> error")
     parser.add_argument("--routes", type=int, default=0, help="sections of a link: primal against dual, converged")
     parser.add_argument("--gait", type=float, default=0.0, help="seconds of a converged gait: residual and drift")
+    parser.add_argument(
+        "--gaits", action="store_true", help="the real-time budget at 4 .. 8 psi and 0.5 .. 1.5 Hz, alone"
+    )
     parser.add_argument("--sample", type=int, default=20)
     options = parser.parse_args()
     print(f"{'':34s}  median    95 %   worst residual   (ms of processor time a 60 Hz frame, one thread)")
     run(make_snake(links=1, sections=4), MultibodyStepper(), 5)  # compile
+    if options.gaits:
+        return gaits(options.frames)
     if options.budgets:
         robot = make_snake()
         for label, extra in {

@@ -28,7 +28,7 @@ ROOMS = [
     ["inverse", "accuracy"],
     ["show"],
     ["files"],
-    ["study"],
+    ["study", "learning"],
     ["cli"],
 ]
 LAYERS = {name: layer for layer, names in enumerate(ROOMS) for name in names}

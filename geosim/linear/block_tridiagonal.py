@@ -298,7 +298,7 @@ class BlockTridiagonal:
     level, rank
         Level and place in the elimination order of every slot, shape (slots,).
     single
-        Factor in single precision, which takes two thirds of the time; in double from where a pivot fails.
+        Factor in single precision, which takes two thirds of the time.
     """
 
     rows: Ints
@@ -324,7 +324,8 @@ class BlockTridiagonal:
         self._coupling = np.where(coupled, begins[:, 1], -1)
         self._sparse_rows: tuple[Any, ...] | None = None
         self._room = int(ends[-1])
-        self._make_buffer()
+        self._buffers: dict[bool, Any] = {}
+        self._use(self.single)
         local = 3 * self.rank - before[self.level]
         self._stride = self._sizes[upper]
         base = np.where(off, self._coupling[lower], self._diagonal[lower])
@@ -337,12 +338,15 @@ class BlockTridiagonal:
         last = self._coupling < 0
         self._chain: Ints = np.cumsum(last) - last  # of every level
 
-    def _make_buffer(self) -> None:
-        dtype = np.dtype(np.float32 if self.single else np.float64)
-        # Rows of tiles on whole cache lines: loads that straddle two take twice as long.
-        raw = np.zeros(self._room + 64 // dtype.itemsize, dtype=dtype)
-        skip = (-raw.ctypes.data % 64) // dtype.itemsize
-        self._buffer = raw[skip : skip + self._room]
+    def _use(self, single: bool) -> None:
+        """Work in this precision; its memory is made when it is first used."""
+        if single not in self._buffers:
+            dtype = np.dtype(np.float32 if single else np.float64)
+            # Rows of tiles on whole cache lines: loads that straddle two take twice as long.
+            raw = np.zeros(self._room + 64 // dtype.itemsize, dtype=dtype)
+            skip = (-raw.ctypes.data % 64) // dtype.itemsize
+            self._buffers[single] = raw[skip : skip + self._room]
+        self._buffer = self._buffers[single]
 
     def _reaches(self, off: Any, local: Ints) -> Ints:
         """Columns of the coupling that the rows of a tile fill, for all tiles."""
@@ -364,17 +368,25 @@ class BlockTridiagonal:
             total += _TILE * float((_TILE * np.cumsum(reach) + 0.5 * reach**2).sum())
         return total
 
-    def factor(self, blocks: Floats) -> bool:
-        """Factor the matrix of these lower blocks (nnz, 3, 3); False if it is not positive definite."""
+    def factor(self, blocks: Floats, definite: bool = False) -> bool:
+        """Factor the matrix of these lower blocks (nnz, 3, 3); False if it is not positive definite.
+
+        In single precision a pivot fails nearly always because the matrix is indefinite: only one that is known to be
+        `definite` is then factored in double, this once, so that what is found does not depend on what was factored before.
+        """
+        self._use(self.single)
+        if self._succeeds(blocks):
+            return True
+        if not (self.single and definite):
+            return False
+        self._use(False)
+        return self._succeeds(blocks)
+
+    def _succeeds(self, blocks: Floats) -> bool:
+        """Whether the matrix can be factored in the buffer in use."""
         buffer, sizes, diagonal, coupling, _, starts, reach = self._pattern
         _scatter(blocks, self._place, self._stride, self._pads, sizes, diagonal, coupling, starts, reach, buffer)
-        if _factor(*self._pattern) < 0:
-            return True
-        if not self.single:
-            return False
-        self.single = False
-        self._make_buffer()
-        return self.factor(blocks)
+        return int(_factor(*self._pattern)) < 0
 
     @property
     def _pattern(self) -> tuple[Any, ...]:
@@ -491,8 +503,8 @@ class SparseFactor:
     count: int
     _lu: Any = field(default=None, init=False, repr=False)
 
-    def factor(self, blocks: Floats) -> bool:
-        """Factor the matrix of these lower blocks (nnz, 3, 3); False if it is singular."""
+    def factor(self, blocks: Floats, definite: bool = False) -> bool:
+        """Factor the matrix of these lower blocks (nnz, 3, 3), `definite` or not; False if it is singular."""
         off = self.rows != self.columns
         rows, columns = (np.concatenate([self.rows, self.columns[off]]), np.concatenate([self.columns, self.rows[off]]))
         values = np.concatenate([blocks, blocks[off].transpose(0, 2, 1)])

@@ -165,7 +165,8 @@ class CondensedDirection:
 
     def solve(self, now: Evaluation) -> tuple[Floats, int] | None:
         """Return the direction (slots, 3) and the iterations of the contacts; None if nothing could be factored."""
-        if not any(self.factor.factor(self.problem.assemble(now, clamp, contacts=False)) for clamp in (False, True)):
+        assembled = lambda clamp: self.problem.assemble(now, clamp, contacts=False)  # noqa: E731
+        if not any(self.factor.factor(assembled(clamp), clamp) for clamp in (False, True)):
             return None
         w = self.factor.forward(-now.gradient)
         if not len(self.owner):

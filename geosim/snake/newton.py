@@ -71,7 +71,7 @@ class PrimalDirection:
         """Solve with the contacts in the matrix; None if it cannot be factored."""
         factor, pattern = self.workspace.factor, self.problem.system.pattern
         blocks = self.problem.assemble(now, clamp)
-        if not factor.factor(blocks):
+        if not factor.factor(blocks, clamp):
             return None
         slots, rows = self.problem.coupling(now.contact)
         # The clamped system leaves out how friction follows the normal force: it is symmetric and always descends.

@@ -57,6 +57,7 @@ from geosim.snake.valves import Valves
 
 __all__ = ["MultibodyStepper"]
 
+REAL_TIME = 4  # iterations of a frame: twice what most need
 INSTANT = 1e-9  # s below which two times are the same: rounding of times of a day is below it
 
 
@@ -74,6 +75,9 @@ class MultibodyStepper:
         Time steps in a frame; 2 in [Gasoto2019].
     iterations
         Newton iterations of a substep at most; fewer if the tolerance is met. 4 in [Gasoto2019].
+    frame_iterations
+        Newton iterations of a frame at most, at least one a substep, so that a frame takes a bounded time; None: no limit. A
+        frame that they end before the tolerance is met is NOT_CONVERGED and says its residual.
     tolerance
         Residual at which a substep has converged [N].
     linear_iterations
@@ -106,6 +110,7 @@ class MultibodyStepper:
     dt: float = 1.0 / 60.0
     substeps: int = 2
     iterations: int = 30
+    frame_iterations: int | None = None
     tolerance: float = 1e-4
     linear_iterations: int = 5000
     linear_tolerance: float = 1e-10
@@ -135,11 +140,16 @@ class MultibodyStepper:
             number(getattr(self, key), f"MultibodyStepper: {key}", above=0.0)
         for key in ("substeps", "iterations", "linear_iterations"):
             whole(getattr(self, key), f"MultibodyStepper: {key}", least=1)
+        if self.frame_iterations is not None:
+            whole(self.frame_iterations, "MultibodyStepper: frame_iterations", least=self.substeps)
 
     @staticmethod
     def real_time(**options: Any) -> MultibodyStepper:
-        """Return a stepper for real-time loops: to 0.1 N, which one iteration a substep mostly reaches, in single precision."""
-        return MultibodyStepper(**{"tolerance": 0.1, "single": True, **options})
+        """Return a stepper for real-time loops: to 0.1 N, which one iteration a substep mostly reaches, in single precision.
+
+        A frame has at most `REAL_TIME` iterations, whatever the gait: where wheels begin to slip the residual is then larger.
+        """
+        return MultibodyStepper(**{"tolerance": 0.1, "single": True, "frame_iterations": REAL_TIME, **options})
 
     def start(
         self, robot: Robot, environment: Environment | None = None, initial: State | None = None
@@ -202,7 +212,10 @@ class MultibodyStepper:
         state = replace(state, pending=(*state.pending, (state.time, self._targets(state, command))))
         for s in range(self.substeps):
             state = self._inflate(state, h)
-            state, more = self._substep(self._problem(state, h, s), state)
+            limit = self.iterations
+            if self.frame_iterations is not None:
+                limit = min(limit, self.frame_iterations - len(records) - (self.substeps - 1 - s))
+            state, more = self._substep(self._problem(state, h, s), state, limit)
             worst = float(np.maximum(worst, state.residual))  # a number that is none stays
             records += more
             if progress is not None:
@@ -221,7 +234,7 @@ class MultibodyStepper:
             return Report(Status.NOT_CONVERGED, f"frame {state.steps}: the forces are not finite", records)
         message = (
             f"frame {state.steps} at {state.time:.3f} s did not converge: residual {state.residual:.2e} N after "
-            f"{self.iterations} iterations, tolerance {self.tolerance:.1e} N; take smaller steps or more iterations"
+            f"{len(records)} iterations, tolerance {self.tolerance:.1e} N; take smaller steps or more iterations"
         )
         return Report(Status.NOT_CONVERGED, message, records, goes_on=not self.throw_out)
 
@@ -295,13 +308,20 @@ class MultibodyStepper:
             state.workspace.blocks,
         )
 
-    def _substep(self, problem: Substep, state: MultibodyState) -> tuple[MultibodyState, list[Mapping[str, float]]]:
+    def _substep(
+        self, problem: Substep, state: MultibodyState, iterations: int
+    ) -> tuple[MultibodyState, list[Mapping[str, float]]]:
         """Solve one substep by Newton's method, section IV-D, from constant acceleration."""
         guess = problem.evaluate(problem.start.moved(problem.h * (problem.velocities + state.trend)))
         route: Direction = PrimalDirection(problem, state.workspace, self.forcing)
         if self.route == "dual":
             route = DualDirection(problem, state.multipliers, self.linear_iterations, self.linear_tolerance)
-        now, records = solve_substep(problem, guess, route, self.tolerance, self.iterations)
+        now, records = solve_substep(problem, guess, route, self.tolerance, iterations)
         facts = {"frame": state.steps, "time": state.time}
         multipliers = route.multipliers if isinstance(route, DualDirection) else None
-        return state.after(problem, now, multipliers), [{**facts, **record} for record in records]
+        after = state.after(problem, now, multipliers)
+        if after.residual > self.tolerance:
+            after = replace(
+                after, trend=np.zeros_like(after.trend)
+            )  # a guess from what does not balance would run away
+        return after, [{**facts, **record} for record in records]

@@ -277,15 +277,21 @@ def test_sparse_rows_are_solved_in_groups(single):
     )
 
 
-def test_a_pivot_that_fails_in_single_precision_is_taken_in_double():
-    """A matrix that single precision rounds to an indefinite one is factored all the same."""
+def test_a_definite_matrix_that_fails_in_single_precision_is_factored_in_double_once():
+    """Single precision rounds it to an indefinite one; what is factored afterwards is in single again, as if it had not been."""
     rows, columns = np.array([0, 1, 1]), np.array([0, 0, 1])
     K = 1e6 * np.eye(3)
     blocks = np.array([K, -K, K + 1e-4 * np.eye(3)])
     factor = BlockTridiagonal(rows, columns, np.array([0, 1]), np.array([0, 1]), single=True)
-    assert factor.factor(blocks)
-    assert not factor.single
+    easy, right = np.array([K, -0.3 * K, K]), np.arange(6.0).reshape(2, 3)
+    assert factor.factor(easy)
+    first = factor.solve(right)
+    assert not factor.factor(blocks)
+    assert factor.factor(blocks, definite=True)
     assert factor.solve(np.ones((2, 3)))[1] == pytest.approx(2.0 / 1e-4, rel=1e-4)
+    assert factor.factor(easy)
+    np.testing.assert_array_equal(factor.solve(right), first)
+    assert not factor.factor(-blocks, definite=True)
 
 
 # -- contacts in their own unknowns -----------------------------------------------------------------------------------

@@ -481,6 +481,7 @@ def test_solve_returns_a_result_with_forces():
         ({"dt": 0.0}, "dt"),
         ({"iterations": 0}, "iterations"),
         ({"tolerance": -1.0}, "tolerance"),
+        ({"frame_iterations": 1}, "frame_iterations"),
         ({"factorisation": "lu"}, "factorisation"),
     ],
 )

@@ -1,0 +1,87 @@
+"""What the environments share: one state that a solver steps, seeded starts, checked actions, pictures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box
+
+from geosim.arrays import Floats, choice
+from geosim.contract import Report, Robot, Solver, State, Status
+from geosim.environment import Environment
+from geosim.errors import InputError
+from geosim.result import collect
+from geosim.show.contact import obstacle_surfaces
+from geosim.show.fields import shown_surface
+from geosim.show.raster import Camera, Layer, camera_for, draw
+
+__all__ = ["Episode", "numbers"]
+
+PICTURE = (480, 320)  # pixels
+ROBOT, OBSTACLE, GOAL = np.array([0.20, 0.45, 0.70]), np.array([0.72, 0.70, 0.66]), np.array([0.85, 0.25, 0.15])
+
+
+def numbers(low: float, high: float, count: int) -> Box:
+    """Return the space of `count` numbers between two bounds, in single precision as learners keep them."""
+    return Box(low, high, (count,), np.float32)
+
+
+class Episode(gymnasium.Env[np.ndarray, np.ndarray]):
+    """Root of the environments.
+
+    Subclasses set `action_space` and `observation_space`, keep `robot`, `surroundings`, `solver` and `state` up to date, and
+    write `reset` and `step`. Everything random is drawn from `np_random`, which `reset(seed=...)` seeds.
+
+    Parameters
+    ----------
+    render_mode
+        None or "rgb_array".
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012 (the name and kind that Gymnasium reads)
+    robot: Robot
+    surroundings: Environment
+    solver: Solver[Any]
+    state: State
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        if render_mode is not None:
+            choice(render_mode, "render_mode", tuple(self.metadata["render_modes"]))
+        self.render_mode = render_mode
+
+    def checked(self, action: Any) -> Floats:
+        """Return an action in double precision.
+
+        Raises
+        ------
+        InputError
+            It does not belong to the action space.
+        """
+        given = np.asarray(action, dtype=np.float32)
+        if not self.action_space.contains(given):
+            raise InputError(f"{type(self).__name__}: an action is of {self.action_space}, given {action!r}")
+        return given.astype(float)
+
+    def render(self) -> Any:
+        """Return a picture of the present state, uint8 (320, 480, 3), or None without a render_mode."""
+        if self.render_mode is None:
+            return None
+        result = collect(self.robot, self.surroundings, self.solver, [self.state], [Report(Status.CONVERGED)], None)
+        shown = shown_surface(result, 0, 0)
+        layers = [Layer(shown.points, shown.triangles, ROBOT)]
+        layers += [
+            Layer(p, t, OBSTACLE, 0.6) for p, t in obstacle_surfaces(result, 0, np.vstack([shown.points, shown.rest]))
+        ]
+        layers += [Layer(p, t, GOAL) for p, t in self.marks()]
+        image = draw(layers, self.camera(shown.points), PICTURE)
+        return np.round(255.0 * image).astype(np.uint8)
+
+    def marks(self) -> list[tuple[Floats, Any]]:
+        """Surfaces (points [m], triangles) that show the goal."""
+        return []
+
+    def camera(self, points: Floats) -> Camera:
+        """Return what the picture shows, given the points [m] of the robot's surface."""
+        return camera_for(points, points, aspect=PICTURE[0] / PICTURE[1])

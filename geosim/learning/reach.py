@@ -1,0 +1,102 @@
+"""A hanging soft arm: bring the tip to a point and hold it there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import trimesh
+
+from geosim.actuation import Command, NaturalShape
+from geosim.arrays import Floats, floats
+from geosim.environment import Environment
+from geosim.learning.episode import PICTURE, Episode, numbers
+from geosim.material.materials import LinearElastic
+from geosim.rods.robot import Limb, RodShellRobot
+from geosim.rods.state import RodState
+from geosim.rods.stepper import RodShellStepper
+from geosim.show.raster import Camera, camera_for
+
+__all__ = ["RodReachEnv"]
+
+LENGTH, RADIUS, NODES, SECTIONS = (
+    0.3,
+    0.01,
+    16,
+    3,
+)  # m, m; an arm as long as thirty of its radii bends, and hardly shears
+MATERIAL = LinearElastic(youngs_modulus=1e7, poisson_ratio=0.49, density=1070.0)  # stiff enough to lift itself
+CURVATURE = 8.0  # 1/m that an action of 1 commands: the whole arm turns by 2.4 rad
+GOALS = (1.0, 5.0)  # 1/m: goals are tips of arcs of these curvatures, which weight leaves within reach
+PERIOD, DT, DAMPING = 0.1, 0.02, 2.0  # s of an action, s, 1/s
+REACHED = 0.01  # m: a radius of the arm
+
+
+class RodReachEnv(Episode):
+    """An arm of three sections that bend, hanging from the origin: one action is 0.1 s.
+
+    - Action (6,) in [-1, 1]: natural curvatures of the sections from the root to the tip, in both directions, over 8 1/m;
+      they change linearly over the action.
+    - Observation (24,), float32: natural curvatures over 8 1/m (6,), ends of the sections [m] (9,), velocity of the tip [m/s]
+      (3,), the goal [m] (3,), from the tip to the goal [m] (3,).
+    - Reward: minus the distance of the tip from the goal [m].
+    - Terminated when it is within 10 mm, or the solver stopped (`info["status"]`).
+    - `reset(options={"goal": (x, y, z)})` sets the goal [m]; else it is drawn.
+
+    Parameters
+    ----------
+    render_mode
+        None or "rgb_array".
+    """
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        super().__init__(render_mode)
+        limb = Limb((0, 0, 0), (0, 0, -LENGTH), NODES, RADIUS, MATERIAL)
+        self.robot = RodShellRobot.from_limbs([limb], fixed_vertices=(0, 1), fixed_edges=(0,))
+        self.surroundings = Environment(gravity=(0, 0, -9.81), self_contact=False)
+        self.solver = RodShellStepper(dt=DT, integrator="generalized-alpha", damping=DAMPING)
+        self._first = self.solver.start(self.robot, self.surroundings)
+        self.state: RodState = self._first
+        self._bent = np.zeros(2 * SECTIONS)
+        self.goal = np.zeros(3)
+        self._ends = np.linspace(0, NODES - 1, SECTIONS + 1).round().astype(int)[1:]
+        self._sections = np.minimum(np.arange(NODES - 2) * SECTIONS // (NODES - 2), SECTIONS - 1)
+        self.action_space = numbers(-1.0, 1.0, 2 * SECTIONS)
+        self.observation_space = numbers(-np.inf, np.inf, len(self._observation()))
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Let the arm hang at rest and draw a goal."""
+        super().reset(seed=seed)
+        curvature, angle = self.np_random.uniform(*GOALS), self.np_random.uniform(-np.pi, np.pi)
+        turn = curvature * LENGTH
+        out = (1.0 - np.cos(turn)) / curvature
+        drawn = out * np.cos(angle), out * np.sin(angle), -np.sin(turn) / curvature
+        self.goal = floats((options or {}).get("goal", drawn), "options: goal [m]", (3,))
+        self.state, self._bent = self._first, np.zeros(2 * SECTIONS)
+        return self._observation(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Bend the sections towards the commanded curvatures over one action."""
+        wanted, begin = self.checked(action), self.state.time
+        rows = CURVATURE * np.array([self._bent, wanted]).reshape(2, SECTIONS, 2)
+        shape = NaturalShape((begin, begin + PERIOD), curvature=rows[:, self._sections])
+        self.state, report = self.solver.step(self.state, Command(0, begin + PERIOD, (shape,)))
+        self._bent = wanted
+        distance = float(np.linalg.norm(self.goal - self.state.positions[-1]))
+        info = {"status": report.status.name, "distance": distance, "is_success": distance <= REACHED}
+        return self._observation(), -distance, distance <= REACHED or not report.reached, False, info
+
+    def _observation(self) -> Any:
+        x, tip = self.state.positions, self.state.positions[-1]
+        parts = (self._bent, x[self._ends].ravel(), self.state.velocities[-1], self.goal, self.goal - tip)
+        return np.concatenate(parts).astype(np.float32)
+
+    def marks(self) -> list[tuple[Floats, Any]]:
+        """A ball at the goal."""
+        ball = trimesh.creation.icosphere(2, REACHED)
+        return [(ball.vertices + self.goal, ball.faces)]
+
+    def camera(self, points: Floats) -> Camera:
+        """Show all that the arm can reach."""
+        span = LENGTH * np.array([[-1, -1, -1.1], [1, 1, 0.3]])
+        return camera_for(span, span, aspect=PICTURE[0] / PICTURE[1])
