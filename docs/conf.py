@@ -15,7 +15,17 @@ import geosim  # noqa: E402
 project, author, copyright = "geosim", "the geosim founders", "the geosim founders, MIT licence"
 version = release = geosim.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "sphinx.ext.viewcode"]
-exclude_patterns = ["_build"]
+extensions += ["sphinx_gallery.gen_gallery"]  # runs scripts, keeps what they print, makes the page of small pictures
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "auto_gallery",
+    "filename_pattern": r"\.py$",
+    "image_scrapers": ("gallery_pictures",),
+    "download_all_examples": False,
+    "show_signature": False,
+    "show_memory": False,
+}
+exclude_patterns = ["_build", "gallery/README.rst"]
 smartquotes = False  # keys and values are to be copied
 html_theme = "furo"
 html_title = f"geosim {geosim.__version__}"

@@ -1,0 +1,14 @@
+"""
+A spider falls on its feet
+==========================
+
+Rods that are joined, contact with friction on the ground [Choi2024].
+"""
+
+import geosim
+from geosim.rods.designs import spider
+
+case = spider(duration=0.5)
+result = geosim.solve(**case.arguments())
+print("lowest point", 1e3 * result.frames[-1][:, 2].min(), "mm")
+assert result.converged

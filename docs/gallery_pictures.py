@@ -1,0 +1,36 @@
+"""What the gallery shows below a script: its result as a picture and a film, or its fit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from sphinx_gallery.scrapers import figure_rst
+
+from geosim import Result
+from geosim.calibrate import Calibration
+
+FILM_FRAMES = 24  # a film of more is large and says no more
+
+
+def scrape(block: Any, variables: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    """Write picture and film of what the block made; return how the page shows them."""
+    paths, made = [], variables["example_globals"]
+    result, found = made.get("result"), made.get("found")
+    if isinstance(result, Result):
+        paths.append(next(variables["image_path_iterator"]))
+        result.plot(paths[-1])
+        if len(result.frames) > 1:
+            film = os.path.splitext(next(variables["image_path_iterator"]))[0] + ".gif"
+            result.film(film, fps=max(2.0, min(12.0, len(result.frames) / 3.0)))
+            paths.append(film)
+    if isinstance(found, Calibration):
+        paths.append(next(variables["image_path_iterator"]))
+        found.plot(paths[-1])
+    return figure_rst(paths, settings["src_dir"])
+
+
+def _get_sg_image_scraper() -> Any:
+    """Name by which the gallery finds the function above."""
+    return scrape
