@@ -87,7 +87,7 @@ def by_elements(problem: ShapeProblem, point: Point, duals: list[Change]) -> Flo
         p = point.p[mesh.pressure_tets].ravel()
         nothing = np.zeros(0)
         assembly.assemble(
-            x, p, own, problem.table, el.energy, el.constraint, el.stabilised, False,
+            x, p, own, problem.table, el.energy, el.constraint, el.linear, False,
             problem.pattern.places, nothing, force, scale, gaps,
         )  # fmt: skip
         out = np.einsum("deai,eai->de", push, force.reshape(count, width, 3))

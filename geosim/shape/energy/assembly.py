@@ -19,7 +19,7 @@ from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
 from geosim.material.tensors import cofactor, stress, tangent
 
-__all__ = ["Mesh", "Rule", "assemble", "jacobian_bounds", "mass_loads", "mean_stresses"]
+__all__ = ["Mesh", "Rule", "assemble", "inadmissible", "jacobian_bounds", "mass_loads", "mean_stresses"]
 
 
 class Mesh(NamedTuple):
@@ -175,7 +175,7 @@ def _stiffen(A, g, w, T, K):
 
 
 @kernel
-def _inadmissible(row, J):
+def inadmissible(row, J):
     """Whether the energy has a pole at J = 0 that is passed: the full form of an incompressible body has none."""
     return J <= 0.0 and row[4] < 0.0
 
@@ -188,7 +188,7 @@ def _strain_energy(row, weights, volume, matrix, space):
         w, F = weights[c] * volume, space.F[c]
         J = cofactor(F, space.cof)
         smallest = min(smallest, J)
-        if _inadmissible(row, J):
+        if inadmissible(row, J):
             return np.inf, J
         if matrix:
             total += w * tangent(row, F, J, space.cof, space.P, space.A, space.work)
@@ -202,7 +202,7 @@ def _strain_energy(row, weights, volume, matrix, space):
 
 
 @kernel
-def _incompressibility(row, p, barycentric, volume, rule, matrix, space, gap):
+def _incompressibility(row, p, barycentric, volume, rule, linear, matrix, space, gap):
     """Add integral q (J - 1) to gap (4,), its stresses to S, its tangent to K and B; return the element's volume, least J."""
     F, cof = space.P, space.cof
     total, smallest = 0.0, np.inf
@@ -211,7 +211,7 @@ def _incompressibility(row, p, barycentric, volume, rule, matrix, space, gap):
         _between(space.F, rule.shares, q, F)
         J = cofactor(F, cof)
         smallest = min(smallest, J)
-        if _inadmissible(row, J):
+        if not linear and inadmissible(row, J):
             return np.inf, J
         pressure = 0.0
         for v in range(4):
@@ -297,14 +297,14 @@ def _skew(Y, crosses, s, K):
 
 
 @kernel
-def _compressibility(row, p, volume, stabilise, gap, M):
+def _compressibility(row, p, volume, linear, gap, M):
     """Write the block -M (4, 4) of compressibility and stabilisation, add -M p to gap (4,); return p M p / 2.
 
     That is what they store: p^2 / 2 kappa, and what the stabilisation takes of the work of pressures as J leaves 1.
 
     integral N_u N_v = V (1 + delta_uv) / 20; stabilisation takes off the means, V / 16 [Dohrmann-Bochev].
     """
-    soft = row[2] if stabilise else 0.0
+    soft = row[2] if linear else 0.0
     stored = 0.0
     for u in range(4):
         for v in range(4):
@@ -340,7 +340,7 @@ def _scatter(e, nodes, mesh, places, K, B, M, data):
 
 
 @kernel
-def assemble(x, p, mesh, table, energy, constraint, stabilise, matrix, places, data, force, scale, gaps):
+def assemble(x, p, mesh, table, energy, constraint, linear, matrix, places, data, force, scale, gaps):
     """Add internal forces, constraint residuals and (with `matrix`) the tangent of all elements.
 
     Parameters
@@ -351,8 +351,9 @@ def assemble(x, p, mesh, table, energy, constraint, stabilise, matrix, places, d
         `Mesh`, and the rows of `tensors.table`.
     energy, constraint
         `Rule` of the strain energy and `Volumes` of the incompressibility rows.
-    stabilise
-        Whether the Dohrmann-Bochev term -(1/mu) (p - Pi p)(q - Pi q) of P1-P1 is added.
+    linear
+        Whether the elements are P1: then the Dohrmann-Bochev term -(1/mu) (p - Pi p)(q - Pi q) is added, and the strain energy
+        is left to `EdgeDomains`.
     places, data
         `Places`, and the CSR values, added to.
     force, scale, gaps
@@ -376,12 +377,16 @@ def assemble(x, p, mesh, table, energy, constraint, stabilise, matrix, places, d
         if matrix:
             space.K[:] = 0.0
             space.C[:] = 0.0
-        work, least = _strain_energy(row, energy.weights, volume, matrix, space)
-        now, other = _incompressibility(row, pe, mesh.barycentric[e], volume, constraint, matrix, space, gap)
+        work, least = 0.0, np.inf
+        if linear:
+            space.S[:] = 0.0
+        else:
+            work, least = _strain_energy(row, energy.weights, volume, matrix, space)
+        now, other = _incompressibility(row, pe, mesh.barycentric[e], volume, constraint, linear, matrix, space, gap)
         smallest = min(smallest, least, other)
         if work == np.inf or now == np.inf:
             return np.inf, smallest, 0.0
-        total += work + _compressibility(row, pe, volume, stabilise, gap, M)
+        total += work + _compressibility(row, pe, volume, linear, gap, M)
         body += now
         _bear(space.S, space.g, f)
         for v in range(4):

@@ -112,8 +112,8 @@ class Element:
     face: FaceRule
 
     @property
-    def stabilised(self) -> bool:
-        """Whether the pressure needs stabilisation: P1-P1 is not stable by itself."""
+    def linear(self) -> bool:
+        """Whether the displacement is P1: its pressure is stabilised, its strain smoothed around edges (see `edges`)."""
         return self.order == 1
 
     def slopes(self, points: Floats) -> Floats:

@@ -26,6 +26,7 @@ from geosim.shape.energy.chambers import Chambers, make_chambers
 from geosim.shape.energy.configuration import Evaluation, Point
 from geosim.shape.energy.contact import ContactPotential
 from geosim.shape.energy.contact_setup import make_contact
+from geosim.shape.energy.edges import EdgeDomains, edge_domains
 from geosim.shape.energy.embedding import couplings
 from geosim.shape.energy.grip import Blocks, Grip
 from geosim.shape.energy.loads import LoadShape, load_shapes
@@ -55,8 +56,8 @@ class ShapeProblem(ScaledBody):
         Rows of `tensors.table`: as solved, and of the isochoric form.
     closed, rest_chamber_volumes
         What closes the chambers, and their volumes (c,).
-    cables, fabric
-        What pulls on the body, and layers and fibres in it; or None.
+    cables, fabric, edges
+        What pulls on the body, layers and fibres in it, and domains of linear elements; or None.
     held, enclosed
         Which unknowns are held (see `held_unknowns`), and whether a body's whole surface is.
     contact, rigid, reduction
@@ -80,6 +81,7 @@ class ShapeProblem(ScaledBody):
     reduction: Reduction | None
     cables: Cables | None
     fabric: Fabric | None
+    edges: EdgeDomains | None
 
     @property
     def chambers(self) -> int:
@@ -231,10 +233,12 @@ class ShapeProblem(ScaledBody):
         el, pattern, count = self.element, self.pattern, len(x)
         data = np.zeros(len(pattern.indices) if matrix else 0)
         force, scale, constraint = np.zeros_like(x), np.zeros(count), np.zeros(len(self.pressure_vertices))
-        rules, out = (el.energy, el.constraint, el.stabilised), (pattern.places, data, force, scale, constraint)
-        energy, smallest, body_volume = assembly.assemble(
-            x, p, self.mesh, self.table if table is None else table, *rules, matrix, *out
-        )
+        rules, out = (el.energy, el.constraint, el.linear), (pattern.places, data, force, scale, constraint)
+        table = self.table if table is None else table
+        energy, smallest, body_volume = assembly.assemble(x, p, self.mesh, table, *rules, matrix, *out)
+        if self.edges is not None:
+            work, least = self.edges.add(x, table, matrix, pattern, data, force, scale)
+            energy, smallest = energy + work, min(smallest, least)
         volumes, gradients = self.closed.add(x, chamber_pressures, el.face, matrix, pattern, data, force, scale)
         if self.fabric is not None:
             energy += self.fabric.add(x, matrix, pattern, data, force, scale)
@@ -374,13 +378,15 @@ def make_problem(
     compressible = any(np.isfinite(m.bulk_modulus) for m in materials)
     cables = make_cables(body, robot.cables, robot.cable_anchors)
     fabric = make_fabric(body, robot.layers, robot.fibres)
+    edges = edge_domains(body.mesh) if body.element.linear else None
     pattern = build_pattern(
         body.mesh.tets,
         body.mesh.pressure_tets,
-        couple_pressures=body.element.stabilised or compressible,
+        couple_pressures=body.element.linear or compressible,
         couplings=[
             *([] if cables is None else [couplings(cables.strands.nodes, cables.strands.weights)]),
             *([] if fabric is None else fabric.couplings()),
+            *([] if edges is None else [edges.couplings()]),
         ],
     )
     groups = make_groups(robot, environment)
@@ -416,6 +422,7 @@ def make_problem(
         reduction=Reduction(rigid, len(body.nodes), pattern.size) if rigid is not None else None,
         cables=None if cables is None else replace(cables, strands=cables.strands.placed(pattern)),
         fabric=None if fabric is None else fabric.placed(pattern),
+        edges=None if edges is None else edges.placed(pattern),
     )
     _check_free_bodies(problem)
     return problem
