@@ -20,6 +20,7 @@ from geosim.robot import VolumetricRobot
 from geosim.shape.energy import assembly
 from geosim.shape.energy.configuration import Point
 from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.smoothing import SHARES
 
 __all__ = ["by_elements", "by_volumes", "design_motion", "places_adjoint"]
 
@@ -78,6 +79,8 @@ def by_elements(problem: ShapeProblem, point: Point, duals: list[Change]) -> Flo
     corners = problem.rest[mesh.tets[:, :4]]
     step = STEP * np.cbrt(mesh.volumes)
 
+    by_volume, by_slopes = _by_domains(problem, point, push)
+
     def works(moved: Floats) -> Floats:
         inverse = np.linalg.inv((moved[:, :3] - moved[:, 3:]).transpose(0, 2, 1))
         slopes = np.concatenate([inverse, -inverse.sum(axis=1, keepdims=True)], axis=1)
@@ -91,7 +94,8 @@ def by_elements(problem: ShapeProblem, point: Point, duals: list[Change]) -> Flo
             problem.pattern.places, nothing, force, scale, gaps,
         )  # fmt: skip
         out = np.einsum("deai,eai->de", push, force.reshape(count, width, 3))
-        return np.asarray(out + np.einsum("dev,ev->de", close, gaps.reshape(count, 4)) - fallen * volumes)
+        out += np.einsum("deaj,eaj->de", by_slopes, volumes[:, None, None] * slopes)
+        return np.asarray(out + np.einsum("dev,ev->de", close, gaps.reshape(count, 4)) + (by_volume - fallen) * volumes)
 
     out = np.zeros((len(duals), len(robot.vertices), 3))
     for corner in range(4):
@@ -106,6 +110,27 @@ def by_elements(problem: ShapeProblem, point: Point, duals: list[Change]) -> Flo
             for d, row in enumerate(slope):
                 np.add.at(out[d, :, axis], ids, row)
     return out / problem.length
+
+
+def _by_domains(problem: ShapeProblem, point: Point, push: Floats) -> tuple[Floats, Floats]:
+    """Return what the work of the smoothed strain changes by volumes V_e (d, m) and by V_e times slopes of tets (d, m, 4, 3).
+
+    With G_k as F_k, of the duals `push` (d, m, 4, 3), the work is sum_k V_k P_k : G_k; as V_k F_k = sum_e s V_e F_e, it changes
+    by -dV_k H_k : F_k + H_k : d(V_k F_k) + P_k : d(V_k G_k), H_k = A_k : G_k.
+    """
+    domains, mesh = problem.smoothing, problem.mesh
+    if domains is None:
+        return np.zeros(push.shape[:2]), np.zeros((*push.shape[:2], 4, 3))
+    F, (P, A) = domains.deformations(point.x), domains.tangents(point.x, problem.table)
+    parts = np.einsum("deai,eaj,e,s->desij", push, mesh.barycentric, mesh.volumes, SHARES)
+    G = np.zeros((len(push), *F.shape))
+    for d, part in enumerate(parts):
+        np.add.at(G[d], domains.of_tets, part)
+    H = np.einsum("krs,dks->dkr", A, (G / domains.volumes[:, None, None]).reshape(*G.shape[:2], 9)).reshape(G.shape)
+    of_tets = lambda values: np.einsum("...sij,s->...ij", values[..., domains.of_tets, :, :], SHARES)  # noqa: E731
+    by_slopes = np.einsum("deij,eai->deaj", of_tets(H), point.x[mesh.tets])
+    by_slopes += np.einsum("eij,deai->deaj", of_tets(P), push)
+    return -np.einsum("dkij,kij->dk", H, F)[:, domains.of_tets] @ SHARES, by_slopes
 
 
 def places_adjoint(problem: ShapeProblem, slopes: Floats) -> Floats:

@@ -72,12 +72,15 @@ def test_every_measure_by_controls_materials_and_loads(control):
         geosim.sensitivity(result, "tip", next(name for name in ACTS if name != control))
 
 
-@pytest.mark.parametrize("of", ["tip", "chamber_pressures", "chamber_volumes"])
-def test_rest_positions_move_supports_volumes_and_loads_along(of):
+@pytest.mark.parametrize(
+    ("of", "element"), [("tip", "p2"), ("tip", "p1"), ("chamber_pressures", "p2"), ("chamber_volumes", "p2")]
+)
+def test_rest_positions_move_supports_volumes_and_loads_along(of, element):
     """A random direction of all vertices; measured: 1e-7."""
+    solver = replace(SHARP, element=element)
     robot = _finger()
     environment = Environment(gravity=(0, 0, -9.81), loads=Load.force([robot.tip[0]], (0.0, 0.01, 0.02)))
-    solve = lambda r: geosim.solve(r, geosim.Inflation(volume_ratio=1.3), environment, solver=SHARP)  # noqa: E731
+    solve = lambda r: geosim.solve(r, geosim.Inflation(volume_ratio=1.3), environment, solver=solver)  # noqa: E731
     way, h = np.random.default_rng(0).standard_normal(robot.vertices.shape), 1e-7
     moved = lambda s: solve(replace(robot, vertices=robot.vertices + s * way))  # noqa: E731
     along = lambda jacobian: np.einsum("...ni,ni->...", jacobian, way)  # noqa: E731

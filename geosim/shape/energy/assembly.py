@@ -21,6 +21,10 @@ from geosim.material.tensors import cofactor, stress, tangent
 
 __all__ = ["Mesh", "Rule", "assemble", "inadmissible", "jacobian_bounds", "mass_loads", "mean_stresses"]
 
+# s of the stabilisation of P1 pressures: 1 is usual for tets, whose strain is stiffer than the smoothed one. Measured with
+# `smoothing` against P2 on the same mesh: it takes tips of coarse PneuNets from 9.9 % with 1 to 4.5 %, others change by 2 %.
+STABILISATION = 0.3
+
 
 class Mesh(NamedTuple):
     """What the kernels know of the elements.
@@ -304,7 +308,7 @@ def _compressibility(row, p, volume, linear, gap, M):
 
     integral N_u N_v = V (1 + delta_uv) / 20; stabilisation takes off the means, V / 16 [Dohrmann-Bochev].
     """
-    soft = row[2] if linear else 0.0
+    soft = STABILISATION * row[2] if linear else 0.0
     stored = 0.0
     for u in range(4):
         for v in range(4):
@@ -352,8 +356,8 @@ def assemble(x, p, mesh, table, energy, constraint, linear, matrix, places, data
     energy, constraint
         `Rule` of the strain energy and `Volumes` of the incompressibility rows.
     linear
-        Whether the elements are P1: then the Dohrmann-Bochev term -(1/mu) (p - Pi p)(q - Pi q) is added, and the strain energy
-        is left to `EdgeDomains`.
+        Whether the elements are P1: then the Dohrmann-Bochev term -(s/mu) (p - Pi p)(q - Pi q) is added, and the strain energy
+        is left to `smoothing`.
     places, data
         `Places`, and the CSR values, added to.
     force, scale, gaps

@@ -113,7 +113,7 @@ class Element:
 
     @property
     def linear(self) -> bool:
-        """Whether the displacement is P1: its pressure is stabilised, its strain smoothed around edges (see `edges`)."""
+        """Whether the displacement is P1: its pressure is stabilised, its strain smoothed (see `smoothing`)."""
         return self.order == 1
 
     def slopes(self, points: Floats) -> Floats:

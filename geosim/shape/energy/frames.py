@@ -267,7 +267,8 @@ def adopt(problem: ShapeProblem, initial: State) -> Point:
     pressures, hold = np.zeros(len(problem.kinds)), None
     if isinstance(initial, ShapeState):
         scale, count = initial.problem.stress / problem.stress, problem.chambers
-        p, pressures = initial.point.p * scale, initial.point.chamber_pressures * scale
+        p = initial.problem.isochoric_pressures(initial.point.x, initial.point.p) * scale
+        p, pressures = problem.isochoric_pressures(x, p, back=True), initial.point.chamber_pressures * scale
         pressures[count:] *= (initial.problem.length / problem.length) ** 2
         if len(pressures) != len(problem.kinds):
             raise InputError("initial: the state is one of a robot with other chambers or cables")

@@ -26,7 +26,6 @@ from geosim.shape.energy.chambers import Chambers, make_chambers
 from geosim.shape.energy.configuration import Evaluation, Point
 from geosim.shape.energy.contact import ContactPotential
 from geosim.shape.energy.contact_setup import make_contact
-from geosim.shape.energy.edges import EdgeDomains, edge_domains
 from geosim.shape.energy.embedding import couplings
 from geosim.shape.energy.grip import Blocks, Grip
 from geosim.shape.energy.loads import LoadShape, load_shapes
@@ -34,6 +33,7 @@ from geosim.shape.energy.pattern import BodyPattern, build_pattern
 from geosim.shape.energy.rigid import Rigids, make_groups, make_rigids
 from geosim.shape.energy.rigid_equations import ReducedSolver, Reduction
 from geosim.shape.energy.sheets import Fabric, make_fabric
+from geosim.shape.energy.smoothing import Smoothing, smoothing
 from geosim.shape.energy.supports import Supports, held_unknowns, supports
 
 __all__ = ["ShapeProblem", "make_problem", "stiffest"]
@@ -56,8 +56,8 @@ class ShapeProblem(ScaledBody):
         Rows of `tensors.table`: as solved, and of the isochoric form.
     closed, rest_chamber_volumes
         What closes the chambers, and their volumes (c,).
-    cables, fabric, edges
-        What pulls on the body, layers and fibres in it, and domains of linear elements; or None.
+    cables, fabric, smoothing
+        What pulls on the body, layers and fibres in it, and the strain of linear elements; or None.
     held, enclosed
         Which unknowns are held (see `held_unknowns`), and whether a body's whole surface is.
     contact, rigid, reduction
@@ -81,7 +81,7 @@ class ShapeProblem(ScaledBody):
     reduction: Reduction | None
     cables: Cables | None
     fabric: Fabric | None
-    edges: EdgeDomains | None
+    smoothing: Smoothing | None
 
     @property
     def chambers(self) -> int:
@@ -236,8 +236,8 @@ class ShapeProblem(ScaledBody):
         rules, out = (el.energy, el.constraint, el.linear), (pattern.places, data, force, scale, constraint)
         table = self.table if table is None else table
         energy, smallest, body_volume = assembly.assemble(x, p, self.mesh, table, *rules, matrix, *out)
-        if self.edges is not None:
-            work, least = self.edges.add(x, table, matrix, pattern, data, force, scale)
+        if self.smoothing is not None:
+            work, least = self.smoothing.add(x, table, matrix, pattern, data, force, scale)
             energy, smallest = energy + work, min(smallest, least)
         volumes, gradients = self.closed.add(x, chamber_pressures, el.face, matrix, pattern, data, force, scale)
         if self.fabric is not None:
@@ -306,12 +306,19 @@ class ShapeProblem(ScaledBody):
         assert evaluation.data is not None
         return replace(evaluation, data=self.contact.added(parts, evaluation.sparsity, evaluation.data))
 
-    def isochoric_pressures(self, x: Floats, p: Floats) -> Floats:
-        """Pressures that balance the isochoric form of the energy where `p` balances the form in use, (v,)."""
-        means = np.empty((2, len(p)))
-        for table, mean in zip((self.table, self.isochoric_table), means):
-            assembly.mean_stresses(x, self.mesh, table, self.element.energy, self.element.constraint, mean)
-        return p + means[0] - means[1]
+    def isochoric_pressures(self, x: Floats, p: Floats, *, back: bool = False) -> Floats:
+        """Pressures that balance the isochoric form of the energy where `p` balances the form in use, (v,); or `back`.
+
+        The isochoric form has no mean stress of its own.
+        """
+        if np.array_equal(self.table, self.isochoric_table):
+            return p
+        if self.smoothing is not None:
+            means = self.smoothing.mean_stresses(x, self.table, self.mesh)
+        else:
+            means = np.empty(len(p))
+            assembly.mean_stresses(x, self.mesh, self.table, self.element.energy, self.element.constraint, means)
+        return p - means if back else p + means
 
     def jacobian_bounds(self, x: Floats) -> Floats:
         """Lower bounds of J in every body tet (Bernstein coefficients), (m,)."""
@@ -378,7 +385,7 @@ def make_problem(
     compressible = any(np.isfinite(m.bulk_modulus) for m in materials)
     cables = make_cables(body, robot.cables, robot.cable_anchors)
     fabric = make_fabric(body, robot.layers, robot.fibres)
-    edges = edge_domains(body.mesh) if body.element.linear else None
+    smoothed = smoothing(body.mesh) if body.element.linear else None
     pattern = build_pattern(
         body.mesh.tets,
         body.mesh.pressure_tets,
@@ -386,7 +393,7 @@ def make_problem(
         couplings=[
             *([] if cables is None else [couplings(cables.strands.nodes, cables.strands.weights)]),
             *([] if fabric is None else fabric.couplings()),
-            *([] if edges is None else [edges.couplings()]),
+            *([] if smoothed is None else [smoothed.couplings()]),
         ],
     )
     groups = make_groups(robot, environment)
@@ -422,7 +429,7 @@ def make_problem(
         reduction=Reduction(rigid, len(body.nodes), pattern.size) if rigid is not None else None,
         cables=None if cables is None else replace(cables, strands=cables.strands.placed(pattern)),
         fabric=None if fabric is None else fabric.placed(pattern),
-        edges=None if edges is None else edges.placed(pattern),
+        smoothing=None if smoothed is None else smoothed.placed(pattern),
     )
     _check_free_bodies(problem)
     return problem
