@@ -27,7 +27,8 @@ from geosim.shape.energy.pattern import BodyPattern
 __all__ = ["SHARES", "Smoothing", "smoothing"]
 
 # Share b of the energy that is smoothed around vertices. Measured at V/V0 = 1.25 to 2 against P2 on the same mesh, with the
-# stabilisation of `assembly`: the tip of a finger is off by 6.7 % with 0.1 and 4.1 % with 0.2, the pressure of a PneuNet by 12 and 9 %.
+# stabilisation of `assembly`: the tip of a finger is off by 6.7 % with 0.1 and by 4.1 % with 0.2, the pressure of a PneuNet by 12
+# and by 9 %.
 AROUND_VERTICES = 0.2
 
 # Of the volume of a tet, what belongs to the domains of its edges (in the order of `topology.EDGES`) and of its corners.
