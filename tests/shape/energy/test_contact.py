@@ -36,7 +36,7 @@ def test_patch(element):
             Prescribed(np.flatnonzero(x[:, 1] < 1e-9), (NAN, 0, NAN)),
         ],
     )
-    result = geosim.solve(robot, Passive(), env, solver=geosim.EnergyShapeSolver(element=element))
+    result = geosim.solve(robot, Passive(), env, solver=geosim.EnergyShapeSolver(element=element, tolerance=1e-9))
     bottom = np.flatnonzero(x[:, 2] < 1e-9)
     at = result.frames[0]
     stretch = (at[top, 2].mean() - at[bottom, 2].mean()) / 0.02
