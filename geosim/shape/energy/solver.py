@@ -5,7 +5,7 @@ Find positions x, pressure p (mean stress) and chamber pressures P stationary fo
     Pi = integral W(F) dV + integral p (J - 1) - p^2 / (2 kappa) dV - sum_c P_c (v_c(x) - V_c) + contact(x)
          - external work,
 
-with Taylor-Hood elements (P2 displacement, continuous P1 pressure) or stabilised P1-P1. Every chamber is a scalar
+with Taylor-Hood elements (P2 displacement, continuous P1 pressure) or smoothed P1 (see `smoothing`). Every chamber is a scalar
 functional v_c(x) with the conjugate force P_c: either is prescribed, both are returned. Contact with obstacles and of
 the robot with itself is in `contact`. One command is reached by
 
@@ -69,7 +69,8 @@ class EnergyShapeSolver:
     Parameters
     ----------
     element
-        "p2" (Taylor-Hood, the default) or "p1" (stabilised, a fast preview).
+        "p2" (Taylor-Hood, the default) or "p1" (flat tets with smoothed strain, several times faster and some per cent off on
+        the same mesh).
     tolerance
         Largest force residual over free nodes, relative to the largest nodal sum of element forces (at least
         `FORCE_FLOOR`). Volumes and incompressibility are met to a hundredth of it.
