@@ -19,11 +19,12 @@ from geosim.rods.state import RodState, Trial, evaluate
 from geosim.rods.system import System
 from geosim.rods.terms import Term
 
-__all__ = ["Balance", "Inertia", "euler_inertia"]
+__all__ = ["NO_TENSION", "Balance", "Inertia", "euler_inertia"]
 
 ROUND_OFF = 8 * np.finfo(float).eps  # of a strain |e| / l - 1 from positions: three subtractions, a root and a quotient
 TURN_ROUND_OFF = 10 * ROUND_OFF  # of a curvature or a twist, through frames and a tangent of half an angle
 LEVER = 1e-3  # of the noise of forces times the radius: what stretching adds to that of moments
+NO_TENSION = np.zeros(0)  # those of the springs
 NONE = 1e-300  # N, N m, m: keeps a robot without any force, moment or size from a division by zero
 
 
@@ -140,12 +141,12 @@ class Balance:
             trial.force = max(trial.force, force)
         return trial, f
 
-    def jacobian(self, q: Floats, trial: Trial) -> tuple[Floats, Triplets | None]:
-        """Return the flat values of the symmetric part and the unsymmetric rest."""
+    def jacobian(self, q: Floats, trial: Trial, tension: Floats = NO_TENSION) -> tuple[Floats, Triplets | None]:
+        """Return the flat values of the symmetric part and the unsymmetric rest, perhaps at other tensions [N] of the springs."""
         system, bends = self.system, self.system.robot.bends
         dofs, slots, natural = system.stencils, system.slots, self.natural
         values = np.zeros(system.pattern.size)
-        stretch_hessian(q, dofs.springs, system.stretch, system.rest, slots.springs, values)
+        stretch_hessian(q, dofs.springs, system.stretch, system.rest, tension, slots.springs, values)
         bend_twist_hessian(
             q,
             dofs.bends,

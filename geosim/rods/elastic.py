@@ -26,7 +26,7 @@ from geosim.kernels import kernel
 from geosim.linear.matrix3 import combine, cross, difference, dot, row, scaled
 from geosim.rods.frames import point
 
-__all__ = ["bend_twist_force", "bend_twist_hessian", "stretch_force", "stretch_hessian"]
+__all__ = ["bend_twist_force", "bend_twist_hessian", "linear_tensions", "stretch_force", "stretch_hessian"]
 
 # Positions of entries in a packed lower triangle of 11 unknowns: row r begins at r (r + 1) / 2.
 X1, X2 = 4, 8  # first rows of the middle and the last vertex
@@ -60,10 +60,15 @@ def stretch_force(q, dofs, stiffness, rest, gradient):
 
 
 @kernel
-def stretch_hessian(q, dofs, stiffness, rest, slots, values):
-    """Add the Hessian k/l t t^T + (N/|e|) (I - t t^T) of every spring in packed lower form (21 slots)."""
+def stretch_hessian(q, dofs, stiffness, rest, tension, slots, values):
+    """Add the Hessian k/l t t^T + (N/|e|) (I - t t^T) of every spring in packed lower form (21 slots).
+
+    N is the force of the spring, or its `tension` (S,) [N] where that is not empty.
+    """
     for s in range(stiffness.shape[0]):
         t, length, _, force = _spring(q, dofs, stiffness, rest, s)
+        if len(tension):
+            force = tension[s]
         axial, lateral = stiffness[s] / rest[s], force / length
         p = 0
         for a in range(6):
@@ -73,6 +78,19 @@ def stretch_hessian(q, dofs, stiffness, rest, slots, values):
                     h += lateral
                 values[slots[s, p]] += -h if a >= 3 and b < 3 else h
                 p += 1
+
+
+@kernel
+def linear_tensions(q, dq, dofs, stiffness, rest):
+    """Return the forces [N] (S,) of the springs after a step dq if their strains changed linearly along it."""
+    tensions = np.empty(stiffness.shape[0])
+    for s in range(stiffness.shape[0]):
+        t, _, _, force = _spring(q, dofs, stiffness, rest, s)
+        stretch = 0.0
+        for j in range(3):
+            stretch += t[j] * (dq[dofs[s, 3 + j]] - dq[dofs[s, j]])
+        tensions[s] = force + stiffness[s] / rest[s] * stretch
+    return tensions
 
 
 @kernel

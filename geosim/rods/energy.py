@@ -51,7 +51,7 @@ def measured(
             residual=solution.residual,
             iterations=solution.iterations,
             reactions=reactions[:turns].reshape(-1, 3),
-            stable=float(solution.negative == 0) if static else np.nan,
+            stable=float(not solution.unstable) if static else np.nan,
         )
         for term in terms:
             term.measure(solution.q, measures)

@@ -10,6 +10,7 @@ from geosim.arrays import Floats
 from geosim.rods.balance import Balance, Inertia
 from geosim.rods.drive import Drive
 from geosim.rods.newton import Solution, solve_increment
+from geosim.rods.stability import judge
 from geosim.rods.state import RodState
 from geosim.rods.terms import Term
 
@@ -46,9 +47,13 @@ def solve_balance(
         solution = solve_increment(balance, q, drive.newton, small)
         iterations += solution.iterations
         records += solution.records
-        if not solution.escaped:
+        if solution.escaped:
+            q, small = solution.q, solution.small
+            continue
+        away = judge(balance, solution) if drive.static and solution.converged else None
+        if away is None:
             break
-        q, small = solution.q, solution.small
+        q, small = away, False
     straight = [term for term in terms if term.straight and step > 0]
     if solution.converged and blocked(straight, state.q, solution.q):
         solution.converged = False  # Newton's method went around what is in the way

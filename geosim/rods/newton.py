@@ -7,7 +7,7 @@ and so holds with friction, says how far to go.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,10 +16,12 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.kernels import kernel
 from geosim.linear.sparse import Triplets
-from geosim.rods.balance import Balance
+from geosim.rods.balance import NO_TENSION, Balance
+from geosim.rods.elastic import linear_tensions
 from geosim.rods.state import Trial
+from geosim.rods.terms import CONTACT
 
-__all__ = ["Newton", "Solution", "solve_increment"]
+__all__ = ["Newton", "Solution", "shifts", "solve_increment", "step_size"]
 
 LARGEST_TURN = 1.0  # rad, and relative change of an edge, in one iteration: the range of the linearised strains
 NONE = 1e-300  # rad, m: guards the shares of a step without motion
@@ -34,7 +36,7 @@ CREEP = 0.05  # of a step, taken whatever the work says where the direction does
 SHORTENINGS, LENGTHENINGS = 12, 5  # at 0.5 each the first reach 2e-4 of a step
 
 # Shifts that make the matrix definite, of the stiffest entry of the diagonal.
-FIRST_SHIFT, LAST_SHIFT, NEXT_SHIFT = 1e-8, 1e3, 10.0  # from round-off of the factors to a matrix that is all diagonal
+FIRST_SHIFT, LAST_SHIFT, NEXT_SHIFT = 1e-15, 1e3, 10.0  # from round-off of an entry to a matrix that is all diagonal
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,9 @@ class Newton:
 class Solution:
     """What an iteration found.
 
-    `escaped` says that a vertex left the region of its list of contact pairs; `pushes` are those that moved the robot where
-    they are not those at q, see `geosim.rods.state.Trial`.
+    `unstable` says that an equilibrium is none that stays, see `geosim.rods.stability`; `escaped` that a vertex left the region
+    of its list of contact pairs; `pushes` are those that moved the robot where they are not those at q, see
+    `geosim.rods.state.Trial`.
     """
 
     q: Floats
@@ -76,7 +79,7 @@ class Solution:
     converged: bool
     residual: float
     iterations: int
-    negative: int = 0
+    unstable: bool = False
     escaped: bool = False
     small: bool = False
     pushes: Floats | None = None
@@ -103,19 +106,25 @@ def solve_increment(balance: Balance, q: Floats, options: Newton, small: bool = 
     """Iterate from q until the free residual and the last increment are small; fixed unknowns keep their values.
 
     `small` says that the increment before q was small already.
+
+    Statics without contact takes the tensions of the edges as unknowns of their own [Magisano2017]: eliminated, they leave the
+    same equations, but with the geometric stiffness of tensions that follow from the step before, linearly. Positions alone say
+    that an edge which turns by a in a step is stretched by a^2 / 2, a force a thousand times those that bend a slender rod:
+    steps had to be as short as it is slender (30 iterations at length over radius 100, 2833 at 3333; now 4 to 8).
     """
     system, order, terms = balance.system, balance.order, balance.terms
     trial, f = balance.residual(q)
     now = Solution(q, trial, f, False, balance.relative(trial, f), 0, small=small or len(order) == 0)
     length = float(system.rest.mean())
     reach = min([term.reach for term in terms], default=np.inf)
+    mixed, tension = options.definite and not len(system.membrane), NO_TENSION
     while np.isfinite(now.residual):
         # nothing moves a body whose forces balance to round-off
         now.converged = now.residual <= options.tolerance and (now.small or now.residual == 0.0)
         if now.converged or now.iterations == options.iterations:
             break
-        values, extra = balance.jacobian(now.q, now.trial)
-        direction, now.negative = _direction(balance, values, extra, -now.residual_vector[order], options)
+        values, extra = balance.jacobian(now.q, now.trial, tension)
+        direction = _direction(balance, values, extra, -now.residual_vector[order], options)
         if direction is None:
             break
         dq = np.zeros_like(q)
@@ -126,11 +135,18 @@ def solve_increment(balance: Balance, q: Floats, options: Newton, small: bool = 
         alpha = min(1.0, LARGEST_TURN / max(edge, turn, NONE), reach / max(move, NONE))
         for term in terms:
             alpha *= term.safe_share(now.q, alpha * dq)
-        now.q, now.trial, now.residual_vector, alpha = _search(balance, now, dq, alpha, options)
+        mixed = mixed and not now.trial.pushes[CONTACT].any()
+        if mixed:
+            tension = linear_tensions(now.q, alpha * dq, system.stencils.springs, system.stretch, system.rest)
+            now.q = now.q + alpha * dq
+            now.trial, now.residual_vector = balance.residual(now.q)
+        else:
+            tension = NO_TENSION
+            now.q, now.trial, now.residual_vector, alpha = _search(balance, now, dq, alpha, options)
         now.residual = balance.relative(now.trial, now.residual_vector)
         now.small = alpha * max(move / length, edge, turn) <= options.increment
         now.iterations += 1
-        sizes = {"step": alpha, "move": alpha * move, "turn": alpha * turn, "negative": now.negative}
+        sizes = {"step": alpha, "move": alpha * move, "turn": alpha * turn}
         now.records.append({"iteration": now.iterations, "residual": now.residual, **sizes})
         if any(term.escaped(now.q) for term in terms):
             now.escaped = True
@@ -138,26 +154,31 @@ def solve_increment(balance: Balance, q: Floats, options: Newton, small: bool = 
     return now
 
 
-def _direction(
-    balance: Balance, values: Floats, extra: Triplets | None, rhs: Floats, options: Newton
-) -> tuple[Floats | None, int]:
-    """Solve for the Newton direction; with `definite`, shift the diagonal until no pivot is negative."""
+def shifts(balance: Balance, values: Floats) -> Iterator[tuple[Floats, Floats]]:
+    """Yield the matrix with ever larger shifts, and the shift: translations and turns by their own stiffest entry."""
     pattern = balance.system.pattern
-    direction, negative = pattern.solve(values, rhs, extra)
-    if direction is not None and (negative == 0 or not options.definite):
-        return direction, negative
-    found = max(negative, 1)
-    # the shift weighs translations and turns alike, each by its own stiffest entry
     own = np.abs(values[pattern.diagonal])
     turning = pattern.order >= balance.system.turns
     weight = np.where(turning, own[turning].max(initial=0.0), own[~turning].max(initial=0.0))
     shift = FIRST_SHIFT
-    while (direction is None or negative > 0) and shift < LAST_SHIFT:
+    while shift < LAST_SHIFT:
         shifted = values.copy()
         shifted[pattern.diagonal] += shift * weight
-        direction, negative = pattern.solve(shifted, rhs, extra)
+        yield shifted, shift * weight
         shift *= NEXT_SHIFT
-    return direction, found
+
+
+def _direction(balance: Balance, values: Floats, extra: Triplets | None, rhs: Floats, options: Newton) -> Floats | None:
+    """Solve for the Newton direction; with `definite`, shift the diagonal until no pivot is negative."""
+    solve = balance.system.pattern.solve
+    direction, negative = solve(values, rhs, extra)
+    if direction is not None and (negative == 0 or not options.definite):
+        return direction
+    for shifted, _ in shifts(balance, values):
+        direction, negative = solve(shifted, rhs, extra)
+        if direction is not None and negative == 0:
+            break
+    return direction
 
 
 def _search(

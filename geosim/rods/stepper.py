@@ -16,7 +16,9 @@ Departures from the papers:
      friction; a step never turns or stretches an edge by more than its own length.
 [D4] The residual is measured against the largest internal force (forces) and moment (theta), and the last increment
      against edge lengths and radians. A step that does not meet both is halved in time, and reported when that fails.
-[D5] In statics the Hessian is shifted until it is positive definite, so that the solution found is stable.
+[D5] In statics the Hessian is shifted until it is positive definite, and a balance that loads push off is left along its lowest
+     mode, so that the solution found is stable; see `geosim.rods.stability`. Without contact the tensions of the edges are
+     unknowns of their own, see `geosim.rods.newton`.
 [D6] Contact: see `geosim.rods.contact` for rods and obstacles, `geosim.rods.sheet_contact` for shells.
 [D7] Where a rod meets a shell, the triangles' edges around the shared vertex carry frames and theta as in section 3.4 of
      [Lahoti], but bend and twist against rods only: among themselves the shell's own hinges do. They have no mass and
@@ -218,7 +220,7 @@ class RodShellStepper:
             stride *= 0.5
             if not self.adaptive or stride < self.smallest_dt:
                 return tally.fail(state, f"at {reached:.3g} of command {command.index + 1}", solution, self.tolerance)
-        if solution.negative:
+        if solution.unstable:
             tally.status = Status.UNSTABLE
         return measured(replace(state, time=command.time, is_frame=True), solution, terms, static=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from geosim import Environment, LinearElastic, Load, Passive, solve
+from geosim import Environment, LinearElastic, Load, NaturalShape, Passive, Status, solve
 from geosim.linear.band import factor_band
 from geosim.rods.balance import Balance
 from geosim.rods.robot import RodShellRobot
@@ -133,3 +133,95 @@ def test_pivots_of_the_band_count_negative_eigenvalues():
     for k in range(half + 1):
         band[: n - k, k] = np.diag(dense, k)
     assert factor_band(band, half) == int((np.linalg.eigvalsh(dense) < 0).sum())
+
+
+# -- what statics says of stability ------------------------------------------------------------------------------------
+
+GREENHILL, EULER, MICHELL = 7.8373, np.pi**2 / 4, 2 * np.pi * np.sqrt(3)
+
+
+def standing(share: float, kind: str, held: bool, slender: float = 100.0, nudge: float = 0.0):
+    """Solve a straight column under a share of its critical load; `held` says whether its lowest edge may twist."""
+    nodes = 41
+    x = np.stack([np.zeros(nodes), np.zeros(nodes), np.linspace(0, 1, nodes)], axis=1)
+    material, radius = LinearElastic(1e7, 0.5, 1000.0), 1.0 / slender
+    robot = RodShellRobot(
+        x, radius=radius, rod_material=material, fixed_vertices=[0, 1], fixed_edges=[0] if held else ()
+    )
+    stiffness, length = 1e7 * np.pi * radius**4 / 4, 1 - 0.5 / (nodes - 1)  # clamped in the middle of the lowest edge
+    weight = 1000.0 * np.pi * radius**2
+    gravity, load = 0.0, [Load.force([nodes - 1], (nudge, 0.0, 0.0))]
+    if kind == "greenhill":
+        gravity = share * GREENHILL * stiffness / (weight * length**3)
+    else:
+        load.append(Load.force([nodes - 1], (0, 0, -share * EULER * stiffness / length**2)))
+    environment = Environment(gravity=(0, 0, -gravity), loads=load)
+    return solve(robot, Passive(), environment, solver=RodShellStepper(static=True), throw=False)
+
+
+def twisted_ring(share: float):
+    """Solve a free ring that its natural twist turns by a share of the twist at which it writhes."""
+    robot, state = ring(48, 1e7, 1.0, share * MICHELL)
+    length = robot.bends.length
+    twist, straight = (state.natural[:48, 2] / length)[None], np.zeros((1, 48, 2))
+    shape = NaturalShape([1.0], curvature=straight, twist=twist)
+    return solve(robot, shape, solver=RodShellStepper(static=True), throw=False)
+
+
+@pytest.mark.parametrize("share", [0.97, 1.03])
+@pytest.mark.parametrize(
+    "case",
+    [
+        lambda share: standing(share, "greenhill", True),
+        lambda share: standing(share, "greenhill", False),
+        lambda share: standing(share, "greenhill", True, slender=1000.0),
+        lambda share: standing(share, "euler", True),
+        lambda share: standing(share, "euler", False),
+        lambda share: twisted_ring(share),
+    ],
+    ids=["greenhill", "greenhill, twist free", "greenhill, slender", "euler", "euler, twist free", "michell"],
+)
+def test_statics_says_unstable_above_a_critical_load_and_not_below(case, share):
+    """Motions that cost nothing (a free twist, a ring that turns) are no instability."""
+    result = case(share)
+    assert result.status is (Status.CONVERGED if share < 1 else Status.UNSTABLE)
+    assert result.stable[-1] == float(share < 1)
+
+
+def test_a_body_that_may_move_freely_is_stable_where_nothing_pushes_it():
+    robot, _ = ring(41, 1e7, 1.0, 0.0)
+    result = solve(robot, Passive(), solver=RodShellStepper(static=True))
+    assert (result.status, result.stable[-1]) == (Status.CONVERGED, 1.0)
+
+
+@pytest.mark.parametrize("share", [1.1, 2.0])
+def test_a_nudge_of_a_nanonewton_leaves_the_saddle(share):
+    """Above Greenhill's load a column leans to the side of the nudge, where a large one leads, too."""
+    ends = []
+    for nudge in (1e-9, -1e-9, 1e-4):
+        result = standing(share, "greenhill", True, nudge=nudge)
+        assert result.converged
+        assert result.stable[-1] == 1
+        ends.append(result.frames[-1, -1])
+    assert ends[0][0] > 0.4
+    np.testing.assert_allclose(ends[1], ends[0] * [-1, 1, 1], atol=1e-4)
+    np.testing.assert_allclose(ends[2], ends[0], atol=5e-3)
+
+
+@pytest.mark.parametrize("slender", [100.0, 3333.0])
+@pytest.mark.parametrize("load", [1.0, 100.0])
+def test_bending_takes_few_iterations_however_slender_a_rod_is(slender, load):
+    """A cantilever under a load F L^2 / EI at its end; 2833 iterations at 3333 with tensions from positions alone."""
+    nodes, radius = 41, 1.0 / slender
+    x = np.stack([np.linspace(0, 1, nodes), np.zeros(nodes), np.zeros(nodes)], axis=1)
+    robot = RodShellRobot(
+        x, radius=radius, rod_material=LinearElastic(1e7, 0.5, 1000.0), fixed_vertices=[0, 1], fixed_edges=[0]
+    )
+    stiffness = 1e7 * np.pi * radius**4 / 4
+    environment = Environment(loads=[Load.force([nodes - 1], (0, 0, -load * stiffness))])
+    result = solve(robot, Passive(), environment, solver=RodShellStepper(static=True))
+    assert len(result.trace) <= 12  # measured: 4 to 8
+    # the exact elastica of the clamped length: F L^2 / EI = 1 lowers the end by 0.3017 L
+    if load == 1.0:
+        short = 1 - 0.5 / (nodes - 1)
+        assert result.frames[-1, -1, 2] == pytest.approx(-0.3017 * short**3, rel=0.02)

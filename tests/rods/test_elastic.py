@@ -53,7 +53,7 @@ def dense(state, q):
     pattern = make_pattern(system.dofs, [pair, bent], free, np.arange(system.dofs))
     values = np.zeros(pattern.size)
     bends = system.robot.bends
-    stretch_hessian(q, pair, system.stretch, system.rest, pattern.slots(pair), values)
+    stretch_hessian(q, pair, system.stretch, system.rest, np.zeros(0), pattern.slots(pair), values)
     bend_twist_hessian(
         q,
         system.stencils.bends,
