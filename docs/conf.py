@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 
@@ -37,4 +38,5 @@ autodoc_typehints = "none"  # the docstrings say shapes and units, which types d
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 
+logging.getLogger("geosim").setLevel(logging.WARNING)  # sphinx shows what every logger says
 write_reference(HERE / "reference")

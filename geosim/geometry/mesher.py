@@ -7,13 +7,14 @@ whose region holds each tet, -1 if none; absent for pytetwild, which knows no re
 stderr if the engine says what is wrong.
 
 Open CASCADE reads STEP files here for the same reasons (engine "Open CASCADE"): from a path, the distance of the triangles from
-the surface over the size, and their largest angle [rad] come the names of the solids, vertices [mm] (n, 3), faces (m, 3) and the
-solid of every face (m,). So does ezc3d, which reads the markers of a C3D file.
+the surface over the size, and their largest angle [rad] come the names and the colours of the solids, vertices [mm] (n, 3), faces
+(m, 3) and the solid of every face (m,). So does ezc3d, which reads the markers of a C3D file.
 """
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -53,6 +54,32 @@ def _step(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     from OCP.Bnd import Bnd_Box
     from OCP.BRepBndLib import BRepBndLib
     from OCP.BRepMesh import BRepMesh_IncrementalMesh
+
+    solids = _solids(str(data["path"]))
+    if not solids:
+        raise ValueError("it holds no solid, only faces or curves")
+    vertices, faces, owner, start = [], [], [], 0
+    for k, (solid, _, _) in enumerate(solids):
+        box = Bnd_Box()
+        BRepBndLib.Add_s(solid, box)
+        size = box.CornerMin().Distance(box.CornerMax())
+        BRepMesh_IncrementalMesh(solid, float(data["deflection"]) * size, False, float(data["angle"]), True)
+        for points, triangles in _triangles(solid):
+            vertices.append(points)
+            faces.append(triangles + start)
+            owner.append(np.full(len(triangles), k))
+            start += len(points)
+    return {
+        "names": np.array([name for _, name, _ in solids]),
+        "colors": np.array([color for _, _, color in solids]),
+        "vertices": np.vstack(vertices),
+        "faces": np.vstack(faces),
+        "solid": np.concatenate(owner),
+    }
+
+
+def _solids(path: str) -> list[tuple[Any, str, str]]:
+    """Solids of a STEP file where the assembly has them, their names, and their colours like "#ff8000"; "" for none."""
     from OCP.collections import Sequence_TDF_Label
     from OCP.IFSelect import IFSelect_RetDone
     from OCP.STEPCAFControl import STEPCAFControl_Reader
@@ -67,9 +94,11 @@ def _step(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     document = TDocStd_Document(TCollection_ExtendedString("XmlOcaf"))
     reader = STEPCAFControl_Reader()
     reader.SetNameMode(True)
-    if reader.ReadFile(str(data["path"])) != IFSelect_RetDone or not reader.Transfer(document):
+    reader.SetColorMode(True)
+    if reader.ReadFile(path) != IFSelect_RetDone or not reader.Transfer(document):
         raise ValueError("it is no STEP file, or a damaged one")
-    solids, names = [], []
+    colors = XCAFDoc_DocumentTool.ColorTool_s(document.Main())
+    out = []
 
     def collect(label, place, name):
         found = TDataStd_Name()
@@ -82,35 +111,28 @@ def _step(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
                 XCAFDoc_ShapeTool.GetReferredShape_s(part, whole)
                 collect(whole, place * XCAFDoc_ShapeTool.GetLocation_s(part), name)
             return
-        explorer = TopExp_Explorer(XCAFDoc_ShapeTool.GetShape_s(label).Moved(place), TopAbs_SOLID)
+        shape = XCAFDoc_ShapeTool.GetShape_s(label)
+        explorer = TopExp_Explorer(shape.Moved(place), TopAbs_SOLID)
         while explorer.More():
-            solids.append(explorer.Current())
-            names.append(name)
+            out.append((explorer.Current(), name, _color(colors, shape)))
             explorer.Next()
 
     tops = Sequence_TDF_Label()
     XCAFDoc_DocumentTool.ShapeTool_s(document.Main()).GetFreeShapes(tops)
     for i in range(tops.Length()):
         collect(tops.Value(i + 1), TopLoc_Location(), "")
-    if not solids:
-        raise ValueError("it holds no solid, only faces or curves")
-    vertices, faces, owner, start = [], [], [], 0
-    for k, solid in enumerate(solids):
-        box = Bnd_Box()
-        BRepBndLib.Add_s(solid, box)
-        size = box.CornerMin().Distance(box.CornerMax())
-        BRepMesh_IncrementalMesh(solid, float(data["deflection"]) * size, False, float(data["angle"]), True)
-        for points, triangles in _triangles(solid):
-            vertices.append(points)
-            faces.append(triangles + start)
-            owner.append(np.full(len(triangles), k))
-            start += len(points)
-    return {
-        "names": np.array(names),
-        "vertices": np.vstack(vertices),
-        "faces": np.vstack(faces),
-        "solid": np.concatenate(owner),
-    }
+    return out
+
+
+def _color(colors, shape):
+    """Colour of a shape, of its surface or of itself; "" for none."""
+    from OCP.Quantity import Quantity_Color
+    from OCP.XCAFDoc import XCAFDoc_ColorGen, XCAFDoc_ColorSurf
+
+    found = Quantity_Color()
+    if any(colors.GetColor(shape, kind, found) for kind in (XCAFDoc_ColorSurf, XCAFDoc_ColorGen)):
+        return str(Quantity_Color.ColorToHex_s(found, True).ToCString()).lower()
+    return ""
 
 
 def _triangles(solid):

@@ -1,7 +1,7 @@
 """Solids of STEP files, cut into triangles by Open CASCADE (extra `step`).
 
-One file may hold bodies and chambers: "robot.step#finger" is the solid of that name in it, "robot.step#2" the second one. A STEP
-file says its own unit.
+One file may hold bodies and chambers: "robot.step#finger" is the solid of that name in it, "robot.step#2" the second one,
+"robot.step##ff8000" the one of that colour. A STEP file says its own unit.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ MM = 1e-3  # [m]: Open CASCADE converts every unit to millimetres
 
 def file_part(given: str) -> tuple[str, str]:
     """Split "robot.step#finger" into the file and the solid; the solid is empty where none is named."""
-    path, mark, solid = given.rpartition("#")
-    return (path, solid) if mark and path.lower().endswith(STEP_SUFFIXES) else (given, "")
+    path, mark, solid = given.partition("#")
+    while mark and not path.lower().endswith(STEP_SUFFIXES):
+        more, mark, solid = solid.partition("#")
+        path += f"#{more}"
+    return (path, solid) if mark else (given, "")
 
 
 def read_step(path: Path, solid: str, label: str) -> tuple[np.ndarray, np.ndarray]:
@@ -42,7 +45,7 @@ def read_step(path: Path, solid: str, label: str) -> tuple[np.ndarray, np.ndarra
     path
         The file.
     solid
-        Its name, or its number from 1 on; empty for the only one.
+        Its name, its number from 1 on, or its colour like "#ff8000"; empty for the only one.
     label
         Of the surface, for messages.
 
@@ -70,10 +73,13 @@ def read_step(path: Path, solid: str, label: str) -> tuple[np.ndarray, np.ndarra
     if isinstance(found, str):
         raise InputError(f"{label}: {found}; {AGAIN}")
     names = [str(name) for name in found["names"]]
-    known = ", ".join(f"{i + 1} = {name!r}" for i, name in enumerate(names))
+    colors = [str(color) for color in found["colors"]]
+    known = ", ".join(
+        f"{i + 1} = {name!r}{color and ' ' + color}" for i, (name, color) in enumerate(zip(names, colors))
+    )
     if not solid and len(names) > 1:
         raise InputError(f"{label}: the file holds {len(names)} solids, {known}; name one: {path.name}#{names[0] or 1}")
-    chosen = [i for i, name in enumerate(names) if solid in (name, str(i + 1), "")]
+    chosen = [i for i, name in enumerate(names) if solid in (name, str(i + 1), "") or solid.lower() == colors[i]]
     if len(chosen) != 1:
         what = f"{len(chosen)} solids are called {solid!r}" if chosen else f"no solid is called {solid!r}"
         raise InputError(f"{label}: {what}; the file holds {known}; their numbers do, too: {path.name}#1")

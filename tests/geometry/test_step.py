@@ -7,6 +7,7 @@ import pytest
 
 from geosim.errors import InputError
 from geosim.files.robot import load_robot
+from geosim.geometry.step import file_part
 from geosim.geometry.surface import check_surface, read_surface
 
 ROBOT = """
@@ -30,18 +31,22 @@ def step(tmp_path_factory):
     pytest.importorskip("OCP", reason="cadquery-ocp-novtk is not installed")
     from OCP.BRepPrimAPI import BRepPrimAPI_MakeBox, BRepPrimAPI_MakeCylinder
     from OCP.gp import gp_Ax2, gp_Dir, gp_Pnt
+    from OCP.Quantity import Quantity_Color, Quantity_TOC_RGB
     from OCP.STEPCAFControl import STEPCAFControl_Writer
     from OCP.TCollection import TCollection_ExtendedString
     from OCP.TDataStd import TDataStd_Name
     from OCP.TDocStd import TDocStd_Document
-    from OCP.XCAFDoc import XCAFDoc_DocumentTool
+    from OCP.XCAFDoc import XCAFDoc_ColorGen, XCAFDoc_DocumentTool
 
     document = TDocStd_Document(TCollection_ExtendedString("XmlOcaf"))
     tool = XCAFDoc_DocumentTool.ShapeTool_s(document.Main())
     box = BRepPrimAPI_MakeBox(gp_Pnt(0, -8, -8), 60, 16, 16).Solid()
     rod = BRepPrimAPI_MakeCylinder(gp_Ax2(gp_Pnt(6, 0, 0), gp_Dir(1, 0, 0)), 3.0, 48.0).Solid()
-    for name, solid in (("finger", box), ("chamber", rod)):
-        TDataStd_Name.Set_s(tool.AddShape(solid, False), TCollection_ExtendedString(name))
+    colors = XCAFDoc_DocumentTool.ColorTool_s(document.Main())
+    for name, solid, green in (("finger", box, 0.0), ("chamber", rod, 1.0)):
+        label = tool.AddShape(solid, False)
+        TDataStd_Name.Set_s(label, TCollection_ExtendedString(name))
+        colors.SetColor(label, Quantity_Color(1.0, green, 0.0, Quantity_TOC_RGB), XCAFDoc_ColorGen)
     writer = STEPCAFControl_Writer()
     writer.Transfer(document)
     path = tmp_path_factory.mktemp("step") / "robot.step"
@@ -59,8 +64,18 @@ def test_a_robot_of_two_solids_has_their_volumes(step):
     assert np.ptp(robot.vertices, axis=0) == pytest.approx([0.06, 0.016, 0.016])
 
 
+def test_a_solid_is_found_by_its_colour(step):
+    """Written in either case; a folder or a file with the mark in its name is no colour."""
+    by_name, by_color = (read_surface(f"{step}#{key}") for key in ("chamber", "#FFFF00"))
+    assert np.array_equal(by_name.vertices, by_color.vertices)
+    assert file_part("a#1/robot.step#2") == ("a#1/robot.step", "2")
+    assert file_part("part#2.stl") == ("part#2.stl", "")
+
+
 def test_solids_that_are_not_there_and_files_that_are_cut_off_are_refused(step):
-    with pytest.raises(InputError, match=r"holds 2 solids, 1 = 'finger', 2 = 'chamber'; name one: robot.step#finger"):
+    with pytest.raises(
+        InputError, match=r"holds 2 solids, 1 = 'finger' #ff0000, 2 = 'chamber' #ffff00; name one: robot.step#finger"
+    ):
         read_surface(step)
     with pytest.raises(InputError, match="no solid is called 'lid'"):
         read_surface(f"{step}#lid")
