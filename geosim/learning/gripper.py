@@ -17,18 +17,13 @@ from geosim.shape.energy.solver import EnergyShapeSolver, ShapeState
 __all__ = ["GripperEnv"]
 
 FINGERS = 2
-STEP, HIGHEST = (
-    3e3,
-    30e3,
-)  # Pa: the most that an action adds; a finger that bends freely reaches 20 degrees at the highest
-RADII, OFFSETS, DEPTH = (
-    (11e-3, 12.5e-3),
-    (-1e-3, 1e-3),
-    32e-3,
-)  # m: balls that the ends of the fingers come to in some steps
+# Pa: the most that an action adds; at the highest a finger that bends freely has turned far.
+STEP, HIGHEST = 3e3, 30e3
+# m: balls that the ends of the fingers come to in some steps.
+RADII, OFFSETS, DEPTH = (11e-3, 12.5e-3), (-1e-3, 1e-3), 32e-3
 FORCES = (0.02, 0.05)  # N: what both fingers reach below the highest pressure
 CLOSE = 0.1  # of the goal
-# Coarse and linear, so that an equilibrium takes about a second: trends of contact are right, angles a third too small.
+# Coarse and linear, so that an equilibrium takes about a second: trends are right, numbers a few per cent off.
 EDGE = 16e-3  # m
 SOLVER = EnergyShapeSolver(element="p1", tolerance=1e-3, contact_thickness=0.2, check_stability=False)
 

@@ -19,12 +19,8 @@ from geosim.show.raster import Camera, camera_for
 
 __all__ = ["RodReachEnv"]
 
-LENGTH, RADIUS, NODES, SECTIONS = (
-    0.3,
-    0.01,
-    16,
-    3,
-)  # m, m; an arm as long as thirty of its radii bends, and hardly shears
+# m, m; an arm as long as thirty of its radii bends, and hardly shears.
+LENGTH, RADIUS, NODES, SECTIONS = 0.3, 0.01, 16, 3
 MATERIAL = LinearElastic(youngs_modulus=1e7, poisson_ratio=0.49, density=1070.0)  # stiff enough to lift itself
 CURVATURE = 8.0  # 1/m that an action of 1 commands: the whole arm turns by 2.4 rad
 GOALS = (1.0, 5.0)  # 1/m: goals are tips of arcs of these curvatures, which weight leaves within reach
