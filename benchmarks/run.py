@@ -1,0 +1,181 @@
+"""Every claim of speed and accuracy in one run: each script beside its truth or its peer, in one Markdown file.
+
+    python benchmarks/run.py --out DIR [NAME ...] [--limit SECONDS] [--again] [--list]
+
+Each script runs in a process of its own on one thread, one after the other; what it printed is kept in DIR/NAME.txt with its CPU
+seconds, so a second call goes on where the first was ended. DIR/validation.md holds the machine, the versions and all sections,
+failures included. A script whose peer or data is absent is left out, and the file says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import platform
+import resource
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+DATA = "GEOSIM_REFERENCE_DATA"
+ONE = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+VERSIONS = ("geosim", "numpy", "scipy", "numba", "mkl", "pypardiso", "tetgen", "ipctk", "mujoco", "pyelastica")
+
+
+@dataclass(frozen=True)
+class Section:
+    """A script, its arguments, what its numbers stand beside, and what it needs: programs, modules, variables."""
+
+    script: str
+    arguments: str
+    truth: str
+    needs: tuple[str, ...] = ()
+
+
+SECTIONS = {
+    "accuracy": Section(
+        "accuracy.py", "", "closed forms and finite elements of another code on the same mesh", (DATA,)
+    ),
+    "paths": Section("paths.py", "", "the same states reached in small steps", (DATA,)),
+    "path-study": Section(
+        "path_study.py", "--count 12 --out {out}/paths.csv", "random robots in one command and in fifty"
+    ),
+    "contact": Section("contact.py", "hertz column slip", "Hertz, Timoshenko and Coulomb"),
+    "obstacles": Section("obstacles.py", "", "a brute-force search"),
+    "fabric": Section("fabric.py", "layer tube tendon friction gas", "netting theory, beams, capstans, the gas law"),
+    "error-bars": Section("error_bars.py", "table --out {out}/bars", "two global refinements and Richardson"),
+    "formats": Section("formats.py", "", "one robot in four formats", ("OCP",)),
+    "surfaces": Section("surface_faults.py", "", "23 surfaces with the faults of real ones"),
+    "studies": Section("design_studies.py", "bellows search --out {out}/studies", "random search"),
+    "projective": Section("projective_accuracy.py", "", "the energy solver at the achieved volume", (DATA,)),
+    "projective-speed": Section("projective_speed.py", "", "numpy's singular values, ipctk", (DATA,)),
+    "projective-cases": Section("projective_cases.py", "", "Table I of [Fang2022]", (DATA,)),
+    "calculix": Section("calculix.py", "", "CalculiX, whole processes", ("ccx", DATA)),
+    "factorisers": Section("factorisers.py", "--skip-large", "SuperLU", (DATA,)),
+    "rods": Section("rods_truth.py", "pairs obstacles drop order shells", "theory, fine steps, crossings"),
+    "rods-speed": Section("rods_speed.py", "--quick", "times of [Choi2024]"),
+    "rods-pyelastica": Section("rods_pyelastica.py", "", "PyElastica", ("elastica",)),
+    "rods-crossings": Section("rods_crossings.py", "", "distances between all frames"),
+    "rods-real2sim": Section("rods_real2sim.py", "", "filmed shapes", (DATA,)),
+    "shells": Section("shells_accuracy.py", "", "Kirchhoff's plates and the elastica"),
+    "shells-contact": Section("shells_contact.py", "sphere fold friction", "crossings, Coulomb"),
+    "shells-speed": Section("shells_speed.py", "--triangles 2000", "growth with size"),
+    "snake": Section("snake_validation.py", "", "the measured snake of [Gasoto2019]", (DATA,)),
+    "snake-speed": Section("snake_speed.py", "--frames 120", "Table II of [Gasoto2019]"),
+    "snake-mujoco": Section("snake_mujoco.py", "", "MuJoCo", ("mujoco",)),
+    "learning": Section("learning_speed.py", "", "one process", ("gymnasium",)),
+}
+
+
+def missing(section: Section) -> list[str]:
+    """What a section needs and this machine has not."""
+    return [
+        need
+        for need in section.needs
+        if not (os.environ.get(need) or shutil.which(need) or (need.isidentifier() and importlib.util.find_spec(need)))
+    ]
+
+
+def run(name: str, out: Path, limit: float) -> None:
+    """Run a section and keep what it printed."""
+    section = SECTIONS[name]
+    arguments = [part.format(out=out) for part in section.arguments.split()]
+    spent = _children()
+    try:
+        done = subprocess.run(
+            [sys.executable, str(HERE / section.script), *arguments],
+            env={**os.environ, **ONE},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=limit,
+        )
+        text, end = done.stdout, "done" if done.returncode == 0 else f"FAILED, exit status {done.returncode}"
+    except subprocess.TimeoutExpired as late:
+        said = late.stdout or b""
+        text = said.decode(errors="replace") if isinstance(said, bytes) else said
+        end = f"ENDED after {limit:g} s"
+    facts = {
+        "end": end,
+        "seconds": _children() - spent,
+        "command": " ".join([section.script, *section.arguments.split()]),
+    }
+    (out / f"{name}.txt").write_text(json.dumps(facts) + "\n" + text, encoding="utf-8")
+
+
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def written(out: Path) -> Path:
+    """Write validation.md from what is there."""
+    model = next((line.split(":")[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), "")
+    lines = [
+        "# Validation",
+        "",
+        f"{platform.machine()}, {model}, {os.cpu_count()} cores, {platform.system()}; one thread.",
+    ]
+    lines += ["", ", ".join(f"{name} {_version(name)}" for name in VERSIONS if _version(name)), ""]
+    lines += ["| section | beside | CPU s | end |", "|---|---|---|---|"]
+    parts = []
+    for name, section in SECTIONS.items():
+        path = out / f"{name}.txt"
+        if not path.is_file():
+            absent = missing(section)
+            lines.append(f"| {name} | {section.truth} | | {'needs ' + ', '.join(absent) if absent else 'not run'} |")
+            continue
+        head, _, text = path.read_text(encoding="utf-8").partition("\n")
+        facts = json.loads(head)
+        lines.append(f"| [{name}](#{name}) | {section.truth} | {facts['seconds']:.0f} | {facts['end']} |")
+        parts += ["", f"## {name}", "", f"`python benchmarks/{facts['command']}`", "", "```", text.rstrip(), "```"]
+    target = out / "validation.md"
+    target.write_text("\n".join([*lines, *parts]) + "\n", encoding="utf-8")
+    return target
+
+
+def _lines(path: str) -> list[str]:
+    return Path(path).read_text(encoding="utf-8").splitlines() if Path(path).is_file() else []
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def main() -> None:
+    """Run what is asked for, and write the file after every section."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="default: all")
+    parser.add_argument("--out", type=Path, default=Path("validation"))
+    parser.add_argument("--limit", type=float, default=1800.0, help="seconds of a section")
+    parser.add_argument("--again", action="store_true", help="run also what is there")
+    parser.add_argument("--list", action="store_true", help="name the sections and end")
+    given = parser.parse_args()
+    unknown = [name for name in given.names if name not in SECTIONS]
+    if unknown:
+        parser.error(f"{', '.join(unknown)}: no such section; choose from {', '.join(SECTIONS)}")
+    if given.list:
+        for name, section in SECTIONS.items():
+            absent = missing(section)
+            print(f"{name:18} {section.script:24} {section.truth}{'; needs ' + ', '.join(absent) if absent else ''}")
+        return
+    given.out.mkdir(parents=True, exist_ok=True)
+    for name in given.names or SECTIONS:
+        done = (given.out / f"{name}.txt").is_file() and not given.again
+        if not done and not missing(SECTIONS[name]):
+            run(name, given.out, given.limit)
+            print(f"{name}: {written(given.out)}", flush=True)
+    written(given.out)
+
+
+if __name__ == "__main__":
+    main()
