@@ -141,6 +141,8 @@ class Frame:
     contact_forces: Floats | None = None
     obstacle_forces: Floats | None = None
     obstacle_moments: Floats | None = None
+    obstacle_poses: Floats | None = None
+    obstacle_held: Bools | None = None
     max_penetration: float = np.nan
     contact_count: float = np.nan
     crossings: float = np.nan

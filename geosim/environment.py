@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from geosim.arrays import Floats, brief, floats, frozen, ints, number, real_array, shown
+from geosim.arrays import Floats, brief, floats, frozen, ints, number, real_array, shown, whole
 from geosim.collision.shapes import KINDS, Solids, check_parameters, make_solid, poses_between
 from geosim.errors import InputError
 from geosim.geometry.surface import check_surface, read_surface
@@ -25,6 +25,8 @@ MOST_GRAVITY = 1000.0  # [m/s^2], a hundred times the Earth's: more is a wrong u
 class Obstacle:
     """A rigid obstacle; build one with `.sphere`, `.cylinder`, `.box`, `.plane` or `.mesh`.
 
+    One that is `free` is held for its first commands; then it moves, without inertia, by its weight, contact and friction.
+
     Parameters
     ----------
     shape
@@ -35,12 +37,17 @@ class Obstacle:
         Coulomb coefficient, dimensionless.
     motion
         None, translations [m] (k, 3), or poses (k, 4, 4), one for each command, relative to the given place.
+    free, mass, released
+        Whether it moves by itself; its mass [kg]; and for how many commands it is held before (0: from the start).
     """
 
     shape: str
     parameters: Any
     friction: float = 0.0
     motion: Any = None
+    free: bool = False
+    mass: float | None = None
+    released: int = 1
 
     __repr__ = brief
 
@@ -56,34 +63,119 @@ class Obstacle:
             if motion.ndim == 3:
                 _check_rigid(motion)
             object.__setattr__(self, "motion", frozen(motion))
+        self._check_free()
+
+    def _check_free(self) -> None:
+        """Refuse what a free object cannot be, and what only a free one has."""
+        name = f"Obstacle.{self.shape}"
+        if not isinstance(self.free, (bool, np.bool_)):
+            raise InputError(f"{name}: free = {shown(self.free)} must be True or False")
+        whole(self.released, f"{name}: released", least=0)
+        if not self.free:
+            if self.mass is not None:
+                raise InputError(
+                    f"{name}: mass = {shown(self.mass)} goes with free=True only; what is held has no weight"
+                )
+            return
+        if not np.isfinite(self.thickness):
+            raise InputError(f"{name}: free = True, but a {self.shape} has no end and no weight; give it as a box")
+        if self.motion is not None:
+            raise InputError(f"{name}: free = True goes by its weight and its contacts; leave motion out")
+        if self.mass is None:
+            raise InputError(f"{name}: mass is missing; a free object needs one [kg], for example mass=0.05")
+        object.__setattr__(self, "mass", number(self.mass, f"{name}: mass [kg]", above=0.0))
 
     @staticmethod
-    def sphere(center: Any, radius: float, *, friction: float = 0.0, motion: Any = None) -> Obstacle:
+    def sphere(
+        center: Any,
+        radius: float,
+        *,
+        friction: float = 0.0,
+        motion: Any = None,
+        free: bool = False,
+        mass: float | None = None,
+        released: int = 1,
+    ) -> Obstacle:
         """Sphere of `radius` [m] about `center` [m]."""
-        return Obstacle("sphere", {"center": center, "radius": radius}, friction, motion)
+        return Obstacle("sphere", {"center": center, "radius": radius}, friction, motion, free, mass, released)
 
     @staticmethod
-    def cylinder(start: Any, end: Any, radius: float, *, friction: float = 0.0, motion: Any = None) -> Obstacle:
+    def cylinder(
+        start: Any,
+        end: Any,
+        radius: float,
+        *,
+        friction: float = 0.0,
+        motion: Any = None,
+        free: bool = False,
+        mass: float | None = None,
+        released: int = 1,
+    ) -> Obstacle:
         """Solid cylinder of `radius` [m] with its axis from `start` to `end` [m]."""
-        return Obstacle("cylinder", {"start": start, "end": end, "radius": radius}, friction, motion)
+        return Obstacle(
+            "cylinder", {"start": start, "end": end, "radius": radius}, friction, motion, free, mass, released
+        )
 
     @staticmethod
-    def box(lower: Any, upper: Any, *, friction: float = 0.0, motion: Any = None) -> Obstacle:
+    def box(
+        lower: Any,
+        upper: Any,
+        *,
+        friction: float = 0.0,
+        motion: Any = None,
+        free: bool = False,
+        mass: float | None = None,
+        released: int = 1,
+    ) -> Obstacle:
         """Axis-aligned box from `lower` to `upper` [m]."""
-        return Obstacle("box", {"lower": lower, "upper": upper}, friction, motion)
+        return Obstacle("box", {"lower": lower, "upper": upper}, friction, motion, free, mass, released)
 
     @staticmethod
-    def plane(point: Any, normal: Any, *, friction: float = 0.0, motion: Any = None) -> Obstacle:
+    def plane(
+        point: Any,
+        normal: Any,
+        *,
+        friction: float = 0.0,
+        motion: Any = None,
+        free: bool = False,
+        mass: float | None = None,
+        released: int = 1,
+    ) -> Obstacle:
         """Half-space behind the plane through `point` [m]; `normal` points to the free side."""
-        return Obstacle("plane", {"point": point, "normal": normal}, friction, motion)
+        return Obstacle("plane", {"point": point, "normal": normal}, friction, motion, free, mass, released)
 
     @staticmethod
-    def mesh(path_or_trimesh: Any, *, units: str | None = None, friction: float = 0.0, motion: Any = None) -> Obstacle:
+    def mesh(
+        path_or_trimesh: Any,
+        *,
+        units: str | None = None,
+        friction: float = 0.0,
+        motion: Any = None,
+        free: bool = False,
+        mass: float | None = None,
+        released: int = 1,
+    ) -> Obstacle:
         """Closed surface from a file (with its `units`) or a trimesh.Trimesh (metres)."""
         if not (isinstance(path_or_trimesh, (str, Path)) or hasattr(path_or_trimesh, "faces")):
             raise InputError(f"Obstacle.mesh: {str(path_or_trimesh)[:60]!r} is neither a path nor a trimesh.Trimesh")
         surface = check_surface(read_surface(path_or_trimesh, units=units, name="obstacle"))
-        return Obstacle("mesh", {"vertices": surface.vertices, "faces": surface.faces}, friction, motion)
+        return Obstacle(
+            "mesh", {"vertices": surface.vertices, "faces": surface.faces}, friction, motion, free, mass, released
+        )
+
+    @cached_property
+    def middle(self) -> Floats:
+        """Centre of mass [m] of the shape, filled evenly, where it was defined, (3,)."""
+        points, faces = KINDS[self.shape].surface(self.parameters, np.zeros((1, 3)))
+        corners = points[faces] - points.mean(axis=0)
+        volumes = np.linalg.det(corners)
+        return frozen(points.mean(axis=0) + volumes @ corners.sum(axis=1) / (4.0 * volumes.sum()))
+
+    @cached_property
+    def radius(self) -> float:
+        """Largest distance [m] of its surface from its `middle`."""
+        points = KINDS[self.shape].surface(self.parameters, np.zeros((1, 3)))[0]
+        return float(np.linalg.norm(points - self.middle, axis=1).max())
 
     @cached_property
     def solid(self) -> Solids:
@@ -325,6 +417,20 @@ class Environment:
             object.__setattr__(self, "exclude_pairs", tuple(self.exclude_pairs))
         except TypeError:
             raise InputError(f"Environment: exclude_pairs = {shown(self.exclude_pairs)} must be pairs") from None
+
+    def refuse_free_objects(self, solver: str) -> None:
+        """Refuse free objects on behalf of a solver that moves none.
+
+        Raises
+        ------
+        InputError
+            Which obstacle is free.
+        """
+        for i, obstacle in enumerate(self.obstacles):
+            if obstacle.free:
+                raise InputError(
+                    f"obstacles[{i}]: free = True, but {solver} moves no objects; leave free out, or use EnergyShapeSolver"
+                )
 
     def poses(self, index: int, share: float = 1.0) -> Floats:
         """Poses (o, 4, 4) of the obstacles at a share of the way from command `index` - 1 to `index`; -1 is the start."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from geosim.actuation import Actuation
-from geosim.arrays import Floats, Ints, frozen, whole
+from geosim.arrays import Bools, Floats, Ints, frozen, whole
 from geosim.contract import Report, Robot, State, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
@@ -28,6 +28,7 @@ __all__ = ["FIELDS", "Report", "Result", "Status", "collect"]
 
 
 ABSENT = cast(Floats, None)  # a measure that was not given: nan everywhere
+HELD = cast(Bools, None)  # the same: held everywhere
 
 # Arrays of a result: name -> (shape after k, meaning); "n" vertices, "c" chambers, "w" cables, "o" obstacles, digits as they are.
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -42,6 +43,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "contact_forces": ("n", "3"),
     "obstacle_forces": ("o", "3"),
     "obstacle_moments": ("o", "3"),
+    "obstacle_poses": ("o", "4", "4"),
     "max_penetration": (),
     "contact_count": (),
     "crossings": (),
@@ -83,6 +85,11 @@ class Result:
         Forces of the supports and of contact on the vertices [N], shape (k, n, 3).
     obstacle_forces, obstacle_moments
         On every obstacle [N], [N m] about the origin; (k, obstacles, 3).
+    obstacle_poses
+        Where every obstacle is relative to where it was defined: rotation and translation [m], (k, obstacles, 4, 4).
+    obstacle_held
+        Whether it is where something holds it, bool (k, obstacles): false of a free object from the frame on in which
+        contact lost it. It is left out there, and its pose is the last in which it was held.
     max_penetration
         Deepest penetration [m], (k,).
     contact_count, crossings, inverted_elements
@@ -130,6 +137,8 @@ class Result:
     contact_forces: Floats = ABSENT
     obstacle_forces: Floats = ABSENT
     obstacle_moments: Floats = ABSENT
+    obstacle_poses: Floats = ABSENT
+    obstacle_held: Bools = HELD
     max_penetration: Floats = ABSENT
     contact_count: Floats = ABSENT
     crossings: Floats = ABSENT
@@ -151,10 +160,14 @@ class Result:
         put("frames", frozen(np.asarray(self.frames, dtype=float)))
         k, n = self.frames.shape[0], self.frames.shape[1]
         counts = self.robot.chambers, len(self.robot.cables), len(self.environment.obstacles)
-        sizes = {"n": n, "2": 2, "3": 3, **dict(zip("cwo", counts))}
+        sizes = {"n": n, "2": 2, "3": 3, "4": 4, **dict(zip("cwo", counts))}
         if self.mid_edge_frames is None:
             put("mid_edge_frames", np.empty((k, 0, 3)))
         put("mid_edge_frames", frozen(np.asarray(self.mid_edge_frames, dtype=float)))
+        if self.obstacle_poses is None:
+            put("obstacle_poses", [self.environment.poses(i) for i in range(k)])
+        held = np.ones((k, counts[2]), dtype=bool) if self.obstacle_held is None else self.obstacle_held
+        put("obstacle_held", frozen(np.asarray(held, dtype=bool).reshape(k, counts[2])))
         for name, axes in FIELDS.items():
             shape = (k, *(sizes[a] for a in axes))
             value = getattr(self, name)
@@ -400,9 +413,13 @@ def collect(
     k, n = len(frames), len(robot.vertices)
     nodes = np.array([f.nodes for f in frames]) if k else np.empty((0, n, 3))
     measures: dict[str, Any] = {}
-    for name in FIELDS.keys() - {"tip"}:
+    for name in (FIELDS.keys() | {"obstacle_held"}) - {"tip"}:
         values = [getattr(f, name) for f in frames]
-        measures[name] = None if any(v is None for v in values) else np.array(values, dtype=float)
+        measures[name] = (
+            None
+            if any(v is None for v in values)
+            else np.array(values, dtype=bool if name == "obstacle_held" else float)
+        )
     worst = next((r for r in reversed(reports) if r.status is not Status.CONVERGED), Report(Status.CONVERGED))
     status, message = worst.status, worst.message or worst.status.value
     missed = [r for r in reports if not r.reached]

@@ -33,7 +33,7 @@ __all__ = ["load_result", "write_archive"]
 
 FORMAT = 1
 KEPT = ("robot", "environment", "solver", "extra", "actuation", "provenance")
-_ARRAYS = ("times", "frames", "mid_edge_frames", *FIELDS)
+_ARRAYS = ("times", "frames", "mid_edge_frames", "obstacle_held", *FIELDS)
 
 
 class _Encoder:

@@ -43,7 +43,8 @@ def read_environment(e: EnvironmentTable, robot: Any, unit: float, place: Place)
 
 def _obstacle(o: ObstacleTable, unit: float, place: Place) -> Obstacle:
     kind = KINDS[o.shape]
-    given = {k: v for k, v in o.model_dump().items() if v is not None and k not in ("shape", "friction", "motion")}
+    options = o.model_dump(include={"friction", "free", "mass", "released"})
+    given = {k: v for k, v in o.model_dump().items() if v is not None and k not in (*options, "shape", "motion")}
     for key in kind.keys:
         if key not in given:
             raise place.at(key).error(f'is missing; shape = "{o.shape}" needs {", ".join(kind.keys)}')
@@ -61,14 +62,14 @@ def _obstacle(o: ObstacleTable, unit: float, place: Place) -> Obstacle:
                 motion = motion * unit
         if "surface" in given:
             surface = inside(given["surface"], place.at("surface"))
-            return Obstacle.mesh(surface, units=unit_name(unit), friction=o.friction, motion=motion)
+            return Obstacle.mesh(surface, units=unit_name(unit), motion=motion, **options)
         read = {
             POINT: lambda value, at: vector(value, at, unit),
             DIRECTION: vector,
             LENGTH: lambda value, at: positive(value, at) * unit,
         }
         parameters = {key: read[sort](given[key], place.at(key)) for key, sort in kind.parameters.items()}
-        return Obstacle(o.shape, parameters, friction=o.friction, motion=motion)
+        return Obstacle(o.shape, parameters, motion=motion, **options)
 
 
 def _vertex_ids(given: Any, robot: Any, unit: float, place: Place) -> Ints:

@@ -150,6 +150,9 @@ class ObstacleTable(_ANY_SHAPE):
         description="Displacement [units] or pose (4 x 4) at every command.",
         examples=["[[0, 0, -2], [0, 0, -4]]"],
     )
+    free: bool = Field(default=False, description="Whether it moves by weight, contact, friction.", examples=["true"])
+    mass: float | None = Field(default=None, description="Of a free one [kg].", examples=["0.05"])
+    released: int = Field(default=1, description="For how many commands a free one is held first.", examples=["2"])
 
 
 class LoadTable(Table):

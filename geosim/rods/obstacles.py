@@ -266,3 +266,4 @@ class ObstacleContact(Term):
         total, force, load = self._forces(q)
         add_contact(measures, float(total[0]), float(total[2]), int(total[3]), force)
         measures["obstacle_forces"], measures["obstacle_moments"] = load[:, :3], load[:, 3:]
+        measures["obstacle_poses"] = self.pose1

@@ -201,6 +201,7 @@ class RodState:
             contact_forces=given.get("contact_forces", zero),
             obstacle_forces=given.get("obstacle_forces", on_obstacles),
             obstacle_moments=given.get("obstacle_moments", on_obstacles),
+            obstacle_poses=given.get("obstacle_poses", self.system.environment.poses(-1)),
             max_penetration=given.get("penetration", 0.0),
             contact_count=given.get("contacts", 0),
             crossings=given.get("crossings", np.nan),

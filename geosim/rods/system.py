@@ -150,6 +150,7 @@ def make_system(
     slip: float = 1e-3,
 ) -> System:
     """Compile robot and environment; the constants of contact [N/m], [m], [m/s] are those of `RodShellStepper`."""
+    environment.refuse_free_objects("RodShellStepper")
     if environment.rigid_groups:
         raise InputError("rigid_groups: rods and shells know none; prescribe their vertices, or use EnergyShapeSolver")
     mesh, n, rods = robot.mesh, len(robot.vertices), len(robot.edges)

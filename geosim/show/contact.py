@@ -25,14 +25,14 @@ def contact_pressures(result: Result, frame: int) -> Floats | None:
 
 
 def obstacle_surfaces(result: Result, frame: int, around: Any) -> list[tuple[Any, Any]]:
-    """Surfaces of the obstacles where they are in a frame: points [m] (p, 3) and triangles (t, 3) of each.
+    """Surfaces of the obstacles that are there in a frame, at their poses: points [m] (p, 3) and triangles (t, 3) of each.
 
     A plane is a square under the positions `around` (n, 3).
     """
     out = []
-    for obstacle in result.environment.obstacles:
+    there = zip(result.environment.obstacles, result.obstacle_poses[frame], result.obstacle_held[frame])
+    for obstacle, pose in ((obstacle, pose) for obstacle, pose, held in there if held):
         points, faces = KINDS[obstacle.shape].surface(obstacle.parameters, around)
-        pose = obstacle.pose(frame)
         out.append((points @ pose[:3, :3].T + pose[:3, 3], faces))
     return out
 

@@ -106,6 +106,7 @@ class MultibodyState:
             contact_forces=forces,
             obstacle_forces=loads[0],
             obstacle_moments=loads[1],
+            obstacle_poses=self.system.environment.poses(self.steps - 1),
             max_penetration=-touch["gap"].min(initial=0.0) if touch else 0.0,
             contact_count=len(touch["gap"]) if touch else 0,
             residual=self.residual,

@@ -276,6 +276,7 @@ def _surfaces(robot: MultibodyRobot, environment: Environment) -> Surfaces:
             raise InputError(
                 f"MultibodyStepper: Environment({key}=...) is not simulated; use fixed nodes and obstacles"
             )
+    environment.refuse_free_objects("MultibodyStepper")
     obstacles = environment.obstacles
     boxes = [make_solid("box", {"lower": -half, "upper": half}) for half in robot.box_sizes]
     return Surfaces(

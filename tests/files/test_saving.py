@@ -59,6 +59,7 @@ def test_npz_round_trip_gives_back_an_equal_result(result, tmp_path):
         "solver",
         "trace",
         "extra",
+        "obstacle_held",
         *FIELDS,
     ):
         assert same(getattr(result, name), getattr(back, name)), name
@@ -67,9 +68,8 @@ def test_npz_round_trip_gives_back_an_equal_result(result, tmp_path):
 
 def test_npz_keeps_what_a_rule_selected_and_needs_no_pickle(result, tmp_path):
     load = geosim.Load.force(Select.plane("x", above=LENGTH - 1e-6), (0, 0, 1))
-    changed = dataclasses.replace(
-        result, environment=geosim.Environment(loads=[load]), obstacle_forces=None, obstacle_moments=None
-    )
+    gone = dict.fromkeys(("obstacle_forces", "obstacle_moments", "obstacle_poses", "obstacle_held"))
+    changed = dataclasses.replace(result, environment=geosim.Environment(loads=[load]), **gone)
     back = geosim.load_result(changed.save(tmp_path / "r.npz"))
     assert np.array_equal(back.environment.loads[0].where, result.robot.tip)
     with np.load(tmp_path / "r.npz", allow_pickle=False) as archive:
