@@ -140,7 +140,7 @@ def _start(
     target = solver.target(problem, replace(blank, grip=grip), command)
     target = replace(target, positions=problem.goal(point.x, target.positions))
     here = problem.evaluate(point.x, point.p, point.chamber_pressures, target.external, matrix=False, grip=target.grip)
-    measured = frames.measure(problem, point, here, np.nan, target.grip, None)
+    measured = frames.measure(problem, point, here, np.nan, target, None)
     return replace(blank, point=point, target=target, volumes=here.volumes, grip=target.grip, measured=measured)
 
 

@@ -43,8 +43,7 @@ def obstacle_slopes(contact: ContactPotential, x: Floats, forces: ContactForces,
     total, spread = sparse.kron(np.ones((1, len(points))), sparse.eye(3)), _spread(contact)
     out = []
     for o in range(len(grip.poses)):
-        parts = [group[k] for group in (forces.stiff, forces.bends) for k in (o, len(grip.poses) + o)]  # points, faces
-        parts += forces.slides[o : o + 1]
+        parts = [p for level in ("stiff", "bends", "slides") for p in forces.of_obstacle(level, o, len(grip.poses))]
         slope = _matrix(parts, len(points)) + _by_area(contact, points, forces, grip, o)
         out.append(sparse.csr_matrix(total @ slope @ spread))
     return out

@@ -150,7 +150,7 @@ class Neighbourhood:
         evaluation = problem.evaluate(point.x, point.p, point.chamber_pressures, target.external, matrix=False)
         if not np.isfinite(evaluation.energy):
             return None
-        frame = frames.measure(problem, point, evaluation, state.frame.residual, None, None)
+        frame = frames.measure(problem, point, evaluation, state.frame.residual, target, None)
         return replace(there, point=point, target=target, volumes=evaluation.volumes, measured=frame)
 
     def _problem(self, solver: Any, robot: Any, environment: Environment) -> ShapeProblem | None:

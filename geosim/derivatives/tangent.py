@@ -104,6 +104,8 @@ class Tangent:
             raise InputError(
                 "sensitivity: cables and gas in closed chambers have no sensitivities yet; open and remove them"
             )
+        if target.loose is not None:
+            raise InputError("sensitivity: free objects have no sensitivities; hold them, or leave them out")
         grip = target.grip
         if problem.contact is not None and problem.contact.friction and grip is not None:
             grip = replace(grip, own=True)

@@ -77,9 +77,9 @@ class Way:
             weights = parabola(np.array([m.conjugate for m in marks]), np.array([m.point.share for m in marks]))
             if weights is None:
                 break
-            start = marks[0].point.stepped(marks[0].point, -1.0)
-            for weight, mark in zip(weights, marks):
-                start = start.stepped(mark.point, float(weight))
+            start = marks[0].point
+            for weight, mark in zip(weights[1:], marks[1:]):
+                start = start.stepped(mark.point.less(marks[0].point), float(weight))
             start = replace(start, x=self.problem.settled(start.x))
             volumes = np.einsum("k,kc->c", weights, np.array([m.volumes for m in marks]))
             aim = Aim(self.origin, self.end, 1.0, self.grip)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from geosim.linear.patterns import Sparsity
 from geosim.shape.energy.cables import JUMP, LENGTH, Hold
 from geosim.shape.energy.gas import Gas
 from geosim.shape.energy.grip import ContactForces, Grip
+from geosim.shape.energy.objects import Loose, motion_between, moved
 from geosim.shape.energy.rigid import RigidState
 
 __all__ = ["Aim", "Controls", "Drag", "Evaluation", "Outcome", "Point", "Target"]
@@ -21,10 +22,12 @@ __all__ = ["Aim", "Controls", "Drag", "Evaluation", "Outcome", "Point", "Target"
 
 @dataclass(frozen=True)
 class Drag:
-    """Springs to the places of the nodes before: positions (nodes, 3), stiffness (nodes,) (see `relaxation`)."""
+    """Springs to the places before (see `relaxation`): of the nodes (nodes, 3), of free objects (f, 6), and their stiffness."""
 
     before: Floats
     stiffness: Floats
+    objects: Floats
+    hold: Floats
 
 
 # A cable of prescribed length is slack where its tension less this stiffness [shear modulus times size] times what is left
@@ -79,6 +82,8 @@ class Target:
         What is closed in chambers, or None.
     kinds
         `CHAMBER`, `LENGTH` or `JUMP` of every scalar (d,); None where all are chambers.
+    loose
+        The free objects; None where there are none.
     """
 
     by_volume: Bools
@@ -90,6 +95,14 @@ class Target:
     drag: Drag | None = None
     gas: Gas | None = None
     kinds: Ints | None = None
+    loose: Loose | None = None
+
+    def at(self, point: Point) -> Target:
+        """Return the target with the free objects where they are at a point."""
+        if self.loose is None or self.grip is None:
+            return self
+        loose = self.loose.at(point.objects)
+        return replace(self, loose=loose, grip=loose.grip(self.grip))
 
     def towards(self, end: Target, share: float, grip: Grip | None) -> Target:
         """Return the target a share of the way to another, for a robot with a grip."""
@@ -104,6 +117,7 @@ class Target:
             grip,
             gas=end.gas if self.gas is None or end.gas is None else self.gas.towards(end.gas, share),
             kinds=end.kinds,
+            loose=end.loose if self.loose is None or end.loose is None else self.loose.towards(end.loose, share),
         )
 
     def controls(self, point: Point, values: Floats) -> Controls:
@@ -133,7 +147,8 @@ class Target:
 class Point:
     """A configuration: positions (nodes, 3), pressures (v,), forces of the scalars (d,), scaled; share of the command.
 
-    `hold` says where cables stick and slide; None without friction of cables.
+    `hold` says where cables stick and slide; None without friction of cables. `objects` (f, 6) are the places of free objects
+    (see `Loose`); of a step they are motions.
     """
 
     x: Floats
@@ -141,10 +156,12 @@ class Point:
     chamber_pressures: Floats
     share: float = 0.0
     hold: Hold | None = None
+    objects: Floats = field(default_factory=lambda: np.zeros((0, 6)))
 
     def less(self, other: Point) -> Point:
         """Return the way from another point to this one."""
-        return self.stepped(other, -1.0)
+        way = motion_between(other.objects, self.objects)
+        return replace(replace(self, objects=way[:0]).stepped(replace(other, objects=way[:0]), -1.0), objects=way)
 
     def stepped(self, step: Point, length: float) -> Point:
         """Return this point moved by a step times a length."""
@@ -154,6 +171,7 @@ class Point:
             self.chamber_pressures + length * step.chamber_pressures,
             self.share + length * step.share,
             self.hold,
+            moved(self.objects, length * step.objects),
         )
 
 
@@ -198,7 +216,12 @@ class Aim:
     def at(self, point: Point) -> Target:
         """Return the target for a point."""
         target = self.origin.towards(self.end, self.share if self.weights is None else point.share, self.grip)
-        return target if self.drag is None else replace(target, drag=self.drag)
+        return (target if self.drag is None else replace(target, drag=self.drag)).at(point)
+
+    def gripped(self, point: Point) -> Grip:
+        """Return the grip with the free objects where they are at a point."""
+        assert self.grip is not None
+        return self.grip if self.end.loose is None else self.end.loose.at(point.objects).grip(self.grip)
 
     @property
     def pressure_rates(self) -> Floats:
@@ -258,6 +281,10 @@ class Evaluation:
     columns
         Minus what the forces on the nodes change by with those of the scalars, (d, nodes, 3); None where they are the
         gradients: without friction of cables.
+    levels
+        Parts of the tangent of contact that are in the tangent (see `ContactForces`).
+    loose, loose_hold
+        What is out of balance on the free objects (f, 6), and the stiffness of springs that hold them (f,).
     """
 
     force: Floats
@@ -273,6 +300,9 @@ class Evaluation:
     contact: ContactForces | None = None
     rigid: RigidState | None = None
     columns: Floats | None = None
+    levels: tuple[str, ...] = ("stiff",)
+    loose: Floats = field(default_factory=lambda: np.zeros((0, 6)))
+    loose_hold: Floats = field(default_factory=lambda: np.zeros(0))
 
 
 @dataclass(frozen=True)

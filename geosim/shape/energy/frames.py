@@ -13,7 +13,7 @@ from geosim.contract import Frame, State
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
-from geosim.shape.energy.configuration import Evaluation, Point
+from geosim.shape.energy.configuration import Evaluation, Point, Target
 from geosim.shape.energy.contact import ContactPotential
 from geosim.shape.energy.grip import Grip
 from geosim.shape.energy.penetration import deepest
@@ -26,9 +26,15 @@ FREE = "The body is free: six minimal constraints without reaction removed its r
 
 
 def measure(
-    problem: ShapeProblem, point: Point, evaluation: Evaluation, residual: float, grip: Grip | None, stable: bool | None
+    problem: ShapeProblem,
+    point: Point,
+    evaluation: Evaluation,
+    residual: float,
+    target: Target,
+    stable: bool | None,
+    note: str = "",
 ) -> Frame:
-    """Return the measures of a converged point."""
+    """Return the measures of a point that balances a target; `note` says what became of free objects."""
     robot, chambers = problem.robot, problem.chambers
     held = problem.held[: point.x.size].reshape(-1, 3)
     positions = placed(problem, point.x)
@@ -36,7 +42,7 @@ def measure(
     force[problem.nodes] = np.where(held, evaluation.force, 0.0) * problem.force_unit
     if evaluation.rigid is not None:
         force[problem.nodes] += evaluation.rigid.reactions * problem.force_unit
-    contact, extra = _contact(problem, point, evaluation, positions, grip)
+    contact, extra = _contact(problem, point, evaluation, positions, target)
     return Frame(
         _without_rigid_motion(problem, positions)[0],
         volume_ratios=evaluation.volumes[:chambers] / problem.rest_chamber_volumes,
@@ -51,7 +57,7 @@ def measure(
         energies=evaluation.energy * problem.stress * problem.length**3,
         stable=np.nan if stable is None else float(stable),
         extra={"mean_stress": _on_pressure_vertices(problem, point.p), **extra, **_rigid(problem, evaluation)},
-        note=FREE if problem.supports.free_bodies else "",
+        note=FREE if problem.supports.free_bodies else note,
         **contact,
     )
 
@@ -111,10 +117,10 @@ def _rigid(problem: ShapeProblem, evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _contact(
-    problem: ShapeProblem, point: Point, evaluation: Evaluation, positions: Floats, grip: Grip | None
+    problem: ShapeProblem, point: Point, evaluation: Evaluation, positions: Floats, target: Target
 ) -> tuple[dict[str, Any], dict[str, Floats | float]]:
     """Return the measures of contact, and those that only this solver has; nan where nothing can touch."""
-    n = len(problem.robot.vertices)
+    n, grip = len(problem.robot.vertices), target.grip
     contact, forces = problem.contact, evaluation.contact
     if contact is None or forces is None:
         return {}, {"contact_pressures": np.full(n, np.nan), "slip_ratio": np.nan, "contact_energy": 0.0}
@@ -143,11 +149,22 @@ def _contact(
         "contact_forces": _on_vertices(problem.robot, total),
         "obstacle_forces": on_obstacle.sum(axis=1),
         "obstacle_moments": np.cross(places[None], on_obstacle).sum(axis=1),
+        **_obstacles(problem, point, target),
         "max_penetration": _penetration(problem, positions, grip),
         "contact_count": float(forces.count),
     }
     stored = forces.energy * problem.stress * problem.length**3
     return measures, {"contact_pressures": on_nodes[:n], "slip_ratio": slipping, "contact_energy": stored}
+
+
+def _obstacles(problem: ShapeProblem, point: Point, target: Target) -> dict[str, Any]:
+    """Return the poses [m] of the obstacles, of lost objects the last in which they were held, and which are held."""
+    assert target.grip is not None
+    poses, held = target.grip.poses.copy(), np.ones(len(target.grip.poses), dtype=bool)
+    if target.loose is not None:
+        poses[problem.objects.ids] = problem.objects.poses(point.objects)
+        held[problem.objects.ids] = ~target.loose.lost
+    return {"obstacle_poses": poses, "obstacle_held": held}
 
 
 def _on_pressure_vertices(problem: ShapeProblem, p: Floats) -> Floats:
@@ -264,7 +281,7 @@ def adopt(problem: ShapeProblem, initial: State) -> Point:
         raise InputError("initial: the state is not one of this robot; continue only from a result of the same mesh")
     x = problem.settled((nodes[problem.nodes] - problem.center) / problem.length)
     p = np.zeros(len(problem.pressure_vertices))
-    pressures, hold = np.zeros(len(problem.kinds)), None
+    pressures, hold, objects = np.zeros(len(problem.kinds)), None, np.zeros((len(problem.objects.ids), 6))
     if isinstance(initial, ShapeState):
         scale, count = initial.problem.stress / problem.stress, problem.chambers
         p = initial.problem.isochoric_pressures(initial.point.x, initial.point.p) * scale
@@ -273,4 +290,6 @@ def adopt(problem: ShapeProblem, initial: State) -> Point:
         if len(pressures) != len(problem.kinds):
             raise InputError("initial: the state is one of a robot with other chambers or cables")
         hold = initial.point.hold
-    return Point(x, p, pressures, hold=hold)
+        if initial.point.objects.shape == objects.shape:
+            objects = initial.point.objects * np.repeat([initial.problem.length / problem.length, 1.0], 3)
+    return Point(x, p, pressures, hold=hold, objects=objects)

@@ -65,6 +65,11 @@ class ContactForces:
     slides: tuple[Blocks, ...] = ()
     touching: Touching | None = None
 
+    def of_obstacle(self, level: str, o: int, obstacles: int) -> tuple[Blocks, ...]:
+        """Return what one of so many obstacles adds to the tangent at the points, and at the triangles."""
+        parts: tuple[Blocks, ...] = getattr(self, level)
+        return parts[o : o + 1] + (() if level == "slides" else parts[obstacles + o : obstacles + o + 1])
+
 
 @dataclass(frozen=True)
 class Grip:

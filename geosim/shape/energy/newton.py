@@ -21,6 +21,7 @@ from geosim.linear.factorise import FactorisationError
 from geosim.shape.energy.configuration import Aim, Controls, Drag, Evaluation, Outcome, Point, Target
 from geosim.shape.energy.contact_steps import safe_share, share_apart
 from geosim.shape.energy.lookahead import Springs, brace, springs_ahead
+from geosim.shape.energy.objects import motion_between
 from geosim.shape.energy.problem import ShapeProblem
 
 __all__ = ["Attempt", "Budget", "BudgetError", "Newton", "bearable"]
@@ -39,6 +40,9 @@ BITE = 0.5
 
 # Longest displacement of a node in one step, over the size of the body: beyond it rotations are far from linear.
 LONGEST = 0.2
+
+# Largest turn [rad] of a free object in one step.
+TURN = 0.5
 
 # Largest change of a chamber's volume that a prediction may ask for, over the volume: walls that close on each other, and
 # membranes that thin, are farther from linear than their displacement says.
@@ -121,9 +125,16 @@ class Newton:
     def evaluate(self, problem: ShapeProblem, point: Point, target: Target, *, matrix: bool) -> Evaluation:
         """Return residuals (and the tangent) at a point for a target."""
         evaluation = problem.evaluate(
-            point.x, point.p, point.chamber_pressures, target.external, matrix=matrix, grip=target.grip, hold=point.hold
+            point.x,
+            point.p,
+            point.chamber_pressures,
+            target.external,
+            matrix=matrix,
+            grip=target.grip,
+            hold=point.hold,
+            loose=target.loose,
         )
-        return evaluation if target.drag is None else dragged(evaluation, point.x, target.drag)
+        return evaluation if target.drag is None else dragged(problem, evaluation, point, target.drag)
 
     def equilibrium(
         self, problem: ShapeProblem, start: Point, aim: Aim, budget: Budget, *, along: Floats | None = None
@@ -303,16 +314,24 @@ class Newton:
             extra["columns"][:, :size] = controls.members @ columns.reshape(-1, size) * free
         if aim.grip is not None and aim.grip.own and problem.contact is not None and evaluation.contact is not None:
             extra["extra"] = partial(problem.contact.apply_slides, evaluation.contact, free)
+        coupling = problem.coupling(point.x, target, evaluation, own=aim.grip is not None and aim.grip.own)
+        if coupling is not None:
+            columns = extra.get("columns", borders)
+            borders, extra["columns"], gap, corner = coupling.appended(borders, columns, gap, corner, free, shift)
         linear = problem.solver_of(evaluation, problem.motion(point.x, target.positions))
         step, change = linear.solve(data, borders, right, gap, accuracy, reuse=reuse, corner=corner, **extra)
         if not np.isfinite(step).all():
             raise FactorisationError("the solution is not finite")
+        objects = np.zeros_like(point.objects)
+        if coupling is not None and target.loose is not None:
+            change, motion = np.split(change, [len(change) - len(coupling.gap)])
+            objects = target.loose.motion(motion)
         share_step = aim.share - point.share
         if aim.weights is not None:
             share_step, change = float(change[-1]), change[:-1]
             pressure_step = pressure_step + share_step * aim.pressure_rates
         pressure_step += controls.members.T @ change
-        return Point(step[:size].reshape(nodes, 3), step[size:], pressure_step, share_step)
+        return Point(step[:size].reshape(nodes, 3), step[size:], pressure_step, share_step, objects=objects)
 
     def _arc_row(
         self, point: Point, aim: Aim, evaluation: Evaluation, gap: Floats, controls: Controls
@@ -335,7 +354,7 @@ class Newton:
         free = ~problem.held[:size]
         force = np.where(free, evaluation.force.ravel(), 0.0).reshape(-1, 3)
         floor = max(evaluation.scale, FORCE_FLOOR)
-        by_node = np.linalg.norm(force, axis=1)
+        by_node = np.concatenate([np.linalg.norm(force, axis=1), problem.objects.sizes(evaluation.loose)])
         controls = target.controls(point, evaluation.volumes)
         volume = float(np.max(np.abs(controls.gap) / (controls.members @ problem.rest_values), initial=0.0))
         pressure_gap = np.where(controls.fixed, point.chamber_pressures - controls.forces, 0.0)
@@ -376,6 +395,7 @@ class Newton:
             matrix=True,
             grip=target.grip,
             table=problem.isochoric_table,
+            loose=target.loose,
         )
         evaluation = problem.sharpened(evaluation)
         assert evaluation.data is not None
@@ -384,8 +404,12 @@ class Newton:
         controls = target.controls(point, evaluation.volumes)
         borders = np.zeros((len(controls.gap), evaluation.sparsity.size))
         borders[:, :size] = controls.members @ evaluation.gradients.reshape(-1, size) * ~problem.held[:size]
+        corner = np.diag(controls.slope)
+        if (coupling := problem.coupling(point.x, target, evaluation, own=False)) is not None:
+            free = ~problem.held[:size]
+            borders, _, _, corner = coupling.appended(borders, borders, controls.gap, corner, free, np.zeros(size))
         try:
-            negative = problem.solver_of(evaluation).negative_eigenvalues(data, borders, np.diag(controls.slope))
+            negative = problem.solver_of(evaluation).negative_eigenvalues(data, borders, corner)
         except FactorisationError:
             return None
         if negative < 0:
@@ -537,7 +561,13 @@ class Attempt:
         if self.aim.bends and np.sum(self.along * step.x) < 0.0:
             length = -length
         self.aim = replace(self.aim, share=point.share + length * step.share)
-        step = Point(length * step.x, length * step.p, length * step.chamber_pressures, length * step.share)
+        step = Point(
+            length * step.x,
+            length * step.p,
+            length * step.chamber_pressures,
+            length * step.share,
+            objects=length * step.objects,
+        )
         if self.aim.bends and self.aim.share < 1.0:
             ahead = point.stepped(step, 1.0)
             volumes = evaluation.volumes + length * change
@@ -560,7 +590,8 @@ class Attempt:
         length = _within(step)
         if problem.contact is not None and self.aim.grip is not None:
             known = None if first else apart  # a tangent step has become another
-            length *= safe_share(problem.contact, point.x, length * step.x, self.aim.grip, apart=known)
+            here, there = (self.aim.gripped(at) for at in (point, point.stepped(step, length)))
+            length *= safe_share(problem.contact, point.x, length * step.x, here, there, apart=known)
         last = self.history[-1][0] < 1e-3 and self.history[-1][1] < 1e-3
         free = ~problem.held[: point.x.size].reshape(-1, 3)
         slope = lambda at: float(np.sum(at.force * step.x, where=free))  # noqa: E731
@@ -596,14 +627,16 @@ class Attempt:
         return flat or trial.smallest > 0.0 or trial.smallest >= present.smallest or length < FOLD_BELOW
 
 
-def dragged(evaluation: Evaluation, x: Floats, drag: Drag) -> Evaluation:
+def dragged(problem: ShapeProblem, evaluation: Evaluation, point: Point, drag: Drag) -> Evaluation:
     """Return an evaluation with the forces and the stiffness of springs to the places before."""
-    force = evaluation.force + drag.stiffness[:, None] * (x - drag.before)
+    force = evaluation.force + drag.stiffness[:, None] * (point.x - drag.before)
+    loose = evaluation.loose + problem.objects.springs(drag.hold, motion_between(drag.objects, point.objects))
+    evaluation = replace(evaluation, force=force, loose=loose, loose_hold=drag.hold)
     if evaluation.data is None:
-        return replace(evaluation, force=force)
+        return evaluation
     data = evaluation.data.copy()
-    data[evaluation.sparsity.indptr[: x.size]] += np.repeat(drag.stiffness, 3)  # the first of a row is its diagonal
-    return replace(evaluation, force=force, data=data)
+    data[evaluation.sparsity.indptr[: force.size]] += np.repeat(drag.stiffness, 3)  # the first of a row is its diagonal
+    return replace(evaluation, data=data)
 
 
 def bearable(problem: ShapeProblem, volumes: Floats, change: Floats) -> float:
@@ -615,9 +648,10 @@ def bearable(problem: ShapeProblem, volumes: Floats, change: Floats) -> float:
 
 
 def _within(step: Point) -> float:
-    """Share of a step in which no node moves farther than `LONGEST`."""
+    """Share of a step in which no node moves farther than `LONGEST`, and no free object than that or `TURN`."""
     size = float(np.sqrt(np.max(np.sum(step.x**2, axis=1), initial=0.0)))
-    return min(1.0, LONGEST / size) if size > 0.0 else 1.0
+    way, turn = np.linalg.norm(step.objects.reshape(-1, 2, 3), axis=2).max(axis=0, initial=0.0)
+    return 1.0 / max(1.0, size / LONGEST, way / LONGEST, turn / TURN)
 
 
 def _record(

@@ -240,11 +240,17 @@ class Path:
 
     @property
     def _moves(self) -> bool:
-        """Whether held places, rigid groups, their loads or obstacles are on their way."""
+        """Whether held places, rigid groups, their loads or obstacles are on their way, or hands let objects go."""
         a, b, problem = self.origin, self.end, self.problem
         n, held = len(problem.rest), problem.held[: problem.rest.size].reshape(-1, 3)
         still = np.array_equal(a.external[n:], b.external[n:]) and np.array_equal(a.positions[n:], b.positions[n:])
-        return not still or bool(((a.positions[:n] != b.positions[:n]) & held).any()) or travel(a.grip, b.grip) > 0.0
+        freed = a.loose is not None and b.loose is not None and bool((a.loose.lift != b.loose.lift).any())
+        return (
+            not still
+            or freed
+            or bool(((a.positions[:n] != b.positions[:n]) & held).any())
+            or travel(a.grip, b.grip) > 0.0
+        )
 
     def _secant(self) -> tuple[Point, float] | None:
         """Return the last increment and its longest displacement; None at the beginning of a path that turns."""
@@ -275,7 +281,7 @@ class Path:
     def _is_free(self, here: Point, there: Point) -> bool:
         """Whether nothing is crossed on the way to a predicted point."""
         contact, grip = self.problem.contact, self.state.grip
-        ahead = self.origin.towards(self.end, there.share, grip).grip
+        ahead = self.origin.towards(self.end, there.share, grip).at(there).grip
         return contact is None or grip is None or safe_share(contact, here.x, there.x - here.x, grip, ahead) == 1.0
 
     def _settled(self, point: Point) -> Point:

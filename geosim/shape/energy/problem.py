@@ -23,12 +23,13 @@ from geosim.shape.energy import assembly
 from geosim.shape.energy.body import ScaledBody, scaled_body
 from geosim.shape.energy.cables import CHAMBER, Cables, Hold, make_cables
 from geosim.shape.energy.chambers import Chambers, make_chambers
-from geosim.shape.energy.configuration import Evaluation, Point
+from geosim.shape.energy.configuration import Evaluation, Point, Target
 from geosim.shape.energy.contact import ContactPotential
 from geosim.shape.energy.contact_setup import make_contact
 from geosim.shape.energy.embedding import couplings
 from geosim.shape.energy.grip import Blocks, Grip
 from geosim.shape.energy.loads import LoadShape, load_shapes
+from geosim.shape.energy.objects import Coupling, Loose, Objects, make_objects
 from geosim.shape.energy.pattern import BodyPattern, build_pattern
 from geosim.shape.energy.rigid import Rigids, make_groups, make_rigids
 from geosim.shape.energy.rigid_equations import ReducedSolver, Reduction
@@ -58,6 +59,8 @@ class ShapeProblem(ScaledBody):
         What closes the chambers, and their volumes (c,).
     cables, fabric, smoothing
         What pulls on the body, layers and fibres in it, and the strain of linear elements; or None.
+    objects
+        Obstacles that move by themselves.
     held, enclosed
         Which unknowns are held (see `held_unknowns`), and whether a body's whole surface is.
     contact, rigid, reduction
@@ -82,6 +85,7 @@ class ShapeProblem(ScaledBody):
     cables: Cables | None
     fabric: Fabric | None
     smoothing: Smoothing | None
+    objects: Objects
 
     @property
     def chambers(self) -> int:
@@ -224,11 +228,12 @@ class ShapeProblem(ScaledBody):
         grip: Grip | None = None,
         table: Floats | None = None,
         hold: Hold | None = None,
+        loose: Loose | None = None,
     ) -> Evaluation:
         """Return residuals, and the tangent if `matrix`, at scaled positions, pressures and loads, with contact by `grip`.
 
         Of `external` the rows beyond the nodes, if there are any, are forces and moments on the rigid groups.
-        `chamber_pressures` are the forces of all scalars (d,); `hold` says where cables stick.
+        `chamber_pressures` are the forces of all scalars (d,); `hold` says where cables stick, `loose` which objects move.
         """
         el, pattern, count = self.element, self.pattern, len(x)
         data = np.zeros(len(pattern.indices) if matrix else 0)
@@ -277,6 +282,10 @@ class ShapeProblem(ScaledBody):
             contact,
             rigid,
             columns,
+            loose=np.zeros((len(self.objects.ids), 6))
+            if loose is None or contact is None or self.contact is None
+            else loose.balance(self.contact, x, contact),
+            loose_hold=np.zeros(len(self.objects.ids)),
         )
 
     def corrected(self, point: Point, evaluation: Evaluation, *, one: bool) -> Point:
@@ -294,17 +303,26 @@ class ShapeProblem(ScaledBody):
     def sharpened(self, evaluation: Evaluation) -> Evaluation:
         """Return an evaluation whose tangent is exact without friction: from afar, where all presses too hard, it misleads."""
         forces = evaluation.contact
-        return evaluation if forces is None else self._with_blocks(evaluation, forces.bends)
+        return evaluation if forces is None else self._with_blocks(evaluation, forces.bends, "bends")
 
     def softened(self, evaluation: Evaluation) -> Evaluation:
         """Return an evaluation with a tangent exact for points that slide by lagged pressures: it stays symmetric."""
         forces = evaluation.contact
-        return evaluation if forces is None else self._with_blocks(evaluation, forces.slides)
+        return evaluation if forces is None else self._with_blocks(evaluation, forces.slides, "slides")
 
-    def _with_blocks(self, evaluation: Evaluation, parts: tuple[Blocks, ...]) -> Evaluation:
+    def _with_blocks(self, evaluation: Evaluation, parts: tuple[Blocks, ...], level: str) -> Evaluation:
         assert self.contact is not None
         assert evaluation.data is not None
-        return replace(evaluation, data=self.contact.added(parts, evaluation.sparsity, evaluation.data))
+        data = self.contact.added(parts, evaluation.sparsity, evaluation.data)
+        return replace(evaluation, data=data, levels=(*evaluation.levels, level))
+
+    def coupling(self, x: Floats, target: Target, evaluation: Evaluation, *, own: bool) -> Coupling | None:
+        """Return what couples free objects with the nodes (see `objects`); None where nothing moves by itself."""
+        loose, forces = target.loose, evaluation.contact
+        if self.contact is None or forces is None or loose is None or not loose.moving.any():
+            return None
+        levels = (*evaluation.levels, "slides") if own else evaluation.levels
+        return loose.coupling(self.contact, x, forces, evaluation.loose, evaluation.loose_hold, levels, own=own)
 
     def isochoric_pressures(self, x: Floats, p: Floats, *, back: bool = False) -> Floats:
         """Pressures that balance the isochoric form of the energy where `p` balances the form in use, (v,); or `back`.
@@ -430,6 +448,7 @@ def make_problem(
         cables=None if cables is None else replace(cables, strands=cables.strands.placed(pattern)),
         fabric=None if fabric is None else fabric.placed(pattern),
         smoothing=None if smoothed is None else smoothed.placed(pattern),
+        objects=make_objects(environment, body.length, body.center, body.force_unit),
     )
     _check_free_bodies(problem)
     return problem

@@ -54,7 +54,13 @@ def relaxed(
     records: list[dict[str, Any]] = []
     for _ in range(STEPS):
         free = drag < LEAST
-        damped = aim if free else replace(aim, drag=Drag(here.x, drag * problem.node_volumes))
+        damped = (
+            aim
+            if free
+            else replace(
+                aim, drag=Drag(here.x, drag * problem.node_volumes, here.objects, drag * problem.objects.volumes)
+            )
+        )
         outcome = (newton if free else rough).equilibrium(problem, here, damped, budget)
         records += outcome.records
         if outcome.status is Status.CONVERGED:

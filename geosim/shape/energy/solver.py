@@ -35,7 +35,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from geosim.actuation import AMBIENT, Actuation, CableLengths, CableTensions, Command, Inflation, Syringe, cable_targets
-from geosim.arrays import choice, number, whole
+from geosim.arrays import Bools, choice, number, whole
 from geosim.contract import Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
 from geosim.linear.factorise import MOST_THREADS
@@ -45,6 +45,7 @@ from geosim.shape.energy.cables import JUMP, Hold
 from geosim.shape.energy.configuration import Outcome, Point, Target
 from geosim.shape.energy.gas import Gas, shut_in
 from geosim.shape.energy.newton import Budget, Newton
+from geosim.shape.energy.objects import Loose
 from geosim.shape.energy.path import Journey, Path, difference
 from geosim.shape.energy.penetration import went_through
 from geosim.shape.energy.problem import ShapeProblem, make_problem
@@ -164,9 +165,15 @@ class EnergyShapeSolver:
             imperfection=self.imperfection,
         )
         scalars = len(problem.kinds)
-        point = Point(problem.rest, np.zeros(len(problem.pressure_vertices)), np.zeros(scalars))
+        free = len(problem.objects.ids)
+        point = Point(
+            problem.rest, np.zeros(len(problem.pressure_vertices)), np.zeros(scalars), objects=np.zeros((free, 6))
+        )
         if initial is not None:
             point = frames.adopt(problem, initial)
+        lost = np.zeros(free, dtype=bool)
+        if isinstance(initial, ShapeState) and initial.lost.shape == lost.shape:
+            lost = initial.lost
         grip = problem.contact.start(point.x) if problem.contact is not None else None
         before = initial.grip if isinstance(initial, ShapeState) else None
         if grip is not None and before is not None and before.anchors.shape == grip.anchors.shape:
@@ -185,17 +192,19 @@ class EnergyShapeSolver:
             problem.goal(point.x),
             grip,
             kinds=problem.kinds,
-        )
+            loose=self._loose(problem, point, lost, -1),
+        ).at(point)
         return ShapeState(
             problem,
             point,
             target,
             evaluation.volumes,
             None,
-            grip,
-            frames.measure(problem, point, evaluation, np.nan, grip, None),
+            target.grip,
+            frames.measure(problem, point, evaluation, np.nan, target, None),
             is_frame=False,
             began=(evaluation.volumes, point.chamber_pressures),
+            lost=lost,
         )
 
     @property
@@ -217,7 +226,7 @@ class EnergyShapeSolver:
             problem.linear.factorisations,
             progress,
         )
-        journey = self._journey(state, end, command, budget)
+        journey = self._without_lost(self._journey(state, end, command, budget), command, budget)
         current, status, message = self._measured(journey.state, journey.outcome), journey.status, journey.message
         if status is Status.CONVERGED and current.frame.crossings:
             status = Status.CROSSED
@@ -260,7 +269,9 @@ class EnergyShapeSolver:
         at_rest = not state.is_frame and np.array_equal(state.point.x, problem.rest)
         if not (at_rest and np.any(steady.external != origin.external) and (way is None or np.any(way))):
             return Path(self._newton, origin, end, state, *options).follow()
-        loaded = Path(self._newton, origin, steady, state, *options).follow()
+        held = None if origin.loose is None else origin.loose.held()
+        start, loads = (replace(t, loose=held) for t in (origin, steady))
+        loaded = Path(self._newton, start, loads, state, *options).follow()
         if loaded.status is not Status.CONVERGED:
             return replace(
                 loaded, share=0.0, message=f"{loaded.message} That was before the command, of constant loads."
@@ -268,6 +279,42 @@ class EnergyShapeSolver:
         loaded_state = replace(loaded.state, is_frame=False)
         journey = Path(self._newton, self._origin(loaded_state, end, command), end, loaded_state, *options).follow()
         return replace(journey, records=loaded.records + journey.records)
+
+    def _without_lost(self, journey: Journey, command: Command, budget: Budget) -> Journey:
+        """Go on without the free object that contact no longer holds, if that is why a command was not reached."""
+        problem = journey.state.problem
+        loose = self._loose(problem, journey.state.point, journey.state.lost, command.index)
+        if journey.status in (Status.CONVERGED, Status.STOPPED, Status.INTERRUPTED) or loose is None:
+            return journey
+        moving = loose.moving
+        each = list(np.eye(len(moving), dtype=bool)[moving])
+        for gone in each if len(each) < 2 else [*each, moving]:
+            names = ", ".join(f"{o + 1} ({problem.environment.obstacles[o].shape})" for o in problem.objects.ids[gone])
+            note = (
+                f"Object {names} is lost in command {command.index + 1}: {100.0 * journey.share:.3g} % of the way there "
+                f"contact no longer holds it, and it is left out."
+            )
+            state = self._dropped(journey.state, gone, note)
+            again = self._journey(state, self.target(problem, state, command), command, budget)
+            if again.status is Status.CONVERGED:
+                return replace(again, records=journey.records + again.records)
+        return journey
+
+    def _dropped(self, state: ShapeState, gone: Bools, note: str) -> ShapeState:
+        """Return a state without some of the free objects, in balance with loads on the nodes instead of their contact."""
+        problem, point, lost = state.problem, state.point, state.lost | gone
+        target = replace(state.target, loose=self._loose(problem, point, lost, -1)).at(point)
+        missing = self._newton.evaluate(problem, point, target, matrix=False).force
+        target = replace(target, external=target.external + problem.loads_of(missing))
+        note = " ".join(filter(None, [state.note, note]))
+        return replace(state, target=target, grip=target.grip, before=None, lost=lost, note=note, is_frame=True)
+
+    @staticmethod
+    def _loose(problem: ShapeProblem, point: Point, lost: Bools, index: int) -> Loose | None:
+        """Return what becomes of the free objects in a command; None where there are none."""
+        objects = problem.objects
+        moving = (index >= objects.released) & ~lost
+        return Loose(objects, moving, lost, np.zeros_like(point.objects), point.objects) if len(lost) else None
 
     def _above_vacuum(self, state: ShapeState, command: Command) -> tuple[Status, str] | None:
         """Say which chamber would need less than vacuum; None where none does."""
@@ -295,7 +342,7 @@ class EnergyShapeSolver:
             residual = self._newton.residuals(state.problem, point, state.target, evaluation)[0]
         stable = self._newton.is_stable(state.problem, point, state.target) if self.check_stability else None
         return replace(
-            state, measured=frames.measure(state.problem, point, evaluation, residual, state.target.grip, stable)
+            state, measured=frames.measure(state.problem, point, evaluation, residual, state.target, stable, state.note)
         )
 
     # ---- increments
@@ -331,7 +378,8 @@ class EnergyShapeSolver:
             grip,
             gas=None if gas is None else gas[1],
             kinds=problem.kinds,
-        )
+            loose=self._loose(problem, state.point, state.lost, index),
+        ).at(state.point)
 
     def _gas(self, problem: ShapeProblem, state: ShapeState, command: Command) -> tuple[Gas, Gas] | None:
         """Return the gases of a command as they are closed, and as they shall be."""
@@ -340,7 +388,12 @@ class EnergyShapeSolver:
 
     def _origin(self, state: ShapeState, end: Target, command: Command) -> Target:
         """Return the target that the present equilibrium meets, expressed in the controls of the next command."""
-        gas = self._gas(state.problem, state, command)
+        gas, loose = self._gas(state.problem, state, command), end.loose
+        contact = state.problem.contact
+        if loose is not None and contact is not None and state.grip is not None:
+            x = state.point.x
+            lift = loose.wrenches(contact, x, contact.evaluate(x, state.grip, matrix=False))
+            loose = replace(loose, lift=np.where(loose.moving[:, None], lift, 0.0))
         return Target(
             end.by_volume,
             state.volumes,
@@ -350,4 +403,5 @@ class EnergyShapeSolver:
             state.grip,
             gas=None if gas is None else state.target.gas or gas[0],
             kinds=end.kinds,
+            loose=loose,
         )

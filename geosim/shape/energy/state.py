@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from geosim.arrays import Floats
+import numpy as np
+
+from geosim.arrays import Bools, Floats
 from geosim.contract import Frame
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.configuration import Point, Target
@@ -38,6 +40,8 @@ class ShapeState:
         Whether a result shows it: the end of a command.
     began
         Scalars and their forces (d,) at the start of the solve, where chambers with a gas are closed.
+    lost, note
+        Free objects that contact no longer holds, bool (f,), and what was said of them.
     """
 
     problem: ShapeProblem
@@ -49,6 +53,8 @@ class ShapeState:
     measured: Frame | None = None
     is_frame: bool = True
     began: tuple[Floats, Floats] | None = None
+    lost: Bools = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    note: str = ""
 
     @property
     def robot(self) -> VolumetricRobot:

@@ -56,15 +56,18 @@ def equilibrium(result: Result, frame: int) -> ShapeState:
             ]
         ),
     )
+    point = replace(point, objects=problem.objects.places(result.obstacle_poses[frame]))
+    start = replace(start, lost=~result.obstacle_held[frame, problem.objects.ids])
     grip = None if problem.contact is None else problem.contact.start(point.x)
     volumes = problem.evaluate(point.x, point.p, point.chamber_pressures, np.zeros_like(point.x), matrix=False).volumes
-    target = solver.target(problem, replace(start, grip=grip, volumes=volumes), result.actuation.command(frame))
+    start = replace(start, point=point, grip=grip, volumes=volumes)
+    target = solver.target(problem, start, result.actuation.command(frame))
     newton = Newton(solver.tolerance, solver.max_iterations)
     evaluation = newton.evaluate(problem, point, target, matrix=False)
     residual = newton.residuals(problem, point, target, evaluation)[0]
     if residual > BALANCED * solver.tolerance:
         raise InputError(f"frame {frame} does not balance: its relative residual is {residual:.1e}")
-    return replace(start, point=point, target=target, volumes=evaluation.volumes, grip=target.grip)
+    return replace(start, target=target, volumes=evaluation.volumes, grip=target.grip)
 
 
 def tip_compliance(state: ShapeState) -> Floats:
