@@ -594,7 +594,7 @@ class Attempt:
             length *= safe_share(problem.contact, point.x, length * step.x, here, there, apart=known)
         last = self.history[-1][0] < 1e-3 and self.history[-1][1] < 1e-3
         free = ~problem.held[: point.x.size].reshape(-1, 3)
-        slope = lambda at: float(np.sum(at.force * step.x, where=free))  # noqa: E731
+        slope = lambda at: float(np.sum(at.force * step.x, where=free) + np.sum(at.loose * step.objects))  # noqa: E731
         start, circles = slope(present), self._circles()
         for _ in range(12):
             shrink = 0.5
@@ -608,11 +608,12 @@ class Attempt:
                 limit = max(_merit(m, common) for m in (self.history[-1:] if circles else self.history[-4:]))
                 merit = _merit(newton.residuals(problem, trial, target, evaluation), common)
                 downhill = False
-                if start < 0.0 and not circles and _contacts(evaluation) + _contacts(present) > 0:
+                if start < 0.0 and not circles and _contacts(evaluation) + _contacts(present) + len(point.objects) > 0:
                     end = slope(evaluation)
                     downhill = end <= 0.5 * abs(start)
                     shrink = float(np.clip(start / (start - end), 0.1, 0.7)) if end > 0.0 else 0.5
-                if first or downhill or merit <= (1.0 - 1e-4 * length) * limit or merit < 1e-24:
+                lands = len(point.objects) > 0 and _contacts(present) == 0 < _contacts(evaluation)
+                if first or lands or downhill or merit <= (1.0 - 1e-4 * length) * limit or merit < 1e-24:
                     return length, trial, evaluation
             length *= shrink
         return None

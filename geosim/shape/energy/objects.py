@@ -36,6 +36,10 @@ __all__ = ["Coupling", "Loose", "Objects", "make_objects", "motion_between", "mo
 
 # Stiffness that holds steps back, over that of the contacts: robots are a thousandth to a hundred-thousandth as stiff as those.
 HELD_BACK = 1e-8
+# Share of the friction of its contacts that an object has left where it is about to be lost.
+SPARE = 0.1
+# How far an object falls in one step, over the size of the robot, where it touches nothing.
+FALL = 0.1
 # Where objects that are lost are put, over the size of the robot and their own: nothing reaches so far.
 AWAY = 1e3
 
@@ -196,6 +200,12 @@ class Loose:
         """Return the same with nothing moving."""
         return replace(self, moving=np.zeros_like(self.moving))
 
+    @property
+    def falls(self) -> bool:
+        """Whether something moves that nothing but the hand has touched yet."""
+        weightless = self.lift[:, :3] + self.objects.weights
+        return bool((self.moving & ~weightless.any(axis=1)).any())
+
     def grip(self, grip: Grip) -> Grip:
         """Return a grip with these objects where they are; the lost ones out of reach."""
         poses, ids = grip.poses.copy(), self.objects.ids
@@ -221,6 +231,15 @@ class Loose:
 
     def _center(self, f: int) -> Floats:
         return np.asarray(self.objects.middles[f] + self.places[f, :3])
+
+    def spent(self, contact: ContactPotential, forces: ContactForces) -> Bools:
+        """Which of those that move have spent the friction that their contacts allow, or have none, bool (f,)."""
+        out = self.moving.copy()
+        for f in np.flatnonzero(self.moving):
+            o = self.objects.ids[f]
+            most = contact.environment.obstacles[o].friction * forces.push[o].sum()
+            out[f] = np.linalg.norm(forces.drag[o], axis=1).sum() >= (1.0 - SPARE) * most
+        return out
 
     def motion(self, change: Floats) -> Floats:
         """Motions (f, 6) of a change of the unknowns of those that move, (m,)."""
@@ -275,11 +294,12 @@ class Loose:
             corner[3:, :3] -= turn.sum(axis=0)
             mixed = turning.T @ arm / radius**2
             corner[3:, 3:] += 0.5 * (mixed + mixed.T) - np.trace(mixed) * np.eye(3)
-            held_back = HELD_BACK * (np.abs(np.diag(corner)).max() + radius)
-            corners.append(corner + (held_back + stiffness[f]) * np.eye(6))
             gap = missing[f].copy()
             gap[3:] /= radius
             gaps.append(gap)
+            stiffest = np.abs(np.diag(corner)).max()
+            held_back = HELD_BACK * stiffest if stiffest > 0.0 else np.linalg.norm(gap) / FALL + HELD_BACK * radius
+            corners.append(corner + (held_back + stiffness[f]) * np.eye(6))
             for parts_of, out in ((row, rows), (column, columns)):
                 out += [contact.surface.to_nodes(parts_of[:, :, k], contact.nodes) for k in range(6)]
         m = 6 * len(corners)

@@ -116,6 +116,8 @@ class Path:
         See `EnergyShapeSolver`.
     beyond
         Whether to go on beyond a limit point, from the next stable state.
+    brisk
+        Whether to end where increments have become short, without a relaxation: where free objects may have been lost.
     """
 
     newton: Newton
@@ -126,6 +128,7 @@ class Path:
     max_growth: float
     min_increment: float
     beyond: bool = False
+    brisk: bool = False
     share: float = 0.0
     stride: float = np.inf  # longest displacement of a node in the next increment, over the size of the body
     trail: list[Mark] = field(default_factory=list)
@@ -210,6 +213,8 @@ class Path:
                 return start, self._aimed(aim, start), None
         left = 1.0 - self.share
         step = min(left, self._allowed(None), self._tangent_share())
+        if self.share == 0.0 and self.origin.loose is not None and self.origin.loose.falls:
+            return here, replace(aim, share=step), None  # there is no tangent before it has fallen on something
         along = secant[0].x if secant is not None else np.zeros_like(here.x)
         return here, replace(aim, share=self.share + step, bends=self._bends), along
 
@@ -381,7 +386,13 @@ class Path:
         """Try again from nearer, or relax; return how the command ended where that has no sense any more."""
         self.failures += 1
         collapsed = self.failures >= self.patience or RETRY * self.stride < COLLAPSED * self.longest
-        if collapsed and outcome.status is not Status.SINGULAR and self.passed is None and self._relax(self.share):
+        if (
+            collapsed
+            and not self.brisk
+            and outcome.status is not Status.SINGULAR
+            and self.passed is None
+            and self._relax(self.share)
+        ):
             return None
         if (outcome.status is Status.SINGULAR and self.failures > 3) or self.failures > FAILURES:
             return self._lost(outcome)

@@ -63,6 +63,10 @@ NAMES = {
 LIMITS = {"tolerance": (1e-13, 1e-2), "contact_thickness": (1e-4, 0.5), "imperfection": (0.0, 0.05)}
 
 
+# Share of a command to which it is found where free objects are lost.
+LOSES = 5e-3
+
+
 @dataclass(frozen=True)
 class EnergyShapeSolver:
     """Options of the energy solver.
@@ -226,7 +230,7 @@ class EnergyShapeSolver:
             problem.linear.factorisations,
             progress,
         )
-        journey = self._without_lost(self._journey(state, end, command, budget), command, budget)
+        journey = self._holding(state, end, command, budget)
         current, status, message = self._measured(journey.state, journey.outcome), journey.status, journey.message
         if status is Status.CONVERGED and current.frame.crossings:
             status = Status.CROSSED
@@ -260,10 +264,13 @@ class EnergyShapeSolver:
         partial = replace(current, measured=replace(current.frame, time=journey.share))
         return current, replace(report, partial=partial)
 
-    def _journey(self, state: ShapeState, end: Target, command: Command, budget: Budget) -> Journey:
+    def _journey(
+        self, state: ShapeState, end: Target, command: Command, budget: Budget, *, brisk: bool = False
+    ) -> Journey:
         """Follow the path to a target; from rest what always acts is put on first, however many commands there are."""
         problem, origin = state.problem, self._origin(state, end, command)
-        options = budget, self.max_growth, self.min_increment, self.follow == "dynamic"
+        shortest = max(self.min_increment, LOSES) if brisk else self.min_increment
+        options = budget, self.max_growth, shortest, self.follow == "dynamic", brisk
         steady = replace(origin, external=problem.steady_forces())
         way = difference(end, steady)
         at_rest = not state.is_frame and np.array_equal(state.point.x, problem.rest)
@@ -280,25 +287,29 @@ class EnergyShapeSolver:
         journey = Path(self._newton, self._origin(loaded_state, end, command), end, loaded_state, *options).follow()
         return replace(journey, records=loaded.records + journey.records)
 
-    def _without_lost(self, journey: Journey, command: Command, budget: Budget) -> Journey:
-        """Go on without the free object that contact no longer holds, if that is why a command was not reached."""
-        problem = journey.state.problem
-        loose = self._loose(problem, journey.state.point, journey.state.lost, command.index)
-        if journey.status in (Status.CONVERGED, Status.STOPPED, Status.INTERRUPTED) or loose is None:
+    def _holding(self, state: ShapeState, end: Target, command: Command, budget: Budget) -> Journey:
+        """Go to a target with the free objects as long as contact holds them, and without those that it loses."""
+        problem, loose = state.problem, end.loose
+        if loose is None or not loose.moving.any() or problem.contact is None:
+            return self._journey(state, end, command, budget)
+        journey = self._journey(state, end, command, budget, brisk=True)
+        if journey.status in (Status.CONVERGED, Status.STOPPED, Status.INTERRUPTED):
             return journey
-        moving = loose.moving
-        each = list(np.eye(len(moving), dtype=bool)[moving])
-        for gone in each if len(each) < 2 else [*each, moving]:
+        there = journey.state
+        assert there.grip is not None
+        spent = loose.spent(problem.contact, problem.contact.evaluate(there.point.x, there.grip, matrix=False))
+        each = list(np.eye(len(spent), dtype=bool)[spent])
+        for gone in each if len(each) < 2 else [*each, spent]:
             names = ", ".join(f"{o + 1} ({problem.environment.obstacles[o].shape})" for o in problem.objects.ids[gone])
             note = (
                 f"Object {names} is lost in command {command.index + 1}: {100.0 * journey.share:.3g} % of the way there "
                 f"contact no longer holds it, and it is left out."
             )
-            state = self._dropped(journey.state, gone, note)
-            again = self._journey(state, self.target(problem, state, command), command, budget)
+            dropped = self._dropped(there, gone, note)
+            again = self._holding(dropped, self.target(problem, dropped, command), command, budget)
             if again.status is Status.CONVERGED:
                 return replace(again, records=journey.records + again.records)
-        return journey
+        return self._journey(state, end, command, budget)
 
     def _dropped(self, state: ShapeState, gone: Bools, note: str) -> ShapeState:
         """Return a state without some of the free objects, in balance with loads on the nodes instead of their contact."""
