@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict, Unpack
 
 import numpy as np
 
@@ -19,6 +19,16 @@ __all__ = ["Environment", "Fluid", "Load", "Obstacle", "Prescribed", "RigidGroup
 
 RIGID = 1e-6  # what rounding in a file leaves of R R^T = 1
 MOST_GRAVITY = 1000.0  # [m/s^2], a hundred times the Earth's: more is a wrong unit (9810 mm/s^2)
+
+
+class ObstacleOptions(TypedDict, total=False):
+    """What every shape of `Obstacle` may be given beside its own arguments."""
+
+    friction: float
+    motion: Any
+    free: bool
+    mass: float | None
+    released: int
 
 
 @dataclass(frozen=True)
@@ -86,82 +96,32 @@ class Obstacle:
         object.__setattr__(self, "mass", number(self.mass, f"{name}: mass [kg]", above=0.0))
 
     @staticmethod
-    def sphere(
-        center: Any,
-        radius: float,
-        *,
-        friction: float = 0.0,
-        motion: Any = None,
-        free: bool = False,
-        mass: float | None = None,
-        released: int = 1,
-    ) -> Obstacle:
+    def sphere(center: Any, radius: float, **options: Unpack[ObstacleOptions]) -> Obstacle:
         """Sphere of `radius` [m] about `center` [m]."""
-        return Obstacle("sphere", {"center": center, "radius": radius}, friction, motion, free, mass, released)
+        return Obstacle("sphere", {"center": center, "radius": radius}, **options)
 
     @staticmethod
-    def cylinder(
-        start: Any,
-        end: Any,
-        radius: float,
-        *,
-        friction: float = 0.0,
-        motion: Any = None,
-        free: bool = False,
-        mass: float | None = None,
-        released: int = 1,
-    ) -> Obstacle:
+    def cylinder(start: Any, end: Any, radius: float, **options: Unpack[ObstacleOptions]) -> Obstacle:
         """Solid cylinder of `radius` [m] with its axis from `start` to `end` [m]."""
-        return Obstacle(
-            "cylinder", {"start": start, "end": end, "radius": radius}, friction, motion, free, mass, released
-        )
+        return Obstacle("cylinder", {"start": start, "end": end, "radius": radius}, **options)
 
     @staticmethod
-    def box(
-        lower: Any,
-        upper: Any,
-        *,
-        friction: float = 0.0,
-        motion: Any = None,
-        free: bool = False,
-        mass: float | None = None,
-        released: int = 1,
-    ) -> Obstacle:
+    def box(lower: Any, upper: Any, **options: Unpack[ObstacleOptions]) -> Obstacle:
         """Axis-aligned box from `lower` to `upper` [m]."""
-        return Obstacle("box", {"lower": lower, "upper": upper}, friction, motion, free, mass, released)
+        return Obstacle("box", {"lower": lower, "upper": upper}, **options)
 
     @staticmethod
-    def plane(
-        point: Any,
-        normal: Any,
-        *,
-        friction: float = 0.0,
-        motion: Any = None,
-        free: bool = False,
-        mass: float | None = None,
-        released: int = 1,
-    ) -> Obstacle:
+    def plane(point: Any, normal: Any, **options: Unpack[ObstacleOptions]) -> Obstacle:
         """Half-space behind the plane through `point` [m]; `normal` points to the free side."""
-        return Obstacle("plane", {"point": point, "normal": normal}, friction, motion, free, mass, released)
+        return Obstacle("plane", {"point": point, "normal": normal}, **options)
 
     @staticmethod
-    def mesh(
-        path_or_trimesh: Any,
-        *,
-        units: str | None = None,
-        friction: float = 0.0,
-        motion: Any = None,
-        free: bool = False,
-        mass: float | None = None,
-        released: int = 1,
-    ) -> Obstacle:
+    def mesh(path_or_trimesh: Any, *, units: str | None = None, **options: Unpack[ObstacleOptions]) -> Obstacle:
         """Closed surface from a file (with its `units`) or a trimesh.Trimesh (metres)."""
         if not (isinstance(path_or_trimesh, (str, Path)) or hasattr(path_or_trimesh, "faces")):
             raise InputError(f"Obstacle.mesh: {str(path_or_trimesh)[:60]!r} is neither a path nor a trimesh.Trimesh")
         surface = check_surface(read_surface(path_or_trimesh, units=units, name="obstacle"))
-        return Obstacle(
-            "mesh", {"vertices": surface.vertices, "faces": surface.faces}, friction, motion, free, mass, released
-        )
+        return Obstacle("mesh", {"vertices": surface.vertices, "faces": surface.faces}, **options)
 
     @cached_property
     def middle(self) -> Floats:

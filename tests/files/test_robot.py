@@ -148,6 +148,10 @@ radius = 2
 shape = "box"
 lower = [0, 0, -30]
 upper = [10, 10, -20]
+friction = 0.4
+free = true
+mass = 0.05
+released = 2
 [[environment.loads]]
 kind = "force"
 vertices = { plane = "x", above = 99.9 }
@@ -169,6 +173,8 @@ displacement = [nan, 0, 1.5]
     assert np.allclose(plane.parameters["normal"], (0, 0, 1))
     assert np.allclose(cylinder.parameters["end"], (0, 0.01, -0.03))
     assert np.allclose(box.parameters["upper"], (0.01, 0.01, -0.02))
+    assert (box.free, box.mass, box.released, box.friction) == (True, 0.05, 2, 0.4)
+    assert not sphere.free
     assert len(e.loads[0].where) == 25
     assert np.allclose(e.loads[0].value, (0, 0, -0.5))
     robot = bar_robot()

@@ -292,7 +292,8 @@ class EnergyShapeSolver:
         problem, loose = state.problem, end.loose
         if loose is None or not loose.moving.any() or problem.contact is None:
             return self._journey(state, end, command, budget)
-        journey = self._journey(state, end, command, budget, brisk=True)
+        brisk = all(problem.environment.obstacles[o].friction > 0.0 for o in problem.objects.ids[loose.moving])
+        journey = self._journey(state, end, command, budget, brisk=brisk)
         if journey.status in (Status.CONVERGED, Status.STOPPED, Status.INTERRUPTED):
             return journey
         there = journey.state
@@ -309,7 +310,7 @@ class EnergyShapeSolver:
             again = self._holding(dropped, self.target(problem, dropped, command), command, budget)
             if again.status is Status.CONVERGED:
                 return replace(again, records=journey.records + again.records)
-        return self._journey(state, end, command, budget)
+        return self._journey(state, end, command, budget) if brisk else journey
 
     def _dropped(self, state: ShapeState, gone: Bools, note: str) -> ShapeState:
         """Return a state without some of the free objects, in balance with loads on the nodes instead of their contact."""
