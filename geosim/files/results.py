@@ -22,7 +22,7 @@ from geosim.geometry import topology
 from geosim.result import Result
 from geosim.robot import VolumetricRobot
 from geosim.show import fields
-from geosim.show.contact import contact_pressures
+from geosim.show.contact import contact_pressures, obstacle_surfaces
 from geosim.show.glb import glb
 from geosim.show.summary import summary_header, summary_rows
 from geosim.writing import XML, checked_target, replacing, write_vtp
@@ -128,11 +128,19 @@ def _write_glb(result: Result, path: Path, unit: str) -> None:
 
 
 def _write_pvd(result: Result, path: Path, unit: str) -> None:
+    """All frames in metres: the robot, a file each, and obstacles that move or are free where they are, as part 1."""
     lines = []
+    moves = any(o.free or o.motion is not None for o in result.environment.obstacles)
     for i, time in enumerate(result.times):
-        part = path.with_name(f"{path.stem}_{i:04d}.vtu")
-        _write_vtu(result, part, unit, i)
-        lines.append(f'<DataSet timestep="{float(time)!r}" part="0" file={quoteattr(part.name)}/>\n')
+        parts = [path.with_name(f"{path.stem}_{i:04d}.vtu")]
+        _write_vtu(result, parts[0], unit, i)
+        if moves and (around := obstacle_surfaces(result, i, result.frames[i])):
+            parts.append(path.with_name(f"{path.stem}_obstacles_{i:04d}.vtp"))
+            first = np.cumsum([0, *(len(points) for points, _ in around)])
+            faces = np.vstack([triangles + start for (_, triangles), start in zip(around, first)])
+            write_vtp(parts[1], np.vstack([points for points, _ in around]), faces, {})
+        for number, part in enumerate(parts):
+            lines.append(f'<DataSet timestep="{float(time)!r}" part="{number}" file={quoteattr(part.name)}/>\n')
     text = f"{XML.format(kind='Collection')}<Collection>\n{''.join(lines)}</Collection>\n</VTKFile>\n"
     with replacing(path) as beside:
         beside.write_text(text, encoding="utf-8")
