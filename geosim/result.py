@@ -286,7 +286,7 @@ class Result:
         robot = taken(self.robot, VolumetricRobot, "stress")
         frame = self.checked_frame(frame)
         pressures = self.extra.get("mean_stress")
-        isochoric = getattr(self.solver, "invariants", "full") == "isochoric"
+        isochoric = getattr(self.solver, "isochoric", False)
         given = None if pressures is None else pressures[frame]
         return strain.stresses(robot, self.nodes(frame), kind, given, isochoric)
 

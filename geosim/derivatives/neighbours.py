@@ -197,7 +197,7 @@ def neighbour(
         environment,
         own.element.order,
         solver.factoriser,
-        isochoric=solver.invariants == "isochoric",
+        isochoric=solver.isochoric,
         contact_thickness=solver.contact_thickness,
         imperfection=imperfection,
     )

@@ -91,7 +91,7 @@ class EnergyShapeSolver:
     invariants
         "full": W(I1, I2) of an incompressible material is evaluated as it stands, as most mixed finite elements do;
         "isochoric": of J^(-2/3) I1 and J^(-4/3) I2. Both converge to the same shape; a material with a finite bulk
-        modulus is always split isochorically.
+        modulus is always split isochorically. None: the full form with P2, the isochoric one with P1, which is far nearer to P2.
     contact_thickness
         Distance at which surfaces begin to feel each other, over the local edge length.
     check_stability
@@ -115,7 +115,7 @@ class EnergyShapeSolver:
     max_growth: float = 1.0
     min_increment: float = 1e-3
     factoriser: str = "auto"
-    invariants: str = "full"
+    invariants: str | None = None
     contact_thickness: float = 0.05
     check_stability: bool = True
     imperfection: float = 0.0
@@ -126,6 +126,8 @@ class EnergyShapeSolver:
 
     def __post_init__(self) -> None:
         for key, names in NAMES.items():
+            if key == "invariants" and self.invariants is None:
+                continue
             choice(getattr(self, key), f"EnergyShapeSolver: {key}", names)
         for key, (low, high) in LIMITS.items():
             number(getattr(self, key), f"EnergyShapeSolver: {key}", low=low, high=high)
@@ -138,6 +140,11 @@ class EnergyShapeSolver:
             whole(self.max_factorisations, "EnergyShapeSolver: max_factorisations", least=1)
         if self.threads is not None:
             whole(self.threads, "EnergyShapeSolver: threads", least=1, most=MOST_THREADS)
+
+    @property
+    def isochoric(self) -> bool:
+        """Whether an incompressible material is evaluated in the isochoric form."""
+        return self.invariants == "isochoric" or (self.invariants is None and self.element == "p1")
 
     # ---- the contract of `solve`
 
@@ -164,7 +171,7 @@ class EnergyShapeSolver:
             2 if self.element == "p2" else 1,
             self.factoriser,
             threads=self.threads,
-            isochoric=self.invariants == "isochoric",
+            isochoric=self.isochoric,
             contact_thickness=self.contact_thickness,
             imperfection=self.imperfection,
         )
