@@ -291,6 +291,25 @@ def test_a_spider_lands_slides_and_sticks_on_an_incline():
     assert ice.extra["velocities"][-1].mean(axis=0)[0] > 0.3  # without friction it does not stop
 
 
+@pytest.mark.parametrize("share", [0.99, 1.01])
+@pytest.mark.parametrize("mu", [0.1, 0.5])
+def test_a_rod_slides_from_the_angle_of_friction_on_and_creeps_below_it(share, mu):
+    """A hundredth below mu it creeps at 2 / K2 artanh(share), K2 = 15 / nu; above it gains g (sin - mu cos) t."""
+    angle = np.arctan(share * mu)
+    nodes, radius, nu, g = 5, 0.01, 1e-3, 9.81
+    x = np.stack([np.linspace(0, 0.1, nodes), np.zeros(nodes), np.full(nodes, radius)], axis=1)
+    robot = RodShellRobot(x, radius=radius, rod_material=RUBBER)
+    plane = Obstacle.plane((0, 0, 0), (0, 0, 1), friction=mu)
+    environment = Environment(gravity=(g * np.sin(angle), 0, -g * np.cos(angle)), obstacles=[plane])
+    result = solve(robot, Passive(1.0), environment, solver=RodShellStepper(dt=5e-3, slip_velocity=nu, tolerance=1e-8))
+    speed = result.extra["velocities"][-1, :, 0].mean()
+    if share < 1:
+        assert speed == pytest.approx(2 * nu / 15 * np.arctanh(share), rel=0.05)
+    else:
+        halfway = result.extra["velocities"][len(result.times) // 2, :, 0].mean()
+        assert speed - halfway == pytest.approx(0.5 * g * (np.sin(angle) - mu * np.cos(angle)), rel=0.05)
+
+
 def test_a_rod_laid_over_a_cylinder_and_a_sphere_rests_on_them():
     x = np.stack([np.linspace(-0.3, 0.3, 31), np.zeros(31), np.full(31, 0.0605)], axis=1)
     robot = RodShellRobot(x, radius=0.01, rod_material=LinearElastic(3e5, 0.5, 1000.0))
