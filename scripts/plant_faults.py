@@ -829,6 +829,41 @@ FAULTS = [
         "taut = strain > -1.0",
         "tests/shape/energy/test_sheets.py",
     ),
+    (
+        "tension after a step is that of the positions",
+        "geosim/rods/elastic.py",
+        "tensions[s] = force + stiffness[s] / rest[s] * stretch",
+        "tensions[s] = force + stiffness[s] / rest[s] * stretch * stretch",
+        "tests/rods/test_buckling.py -k few_iterations",
+    ),
+    (
+        "free twist counted as unstable",
+        "geosim/rods/stability.py",
+        "if v @ (matrix @ v) >= -ROUNDING *",
+        "if v @ (matrix @ v) >= ROUNDING *",
+        "tests/rods/test_buckling.py -k unstable",
+    ),
+    (
+        "saddle left uphill",
+        "geosim/rods/stability.py",
+        "mode[order] = v if share >= 0 else -v",
+        "mode[order] = v if share < 0 else -v",
+        "tests/rods/test_buckling.py -k nanonewton",
+    ),
+    (
+        "guess from what does not balance",
+        "geosim/snake/stepper.py",
+        "after = replace(after, trend=np.zeros_like(after.trend))",
+        "after = replace(after, trend=after.trend)",
+        "tests/snake/test_robot.py -k budget_of_iterations",
+    ),
+    (
+        "goal seen from the other side",
+        "geosim/learning/snake.py",
+        "np.array([[c, s], [-s, c]])",
+        "np.array([[c, -s], [s, c]])",
+        "tests/learning/test_environments.py -k seen_from_the_head",
+    ),
 ]
 
 
