@@ -321,7 +321,6 @@ class MultibodyStepper:
         multipliers = route.multipliers if isinstance(route, DualDirection) else None
         after = state.after(problem, now, multipliers)
         if after.residual > self.tolerance:
-            after = replace(
-                after, trend=np.zeros_like(after.trend)
-            )  # a guess from what does not balance would run away
+            # A guess that is extrapolated from what does not balance runs away.
+            after = replace(after, trend=np.zeros_like(after.trend))
         return after, [{**facts, **record} for record in records]
