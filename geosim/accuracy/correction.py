@@ -100,6 +100,17 @@ def correct(result: Result, frame: int) -> Correction:
     assert isinstance(solver, EnergyShapeSolver)
     if state.robot.layers:
         raise InputError("error_bars: a robot with layers is not refined, since their faces belong to the mesh")
+    missing = {
+        "cables": state.problem.cables is not None,
+        "gas in closed chambers": state.target.gas is not None,
+        "free objects": state.target.loose is not None,
+    }
+    for what, there in missing.items():
+        if there:
+            raise InputError(
+                f"error_bars: {what} have no adjoint here, so their bars are not known; solve again with half the "
+                f"max_edge and compare"
+            )
     count = 8 * len(state.robot.body_tets)
     if count > MOST_TETS:
         raise InputError(

@@ -101,11 +101,13 @@ class Tangent:
         """
         problem, point, target = state.problem, state.point, state.target
         if problem.cables is not None or target.gas is not None:
+            what = "cables" if problem.cables is not None else "gas in closed chambers"
             raise InputError(
-                "sensitivity: cables and gas in closed chambers have no sensitivities yet; open and remove them"
+                f"sensitivity: {what} have no sensitivities here; solve at two values of what is asked for and take the "
+                f"difference"
             )
         if target.loose is not None:
-            raise InputError("sensitivity: free objects have no sensitivities; hold them, or leave them out")
+            raise InputError("sensitivity: free objects have no sensitivities here; hold them, or leave them out")
         grip = target.grip
         if problem.contact is not None and problem.contact.friction and grip is not None:
             grip = replace(grip, own=True)
