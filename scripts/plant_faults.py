@@ -863,6 +863,8 @@ FAULTS = [
         "np.array([[c, s], [-s, c]])",
         "np.array([[c, -s], [s, c]])",
         "tests/learning/test_environments.py -k seen_from_the_head",
+    ),
+    (
         "smoothed strain: materials mix",
         "geosim/shape/energy/smoothing.py",
         "* kinds + mesh.material[:, None]",
