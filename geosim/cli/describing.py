@@ -24,7 +24,7 @@ Rows = list[tuple[str, str]]
 
 PACKAGES = (
     *("numpy", "scipy", "numba", "trimesh", "tetgen", "meshio"),
-    *("pypardiso", "matplotlib", "plotly", "pyvista"),
+    *("rslab", "pypardiso", "matplotlib", "plotly", "pyvista"),
 )
 
 

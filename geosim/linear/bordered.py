@@ -25,6 +25,11 @@ __all__ = ["BorderedSolver", "Extra"]
 
 Extra = Callable[[Floats, Floats], None]
 
+# The signs of factors are trusted while the error in them, after so many rounds of the power method, is below this share of the
+# matrix (1 is where they may differ), and those of the border while none is this small beside the largest.
+LOOKS, DOUBTFUL_FACTORS, DOUBTFUL = 2, 0.1, 1e-2
+TINY = 1e-300  # what a vector is divided by where it may vanish
+
 
 @dataclass
 class BorderedSolver:
@@ -52,6 +57,7 @@ class BorderedSolver:
     _borders: Floats | None = field(default=None, repr=False)
     _forces: Floats | None = field(default=None, repr=False)
     _columns: Floats | None = field(default=None, repr=False)
+    _fresh: bool = False  # whether the factors are those of the last equilibrium
     _schur: Floats | None = field(default=None, repr=False)
     _corner: Floats | None = field(default=None, repr=False)
 
@@ -100,6 +106,7 @@ class BorderedSolver:
         FactorisationError
             The system is singular to working precision.
         """
+        reuse, self._fresh = reuse or self._fresh, False
         self._forces = borders if columns is None else columns
         target = np.concatenate([right, -gap])
         self._corner = np.zeros((len(gap), len(gap))) if corner is None else corner
@@ -121,29 +128,49 @@ class BorderedSolver:
     def negative_eigenvalues(self, data: Floats, borders: Floats, corner: Floats) -> int:
         """Return the number of negative eigenvalues of the bordered matrix, -1 where the factoriser does not count them.
 
-        Haynsworth: those of K and of its Schur complement D - B^T K^-1 B together. Always in double precision: near a
-        buckling load single precision miscounts.
+        Haynsworth: those of K and of its Schur complement D - B^T K^-1 B together. The factors at hand do it, with the
+        analysis that they have, as long as they can be trusted; then they stay for the next step. Near a buckling load single
+        precision miscounts: there they are factors of double precision.
 
         Raises
         ------
         FactorisationError
             The matrix is singular to working precision.
         """
-        if self.factoriser.name != "pardiso":
+        if not self.factoriser.counts:
             return -1
+        self._columns, self._forces, self._corner = None, borders, corner
+        self.factoriser.factorise(data)
+        if self._same_signs(data):
+            self._eliminate(borders)
+            assert self._schur is not None
+            signs = np.linalg.eigvalsh(corner - 0.5 * (self._schur + self._schur.T))
+            if (np.abs(signs) > DOUBTFUL * np.abs(signs).max(initial=0.0)).all():
+                self._fresh = True
+                return self.factoriser.negative_pivots + int((signs < 0).sum())
         careful = make_factoriser(self.pattern.indptr, self.pattern.indices, self.name, threads=self.threads)
         try:
             careful.strengthen()
             careful.factorise(data)
-            count = careful.negative_pivots
-            if len(borders):
-                schur = borders @ careful.solve(np.ascontiguousarray(borders.T))
-                if not np.isfinite(schur).all():
-                    raise FactorisationError("the equations are singular: their solution is not finite")
-                count += int((np.linalg.eigvalsh(corner - 0.5 * (schur + schur.T)) < 0).sum())
-            return count
+            schur = borders @ careful.solve(np.ascontiguousarray(borders.T)) if len(borders) else np.zeros((0, 0))
+            if not np.isfinite(schur).all():
+                raise FactorisationError("the equations are singular: their solution is not finite")
+            return careful.negative_pivots + int((np.linalg.eigvalsh(corner - 0.5 * (schur + schur.T)) < 0).sum())
         finally:
             careful.close()
+
+    def _same_signs(self, data: Floats) -> bool:
+        """Whether the factorised matrix M has as many negative eigenvalues as K, by the power method.
+
+        On the way M + t (K - M), t = 0 .. 1, none changes its sign as long as M^-1 (K - M) has no eigenvalue of size 1. Where
+        K is nearly singular, one is large, and its vector soon rules what is left of any other.
+        """
+        vector = np.random.default_rng(0).standard_normal(self.pattern.size)
+        vector = self.factoriser.solve(vector)  # mostly what K hardly resists
+        for _ in range(LOOKS):
+            vector /= max(float(np.linalg.norm(vector)), TINY)
+            vector = self.factoriser.solve(self.pattern.product(data, vector)) - vector
+        return float(np.linalg.norm(vector)) < DOUBTFUL_FACTORS
 
     def _ready(self, chambers: int) -> bool:
         return self._columns is not None and len(self._columns) == chambers

@@ -91,8 +91,8 @@ class Pattern:
 
     @cached_property
     def sparse(self) -> SparseSolver | None:
-        """The sparse solver where Pardiso is there; SuperLU counts the pivots itself."""
-        return SparseSolver(len(self.order), self.keys) if describe()["factoriser"] == "pardiso" else None
+        """The sparse solver where a symmetric one is there; SuperLU counts the pivots itself."""
+        return SparseSolver(len(self.order), self.keys) if describe()["factoriser"] != "superlu" else None
 
     @cached_property
     def places(self) -> Ints:
@@ -214,7 +214,7 @@ def make_pattern(dof_count: int, stencils: list[Ints], free: Bools, order: Ints 
     keys = np.unique(np.concatenate([np.minimum(i, j) * n + np.maximum(i, j), np.arange(n) * (n + 1)]))
     if half <= WIDEST_BAND or chosen:
         return Pattern(order, unknown, half, half <= WIDEST_BAND, keys)
-    if describe()["factoriser"] == "pardiso":
+    if describe()["factoriser"] != "superlu":
         return Pattern(order, unknown, half, False, keys)  # it finds its own numbering
     column, row = np.divmod(keys, n)
     model = csc_matrix((np.where(row == column, 1.0 * n, OFF_DIAGONAL), (row, column)), shape=(n, n))

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from geosim.errors import InputError
-from geosim.linear import factorise
-from geosim.linear.factorise import make_factoriser, usable_threads
+from geosim.linear.factorise import FactorisationError, installed, make_factoriser
+from geosim.linear.factoriser import usable_threads
+from geosim.linear.pardiso import mkl
 
-PARDISO = pytest.mark.skipif(factorise.describe()["factoriser"] != "pardiso", reason="pypardiso is not installed")
+PARDISO = pytest.mark.skipif("pardiso" not in installed(), reason="pypardiso is not installed")
 
 
 def laplacian(n):
@@ -25,13 +26,12 @@ def laplacian(n):
 @PARDISO
 def test_threads_are_set_for_the_call_and_restored_after(monkeypatch):
     """MKL itself says how many threads it may take while it factorises, and before and after."""
-    mkl = factorise._mkl()
     indptr, indices, data, full = laplacian(12)
-    factors, before, seen = make_factoriser(indptr, indices, "pardiso", threads=2), mkl.MKL_Get_Max_Threads(), []
+    factors, before, seen = make_factoriser(indptr, indices, "pardiso", threads=2), mkl().MKL_Get_Max_Threads(), []
     call = factors._call_c
 
     def watched(*given):
-        seen.append(mkl.MKL_Set_Num_Threads_Local(2))
+        seen.append(mkl().MKL_Set_Num_Threads_Local(2))
         call(*given)
 
     monkeypatch.setattr(factors, "_call_c", watched)
@@ -39,17 +39,17 @@ def test_threads_are_set_for_the_call_and_restored_after(monkeypatch):
     right = np.arange(len(full), dtype=float)
     assert np.abs(full @ factors.solve(right) - right).max() < 1e-3 * right.max()
     assert set(seen) == {2}
-    assert mkl.MKL_Get_Max_Threads() == before
+    assert mkl().MKL_Get_Max_Threads() == before
 
 
 @PARDISO
 def test_threads_are_restored_where_a_factorisation_fails():
-    mkl, before = factorise._mkl(), factorise._mkl().MKL_Get_Max_Threads()
+    before = mkl().MKL_Get_Max_Threads()
     factors = make_factoriser(np.array([0, 1]), np.array([0]), "pardiso", threads=2)
     factors._call_c = lambda *given: setattr(given[-1]._obj, "value", -4)
-    with pytest.raises(factorise.FactorisationError, match="zero pivot"):
+    with pytest.raises(FactorisationError, match="zero pivot"):
         factors.factorise(np.ones(1))
-    assert mkl.MKL_Get_Max_Threads() == before
+    assert mkl().MKL_Get_Max_Threads() == before
 
 
 def test_default_threads_are_those_of_the_environment_or_the_cores(monkeypatch):

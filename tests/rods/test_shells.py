@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -388,14 +389,15 @@ def test_impossible_shells_are_refused(change, match):
         RodShellRobot(**(good | change))
 
 
-@pytest.mark.parametrize("factoriser", ["pardiso", "superlu"])
+@pytest.mark.parametrize("factoriser", ["pardiso", "rslab", "superlu"])
 def test_sparse_solves_with_contact_and_friction_match_dense_ones(factoriser, monkeypatch):
     """Symmetric, with new entries, unsymmetric, and symmetric again; negative pivots are the negative eigenvalues."""
-    from geosim.linear import stencils
-    from geosim.linear.factorise import describe
+    from geosim.linear import sparse, stencils
+    from geosim.linear.factorise import installed, make_factoriser
 
-    if factoriser == "pardiso" and describe()["factoriser"] != "pardiso":
-        pytest.skip("pypardiso is not installed")
+    if factoriser not in installed():
+        pytest.skip(f"{factoriser} is not installed")
+    monkeypatch.setattr(sparse, "make_factoriser", partial(make_factoriser, name=factoriser))
     monkeypatch.setattr(stencils, "describe", lambda: {"factoriser": factoriser})
     vertices, triangles = equilateral_strip(0.5, 50, 0.01)
     robot = RodShellRobot(vertices, triangles=triangles, thickness=1e-3, shell_material=SHEET)

@@ -38,7 +38,8 @@ from geosim.actuation import AMBIENT, Actuation, CableLengths, CableTensions, Co
 from geosim.arrays import Bools, choice, number, whole
 from geosim.contract import Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
-from geosim.linear.factorise import MOST_THREADS
+from geosim.linear.factorise import FACTORISERS
+from geosim.linear.factoriser import MOST_THREADS
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import frames
 from geosim.shape.energy.cables import JUMP, Hold
@@ -55,7 +56,7 @@ __all__ = ["EnergyShapeSolver", "ShapeState"]
 
 NAMES = {
     "element": ("p2", "p1"),
-    "factoriser": ("auto", "pardiso", "superlu"),
+    "factoriser": ("auto", *FACTORISERS),
     "invariants": ("full", "isochoric"),
     "follow": ("limit", "dynamic"),
 }
@@ -87,7 +88,7 @@ class EnergyShapeSolver:
     min_increment
         Smallest share of a command that is tried.
     factoriser
-        "auto", "pardiso" or "superlu".
+        "auto" (the fastest that is installed), "rslab", "pardiso" or "superlu".
     invariants
         "full": W(I1, I2) of an incompressible material is evaluated as it stands, as most mixed finite elements do;
         "isochoric": of J^(-2/3) I1 and J^(-4/3) I2. Both converge to the same shape; a material with a finite bulk

@@ -1,0 +1,135 @@
+"""What every sparse factoriser offers, and what it may use of the machine: threads and memory."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+from geosim.arrays import Floats, whole
+from geosim.errors import GeosimError, InputError
+
+__all__ = ["MOST_THREADS", "FactorisationError", "Factoriser", "OutOfMemoryError", "available_bytes", "usable_threads"]
+
+MOST_THREADS = 1024  # more than the cores of any machine: a mistake
+SAFE = 0.9  # share of the free memory that a factorisation may ask for: the rest of the solve needs some, too
+# Factors of SuperLU, measured on Taylor-Hood tetrahedra: entries over size^(4/3), bytes of an entry with its index, and what
+# it allocates besides.
+FILL, ENTRY, SLACK = 6.0, 12.0, 9.0
+
+
+class FactorisationError(GeosimError):
+    """The matrix is singular to working precision."""
+
+
+class OutOfMemoryError(FactorisationError):
+    """The factors of the matrix do not fit into memory."""
+
+    def __init__(self, size: int, needed: float) -> None:
+        super().__init__(
+            f"a system of {size} unknowns does not fit into memory: about {needed / 1e9:.1f} GB to factorise, "
+            f"{available_bytes() / 1e9:.1f} GB free; use a larger max_edge or element='p1'"
+        )
+
+
+class Factoriser(ABC):
+    """Factorises matrices of one pattern again and again.
+
+    Parameters
+    ----------
+    size
+        Number of unknowns.
+
+    Attributes
+    ----------
+    name
+        "pardiso", "rslab" or "superlu".
+    memory
+        Bytes that a factorisation needs at its peak: an estimate from the size, and with Pardiso and RSLAB after their first
+        analysis what the pattern needs.
+    negative_pivots, perturbed_pivots
+        Of the last factorisation; -1 where they are not counted.
+    """
+
+    name = ""
+    counts = False  # whether it counts negative pivots
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.memory = FILL * ENTRY * SLACK * float(size) ** (4.0 / 3.0)
+        self.negative_pivots = -1
+        self.perturbed_pivots = 0
+
+    @abstractmethod
+    def factorise(self, data: Floats) -> None:
+        """Factorise the matrix with the given values of the pattern.
+
+        Raises
+        ------
+        OutOfMemoryError
+            The factors do not fit.
+        FactorisationError
+            The matrix is singular.
+        InputError
+            It would need more memory than there is.
+        """
+
+    @abstractmethod
+    def solve(self, right: Floats) -> Floats:
+        """Return the solutions for right-hand sides (size,) or (size, r)."""
+
+    def strengthen(self) -> bool:
+        """Switch to a slower, more robust way of factorising; False if there is none."""
+        return False
+
+    def close(self) -> None:  # noqa: B027 (nothing to do for most)
+        """Release the memory of the factors."""
+
+    def refuse_if_too_large(self) -> None:
+        """Refuse a factorisation that needs more memory than there is.
+
+        Raises
+        ------
+        InputError
+            How much it needs, and how much there is.
+        """
+        available = available_bytes()
+        if self.memory > SAFE * available:
+            raise InputError(
+                f"a system of {self.size} unknowns needs about {self.memory / 1e9:.1f} GB to factorise and "
+                f"{available / 1e9:.1f} GB are free; use a larger max_edge or element='p1'"
+            )
+
+
+def available_bytes() -> float:
+    """Return the memory that can still be used [bytes], inf where the system does not say."""
+    try:
+        return 1024.0 * float(Path("/proc/meminfo").read_text("ascii").split("MemAvailable:")[1].split()[0])
+    except (OSError, IndexError):
+        pass
+    try:
+        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (ValueError, OSError, AttributeError):
+        return float("inf")
+
+
+def usable_threads(threads: int | None = None) -> int:
+    """Return how many threads a factorisation takes: as many as are asked for, else as this process is given.
+
+    Those are MKL_NUM_THREADS or OMP_NUM_THREADS where they say so (the workers of a sweep have 1), else the cores that the
+    process may run on.
+
+    Raises
+    ------
+    InputError
+        `threads` is not a whole number from 1.
+    """
+    if threads is not None:
+        return whole(threads, "threads", least=1, most=MOST_THREADS)
+    for name in ("MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+        given = os.environ.get(name, "").split(",")[0].strip()  # OpenMP takes a list, one number a level
+        if given.isdecimal() and int(given) > 0:
+            return min(int(given), MOST_THREADS)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

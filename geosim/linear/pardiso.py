@@ -1,0 +1,144 @@
+"""Pardiso of Intel MKL, through the optional package pypardiso: x86-64 Linux and Windows."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geosim.arrays import Floats
+from geosim.linear.factoriser import FactorisationError, Factoriser, OutOfMemoryError, usable_threads
+
+__all__ = ["Pardiso", "mkl"]
+
+
+@cache
+def mkl() -> Any:
+    """Return MKL's pardiso function, or None where pypardiso is not installed or MKL does not load."""
+    if "PYPARDISO_MKL_RT" not in os.environ:
+        # pypardiso searches the whole environment for the library; naming it saves a second
+        for folder in (Path(sys.prefix) / "lib", Path(sys.prefix) / "Library" / "bin"):
+            found = sorted([*folder.glob("libmkl_rt.so*"), *folder.glob("mkl_rt*.dll")])
+            if found:
+                os.environ["PYPARDISO_MKL_RT"] = str(found[-1])
+                break
+    try:
+        import pypardiso
+    except (ImportError, OSError):
+        return None
+    return pypardiso.PyPardisoSolver().libmkl
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """Let MKL take so many threads in what this thread calls; afterwards it is as before."""
+    before = mkl().MKL_Set_Num_Threads_Local(count)
+    try:
+        yield
+    finally:
+        mkl().MKL_Set_Num_Threads_Local(before)
+
+
+class Pardiso(Factoriser):
+    """L D L^T with 2x2 pivots, in single precision first; L U where the matrix is not symmetric."""
+
+    name, counts = "pardiso", True
+    _TOO_LARGE = (-2, -8)  # not enough memory, 32-bit integer overflow
+    _ERRORS = {-3: "reordering failed", -4: "zero pivot", -7: "diagonal matrix is singular"}  # noqa: RUF012
+
+    def __init__(
+        self, indptr: np.ndarray, indices: np.ndarray, single: bool, symmetric: bool, threads: int | None
+    ) -> None:
+        super().__init__(len(indptr) - 1)
+        self._threads = usable_threads(threads)
+        self._call_c = mkl().pardiso
+        self._call_c.restype = None
+        self._call_c.argtypes = None
+        self._kind = -2 if symmetric else 11  # real and symmetric indefinite; of symmetric pattern only
+        self._ia = (indptr + 1).astype(np.int32)
+        self._ja = (indices + 1).astype(np.int32)
+        self._handle = np.zeros(64, dtype=np.int64)
+        self._data = np.empty(0)
+        self._analysed = False
+        self._set_options(single=single, matching=False)
+
+    def _set_options(self, *, single: bool, matching: bool) -> None:
+        self._single, self._real = single, np.float32 if single else np.float64
+        # user options; METIS; pivot perturbation 1e-6 (1e-8 in double); scaling; matching; 2x2 pivots; single precision
+        options = {1: 1, 2: 2, 10: 6 if single else 8, 11: 1, 13: int(matching), 21: 1, 28: int(single)}
+        self._options = np.array([options.get(key, 0) for key in range(1, 65)], dtype=np.int32)
+
+    def strengthen(self) -> bool:
+        """Switch from single precision to double with weighted matching."""
+        if not self._single:
+            return False
+        self.close()
+        self._set_options(single=False, matching=True)
+        return True
+
+    def _call(self, phase: int, right: np.ndarray | None = None, out: np.ndarray | None = None, count: int = 1) -> None:
+        integer = lambda v: ctypes.byref(ctypes.c_int32(v))  # noqa: E731 (a C argument)
+        pointer = lambda a: a.ctypes.data_as(ctypes.c_void_p)  # noqa: E731
+        error, dummy = ctypes.c_int32(0), np.zeros(1, dtype=self._real)
+        with _threads(self._threads):
+            self._call_c(
+                pointer(self._handle),
+                integer(1),
+                integer(1),
+                integer(self._kind),
+                integer(phase),
+                integer(self.size),
+                pointer(self._data),
+                pointer(self._ia),
+                pointer(self._ja),
+                None,
+                integer(count),
+                pointer(self._options),
+                integer(0),
+                pointer(dummy if right is None else right),
+                pointer(dummy if out is None else out),
+                ctypes.byref(error),
+            )
+        if error.value in self._TOO_LARGE:
+            raise OutOfMemoryError(self.size, self.memory)
+        if error.value:
+            reason = self._ERRORS.get(error.value, f"error {error.value}")
+            raise FactorisationError(f"Pardiso could not factorise the matrix: {reason}")
+
+    def factorise(self, data: Floats) -> None:
+        """Factorise (see `Factoriser`): analyse once, then numerically."""
+        self._data = np.ascontiguousarray(data, dtype=self._real)
+        if not self._analysed:
+            self._call(11)
+            self._analysed = True
+            # iparm(15..17): kilobytes of the analysis at its peak, kept from it, and of the factors
+            self.memory = 1024.0 * max(int(self._options[14]), int(self._options[15]) + int(self._options[16]))
+            self.refuse_if_too_large()
+        self._call(22)
+        self.negative_pivots = int(self._options[22]) if self._kind == -2 else -1
+        self.perturbed_pivots = int(self._options[13])
+
+    def solve(self, right: Floats) -> Floats:
+        """Return the solutions for right-hand sides (size,) or (size, r)."""
+        given: np.ndarray = np.asfortranarray(right, dtype=self._real)
+        out = np.zeros_like(given, order="F")
+        self._call(33, given, out, 1 if right.ndim == 1 else right.shape[1])
+        return np.ascontiguousarray(out, dtype=float)
+
+    def close(self) -> None:
+        """Release the memory of the factors and of the analysis."""
+        if self._analysed:
+            self._call(-1)
+            self._analysed = False
+
+    def __del__(self, finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        # bound as a default: at the end of the interpreter the names of modules go before their last objects
+        if not finalizing() and getattr(self, "_analysed", False):
+            self.close()

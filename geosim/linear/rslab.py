@@ -1,0 +1,83 @@
+"""RSLAB, a sparse L D L^T in Rust under the MIT licence: Linux, macOS and Windows, x86-64 and ARM."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csc_matrix, csr_matrix
+
+from geosim.arrays import Floats
+from geosim.linear.factoriser import FactorisationError, Factoriser, usable_threads
+
+__all__ = ["Rslab", "library"]
+
+# Pivots are kept above these shares of the largest entry, in single and in double precision, and are counted where they were
+# not: near a singular matrix the factors are then those of one near by, and only precondition.
+LEAST_PIVOT = {np.float32: 1e-6, np.float64: 1e-13}
+
+
+@cache
+def library() -> Any:
+    """Return the module rslab, or None where it is not installed."""
+    try:
+        import rslab
+    except (ImportError, OSError):
+        return None
+    return rslab
+
+
+class Rslab(Factoriser):
+    """L D L^T with Bunch-Kaufman pivots, in single precision first; L U where the matrix is not symmetric."""
+
+    name = "rslab"
+
+    def __init__(
+        self, indptr: np.ndarray, indices: np.ndarray, single: bool, symmetric: bool, threads: int | None
+    ) -> None:
+        super().__init__(len(indptr) - 1)
+        self.counts = symmetric
+        self._threads, self._real = usable_threads(threads), np.float32 if single else np.float64
+        self._pattern, self._order = (indices, indptr), np.arange(len(indices))
+        if (
+            not symmetric
+        ):  # rows to columns; the rows of an upper triangle are the columns of the lower one, which it reads
+            places = csr_matrix((self._order + 1, indices, indptr), shape=(self.size, self.size)).tocsc()
+            self._pattern, self._order = (places.indices, places.indptr), places.data - 1
+        self._analysis: Any = None
+        self._factors: Any = None
+
+    def strengthen(self) -> bool:
+        """Switch from single to double precision."""
+        if self._real is np.float64:
+            return False
+        self._real = np.float64
+        return True
+
+    def factorise(self, data: Floats) -> None:
+        """Factorise (see `Factoriser`): analyse once, then numerically."""
+        values = np.ascontiguousarray(data[self._order] if not self.counts else data, dtype=self._real)
+        self._factors = None  # their memory goes first
+        if self._analysis is None:
+            matrix = csc_matrix((values, *self._pattern), shape=(self.size, self.size))
+            self._analysis = library().analyze(matrix, "ldlt" if self.counts else "lu", threads=self._threads)
+        name = np.dtype(self._real).name
+        self.memory = float(self._analysis.memory_plan(name, threads=self._threads)["peak_bytes"])
+        self.refuse_if_too_large()
+        try:
+            self._factors = self._analysis.factor(values, preconditioner=LEAST_PIVOT[self._real], threads=self._threads)
+        except (RuntimeError, ValueError) as error:
+            raise FactorisationError(f"RSLAB could not factorise the matrix: {error}") from None
+        self.negative_pivots = int(self._factors.inertia[1]) if self.counts else -1
+        self.perturbed_pivots = int(self._factors.n_perturbed)
+
+    def solve(self, right: Floats) -> Floats:
+        """Return the solutions for right-hand sides (size,) or (size, r)."""
+        given = np.ascontiguousarray(right, dtype=self._real)
+        solve = self._factors.solve if right.ndim == 1 else self._factors.solve_many
+        return np.asarray(solve(given), dtype=float)
+
+    def close(self) -> None:
+        """Release the memory of the factors and of the analysis."""
+        self._factors, self._analysis = None, None

@@ -1,0 +1,65 @@
+"""SuperLU of SciPy, which is always there."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy
+from scipy.sparse import csc_matrix, csr_matrix
+from scipy.sparse.linalg import SuperLU, splu
+
+from geosim.arrays import Floats
+from geosim.linear.factoriser import FactorisationError, Factoriser, OutOfMemoryError
+
+__all__ = ["Superlu"]
+
+# SuperLU leaves the diagonal where its entry is below this share of the largest in its column: a symmetric indefinite
+# matrix has to, an unsymmetric one of friction and drag is nearly definite.
+DIAGONAL, NEARLY_DEFINITE = 0.01, 1e-3
+EQUILIBRATIONS = 3  # rounds of square roots after which rows have a maximum near one
+
+
+class Superlu(Factoriser):
+    """L U of the whole matrix, equilibrated, in double precision and one thread; its pivots are not counted."""
+
+    name = "superlu"
+
+    def __init__(self, indptr: np.ndarray, indices: np.ndarray, symmetric: bool) -> None:
+        super().__init__(len(indptr) - 1)
+        places = csr_matrix((np.arange(1.0, len(indices) + 1.0), indices, indptr), shape=(self.size, self.size))
+        if symmetric:  # the lower triangle is that of the upper
+            places = places + scipy.sparse.triu(places, 1).T
+        full = places.tocsc()
+        full.sort_indices()
+        self._order = full.data.astype(np.int64) - 1
+        self._pattern, self._symmetric = (full.indices, full.indptr), symmetric
+        self._factors: SuperLU | None = None
+        self._scale: Floats = np.ones(self.size)
+
+    def factorise(self, data: Floats) -> None:
+        """Factorise (see `Factoriser`), after rows and columns have been equilibrated."""
+        self.refuse_if_too_large()
+        matrix = csc_matrix((data[self._order], *self._pattern), shape=(self.size, self.size))
+        # symmetric equilibration: rows and columns to unit maximum
+        scale, columns = np.ones(self.size), np.repeat(np.arange(self.size), np.diff(matrix.indptr))
+        for _ in range(EQUILIBRATIONS if self._symmetric else 0):
+            largest = abs(matrix.multiply(scale[:, None]).multiply(scale[None])).max(axis=0).toarray().ravel()
+            if (largest == 0).any():
+                raise FactorisationError("SuperLU could not factorise the matrix: it has an empty row")
+            scale /= np.sqrt(largest)
+        matrix.data = matrix.data * scale[matrix.indices] * scale[columns]
+        self._scale = scale
+        threshold = DIAGONAL if self._symmetric else NEARLY_DEFINITE
+        try:
+            self._factors = splu(
+                matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=threshold, options={"SymmetricMode": True}
+            )
+        except RuntimeError as error:
+            raise FactorisationError(f"SuperLU could not factorise the matrix: {error}") from None
+        except MemoryError:
+            raise OutOfMemoryError(self.size, self.memory) from None
+
+    def solve(self, right: Floats) -> Floats:
+        """Return the solutions for right-hand sides (size,) or (size, r)."""
+        assert self._factors is not None
+        scale = self._scale if np.ndim(right) == 1 else self._scale[:, None]
+        return np.asarray(scale * self._factors.solve(scale * right))
