@@ -12,6 +12,7 @@ single precision, two iterations suffice; with those of the matrix before, four 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -126,7 +127,7 @@ class BorderedSolver:
                 raise FactorisationError("the equations are singular to working precision")
 
     def negative_eigenvalues(self, data: Floats, borders: Floats, corner: Floats) -> int:
-        """Return the number of negative eigenvalues of the bordered matrix, -1 where the factoriser does not count them.
+        """Return the number of negative eigenvalues of the bordered matrix, -1 where the factoriser cannot say.
 
         Haynsworth: those of K and of its Schur complement D - B^T K^-1 B together. The factors at hand do it, with the
         analysis that they have, as long as they can be trusted; then they stay for the next step. Near a buckling load single
@@ -140,18 +141,22 @@ class BorderedSolver:
         if not self.factoriser.counts:
             return -1
         self._columns, self._forces, self._corner = None, borders, corner
-        self.factoriser.factorise(data)
-        if self._same_signs(data):
-            self._eliminate(borders)
-            assert self._schur is not None
-            signs = np.linalg.eigvalsh(corner - 0.5 * (self._schur + self._schur.T))
-            if (np.abs(signs) > DOUBTFUL * np.abs(signs).max(initial=0.0)).all():
-                self._fresh = True
-                return self.factoriser.negative_pivots + int((signs < 0).sum())
+        with suppress(FactorisationError):  # double precision may do what single cannot
+            self.factoriser.factorise(data)
+            if self._same_signs(self.factoriser, data):
+                self._eliminate(borders)
+                assert self._schur is not None
+                signs = np.linalg.eigvalsh(corner - 0.5 * (self._schur + self._schur.T))
+                if (np.abs(signs) > DOUBTFUL * np.abs(signs).max(initial=0.0)).all():
+                    self._fresh = True
+                    return self.factoriser.negative_pivots + int((signs < 0).sum())
+        self._columns = None
         careful = make_factoriser(self.pattern.indptr, self.pattern.indices, self.name, threads=self.threads)
         try:
             careful.strengthen()
             careful.factorise(data)
+            if not self._same_signs(careful, data):
+                return -1
             schur = borders @ careful.solve(np.ascontiguousarray(borders.T)) if len(borders) else np.zeros((0, 0))
             if not np.isfinite(schur).all():
                 raise FactorisationError("the equations are singular: their solution is not finite")
@@ -159,17 +164,17 @@ class BorderedSolver:
         finally:
             careful.close()
 
-    def _same_signs(self, data: Floats) -> bool:
+    def _same_signs(self, factors: Factoriser, data: Floats) -> bool:
         """Whether the factorised matrix M has as many negative eigenvalues as K, by the power method.
 
         On the way M + t (K - M), t = 0 .. 1, none changes its sign as long as M^-1 (K - M) has no eigenvalue of size 1. Where
         K is nearly singular, one is large, and its vector soon rules what is left of any other.
         """
         vector = np.random.default_rng(0).standard_normal(self.pattern.size)
-        vector = self.factoriser.solve(vector)  # mostly what K hardly resists
+        vector = factors.solve(vector)  # mostly what K hardly resists
         for _ in range(LOOKS):
             vector /= max(float(np.linalg.norm(vector)), TINY)
-            vector = self.factoriser.solve(self.pattern.product(data, vector)) - vector
+            vector = factors.solve(self.pattern.product(data, vector)) - vector
         return float(np.linalg.norm(vector)) < DOUBTFUL_FACTORS
 
     def _ready(self, chambers: int) -> bool:

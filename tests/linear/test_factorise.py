@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from geosim.errors import InputError
+from geosim.linear.bordered import BorderedSolver
 from geosim.linear.factorise import FactorisationError, installed, make_factoriser
 from geosim.linear.factoriser import usable_threads
 from geosim.linear.pardiso import mkl
+from geosim.linear.patterns import Sparsity
 
 PARDISO = pytest.mark.skipif("pardiso" not in installed(), reason="pypardiso is not installed")
 
@@ -70,3 +72,37 @@ def test_default_threads_are_those_of_the_environment_or_the_cores(monkeypatch):
 def test_silly_threads_are_refused(threads):
     with pytest.raises(InputError, match=r"threads = .* must be a whole number of at least 1 and at most 1024"):
         usable_threads(threads)
+
+
+@pytest.mark.parametrize("name", ["pardiso", "rslab"])
+@pytest.mark.parametrize("least", [1e-2, 1e-9, -1e-9])
+def test_negative_eigenvalues_are_those_of_the_matrix_however_small(name, least):
+    """An eigenvalue of 1e-9 is rounding in single precision, whose count is not taken there."""
+    if name not in installed():
+        pytest.skip(f"{name} is not installed")
+    rng, n = np.random.default_rng(5), 60
+    turn = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    values = np.concatenate([np.linspace(0.5, 2.0, n - 11), -np.linspace(0.5, 2.0, 10), [least]])
+    full = (turn * values) @ turn.T
+    full[0] = full[:, 0] = 0.0
+    full[0, 0] = 1.0
+    rows, cols = np.triu_indices(n)
+    pattern = Sparsity(np.searchsorted(rows, np.arange(n + 1)), cols)
+    border = rng.standard_normal((1, n))
+    whole = np.block([[full, -border.T], [-border, np.zeros((1, 1))]])
+    solver = BorderedSolver(pattern, make_factoriser(pattern.indptr, pattern.indices, name), name)
+    found = solver.negative_eigenvalues(full[rows, cols], border, np.zeros((1, 1)))
+    assert found == int((np.linalg.eigvalsh(whole) < 0).sum())
+
+
+@pytest.mark.parametrize("name", ["pardiso", "rslab"])
+def test_results_do_not_depend_on_threads(name):
+    if name not in installed():
+        pytest.skip(f"{name} is not installed")
+    indptr, indices, data, full = laplacian(15)
+    found = []
+    for threads in (1, 2):
+        factors = make_factoriser(indptr, indices, name, single=False, threads=threads)
+        factors.factorise(data)
+        found.append(factors.solve(np.arange(len(full), dtype=float)))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
