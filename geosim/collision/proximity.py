@@ -26,7 +26,7 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from geosim.arrays import Bools, Floats, Ints
-from geosim.collision.ccd import time_to_gap
+from geosim.collision.ccd import STOP_AT, time_to_gap
 from geosim.collision.crossings import SurfaceTree, surface_tree
 from geosim.collision.distance import pair_distance
 from geosim.collision.tree import STACK, boxes_meet, leaf_range, next_leaves, refit_tree
@@ -44,7 +44,6 @@ HALF_FOLDED = (
 SQUEEZED = 0.6  # stretch of a face in its plane below which its neighbours may touch it
 BESIDE = 2.5  # faces of one surface closer at rest than this many of their edges are neighbours
 THIN = 10.0  # walls thinner at rest than this many reaches may come within reach of their other side
-STOP_AT = 0.3  # a step stops where a pair is this share of its activation distance apart
 TAKES_PART = 1e-3  # weight in the closest points below which a vertex does not touch itself
 VERTEX_FACE, EDGE_EDGE = 6, 9  # pairs of each sort that two faces have
 ROOM = 8  # pairs of faces that there is room for at first, for every face: untouched memory costs nothing, a second search does
