@@ -42,6 +42,9 @@ SECTIONS = {
     "accuracy": Section(
         "accuracy.py", "", "closed forms and finite elements of another code on the same mesh", (DATA,)
     ),
+    "elements": Section(
+        "elements.py", "--out {out}/elements finger pneunet", "isochoric P2 on a fine mesh: tip error and CPU seconds"
+    ),
     "paths": Section("paths.py", "", "the same states reached in small steps", (DATA,)),
     "path-study": Section(
         "path_study.py", "--count 12 --out {out}/paths.csv", "random robots in one command and in fifty"
