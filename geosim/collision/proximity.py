@@ -38,9 +38,8 @@ __all__ = ["Hits", "NearPairs", "Neighbourhood", "closest", "make_neighbourhood"
 
 REST_SHARE = 0.25  # activation distance over distance at rest, at most
 FOLDED = 0.05  # cosine between the normals of neighbouring faces below which they may touch
-HALF_FOLDED = (
-    0.72  # cosine between a face and the mean around one of its vertices, over that at rest: half the angle of FOLDED
-)
+# Cosine between a face and the mean around one of its vertices, over that at rest: half the angle of FOLDED.
+HALF_FOLDED = 0.72
 SQUEEZED = 0.6  # stretch of a face in its plane below which its neighbours may touch it
 BESIDE = 2.5  # faces of one surface closer at rest than this many of their edges are neighbours
 THIN = 10.0  # walls thinner at rest than this many reaches may come within reach of their other side
@@ -131,6 +130,8 @@ class Neighbourhood:
         What tells which faces may touch.
     normals
         Normals of the vertices at rest, shape (n, 3).
+    folded
+        Cosine between a face and those around its corners at which it counts as folded, shape (m, 3).
     owner
         Vertices that a face tests on behalf of all faces around them, -1 where another face does, shape (m, 3).
     reach
@@ -141,6 +142,7 @@ class Neighbourhood:
     rest: Floats
     sides: Sides
     normals: Floats
+    folded: Floats
     owner: Ints
     reach: Floats
 
@@ -204,11 +206,11 @@ class Neighbourhood:
         place, moves = np.empty_like(tree.boxes), np.empty((len(tree.boxes) if len(step) else 0, 6))
         refit_tree(x, faces, tree.order, place, 0.5 * reaches)
         boxes, motions = _boxes(x, faces, 0.5 * reaches), np.empty((0, 6))
-        turned = later = _leaning(x, self.rest, faces)
+        turned = later = _leaning(x, self.rest, faces, self.folded)
         if len(step):
             refit_tree(step, faces, tree.order, moves, np.zeros_like(reaches))
             motions = _boxes(step, faces, np.zeros_like(reaches))
-            later = _leaning(x + step, self.rest, faces)
+            later = _leaning(x + step, self.rest, faces, self.folded)
         (pairs,) = filled(
             lambda out: _descend(boxes, motions, self.sides, tree.order, place, moves, turned, later, out),
             ROOM * len(faces),
@@ -257,8 +259,9 @@ def make_neighbourhood(
     masks = np.zeros((len(faces), 2), dtype=np.int64) if excluded is None else np.ascontiguousarray(excluded)
     spaces = np.ascontiguousarray(spaces, dtype=np.int64)
     sides = Sides(faces, corners.mean(axis=1), BESIDE * edge, _parts(faces, len(rest)), spaces, masks)
-    reach = np.ascontiguousarray(reach, dtype=float)
-    return Neighbourhood(tree, np.ascontiguousarray(rest), sides, normals, owner.reshape(-1, 3), reach)
+    rest, reach = np.ascontiguousarray(rest), np.ascontiguousarray(reach, dtype=float)
+    folded = HALF_FOLDED * _leanings(_flat_normals(rest, rest, faces), faces, len(rest))
+    return Neighbourhood(tree, rest, sides, normals, folded, owner.reshape(-1, 3), reach)
 
 
 def _parts(faces: Ints, count: int) -> Ints:
@@ -310,25 +313,30 @@ def _sides_of(x, face):
 
 
 @kernel
-def _leaning(x, rest, faces):
+def _leaning(x, rest, faces, folded):
     """Unit normals of the faces (m, 3); zero where a face, or one around it, is squeezed or folded.
 
     What lies between two neighbours decides, too, whether they may have come near each other. An edge that is sharp at
-    rest is not folded by that: it has to close further.
+    rest is not folded by that: it has to close further, as `folded` says.
     """
-    out, flat, troubled = (
-        _flat_normals(x, rest, faces),
-        _flat_normals(rest, rest, faces),
-        np.zeros(len(x), dtype=np.bool_),
-    )
-    now, before = _around(out, faces, len(x)), _around(flat, faces, len(x))
+    out, troubled = _flat_normals(x, rest, faces), np.zeros(len(x), dtype=np.bool_)
+    now = _leanings(out, faces, len(x))
     for f in range(len(faces)):
         for k in range(3):
-            v = faces[f, k]
-            troubled[v] |= dot(row(out, f), row(now, v)) <= HALF_FOLDED * dot(row(flat, f), row(before, v))
+            troubled[faces[f, k]] |= now[f, k] <= folded[f, k]
     for f in range(len(faces)):
         if troubled[faces[f, 0]] or troubled[faces[f, 1]] or troubled[faces[f, 2]]:
             out[f] = 0.0
+    return out
+
+
+@kernel
+def _leanings(normals, faces, count):
+    """Cosines between the normal of a face and the mean one around each of its corners, (m, 3)."""
+    mean, out = _around(normals, faces, count), np.empty((len(faces), 3))
+    for f in range(len(faces)):
+        for k in range(3):
+            out[f, k] = dot(row(normals, f), row(mean, faces[f, k]))
     return out
 
 
