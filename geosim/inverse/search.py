@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import lsq_linear
 
-from geosim.actuation import Actuation, CableLengths, CableTensions, Inflation
-from geosim.arrays import Floats, choice, floats
+from geosim.actuation import AMBIENT, Actuation, CableLengths, CableTensions, Inflation
+from geosim.arrays import Bools, Floats, choice, floats
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.inverse.goals import Goal
@@ -35,6 +35,7 @@ RADIUS, LARGEST, SMALLEST = 0.5, 2.0, 1e-4  # trust radii over the unit of the c
 POOR, GOOD = 0.25, 0.75  # shares of the predicted gain below and above which the radius shrinks and grows
 SHORT, NEARLY = 0.03, 0.9  # damping over the size of the slopes, and share of the gain that a damped step must have
 BLIND = 1e-3  # of a miss: what a unit of a control changes of a goal that answers to it
+NEAR_VACUUM = 0.5  # of the ambient: what a chamber that is to be emptied further has at most to give
 GAIN = 1e-5  # of the distance: what a step has to promise to be worth a solve
 
 
@@ -179,10 +180,10 @@ class Search:
             return None
         for goal in self.goals:
             goal.check(result)
-        misses, radius = self._misses(result), RADIUS
+        misses, radius, least = self._misses(result), RADIUS, self.limits[:, 0].copy()
         slopes = self._slopes(result)
         while self.solves - before_all < MOST and not self._met(result) and radius > SMALLEST and slopes is not None:
-            low = np.maximum(self.limits[:, 0] - u, -radius * scale)
+            low = np.maximum(least - u, -radius * scale)
             high = np.minimum(self.limits[:, 1] - u, radius * scale)
             step, promised = _boxed(slopes, misses, low, high, scale)
             before = float(misses @ misses)
@@ -196,6 +197,10 @@ class Search:
             there = self._solved(u + step, result)
             after = np.inf if there is None else float(np.sum(self._misses(there) ** 2))
             share = (before - after) / max(promised, 1e-300)
+            drained = self._drained(result, step) & (least < u)
+            if there is None and drained.any():  # no pump goes on there: the other controls have to do it
+                least[drained] = u[drained]
+                continue
             if there is None or (after >= before and promised >= GAIN * before):
                 radius = 0.25 * min(radius, float(np.abs(step / scale).max()))
                 continue
@@ -211,6 +216,12 @@ class Search:
         act = self.control.make(u)
         found = solve(self.robot, act, self.environment, solver=self.solver, initial=before, throw=False)
         return found if len(found.frames) and all(np.isfinite(self._misses(found))) else None
+
+    def _drained(self, result: Result, step: Floats) -> Bools:
+        """Which chambers a step would empty further that are near vacuum already."""
+        if self.control.name != "volume_ratio":
+            return np.zeros(len(step), dtype=bool)
+        return (step < 0.0) & (result.chamber_pressures[-1] < -NEAR_VACUUM * AMBIENT)
 
     def _misses(self, result: Result) -> Floats:
         return np.concatenate([g.weight * g.miss(result) for g in self.goals])

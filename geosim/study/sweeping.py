@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+import signal
+import threading
+from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from geosim.study.job import Job, Outcome
@@ -116,8 +120,10 @@ def _solve_all(
 ) -> None:
     """Have all jobs solved, and keep each as it comes."""
     waiting: dict[Future[Outcome], Job] = {work.start(job): job for job in jobs.values()}
-    with progress_line(len(jobs), progress) as line:
+    with progress_line(len(jobs), progress) as line, interrupts() as interrupted:
         while waiting:
+            if interrupted.is_set():
+                raise KeyboardInterrupt
             for future in wait(waiting, return_when=FIRST_COMPLETED).done:
                 job = waiting.pop(future)
                 came = outcome(future, job)
@@ -125,6 +131,27 @@ def _solve_all(
                 done[job.run] = came.row
                 line.update()
                 line.set_postfix_str(f"last {came.row['status']}")
+
+
+@contextmanager
+def interrupts() -> Iterator[threading.Event]:
+    """Give an event that Ctrl-C sets, beside what it raises: what is raised while an object is deleted is lost."""
+    interrupted = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupted
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def noticed(number: int, frame: FrameType | None) -> None:
+        interrupted.set()
+        if callable(before):
+            before(number, frame)
+
+    signal.signal(signal.SIGINT, noticed)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def progress_line(total: int, shown: bool) -> Any:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import numpy as np
 import pandas
@@ -19,6 +20,7 @@ import geosim
 from geosim.errors import InputError
 from geosim.files.folder import MOST_OTHERS, check_folder
 from geosim.study.runs import Runs
+from geosim.study.sweeping import interrupts
 
 
 def test_a_fault_costs_its_design_alone(tmp_path):
@@ -176,6 +178,17 @@ def test_a_study_that_is_killed_goes_on_where_it_was(sagging):
     alone = geosim.sweep(sagging / "sag.toml", workers=1, out=sagging / "alone")
     same = ["run", "environment.gravity.2", "status", "message", "tip_z_mm"]
     pandas.testing.assert_frame_equal(alone[same], table[same])
+
+
+def test_an_interrupt_that_is_lost_is_noticed():
+    """Whatever becomes of what Ctrl-C raises, the event is set; afterwards signals go where they went."""
+    before = signal.getsignal(signal.SIGINT)
+    with interrupts() as interrupted:
+        assert not interrupted.is_set()
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        assert interrupted.is_set()
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_an_invalid_study_is_refused_with_status_1_and_writes_nothing(sagging):
