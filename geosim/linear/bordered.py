@@ -28,7 +28,7 @@ Extra = Callable[[Floats, Floats], None]
 
 # The signs of factors are trusted while the error in them, after so many rounds of the power method, is below this share of the
 # matrix (1 is where they may differ), and those of the border while none is this small beside the largest.
-LOOKS, DOUBTFUL_FACTORS, DOUBTFUL = 2, 0.1, 1e-2
+LOOKS, DOUBTFUL_FACTORS, DOUBTFUL = 2, 0.3, 1e-2
 TINY = 1e-300  # what a vector is divided by where it may vanish
 
 

@@ -59,6 +59,13 @@ class Factoriser(ABC):
         self.memory = FILL * ENTRY * SLACK * float(size) ** (4.0 / 3.0)
         self.negative_pivots = -1
         self.perturbed_pivots = 0
+        self._scale: Floats | None = None  # D where the factors are those of D A D
+
+    def scaled(self, values: Floats) -> Floats:
+        """Return D times right-hand sides or solutions (size,) or (size, r)."""
+        if self._scale is None:
+            return values
+        return values * (self._scale if values.ndim == 1 else self._scale[:, None])
 
     @abstractmethod
     def factorise(self, data: Floats) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from geosim.arrays import Floats
 from geosim.linear.factoriser import FactorisationError, Factoriser, OutOfMemoryError, usable_threads
+from geosim.linear.quasidefinite import quasi_definite
 
 __all__ = ["Pardiso", "mkl"]
 
@@ -62,6 +63,7 @@ class Pardiso(Factoriser):
         self._call_c.restype = None
         self._call_c.argtypes = None
         self._kind = -2 if symmetric else 11  # real and symmetric indefinite; of symmetric pattern only
+        self._pattern = indptr, indices
         self._ia = (indptr + 1).astype(np.int32)
         self._ja = (indices + 1).astype(np.int32)
         self._handle = np.zeros(64, dtype=np.int64)
@@ -114,6 +116,9 @@ class Pardiso(Factoriser):
 
     def factorise(self, data: Floats) -> None:
         """Factorise (see `Factoriser`): analyse once, then numerically."""
+        self._scale = None
+        if self._single and self._kind == -2:
+            data, self._scale = quasi_definite(*self._pattern, data)
         self._data = np.ascontiguousarray(data, dtype=self._real)
         if not self._analysed:
             self._call(11)
@@ -127,10 +132,10 @@ class Pardiso(Factoriser):
 
     def solve(self, right: Floats) -> Floats:
         """Return the solutions for right-hand sides (size,) or (size, r)."""
-        given: np.ndarray = np.asfortranarray(right, dtype=self._real)
+        given: np.ndarray = np.asfortranarray(self.scaled(right), dtype=self._real)
         out = np.zeros_like(given, order="F")
         self._call(33, given, out, 1 if right.ndim == 1 else right.shape[1])
-        return np.ascontiguousarray(out, dtype=float)
+        return self.scaled(np.ascontiguousarray(out, dtype=float))
 
     def close(self) -> None:
         """Release the memory of the factors and of the analysis."""

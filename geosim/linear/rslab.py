@@ -10,6 +10,7 @@ from scipy.sparse import csc_matrix, csr_matrix
 
 from geosim.arrays import Floats
 from geosim.linear.factoriser import FactorisationError, Factoriser, usable_threads
+from geosim.linear.quasidefinite import quasi_definite
 
 __all__ = ["Rslab", "library"]
 
@@ -57,7 +58,11 @@ class Rslab(Factoriser):
 
     def factorise(self, data: Floats) -> None:
         """Factorise (see `Factoriser`): analyse once, then numerically."""
-        values = np.ascontiguousarray(data[self._order] if not self.counts else data, dtype=self._real)
+        self._scale = None
+        if self.counts and self._real is np.float32:
+            indices, indptr = self._pattern
+            data, self._scale = quasi_definite(indptr, indices, data)
+        values = np.ascontiguousarray(data if self.counts else data[self._order], dtype=self._real)
         self._factors = None  # their memory goes first
         if self._analysis is None:
             matrix = csc_matrix((values, *self._pattern), shape=(self.size, self.size))
@@ -74,9 +79,9 @@ class Rslab(Factoriser):
 
     def solve(self, right: Floats) -> Floats:
         """Return the solutions for right-hand sides (size,) or (size, r)."""
-        given = np.ascontiguousarray(right, dtype=self._real)
+        given = np.ascontiguousarray(self.scaled(right), dtype=self._real)
         solve = self._factors.solve if right.ndim == 1 else self._factors.solve_many
-        return np.asarray(solve(given), dtype=float)
+        return self.scaled(np.asarray(solve(given), dtype=float))
 
     def close(self) -> None:
         """Release the memory of the factors and of the analysis."""

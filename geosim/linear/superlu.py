@@ -33,7 +33,6 @@ class Superlu(Factoriser):
         self._order = full.data.astype(np.int64) - 1
         self._pattern, self._symmetric = (full.indices, full.indptr), symmetric
         self._factors: SuperLU | None = None
-        self._scale: Floats = np.ones(self.size)
 
     def factorise(self, data: Floats) -> None:
         """Factorise (see `Factoriser`), after rows and columns have been equilibrated."""
@@ -61,5 +60,4 @@ class Superlu(Factoriser):
     def solve(self, right: Floats) -> Floats:
         """Return the solutions for right-hand sides (size,) or (size, r)."""
         assert self._factors is not None
-        scale = self._scale if np.ndim(right) == 1 else self._scale[:, None]
-        return np.asarray(scale * self._factors.solve(scale * right))
+        return self.scaled(np.asarray(self._factors.solve(self.scaled(right))))

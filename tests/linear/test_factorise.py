@@ -13,6 +13,7 @@ from geosim.linear.factorise import FactorisationError, installed, make_factoris
 from geosim.linear.factoriser import usable_threads
 from geosim.linear.pardiso import mkl
 from geosim.linear.patterns import Sparsity
+from geosim.linear.quasidefinite import COMPRESSIBILITY, quasi_definite
 
 PARDISO = pytest.mark.skipif("pardiso" not in installed(), reason="pypardiso is not installed")
 
@@ -101,3 +102,47 @@ def test_results_do_not_depend_on_threads(name):
         factors.factorise(data)
         found.append(factors.solve(np.arange(len(full), dtype=float)))
     np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
+
+
+def saddle(seed, n=60, m=20):
+    """Upper triangle (CSR) of a saddle-point matrix whose multipliers come first, badly scaled, and the whole matrix."""
+    rng = np.random.default_rng(seed)
+    root, rows = rng.standard_normal((n, n)), rng.standard_normal((m, n))
+    full = np.block([[np.zeros((m, m)), rows], [rows.T, root @ root.T / n + np.eye(n)]])
+    size = np.concatenate([np.full(m, 1e-4), np.full(n, 10.0)])
+    full = full * size * size[:, None]
+    i, j = np.triu_indices(n + m)
+    return np.searchsorted(i, np.arange(n + m + 1)), j, full[i, j], full
+
+
+@pytest.mark.parametrize("name", ["pardiso", "rslab"])
+def test_multipliers_that_come_first_need_no_pivots_replaced_and_two_iterations(name):
+    if name not in installed():
+        pytest.skip(f"{name} is not installed")
+    indptr, indices, data, full = saddle(0)
+    solver = BorderedSolver(Sparsity(indptr, indices), make_factoriser(indptr, indices, name), name)
+    right = np.random.default_rng(1).standard_normal(len(full))
+    x, _ = solver.solve(data, np.zeros((0, len(full))), right, np.zeros(0), 1e-4, reuse=False)
+    assert np.linalg.norm(full @ x - right) <= 1e-4 * np.linalg.norm(right)
+    assert solver.krylov <= 2
+    assert solver.factoriser.perturbed_pivots == 0
+    assert solver.factoriser.negative_pivots == 20
+
+
+def test_a_quasi_definite_matrix_is_the_matrix_but_for_its_multipliers_and_scale():
+    indptr, indices, data, full = saddle(3)
+    values, scale = quasi_definite(indptr, indices, data)
+    rows = np.repeat(np.arange(len(full)), np.diff(indptr))
+    regular = np.zeros_like(full)
+    regular[rows, indices] = regular[indices, rows] = values
+    left = regular / scale / scale[:, None] - full
+    assert np.abs(left - np.diag(np.diag(left))).max() < 1e-12 * np.abs(full).max()
+    schur = np.diag(full[:20, 20:] / np.diag(full)[20:] @ full[20:, :20])
+    np.testing.assert_allclose(np.diag(left)[:20], -COMPRESSIBILITY * schur, rtol=1e-10)
+    np.testing.assert_allclose(np.diag(left)[20:], 0.0, atol=1e-10 * np.abs(full).max())
+    np.testing.assert_allclose(np.diag(regular)[20:], 1.0, rtol=1e-12)
+    # what is compressible already, or has no multiplier, keeps its values
+    soft = data.copy()
+    soft[indptr[:20]] = -schur
+    values, scale = quasi_definite(indptr, indices, soft)
+    np.testing.assert_allclose(values[indptr[:20]] / scale[:20] ** 2, -schur, rtol=1e-12)
