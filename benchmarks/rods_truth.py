@@ -1,12 +1,13 @@
 """Rods and shells held against what is known: tunnelling, the dropped rod, membranes and curved shells.
 
-python benchmarks/rods_truth.py [pairs] [obstacles] [drop] [order] [shells] [--count N]
+python benchmarks/rods_truth.py [pairs] [obstacles] [drop] [order] [shells] [point_load] [--count N]
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections import Counter
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +20,7 @@ from geosim.rods.state import evaluate
 from geosim.rods.system import with_free
 
 RADIUS, DT = 1e-3, 5e-3  # m, s
+KINDS = ("sphere", "bar", "box", "mesh")
 
 
 def directions(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -75,19 +77,26 @@ def crossings(a: np.ndarray, b: np.ndarray, nodes: int) -> int:
     return count
 
 
+def pair_passes(seed: int, integrator: str) -> tuple[bool, str]:
+    """Whether the rods of a pair pass through each other, as counted here or by the solver, and the status."""
+    robot = flying_pair(seed)
+    result = solve(robot, Passive(6 * DT), solver=RodShellStepper(dt=DT, integrator=integrator), throw=False)
+    through = sum(crossings(a, b, len(robot.vertices) // 2) for a, b in pairwise(result.frames))
+    return bool(through > 0 or np.nanmax(result.crossings) > 0), result.status.name
+
+
+def counted(what: str, outcomes: list[tuple[bool, str]], begin: float) -> None:
+    """Print how many passed, the statuses, and the CPU seconds since `begin`."""
+    statuses = dict(Counter(status for _, status in outcomes))
+    passed, seconds = sum(passes for passes, _ in outcomes), time.process_time() - begin
+    print(f"{len(outcomes)} random {what}: {passed} pass, {statuses}, {seconds:.0f} s", flush=True)
+
+
 def pairs(count: int) -> None:
     """Random rods that fly at each other by up to 10 diameters a step."""
     for integrator in ("implicit-euler", "generalized-alpha"):
-        begin, passed, statuses = time.process_time(), 0, {}
-        for seed in range(count):
-            robot = flying_pair(seed)
-            solver = RodShellStepper(dt=DT, integrator=integrator)
-            result = solve(robot, Passive(6 * DT), solver=solver, throw=False)
-            frames = result.frames
-            through = sum(crossings(a, b, len(robot.vertices) // 2) for a, b in pairwise(frames))
-            passed += through > 0 or np.nanmax(result.crossings) > 0
-            statuses[result.status.name] = statuses.get(result.status.name, 0) + 1
-        print(f"{count} random pairs, {integrator}: {passed} pass, {statuses}, {time.process_time() - begin:.0f} s")
+        begin = time.process_time()
+        counted(f"pairs, {integrator}", [pair_passes(seed, integrator) for seed in range(count)], begin)
 
 
 def obstacle(kind: str) -> Obstacle:
@@ -112,25 +121,21 @@ def flying_rod(seed: int) -> RodShellRobot:
     return RodShellRobot(x, radius=RADIUS, rod_material=material, velocities=velocities)
 
 
+def rod_passes(kind: str, seed: int) -> tuple[bool, str]:
+    """Whether a rod comes out right below an obstacle, which is still over it (it may slide off sideways), and the status."""
+    environment = Environment(obstacles=[obstacle(kind)])
+    result = solve(flying_rod(seed), Passive(4 * DT), environment, solver=RodShellStepper(dt=DT), throw=False)
+    place = np.linspace(0, 4, 401)
+    line = np.column_stack([np.interp(place, np.arange(5), v) for v in result.frames[-1].T])
+    over = np.hypot(line[:, 0], line[:, 1]) < 1.5e-3
+    return bool((line[over, 2] < 0).any()), result.status.name
+
+
 def obstacles(count: int) -> None:
     """Random rods that fly at small obstacles: passed where they came out right below."""
-    for kind in ("sphere", "bar", "box", "mesh"):
-        begin, passed, statuses = time.process_time(), 0, {}
-        for seed in range(count // 4):
-            robot = flying_rod(seed)
-            solver = RodShellStepper(dt=DT)
-            result = solve(robot, Passive(4 * DT), Environment(obstacles=[obstacle(kind)]), solver=solver, throw=False)
-            statuses[result.status.name] = statuses.get(result.status.name, 0) + 1
-            x = result.frames[-1]
-            # below, and the obstacle still over it: a rod may slide off sideways
-            place = np.linspace(0, 4, 401)
-            line = np.column_stack([np.interp(place, np.arange(5), v) for v in x.T])
-            over = np.hypot(line[:, 0], line[:, 1]) < 1.5e-3
-            passed += bool((line[over, 2] < 0).any())
-        print(
-            f"{count // 4} random rods on a {kind}: {passed} pass, {statuses}, {time.process_time() - begin:.0f} s",
-            flush=True,
-        )
+    for kind in KINDS:
+        begin = time.process_time()
+        counted(f"rods on a {kind}", [rod_passes(kind, seed) for seed in range(count // len(KINDS))], begin)
 
 
 # -- the dropped rod ---------------------------------------------------------------------------------------------------
@@ -208,17 +213,40 @@ def roof(kind: str, cells: int) -> tuple[float, int]:
     return -response(robot, [ridge, half], force)[at, 2] / 0.3024, 4 * len(triangles)
 
 
-def pinched(kind: str, cells: int) -> tuple[float, int]:
-    """Pinched cylinder with end diaphragms: displacement under the load over 1.8248e-5, and triangles of the whole."""
+GRADING = 3.5  # of sinh: cells under the load are a sixth as long as in an even mesh of as many
+
+
+def pinched(kind: str, cells: int, grading: float = GRADING) -> tuple[float, int]:
+    """Pinched cylinder with end diaphragms: displacement under the load over 1.8248e-5, and triangles of the whole.
+
+    Cells grow away from the load: see `plate` for what a point load costs in even ones.
+    """
     radius, length, arc = 300.0, 600.0, np.pi / 2 * 300.0
     flat, triangles = mesh(kind, (0, 0), (arc, length / 2), arc / cells)
-    x = np.column_stack([radius * np.sin(flat[:, 0] / radius), flat[:, 1], radius * np.cos(flat[:, 0] / radius)])
     top, side = flat[:, 0] < 1e-9, flat[:, 0] > arc - 1e-9
     end, half = flat[:, 1] < 1e-9, flat[:, 1] > length / 2 - 1e-9
+    if grading:
+        across, along = (
+            np.sinh(grading * v) / np.sinh(grading) for v in (flat[:, 0] / arc, 1 - flat[:, 1] / (length / 2))
+        )
+        flat = np.column_stack([arc * across, length / 2 * (1 - along)])
+    x = np.column_stack([radius * np.sin(flat[:, 0] / radius), flat[:, 1], radius * np.cos(flat[:, 0] / radius)])
     robot = quarter(x, triangles, 3.0, LinearElastic(3e6, 0.3, 1.0), np.stack([top | end, half, side | end], axis=1))
     force, at = np.zeros_like(x), np.flatnonzero(top & half)[0]
     force[at, 2] = -0.25
     return -response(robot, [top, side, half], force)[at, 2] / 1.8248e-5, 8 * len(triangles)
+
+
+def plate(kind: str, cells: int) -> float:
+    """Clamped square plate under a point load: its displacement less 0.00561 P L^2 / D, in P h^2 / D for sides h of the mesh."""
+    x, triangles = mesh(kind, (0, 0), (1, 1), 1 / cells)
+    middle, rim = x[:, :2] < 1e-9, x[:, :2] > 1 - 1e-9
+    held = np.column_stack([np.ones((len(x), 2), dtype=bool), rim.any(axis=1)])
+    robot = quarter(x, triangles, 0.01, LinearElastic(1e6, 0.3, 1.0), held)
+    force, at = np.zeros_like(x), np.flatnonzero(middle.all(axis=1))[0]
+    force[at, 2] = -0.25
+    moved = -response(robot, [*middle.T, *rim.T], force)[at, 2]
+    return (moved * 1e6 * 0.01**3 / (12 * (1 - 0.3**2)) - 4 * 0.00561) * cells**2
 
 
 def hemisphere(kind: str, cells: int) -> tuple[float, int]:
@@ -235,13 +263,28 @@ def hemisphere(kind: str, cells: int) -> tuple[float, int]:
 
 def shells(_: int) -> None:
     """Membrane and mid-edge bending together: displacements over the known ones."""
-    for case, cells in ((roof, (12, 24, 40)), (pinched, (16, 30, 60)), (hemisphere, (16, 30, 60))):
+    for case, cells in ((roof, (12, 24, 36)), (pinched, (16, 28, 38)), (hemisphere, (16, 30, 48))):
         for kind in MESHES:
             found = [case(kind, n) for n in cells]
             print(f"{case.__name__:11} {kind:12} " + "  ".join(f"{r:.4f} ({n})" for r, n in found), flush=True)
 
 
-SECTIONS = {"pairs": pairs, "obstacles": obstacles, "drop": drop, "order": order, "shells": shells}
+def point_load(_: int) -> None:
+    """What a point load costs: plates, and the pinched cylinder on even meshes."""
+    for kind in MESHES:
+        off = " ".join(f"{plate(kind, n):.3f}" for n in (8, 16, 32))
+        even = "  ".join(f"{r:.4f} ({n})" for r, n in (pinched(kind, n, 0.0) for n in (16, 36)))
+        print(f"plate {kind:12} too soft by {off} P h^2 / D (8, 16, 32 cells); cylinder, even mesh {even}", flush=True)
+
+
+SECTIONS = {
+    "pairs": pairs,
+    "obstacles": obstacles,
+    "drop": drop,
+    "order": order,
+    "shells": shells,
+    "point_load": point_load,
+}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

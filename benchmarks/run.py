@@ -61,7 +61,7 @@ SECTIONS = {
     "projective-cases": Section("projective_cases.py", "", "Table I of [Fang2022]", (DATA,)),
     "calculix": Section("calculix.py", "", "CalculiX, whole processes", ("ccx", DATA)),
     "factorisers": Section("factorisers.py", "--skip-large", "SuperLU", (DATA,)),
-    "rods": Section("rods_truth.py", "pairs obstacles drop order shells", "theory, fine steps, crossings"),
+    "rods": Section("rods_truth.py", "pairs obstacles drop order shells point_load", "theory, fine steps, crossings"),
     "rods-speed": Section("rods_speed.py", "--quick", "times of [Choi2024]"),
     "rods-pyelastica": Section("rods_pyelastica.py", "", "PyElastica", ("elastica",)),
     "rods-crossings": Section("rods_crossings.py", "", "distances between all frames"),

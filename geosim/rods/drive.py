@@ -14,6 +14,7 @@ from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
 from geosim.rods.balance import Inertia
 from geosim.rods.drag import Drag
+from geosim.rods.gyroscope import Gyroscope, spins
 from geosim.rods.newton import Newton
 from geosim.rods.obstacles import ObstacleContact
 from geosim.rods.pair_contact import PairContact
@@ -112,6 +113,8 @@ class Drive:
         fluid = environment.fluid
         if fluid is not None and fluid.drag_coefficient > 0 and len(system.robot.triangles) and step > 0:
             terms.append(Drag(moving, pace))
+        if step > 0 and spins(state):
+            terms.append(Gyroscope(moving, pace))
         if state.memory is not None:
             terms.append(PairContact(state, step, environment.self_friction))
         if system.sheet is not None:

@@ -3,6 +3,7 @@
 The law is that of `geosim.rods.contact`, the distance that of `geosim.rods.pairs`. A Newton step is shortened so that no centre
 lines come nearer than half their distance, or 0.3 of that at which they touch, in between (continuous collision detection), as
 between sheets; an increment of time that would is refused, and halved. So no rod passes through another however far it goes.
+Friction acts where the surfaces touch, see `geosim.rods.pair_friction`.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Floats
 from geosim.collision.ccd import HALFWAY, STOP_AT, time_to_gap
 from geosim.collision.distance import pair_distance, squared_distance_derivatives
 from geosim.kernels import kernel
-from geosim.linear.matrix3 import combine, cross, difference, dot
-from geosim.rods.contact import FADED, add_to_four, contact_block, four_slip, penalty
+from geosim.linear.matrix3 import cross, difference, dot, scaled
+from geosim.linear.sparse import Triplets
+from geosim.rods.contact import FADED, add_to_four, contact_block, penalty
+from geosim.rods.pair_friction import SIZE, add_rod_friction, rod_friction_block, rod_slip
 from geosim.rods.pairs import REGULARISATION, Neighbours, find_pairs, moved_most, pair_geometry
 from geosim.rods.terms import ContactTerm
 
@@ -29,15 +32,17 @@ REACH = 0.4  # of the margin that a vertex may go in one iteration: at half of i
 
 
 @kernel
-def pair_force(q, q0, step, pairs, rest, touch, k, k1, mu, k2, residual, force):
+def pair_force(q, q0, step, pairs, turns, rest, touch, share, k, k1, mu, k2, residual, force):
     """Add minus the contact and friction forces of all pairs; return energy, largest force, overlap, count.
 
-    Arguments: unknowns, those at the start of the step [s]; first dofs (P, 4), rest lengths (P, 2) and C [m] of the pairs; the
-    constants of contact and friction; what is filled.
+    Arguments: unknowns, those at the start of the step [s]; of the pairs first dofs (P, 4), dofs of theta (P, 2), rest lengths
+    (P, 2), C [m] and the first radius over C; the constants of contact and friction; what is filled.
     """
     energy, largest, overlap, count = 0.0, 0.0, 0.0, 0
+    g = np.empty((SIZE, 3))
     for p in range(pairs.shape[0]):
-        distance, s, t, _, _, r, _, _ = pair_geometry(q, pairs[p], rest[p, 0], rest[p, 1])
+        geometry = pair_geometry(q, pairs[p], rest[p, 0], rest[p, 1])
+        distance, s, t, _, _, r, _, _ = geometry
         gap = touch[p] - distance
         if k1 * gap < FADED:
             continue
@@ -47,19 +52,25 @@ def pair_force(q, q0, step, pairs, rest, touch, k, k1, mu, k2, residual, force):
         overlap = max(overlap, gap)
         count += gap > 0.0
         w = (1.0 - s, s, t - 1.0, -t)
-        u, _, ratio, _ = four_slip(q, q0, step, pairs[p], w, r, mu, k2)
-        add_to_four(pairs[p], w, combine(-fn / distance, r, mu * fn * ratio, u), residual, force)
+        add_to_four(pairs[p], w, scaled(-fn / distance, r), residual, force)
+        if mu > 0.0 and step > 0.0:
+            u, _, ratio, _ = rod_slip(q, q0, step, pairs[p], turns[p], share[p], geometry, k2, g)
+            add_rod_friction(pairs[p], turns[p], g, u, mu * fn * ratio, residual, force)
     return energy, largest, overlap, count
 
 
 @kernel
-def pair_stiffness(q, q0, step, pairs, rest, touch, k, k1, mu, k2, active, blocks):
-    """Fill the stiffness of pairs in contact, `blocks` (P, 12, 12), and their numbers `active`; return how many."""
+def pair_stiffness(q, q0, step, pairs, turns, rest, touch, share, k, k1, mu, k2, active, blocks):
+    """Fill the stiffness of pairs in contact, `blocks` (P, 12, 12), and their numbers `active`; return how many.
+
+    With friction blocks are (P, 14, 14): theta of both edges comes last.
+    """
     count = 0
     x, c, gradient, hessian = np.empty((4, 3)), np.empty((4, 2)), np.empty((4, 3)), np.empty((4, 4, 3, 3))
-    soft = np.empty(2)
+    soft, g, none = np.empty(2), np.empty((SIZE, 3)), (0.0, 0.0, 0.0)
     for p in range(pairs.shape[0]):
-        distance, s, t, fs, ft, r, _, _ = pair_geometry(q, pairs[p], rest[p, 0], rest[p, 1])
+        geometry = pair_geometry(q, pairs[p], rest[p, 0], rest[p, 1])
+        distance, s, t, fs, ft, r, _, _ = geometry
         gap = touch[p] - distance
         if k1 * gap < FADED:
             continue
@@ -77,8 +88,11 @@ def pair_stiffness(q, q0, step, pairs, rest, touch, k, k1, mu, k2, active, block
             for j in range(3):
                 x[v, j] = q[pairs[p, v] + j]
         squared_distance_derivatives(x, w, c, free, r, gradient, hessian, soft[0], soft[1])
-        u, speed, ratio, slope = four_slip(q, q0, step, pairs[p], w, r, mu, k2)
-        contact_block(w, r, distance, fn, stiff, gradient, hessian, u, speed, ratio, slope, mu, step, blocks[count])
+        blocks[count] = 0.0
+        contact_block(w, r, distance, fn, stiff, gradient, hessian, none, 0.0, 0.0, 0.0, 0.0, step, blocks[count])
+        if mu > 0.0 and step > 0.0:
+            slip = rod_slip(q, q0, step, pairs[p], turns[p], share[p], geometry, k2, g)
+            rod_friction_block(w, r, distance, g, slip, mu, fn, stiff, step, blocks[count])
         active[count] = p
         count += 1
     return count
@@ -140,13 +154,16 @@ class PairContact(ContactTerm):
         self.pairs, self.holds, self.near = listed.pairs, listed.holds, listed.near
         self.dofs = 3 * robot.edges[self.pairs].reshape(-1, 4)
         self.reach = REACH * listed.margin if len(self.pairs) else np.inf
-        lengths, touch = robot.rest_lengths[self.pairs], robot.radius[self.pairs].sum(axis=1)
+        self.turns = self.state.system.turns + self.pairs
+        lengths, self.touch = robot.rest_lengths[self.pairs], robot.radius[self.pairs].sum(axis=1)
         self.problem = (
             self.state.q,
             self.step,
             self.dofs,
+            self.turns,
             lengths,
-            touch,
+            self.touch,
+            robot.radius[self.pairs[:, 0]] / self.touch,
             law.stiffness,
             law.k1,
             self.friction,
@@ -159,7 +176,7 @@ class PairContact(ContactTerm):
 
     def safe_share(self, q: Floats, dq: Floats) -> float:
         """Return the share of a step in which no centre lines cross; a step beyond the list looks for all on its way."""
-        robot, dofs, touch = self.state.system.robot, self.dofs, self.problem[4]
+        robot, dofs, touch = self.state.system.robot, self.dofs, self.touch
         if not (self.holds(q) and self.holds(q + dq)):
             x, dx = (v[: robot.vertices.size].reshape(-1, 3) for v in (q, dq))
             pairs = find_pairs(robot, np.ascontiguousarray(x), self.near, 2.0 * moved_most(dx))
@@ -175,8 +192,13 @@ class PairContact(ContactTerm):
         """Add minus the forces of the pairs to the residual, and the forces to `force`."""
         return pair_force(q, *self.problem, residual, force)
 
-    def blocks(self, q: Floats) -> tuple[Ints, Floats]:
+    def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
         """Return the stiffness of the pairs in contact; few of those listed are."""
-        active, blocks = np.empty(len(self.pairs), dtype=np.int64), np.empty((len(self.pairs), 12, 12))
-        count = pair_stiffness(q, *self.problem, active, blocks)
-        return self.dofs[active[:count]], blocks[:count]
+        count, size = len(self.pairs), SIZE if self.friction > 0 and self.step > 0 else 12
+        active, blocks = np.empty(count, dtype=np.int64), np.empty((count, size, size))
+        active = active[: pair_stiffness(q, *self.problem, active, blocks)]
+        if len(active) == 0:
+            return None
+        own = (self.dofs[active, :, None] + np.arange(3)).reshape(-1, 12)
+        own = np.concatenate([own, self.turns[active]], axis=1)[:, :size]
+        return Triplets.of_blocks(self.state.system.pattern.unknown, own, blocks[: len(active)])

@@ -86,10 +86,25 @@ def test_forces_of_a_pair_have_no_resultant_and_no_moment():
     term.add_force(q, force)
     f, x = force[:18].reshape(-1, 3), q[:18].reshape(-1, 3)
     assert np.abs(f.sum(axis=0)).max() < 1e-12 * np.abs(f).max()
-    frictionless = np.zeros_like(q)
-    PairContact(state, 0.01, 0.0).add_force(q, frictionless)
-    moment = np.cross(x, frictionless[:18].reshape(-1, 3)).sum(axis=0)
+    t = x[state.robot.edges[:, 1]] - x[state.robot.edges[:, 0]]
+    t /= np.linalg.norm(t, axis=1)[:, None]
+    moment = np.cross(x, f).sum(axis=0) + force[18:] @ t
+    assert np.abs(force[18:]).max() > 1e-3 * np.abs(f).max()
     assert np.abs(moment).max() < 1e-12 * np.abs(f).max()
+
+
+def test_rods_that_turn_together_as_one_rigid_body_do_not_rub():
+    """The points that touch do not slip on each other, however the centre lines move: for a small turn about any axis."""
+    _, state, _ = crossing_rods(0.4, 1)
+    for turn in 1e-6 * np.eye(3):
+        q, x, edges = state.q.copy(), state.positions, state.robot.edges
+        t = x[edges[:, 1]] - x[edges[:, 0]]
+        q[:18] += np.cross(turn, x).ravel()
+        q[18:] += t @ turn / np.linalg.norm(t, axis=1)
+        rubbed, plain = np.zeros_like(q), np.zeros_like(q)
+        PairContact(state, 1e-3, 0.4).add_force(q, rubbed)
+        PairContact(state, 1e-3, 0.0).add_force(q, plain)
+        assert np.abs(rubbed - plain).max() < 1e-6 * np.abs(plain).max()
 
 
 def test_friction_of_a_pair_opposes_the_slip_and_obeys_coulomb():
@@ -106,15 +121,16 @@ def test_friction_of_a_pair_opposes_the_slip_and_obeys_coulomb():
     assert size > 0.3 * normal
 
 
-def test_friction_of_a_pair_changes_with_the_normal_force_as_its_stiffness_says():
-    """Along the contact normal nothing turns, so the Jacobian, unsymmetric part included, is exact in that direction."""
+def test_friction_of_a_pair_changes_with_normal_force_and_spin_as_its_stiffness_says():
+    """The Jacobian is exact where no direction changes: forces on both rods along the normal, everything with theta."""
     x = np.array([[-1, 0, 0], [1, 0.1, 0], [0.1, -1, 0.2], [0, 1, 0.25]])
     robot = RodShellRobot(x, [[0, 1], [2, 3]], radius=0.12, rod_material=RUBBER)
     solver = RodShellStepper(contact_distance=0.1, contact_stiffness=30.0, slip_velocity=5.0)
     state = solver.start(robot, Environment(self_friction=0.5))
     state = state.paired(state.q)
     term = PairContact(state, 0.01, 0.5)
-    q = state.q + np.concatenate([0.01 * np.random.default_rng(0).normal(size=12), np.zeros(2)])
+    shifts = 0.01 * np.random.default_rng(0).normal(size=(2, 3))
+    q = state.q + np.concatenate([np.repeat(shifts, 2, axis=0).ravel(), [0, 0]])
     plain = np.zeros_like(q)
     PairContact(state, 0.01, 0.0).add_force(q, plain)
     normal = np.zeros_like(q)
@@ -127,10 +143,17 @@ def test_friction_of_a_pair_changes_with_the_normal_force_as_its_stiffness_says(
         term.add_force(p, f)
         return f
 
-    # the slip keeps its tangential part, hence also the friction's direction
+    def on_rods(f):
+        return f[:12].reshape(2, 2, 3).sum(axis=1)
+
+    exact = jacobian_of(term, state, q)
     numeric = (force(q + 1e-6 * normal) - force(q - 1e-6 * normal)) / 2e-6
-    exact = jacobian_of(term, state, q) @ normal
-    assert np.abs(exact - numeric).max() < 1e-4 * np.abs(numeric).max()
+    assert np.abs(on_rods(exact @ normal - numeric)).max() < 1e-4 * np.abs(on_rods(numeric)).max()
+    assert np.abs(force(q)[:12]).max() > np.abs(plain).max() / 2
+    q[12:] = 0.02, -0.03
+    exact, turns = jacobian_of(term, state, q), differences(term, q)[:, 12:]
+    assert np.abs(turns).max() > 0.01
+    assert np.abs(exact[:, 12:] - turns).max() < 1e-6 * np.abs(turns).max()
 
 
 def test_penalty_does_not_overflow_and_is_the_derivative_of_itself():
