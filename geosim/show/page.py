@@ -24,7 +24,6 @@ from geosim.writing import checked_target, filled, in_script, replacing
 __all__ = ["html", "repr_html"]
 
 VIEWER = Path(__file__).parent / "viewer"
-FILES = {"PAGE": "viewer.html", "SCRIPT": "viewer.js", "THREE": "three.min.js"}
 MOST_FRAMES, MOST_NUMBERS = 60, 3_000_000  # a page stays below some 10 MB
 FEW_FACES = 8000  # of the skin: fewer are shown curved, each as four
 WHOLE = 65535  # steps of a number: 2 um of 130 mm
@@ -60,9 +59,10 @@ def html(result: Result, path: str | Path) -> Path:
     return path
 
 
-def _packed(array: np.ndarray) -> str:
+def _packed(content: np.ndarray | bytes) -> str:
     """Deflated bytes in base64: a browser unpacks them by itself."""
-    return base64.b64encode(zlib.compress(array.tobytes(), 6)).decode("ascii")
+    raw = content if isinstance(content, bytes) else content.tobytes()
+    return base64.b64encode(zlib.compress(raw, 6)).decode("ascii")
 
 
 def _whole(values: Floats, low: Any, high: Any) -> np.ndarray:
@@ -151,6 +151,7 @@ class _Drawn:
             | {
                 key: _packed(_whole(np.clip(frame[key], least, most), least, most))
                 for key, (least, most) in ranges.items()
+                if key != "displacement"  # the page knows it from the points
             }
             for frame in frames
         ]
@@ -222,9 +223,10 @@ def _cell(value: Any) -> str:
 
 
 def _page(data: dict[str, Any]) -> str:
-    parts = {name: (VIEWER / file).read_text(encoding="utf-8") for name, file in FILES.items()}
+    template, script = ((VIEWER / file).read_text(encoding="utf-8") for file in ("viewer.html", "viewer.js"))
+    drawing = _packed((VIEWER / "three.min.js").read_bytes())
     name = escaping.escape(data["name"])
-    return filled(parts.pop("PAGE"), {"NAME": name, "DATA": in_script(data), **parts})
+    return filled(template, {"NAME": name, "DATA": in_script(data), "SCRIPT": script, "THREE": drawing})
 
 
 def repr_html(result: Result) -> str:

@@ -1,4 +1,4 @@
-// The page of a result: a shape that turns, its fields, frames, a cut, a ruler. D is the data, THREE the drawing library.
+// The page of a result: a shape that turns, its fields, frames, a cut, a ruler. D is the data, THREE the drawing library, which comes deflated.
 'use strict';
 const $ = (id) => document.getElementById(id);
 const LABELS = {displacement: 'displacement [mm]', stretch: 'largest stretch [-]', stress: 'von Mises stress [kPa]',
@@ -20,13 +20,21 @@ const spread = (whole, low, high) => {
 };
 const positions = async (text) => spread(await unpacked(text, Uint16Array), D.box[0], D.box[1]);
 const part = async (given) => {
-  const frames = [];
+  const frames = [], rest = await positions(given.rest);
   for (const f of given.frames) {
-    const fields = {};
-    for (const key of D.keys) fields[key] = spread(await unpacked(f[key], Uint16Array), [D.ranges[key][0]], [D.ranges[key][1]]);
-    frames.push({points: await positions(f.points), ...fields});
+    const points = await positions(f.points), displacement = new Float32Array(points.length / 3), fields = {displacement};
+    for (let i = 0; i < displacement.length; i++)
+      displacement[i] = Math.hypot(points[3 * i] - rest[3 * i], points[3 * i + 1] - rest[3 * i + 1], points[3 * i + 2] - rest[3 * i + 2]);
+    for (const key of Object.keys(f).filter((name) => name !== 'points'))
+      fields[key] = spread(await unpacked(f[key], Uint16Array), [D.ranges[key][0]], [D.ranges[key][1]]);
+    frames.push({points, ...fields});
   }
-  return {triangles: await unpacked(given.triangles, Uint32Array), rest: await positions(given.rest), frames};
+  return {triangles: await unpacked(given.triangles, Uint32Array), rest, frames};
+};
+const library = async () => {
+  const script = document.createElement('script');
+  script.textContent = new TextDecoder().decode(await unpacked($('three').textContent, Uint8Array));
+  document.head.append(script);
 };
 
 // ---- drawing
@@ -278,6 +286,7 @@ const start = async () => {
   for (const name of D.keys) $('key').append(new Option(NAMES[name], name));
   $('key').parentElement.hidden = D.keys.length < 2;
   try {
+    await library();
     const around = [];
     for (const [color, opacity, p, t] of D.around.surfaces)
       around.push({color, opacity, points: await unpacked(p, Float32Array), triangles: await unpacked(t, Uint32Array)});
@@ -322,7 +331,7 @@ const start = async () => {
   if (typeof MediaRecorder === 'undefined' || !view.canvas.captureStream) $('film').remove();
   else $('film').onclick = () => {
     stop();
-    const recorder = new MediaRecorder(view.canvas.captureStream(30)), parts = [];
+    const recorder = new MediaRecorder(view.canvas.captureStream(30), {videoBitsPerSecond: 8e6}), parts = [];
     recorder.ondataavailable = (e) => parts.push(e.data);
     recorder.onstop = () => save(URL.createObjectURL(new Blob(parts, {type: recorder.mimeType})), D.name + '.webm');
     show(0);
