@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +23,8 @@ from geosim.study.report import write_report
 from geosim.study.runs import Runs, missing, table
 from geosim.study.sampling import Row
 from geosim.study.study import Study
-from geosim.study.sweeping import needed_and_read, opened, progress_line
-from geosim.study.workforce import Workforce, outcome, workforce
+from geosim.study.sweeping import arrived, interrupts, needed_and_read, opened, progress_line
+from geosim.study.workforce import Workforce, workforce
 
 if TYPE_CHECKING:
     import optuna
@@ -116,7 +116,6 @@ class Search:
     study: Study
     runs: Runs
     trials: optuna.Study
-    done: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     waiting: dict[Future[Outcome], Job] = field(default_factory=dict)
 
     def go(self, work: Workforce, progress: bool) -> None:
@@ -124,13 +123,13 @@ class Search:
         total = self.study.file.optimize.trials  # type: ignore[union-attr]
         asked: dict[str, list[int]] = {}  # run -> the trials that wait for it
         open_trials = self.left_open()
-        with progress_line(total, progress) as line:
+        with progress_line(total, progress) as line, interrupts() as interrupted:
             line.update(count := len(self._told()))
             while count < total:
                 while sum(map(len, asked.values())) < min(work.size, total - count):
                     number, row = open_trials.pop(0) if open_trials else self.asked()
                     job = self.study.job(row)
-                    known = self.done.get(job.run) or self.runs.row(job)
+                    known = self.runs.row(job)
                     if known is not None:
                         self.tell(number, known)
                         count += 1
@@ -141,15 +140,12 @@ class Search:
                     asked.setdefault(job.run, []).append(number)
                 if not self.waiting:
                     continue
-                for future in wait(self.waiting, return_when=FIRST_COMPLETED).done:
-                    job = self.waiting.pop(future)
-                    came = outcome(future, job)
-                    self.runs.keep(came)
+                for job, found in arrived(self.waiting, self.runs, interrupted):
                     for number in asked.pop(job.run):
-                        self.tell(number, came.row)
+                        self.tell(number, found)
                         count += 1
                         line.update()
-                    line.set_postfix_str(f"last {came.row['status']}")
+                    line.set_postfix_str(f"last {found['status']}")
 
     def written(self) -> pandas.DataFrame:
         """Write table, report and best design of what is done."""
@@ -198,7 +194,6 @@ class Search:
 
         from geosim.study.proposing import MEASURES
 
-        self.done[row["run"]] = row
         trial = optuna.Trial(self.trials, self.trials.trials[number]._trial_id)
         cost, _ = costs(self.study, [row])
         trial.set_user_attr(MEASURES, json.dumps(row["measures"] if row["status"] == Status.CONVERGED.name else {}))

@@ -21,7 +21,7 @@ from geosim.study.workforce import Workforce, outcome, workforce
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["needed_and_read", "opened", "progress_line", "sweep"]
+__all__ = ["arrived", "interrupts", "needed_and_read", "opened", "progress_line", "sweep"]
 
 NEEDED = ("pandas", "pyarrow", "psutil", "tomli_w")  # of the extra `study`
 
@@ -122,15 +122,29 @@ def _solve_all(
     waiting: dict[Future[Outcome], Job] = {work.start(job): job for job in jobs.values()}
     with progress_line(len(jobs), progress) as line, interrupts() as interrupted:
         while waiting:
-            if interrupted.is_set():
-                raise KeyboardInterrupt
-            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                job = waiting.pop(future)
-                came = outcome(future, job)
-                runs.keep(came)
-                done[job.run] = came.row
+            for job, row in arrived(waiting, runs, interrupted):
+                done[job.run] = row
                 line.update()
-                line.set_postfix_str(f"last {came.row['status']}")
+                line.set_postfix_str(f"last {row['status']}")
+
+
+def arrived(
+    waiting: dict[Future[Outcome], Job], runs: Runs, interrupted: threading.Event
+) -> Iterator[tuple[Job, Mapping[str, Any]]]:
+    """Wait for the next designs, take them out of `waiting`, keep them, and give each with its row.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Ctrl-C was noticed, see `interrupts`.
+    """
+    if interrupted.is_set():
+        raise KeyboardInterrupt
+    for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+        job = waiting.pop(future)
+        came = outcome(future, job)
+        runs.keep(came)
+        yield job, came.row
 
 
 @contextmanager
