@@ -36,6 +36,7 @@ STIFFENING, STIFFEST = 4.0, 256.0  # factor at every balance with vertices insid
 FORGOTTEN = 4.0  # offsets from the surface: there a spring, which pushes nothing beyond one offset, is dropped
 REACH = 2.0  # mean edges: how far from a mesh obstacle a vertex is asked for, more than it moves between two checks
 LONGEST_EXIT = 4.0  # mean edges: a ray that leaves the collided region later has missed the nearest side of it
+LONGEST_STEP = 2.0  # mean edges, of any vertex: no surface passes through another unseen
 STEEPEST_EXIT = 0.1  # least cosine of ray and face where it leaves; flatter ones leave sideways
 ARRAYS = ("ids", "stiffness", "points", "normals", "partner", "corners", "shares")
 
@@ -77,6 +78,17 @@ class Springs:
         depth = np.minimum(gap - self.offset, 0.0)
         push = -(self.stiffness * depth)[:, None] * normals
         return push, float(0.5 * np.sum(self.stiffness * depth * depth))
+
+    def second_derivatives(self, x: Floats) -> tuple[Ints, Floats]:
+        """Second derivatives of the springs that push: vertices (s, 4) and the blocks (s, 4, 4, 3, 3) [N/m] between them."""
+        push, _ = self.forces(x)
+        size = np.linalg.norm(push, axis=1)
+        on = np.flatnonzero(size > 0.0)
+        normal = push[on] / size[on, None]
+        shares = np.concatenate([np.ones((len(on), 1)), -self.shares[on]], axis=1)
+        blocks = np.einsum("s,si,sj,sk,sm->sijkm", self.stiffness[on], shares, shares, normal, normal)
+        own = self.ids[on, None]  # stands in for corners that have no share, so that they couple nothing
+        return np.concatenate([own, np.where(self.shares[on] > 0.0, self.corners[on], own)], axis=1), blocks
 
     def on_vertices(self, push: Floats, count: int) -> Floats:
         """Forces on all vertices [N] (count, 3) of the pushes of the springs: action and reaction."""
@@ -129,6 +141,7 @@ class SpringContact:
         self.stiffness = stiffness
         self.self_contact = bool(environment.self_contact)
         self.active = (self.self_contact or len(self.obstacles) > 0) and len(self.ids) > 0
+        self.longest = LONGEST_STEP * self.edge if self.active else np.inf  # step [m] after which collisions are looked for
         self.clear, self.penetration = True, 0.0
         self._body = robot.body_tets
         self._tets: Tree | None = None

@@ -18,6 +18,7 @@ from geosim.shape.projective import kernels
 from geosim.shape.projective.contact import Springs
 from geosim.shape.projective.lines import Lines
 from geosim.shape.projective.material import SPACING
+from geosim.shape.projective.stiffness_kernels import element_stiffness
 
 __all__ = ["BODY_TARGETS", "CHAMBER_TARGETS", "Body", "Cells", "Elements", "Evaluation", "GlobalMatrix", "rest_shapes"]
 
@@ -131,14 +132,39 @@ class Elements:
 
     def laplacian(self) -> sp.csc_matrix:
         """Matrix of the global step: sum of w Vol grad N_i . grad N_j and the strings, without springs, (n, n)."""
+        out = self.assembled(*self.scalar_weights())
+        return out if self.lines is None else (out + self.lines.laplacian(self.count)).tocsc()
+
+    def scalar_weights(self) -> tuple[Ints, Floats, Floats]:
+        """Tets, shape gradients and weights w Vol [J] of the scalar global matrix."""
         body, cells = self.body, self.cells
-        tets = np.vstack([body.tets, cells.tets])
+        weights = [self.stretched * body.stiffness * body.volumes, cells.weights * cells.volumes]
         gradients = np.concatenate([body.gradients, cells.gradients])
-        weights = np.concatenate([self.stretched * body.stiffness * body.volumes, cells.weights * cells.volumes])
+        return np.vstack([body.tets, cells.tets]), gradients, np.concatenate(weights)
+
+    def assembled(self, tets: Ints, gradients: Floats, weights: Floats) -> sp.csc_matrix:
+        """Sum of w grad N_i . grad N_j over tets, (n, n)."""
         blocks = np.einsum("e,eik,ejk->eij", weights, gradients, gradients)
         rows, cols = np.repeat(tets, 4, axis=1).ravel(), np.tile(tets, (1, 4)).ravel()
-        out = sp.coo_matrix((blocks.ravel(), (rows, cols)), shape=(self.count, self.count)).tocsc()
-        return out if self.lines is None else (out + self.lines.laplacian(self.count)).tocsc()
+        return sp.coo_matrix((blocks.ravel(), (rows, cols)), shape=(self.count, self.count)).tocsc()
+
+    def stiffen(self, x: Floats, convex: bool, *places: Any) -> None:
+        """Add the second derivative of the body's merit at x [m] to a matrix (see `element_stiffness`)."""
+        b = self.body
+        jacobians = self._press(x)
+        corners, bulk = b.tets.ravel(), (1.0 - OWN_SHARE) * b.bulk
+        rest, stiff = (np.bincount(corners, np.repeat(v * b.volumes, 4), minlength=self.count) for v in (1.0, bulk))
+        roots = np.sqrt(0.25 * stiff) / np.where(rest > 0.0, rest, 1.0)
+        law = (b.volumes, b.which, b.rows, OWN_SHARE * b.bulk, GUARD, jacobians, self._patch[0], roots)
+        element_stiffness(x, b.tets, b.gradients, *law, convex, *places)
+
+    def pulls(self, x: Floats, targets: Floats) -> Floats:
+        """Pull of every chamber [Pa], 0 where it is vented or its elements have targets of their own."""
+        return np.nan_to_num((self.volumes(x) - targets) / self.compliances)
+
+    def gather(self, corners: Floats, out: Floats) -> None:
+        """Write the sums of corner forces (m, 4, 3) at the vertices, (n, 3)."""
+        kernels.gather(self._starts, self._slots, corners.reshape(-1, 3), out)
 
     def restiffen(self, x: Floats) -> bool:
         """Raise the weights of stretched body elements in the global matrix; True if that asks for a new one.
@@ -162,7 +188,7 @@ class Elements:
         jacobians = self._body(x, self._forces[:split], self._energies[:split])
         pressures = self._chambers(x, targets, self._forces[split:], self._energies[split:])
         force = np.empty_like(x)
-        kernels.gather(self._starts, self._slots, self._forces.reshape(-1, 3), force)
+        self.gather(self._forces, force)
         sizes = np.sqrt(np.einsum("eik,eik->ei", self._forces[:split], self._forces[:split]))
         scale = np.bincount(self.body.tets.ravel(), sizes.ravel()).max(initial=0.0)
         elastic = float(self._energies[:split].sum() + self._patch[1].sum())
@@ -182,19 +208,24 @@ class Elements:
     def _body(self, x: Floats, forces: Floats, energies: Floats) -> Floats:
         """Write the pull of the body targets; return the volume ratio of every element."""
         b, n = self.body, len(self.body.tets)
-        jacobians = np.empty(n)
         elements = (x, b.tets, b.gradients)
         if b.targets == "material":
-            bulk = (1.0 - OWN_SHARE) * b.bulk, OWN_SHARE * b.bulk
-            patches = (b.volumes, bulk[0], jacobians, self._starts, self._slots, *self._patch)
-            law = (b.volumes, b.which, b.rows, bulk[1], GUARD, jacobians, self._patch[0])
-            self._share(kernels.determinants, n, *elements, jacobians)
-            self._share(kernels.patch_pressures, self.count, *patches)
+            jacobians = self._press(x)
+            law = (b.volumes, b.which, b.rows, OWN_SHARE * b.bulk, GUARD, jacobians, self._patch[0])
             self._share(kernels.material_targets, n, *elements, *law, forces, energies)
         else:
+            jacobians = np.empty(n)
             local = kernels.body_targets if b.targets == "variational" else kernels.paper_targets
             blend = (b.stiffness * b.volumes, b.which, b.tables, SPACING)
             self._share(local, n, *elements, *blend, forces, energies, jacobians)
+        return jacobians
+
+    def _press(self, x: Floats) -> Floats:
+        """Write the pressure and energy of every patch; return the volume ratio of every element."""
+        b, jacobians = self.body, np.empty(len(self.body.tets))
+        patches = (b.volumes, (1.0 - OWN_SHARE) * b.bulk, jacobians, self._starts, self._slots, *self._patch)
+        self._share(kernels.determinants, len(b.tets), x, b.tets, b.gradients, jacobians)
+        self._share(kernels.patch_pressures, self.count, *patches)
         return jacobians
 
     def _share(self, kernel: Callable[..., None], count: int, *arguments: Any) -> None:
@@ -289,3 +320,7 @@ class GlobalMatrix:
     def solve(self, force: Floats) -> Floats:
         """Return the displacement [m] (free, 3) of a force [N] (free, 3)."""
         return self._factoriser.solve(force)
+
+    def turned(self, x: Floats, step: Floats) -> Floats:  # noqa: ARG002
+        """Return the step itself: the steps of a scalar matrix are short."""
+        return step

@@ -27,10 +27,13 @@ __all__ = [
     "cofactor_squares",
     "determinants",
     "gather",
+    "gradient",
     "material_targets",
     "paper_targets",
     "patch_pressures",
     "total_targets",
+    "volume_law",
+    "write_forces",
 ]
 
 NARROWEST, WIDEST = 0.7, 1.4  # volume ratios between which a body element may differ from its patch at little cost
@@ -88,7 +91,7 @@ def _stretch(a, q):
 
 
 @kernel
-def _gradient(x, tets, gradients, e):
+def gradient(x, tets, gradients, e):
     """Deformation gradient of element e: sum of x_i (grad N_i)^T."""
     f = outer(row(x, tets[e, 0]), row(gradients[e], 0))
     for i in range(1, 4):
@@ -97,7 +100,7 @@ def _gradient(x, tets, gradients, e):
 
 
 @kernel
-def _write_forces(forces, e, gradients, weight, s):
+def write_forces(forces, e, gradients, weight, s):
     """Corner forces weight * S grad N_i of a stress S."""
     for i in range(4):
         forces[e, i, 0], forces[e, i, 1], forces[e, i, 2] = scaled(weight, times(s, row(gradients[e], i)))
@@ -129,14 +132,14 @@ def body_targets(lo, hi, x, tets, gradients, weights, which, tables, spacing, fo
     energy = w [ integral_0^e R(t) t dt + (1 - R(0)) / 2 ||F - P_1||^2 ].
     """
     for e in range(lo, hi):
-        f = _gradient(x, tets, gradients, e)
+        f = gradient(x, tets, gradients, e)
         jacobians[e] = determinant(f, cofactor(f))
         a = combine(1.0, f, -1.0, polar(f))
         b = combine(1.0, f, -1.0, closest_volume(f, 1.0))
         stretch, stored = _look_up(tables[which[e]], spacing, np.sqrt(inner(a, a)))
         bulk = 1.0 - tables[which[e], 0, 0]
         energies[e] = weights[e] * (stored + 0.5 * bulk * inner(b, b))
-        _write_forces(forces, e, gradients, weights[e], combine(stretch, a, bulk, b))
+        write_forces(forces, e, gradients, weights[e], combine(stretch, a, bulk, b))
 
 
 @kernel
@@ -207,8 +210,16 @@ def _material_element(f, m):
 def determinants(lo, hi, x, tets, gradients, jacobians):
     """Volume ratios of all elements."""
     for e in range(lo, hi):
-        f = _gradient(x, tets, gradients, e)
+        f = gradient(x, tets, gradients, e)
         jacobians[e] = determinant(f, cofactor(f))
+
+
+@kernel
+def volume_law(J, bulk, guard):
+    """Energy density, pressure and stiffness of an element's own volume ratio J: bulk, and `guard` times that far from 1."""
+    excess = min(J - NARROWEST, 0.0) + max(J - WIDEST, 0.0)
+    energy = 0.5 * bulk * ((J - 1.0) ** 2 + guard * excess * excess)
+    return energy, bulk * (J - 1.0 + guard * excess), bulk * (1.0 + (guard if excess != 0.0 else 0.0))
 
 
 @kernel
@@ -222,13 +233,13 @@ def material_targets(
     without locking the others. `rows` are those of `geosim.material.tensors.row` in the full form.
     """
     for e in range(lo, hi):
-        f = _gradient(x, tets, gradients, e)
+        f = gradient(x, tets, gradients, e)
         density, s = _material_element(f, rows[which[e]])
         p = 0.25 * (pressures[tets[e, 0]] + pressures[tets[e, 1]] + pressures[tets[e, 2]] + pressures[tets[e, 3]])
-        excess = min(jacobians[e] - NARROWEST, 0.0) + max(jacobians[e] - WIDEST, 0.0)
-        p += bulk[e] * (jacobians[e] - 1.0 + guard * excess)
-        energies[e] = volumes[e] * (density + 0.5 * bulk[e] * ((jacobians[e] - 1.0) ** 2 + guard * excess * excess))
-        _write_forces(forces, e, gradients, volumes[e], combine(1.0, s, p, cofactor(f)))
+        stored, slope, _ = volume_law(jacobians[e], bulk[e], guard)
+        p += slope
+        energies[e] = volumes[e] * (density + stored)
+        write_forces(forces, e, gradients, volumes[e], combine(1.0, s, p, cofactor(f)))
 
 
 @kernel
@@ -238,7 +249,7 @@ def paper_targets(lo, hi, x, tets, gradients, weights, which, tables, spacing, f
     T = Q B / det(B)^(1/3),  B = R I + (1 - R) Q^T F. The "energy" is w / 2 ||F - T||^2, which is no merit.
     """
     for e in range(lo, hi):
-        f = _gradient(x, tets, gradients, e)
+        f = gradient(x, tets, gradients, e)
         jacobians[e] = determinant(f, cofactor(f))
         q = polar(f)
         d = combine(1.0, f, -1.0, q)
@@ -248,7 +259,7 @@ def paper_targets(lo, hi, x, tets, gradients, weights, which, tables, spacing, f
         blend = combine(det ** (-1.0 / 3.0), blend, 0.0, blend) if det > FLAT_BLEND else q
         s = combine(1.0, f, -1.0, blend)
         energies[e] = 0.5 * weights[e] * inner(s, s)
-        _write_forces(forces, e, gradients, weights[e], s)
+        write_forces(forces, e, gradients, weights[e], s)
 
 
 @kernel
@@ -256,7 +267,7 @@ def chamber_measures(x, tets, gradients, volumes, weights, ids):
     """Volume of one chamber, sum V det F, and its compliance, sum V ||cof F||^2 / w."""
     volume, compliance = 0.0, 0.0
     for e in ids:
-        f = _gradient(x, tets, gradients, e)
+        f = gradient(x, tets, gradients, e)
         c = cofactor(f)
         volume += volumes[e] * determinant(f, c)
         compliance += volumes[e] * inner(c, c) / weights[e]
@@ -272,8 +283,8 @@ def total_targets(x, tets, gradients, volumes, ids, pull, forces):
     not at all on the vertices inside (the cofactors of a chamber are free of divergence).
     """
     for e in ids:
-        f = _gradient(x, tets, gradients, e)
-        _write_forces(forces, e, gradients, pull * volumes[e], cofactor(f))
+        f = gradient(x, tets, gradients, e)
+        write_forces(forces, e, gradients, pull * volumes[e], cofactor(f))
 
 
 @kernel
@@ -284,11 +295,11 @@ def cell_targets(x, tets, gradients, volumes, weights, ids, ratio, uniform, forc
     """
     length = ratio ** (1.0 / 3.0)
     for e in ids:
-        f = _gradient(x, tets, gradients, e)
+        f = gradient(x, tets, gradients, e)
         d = combine(1.0, f, -length, polar(f)) if uniform else combine(1.0, f, -1.0, closest_volume(f, ratio))
         w = weights[e] * volumes[e]
         energies[e] = 0.5 * w * inner(d, d)
-        _write_forces(forces, e, gradients, w, d)
+        write_forces(forces, e, gradients, w, d)
 
 
 @kernel
@@ -305,5 +316,5 @@ def gather(starts, slots, forces, out):
 def cofactor_squares(x, tets, gradients, out):
     """||cof F||^2 of all elements, (m,)."""
     for e in range(len(tets)):
-        c = cofactor(_gradient(x, tets, gradients, e))
+        c = cofactor(gradient(x, tets, gradients, e))
         out[e] = inner(c, c)

@@ -19,19 +19,22 @@ from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.projective.elements import Body, Cells, Elements, Evaluation, GlobalMatrix, rest_shapes
 from geosim.shape.projective.lines import Lines
 from geosim.shape.projective.material import blend_table
+from geosim.shape.projective.stiffness import MaterialMatrix
 
 __all__ = ["Targets", "Work", "continued", "make_work", "needs_remeshing", "remeshed", "strung"]
 
 
 @dataclass(frozen=True)
 class Targets:
-    """What elements are projected to and how stiffly: options of `ProjectiveShapeSolver`, and the body's `share`."""
+    """What elements are projected to and how stiffly: options of `ProjectiveShapeSolver`, the body's `share`
+    of the scalar matrix, and whether the matrix follows the material."""
 
     body: str
     chambers: str
     blend_at_rest: float
     chamber_weight: float
     share: float
+    follows: bool
 
 
 @dataclass
@@ -44,6 +47,8 @@ class Work:
         Rest positions [m], (n, 3); vertices that remeshing added stand where they were born.
     held, elements, matrix
         Held vertices, the elements, the prefactored matrix.
+    follows
+        Whether the matrix follows the material, where nothing but the body, total chamber volumes and springs have stiffness.
     remeshings
         How often the chambers have been meshed anew.
     energy
@@ -55,7 +60,8 @@ class Work:
     rest: Floats
     held: Ints
     elements: Elements
-    matrix: GlobalMatrix
+    matrix: GlobalMatrix | MaterialMatrix
+    follows: bool
     remeshings: int = 0
     energy: ShapeProblem | None = None
 
@@ -91,7 +97,7 @@ def make_work(robot: VolumetricRobot, environment: Environment, targets: Targets
     _refuse_free_bodies(robot, held)
     body = _body(robot, targets)
     elements = Elements(len(robot.vertices), body, _cells(robot, body, targets), _loads(robot, environment, 0))
-    return Work(robot, environment, np.array(robot.vertices), held, elements, _matrix(elements, held))
+    return Work(robot, environment, np.array(robot.vertices), held, elements, _matrix(elements, held, targets.follows), targets.follows)
 
 
 def continued(work: Work, before: Work) -> Work:
@@ -106,7 +112,8 @@ def _with_cells(work: Work, rest: Floats, cells: Cells, remeshings: int) -> Work
     old = work.elements
     elements = Elements(len(rest), old.body, cells, _padded(old.load, len(rest)))
     elements.springs, elements.lines, elements.stretched = old.springs, old.lines, old.stretched
-    return replace(work, rest=rest, elements=elements, matrix=_matrix(elements, work.held), remeshings=remeshings)
+    matrix = _matrix(elements, work.held, work.follows)
+    return replace(work, rest=rest, elements=elements, matrix=matrix, remeshings=remeshings)
 
 
 def strung(work: Work, lines: Lines | None) -> Work:
@@ -115,12 +122,15 @@ def strung(work: Work, lines: Lines | None) -> Work:
     work.elements.lines = lines
     if (lines is None and old is None) or (lines is not None and lines.same_matrix(old)):
         return work
-    return replace(work, matrix=_matrix(work.elements, work.held))
+    return replace(work, matrix=_matrix(work.elements, work.held, work.follows))
 
 
-def _matrix(elements: Elements, held: Ints) -> GlobalMatrix:
+def _matrix(elements: Elements, held: Ints, follows: bool) -> GlobalMatrix | MaterialMatrix:
     used = np.unique(np.concatenate([elements.body.tets.ravel(), elements.cells.tets.ravel()]))
-    return GlobalMatrix(elements.laplacian(), np.setdiff1d(used, held), elements.springs)
+    free = np.setdiff1d(used, held)
+    if follows and elements.lines is None:
+        return MaterialMatrix(elements, free)
+    return GlobalMatrix(elements.laplacian(), free, elements.springs)
 
 
 def _which_material(robot: VolumetricRobot) -> Ints:

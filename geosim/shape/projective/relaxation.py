@@ -16,12 +16,16 @@ from geosim.shape.projective.acceleration import Anderson, QuasiNewton
 from geosim.shape.projective.contact import MOVED, SET_CHANGED, UNCHANGED, SpringContact
 from geosim.shape.projective.elements import Evaluation
 from geosim.shape.projective.mesh import Work
+from geosim.shape.projective.stiffness import MaterialMatrix
 
 __all__ = ["Iterate", "Relaxation"]
 
 STRETCH_INTERVAL = 20  # iterations between two looks at how far elements have stretched
 MOST_HALVINGS = 22  # of a plain step before the iteration gives up: the rest is a millionth of it
 NOISE = 1e-9  # relative: forces that differ by less are equal
+NEAR = 0.03  # residual below which the second derivative of the merit is tried as it is; farther away it is not convex
+# Factors may serve again below a residual, as long as an iteration leaves a small share of it or it is almost the tolerance.
+WORN, PACE, ALMOST = 1e-2, 0.2, 10.0
 RISE = 2.0  # factor by which an accelerated step may raise the residual of targets without a merit
 
 
@@ -31,7 +35,10 @@ class Iterate:
 
     x: Floats
     evaluation: Evaluation
+    asked: Floats
     targets: Floats
+    pulls: Floats  # of the chambers at the end of the last straight step, as its linear equations have them
+    longest: float  # step of a vertex [m]
     residual: float = np.inf
     status: Status = Status.NOT_CONVERGED
     penetration: float = 0.0
@@ -87,7 +94,9 @@ class Relaxation:
         """Balance the forces at the chamber volumes asked for [m^3]; pressures [Pa] are a first guess."""
         elements = work.elements
         targets = elements.pressed(x, asked, pressures)
-        now = Iterate(x.copy(), elements.evaluate(x, targets), targets)
+        now = Iterate(x.copy(), elements.evaluate(x, targets), asked, targets, -pressures, contact.longest)
+        if isinstance(work.matrix, MaterialMatrix):
+            work.matrix.stale = True  # what it follows is the merit of this increment
         memory: Anderson | QuasiNewton = (QuasiNewton if self.quasi_newton else Anderson)(self.window)
         for i in range(self.max_iterations):
             now.seconds = {"check": 0.0, "response": 0.0, "solver": 0.0}
@@ -97,7 +106,7 @@ class Relaxation:
             with now.timed("response"):
                 balanced = self._respond(work, memory, now, changed)
             with now.timed("solver"):
-                if balanced and self._has_arrived(work, memory, now, asked):
+                if balanced and self._has_arrived(work, memory, now):
                     now.status = Status.CONVERGED if contact.clear else Status.CROSSED
                     break
                 now.record(i, work)
@@ -111,7 +120,8 @@ class Relaxation:
     ) -> int:
         """Weigh stretched elements anew and check for collisions, now and then and at balance; return what changed."""
         elements = work.elements
-        if iteration % STRETCH_INTERVAL == 0 and elements.restiffen(now.x):
+        stretched = iteration % STRETCH_INTERVAL == 0 and not isinstance(work.matrix, MaterialMatrix)
+        if stretched and elements.restiffen(now.x):
             work.matrix.replace(elements.laplacian(), elements.springs)
             memory.restart()
         balanced = now.residual <= self.tolerance
@@ -132,9 +142,9 @@ class Relaxation:
             now.evaluation = elements.evaluate(now.x, now.targets)
         return changed != SET_CHANGED and work.residual(now.evaluation) <= self.tolerance
 
-    def _has_arrived(self, work: Work, memory: Anderson | QuasiNewton, now: Iterate, asked: Floats) -> bool:
+    def _has_arrived(self, work: Work, memory: Anderson | QuasiNewton, now: Iterate) -> bool:
         """Whether volumes and lengths are the asked ones; if not their targets are moved."""
-        elements = work.elements
+        elements, asked = work.elements, now.asked
         missing = np.nan_to_num(asked - elements.volumes(now.x))
         met = bool((np.abs(missing) <= self.volume_tolerance * np.nan_to_num(asked, nan=1.0)).all())
         tighter = None if elements.lines is None else elements.lines.moved(now.x, self.volume_tolerance)
@@ -147,23 +157,53 @@ class Relaxation:
         return False
 
     def _advance(self, work: Work, memory: Anderson | QuasiNewton, now: Iterate) -> bool:
-        """One global and local step: accelerated if that is better, else plain, else shortened; False if none is."""
-        free = work.matrix.free
-        force = now.evaluation.force[free]
-        step = memory.direction(now.x[free], force, work.matrix.solve)
+        """One global and local step: accelerated if that is better, else plain, else shortened; False if none is.
+
+        A matrix that follows the material takes new factors where the paper's iteration would take the plain step.
+        """
+        matrix, elements = work.matrix, work.elements
+        fresh = isinstance(matrix, MaterialMatrix) and self._follow(work, matrix, memory, now)
+        force = now.evaluation.force[matrix.free]
+        step = memory.direction(now.x[matrix.free], force, matrix.solve)
+        share = 1.0
         for attempt in range(MOST_HALVINGS + 2):
+            move = matrix.turned(now.x, share * step)
+            if attempt == 0 and (far := float(np.abs(move).max(initial=0.0)) / now.longest) > 1.0:
+                share = 1.0 / far
+                move = matrix.turned(now.x, share * step)
             x = now.x.copy()
-            x[free] += step
-            evaluation = work.elements.evaluate(x, now.targets)
+            x[matrix.free] += move
+            evaluation = elements.evaluate(x, now.targets)
             if self._is_better(work, now.evaluation, evaluation) or (attempt == 1 and not self.merit):
+                if isinstance(matrix, MaterialMatrix):
+                    now.pulls = (1.0 - share) * now.pulls + share * matrix.pulls(now.x, now.targets, step)
                 now.x, now.evaluation = x, evaluation
                 return True
-            if attempt == 0:
-                memory.restart()
-                step = -work.matrix.solve(force)
-            else:
-                step = 0.5 * step
+            if fresh or attempt > 0:
+                share *= 0.5
+                continue
+            memory.restart()
+            if isinstance(matrix, MaterialMatrix):
+                matrix.stale = True
+                return self._advance(work, memory, now)
+            step = -matrix.solve(force)
         return False
+
+    def _follow(self, work: Work, matrix: MaterialMatrix, memory: Anderson | QuasiNewton, now: Iterate) -> bool:
+        """Factorise the second derivative of the merit where the factors at hand are worn; return whether that was done.
+
+        The targets of the chambers are moved to where the volumes asked for are met at the pulls of the last step.
+        """
+        before = now.records[-2]["residual"] if len(now.records) > 1 else np.inf
+        if not matrix.stale and now.residual <= min(WORN, max(PACE * before, ALMOST * self.tolerance)):
+            return False
+        elements = work.elements
+        total = np.isfinite(elements.compliances)
+        now.targets = np.where(total, now.asked - elements.compliances * now.pulls, now.targets)
+        now.evaluation = elements.evaluate(now.x, now.targets)
+        matrix.follow(now.x, now.pulls, len(now.records) == 1 or now.residual <= NEAR)
+        memory.restart()
+        return True
 
     def _is_better(self, work: Work, old: Evaluation, new: Evaluation) -> bool:
         """Whether a step lowers the merit; where that says nothing (or there is none), whether the force allows it."""

@@ -9,7 +9,7 @@ where the target shapes T_e are projections of the present shape. One command is
     while the chambers have not the asked volumes:            # progressive actuation
         while forces do not balance or vertices collide:      # collision-aware local-global solver
             local step: targets of body, chambers and springs, element by element
-            global step: one prefactored matrix, three right-hand sides; quasi-Newton or Anderson acceleration
+            global step: one factorised matrix, which follows the material; then one of turned elements
             collision check: springs are added, moved and released
         if a chamber element has grown or is distorted too much: remesh the chambers
 
@@ -35,12 +35,16 @@ Departures from [Fang2022] and its public code:
 [D10] Inverted elements and the body volume ratio are counted and reported in every iteration.
 [D11] Where the body stretches far, the weights in the global matrix follow (a few factorisations more): the volume's
       stiffness grows with the fourth power of the stretch, and steps with the weights of the rest shape overshoot.
-[D12] The iteration is accelerated by L-BFGS round the global matrix (`acceleration="anderson"` is the paper's). On
-      slender robots Anderson's residual falls to 1e-4 where the tip still has some percent of its way to go; L-BFGS
-      has arrived there (test: a hundredth of the tolerance), and takes large increments that defeat Anderson's.
+[D12] `acceleration="anderson"` is the paper's. On slender robots its residual falls to 1e-4 where the tip still has some
+      percent of its way to go; L-BFGS round the same matrix ("quasi-newton") has arrived there (test: a hundredth of
+      the tolerance), and takes large increments that defeat Anderson's.
 [D13] Springs act along the contact normal alone (frictionless) and are one-sided: one that still pushes stays, and its
       push is the contact force; it ends by Eq. (8) once its vertex is away by more than the offset. Where the robot
       touches itself the face that is touched feels the opposite push.
+[D14] By default ("newton") the global matrix is the second derivative of the merit, factorised anew as long as the forces
+      are far from balance: a handful of iterations instead of hundreds. Its step is then split element by element into
+      a rotation and a strain, and the prefactored scalar matrix joins the elements: a slender robot turns by large angles
+      in one step, where straight lines would stretch it. The fixed point is that of the other accelerations.
 """
 
 from __future__ import annotations
@@ -79,7 +83,7 @@ from geosim.shape.projective.relaxation import Iterate, Relaxation
 
 __all__ = ["ProjectiveShapeSolver", "ProjectiveState"]
 
-ACCELERATIONS = ("quasi-newton", "anderson")
+ACCELERATIONS = ("newton", "quasi-newton", "anderson")
 POSITIVE = (
     "chamber_weight",
     "tolerance",
@@ -142,8 +146,9 @@ class ProjectiveShapeSolver:
     chamber_weight
         Stiffness of the chamber elements over that of the body elements beside them.
     acceleration, window
-        "quasi-newton" (default, L-BFGS) or "anderson" [Fang2022] (5 or 6 is its usual window), over so many iterations;
-        window 0 is the plain iteration. Targets without a merit ("paper") are accelerated by Anderson always.
+        "newton" (default, see [D14]), "quasi-newton" (L-BFGS) or "anderson" [Fang2022] (5 or 6 is its usual window), over
+        so many iterations; window 0 is the plain iteration. Strings, and targets other than "material" and "total", have no
+        second derivative here and get L-BFGS, those without a merit ("paper") Anderson always.
     tolerance
         Largest force residual over free vertices, relative to the largest nodal sum of element forces.
     volume_tolerance
@@ -155,7 +160,7 @@ class ProjectiveShapeSolver:
     remesh, max_volume_growth, max_distortion
         Whether chambers are remeshed, and the limits alpha_max and d_max of a chamber element since its last meshing.
     contact_interval
-        Iterations between two collision checks.
+        Iterations between two collision checks; None is 1 for "newton" and 10 for the others, whose steps are short.
     contact_offset
         Distance epsilon [m] that a spring keeps between surfaces; None is a twentieth of the mean surface edge.
     contact_stiffness
@@ -168,7 +173,7 @@ class ProjectiveShapeSolver:
     chamber_targets: str = "total"
     blend_at_rest: float = 0.02
     chamber_weight: float = 1.0
-    acceleration: str = "quasi-newton"
+    acceleration: str = "newton"
     window: int = 15
     tolerance: float = 1e-4
     volume_tolerance: float = 1e-3
@@ -177,7 +182,7 @@ class ProjectiveShapeSolver:
     remesh: bool = True
     max_volume_growth: float = 4.0
     max_distortion: float = 4.0
-    contact_interval: int = 10
+    contact_interval: int | None = None
     contact_offset: float | None = None
     contact_stiffness: float = 0.05
     error_estimate: bool = True
@@ -190,7 +195,8 @@ class ProjectiveShapeSolver:
             number(getattr(self, key), f"ProjectiveShapeSolver: {key}", above=0.0)
         number(self.blend_at_rest, "ProjectiveShapeSolver: blend_at_rest", above=0.0, high=1.0)
         for key, least in (("window", 0), ("max_iterations", 1), ("contact_interval", 1)):
-            whole(getattr(self, key), f"ProjectiveShapeSolver: {key}", least=least)
+            if getattr(self, key) is not None:
+                whole(getattr(self, key), f"ProjectiveShapeSolver: {key}", least=least)
         if self.contact_offset is not None:
             number(self.contact_offset, "ProjectiveShapeSolver: contact_offset", above=0.0)
 
@@ -202,8 +208,12 @@ class ProjectiveShapeSolver:
         certain). The stiffness against volume change of single elements, which is most of it, acts on patches only, so
         the whole is far too cautious.
         """
-        share = LIGHT if self.acceleration == "quasi-newton" and self.body_targets == "material" else 1.0
-        return Targets(self.body_targets, self.chamber_targets, self.blend_at_rest, self.chamber_weight, share)
+        material = self.body_targets == "material"
+        share = LIGHT if self.acceleration != "anderson" and material else 1.0
+        follows = self.acceleration == "newton" and material and self.chamber_targets == "total"
+        return Targets(
+            self.body_targets, self.chamber_targets, self.blend_at_rest, self.chamber_weight, share, follows
+        )
 
     @property
     def relaxation(self) -> Relaxation:
@@ -213,9 +223,9 @@ class ProjectiveShapeSolver:
             self.tolerance,
             self.volume_tolerance,
             self.max_iterations,
-            self.contact_interval,
+            self.contact_interval or (1 if self.targets.follows else 10),
             self.window,
-            self.acceleration == "quasi-newton" and merit,
+            self.acceleration != "anderson" and merit,
             merit,
         )
 

@@ -1,0 +1,222 @@
+"""Second derivatives of the merit of the projective solver, element by element, and steps that turn.
+
+An isotropic energy W(s1, s2, s3) of the signed singular values of F = U diag(s) V^T has nine known eigenvectors in the space of F:
+three scalings, three twists and three flips, with the eigenvalues
+
+    scalings: those of d2W/ds_i ds_j,   twist: (g_i + g_j) / (s_i + s_j),   flip: (g_i - g_j) / (s_i - s_j),   g = dW/ds,
+
+so that what is not convex can be cut off element by element [Smith, de Goes and Kim 2019].
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from geosim.kernels import kernel
+from geosim.linear.matrix3 import jacobi_eigen, row, scaled
+from geosim.linear.patterns import find_sorted
+from geosim.linear.polar import cofactor, combine, determinant, outer, product, singular, times
+from geosim.material.laws import OF_STRETCHES, invariant_law, stretch_law
+from geosim.shape.projective.kernels import FLATTEST, gradient, volume_law, write_forces
+
+__all__ = ["element_stiffness", "turning_forces", "wall_gradient", "wall_stiffness"]
+
+LEAST = 1e-3  # of the material's stiffness at rest: an eigenvalue of an element that is cut off ends there, so that all is held
+EQUAL = 1e-6  # relative gap of two stretches below which a difference quotient loses more digits than its limit (root eps)
+
+
+@kernel
+def _of_invariants(m, s, twist, flip, scaling):
+    """Write the eigenvalues of twists and flips (by their axis k) and d2W/ds2 of a law of the invariants W(I1, I2)."""
+    q = (s[0] * s[0], s[1] * s[1], s[2] * s[2])
+    i1 = q[0] + q[1] + q[2]
+    _, w1, w2, w11 = invariant_law(m, i1, q[0] * q[1] + q[1] * q[2] + q[2] * q[0])
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        twist[k] = 2.0 * w1 + 2.0 * w2 * (q[k] + s[i] * s[j])
+        flip[k] = 2.0 * w1 + 2.0 * w2 * (q[k] - s[i] * s[j])
+        scaling[k, k] = 2.0 * w1 + 2.0 * w2 * (i1 - q[k]) + 4.0 * w11 * q[k]
+        scaling[i, j] = scaling[j, i] = 4.0 * (w2 + w11) * s[i] * s[j]
+
+
+@kernel
+def _of_stretches(m, s, twist, flip, scaling):
+    """Write the same for an energy of the principal stretches, continued linearly below FLATTEST."""
+    g, h = np.empty(3), np.empty(3)
+    for i in range(3):
+        stretch = max(s[i], FLATTEST)
+        _, slope, curvature = stretch_law(m, stretch)
+        g[i] = slope / stretch
+        h[i] = (curvature - slope) / (stretch * stretch) if s[i] > FLATTEST else 0.0
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        gap = s[i] - s[j]
+        twist[k] = (g[i] + g[j]) / max(s[i] + s[j], FLATTEST)
+        flip[k] = (g[i] - g[j]) / gap if abs(gap) > EQUAL * abs(s[i]) else h[i]
+        scaling[k, k] = h[k]
+        scaling[i, j] = scaling[j, i] = 0.0
+
+
+@kernel
+def _add_pressure(s, p, curve, twist, flip, scaling):
+    """Add the eigenvalues of a law of the volume with slope p = dW/dJ and curvature d2W/dJ2."""
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        twist[k] += p * s[k]
+        flip[k] -= p * s[k]
+        scaling[k, k] += curve * (s[i] * s[j]) ** 2
+        mixed = scaling[i, j] + p * s[k] + curve * (s[j] * s[k]) * (s[i] * s[k])
+        scaling[i, j] = scaling[j, i] = mixed
+
+
+@kernel
+def _directions(U, V, vectors, gradients, e, w):
+    """Write what the corners (12,) do in each of the nine eigenvectors of an element."""
+    for n in range(4):
+        g = row(gradients[e], n)
+        c = (
+            V[0][0] * g[0] + V[0][1] * g[1] + V[0][2] * g[2],
+            V[1][0] * g[0] + V[1][1] * g[1] + V[1][2] * g[2],
+            V[2][0] * g[0] + V[2][1] * g[1] + V[2][2] * g[2],
+        )
+        for d in range(3):
+            u = (U[0][d], U[1][d], U[2][d])
+            for k in range(3):
+                i, j = (k + 1) % 3, (k + 2) % 3
+                w[k, 3 * n + d] = vectors[0, k] * c[0] * u[0] + vectors[1, k] * c[1] * u[1] + vectors[2, k] * c[2] * u[2]
+                w[3 + k, 3 * n + d] = u[i] * c[j] - u[j] * c[i]
+                w[6 + k, 3 * n + d] = u[i] * c[j] + u[j] * c[i]
+
+
+@kernel
+def element_stiffness(
+    x, tets, gradients, volumes, which, rows, bulk, guard, jacobians, pressures, roots, convex, node, border, indptr, indices, data
+):
+    """Add the second derivatives of all body elements, and the couplings of the patches, to the upper triangle.
+
+    Parameters
+    ----------
+    roots
+        sqrt(b_v) / V_v of every patch of volume V_v and bulk stiffness b_v.
+    convex
+        Whether what is not convex is cut off.
+    node, border
+        Numbers of a vertex and of its patch in the matrix, -1 where it is held.
+    """
+    twist, flip, values, weight = np.empty(3), np.empty(3), np.empty(3), np.empty(9)
+    scaling, vectors = np.empty((3, 3)), np.empty((3, 3))
+    w, total = np.empty((9, 12)), np.empty((12, 12))
+    for e in range(len(tets)):
+        f = gradient(x, tets, gradients, e)
+        U, s, V = singular(f)
+        m = rows[which[e]]
+        if m[0] >= OF_STRETCHES:
+            _of_stretches(m, s, twist, flip, scaling)
+        else:
+            _of_invariants(m, s, twist, flip, scaling)
+        p = 0.25 * (pressures[tets[e, 0]] + pressures[tets[e, 1]] + pressures[tets[e, 2]] + pressures[tets[e, 3]])
+        _, slope, curve = volume_law(jacobians[e], bulk[e], guard)
+        _add_pressure(s, p + slope - m[4], curve, twist, flip, scaling)
+        jacobi_eigen(scaling, values, vectors)
+        for k in range(3):
+            weight[k], weight[3 + k], weight[6 + k] = values[k], 0.5 * twist[k], 0.5 * flip[k]
+        for k in range(9):
+            weight[k] = volumes[e] * (max(weight[k], LEAST * m[4]) if convex else weight[k])
+        _directions(U, V, vectors, gradients, e, w)
+        total[:] = 0.0
+        for r in range(9):
+            for i in range(12):
+                share = weight[r] * w[r, i]
+                for j in range(12):
+                    total[i, j] += share * w[r, j]
+        for i in range(4):
+            for j in range(4):
+                a, b = node[tets[e, i]], node[tets[e, j]]
+                if 0 <= a <= b:
+                    _add_block(data, indptr, indices, a, b, total[3 * i : 3 * i + 3, 3 * j : 3 * j + 3])
+        _add_couplings(cofactor(f), tets[e], gradients[e], volumes[e], roots, node, border, indptr, indices, data)
+
+
+@kernel
+def _add_block(data, indptr, indices, a, b, block):
+    """Add a 3x3 block at the nodes a <= b to the upper triangle."""
+    start = indptr[3 * a]
+    rank = find_sorted(indices, start, indptr[3 * a + 1], 3 * b) - start
+    for k in range(3):
+        at = indptr[3 * a + k] + rank - k
+        for n in range(k if a == b else 0, 3):
+            data[at + n] += block[k, n]
+
+
+@kernel
+def _add_couplings(c, tet, gradients, volume, roots, node, border, indptr, indices, data):
+    """Add sqrt(b_v) dJ_v/dx of one element with the cofactors c to its four patches."""
+    for i in range(4):
+        a = node[tet[i]]
+        if a >= 0:
+            g = scaled(volume, times(c, row(gradients, i)))
+            for j in range(4):
+                start = indptr[3 * a]
+                rank = find_sorted(indices, start, indptr[3 * a + 1], border[tet[j]]) - start
+                for k in range(3):
+                    data[indptr[3 * a + k] + rank - k] += roots[tet[j]] * g[k]
+
+
+@kernel
+def wall_gradient(x, faces, out):
+    """Add dV/dx of the volume V = sum a . (b x c) / 6 in closed triangles to out (n, 3)."""
+    for f in range(len(faces)):
+        for i in range(3):
+            b, c = row(x, faces[f, (i + 1) % 3]), row(x, faces[f, (i + 2) % 3])
+            out[faces[f, i], 0] += (b[1] * c[2] - b[2] * c[1]) / 6.0
+            out[faces[f, i], 1] += (b[2] * c[0] - b[0] * c[2]) / 6.0
+            out[faces[f, i], 2] += (b[0] * c[1] - b[1] * c[0]) / 6.0
+
+
+@kernel
+def wall_stiffness(x, faces, pull, node, indptr, indices, data):
+    """Add pull d2V/dx2 of the volume in closed triangles to the upper triangle."""
+    block = np.zeros((3, 3))
+    for f in range(len(faces)):
+        for i in range(3):
+            a, b = node[faces[f, i]], node[faces[f, (i + 1) % 3]]
+            t = scaled((pull if a < b else -pull) / 6.0, row(x, faces[f, (i + 2) % 3]))
+            if a >= 0 and b >= 0:
+                block[0, 1], block[0, 2], block[1, 2] = t[2], -t[1], t[0]
+                block[1, 0], block[2, 0], block[2, 1] = -t[2], t[1], -t[0]
+                _add_block(data, indptr, indices, min(a, b), max(a, b), block)
+
+
+@kernel
+def _turn(g):
+    """Rotation exp(skew G) by the formula of Rodrigues."""
+    w = (0.5 * (g[7] - g[5]), 0.5 * (g[2] - g[6]), 0.5 * (g[3] - g[1]))
+    square = w[0] * w[0] + w[1] * w[1] + w[2] * w[2]
+    angle = np.sqrt(square)
+    sine = np.sin(angle) / angle if angle > EQUAL else 1.0
+    cosine = (1.0 - np.cos(angle)) / square if angle > EQUAL else 0.5
+    skew = (0.0, -w[2], w[1], w[2], 0.0, -w[0], -w[1], w[0], 0.0)
+    r = combine(sine, skew, cosine, outer(w, w))
+    rest = 1.0 - cosine * square
+    return (r[0] + rest, r[1], r[2], r[3], r[4] + rest, r[5], r[6], r[7], r[8] + rest)
+
+
+@kernel
+def turning_forces(x, step, tets, gradients, weights, forces):
+    """Write corner forces w (T - F - dF) grad N of the targets T = exp(skew G) (I + sym G) F,  G = dF F^-1.
+
+    An element that is flat or inverted goes straight.
+    """
+    for e in range(len(tets)):
+        f, d = gradient(x, tets, gradients, e), gradient(step, tets, gradients, e)
+        c = cofactor(f)
+        det = determinant(f, c)
+        forces[e] = 0.0
+        if det > 0.0:
+            ct = (c[0], c[3], c[6], c[1], c[4], c[7], c[2], c[5], c[8])
+            g = combine(1.0 / det, product(d, ct), 0.0, f)
+            o, q, r = 0.5 * (g[1] + g[3]), 0.5 * (g[2] + g[6]), 0.5 * (g[5] + g[7])
+            strain = (g[0], o, q, o, g[4], r, q, r, g[8])
+            target = product(_turn(g), combine(1.0, f, 1.0, product(strain, f)))
+            off = combine(1.0, target, -1.0, combine(1.0, f, 1.0, d))
+            write_forces(forces, e, gradients, weights[e], off)

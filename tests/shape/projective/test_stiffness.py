@@ -1,0 +1,101 @@
+"""The global matrix that follows the material: derivatives, turned steps, and the fixed point of the scalar matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cubes import beam, solve, two_fingers
+from scipy.spatial.transform import Rotation
+
+import geosim
+from geosim.shape.projective.elements import rest_shapes
+from geosim.shape.projective.solver import ProjectiveShapeSolver
+from geosim.shape.projective.stiffness_kernels import turning_forces
+
+MATERIALS = (
+    "ecoflex-00-30",
+    geosim.Gent(mu=3e4, jm=20.0),
+    geosim.Ogden(mu=(3e4, -1e4), alpha=(2.0, -2.0)),
+)
+
+
+def state_of(environment=None, material="ecoflex-00-30", acceleration="newton"):
+    """State of a beam at V/V0 = 1.3 with a tight tolerance."""
+    solver = ProjectiveShapeSolver(acceleration=acceleration, tolerance=1e-7, error_estimate=False)
+    state = solver.start(beam(material=material), environment or geosim.Environment())
+    return solver.step(state, geosim.Inflation(volume_ratio=[1.3]).command(0))[0]
+
+
+@pytest.mark.parametrize("material", MATERIALS, ids=["mooney-rivlin", "gent", "ogden"])
+@pytest.mark.parametrize("touching", [False, True])
+def test_the_matrix_is_the_derivative_of_the_forces(material, touching):
+    """A displacement d changes the forces by H d (central differences), and the solve returns d."""
+    plane = geosim.Obstacle.plane((0, 0, -1e-4), (0, 0, 1))
+    state = state_of(geosim.Environment(obstacles=[plane] if touching else []), material)
+    work, x, elements = state.work, np.array(state.x), state.work.elements
+    assert (len(elements.springs.ids) > 0) == touching
+    targets = elements.pressed(x, elements.volumes(x), state.pressures)
+    work.matrix.follow(x, -state.pressures, near=True)
+    free = work.matrix.free
+    d = np.zeros_like(x)
+    d[free] = np.random.default_rng(0).normal(size=(len(free), 3))
+    h = 1e-8
+    change = (elements.evaluate(x + h * d, targets).force - elements.evaluate(x - h * d, targets).force) / (2 * h)
+    assert np.abs(work.matrix.solve(change[free]) - d[free]).max() < 1e-3 * np.abs(d).max()
+
+
+def test_far_from_balance_steps_still_go_downhill():
+    """What is not convex is cut off: at shapes with inverted elements the step and the force point apart."""
+    state = state_of()
+    work, rng = state.work, np.random.default_rng(1)
+    free, scalar = work.matrix.free, []
+    for size in (1e-4, 5e-4, 2e-3):
+        x = np.array(state.x)
+        x[free] += size * rng.normal(size=(len(free), 3))
+        evaluation = work.elements.evaluate(x, work.elements.volumes(x))
+        work.matrix.follow(x, np.zeros(1), near=True)
+        force = evaluation.force[free]
+        step = -work.matrix.solve(force)
+        assert float((step * force).sum()) < 0.0
+        scalar.append(int((evaluation.jacobians <= 0.0).sum()))
+    assert scalar[-1] > 0, "the last shape has inverted elements"
+
+
+def test_a_turned_step_turns():
+    """Of the step omega x (x - c), a rotation by a large angle is asked for; of a stretch, the stretch itself."""
+    vertices = np.vstack([np.zeros(3), np.eye(3)]) + 0.1 * np.random.default_rng(0).normal(size=(4, 3))
+    tets = np.array([[0, 1, 2, 3]])
+    gradients, _ = rest_shapes(vertices, tets)
+    vector = np.array([0.3, -1.1, 0.7])
+    stretch = np.diag([0.2, -0.1, 0.05])
+    for slope, target in (
+        (np.cross(np.eye(3), vector), Rotation.from_rotvec(vector).as_matrix()),
+        (stretch, np.eye(3) + stretch),
+    ):
+        forces = np.empty((1, 4, 3))
+        turning_forces(vertices, vertices @ slope.T, tets, gradients, np.array([2.0]), forces)
+        expected = 2.0 * gradients[0] @ (target - np.eye(3) - slope).T
+        assert np.allclose(forces[0], expected, atol=1e-12)
+
+
+def test_it_goes_where_the_scalar_matrix_goes_in_a_tenth_of_the_iterations():
+    options = {"tolerance": 1e-6, "volume_tolerance": 1e-6, "error_estimate": False}
+    newton, scalar = (solve(beam(), [1.5], acceleration=a, **options) for a in ("newton", "quasi-newton"))
+    assert newton.converged, newton.message
+    assert np.abs(newton.frames[0] - scalar.frames[0])[beam().body_vertices].max() < 1e-5 * beam().size
+    assert newton.chamber_pressures[0, 0] == pytest.approx(scalar.chamber_pressures[0, 0], rel=1e-4)
+    assert 10 * len(newton.trace) < len(scalar.trace)
+
+
+def test_with_contact_it_goes_where_the_scalar_matrix_goes():
+    """Up to the offset that springs keep: which of them are there depends on the way. The iterations are fewer."""
+    robot, heavy = two_fingers(), geosim.Environment(gravity=(0, 0, -40.0))
+    newton, scalar = (
+        geosim.solve(robot, geosim.Passive(), heavy, solver=ProjectiveShapeSolver(acceleration=a, tolerance=1e-5))
+        for a in ("newton", "quasi-newton")
+    )
+    assert newton.converged
+    assert newton.contact_count[0] > 0
+    offset = newton.state.work.elements.springs.offset
+    assert np.abs(newton.frames[0] - scalar.frames[0]).max() < offset
+    assert 3 * len(newton.trace) < len(scalar.trace)
