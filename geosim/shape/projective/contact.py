@@ -141,7 +141,9 @@ class SpringContact:
         self.stiffness = stiffness
         self.self_contact = bool(environment.self_contact)
         self.active = (self.self_contact or len(self.obstacles) > 0) and len(self.ids) > 0
-        self.longest = LONGEST_STEP * self.edge if self.active else np.inf  # step [m] after which collisions are looked for
+        self.longest = (
+            LONGEST_STEP * self.edge if self.active else np.inf
+        )  # step [m] after which collisions are looked for
         self.clear, self.penetration = True, 0.0
         self._body = robot.body_tets
         self._tets: Tree | None = None

@@ -321,6 +321,6 @@ class GlobalMatrix:
         """Return the displacement [m] (free, 3) of a force [N] (free, 3)."""
         return self._factoriser.solve(force)
 
-    def turned(self, x: Floats, step: Floats) -> Floats:  # noqa: ARG002
+    def turned(self, x: Floats, step: Floats) -> Floats:
         """Return the step itself: the steps of a scalar matrix are short."""
         return step

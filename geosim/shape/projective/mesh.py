@@ -27,7 +27,8 @@ __all__ = ["Targets", "Work", "continued", "make_work", "needs_remeshing", "reme
 @dataclass(frozen=True)
 class Targets:
     """What elements are projected to and how stiffly: options of `ProjectiveShapeSolver`, the body's `share`
-    of the scalar matrix, and whether the matrix follows the material."""
+    of the scalar matrix, and whether the matrix follows the material.
+    """
 
     body: str
     chambers: str
@@ -97,7 +98,15 @@ def make_work(robot: VolumetricRobot, environment: Environment, targets: Targets
     _refuse_free_bodies(robot, held)
     body = _body(robot, targets)
     elements = Elements(len(robot.vertices), body, _cells(robot, body, targets), _loads(robot, environment, 0))
-    return Work(robot, environment, np.array(robot.vertices), held, elements, _matrix(elements, held, targets.follows), targets.follows)
+    return Work(
+        robot,
+        environment,
+        np.array(robot.vertices),
+        held,
+        elements,
+        _matrix(elements, held, targets.follows),
+        targets.follows,
+    )
 
 
 def continued(work: Work, before: Work) -> Work:

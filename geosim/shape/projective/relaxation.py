@@ -14,7 +14,7 @@ from geosim.arrays import Floats
 from geosim.contract import Status
 from geosim.shape.projective.acceleration import Anderson, QuasiNewton
 from geosim.shape.projective.contact import MOVED, SET_CHANGED, UNCHANGED, SpringContact
-from geosim.shape.projective.elements import Evaluation
+from geosim.shape.projective.elements import Evaluation, GlobalMatrix
 from geosim.shape.projective.mesh import Work
 from geosim.shape.projective.stiffness import MaterialMatrix
 
@@ -120,9 +120,9 @@ class Relaxation:
     ) -> int:
         """Weigh stretched elements anew and check for collisions, now and then and at balance; return what changed."""
         elements = work.elements
-        stretched = iteration % STRETCH_INTERVAL == 0 and not isinstance(work.matrix, MaterialMatrix)
-        if stretched and elements.restiffen(now.x):
-            work.matrix.replace(elements.laplacian(), elements.springs)
+        matrix, due = work.matrix, iteration % STRETCH_INTERVAL == 0
+        if due and isinstance(matrix, GlobalMatrix) and elements.restiffen(now.x):
+            matrix.replace(elements.laplacian(), elements.springs)
             memory.restart()
         balanced = now.residual <= self.tolerance
         if not balanced and iteration % self.contact_interval:

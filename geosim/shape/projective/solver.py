@@ -211,9 +211,7 @@ class ProjectiveShapeSolver:
         material = self.body_targets == "material"
         share = LIGHT if self.acceleration != "anderson" and material else 1.0
         follows = self.acceleration == "newton" and material and self.chamber_targets == "total"
-        return Targets(
-            self.body_targets, self.chamber_targets, self.blend_at_rest, self.chamber_weight, share, follows
-        )
+        return Targets(self.body_targets, self.chamber_targets, self.blend_at_rest, self.chamber_weight, share, follows)
 
     @property
     def relaxation(self) -> Relaxation:

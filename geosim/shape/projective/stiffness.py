@@ -88,7 +88,7 @@ class MaterialMatrix:
         """Stiffness of every vertex in the scalar matrix [N/m], (count,), 0 where it is held."""
         return self._scalar.diagonal()
 
-    def factor(self, springs: Springs) -> None:  # noqa: ARG002 (they are the elements')
+    def factor(self, springs: Springs) -> None:
         """Note that the springs are others."""
         self.stale = True
 

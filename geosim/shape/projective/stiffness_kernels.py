@@ -1,6 +1,6 @@
 """Second derivatives of the merit of the projective solver, element by element, and steps that turn.
 
-An isotropic energy W(s1, s2, s3) of the signed singular values of F = U diag(s) V^T has nine known eigenvectors in the space of F:
+An isotropic energy W(s1, s2, s3) of the signed singular values of F = U diag(s) V^T has nine known eigenvectors among all dF:
 three scalings, three twists and three flips, with the eigenvalues
 
     scalings: those of d2W/ds_i ds_j,   twist: (g_i + g_j) / (s_i + s_j),   flip: (g_i - g_j) / (s_i - s_j),   g = dW/ds,
@@ -22,7 +22,9 @@ from geosim.shape.projective.kernels import FLATTEST, gradient, volume_law, writ
 __all__ = ["element_stiffness", "turning_forces", "wall_gradient", "wall_stiffness"]
 
 LEAST = 1e-3  # of the material's stiffness at rest: an eigenvalue of an element that is cut off ends there, so that all is held
-EQUAL = 1e-6  # relative gap of two stretches below which a difference quotient loses more digits than its limit (root eps)
+EQUAL = (
+    1e-6  # relative gap of two stretches below which a difference quotient loses more digits than its limit (root eps)
+)
 
 
 @kernel
@@ -83,14 +85,32 @@ def _directions(U, V, vectors, gradients, e, w):
             u = (U[0][d], U[1][d], U[2][d])
             for k in range(3):
                 i, j = (k + 1) % 3, (k + 2) % 3
-                w[k, 3 * n + d] = vectors[0, k] * c[0] * u[0] + vectors[1, k] * c[1] * u[1] + vectors[2, k] * c[2] * u[2]
+                w[k, 3 * n + d] = (
+                    vectors[0, k] * c[0] * u[0] + vectors[1, k] * c[1] * u[1] + vectors[2, k] * c[2] * u[2]
+                )
                 w[3 + k, 3 * n + d] = u[i] * c[j] - u[j] * c[i]
                 w[6 + k, 3 * n + d] = u[i] * c[j] + u[j] * c[i]
 
 
 @kernel
 def element_stiffness(
-    x, tets, gradients, volumes, which, rows, bulk, guard, jacobians, pressures, roots, convex, node, border, indptr, indices, data
+    x,
+    tets,
+    gradients,
+    volumes,
+    which,
+    rows,
+    bulk,
+    guard,
+    jacobians,
+    pressures,
+    roots,
+    convex,
+    node,
+    border,
+    indptr,
+    indices,
+    data,
 ):
     """Add the second derivatives of all body elements, and the couplings of the patches, to the upper triangle.
 

@@ -12,11 +12,7 @@ from geosim.shape.projective.elements import rest_shapes
 from geosim.shape.projective.solver import ProjectiveShapeSolver
 from geosim.shape.projective.stiffness_kernels import turning_forces
 
-MATERIALS = (
-    "ecoflex-00-30",
-    geosim.Gent(mu=3e4, jm=20.0),
-    geosim.Ogden(mu=(3e4, -1e4), alpha=(2.0, -2.0)),
-)
+MATERIALS = ("ecoflex-00-30", geosim.Gent(mu=3e4, jm=20.0), geosim.Ogden(mu=(3e4, -1e4), alpha=(2.0, -2.0)))
 
 
 def state_of(environment=None, material="ecoflex-00-30", acceleration="newton"):
