@@ -26,8 +26,9 @@ __all__ = ["Targets", "Work", "continued", "make_work", "needs_remeshing", "reme
 
 @dataclass(frozen=True)
 class Targets:
-    """What elements are projected to and how stiffly: options of `ProjectiveShapeSolver`, the body's `share`
-    of the scalar matrix, and whether the matrix follows the material.
+    """What elements are projected to and how stiffly: options of `ProjectiveShapeSolver`.
+
+    `share` of the body's stiffness stands in the scalar matrix; `follows`: the matrix follows the material.
     """
 
     body: str
