@@ -18,7 +18,7 @@ a body at rest feels nothing and a body that is squeezed in its plane does not p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -46,6 +46,7 @@ THIN = 10.0  # walls thinner at rest than this many reaches may come within reac
 TAKES_PART = 1e-3  # weight in the closest points below which a vertex does not touch itself
 VERTEX_FACE, EDGE_EDGE = 6, 9  # pairs of each sort that two faces have
 ROOM = 8  # pairs of faces that there is room for at first, for every face: untouched memory costs nothing, a second search does
+SAME = 1e-12  # share of a step, and of the largest coordinate, that is rounding
 TINY = 1e-300  # what an area is divided by where it may vanish
 
 
@@ -116,6 +117,30 @@ class Sides(NamedTuple):
     excluded: Ints
 
 
+@dataclass
+class Memory:
+    """The pairs that were found last: start and way (n, 3) of the step that they are of, and `Neighbourhood._candidates`."""
+
+    start: Floats = field(default_factory=lambda: np.zeros((0, 3)))
+    way: Floats = field(default_factory=lambda: np.zeros((0, 3)))
+    pairs: tuple[Ints, Bools, Floats] | None = None
+
+    def covers(self, x: Floats, step: Floats) -> bool:
+        """Whether positions x (n, 3), and where a step (n, 3) leads from them, lie on the way of which the pairs are."""
+        if self.pairs is None or self.start.shape != x.shape:
+            return False
+        ends = (x, x + step) if len(step) else (x,)
+        if len(self.way) == 0:
+            return all(np.array_equal(end, self.start) for end in ends)
+        largest = np.unravel_index(np.argmax(np.abs(self.way)), self.way.shape)
+        for end in ends:
+            share = (end[largest] - self.start[largest]) / (self.way[largest] or 1.0)
+            off = np.abs(end - self.start - share * self.way).max(initial=0.0)
+            if not (-SAME <= share <= 1.0 + SAME and off <= SAME * np.abs(x).max(initial=0.0)):
+                return False
+        return True
+
+
 @dataclass(frozen=True)
 class Neighbourhood:
     """Surfaces at rest, ready to be asked which of their parts are near each other.
@@ -136,6 +161,8 @@ class Neighbourhood:
         Vertices that a face tests on behalf of all faces around them, -1 where another face does, shape (m, 3).
     reach
         Distance at which every vertex begins to feel others, shape (n,); a pair goes by its smallest.
+    memory
+        What was found last: a step is looked at before it is taken, and its end evaluated after.
     """
 
     tree: SurfaceTree
@@ -145,10 +172,12 @@ class Neighbourhood:
     folded: Floats
     owner: Ints
     reach: Floats
+    memory: Memory = field(default_factory=Memory, repr=False, compare=False)
 
     def near(self, x: Floats, factor: float = 1.0) -> NearPairs:
         """Return the pairs within their activation distances times a factor, at positions (n, 3)."""
-        points, edges, reach = self._candidates(x, x[:0], factor * self.reach)
+        found = self._on_the_way(x, x[:0]) if factor == 1.0 else self._candidates(x, x[:0], factor * self.reach)
+        points, edges, reach = found
         distance = closest(x[points], edges)[2]
         within = distance < reach
         points, edges, distance = points[within], edges[within], distance[within]
@@ -181,7 +210,7 @@ class Neighbourhood:
 
         With `first` what comes later than what was found before is not looked at.
         """
-        points, edges, reach = self._candidates(x, step, self.reach)
+        points, edges, reach = self._on_the_way(x, step)
         limit, time = self._activation(points, edges, reach), np.ones(len(points))
         _meeting_times(x[points], step[points], edges, limit, first, time)
         return points, edges, limit, time
@@ -195,6 +224,14 @@ class Neighbourhood:
         second = np.where(edges[:, None], out[:, 2] + out[:, 3], flat)
         through = (np.einsum("pa,pa->p", first, apart) > 0) & (np.einsum("pa,pa->p", second, apart) < 0)
         return np.where(through & (distance < THIN * reach), 0.0, np.minimum(reach, REST_SHARE * distance))
+
+    def _on_the_way(self, x: Floats, step: Floats) -> tuple[Ints, Bools, Floats]:
+        """Pairs that may come within their reach in a step, and maybe more (see `_candidates`)."""
+        memory = self.memory
+        if memory.pairs is None or not memory.covers(x, step):
+            memory.pairs = self._candidates(x, step, self.reach)
+            memory.start, memory.way = x.copy(), step.copy()
+        return memory.pairs
 
     def _candidates(self, x: Floats, step: Floats, reach: Floats) -> tuple[Ints, Bools, Floats]:
         """Pairs (k, 4) whose boxes come within reach in a step, which are edges, and their reaches (k,).

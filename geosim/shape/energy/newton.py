@@ -368,7 +368,7 @@ class Newton:
         tight = max(0.01 * self.tolerance, 1e-14)
         goals = (self.tolerance, tight, tight)
         needed = min(goal / max(value, 1e-300) for goal, value in zip(goals, measure[:3]))
-        return 0.3 * needed if 1e-5 < needed < 3e-3 else 1e-3
+        return 0.3 * needed if 1e-5 < needed < 3e-4 else 1e-4
 
     def converged(self, measure: tuple[float, ...], tolerance: float | None = None) -> bool:
         """Whether relative residuals are within the tolerances."""

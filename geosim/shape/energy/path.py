@@ -3,8 +3,9 @@
 A command is a share s = 0 .. 1 of the way between two targets (volumes, pressures, loads, places). The states at the
 commands are those of fine steps, whatever the spacing of the commands, because no increment is longer than the path allows:
 
-    1. predict: along the tangent (the first Newton step itself) at the beginning of a command and where the secant failed,
-       else along the secant through the last two equilibria; no farther than the path has been straight;
+    1. predict: along the tangent (the first Newton step itself) at the beginning of a path and where the secant failed,
+       else along the secant through the last two equilibria, or the parabola through three where it is nearly straight; no
+       farther than the path has been straight;
     2. correct: Newton (`newton`), at a prescribed share where volumes, places or obstacles are on their way; on an arc in
        the plane of the share and of what is conjugate to it where pressures or loads are (`newton.Aim`), so that neither
        a maximum of the load nor walls that close on each other end the path;
@@ -50,6 +51,10 @@ MISS = 0.3
 # Where the prediction misses by more than this share of itself, the equilibrium found may lie on another branch: the
 # increment is taken again, from nearer.
 JUMP = 0.6
+
+# The path is predicted as a parabola where that departs from the secant by no more than this share of the increment: one
+# that bends more has a kink, where contacts come.
+CURVED = 0.5
 
 # Increments that are shorter than this share of the longest of the command, or fail so often, are given up for a relaxation;
 # just after one, at once.
@@ -132,6 +137,7 @@ class Path:
     share: float = 0.0
     stride: float = np.inf  # longest displacement of a node in the next increment, over the size of the body
     trail: list[Mark] = field(default_factory=list)
+    earlier: tuple[Point, ...] = ()  # equilibria before this command, if it goes on as the last one did
     records: list[dict[str, Any]] = field(default_factory=list)
     outcome: Outcome | None = None
     failures: int = 0
@@ -147,6 +153,7 @@ class Path:
     def follow(self) -> Journey:
         """Follow the path to the command, or as far as it goes."""
         self._note(self.state.point, self.state.volumes)
+        self.earlier = self._straight_on()
         try:
             for _ in range(INCREMENTS):
                 if self.share >= 1.0:
@@ -187,7 +194,7 @@ class Path:
             return replace(self._settled(back), share=1.0), aim, None
         secant = self._secant() if self.failures % 2 == 0 else None
         if secant is not None:
-            way, size = secant
+            way, bend, size = secant
             stride = min(self.stride, ONWARD * size) if len(self.trail) == 1 else self.stride
             swell = (
                 (self.trail[-1].volumes - self.trail[-2].volumes) * ~self.end.by_volume
@@ -206,10 +213,10 @@ class Path:
             )
             if way.share > 0.0 and self.share + 1.02 * reach * way.share >= 1.0:
                 reach = (1.0 - self.share) / way.share  # land
-                start = self._settled(here.stepped(way, reach))
+                start = self._settled(_along(here, way, bend, reach))
                 if self._is_free(here, start):
                     return replace(start, share=1.0), aim, None
-            elif self._is_free(here, start := self._settled(here.stepped(way, reach))):
+            elif self._is_free(here, start := self._settled(_along(here, way, bend, reach))):
                 return start, self._aimed(aim, start), None
         left = 1.0 - self.share
         step = min(left, self._allowed(None), self._tangent_share())
@@ -257,31 +264,38 @@ class Path:
             or travel(a.grip, b.grip) > 0.0
         )
 
-    def _secant(self) -> tuple[Point, float] | None:
-        """Return the last increment and its longest displacement; None at the beginning of a path that turns."""
-        if len(self.trail) > 1:
-            way = self.trail[-1].point.less(self.trail[-2].point)
-        elif (share := self._straight_on()) is not None:
-            assert self.state.before is not None
-            way = self.state.point.less(self.state.before[0])
-            way = replace(way, share=share)
-        else:
+    def _secant(self) -> tuple[Point, Point | None, float] | None:
+        """Return the last increment, how much the path bent in it, and its longest displacement; None where there is none."""
+        past = [*self.earlier, *(mark.point for mark in self.trail)][-3:]
+        if len(past) < 2:
             return None
+        way = past[-1].less(past[-2])
         size = _longest(way.x)
-        return (way, size) if size > 0.0 else None
+        if size == 0.0:
+            return None
+        if len(past) < 3 or self._bends or len(way.objects):
+            return (way, None, size) if len(self.trail) > 1 else None  # a new command's tangent is better than the old secant
+        older = past[-2].less(past[-3])
+        if min(way.share, older.share) <= 0.0:
+            return way, None, size
+        zero, ratio = way.stepped(way, -1.0), way.share / older.share
+        return way, zero.stepped(way.stepped(older, -ratio), ratio / (1.0 + ratio)), size
 
-    def _straight_on(self) -> float | None:
-        """Share of this command that the last increment of the command before made, if the way goes straight on."""
-        if self.state.before is None:
-            return None
-        last = difference(self.state.target, self.state.before[1])
-        ahead = difference(self.end, self.origin)
-        if last is None or ahead is None:
-            return None
-        size, along = float(np.linalg.norm(ahead)), float(last @ ahead)
-        if size == 0.0 or along <= 0.99 * np.linalg.norm(last) * size:
-            return None
-        return along / size**2
+    def _straight_on(self) -> tuple[Point, ...]:
+        """Return the equilibria before this command as far as its way goes straight on, with their shares of it (below 0)."""
+        ahead, out = difference(self.problem, self.end, self.origin), []
+        target, share = replace(self.state.target, by_volume=self.origin.by_volume), 0.0
+        for point, old in reversed(self.state.before):
+            last = difference(self.problem, target, old)
+            if ahead is None or last is None:
+                break
+            size, along = float(np.linalg.norm(ahead)), float(last @ ahead)
+            if size == 0.0 or along <= 0.99 * np.linalg.norm(last) * size:
+                break
+            share -= along / size**2
+            out.append(replace(point, share=share))
+            target = old
+        return tuple(out[::-1])
 
     def _is_free(self, here: Point, there: Point) -> bool:
         """Whether nothing is crossed on the way to a predicted point."""
@@ -361,7 +375,7 @@ class Path:
         self.stride = min(float(np.clip(pace, SHRINK, GROWTH)) * max(made, 1e-9), LONGEST)
         self.failures, self.share, self.outcome = 0, share, outcome
         self.patience, self.longest = min(self.patience + 1, PATIENCE), max(self.longest, made)
-        self.state = advanced(self.state, outcome)
+        self.state = advanced(self.state if len(self.trail) > 1 else replace(self.state, target=self.origin), outcome)
         self._note(replace(outcome.point, share=share), outcome.evaluation.volumes)
 
     def _note(self, point: Point, volumes: Floats) -> None:
@@ -417,8 +431,8 @@ class Path:
             self.vain, self.ahead = self.vain + 1, 0.5 * step
             return False
         self.vain, self.failures, self.patience, self.ahead = 0, 0, 1, 2.0 * step
-        self.share, self.outcome, self.trail = share + step, outcome, []
-        self.state = replace(advanced(self.state, outcome), before=None)
+        self.share, self.outcome, self.trail, self.earlier = share + step, outcome, [], ()
+        self.state = replace(advanced(self.state, outcome), before=())
         self._note(outcome.point, outcome.evaluation.volumes)
         return True
 
@@ -482,7 +496,7 @@ def advanced(state: ShapeState, outcome: Outcome) -> ShapeState:
         point=point,
         target=target,
         volumes=values,
-        before=(state.point, state.target),
+        before=(*state.before, (state.point, state.target))[-2:],
         grip=grip,
         measured=None,
         is_frame=True,
@@ -497,21 +511,27 @@ def travel(start: Grip | None, end: Grip | None) -> float:
     return float(np.max(np.linalg.norm(end.poses[:, :3, 3] - start.poses[:, :3, 3], axis=1) + 0.01 * turn))
 
 
-def difference(new: Target, old: Target) -> Floats | None:
+def difference(problem: ShapeProblem, new: Target, old: Target) -> Floats | None:
     """The way between two targets as one vector of comparable numbers; None where their controls differ."""
     if (new.by_volume != old.by_volume).any():
         return None
+    moves = new.positions - old.positions
+    moves[: len(problem.rest)] *= problem.held[: problem.rest.size].reshape(-1, 3)
     return np.concatenate(
         [
             np.where(new.by_volume, new.volumes - old.volumes, 0.0),
             np.where(new.by_volume, 0.0, new.pressures - old.pressures),
-            [
-                np.linalg.norm(new.external - old.external),
-                np.linalg.norm(new.positions - old.positions),
-                travel(old.grip, new.grip),
-            ],
+            [np.linalg.norm(new.external - old.external), np.linalg.norm(moves), travel(old.grip, new.grip)],
         ]
     )
+
+
+def _along(here: Point, way: Point, bend: Point | None, reach: float) -> Point:
+    """Return the point so many increments ahead, on the parabola where that is near the secant."""
+    ahead = here.stepped(way, reach)
+    if bend is None or (1.0 + reach) * _longest(bend.x) > CURVED * _longest(way.x):
+        return ahead
+    return ahead.stepped(bend, reach * (1.0 + reach))
 
 
 def _longest(x: Floats) -> float:

@@ -211,7 +211,7 @@ class EnergyShapeSolver:
             point,
             target,
             evaluation.volumes,
-            None,
+            (),
             target.grip,
             frames.measure(problem, point, evaluation, np.nan, target, None),
             is_frame=False,
@@ -280,7 +280,7 @@ class EnergyShapeSolver:
         shortest = max(self.min_increment, LOSES) if brisk else self.min_increment
         options = budget, self.max_growth, shortest, self.follow == "dynamic", brisk
         steady = replace(origin, external=problem.steady_forces())
-        way = difference(end, steady)
+        way = difference(problem, end, steady)
         at_rest = not state.is_frame and np.array_equal(state.point.x, problem.rest)
         if not (at_rest and np.any(steady.external != origin.external) and (way is None or np.any(way))):
             return Path(self._newton, origin, end, state, *options).follow()
@@ -327,7 +327,7 @@ class EnergyShapeSolver:
         missing = self._newton.evaluate(problem, point, target, matrix=False).force
         target = replace(target, external=target.external + problem.loads_of(missing))
         note = " ".join(filter(None, [state.note, note]))
-        return replace(state, target=target, grip=target.grip, before=None, lost=lost, note=note, is_frame=True)
+        return replace(state, target=target, grip=target.grip, before=(), lost=lost, note=note, is_frame=True)
 
     @staticmethod
     def _loose(problem: ShapeProblem, point: Point, lost: Bools, index: int) -> Loose | None:

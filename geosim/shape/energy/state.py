@@ -31,7 +31,7 @@ class ShapeState:
     volumes
         Scaled chamber volumes (c,).
     before
-        The equilibrium before it on the path and its target, for the predictor; or None.
+        The equilibria before it on the path, two at most, the last one last, and their targets: for the predictor.
     grip
         What it holds on to for the next increment; None where nothing can touch.
     measured
@@ -48,7 +48,7 @@ class ShapeState:
     point: Point
     target: Target
     volumes: Floats
-    before: tuple[Point, Target] | None
+    before: tuple[tuple[Point, Target], ...] = ()
     grip: Grip | None = None
     measured: Frame | None = None
     is_frame: bool = True

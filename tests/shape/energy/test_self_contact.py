@@ -92,6 +92,39 @@ def test_no_step_passes_through():
         assert (x + share * step)[half:, 2].min() < 0.2  # it came as near as it may
 
 
+def test_what_was_found_for_a_step_serves_its_end_and_nothing_else(monkeypatch):
+    rest, faces = _sheets(2.0)
+    make = lambda: make_neighbourhood(rest, faces, np.zeros(len(faces), int), np.full(len(rest), 0.06))  # noqa: E731
+    around, descents, search = make(), [], proximity.Neighbourhood._candidates
+    monkeypatch.setattr(
+        proximity.Neighbourhood, "_candidates", lambda self, *given: descents.append(id(self)) or search(self, *given)
+    )
+    x, rng = _sheets(0.2)[0], np.random.default_rng(4)
+    step = 0.004 * rng.normal(size=x.shape)
+    step[len(x) // 2 :, 2] -= 0.16
+    aside = x + step * (1.0 + 0.3 * rng.normal(size=x.shape))
+    pairs = lambda near: sorted((*map(int, p), bool(e)) for p, e in zip(near.points, near.edges))  # noqa: E731
+    for at, way, searches in (
+        (x, step, 1),  # a step is looked at
+        (x, 0.5 * step, 0),  # shortened
+        (x + 0.9 * step, None, 0),  # its end, where parts touch
+        (x + step, None, 0),
+        (x + 1.1 * step, None, 1),  # beyond it
+        (x + 1.1 * step, None, 0),
+        (aside, None, 1),  # beside it
+        (aside, -step, 1),
+    ):
+        before = descents.count(id(around))
+        if way is not None:
+            around.safe_share(at, way)
+            assert descents.count(id(around)) - before == searches
+            continue
+        found = pairs(around.near(at))
+        assert descents.count(id(around)) - before == searches
+        assert len(found) > 0
+        assert found == pairs(make().near(at))
+
+
 def test_no_pair_that_touches_is_left_out_as_a_neighbour(monkeypatch):
     """In a sheet squeezed and folded along a band the near pairs are those of a search without neighbours left out."""
     n = 25
