@@ -274,7 +274,8 @@ class Path:
         if size == 0.0:
             return None
         if len(past) < 3 or self._bends or len(way.objects):
-            return (way, None, size) if len(self.trail) > 1 else None  # a new command's tangent is better than the old secant
+            # the tangent of a new command is better than the old one's secant
+            return (way, None, size) if len(self.trail) > 1 else None
         older = past[-2].less(past[-3])
         if min(way.share, older.share) <= 0.0:
             return way, None, size

@@ -90,9 +90,9 @@ class EnergyShapeSolver:
     factoriser
         "auto" (the fastest that is installed), "rslab", "pardiso" or "superlu".
     invariants
-        "full": W(I1, I2) of an incompressible material is evaluated as it stands, as most mixed finite elements do;
-        "isochoric": of J^(-2/3) I1 and J^(-4/3) I2. Both converge to the same shape; a material with a finite bulk
-        modulus is always split isochorically. None: the full form with P2, the isochoric one with P1, which is far nearer to P2.
+        "isochoric": W of J^(-2/3) I1 and J^(-4/3) I2; "full": W(I1, I2) of an incompressible material is evaluated as it
+        stands, as most mixed finite elements do. Both converge to the same shape, the isochoric form from half as far; a
+        material with a finite bulk modulus is always split isochorically. None: isochoric.
     contact_thickness
         Distance at which surfaces begin to feel each other, over the local edge length.
     check_stability
@@ -145,7 +145,7 @@ class EnergyShapeSolver:
     @property
     def isochoric(self) -> bool:
         """Whether an incompressible material is evaluated in the isochoric form."""
-        return self.invariants == "isochoric" or (self.invariants is None and self.element == "p1")
+        return self.invariants != "full"
 
     # ---- the contract of `solve`
 

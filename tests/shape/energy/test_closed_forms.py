@@ -181,17 +181,18 @@ def test_pressure_and_volume_control_are_two_ways_to_the_same_state():
 def test_balloon_passes_its_limit_point_under_volume_and_stops_there_under_pressure():
     """Neo-Hookean sphere with b/a = 2: the pressure has its maximum 0.8164 mu at V/V0 = 6.110.
 
-    Not far beyond, near V/V0 = 6.74, the sphere loses its symmetry (Haughton and Ogden, 1978).
+    Not far beyond, near V/V0 = 6.74, the sphere loses its symmetry (Haughton and Ogden, 1978). On so coarse a sphere the
+    pressure is 0.30 % off in the full form and 0.55 % in the isochoric one; on 1,920 tets both are 0.07 % off.
     """
-    mu = 50e3
+    mu, solver = 50e3, geosim.EnergyShapeSolver(invariants="full")
     robot = _sphere(1, 3, geosim.NeoHookean(mu=mu))
     exact = np.array([sphere_pressure(mu / 2, 0.0, r, _cubed_radii(robot)) for r in (6.1, 6.65)])
-    result = geosim.solve(robot, geosim.Inflation(volume_ratio=[6.1, 6.65]), ALONE)
+    result = geosim.solve(robot, geosim.Inflation(volume_ratio=[6.1, 6.65]), ALONE, solver=solver)
     np.testing.assert_allclose(result.chamber_pressures[:, 0], exact, rtol=5e-3)
     assert exact[1] < exact[0]
     assert result.chamber_pressures[1, 0] < result.chamber_pressures[0, 0]
     with pytest.raises(geosim.SolveError, match="volume_ratio") as caught:
-        geosim.solve(robot, geosim.Inflation(pressure=[0.6 * mu, 0.79 * mu, 0.9 * mu]), ALONE)
+        geosim.solve(robot, geosim.Inflation(pressure=[0.6 * mu, 0.79 * mu, 0.9 * mu]), ALONE, solver=solver)
     stopped = caught.value.result
     assert stopped.status is geosim.Status.PRESSURE_LIMIT
     assert not stopped.converged
