@@ -170,7 +170,7 @@ def make(folder: Path) -> None:
         folder / "pneunet",
         *pneunet_finger(),
         HEADER.format(
-            title="PneuNet finger, 110 x 20 x 20 mm: ten bellows on a thicker base, one cavity.", free="", max_edge=3.3
+            title="PneuNet finger, 110 x 20 x 20 mm: ten bellows on a thicker base, one cavity.", free="", max_edge=5.0
         )
         + CLAMPED.format(above=109.9),
     )

@@ -36,6 +36,7 @@ from geosim.shape.energy.rigid_equations import ReducedSolver, Reduction
 from geosim.shape.energy.sheets import Fabric, make_fabric
 from geosim.shape.energy.smoothing import Smoothing, smoothing
 from geosim.shape.energy.supports import Supports, held_unknowns, supports
+from geosim.shape.energy.threads import assemble_in_threads
 
 __all__ = ["ShapeProblem", "make_problem", "stiffest"]
 
@@ -238,9 +239,11 @@ class ShapeProblem(ScaledBody):
         el, pattern, count = self.element, self.pattern, len(x)
         data = np.zeros(len(pattern.indices) if matrix else 0)
         force, scale, constraint = np.zeros_like(x), np.zeros(count), np.zeros(len(self.pressure_vertices))
-        rules, out = (el.energy, el.constraint, el.linear), (pattern.places, data, force, scale, constraint)
+        rules, out = (el.energy, el.constraint, el.linear), (data, force, scale, constraint)
         table = self.table if table is None else table
-        energy, smallest, body_volume = assembly.assemble(x, p, self.mesh, table, *rules, matrix, *out)
+        energy, smallest, body_volume = assemble_in_threads(
+            self.linear.threads, x, p, self.mesh, table, rules, pattern.places, matrix, out
+        )
         if self.smoothing is not None:
             work, least = self.smoothing.add(x, table, matrix, pattern, data, force, scale)
             energy, smallest = energy + work, min(smallest, least)

@@ -8,6 +8,7 @@ from shapes import block, shell
 
 import geosim
 from geosim.environment import Environment
+from geosim.shape.energy import threads
 from geosim.shape.energy.problem import make_problem
 from geosim.shape.energy.solver import EnergyShapeSolver
 
@@ -220,3 +221,18 @@ def test_block_elimination_is_exact():
     data, borders = systems[0]
     np.testing.assert_allclose(problem.pattern.product(data, solution) - change @ borders, right, atol=1e-7)
     assert borders[0] @ solution == pytest.approx(0.3, abs=1e-7)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_threads_assemble_the_same(order, monkeypatch):
+    """What two threads find differs by rounding, and a body turned inside out in the share of one is so in both."""
+    monkeypatch.setattr(threads, "LEAST", 100)
+    one, two = (make_problem(_sphere(MATERIALS[1]), Environment(), order, "superlu", threads=t) for t in (1, 2))
+    x, p, pressures = _random_point(one)
+    found = [problem.evaluate(x, p, pressures, np.zeros_like(x), matrix=True) for problem in (one, two)]
+    for name in ("data", "force", "constraint", "energy", "smallest", "body_volume", "scale"):
+        a, b = (np.asarray(getattr(f, name)) for f in found)
+        assert np.abs(a - b).max() <= 1e-13 * np.abs(a).max(), name
+    x[one.mesh.tets[-1]] *= -1.0
+    folded = [problem.evaluate(x, p, pressures, np.zeros_like(x), matrix=False) for problem in (one, two)]
+    assert [np.isfinite(f.energy) for f in folded] == [False, False]
