@@ -23,7 +23,7 @@ import numpy as np
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.core.serialize import dumps
 
-__all__ = ["cache_folder", "filled", "kernel"]
+__all__ = ["cache_folder", "filled", "kernel", "writable"]
 
 KERNELS = "kernels-1"  # folder in the cache; the number is that of the format of its files
 
@@ -204,6 +204,11 @@ def kernel(
         return made
 
     return wrap if function is None else wrap(function)
+
+
+def writable(array: np.ndarray) -> np.ndarray:
+    """Return the array, or a copy of a read-only one: for these numba would compile every kernel once more."""
+    return array if array.flags.writeable else array.copy()
 
 
 def filled(search: Callable[..., int], capacity: int, *columns: tuple[tuple[int, ...], Any]) -> list[np.ndarray]:

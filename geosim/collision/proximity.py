@@ -31,7 +31,7 @@ from geosim.collision.crossings import SurfaceTree, surface_tree
 from geosim.collision.distance import pair_distance
 from geosim.collision.tree import STACK, boxes_meet, leaf_range, next_leaves, refit_tree
 from geosim.errors import InputError
-from geosim.kernels import filled, kernel
+from geosim.kernels import filled, kernel, writable
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, row, scaled
 
 __all__ = ["Hits", "NearPairs", "Neighbourhood", "closest", "make_neighbourhood"]
@@ -239,6 +239,7 @@ class Neighbourhood:
         `reach` is that of the vertices (n,), of which a pair has the smallest; a step of no rows moves nothing.
         """
         tree, faces = self.tree.tree, self.tree.faces
+        x, step, reach = writable(x), writable(step), writable(reach)
         reaches = reach[faces].max(axis=1)
         place, moves = np.empty_like(tree.boxes), np.empty((len(tree.boxes) if len(step) else 0, 6))
         refit_tree(x, faces, tree.order, place, 0.5 * reaches)

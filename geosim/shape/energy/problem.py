@@ -13,6 +13,7 @@ from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
+from geosim.kernels import writable
 from geosim.linear.bordered import BorderedSolver
 from geosim.linear.factorise import make_factoriser
 from geosim.linear.patterns import Sparsity
@@ -236,7 +237,7 @@ class ShapeProblem(ScaledBody):
         Of `external` the rows beyond the nodes, if there are any, are forces and moments on the rigid groups.
         `chamber_pressures` are the forces of all scalars (d,); `hold` says where cables stick, `loose` which objects move.
         """
-        el, pattern, count = self.element, self.pattern, len(x)
+        x, el, pattern, count = writable(x), self.element, self.pattern, len(x)
         data = np.zeros(len(pattern.indices) if matrix else 0)
         force, scale, constraint = np.zeros_like(x), np.zeros(count), np.zeros(len(self.pressure_vertices))
         rules, out = (el.energy, el.constraint, el.linear), (data, force, scale, constraint)
@@ -344,7 +345,7 @@ class ShapeProblem(ScaledBody):
     def jacobian_bounds(self, x: Floats) -> Floats:
         """Lower bounds of J in every body tet (Bernstein coefficients), (m,)."""
         bounds = np.empty(len(self.mesh.tets))
-        assembly.jacobian_bounds(x, self.mesh, self.element.corners, bounds)
+        assembly.jacobian_bounds(writable(x), self.mesh, self.element.corners, bounds)
         return bounds
 
     def inverted(self, x: Floats) -> int:
