@@ -17,9 +17,10 @@ from geosim.show.contact import obstacle_surfaces
 from geosim.show.fields import shown_surface
 from geosim.show.raster import Camera, Layer, camera_for, draw
 
-__all__ = ["Episode", "numbers"]
+__all__ = ["Episode", "numbers", "observations"]
 
 PICTURE = (480, 320)  # pixels
+LARGEST = 1e3  # of an observation, in its unit (m, m/s, rad, rad/s, N, shares): far beyond what the robots do unless they fail
 ROBOT, OBSTACLE, GOAL = np.array([0.20, 0.45, 0.70]), np.array([0.72, 0.70, 0.66]), np.array([0.85, 0.25, 0.15])
 
 
@@ -28,11 +29,16 @@ def numbers(low: float, high: float, count: int) -> Box:
     return Box(low, high, (count,), np.float32)
 
 
+def observations(count: int) -> Box:
+    """Return the space of observations of `count` numbers, which `Episode.observed` keeps within their bounds."""
+    return numbers(-LARGEST, LARGEST, count)
+
+
 class Episode(gymnasium.Env[np.ndarray, np.ndarray]):
     """Root of the environments.
 
-    Subclasses set `action_space` and `observation_space`, keep `robot`, `surroundings`, `solver` and `state` up to date, and
-    write `reset` and `step`. Everything random is drawn from `np_random`, which `reset(seed=...)` seeds.
+    Subclasses set `action_space` and `observation_space` in `build`, keep `robot`, `surroundings`, `solver` and `state` up to
+    date, and write `reset` and `step`. Everything random is drawn from `np_random`, which `reset(seed=...)` seeds.
 
     Parameters
     ----------
@@ -50,6 +56,14 @@ class Episode(gymnasium.Env[np.ndarray, np.ndarray]):
         if render_mode is not None:
             choice(render_mode, "render_mode", tuple(self.metadata["render_modes"]))
         self.render_mode = render_mode
+        self.build()
+
+    def build(self) -> None:
+        """Make what stays from episode to episode; environments with parameters of their own do so when they are made."""
+
+    def observed(self, *parts: Any) -> Any:
+        """Return an observation of several parts, float32, within the bounds of its space."""
+        return np.clip(np.concatenate(parts), -LARGEST, LARGEST).astype(np.float32)
 
     def checked(self, action: Any) -> Floats:
         """Return an action in double precision.

@@ -11,7 +11,7 @@ from geosim.arrays import Floats, floats
 from geosim.environment import Environment, Obstacle
 from geosim.generate.boxes import pneunet
 from geosim.generate.gripper import gripper
-from geosim.learning.episode import Episode, numbers
+from geosim.learning.episode import Episode, numbers, observations
 from geosim.shape.energy.solver import EnergyShapeSolver, ShapeState
 
 __all__ = ["GripperEnv"]
@@ -38,15 +38,10 @@ class GripperEnv(Episode):
     - Terminated when both forces are within a tenth of the goal (`info["is_success"]`), or the equilibrium was not found
       (`info["status"]`); then the state stays at the last equilibrium.
     - `reset` draws radius and place of the ball and the goal; `options` may give "radius" [m], "offset" [m], "force" [N].
-
-    Parameters
-    ----------
-    render_mode
-        None or "rgb_array".
     """
 
-    def __init__(self, render_mode: str | None = None) -> None:
-        super().__init__(render_mode)
+    def build(self) -> None:
+        """Make robot, solver and spaces."""
         finger = pneunet(
             chambers=3, chamber_length=6e-3, wall=2e-3, gap=2e-3, width=14e-3, height=16e-3, base=4e-3, cap=3e-3
         )
@@ -57,7 +52,7 @@ class GripperEnv(Episode):
         self._tips = [np.flatnonzero(side & (rest[:, 2] < rest[side, 2].min() + 1e-6)) for side in self._sides]
         self._place(float(np.mean(RADII)), 0.0, float(np.mean(FORCES)))
         self.action_space = numbers(-1.0, 1.0, FINGERS)
-        self.observation_space = numbers(-np.inf, np.inf, len(self._observation()))
+        self.observation_space = observations(len(self._observation()))
 
     def _place(self, radius: float, offset: float, force: float) -> None:
         """Put a ball between the fingers at rest."""
@@ -97,4 +92,4 @@ class GripperEnv(Episode):
         nodes = self.state.frame.nodes
         tips = [nodes[tip].mean(axis=0) for tip in self._tips]
         parts = (self._pressures / HIGHEST, *tips, self._forces / self._goal, self._ball, [self._goal])
-        return np.concatenate(parts).astype(np.float32)
+        return self.observed(*parts)

@@ -10,7 +10,7 @@ import trimesh
 from geosim.actuation import Command, NaturalShape
 from geosim.arrays import Floats, floats
 from geosim.environment import Environment
-from geosim.learning.episode import PICTURE, Episode, numbers
+from geosim.learning.episode import PICTURE, Episode, numbers, observations
 from geosim.material.materials import LinearElastic
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.state import RodState
@@ -38,15 +38,10 @@ class RodReachEnv(Episode):
     - Reward: minus the distance of the tip from the goal [m].
     - Terminated when it is within 10 mm, or the solver stopped (`info["status"]`).
     - `reset(options={"goal": (x, y, z)})` sets the goal [m]; else it is drawn.
-
-    Parameters
-    ----------
-    render_mode
-        None or "rgb_array".
     """
 
-    def __init__(self, render_mode: str | None = None) -> None:
-        super().__init__(render_mode)
+    def build(self) -> None:
+        """Make robot, solver and spaces."""
         limb = Limb((0, 0, 0), (0, 0, -LENGTH), NODES, RADIUS, MATERIAL)
         self.robot = RodShellRobot.from_limbs([limb], fixed_vertices=(0, 1), fixed_edges=(0,))
         self.surroundings = Environment(gravity=(0, 0, -9.81), self_contact=False)
@@ -58,7 +53,7 @@ class RodReachEnv(Episode):
         self._ends = np.linspace(0, NODES - 1, SECTIONS + 1).round().astype(int)[1:]
         self._sections = np.minimum(np.arange(NODES - 2) * SECTIONS // (NODES - 2), SECTIONS - 1)
         self.action_space = numbers(-1.0, 1.0, 2 * SECTIONS)
-        self.observation_space = numbers(-np.inf, np.inf, len(self._observation()))
+        self.observation_space = observations(len(self._observation()))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Let the arm hang at rest and draw a goal."""
@@ -85,7 +80,7 @@ class RodReachEnv(Episode):
     def _observation(self) -> Any:
         x, tip = self.state.positions, self.state.positions[-1]
         parts = (self._bent, x[self._ends].ravel(), self.state.velocities[-1], self.goal, self.goal - tip)
-        return np.concatenate(parts).astype(np.float32)
+        return self.observed(*parts)
 
     def marks(self) -> list[tuple[Floats, Any]]:
         """A ball at the goal."""

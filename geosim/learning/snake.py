@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats, number
-from geosim.learning.episode import Episode, numbers
+from geosim.learning.episode import Episode, numbers, observations
 from geosim.snake.control import SnakeEnvironment
 from geosim.snake.snake import make_snake
 from geosim.snake.stepper import MultibodyStepper
@@ -48,7 +48,7 @@ class SnakeEnv(Episode):
         self.state = self._body.state
         self.goal = np.array([1.0, 0.0])
         self.action_space = numbers(-1.0, 1.0, links)
-        self.observation_space = numbers(-np.inf, np.inf, self._body.observation_size)
+        self.observation_space = observations(self._body.observation_size)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Lay the snake down at rest along x and draw a goal."""
@@ -78,4 +78,4 @@ class SnakeEnv(Episode):
     def _seen(self, observation: Floats) -> Any:
         """The observation with the goal seen from the head in the place of the heading."""
         c, s = observation[-2:]
-        return np.concatenate([observation[:-2], np.array([[c, s], [-s, c]]) @ self.goal]).astype(np.float32)
+        return self.observed(observation[:-2], np.array([[c, s], [-s, c]]) @ self.goal)

@@ -56,10 +56,10 @@ def _past(drive: Drive, state: RodState, h: float) -> Floats:
     still = Inertia(np.zeros(system.dofs), drive.load, h, h * state.u)
     terms = drive.terms(state, h, state.time, still)
     trial, f = Balance(system, state, state.natural, drive.load, h, terms=terms, inertia=still).residual(state.q)
-    f = f + (drive.damping * system.mass + system.viscous) * state.u
+    smooth = f + trial.pushes[CONTACT] + (drive.damping * system.mass + system.viscous) * state.u
     moving = system.free & (system.mass > 0)
-    acceleration = np.where(moving, -f / np.where(moving, system.mass, 1.0), 0.0)
-    return np.array([acceleration, f + trial.pushes[CONTACT], trial.pushes[USER], trial.pushes[DRAG]])
+    acceleration = np.where(moving, -smooth / np.where(moving, system.mass, 1.0), 0.0)
+    return np.array([acceleration, smooth, trial.pushes[USER], trial.pushes[DRAG]])
 
 
 def _firmer(system: System, share: float) -> System:

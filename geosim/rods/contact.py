@@ -8,6 +8,12 @@ and the tangential relative velocity u of the points that touch is resisted by::
 
     F = -mu tanh(K2 |u| / 2) u/|u| F_n,   K2 = 15 / nu                                     (12)-(13) of [Choi2024]
 
+With a coefficient of restitution c contact gives back c^2 of the energy that it took, where it parts with the velocity v::
+
+    F_n = s(v) dE/dC,   s = c^2 + (1 - c^2) / cosh^2(K2 v / 5) where v > 0, else 1
+
+Then an impact ends with c times the velocity that it began with, whatever stiffness and step; at rest it is as without.
+
 The energy solver has a law of its own: its friction holds what rests at a place, since an equilibrium knows no velocity, and is
 lagged; here it follows the velocity and is implicit, in normal force, direction and place. Shells against shells: see
 `geosim.rods.sheet_contact`; which parts of rods are near each other: `geosim.rods.pairs`.
@@ -18,7 +24,8 @@ Departures:
      ground Jacobian (26) is replaced by the exact derivative (its numerator has the square of the sigmoid).
 [D2] The stiffness k scales with the material (Young's modulus times radius) and the weight; the overlap reached is
      reported.
-[D3] The Jacobian of friction neglects the turning of the contact normal; forces are exact.
+[D3] [Choi2024] have no restitution: what their impacts take follows from step and stiffness.
+[D4] The Jacobian of friction neglects the turning of the contact normal; forces are exact.
 """
 
 from __future__ import annotations
@@ -42,12 +49,15 @@ __all__ = [
     "ContactLaw",
     "Shapes",
     "add_to_four",
+    "approach",
     "compile_obstacles",
     "contact_block",
     "contact_law",
     "four_slip",
     "friction_slope",
     "penalty",
+    "pressed",
+    "returned",
     "stick_slip",
 ]
 
@@ -58,6 +68,8 @@ FIRM = (
 )
 SUNK = 0.01  # of the radius that the whole weight, carried at one point, may sink in
 FADED = -36.0  # K1 (C - D) below which the energy is less than round-off of that at D = C: exp(-36) = 2e-16
+PARTING = 0.2  # K2 nu / 15: contacts that part at nu push with 1 % of what they would
+APART = 0.05  # of the velocity that its force gives a vertex in a step: over it contact ceases to push
 SMALL = 1e-4  # of K2 |u| / 2: tanh(z) / z is 1 - z^2 / 3 to round-off
 AT_REST = 1e-300  # m/s, and m^2: guards divisions by a velocity or a distance of zero
 
@@ -74,11 +86,17 @@ class ContactLaw:
         delta [m].
     slip
         nu [m/s].
+    restitution
+        c, 0 .. 1; None: contact gives back what it takes.
+    mass
+        Of a vertex on average [kg].
     """
 
     stiffness: float
     range: float
     slip: float
+    restitution: float | None = None
+    mass: float = 1.0
 
     @property
     def k1(self) -> float:
@@ -90,9 +108,21 @@ class ContactLaw:
         """Sharpness of friction [s/m]."""
         return SHARPNESS / self.slip
 
+    @property
+    def back(self) -> tuple[float, float]:
+        """Share of the energy of contact that is given back, and the mass of a vertex [kg]."""
+        return (1.0 if self.restitution is None else self.restitution**2), self.mass
+
 
 def contact_law(
-    robot: RodShellRobot, radius: float, weight: Floats, stiffness: float | None, distance: float | None, slip: float
+    robot: RodShellRobot,
+    radius: float,
+    weight: Floats,
+    stiffness: float | None,
+    distance: float | None,
+    slip: float,
+    restitution: float | None,
+    mass: float,
 ) -> ContactLaw:
     """Return the constants, scaled to the robot where they are not given; its smallest `radius` [m], `weight` [N] (n, 3)."""
     if stiffness is None:
@@ -101,7 +131,9 @@ def contact_law(
         stiffness = max(
             FIRM * float(np.concatenate(firm).max()), float(np.linalg.norm(weight.sum(axis=0))) / (SUNK * radius)
         )
-    return ContactLaw(float(stiffness), RANGE * radius if distance is None else float(distance), slip)
+    return ContactLaw(
+        float(stiffness), RANGE * radius if distance is None else float(distance), slip, restitution, mass
+    )
 
 
 class Shapes(NamedTuple):
@@ -129,6 +161,41 @@ def penalty(gap, k, k1):
     s = (max(z, 0.0) + math.log1p(e)) / k1
     sigmoid = 1.0 / (1.0 + e) if z >= 0.0 else e / (1.0 + e)
     return k * s * s, 2.0 * k * s * sigmoid, 2.0 * k * (sigmoid * sigmoid + s * k1 * sigmoid * (1.0 - sigmoid))
+
+
+@kernel
+def returned(speed, sharp, kept):
+    """Return s and ds/d speed [s/m] for points that approach each other by `speed` [m/s], see the head of this file."""
+    if speed >= 0.0 or kept >= 1.0:
+        return 1.0, 0.0
+    tanh = math.tanh(sharp * speed)
+    rest = (1.0 - kept) * (1.0 - tanh * tanh)
+    return kept + rest, -2.0 * sharp * rest * tanh
+
+
+@kernel
+def pressed(fn, stiff, closer, step, k2, back):
+    """Return force [N] and stiffness [N/m] of a contact that came closer by so much [m] in a step [s], from those that push.
+
+    `back` is `ContactLaw.back`.
+    """
+    share, mass = back
+    if step <= 0.0 or share >= 1.0:
+        return fn, stiff
+    # parting is told from the velocity that the force gives in a step: a sharper law stalls Newton's method at rest
+    sharp = min(PARTING * k2, mass / (APART * max(fn, AT_REST) * step))
+    share, slope = returned(closer / step, sharp, share)
+    return share * fn, share * stiff + fn * slope / step
+
+
+@kernel
+def approach(u, dofs, w, n):
+    """Return how fast the points that w combines from four vertices come together along n by the velocities u [m/s]."""
+    along = 0.0
+    for v in range(4):
+        for j in range(3):
+            along += w[v] * n[j] * u[dofs[v] + j]
+    return -along
 
 
 @kernel

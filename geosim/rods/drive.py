@@ -20,6 +20,7 @@ from geosim.rods.obstacles import ObstacleContact
 from geosim.rods.pair_contact import PairContact
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.sheet_contact import SheetContact
+from geosim.rods.slender import SlenderDrag
 from geosim.rods.state import RodState
 from geosim.rods.system import load_force, natural_hinges, prescribed_values, with_free
 from geosim.rods.terms import Term, UserForce
@@ -54,6 +55,10 @@ class Drive:
         Whether an equilibrium is asked for.
     spectral_radius
         Of the generalised-alpha rule.
+    shortest
+        Increments [s] that are not refused for an impact that they are too long to follow.
+    rod_drag
+        Along and across rods [N s/m^2].
     """
 
     command: Command
@@ -66,6 +71,8 @@ class Drive:
     functions: Sequence[Callable[..., Any]] = ()
     static: bool = False
     spectral_radius: float = 0.5
+    shortest: float = 0.0
+    rod_drag: tuple[float, float] | None = None
 
     @property
     def _row(self) -> tuple[float, float]:
@@ -113,6 +120,8 @@ class Drive:
         fluid = environment.fluid
         if fluid is not None and fluid.drag_coefficient > 0 and len(system.robot.triangles) and step > 0:
             terms.append(Drag(moving, pace))
+        if self.rod_drag is not None and step > 0:
+            terms.append(SlenderDrag(moving, pace, *self.rod_drag))
         if step > 0 and spins(state):
             terms.append(Gyroscope(moving, pace))
         if state.memory is not None:

@@ -26,7 +26,7 @@ from geosim.errors import InputError
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, row, scaled, turned, turned_back
 from geosim.linear.sparse import Triplets
-from geosim.rods.contact import FADED, friction_slope, penalty, stick_slip
+from geosim.rods.contact import FADED, friction_slope, penalty, pressed, stick_slip
 from geosim.rods.points import Points
 from geosim.rods.system import System
 from geosim.rods.terms import Term, add_contact
@@ -38,7 +38,7 @@ LOWER3, LOWER6 = np.tril_indices(3), np.tril_indices(6)
 
 @kernel
 def obstacle_contact(
-    x, x0, step, radius, solids, only, friction, pose0, pose1, k, k1, k2, want, force, block, skew, load
+    x, x0, step, radius, solids, only, friction, pose0, pose1, k, k1, k2, back, start, want, force, block, skew, load
 ):
     """Fill the forces of all obstacles on points; with `want`, their stiffness.
 
@@ -50,8 +50,10 @@ def obstacle_contact(
         Of every point [m], (p,).
     solids, only, friction, pose0, pose1
         The obstacles, those that these points feel (o,), and where they stood at the start and where they stand, (o, 4, 4).
-    k, k1, k2
-        Stiffness of the law, its steepness over distance [1/m] and over slip velocity [s/m].
+    k, k1, k2, back
+        Stiffness of the law, its steepness over distance [1/m] and over slip velocity [s/m], share of energy given back.
+    start, want
+        Distances at the start (o, p) [m]; whether the stiffness is filled, too.
     force, block, skew, load
         Results: forces (p, 3), symmetric and unsymmetric stiffness (p, 3, 3), forces and moments on obstacles (o, 6).
 
@@ -73,8 +75,9 @@ def obstacle_contact(
                 continue
             y, n = row(local, i), turned(now, normals[i])
             e, fn, stiff = penalty(gap, k, k1)
-            energy, largest, overlap, count = energy + e, max(largest, fn), max(overlap, gap), count + (gap > 0.0)
             u, speed, ratio, slope, g = (0.0, 0.0, 0.0), 0.0, 0.0, 0.0, 0.0
+            fn, stiff = pressed(fn, stiff, start[o, i] - distance[i], step, k2, back)
+            energy, largest, overlap, count = energy + e, max(largest, fn), max(overlap, gap), count + (gap > 0.0)
             if mu > 0.0 and step > 0.0:
                 # motion of the point less that of the obstacle's material point under it
                 u = scaled(1.0 / step, difference(plus(turned(before, y), before[:, 3]), x0[i]))
@@ -170,16 +173,27 @@ class ObstacleContact(Term):
         self.shapes = self.system.shapes
         # A Newton step goes at most through half of what is thick: the surface that a vertex entered stays the nearest.
         self.reach = self.shapes.thickness + 0.5 * float(self.system.vertex_radius.min())
+        self._start = [self._distances(points) for points in self.system.contact_points]
         self.rubs = self.step > 0 and bool((self.shapes.friction > 0).any())
+
+    def _distances(self, points: Points) -> Floats:
+        """Return the distances of points from the obstacles at the start (o, p) [m]; inf where a mesh is far."""
+        x, reach = points.at(self._places(self.state.q)), points.radius - FADED / self.system.law.k1
+        distance, normals = np.full((len(self.pose0), len(x)), np.inf), np.empty_like(x)
+        for o in np.flatnonzero(points.only):
+            local = np.ascontiguousarray((x - self.pose0[o, :3, 3]) @ self.pose0[o, :3, :3])
+            distances(self.shapes.solids, o, local, reach, distance[o], normals)
+        return distance
 
     def _places(self, q: Floats) -> Floats:
         return q[: self.system.turns].reshape(-1, 3)
 
     def _call(
-        self, q: Floats, points: Points, load: Floats, want: bool = False
+        self, q: Floats, which: int, load: Floats, want: bool = False
     ) -> tuple[tuple[float, float, float, int], Floats, Floats, Floats]:
-        """Return energy, largest force, overlap and count; force, stiffness and its unsymmetric part by point."""
-        s, law, n = self.shapes, self.system.law, len(points.first)
+        """Return energy, largest force, overlap and count; force, stiffness and its unsymmetric part, of a set of points."""
+        s, law, points = self.shapes, self.system.law, self.system.contact_points[which]
+        n = len(points.first)
         force, (block, skew) = np.zeros((n, 3)), np.zeros((2, n if want else 0, 3, 3))
         numbers = obstacle_contact(
             points.at(self._places(q)),
@@ -194,6 +208,8 @@ class ObstacleContact(Term):
             law.stiffness,
             law.k1,
             law.k2,
+            law.back,
+            self._start[which],
             want,
             force,
             block,
@@ -205,8 +221,8 @@ class ObstacleContact(Term):
     def _forces(self, q: Floats) -> tuple[Floats, Floats, Floats]:
         """Return (energy, largest force, overlap, count), forces on vertices (n, 3) and on obstacles (o, 6)."""
         total, force, load = np.zeros(4), np.zeros_like(self._places(q)), np.zeros((len(self.shapes.friction), 6))
-        for points in self.system.contact_points:
-            numbers, own, _, _ = self._call(q, points, load)
+        for which, points in enumerate(self.system.contact_points):
+            numbers, own, _, _ = self._call(q, which, load)
             total[[0, 3]] += numbers[0], numbers[3]
             total[1:3] = np.maximum(total[1:3], numbers[1:3])
             touched = np.flatnonzero(own.any(axis=1))
@@ -223,8 +239,8 @@ class ObstacleContact(Term):
     def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
         """Add the stiffness; return the unsymmetric part of friction."""
         unknown, slots, rubbed = self.system.pattern.unknown, self.system.slots, []
-        for points in self.system.contact_points:
-            _, _, block, skew = self._call(q, points, np.zeros((len(self.shapes.friction), 6)), want=True)
+        for which, points in enumerate(self.system.contact_points):
+            _, _, block, skew = self._call(q, which, np.zeros((len(self.shapes.friction), 6)), want=True)
             for i in np.flatnonzero(block.any(axis=(1, 2))):
                 t, e = points.share[i], points.edge[i]
                 if e < 0:
@@ -250,6 +266,20 @@ class ObstacleContact(Term):
             own = points.at(x), points.at(dx), points.radius
             share = min(share, obstacles_safe(*own, self.shapes.solids, points.only, self.pose1))
         return share
+
+    def closing(self, q: Floats, u: Floats) -> float:
+        """Return how fast points that touch obstacles at q approach or leave them."""
+        fastest, felt = 0.0, -FADED / self.system.law.k1
+        turn, still = self.pose0[:, :3, :3] @ self.pose1[:, :3, :3].transpose(0, 2, 1), self.pose0[:, :3, 3]
+        for points, (o, obstacle) in product(self.system.contact_points, enumerate(self.system.environment.obstacles)):
+            x, v = points.at(self._places(q)), points.at(self._places(u))
+            reach = felt + float(points.radius.max(initial=0.0))
+            distance, _, normal = signed_distances(obstacle.solid, x, self.pose1[o], reach=reach)
+            touch = points.only[o] & (distance < points.radius + felt)
+            before = (x[touch] - self.pose1[o, :3, 3]) @ turn[o].T + still[o]
+            own = (x[touch] - before) / self.step
+            fastest = max(fastest, float(np.abs(((v[touch] - own) * normal[touch]).sum(axis=1)).max(initial=0.0)))
+        return fastest
 
     def obstacle_work(self, q: Floats) -> float:
         """Return the work of the obstacles that move, by force and moment on each of them [J]."""

@@ -19,7 +19,7 @@ from geosim.collision.distance import pair_distance, squared_distance_derivative
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, scaled
 from geosim.linear.sparse import Triplets
-from geosim.rods.contact import FADED, add_to_four, contact_block, penalty
+from geosim.rods.contact import FADED, add_to_four, approach, contact_block, penalty, pressed
 from geosim.rods.pair_friction import SIZE, add_rod_friction, rod_friction_block, rod_slip
 from geosim.rods.pairs import REGULARISATION, Neighbours, find_pairs, moved_most, pair_geometry
 from geosim.rods.terms import ContactTerm
@@ -32,11 +32,20 @@ REACH = 0.4  # of the margin that a vertex may go in one iteration: at half of i
 
 
 @kernel
-def pair_force(q, q0, step, pairs, turns, rest, touch, share, k, k1, mu, k2, residual, force):
+def pair_distances(q, pairs, rest):
+    """Return the distances [m] of pairs with first dofs (P, 4) and rest lengths (P, 2)."""
+    distance = np.empty(len(pairs))
+    for p in range(len(pairs)):
+        distance[p] = pair_geometry(q, pairs[p], rest[p, 0], rest[p, 1])[0]
+    return distance
+
+
+@kernel
+def pair_force(q, q0, step, pairs, turns, rest, touch, share, before, k, k1, mu, k2, back, residual, force):
     """Add minus the contact and friction forces of all pairs; return energy, largest force, overlap, count.
 
     Arguments: unknowns, those at the start of the step [s]; of the pairs first dofs (P, 4), dofs of theta (P, 2), rest lengths
-    (P, 2), C [m] and the first radius over C; the constants of contact and friction; what is filled.
+    (P, 2), C [m], the first radius over C and distances at the start [m]; the constants of contact and friction; what is filled.
     """
     energy, largest, overlap, count = 0.0, 0.0, 0.0, 0
     g = np.empty((SIZE, 3))
@@ -46,12 +55,13 @@ def pair_force(q, q0, step, pairs, turns, rest, touch, share, k, k1, mu, k2, res
         gap = touch[p] - distance
         if k1 * gap < FADED:
             continue
-        e, fn, _ = penalty(gap, k, k1)
+        w = (1.0 - s, s, t - 1.0, -t)
+        e, fn, stiff = penalty(gap, k, k1)
+        fn, _ = pressed(fn, stiff, before[p] - distance, step, k2, back)
         energy += e
         largest = max(largest, fn)
         overlap = max(overlap, gap)
         count += gap > 0.0
-        w = (1.0 - s, s, t - 1.0, -t)
         add_to_four(pairs[p], w, scaled(-fn / distance, r), residual, force)
         if mu > 0.0 and step > 0.0:
             u, _, ratio, _ = rod_slip(q, q0, step, pairs[p], turns[p], share[p], geometry, k2, g)
@@ -60,7 +70,7 @@ def pair_force(q, q0, step, pairs, turns, rest, touch, share, k, k1, mu, k2, res
 
 
 @kernel
-def pair_stiffness(q, q0, step, pairs, turns, rest, touch, share, k, k1, mu, k2, active, blocks):
+def pair_stiffness(q, q0, step, pairs, turns, rest, touch, share, before, k, k1, mu, k2, back, active, blocks):
     """Fill the stiffness of pairs in contact, `blocks` (P, 12, 12), and their numbers `active`; return how many.
 
     With friction blocks are (P, 14, 14): theta of both edges comes last.
@@ -74,8 +84,9 @@ def pair_stiffness(q, q0, step, pairs, turns, rest, touch, share, k, k1, mu, k2,
         gap = touch[p] - distance
         if k1 * gap < FADED:
             continue
-        _, fn, stiff = penalty(gap, k, k1)
         w = (1.0 - s, s, t - 1.0, -t)
+        _, fn, stiff = penalty(gap, k, k1)
+        fn, stiff = pressed(fn, stiff, before[p] - distance, step, k2, back)
         c[:] = 0.0
         soft[:] = 0.0
         free = 0
@@ -96,6 +107,18 @@ def pair_stiffness(q, q0, step, pairs, turns, rest, touch, share, k, k1, mu, k2,
         active[count] = p
         count += 1
     return count
+
+
+@kernel
+def pairs_closing(q, u, pairs, rest, touch, k1):
+    """Return the largest speed [m/s] with which pairs that touch at q approach each other or part by the velocities u."""
+    fastest = 0.0
+    for p in range(pairs.shape[0]):
+        distance, s, t, _, _, r, _, _ = pair_geometry(q, pairs[p], rest[p, 0], rest[p, 1])
+        if k1 * (touch[p] - distance) > FADED:
+            w = (1.0 - s, s, t - 1.0, -t)
+            fastest = max(fastest, abs(approach(u, pairs[p], w, scaled(1.0 / distance, r))))
+    return fastest
 
 
 @kernel
@@ -164,10 +187,12 @@ class PairContact(ContactTerm):
             lengths,
             self.touch,
             robot.radius[self.pairs[:, 0]] / self.touch,
+            pair_distances(self.state.q, self.dofs, lengths),
             law.stiffness,
             law.k1,
             self.friction,
             law.k2,
+            law.back,
         )
 
     def escaped(self, q: Floats) -> bool:
@@ -187,6 +212,10 @@ class PairContact(ContactTerm):
         """Add energy, overlap, number and forces of contacts, and count the rods that passed through each other on the way."""
         super().measure(q, measures)
         measures["crossings"] = measures.get("crossings", 0) + count_passed(self.state.q, q, self.dofs)
+
+    def closing(self, q: Floats, u: Floats) -> float:
+        """Return how fast pairs that touch at q approach each other or part."""
+        return float(pairs_closing(q, u, self.dofs, self.problem[4], self.touch, self.state.system.law.k1))
 
     def forces(self, q: Floats, residual: Floats, force: Floats) -> tuple[float, float, float, int]:
         """Add minus the forces of the pairs to the residual, and the forces to `force`."""

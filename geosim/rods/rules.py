@@ -17,9 +17,13 @@ from geosim.rods.drive import Drive
 from geosim.rods.increment import Advanced, blocked, solve_balance
 from geosim.rods.newton import Solution
 from geosim.rods.state import RodState, carry
+from geosim.rods.terms import CONTACT
 
-__all__ = ["RULES"]
+__all__ = ["RULES", "advance"]
 
+FOLLOWED = (
+    0.5  # of a contact's depth that an increment may cross where an impact must be followed: returns c to a hundredth
+)
 WORST_STRETCH = 1.0  # of an edge in an explicit increment: doubled, or gone, it is an instability and no motion
 
 
@@ -75,3 +79,29 @@ RULES: dict[str, Callable[[Drive, RodState, float], Advanced]] = {
     "generalized-alpha": generalized_alpha,
     "verlet": _verlet,
 }
+
+
+def advance(integrator: str, drive: Drive, state: RodState, h: float) -> Advanced:
+    """Advance by a rule; an increment in which something is hit must hold the law of restitution.
+
+    Backward Euler stops what hits, in any increment, and so is the rule of impacts that give nothing back. Others are followed
+    by the midpoint rule, which gives back what the law says in increments that are short enough; longer ones are refused.
+    """
+    new, solution, terms = RULES[integrator](drive, state, h)
+    kept = state.system.law.restitution
+    if new is None or kept is None or integrator not in ("implicit-euler", "generalized-alpha"):
+        return new, solution, terms
+    law, translations = state.system.law, np.flatnonzero(state.system.free[: state.system.turns])
+    mass, pushed = state.system.mass[translations], np.abs(solution.trial.pushes[CONTACT][translations])
+    if not (h * pushed > law.slip * mass).any():
+        return new, solution, terms
+    speed = max(term.closing(solution.q, state.u) for term in terms)
+    if speed <= law.slip:
+        return new, solution, terms
+    if kept > 0.0:
+        depth = max(1.0 / law.k1, speed * float(np.sqrt(mass.min() / (2.0 * law.stiffness))))
+        if h * speed <= FOLLOWED * depth:
+            return _midpoint(drive, state, h)
+        if h > drive.shortest:
+            return None, replace(solution, converged=False), terms
+    return (new, solution, terms) if integrator == "implicit-euler" else _euler(drive, state, h)

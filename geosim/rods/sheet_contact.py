@@ -25,8 +25,8 @@ from geosim.arrays import Floats, Ints
 from geosim.collision.crossings import count_crossings
 from geosim.collision.distance import edge_edge, pair_distance, point_triangle, separation, squared_distance_derivatives
 from geosim.kernels import kernel
-from geosim.linear.matrix3 import combine, difference, dot
-from geosim.rods.contact import add_to_four, contact_block, four_slip
+from geosim.linear.matrix3 import combine, difference, dot, scaled
+from geosim.rods.contact import add_to_four, approach, contact_block, four_slip, pressed
 from geosim.rods.sheets import NearList, Sheet, gather, within
 from geosim.rods.terms import ContactTerm
 
@@ -82,14 +82,14 @@ def _fade_curvature(x, i, j, k, m):
 
 
 @kernel
-def sheet_force(x, q, q0, step, rest, points, edges, touch, k, mu, k2, residual, force):
+def sheet_force(x, x0, q, q0, step, rest, points, edges, touch, k, mu, k2, back, residual, force):
     """Add minus contact and friction forces of all pairs; return energy, largest force, deepest overlap, count.
 
-    Arguments: positions (n, 3) and unknowns, those at the start of the step [s]; rest positions; vertices (P, 4), whether two
-    edges, and C [m] of the pairs; the constants of contact and friction; what is filled.
+    Arguments: positions (n, 3), those at the start; unknowns, those at the start of the step [s]; rest positions; of the pairs
+    vertices (P, 4), whether two edges, and C [m]; the constants of contact and friction; what is filled.
     """
     four, old, w, c, e = np.empty((4, 3)), np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
-    dc = np.zeros((4, 3))
+    dc, w0, e0 = np.zeros((4, 3)), np.empty(4), np.empty(3)
     energy, largest, overlap, count = 0.0, 0.0, 0.0, 0
     for p in range(len(points)):
         reach, dofs = touch[p], 3 * points[p]
@@ -99,12 +99,14 @@ def sheet_force(x, q, q0, step, rest, points, edges, touch, k, mu, k2, residual,
             continue
         if d <= 0.0:
             return np.inf, np.inf, reach, count
-        value, slope, _ = _law(1.0 - d / reach)
+        value, slope, curvature = _law(1.0 - d / reach)
         fade, first = 1.0, 0.0
         if edges[p]:
             gather(rest, points[p], old)
             fade, first, _ = _fade(four, old, dc)
-        fn = fade * k * reach * slope
+        gather(x0, points[p], old)
+        closer = pair_distance(old, edges[p], w0, c, e0) - d
+        fn, _ = pressed(fade * k * reach * slope, fade * k * curvature, closer, step, k2, back)
         energy += fade * k * reach * reach * value
         largest = max(largest, fn)
         overlap = max(overlap, reach - d)
@@ -121,10 +123,11 @@ def sheet_force(x, q, q0, step, rest, points, edges, touch, k, mu, k2, residual,
 
 
 @kernel
-def sheet_stiffness(x, q, q0, step, rest, points, edges, touch, k, mu, k2, blocks):
+def sheet_stiffness(x, x0, q, q0, step, rest, points, edges, touch, k, mu, k2, back, blocks):
     """Fill the stiffness of pairs that touch, `blocks` (P, 12, 12); arguments as for the force."""
     four, old, w, c, e = np.empty((4, 3)), np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
     dc, dD, ddD = np.zeros((4, 3)), np.empty((4, 3)), np.empty((4, 4, 3, 3))
+    w0, e0 = np.empty(4), np.empty(3)
     for p in range(len(points)):
         reach, block = touch[p], blocks[p]
         gather(x, points[p], four)
@@ -138,7 +141,9 @@ def sheet_stiffness(x, q, q0, step, rest, points, edges, touch, k, mu, k2, block
             fade, first, second = _fade(four, old, dc)
         whole, fn, stiff = k * reach * reach * value, k * reach * slope, k * curvature
         u, speed, ratio, rise = four_slip(q, q0, step, 3 * points[p], w, e, mu, k2)
-        contact_block(w, e, d, fade * fn, fade * stiff, dD, ddD, u, speed, ratio, rise, mu, step, block)
+        gather(x0, points[p], old)
+        push, firm = pressed(fade * fn, fade * stiff, pair_distance(old, edges[p], w0, c, e0) - d, step, k2, back)
+        contact_block(w, e, d, push, firm, dD, ddD, u, speed, ratio, rise, mu, step, block)
         if first != 0.0:
             by_square = -fn / (2.0 * d) * first
             for a in range(12):
@@ -147,6 +152,19 @@ def sheet_stiffness(x, q, q0, step, rest, points, edges, touch, k, mu, k2, block
                     j, n = b // 3, b % 3
                     bent = first * _fade_curvature(four, i, j, m, n) + second * dc[i, m] * dc[j, n]
                     block[a, b] += whole * bent + by_square * (dc[i, m] * dD[j, n] + dD[i, m] * dc[j, n])
+
+
+@kernel
+def sheet_closing(x, u, points, edges, touch):
+    """Return the largest speed [m/s] with which pairs that touch approach each other or part by the velocities u."""
+    four, w, c, e = np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
+    fastest = 0.0
+    for p in range(len(points)):
+        gather(x, points[p], four)
+        d = pair_distance(four, edges[p], w, c, e)
+        if 0.0 < d < touch[p]:
+            fastest = max(fastest, abs(approach(u, 3 * points[p], w, scaled(1.0 / d, e))))
+    return fastest
 
 
 @dataclass
@@ -162,7 +180,8 @@ class SheetContact(ContactTerm):
         # the mean of all edges of triangles, which stand after those of rods
         self.margin = MARGIN * float(system.rest[len(system.robot.edges) :].mean())
         self.start = (self.state.q, self.step, self.sheet.rest)
-        self.law = (system.law.stiffness, self.friction, system.law.k2)
+        self.places0 = self._places(self.state.q)
+        self.law = (system.law.stiffness, self.friction, system.law.k2, system.law.back)
 
     def _places(self, q: Floats) -> Floats:
         return np.ascontiguousarray(q[: self.state.system.turns]).reshape(-1, 3)
@@ -175,10 +194,17 @@ class SheetContact(ContactTerm):
         """Return the share of a step that nothing crosses."""
         return self.sheet.safe_share(self._places(q), self._places(dq))
 
+    def closing(self, q: Floats, u: Floats) -> float:
+        """Return how fast pairs that touch at q approach each other or part."""
+        x, pairs = self._near(q)
+        return float(sheet_closing(x, u, pairs.points, pairs.edges, pairs.touch))
+
     def forces(self, q: Floats, residual: Floats, force: Floats) -> tuple[float, float, float, int]:
         """Add minus the forces of all pairs to the residual, and the forces to `force`."""
         x, pairs = self._near(q)
-        numbers = sheet_force(x, q, *self.start, pairs.points, pairs.edges, pairs.touch, *self.law, residual, force)
+        numbers = sheet_force(
+            x, self.places0, q, *self.start, pairs.points, pairs.edges, pairs.touch, *self.law, residual, force
+        )
         if not np.isfinite(numbers[0]):
             residual[0] = np.nan
         return numbers
@@ -189,7 +215,9 @@ class SheetContact(ContactTerm):
         reached = within(x, pairs.points, pairs.edges, pairs.touch)
         points = pairs.points[reached]
         blocks = np.empty((len(points), 12, 12))
-        sheet_stiffness(x, q, *self.start, points, pairs.edges[reached], pairs.touch[reached], *self.law, blocks)
+        sheet_stiffness(
+            x, self.places0, q, *self.start, points, pairs.edges[reached], pairs.touch[reached], *self.law, blocks
+        )
         return 3 * points, blocks
 
     def measure(self, q: Floats, measures: dict[str, Any]) -> None:

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geosim.actuation import Actuation, Command, NaturalShape
-from geosim.arrays import choice, number, whole
+from geosim.arrays import choice, floats, number, whole
 from geosim.contract import Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
@@ -46,7 +46,7 @@ from geosim.rods.increment import solve_balance
 from geosim.rods.newton import Newton, Solution
 from geosim.rods.obstacles import refuse_overlap
 from geosim.rods.robot import RodShellRobot
-from geosim.rods.rules import RULES
+from geosim.rods.rules import RULES, advance
 from geosim.rods.state import NO_PAST, RodState, at_rest, carry
 from geosim.rods.system import make_system
 from geosim.rods.terms import Term
@@ -104,6 +104,13 @@ class RodShellStepper:
         delta [m], the range of the contact's smoothing; None is a tenth of the radius.
     slip_velocity
         nu [m/s], below which friction sticks, Eq. (12) of [Choi2024].
+    restitution
+        Share of the velocity with which what hits leaves again, 0 .. 1, see `geosim.rods.contact`: whatever dt and stiffness,
+        with "implicit-euler" and "generalized-alpha", which follow impacts in increments that are short enough. None: an
+        impact takes what the rule of time stepping takes, the more the coarser the step.
+    rod_drag
+        Drag coefficients of a viscous fluid at rest along and across rods [N s/m^2], see `geosim.rods.slender`, where
+        `gray_hancock` computes them; None: none but that of the environment's fluid.
     """
 
     dt: float = 1e-2
@@ -124,6 +131,8 @@ class RodShellStepper:
     contact_distance: float | None = None
     slip_velocity: float = 1e-3
     spectral_radius: float = 0.5
+    restitution: float | None = None
+    rod_drag: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         choice(self.integrator, "integrator", RULES)
@@ -131,6 +140,13 @@ class RodShellStepper:
             number(getattr(self, key), f"RodShellStepper: {key}", above=0.0)
         number(self.damping, "RodShellStepper: damping", low=0.0)
         number(self.spectral_radius, "RodShellStepper: spectral_radius", low=0.0, high=1.0)
+        if self.restitution is not None:
+            number(self.restitution, "RodShellStepper: restitution", low=0.0, high=1.0)
+        if self.rod_drag is not None:
+            along, across = floats(self.rod_drag, "RodShellStepper: rod_drag [N s/m^2] along and across", (2,)).tolist()
+            number(along, "RodShellStepper: rod_drag along", low=0.0)
+            number(across, "RodShellStepper: rod_drag across", low=along)
+            object.__setattr__(self, "rod_drag", (along, across))
         whole(self.iterations, "RodShellStepper: iterations", least=1)
         if callable(self.forces):
             object.__setattr__(self, "forces", (self.forces,))
@@ -146,7 +162,7 @@ class RodShellStepper:
             The robot is none of rods and shells, it starts inside an obstacle, or `initial` is not a state of it.
         """
         robot = taken(robot, RodShellRobot, type(self).__name__)
-        contact = self.contact_stiffness, self.contact_distance, self.slip_velocity
+        contact = self.contact_stiffness, self.contact_distance, self.slip_velocity, self.restitution
         system = make_system(robot, environment or Environment(), *contact)
         if initial is not None:
             if not isinstance(initial, RodState) or initial.q.shape != (system.dofs,):
@@ -191,7 +207,8 @@ class RodShellStepper:
         """Advance to the time of a command (dynamics), or to its equilibrium (statics)."""
         newton = Newton(self.tolerance, self.increment_tolerance, self.iterations, self.line_search, self.static)
         options = {"newton": newton, "damping": self.damping, "functions": self.forces, "static": self.static}
-        options["spectral_radius"] = self.spectral_radius
+        options.update(spectral_radius=self.spectral_radius, rod_drag=self.rod_drag)
+        options["shortest"] = 2.0 * self.dt * self.smallest_dt if self.adaptive else np.inf
         drive = make_drive(state, command, self.edge_rotations, **options)
         tally = _Tally(progress)
         new = self._to_equilibrium(drive, tally) if self.static else self._to_time(drive, tally)
@@ -233,7 +250,7 @@ class RodShellStepper:
         while state.time < end - SAME_TIME * max(end, self.dt):
             left = end - state.time
             h = left / max(1, int(np.ceil(left / increment - SAME_FRAME)))
-            new, solution, terms = RULES[self.integrator](drive, state, h)
+            new, solution, terms = advance(self.integrator, drive, state, h)
             tally.add(solution, (state.time + h - begin) / (end - begin))
             if new is not None:
                 state, good = booked(drive, state, new, solution, terms, h), good + 1

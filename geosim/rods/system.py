@@ -148,6 +148,7 @@ def make_system(
     stiffness: float | None = None,
     distance: float | None = None,
     slip: float = 1e-3,
+    restitution: float | None = None,
 ) -> System:
     """Compile robot and environment; the constants of contact [N/m], [m], [m/s] are those of `RodShellStepper`."""
     environment.refuse_free_objects("RodShellStepper")
@@ -182,7 +183,16 @@ def make_system(
         weight,
         viscous,
         radius,
-        contact_law(robot, float(radius.min()), weight[: 3 * n].reshape(-1, 3), stiffness, distance, slip),
+        contact_law(
+            robot,
+            float(radius.min()),
+            weight[: 3 * n].reshape(-1, 3),
+            stiffness,
+            distance,
+            slip,
+            restitution,
+            float(mass[: 3 * n].mean()),
+        ),
         free,
         free,
         pattern,

@@ -52,6 +52,10 @@ class Term:
     def measure(self, q: Floats, measures: dict[str, Any]) -> None:
         """Add what a result shows to the measures of a step."""
 
+    def closing(self, q: Floats, u: Floats) -> float:
+        """Return how fast what touches at q approaches or parts with the velocities u, at most [m/s]."""
+        return 0.0
+
     def obstacle_work(self, q: Floats) -> float:
         """Return the work on the robot of what moves by itself in the increment [J]."""
         return 0.0
