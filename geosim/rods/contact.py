@@ -69,7 +69,7 @@ FIRM = (
 SUNK = 0.01  # of the radius that the whole weight, carried at one point, may sink in
 FADED = -36.0  # K1 (C - D) below which the energy is less than round-off of that at D = C: exp(-36) = 2e-16
 PARTING = 0.2  # K2 nu / 15: contacts that part at nu push with 1 % of what they would
-APART = 0.05  # of the velocity that its force gives a vertex in a step: over it contact ceases to push
+APART = 0.02  # of the velocity that its force gives a vertex in a step: over it contact ceases to push
 SMALL = 1e-4  # of K2 |u| / 2: tanh(z) / z is 1 - z^2 / 3 to round-off
 AT_REST = 1e-300  # m/s, and m^2: guards divisions by a velocity or a distance of zero
 

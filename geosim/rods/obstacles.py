@@ -50,10 +50,8 @@ def obstacle_contact(
         Of every point [m], (p,).
     solids, only, friction, pose0, pose1
         The obstacles, those that these points feel (o,), and where they stood at the start and where they stand, (o, 4, 4).
-    k, k1, k2, back
-        Stiffness of the law, its steepness over distance [1/m] and over slip velocity [s/m], share of energy given back.
-    start, want
-        Distances at the start (o, p) [m]; whether the stiffness is filled, too.
+    k, k1, k2, back, start
+        Stiffness of the law, its steepness over distance [1/m] and slip [s/m], `ContactLaw.back`; distances at the start (o, p).
     force, block, skew, load
         Results: forces (p, 3), symmetric and unsymmetric stiffness (p, 3, 3), forces and moments on obstacles (o, 6).
 
@@ -62,9 +60,7 @@ def obstacle_contact(
     energy, largest, overlap, count = 0.0, 0.0, 0.0, 0
     local, normals, distance = np.empty((len(radius), 3)), np.empty((len(radius), 3)), np.empty(len(radius))
     bend = np.empty((3, 3))
-    for o in range(len(friction)):
-        if not only[o]:
-            continue
+    for o in np.flatnonzero(only):
         now, before, mu = pose1[o], pose0[o], friction[o]
         for i in range(len(radius)):
             put(local[i], turned_back(now, difference(x[i], now[:, 3])))

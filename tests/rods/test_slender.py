@@ -39,7 +39,7 @@ def test_a_flagellum_swims_at_the_speed_of_gray_and_hancock():
     times = np.linspace(0, 2, 81)
     bends = amplitude * k**2 * np.sin(k * s - rate * times[:, None]) * np.minimum(times, 0.5)[:, None] / 0.5
     robot = rod(nodes, density=1.0, planar="xz")
-    solver = RodShellStepper(dt=0.0125, rod_drag=(1.0, 2.0))
+    solver = RodShellStepper(dt=0.0125, rod_drag=(1.0, 2.0), frame_interval=0.025)
     result = solve(robot, NaturalShape(times, curvature=bends), solver=solver)
     middle = result.frames.mean(axis=1)
     speed = abs(middle[-1, 0] - middle[40, 0])  # in the last second
