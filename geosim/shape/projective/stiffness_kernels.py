@@ -93,6 +93,17 @@ def _directions(U, V, vectors, gradients, e, w):
 
 
 @kernel
+def _weighted_sum(weight, w, total):
+    """Write sum_r weight_r w_r (x) w_r."""
+    total[:] = 0.0
+    for r in range(len(weight)):
+        for i in range(12):
+            share = weight[r] * w[r, i]
+            for j in range(12):
+                total[i, j] += share * w[r, j]
+
+
+@kernel
 def element_stiffness(
     x,
     tets,
@@ -143,12 +154,7 @@ def element_stiffness(
         for k in range(9):
             weight[k] = volumes[e] * (max(weight[k], LEAST * m[4]) if convex else weight[k])
         _directions(U, V, vectors, gradients, e, w)
-        total[:] = 0.0
-        for r in range(9):
-            for i in range(12):
-                share = weight[r] * w[r, i]
-                for j in range(12):
-                    total[i, j] += share * w[r, j]
+        _weighted_sum(weight, w, total)
         for i in range(4):
             for j in range(4):
                 a, b = node[tets[e, i]], node[tets[e, j]]
