@@ -107,7 +107,8 @@ class EnergyShapeSolver:
         Where a load has a maximum below the command (a limit point): "limit" stops there and names it; "dynamic" goes on
         from the next stable state, however far away, or says PRESSURE_LIMIT where there is none up to V/V0 = 10.
     threads
-        How many a factorisation takes; None: the cores (or OMP_NUM_THREADS, and 1 in a sweep). Only the time depends on it.
+        How many factorisations and the assembly of elements take; None: the cores (or OMP_NUM_THREADS, and 1 in a sweep). Only
+        the time depends on it.
     """
 
     element: str = "p2"
