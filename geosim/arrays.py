@@ -53,7 +53,7 @@ MOST_SHOWN = 12  # numbers of an array that `brief` writes out; more are a shape
 
 
 def brief(value: object) -> str:
-    """Return the repr of a data type on one line: its fields that are not default, large arrays by their shapes.
+    """Return the repr of a data type on one line: its fields that are not default nor `repr=False`, large arrays by their shapes.
 
     To be used as `__repr__ = brief` in the class.
     """
@@ -62,7 +62,7 @@ def brief(value: object) -> str:
         item = getattr(value, f.name)
         plain = item is None or isinstance(item, (bool, int, float, str, tuple, Mapping))
         unset = isinstance(item, np.ndarray) and item.dtype == float and np.isnan(item).all()
-        if f.init and not unset and not (plain and (item == f.default or item in ((), {}))):
+        if f.init and f.repr and not unset and not (plain and (item == f.default or item in ((), {}))):
             shown.append(f"{f.name}={_brief(item)}")
     return f"{type(value).__name__}({', '.join(shown)})"
 

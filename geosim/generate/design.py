@@ -158,6 +158,7 @@ class Design:
             "[body]",
             'surface = "body.stl"',
             f"material = {json.dumps(material)}",
+            f"# max_edge = {8e-3 * scale:g}  # {units}; default a fortieth of the diagonal: fine, and minutes a solve",
         ]
         for i in range(len(self.chambers)):
             lines += ["", "[[chambers]]", f'surface = "chamber_{i + 1}.stl"']
@@ -172,7 +173,7 @@ class Design:
             lines += [f"radius = {fibre.radius * scale:.9g}", f"material = {_inline(fibre.material)}"]
             lines += [f"tension_only = {json.dumps(fibre.tension_only)}"]
         for key, corners in (("fixed", self.fixed_box), ("tip", self.tip_box)):
-            lines += ["", f"[{key}]", f"box = {json.dumps((corners * scale).tolist())}"]
+            lines += ["", f"[{key}]", f"box = {json.dumps((corners * scale).round(9).tolist())}"]
         lines += ["", "[design]", f'name = "{self.name}"', "", "[design.parameters]"]
         lines += [f"{key} = {json.dumps(value)}" for key, value in self.parameters.items()]
         return "\n".join(lines) + "\n"

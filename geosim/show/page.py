@@ -250,5 +250,6 @@ def repr_html(result: Result) -> str:
     note = f"<p>the last 12 of {len(rows)} frames</p>" if hidden else ""
     return (
         f'{head}<br><img alt="last frame" style="max-width:760px" src="data:image/png;base64,{picture}">'
-        f'{note}<table style="font-size:85%"><thead><tr>{cells}</tr></thead><tbody>{lines}</tbody></table></div>'
+        f'{note}<div style="overflow-x:auto"><table style="font-size:85%"><thead><tr>{cells}</tr></thead>'
+        f"<tbody>{lines}</tbody></table></div></div>"
     )

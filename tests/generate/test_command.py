@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tomllib
 
 import pytest
@@ -63,3 +65,18 @@ def test_mistakes_are_one_line(tmp_path, monkeypatch, arguments, status, says):
     assert found.exit_code == status
     assert says in found.output
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_made_robot_file_shows_how_to_choose_the_mesh(tmp_path):
+    """The default mesh is fine: the file and the next command name what makes the first solve quick."""
+    found = run("pneunet", "--chambers", "1", "--out", str(tmp_path / "finger"))
+    text = (tmp_path / "finger" / "robot.toml").read_text()
+    assert "# max_edge = 8  # mm" in text and "--preview" in found.output
+    coarse = tomllib.loads(text.replace("# max_edge", "max_edge"))
+    assert coarse["body"]["max_edge"] == 8
+    assert max(len(str(v)) for corner in coarse["fixed"]["box"] for v in corner) <= 13  # no noise of the last digits
+
+
+def test_python_m_geosim_is_the_command():
+    done = subprocess.run([sys.executable, "-m", "geosim", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("geosim, version")

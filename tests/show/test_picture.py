@@ -248,6 +248,7 @@ def test_a_long_motion_is_thinned_and_says_so(tmp_path):
 
 def test_notebooks_show_status_picture_and_table(result):
     text = result._repr_html_()
+    assert '<div style="overflow-x:auto"><table' in text  # a wide table scrolls in its cell
     assert "CONVERGED" in text
     assert "data:image/png;base64," in text
     assert "volume_ratio_1" in text
