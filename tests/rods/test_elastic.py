@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from geosim import Environment, LinearElastic, Passive, solve
 from geosim.linear.stencils import make_pattern
 from geosim.rods.balance import Balance
-from geosim.rods.elastic import bend_twist_force, bend_twist_hessian, stretch_force, stretch_hessian
+from geosim.rods.elastic import bend_twist_force, bend_twist_hessian, linear_tensions, stretch_force, stretch_hessian
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.section import Section
 from geosim.rods.state import carry, evaluate
@@ -317,3 +317,11 @@ def test_static_helix_tip(reference_data):
     published = np.load(reference_data / "rods/b3_static_h5.npz")["x_eq"]
     assert np.abs(result.frames[-1] - published).max() < 1e-9
     assert result.stable[-1] == 1
+
+
+def test_tensions_after_a_step_are_those_of_strains_that_change_linearly():
+    """Exact along the edge, and without the square of a turn across it."""
+    q, rest, dofs = np.array([0.0, 0, 0, 1.1, 0, 0]), np.array([1.0]), np.arange(6)[None]
+    for dq, strain in (([0, 0, 0, 0.05, 0, 0], 0.15), ([0.02, 0, 0, 0, 0, 0], 0.08), ([0, 0, 0, 0, 0.3, 0], 0.1)):
+        tension = linear_tensions(q, np.array(dq, dtype=float), dofs, np.array([40.0]), rest)
+        assert tension == pytest.approx(40.0 * strain)

@@ -408,6 +408,8 @@ def test_a_budget_of_iterations_a_frame_holds_at_the_hardest_gait():
         assert 2 <= len(report.records) <= 3
         assert report.reached == (state.residual <= stepper.tolerance)
         ended += not report.reached
+        balanced = report.records[-1]["residual"] <= stepper.tolerance
+        assert balanced or not state.trend.any()  # the next guess is not extrapolated from what does not balance
         assert abs(state.velocities).max() < 2.0  # m/s; the wave itself is below half of that
     assert ended > 0
     assert state.constraint_drift() < 1e-4
