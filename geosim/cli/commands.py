@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import geosim
+from geosim.cli.demos import DEMOS, FIRST_DEMO, demo_list
 from geosim.cli.generate import generate
 from geosim.cli.starting import explain, new, rerun
 from geosim.cli.wording import in_options
@@ -30,25 +31,6 @@ if TYPE_CHECKING:
     from geosim.actuation import Inflation
 
 __all__ = ["main"]
-
-# V/V0 of the demonstrations (the PneuNet stops before its bellows touch); a folder with an actuation.toml brings its own.
-DEMOS = {"pneunet": [1.05, 1.1, 1.15, 1.2], "finger": [1.2, 1.4, 1.6, 1.8, 2.0], "sphere": [1.25, 1.5, 2.0, 2.5, 3.0]}
-FIRST_DEMO = "pneunet"
-ROD_DEMOS = (
-    "cantilever",
-    "helix",
-    "spider",
-    "entanglement",
-    "parachute",
-    "pneunet-rod",
-    "falling-rods",
-    "manta",
-    "flapping-plate",
-    "cantilever-rod",
-    "cantilever-hinge",
-    "cantilever-mid-edge",
-    "draped-sheet",
-)
 
 
 class _OneLineGroup(click.Group):
@@ -203,7 +185,7 @@ class _Vector(click.ParamType):
 
 
 OUT = click.option("--out", type=click.Path(path_type=Path), help="Folder to write; default ./geosim-NAME.")
-FORCE = click.option("--force", is_flag=True, help="Replace the results in a folder that is not empty.")
+FORCE = click.option("--force", is_flag=True, help="Replace what is there already.")
 ROBOT = click.Path(path_type=Path)
 
 
@@ -212,34 +194,32 @@ ROBOT = click.Path(path_type=Path)
 
 @main.command(cls=_Example, examples=("geosim demo", "geosim demo sphere --out ball"))
 @click.argument("name", required=False)
-@click.option("--list", "listed", is_flag=True, help="List the demonstrations and end.")
+@click.option("--list", "listed", is_flag=True, help="List the demonstrations with their seconds and end.")
 @OUT
 @FORCE
 def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
     """Solve a bundled robot (default: inflate the PneuNet finger): mesh, solve, save, print a table."""
     from geosim.cli import running
 
-    folder = running.resource("meshes")
-    names = sorted(p.parent.name for p in folder.glob("*/robot.toml"))
     if listed:
-        click.echo("\n".join([*names, *ROD_DEMOS]))
+        click.echo(demo_list())
         return 0
     if name is None:
-        click.echo(f"showing {FIRST_DEMO}; others: {', '.join(n for n in [*names, *ROD_DEMOS] if n != FIRST_DEMO)}")
+        click.echo(f"showing {FIRST_DEMO}; others: {', '.join(n for n in DEMOS if n != FIRST_DEMO)}")
     name = FIRST_DEMO if name is None else name
-    if name not in [*names, *ROD_DEMOS]:
-        raise click.UsageError(f"no demo is called {name!r}; choose one of {', '.join([*names, *ROD_DEMOS])}")
+    if name not in DEMOS:
+        raise click.UsageError(f"no demo is called {name!r}; choose one of {', '.join(DEMOS)}")
     target = out or Path(f"geosim-{name}")
     running.check_folder(target, force)
-    if name in ROD_DEMOS:
+    folder = running.resource("meshes") / name
+    if not (folder / "robot.toml").is_file():
         from geosim.rods.designs import CASES
 
         case: Any = CASES[name]()  # type: ignore[operator]
         return running.solved(case.robot, case.actuation, case.environment, case.solver, target, force)
-    robot, environment, solver = running.problem(folder / name / "robot.toml")
-    given = folder / name / "actuation.toml"
-    inflation = running.Inflation(volume_ratio=DEMOS.get(name, [1.1, 1.2]))
-    actuation = running.load_actuation(given, robot) if given.is_file() else inflation
+    robot, environment, solver = running.problem(folder / "robot.toml")
+    given, ratios = folder / "actuation.toml", DEMOS[name].ratios
+    actuation = running.Inflation(volume_ratio=ratios) if ratios else running.load_actuation(given, robot)
     return running.solved(robot, actuation, environment, solver, target, force)
 
 

@@ -305,9 +305,28 @@ def _columns(path: Path, rows: list[list[str]], units: str | None) -> Markers:
             unit = unit or match.group(3)
     full = {n: a for n, a in found.items() if len(a) == 3}
     if not full:
-        raise InputError(f"{path}: no marker columns recognised; name them like tip_x_mm, tip_y_mm, tip_z_mm")
+        return _listed(path, rows, units)
     table = _numbers(rows[1:], len(header))
     order = [full[n][axis] for n in full for axis in "xyz"]
     clock = next((i for i, n in enumerate(header) if n.lower().startswith("time")), None)
     times = table[:, clock] if clock is not None else np.arange(len(table), dtype=float)
     return _markers(path, table[:, order].reshape(len(table), -1, 3), tuple(full), times, unit, "CSV")
+
+
+_BARE = re.compile(r"^([xyzXYZ])(?:[ _]*[\[(]?(mm|cm|m|in)[\])]?)?$")
+
+
+def _listed(path: Path, rows: list[list[str]], units: str | None) -> Markers:
+    """One frame, a marker a row: name, x, y, z. Without names it may be a scan, so they are asked for."""
+    header = rows[0] if rows else []
+    axes = {m[1].lower(): (i, m[2]) for i, name in enumerate(header) if (m := _BARE.match(name))}
+    label = next((i for i in range(len(header)) if i not in [at for at, _ in axes.values()]), None)
+    if len(axes) < 3 or label is None or len(rows) < 2:
+        raise InputError(
+            f"{path}: no marker columns recognised; name them like tip_x_mm, tip_y_mm, tip_z_mm (a row a frame), or name, x_mm, "
+            "y_mm, z_mm (a row a marker)"
+        )
+    body = [row + [""] * (len(header) - len(row)) for row in rows[1:]]
+    positions = np.array([[[_value(row[axes[axis][0]]) for axis in "xyz"] for row in body]])
+    unit = units or next((unit for _, unit in axes.values() if unit), None)
+    return _markers(path, positions, tuple(row[label] for row in body), np.zeros(1), unit, "list")

@@ -13,8 +13,11 @@ from click.testing import CliRunner
 
 import geosim
 from geosim import EnergyShapeSolver, Inflation, Status, cli, generate, solve
+from geosim.cli.demos import DEMOS
 from geosim.files.actuation import load_actuation
 from geosim.files.robot import load_problem
+from geosim.resources import resource
+from geosim.rods.designs import CASES
 
 
 def run(*arguments):
@@ -83,8 +86,13 @@ def test_explain_knows_every_status():
 
 
 def test_demo_lists_its_demonstrations():
-    listed = run("demo", "--list").output.split()
-    assert {"pneunet", "sphere", "cantilever"} <= set(listed)
+    """Every robot that ships and every case of rods that asks for nothing, in a line with its seconds."""
+    shipped = {p.parent.name for p in resource("meshes").glob("*/robot.toml")}
+    assert set(DEMOS) == shipped | set(CASES) - {"knot"}
+    lines = run("demo", "--list").output.splitlines()
+    assert [line.split()[0] for line in lines] == list(DEMOS)
+    assert all(line.endswith(" s") and len(line) <= 100 for line in lines)
+    assert all(demo.seconds > 0 for demo in DEMOS.values())
 
 
 def test_a_budget_of_seconds_leaves_the_last_equilibrium(tmp_path, monkeypatch):

@@ -272,6 +272,18 @@ def test_marker_formats(tmp_path, name):
     assert data.times == pytest.approx([0, 0.01])
 
 
+def test_a_list_of_markers_is_one_frame(tmp_path):
+    """A row a marker; without names it stays a scan."""
+    path = tmp_path / "list.csv"
+    path.write_text("name,x_mm,y_mm,z_mm\ntip,1,2,3\nbase,4,5,6\n")
+    data = read_markers(path)
+    assert data.names == ("tip", "base")
+    assert data.positions == pytest.approx(np.array([[[1, 2, 3], [4, 5, 6]]]) * 1e-3)
+    path.write_text("x_mm,y_mm,z_mm\n1,2,3\n")
+    with pytest.raises(InputError, match="name, x_mm, y_mm, z_mm"):
+        read_markers(path)
+
+
 def test_scan_without_noise_has_no_error(result):
     """A scan of the model itself, in any pose, is at distance zero; of a shifted model at the shift."""
     rng = np.random.default_rng(7)

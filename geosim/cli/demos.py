@@ -1,0 +1,60 @@
+"""What `geosim demo` shows: every demonstration in a line, and about how long it takes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["DEMOS", "FIRST_DEMO", "Demo", "demo_list"]
+
+
+class Demo(NamedTuple):
+    """A demonstration.
+
+    Attributes
+    ----------
+    what
+        One line.
+    seconds
+        Whole process on two idle cores, kernels compiled [s].
+    ratios
+        V/V0 of every step; () where the folder of the robot brings its own actuation, or it is a case of rods and shells.
+    """
+
+    what: str
+    seconds: int
+    ratios: tuple[float, ...] = ()
+
+
+FIRST_DEMO = "pneunet"
+DEMOS = {
+    # robots of meshes/; the PneuNet stops before its bellows touch
+    "pneunet": Demo("PneuNet finger of ten bellows curls down.", 0, (1.05, 1.1, 1.15, 1.2)),
+    "bellows": Demo("Soft finger of eleven thin bellows, which touch each other.", 0, (1.1, 1.2)),
+    "finger": Demo("Plain finger with one straight chamber, to twice its volume.", 0, (1.2, 1.4, 1.6, 1.8, 2.0)),
+    "gripper": Demo("Three PneuNets close on a ball and let it be pulled.", 0),
+    "membrane": Demo("A membrane is lifted by four pads that are inflated.", 0, (1.1, 1.2)),
+    "snake": Demo("Soft snake of [Gasoto2019] crawls on passive wheels.", 0),
+    "sphere": Demo("Thick sphere, whose pressure is known in closed form.", 0, (1.25, 1.5, 2.0, 2.5, 3.0)),
+    "twister": Demo("A slot that winds about a cylinder twists it.", 0, (1.1, 1.2)),
+    # cases of [Choi2024] and [Lahoti]
+    "cantilever": Demo("Vibration of a cantilever rod in its first mode.", 0),
+    "helix": Demo("A hanging helix oscillates under gravity.", 0),
+    "spider": Demo("A spider of rods is dropped on an incline.", 0),
+    "entanglement": Demo("Actuated rods entangle: frictional contact of a gripper of fingers.", 0),
+    "parachute": Demo("A canopy of shells with ropes and a payload falls in air.", 0),
+    "pneunet-rod": Demo("A PneuNet as a rod with natural curvature, under loads at its tip.", 0),
+    "falling-rods": Demo("A soft and a stiff rod fall on the ground.", 0),
+    "manta": Demo("A manta of shells flaps in water.", 0),
+    "flapping-plate": Demo("A plate in water, held along one side that heaves.", 0),
+    "cantilever-rod": Demo("Cantilever under gravity, as a rod.", 0),
+    "cantilever-hinge": Demo("The same as a shell of hinges.", 0),
+    "cantilever-mid-edge": Demo("The same as a shell with mid-edge normals.", 0),
+    "draped-sheet": Demo("A rubber sheet falls on a sphere and drapes over it.", 0),
+}
+
+
+def demo_list() -> str:
+    """Return a line for every demonstration: name, what it shows, about how long it takes."""
+    name = max(map(len, DEMOS))
+    what = max(len(d.what) for d in DEMOS.values())
+    return "\n".join(f"{key:{name}}  {d.what:{what}}  {d.seconds:4d} s" for key, d in DEMOS.items())
