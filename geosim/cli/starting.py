@@ -75,7 +75,9 @@ def new(name: Path) -> None:
 
 @click.command(epilog="Example: geosim rerun geosim-finger/result.npz --out again")
 @click.argument("result", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), help="Folder to write; default that of the result with -again behind its name.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Folder to write; default the name of its folder with -again."
+)
 @click.option("--force", is_flag=True, help="Replace what is there already.")
 def rerun(result: Path, out: Path | None, force: bool) -> int:
     """Solve again what a result file holds: the same robot, commands, surroundings and options."""

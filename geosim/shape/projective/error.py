@@ -23,6 +23,7 @@ from geosim.arrays import Floats
 from geosim.environment import Environment
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.problem import ShapeProblem, make_problem
+from geosim.shape.energy.solver import EnergyShapeSolver
 
 __all__ = ["energy_problem", "energy_residual"]
 
@@ -30,9 +31,9 @@ SMALLEST_SCALE = 1e-10  # of shear modulus times size squared: forces below are 
 
 
 def energy_problem(robot: VolumetricRobot, environment: Environment) -> ShapeProblem:
-    """Return the energy formulation of a robot, without contact, for `energy_residual`."""
+    """Return the energy formulation of a robot as that solver has it by default, without contact, for `energy_residual`."""
     alone = replace(environment, obstacles=(), self_contact=False, self_friction=0.0, exclude_pairs=())
-    return make_problem(robot, alone, 2, "auto")
+    return make_problem(robot, alone, 2, "auto", isochoric=EnergyShapeSolver().isochoric)
 
 
 def energy_residual(problem: ShapeProblem, nodes: Floats, forces: Floats, index: int) -> float:
