@@ -15,7 +15,7 @@ class Demo(NamedTuple):
     what
         One line.
     seconds
-        Whole process on two idle cores, kernels compiled [s].
+        Whole process on two cores, kernels compiled, about [s].
     ratios
         V/V0 of every step; () where the folder of the robot brings its own actuation, or it is a case of rods and shells.
     """
@@ -28,28 +28,28 @@ class Demo(NamedTuple):
 FIRST_DEMO = "pneunet"
 DEMOS = {
     # robots of meshes/; the PneuNet stops before its bellows touch
-    "pneunet": Demo("PneuNet finger of ten bellows curls down.", 0, (1.05, 1.1, 1.15, 1.2)),
-    "bellows": Demo("Soft finger of eleven thin bellows, which touch each other.", 0, (1.1, 1.2)),
-    "finger": Demo("Plain finger with one straight chamber, to twice its volume.", 0, (1.2, 1.4, 1.6, 1.8, 2.0)),
-    "gripper": Demo("Three PneuNets close on a ball and let it be pulled.", 0),
-    "membrane": Demo("A membrane is lifted by four pads that are inflated.", 0, (1.1, 1.2)),
-    "snake": Demo("Soft snake of [Gasoto2019] crawls on passive wheels.", 0),
-    "sphere": Demo("Thick sphere, whose pressure is known in closed form.", 0, (1.25, 1.5, 2.0, 2.5, 3.0)),
-    "twister": Demo("A slot that winds about a cylinder twists it.", 0, (1.1, 1.2)),
+    "pneunet": Demo("PneuNet finger of ten bellows curls down.", 50, (1.05, 1.1, 1.15, 1.2)),
+    "bellows": Demo("Soft finger of eleven thin bellows, which touch each other.", 300, (1.1, 1.2)),
+    "finger": Demo("Plain finger with one straight chamber, to twice its volume.", 25, (1.2, 1.4, 1.6, 1.8, 2.0)),
+    "gripper": Demo("Three PneuNets close on a ball and let it be pulled.", 200),
+    "membrane": Demo("A membrane is lifted by four pads that are inflated.", 290, (1.1, 1.2)),
+    "snake": Demo("Soft snake of [Gasoto2019] crawls on passive wheels.", 60),
+    "sphere": Demo("Thick sphere, whose pressure is known in closed form.", 65, (1.25, 1.5, 2.0, 2.5, 3.0)),
+    "twister": Demo("A slot that winds about a cylinder twists it.", 75, (1.1, 1.2)),
     # cases of [Choi2024] and [Lahoti]
-    "cantilever": Demo("Vibration of a cantilever rod in its first mode.", 0),
-    "helix": Demo("A hanging helix oscillates under gravity.", 0),
-    "spider": Demo("A spider of rods is dropped on an incline.", 0),
-    "entanglement": Demo("Actuated rods entangle: frictional contact of a gripper of fingers.", 0),
-    "parachute": Demo("A canopy of shells with ropes and a payload falls in air.", 0),
-    "pneunet-rod": Demo("A PneuNet as a rod with natural curvature, under loads at its tip.", 0),
-    "falling-rods": Demo("A soft and a stiff rod fall on the ground.", 0),
-    "manta": Demo("A manta of shells flaps in water.", 0),
-    "flapping-plate": Demo("A plate in water, held along one side that heaves.", 0),
-    "cantilever-rod": Demo("Cantilever under gravity, as a rod.", 0),
-    "cantilever-hinge": Demo("The same as a shell of hinges.", 0),
-    "cantilever-mid-edge": Demo("The same as a shell with mid-edge normals.", 0),
-    "draped-sheet": Demo("A rubber sheet falls on a sphere and drapes over it.", 0),
+    "cantilever": Demo("Vibration of a cantilever rod in its first mode.", 12),
+    "helix": Demo("A hanging helix oscillates under gravity.", 19),
+    "spider": Demo("A spider of rods is dropped on an incline.", 20),
+    "entanglement": Demo("Actuated rods entangle: frictional contact of a gripper of fingers.", 210),
+    "parachute": Demo("A canopy of shells with ropes and a payload falls in air.", 20),
+    "pneunet-rod": Demo("A PneuNet as a rod with natural curvature, under loads at its tip.", 6),
+    "falling-rods": Demo("A soft and a stiff rod fall on the ground.", 14),
+    "manta": Demo("A manta of shells flaps in water.", 45),
+    "flapping-plate": Demo("A plate in water, held along one side that heaves.", 50),
+    "cantilever-rod": Demo("Cantilever under gravity, as a rod.", 8),
+    "cantilever-hinge": Demo("The same as a shell of hinges.", 10),
+    "cantilever-mid-edge": Demo("The same as a shell with mid-edge normals.", 11),
+    "draped-sheet": Demo("A rubber sheet falls on a sphere and drapes over it.", 100),
 }
 
 
