@@ -25,6 +25,7 @@ class Demo(NamedTuple):
     ratios: tuple[float, ...] = ()
 
 
+# Seconds of bellows and entanglement are estimates: they take several minutes.
 FIRST_DEMO = "pneunet"
 DEMOS = {
     # robots of meshes/; the PneuNet stops before its bellows touch
