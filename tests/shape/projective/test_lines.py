@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cubes import block
 
 import geosim
 from geosim.cable import Cable
@@ -23,19 +24,10 @@ NX, NY, NZ, EDGE = 8, 3, 3, 0.005
 @cache
 def beam(cables=((0.0, 0.0075, 0.015), (0.04, 0.0075, 0.015))) -> VolumetricRobot:
     """A beam of 40 x 15 x 15 mm held at x = 0 with one straight cable along its top, or without."""
-    number = lambda i, j, k: (i * (NY + 1) + j) * (NZ + 1) + k  # noqa: E731
-    vertices = EDGE * np.array([(i, j, k) for i in range(NX + 1) for j in range(NY + 1) for k in range(NZ + 1)], float)
-    tets = []
-    for i in range(NX):
-        for j in range(NY):
-            for k in range(NZ):
-                cube = [number(i + a, j + b, k + c) for a in (0, 1) for b in (0, 1) for c in (0, 1)]
-                tets += [
-                    [cube[0], cube[p], cube[q], cube[7]] for p, q in ((4, 6), (6, 2), (2, 3), (3, 1), (1, 5), (5, 4))
-                ]
+    vertices, tets, _ = block((NX, NY, NZ), EDGE, hollow=None)
     strings = [np.linspace(cables[0], cables[1], 9)] if cables else []
     return VolumetricRobot.from_tets(
-        vertices, np.array(tets), material="ecoflex-00-30", cables=strings, fixed=np.flatnonzero(vertices[:, 0] < 1e-9)
+        vertices, tets, material="ecoflex-00-30", cables=strings, fixed=np.flatnonzero(vertices[:, 0] < 1e-9)
     )
 
 
