@@ -73,6 +73,9 @@ TURNS = 80
 # Steps at most with friction by the pressures of the present configuration, after every round.
 FINISH = 8
 
+# Residual of an equilibrium that is only passed on the way: the first step from it sees what is left of it.
+PASSING = 3e-2
+
 
 class BudgetError(Exception):
     """A budget of the user is spent."""
@@ -137,7 +140,14 @@ class Newton:
         return evaluation if target.drag is None else dragged(problem, evaluation, point, target.drag)
 
     def equilibrium(
-        self, problem: ShapeProblem, start: Point, aim: Aim, budget: Budget, *, along: Floats | None = None
+        self,
+        problem: ShapeProblem,
+        start: Point,
+        aim: Aim,
+        budget: Budget,
+        *,
+        along: Floats | None = None,
+        passing: bool = False,
     ) -> Outcome:
         """Return the equilibrium that is aimed at, from a start near it.
 
@@ -152,12 +162,16 @@ class Newton:
             A prediction; or the last equilibrium, where `along` is given: then the first step goes along the tangent.
         along
             Direction of the path at the last equilibrium (nodes, 3), 0 where it is not known.
+        passing
+            Whether a residual of `PASSING` will do at a share below 1; not with friction.
 
         Raises
         ------
         BudgetError
             A budget is spent.
         """
+        if passing:
+            return Attempt(self, problem, aim, budget, self.tolerance, along, max(PASSING, self.tolerance)).run(start)
         outcome = self._with_contact(problem, start, aim, budget, along)
         records, iterations = list(outcome.records), outcome.iterations
         for turn in range(TURNS):
@@ -427,6 +441,7 @@ class Attempt:
     budget: Budget
     tolerance: float
     along: Floats | None
+    passing: float | None = None  # tolerance at a share below 1, where it is another
     records: list[dict[str, Any]] = field(default_factory=list)
     history: list[tuple[float, ...]] = field(default_factory=list)
     reference: float = FORCE_FLOOR
@@ -448,7 +463,8 @@ class Attempt:
             first = self.along is not None and not self.history
             target = self.aim.at(point)
             measure = newton.residuals(problem, point, target, evaluation)
-            if newton.converged(measure, self.tolerance) and not first:
+            enough = self.tolerance if self.passing is None or self.aim.share >= 1.0 else self.passing
+            if newton.converged(measure, enough) and not first:
                 return self._ended(Status.CONVERGED, point, evaluation, measure[0])
             if len(self.history) == newton.max_iterations or self._stalls(measure, evaluation, target):
                 return self._ended(Status.NOT_CONVERGED, point, evaluation, measure[0])

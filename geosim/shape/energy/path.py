@@ -159,7 +159,9 @@ class Path:
                 if self.share >= 1.0:
                     return self._ended(Status.CONVERGED, "")
                 start, aim, along = self._next()
-                outcome = self.newton.equilibrium(self.problem, start, aim, self.budget, along=along)
+                outcome = self.newton.equilibrium(
+                    self.problem, start, aim, self.budget, along=along, passing=self._passes
+                )
                 self.records += [{**record, "increment": len(self.trail)} for record in outcome.records]
                 verdict = self._judge(outcome, aim)
                 if verdict is not None:
@@ -175,7 +177,24 @@ class Path:
         """What is solved."""
         return self.state.problem
 
+    @property
+    def _passes(self) -> bool:
+        """Whether equilibria on the way need no sharp residual: nothing that they leave behind depends on them."""
+        contact = self.problem.contact
+        rubs = contact is not None and contact.friction
+        return not (rubs or self._bends or len(self.state.point.objects) or self.state.point.hold is not None)
+
+    def _sharpen(self) -> None:
+        """Bring the last equilibrium on the way to the tolerance, where it was only passed."""
+        aim = Aim(self.origin, self.end, self.share, self.state.grip)
+        outcome = self.newton.equilibrium(self.problem, self.state.point, aim, Budget())
+        self.records += [{**record, "increment": len(self.trail)} for record in outcome.records]
+        if outcome.status is Status.CONVERGED:
+            self.outcome, self.state = outcome, advanced(self.state, outcome)
+
     def _ended(self, status: Status, message: str) -> Journey:
+        if status is not Status.CONVERGED and self._passes and 0.0 < self.share < 1.0:
+            self._sharpen()
         return Journey(self.state, self.share, self.outcome, status, message, tuple(self.records), self._way)
 
     @property

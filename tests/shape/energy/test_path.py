@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from shapes import block, shell
@@ -177,6 +179,15 @@ def test_a_budget_ends_a_command_and_keeps_the_last_equilibrium():
     assert result.partial.residual[0] < 1e-6
     stopped = geosim.solve(robot, Passive(), environment, solver=EnergyShapeSolver(max_seconds=1e-6), throw=False)
     assert stopped.status is Status.STOPPED
+
+
+def test_what_is_passed_on_the_way_is_sharp_where_it_is_the_answer():
+    command, solver = Inflation(volume_ratio=[8.0]), EnergyShapeSolver(max_growth=0.5, max_factorisations=12)
+    result = geosim.solve(_sphere(geosim.NeoHookean(mu=MU)), command, ALONE, solver=solver, throw=False)
+    assert result.status is Status.STOPPED
+    ends = [a for a, b in itertools.pairwise(result.trace) if a["increment"] != b["increment"]]
+    assert any(record["residual"] > 1e-3 for record in ends)  # passed
+    assert result.partial.residual[0] < 1e-6
 
 
 @pytest.mark.parametrize(
