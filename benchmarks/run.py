@@ -60,6 +60,9 @@ SECTIONS = {
     "projective-speed": Section("projective_speed.py", "", "numpy's singular values, ipctk", (DATA,)),
     "projective-cases": Section("projective_cases.py", "", "Table I of [Fang2022]", (DATA,)),
     "calculix": Section("calculix.py", "", "CalculiX, whole processes", ("ccx", DATA)),
+    "versions": Section(
+        "versions.py", "--out {out}/versions", "an earlier version, in pairs", (DATA, "GEOSIM_EARLIER")
+    ),
     "factorisers": Section("factorisers.py", "--skip-large", "SuperLU", (DATA,)),
     "rods": Section("rods_truth.py", "pairs obstacles drop order shells point_load", "theory, fine steps, crossings"),
     "rods-speed": Section("rods_speed.py", "--quick", "times of [Choi2024]"),

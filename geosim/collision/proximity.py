@@ -91,7 +91,7 @@ class Hits:
 
 
 class Sides(NamedTuple):
-    """Which faces may touch at all, for kernels.
+    """Which faces may touch at all, for kernels: in the order of the tree, so that what is near in space is near in memory.
 
     Parameters
     ----------
@@ -156,7 +156,8 @@ class Neighbourhood:
     normals
         Normals of the vertices at rest, shape (n, 3).
     folded
-        Cosine between a face and those around its corners at which it counts as folded, shape (m, 3).
+        Cosine between a face and those around its corners at which it counts as folded, shape (m, 3), in the order of the
+        tree.
     owner
         Vertices that a face tests on behalf of all faces around them, -1 where another face does, shape (m, 3).
     reach
@@ -238,25 +239,26 @@ class Neighbourhood:
 
         `reach` is that of the vertices (n,), of which a pair has the smallest; a step of no rows moves nothing.
         """
-        tree, faces = self.tree.tree, self.tree.faces
+        tree, faces = self.tree.tree, self.sides.faces
         x, step, reach = writable(x), writable(step), writable(reach)
-        reaches = reach[faces].max(axis=1)
+        reaches, order = reach[faces].max(axis=1), np.arange(len(faces))
         place, moves = np.empty_like(tree.boxes), np.empty((len(tree.boxes) if len(step) else 0, 6))
-        refit_tree(x, faces, tree.order, place, 0.5 * reaches)
+        refit_tree(x, faces, order, place, 0.5 * reaches)
         boxes, motions = _boxes(x, faces, 0.5 * reaches), np.empty((0, 6))
         turned = later = _leaning(x, self.rest, faces, self.folded)
         if len(step):
-            refit_tree(step, faces, tree.order, moves, np.zeros_like(reaches))
+            refit_tree(step, faces, order, moves, np.zeros_like(reaches))
             motions = _boxes(step, faces, np.zeros_like(reaches))
             later = _leaning(x + step, self.rest, faces, self.folded)
         (pairs,) = filled(
-            lambda out: _descend(boxes, motions, self.sides, tree.order, place, moves, turned, later, out),
+            lambda out: _descend(boxes, motions, self.sides, place, moves, turned, later, out),
             ROOM * len(faces),
             ((2,), np.int64),
         )
+        pairs = tree.order[pairs]
         most = (VERTEX_FACE + EDGE_EDGE) * len(pairs)
         points, edges = np.empty((most, 4), dtype=np.int64), np.empty(most, dtype=np.bool_)
-        found = _expand(x, step, faces, self.owner, self.tree.edges, self.tree.owned, pairs, reach, points, edges)
+        found = _expand(x, step, self.tree.faces, self.owner, self.tree.edges, self.tree.owned, pairs, reach, points, edges)
         points, edges = points[:found].copy(), edges[:found].copy()
         return points, edges, reach[points].min(axis=1)
 
@@ -296,9 +298,10 @@ def make_neighbourhood(
     edge = np.linalg.norm(np.roll(corners, -1, axis=1) - corners, axis=2).mean(axis=1)
     masks = np.zeros((len(faces), 2), dtype=np.int64) if excluded is None else np.ascontiguousarray(excluded)
     spaces = np.ascontiguousarray(spaces, dtype=np.int64)
-    sides = Sides(faces, corners.mean(axis=1), BESIDE * edge, _parts(faces, len(rest)), spaces, masks)
+    of_faces = faces, corners.mean(axis=1), BESIDE * edge, _parts(faces, len(rest)), spaces, masks
+    sides = Sides(*(np.ascontiguousarray(values[tree.tree.order]) for values in of_faces))
     rest, reach = np.ascontiguousarray(rest), np.ascontiguousarray(reach, dtype=float)
-    folded = HALF_FOLDED * _leanings(_flat_normals(rest, rest, faces), faces, len(rest))
+    folded = HALF_FOLDED * _leanings(_flat_normals(rest, rest, sides.faces), sides.faces, len(rest))
     return Neighbourhood(tree, rest, sides, normals, folded, owner.reshape(-1, 3), reach)
 
 
@@ -417,7 +420,7 @@ def _side_by_side(middle, beside, turned, later, f, g):
 
 
 @kernel
-def _descend(boxes, motions, sides, order, place, moves, turned, later, pairs):
+def _descend(boxes, motions, sides, place, moves, turned, later, pairs):
     """Write the pairs of faces that may touch and whose boxes meet at some moment; return how many there are.
 
     `boxes` and `motions` are those of positions and displacements of the faces, `place` and `moves` those of the nodes of the
@@ -430,9 +433,8 @@ def _descend(boxes, motions, sides, order, place, moves, turned, later, pairs):
     while top >= 0:
         i, j = stack[top]
         (first, last), (start, end) = leaf_range(place, i, len(faces)), leaf_range(place, j, len(faces))
-        for a in range(first, last):
-            for b in range(a + 1 if i == j else start, end):
-                f, g = order[a], order[b]
+        for f in range(first, last):
+            for g in range(f + 1 if i == j else start, end):
                 if not boxes_meet(boxes, motions, f, g):
                     continue
                 if spaces[f] != spaces[g] or (excluded[f, 0] & excluded[g, 1]) | (excluded[f, 1] & excluded[g, 0]):
