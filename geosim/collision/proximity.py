@@ -258,7 +258,9 @@ class Neighbourhood:
         pairs = tree.order[pairs]
         most = (VERTEX_FACE + EDGE_EDGE) * len(pairs)
         points, edges = np.empty((most, 4), dtype=np.int64), np.empty(most, dtype=np.bool_)
-        found = _expand(x, step, self.tree.faces, self.owner, self.tree.edges, self.tree.owned, pairs, reach, points, edges)
+        found = _expand(
+            x, step, self.tree.faces, self.owner, self.tree.edges, self.tree.owned, pairs, reach, points, edges
+        )
         points, edges = points[:found].copy(), edges[:found].copy()
         return points, edges, reach[points].min(axis=1)
 
