@@ -1,19 +1,21 @@
 """Random robots and commands, each in one command and in many small ones, and how many end in the same state.
 
-    python benchmarks/path_study.py --count 60 --out study.csv      goes on where the file ends
-    python benchmarks/path_study.py --out study.csv --table         what the file says
+    python benchmarks/path_study.py --one --count 60 --out study    the one command alone
+    python benchmarks/path_study.py --count 60 --out study          both; goes on where the folder ends
+    python benchmarks/path_study.py --out study --table             what the folder says
 
 Robots are coarse (300 to 1500 tets): blocks, round fingers, PneuNets, bellows; P1 and P2; pressures between vacuum and beyond
 the limit, volumes from a tenth to ten times; with and without gravity, a ball and friction. Every solve runs in its own process
-under a time limit; a solve that takes longer is a failure. A case is decided where the small steps reach its end, or name a
-limit.
+under a limit of CPU seconds; a solve that takes longer is a failure. A case is decided where the small steps reach its end, or
+name a limit.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
+import json
 import multiprocessing
+import signal
 import time
 from collections import Counter
 from pathlib import Path
@@ -30,9 +32,7 @@ SAME = 1e-4  # largest distance of two states over the size of the robot
 FORCES = 0.02  # the same of the force on a rough ball
 LIMITS = 0.01  # the same of two limits
 KINDS = ("block", "finger", "pneunet", "bellows")
-COLUMNS = (
-    "seed", "kind", "element", "command", "around", "tets", "one", "newton", "seconds", "many", "distance", "verdict", "message",
-)  # fmt: skip
+LATE = 4.0  # wall seconds over CPU seconds after which a process is ended from outside
 
 
 def robot_of(kind: str, rng: np.random.Generator) -> geosim.VolumetricRobot:
@@ -74,120 +74,126 @@ def case(seed: int) -> tuple[dict[str, str], geosim.VolumetricRobot, str, float,
     return row, robot, name, end, Environment(gravity=gravity, obstacles=obstacles)
 
 
-def run(seed: int, steps: int, queue: Any) -> None:
-    """Solve a case in so many steps and put what is compared into the queue."""
+def run(seed: int, steps: int, seconds: float, path: Path) -> None:
+    """Solve a case in so many steps and CPU seconds at most, and keep what is compared."""
     row, robot, name, end, environment = case(seed)
     start = 0.0 if name == "pressure" else 1.0
     ramp = start + (end - start) * np.arange(1, steps + 1) / steps
+    solver = EnergyShapeSolver(element=row["element"])
+    signal.signal(signal.SIGPROF, signal.default_int_handler)  # the solver ends as with Ctrl-C, and says where it is
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     clock = time.process_time()
+    found: dict[str, Any] = {**row, "tets": len(robot.body_tets), "size": robot.size}
     try:
-        result = geosim.solve(
-            robot, Inflation(**{name: ramp}), environment, solver=EnergyShapeSolver(element=row["element"]), throw=False
-        )
+        result = geosim.solve(robot, Inflation(**{name: ramp}), environment, solver=solver, throw=False)
     except geosim.InputError as error:
-        queue.put({"status": "REFUSED", "message": str(error)})
+        keep(path, {**found, "status": "REFUSED", "message": str(error)})
         return
-    reached = (
-        len(result.frames) / steps if result.partial is None else (len(result.frames) + result.partial.times[0]) / steps
-    )
-    queue.put(
-        {
-            "row": {**row, "tets": str(len(robot.body_tets))},
-            "status": result.status.name,
-            "message": result.message,
-            "newton": sum("iteration" in record for record in result.trace),
-            "seconds": time.process_time() - clock,
-            "reached": reached,
-            "frame": result.frames[-1] if result.converged else None,
-            "force": result.obstacle_forces[-1] if result.converged else np.zeros((0, 3)),
-            "size": robot.size,
-        }
-    )
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+    found |= {"status": result.status.name, "message": result.message, "seconds": time.process_time() - clock}
+    found["newton"] = sum("iteration" in record for record in result.trace)
+    found["reached"] = (
+        len(result.frames) + (0.0 if result.partial is None else float(result.partial.times[0]))
+    ) / steps
+    keep(path, found, result if result.converged else None)
 
 
-def limited(seed: int, steps: int, seconds: float) -> dict[str, Any]:
-    """Return what `run` found in a process of its own, or that it did not end in time."""
-    queue: Any = multiprocessing.Queue()
-    child = multiprocessing.Process(target=run, args=(seed, steps, queue))
+def keep(path: Path, found: dict[str, Any], result: geosim.Result | None = None) -> None:
+    """Write what was found, and the last frame where the end was reached."""
+    frames = {} if result is None else {"frame": result.frames[-1], "force": result.obstacle_forces[-1]}
+    np.savez(path, found=json.dumps(found), **frames)
+
+
+def kept(path: Path) -> dict[str, Any] | None:
+    """Return what was kept, None where nothing was."""
+    if not path.exists():
+        return None
+    with np.load(path) as file:
+        return {**json.loads(str(file["found"])), **{key: file[key] for key in file.files if key != "found"}}
+
+
+def limited(seed: int, steps: int, seconds: float, folder: Path) -> dict[str, Any]:
+    """Return what `run` found in a process of its own, now or before, or that it did not end in time."""
+    path = folder / f"{seed}-{steps}.npz"
+    if (before := kept(path)) is not None:
+        return before
+    child = multiprocessing.Process(target=run, args=(seed, steps, seconds, path))
     child.start()
-    began = time.monotonic()
-    while queue.empty() and child.is_alive() and time.monotonic() - began < seconds:
-        time.sleep(0.2)
-    found = queue.get(timeout=5.0) if not queue.empty() else None
+    child.join(LATE * seconds)
     lost = "NO ANSWER" if child.is_alive() else "DIED"
     child.kill()
     child.join()
-    return found if found is not None else {"status": lost, "message": f"in {seconds:g} s"}
+    if (found := kept(path)) is None:
+        keep(path, found := {**case(seed)[0], "status": lost, "message": f"in {seconds:g} s"})
+    return found
 
 
-def verdict(one: dict[str, Any], many: dict[str, Any]) -> tuple[str, float]:
+def verdict(one: dict[str, Any], many: dict[str, Any] | None) -> tuple[str, float]:
     """Return how one command compares with many, and the distance of their states (nan where there are not two)."""
-    limit = Status.PRESSURE_LIMIT.name
-    if many.get("frame") is None:
+    limit, unstable = Status.PRESSURE_LIMIT.name, Status.UNSTABLE.name
+    if one["status"] == "REFUSED":
+        return "refused", np.nan
+    if many is None:
+        return ("ends" if one["status"] in (Status.CONVERGED.name, unstable, limit) else "open"), np.nan
+    if "frame" not in many:
         if many["status"] != limit:
             return "open", np.nan
         same = one["status"] == limit and abs(one["reached"] - many["reached"]) < LIMITS * many["reached"]
         return ("limit" if same else "failed"), np.nan
-    if one.get("frame") is None:
+    if "frame" not in one:
         return "failed", np.nan
-    unstable = Status.UNSTABLE.name in (one["status"], many["status"])
     distance = float(np.linalg.norm(one["frame"] - many["frame"], axis=1).max()) / one["size"]
-    if "mu 0.4" in one["row"]["around"]:
+    if "mu 0.4" in one["around"]:
         apart, size = np.linalg.norm(one["force"] - many["force"]), np.linalg.norm(many["force"])
         return ("agrees" if apart <= FORCES * size else "differs"), distance
-    if distance >= SAME and unstable:
+    if distance >= SAME and unstable in (one["status"], many["status"]):
         return "branch", distance  # one way has buckled and the other stands where it could
     return ("agrees" if distance < SAME else "differs"), distance
 
 
-def table(path: Path) -> None:
+def line(one: dict[str, Any], many: dict[str, Any] | None) -> str:
+    """Return what is said of a case."""
+    word, distance = verdict(one, many)
+    parts = [one[key] for key in ("seed", "kind", "element", "command", "around")]
+    parts += [one.get("tets", ""), one["status"], one.get("newton", ""), f"{one.get('seconds', np.nan):.1f} s"]
+    parts += [] if many is None else [many["status"], many.get("newton", ""), f"{distance:.1e}"]
+    why = one["message"] if word in ("failed", "open") else ""
+    return "  ".join(str(part) for part in [*parts, word, why])
+
+
+def table(folder: Path) -> None:
     """Print the cases, and their shares."""
-    with path.open() as file:
-        rows = list(csv.DictReader(file))
-    for row in rows:
-        print(*(row[key] for key in COLUMNS[:-1]), sep="  ")
-    counts = Counter(row["verdict"] for row in rows)
-    decided = len(rows) - counts["open"] - counts["refused"]
-    good = counts["agrees"] + counts["limit"]
-    print(
-        f"{len(rows)} cases, {decided} decided, {good} as in small steps ({100.0 * good / max(decided, 1):.0f} %): {dict(counts)}"
-    )
+    words: Counter[str] = Counter()
+    for seed in sorted(int(path.stem[:-2]) for path in folder.glob("*-1.npz")):
+        one, many = kept(folder / f"{seed}-1.npz"), kept(folder / f"{seed}-{SMALL}.npz")
+        assert one is not None
+        words[verdict(one, many)[0]] += 1
+        print(line(one, many))
+    decided = words.total() - words["open"] - words["refused"] - words["ends"]
+    good = words["agrees"] + words["limit"]
+    share = 100.0 * good / max(decided, 1)
+    print(f"{words.total()} cases, {decided} decided, {good} as in small steps ({share:.0f} %): {dict(words)}")
 
 
 def main() -> None:
-    """Run the cases that the file does not hold yet."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Run the cases that the folder does not hold yet."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=60)
-    parser.add_argument("--out", type=Path, default=Path("path_study.csv"))
-    parser.add_argument("--limit", type=float, default=600.0, help="seconds of one solve")
+    parser.add_argument("--seeds", type=int, nargs="*", help="these cases, in place of the first so many")
+    parser.add_argument("--out", type=Path, default=Path("path_study"), help="folder")
+    parser.add_argument("--limit", type=float, default=600.0, help="CPU seconds of one solve")
+    parser.add_argument("--one", action="store_true", help="leave the small steps out")
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     if options.table:
         table(options.out)
         return
-    done = set()
-    if options.out.exists():
-        with options.out.open() as file:
-            done = {int(row["seed"]) for row in csv.DictReader(file)}
-    for seed in sorted(set(range(options.count)) - done):
-        one = limited(seed, 1, options.limit)
-        many = limited(seed, SMALL, options.limit) if one["status"] != "REFUSED" else one
-        word, distance = verdict(one, many) if one["status"] != "REFUSED" else ("refused", np.nan)
-        row = one.get("row") or many.get("row") or {**case(seed)[0], "tets": ""}
-        row = {
-            **row,
-            "one": one["status"],
-            "newton": one.get("newton", ""),
-            "seconds": f"{one.get('seconds', np.nan):.1f}",
-        }
-        row |= {"many": many["status"], "distance": f"{distance:.1e}", "verdict": word, "message": one["message"][:200]}
-        fresh = not options.out.exists()
-        with options.out.open("a", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            if fresh:
-                writer.writeheader()
-            writer.writerow(row)
-        print(*(row[key] for key in COLUMNS[:-1]), sep="  ", flush=True)
+    options.out.mkdir(parents=True, exist_ok=True)
+    for seed in options.seeds or range(options.count):
+        one = limited(seed, 1, options.limit, options.out)
+        alone = options.one or one["status"] == "REFUSED"
+        print(line(one, None if alone else limited(seed, SMALL, options.limit, options.out)), flush=True)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ SECTIONS = {
     ),
     "paths": Section("paths.py", "", "the same states reached in small steps", (DATA,)),
     "path-study": Section(
-        "path_study.py", "--count 12 --out {out}/paths.csv", "random robots in one command and in fifty"
+        "path_study.py", "--count 12 --out {out}/paths", "random robots in one command and in fifty"
     ),
     "contact": Section("contact.py", "hertz column slip", "Hertz, Timoshenko and Coulomb"),
     "obstacles": Section("obstacles.py", "", "a brute-force search"),
