@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from geosim.arrays import Floats, Ints
+from geosim.collision.proximity import Hits
 from geosim.linear.patterns import widened
 from geosim.shape.energy.configuration import Evaluation
 from geosim.shape.energy.contact import ContactPotential
@@ -62,9 +63,20 @@ def springs_ahead(contact: ContactPotential, x: Floats, step: Floats) -> Springs
     """Return springs where a step of the nodes brings parts of the robot together; None if it is too wild."""
     if contact.neighbourhood is None or np.abs(step).max(initial=0.0) > LONGEST:
         return None
-    hits = contact.neighbourhood.hits(contact.surface.points(x), contact.surface.points(step))
+    move = contact.surface.points(step)
+    hits = contact.neighbourhood.hits(contact.surface.points(x), move)
+    if len(hits.points) > len(move):
+        hits = _earliest(hits, move)
     stiffness = contact.pair_areas(hits.points, hits.edges) * contact.pair_stiffness(hits.points) / hits.reach
     return Springs(hits.points, hits.normals, pair_slope(AT) * stiffness, hits.need + (1.0 - AT) * hits.reach)
+
+
+def _earliest(hits: Hits, move: Floats) -> Hits:
+    """Return of the hits that share their first point the one that a displacement of the points (p, 3) comes to first."""
+    when = hits.need / np.einsum("kia,kia->k", hits.normals, move[hits.points])
+    order = np.lexsort((when, hits.points[:, 0]))
+    first = np.unique(hits.points[order, 0], return_index=True)[1]
+    return Hits(*(part[order[first]] for part in vars(hits).values()))
 
 
 def brace(contact: ContactPotential, springs: Springs, evaluation: Evaluation) -> Evaluation:

@@ -551,7 +551,7 @@ class Attempt:
             step = self.newton.direction(
                 self.problem, point, self.aim, evaluation, accuracy, reuse=reuse and springs is None, springs=springs
             )
-            within = _within(step)
+            within = self.most(step, evaluation)
             share = share_apart(contact, point.x, within * step.x)
             gains = share > 1.2 * farthest
             if share > farthest:
@@ -565,6 +565,11 @@ class Attempt:
         assert best is not None
         return best, farthest
 
+    def most(self, step: Point, evaluation: Evaluation) -> float:
+        """Share of a step, at most 1, in which nothing moves too far (`_within`) and no chamber changes too much (`bearable`)."""
+        change = np.einsum("cni,ni->c", evaluation.gradients, step.x)
+        return min(_within(step), bearable(self.problem, evaluation.volumes, change * ~self.aim.end.by_volume))
+
     def _tangent_step(self, point: Point, step: Point, evaluation: Evaluation) -> Point:
         """Return the first step from an equilibrium, no longer than `LONGEST`, and aim at what it can reach.
 
@@ -573,7 +578,7 @@ class Attempt:
         """
         assert self.along is not None
         change = np.einsum("cni,ni->c", evaluation.gradients, step.x)
-        length = min(_within(step), bearable(self.problem, evaluation.volumes, change * ~self.aim.end.by_volume))
+        length = self.most(step, evaluation)
         if self.aim.bends and np.sum(self.along * step.x) < 0.0:
             length = -length
         self.aim = replace(self.aim, share=point.share + length * step.share)
@@ -603,7 +608,7 @@ class Attempt:
         step is good, too, if the energy still falls at its end or rises not half as steeply as it fell at first.
         """
         problem, newton = self.problem, self.newton
-        length = _within(step)
+        length = self.most(step, present)
         if problem.contact is not None and self.aim.grip is not None:
             known = None if first else apart  # a tangent step has become another
             here, there = (self.aim.gripped(at) for at in (point, point.stepped(step, length)))

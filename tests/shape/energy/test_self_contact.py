@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import trimesh
 from pairs import pair
 from shapes import block
 
 import geosim
-from geosim import Environment, Passive, Prescribed
+from geosim import Environment, Passive, Prescribed, Select
 from geosim.collision import proximity
 from geosim.collision.crossings import count_crossings
 from geosim.collision.distance import edge_edge, point_triangle, separation
@@ -378,3 +379,30 @@ def test_a_long_step_is_braced_where_it_hits():
     result = geosim.solve(robot, Passive(), Environment(prescribed=Prescribed(top, (0, 0, -0.003))), solver=solver)
     assert result.status is geosim.Status.CONVERGED
     assert result.crossings.max() == 0
+
+
+def test_a_wild_step_is_looked_into_as_far_as_the_walls_go_and_no_point_gets_two_springs():
+    """A vacuum of 30 times the shear modulus asks the walls of a box to pass through each other, all over."""
+    shape = [trimesh.creation.box(extents=size) for size in ((0.02, 0.012, 0.01), (0.016, 0.009, 0.006))]
+    robot = geosim.VolumetricRobot.from_surfaces(
+        shape[0], [shape[1]], material=geosim.NeoHookean(3e3), max_edge=3e-3, fixed=Select.plane("x", below=-9.9e-3))  # fmt: skip
+    solver = geosim.EnergyShapeSolver(element="p1", check_stability=False)
+    state = solver.start(robot, Environment())
+    problem, point, newton = state.problem, state.point, solver._newton
+    end = solver.target(problem, state, solver.commands(robot, geosim.Inflation(pressure=-90e3))[0])
+    aim = Aim(state.target, end, 1.0, end.grip)
+    evaluation = newton.evaluate(problem, point, end, matrix=True)
+    step = newton.direction(problem, point, aim, evaluation, 1e-3, reuse=False)
+    surface = problem.contact.surface
+    share = Attempt(newton, problem, aim, Budget(), 1e-6, None).most(step, evaluation)
+    change = share * np.sum(evaluation.gradients[0] * step.x) / problem.rest_chamber_volumes[0]
+    assert change == pytest.approx(-0.3)  # of its volume, at most, whatever the nodes' displacement
+    move = surface.points(step.x / np.linalg.norm(step.x, axis=1).max())  # as far as the body is long
+    hits = problem.contact.neighbourhood.hits(surface.points(point.x), move)
+    springs = springs_ahead(problem.contact, point.x, step.x / np.linalg.norm(step.x, axis=1).max())
+    assert len(hits.points) > 2 * len(move)
+    assert len(springs) == len(np.unique(hits.points[:, 0]))
+    when = hits.need / np.einsum("kia,kia->k", hits.normals, move[hits.points])
+    for points, normals in zip(springs.points, springs.normals):
+        same = np.flatnonzero(hits.points[:, 0] == points[0])
+        assert np.array_equal(hits.normals[same[np.argmin(when[same])]], normals)  # the one that is met first
