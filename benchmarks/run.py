@@ -46,9 +46,7 @@ SECTIONS = {
         "elements.py", "--out {out}/elements finger pneunet", "isochoric P2 on a fine mesh: tip error and CPU seconds"
     ),
     "paths": Section("paths.py", "", "the same states reached in small steps", (DATA,)),
-    "path-study": Section(
-        "path_study.py", "--count 12 --out {out}/paths", "random robots in one command and in fifty"
-    ),
+    "path-study": Section("path_study.py", "--count 12 --out {out}/paths", "random robots in one command and in fifty"),
     "contact": Section("contact.py", "hertz column slip", "Hertz, Timoshenko and Coulomb"),
     "obstacles": Section("obstacles.py", "", "a brute-force search"),
     "fabric": Section("fabric.py", "layer tube tendon friction gas", "netting theory, beams, capstans, the gas law"),
