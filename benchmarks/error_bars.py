@@ -313,7 +313,9 @@ def inverse(name: str) -> list[dict[str, Any]]:
     least = (lambda goal: 0.0) if away == 0.0 else _nearest(robot, solver)
     for _ in range(10 if away == 0.0 else 5):
         ratios = rng.uniform(0.8, 2.5, 2)
-        goal = geosim.solve(robot, Inflation(volume_ratio=ratios[None]), solver=solver).tip[-1] + np.array([0.0, 0.0, away])
+        goal = geosim.solve(robot, Inflation(volume_ratio=ratios[None]), solver=solver).tip[-1] + np.array(
+            [0.0, 0.0, away]
+        )
         found = geosim.solve_for(robot, geosim.Goal.tip(goal), bounds=BOUNDS, solver=solver)
         known = {"distance": found.distance, "least": least(goal), "solves": found.solves}
         out.append({"case": name.partition("-")[0], "reached": bool(found.reached), **known})

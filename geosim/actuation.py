@@ -74,7 +74,10 @@ class Actuation:
             A part is not one of the kinds that a solver knows.
         """
         self.refuse_all_but(kinds, solver)
-        return [self.command(i) for i in range(len(self))]
+        parts = self.parts
+        return [
+            Command(i, float(time), parts) for i, time in enumerate(self.times)
+        ]  # `times` may be made anew at every call
 
     def refuse_all_but(self, kinds: tuple[type[Actuation], ...], solver: str) -> None:
         """Raise `InputError` if a part is neither one of the kinds that a solver knows nor `Passive`."""

@@ -315,7 +315,10 @@ def _sensible(rng: random.Random) -> dict[str, tuple[Callable[..., object], dict
             compare.to_markers,
             {"result": there, "markers": there.frames[-1][[0, 1, 4, 7]], "vertices": [0, 1, 4, 7], "frame": -1},
         ),
-        "to_scan": (compare.to_scan, {"result": there, "points": there.frames[-1], "register": "none", "frame": 0}),
+        "to_scan": (
+            compare.to_scan,
+            {"result": there, "points": there.surface(-1, subdivide=4).vertices, "register": "none", "frame": 0},
+        ),
         "pneunet": (generate.pneunet, {"chambers": 1, "wall": u(1e-3, 3e-3), "width": u(15e-3, 30e-3)}),
         "tendon_finger": (generate.tendon_finger, {"joints": rng.randint(1, 3), "length": u(0.1, 0.2)}),
         "solve": (

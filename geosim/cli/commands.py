@@ -71,8 +71,11 @@ class _OneLineGroup(click.Group):
                 return _fail("interrupted; nothing was written", 130)
             except OSError as error:  # a full disk, a folder that is gone
                 return _fail(f"{error.filename or 'system'}: {error.strerror or error}", 1)
-            except (GeosimError, MemoryError) as error:
-                return _fail(str(error) or "out of memory; use a coarser mesh (max_edge) or element = 'p1'", 1)
+            except GeosimError as error:
+                return _fail(str(error), 1)
+            except MemoryError as error:
+                said = f" ({error})" if str(error) else ""
+                return _fail(f"out of memory{said}; use a coarser mesh (max_edge) or element = 'p1'", 1)
             except Exception as error:  # the last line of defence: a user gets a line, a developer the traceback
                 if os.environ.get("GEOSIM_TRACEBACK"):
                     raise

@@ -28,13 +28,14 @@ from geosim.material import tensors
 from geosim.result import Result, collect
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import frames
+from geosim.shape.energy.cables import CHAMBER
 from geosim.shape.energy.configuration import Point, Target
 from geosim.shape.energy.grip import Grip
 from geosim.shape.energy.problem import ShapeProblem, make_problem, stiffest
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
 
-__all__ = ["Neighbourhood", "difference", "neighbour", "seen_from"]
+__all__ = ["Neighbourhood", "difference", "neighbour", "of_scalars", "seen_from"]
 
 
 def seen_from(problem: ShapeProblem, tangent: Tangent) -> tuple[Point, Grip | None]:
@@ -43,7 +44,9 @@ def seen_from(problem: ShapeProblem, tangent: Tangent) -> tuple[Point, Grip | No
     length, stress, offset = _units(problem, own)
     if grip is not None:
         grip = grip.in_units(length, stress * length**2, offset)
-    return Point((point.x - offset) / length, point.p / stress, point.chamber_pressures / stress), grip
+    return Point(
+        (point.x - offset) / length, point.p / stress, point.chamber_pressures / of_scalars(problem, own)[1]
+    ), grip
 
 
 def _units(problem: ShapeProblem, own: ShapeProblem) -> tuple[float, float, Floats]:
@@ -51,11 +54,19 @@ def _units(problem: ShapeProblem, own: ShapeProblem) -> tuple[float, float, Floa
     return problem.length / own.length, problem.stress / own.stress, (problem.center - own.center) / own.length
 
 
+def of_scalars(problem: ShapeProblem, own: ShapeProblem) -> tuple[Floats, Floats]:
+    """Return the units of all scalars (volumes, lengths) and of their forces (pressures, tensions) over those of a problem."""
+    length, stress, _ = _units(problem, own)
+    chamber = problem.kinds == CHAMBER
+    return np.where(chamber, length**3, length), np.where(chamber, stress, stress * length**2)
+
+
 def difference(tangent: Tangent, problem: ShapeProblem, target: Target) -> Change:
     """Return what a neighbour and its target change at an equilibrium, in the equilibrium's units."""
     own, here, state = tangent.problem, tangent.evaluation, tangent.state
     point, grip = seen_from(problem, tangent)
     length, stress, _ = _units(problem, own)
+    values, forces = of_scalars(problem, own)
     if grip is not None and target.grip is not None:
         grip = grip.at(target.grip.poses)
     there = problem.evaluate(point.x, point.p, point.chamber_pressures, target.external, matrix=False, grip=grip)
@@ -71,9 +82,9 @@ def difference(tangent: Tangent, problem: ShapeProblem, target: Target) -> Chang
         motion = own.rigid.motion(state.point.x, np.vstack([length * displacements, turns]))
     return Change(
         np.concatenate([force.ravel(), constraint]),
-        (target.volumes - there.volumes) * length**3 - (state.target.volumes - here.volumes),
+        (target.goals(point) - there.volumes) * values - (state.target.goals(state.point) - here.volumes),
         known,
-        target.pressures * stress - state.target.pressures,
+        target.pressures * forces - state.target.pressures,
         motion,
     )
 
@@ -98,13 +109,14 @@ class Neighbourhood:
 
     @classmethod
     def around(cls, solver: Any, robot: Any, environment: Any, states: Sequence[Any]) -> Neighbourhood | None:
-        """Return the neighbourhood of solved states; None where first order is not enough: contact, another solver."""
+        """Return the neighbourhood of solved states; None where first order is not enough: contact, gas, another solver."""
         good = (
             isinstance(solver, EnergyShapeSolver)
             and bool(states)
             and all(
                 isinstance(s, ShapeState) and s.measured is not None and not s.frame.contact_count > 0 for s in states
             )
+            and all(s.target.gas is None and s.point.hold is None and s.target.loose is None for s in states)
         )
         return cls(solver, robot, environment, tuple(states)) if good else None
 
@@ -211,7 +223,7 @@ def _stepped(tangent: Tangent, problem: ShapeProblem, rates: Direction) -> Point
     length, stress, offset = _units(problem, own)
     size = point.x.size
     x = own.moved(point.x, rates.unknowns[:size].reshape(-1, 3), 1.0)
-    pressures = (point.chamber_pressures + rates.pressures) / stress
+    pressures = (point.chamber_pressures + rates.pressures) / of_scalars(problem, own)[1]
     return Point((x - offset) / length, (point.p + rates.unknowns[size:]) / stress, pressures)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats, Ints
-from geosim.derivatives.neighbours import difference, neighbour, seen_from
+from geosim.derivatives.neighbours import difference, neighbour, of_scalars, seen_from
 from geosim.derivatives.quantities import Configuration, Quantity
 from geosim.derivatives.rest_shape import design_motion
 from geosim.derivatives.tangent import Change, Tangent
@@ -18,11 +18,12 @@ from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.material.materials import Hyperelastic
 from geosim.robot import VolumetricRobot
+from geosim.shape.energy.cables import CHAMBER
 from geosim.shape.energy.configuration import Target
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.solver import EnergyShapeSolver
 
-__all__ = ["PARAMETERS", "Column", "Columns", "columns", "vertex_column"]
+__all__ = ["PARAMETERS", "Column", "Columns", "columns", "refuse_closed", "vertex_column"]
 
 PARAMETERS = "'volume_ratio', 'pressure', 'cable', 'material.c1', 'load:0', 'obstacle:0', 'vertices', 'design.wall'"
 
@@ -88,8 +89,10 @@ class Differences:
         """Return what the frame's command asks of a neighbour, in its units."""
         own, target, i = self.tangent.problem, self.tangent.state.target, self.frame
         length, force = problem.length / own.length, problem.force_unit / own.force_unit
-        ratios = target.volumes / own.rest_chamber_volumes
-        volumes = np.where(target.by_volume, ratios * problem.rest_chamber_volumes, target.volumes / length**3)
+        values, forces = of_scalars(problem, own)
+        chambers = own.kinds == CHAMBER
+        volumes = target.volumes / values
+        volumes[chambers] *= problem.rest_chamber_volumes / own.rest_chamber_volumes * values[chambers]
         count = len(own.rest)
         loads = (target.external - own.external_forces(i)) / force + problem.external_forces(i)
         moved = target.positions - own.held_positions(i)
@@ -97,8 +100,10 @@ class Differences:
         grip = target.grip
         if grip is not None and problem.contact is not None and own.contact is not None:
             grip = grip.at(problem.contact.poses(i) + grip.poses - own.contact.poses(i))
-        stress = problem.stress / own.stress
-        return Target(target.by_volume, volumes, target.pressures / stress, loads, moved, grip)
+        gas = None if target.gas is None else target.gas.in_units(length**3, problem.stress / own.stress)
+        return Target(
+            target.by_volume, volumes, target.pressures / forces, loads, moved, grip, gas=gas, kinds=own.kinds
+        )
 
 
 def columns(tangent: Tangent, to: str, quantity: Quantity, solver: EnergyShapeSolver, frame: int) -> Columns:
@@ -115,7 +120,7 @@ def columns(tangent: Tangent, to: str, quantity: Quantity, solver: EnergyShapeSo
     if to in ("volume_ratio", "pressure"):
         return _controls(tangent, to, quantity)
     if to == "cable":
-        raise InputError("to = 'cable': EnergyShapeSolver pulled no cable in this result, so nothing answers one")
+        return _cables(tangent, quantity)
     if head == "material" and rest:
         return _material(made, rest)
     if name == "load" and number.isdigit():
@@ -123,6 +128,7 @@ def columns(tangent: Tangent, to: str, quantity: Quantity, solver: EnergyShapeSo
     if name == "obstacle" and number.isdigit():
         return _obstacle(made, int(number))
     if head == "design" and rest:
+        refuse_closed(tangent, to)
         robot, environment = tangent.problem.robot, tangent.problem.environment
         motion = design_motion(robot, rest)
         step = STRETCH * robot.size / max(float(np.abs(motion).max()), 1e-300)
@@ -137,17 +143,49 @@ def _without(quantity: Quantity) -> Floats:
 
 def _controls(tangent: Tangent, to: str, quantity: Quantity) -> Columns:
     """Volume ratios or pressures of the chambers that are prescribed so."""
-    by_volume, problem = tangent.state.target.by_volume, tangent.problem
+    problem, target = tangent.problem, tangent.state.target
+    by_volume = target.by_volume[: problem.chambers]
     mine = by_volume if to == "volume_ratio" else ~by_volume
+    if target.gas is not None:
+        mine = mine & ~target.gas.members[:, : problem.chambers].any(axis=0)
     if not mine.any():
         other = "pressure" if to == "volume_ratio" else "volume_ratio"
         raise InputError(f"to = {to!r}: no chamber has a prescribed {to} at this frame; use {other!r}")
     found: list[Column | None] = []
-    for c, one in enumerate(np.eye(problem.chambers)):
-        change = replace(tangent.still, gap=one * problem.rest_chamber_volumes)
+    for c, one in enumerate(np.eye(problem.chambers, len(problem.kinds))):
+        change = replace(tangent.still, gap=one * problem.rest_chamber_volumes[c])
         change = change if to == "volume_ratio" else replace(tangent.still, pressures=one / problem.stress)
         found.append(Column(change, _without(quantity)) if mine[c] else None)
     return Columns((problem.chambers,), found)
+
+
+def _cables(tangent: Tangent, quantity: Quantity) -> Columns:
+    """Lengths or tensions of the cables, whichever is prescribed; nothing answers the length of one that is slack."""
+    problem, by_length = tangent.problem, tangent.state.target.by_volume
+    if problem.cables is None:
+        raise InputError("to = 'cable': this robot has no cables")
+    found: list[Column | None] = []
+    for d in problem.chambers + problem.cables.main:
+        one = np.eye(len(problem.kinds))[d]
+        shorter = replace(tangent.still, gap=-one / problem.length)
+        change = shorter if by_length[d] else replace(tangent.still, pressures=one / problem.force_unit)
+        found.append(Column(change, _without(quantity)))
+    return Columns((len(found),), found)
+
+
+def refuse_closed(tangent: Tangent, to: str) -> None:
+    """Refuse rest shapes of robots in which they decide over more than the mesh.
+
+    Raises
+    ------
+    InputError
+        A gas was closed in at rest, or cables run where the design put them.
+    """
+    what = (
+        "cables" if tangent.problem.cables is not None else "closed gas" if tangent.state.target.gas is not None else ""
+    )
+    if what:
+        raise InputError(f"to = {to!r}: not known for robots with {what}; solve two of them and take the difference")
 
 
 def _material(made: Differences, rest: str) -> Columns:

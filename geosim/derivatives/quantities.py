@@ -94,7 +94,7 @@ def _by_vertices(tangent: Tangent, slopes: Floats) -> list[Direction]:
     for slope in frames.positions_adjoint(problem, tangent.state.point.x, slopes):
         unknowns = np.zeros(len(problem.held))
         unknowns[: slope.size] = slope.ravel()
-        out.append(Direction(unknowns, np.zeros(problem.chambers)))
+        out.append(Direction(unknowns, np.zeros(len(problem.kinds))))
     return out
 
 
@@ -169,17 +169,18 @@ class OfChambers:
         """Return pressures [Pa] or volumes [m^3]."""
         problem, point = at.problem, at.point
         if not self.volumes:
-            return point.chamber_pressures * problem.stress
+            return point.chamber_pressures[: problem.chambers] * problem.stress
         found = problem.evaluate(point.x, point.p, point.chamber_pressures, np.zeros_like(point.x), matrix=False)
-        return found.volumes * problem.length**3
+        return found.volumes[: problem.chambers] * problem.length**3
 
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return the gradients."""
         problem, (count,) = tangent.problem, self.shape
         if self.volumes:
-            by_unknown = tangent.gradients * problem.length**3
-            return [Direction(row, np.zeros(count)) for row in by_unknown]
-        return [Direction(np.zeros(len(problem.held)), row) for row in problem.stress * np.eye(count)]
+            by_unknown = tangent.gradients[:count] * problem.length**3
+            return [Direction(row, np.zeros(len(problem.kinds))) for row in by_unknown]
+        by_scalar = problem.stress * np.eye(count, len(problem.kinds))
+        return [Direction(np.zeros(len(problem.held)), row) for row in by_scalar]
 
 
 @dataclass(frozen=True)
@@ -208,5 +209,5 @@ class OfObstacles:
             for row in slope.toarray() * problem.force_unit:
                 unknowns = np.zeros(len(problem.held))
                 unknowns[: len(row)] = row
-                out.append(Direction(unknowns, np.zeros(problem.chambers)))
+                out.append(Direction(unknowns, np.zeros(len(problem.kinds))))
         return out

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.derivatives.parameters import Columns, Differences, columns, in_touch, vertex_column
+from geosim.derivatives.parameters import Columns, Differences, columns, in_touch, refuse_closed, vertex_column
 from geosim.derivatives.quantities import Configuration, Measure, OfChambers, Quantity, quantity
 from geosim.derivatives.rest_shape import by_elements, by_volumes, places_adjoint
 from geosim.derivatives.tangent import Change, Direction, Tangent
@@ -130,6 +130,7 @@ def _by_vertices(made: Differences) -> Floats:
         raise InputError("to = 'vertices': not known for robots with rigid groups; use 'design.NAME'")
     if problem.fabric is not None:
         raise InputError("to = 'vertices': not known for robots with layers or fibres; use 'design.NAME'")
+    refuse_closed(tangent, "vertices")
     duals = [tangent.duals(tangent.adjoint(g), g) for g in asked.gradients(tangent)]
     out = by_elements(problem, tangent.state.point, duals)
     size = tangent.state.point.x.size

@@ -1,6 +1,7 @@
 """An equilibrium with its exact tangent: how it answers a small change of the problem, and the adjoint of that.
 
-With the unknowns z (positions x, mean stresses p, pressures P of chambers of prescribed volume) and residuals R(z; q) = 0,
+With the unknowns z (positions x, mean stresses p, pressures P of chambers whose volume is prescribed or shut in, tensions of
+cables of prescribed length) and residuals R(z; q) = 0,
 
     dz = -K^-1 (dR/dq) dq,        dm = g . dz = lambda . (-dR/dq) dq,    K^T lambda = g,
 
@@ -16,11 +17,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Floats
 from geosim.derivatives.contact_slope import beyond_newton
 from geosim.errors import InputError
 from geosim.linear.factorise import FactorisationError
-from geosim.shape.energy.configuration import Evaluation
+from geosim.shape.energy.configuration import Controls, Evaluation
 from geosim.shape.energy.grip import Grip
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
@@ -39,11 +40,11 @@ class Change:
     right
         Forces and constraints that are missing then, minus the change of the residuals, (unknowns,).
     gap
-        Volumes that are missing, (c,); read where they are prescribed.
+        Scalars (volumes of chambers, minus lengths of cables) that are missing, (d,); read where they are prescribed.
     known
         Displacements of held unknowns, (unknowns,); 0 elsewhere.
     pressures
-        Change of the prescribed pressures, (c,).
+        Change of the prescribed forces of scalars, pressures and tensions, (d,).
     motion
         Motion of prescribed rigid groups, (g, 6).
     """
@@ -61,7 +62,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Direction:
-    """Rates of positions and mean stresses (unknowns,) and of chamber pressures (c,), scaled; or their adjoints."""
+    """Rates of positions and mean stresses (unknowns,) and of the forces of scalars (d,), scaled; or their adjoints."""
 
     unknowns: Floats
     pressures: Floats
@@ -81,12 +82,15 @@ class Tangent:
         What the symmetric tangent leaves out, between the components of the nodes; None without obstacles in touch.
     grip
         What friction goes by, with the pressures of the configuration itself; None where nothing can touch.
+    controls
+        Which scalars and which of their forces are unknown: a cable that is slack has no tension.
     """
 
     state: ShapeState
     evaluation: Evaluation
     beyond: sparse.csr_matrix | None
     grip: Grip | None
+    controls: Controls
     _data: Floats = field(repr=False)
     _factorised: bool = False
 
@@ -97,14 +101,13 @@ class Tangent:
         Raises
         ------
         InputError
-            The robot has cables, a chamber is closed, or rigid groups are in contact with friction.
+            A cable has friction, or objects are free.
         """
         problem, point, target = state.problem, state.point, state.target
-        if problem.cables is not None or target.gas is not None:
-            what = "cables" if problem.cables is not None else "gas in closed chambers"
+        if problem.cables is not None and problem.cables.rough:
             raise InputError(
-                f"sensitivity: {what} have no sensitivities here; solve at two values of what is asked for and take the "
-                f"difference"
+                "sensitivity: cables with friction have no sensitivities here, since they stick or slide point by point; "
+                "solve at two values of what is asked for and take the difference"
             )
         if target.loose is not None:
             raise InputError("sensitivity: free objects have no sensitivities here; hold them, or leave them out")
@@ -116,12 +119,9 @@ class Tangent:
         forces = found.contact
         if problem.contact is not None and forces is not None and grip is not None and (forces.push > 0.0).any():
             beyond = beyond_newton(problem.contact, point.x, forces, grip)
-            if problem.rigid is not None and beyond.nnz:
-                raise InputError(
-                    "sensitivity: rigid groups together with contact at obstacles have no exact tangent here"
-                )
         assert found.data is not None
-        return cls(state, found, beyond, grip, found.sparsity.eliminated(found.data, problem.held))
+        controls = target.controls(point, found.volumes)
+        return cls(state, found, beyond, grip, controls, found.sparsity.eliminated(found.data, problem.held))
 
     @property
     def problem(self) -> ShapeProblem:
@@ -129,21 +129,15 @@ class Tangent:
         return self.state.problem
 
     @property
-    def chosen(self) -> Ints:
-        """Chambers of prescribed volume."""
-        return np.flatnonzero(self.state.target.by_volume)
-
-    @property
     def still(self) -> Change:
         """No change."""
-        unknowns, chambers = len(self.problem.held), self.problem.chambers
-        none = np.zeros(unknowns)
-        return Change(none, np.zeros(chambers), none, np.zeros(chambers), np.zeros((self.problem.groups, 6)))
+        none, scalars = np.zeros(len(self.problem.held)), np.zeros(len(self.problem.kinds))
+        return Change(none, scalars, none, scalars, np.zeros((self.problem.groups, 6)))
 
     @property
     def gradients(self) -> Floats:
-        """Gradients of the chamber volumes by all unknowns, (c, unknowns)."""
-        out = np.zeros((self.problem.chambers, len(self.problem.held)))
+        """Gradients of the scalars by all unknowns, (d, unknowns)."""
+        out = np.zeros((len(self.problem.kinds), len(self.problem.held)))
         out[:, : self.state.point.x.size] = self.evaluation.gradients.reshape(len(out), self.state.point.x.size)
         return out
 
@@ -155,14 +149,13 @@ class Tangent:
         FactorisationError
             The tangent is singular: a fold or a fork of the path is here.
         """
-        held, gradients = self.problem.held, self.gradients
-        right = change.right + change.pressures @ gradients - self._product(change.known, transposed=False)
+        held, gradients, controls = self.problem.held, self.gradients, self.controls
+        given = np.where(controls.fixed, change.pressures, 0.0)
+        right = change.right + given @ gradients - self._product(change.known, transposed=False)
         right = np.where(held, change.known, right)
-        gap = change.gap - gradients @ change.known
-        rates, closing = self._solve(right, gap[self.chosen], change.motion, transposed=False)
-        pressures = change.pressures.copy()
-        pressures[self.chosen] = closing
-        return Direction(rates, pressures)
+        gap = controls.members @ (change.gap - gradients @ change.known)
+        rates, closing = self._solve(right, gap, change.motion, transposed=False)
+        return Direction(rates, given + controls.members.T @ closing)
 
     def adjoint(self, gradient: Direction) -> Direction:
         """Return the adjoint of a measure with a gradient by unknowns and chamber pressures.
@@ -173,17 +166,16 @@ class Tangent:
             The tangent is singular.
         """
         motion = np.zeros((self.problem.groups, 6))
-        rates, closing = self._solve(gradient.unknowns, -gradient.pressures[self.chosen], motion, transposed=True)
-        pressures = np.zeros(self.problem.chambers)
-        pressures[self.chosen] = closing
-        return Direction(rates, pressures)
+        members = self.controls.members
+        rates, closing = self._solve(gradient.unknowns, -members @ gradient.pressures, motion, transposed=True)
+        return Direction(rates, members.T @ closing)
 
     def duals(self, adjoint: Direction, gradient: Direction) -> Change:
         """Return what a measure changes by per unit of every part of a `Change` (its motion left out)."""
         held, gradients = self.problem.held, self.gradients
         free = np.where(held, 0.0, adjoint.unknowns)
         known = adjoint.unknowns - self._product(free, transposed=True) + adjoint.pressures @ gradients
-        pressures = np.where(self.state.target.by_volume, 0.0, gradient.pressures + gradients @ free)
+        pressures = np.where(self.controls.fixed, gradient.pressures + gradients @ free, 0.0)
         return replace(
             self.still, right=free, gap=-adjoint.pressures, known=np.where(held, known, 0.0), pressures=pressures
         )
@@ -201,8 +193,8 @@ class Tangent:
 
     def _solve(self, right: Floats, gap: Floats, motion: Floats, *, transposed: bool) -> tuple[Floats, Floats]:
         problem = self.problem
-        borders = np.where(problem.held, 0.0, self.gradients[self.chosen])
-        extra: dict[str, Any] = {}
+        borders = np.where(problem.held, 0.0, self.controls.members @ self.gradients)
+        extra: dict[str, Any] = {"corner": np.diag(self.controls.slope)}
         if self.beyond is not None and self.beyond.nnz:
             free, size = ~problem.held, self.beyond.shape[0]
             matrix = sparse.csr_matrix(self.beyond.T) if transposed else self.beyond

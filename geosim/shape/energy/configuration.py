@@ -120,6 +120,14 @@ class Target:
             loose=end.loose if self.loose is None or end.loose is None else self.loose.towards(end.loose, share),
         )
 
+    def goals(self, point: Point) -> Floats:
+        """Return what the scalars shall be at a point, (d,); of a gas the first of its chambers stands for all."""
+        if self.gas is None:
+            return self.volumes
+        goal = np.where(self.gas.members.any(axis=0), 0.0, self.volumes)
+        goal[self.gas.members.argmax(axis=1)] = self.gas.volumes(point.chamber_pressures)[0]
+        return goal
+
     def controls(self, point: Point, values: Floats) -> Controls:
         """Return what Newton solves for the scalars at a point where they have values (d,)."""
         rows, goal, hold = self.by_volume.copy(), self.volumes, point.hold

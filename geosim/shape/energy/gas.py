@@ -51,6 +51,15 @@ class Gas:
         volume = (self.amounts * self.warmth / absolute) ** (1.0 / self.exponent)
         return volume - self.beyond, -volume / (self.exponent * absolute)
 
+    def in_units(self, volume: float, stress: float) -> Gas:
+        """Return the same gas in units of volume and stress that are so many of the present ones."""
+        return replace(
+            self,
+            amounts=self.amounts / (stress * volume**self.exponent),
+            beyond=self.beyond / volume,
+            ambient=self.ambient / stress,
+        )
+
     def towards(self, end: Gas, share: float) -> Gas:
         """Return the gas a share of the way to another temperature and another place of the syringe."""
         warmth = between(self.warmth, end.warmth, share)
