@@ -935,6 +935,27 @@ FAULTS = [
         "tests/derivatives/test_sensitivity.py -k rest_positions",
     ),
     (
+        "sensitivities: a closed gas keeps its volume",
+        "geosim/derivatives/tangent.py",
+        '{"corner": np.diag(self.controls.slope)}',
+        '{"corner": np.diag(0.0 * self.controls.slope)}',
+        "tests/derivatives/test_sensitivity.py -k gas",
+    ),
+    (
+        "sensitivities: a longer cable is taken for a shorter one",
+        "geosim/derivatives/parameters.py",
+        "gap=-one / problem.length",
+        "gap=one / problem.length",
+        "tests/derivatives/test_sensitivity.py -k cables",
+    ),
+    (
+        "sensitivities: nothing of contact beyond the symmetric tangent",
+        "geosim/derivatives/tangent.py",
+        "beyond = beyond_newton(problem.contact, point.x, forces, grip)",
+        "beyond = None",
+        "tests/derivatives/test_sensitivity.py -k plate",
+    ),
+    (
         "pressures of the full form taken for those of the isochoric one",
         "geosim/shape/energy/problem.py",
         "return p - means if back else p + means",

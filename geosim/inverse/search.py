@@ -21,6 +21,7 @@ from geosim.actuation import AMBIENT, Actuation, CableLengths, CableTensions, In
 from geosim.arrays import Bools, Floats, choice, floats
 from geosim.environment import Environment
 from geosim.errors import InputError
+from geosim.geometry.topology import tet_volumes
 from geosim.inverse.goals import Goal
 from geosim.result import Result
 from geosim.robot import VolumetricRobot
@@ -34,6 +35,7 @@ MORE, AGAIN = 3, 0.4  # further starts at most, and how far one control is raise
 RADIUS, LARGEST, SMALLEST = 0.5, 2.0, 1e-4  # trust radii over the unit of the controls: first, most, least
 POOR, GOOD = 0.25, 0.75  # shares of the predicted gain below and above which the radius shrinks and grows
 SHORT, NEARLY = 0.03, 0.9  # damping over the size of the slopes, and share of the gain that a damped step must have
+STEPS = 0.4  # of the bounds: the unit of controls that have none of their own
 BLIND = 1e-3  # of a miss: what a unit of a control changes of a goal that answers to it
 NEAR_VACUUM = 0.5  # of the ambient: what a chamber that is to be emptied further has at most to give
 GAIN = 1e-5  # of the distance: what a step has to promise to be worth a solve
@@ -49,27 +51,49 @@ class Control:
         Values (m,) -> an actuation of one command.
     name
         In `geosim.sensitivity`.
-    rest
-        Value at rest.
-    bounds
-        In units.
-    pascals
-        Whether the unit is the shear modulus.
+    rest, bounds
+        Values at rest and default bounds, in units.
+    unit
+        Robot -> the unit of every control, (m,).
+    even
+        Whether a unit is as much for every robot; else two fifths of the bounds are, in steps.
+    pull
+        Which of the bounds is far from rest: 1 the largest, 0 the least.
     """
 
     make: Callable[[Floats], Actuation]
     name: str
     rest: float
     bounds: tuple[float, float]
-    pascals: bool = False
+    unit: Callable[[VolumetricRobot], Floats]
+    even: bool = False
+    pull: int = 1
 
 
-# Unless bounds say more, volumes go from half to three times those at rest, pressures up to half of the shear modulus.
+def _by_modulus(robot: VolumetricRobot) -> Floats:
+    return np.full(robot.chambers, next(iter(robot.materials.values())).shear_modulus)
+
+
+def _by_section(robot: VolumetricRobot) -> Floats:
+    """Shear modulus times the body's volume over its size: of the order of the force that squeezes a finger by its length."""
+    volume = float(tet_volumes(robot.vertices, robot.body_tets).sum())
+    modulus = next(iter(robot.materials.values())).shear_modulus
+    return np.full(len(robot.cables), modulus * volume / robot.size)
+
+
+def _by_length(robot: VolumetricRobot) -> Floats:
+    return np.array([at.length(robot.vertices) for at in robot.cable_anchors])
+
+
+# Unless bounds say more, volumes go from half to three times those at rest, pressures up to half of the shear modulus, cables
+# are shortened by up to a fifth. A cable begins a thousandth shorter than at rest: one that is slack answers to nothing.
 CONTROLS = {
-    "volume_ratio": Control(lambda u: Inflation(volume_ratio=u[None]), "volume_ratio", 1.0, (0.5, 3.0)),
-    "pressure": Control(lambda u: Inflation(pressure=u[None]), "pressure", 0.0, (0.0, 0.5), pascals=True),
-    "cable_length": Control(lambda u: CableLengths(u[None]), "cable", np.nan, (np.nan, np.nan)),
-    "cable_tension": Control(lambda u: CableTensions(u[None]), "cable", 0.0, (0.0, np.nan)),
+    "volume_ratio": Control(
+        lambda u: Inflation(volume_ratio=u[None]), "volume_ratio", 1.0, (0.5, 3.0), lambda r: np.ones(r.chambers), True
+    ),
+    "pressure": Control(lambda u: Inflation(pressure=u[None]), "pressure", 0.0, (0.0, 0.5), _by_modulus),
+    "cable_length": Control(lambda u: CableLengths(u[None]), "cable", 0.999, (0.8, 1.0), _by_length, pull=0),
+    "cable_tension": Control(lambda u: CableTensions(u[None]), "cable", 0.0, (0.0, 0.2), _by_section),
 }
 
 
@@ -118,7 +142,8 @@ def solve_for(
         "volume_ratio", "pressure", "cable_length" or "cable_tension", of all chambers or cables.
     bounds
         Least and largest value (2,), or of every control (m, 2); default half to three times the rest volume, 0 to half of
-        the shear modulus.
+        the shear modulus [Pa], four fifths of the rest length to all of it [m], 0 to a fifth of the shear modulus times
+        the body's volume over its size [N].
 
     Raises
     ------
@@ -137,8 +162,8 @@ def solve_for(
     count = len(robot.cables) if control.name == "cable" else robot.chambers
     if count == 0:
         raise InputError(f"solve_for: vary = {vary!r}, but this robot has none")
-    unit = next(iter(robot.materials.values())).shear_modulus if control.pascals else 1.0
-    given = np.array(control.bounds) * unit if bounds is None else np.asarray(bounds, dtype=float)
+    units = control.unit(robot)
+    given = units[:, None] * control.bounds if bounds is None else np.asarray(bounds, dtype=float)
     limits = floats(np.broadcast_to(given, (count, 2)), "solve_for: bounds", (count, 2))
     if (limits[:, 0] >= limits[:, 1]).any():
         raise InputError(f"solve_for: bounds {limits.tolist()} must rise from the least value to the largest")
@@ -159,8 +184,8 @@ class Search:
 
     def run(self) -> Inverse:
         """Return the nearest point found: from rest, and where that does not reach the goals with one control raised."""
-        rest = np.clip(np.full(len(self.limits), self.control.rest), *self.limits.T)
-        raised = rest + AGAIN * (self.limits[:, 1] - rest) * np.eye(len(rest))[:MORE]
+        rest = np.clip(self.control.rest * self.control.unit(self.robot), *self.limits.T)
+        raised = rest + AGAIN * (self.limits[:, self.control.pull] - rest) * np.eye(len(rest))[:MORE]
         best: Inverse | None = None
         for start in [rest, *raised]:
             found = self._descend(start)
@@ -174,7 +199,7 @@ class Search:
 
     def _descend(self, u: Floats) -> Inverse | None:
         """Return the nearest point that Gauss-Newton finds from a start; None where that is no equilibrium."""
-        scale = np.ptp(self.limits, axis=1) * 0.4 if self.control.pascals else np.ones(len(self.limits))
+        scale = np.ones(len(self.limits)) if self.control.even else np.ptp(self.limits, axis=1) * STEPS
         result, before_all = self._solved(u, None), self.solves
         if result is None:
             return None
@@ -188,10 +213,9 @@ class Search:
             step, promised = _boxed(slopes, misses, low, high, scale)
             before = float(misses @ misses)
             if promised < GAIN * before:
-                if self._blind(
-                    misses, slopes * scale, high
-                ):  # nothing answers yet: a finger that does not touch its object
-                    step = high
+                pulled = high if self.control.pull else low
+                if self._blind(misses, slopes * scale, pulled):  # a finger that does not touch its object yet
+                    step = pulled
                 else:
                     break
             there = self._solved(u + step, result)
@@ -239,10 +263,10 @@ class Search:
             raise
 
     @staticmethod
-    def _blind(misses: Floats, slopes: Floats, high: Floats) -> bool:
+    def _blind(misses: Floats, slopes: Floats, pulled: Floats) -> bool:
         """Whether some goal answers to no control, which can still be raised."""
         deaf = np.abs(slopes).max(axis=1) < BLIND * np.abs(misses)
-        return bool(deaf.any() and (high > 0.0).any())
+        return bool(deaf.any() and pulled.any())
 
 
 def _boxed(slopes: Floats, misses: Floats, low: Floats, high: Floats, scale: Floats) -> tuple[Floats, float]:

@@ -19,6 +19,7 @@ from geosim.shape.energy.configuration import Aim
 from geosim.shape.energy.newton import Budget, Newton
 
 SHARP = EnergyShapeSolver(tolerance=1e-11, check_stability=False)
+ALONE = Environment(self_contact=False)
 RUBBER = geosim.MooneyRivlin(c1=40e3, c2=10e3)
 
 
@@ -106,6 +107,68 @@ def test_a_measure_of_ones_own_and_a_free_body():
     np.testing.assert_allclose(tip, difference, atol=1e-5 * np.abs(difference).max())
 
 
+@pytest.mark.parametrize("kind", [geosim.CableLengths, geosim.CableTensions])
+def test_cables_beside_a_chamber(kind):
+    """Two cables, the second of which stays; the chamber's pressure is prescribed. Measured: 1e-6."""
+    ways = [[(x, y, z) for x in np.linspace(0.0, 0.04, 5)] for y, z in ((0.006, 0.0125), (0.011, 0.006))]
+    robot = replace(_finger(), cables=tuple(geosim.Cable(way) for way in ways))
+    level, step = ((0.038, 0.0395), 1e-6) if kind is geosim.CableLengths else ((0.3, 0.1), 1e-4)
+    solve = lambda r=robot, d=0.0: geosim.solve(  # noqa: E731
+        r, kind([[level[0] + d, level[1]]]) & geosim.Inflation(pressure=4e3), ALONE, solver=SHARP
+    )
+    result = solve()
+    assert (result.cable_tensions[-1] > 0.01).all()
+    _agree(result, "cable", (solve(d=step), solve(d=-step)), step, lambda j: j[..., 0])
+    soft = lambda h: solve(robot.with_materials(replace(RUBBER, c1=RUBBER.c1 + h)))  # noqa: E731
+    _agree(result, "material.c1", (soft(40.0), soft(-40.0)), 40.0)
+    with pytest.raises(geosim.InputError, match="not known for robots with cables"):
+        geosim.sensitivity(result, "tip", "vertices")
+
+
+def test_a_slack_cable_answers_to_nothing():
+    ways = [[(x, 0.006, 0.0125) for x in np.linspace(0.0, 0.04, 5)]]
+    robot = replace(_finger(), cables=(geosim.Cable(ways[0]),))
+    result = geosim.solve(robot, geosim.CableLengths(0.05), solver=EnergyShapeSolver(element="p1"))
+    assert (geosim.sensitivity(result, "tip", "cable").jacobian == 0.0).all()
+
+
+def test_closed_gas_is_a_spring():
+    """Measured: 1e-6."""
+    robot = _finger()
+
+    def solve(d=0.0, c1=RUBBER.c1):
+        environment = Environment(loads=Load.force(robot.tip, (0.0, 0.01, -0.2 + d)), self_contact=False)
+        soft = robot.with_materials(replace(RUBBER, c1=c1))
+        return geosim.solve(soft, geosim.Inflation(gas=True, extra_volume=2e-6), environment, solver=SHARP)
+
+    result = solve()
+    _agree(result, "load:0", (solve(1e-5), solve(-1e-5)), 1e-5, lambda j: j[..., 2])
+    _agree(result, "material.c1", (solve(c1=RUBBER.c1 + 40.0), solve(c1=RUBBER.c1 - 40.0)), 40.0)
+    with pytest.raises(geosim.InputError, match="no chamber has a prescribed"):
+        geosim.sensitivity(result, "tip", "pressure")
+
+
+def test_a_rigid_plate_on_a_ball():
+    """Measured: 7e-6 of the differences."""
+    vertices, tets = block((0.03, 0.01, 0.01), (3, 2, 2))
+    held, tip = vertices[:, 0] < 1e-9, vertices[:, 0] > 0.03 - 1e-9
+    robot = geosim.VolumetricRobot.from_tets(vertices, tets, material=RUBBER, fixed=held, tip=tip)
+    plate = geosim.RigidGroup(geosim.Select.plane("x", above=0.0299))
+    ball = Obstacle.sphere((0.027, 0.005, -0.0102), 0.01)
+    middle = np.flatnonzero(np.abs(vertices[:, 0] - 0.02) < 1e-6)
+
+    def solve(h=0.0):
+        loads = Load.force(middle, (0.0, 0.01 + h, -0.1))
+        environment = Environment(rigid_groups=plate, obstacles=ball, loads=loads, self_contact=False)
+        return geosim.solve(robot, geosim.Passive(), environment, solver=replace(SHARP, element="p1"))
+
+    result = solve()
+    assert result.contact_count[-1] > 0
+    found = geosim.sensitivity(result, "tip", "load:0").jacobian[:, 1]
+    difference = (solve(1e-5).tip[-1] - solve(-1e-5).tip[-1]) / 2e-5
+    np.testing.assert_allclose(found, difference, atol=1e-4 * np.abs(difference).max())
+
+
 def _pressed(friction, obstacle):
     robot = _finger(chamber=False)
     shapes = {
@@ -178,7 +241,7 @@ def test_the_bend_angle_by_a_wall_keeps_the_windows_of_the_line():
 def test_what_cannot_be_derived_is_named():
     result = geosim.solve(_finger(), geosim.Inflation(volume_ratio=1.1), solver=EnergyShapeSolver(element="p1"))
     for of, to, words in (
-        ("tip", "cable", "cable"),
+        ("tip", "cable", "no cables"),
         ("tip", "material.c9", "no body has this constant"),
         ("tip", "material.bulk_modulus", "infinite"),
         ("tip", "load:0", "0 loads"),

@@ -217,6 +217,12 @@ BAD = [
     ("below = 0.1", "", r"\[fixed\] needs below"),
     ('plane = "x"\nbelow = 0.1', "ids = [99999]", "vertex ids: id 99999 is outside 0"),
     ('plane = "x"\nbelow = 0.1', "ids = []", "selects nothing"),
+    (
+        'plane = "x"\nbelow = 0.1',
+        "ids = [9223372036854775808]",
+        r"ids = \[..., 9223372036854775808, ...\] names no vertex",
+    ),
+    ('plane = "x"\nbelow = 0.1', "ids = [-1]", "names no vertex"),
     ('plane = "x"\nbelow = 0.1', "ids = [1.5]", r"\[fixed\] ids 1 = 1.5 must be a whole number"),
     ('plane = "x"\nbelow = 0.1', "sphere = [0, 0]\nradius = 1", "three finite numbers"),
     ('plane = "x"\nbelow = 0.1', "sphere = [0, 0, nan]\nradius = 1", "three finite numbers"),

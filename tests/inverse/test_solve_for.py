@@ -76,6 +76,21 @@ def test_a_force_on_an_object_that_is_not_touched_yet():
     assert np.linalg.norm(found.result.obstacle_forces[-1, 0]) == pytest.approx(0.02, rel=1e-3)
 
 
+@pytest.mark.parametrize("vary", ["cable_length", "cable_tension"])
+def test_cables_are_pulled_to_where_others_pulled_the_tip(vary):
+    """Two cables of a bar, above and beside its axis; the default bounds."""
+    vertices, tets = block((0.06, 0.01, 0.01), (6, 2, 2))
+    ways = [[(x, y, z) for x in np.linspace(0.0, 0.06, 7)] for y, z in ((0.005, 0.009), (0.009, 0.005))]
+    ends = vertices[:, 0] < 1e-9, vertices[:, 0] > 0.06 - 1e-9
+    robot = geosim.VolumetricRobot.from_tets(
+        vertices, tets, material=geosim.NeoHookean(mu=50e3), fixed=ends[0], tip=ends[1], cables=ways
+    )
+    wanted = geosim.solve(robot, geosim.CableTensions([[0.1, 0.04]]), ALONE, solver=QUICK)
+    found = solve_for(robot, Goal.tip(wanted.tip[-1]), vary=vary, environment=ALONE, solver=QUICK)
+    assert found.reached
+    np.testing.assert_allclose(found.result.cable_tensions[-1], [0.1, 0.04], rtol=0.05)
+
+
 def test_what_cannot_be_asked_is_refused():
     robot = four_chambers(3)
     for arguments, words in (
