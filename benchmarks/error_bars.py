@@ -54,7 +54,7 @@ def tower():
 
 def notched():
     """A bar with a square notch in its top."""
-    vertices, tets = block((0.05, 0.01, 0.012), (5, 1, 3))
+    vertices, tets = block((0.05, 0.01, 0.012), (10, 1, 6))
     x, _, z = (vertices[tets].mean(axis=1) * 1e3).T
     tets = tets[~((x > 20) & (x < 30) & (z > 8))]
     used, tets = np.unique(tets, return_inverse=True)
@@ -88,7 +88,7 @@ def twisted():
 
 def clasp():
     """A U, held at one end and pulled at the other."""
-    vertices, tets = block((0.03, 0.008, 0.03), (3, 1, 3))
+    vertices, tets = block((0.03, 0.008, 0.03), (6, 2, 6))
     x, _, z = (vertices[tets].mean(axis=1) * 1e3).T
     tets = tets[~((x > 10) & (z > 10) & (z < 20))]
     used, tets = np.unique(tets, return_inverse=True)
@@ -99,7 +99,7 @@ def clasp():
 
 def frame():
     """A frame with a square hole, held along one side."""
-    vertices, tets = block((0.03, 0.008, 0.03), (3, 1, 3))
+    vertices, tets = block((0.03, 0.008, 0.03), (6, 2, 6))
     x, _, z = (vertices[tets].mean(axis=1) * 1e3).T
     tets = tets[~((x > 10) & (x < 20) & (z > 10) & (z < 20))]
     used, tets = np.unique(tets, return_inverse=True)

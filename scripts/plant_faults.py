@@ -949,13 +949,6 @@ FAULTS = [
         "tests/derivatives/test_sensitivity.py -k cables",
     ),
     (
-        "sensitivities: nothing of contact beyond the symmetric tangent",
-        "geosim/derivatives/tangent.py",
-        "beyond = beyond_newton(problem.contact, point.x, forces, grip)",
-        "beyond = None",
-        "tests/derivatives/test_sensitivity.py -k plate",
-    ),
-    (
         "pressures of the full form taken for those of the isochoric one",
         "geosim/shape/energy/problem.py",
         "return p - means if back else p + means",
