@@ -1,6 +1,7 @@
 """Studies of many designs: the finger that bends 90 degrees, random calls of all generators, 500 random PneuNets, killed studies.
 
     python benchmarks/design_studies.py task calls pneunets killed dask search --out DIR [--count N] [--workers 2]
+    python benchmarks/design_studies.py calls --designs membrane gripper --out DIR
 
 Every part goes on where it was ended: what it solved lies in DIR/PART. Seconds are CPU seconds of the design's process.
 """
@@ -112,10 +113,12 @@ def refusal_is_right(name: str, parameters: Mapping[str, Any], message: str) -> 
     return True
 
 
-def calls(out: Path, count: int, workers: int) -> None:
+def calls(out: Path, count: int, workers: int, designs: tuple[str, ...] = ()) -> None:
     """Random calls of all generators: surfaces and refusals; `count` are solved to V/V0 = 1.2 (P1; a tendon: 1 N)."""
     tables = []
     for i, name in enumerate(generate.names()):
+        if designs and name not in designs:
+            continue
         own = dimensions(generate.GENERATORS[name])
         rng = np.random.default_rng((7, i))
         rows = [drawn(name, rng) for _ in range(CALLS)]
@@ -332,7 +335,7 @@ def failures(table: pandas.DataFrame) -> None:
             print(f"    {n} {status}: {reason[:150]}")
 
 
-PARTS: dict[str, tuple[Callable[[Path, int, int], None], int]] = {
+PARTS: dict[str, tuple[Callable[..., None], int]] = {
     "task": (task, 2),
     "calls": (calls, 300),
     "pneunets": (pneunets, 500),
@@ -350,6 +353,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--count", type=int)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--designs", nargs="+", choices=generate.names(), help="of `calls`; default all")
     given = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     for name in given.parts:
@@ -357,7 +361,8 @@ def main() -> None:
         folder = given.out / ("pneunets" if name in ("killed", "dask") else name)
         folder.mkdir(parents=True, exist_ok=True)
         print(f"== {name}: {(inspect.getdoc(part) or '').splitlines()[0]}", flush=True)
-        part(folder, count if given.count is None else given.count, given.workers)
+        more = {"designs": tuple(given.designs)} if given.designs and name == "calls" else {}
+        part(folder, count if given.count is None else given.count, given.workers, **more)
 
 
 if __name__ == "__main__":
