@@ -1,6 +1,6 @@
-"""What robots are made of, against closed forms: cables, gas, layers and fibres; every number with its reference.
+"""What robots are made of and what they hold: cables, gas, layers, fibres and grips, every number with its reference.
 
-python benchmarks/fabric.py [tendon friction gas layer tube ...]
+python benchmarks/fabric.py [tendon friction gas layer tube grasp ...]
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ ROUGH = 0.3  # coefficient of friction
 FAMILY = 10  # fibres of either hand on the tube: fewer let the wall bulge between them
 THREAD = LinearElastic(youngs_modulus=3e9, poisson_ratio=0.4)  # polyester
 HELD = Select.plane("x", below=1e-6)
+LIFT = 2e-3  # [m]
 
 
-def brick(size, cells, **options):
-    """Return a block of so many cells, each of six tets, clamped at x = 0."""
+def lattice(size, cells):
+    """Return vertices and tets of a block of so many cells, each of six tets."""
     grid = [np.linspace(0.0, s, c + 1) for s, c in zip(size, cells)]
     vertices = np.stack(np.meshgrid(*grid, indexing="ij"), axis=-1).reshape(-1, 3)
     number = np.arange(len(vertices)).reshape([c + 1 for c in cells])
@@ -48,7 +49,12 @@ def brick(size, cells, **options):
                 at[axis] = 1
                 ids.append(corner[tuple(at)])
             tets.append(ids)
-    return VolumetricRobot.from_tets(vertices, np.array(tets), material=NeoHookean(mu=MU), fixed=HELD, **options)
+    return vertices, np.array(tets)
+
+
+def brick(size, cells, **options):
+    """Return a block clamped at x = 0."""
+    return VolumetricRobot.from_tets(*lattice(size, cells), material=NeoHookean(mu=MU), fixed=HELD, **options)
 
 
 def wraps(result, frame):
@@ -62,6 +68,12 @@ def beam(**options):
     """Return a slender beam with a cable 3 mm above its axis."""
     points = [(x, 5e-3, 8e-3) for x in np.linspace(0.0, 0.1, 11)]
     return brick((0.1, 0.01, 0.01), (10, 1, 1), cables=[Cable(points, **options)])
+
+
+def integral(x, y, split=0):
+    """Integral of y over x by splines that meet at one of the points."""
+    parts = (slice(0, split + 1), slice(split, None))
+    return sum(float(CubicSpline(x[p], y[p]).integrate(x[p][0], x[p][-1])) for p in parts if len(x[p]) > 1)
 
 
 def tendon():
@@ -79,10 +91,13 @@ def tendon():
         f"tendon finger: bend {np.degrees(pulled.bend_angle[0]):.2f} deg at 1 N, cable {1e3 * pulled.cable_lengths[0, 0]:.3f} mm;"
     )
     print(f"  by that length: tension {again.cable_tensions[0, 0]:.6f} N, shapes differ by {apart * 1e9:.2g} nm")
-    lengths = np.linspace(0.1, 0.5 * (0.1 + pulled.cable_lengths[0, 0]), 9)  # before the notches close
+    begins, last = (
+        91.8e-3,
+        pulled.cable_lengths[0, 0],
+    )  # the notches close: the tension has kinks, which ask for close frames
+    lengths = np.concatenate([np.linspace(0.1, begins, 7), np.linspace(begins, last, 81)[1:]])
     path = geosim.solve(finger, CableLengths(lengths[1:]))
-    tension = np.concatenate([[0.0], path.cable_tensions[:, 0]])
-    work = float(CubicSpline(-lengths, tension).integrate(-lengths[0], -lengths[-1]))
+    work = integral(-lengths, np.concatenate([[0.0], path.cable_tensions[:, 0]]), split=6)
     print(
         f"  work of the cable {1e3 * work:.6f} mJ, stored {1e3 * path.work[-1]:.6f} mJ: {work / path.work[-1] - 1:+.1e}"
     )
@@ -118,21 +133,31 @@ def gas():
     s = np.linspace(0.0, 1.0, 9)[1:] * finger.chamber_volumes[0]
     blown = geosim.solve(finger, Inflation(gas=True, extra_volume=1.5 * float(finger.chamber_volumes[0])) & Syringe(s))
     v = np.concatenate([finger.chamber_volumes, blown.chamber_volumes[:, 0]])
-    work = float(CubicSpline(v, np.concatenate([[0.0], blown.chamber_pressures[:, 0]])).integrate(v[0], v[-1]))
+    work = integral(v, np.concatenate([[0.0], blown.chamber_pressures[:, 0]]))
     print(
         f"syringe: integral P dv {1e3 * work:.6f} mJ, stored {1e3 * blown.work[-1]:.6f} mJ: {work / blown.work[-1] - 1:+.1e}"
     )
-    plate = geosim.Obstacle.plane((0, 0, 9e-3), (0, 0, -1), motion=[(0, 0, -1.8e-3)])
+    ways = np.concatenate(
+        [[0.9e-3], np.linspace(0.9e-3, 1.8e-3, 81)[1:]]
+    )  # it touches at 1 mm; every point that comes is a kink
+    plate = geosim.Obstacle.plane((0, 0, 9e-3), (0, 0, -1), motion=[(0, 0, -way) for way in ways])
     pressed = geosim.solve(
         finger,
-        Inflation(gas=True) & geosim.Passive(),
+        Inflation(gas=True) & geosim.Passive(steps=len(ways)),
         geosim.Environment(obstacles=[plate], self_contact=False),
         solver=geosim.EnergyShapeSolver(element="p1"),
     )
-    ratio, found = pressed.volume_ratios[0, 0], pressed.chamber_pressures[0, 0]
-    hand, force = AMBIENT * (1 / ratio - 1), np.linalg.norm(pressed.obstacle_forces[0, 0])
+    v, found = pressed.chamber_volumes[:, 0], pressed.chamber_pressures[-1, 0]
+    rest = float(finger.chamber_volumes[0])
+    hand, force = AMBIENT * (rest / v[-1] - 1), np.linalg.norm(pressed.obstacle_forces[-1, 0])
     print(
-        f"sealed finger, plate: V/V0 {ratio:.5f}, {found:.3f} Pa, by hand {hand:.3f} Pa: {found / hand - 1:+.1e}; {force:.3f} N"
+        f"sealed finger, plate: V/V0 {v[-1] / rest:.5f}, {found:.3f} Pa, by hand {hand:.3f} Pa: {found / hand - 1:+.1e}; "
+        f"{force:.3f} N"
+    )
+    given = integral(ways, pressed.obstacle_forces[:, 0, 2])
+    kept = AMBIENT * (rest * np.log(v[0] / v[-1]) - (v[0] - v[-1])) + pressed.work[-1] - pressed.work[0]
+    print(
+        f"  work of the plate {1e3 * given:.6f} mJ, in wall, contact and gas {1e3 * kept:.6f} mJ: {given / kept - 1:+.1e}"
     )
 
 
@@ -197,7 +222,83 @@ def tube():
         )
 
 
-SECTIONS = {f.__name__: f for f in (tendon, friction, gas, layer, tube)}
+def lifted(thing, count, size, cells, gap, top, press, mu):
+    """Blocks around the axis z close on an object with their whole tops (`top`) or backs, let it go, and lift it by 2 mm."""
+    block, tets = lattice(size, cells)
+    block += [0.5 * gap, -0.5 * size[1], -size[2] if top else -0.5 * size[2]]
+    moves = block[:, 2] > -1e-9 if top else block[:, 0] > 0.5 * gap + size[0] - 1e-9
+    parts, driven = [], []
+    for i in range(count):
+        angle = np.pi + 2.0 * np.pi * i / count
+        turn = np.array([[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, 1]])
+        parts.append(block @ turn.T)
+        way = [-press * turn[:, 0] + [0, 0, z] for z in (0.0, 0.0, LIFT)]
+        driven.append(geosim.Prescribed(np.flatnonzero(moves) + i * len(block), way))
+    robot = VolumetricRobot.from_tets(
+        np.vstack(parts),
+        np.vstack([tets + i * len(block) for i in range(count)]),
+        material=NeoHookean(mu=mu, density=0.0),
+        fixed=None,
+        tip=driven[0].vertices,
+    )
+    around = geosim.Environment(gravity=(0, 0, -9.81), obstacles=[thing], prescribed=driven, self_contact=False)
+    return geosim.solve(robot, geosim.Passive(steps=3), around)
+
+
+def needed(result, count, frame):
+    """Coefficient of friction that statics asks for: what pulls over what presses, of every finger at its middle of pressure."""
+    thing, pose = result.environment.obstacles[0], result.obstacle_poses[frame, 0]
+    middle, ratios = pose[:3, :3] @ thing.middle + pose[:3, 3], []
+    places, pushes = (a[frame].reshape(count, -1, 3) for a in (result.frames, result.contact_forces))
+    for x, forces in zip(places, pushes):
+        share = np.linalg.norm(forces, axis=1)
+        normal = share @ (x - middle) / share.sum()
+        normal = normal * [1, 1, 0] if thing.shape == "box" else normal
+        normal /= np.linalg.norm(normal)
+        push = forces.sum(axis=0)
+        ratios.append(np.linalg.norm(push - (push @ normal) * normal) / (push @ normal))
+    return float(np.mean(ratios))
+
+
+def ball(friction):
+    """10 g between the ends of fingers that hang."""
+    return geosim.Obstacle.sphere((0, 0, -22e-3), 10e-3, friction=friction, free=True, mass=0.01)
+
+
+def cube(friction):
+    """60 g between flat jaws."""
+    return geosim.Obstacle.box((-8e-3, -12e-3, -12e-3), (8e-3, 12e-3, 12e-3), friction=friction, free=True, mass=0.06)
+
+
+GRIPS = {
+    "ball, three bending fingers": (ball, (0.7, 0.85), 3, (8e-3, 8e-3, 30e-3), (2, 2, 6), 20e-3, True, 2e-3, 2 * MU),
+    "cube, two jaws": (cube, (0.38, 0.44), 2, (10e-3, 20e-3, 20e-3), (2, 2, 2), 16e-3, False, 0.1e-3, MU),
+}
+
+
+def grasp():
+    """A ball lifted by three fingers, a cube by two jaws: the least friction that holds them against what statics needs."""
+    for name, (thing, (low, high), count, *grip) in GRIPS.items():
+        kept = lost = None
+        while high - low > 0.01 * high:
+            friction = 0.5 * (low + high)
+            result = lifted(thing(friction), count, *grip)
+            if result.obstacle_held[-1, 0]:
+                high, kept = friction, result
+            else:
+                low, lost = friction, result
+        if kept is None or lost is None:
+            print(f"{name}: the limit is outside of {low:.4f} .. {high:.4f}")
+            continue
+        need, way = needed(kept, count, -1), 1e3 * kept.obstacle_poses[-1, 0, 2, 3]
+        print(
+            f"{name}: mu = {high:.4f} holds, {low:.4f} loses ({lost.message.partition(': ')[2]}); lifted by {way:.3f} mm, "
+            f"statics needs {need:.4f}: {need / high - 1:+.2%}, {need / low - 1:+.2%}; {len(kept.trace)} and "
+            f"{len(lost.trace)} Newton"
+        )
+
+
+SECTIONS = {f.__name__: f for f in (tendon, friction, gas, layer, tube, grasp)}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or SECTIONS:

@@ -144,6 +144,19 @@ def test_cube_is_lost_above_the_friction_limit(limit):
     assert np.abs(result.frames[1] - result.frames[1].mean(axis=0)).max() > 0.0
 
 
+def test_ball_is_lifted_by_three_jaws():
+    """It is held by friction alone, sinks when the hand lets go, and then goes with the jaws."""
+    mass = 0.02
+    ball = Obstacle.sphere((0, 0, 0), 0.01, friction=0.5, free=True, mass=mass)
+    result = grasped(ball, 3, 0.02, 1e-3, lift=(2e-3,))
+    assert result.obstacle_held.all()
+    assert np.abs(result.obstacle_forces[1:, 0] - [0, 0, mass * WEIGHT]).max() < 1e-5 * mass * WEIGHT
+    heights = result.obstacle_poses[:, 0, 2, 3]
+    assert heights[0] == 0.0
+    assert heights[1] < -1e-5
+    assert heights[2] - heights[1] == pytest.approx(2e-3, rel=1e-4)
+
+
 @pytest.mark.parametrize(
     ("build", "words"),
     [
