@@ -493,9 +493,13 @@ def _times(value: Any, owner: str) -> Floats:
     return times
 
 
+# What a `NaturalShape` commands.
+NATURAL = ("curvature", "twist", "hinge_angle", "stretch")
+
+
 @dataclass(frozen=True)
 class NaturalShape(Actuation):
-    """Natural curvature, twist and hinge angles of rods and shells over time, linear between the given times.
+    """Natural curvature, twist, hinge angles and stretch of rods and shells over time, linear between the given times.
 
     Parameters
     ----------
@@ -507,18 +511,22 @@ class NaturalShape(Actuation):
         Natural twist [rad/m]: (k,) or (k, stencils); or a callable.
     hinge_angle
         Natural hinge angles [rad]: (k,) or (k, hinges); or a callable.
+    stretch
+        Natural lengths of the edges of rods over those at rest, positive: (k,) or (k, edges); or a callable. The axial stiffness
+        stays as it is.
     """
 
     times: Any
     curvature: Any = None
     twist: Any = None
     hinge_angle: Any = None
+    stretch: Any = None
 
     __repr__ = brief
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "times", _times(self.times, "NaturalShape"))
-        for key in ("curvature", "twist", "hinge_angle"):
+        for key in NATURAL:
             value = getattr(self, key)
             if value is None or callable(value):
                 continue
@@ -527,10 +535,12 @@ class NaturalShape(Actuation):
                 raise InputError(
                     f"NaturalShape: {key} has shape {array.shape}; {len(self.times)} finite rows are needed, one a time"
                 )
+            if key == "stretch" and not (array > 0.0).all():
+                raise InputError(f"NaturalShape: stretch = {array.min():g} must be above 0: 1 is the length at rest")
             object.__setattr__(self, key, frozen(array))
 
     def at(self, key: str, time: float) -> Any:
-        """Return `key` ("curvature", "twist", "hinge_angle") at a time [s], or None if it is not commanded."""
+        """Return `key`, one of `NATURAL`, at a time [s], or None if it is not commanded."""
         value = getattr(self, key)
         if value is None or callable(value):
             return None if value is None else np.asarray(value(time), dtype=float)

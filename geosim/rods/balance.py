@@ -146,7 +146,8 @@ class Balance:
         system, bends = self.system, self.system.robot.bends
         dofs, slots, natural = system.stencils, system.slots, self.natural
         values = np.zeros(system.pattern.size)
-        stretch_hessian(q, dofs.springs, system.stretch, system.rest, tension, slots.springs, values)
+        rest = system.rest_lengths(natural)
+        stretch_hessian(q, dofs.springs, system.stretch, rest, tension, slots.springs, values)
         bend_twist_hessian(
             q,
             dofs.bends,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geosim.actuation import Command, NaturalShape
+from geosim.actuation import NATURAL, Command, NaturalShape
 from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
 from geosim.rods.balance import Inertia
@@ -92,13 +92,13 @@ class Drive:
         return self.aim((time - begin) / max(end - begin, INSTANT))
 
     def natural(self, time: float) -> Floats:
-        """Return the natural strains at a time [s]: curvature [1/m] times Voronoi length, section 7.1 of [Lahoti]."""
+        """Return the natural strains at a time [s]: curvature [1/m] times Voronoi length, section 7.1 of [Lahoti]; stretches."""
         system, shape = self.start.system, self.command.find(NaturalShape)
         if shape is None:
             return system.natural
         natural, length = system.natural.copy(), system.robot.bends.length
         bends = natural[: len(length)]
-        curvature, twist, hinge = (shape.at(key, time) for key in ("curvature", "twist", "hinge_angle"))
+        curvature, twist, hinge, stretch = (shape.at(key, time) for key in NATURAL)
         if hinge is not None:
             natural_hinges(system, natural, hinge)
         if curvature is not None and curvature.ndim == 2:
@@ -107,6 +107,8 @@ class Drive:
             bends[:, 0] = curvature * length
         if twist is not None:
             bends[:, 2] = twist * length
+        if stretch is not None:
+            natural[system.edges_at :, 0] = stretch
         return natural
 
     def terms(self, state: RodState, step: float, time: float, inertia: Inertia | None = None) -> list[Term]:
@@ -168,6 +170,7 @@ def check_natural(robot: RodShellRobot, shape: NaturalShape) -> None:
         ("curvature", "stencils", bends),
         ("twist", "stencils", bends),
         ("hinge_angle", "hinges", hinges),
+        ("stretch", "edges", len(robot.edges)),
     ):
         value = shape.at(key, float(shape.times[0]))
         known = [(), (1,), (count,)] + ([(count, 2)] if key == "curvature" else [])

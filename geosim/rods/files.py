@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.actuation import NaturalShape
+from geosim.actuation import NATURAL, NaturalShape
 from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
 
@@ -115,10 +115,10 @@ def read_natural_shape(path: str | Path, kind: str | None = None) -> NaturalShap
     Parameters
     ----------
     path
-        .csv, .txt or .xlsx; an optional header names columns curvature, curvature_1 (about kappa1), curvature_2, twist
-        or hinge_angle, each once (for all) or as often as there are stencils.
+        .csv, .txt or .xlsx; an optional header names columns curvature, curvature_1 (about kappa1), curvature_2, twist,
+        hinge_angle or stretch, each once (for all) or as often as there are stencils, hinges or edges.
     kind
-        What a table without such names holds: "curvature" (default) [1/m], "twist" [rad/m] or "hinge_angle" [rad].
+        What a table without such names holds: "curvature" (default) [1/m], "twist" [rad/m], "hinge_angle" [rad] or "stretch".
 
     Raises
     ------
@@ -133,17 +133,17 @@ def read_natural_shape(path: str | Path, kind: str | None = None) -> NaturalShap
         row, column = np.argwhere(np.isnan(table))[0]
         raise InputError(f"{name}: row {row + 1 + bool(header)}, column {column + 1} is empty")
     labels = [h.lower().split("[")[0].split(":")[0].strip() for h in header[1:]]
-    known = ("curvature", "curvature_1", "curvature_2", "twist", "hinge_angle")
+    known = (*NATURAL, "curvature_1", "curvature_2")
     if not labels or not any(label in known for label in labels):
-        if kind not in (None, "curvature", "twist", "hinge_angle"):
-            raise InputError(f"{name}: kind = {kind!r}: use 'curvature', 'twist' or 'hinge_angle'")
+        if kind not in (None, *NATURAL):
+            raise InputError(f"{name}: kind = {kind!r}: use one of {', '.join(NATURAL)}")
         labels = [kind or "curvature"] * (table.shape[1] - 1)
     unknown = [label for label in labels if label not in known]
     if unknown:
         raise InputError(f"{name}: column {unknown[0]!r} is unknown; use time and {', '.join(known)}")
     columns = {key: table[:, 1:][:, [label == key for label in labels]] for key in known}
     values: dict[str, Any] = {}
-    for key in ("curvature", "twist", "hinge_angle"):
+    for key in NATURAL:
         if columns[key].shape[1]:
             values[key] = columns[key][:, 0] if columns[key].shape[1] == 1 else columns[key]
     one, two = columns["curvature_1"], columns["curvature_2"]

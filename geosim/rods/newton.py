@@ -115,7 +115,7 @@ def solve_increment(balance: Balance, q: Floats, options: Newton, small: bool = 
     system, order, terms = balance.system, balance.order, balance.terms
     trial, f = balance.residual(q)
     now = Solution(q, trial, f, False, balance.relative(trial, f), 0, small=small or len(order) == 0)
-    length = float(system.rest.mean())
+    length, rest = float(system.rest.mean()), system.rest_lengths(balance.natural)
     reach = min([term.reach for term in terms], default=np.inf)
     mixed, tension = options.definite and not len(system.membrane), NO_TENSION
     while np.isfinite(now.residual):
@@ -137,7 +137,7 @@ def solve_increment(balance: Balance, q: Floats, options: Newton, small: bool = 
             alpha *= term.safe_share(now.q, alpha * dq)
         mixed = mixed and not now.trial.pushes[CONTACT].any()
         if mixed:
-            tension = linear_tensions(now.q, alpha * dq, system.stencils.springs, system.stretch, system.rest)
+            tension = linear_tensions(now.q, alpha * dq, system.stencils.springs, system.stretch, rest)
             now.q = now.q + alpha * dq
             now.trial, now.residual_vector = balance.residual(now.q)
         else:

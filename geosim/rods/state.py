@@ -79,7 +79,8 @@ class RodState:
         Reference twist of every stencil [rad], shape (S,).
     natural
         Natural kappa1, kappa2 [-], tau [rad] of every stencil, then the natural angle [rad] (first column) of every hinge,
-        then with mid-edge normals the three natural angles [rad] of every triangle, shape (S + H + T, 3).
+        then with mid-edge normals the three natural angles [rad] of every triangle, then of every edge of rods its natural
+        length over that at rest (first column), shape (S + H + T + E, 3).
     external
         Dead forces with the weight [N], shape of q.
     shell_tangents, normals
@@ -287,7 +288,7 @@ def evaluate(system: System, state: RodState, q: Floats, natural: Floats | None 
         state.twist,
         stencils.springs,
         system.stretch,
-        system.rest,
+        system.rest_lengths(strains),
         stencils.bends,
         bends.edges,
         bends.signs,

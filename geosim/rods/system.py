@@ -141,6 +141,19 @@ class System:
         """First row of the triangles in the natural strains."""
         return len(self.robot.bends) + len(self.robot.mesh.hinges)
 
+    @property
+    def edges_at(self) -> int:
+        """First row of the edges of rods in the natural strains."""
+        return len(self.natural) - len(self.robot.edges)
+
+    def rest_lengths(self, natural: Floats) -> Floats:
+        """Lengths [m] at which the edges of rods, then of triangles, have no tension under natural strains."""
+        if natural is self.natural:
+            return self.rest
+        out = self.rest.copy()
+        out[: len(self.robot.edges)] *= natural[self.edges_at :, 0]
+        return out
+
 
 def make_system(
     robot: RodShellRobot,
@@ -313,10 +326,10 @@ def _membrane(robot: RodShellRobot) -> tuple[Floats, Floats]:
 
 
 def rest_strains(robot: RodShellRobot) -> Floats:
-    """Return the natural strains of the rest shape with theta = 0, shape (S + H, 3), with mid-edge normals (S + H + T, 3).
+    """Return the natural strains of the rest shape with theta = 0, shape (S + H + E, 3); mid-edge normals add T rows before E.
 
     Rows of stencils hold kappa1, kappa2 [-] and tau [rad]; those of hinges hold the angle [rad] first; those of triangles the
-    angles [rad] to the normals of their edges.
+    angles [rad] to the normals of their edges; those of the edges of rods their natural length over that at rest first.
     """
     bends, mesh = robot.bends, robot.mesh
     # copies: kernels are compiled anew for read-only arrays
@@ -330,12 +343,13 @@ def rest_strains(robot: RodShellRobot) -> Floats:
     bend_strains(q, theta, edges, bend_signs, t, *material_frames(d, t, np.zeros(len(t))), twist, strain)
     hinge_angles(q, _vertex_dofs(mesh.hinges), angles)
     hinges[:, 0] = angles
+    stretch = np.tile([1.0, 0.0, 0.0], (len(robot.edges), 1))
     if robot.shell_bending == "hinge":
-        return np.concatenate([strain, hinges])
+        return np.concatenate([strain, hinges, stretch])
     faces = np.zeros((len(robot.triangles), 3))
     _, normals = rest_normals(robot.vertices, robot.triangles, mesh)
     midedge_angles(q, _face_dofs(robot), *triangle_sides(robot.triangles, mesh), normals, faces)
-    return np.concatenate([strain, hinges, faces])
+    return np.concatenate([strain, hinges, faces, stretch])
 
 
 def natural_hinges(system: System, natural: Floats, angles: Floats) -> None:
@@ -345,8 +359,8 @@ def natural_hinges(system: System, natural: Floats, angles: Floats) -> None:
     natural[first:last, 0] = angles
     if robot.shell_bending == "hinge":
         return
-    faces = natural[last:]
-    faces[:] = rest[last:]
+    faces = natural[last : system.edges_at]
+    faces[:] = rest[last : system.edges_at]
     change = np.zeros(len(robot.mesh.edges))
     np.add.at(change, robot.mesh.hinge_edges, natural[first:last, 0] - rest[first:last, 0])
     second = robot.mesh.faces[system.sides, 1] == np.arange(len(robot.triangles))[:, None]

@@ -25,7 +25,7 @@ from geosim.rods import stepper
 from geosim.rods.balance import Balance
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.section import Section
-from geosim.rods.state import load_state, save_state
+from geosim.rods.state import carry, evaluate, load_state, save_state
 from geosim.rods.stepper import RodShellStepper
 
 FIRST_MODE = 1.8751040687119611  # root of cos x cosh x = -1
@@ -253,6 +253,38 @@ def test_natural_curvature_makes_an_arc_and_natural_twist_turns_the_end():
     arc = step * np.stack([np.cos(heading), np.sin(heading)]).sum(axis=1)
     assert flat.tip[-1, 0] == pytest.approx(arc[0], abs=1e-8)
     assert abs(flat.tip[-1, 2]) == pytest.approx(arc[1], abs=1e-8)
+
+
+def test_natural_stretch_lengthens_a_free_rod_and_pulls_at_one_that_is_held():
+    """Free it takes its natural lengths and bends as before; held it is under EA (1 / stretch - 1)."""
+    stretch = 1.1 + 0.05 * np.arange(20) / 19
+    shape = NaturalShape([1.0], curvature=[0.5], stretch=[stretch])
+    result = solve(cantilever(21), shape, solver=RodShellStepper(static=True))
+    lengths = np.linalg.norm(np.diff(result.frames[-1], axis=0), axis=1)
+    np.testing.assert_allclose(lengths[1:], 0.05 * stretch[1:], rtol=1e-8)
+    assert lengths[0] == pytest.approx(0.05)
+    np.testing.assert_allclose(result.state.strains()[:, 0], 0.5 * 0.05, rtol=1e-8)
+    held = cantilever(21, fixed_vertices=[0, 20], fixed_edges=())
+    pulled = solve(held, NaturalShape([1.0], stretch=[0.95]), solver=RodShellStepper(static=True))
+    tension = 1e6 * np.pi * 0.02**2 * (1 / 0.95 - 1)
+    np.testing.assert_allclose(pulled.reactions[-1][[0, 20], 0], [-tension, tension], rtol=1e-8)
+
+
+def test_forces_of_a_rod_with_natural_stretch_against_finite_differences():
+    robot = cantilever(4, planar=False, fixed_vertices=(), fixed_edges=())
+    state = RodShellStepper().start(robot, Environment())
+    rng = np.random.default_rng(5)
+    q = state.q + 0.02 * rng.normal(size=state.q.shape)
+    natural = state.natural.copy()
+    natural[state.system.edges_at :, 0] = [0.9, 1.2, 1.05]
+    balance = Balance(state.system, state, natural, np.zeros_like(q), 0.0)
+    trial, f = balance.residual(q)
+    near = carry(state, q, trial)
+    for direction in rng.normal(size=(3, len(q))):
+        h = 1e-6 * direction
+        ahead, behind = (evaluate(state.system, near, q + s * h, natural) for s in (1, -1))
+        assert (ahead.energy - behind.energy) / 2 == pytest.approx(f @ h, rel=1e-6)
+    assert trial.energy > 2 * evaluate(state.system, state, q).energy
 
 
 def test_natural_shape_from_a_callback_follows_time():
@@ -509,6 +541,7 @@ def test_impossible_solvers_are_refused(options):
         (NaturalShape([1.0], curvature=[[1.0, 2.0]]), "curvature has .* for 9 stencils"),
         (NaturalShape([1.0], twist=[[1.0, 2.0]]), "twist has .* for 9 stencils"),
         (NaturalShape([1.0], hinge_angle=[0.1]), "for 0 hinges"),
+        (NaturalShape([1.0], stretch=[[1.0, 2.0]]), "stretch has .* for 10 edges"),
     ],
 )
 def test_what_cannot_drive_a_rod_is_refused_before_anything_is_computed(actuation, match, monkeypatch):

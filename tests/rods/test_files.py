@@ -91,6 +91,11 @@ def test_header_names_choose_what_is_driven(tmp_path):
     shape = read_natural_shape(path)
     assert shape.curvature.shape == (2, 1, 2)
     assert shape.twist.tolist() == [3, 3]
+    path.write_text("time,stretch\n0,1\n1,1.2\n")
+    assert read_natural_shape(path).stretch.tolist() == [1, 1.2]
+    path.write_text("time,stretch\n0,1\n1,0\n")
+    with pytest.raises(InputError, match="stretch = 0 must be above 0"):
+        read_natural_shape(path)
     path.write_text("time,a\n0,1\n1,2\n")
     assert read_natural_shape(path, "twist").twist.tolist() == [1, 2]
 
