@@ -379,9 +379,9 @@ class Result:
         return summary_rows(self)
 
     def _repr_html_(self) -> str:
-        from geosim.show.page import repr_html
+        from geosim.show.notebook import result_html
 
-        return repr_html(self)
+        return result_html(self)
 
     def __repr__(self) -> str:
         return (

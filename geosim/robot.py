@@ -13,6 +13,7 @@ import numpy as np
 
 from geosim.arrays import NO_EDGES, UNITS, Bools, Floats, Ints, brief, choice, floats, frozen, ints
 from geosim.cable import Anchors, Cable, anchors, as_cables
+from geosim.display import Displayed
 from geosim.errors import InputError
 from geosim.fabric import Fibre, Layer
 from geosim.geometry import topology
@@ -27,7 +28,7 @@ SMALLEST, LARGEST = 1e-3, 5.0  # bounding-box diagonals [m] that are not a mista
 
 
 @dataclass(frozen=True)
-class VolumetricRobot:
+class VolumetricRobot(Displayed):
     """A soft body in tetrahedra, its chambers, its materials and where it is held.
 
     Build it with `from_surfaces` or `from_tets`, or read it with `geosim.load_robot`.

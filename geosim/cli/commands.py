@@ -313,17 +313,29 @@ def solve(
     )
 
 
-@main.command(cls=_Example, examples=("geosim info my_robot/robot.toml --rescue", "geosim info --system"))
+@main.command(
+    cls=_Example,
+    examples=(
+        "geosim info my_robot/robot.toml --picture rest.png",
+        "geosim info my_robot/robot.toml --rescue",
+        "geosim info --system",
+    ),
+)
 @click.argument("robot", type=ROBOT, required=False)
 @click.option("--system", is_flag=True, help="Versions, factoriser and threads of this installation.")
 @click.option("--rescue", is_flag=True, help="Repair its surfaces as with rescue = true, and say what that changes.")
-def info(robot: Path | None, system: bool, rescue: bool) -> None:
+@click.option("--picture", type=click.Path(path_type=Path), help="PNG to write of the robot at rest.")
+def info(robot: Path | None, system: bool, rescue: bool, picture: Path | None) -> None:
     """Say what a robot file holds, or what this installation is."""
     if robot is None and not system:
         raise click.UsageError("name a robot file, or give --system")
     from geosim.cli import describing
 
-    for rows in ([describing.system()] if system else []) + ([describing.robot(robot, rescue)] if robot else []):
+    if robot is None and picture is not None:
+        raise click.UsageError("name a robot file for --picture")
+    for rows in ([describing.system()] if system else []) + (
+        [describing.robot(robot, rescue, picture)] if robot else []
+    ):
         width = max(len(name) for name, _ in rows)
         for name, value in rows:
             click.echo(f"{name.ljust(width)}  {value}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import html
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -131,6 +132,10 @@ class Comparison:
         for name, count, mean, rms, largest in self.regions:
             out.append(f"  {name:20s} {count:7d} {mm * mean:9.3f} {mm * rms:9.3f} {mm * largest:9.3f}")
         return out + [f"  {'check' if n in self.doubts else 'note'}: {n}" for n in self.notes]
+
+    def _repr_html_(self) -> str:
+        with tempfile.TemporaryDirectory(prefix="geosim-picture-") as folder:
+            return _figure_and_text(self, _picture(self, Path(folder) / "p.png"))
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write map.vtp, points.vtp, map.png, map.html, report.html and regions.csv; the paths are returned.
@@ -324,16 +329,23 @@ def _page(c: Comparison, path: Path) -> Path:
     return path
 
 
-def _report(c: Comparison, picture: Path, folder: Path) -> Path:
-    """Write the one-page report with the picture inside."""
+def _figure_and_text(c: Comparison, picture: Path) -> str:
     image = base64.b64encode(picture.read_bytes()).decode()
     text = html.escape("\n".join(c.lines()))
+    return (
+        f'<img style="max-width:100%" src="data:image/png;base64,{image}" alt="map of distances">\n'
+        f'<pre style="font-size:90%">{text}</pre>'
+    )
+
+
+def _report(c: Comparison, picture: Path, folder: Path) -> Path:
+    """Write the one-page report with the picture inside."""
     path = folder / "report.html"
     path.write_text(
         f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Comparison</title>
-<style>body{{font-family:sans-serif;max-width:60em;margin:2em auto}}img{{width:100%}}pre{{font-size:90%}}</style></head>
-<body><h1>Model against {html.escape(c.kind)}</h1><img src="data:image/png;base64,{image}" alt="map of distances">
-<pre>{text}</pre></body></html>
+<style>body{{font-family:sans-serif;max-width:60em;margin:2em auto}}</style></head>
+<body><h1>Model against {html.escape(c.kind)}</h1>
+{_figure_and_text(c, picture)}</body></html>
 """,
         encoding="utf-8",
     )

@@ -29,6 +29,7 @@ from geosim.arrays import (
     shown,
     whole,
 )
+from geosim.display import Displayed
 from geosim.errors import InputError
 from geosim.material.materials import LinearElastic
 from geosim.rods.frames import edges_around, first_frames
@@ -105,7 +106,7 @@ class Bends:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class RodShellRobot:
+class RodShellRobot(Displayed):
     """Discrete elastic rods, discrete shells and their joints.
 
     Parameters

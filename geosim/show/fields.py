@@ -14,7 +14,16 @@ from geosim.result import Result
 from geosim.robot import VolumetricRobot
 from geosim.show.contact import contact_pressures
 
-__all__ = ["COLORS", "Shown", "displacements", "max_displacement", "max_stretch", "rest_nodes", "shown_surface"]
+__all__ = [
+    "COLORS",
+    "Shown",
+    "displacements",
+    "max_displacement",
+    "max_stretch",
+    "rest_nodes",
+    "rest_surface",
+    "shown_surface",
+]
 
 
 # What the surface is coloured by: label and colour map.
@@ -116,6 +125,14 @@ def shown_surface(result: Result, i: int = -1, subdivide: int = 2, faces: Ints |
         full = np.concatenate([contact, contact[robot.p2_edges].mean(axis=1)])
         contact = np.maximum(np.einsum("pk,pk->p", shape, full[corners]), 0.0)
     return Shown(points, at_rest, triangles, stretch, np.maximum(stress, 0.0), contact)
+
+
+def rest_surface(robot: Robot) -> tuple[Floats, Ints]:
+    """Points [m], the vertices first, and triangles of a robot at rest: its outer skin, tubes of rods."""
+    if len(robot.p2_edges):
+        return robot.vertices, robot.skin
+    shown = _thin_surface(robot, robot.vertices)
+    return shown.points, shown.triangles
 
 
 def _thin_surface(robot: Robot, positions: Floats) -> Shown:

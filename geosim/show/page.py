@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import html as escaping
-import tempfile
 import zlib
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,12 @@ from geosim.result import Result
 from geosim.robot import VolumetricRobot
 from geosim.show import fields
 from geosim.show.contact import contact_pressures, force_arrows, obstacle_surfaces
-from geosim.show.picture import camera_of, plot
+from geosim.show.picture import camera_of
 from geosim.show.raster import LIGHT
-from geosim.show.summary import summary_rows
+from geosim.show.summary import cell, summary_rows
 from geosim.writing import checked_target, filled, in_script, replacing
 
-__all__ = ["html", "repr_html"]
+__all__ = ["html"]
 
 VIEWER = Path(__file__).parent / "viewer"
 MOST_FRAMES, MOST_NUMBERS = 60, 3_000_000  # a page stays below some 10 MB
@@ -116,7 +115,7 @@ def _data(result: Result) -> dict[str, Any]:
         "around": _around(result, chosen, every),
         "chosen": chosen,
         "columns": columns,
-        "rows": [[_cell(row[c]) for c in columns] for row in rows],
+        "rows": [[cell(row[c]) for c in columns] for row in rows],
         "residuals": _residuals(result),
         **_view(result, every),
     }
@@ -217,39 +216,8 @@ def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _cell(value: Any) -> str:
-    """A number as a table shows it; what rounding left of zero is zero."""
-    return str(value) if not isinstance(value, float) else "0" if abs(value) < 1e-9 else f"{value:.5g}"
-
-
 def _page(data: dict[str, Any]) -> str:
     template, script = ((VIEWER / file).read_text(encoding="utf-8") for file in ("viewer.html", "viewer.js"))
     drawing = _packed((VIEWER / "three.min.js").read_bytes())
     name = escaping.escape(data["name"])
     return filled(template, {"NAME": name, "DATA": in_script(data), "SCRIPT": script, "THREE": drawing})
-
-
-def repr_html(result: Result) -> str:
-    """Return what a notebook shows: the status sentence, a picture of the last frame and the table of frames."""
-    tone = "#27864f" if result.status.name == "CONVERGED" else "#b3541e"
-    head = (
-        f'<div style="font-family:sans-serif"><b style="color:{tone}">{result.status.name}</b> '
-        f"{escaping.escape(result.message)}"
-    )
-    if not len(result.frames):
-        return head + "</div>"
-    with tempfile.TemporaryDirectory(prefix="geosim-picture-") as folder:
-        drawn = plot(result, Path(folder) / "p.png", renderer="matplotlib")
-        picture = base64.b64encode(drawn.read_bytes()).decode("ascii")
-    rows = summary_rows(result)
-    cells = "".join(f"<th>{escaping.escape(c)}</th>" for c in rows[0])
-    hidden = max(0, len(rows) - 12)
-    lines = "".join(
-        "<tr>" + "".join(f"<td>{escaping.escape(_cell(v))}</td>" for v in row.values()) + "</tr>" for row in rows[-12:]
-    )
-    note = f"<p>the last 12 of {len(rows)} frames</p>" if hidden else ""
-    return (
-        f'{head}<br><img alt="last frame" style="max-width:760px" src="data:image/png;base64,{picture}">'
-        f'{note}<div style="overflow-x:auto"><table style="font-size:85%"><thead><tr>{cells}</tr></thead>'
-        f"<tbody>{lines}</tbody></table></div></div>"
-    )

@@ -30,7 +30,7 @@ from geosim.writing import checked_target, replacing
 if TYPE_CHECKING:
     from matplotlib.figure import Figure  # slow to import
 
-__all__ = ["RENDERERS", "Look", "camera_of", "draw_frame", "look_of", "plot"]
+__all__ = ["GHOST", "RENDERERS", "SIZE", "Look", "camera_of", "draw_frame", "framed", "look_of", "plot"]
 
 RENDERERS = ("auto", "matplotlib", "vtk")
 SIZE = (1200, 800)  # pixels of the drawing
@@ -221,17 +221,12 @@ def _drawn_by_vtk(layers: Sequence[Layer], look: Look) -> Any:
         return matplotlib.image.imread(picture)[..., :3].astype(float)
 
 
-def _composed(result: Result, frame: int, image: Any, look: Look) -> Figure:
-    """Put title, colour bar, axes and a scale bar around the drawing."""
-    import matplotlib
+def framed(image: Any, camera: Camera, dpi: int = DPI) -> Figure:
+    """Return a drawing with the axes and a scale bar on it, and room for a title."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
 
-    label, colormap = fields.COLORS[look.color]
-    camera, limits = look.camera, look.limits
-    figure = Figure(figsize=(11.0, 7.0), dpi=look.dpi, facecolor="white")
+    figure = Figure(figsize=(11.0, 7.0), dpi=dpi, facecolor="white")
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0.01, 0.02, 0.88, 0.86))
     width, height = (1e3 * e for e in camera.extent)
@@ -240,8 +235,19 @@ def _composed(result: Result, frame: int, image: Any, look: Look) -> Figure:
     axes.set_axis_off()
     _scale_bar(axes, width, height)
     _triad(axes, camera, width, height)
+    return figure
+
+
+def _composed(result: Result, frame: int, image: Any, look: Look) -> Figure:
+    """Put title and colour bar around the drawing."""
+    import matplotlib
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    label, colormap = fields.COLORS[look.color]
+    figure = framed(image, look.camera, look.dpi)
     bar = figure.add_axes((0.90, 0.2, 0.018, 0.5))
-    figure.colorbar(ScalarMappable(Normalize(*limits), matplotlib.colormaps[colormap]), cax=bar, label=label)
+    figure.colorbar(ScalarMappable(Normalize(*look.limits), matplotlib.colormaps[colormap]), cax=bar, label=label)
     figure.text(
         0.03, 0.955, f"{result.robot.name}: {title(result, frame)}", fontsize=15, fontweight="bold", va="center"
     )

@@ -11,7 +11,7 @@ from geosim.contract import Status
 from geosim.result import Result
 from geosim.show import fields
 
-__all__ = ["ERRORS", "summary_columns", "summary_header", "summary_rows"]
+__all__ = ["ERRORS", "cell", "summary_columns", "summary_header", "summary_rows"]
 
 # Error bars, where they were asked for: column, which is their name in `Result.extra`, and its unit over that of SI.
 ERRORS = {
@@ -82,3 +82,8 @@ def _effort(result: Result) -> dict[int, tuple[int, float]]:
             spent = sum(spent.values()) if isinstance(spent, Mapping) else spent
             total[int(record["frame"])] = (count + ("iteration" in record), seconds + float(spent))
     return total
+
+
+def cell(value: Any) -> str:
+    """A number as a table shows it; what rounding left of zero is zero."""
+    return str(value) if not isinstance(value, float) else "0" if abs(value) < 1e-9 else f"{value:.5g}"

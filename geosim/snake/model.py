@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from geosim.arrays import NO_EDGES, NO_TETS, Bools, Floats, Ints, floats, frozen, ints
+from geosim.display import Displayed
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.snake.rotation import matrices
@@ -59,7 +60,7 @@ IDS: dict[str, tuple[tuple[str | int, ...], str]] = {
 
 
 @dataclass(frozen=True)
-class MultibodyRobot:
+class MultibodyRobot(Displayed):
     """Soft and rigid parts tied together by compliant constraints, section IV of [Gasoto2019].
 
     Build one with `MultibodyBuilder` or `make_snake`. A *node* is a particle (0 .. n - 1), a body (n + b) or

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib
+import pathlib
 import subprocess
 import sys
 
@@ -209,8 +210,9 @@ def test_an_interrupt_and_a_fault_are_one_line(folder, monkeypatch):
 
 
 def test_info_names_volumes_quality_and_notices(folder):
-    outcome = run("info", "bar.toml")
+    outcome = run("info", "bar.toml", "--picture", "rest.png")
     assert outcome.exit_code == 0, outcome.output
+    assert pathlib.Path("rest.png").read_bytes().startswith(b"\x89PNG")
     assert "100 x 20 x 20 mm" in outcome.stdout
     volume = 20.0 * 20.0 * 100.0 * (3 / 5) * (1 / 9)
     assert f"chamber 1    {volume:.6g} mm^3" in outcome.stdout

@@ -254,6 +254,30 @@ def test_notebooks_show_status_picture_and_table(result):
     assert "volume_ratio_1" in text
 
 
+def test_a_robot_shows_its_chambers_clamp_and_tip_before_it_is_solved(result, tmp_path):
+    robot = result.robot
+    path = robot.plot(tmp_path / "rest.png")
+    pixels = matplotlib.image.imread(path)[120:, :, :3].reshape(-1, 3)  # below the title
+    hue = lambda r, g, b: ((pixels * (r, g, b)).sum(axis=1) > 0.05).sum()  # noqa: E731
+    red, green, orange = hue(1, -0.5, -0.5), hue(-0.5, 1, -0.5), hue(0.5, 0.5, -1)
+    assert min(red, green, orange) > 200
+    text = robot._repr_html_()
+    assert "data:image/png;base64," in text
+    assert "mm^3" in text
+    with pytest.raises(geosim.InputError, match="png"):
+        robot.plot(tmp_path / "rest.jpg")
+
+
+def test_rods_and_snakes_show_themselves():
+    rod = geosim.RodShellRobot(
+        [[0, 0, 0], [0.1, 0, 0]], radius=5e-3, rod_material=geosim.LinearElastic(youngs_modulus=1e6)
+    )
+    for robot in (rod, geosim.make_snake()):
+        text = robot._repr_html_()
+        assert "data:image/png;base64," in text
+        assert "vertices" in text
+
+
 def test_the_package_does_not_load_pictures_until_asked():
     code = "import geosim, sys; print([m for m in ('matplotlib', 'plotly', 'pyvista', 'trimesh') if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -1,0 +1,89 @@
+"""What a notebook shows of results and robots: a picture and a table; and what `geosim info` says of a robot."""
+
+from __future__ import annotations
+
+import base64
+import html as escaping
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from geosim.contract import Robot
+from geosim.geometry import topology
+from geosim.geometry.quality import mesh_quality
+from geosim.result import Result
+from geosim.robot import VolumetricRobot
+from geosim.show.picture import plot
+from geosim.show.rest import rest_picture
+from geosim.show.summary import cell, summary_rows
+
+__all__ = ["result_html", "robot_facts", "robot_html"]
+
+Rows = list[tuple[str, str]]
+
+ROWS = 12  # rows of the table of frames
+
+
+def result_html(result: Result) -> str:
+    """Return the status sentence, a picture of the last frame and the table of frames."""
+    tone = "#27864f" if result.status.name == "CONVERGED" else "#b3541e"
+    head = f'<b style="color:{tone}">{result.status.name}</b> {escaping.escape(result.message)}'
+    if not len(result.frames):
+        return _block(head)
+    with tempfile.TemporaryDirectory(prefix="geosim-picture-") as folder:
+        picture = plot(result, Path(folder) / "p.png", renderer="matplotlib").read_bytes()
+    rows = summary_rows(result)
+    note = f"<p>the last {ROWS} of {len(rows)} frames</p>" if len(rows) > ROWS else ""
+    table = _table([map(cell, row.values()) for row in rows[-ROWS:]], list(rows[0]))
+    return _block(f"{head}<br>{_image(picture, 'last frame')}{note}{table}")
+
+
+def robot_html(robot: Robot) -> str:
+    """Return a picture of a robot at rest (walls of chambers, what is held red, the tip green) and what it consists of."""
+    rows = [("robot", f"{robot.name} ({type(robot).__name__})"), *robot_facts(robot)]
+    rows += [("notice", notice) for notice in robot.notices]
+    return _block(_image(rest_picture(robot), "at rest") + _table(rows))
+
+
+def robot_facts(robot: Robot) -> Rows:
+    """Return what a robot consists of: rows of a name and a value."""
+    if not isinstance(robot, VolumetricRobot):
+        counts = (("vertices", robot.vertices), ("edges", robot.edges), ("faces", robot.skin))
+        return [(name, str(len(items))) for name, items in counts if len(items)]
+    used = robot.vertices[robot.body_vertices]
+    span = " x ".join(f"{v * 1e3:.4g}" for v in np.ptp(used, axis=0))
+    volumes = topology.tet_volumes(robot.vertices, robot.tets)
+    of = {region: float(volumes[robot.regions == region].sum()) for region in robot.materials}
+    rows = [("size", f"{span} mm"), ("from", f"{np.round(used.min(axis=0) * 1e3, 4).tolist()} mm")]
+    rows += [(f"body {region}", f"{of[region] * 1e9:.6g} mm^3, {m}") for region, m in robot.materials.items()]
+    for c, (volume, wall) in enumerate(zip(robot.chamber_volumes, robot.chamber_walls)):
+        rows.append((f"chamber {c + 1}", f"{volume * 1e9:.6g} mm^3, {len(wall)} wall faces"))
+    mass = sum(m.density * of[region] for region, m in robot.materials.items())
+    held = f"{len(robot.fixed)} vertices" if len(robot.fixed) else "nothing: a free body"
+    return [
+        *rows,
+        ("mass", f"{1e3 * mass:.4g} g"),
+        ("mesh", str(mesh_quality(robot.vertices, robot.body_tets))),
+        ("fixed", held),
+        ("tip", f"{len(robot.tip)} vertices"),
+    ]
+
+
+def _block(inside: str) -> str:
+    return f'<div style="font-family:sans-serif">{inside}</div>'
+
+
+def _image(png: bytes, alt: str) -> str:
+    data = base64.b64encode(png).decode("ascii")
+    return f'<img alt="{alt}" style="max-width:760px" src="data:image/png;base64,{data}">'
+
+
+def _table(rows: Iterable[Iterable[str]], header: Sequence[str] = ()) -> str:
+    head = "".join(f"<th>{escaping.escape(c)}</th>" for c in header)
+    lines = "".join("<tr>" + "".join(f"<td>{escaping.escape(v)}</td>" for v in row) + "</tr>" for row in rows)
+    return (
+        f'<div style="overflow-x:auto"><table style="font-size:85%">{f"<thead><tr>{head}</tr></thead>" * bool(head)}'
+        f"<tbody>{lines}</tbody></table></div>"
+    )

@@ -1,0 +1,64 @@
+"""The picture of a robot at rest: whether it is the right way round, held where it should be, its chambers inside."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+
+from geosim.arrays import Floats
+from geosim.contract import Robot
+from geosim.robot import VolumetricRobot
+from geosim.show import fields
+from geosim.show.picture import DPI, GHOST, SIZE, framed
+from geosim.show.raster import Layer, camera_for, draw
+from geosim.writing import checked_target, replacing
+
+__all__ = ["plot_rest", "rest_picture"]
+
+SKIN, WALLS = np.array([0.62, 0.75, 0.86]), np.array([0.90, 0.55, 0.20])
+HELD, TIP = np.array([0.70, 0.16, 0.16]), np.array([0.16, 0.50, 0.25])
+SMALL = 80  # dpi in a notebook
+
+
+def plot_rest(robot: Robot, path: str | Path) -> Path:
+    """Write the picture as PNG; see `rest_picture`."""
+    path = checked_target(path, ".png")
+    with replacing(path) as beside:
+        beside.write_bytes(rest_picture(robot, DPI))
+    return path
+
+
+def rest_picture(robot: Robot, dpi: int = SMALL) -> bytes:
+    """Return a PNG of a robot at rest: walls of chambers through the skin, what is held red, the tip green."""
+    layers = _layers(robot)
+    points = np.vstack([layer.points for layer in layers])
+    camera = camera_for(points, points, aspect=SIZE[0] / SIZE[1])
+    figure = framed(draw(layers, camera, (SIZE[0] * dpi // DPI, SIZE[1] * dpi // DPI)), camera, dpi)
+    held = ", held where it is red" * (isinstance(robot, VolumetricRobot) and len(robot.fixed) > 0)
+    tip = ", tip green" * (len(robot.tip) > 0)
+    figure.text(0.03, 0.94, f"{robot.name}, at rest{held}{tip}", fontsize=15, fontweight="bold")
+    out = io.BytesIO()
+    figure.savefig(out, format="png", metadata={"Software": "geosim"})
+    return out.getvalue()
+
+
+def _layers(robot: Robot) -> list[Layer]:
+    """The surfaces of a robot at rest: a skin through which the walls of the chambers are seen."""
+    points, triangles = fields.rest_surface(robot)
+    if not isinstance(robot, VolumetricRobot) or not robot.chambers:
+        return [Layer(points, triangles, _marked(robot, points, SKIN))]
+    inner = Layer(points, np.vstack(robot.chamber_walls), _marked(robot, points, WALLS))
+    marks = np.isin(triangles, np.concatenate([robot.fixed, robot.tip])).all(axis=1)
+    ends = [Layer(points, triangles[marks], _marked(robot, points, SKIN), 0.5)] if marks.any() else []
+    return [inner, Layer(points, triangles[~marks], GHOST, 0.3), *ends]
+
+
+def _marked(robot: Robot, points: Floats, color: Floats) -> Floats:
+    """Colours of the points: one, but red where the robot is held and green at its tip."""
+    colors = np.tile(color, (len(points), 1))
+    colors[robot.tip] = TIP
+    if isinstance(robot, VolumetricRobot):
+        colors[robot.fixed] = HELD
+    return colors
