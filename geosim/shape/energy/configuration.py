@@ -209,6 +209,8 @@ class Aim:
         Of the arc; None where the share is prescribed.
     drag
         See `Target`.
+    longest
+        Displacement of a node in one step, at most, over the size of the body: no farther than the path is straight.
     """
 
     origin: Target
@@ -220,6 +222,7 @@ class Aim:
     scale: float = 1.0
     level: float = 0.0
     drag: Drag | None = None
+    longest: float = np.inf
 
     def at(self, point: Point) -> Target:
         """Return the target for a point."""

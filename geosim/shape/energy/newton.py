@@ -568,7 +568,10 @@ class Attempt:
     def most(self, step: Point, evaluation: Evaluation) -> float:
         """Share of a step, at most 1, in which nothing moves too far (`_within`) and no chamber changes too much (`bearable`)."""
         change = np.einsum("cni,ni->c", evaluation.gradients, step.x)
-        return min(_within(step), bearable(self.problem, evaluation.volumes, change * ~self.aim.end.by_volume))
+        return min(
+            _within(step, self.aim.longest),
+            bearable(self.problem, evaluation.volumes, change * ~self.aim.end.by_volume),
+        )
 
     def _tangent_step(self, point: Point, step: Point, evaluation: Evaluation) -> Point:
         """Return the first step from an equilibrium, no longer than `LONGEST`, and aim at what it can reach.
@@ -669,11 +672,11 @@ def bearable(problem: ShapeProblem, volumes: Floats, change: Floats) -> float:
         return float(np.min(most / np.abs(change), initial=1.0))
 
 
-def _within(step: Point) -> float:
-    """Share of a step in which no node moves farther than `LONGEST`, and no free object than that or `TURN`."""
+def _within(step: Point, longest: float) -> float:
+    """Share of a step in which no node moves farther than `longest` or `LONGEST`, and no free object than that or `TURN`."""
     size = float(np.sqrt(np.max(np.sum(step.x**2, axis=1), initial=0.0)))
     way, turn = np.linalg.norm(step.objects.reshape(-1, 2, 3), axis=2).max(axis=0, initial=0.0)
-    return 1.0 / max(1.0, size / LONGEST, way / LONGEST, turn / TURN)
+    return 1.0 / max(1.0, size / min(longest, LONGEST), way / LONGEST, turn / TURN)
 
 
 def _record(

@@ -67,6 +67,9 @@ AHEAD, NUDGE, SNAP = 0.1, 0.01, 0.05
 # Relaxations in vain, one after the other, after which a command does without.
 VAIN = 3
 
+# No step is held shorter than this share of the size of the body.
+SHORT = LONGEST / 100
+
 # Most and least that the length of an increment changes by.
 GROWTH, SHRINK = 2.5, 0.5
 
@@ -205,7 +208,8 @@ class Path:
 
     def _next(self) -> tuple[Point, Aim, Floats | None]:
         """Return start and aim of the next increment, and the direction of the path where it goes along the tangent."""
-        aim = Aim(self.origin, self.end, 1.0, self.state.grip)
+        longest = max(self.stride, SHORT) if len(self.trail) > 1 and not self._moves else np.inf
+        aim = Aim(self.origin, self.end, 1.0, self.state.grip, longest=longest)
         here = replace(self.state.point, share=self.share)
         if self.passed is not None:
             back = here.stepped(self.passed.less(here), (1.0 - self.share) / (self.passed.share - self.share))

@@ -12,8 +12,8 @@ import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Load, Passive, Prescribed, Status
 from geosim.shape.energy.branches import Mark, Way, parabola
 from geosim.shape.energy.configuration import Point, Target
-from geosim.shape.energy.newton import Aim, Budget
-from geosim.shape.energy.path import SNAP
+from geosim.shape.energy.newton import Aim, Attempt, Budget, Newton
+from geosim.shape.energy.path import SHORT, SNAP
 from geosim.shape.energy.relaxation import relaxed
 
 ALONE = Environment(self_contact=False)
@@ -46,6 +46,34 @@ def test_one_long_command_ends_where_many_short_ones_do():
     once = geosim.solve(sphere, Inflation(pressure=[60e3]), ALONE)
     steps = geosim.solve(sphere, Inflation(pressure=np.arange(1, 7) * 10e3), ALONE)
     np.testing.assert_allclose(once.volume_ratios[-1], steps.volume_ratios[-1], rtol=1e-7)
+
+
+def test_no_step_goes_farther_than_the_path_has_been_straight(monkeypatch):
+    """After the first increment no step is longer than 2.5 times what that increment made, nor are those of a correction."""
+    solver = EnergyShapeSolver(check_stability=False)
+    state = solver.start(_sphere(), ALONE)
+    lengths, places, found = [], [state.problem.rest], Newton.equilibrium
+
+    def watched(self, problem, start, aim, budget, **how):
+        outcome = found(self, problem, start, aim, budget, **how)
+        lengths.append(aim.longest)
+        places.append(outcome.point.x)
+        return outcome
+
+    monkeypatch.setattr(Newton, "equilibrium", watched)
+    assert geosim.solve(_sphere(), Inflation(pressure=[60e3]), ALONE).converged
+    made = [np.linalg.norm(after - before, axis=1).max() for before, after in itertools.pairwise(places)]
+    assert len(lengths) > 1
+    assert lengths[0] == np.inf
+    assert all(longest <= max(2.5 * way, SHORT) * (1.0 + 1e-9) for longest, way in zip(lengths[1:], made))
+    end = solver.target(state.problem, state, Inflation(pressure=[60e3]).command(0))
+    aim = Aim(state.target, end, 1.0, state.grip, longest=0.003)
+    evaluation = solver._newton.evaluate(state.problem, state.point, end, matrix=True)
+    step = solver._newton.direction(state.problem, state.point, aim, evaluation, 1e-6, reuse=False)
+    size = np.linalg.norm(step.x, axis=1).max()
+    assert size > 0.01
+    most = Attempt(solver._newton, state.problem, aim, Budget(), 1e-6, None).most(step, evaluation)
+    assert most * size == pytest.approx(0.003)
 
 
 def test_the_arc_is_the_derivative_of_the_path():
