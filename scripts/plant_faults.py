@@ -650,8 +650,8 @@ FAULTS = [
     (
         "contact: displacements of the boxes forgotten",
         "geosim/collision/proximity.py",
-        "refit_tree(step, faces, tree.order, moves,",
-        "refit_tree(0.0 * step, faces, tree.order, moves,",
+        "refit_tree(step, faces, order, moves,",
+        "refit_tree(0.0 * step, faces, order, moves,",
         "tests/shape/energy/test_self_contact.py",
     ),
     (
