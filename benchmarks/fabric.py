@@ -190,11 +190,11 @@ def layer():
 def tube():
     """A thin tube wound with two families of fibres under pressure, against netting theory."""
     radius, wall, length = 6e-3, 1e-3, 30e-3
-    neutral = np.degrees(np.arctan(np.sqrt(2 * radius / (radius - wall))))
+    # the wall is incompressible: what its fibres enclose grows as much as the chamber does
     print(
-        f"netting theory: fibres on the outside of this wall keep the length at {neutral:.1f} deg, of a thin wall at 54.7 deg"
+        "netting theory: fibres at 54.7 deg keep the length, those more along the axis shorten, those around it lengthen it"
     )
-    for angle in (30.0, 54.7356, neutral, 70.0):
+    for angle in (30.0, 54.7356, 70.0):
         body = generate.round_finger(length=length, radius=radius, wall=wall, cap=1.5e-3)
         turns = length / (2 * np.pi * radius / np.tan(np.radians(angle)))
         fibres = [
@@ -215,10 +215,13 @@ def tube():
         if not len(result.frames):
             print(f"{angle:.1f} deg: {result.message}")
             continue
-        change, twist = (result.tip[-1, 0] - length) / length, np.degrees(result.twist_angle[-1])
+        middle = np.abs(robot.vertices[:, 0] - 0.5 * length) < 0.25 * length  # away from the cap, which bulges
+        change = np.polyfit(robot.vertices[middle, 0], result.frames[-1, middle, 0], 1)[0] - 1.0
+        whole, twist = (result.tip[-1, 0] - length) / length, np.degrees(result.twist_angle[-1])
         sign = "shortens" if change < -2e-3 else "lengthens" if change > 2e-3 else "keeps its length"
         print(
-            f"{angle:5.1f} deg: length {change:+.3%}, twist {twist:+.2f} deg, V/V0 {result.volume_ratios[-1, 0]:.4f}: {sign}"
+            f"{angle:5.1f} deg: length of the middle half {change:+.3%}, with the cap {whole:+.3%}, twist {twist:+.2f} deg, "
+            f"V/V0 {result.volume_ratios[-1, 0]:.4f}: {sign}"
         )
 
 
@@ -272,7 +275,7 @@ def cube(friction):
 
 GRIPS = {
     "ball, three bending fingers": (ball, (0.7, 0.85), 3, (8e-3, 8e-3, 30e-3), (2, 2, 6), 20e-3, True, 2e-3, 2 * MU),
-    "cube, two jaws": (cube, (0.38, 0.44), 2, (10e-3, 20e-3, 20e-3), (2, 2, 2), 16e-3, False, 0.1e-3, MU),
+    "cube, two jaws": (cube, (0.36, 0.39), 2, (10e-3, 20e-3, 20e-3), (1, 4, 4), 16e-3, False, 0.1e-3, MU),
 }
 
 
