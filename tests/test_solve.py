@@ -182,3 +182,19 @@ def test_solves_beside_each_other_have_one_thread_unless_they_say_how_many(monke
         [(robot, Passive()), {"robot": robot, "actuation": Passive(), "solver": geosim.EnergyShapeSolver(threads=3)}]
     )
     assert sorted(solver.threads for solver in asked) == [1, 3]
+
+
+def test_times_are_made_once_for_all_commands():
+    """A path of 100,000 commands begins at once: `times` of some actuations is a new array at every call."""
+
+    class Counted(geosim.Passive):
+        calls = 0
+
+        @property
+        def times(self):
+            Counted.calls += 1
+            return super().times
+
+    commands = Counted(steps=50).commands((), "solver")
+    assert [c.time for c in commands] == list(range(1, 51))
+    assert Counted.calls <= 2

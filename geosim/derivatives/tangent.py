@@ -101,7 +101,7 @@ class Tangent:
         Raises
         ------
         InputError
-            A cable has friction, or objects are free.
+            A cable has friction, objects are free, or there are rigid groups and friction.
         """
         problem, point, target = state.problem, state.point, state.target
         if problem.cables is not None and problem.cables.rough:
@@ -118,6 +118,8 @@ class Tangent:
         found, beyond = problem.sharpened(found), None
         forces = found.contact
         if problem.contact is not None and forces is not None and grip is not None and (forces.push > 0.0).any():
+            if problem.rigid is not None and problem.contact.friction:
+                raise InputError("sensitivity: rigid groups together with friction have no exact tangent here")
             beyond = beyond_newton(problem.contact, point.x, forces, grip)
         assert found.data is not None
         controls = target.controls(point, found.volumes)

@@ -165,7 +165,7 @@ PLATE = geosim.RigidGroup(geosim.Select.plane("x", above=0.0299))
 
 @pytest.mark.parametrize(
     ("friction", "obstacle", "groups"),
-    [(0.0, "sphere", ()), (0.6, "sphere", ()), (0.05, "edge", ()), (0.6, "sphere", PLATE)],
+    [(0.0, "sphere", ()), (0.6, "sphere", ()), (0.05, "edge", ()), (0.0, "sphere", PLATE)],
 )
 def test_contact_with_the_history_of_the_increment_held(friction, obstacle, groups):
     """Equilibria are found again from the same anchors; the point slips at 0.05. Measured: 1e-4 and better."""
