@@ -167,6 +167,8 @@ class _Steps(click.ParamType):
             self.fail(
                 f"{value!r} has steps of different length; give every step as many chambers: 1.5:1,2:1", param, ctx
             )
+        if not any(number == number for row in rows for number in row):
+            self.fail(f"{value!r} prescribes nothing: nan leaves a chamber open to the air", param, ctx)
         with refused("", param, ctx):
             given: dict[str, Any] = {self.key: [[number * self.factor for number in row] for row in rows]}
             return Inflation(**given)
@@ -286,9 +288,9 @@ def solve(
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(given)} exclude each other; an actuation file can hold both")
     target = out or Path(f"geosim-{robot.resolve().parent.name if robot.stem == 'robot' else robot.stem}")
-    running.check_folder(target, force)
     if film is not None:
         film = running.checked_film(film)
+    running.check_folder(target, force)
     body, environment, solver = running.problem(robot, preview=preview)
     if material is not None:
         with refused("--material"):

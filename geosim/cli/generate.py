@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,7 +94,7 @@ def _command(name: str, generator: Callable[..., Design]) -> click.Command:
         click.echo(f"{name}: {', '.join(files)} in {folder}")
         volumes = ", ".join(f"{float(s.volume) * 1e6:.4g}" for s in design.chambers) or "none"
         click.echo(f"body {float(design.body.volume) * 1e6:.4g} cm^3 with its chambers, chambers {volumes} cm^3")
-        click.echo(f"next: geosim solve {folder / 'robot.toml'} --volume-ratio 1.2 --preview")
+        click.echo(f"next: geosim solve {shlex.quote(str(folder / 'robot.toml'))} --volume-ratio 1.2 --preview")
         click.echo(
             "--preview: the coarsest mesh, for a first look; without it the mesh is fine and a solve takes minutes"
         )

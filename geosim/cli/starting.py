@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -70,7 +71,8 @@ def new(name: Path) -> None:
         robot.write_text(robot.read_text(encoding="utf-8") + EXTRAS, encoding="utf-8")
         (beside / "actuation.toml").write_text(ACTUATION.format(folder=name), encoding="utf-8")
     click.echo(f"{name}: body.stl, chamber_1.stl, robot.toml, actuation.toml")
-    click.echo(f"next: geosim solve {name}/robot.toml --actuation {name}/actuation.toml --element p1")
+    files = [shlex.quote(str(name / file)) for file in ("robot.toml", "actuation.toml")]
+    click.echo(f"next: geosim solve {files[0]} --actuation {files[1]} --element p1")
 
 
 @click.command(epilog="Example: geosim rerun geosim-finger/result.npz --out again")

@@ -89,7 +89,7 @@ def check_enough(counted: Bools) -> None:
     if counted.sum() < FEWEST:
         raise InputError(
             "compare: fewer than ten scan points lie near the region of registration; pass register='all', or a "
-            "transform that is nearer"
+            "transform that is nearer; markers need vertices= (--vertices): where on the robot each of them is"
         )
 
 

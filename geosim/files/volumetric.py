@@ -178,7 +178,11 @@ def _meshed_robot(
     regions_of = [first + i if body.region is None else body.region for i, body in enumerate(bodies)]
     for region, spot in zip(regions_of, spots):
         if region not in present:
-            raise spot.error(f"region = {region} has no tet in {source.name}; its regions are {present}")
+            others = f" and [[chambers]] with region = {present[1]}" if len(bodies) == 1 and len(present) > 1 else ""
+            raise spot.error(
+                f"region = {region} has no tet in {source.name}; its regions are {present}: write for example "
+                f"region = {present[0]}{others}"
+            )
     return VolumetricRobot.from_tets(
         vertices * UNITS[file.units],
         tets,

@@ -18,6 +18,8 @@ __all__ = ["Goal", "read_goals"]
 # Misses that count as none: of tips over the robot's size, of angles [rad], of forces and pressures relative to the goal.
 NEAR_TIP, NEAR_ANGLE, NEAR_SHARE = 1e-4, 1e-4, 1e-3
 
+# Turns of a bend beyond which an angle was meant in degrees: no robot that touches itself coils so far.
+MOST_TURNS = 4.0
 
 TIP = ("tip_x_mm", "tip_y_mm", "tip_z_mm")
 
@@ -51,7 +53,12 @@ class Goal:
     @staticmethod
     def bend_angle(radians: float, weight: float = 1.0) -> Goal:
         """Bend by an angle [rad]."""
-        return _goal("bend_angle", 0, np.array([number(radians, "Goal.bend_angle: radians", low=0.0)]), weight)
+        angle = number(radians, "Goal.bend_angle: radians", low=0.0)
+        if angle > MOST_TURNS * 2.0 * np.pi:
+            raise InputError(
+                f"Goal.bend_angle: {angle:g} rad are {np.degrees(angle):.4g} deg; give numpy.radians({angle:g})?"
+            )
+        return _goal("bend_angle", 0, np.array([angle]), weight)
 
     @staticmethod
     def force(obstacle: int, newtons: Any, weight: float = 1.0) -> Goal:

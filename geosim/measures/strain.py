@@ -20,11 +20,28 @@ def deformations(robot: VolumetricRobot, nodes: Floats) -> Floats:
     """Deformation gradients of the body tets at their centroids (mb, 3, 3), of P2 positions [m] (n + e, 3).
 
     There the gradients of the quadratic shape functions vanish at the corners and are grad L_a + grad L_b on the edge (a, b),
-    so that F = sum over edges of x_ab (grad L_a + grad L_b).
+    so that F = sum over edges of x_ab (grad L_a + grad L_b). Of linear tets, whose edges are all straight, one alone may have
+    J far from 1 while the material around every edge keeps its volume: of them the mean around the edges is returned.
     """
     gradients = topology.tet_gradients(robot.vertices, robot.body_tets)
     a, b = topology.EDGES.T
-    return np.einsum("mei,mej->mij", nodes[robot.p2_tets[:, 4:]], gradients[:, a] + gradients[:, b])
+    F = np.einsum("mei,mej->mij", nodes[robot.p2_tets[:, 4:]], gradients[:, a] + gradients[:, b])
+    straight = topology.with_mid_edges(nodes[: len(robot.vertices)], robot.p2_edges)
+    return _around_edges(robot, F) if np.array_equal(straight, nodes) else F
+
+
+def _around_edges(robot: VolumetricRobot, F: Floats) -> Floats:
+    """Mean of values of the body tets (mb, 3, 3) over their edges, of the volume-weighted means around these in one region."""
+    weight = np.abs(topology.tet_volumes(robot.vertices, robot.body_tets))
+    regions = np.searchsorted(list(robot.materials), robot.regions[robot.is_body])
+    first, count = len(robot.vertices), len(robot.p2_edges)
+    edges = (robot.p2_tets[:, 4:] - first + count * regions[:, None]).ravel()
+    total = np.bincount(edges, np.repeat(weight, 6), count * len(robot.materials))
+    out = np.empty_like(F)
+    for i, j in np.ndindex(3, 3):
+        summed = np.bincount(edges, np.repeat(weight * F[:, i, j], 6), len(total))
+        out[:, i, j] = (summed[edges] / total[edges]).reshape(-1, 6).mean(axis=1)
+    return out
 
 
 def largest_stretches(robot: VolumetricRobot, nodes: Floats) -> Floats:

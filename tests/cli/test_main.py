@@ -222,6 +222,12 @@ def test_info_names_volumes_quality_and_notices(folder):
     assert "no region per tet" in run("info", "bar.toml").stdout
 
 
+def test_a_command_of_nan_alone_is_refused(folder):
+    outcome = run("solve", "bar.toml", "--pressure-kpa", "nan")
+    assert outcome.exit_code == 2
+    assert "prescribes nothing" in outcome.stderr
+
+
 def test_info_system_names_versions_factoriser_and_threads():
     outcome = run("info", "--system")
     assert outcome.exit_code == 0, outcome.output

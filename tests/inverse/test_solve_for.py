@@ -122,3 +122,8 @@ def test_the_command_line_says_how_near_it_comes(capsys):
     robot = four_chambers(3)
     running.sought(robot, ["bend_angle_deg=1"], ALONE, QUICK)
     assert "bend_angle_deg=1: reached with V/V0 = " in capsys.readouterr().out
+
+
+def test_an_angle_in_degrees_is_recognised():
+    with pytest.raises(geosim.InputError, match=r"5157 deg; give numpy.radians\(90\)"):
+        Goal.bend_angle(90.0)
