@@ -719,7 +719,7 @@ FAULTS = [
     ),
     (
         "drag: springs to where the nodes are",
-        "geosim/shape/energy/newton.py",
+        "geosim/shape/energy/equations.py",
         "force = evaluation.force + drag.stiffness[:, None] * (point.x - drag.before)",
         "force = evaluation.force",
         "tests/shape/energy/test_path.py",
@@ -747,7 +747,7 @@ FAULTS = [
     ),
     (
         "contact: no second look at a blocked step",
-        "geosim/shape/energy/newton.py",
+        "geosim/shape/energy/attempt.py",
         "if look == LOOKS or share > BLOCKED",
         "if look == 0 or share > BLOCKED",
         "tests/shape/energy/test_self_contact.py",
@@ -761,7 +761,7 @@ FAULTS = [
     ),
     (
         "contact: stability counts one pivot too few",
-        "geosim/shape/energy/newton.py",
+        "geosim/shape/energy/equations.py",
         "(~problem.held[size:]).sum()) + len(controls.gap)",
         "(~problem.held[size:]).sum()) + len(controls.gap) + 1",
         "tests/shape/energy/test_stability.py",
@@ -775,7 +775,7 @@ FAULTS = [
     ),
     (
         "newton: no step may fold what is all but flat",
-        "geosim/shape/energy/newton.py",
+        "geosim/shape/energy/attempt.py",
         "flat = present.smallest < FLAT",
         "flat = False",
         "tests/calibrate/test_membrane.py -k heavy_disc",

@@ -15,8 +15,9 @@ from geosim.derivatives.quantities import Configuration, quantity
 from geosim.derivatives.rest_shape import design_motion
 from geosim.measures.spine import moved_spine, spine
 from geosim.measures.turning import bending
+from geosim.shape.energy.attempt import Budget
 from geosim.shape.energy.configuration import Aim
-from geosim.shape.energy.newton import Budget, Newton
+from geosim.shape.energy.newton import Newton
 
 SHARP = EnergyShapeSolver(tolerance=1e-11, check_stability=False)
 ALONE = Environment(self_contact=False)

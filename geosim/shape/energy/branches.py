@@ -12,9 +12,10 @@ import numpy as np
 
 from geosim.arrays import Floats
 from geosim.contract import Status
+from geosim.shape.energy.attempt import Budget
 from geosim.shape.energy.configuration import Aim, Outcome, Point, Target
 from geosim.shape.energy.grip import Grip
-from geosim.shape.energy.newton import Budget, Newton
+from geosim.shape.energy.newton import Newton
 from geosim.shape.energy.problem import ShapeProblem
 
 __all__ = ["Mark", "Way"]

@@ -7,7 +7,7 @@ commands are those of fine steps, whatever the spacing of the commands, because 
        else along the secant through the last two equilibria, or the parabola through three where it is nearly straight; no
        farther than the path has been straight;
     2. correct: Newton (`newton`), at a prescribed share where volumes, places or obstacles are on their way; on an arc in
-       the plane of the share and of what is conjugate to it where pressures or loads are (`newton.Aim`), so that neither
+       the plane of the share and of what is conjugate to it where pressures or loads are (`configuration.Aim`), so that neither
        a maximum of the load nor walls that close on each other end the path;
     3. judge: a share that falls is a limit point; what slides under friction farther than `SLIDE` is taken in smaller
        increments; what fails is tried again from nearer;
@@ -26,12 +26,13 @@ import numpy as np
 
 from geosim.arrays import Floats
 from geosim.contract import Status
+from geosim.shape.energy.attempt import LONGEST, Budget, BudgetError, bearable
 from geosim.shape.energy.branches import Mark, Way
 from geosim.shape.energy.cables import CHAMBER
 from geosim.shape.energy.configuration import Aim, Outcome, Point, Target
 from geosim.shape.energy.contact_steps import approach, safe_share
 from geosim.shape.energy.grip import Grip
-from geosim.shape.energy.newton import LONGEST, Budget, BudgetError, Newton, bearable
+from geosim.shape.energy.newton import Newton
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.relaxation import FARTHEST, relaxed
 from geosim.shape.energy.state import ShapeState

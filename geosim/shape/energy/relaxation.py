@@ -21,7 +21,8 @@ from geosim.contract import Status
 from geosim.shape.energy.configuration import Aim, Drag, Outcome, Point
 
 if TYPE_CHECKING:
-    from geosim.shape.energy.newton import Budget, Newton
+    from geosim.shape.energy.attempt import Budget
+    from geosim.shape.energy.newton import Newton
     from geosim.shape.energy.problem import ShapeProblem
 
 __all__ = ["FARTHEST", "relaxed"]

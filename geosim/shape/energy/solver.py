@@ -42,10 +42,11 @@ from geosim.linear.factorise import FACTORISERS
 from geosim.linear.factoriser import MOST_THREADS
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import frames
+from geosim.shape.energy.attempt import Budget
 from geosim.shape.energy.cables import JUMP, Hold
 from geosim.shape.energy.configuration import Outcome, Point, Target
 from geosim.shape.energy.gas import Gas, shut_in
-from geosim.shape.energy.newton import Budget, Newton
+from geosim.shape.energy.newton import Newton
 from geosim.shape.energy.objects import Loose
 from geosim.shape.energy.path import Journey, Path, difference
 from geosim.shape.energy.penetration import went_through

@@ -10,9 +10,10 @@ from shapes import block, shell
 
 import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Load, Passive, Prescribed, Status
+from geosim.shape.energy.attempt import Attempt, Budget
 from geosim.shape.energy.branches import Mark, Way, parabola
-from geosim.shape.energy.configuration import Point, Target
-from geosim.shape.energy.newton import Aim, Attempt, Budget, Newton
+from geosim.shape.energy.configuration import Aim, Point, Target
+from geosim.shape.energy.newton import Newton
 from geosim.shape.energy.path import SHORT, SNAP
 from geosim.shape.energy.relaxation import relaxed
 
@@ -270,7 +271,7 @@ def test_where_a_path_branches_is_found_by_bisection():
 
 
 def test_a_budget_that_is_spent_is_one_of_its_own():
-    from geosim.shape.energy.newton import BudgetError
+    from geosim.shape.energy.attempt import BudgetError
 
     class Linear:
         factorisations = 7

@@ -14,11 +14,11 @@ from geosim.collision import proximity
 from geosim.collision.crossings import count_crossings
 from geosim.collision.distance import edge_edge, point_triangle, separation
 from geosim.collision.proximity import make_neighbourhood
+from geosim.shape.energy.attempt import Attempt, Budget
 from geosim.shape.energy.configuration import Aim
 from geosim.shape.energy.contact_kernels import pair_blocks
 from geosim.shape.energy.contact_steps import share_apart
 from geosim.shape.energy.lookahead import springs_ahead
-from geosim.shape.energy.newton import Attempt, Budget
 
 MU = 20e3  # Pa
 
