@@ -10,8 +10,11 @@ import numpy as np
 
 from geosim.errors import InputError
 from geosim.result import Result
+from geosim.robot import VolumetricRobot
 
 __all__ = ["compare_results", "difference"]
+
+LONG = 100  # characters of a value that are shown
 
 
 def compare_results(first: Path, second: Path, folder: Path) -> Iterator[str]:
@@ -33,19 +36,40 @@ def compare_results(first: Path, second: Path, folder: Path) -> Iterator[str]:
     same = mesh_hash(one.robot) == mesh_hash(two.robot)
     yield f"{first}: {one.robot.name}, {one.status.name}, {len(one.frames)} frames"
     yield f"{second}: {two.robot.name}, {two.status.name}, {len(two.frames)} frames"
+    yield from otherwise(one, two)
     yield from difference(one, two) if same else ("the robots differ: shapes are laid over each other as they stand",)
     yield from table(one.summary()[-1], two.summary()[-1])
     overlay(one, two, folder / "overlay.png")
     yield f"wrote {folder / 'overlay.png'}"
 
 
+def otherwise(one: Result, two: Result) -> Iterator[str]:
+    """Return a line for everything besides the mesh that two results do not have in common: materials, solver, surroundings."""
+    pairs: list[tuple[str, object, object]] = [("solver", one.solver, two.solver)]
+    if isinstance(one.robot, VolumetricRobot) and isinstance(two.robot, VolumetricRobot):
+        regions = one.robot.materials.keys() & two.robot.materials.keys()
+        pairs += [(f"material of region {r}", one.robot.materials[r], two.robot.materials[r]) for r in sorted(regions)]
+    for name in ("gravity", "obstacles", "loads", "prescribed", "self_contact"):
+        pairs.append((name, *(getattr(r.environment, name) for r in (one, two))))
+    for name, a, b in pairs:
+        if str(a) != str(b):
+            yield f"other {name}: {_short(a)} | {_short(b)}"
+
+
+def _short(value: object) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= LONG else f"{text[:LONG]} ..."
+
+
 def difference(one: Result, two: Result) -> Iterator[str]:
-    """Return how far the vertices of two results of one robot are apart."""
+    """Return how far the vertices of two results of one mesh are apart."""
     count = min(len(one.frames), len(two.frames))
     apart = np.linalg.norm(one.frames[:count] - two.frames[:count], axis=2)[:, one.robot.body_vertices]
     frame = int(np.argmax(apart.max(axis=1)))
+    materials = [str(getattr(r.robot, "materials", "")) for r in (one, two)]
+    which = "the same robot" if materials[0] == materials[1] else "the same mesh of another material"
     yield (
-        f"the same robot: vertices are at most {1e3 * apart.max():.4g} mm apart (frame {frame}), "
+        f"{which}: vertices are at most {1e3 * apart.max():.4g} mm apart (frame {frame}), "
         f"{1e3 * np.sqrt(np.mean(apart[-1] ** 2)):.4g} mm rms in frame {count - 1}"
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from geosim.result import Result
 from geosim.show import fields
-from geosim.show.picture import SIZE, camera_of
+from geosim.show.picture import SIZE, camera_of, framed, title
 from geosim.show.raster import Layer, draw
 from geosim.writing import checked_target, replacing
 
@@ -25,20 +25,16 @@ def overlay(one: Result, two: Result, path: str | Path) -> Path:
     InputError
         A result has no frame, or the suffix or the folder is wrong.
     """
-    from matplotlib.figure import Figure
-
     path = checked_target(path, ".png")
     shown = [fields.shown_surface(r, r.checked_frame(-1), 1 if r.mid_edge_frames.shape[1] else 0) for r in (one, two)]
     camera, _ = camera_of(one, np.vstack([s.points for s in shown]))
     layers = [
         Layer(s.points, s.triangles, color, opacity) for s, color, opacity in zip(shown, (FIRST, SECOND), (1.0, 0.55))
     ]
-    figure = Figure(figsize=(11.0, 7.0), dpi=125, facecolor="white")
-    axes = figure.add_axes((0.01, 0.02, 0.98, 0.9))
-    axes.imshow(draw(layers, camera, SIZE), interpolation="lanczos")
-    axes.set_axis_off()
+    figure = framed(draw(layers, camera, SIZE), camera)
     for height, result, word, color in ((0.97, one, "first", FIRST), (0.93, two, "second", SECOND)):
-        figure.text(0.03, height, f"{word}: {result.robot.name}, {result.status.name}", color=tuple(color), fontsize=12)
+        what = f"{word}: {result.robot.name}, {title(result, -1)}, {result.status.name}"
+        figure.text(0.03, height, what, color=tuple(color), fontsize=12)
     with replacing(path) as beside:
         figure.savefig(beside, format="png")
     return path

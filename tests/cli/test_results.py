@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -52,6 +53,13 @@ def test_two_results_are_compared(tmp_path, monkeypatch):
     row = next(line.split() for line in done.output.splitlines() if line.startswith("bend_angle_deg"))
     assert [round(float(v)) for v in row[1:]] == [40, 60, 20]
     assert (tmp_path / "map" / "overlay.png").stat().st_size > 10_000
+    softer = bent_result(2)
+    softer = dataclasses.replace(softer, robot=softer.robot.with_materials(geosim.NeoHookean(mu=1234.0)))
+    softer.save("softer.npz")
+    done = run("compare", "a.npz", "softer.npz", "--out", "soft")
+    assert "the same mesh of another material: vertices" in done.output
+    assert "other material of region 0:" in done.output
+    assert "mu=1234.0" in done.output
     other = generate.round_finger(length=40e-3, radius=6e-3).robot(preview=True)
     geosim.Result(Status.CONVERGED, "", True, [1.0], [other.vertices], other).save("c.npz")
     done = run("compare", "a.npz", "c.npz", "--out", "other")
