@@ -204,6 +204,8 @@ class VolumetricRobot(Displayed):
         tip_ids = (
             _farthest(vertices, body, fixed_ids) if tip is None else selected_ids(tip, vertices, "tip", among=body)
         )
+        if np.isin(np.flatnonzero(body), fixed_ids).all():
+            notices = (*notices, "every vertex of the body is held, so that nothing can move: is `fixed` in metres?")
         if chambers is not None:
             choice(chambers, "chambers", (CAVITIES,))
             vertices, tets, regions, found = fill_cavities(vertices, tets, regions, list(materials))

@@ -65,6 +65,9 @@ NAMES = {
 LIMITS = {"tolerance": (1e-13, 1e-2), "contact_thickness": (1e-4, 0.5), "imperfection": (0.0, 0.05)}
 
 
+# Pressures and loads so many times the shear modulus are mistaken units: rubber breaks far before.
+SENSELESS = 20.0
+
 # Share of a command to which it is found where free objects are lost.
 LOSES = 5e-3
 
@@ -256,6 +259,8 @@ class EnergyShapeSolver:
                 f"{command.index + 1}, more than half of its own thickness: it has gone through the skin."
             )
         status, message = self._above_vacuum(current, command) or (status, message)
+        if status is not Status.CONVERGED:
+            message = f"{message}{_beyond_sense(problem, end)}"
         loses = status is Status.CONVERGED and current.frame.stable == 0.0 and state.frame.stable != 0.0
         if loses and (shares := journey.way.branches_between()) is not None:
             status = Status.UNSTABLE
@@ -427,3 +432,14 @@ class EnergyShapeSolver:
             kinds=end.kinds,
             loose=loose,
         )
+
+
+def _beyond_sense(problem: ShapeProblem, end: Target) -> str:
+    """Say that pressures or loads are of another order than the material; empty where they are not."""
+    asked = float(np.abs(end.pressures[: problem.chambers]).max(initial=0.0)) * problem.stress
+    pulled = float(np.linalg.norm(end.external[: len(problem.rest)], axis=1).sum()) * problem.stress
+    modulus = max(m.shear_modulus for m in problem.robot.materials.values())
+    for what, value in (("pressure", asked), ("loads over the square of the robot's size", pulled)):
+        if value > SENSELESS * modulus:
+            return f" The {what}, {value:.3g} Pa, is {value / modulus:.2g} times the shear modulus: check the unit."
+    return ""

@@ -210,6 +210,14 @@ def test_a_budget_ends_a_command_and_keeps_the_last_equilibrium():
     assert stopped.status is Status.STOPPED
 
 
+def test_a_pressure_of_another_order_is_named():
+    sphere, solver = _sphere(geosim.NeoHookean(mu=MU)), EnergyShapeSolver(max_factorisations=2)
+    absurd = geosim.solve(sphere, Inflation(pressure=[1e9]), ALONE, solver=solver, throw=False)
+    assert "1e+09 Pa, is 2e+04 times the shear modulus: check the unit" in absurd.message
+    plain = geosim.solve(sphere, Inflation(pressure=[0.9 * MU]), ALONE, solver=solver, throw=False)
+    assert "check the unit" not in plain.message
+
+
 def test_what_is_passed_on_the_way_is_sharp_where_it_is_the_answer():
     command, solver = Inflation(volume_ratio=[8.0]), EnergyShapeSolver(max_growth=0.5, max_factorisations=12)
     result = geosim.solve(_sphere(geosim.NeoHookean(mu=MU)), command, ALONE, solver=solver, throw=False)
