@@ -94,8 +94,8 @@ def ring(nodes: int, modulus: float, ratio: float, twist: float):
     robot = RodShellRobot(x, edges, radius=0.01, rod_material=material, twist_stiffness=ratio * stiffness)
     state = RodShellStepper(static=True).start(robot)
     natural = state.natural.copy()
-    natural[:, :2] = 0.0
-    natural[:, 2] = state.strains()[:, 2] - twist / nodes
+    natural[:nodes, :2] = 0.0
+    natural[:nodes, 2] = state.strains()[:nodes, 2] - twist / nodes
     return robot, type(state)(**{**vars(state), "natural": natural})
 
 

@@ -196,7 +196,7 @@ def test_uniform_helix_has_its_curvature_and_torsion():
     c = np.hypot(radius, pitch / (2 * np.pi))
     x = np.stack([radius * np.cos(s), radius * np.sin(s), pitch * s / (2 * np.pi)], axis=1)
     robot = RodShellRobot(x, radius=1e-3, rod_material=RUBBER)
-    natural = RodShellStepper().start(robot).natural
+    natural = RodShellStepper().start(robot).natural[: len(robot.bends.length)]
     size = np.hypot(natural[:, 0], natural[:, 1]) / robot.bends.length
     assert np.allclose(size, radius / c**2, rtol=1e-3)
     angle = np.unwrap(np.arctan2(natural[:, 0], -natural[:, 1]))
