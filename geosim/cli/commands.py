@@ -135,8 +135,20 @@ def _write_examples(formatter: click.HelpFormatter, examples: tuple[str, ...]) -
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """Predict the shape of soft robots."""
+    _find_room_for_matplotlib()
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+
+
+def _find_room_for_matplotlib() -> None:
+    """Give matplotlib a folder beside the kernels where no home can be written, so that it has nothing to say about that."""
+    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~")
+    if "MPLCONFIGDIR" in os.environ or os.access(home, os.W_OK):
+        return
+    from geosim.kernels import cache_folder
+
+    if (folder := cache_folder()) is not None:
+        os.environ["MPLCONFIGDIR"] = str(folder / "matplotlib")
 
 
 for _command in (generate, new, rerun, explain):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib
+import os
 import pathlib
 import subprocess
 import sys
@@ -226,6 +227,17 @@ def test_a_command_of_nan_alone_is_refused(folder):
     outcome = run("solve", "bar.toml", "--pressure-kpa", "nan")
     assert outcome.exit_code == 2
     assert "prescribes nothing" in outcome.stderr
+
+
+def test_matplotlib_has_a_folder_where_there_is_no_home(monkeypatch, tmp_path):
+    monkeypatch.setenv("MPLCONFIGDIR", "none")
+    monkeypatch.delenv("MPLCONFIGDIR")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert run().exit_code == 0
+    assert "MPLCONFIGDIR" not in os.environ
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/proc/nowhere")
+    assert run().exit_code == 0
+    assert os.environ["MPLCONFIGDIR"].endswith("matplotlib")
 
 
 def test_info_system_names_versions_factoriser_and_threads():
