@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -172,18 +170,3 @@ def test_poses_that_scale_or_mirror_and_words_for_switches_are_refused():
     for word in ("no", 0, None):
         with pytest.raises(InputError, match="self_contact"):
             Environment(self_contact=word)
-
-
-def test_what_a_process_that_died_left_is_removed_and_that_of_one_that_lives_stays(tmp_path):
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    left, alive, other = (tmp_path / f".out.{word}.part" for word in (dead.pid, os.getppid(), "notes"))
-    for folder in (left, alive, other):
-        folder.mkdir()
-        (folder / "result.npz").write_bytes(b"half")
-    with complete_folder(tmp_path / "out") as beside:
-        (beside / "result.npz").write_bytes(b"whole")
-    assert not left.exists()
-    assert alive.exists()
-    assert other.exists()
-    assert (tmp_path / "out" / "result.npz").read_bytes() == b"whole"
