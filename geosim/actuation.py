@@ -74,10 +74,8 @@ class Actuation:
             A part is not one of the kinds that a solver knows.
         """
         self.refuse_all_but(kinds, solver)
-        parts = self.parts
-        return [
-            Command(i, float(time), parts) for i, time in enumerate(self.times)
-        ]  # `times` may be made anew at every call
+        parts = self.parts  # once: they and `times` may be made anew at every call
+        return [Command(i, float(time), parts) for i, time in enumerate(self.times)]
 
     def refuse_all_but(self, kinds: tuple[type[Actuation], ...], solver: str) -> None:
         """Raise `InputError` if a part is neither one of the kinds that a solver knows nor `Passive`."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,21 @@ def otherwise(one: Result, two: Result) -> Iterator[str]:
     for name in ("gravity", "obstacles", "loads", "prescribed", "self_contact"):
         pairs.append((name, *(getattr(r.environment, name) for r in (one, two))))
     for name, a, b in pairs:
-        if str(a) != str(b):
+        if not _alike(a, b):
             yield f"other {name}: {_short(a)} | {_short(b)}"
+
+
+def _alike(a: object, b: object) -> bool:
+    """Whether two options say the same: their words leave out large arrays, so these are compared."""
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(map(_alike, a, b))
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(_alike(a[key], b[key]) for key in a)
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return np.array_equal(a, b, equal_nan=a.dtype.kind == b.dtype.kind == "f")
+    if dataclasses.is_dataclass(a) and type(a) is type(b):
+        return all(_alike(getattr(a, f.name), getattr(b, f.name)) for f in dataclasses.fields(a))
+    return str(a) == str(b)
 
 
 def _short(value: object) -> str:
@@ -66,8 +80,8 @@ def difference(one: Result, two: Result) -> Iterator[str]:
     count = min(len(one.frames), len(two.frames))
     apart = np.linalg.norm(one.frames[:count] - two.frames[:count], axis=2)[:, one.robot.body_vertices]
     frame = int(np.argmax(apart.max(axis=1)))
-    materials = [str(getattr(r.robot, "materials", "")) for r in (one, two)]
-    which = "the same robot" if materials[0] == materials[1] else "the same mesh of another material"
+    materials = [getattr(r.robot, "materials", {}) for r in (one, two)]
+    which = "the same robot" if _alike(*materials) else "the same mesh of another material"
     yield (
         f"{which}: vertices are at most {1e3 * apart.max():.4g} mm apart (frame {frame}), "
         f"{1e3 * np.sqrt(np.mean(apart[-1] ** 2)):.4g} mm rms in frame {count - 1}"

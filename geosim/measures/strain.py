@@ -21,7 +21,8 @@ def deformations(robot: VolumetricRobot, nodes: Floats) -> Floats:
 
     There the gradients of the quadratic shape functions vanish at the corners and are grad L_a + grad L_b on the edge (a, b),
     so that F = sum over edges of x_ab (grad L_a + grad L_b). Of linear tets, whose edges are all straight, one alone may have
-    J far from 1 while the material around every edge keeps its volume: of them the mean around the edges is returned.
+    J far from 1 while the material around every edge keeps its volume: of them the mean around the edges is returned, the
+    strain of ES-FEM [Liu and Nguyen-Thoi, Smoothed Finite Element Methods, 2010].
     """
     gradients = topology.tet_gradients(robot.vertices, robot.body_tets)
     a, b = topology.EDGES.T

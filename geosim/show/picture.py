@@ -30,7 +30,7 @@ from geosim.writing import checked_target, replacing
 if TYPE_CHECKING:
     from matplotlib.figure import Figure  # slow to import
 
-__all__ = ["GHOST", "RENDERERS", "SIZE", "Look", "camera_of", "draw_frame", "framed", "look_of", "plot"]
+__all__ = ["GHOST", "RENDERERS", "SIZE", "Look", "camera_of", "draw_frame", "framed", "look_of", "pixels", "plot"]
 
 RENDERERS = ("auto", "matplotlib", "vtk")
 SIZE = (1200, 800)  # pixels of the drawing
@@ -86,6 +86,11 @@ def plot(
     return path
 
 
+def pixels(dpi: int) -> tuple[int, int]:
+    """Width and height of the drawing with so many pixels in an inch."""
+    return SIZE[0] * dpi // DPI, SIZE[1] * dpi // DPI
+
+
 @dataclass(frozen=True)
 class Look:
     """What pictures of one film share.
@@ -113,7 +118,7 @@ class Look:
     @property
     def size(self) -> tuple[int, int]:
         """Pixels of the drawing."""
-        return SIZE[0] * self.dpi // DPI, SIZE[1] * self.dpi // DPI
+        return pixels(self.dpi)
 
 
 def look_of(result: Result, frames: Sequence[int], color: str, dpi: int = DPI) -> Look:

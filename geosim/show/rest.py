@@ -11,7 +11,7 @@ from geosim.arrays import Floats
 from geosim.contract import Robot
 from geosim.robot import VolumetricRobot
 from geosim.show import fields
-from geosim.show.picture import DPI, GHOST, SIZE, framed
+from geosim.show.picture import DPI, GHOST, SIZE, framed, pixels
 from geosim.show.raster import Layer, camera_for, draw
 from geosim.writing import checked_target, replacing
 
@@ -35,7 +35,7 @@ def rest_picture(robot: Robot, dpi: int = SMALL) -> bytes:
     layers = _layers(robot)
     points = np.vstack([layer.points for layer in layers])
     camera = camera_for(points, points, aspect=SIZE[0] / SIZE[1])
-    figure = framed(draw(layers, camera, (SIZE[0] * dpi // DPI, SIZE[1] * dpi // DPI)), camera, dpi)
+    figure = framed(draw(layers, camera, pixels(dpi)), camera, dpi)
     held = ", held where it is red" * (isinstance(robot, VolumetricRobot) and len(robot.fixed) > 0)
     tip = ", tip green" * (len(robot.tip) > 0)
     figure.text(0.03, 0.94, f"{robot.name}, at rest{held}{tip}", fontsize=15, fontweight="bold")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 from bending import bar_robot, bent_result
 from click.testing import CliRunner
 
@@ -60,6 +61,13 @@ def test_two_results_are_compared(tmp_path, monkeypatch):
     assert "the same mesh of another material: vertices" in done.output
     assert "other material of region 0:" in done.output
     assert "mu=1234.0" in done.output
+    assert "other loads" not in done.output
+    held = bent_result(2)
+    loads = [geosim.Load.force(np.arange(first, first + 50), (0.0, 0.0, -1.0)) for first in (0, 1)]
+    for name, load in zip(("one", "two"), loads):
+        around = dataclasses.replace(held.environment, loads=(load,))
+        dataclasses.replace(held, environment=around).save(f"{name}.npz")
+    assert "other loads" in run("compare", "one.npz", "two.npz", "--out", "loads").output
     other = generate.round_finger(length=40e-3, radius=6e-3).robot(preview=True)
     geosim.Result(Status.CONVERGED, "", True, [1.0], [other.vertices], other).save("c.npz")
     done = run("compare", "a.npz", "c.npz", "--out", "other")
