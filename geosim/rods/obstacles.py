@@ -264,17 +264,20 @@ class ObstacleContact(Term):
         return share
 
     def closing(self, q: Floats, u: Floats) -> float:
-        """Return how fast points that touch obstacles at q approach or leave them."""
-        fastest, felt = 0.0, -FADED / self.system.law.k1
+        """Return how fast points that obstacles push at q approach or leave them."""
+        fastest, place, felt = 0.0, self._places(q), -FADED / self.system.law.k1
         turn, still = self.pose0[:, :3, :3] @ self.pose1[:, :3, :3].transpose(0, 2, 1), self.pose0[:, :3, 3]
-        for points, (o, obstacle) in product(self.system.contact_points, enumerate(self.system.environment.obstacles)):
-            x, v = points.at(self._places(q)), points.at(self._places(u))
-            reach = felt + float(points.radius.max(initial=0.0))
-            distance, _, normal = signed_distances(obstacle.solid, x, self.pose1[o], reach=reach)
-            touch = points.only[o] & (distance < points.radius + felt)
-            before = (x[touch] - self.pose1[o, :3, 3]) @ turn[o].T + still[o]
-            own = (x[touch] - before) / self.step
-            fastest = max(fastest, float(np.abs(((v[touch] - own) * normal[touch]).sum(axis=1)).max(initial=0.0)))
+        for which, points in enumerate(self.system.contact_points):
+            force = self._call(q, which, np.zeros((len(turn), 6)))[1]
+            pushed = np.flatnonzero(np.linalg.norm(force, axis=1) > self.least)
+            x, v = points.at(place)[pushed], points.at(self._places(u))[pushed]
+            for o, obstacle in enumerate(self.system.environment.obstacles):
+                reach = points.radius[pushed] + felt
+                distance, _, normal = signed_distances(obstacle.solid, x, self.pose1[o], reach=reach.max(initial=0.0))
+                touch = points.only[o] & (distance < reach)
+                before = (x - self.pose1[o, :3, 3]) @ turn[o].T + still[o]
+                own = (x - before) / self.step
+                fastest = max(fastest, float(np.abs(((v - own) * normal)[touch].sum(axis=1)).max(initial=0.0)))
         return fastest
 
     def obstacle_work(self, q: Floats) -> float:

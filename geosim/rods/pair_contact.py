@@ -110,12 +110,12 @@ def pair_stiffness(q, q0, step, pairs, turns, rest, touch, share, before, k, k1,
 
 
 @kernel
-def pairs_closing(q, u, pairs, rest, touch, k1):
-    """Return the largest speed [m/s] with which pairs that touch at q approach each other or part by the velocities u."""
+def pairs_closing(q, u, pairs, rest, touch, k, k1, least):
+    """Return the largest speed [m/s] with which pairs that push at q by `least` [N] approach or part by the velocities u."""
     fastest = 0.0
     for p in range(pairs.shape[0]):
         distance, s, t, _, _, r, _, _ = pair_geometry(q, pairs[p], rest[p, 0], rest[p, 1])
-        if k1 * (touch[p] - distance) > FADED:
+        if penalty(touch[p] - distance, k, k1)[1] > least:
             w = (1.0 - s, s, t - 1.0, -t)
             fastest = max(fastest, abs(approach(u, pairs[p], w, scaled(1.0 / distance, r))))
     return fastest
@@ -214,8 +214,9 @@ class PairContact(ContactTerm):
         measures["crossings"] = measures.get("crossings", 0) + count_passed(self.state.q, q, self.dofs)
 
     def closing(self, q: Floats, u: Floats) -> float:
-        """Return how fast pairs that touch at q approach each other or part."""
-        return float(pairs_closing(q, u, self.dofs, self.problem[4], self.touch, self.state.system.law.k1))
+        """Return how fast pairs that push each other at q approach or part."""
+        law = self.state.system.law
+        return float(pairs_closing(q, u, self.dofs, self.problem[4], self.touch, law.stiffness, law.k1, self.least))
 
     def forces(self, q: Floats, residual: Floats, force: Floats) -> tuple[float, float, float, int]:
         """Add minus the forces of the pairs to the residual, and the forces to `force`."""

@@ -155,14 +155,14 @@ def sheet_stiffness(x, x0, q, q0, step, rest, points, edges, touch, k, mu, k2, b
 
 
 @kernel
-def sheet_closing(x, u, points, edges, touch):
-    """Return the largest speed [m/s] with which pairs that touch approach each other or part by the velocities u."""
+def sheet_closing(x, u, points, edges, touch, k, least):
+    """Return the largest speed [m/s] with which pairs that push by `least` [N] approach or part by the velocities u."""
     four, w, c, e = np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3)
     fastest = 0.0
     for p in range(len(points)):
         gather(x, points[p], four)
         d = pair_distance(four, edges[p], w, c, e)
-        if 0.0 < d < touch[p]:
+        if 0.0 < d < touch[p] and k * touch[p] * _law(1.0 - d / touch[p])[1] > least:
             fastest = max(fastest, abs(approach(u, 3 * points[p], w, scaled(1.0 / d, e))))
     return fastest
 
@@ -195,9 +195,10 @@ class SheetContact(ContactTerm):
         return self.sheet.safe_share(self._places(q), self._places(dq))
 
     def closing(self, q: Floats, u: Floats) -> float:
-        """Return how fast pairs that touch at q approach each other or part."""
+        """Return how fast pairs that push each other at q approach or part."""
         x, pairs = self._near(q)
-        return float(sheet_closing(x, u, pairs.points, pairs.edges, pairs.touch))
+        stiffness = self.state.system.law.stiffness
+        return float(sheet_closing(x, u, pairs.points, pairs.edges, pairs.touch, stiffness, self.least))
 
     def forces(self, q: Floats, residual: Floats, force: Floats) -> tuple[float, float, float, int]:
         """Add minus the forces of all pairs to the residual, and the forces to `force`."""

@@ -52,8 +52,14 @@ class Term:
     def measure(self, q: Floats, measures: dict[str, Any]) -> None:
         """Add what a result shows to the measures of a step."""
 
+    @property
+    def least(self) -> float:
+        """Force that changes the velocity of a vertex by that below which friction sticks [N]; contact without it only touches."""
+        law = self.state.system.law
+        return law.slip * law.mass / self.step
+
     def closing(self, q: Floats, u: Floats) -> float:
-        """Return how fast what touches at q approaches or parts with the velocities u, at most [m/s]."""
+        """Return how fast what pushes at q approaches or parts with the velocities u, at most [m/s]."""
         return 0.0
 
     def obstacle_work(self, q: Floats) -> float:
