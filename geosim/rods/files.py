@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ def write_geometry(path: str | Path, vertices: Any, edges: Any = (), triangles: 
 
 
 def read_table(path: str | Path) -> tuple[list[str], Floats]:
-    """Return header (empty if there is none) and numbers of a CSV, TXT or XLSX table; nan where a cell is empty.
+    """Return header (empty if there is none) and numbers of a CSV, TXT, XLSX or XLS table; nan where a cell is empty.
 
     Raises
     ------
@@ -88,7 +89,7 @@ def read_table(path: str | Path) -> tuple[list[str], Floats]:
         lines = [line for line in _lines(path) if line.strip() and not line.lstrip().startswith("#")]
         cells = list(csv.reader(lines)) if any("," in line for line in lines) else [line.split() for line in lines]
     else:
-        raise InputError(f"{path.name}: tables are .csv, .txt or .xlsx")
+        raise InputError(f"{path.name}: tables are .csv, .txt, .xlsx or .xls")
     if not cells:
         raise InputError(f"{path.name}: the table is empty")
     header: list[str] = []
@@ -115,7 +116,7 @@ def read_natural_shape(path: str | Path, kind: str | None = None) -> NaturalShap
     Parameters
     ----------
     path
-        .csv, .txt or .xlsx; an optional header names columns curvature, curvature_1 (about kappa1), curvature_2, twist,
+        .csv, .txt, .xlsx or .xls; an optional header names columns curvature, curvature_1 (about kappa1), curvature_2, twist,
         hinge_angle or stretch, each once (for all) or as often as there are stencils, hinges or edges.
     kind
         What a table without such names holds: "curvature" (default) [1/m], "twist" [rad/m], "hinge_angle" [rad] or "stretch".
@@ -199,16 +200,31 @@ def _number(cell: Any) -> float | None:
 
 
 def _sheet(path: Path) -> list[list[Any]]:
-    try:
-        from openpyxl import load_workbook
-    except ImportError:
+    """Return the rows of the first sheet of a workbook that are not empty."""
+    library, read = ("xlrd", _rows_of_xls) if path.suffix.lower() == ".xls" else ("openpyxl", _rows_of_xlsx)
+    kind = path.suffix[1:].upper()
+    if importlib.util.find_spec(library) is None:
         raise InputError(
-            f"{path.name}: XLSX tables need openpyxl (pip install 'geosim[tables]'), or save it as .csv"
-        ) from None
+            f"{path.name}: {kind} tables need {library} (pip install 'geosim[tables]'), or save it as .csv"
+        )
     try:
-        book = load_workbook(path, read_only=True, data_only=True)
+        rows = read(path)
     except Exception as error:  # noqa: BLE001 (a zip, an XML and a workbook can each be wrong in their own way)
-        raise InputError(f"{path}: not a readable XLSX workbook ({error})") from None
+        raise InputError(f"{path}: not a readable {kind} workbook ({error})") from None
+    return [row for row in rows if any(cell not in (None, "") for cell in row)]
+
+
+def _rows_of_xlsx(path: Path) -> list[list[Any]]:
+    from openpyxl import load_workbook
+
+    book = load_workbook(path, read_only=True, data_only=True)
     rows = [list(row) for row in book.worksheets[0].iter_rows(values_only=True)]
     book.close()
-    return [row for row in rows if any(cell is not None for cell in row)]
+    return rows
+
+
+def _rows_of_xls(path: Path) -> list[list[Any]]:
+    from xlrd import open_workbook
+
+    sheet = open_workbook(path).sheet_by_index(0)
+    return [sheet.row_values(i) for i in range(sheet.nrows)]

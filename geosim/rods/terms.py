@@ -54,7 +54,7 @@ class Term:
 
     @property
     def least(self) -> float:
-        """Force that changes the velocity of a vertex by that below which friction sticks [N]; contact without it only touches."""
+        """Force [N] that changes the velocity of a vertex by that below which friction sticks: less is no impact."""
         law = self.state.system.law
         return law.slip * law.mass / self.step
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -67,10 +68,13 @@ def table_text(suffix: str) -> str:
     return "\n".join(comma.join(map(str, row)) for row in [(0.0, 1.0, 2.0), (0.5, 3.0, 4.0), (1.0, 5.0, 6.0)])
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".txt", ".xlsx"])
-def test_the_same_actuation_comes_from_csv_txt_and_xlsx(tmp_path, suffix):
+@pytest.mark.parametrize("suffix", [".csv", ".txt", ".xlsx", ".xls"])
+def test_the_same_actuation_comes_from_text_and_workbooks(tmp_path, suffix):
     path = tmp_path / f"curvature{suffix}"
-    if suffix == ".xlsx":
+    if suffix == ".xls":
+        pytest.importorskip("xlrd")
+        path = Path(__file__).with_name("curvature.xls")  # of Excel 97, with an empty row
+    elif suffix == ".xlsx":
         openpyxl = pytest.importorskip("openpyxl")
         book = openpyxl.Workbook()
         book.active.append(["time", "curvature", "curvature"])
@@ -115,10 +119,22 @@ def test_bad_tables_are_refused(tmp_path, text, match):
     path.write_text(text)
     with pytest.raises(InputError, match=match):
         read_natural_shape(path)
-    with pytest.raises(InputError, match=r"\.csv, \.txt or \.xlsx"):
+    with pytest.raises(InputError, match=r"\.csv, \.txt, \.xlsx or \.xls"):
         read_table(tmp_path / "act.ods")
     with pytest.raises(InputError, match="cannot be read"):
         read_table(tmp_path / "missing.csv")
+
+
+@pytest.mark.parametrize(("suffix", "library"), [(".xls", "xlrd"), (".xlsx", "openpyxl")])
+def test_workbooks_without_their_library_and_broken_ones_are_refused(tmp_path, monkeypatch, suffix, library):
+    pytest.importorskip(library)
+    path = tmp_path / f"act{suffix}"
+    path.write_text("0,1")
+    with pytest.raises(InputError, match=f"not a readable {suffix[1:].upper()} workbook"):
+        read_table(path)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=rf"need {library} \(pip install 'geosim\[tables\]'\), or save it as \.csv"):
+        read_table(path)
 
 
 # -- real2sim ----------------------------------------------------------------------------------------------------------
