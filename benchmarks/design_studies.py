@@ -107,7 +107,7 @@ def refusal_is_right(name: str, parameters: Mapping[str, Any], message: str) -> 
         limit if i == (part[0] in ("height", "depth")) else v for i, v in enumerate(parameters[key])
     )  # fmt: skip
     try:
-        generate.make(name, **({"finger": "pneunet"} if key.startswith("finger_") else {}), **changed)
+        generate.make(name, **changed)
     except InputError as error:
         return found[1] not in str(error)
     return True

@@ -263,17 +263,26 @@ class Result:
 
     @cached_property
     def work(self) -> Floats:
-        """Work of all actuators and loads since rest [J], (k,): what is stored in the body and in its contacts.
+        """Work of all actuators and loads since rest [J], (k,): stored in the body and in its contacts, and lost to friction.
 
         Without friction that is the integral of pressure over volume, of loads over displacement and so on along any
-        path. Friction loses some of it on a way that the frames do not know: then nan.
+        path. nan where `friction_work` is.
         """
-        stored = self.extra.get("contact_energy")
-        rough = self.environment.self_friction > 0.0 or any(o.friction > 0.0 for o in self.environment.obstacles)
-        rough = rough or any(cable.friction > 0.0 for cable in self.robot.cables)
-        if stored is None or rough:
+        stored = self.extra.get("contact_energy", np.nan)
+        return frozen(self.energies + stored + self.friction_work)
+
+    @cached_property
+    def friction_work(self) -> Floats:
+        """Work against the friction of obstacles since rest [J], (k,), summed over the increments of the solve.
+
+        The little that sticks elastically is in it. nan with friction of cables, of the robot with itself or of free
+        objects, whose slip is not followed from increment to increment, and of solvers other than `EnergyShapeSolver`.
+        """
+        around = self.environment
+        other = around.self_friction > 0.0 or any(o.friction > 0.0 and o.free for o in around.obstacles)
+        if other or any(cable.friction > 0.0 for cable in self.robot.cables) or "friction_work" not in self.extra:
             return frozen(np.full(len(self.frames), np.nan))
-        return frozen(self.energies + stored)
+        return frozen(self.extra["friction_work"])
 
     def stress(self, frame: int = -1, kind: str = "von-mises") -> Floats:
         """Stress at the vertices of the body [Pa]: "von-mises" (n,) or "cauchy" (n, 3, 3); nan elsewhere.

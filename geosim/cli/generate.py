@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["generate"]
 
 COMMON = ("out", "material", "force")
+FINGER, PNEUNET = "geosim.finger", "pneunet"  # where a call keeps which finger its gripper has; the default
 
 
 class _Numbers(click.ParamType):
@@ -46,7 +47,18 @@ class _Designs(click.Group):
 
         if cmd_name not in GENERATORS:
             ctx.fail(f"no design is called {cmd_name!r}; choose one of {', '.join(GENERATORS)}")
-        return _command(cmd_name, GENERATORS[cmd_name])
+        return _command(cmd_name, GENERATORS[cmd_name], ctx.meta.get(FINGER, PNEUNET))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find which finger is wanted first: its dimensions are options, too."""
+        loose = {"ignore_unknown_options": True, "allow_extra_args": True}
+        probe = click.Command(
+            FINGER, params=[click.Option(["--finger"])], context_settings=loose, add_help_option=False
+        )
+        ctx.meta[FINGER] = probe.make_context(FINGER, args[1:], resilient_parsing=True).params["finger"] or PNEUNET
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=_Designs, invoke_without_command=True, options_metavar="", subcommand_metavar="NAME [OPTIONS]")
@@ -61,7 +73,8 @@ def generate(ctx: click.Context) -> None:
 
     if ctx.invoked_subcommand is None:
         for name, generator in GENERATORS.items():
-            options = [f"{_flag(d)} {_shown(d.shown)}" for d in dimensions(generator).values()]
+            own = dimensions(generator, GENERATORS[PNEUNET]).values()
+            options = [f"{_flag(d)} {_shown(d.shown)}" for d in own]
             click.echo(f"{name}  {'  '.join(options)}")
 
 
@@ -77,11 +90,12 @@ def _shown(value: Any) -> str:
     return value if isinstance(value, str) else f"{value:g}"
 
 
-def _command(name: str, generator: Callable[..., Design]) -> click.Command:
-    """Return the command that makes one design."""
+def _command(name: str, generator: Callable[..., Design], finger: str) -> click.Command:
+    """Return the command that makes one design; `finger` is that of a gripper."""
+    from geosim.generate import GENERATORS
     from geosim.generate.dimensions import dimensions
 
-    known = {d.name: d for d in dimensions(generator).values()}
+    known = {d.name: d for d in dimensions(generator, GENERATORS.get(finger)).values()}
 
     def run(**given: Any) -> None:
         from geosim.files.folder import check_folder

@@ -42,15 +42,17 @@ def names() -> tuple[str, ...]:
 def make(name: str, **parameters: Any) -> Design:
     """Return the design of a generator by its name and its `parameters`, as a `Design` or a robot file holds them.
 
+    Those of a gripper's finger begin with "finger_"; without `finger` it is a pneunet.
+
     Raises
     ------
     InputError
         The name or a parameter is unknown, or a dimension cannot be.
     """
     generator = GENERATORS[choice(name, "design", GENERATORS)]
-    finger = parameters.get("finger")
+    parts = {key.removeprefix(FINGER): parameters.pop(key) for key in list(parameters) if key.startswith(FINGER)}
+    finger = parameters.get("finger", pneunet.__name__ if parts else None)
     if isinstance(finger, str):
-        parts = {key.removeprefix(FINGER): parameters.pop(key) for key in list(parameters) if key.startswith(FINGER)}
         parameters["finger"] = make(finger, **parts)
     return generator(**parameters)
 

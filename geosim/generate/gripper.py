@@ -43,6 +43,8 @@ def gripper(finger: Design | None = None, count: int = 3, radius: float = 35e-3,
     finger = pneunet() if finger is None else finger
     if finger.layers:
         raise InputError("finger: fingers with layers cannot be put together yet; give layer = None")
+    if np.ptp(finger.fixed_box[:, 0]) > 1e-3 * np.ptp(finger.body.bounds[:, 0]):  # a face is as thin as its box
+        raise InputError(f"finger = {finger.name!r} is not held at its face x = 0, as what hangs from a palm is")
     limits.count(count=count)
     limits.length(radius=radius, palm=palm)
     lower, upper = finger.body.bounds

@@ -51,6 +51,26 @@ def test_what_may_be_left_out_is_an_option_and_can_be_varied(tmp_path):
     assert [read.job(row).parameters["layer"] for row in read.rows] == pytest.approx([1e-4, 2e-4])
 
 
+def test_a_gripper_takes_the_dimensions_of_its_finger(tmp_path):
+    """Those of a pneunet, or of the finger that is named, in either spelling of the option."""
+    assert "gripper  --finger pneunet" in run().output
+    assert "--finger-wall-mm 2 " in run().output
+    for finger in ((), ("--finger", "round_finger"), ("--finger=round_finger",)):
+        out = tmp_path / str(len(finger))
+        found = run(
+            "gripper", *finger, "--finger-chambers", "2", "--finger-wall-mm", "1.5", "--out", str(out), "--force"
+        )
+        assert found.exit_code == 0, found.output
+        made = tomllib.loads((out / "robot.toml").read_text())["design"]["parameters"]
+        assert made["finger"] == ("round_finger" if finger else "pneunet")
+        assert (made["finger_chambers"], made["finger_wall"]) == (2, pytest.approx(1.5e-3))
+    assert (
+        "No such option '--finger-height-mm'"
+        in run("gripper", "--finger", "round_finger", "--finger-height-mm", "9").output
+    )
+    assert "not held at its face x = 0" in run("gripper", "--finger", "membrane", "--out", str(tmp_path / "no")).output
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "says"),
     [

@@ -172,14 +172,27 @@ class ContactPotential:
         points, most, anchors = self.surface.points(x), SLIP * self.thickness, np.empty_like(grip.anchors)
         touches = forces.push > 0
         for o, pose in enumerate(grip.poses):
-            way = points - self._anchors(grip, o, slice(None))
-            way -= np.einsum("pi,pi->p", way, grip.normal[o])[:, None] * grip.normal[o]
-            way *= grip.share[o][:, None]
+            way = self._way(points, grip, o)
             size = np.linalg.norm(way, axis=1)
             way *= np.where(touches[o], most / np.maximum(size, most), 0.0)[:, None]
             anchors[o] = (self.metres(points - way) - pose[:3, 3]) @ pose[:3, :3]
         before = np.where(touches, -np.inf, forces.gap)
         return replace(grip, anchors=frozen(anchors), before=frozen(before), share=np.ones_like(grip.share))
+
+    def rubbed(self, before: Floats, x: Floats, old: Grip, grip: Grip, forces: ContactForces) -> float:
+        """Work against the friction of obstacles from one equilibrium to another: all that moved points along them.
+
+        Coulomb's force by the mean of what presses at both ends, over what slid and the change of what sticks (a spring).
+        """
+        was, here, most = self.surface.points(before), self.surface.points(x), SLIP * self.thickness
+        total = 0.0
+        for o, obstacle in enumerate(self.environment.obstacles if self.rough else ()):
+            held, way = (np.linalg.norm(self._way(p, g, o), axis=1) for p, g in ((was, old), (here, grip)))
+            spring = (np.minimum(way, most) ** 2 - held**2) / (2.0 * most)
+            push = 0.5 * (old.push[o] + forces.push[o])
+            push[forces.push[o] == 0.0] *= 0.5  # what has left did so about half-way
+            total += obstacle.friction * float(push @ (np.maximum(way - most, 0.0) + spring))
+        return total
 
     def slide(self, before: Floats, x: Floats, old: Grip, grip: Grip, forces: ContactForces) -> float:
         """How far what touches a rough obstacle slid along it from one equilibrium to another, over the local edge.
@@ -203,6 +216,12 @@ class ContactPotential:
             way = np.linalg.norm(along, axis=1) * (grip.share[o, ids] / self.surface.edges[ids])
             largest = max(largest, float(np.max(way, initial=0.0)))
         return largest
+
+    def _way(self, points: Floats, grip: Grip, o: int) -> Floats:
+        """How far points (p, 3) are from their anchors along obstacle o, where they were in contact, (p, 3)."""
+        way = points - self._anchors(grip, o, slice(None))
+        way -= np.einsum("pi,pi->p", way, grip.normal[o])[:, None] * grip.normal[o]
+        return np.asarray(way * grip.share[o][:, None])
 
     def _anchors(self, grip: Grip, o: int, ids: Ints | slice) -> Floats:
         """Scaled anchors of some points on obstacle o, where it stands now."""

@@ -32,9 +32,13 @@ def measure(
     residual: float,
     target: Target,
     stable: bool | None,
+    rubbed: float = 0.0,
     note: str = "",
 ) -> Frame:
-    """Return the measures of a point that balances a target; `note` says what became of free objects."""
+    """Return the measures of a point that balances a target.
+
+    `rubbed` is the work against friction so far [J], `note` says what became of free objects.
+    """
     robot, chambers = problem.robot, problem.chambers
     held = problem.held[: point.x.size].reshape(-1, 3)
     positions = placed(problem, point.x)
@@ -56,7 +60,12 @@ def measure(
         residual=residual,
         energies=evaluation.energy * problem.stress * problem.length**3,
         stable=np.nan if stable is None else float(stable),
-        extra={"mean_stress": _on_pressure_vertices(problem, point.p), **extra, **_rigid(problem, evaluation)},
+        extra={
+            "mean_stress": _on_pressure_vertices(problem, point.p),
+            "friction_work": rubbed,
+            **extra,
+            **_rigid(problem, evaluation),
+        },
         note=FREE if problem.supports.free_bodies else note,
         **contact,
     )

@@ -510,8 +510,11 @@ class Path:
 
 def advanced(state: ShapeState, outcome: Outcome) -> ShapeState:
     """Return the state after an increment, with its grip renewed."""
-    problem, target, grip = state.problem, outcome.target, outcome.target.grip
+    problem, target, grip, rubbed = state.problem, outcome.target, outcome.target.grip, state.rubbed
     if problem.contact is not None and grip is not None and outcome.evaluation.contact is not None:
+        if state.grip is not None:
+            lost = problem.contact.rubbed(state.point.x, outcome.point.x, state.grip, grip, outcome.evaluation.contact)
+            rubbed += lost * problem.stress * problem.length**3
         grip = problem.contact.renew(outcome.point.x, grip, outcome.evaluation.contact)
     point, values = outcome.point, outcome.evaluation.volumes
     if point.hold is not None:
@@ -523,6 +526,7 @@ def advanced(state: ShapeState, outcome: Outcome) -> ShapeState:
         volumes=values,
         before=(*state.before, (state.point, state.target))[-2:],
         grip=grip,
+        rubbed=rubbed,
         measured=None,
         is_frame=True,
     )

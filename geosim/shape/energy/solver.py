@@ -192,7 +192,9 @@ class EnergyShapeSolver:
         if isinstance(initial, ShapeState) and initial.lost.shape == lost.shape:
             lost = initial.lost
         grip = problem.contact.start(point.x) if problem.contact is not None else None
-        before = initial.grip if isinstance(initial, ShapeState) else None
+        before, rubbed = None, 0.0 if initial is None else np.nan
+        if isinstance(initial, ShapeState):
+            before, rubbed = initial.grip, initial.rubbed
         if grip is not None and before is not None and before.anchors.shape == grip.anchors.shape:
             grip = before  # go on where the last solve ended: its obstacles stand where they stood
         evaluation = problem.evaluate(
@@ -218,7 +220,8 @@ class EnergyShapeSolver:
             evaluation.volumes,
             (),
             target.grip,
-            frames.measure(problem, point, evaluation, np.nan, target, None),
+            rubbed,
+            frames.measure(problem, point, evaluation, np.nan, target, None, rubbed),
             is_frame=False,
             began=(evaluation.volumes, point.chamber_pressures),
             lost=lost,
@@ -368,9 +371,10 @@ class EnergyShapeSolver:
             evaluation = self._newton.evaluate(state.problem, point, state.target, matrix=False)
             residual = self._newton.residuals(state.problem, point, state.target, evaluation)[0]
         stable = self._newton.is_stable(state.problem, point, state.target) if self.check_stability else None
-        return replace(
-            state, measured=frames.measure(state.problem, point, evaluation, residual, state.target, stable, state.note)
+        measured = frames.measure(
+            state.problem, point, evaluation, residual, state.target, stable, state.rubbed, state.note
         )
+        return replace(state, measured=measured)
 
     # ---- increments
 

@@ -34,6 +34,8 @@ class ShapeState:
         The equilibria before it on the path, two at most, the last one last, and their targets: for the predictor.
     grip
         What it holds on to for the next increment; None where nothing can touch.
+    rubbed
+        Work against the friction of obstacles so far [J]; nan where the state before was none of this solver.
     measured
         Measures in SI units; None between commands.
     is_frame
@@ -50,6 +52,7 @@ class ShapeState:
     volumes: Floats
     before: tuple[tuple[Point, Target], ...] = ()
     grip: Grip | None = None
+    rubbed: float = 0.0
     measured: Frame | None = None
     is_frame: bool = True
     began: tuple[Floats, Floats] | None = None

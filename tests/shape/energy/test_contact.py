@@ -143,6 +143,25 @@ def test_stick_then_slip_at_the_coefficient(mu):
     assert abs(force[-1, 1]) < 1e-4 * abs(force[-1, 2])
 
 
+def test_work_of_a_rough_floor_is_stored_or_lost_to_friction():
+    """Pressed, dragged and dragged back: the integral of force over the floor's motion is `work`, to 1e-3."""
+    robot, press, drag = _robot((2, 1, 1), (0.03, 0.02, 0.004), fixed=True), 8, 16
+    motion = np.zeros((press + 2 * drag, 3))
+    motion[:, 2] = 0.0004 * np.minimum(np.arange(1, len(motion) + 1) / press, 1.0)
+    motion[press:, 0] = np.interp(np.arange(1, 2 * drag + 1), [0, drag, 2 * drag], [0.0, 0.0024, -0.0012])
+    env = Environment(obstacles=Obstacle.plane((0, 0, -1e-5), (0, 0, 1), friction=0.3, motion=motion))
+    result = geosim.solve(robot, Passive(steps=len(motion)), env, solver=geosim.EnergyShapeSolver(element="p1"))
+    forces = np.vstack([np.zeros((1, 3)), result.obstacle_forces[:, 0]])  # on the floor: it pushes against them
+    ways = np.diff(motion, axis=0, prepend=0.0)
+    done = np.cumsum(-0.5 * np.sum((forces[1:] + forces[:-1]) * ways, axis=1))
+    for frame in (press + drag - 1, -1):
+        assert result.work[frame] == pytest.approx(done[frame], rel=1e-3)
+    lost = result.friction_work
+    assert lost[-1] > lost[press + drag - 1] > 0.3 * done[press + drag - 1], "most is lost, both ways"
+    onward = result.solver.start(robot, env, result.state).frame
+    assert onward.extra["friction_work"] == lost[-1], "what was lost stays lost where a solve goes on"
+
+
 def test_overlap_is_refused_with_vertices():
     robot = _robot(fixed=True)
     with pytest.raises(
