@@ -175,7 +175,7 @@ def _check_rigid(poses: Floats) -> None:
 
 @dataclass(frozen=True)
 class Load:
-    """A dead load; build one with `.force` or `.traction`."""
+    """A dead load; build one with `.force`, `.traction` or, on rods, `.torque`."""
 
     kind: str
     where: Any
@@ -197,8 +197,17 @@ class Load:
         """Dead traction t [Pa], (3,) or (k, 3), per rest area of `faces` (m, 3) vertex ids of the body's surface."""
         return Load("traction", ints(faces, "Load.traction: faces", (None, 3)), _vectors(t, "Load.traction: t"))
 
+    @staticmethod
+    def torque(edges: Any, torque: Any) -> Load:
+        """Torque [N m], a number or one a command (k,), on each of some edges of rods (e,), about their own directions.
+
+        It turns with the edge; right-handed about the way from its first to its second vertex.
+        """
+        value = np.atleast_1d(real_array(torque, "Load.torque: torque"))
+        return Load("torque", ints(edges, "Load.torque: edges", (None,)), floats(value, "Load.torque: torque", (None,)))
+
     def at(self, index: int) -> Floats:
-        """Return the force [N] or traction [Pa] of command `index`, shape (3,)."""
+        """Return the force [N], traction [Pa] (3,) or torque [N m] () of command `index`."""
         return self.value[min(index, len(self.value) - 1)]
 
 
@@ -377,6 +386,18 @@ class Environment:
             object.__setattr__(self, "exclude_pairs", tuple(self.exclude_pairs))
         except TypeError:
             raise InputError(f"Environment: exclude_pairs = {shown(self.exclude_pairs)} must be pairs") from None
+
+    def refuse_torques(self) -> None:
+        """Refuse torques on behalf of a robot that has no edges of rods.
+
+        Raises
+        ------
+        InputError
+            Which load is a torque.
+        """
+        for i, load in enumerate(self.loads):
+            if load.kind == "torque":
+                raise InputError(f"loads[{i}]: Load.torque acts on edges of rods; use Load.traction on this robot")
 
     def refuse_free_objects(self, solver: str) -> None:
         """Refuse free objects on behalf of a solver that moves none.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -79,8 +80,9 @@ def _vertex_ids(given: Any, robot: Any, unit: float, place: Place) -> Ints:
 
 
 def _load(load: LoadTable, robot: Any, unit: float, place: Place) -> Load:
-    needed = {"force": ("vertices", "total_force"), "traction": ("faces", "t")}[load.kind]
-    for key in ("vertices", "total_force", "faces", "t"):
+    fields = {"force": ("vertices", "total_force"), "traction": ("faces", "t"), "torque": ("edges", "torque")}
+    needed = fields[load.kind]
+    for key in chain(*fields.values()):
         if (getattr(load, key) is None) == (key in needed):
             problem = "is missing" if key in needed else "does not belong here"
             raise place.at(key).error(f'{problem}; kind = "{load.kind}" needs {" and ".join(needed)}')
@@ -88,6 +90,8 @@ def _load(load: LoadTable, robot: Any, unit: float, place: Place) -> Load:
         if load.kind == "force":
             ids = _vertex_ids(load.vertices, robot, unit, place.at("vertices"))
             return Load.force(ids, numbers(load.total_force, place.at("total_force")))
+        if load.kind == "torque":
+            return Load.torque(load.edges, load.torque)
         faces = load.faces
         if isinstance(faces, dict):  # the faces of the skin whose corners are all selected
             chosen = np.zeros(len(robot.vertices), dtype=bool)

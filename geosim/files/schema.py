@@ -158,8 +158,8 @@ class ObstacleTable(_ANY_SHAPE):
 class LoadTable(Table):
     """[[environment.loads]]."""
 
-    kind: Literal["force", "traction"] = Field(
-        description="A total force, or a dead traction on faces.", examples=['"force"']
+    kind: Literal["force", "traction", "torque"] = Field(
+        description="A total force, a dead traction on faces, or a torque on edges of rods.", examples=['"force"']
     )
     vertices: Any = Field(
         default=None, description="Of a force: a selection.", examples=['{ plane = "x", above = 99.9 }']
@@ -170,6 +170,10 @@ class LoadTable(Table):
     faces: Any = Field(default=None, description="Of a traction: vertex ids of the faces.", examples=["[[0, 1, 2]]"])
     t: list[Any] | None = Field(
         default=None, description="Traction [Pa], one or one a command.", examples=["[0, 0, -500]"]
+    )
+    edges: list[int] | None = Field(default=None, description="Of a torque: numbers of edges.", examples=["[19]"])
+    torque: float | list[float] | None = Field(
+        default=None, description="[N m] about each edge, one or one a command.", examples=["2e-4"]
     )
 
 

@@ -211,6 +211,7 @@ class RodState:
             energies=sum(parts.values()),
             extra={
                 "theta": self.theta,
+                "twist": self.strains()[:, 2],
                 "velocities": self.velocities,
                 **{f"{key}_energy": value for key, value in parts.items()},
                 **{key: given.get(key, 0.0) for key in ("work", "dissipated", "drift")},

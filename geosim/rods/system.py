@@ -433,19 +433,25 @@ def _along_rod(robot: RodShellRobot) -> Ints | None:
 
 
 def load_force(system: System, index: int) -> Floats:
-    """Return the dead loads [N] on all degrees of freedom at command `index`, without weight.
+    """Return the dead loads [N, N m] on all degrees of freedom at command `index`, without weight.
 
-    A force is spread over its vertices by the rest length of the edges between them, or equally if none is.
+    A force is spread over its vertices by the rest length of the edges between them, or equally if none is. A torque works on
+    theta alone: frames carried in time do not turn about their edge, so theta is the angle by which it turns.
     """
     robot = system.robot
     n = len(robot.vertices)
-    force = np.zeros((n, 3))
+    force, torque = np.zeros((n, 3)), np.zeros(robot.turning)
     for load in system.environment.loads:
+        value = load.at(max(index, 0))
+        if load.kind == "torque":
+            bad = load.where[(load.where < 0) | (load.where >= robot.own_edges)]
+            if len(bad):
+                raise InputError(f"Load.torque: edge {bad[0]} is none of the {robot.own_edges} edges of rods (from 0)")
+            np.add.at(torque, load.where, value)
+            continue
         if load.kind != "force":
             raise InputError(f"Load.{load.kind}: rods have no faces; use Load.force(vertices, total_force)")
         ids = selected_ids(load.where, robot.vertices, "Load.force: vertices")
-        value = np.atleast_2d(load.value)
-        value = value[min(max(index, 0), len(value) - 1)]
         chosen = np.zeros(n, dtype=bool)
         chosen[ids] = True
         inside = chosen[robot.edges].all(axis=1)
@@ -453,7 +459,7 @@ def load_force(system: System, index: int) -> Floats:
         if not (share[ids] > 0).all():
             share = chosen.astype(float)
         force += (share / share.sum())[:, None] * value
-    return np.concatenate([force.ravel(), np.zeros(robot.turning)])
+    return np.concatenate([force.ravel(), torque])
 
 
 def prescribed_values(

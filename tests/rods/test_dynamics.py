@@ -21,6 +21,7 @@ from geosim import (
     SolveError,
     solve,
 )
+from geosim.generate import round_finger
 from geosim.rods import stepper
 from geosim.rods.balance import Balance
 from geosim.rods.robot import Limb, RodShellRobot
@@ -573,3 +574,62 @@ def test_the_balance_of_theta_is_tested_and_not_only_the_forces():
     trial, f = balance.residual(q)
     assert np.abs(f[: state.system.turns]).max() < 1e-12
     assert balance.relative(trial, f) == pytest.approx(1.0, rel=1e-6)
+
+
+# -- torques -----------------------------------------------------------------------------------------------------------
+
+
+def shaft(nodes: int = 11, **options) -> RodShellRobot:
+    x = np.stack([np.linspace(0, 0.2, nodes), np.zeros(nodes), np.zeros(nodes)], axis=1)
+    return RodShellRobot(
+        x, radius=2e-3, rod_material=LinearElastic(1e7, 0.5, 1000.0), fixed_vertices=[0, 1], fixed_edges=[0], **options
+    )
+
+
+def test_a_torque_twists_a_shaft_by_t_l_over_g_j():
+    """One value a command; below Greenhill's torque 2 pi EI / l a straight shaft stays straight."""
+    torque = np.array([1e-3, -2e-3])
+    result = solve(
+        shaft(),
+        Passive(steps=2),
+        Environment(loads=[Load.torque([9], torque)]),
+        solver=RodShellStepper(static=True, tolerance=1e-10),
+    )
+    rigidity = 1e7 / 3 * np.pi * 2e-3**4 / 2
+    length = 0.2 - 0.2 / 10  # between the middles of the first and the last edge
+    np.testing.assert_allclose(result.extra["theta"][:, 9], torque * length / rigidity, rtol=1e-9)
+    np.testing.assert_allclose(result.extra["twist"].sum(axis=1), torque * length / rigidity, rtol=1e-9)
+    assert np.abs(result.frames[-1] - shaft().vertices).max() < 1e-12
+
+
+def test_a_torque_on_a_bent_rod_follows_its_edges_and_its_work_is_counted():
+    """A free quarter of a ring is spun about its last edge: the moment of momentum grows by T t each instant."""
+    angle = np.linspace(0, np.pi / 2, 13)
+    x = 0.1 * np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=1)
+    robot = RodShellRobot(x, radius=4e-3, rod_material=LinearElastic(1e7, 0.5, 1000.0))
+    torque, given, spin = 1e-4, [], []
+
+    def keep(state):
+        mass, turns = state.system.mass, state.system.turns
+        e = np.diff(state.positions, axis=0)
+        t = e / np.linalg.norm(e, axis=1)[:, None]
+        spin.append(np.cross(state.positions, mass[:turns].reshape(-1, 3) * state.velocities).sum(axis=0))
+        spin[-1] += (mass[turns:] * state.u[turns:]) @ t
+        given.append(torque * t[-1])
+
+    solver = RodShellStepper(dt=5e-4, integrator="implicit-midpoint", tolerance=1e-10, on_frame=keep)
+    result = solve(robot, Passive(0.02), Environment(loads=[Load.torque([11], torque)]), solver=solver)
+    total = 5e-4 * (np.sum(given, axis=0) - 0.5 * (given[0] + given[-1]))
+    assert np.linalg.norm(spin[-1] - spin[0] - total) < 0.01 * np.linalg.norm(total)
+    work = torque * result.extra["theta"][:, 11]
+    assert work.max() > 1e-6
+    np.testing.assert_allclose(result.extra["work"], work, atol=1e-12)
+    np.testing.assert_allclose(result.energies, work, atol=0.02 * work.max())
+
+
+def test_a_torque_on_what_is_no_edge_of_a_rod_is_refused():
+    with pytest.raises(InputError, match=r"edge 10 is none of the 10 edges of rods"):
+        solve(shaft(), Passive(), Environment(loads=[Load.torque([10], 1e-3)]), solver=RodShellStepper(static=True))
+    finger = round_finger(length=0.02, radius=5e-3).robot(max_edge=5e-3)
+    with pytest.raises(InputError, match=r"loads\[0\]: Load.torque acts on edges of rods"):
+        solve(finger, Passive(), Environment(loads=[Load.torque([0], 1e-3)]))

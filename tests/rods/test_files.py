@@ -271,6 +271,17 @@ def test_a_robot_file_solves_like_the_robot_in_code(tmp_path):
     assert np.abs(one.frames[-1] - two.frames[-1]).max() < 1e-9
 
 
+def test_a_torque_stands_in_a_robot_file(tmp_path):
+    write_geometry(tmp_path / "robot.txt", np.outer(np.arange(5), [1.0, 0, 0]), [[i, i + 1] for i in range(4)])
+    load = '[[environment.loads]]\nkind = "torque"\nedges = [3]\ntorque = [1e-4, 2e-4]\n'
+    (tmp_path / "robot.toml").write_text(f"{ROD_FILE}\n{load}")
+    (loaded,) = load_problem(tmp_path / "robot.toml")[1].loads
+    assert (loaded.kind, loaded.where.tolist(), loaded.at(1)) == ("torque", [3], 2e-4)
+    (tmp_path / "robot.toml").write_text(f"{ROD_FILE}\n{load}vertices = [1]\n")
+    with pytest.raises(InputError, match="vertices does not belong here; kind = .torque. needs edges and torque"):
+        load_problem(tmp_path / "robot.toml")
+
+
 def test_limbs_in_a_robot_file_are_joined(tmp_path):
     limb = "start = [{0}, 0, 0]\nend = [{1}, 0, 0]\nnodes = 6\n"
     text = (

@@ -28,6 +28,7 @@ def load_shapes(robot: VolumetricRobot, environment: Environment, order: int) ->
         A load selects nothing, or names faces that are not faces of the body's surface.
     """
     out = []
+    environment.refuse_torques()
     for index, load in enumerate(environment.loads):
         name = f"load {index + 1}"
         if load.kind == "traction":
