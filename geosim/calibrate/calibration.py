@@ -202,7 +202,7 @@ def stability_statement(model: str, parameters: Mapping[str, float] | Sequence[f
     known = find_model(model)
     values = np.array(
         [parameters[n] for n in known.names] if isinstance(parameters, Mapping) else parameters, dtype=float
-    )
+    ).T.ravel()  # a constant of a law of terms may be a tuple: the kernels' order is term by term
     onset = {mode: first_unstable(model, values, mode) for mode in MODES}
     found = {m: s for m, s in onset.items() if (s < FAR if m != "compression" else np.isfinite(s))}
     if not found:

@@ -28,6 +28,7 @@ from geosim.material.materials import Constant
 
 __all__ = ["Estimate", "Samples", "constrained_least_squares", "correlations", "estimate"]
 
+LEAST_EXPONENT = 1e-3  # at 0, a law of ln(stretch), a term vanishes; W and stress at 1e-3 are those at 0 to 1e-3
 STIFFEST_LOCKING = 1e6  # I1 - 3 at which a material whose data show no locking locks: a stretch of 1000
 FAINTEST = 0.01  # stresses below this part of the largest have the noise of this part
 POWERS = np.linspace(0.0, 1.5, 31)  # of the stress, tried for the noise: uniform to more than proportional
@@ -252,7 +253,8 @@ class _Shapes:
         """Return all constants for given shapes, and the residuals."""
         moduli = self.found.moduli
         values = np.ones(len(moduli))
-        values[~moduli] = np.where(self.locks, 1.0 / np.maximum(u / self.nearest, 1.0 / STIFFEST_LOCKING), u)
+        shapes = np.where(np.abs(u) < LEAST_EXPONENT, np.copysign(LEAST_EXPONENT, u), u)
+        values[~moduli] = np.where(self.locks, 1.0 / np.maximum(u / self.nearest, 1.0 / STIFFEST_LOCKING), shapes)
         columns = self.samples.rows(self.model, values, moduli)
         if self.stable:
             sign = np.where(values[~moduli].reshape(self.found.terms, -1)[:, 0] < 0, -1.0, 1.0)

@@ -449,7 +449,8 @@ def materials(name: str | None) -> None:
 
     for each in presets.names() if name is None else [name]:
         found = presets.get(each)
-        constants = ", ".join(f"{k} {v:g}" for k, v in found.to_dict().items() if isinstance(v, float))
+        table = {k: v if isinstance(v, list | tuple) else [v] for k, v in found.to_dict().items() if k != "model"}
+        constants = ", ".join(f"{k} {' '.join(f'{v:g}' for v in values)}" for k, values in table.items())
         click.echo(f"{each}: {found.model}, {constants}")
         known = [f"shear modulus {found.shear_modulus / 1e3:.4g} kPa"]
         known += [f"fitted to stretch {found.max_stretch:g}"] if found.max_stretch == found.max_stretch else []

@@ -167,6 +167,15 @@ def test_exact_data_return_their_constants(model):
     )
 
 
+def test_a_material_whose_stress_is_a_logarithm_has_an_exponent_next_to_zero():
+    """P = 3 mu ln(l) / l is Ogden's law as alpha goes to 0, where the term itself vanishes (printed polyurethane is near)."""
+    stretch = np.linspace(1.02, 2.0, 50)
+    found = fit([MaterialTest("uniaxial", stretch, 3 * 2e6 * np.log(stretch) / stretch)], "ogden")
+    assert abs(found.material.alpha[0]) < 0.01
+    assert found.material.shear_modulus == pytest.approx(2e6, rel=1e-3)
+    assert found.rms < 1e-3
+
+
 def test_weights_per_test_count():
     """A weight of zero removes a test; doubling all weights changes nothing."""
     stretch = np.linspace(1.1, 2.0, 8)

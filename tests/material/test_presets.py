@@ -33,6 +33,14 @@ def test_there_are_at_least_eight_and_the_scatter_is_that_of_the_sources():
     assert materials.get("dragon-skin-30").max_stretch == 2.0
 
 
+def test_printed_elastomers_are_of_the_stiffness_of_their_shore_hardness():
+    """Gent's relation E = 0.0981 (56 + 7.66 S) / (0.137505 (254 - 2.54 S)) MPa [1958] within a factor of two."""
+    printed = {"filaflex-60a": 60, "diabase-x60": 60, "filaflex-70a": 70, "chinchilla-75a": 75, "ninjaflex-85a": 85}
+    for name, shore in printed.items():
+        young = 0.0981e6 * (56 + 7.66 * shore) / (0.137505 * (254 - 2.54 * shore))
+        assert 0.5 < 3 * materials.get(name).shear_modulus / young < 2.0, name
+
+
 def test_what_is_known_of_a_preset_stays_with_it():
     """A robot keeps it; a changed material has forgotten it; equality is that of the constants."""
     preset = materials.get("dragon-skin-30")
