@@ -3,6 +3,7 @@
     python benchmarks/error_bars.py mesh [CASE ...]      bars of the mesh against two global refinements
     python benchmarks/error_bars.py material             how often bars of the material cover, linearly and solved again
     python benchmarks/error_bars.py adapt                meshes adapted to 2 % against uniform refinement
+    python benchmarks/error_bars.py reality [CASE ...]   95 % bars against a measured membrane, beam and arm
     python benchmarks/error_bars.py inverse              solve_for: random targets that can be reached, and some that cannot
     python benchmarks/error_bars.py table [mesh ...]     what is known so far, without a solve
 
@@ -24,6 +25,8 @@ import numpy as np
 from scipy.interpolate import RectBivariateSpline
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "calibration"))
+from reality import REALITY, reality, show_reality
 from shapes import block
 
 import geosim
@@ -353,6 +356,7 @@ COMMANDS: dict[str, tuple[Any, Callable[[str], list[dict[str, Any]]], Callable[[
     "mesh": (CASES, mesh, show_mesh),
     "material": (MATERIALS, material, show_material),
     "adapt": (ADAPTED, adapted, show_adapted),
+    "reality": (REALITY, reality, show_reality),
     "inverse": (SOUGHT, inverse, show_inverse),
 }
 

@@ -51,6 +51,7 @@ SECTIONS = {
     "obstacles": Section("obstacles.py", "", "a brute-force search"),
     "fabric": Section("fabric.py", "layer tube tendon friction gas", "netting theory, beams, capstans, the gas law"),
     "error-bars": Section("error_bars.py", "table --out {out}/bars", "two global refinements and Richardson"),
+    "bars-reality": Section("error_bars.py", "reality --out {out}/bars", "a measured membrane, beam and arm", (DATA,)),
     "formats": Section("formats.py", "", "one robot in four formats", ("OCP",)),
     "surfaces": Section("surface_faults.py", "", "23 surfaces with the faults of real ones"),
     "studies": Section("design_studies.py", "bellows search --out {out}/studies", "random search"),

@@ -107,18 +107,26 @@ def membrane(material: Any, rings: int = 10, sectors: int = 16) -> geosim.Volume
     )
 
 
+def hanging(
+    robot: geosim.VolumetricRobot, count: int, weight: float = WEIGHT, *, guided: bool = True
+) -> geosim.Environment:
+    """Return what surrounds the robot in `count` commands, the first without the weight; a guided disc moves along z alone."""
+    force = np.zeros((count, 3))
+    force[1:, 2] = -weight
+    pose = {"displacement": (0.0, 0.0, np.nan), "rotation": (0.0, 0.0, 0.0)} if guided else {}
+    disc = geosim.RigidGroup(robot.tip, force=force, **pose)
+    return geosim.Environment(gravity=(0, 0, -9.81), self_contact=False, rigid_groups=disc)
+
+
+SOLVER = geosim.EnergyShapeSolver(invariants="isochoric", check_stability=False)
+
+
 def lift(
     robot: geosim.VolumetricRobot, ratios: Any = RATIOS, weight: float = WEIGHT, *, guided: bool = True
 ) -> geosim.Result:
-    """Return the solved robot at volume ratios, the first of them without the weight; a guided disc moves along z alone."""
-    force = np.zeros((len(ratios), 3))
-    force[1:, 2] = -weight
-    pose = {"displacement": (0.0, 0.0, np.nan), "rotation": (0.0, 0.0, 0.0)} if guided else {}
-    environment = geosim.Environment(
-        gravity=(0, 0, -9.81), self_contact=False, rigid_groups=geosim.RigidGroup(robot.tip, force=force, **pose)
-    )
-    solver = geosim.EnergyShapeSolver(invariants="isochoric", check_stability=False)
-    return solve(robot, geosim.Inflation(volume_ratio=ratios), environment, solver=solver)
+    """Return the solved robot at volume ratios, the first of them without the weight."""
+    environment = hanging(robot, len(ratios), weight, guided=guided)
+    return solve(robot, geosim.Inflation(volume_ratio=ratios), environment, solver=SOLVER)
 
 
 def curve(result: geosim.Result) -> tuple[np.ndarray, np.ndarray]:

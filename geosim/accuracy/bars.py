@@ -21,6 +21,7 @@ from geosim.accuracy.correction import Correction, correct
 from geosim.accuracy.material import half_widths, uncertain
 from geosim.arrays import Floats
 from geosim.calibrate.calibration import Calibration
+from geosim.calibrate.identify import RobotCalibration
 from geosim.derivatives.quantities import Measure
 from geosim.derivatives.tangent import Tangent
 from geosim.result import Result
@@ -71,7 +72,7 @@ class ErrorBars:
 
 
 def error_bars(
-    result: Result, of: str | Measure = "tip", material: Calibration | None = None, frame: int = -1
+    result: Result, of: str | Measure = "tip", material: Calibration | RobotCalibration | None = None, frame: int = -1
 ) -> ErrorBars:
     """Return how far off a measure may be, for its mesh and for its material.
 
@@ -84,7 +85,8 @@ def error_bars(
     of
         As in `sensitivity`.
     material
-        The `Calibration` of the material; default the scatter of presets between batches.
+        The `Calibration` of the material, or the `RobotCalibration` of its constants or of Young's modulus; default the
+        scatter of presets between batches.
     frame
         Which equilibrium.
 
@@ -98,7 +100,10 @@ def error_bars(
 
 
 def bars_of(
-    result: Result, measures: tuple[str | Measure, ...], material: Calibration | None = None, frame: int = -1
+    result: Result,
+    measures: tuple[str | Measure, ...],
+    material: Calibration | RobotCalibration | None = None,
+    frame: int = -1,
 ) -> list[ErrorBars]:
     """Return the error bars of several measures of one equilibrium, for the price of one."""
     found = correct(result, frame)

@@ -3,9 +3,9 @@
     K_f dz = -R_f(z),      m_f - m = m(z + dz) - m(z),
 
 with residual and tangent of the fine mesh at the coarse equilibrium z. As the meshes are nested R_f is what z leaves out of
-balance between its own functions. Some steps more with the same factors take in what is not linear. Where the robot touches
-something that is not enough, since contact has kinks: the solver goes on to the end; and with friction, whose history the fine
-mesh has not seen, the commands are solved on it from rest.
+balance between its own functions. Some steps more with the same factors take in what is not linear. Where they do not settle, and
+where the robot touches something, since contact has kinks, the solver goes on to the end; and with friction, whose history
+the fine mesh has not seen, the commands are solved on it from rest.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ __all__ = ["MOST_TETS", "Correction", "correct"]
 MOST_TETS = 250_000
 
 
-# Steps with the factors of the first, which cost little: where walls are coarse one alone overshoots several times. The next is
-# taken where it is shorter than this share of the one before.
-CHORDS, SHRINKING = 5, 0.7
+# Steps with the factors of the first, which cost little: where walls are coarse one alone overshoots several times. They have
+# settled when the last is this share of all of them together, far below the safety factor of a bar.
+CHORDS, SETTLED = 8, 0.02
 
 
 @dataclass(frozen=True)
@@ -161,26 +161,24 @@ def _touches(state: ShapeState, tangent: Tangent) -> bool:
     return (fine is not None and fine.count > 0) or state.frame.contact_count > 0
 
 
-def _stepped(start: ShapeState, tangent: Tangent) -> Point:
-    """Return the point that a Newton step leads to, and further ones with the same factors as long as they shrink."""
+def _stepped(start: ShapeState, tangent: Tangent) -> Point | None:
+    """Return the point that a Newton step and further ones with the same factors lead to; None where they do not settle."""
     problem, point, here = start.problem, start.point, tangent.evaluation
-    size, target, last = point.x.size, start.target, np.inf
+    size, target = point.x.size, start.target
     for _ in range(CHORDS):
         right = np.concatenate([-here.force.ravel(), -here.constraint])
         change = replace(tangent.still, right=np.where(problem.held, 0.0, right), gap=target.volumes - here.volumes)
         rates = tangent.respond(change)
-        step = float(np.linalg.norm(rates.unknowns[:size]))
-        if step > SHRINKING * last:
-            break
         x = problem.moved(point.x, rates.unknowns[:size].reshape(-1, 3), 1.0)
-        after = Point(x, point.p + rates.unknowns[size:], point.chamber_pressures + rates.pressures)
+        point = Point(x, point.p + rates.unknowns[size:], point.chamber_pressures + rates.pressures)
         here = problem.evaluate(
-            after.x, after.p, after.chamber_pressures, target.external, matrix=False, grip=target.grip
+            point.x, point.p, point.chamber_pressures, target.external, matrix=False, grip=target.grip
         )
         if not np.isfinite(here.energy) or (here.contact is not None and here.contact.count):
-            return point if np.isfinite(last) else after
-        point, last = after, step
-    return point
+            return None
+        if np.linalg.norm(rates.unknowns[:size]) <= SETTLED * np.linalg.norm(point.x - start.point.x):
+            return point
+    return None
 
 
 def _followed(solver: EnergyShapeSolver, start: ShapeState, command: Command) -> ShapeState:
@@ -189,7 +187,9 @@ def _followed(solver: EnergyShapeSolver, start: ShapeState, command: Command) ->
     begun = quick.start(start.robot, start.problem.environment, start)
     found, report = quick.step(begun, command)
     if not report.reached:
-        raise InputError(f"error_bars: no equilibrium in contact is found on the refined mesh: {report.message}")
+        raise InputError(
+            f"error_bars: no equilibrium is found on the refined mesh near that of the coarse one: {report.message}"
+        )
     return found
 
 

@@ -1,8 +1,9 @@
 """How far a measure may be off because the material is not known better.
 
 To first order a measure m of the constants q has the variance g^T C g, with g = dm/dq the sensitivities and C the covariance
-of the constants. A calibration gives C of a fit; of a preset the scatter s of its shear modulus between batches is known,
-then all moduli scale together and the standard deviation is s |dm/d ln mu|. Materials that differ scatter independently.
+of the constants. A calibration, of specimens or on a robot, gives C of a fit; of a preset the scatter s of its shear modulus
+between batches is known, then all moduli scale together and the standard deviation is s |dm/d ln mu|. Materials that differ
+scatter independently.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from scipy.stats import norm
 from geosim.arrays import Floats
 from geosim.calibrate.calibration import Calibration
 from geosim.calibrate.curves import find_model
+from geosim.calibrate.identify import RobotCalibration
 from geosim.derivatives.parameters import STEP, Columns, Differences
 from geosim.derivatives.quantities import Configuration, Measure, quantity
 from geosim.derivatives.sensitivity import by_columns
@@ -26,9 +28,11 @@ from geosim.materials import known_preset
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
 
-__all__ = ["LEVEL", "Uncertain", "half_widths", "uncertain"]
+__all__ = ["LEVEL", "Uncertain", "half_widths", "slopes", "uncertain"]
 
 LEVEL = 0.95  # of the intervals
+SAME = 1e-6  # relative difference of constants up to which a body is made of what was calibrated
+MODULUS = "E"  # name that a calibration on a robot gives to Young's modulus of all bodies together
 
 Change = Callable[[float], Mapping[int, Hyperelastic]]
 
@@ -51,36 +55,38 @@ class Uncertain:
     covariance: Floats
     missing: str = ""
 
+    def half_width(self, slopes: Floats) -> Floats:
+        """Return the half-widths of the intervals of measures with derivatives (..., changes); nan where nothing is known."""
+        if self.missing:
+            return np.full(slopes.shape[:-1], np.nan)
+        variance = np.einsum("...i,ij,...j->...", slopes, self.covariance, slopes)
+        return np.asarray(norm.ppf(0.5 + 0.5 * LEVEL) * np.sqrt(variance))
 
-def uncertain(robot: VolumetricRobot, given: Calibration | None) -> Uncertain:
+
+def uncertain(robot: VolumetricRobot, given: Calibration | RobotCalibration | None) -> Uncertain:
     """Return what is not known of a robot's materials: the constants of a calibration, or the scatter of presets.
 
     Raises
     ------
     InputError
-        No body is made of the calibrated material.
+        It is no calibration, or no body is made of the calibrated material.
     """
-    return _of_presets(robot) if given is None else _of_calibration(robot, given)
+    if given is None:
+        return _of_presets(robot)
+    if isinstance(given, RobotCalibration):
+        return _of_robot(robot, given)
+    if not isinstance(given, Calibration):
+        raise InputError(
+            f"error_bars: material={str(given)[:60]!r} is no Calibration; geosim.calibrate.fit and fit_robot return one"
+        )
+    return _of_calibration(robot, given)
 
 
 def _of_calibration(robot: VolumetricRobot, given: Calibration) -> Uncertain:
-    if not isinstance(given, Calibration):
-        raise InputError(
-            f"error_bars: material={str(given)[:60]!r} is no Calibration; geosim.calibrate.fit returns one"
-        )
     law, values = find_model(given.model).law, np.array(list(given.parameters.values()))
-    mine = [r for r, m in robot.materials.items() if type(m) is law and np.allclose(m.constants(), values, rtol=1e-6)]
+    mine = [r for r, m in robot.materials.items() if type(m) is law and np.allclose(m.constants(), values, rtol=SAME)]
     if not mine:
-        known = ", ".join(str(m) for m in robot.materials.values())
-        raise InputError(f"error_bars: no body is made of the calibrated {given.material}; the robot has {known}")
-    widths = np.array([_width(given, name) for name in given.parameters])
-    deviations = widths / norm.ppf(0.5 + 0.5 * given.confidence)
-    mixed = np.zeros((len(values),) * 2) if given.correlations is None else np.nan_to_num(given.correlations)
-    np.fill_diagonal(mixed, 1.0)
-    covariance = mixed * np.outer(deviations, deviations)
-    if not np.isfinite(covariance).all():
-        loose = [n for n, w in zip(given.parameters, widths) if not np.isfinite(w)]
-        return Uncertain((), covariance, f"the calibration does not bound {', '.join(loose)}")
+        raise InputError(_made_of_others(robot, str(given.material)))
 
     def along(i: int) -> Change:
         unit = np.eye(len(values))[i]
@@ -90,7 +96,64 @@ def _of_calibration(robot: VolumetricRobot, given: Calibration) -> Uncertain:
         }
 
     steps = STEP * np.where(values != 0.0, np.abs(values), np.abs(values).max())
-    return Uncertain(tuple((along(i), float(h)) for i, h in enumerate(steps)), covariance)
+    widths = np.array([_width(given, name) for name in given.parameters])
+    changes = tuple((along(i), float(h)) for i, h in enumerate(steps))
+    return _known(changes, tuple(given.parameters), widths, given.correlations, given.confidence)
+
+
+def _of_robot(robot: VolumetricRobot, given: RobotCalibration) -> Uncertain:
+    """Return what a calibration on a robot leaves open of its moduli and constants; what else it found is no material."""
+    changes, names = [], []
+    for name, value in given.parameters.items():
+        change = _all_moduli(robot, value) if name == MODULUS else _one_constant(robot, name, value)
+        if change is not None:
+            names.append(name)
+            changes.append((change, STEP * abs(value)))
+    if not names:
+        found = ", ".join(f"{name} = {value:.4g}" for name, value in given.parameters.items())
+        raise InputError(_made_of_others(robot, found))
+    widths = np.array([0.5 * np.ptp(given.intervals[name]) for name in names])
+    rows = [list(given.parameters).index(name) for name in names]
+    return _known(tuple(changes), tuple(names), widths, given.correlations[np.ix_(rows, rows)], given.confidence)
+
+
+def _all_moduli(robot: VolumetricRobot, modulus: float) -> Change | None:
+    """Return the change of all moduli together, of a robot whose first body has a Young's modulus; None of another."""
+    first = next(iter(robot.materials.values()))
+    if not np.isclose(3.0 * first.shear_modulus, modulus, rtol=SAME):
+        return None
+    return lambda h: {r: m.stiffened(1.0 + h / modulus) for r, m in robot.materials.items()}
+
+
+def _one_constant(robot: VolumetricRobot, name: str, value: float) -> Change | None:
+    """Return the change of a constant in the bodies that have it at a value; None where there is none."""
+    mine = [r for r, m in robot.materials.items() if np.isclose(getattr(m, name, np.nan), value, rtol=SAME)]
+    if not mine:
+        return None
+    return lambda h: {r: replace(m, **{name: value + h}) if r in mine else m for r, m in robot.materials.items()}
+
+
+def _made_of_others(robot: VolumetricRobot, calibrated: str) -> str:
+    known = ", ".join(str(m) for m in robot.materials.values())
+    return f"error_bars: no body is made of the calibrated {calibrated}; the robot has {known}"
+
+
+def _known(
+    changes: tuple[tuple[Change, float], ...],
+    names: tuple[str, ...],
+    widths: Floats,
+    related: Floats | None,
+    confidence: float,
+) -> Uncertain:
+    """Return what half-widths of intervals and their correlations leave open."""
+    deviations = widths / norm.ppf(0.5 + 0.5 * confidence)
+    mixed = np.zeros((len(widths),) * 2) if related is None else np.nan_to_num(related)
+    np.fill_diagonal(mixed, 1.0)
+    covariance = mixed * np.outer(deviations, deviations)
+    if not np.isfinite(covariance).all():
+        loose = [n for n, w in zip(names, widths) if not np.isfinite(w)]
+        return Uncertain((), covariance, f"the calibration does not bound {', '.join(loose)}")
+    return Uncertain(changes, covariance)
 
 
 def _width(given: Calibration, name: str) -> float:
@@ -115,15 +178,16 @@ def _of_presets(robot: VolumetricRobot) -> Uncertain:
 
 def half_widths(tangent: Tangent, of: str | Measure, known: Uncertain, solver: EnergyShapeSolver, frame: int) -> Floats:
     """Return the half-widths of the intervals of a measure at an equilibrium, of its shape; nan where nothing is known."""
+    return known.half_width(slopes(tangent, of, known, solver, frame))
+
+
+def slopes(tangent: Tangent, of: str | Measure, known: Uncertain, solver: EnergyShapeSolver, frame: int) -> Floats:
+    """Return the derivatives of a measure by the shares of what is not known, (its shape, changes)."""
     robot, environment = tangent.problem.robot, tangent.problem.environment
     asked = quantity(of, tangent.problem, Configuration(tangent.problem, tangent.state.point, tangent.grip))
-    if known.missing:
-        return np.full(asked.shape, np.nan)
     made = Differences(tangent, asked, solver, frame)
     found = [
         made.column(lambda h, change=change: (replace(robot, materials=change(h)), environment), step)  # type: ignore[misc]
         for change, step in known.changes
     ]
-    slopes = by_columns(tangent, asked, Columns((len(found),), list(found)))
-    variance = np.einsum("...i,ij,...j->...", slopes, known.covariance, slopes)
-    return np.asarray(norm.ppf(0.5 + 0.5 * LEVEL) * np.sqrt(variance))
+    return by_columns(tangent, asked, Columns((len(found),), list(found)))

@@ -10,9 +10,11 @@ from shapes import block
 
 import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Load, Passive, Prescribed
+from geosim.accuracy import correction
 from geosim.accuracy.bars import FACTOR
 from geosim.accuracy.correction import correct
 from geosim.accuracy.refined import refine
+from geosim.calibrate import Measurement, Parameter, fit_robot
 
 QUICK = EnergyShapeSolver(check_stability=False)
 RUBBER = geosim.MooneyRivlin(c1=40e3, c2=10e3)
@@ -122,6 +124,16 @@ def test_the_mesh_bar_covers_the_refined_mesh(case):
         assert "no scatter" in bars.note
 
 
+def test_where_steps_do_not_settle_the_solver_goes_to_the_end(monkeypatch):
+    """It comes to the equilibrium of the refined mesh that the steps with the same factors come near to."""
+    result = geosim.solve(finger(), Inflation(volume_ratio=1.3), solver=QUICK)
+    near = correct(result, -1).values("chamber_pressures")
+    monkeypatch.setattr(correction, "SETTLED", 0.0)
+    value, _, solved = correct(result, -1).values("chamber_pressures")
+    np.testing.assert_allclose(solved, _refined(result).chamber_pressures[-1], rtol=1e-6)
+    assert abs(near[2] - solved) < 0.02 * abs(solved - value)
+
+
 def test_the_scatter_of_a_preset_moves_pressures_in_proportion():
     """Under prescribed volumes a stiffer batch has the same shape, and pressures in proportion to its modulus."""
     soft = geosim.materials.get("ecoflex-00-30")
@@ -154,6 +166,23 @@ def test_a_calibration_covers_as_often_as_it_says():
     assert (np.abs(covered - 0.95) < 0.015).all()
     with pytest.raises(geosim.InputError, match="no body is made of"):
         geosim.error_bars(geosim.solve(bar(), Passive(), solver=QUICK), "tip", material=fit)
+
+
+def test_what_a_calibration_on_a_robot_leaves_open():
+    """The modulus of a hanging bar by its sag: the bar of the sag is the interval of the sag that it was fitted to."""
+    around, sigma = Environment(gravity=(0, 0, -9.81)), 0.1e-3
+    solved = geosim.solve(bar(), Passive(), around, solver=QUICK)
+    rest = bar().tip_weights @ bar().vertices[bar().tip]
+    sag = float(np.linalg.norm(solved.tip[-1] - rest))
+    record = Measurement.displacement(Passive(), sag, around, sigma)
+    for parameter in (Parameter.youngs_modulus(250e3), Parameter.material("mu", 90e3)):
+        fit = fit_robot(bar(geosim.NeoHookean(mu=90e3)), [record], [parameter], solver=QUICK)
+        result = geosim.solve(fit.robot, Passive(), around, solver=QUICK)
+        bars = geosim.error_bars(result, "tip", material=fit)
+        along = (bars.value - rest) / np.linalg.norm(bars.value - rest)
+        np.testing.assert_allclose(np.abs(along) @ bars.material, 1.96 * sigma, rtol=0.01)
+        with pytest.raises(geosim.InputError, match="no body is made of the calibrated"):
+            geosim.error_bars(solved, "tip", material=fit)
 
 
 def test_contact_is_found_on_the_refined_mesh():
