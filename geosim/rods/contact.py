@@ -14,6 +14,9 @@ With a coefficient of restitution c contact gives back c^2 of the energy that it
 
 Then an impact ends with c times the velocity that it began with, whatever stiffness and step; at rest it is as without.
 
+In statics u is what slipped since the equilibrium before, and friction bears all it can from a thousandth of the radius on
+(`geosim.rods.terms.HELD`): what is held gives way by no more a command, and what comes back slips the other way.
+
 The energy solver has a law of its own: its friction holds what rests at a place, since an equilibrium knows no velocity, and is
 lagged; here it follows the velocity and is implicit, in normal force, direction and place. Shells against shells: see
 `geosim.rods.sheet_contact`; which parts of rods are near each other: `geosim.rods.pairs`.

@@ -131,7 +131,12 @@ class Drive:
         if system.sheet is not None:
             terms.append(SheetContact(state, step, environment.self_friction))
         if environment.obstacles:
-            terms.append(ObstacleContact(state, step, self._poses(time - step), self._poses(time)))
+            before = self._poses(time - step)
+            if self.static and np.array_equal(
+                state.q, self.start.q
+            ):  # the first step of a command takes obstacles there
+                before = environment.poses(self.command.index, 0.0)
+            terms.append(ObstacleContact(state, step, before, self._poses(time)))
         return terms
 
     def _poses(self, time: float) -> Floats:

@@ -170,7 +170,7 @@ class ObstacleContact(Term):
         # A Newton step goes at most through half of what is thick: the surface that a vertex entered stays the nearest.
         self.reach = self.shapes.thickness + 0.5 * float(self.system.vertex_radius.min())
         self._start = [self._distances(points) for points in self.system.contact_points]
-        self.rubs = self.step > 0 and bool((self.shapes.friction > 0).any())
+        self.rubs = bool((self.shapes.friction > 0).any())
 
     def _distances(self, points: Points) -> Floats:
         """Return the distances of points from the obstacles at the start (o, p) [m]; inf where a mesh is far."""
@@ -194,7 +194,7 @@ class ObstacleContact(Term):
         numbers = obstacle_contact(
             points.at(self._places(q)),
             points.at(self._places(self.state.q)),
-            self.step,
+            self.pace,
             points.radius,
             s.solids,
             points.only,
@@ -204,7 +204,7 @@ class ObstacleContact(Term):
             law.stiffness,
             law.k1,
             law.k2,
-            law.back,
+            self.back,
             self._start[which],
             want,
             force,

@@ -181,7 +181,7 @@ class PairContact(ContactTerm):
         lengths, self.touch = robot.rest_lengths[self.pairs], robot.radius[self.pairs].sum(axis=1)
         self.problem = (
             self.state.q,
-            self.step,
+            self.pace,
             self.dofs,
             self.turns,
             lengths,
@@ -192,7 +192,7 @@ class PairContact(ContactTerm):
             law.k1,
             self.friction,
             law.k2,
-            law.back,
+            self.back,
         )
 
     def escaped(self, q: Floats) -> bool:
@@ -224,7 +224,7 @@ class PairContact(ContactTerm):
 
     def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
         """Return the stiffness of the pairs in contact; few of those listed are."""
-        count, size = len(self.pairs), SIZE if self.friction > 0 and self.step > 0 else 12
+        count, size = len(self.pairs), SIZE if self.friction > 0 else 12
         active, blocks = np.empty(count, dtype=np.int64), np.empty((count, size, size))
         active = active[: pair_stiffness(q, *self.problem, active, blocks)]
         if len(active) == 0:

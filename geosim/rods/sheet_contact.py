@@ -179,9 +179,9 @@ class SheetContact(ContactTerm):
         self.sheet: Sheet = system.sheet
         # the mean of all edges of triangles, which stand after those of rods
         self.margin = MARGIN * float(system.rest[len(system.robot.edges) :].mean())
-        self.start = (self.state.q, self.step, self.sheet.rest)
+        self.start = (self.state.q, self.pace, self.sheet.rest)
         self.places0 = self._places(self.state.q)
-        self.law = (system.law.stiffness, self.friction, system.law.k2, system.law.back)
+        self.law = (system.law.stiffness, self.friction, system.law.k2, self.back)
 
     def _places(self, q: Floats) -> Floats:
         return np.ascontiguousarray(q[: self.state.system.turns]).reshape(-1, 3)

@@ -16,6 +16,9 @@ from geosim.rods.state import RodState
 
 __all__ = ["CONTACT", "DRAG", "USER", "ContactTerm", "Term", "UserForce", "add_contact"]
 
+HELD = (
+    1e-3  # of the thinnest radius that friction lets slip before it bears all it can, from one equilibrium to the next
+)
 USER, DRAG, CONTACT = 0, 1, 2  # kinds of terms: where their forces stand in `Trial.pushes`
 
 
@@ -51,6 +54,18 @@ class Term:
 
     def measure(self, q: Floats, measures: dict[str, Any]) -> None:
         """Add what a result shows to the measures of a step."""
+
+    @property
+    def pace(self) -> float:
+        """Time [s] in which friction measures what slipped: the step; in statics that in which `HELD` is the slip velocity."""
+        system = self.state.system
+        return self.step if self.step > 0 else HELD * float(system.vertex_radius.min()) / system.law.slip
+
+    @property
+    def back(self) -> tuple[float, float]:
+        """What contact gives back, see `geosim.rods.contact.ContactLaw`; at rest all."""
+        law = self.state.system.law
+        return law.back if self.step > 0 else (1.0, law.mass)
 
     @property
     def least(self) -> float:

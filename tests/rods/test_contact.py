@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_matrix
 
-from geosim import Environment, LinearElastic, Load, NaturalShape, Obstacle, Passive, solve, solve_many
+from geosim import Environment, LinearElastic, Load, NaturalShape, Obstacle, Passive, Prescribed, solve, solve_many
 from geosim.actuation import Command
 from geosim.collision.shapes import distances
 from geosim.errors import InputError
@@ -477,3 +477,37 @@ def test_a_turning_cylinder_drags_a_rod_around():
         solver=RodShellStepper(dt=2e-3),
     )
     assert result.frames[-1, 5, 0] > 0.5 * turn * 0.1
+
+
+# -- friction in statics -----------------------------------------------------------------------------------------------
+
+ON_FLOOR = np.stack([np.linspace(0, 0.2, 11), np.zeros(11), np.full(11, 5e-3)], axis=1)
+WEIGHT = 1000.0 * np.pi * 5e-3**2 * 0.2 * 9.81
+
+
+@pytest.mark.parametrize(("slope", "holds"), [(0.297, True), (0.303, False)])
+def test_a_rod_at_rest_on_an_incline_holds_up_to_the_angle_of_friction(slope, holds):
+    """To a hundredth of mu = 0.3; three commands let it give way by no more than three thousandths of its radius."""
+    robot = RodShellRobot(ON_FLOOR, radius=5e-3, rod_material=RUBBER)
+    angle = np.arctan(slope)
+    gravity = 9.81 * np.array([np.sin(angle), 0, -np.cos(angle)])
+    floor = Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.3)
+    surroundings = Environment(gravity=gravity, obstacles=[floor])
+    solver = RodShellStepper(static=True, smallest_dt=0.5)
+    result = solve(robot, Passive(steps=3 if holds else 1), surroundings, solver=solver, throw=False)
+    assert result.converged == holds
+    if holds:
+        assert result.obstacle_forces[-1, 0] == pytest.approx(WEIGHT * gravity / 9.81, rel=1e-3, abs=1e-6)
+        assert abs(result.frames[-1, :, 0] - ON_FLOOR[:, 0]).max() < 3 * 5e-6
+
+
+def test_a_floor_that_moves_drags_a_held_rod_by_its_friction():
+    """To one side and back; friction bears all it can once it slips, and less while it sticks."""
+    floor = Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.3, motion=[[1e-5, 0, 0], [2e-3, 0, 0], [0, 0, 0]])
+    robot = RodShellRobot(ON_FLOOR, radius=5e-3, rod_material=LinearElastic(1e5, 0.5, 1000.0))
+    held = Prescribed([0], np.array([0, 0, np.nan]))
+    surroundings = Environment(gravity=(0, 0, -9.81), obstacles=[floor], prescribed=[held])
+    result = solve(robot, Passive(steps=3), surroundings, solver=RodShellStepper(static=True))
+    pulls = result.reactions[:, 0, 0]
+    assert 0.05 < -pulls[0] / (0.3 * WEIGHT) < 0.95
+    np.testing.assert_allclose(pulls[1:] / (0.3 * WEIGHT), [-1, 1], rtol=2e-3)
