@@ -104,24 +104,26 @@ def open_tubes() -> Case:
 
 
 def _strip(points, first, second) -> np.ndarray:
-    """Triangles between two loops, from the nearest pair of their vertices on, always the shorter diagonal."""
-    gap = np.linalg.norm(points[first][:, None] - points[second][None], axis=2)
-    i, j = np.unravel_index(np.argmin(gap), gap.shape)
-    a, best = np.roll(first, -i), None
-    for sense in (1, -1):
-        b = np.roll(second[::sense], -(j if sense == 1 else len(second) - 1 - j))
-        m = n = 0
-        faces, length = [], 0.0
-        while m < len(a) or n < len(b):
-            p, q, r, s = a[m % len(a)], a[(m + 1) % len(a)], b[n % len(b)], b[(n + 1) % len(b)]
-            along, across = np.linalg.norm(points[q] - points[r]), np.linalg.norm(points[p] - points[s])
-            if n == len(b) or (m < len(a) and along <= across):
-                faces, length, m = [*faces, (p, q, r)], length + along, m + 1
-            else:
-                faces, length, n = [*faces, (p, s, r)], length + across, n + 1
-        if best is None or length < best[0]:
-            best = length, faces
-    return np.array(best[1])
+    """Triangles between two loops round one axis, in the order of their angles about it."""
+    middle = points[second].mean(axis=0)
+    across = np.linalg.svd(points[second] - middle)[2][:2]
+    rims = []
+    for loop in (first, second):
+        turn = np.unwrap(np.arctan2(*((points[loop] - middle) @ across.T).T))
+        loop = loop if turn[-1] > turn[0] else loop[::-1]
+        loop = np.roll(loop, -int(np.argmin(np.arctan2(*((points[loop] - middle) @ across.T).T))))
+        around = np.append(loop, loop[0])
+        rims.append((around, np.unwrap(np.arctan2(*((points[around] - middle) @ across.T).T))))
+    (a, at), (b, bt) = rims
+    m, n, faces = 0, 0, []
+    while m < len(a) - 1 or n < len(b) - 1:
+        if n == len(b) - 1 or (m < len(a) - 1 and at[m + 1] <= bt[n + 1]):
+            faces.append((a[m], a[m + 1], b[n]))
+            m += 1
+        else:
+            faces.append((a[m], b[n + 1], b[n]))
+            n += 1
+    return np.array(faces)
 
 
 def strays() -> Case:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from geosim.actuation import Actuation
+from geosim.actuation import Actuation, CableLengths
 from geosim.arrays import Bools, Floats, Ints, frozen, whole
 from geosim.contract import Report, Robot, State, Status, taken
 from geosim.environment import Environment
@@ -29,6 +29,10 @@ __all__ = ["FIELDS", "Report", "Result", "Status", "collect"]
 
 ABSENT = cast(Floats, None)  # a measure that was not given: nan everywhere
 HELD = cast(Bools, None)  # the same: held everywhere
+
+SLACK = (
+    1e-6  # share of its length by which a cable must be longer than its way to be slack: above rounding and tolerance
+)
 
 # Arrays of a result: name -> (shape after k, meaning); "n" vertices, "c" chambers, "w" cables, "o" obstacles, digits as they are.
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -443,7 +447,7 @@ def collect(
         status, message = Status.UNSTABLE, f"{message} Frame {unstable[0]} is the first of {len(unstable)}."
     elif missed and missed[-1].goes_on:
         message = f"{len(missed)} of {len(reports)} frames did not reach the tolerance. The last: {missed[-1].message}"
-    notes = [frames[-1].note] if k else []
+    notes = [frames[-1].note, _slack(actuation, measures["cable_lengths"])] if k else []
     if k and isinstance(robot, VolumetricRobot):
         last = nodes[-1] if nodes.shape[1] > n else topology.with_mid_edges(nodes[-1], robot.p2_edges)
         notes.append(strain.beyond_range(robot, last))
@@ -480,4 +484,19 @@ def collect(
         actuation=actuation,
         provenance=provenance(robot, solver, continued),
         **measures,
+    )
+
+
+def _slack(actuation: Actuation | None, lengths: Floats | None) -> str:
+    """Say which cables are longer by command than the robot lets them be (k, w); empty where none is."""
+    commanded = next((p for p in actuation.parts if isinstance(p, CableLengths)), None) if actuation else None
+    if commanded is None or lengths is None or not lengths.size:
+        return ""
+    asked = np.array([commanded.at(i, lengths.shape[1]) for i in range(len(lengths))])
+    frame, cable = np.argwhere(np.vstack([asked > lengths * (1.0 + SLACK), np.ones_like(asked[:1], dtype=bool)]))[0]
+    if frame == len(lengths):
+        return ""
+    return (
+        f"Cable {cable + 1} hangs slack at command {frame + 1}: {1e3 * asked[frame, cable]:.4g} mm are given, "
+        f"its way through the robot is {1e3 * lengths[frame, cable]:.4g} mm."
     )

@@ -25,6 +25,8 @@ __all__ = ["VolumetricRobot"]
 
 NO_IDS = np.empty(0, dtype=np.int64)
 SMALLEST, LARGEST = 1e-3, 5.0  # bounding-box diagonals [m] that are not a mistaken unit
+LARGE = 0.5  # one [m] from which on centimetres or inches are doubted: soft robots that are cast or printed are smaller
+SOFTEST, STIFFEST = 500.0, 1e8  # shear moduli [Pa]: silicone gels begin at 1 kPa, the hardest rubbers end at 20 MPa
 
 
 @dataclass(frozen=True)
@@ -206,6 +208,7 @@ class VolumetricRobot(Displayed):
         )
         if np.isin(np.flatnonzero(body), fixed_ids).all():
             notices = (*notices, "every vertex of the body is held, so that nothing can move: is `fixed` in metres?")
+        notices = (*notices, *_unlikely(np.ptp(vertices[body], axis=0), units, materials))
         if chambers is not None:
             choice(chambers, "chambers", (CAVITIES,))
             vertices, tets, regions, found = fill_cavities(vertices, tets, regions, list(materials))
@@ -451,6 +454,20 @@ class VolumetricRobot(Displayed):
     def tip_weights(self) -> Floats:
         """Weights whose product with the vertices is `Result.tip`: skin area of the tip vertices, shape (t,)."""
         return frozen(_area_weights(self.vertices, self.skin, self.tip))
+
+
+def _unlikely(size: Floats, units: str, materials: Mapping[int, Hyperelastic]) -> list[str]:
+    """Say which numbers look like those of another unit: sides of the body [m] (3,), moduli."""
+    out = []
+    if units in ("cm", "in") and float(np.linalg.norm(size)) > LARGE:
+        sides = " x ".join(f"{1e3 * v:.4g}" for v in size)
+        out.append(f'the body measures {sides} mm with units = "{units}"; if its files are in mm, write units = "mm"')
+    for material in dict.fromkeys(materials.values()):
+        mu = material.shear_modulus
+        if not SOFTEST <= mu <= STIFFEST:
+            other = "softer than a gel" if mu < SOFTEST else "stiffer than any rubber"
+            out.append(f"a shear modulus of {mu:.4g} Pa is {other}; moduli are in Pa, 50 kPa is 50e3")
+    return out
 
 
 def _of_regions(given: Mapping[Any, Any]) -> dict[int, Hyperelastic]:

@@ -204,6 +204,8 @@ class _Vector(click.ParamType):
 OUT = click.option("--out", type=click.Path(path_type=Path), help="Folder to write; default ./geosim-NAME.")
 FORCE = click.option("--force", is_flag=True, help="Replace what is there already.")
 ROBOT = click.Path(path_type=Path)
+POSITIVE = click.FloatRange(0, min_open=True)
+SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 
 # --- commands ------------------------------------------------------------------------------------------------------
@@ -259,10 +261,14 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
 @click.option("--material", help="Preset, or any path of a material file, in place of that of the robot file.")
 @click.option("--gravity", type=_Vector(), help="[m/s^2], e.g. 0,0,-9.81; replaces that of the file.")
 @click.option("--error-bars", is_flag=True, help="Say how far off tip, bend angle and pressures may be.")
-@click.option("--accuracy", type=float, help="Refine until the tip's bar is this share of its way, e.g. 0.02.")
+@click.option("--accuracy", type=SHARE, help="Refine until the tip's bar is this share of its way, e.g. 0.02.")
 @click.option("--preview", is_flag=True, help="The coarsest mesh that keeps the geometry: bodies given as surfaces.")
-@click.option("--threads", type=int, help="Of a factorisation; default the cores.")
-@click.option("--max-seconds", type=float, help="End a command that takes longer, with what was reached.")
+@click.option("--threads", type=click.IntRange(1), help="Of a factorisation; default the cores.")
+@click.option(
+    "--max-seconds",
+    type=click.FloatRange(0, min_open=True),
+    help="End a command that takes longer, with what was reached.",
+)
 @click.option(
     "--film", type=click.Path(path_type=Path), help="Film of all frames, .mp4 or .gif; many steps make it smooth."
 )
@@ -302,6 +308,7 @@ def solve(
     target = out or Path(f"geosim-{robot.resolve().parent.name if robot.stem == 'robot' else robot.stem}")
     if film is not None:
         film = running.checked_film(film)
+    running.check_given(robot, actuation, material, goals)
     running.check_folder(target, force)
     body, environment, solver = running.problem(robot, preview=preview)
     if material is not None:

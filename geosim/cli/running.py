@@ -20,6 +20,7 @@ from geosim.errors import InputError
 from geosim.files.actuation import load_actuation
 from geosim.files.folder import check_folder, write_folder
 from geosim.files.robot import SOLVERS, load_problem, make_solver
+from geosim.files.values import read_toml
 from geosim.kernels import cache_folder
 from geosim.material.materials import Hyperelastic
 from geosim.materials import as_material
@@ -49,6 +50,25 @@ def problem(path: Path, *, preview: bool = False) -> tuple[Robot, Environment, S
     for notice in robot.notices:
         click.echo(f"note: {notice}", err=True)
     return robot, environment, solver
+
+
+def check_given(robot: Path, actuation: Path | None, material: str | None, goals: Sequence[str]) -> None:
+    """Refuse files that are not there or no TOML, materials and goals that are none, before the mesher is asked.
+
+    Raises
+    ------
+    InputError
+        What is wrong with which.
+    """
+    from geosim.inverse.goals import read_goals
+
+    read_toml(robot, "robot file")
+    if actuation is not None:
+        read_toml(actuation, "actuation file")
+    if material is not None:
+        as_material(material)
+    if goals:
+        read_goals(goals)
 
 
 def made_of(robot: Robot, material: str) -> Robot:

@@ -12,6 +12,7 @@ import logging
 import os
 import re
 import shutil
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -65,8 +66,10 @@ def check_folder(folder: Path, force: bool, grows: bool = False) -> None:
         above = folder.resolve()
         while not above.exists():
             above = above.parent
-        if not os.access(above, os.W_OK):
-            raise InputError(f"{above} cannot be written; choose another --out")
+        try:  # rights are not all: a system folder refuses its owner, too
+            os.rmdir(tempfile.mkdtemp(prefix=".geosim-", dir=above))
+        except OSError:
+            raise InputError(f"{above} cannot be written; choose another --out") from None
 
 
 def _count_others(folder: Path) -> int:

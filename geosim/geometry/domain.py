@@ -99,6 +99,7 @@ def build_domain(bodies: Sequence[Surface], chambers: Sequence[Surface]) -> Doma
         solids.append(
             _Solid(surface, regions[i], i < len(bodies), faces, shell, shells.nesting(vertices, faces, shell))
         )
+    _refuse_same(solids)
     recognised = _drop_cut_cavities(vertices, solids)
     faces, owner = _distinct(solids)
     _refuse_contacts(vertices, faces, owner, solids, WALL_TOLERANCE * diagonal)
@@ -274,6 +275,18 @@ def _refuse_contacts(
             )
 
 
+def _refuse_same(solids: list[_Solid]) -> None:
+    """Refuse a chamber that is the surface of a body: the same file given twice."""
+    triangles = [np.unique(np.sort(s.faces, axis=1), axis=0) for s in solids]
+    for b, of_chamber in zip(solids, triangles):
+        for a, of_body in zip(solids, triangles):
+            if a.is_body and not b.is_body and np.array_equal(of_body, of_chamber):
+                raise InputError(
+                    f"{b.surface.label}: is the same surface as {a.surface.label}; the body is the outer skin, "
+                    "a chamber the wall of its cavity"
+                )
+
+
 def _seeds(vertices: np.ndarray, faces: np.ndarray, solids: list[_Solid]) -> tuple[np.ndarray, np.ndarray]:
     """A point inside every solid shell, and inside every island of a chamber."""
     seeds, regions = [], []
@@ -307,10 +320,12 @@ def _nest(vertices: np.ndarray, solids: list[_Solid], seeds: np.ndarray, regions
             around = [s for s in solids if s is not solid and s.volume > solid.volume and _inside(point, vertices, s)]
             chamber = next((s for s in around if not s.is_body), None)
             if chamber is not None:
-                raise InputError(
-                    f"{solid.surface.label}: lies inside {chamber.surface.label}; leave a wall between "
-                    "them, or leave one of the two out"
-                )
+                remedy = "leave a wall between them, or leave one of the two out"
+                if solid.is_body and not assembled:
+                    remedy = (
+                        "the two are swapped: give the outer skin as the body, the wall of its cavity as the chamber"
+                    )
+                raise InputError(f"{solid.surface.label}: lies inside {chamber.surface.label}; {remedy}")
             if not around and not solid.is_body and not assembled:
                 x, y, z = point * 1e3
                 raise InputError(

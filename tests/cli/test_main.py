@@ -145,7 +145,7 @@ def test_nothing_is_left_when_writing_fails(folder, monkeypatch):
         (["--gravity", "9.81"], ["three numbers"]),
         (["--gravity", "0,0,-98100"], ["--gravity", "times the Earth"]),
         (["--element", "p3"], ["p3", "p2"]),
-        (["--threads", "0"], ["--threads", "threads = 0"]),
+        (["--threads", "0"], ["--threads", "0 is not in the range x>=1"]),
         (["--threads", "1.5"], ["--threads", "1.5"]),
         (["--threads", "2", "--solver", "projective"], ["--threads does not go with ProjectiveShapeSolver"]),
         (["--sovler", "energy"], ["--sovler"]),
@@ -155,6 +155,24 @@ def test_nothing_is_left_when_writing_fails(folder, monkeypatch):
 def test_wrong_arguments_have_exit_status_2(folder, solved, arguments, words):
     one_line(run("solve", "bar.toml", *arguments), 2, *words)
     assert not (folder / "geosim-bar").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--actuation", "no.toml"], "no such actuation file"),
+        (["--material", "rubber"], "not a preset"),
+        (["--target", "bend=9"], "is no goal"),
+    ],
+)
+def test_mistakes_are_said_before_the_folder_that_is_full(folder, solved, arguments, word):
+    (folder / "geosim-bar").mkdir()
+    (folder / "geosim-bar" / "note").touch()
+    found = run("solve", "bar.toml", *arguments)
+    assert found.exit_code == 1
+    assert word in found.output
+    assert "exists and is not empty" in run("solve", "bar.toml").output
+    assert "cannot be written; choose another --out" in run("solve", "bar.toml", "--out", "/proc/x").output
 
 
 def test_wrong_input_has_exit_status_1(folder, solved):

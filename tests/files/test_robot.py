@@ -5,6 +5,7 @@ from __future__ import annotations
 import meshio
 import numpy as np
 import pytest
+import trimesh
 from bending import LENGTH, WIDTH, bar_mesh, bar_robot
 
 import geosim
@@ -372,3 +373,17 @@ def test_wrong_actuation_files(tmp_path, text, words):
         load_actuation(path, bar_robot())
     assert str(caught.value).startswith(f"{path}: ")
     assert "\n" not in str(caught.value)
+
+
+def test_numbers_that_look_like_another_unit_are_said():
+    """A finger of 11 cm read in centimetres instead of millimetres, kPa for Pa; what is meant so says nothing."""
+    finger = trimesh.creation.box((110.0, 20.0, 18.0))
+    held = geosim.Select.plane("x", below=-0.05)
+    made = lambda units, mu: geosim.VolumetricRobot.from_surfaces(  # noqa: E731
+        finger, material=geosim.NeoHookean(mu=mu), fixed=held, units=units, max_edge=0.05
+    )
+    assert made("mm", 50e3).notices == ()
+    wrong = made("cm", 50.0).notices
+    assert any("1100 x 200 x 180 mm" in notice and 'write units = "mm"' in notice for notice in wrong)
+    assert any("shear modulus of 50 Pa is softer than a gel" in notice for notice in wrong)
+    assert any("stiffer than any rubber" in notice for notice in made("mm", 1e9).notices)

@@ -258,8 +258,12 @@ REFUSED = {
     "through the skin": (BODY, [box((0.05, 0.01, 0.01), (0.02, 0.005, 0.015))], "chamber 1 .*touches the skin"),
     "in the skin": (BODY, [box((0.05, 0.01, 0.01), (0.02, 0.005, 0.01))], "chamber 1 .*crosses or touches the skin"),
     "wall of a nanometre": (BODY, [box((0.05, 0.01, 0.01), (0.02, 0.005, 0.01 - 1e-9))], "crosses or touches the skin"),
-    "around the body": (BODY, [box((0.2, 0.2, 0.2), (-0.05, -0.05, -0.05))], "body .*lies inside chamber 1"),
-    "equal to the body": (BODY, [BODY], "chamber 1 .*crosses or touches the skin"),
+    "around the body": (
+        BODY,
+        [box((0.2, 0.2, 0.2), (-0.05, -0.05, -0.05))],
+        "body .*lies inside chamber 1.*are swapped",
+    ),
+    "equal to the body": (BODY, [BODY], "chamber 1 .*is the same surface as body"),
     "inlet through the wall": (
         trimesh.boolean.difference([BODY, CHAMBER, box((0.02, 0.004, 0.004), (-0.01, 0.008, 0.012))]),
         [CHAMBER],
