@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from geosim.accuracy.bars import mesh_bar
+from geosim.accuracy.bars import RATE, mesh_bar
 from geosim.accuracy.correction import MOST_TETS, correct
 from geosim.accuracy.locating import shares
 from geosim.accuracy.refined import refined_ids
@@ -36,8 +36,9 @@ __all__ = ["adapt"]
 log = logging.getLogger("geosim.adapt")
 FIRST_EDGES = 6.0  # in the robot's bounding-box diagonal: walls that are thinner ask for shorter ones themselves
 ROUNDS = 12  # each halves edges: more would be edges of a 4000th
-# Of the error: what the chosen tets make, where the bar is near and where it is still many times too large.
-NEAR, FAR = 0.5, 0.85
+# Of the error, what the chosen tets make: as much as halving their edges must take away (at the rate of the bars) for the bar to
+# be met with a margin, since a round more costs more than some tets too many; all but smooth regions where that is far.
+MARGIN, FEWEST, MOST = 0.85, 0.2, 0.85
 NOTHING = 1e-9  # of the robot's size: a measure that changes by less has no relative error
 
 
@@ -105,7 +106,8 @@ def adapt(
             best = result, missed
         if missed <= accuracy:
             return result
-        mesh = halved(mesh, _chosen(by_tet, FAR if missed > 4.0 * accuracy else NEAR))
+        part = (1.0 - MARGIN * accuracy / missed) / (1.0 - 0.5**RATE)
+        mesh = halved(mesh, _chosen(by_tet, float(np.clip(part, FEWEST, MOST))))
         if len(mesh.body_tets) > most:
             why = f"the next mesh would exceed {most} tets"
             break

@@ -100,17 +100,17 @@ def correct(result: Result, frame: int) -> Correction:
     assert isinstance(solver, EnergyShapeSolver)
     if state.robot.layers:
         raise InputError("error_bars: a robot with layers is not refined, since their faces belong to the mesh")
-    missing = {
-        "cables": state.problem.cables is not None,
-        "gas in closed chambers": state.target.gas is not None,
-        "free objects": state.target.loose is not None,
-    }
-    for what, there in missing.items():
-        if there:
-            raise InputError(
-                f"error_bars: {what} have no adjoint here, so their bars are not known; solve again with half the "
-                f"max_edge and compare"
-            )
+    if state.target.loose is not None:
+        raise InputError(
+            "error_bars: free objects have no adjoint here, so their bars are not known; solve again with half the max_edge "
+            "and compare"
+        )
+    gas, continued = state.target.gas is not None, bool(result.provenance.get("continued"))
+    if gas and continued:
+        raise InputError(
+            "error_bars: the solve began from another result, so how much gas was shut in is not known on the refined mesh; "
+            "give all commands in one solve"
+        )
     count = 8 * len(state.robot.body_tets)
     if count > MOST_TETS:
         raise InputError(
@@ -130,12 +130,13 @@ def correct(result: Result, frame: int) -> Correction:
     grip = tangent.grip
     if point is None:
         rubs = state.problem.contact is not None and state.problem.contact.friction
-        if rubs and result.provenance.get("continued"):
+        if rubs and continued:
             raise InputError(
                 "error_bars: the solve began from another result, so what rubbed before it cannot be solved on the refined "
                 "mesh; give all commands in one solve"
             )
-        found = _again(solver, start, result.actuation, frame) if rubs else _followed(solver, start, command)
+        afresh = rubs or gas  # from the present shape the gas would be shut in there
+        found = _again(solver, start, result.actuation, frame) if afresh else _followed(solver, start, command)
         point, grip = found.point, found.target.grip
     return Correction(state, refined, start, tangent, point, grip)
 
@@ -167,7 +168,9 @@ def _stepped(start: ShapeState, tangent: Tangent) -> Point | None:
     size, target = point.x.size, start.target
     for _ in range(CHORDS):
         right = np.concatenate([-here.force.ravel(), -here.constraint])
-        change = replace(tangent.still, right=np.where(problem.held, 0.0, right), gap=target.volumes - here.volumes)
+        change = replace(
+            tangent.still, right=np.where(problem.held, 0.0, right), gap=target.goals(point) - here.volumes
+        )
         rates = tangent.respond(change)
         x = problem.moved(point.x, rates.unknowns[:size].reshape(-1, 3), 1.0)
         point = Point(x, point.p + rates.unknowns[size:], point.chamber_pressures + rates.pressures)

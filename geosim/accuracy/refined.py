@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints, frozen
+from geosim.derivatives.neighbours import of_scalars
 from geosim.environment import Environment, Load, Prescribed
 from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
@@ -140,7 +141,8 @@ class Refined:
         both = topology.with_mid_edges(stresses, self.coarse.p2_edges)
         unit = coarse.stress / fine.stress
         x = fine.settled(fine.scaled(self.on_fine(placed(coarse, point.x))[fine.nodes]))
-        return Point(x, both[fine.pressure_vertices] * unit, point.chamber_pressures * unit)
+        forces = of_scalars(fine, coarse)[1]
+        return Point(x, both[fine.pressure_vertices] * unit, point.chamber_pressures / forces)
 
 
 def refine(robot: VolumetricRobot) -> Refined:

@@ -95,16 +95,30 @@ def test_a_shape_is_the_same_on_the_refined_mesh(element):
     )
 
 
-def _refined(result, environment=None):
+def _refined(result, afresh=False):
     """The equilibrium on the refined mesh by a solve of its own, and the environment there."""
     found = correct(result, -1)
     environment = found.refined.environment(result.environment)
-    return geosim.solve(found.refined.robot, result.actuation, environment, solver=QUICK, initial=found.start)
+    initial = None if afresh else found.start
+    return geosim.solve(found.refined.robot, result.actuation, environment, solver=QUICK, initial=initial)
+
+
+def pulled():
+    """The bar with a cable above its middle."""
+    return replace(bar(), cables=[geosim.Cable([(0.0, 0.005, 0.008), (0.03, 0.005, 0.008), (0.058, 0.005, 0.008)])])
 
 
 CASES = {
     "gravity": (bar, Passive(), Environment(gravity=(0, 0, -9.81)), ("tip", "bend_angle")),
     "volume": (finger, Inflation(volume_ratio=1.3), Environment(), ("chamber_pressures",)),
+    "tension": (pulled, geosim.CableTensions(0.3), Environment(), ("tip",)),
+    "length": (pulled, geosim.CableLengths(0.055), Environment(), ("tip",)),
+    "gas": (
+        finger,
+        Inflation(gas=True, extra_volume=1e-6, temperature_ratio=[1.1]),
+        Environment(loads=Load.force(geosim.Select.plane("x", above=0.03 - 1e-6), (0.0, 0.0, -0.1))),
+        ("chamber_pressures", "tip"),
+    ),
 }
 
 
@@ -113,12 +127,13 @@ def test_the_mesh_bar_covers_the_refined_mesh(case):
     """One Newton step finds what a solve of the refined mesh finds to 2 %, and reading the shape adds little."""
     make, actuation, environment, measures = CASES[case]
     result = geosim.solve(make(), actuation, environment, solver=QUICK)
-    fine = _refined(result)
+    fine = _refined(result, afresh=case == "gas")  # else it would be shut in where the solve begins
     for of in measures:
         bars = geosim.error_bars(result, of)
         change = np.abs(getattr(fine, of)[-1] - bars.value)
         assert bars.mesh.shape == bars.material.shape == bars.total.shape == bars.value.shape
-        assert 0.95 * FACTOR * change.max() < bars.mesh.max() < 1.5 * FACTOR * change.max()
+        least = 1.0 if of == "bend_angle" else 0.95 * FACTOR  # what is changed in reading the centre line counts once
+        assert least * change.max() <= bars.mesh.max() < 1.5 * FACTOR * change.max()
         assert (change <= bars.mesh).all()
         assert np.isnan(bars.material).all()
         assert "no scatter" in bars.note
