@@ -261,6 +261,12 @@ class Result:
         return frozen(forces.holding_forces(self.environment, self.obstacle_forces))
 
     @cached_property
+    def grip_force(self) -> Floats:
+        """Sum of what presses on every obstacle from all sides [N], (k, o): in `obstacle_forces` opposite fingers cancel."""
+        pressed = self.extra.get("normal_forces")
+        return frozen(np.full(self.obstacle_forces.shape[:2], np.nan) if pressed is None else pressed)
+
+    @cached_property
     def blocked_force(self) -> Floats:
         """Reaction at a tip that is held by `Prescribed` [N], (k, 3)."""
         return frozen(forces.blocked_forces(self.robot, self.environment, self.reactions))

@@ -118,8 +118,9 @@ class Comparison:
             out.append(f"  {label:6s} {mm * getattr(self, key):8.3f}   {self.percent[key]:8.3f}")
         if self.kind == "scan":
             out.append(f"  mean signed {mm * self.mean_signed:.3f} mm (positive: measured outside the model)")
+            bound = "at most " if self.disagrees else ""  # a wrong model scatters neighbours, too
             out.append(
-                f"  noise {mm * self.noise:.3f} mm, systematic {mm * self.systematic:.3f} mm: the model "
+                f"  noise {bound}{mm * self.noise:.3f} mm, systematic {mm * self.systematic:.3f} mm: the model "
                 + ("departs from the scan" if self.disagrees else "agrees with the scan within its noise")
                 + (", in a pose that is doubtful (check below)" if self.doubts else "")
             )

@@ -77,7 +77,12 @@ def _values(result: Result, name: str) -> dict[str, Floats]:
     }
     values = {c: v for c, v in values.items() if np.isfinite(v).any()}
     if not values:
-        words = "is not defined for this result" if found else f"is no measure; choose from {', '.join(header)}"
+        known = [
+            k for k, c in COLUMNS.items() if any(h == c or re.fullmatch(rf"{re.escape(c)}_\d+", h) for h in header)
+        ]
+        words = "is not defined for this result: it is nan in all frames"
+        if not found:
+            words = f"is no measure; choose a property ({', '.join(known)}) or a column ({', '.join(header)})"
         raise InputError(f"plot_measure: {name!r} {words}")
     return values
 

@@ -365,6 +365,8 @@ def test_a_wrong_model_is_recognised_by_its_map(robot, result):
     wrong = to_scan(result_of(robot, bend(robot.vertices, 4.5)), apply(pose, points))
     assert not right.disagrees
     assert wrong.disagrees
+    assert any("noise at most" in line for line in wrong.lines())
+    assert not any("noise at most" in line for line in right.lines())
     assert wrong.systematic > 3 * right.systematic
     rms = [row[3] for row in wrong.regions]
     assert max(rms[-3:]) > 2 * rms[0]

@@ -132,7 +132,13 @@ def _contact(
     n, grip = len(problem.robot.vertices), target.grip
     contact, forces = problem.contact, evaluation.contact
     if contact is None or forces is None:
-        return {}, {"contact_pressures": np.full(n, np.nan), "slip_ratio": np.nan, "contact_energy": 0.0}
+        none = np.zeros(len(problem.environment.obstacles))
+        return {}, {
+            "contact_pressures": np.full(n, np.nan),
+            "slip_ratio": np.nan,
+            "contact_energy": 0.0,
+            "normal_forces": none,
+        }
     total = np.zeros((n + len(problem.robot.p2_edges), 3))
     total[problem.nodes] = -forces.force * problem.force_unit
     points = contact.surface.points(point.x)
@@ -163,7 +169,12 @@ def _contact(
         "contact_count": float(forces.count),
     }
     stored = forces.energy * problem.stress * problem.length**3
-    return measures, {"contact_pressures": on_nodes[:n], "slip_ratio": slipping, "contact_energy": stored}
+    return measures, {
+        "contact_pressures": on_nodes[:n],
+        "slip_ratio": slipping,
+        "contact_energy": stored,
+        "normal_forces": forces.push.sum(axis=1) * problem.force_unit,
+    }
 
 
 def _obstacles(problem: ShapeProblem, point: Point, target: Target) -> dict[str, Any]:

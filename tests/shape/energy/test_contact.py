@@ -43,6 +43,7 @@ def test_patch(element):
     force = 0.02**2 * MU * (stretch**-2 - stretch)  # nominal stress of uniaxial compression times the rest area
     assert -result.obstacle_forces[0, 0, 2] == pytest.approx(force, rel=1e-6)
     assert np.abs(result.obstacle_forces[0, 0, :2]).max() < 1e-9 * force
+    assert result.grip_force[0, 0] == pytest.approx(force, rel=1e-6)
     pressures = result.extra["contact_pressures"][0][bottom]
     assert pressures == pytest.approx(np.full(len(bottom), force / 0.02**2 * stretch), rel=1e-5)  # true pressure
     assert result.reactions[0].sum(axis=0)[2] == pytest.approx(result.obstacle_forces[0, 0, 2], rel=1e-6)
@@ -158,6 +159,7 @@ def test_work_of_a_rough_floor_is_stored_or_lost_to_friction():
         assert result.work[frame] == pytest.approx(done[frame], rel=1e-3)
     lost = result.friction_work
     assert lost[-1] > lost[press + drag - 1] > 0.3 * done[press + drag - 1], "most is lost, both ways"
+    np.testing.assert_allclose(result.grip_force[:, 0], -result.obstacle_forces[:, 0, 2], rtol=1e-9)  # without friction
     onward = result.solver.start(robot, env, result.state).frame
     assert onward.extra["friction_work"] == lost[-1], "what was lost stays lost where a solve goes on"
 
