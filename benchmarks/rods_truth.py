@@ -1,6 +1,6 @@
-"""Rods and shells held against what is known: tunnelling, the dropped rod, membranes and curved shells.
+"""Rods and shells held against what is known: tunnelling, the dropped rod, friction, membranes and curved shells.
 
-python benchmarks/rods_truth.py [pairs] [obstacles] [drop] [order] [shells] [point_load] [--count N]
+python benchmarks/rods_truth.py [pairs] [obstacles] [drop] [order] [incline] [slender] [shells] [point_load] [--count N]
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import trimesh
 from shells_accuracy import MESHES, mesh
 
-from geosim import Environment, LinearElastic, Obstacle, Passive, RodShellRobot, RodShellStepper, solve
+from geosim import Environment, LinearElastic, Load, Obstacle, Passive, RodShellRobot, RodShellStepper, solve
 from geosim.rods.balance import Balance
 from geosim.rods.state import evaluate
 from geosim.rods.system import with_free
@@ -176,6 +176,49 @@ def order(_: int) -> None:
     print("errors [m]", " ".join(f"{e:.2e}" for e in errors), " orders", " ".join(f"{o:.2f}" for o in orders))
 
 
+# -- friction and statics ----------------------------------------------------------------------------------------------
+
+
+def incline(_: int) -> None:
+    """A rod on an incline within 1 % of the angle of friction, along and across it: what slides away, at rest and in motion."""
+    x = np.stack([np.linspace(0, 0.2, 11), np.zeros(11), np.full(11, 5e-3)], axis=1)
+    robot = RodShellRobot(x, radius=5e-3, rod_material=LinearElastic(1e6, 0.5, 1000.0))
+    rules = {
+        "static": RodShellStepper(static=True, smallest_dt=0.5),
+        **{name: RodShellStepper(dt=0.02, integrator=name) for name in ("implicit-euler", "generalized-alpha")},
+    }
+    for mu in (0.1, 0.3, 0.8):
+        floor = Obstacle.plane((0, 0, 0), (0, 0, 1), friction=mu)
+        for name, solver in rules.items():
+            text = ""
+            for axis, share in product((0, 1), (0.99, 1.01)):
+                angle = np.arctan(share * mu)
+                gravity = -9.81 * np.cos(angle) * np.eye(3)[2]
+                gravity[axis] = 9.81 * np.sin(angle)
+                surroundings = Environment(gravity=gravity, obstacles=[floor])
+                result = solve(robot, Passive(2.0), surroundings, solver=solver, throw=False)
+                fast = np.abs(result.extra["velocities"][-1, :, axis]).mean() if len(result.frames) else np.inf
+                slides = not result.converged if solver.static else fast > 2.0 * solver.slip_velocity
+                text += f"  {'xy'[axis]} {share:.2f} mu: {'slides' if slides else 'holds '}"
+            print(f"incline, mu {mu}, {name:17s}{text}", flush=True)
+
+
+def slender(_: int) -> None:
+    """Newton iterations of cantilevers under the load F L^2 / EI at their ends, by length over radius."""
+    x = np.stack([np.linspace(0, 1, 41), np.zeros(41), np.zeros(41)], axis=1)
+    for ratio in (100, 1000, 3333):
+        radius = 1.0 / ratio
+        robot = RodShellRobot(
+            x, radius=radius, rod_material=LinearElastic(1e7, 0.5, 1000.0), fixed_vertices=[0, 1], fixed_edges=[0]
+        )
+        counts = []
+        for load in (1.0, 10.0, 100.0):
+            force = Load.force([40], (0, 0, -load * 1e7 * np.pi * radius**4 / 4))
+            surroundings = Environment(loads=[force])
+            counts.append(len(solve(robot, Passive(), surroundings, solver=RodShellStepper(static=True)).trace))
+        print(f"length over radius {ratio}: {counts} Newton iterations under F L^2 / EI = 1, 10, 100", flush=True)
+
+
 # -- curved shells -----------------------------------------------------------------------------------------------------
 
 
@@ -282,6 +325,8 @@ SECTIONS = {
     "obstacles": obstacles,
     "drop": drop,
     "order": order,
+    "incline": incline,
+    "slender": slender,
     "shells": shells,
     "point_load": point_load,
 }

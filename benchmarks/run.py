@@ -63,7 +63,9 @@ SECTIONS = {
         "versions.py", "--out {out}/versions", "an earlier version, in pairs", (DATA, "GEOSIM_EARLIER")
     ),
     "factorisers": Section("factorisers.py", "--skip-large", "SuperLU", (DATA,)),
-    "rods": Section("rods_truth.py", "pairs obstacles drop order shells point_load", "theory, fine steps, crossings"),
+    "rods": Section(
+        "rods_truth.py", "pairs obstacles drop order incline slender shells point_load", "theory, fine steps, crossings"
+    ),
     "rods-speed": Section("rods_speed.py", "--quick", "times of [Choi2024]"),
     "rods-pyelastica": Section("rods_pyelastica.py", "", "PyElastica", ("elastica",)),
     "rods-crossings": Section("rods_crossings.py", "", "distances between all frames"),
