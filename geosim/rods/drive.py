@@ -59,6 +59,8 @@ class Drive:
         Increments [s] that are not refused for an impact that they are too long to follow.
     rod_drag
         Along and across rods [N s/m^2].
+    rolling
+        Whether friction with obstacles acts at the surfaces of rods.
     """
 
     command: Command
@@ -73,6 +75,7 @@ class Drive:
     spectral_radius: float = 0.5
     shortest: float = 0.0
     rod_drag: tuple[float, float] | None = None
+    rolling: bool = False
 
     @property
     def _row(self) -> tuple[float, float]:
@@ -136,7 +139,7 @@ class Drive:
                 state.q, self.start.q
             ):  # the first step of a command takes obstacles there
                 before = environment.poses(self.command.index, 0.0)
-            terms.append(ObstacleContact(state, step, before, self._poses(time)))
+            terms.append(ObstacleContact(state, step, before, self._poses(time), self.rolling))
         return terms
 
     def _poses(self, time: float) -> Floats:

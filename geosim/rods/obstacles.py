@@ -6,6 +6,9 @@ radius apart where an obstacle has edges or is a thin bar, wider where it is rou
 in by less than a seventh of the radius; planes feel vertices alone. The centre line stays out in every iteration and increment
 (continuous collision detection by the distance, which falls no faster than a point moves). An obstacle moves on a straight path
 (and about a fixed axis) between the poses of two commands, and friction feels the velocity of its surface.
+
+Friction acts at the centre line, as in [Choi2024]; where rods roll, at their surfaces: their edges spin with theta, at tangents
+of the start of the increment, and friction has a moment about them.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, row, scaled, turned, turned_back
 from geosim.linear.sparse import Triplets
 from geosim.rods.contact import FADED, friction_slope, penalty, pressed, stick_slip
-from geosim.rods.points import Points
+from geosim.rods.points import Points, spins_of
 from geosim.rods.system import System
 from geosim.rods.terms import Term, add_contact
 
@@ -37,8 +40,48 @@ LOWER3, LOWER6 = np.tril_indices(3), np.tril_indices(6)
 
 
 @kernel
+def _add_turns(slides, u, press, n, lever, skew):
+    """Add what turning about a point by w does, whose slip is lever x w, and the moment of friction about it, to skew (6, 6).
+
+    `slides` (3, 3) is minus the derivative of friction by the place, but for `press` u n, by which the normal force changes it.
+    """
+    for a in range(3):
+        by_turn = cross(row(slides, a), lever)
+        turned_by = cross((slides[0, a], slides[1, a], slides[2, a]), lever)
+        pressed_by = cross(scaled(-press * n[a], u), lever)
+        for b in range(3):
+            skew[a, 3 + b] += by_turn[b]
+            skew[3 + b, a] += turned_by[b] + pressed_by[b]
+    for b in range(3):
+        both = cross((skew[0, 3 + b], skew[1, 3 + b], skew[2, 3 + b]), lever)
+        for a in range(3):
+            skew[3 + a, 3 + b] = both[a]
+
+
+@kernel
 def obstacle_contact(
-    x, x0, step, radius, solids, only, friction, pose0, pose1, k, k1, k2, back, start, want, force, block, skew, load
+    x,
+    x0,
+    step,
+    radius,
+    lever,
+    spin,
+    solids,
+    only,
+    friction,
+    pose0,
+    pose1,
+    k,
+    k1,
+    k2,
+    back,
+    start,
+    want,
+    force,
+    moment,
+    block,
+    skew,
+    load,
 ):
     """Fill the forces of all obstacles on points; with `want`, their stiffness.
 
@@ -48,18 +91,21 @@ def obstacle_contact(
         Points now and at the start of the increment (p, 3) [m], and its length [s].
     radius
         Of every point [m], (p,).
+    lever, spin
+        How far below its point friction acts [m], (p,), and how fast that turns about the point [rad/s], (p, 3).
     solids, only, friction, pose0, pose1
         The obstacles, those that these points feel (o,), and where they stood at the start and where they stand, (o, 4, 4).
     k, k1, k2, back, start
         Stiffness of the law, its steepness over distance [1/m] and slip [s/m], `ContactLaw.back`; distances at the start (o, p).
-    force, block, skew, load
-        Results: forces (p, 3), symmetric and unsymmetric stiffness (p, 3, 3), forces and moments on obstacles (o, 6).
+    force, moment, block, skew, load
+        Results: forces and moments about the points (p, 3), symmetric stiffness (p, 3, 3), the rest of that by places and turns
+        (p, 6, 6), forces and moments on obstacles (o, 6).
 
     Returns energy, largest force, deepest overlap, count.
     """
     energy, largest, overlap, count = 0.0, 0.0, 0.0, 0
     local, normals, distance = np.empty((len(radius), 3)), np.empty((len(radius), 3)), np.empty(len(radius))
-    bend = np.empty((3, 3))
+    bend, slides = np.empty((2, 3, 3))
     for o in np.flatnonzero(only):
         now, before, mu = pose1[o], pose0[o], friction[o]
         for i in range(len(radius)):
@@ -72,21 +118,24 @@ def obstacle_contact(
             y, n = row(local, i), turned(now, normals[i])
             e, fn, stiff = penalty(gap, k, k1)
             u, speed, ratio, slope, g = (0.0, 0.0, 0.0), 0.0, 0.0, 0.0, 0.0
+            arm = scaled(-lever[i], n)
             fn, stiff = pressed(fn, stiff, start[o, i] - distance[i], step, k2, back)
             energy, largest, overlap, count = energy + e, max(largest, fn), max(overlap, gap), count + (gap > 0.0)
             if mu > 0.0 and step > 0.0:
                 # motion of the point less that of the obstacle's material point under it
                 u = scaled(1.0 / step, difference(plus(turned(before, y), before[:, 3]), x0[i]))
+                u = plus(u, cross(row(spin, i), arm))
                 u = difference(u, scaled(dot(u, n), n))
                 speed = math.sqrt(dot(u, u))
                 ratio, slope = stick_slip(speed, k2)
                 g = mu * fn / step
             f = plus(scaled(fn, n), scaled(-mu * fn * ratio, u))
-            moment = cross(row(x, i), f)
+            turn, about = cross(arm, f), cross(plus(row(x, i), arm), f)
             for j in range(3):
                 force[i, j] += f[j]
+                moment[i, j] += turn[j]
                 load[o, j] -= f[j]
-                load[o, 3 + j] -= moment[j]
+                load[o, 3 + j] -= about[j]
             if want:
                 curvature(solids, o, y, bend)
                 for a in range(3):
@@ -94,7 +143,10 @@ def obstacle_contact(
                     for b in range(3):
                         rub = g * friction_slope(u, speed, ratio, slope, n, 1.0, a, b)
                         block[i, a, b] += stiff * n[a] * n[b] - fn * dot(now[b], turns) + rub
+                        slides[a, b] = rub
                         skew[i, a, b] -= mu * ratio * stiff * u[a] * n[b]
+                if lever[i] > 0.0 and g > 0.0:
+                    _add_turns(slides, u, mu * ratio * stiff, n, scaled(-1.0, arm), skew[i])
     return energy, largest, overlap, count
 
 
@@ -162,6 +214,7 @@ class ObstacleContact(Term):
 
     pose0: Floats
     pose1: Floats
+    rolling: bool = False
     straight = True
 
     def __post_init__(self) -> None:
@@ -170,6 +223,8 @@ class ObstacleContact(Term):
         # A Newton step goes at most through half of what is thick: the surface that a vertex entered stays the nearest.
         self.reach = self.shapes.thickness + 0.5 * float(self.system.vertex_radius.min())
         self._start = [self._distances(points) for points in self.system.contact_points]
+        sets, tangents = self.system.contact_points, self.state.tangents
+        self.spins = [spins_of(points, self.system.robot, tangents, rolling=self.rolling) for points in sets]
         self.rubs = bool((self.shapes.friction > 0).any())
 
     def _distances(self, points: Points) -> Floats:
@@ -186,16 +241,21 @@ class ObstacleContact(Term):
 
     def _call(
         self, q: Floats, which: int, load: Floats, want: bool = False
-    ) -> tuple[tuple[float, float, float, int], Floats, Floats, Floats]:
-        """Return energy, largest force, overlap and count; force, stiffness and its unsymmetric part, of a set of points."""
+    ) -> tuple[tuple[float, float, float, int], Floats, Floats, Floats, Floats]:
+        """Return energy, largest force, overlap and count; force, moment, stiffness and the rest of it, of a set of points."""
         s, law, points = self.shapes, self.system.law, self.system.contact_points[which]
         n = len(points.first)
-        force, (block, skew) = np.zeros((n, 3)), np.zeros((2, n if want else 0, 3, 3))
+        (force, moment, spin), spins = np.zeros((3, n, 3)), self.spins[which]
+        block, skew = np.zeros((n if want else 0, 3, 3)), np.zeros((n if want else 0, 6, 6))
+        rate = (q - self.state.q)[self.system.turns + spins.edge] / self.pace
+        np.add.at(spin, spins.point, rate[:, None] * spins.axis)
         numbers = obstacle_contact(
             points.at(self._places(q)),
             points.at(self._places(self.state.q)),
             self.pace,
             points.radius,
+            spins.lever,
+            spin,
             s.solids,
             points.only,
             s.friction,
@@ -208,35 +268,39 @@ class ObstacleContact(Term):
             self._start[which],
             want,
             force,
+            moment,
             block,
             skew,
             load,
         )
-        return numbers, force, block, skew
+        return numbers, force, moment, block, skew
 
-    def _forces(self, q: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return (energy, largest force, overlap, count), forces on vertices (n, 3) and on obstacles (o, 6)."""
+    def _forces(self, q: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return (energy, largest force, overlap, count), forces on vertices (n, 3), on thetas and on obstacles (o, 6)."""
         total, force, load = np.zeros(4), np.zeros_like(self._places(q)), np.zeros((len(self.shapes.friction), 6))
+        turning = np.zeros(self.system.robot.turning)
         for which, points in enumerate(self.system.contact_points):
-            numbers, own, _, _ = self._call(q, which, load)
+            numbers, own, moment, _, _ = self._call(q, which, load)
+            spins = self.spins[which]
+            np.add.at(turning, spins.edge, (spins.axis * moment[spins.point]).sum(axis=1))
             total[[0, 3]] += numbers[0], numbers[3]
             total[1:3] = np.maximum(total[1:3], numbers[1:3])
             touched = np.flatnonzero(own.any(axis=1))
             for vertex, weight in ((points.first, 1.0 - points.share), (points.second, points.share)):
                 np.add.at(force, vertex[touched], weight[touched, None] * own[touched])
-        return total, force, load
+        return total, force, turning, load
 
     def add_force(self, q: Floats, residual: Floats) -> tuple[float, float]:
         """Add minus the contact forces to the residual."""
-        total, force, _ = self._forces(q)
-        residual[: force.size] -= force.ravel()
+        total, force, turning, _ = self._forces(q)
+        residual -= np.concatenate([force.ravel(), turning])
         return float(total[0]), float(total[1])
 
     def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
         """Add the stiffness; return the unsymmetric part of friction."""
         unknown, slots, rubbed = self.system.pattern.unknown, self.system.slots, []
         for which, points in enumerate(self.system.contact_points):
-            _, _, block, skew = self._call(q, which, np.zeros((len(self.shapes.friction), 6)), want=True)
+            *_, block, skew = self._call(q, which, np.zeros((len(self.shapes.friction), 6)), want=True)
             for i in np.flatnonzero(block.any(axis=(1, 2))):
                 t, e = points.share[i], points.edge[i]
                 if e < 0:
@@ -246,8 +310,13 @@ class ObstacleContact(Term):
                     ends, weights = self.system.robot.edges[e], np.array([1.0 - t, t])
                     values[slots.springs[e]] += np.kron(np.outer(weights, weights), block[i])[LOWER6]
                 if self.rubs:
-                    dofs = (3 * ends[:, None] + np.arange(3)).ravel()
-                    full = np.kron(np.outer(weights, weights), skew[i])
+                    spins = self.spins[which]
+                    own = spins.point == i
+                    dofs = np.append((3 * ends[:, None] + np.arange(3)).ravel(), self.system.turns + spins.edge[own])
+                    moves = np.zeros((6, len(dofs)))
+                    moves[:3, : 3 * len(ends)] = np.kron(weights, np.eye(3))
+                    moves[3:, 3 * len(ends) :] = spins.axis[own].T
+                    full = moves.T @ skew[i] @ moves
                     row, col = np.nonzero(full)
                     rubbed.append(Triplets(unknown[dofs[row]], unknown[dofs[col]], full[row, col]).free)
         return Triplets.joined(rubbed) if rubbed else None
@@ -284,7 +353,7 @@ class ObstacleContact(Term):
         """Return the work of the obstacles that move, by force and moment on each of them [J]."""
         if np.array_equal(self.pose0, self.pose1):
             return 0.0
-        _, _, load = self._forces(q)
+        *_, load = self._forces(q)
         turn = self.pose1[:, :3, :3] @ self.pose0[:, :3, :3].transpose(0, 2, 1)
         shift = self.pose1[:, :3, 3] - np.einsum("oij,oj->oi", turn, self.pose0[:, :3, 3])
         angle = Rotation.from_matrix(turn).as_rotvec()
@@ -292,7 +361,7 @@ class ObstacleContact(Term):
 
     def measure(self, q: Floats, measures: dict[str, Any]) -> None:
         """Add overlap, number and forces of contacts to the measures of a step."""
-        total, force, load = self._forces(q)
+        total, force, _, load = self._forces(q)
         add_contact(measures, float(total[0]), float(total[2]), int(total[3]), force)
         measures["obstacle_forces"], measures["obstacle_moments"] = load[:, :3], load[:, 3:]
         measures["obstacle_poses"] = self.pose1

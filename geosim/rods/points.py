@@ -11,7 +11,7 @@ from geosim.arrays import Bools, Floats, Ints
 from geosim.environment import Obstacle
 from geosim.rods.robot import RodShellRobot
 
-__all__ = ["Points", "contact_points"]
+__all__ = ["Points", "Spins", "contact_points", "spins_of"]
 
 SAGITTA = 0.05  # of the radius that an edge between two points may sink into a round obstacle
 
@@ -59,3 +59,26 @@ def _sharpness(obstacle: Obstacle) -> float:
     if obstacle.shape == "plane":
         return np.inf
     return float(obstacle.parameters["radius"]) if obstacle.shape == "sphere" else 0.0
+
+
+class Spins(NamedTuple):
+    """How thetas turn points: those of `edge` (s,) turn `point` (s,) about `axis` (s, 3); `lever` (p,) [m] to their surfaces."""
+
+    point: Ints
+    edge: Ints
+    axis: Floats
+    lever: Floats
+
+
+def spins_of(points: Points, robot: RodShellRobot, tangents: Floats, *, rolling: bool) -> Spins:
+    """Return how thetas turn points of rods, vertices with the mean of the edges that meet there; none unless they roll."""
+    own, inside = robot.edges[: robot.own_edges].ravel(), points.edge >= 0
+    if inside.any():
+        point, edge, share = np.arange(len(inside)), points.edge, np.ones(len(inside))
+    else:
+        point, edge, share = own, np.arange(len(own)) // 2, 1.0 / np.bincount(own)[own]
+    if not rolling:
+        point, edge, share = point[:0], edge[:0], share[:0]
+    lever = np.zeros(len(inside))
+    lever[point] = points.radius[point]
+    return Spins(point, edge, share[:, None] * tangents[edge], lever)

@@ -111,6 +111,9 @@ class RodShellStepper:
     rod_drag
         Drag coefficients of a viscous fluid at rest along and across rods [N s/m^2], see `geosim.rods.slender`, where
         `gray_hancock` computes them; None: none but that of the environment's fluid.
+    rolling
+        Whether friction with obstacles acts at the surfaces of rods, which then roll about themselves; otherwise at their centre
+        lines as in [Choi2024]: they slide.
     """
 
     dt: float = 1e-2
@@ -133,6 +136,7 @@ class RodShellStepper:
     spectral_radius: float = 0.5
     restitution: float | None = None
     rod_drag: tuple[float, float] | None = None
+    rolling: bool = False
 
     def __post_init__(self) -> None:
         choice(self.integrator, "integrator", RULES)
@@ -207,7 +211,7 @@ class RodShellStepper:
         """Advance to the time of a command (dynamics), or to its equilibrium (statics)."""
         newton = Newton(self.tolerance, self.increment_tolerance, self.iterations, self.line_search, self.static)
         options = {"newton": newton, "damping": self.damping, "functions": self.forces, "static": self.static}
-        options.update(spectral_radius=self.spectral_radius, rod_drag=self.rod_drag)
+        options.update(spectral_radius=self.spectral_radius, rod_drag=self.rod_drag, rolling=self.rolling)
         options["shortest"] = 2.0 * self.dt * self.smallest_dt if self.adaptive else np.inf
         drive = make_drive(state, command, self.edge_rotations, **options)
         tally = _Tally(progress)

@@ -13,6 +13,7 @@ from geosim.errors import InputError
 from geosim.rods.contact import compile_obstacles, penalty, stick_slip
 from geosim.rods.designs import entanglement, knot, spider
 from geosim.rods.drive import make_drive
+from geosim.rods.obstacles import ObstacleContact
 from geosim.rods.pair_contact import PairContact
 from geosim.rods.pairs import nearest_parameters
 from geosim.rods.robot import Limb, RodShellRobot
@@ -511,3 +512,49 @@ def test_a_floor_that_moves_drags_a_held_rod_by_its_friction():
     pulls = result.reactions[:, 0, 0]
     assert 0.05 < -pulls[0] / (0.3 * WEIGHT) < 0.95
     np.testing.assert_allclose(pulls[1:] / (0.3 * WEIGHT), [-1, 1], rtol=2e-3)
+
+
+# -- rolling -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_rod_rolls_down_an_incline_at_two_thirds_of_its_slope():
+    """A solid cylinder across the slope: g sin a / (1 + 1/2), and it stands where it touches. At centre lines it sticks."""
+    x = ON_FLOOR[:, [1, 0, 2]]
+    robot = RodShellRobot(x, radius=5e-3, rod_material=RUBBER)
+    gravity = 9.81 * np.array([np.sin(0.2), 0, -np.cos(0.2)])
+    floor = Environment(gravity=gravity, obstacles=[Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.5)])
+    for integrator in ("implicit-euler", "generalized-alpha"):
+        solver = RodShellStepper(dt=2e-3, integrator=integrator, rolling=True, frame_interval=0.1)
+        result = solve(robot, Passive(0.2), floor, solver=solver)
+        speed = result.extra["velocities"][-1, :, 0]
+        assert speed == pytest.approx(np.full(11, 9.81 * np.sin(0.2) / 1.5 * 0.2), rel=0.02)
+        turned = np.diff(result.extra["theta"], axis=0)[-1]
+        assert turned == pytest.approx(np.full(10, np.ptp(result.frames[1:, 5, 0]) / 5e-3), rel=0.02)
+    stuck = solve(robot, Passive(0.2), floor, solver=RodShellStepper(dt=2e-3, frame_interval=0.1))
+    assert abs(stuck.frames[-1, :, 0]).max() < 1e-3
+
+
+@pytest.mark.parametrize("shape", ["plane", "bar"])
+def test_the_stiffness_of_rolling_contact_is_the_derivative_of_its_force(shape):
+    bar = Obstacle.cylinder((0.03, -0.1, -0.02), (0.03, 0.1, -0.02), 0.02, friction=0.4)
+    obstacle = Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.4) if shape == "plane" else bar
+    x = np.stack([np.linspace(0, 0.06, 4), [0, 1e-3, 0, 0], np.full(4, 4.9e-3)], axis=1)
+    robot = RodShellRobot(x, radius=5e-3, rod_material=RUBBER)
+    state = RodShellStepper().start(robot, Environment(obstacles=[obstacle]))
+    step, rng = 1e-3, np.random.default_rng(4)
+    drive = make_drive(state, Command(0, step, ()), rolling=True)
+    term = next(term for term in drive.terms(state, step, step) if isinstance(term, ObstacleContact))
+    q = state.q + np.concatenate([2e-7 * rng.standard_normal(12), 2e-5 * rng.standard_normal(3)])
+    pattern = state.system.pattern
+    values = np.zeros(pattern.size)
+    extra = term.add_stiffness(q, values)
+    matrix = pattern.matrix(values) + coo_matrix((extra.data, (extra.row, extra.col)), shape=(15, 15))
+    v, h = np.concatenate([rng.standard_normal(12), 200 * rng.standard_normal(3)]), 1e-11
+    force = np.zeros((2, 15))
+    for sign, f in zip((1, -1), force):
+        term.add_force(q + sign * h * v, f)
+    found = (matrix @ v[pattern.order])[np.argsort(pattern.order)]
+    difference = (force[0] - force[1]) / (2 * h)
+    for part in (slice(0, 12), slice(12, 15)):
+        assert np.abs(difference[part]).max() > 0
+        np.testing.assert_allclose(found[part], difference[part], rtol=0, atol=1e-3 * np.abs(difference[part]).max())
