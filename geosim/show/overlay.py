@@ -29,7 +29,7 @@ def overlay(one: Result, two: Result, path: str | Path) -> Path:
     shown = [fields.shown_surface(r, r.checked_frame(-1), 1 if r.mid_edge_frames.shape[1] else 0) for r in (one, two)]
     camera, _ = camera_of(one, np.vstack([s.points for s in shown]))
     layers = [
-        Layer(s.points, s.triangles, color, opacity) for s, color, opacity in zip(shown, (FIRST, SECOND), (1.0, 0.55))
+        Layer(s.points, s.triangles, color, opacity) for s, color, opacity in zip(shown, (FIRST, SECOND), (0.6, 0.55))
     ]
     figure = framed(draw(layers, camera, SIZE), camera)
     for height, result, word, color in ((0.97, one, "first", FIRST), (0.93, two, "second", SECOND)):

@@ -25,7 +25,21 @@ from geosim.errors import GeosimWarning
 from geosim.geometry import topology
 from geosim.show import picture as render
 from geosim.show.fields import max_stretch, shown_surface
+from geosim.show.overlay import overlay
 from geosim.show.raster import Camera, Layer, camera_for, draw
+
+
+def test_of_two_results_neither_hides_the_other(tmp_path, result):
+    """One that is thinner and inside the other colours a fifth of it, not its outline alone, whichever comes first."""
+    inside = result.frames.mean(axis=1, keepdims=True)
+    thin = dataclasses.replace(result, frames=inside + 0.7 * (result.frames - inside), mid_edge_frames=None)
+    thick = dataclasses.replace(result, mid_edge_frames=None)
+    drawn = lambda *pair: matplotlib.image.imread(overlay(*pair, tmp_path / "both.png"))[120:, :, :3]  # noqa: E731
+    alone = drawn(thick, thick)
+    area = (np.ptp(alone, axis=2) > 0.05).sum()
+    for pair in ((thick, thin), (thin, thick)):
+        changed = np.abs(drawn(*pair) - alone).max(axis=2) > 0.1
+        assert changed.sum() > 0.2 * area, pair
 
 
 @pytest.fixture(scope="module")
