@@ -111,9 +111,9 @@ def frame():
     return _robot(vertices, tets, vertices[:, 0] < 1e-9, vertices[:, 0] > 0.03 - 1e-9)
 
 
-def bar(cells=(6, 2, 2)):
+def bar():
     """A bar."""
-    vertices, tets = block((0.06, 0.01, 0.01), cells, skew=0.2)
+    vertices, tets = block((0.06, 0.01, 0.01), (6, 2, 2), skew=0.2)
     return _robot(vertices, tets, vertices[:, 0] < 1e-9, vertices[:, 0] > 0.06 - 1e-9)
 
 
@@ -188,7 +188,7 @@ CASES = {
     "twisted": Case(twisted, Inflation(pressure=10e3), ("tip", "chamber_volumes")),
     "clasp": Case(clasp, Passive(), ("tip",), _pushed((0.0, 0.0, 0.05))),
     "frame": Case(frame, Passive(), ("tip",), _pushed((0.0, 0.01, -0.2))),
-    "ball": Case(lambda: bar((10, 2, 3)), Passive(), ("tip", "obstacle_forces"), _on_ball),
+    "ball": Case(bar, Passive(), ("tip", "obstacle_forces"), _on_ball),
     "preview": Case(bar, Passive(), ("tip",), lambda robot: Environment(gravity=GRAVITY), "p1"),
     "pneunet": Case(pneunet, Inflation(volume_ratio=1.3), ("tip", "bend_angle", "chamber_pressures")),
     "finger": Case(finger, Inflation(volume_ratio=1.4), ("tip", "bend_angle", "chamber_pressures")),
