@@ -22,7 +22,7 @@ from geosim.shape.energy.equations import FORCE_FLOOR, Equations
 from geosim.shape.energy.lookahead import Springs, springs_ahead
 from geosim.shape.energy.problem import ShapeProblem
 
-__all__ = ["LONGEST", "Attempt", "Budget", "BudgetError", "bearable", "merit_of", "record_of"]
+__all__ = ["LONGEST", "SHARP", "Attempt", "Budget", "BudgetError", "bearable", "merit_of", "most_of", "record_of"]
 
 # Below this scaled residual the tangent has changed so little that the last factors are worth trying first.
 REUSE_BELOW = 0.1
@@ -222,7 +222,7 @@ class Attempt:
             step = self.equations.direction(
                 self.problem, point, self.aim, evaluation, accuracy, reuse=reuse and springs is None, springs=springs
             )
-            within = self.most(step, evaluation)
+            within = most_of(self.problem, self.aim, step, evaluation)
             share = share_apart(contact, point.x, within * step.x)
             gains = share > 1.2 * farthest
             if share > farthest:
@@ -236,14 +236,6 @@ class Attempt:
         assert best is not None
         return best, farthest
 
-    def most(self, step: Point, evaluation: Evaluation) -> float:
-        """Share of a step, at most 1, in which nothing moves too far (`_within`) and no chamber changes too much (`bearable`)."""
-        change = np.einsum("cni,ni->c", evaluation.gradients, step.x)
-        return min(
-            _within(step, self.aim.longest),
-            bearable(self.problem, evaluation.volumes, change * ~self.aim.end.by_volume),
-        )
-
     def _tangent_step(self, point: Point, step: Point, evaluation: Evaluation) -> Point:
         """Return the first step from an equilibrium, no longer than `LONGEST`, and aim at what it can reach.
 
@@ -252,7 +244,7 @@ class Attempt:
         """
         assert self.along is not None
         change = np.einsum("cni,ni->c", evaluation.gradients, step.x)
-        length = self.most(step, evaluation)
+        length = most_of(self.problem, self.aim, step, evaluation)
         if self.aim.bends and np.sum(self.along * step.x) < 0.0:
             length = -length
         self.aim = replace(self.aim, share=point.share + length * step.share)
@@ -282,7 +274,7 @@ class Attempt:
         step is good, too, if the energy still falls at its end or rises not half as steeply as it fell at first.
         """
         problem, equations = self.problem, self.equations
-        length = self.most(step, present)
+        length = most_of(problem, self.aim, step, present)
         if problem.contact is not None and self.aim.grip is not None:
             known = None if first else apart  # a tangent step has become another
             here, there = (self.aim.gripped(at) for at in (point, point.stepped(step, length)))
@@ -329,6 +321,12 @@ def bearable(problem: ShapeProblem, volumes: Floats, change: Floats) -> float:
     most = SWELL * np.where(change < 0.0, volumes, np.maximum(volumes, problem.rest_chamber_volumes))
     with np.errstate(divide="ignore"):
         return float(np.min(most / np.abs(change), initial=1.0))
+
+
+def most_of(problem: ShapeProblem, aim: Aim, step: Point, evaluation: Evaluation) -> float:
+    """Share of a step, at most 1, in which nothing moves too far (`_within`) and no chamber changes too much (`bearable`)."""
+    change = np.einsum("cni,ni->c", evaluation.gradients, step.x)
+    return min(_within(step, aim.longest), bearable(problem, evaluation.volumes, change * ~aim.end.by_volume))
 
 
 def _within(step: Point, longest: float) -> float:

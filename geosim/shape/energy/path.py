@@ -31,10 +31,11 @@ from geosim.shape.energy.branches import Mark, Way
 from geosim.shape.energy.cables import CHAMBER
 from geosim.shape.energy.configuration import Aim, Outcome, Point, Target
 from geosim.shape.energy.contact_steps import approach, safe_share
+from geosim.shape.energy.descent import BURST
 from geosim.shape.energy.grip import Grip
 from geosim.shape.energy.newton import Newton
 from geosim.shape.energy.problem import ShapeProblem
-from geosim.shape.energy.relaxation import FARTHEST, relaxed
+from geosim.shape.energy.relaxation import relaxed
 from geosim.shape.energy.state import ShapeState
 
 __all__ = ["Journey", "Path", "difference"]
@@ -50,7 +51,7 @@ SLIDE = 0.25
 MISS = 0.3
 
 # Where the prediction misses by more than this share of itself, the equilibrium found may lie on another branch: the
-# increment is taken again, from nearer.
+# increment is taken again, from nearer; unless the body would have to creep otherwise, and would stay there, too.
 JUMP = 0.6
 
 # The path is predicted as a parabola where that departs from the secant by no more than this share of the increment: one
@@ -62,8 +63,8 @@ CURVED = 0.5
 COLLAPSED, PATIENCE = 0.1, 3
 
 # A relaxation aims so far on: share of the command, and expected displacement over the size of the body. A body that moves
-# farther than `SNAP` by itself has no stable state near: the load has its limit there.
-AHEAD, NUDGE, SNAP = 0.1, 0.01, 0.05
+# farther than `SNAP` by itself has no stable state near: the load has its limit there, known to `BRACKET` of the command.
+AHEAD, NUDGE, SNAP, BRACKET = 0.1, 0.01, 0.1, 0.01
 
 # Relaxations in vain, one after the other, after which a command does without.
 VAIN = 3
@@ -150,6 +151,7 @@ class Path:
     patience: int = PATIENCE  # failures before a relaxation
     vain: int = 0  # relaxations without a state near, one after the other
     ahead: float = 1.0  # share that a step along the tangent tries at first
+    snaps: bool = False  # whether the last relaxation led far away
     stuck: bool = False  # whether creeping beyond a limit has been tried in vain
 
     # ---- the loop
@@ -373,7 +375,8 @@ class Path:
             self.stride = 0.8 * made / slid
             self.failures += 1
             return None
-        if self._bends and self._missed(outcome) > JUMP and self.failures < FAILURES and made > LONGEST / 1e3:
+        jumps = self._bends and self._missed(outcome) > JUMP and self.failures < FAILURES and made > LONGEST / 1e3
+        if jumps and not (self._collapsed and self._lasts(outcome)):
             return self._fail(outcome)
         share = outcome.point.share
         if share < REVERSED:
@@ -423,16 +426,14 @@ class Path:
 
     def _fail(self, outcome: Outcome) -> Journey | None:
         """Try again from nearer, or relax; return how the command ended where that has no sense any more."""
+        collapsed = self._collapsed
         self.failures += 1
-        collapsed = self.failures >= self.patience or RETRY * self.stride < COLLAPSED * self.longest
-        if (
-            collapsed
-            and not self.brisk
-            and outcome.status is not Status.SINGULAR
-            and self.passed is None
-            and self._relax(self.share)
-        ):
-            return None
+        if collapsed and not self.brisk and outcome.status is not Status.SINGULAR and self.passed is None:
+            if self._relax(self.share) or (self.snaps and self.beyond and self._relax(self.share, farthest=np.inf)):
+                return None
+            if self.snaps and self._bends:
+                limited = self.ahead < BRACKET * max(self.share, BRACKET)
+                return self._limit(self.share, self.state.volumes) if limited else self._fail(outcome)
         if (outcome.status is Status.SINGULAR and self.failures > 3) or self.failures > FAILURES:
             return self._lost(outcome)
         if np.isfinite(self.stride):
@@ -440,6 +441,15 @@ class Path:
         else:
             self.stride = LONGEST
         return None
+
+    @property
+    def _collapsed(self) -> bool:
+        """Whether increments would become short, or fail often, if this one failed."""
+        return self.failures + 1 >= self.patience or RETRY * self.stride < COLLAPSED * self.longest
+
+    def _lasts(self, outcome: Outcome) -> bool:
+        """Whether an equilibrium is stable, so that a body that does not find its way along the path comes to rest there."""
+        return self.newton.is_stable(self.problem, outcome.point, outcome.target) is True
 
     def _relax(self, share: float, farthest: float = SNAP) -> bool:
         """Creep to the next stable state a little beyond a share of the command; return whether there is one in reach."""
@@ -450,10 +460,10 @@ class Path:
         nudge = NUDGE * way / gone if gone > 0.0 and farthest == SNAP else AHEAD
         step = min(AHEAD, self.ahead, 1.0 - share, self._allowed(None), nudge)
         aim = Aim(self.origin, self.end, share + step, self.state.grip)
-        outcome, records = relaxed(self.newton, self.problem, self.state.point, aim, farthest, self.budget)
+        outcome, self.snaps, records = relaxed(self.newton, self.problem, self.state.point, aim, farthest, self.budget)
         self.records += [{**record, "increment": len(self.trail)} for record in records]
         if outcome is None or self._slide(outcome) > 1.0:
-            self.vain, self.ahead = self.vain + 1, 0.5 * step
+            self.vain, self.ahead = self.vain + (not (self.snaps and self._bends)), 0.5 * step
             return False
         self.vain, self.failures, self.patience, self.ahead = 0, 0, 1, 2.0 * step
         self.share, self.outcome, self.trail, self.earlier = share + step, outcome, [], ()
@@ -477,7 +487,7 @@ class Path:
     def _at_limit(self) -> Journey | None:
         """Name the maximum of the load that the last equilibria enclose; or go on beyond it."""
         top = max(mark.point.share for mark in self.trail)
-        runaway = self._ratios(self.state.volumes).max(initial=0.0) >= FARTHEST
+        runaway = self._ratios(self.state.volumes).max(initial=0.0) >= BURST
         if self.beyond and not runaway:
             # where creeping ends nowhere the path itself leads on, through states that do not last
             self.stuck = self.stuck or not self._relax(top, farthest=np.inf)
@@ -488,6 +498,10 @@ class Path:
         for outcome in found:
             self.records += [{**record, "increment": len(self.trail)} for record in outcome.records]
             self.state, self.share, self.outcome = advanced(self.state, outcome), outcome.point.share, outcome
+        return self._limit(share, volumes)
+
+    def _limit(self, share: float, volumes: Floats) -> Journey:
+        """Name the largest load that the body bears on the way, where its chambers have volumes (d,)."""
         target = self.origin.towards(self.end, share, None)
         driven = np.flatnonzero(~self.end.by_volume & (self.end.pressures != self.origin.pressures))
         driven = driven[self.problem.kinds[driven] == CHAMBER]
@@ -500,7 +514,7 @@ class Path:
         else:
             message = f"The limit is {100.0 * share:.4g} % of the change of the loads."
         if self.beyond:
-            message += f" No state that lasts lies beyond it up to V/V0 = {FARTHEST:g}."
+            message += f" No state that lasts lies beyond it up to V/V0 = {BURST:g}."
         return self._ended(Status.PRESSURE_LIMIT, f"{Status.PRESSURE_LIMIT.value} {message}")
 
     def _ratios(self, volumes: Floats) -> Floats:

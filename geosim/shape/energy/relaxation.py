@@ -1,7 +1,8 @@
-"""From an equilibrium that is lost to the next one: overdamped, as a viscous body creeps there.
+"""From an equilibrium that is lost to the next one, as an overdamped body gets there.
 
 Where a path of equilibria folds back (a crease snaps shut, a wall slips over an edge, an arch snaps through) there is none
-a little farther on. The body then moves by itself to the next stable state. Here it does so in implicit steps of
+a little farther on. The body then moves by itself to the next stable state: downhill, where its forces have a potential
+(`descent`). With friction, gas, cables, rigid groups and free objects it creeps there in implicit steps of
 
     d M (x - x_k) + residual(x) = 0,        M the volume of every node, d [shear modulus over size^2] falling from step to step,
 
@@ -19,13 +20,14 @@ import numpy as np
 
 from geosim.contract import Status
 from geosim.shape.energy.configuration import Aim, Drag, Outcome, Point
+from geosim.shape.energy.descent import BURST, Descent, has_potential
 
 if TYPE_CHECKING:
     from geosim.shape.energy.attempt import Budget
     from geosim.shape.energy.newton import Newton
     from geosim.shape.energy.problem import ShapeProblem
 
-__all__ = ["FARTHEST", "relaxed"]
+__all__ = ["relaxed"]
 
 # Drag at first, at most, and where it is let go: waves as long as half the body have a stiffness of about 100.
 FIRST, MOST, LEAST = 100.0, 1e5, 0.02
@@ -33,14 +35,12 @@ FIRST, MOST, LEAST = 100.0, 1e5, 0.02
 FASTER, EASY, SLOWER = 1.6, 6, 5.0
 # Residual of the steps on the way, and so many of them at most.
 ROUGH, STEPS = 2e-6, 60
-# V/V0 beyond which the next stable state is no longer looked for.
-FARTHEST = 10.0
 
 
 def relaxed(
     newton: Newton, problem: ShapeProblem, start: Point, aim: Aim, farthest: float, budget: Budget
-) -> tuple[Outcome | None, list[dict[str, Any]]]:
-    """Return the stable equilibrium that a body creeps to, and the records of the way.
+) -> tuple[Outcome | None, bool, list[dict[str, Any]]]:
+    """Return the stable equilibrium that a body gets to, whether it goes too far, and the records of the way.
 
     Parameters
     ----------
@@ -51,6 +51,9 @@ def relaxed(
     farthest
         Displacement of a node over the size of the body beyond which it has no sense to go on: then there is no outcome.
     """
+    if has_potential(problem, aim):
+        descent = Descent(newton, problem, aim, budget)
+        return *descent.run(start, farthest), descent.records
     rough, drag, here = replace(newton, tolerance=max(ROUGH, newton.tolerance)), FIRST, start
     records: list[dict[str, Any]] = []
     for _ in range(STEPS):
@@ -66,14 +69,14 @@ def relaxed(
         records += outcome.records
         if outcome.status is Status.CONVERGED:
             here = outcome.point
-            bursts = (outcome.evaluation.volumes[: problem.chambers] > FARTHEST * problem.rest_chamber_volumes).any()
+            bursts = (outcome.evaluation.volumes[: problem.chambers] > BURST * problem.rest_chamber_volumes).any()
             if bursts or float(np.linalg.norm(here.x - start.x, axis=1).max()) > farthest:
-                break
+                return None, True, records
             if free:
-                return outcome, records
+                return outcome, False, records
             drag /= FASTER ** (EASY - outcome.iterations)
         else:
             drag *= SLOWER
             if drag > MOST:
                 break
-    return None, records
+    return None, False, records

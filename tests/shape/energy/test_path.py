@@ -10,7 +10,7 @@ from shapes import block, shell
 
 import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Load, Passive, Prescribed, Status
-from geosim.shape.energy.attempt import Attempt, Budget
+from geosim.shape.energy.attempt import Budget, most_of
 from geosim.shape.energy.branches import Mark, Way, parabola
 from geosim.shape.energy.configuration import Aim, Point, Target
 from geosim.shape.energy.newton import Newton
@@ -73,7 +73,7 @@ def test_no_step_goes_farther_than_the_path_has_been_straight(monkeypatch):
     step = solver._newton.direction(state.problem, state.point, aim, evaluation, 1e-6, reuse=False)
     size = np.linalg.norm(step.x, axis=1).max()
     assert size > 0.01
-    most = Attempt(solver._newton, state.problem, aim, Budget(), 1e-6, None).most(step, evaluation)
+    most = most_of(state.problem, aim, step, evaluation)
     assert most * size == pytest.approx(0.003)
 
 
@@ -145,9 +145,10 @@ def test_a_body_creeps_to_the_next_stable_state_beyond_a_limit():
     start = solver.start(robot, environment)
     end = solver.target(start.problem, start, Passive().command(0))
     aim = Aim(solver._origin(start, end, Passive().command(0)), end, 1.0, start.grip)
-    lost, _ = relaxed(solver._newton, start.problem, start.point, aim, SNAP, Budget())
+    lost, far, _ = relaxed(solver._newton, start.problem, start.point, aim, SNAP, Budget())
     assert lost is None
-    found, records = relaxed(solver._newton, start.problem, start.point, aim, np.inf, Budget())
+    assert far
+    found, _, records = relaxed(solver._newton, start.problem, start.point, aim, np.inf, Budget())
     assert found is not None
     assert found.target.drag is None
     assert found.residual < 1e-6

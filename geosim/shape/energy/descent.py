@@ -1,0 +1,214 @@
+"""Downhill from where a body is no longer in balance to the minimum of its potential that lies before it.
+
+A step solves Newton's equations with a drag d [shear modulus over size^2] on the volume M of every node,
+
+    (K + d M) dx + B^T dp = -residual,        B dx = -c,
+
+with c what incompressibility and prescribed chamber volumes still miss. Where dx . (K + d M) dx > 0 it leads downhill on the
+augmented Lagrangian
+
+    L(x) = potential(x) + p' . c(x) + rho / 2 sum_i c_i(x)^2 / m_i,
+
+p' the multipliers after the step [Nocedal & Wright 2006, section 18.3; the test of the curvature in place of the inertia:
+Chiang & Zavala 2016]. Drag is what a trust region is: it rises until the curvature is positive, and where the step had to be
+shortened or gained less than foretold; it falls where all was as foretold. Every step gains and passes through nothing, so that
+contacts that come and go cannot send the body round in circles.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from geosim.arrays import Floats
+from geosim.contract import Status
+from geosim.linear.factorise import FactorisationError
+from geosim.shape.energy.attempt import SHARP, Budget, most_of, record_of
+from geosim.shape.energy.configuration import Aim, Drag, Evaluation, Outcome, Point, Target
+from geosim.shape.energy.contact_steps import safe_share, share_apart
+from geosim.shape.energy.equations import dragged
+from geosim.shape.energy.lookahead import springs_ahead
+
+if TYPE_CHECKING:
+    from geosim.shape.energy.newton import Newton
+    from geosim.shape.energy.problem import ShapeProblem
+
+__all__ = ["BURST", "Descent", "has_potential"]
+
+# Stiffness rho of what is missed, in shear moduli: of the order of the body's own, so that neither outweighs the other.
+PENALTY = 10.0
+# Drag at first, at least and at most: waves as long as half the body have a stiffness of about 100.
+FIRST, LEAST, MOST = 10.0, 1e-3, 1e6
+# The drag rises and falls by these factors; least of a drag that rises.
+STEEPER, RISES, FALLS, FROM = 5.0, 2.0, 3.0, 0.1
+# Share of the drag's own part of the curvature that the curvature of a step must exceed.
+CURVED = 1e-3
+# Share of the decrease that the slope foretells which a step must bring (Armijo), and of what the model foretells for the drag
+# to fall, or not to rise.
+ARMIJO, GOOD, POOR = 1e-4, 0.5, 0.2
+# Residual from which Newton alone is tried, and so many steps after it was tried in vain.
+NEAR, AGAIN = 1e-4, 8
+# Steps at most, rises of the drag in one, and halvings.
+STEPS, RAISES, HALVINGS = 150, 8, 10
+# A step of which less than this share is free of contact is solved again, so often, with springs where it hits.
+BLOCKED, LOOKS = 0.7, 2
+# V/V0 beyond which a body that grows by itself is not followed.
+BURST = 10.0
+# How accurately a step is solved for: the next one mends what is left.
+ACCURACY = 1e-3
+
+
+def has_potential(problem: ShapeProblem, aim: Aim) -> bool:
+    """Whether all forces have the potential looked at here: no friction, gas, cable, rigid group or free object."""
+    contact = problem.contact
+    rubs = contact is not None and contact.friction
+    return not (rubs or problem.groups or len(problem.objects.ids)) and problem.cables is None and aim.end.gas is None
+
+
+@dataclass
+class Descent:
+    """The way downhill at one share of a command; `run` reads like the algorithm."""
+
+    newton: Newton
+    problem: ShapeProblem
+    aim: Aim
+    budget: Budget
+    drag: float = FIRST
+    records: list[dict[str, Any]] = field(default_factory=list)
+
+    def run(self, start: Point, farthest: float) -> tuple[Outcome | None, bool]:
+        """Return the equilibrium, None where none was found; and whether a node went farther than `farthest`."""
+        newton, problem, target = self.newton, self.problem, self.aim.at(start)
+        here, tried = start, 0
+        evaluation = newton.evaluate(problem, here, target, matrix=True)
+        for count in range(STEPS):
+            self.budget.check(problem)
+            clock, before = time.perf_counter(), (problem.linear.factorisations, problem.linear.krylov)
+            measure = newton.residuals(problem, here, target, evaluation)
+            if count >= tried and max(measure[:4]) < NEAR:
+                outcome, tried = newton.equilibrium(problem, here, self.aim, self.budget), count + AGAIN
+                self.records += outcome.records
+                if outcome.status is Status.CONVERGED:
+                    far = _moved(start, outcome.point) > farthest
+                    return None if far else outcome, far
+            if evaluation.data is None:
+                evaluation = newton.evaluate(problem, here, target, matrix=True)
+            tangent = problem.sharpened(evaluation) if measure[0] < SHARP else evaluation
+            found = self._direction(here, tangent)
+            solved = time.perf_counter()
+            if found is None:
+                return None, False
+            length, here, evaluation = self._search(here, evaluation, target, *found)
+            seconds = time.perf_counter() - solved, solved - clock
+            self.records.append(record_of(problem, count, measure, length, self.aim.share, evaluation, before, seconds))
+            self.budget.tell(self.records[-1])
+            bursts = evaluation.volumes[: problem.chambers] > BURST * problem.rest_chamber_volumes
+            if self.drag > MOST or bursts.any() or _moved(start, here) > farthest:
+                return None, self.drag <= MOST
+        return None, False
+
+    def _direction(self, here: Point, tangent: Evaluation) -> tuple[Point, Floats, float] | None:
+        """Return a step of positive curvature, what it changes the constraints by (v,), and how much of it is free of contact."""
+        problem, contact = self.problem, self.problem.contact
+        assert tangent.data is not None
+        for _ in range(RAISES):
+            held = dragged(
+                problem, tangent, here, Drag(here.x, self.drag * problem.node_volumes, here.objects, np.zeros(0))
+            )
+            springs = None
+            for look in range(LOOKS + 1):
+                try:
+                    step = self.newton.direction(problem, here, self.aim, held, ACCURACY, reuse=False, springs=springs)
+                except FactorisationError:
+                    break
+                moves = np.concatenate([step.x.ravel(), np.zeros(len(step.p))])
+                forces, change = np.split(tangent.sparsity.product(tangent.data, moves), [step.x.size])
+                own = self.drag * float(np.sum(problem.node_volumes[:, None] * step.x**2))
+                if float(forces @ step.x.ravel()) + own <= CURVED * own:
+                    break
+                within = most_of(problem, self.aim, step, tangent)
+                if contact is None:
+                    return step, change, 1.0
+                apart = share_apart(contact, here.x, within * step.x)
+                hit = springs_ahead(contact, here.x, within * step.x) if apart < BLOCKED and look < LOOKS else None
+                if hit is None:
+                    return step, change, apart
+                springs = hit if springs is None else springs.pressed(contact.surface.points(step.x)).joined(hit)
+            self.drag = max(STEEPER * self.drag, FROM)
+        return None
+
+    def _search(
+        self, here: Point, evaluation: Evaluation, target: Target, step: Point, change: Floats, apart: float
+    ) -> tuple[float, Point, Evaluation]:
+        """Shorten a step until it gains enough, and choose the next drag; return the length, 0 where nothing helps."""
+        problem, newton, aim = self.problem, self.newton, self.aim
+        goal = replace(here, p=here.p + step.p, chamber_pressures=here.chamber_pressures + step.chamber_pressures)
+        merit = _Merit(problem, target, goal, -change - evaluation.constraint)
+        old, slope = merit.at(here.x, evaluation), merit.slope(here, evaluation, step, change)
+        carries = bool(np.any(problem.shift(here.x, target.positions)))  # the first step moves what is held: no descent
+        length = most_of(problem, aim, step, evaluation)
+        if problem.contact is not None and aim.grip is not None:
+            length *= safe_share(problem.contact, here.x, length * step.x, aim.grip, apart=apart)
+        free = length
+        for _ in range(HALVINGS):
+            trial = replace(goal, x=problem.moved(here.x, step.x, length), share=aim.share)
+            found = newton.evaluate(problem, trial, target, matrix=length == 1.0)
+            gain = merit.at(trial.x, found) - old if np.isfinite(found.energy) else np.inf
+            unfolded = found.smallest > 0.0 or found.smallest >= evaluation.smallest
+            if carries or (unfolded and gain <= ARMIJO * length * slope):
+                ratio = gain / (length * slope * (1.0 - 0.5 * length)) if slope < 0.0 else 0.0
+                if length == 1.0 and ratio > GOOD:
+                    self.drag = max(self.drag / FALLS, LEAST)
+                elif length < free or ratio < POOR:
+                    self.drag = max(self.drag, FROM) * RISES ** (1 if length > 0.4 * free else 2)
+                return length, trial, found
+            length *= 0.5
+        self.drag = max(RISES * STEEPER * self.drag, FROM)
+        return 0.0, here, evaluation
+
+
+@dataclass(frozen=True)
+class _Merit:
+    """The augmented Lagrangian at fixed multipliers: those of a point; `shift` is what they add to the constraints (v,)."""
+
+    problem: ShapeProblem
+    target: Target
+    goal: Point
+    shift: Floats
+
+    @property
+    def _stiffness(self) -> float:
+        """Stiffness of what is missed at one vertex: its mean share of the volume stands for m."""
+        return PENALTY * len(self.goal.p) / self.problem.body_volume
+
+    def _free(self, values: Floats) -> Floats:
+        return np.where(self.problem.held[self.goal.x.size :], 0.0, values)
+
+    def at(self, x: Floats, found: Evaluation) -> float:
+        """Return its value at positions (nodes, 3)."""
+        target, goal = self.target, self.goal
+        contact = 0.0 if found.contact is None else found.contact.energy
+        value = found.energy + contact - float(np.sum(target.external[: len(x)] * x))
+        value += float(goal.p @ found.constraint - goal.chamber_pressures @ found.volumes)
+        value += 0.5 * self._stiffness * float(np.sum(self._free(found.constraint + self.shift) ** 2))
+        return value + 0.5 * PENALTY * float(np.sum(self._missed(found) ** 2 / self.problem.rest_values))
+
+    def slope(self, here: Point, now: Evaluation, step: Point, change: Floats) -> float:
+        """Return its derivative along a step that changes the constraints by `change` (v,)."""
+        volumes = np.einsum("cni,ni->c", now.gradients, step.x)
+        value = float(np.sum(now.force * step.x)) + float(step.p @ change)
+        value -= float((self.goal.chamber_pressures - here.chamber_pressures) @ volumes)
+        value += self._stiffness * float(self._free(now.constraint + self.shift) @ change)
+        return value - PENALTY * float(np.sum(self._missed(now) * volumes / self.problem.rest_values))
+
+    def _missed(self, found: Evaluation) -> Floats:
+        """What prescribed volumes still miss (c,)."""
+        return np.where(self.target.by_volume, self.target.volumes - found.volumes, 0.0)
+
+
+def _moved(start: Point, end: Point) -> float:
+    """Longest displacement of a node."""
+    return float(np.linalg.norm(end.x - start.x, axis=1).max())
