@@ -22,7 +22,18 @@ from geosim.shape.energy.equations import FORCE_FLOOR, Equations
 from geosim.shape.energy.lookahead import Springs, springs_ahead
 from geosim.shape.energy.problem import ShapeProblem
 
-__all__ = ["LONGEST", "SHARP", "Attempt", "Budget", "BudgetError", "bearable", "merit_of", "most_of", "record_of"]
+__all__ = [
+    "LONGEST",
+    "SHARP",
+    "Attempt",
+    "Budget",
+    "BudgetError",
+    "bearable",
+    "merit_of",
+    "most_of",
+    "record_of",
+    "unfolds",
+]
 
 # Below this scaled residual the tangent has changed so little that the last factors are worth trying first.
 REUSE_BELOW = 0.1
@@ -290,7 +301,7 @@ class Attempt:
             # the tangent comes along unless this step is likely to be the last
             evaluation = equations.evaluate(problem, trial, target, matrix=length == 1.0 and not last)
             self.folded = not np.isfinite(evaluation.energy)
-            if not self.folded and self._unfolds(present, evaluation, length):
+            if not self.folded and unfolds(present, evaluation, length):
                 common = max(self.reference, evaluation.scale)
                 limit = max(merit_of(m, common) for m in (self.history[-1:] if circles else self.history[-4:]))
                 merit = merit_of(equations.residuals(problem, trial, target, evaluation), common)
@@ -305,14 +316,15 @@ class Attempt:
             length *= shrink
         return None
 
-    def _unfolds(self, present: Evaluation, trial: Evaluation, length: float) -> bool:
-        """Whether a trial turns no quadrature point inside out that a shorter step would not.
 
-        The full form of an incompressible energy is finite there, too, and at sharp edges the solution itself may be so:
-        this is a preference of long steps, not a demand, and none where a point is all but flat already: it may go through.
-        """
-        flat = present.smallest < FLAT
-        return flat or trial.smallest > 0.0 or trial.smallest >= present.smallest or length < FOLD_BELOW
+def unfolds(present: Evaluation, trial: Evaluation, length: float) -> bool:
+    """Whether a trial turns no quadrature point inside out that a shorter step would not.
+
+    The full form of an incompressible energy is finite there, too, and at sharp edges the solution itself may be so:
+    this is a preference of long steps, not a demand, and none where a point is all but flat already: it may go through.
+    """
+    flat = present.smallest < FLAT
+    return flat or trial.smallest > 0.0 or trial.smallest >= present.smallest or length < FOLD_BELOW
 
 
 def bearable(problem: ShapeProblem, volumes: Floats, change: Floats) -> float:

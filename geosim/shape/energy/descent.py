@@ -26,7 +26,7 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.contract import Status
 from geosim.linear.factorise import FactorisationError
-from geosim.shape.energy.attempt import SHARP, Budget, most_of, record_of
+from geosim.shape.energy.attempt import SHARP, Budget, most_of, record_of, unfolds
 from geosim.shape.energy.configuration import Aim, Drag, Evaluation, Outcome, Point, Target
 from geosim.shape.energy.contact_steps import safe_share, share_apart
 from geosim.shape.energy.equations import dragged
@@ -146,8 +146,9 @@ class Descent:
         """Shorten a step until it gains enough, and choose the next drag; return the length, 0 where nothing helps."""
         problem, newton, aim = self.problem, self.newton, self.aim
         goal = replace(here, p=here.p + step.p, chamber_pressures=here.chamber_pressures + step.chamber_pressures)
-        merit = _Merit(problem, target, goal, -change - evaluation.constraint)
-        old, slope = merit.at(here.x, evaluation), merit.slope(here, evaluation, step, change)
+        merit = _Merit(problem, target, goal)
+        now = newton.evaluate(problem, replace(goal, x=here.x), target, matrix=False)
+        old, slope = merit.at(here.x, now), merit.slope(now, step, change)
         carries = bool(np.any(problem.shift(here.x, target.positions)))  # the first step moves what is held: no descent
         length = most_of(problem, aim, step, evaluation)
         if problem.contact is not None and aim.grip is not None:
@@ -157,8 +158,7 @@ class Descent:
             trial = replace(goal, x=problem.moved(here.x, step.x, length), share=aim.share)
             found = newton.evaluate(problem, trial, target, matrix=length == 1.0)
             gain = merit.at(trial.x, found) - old if np.isfinite(found.energy) else np.inf
-            unfolded = found.smallest > 0.0 or found.smallest >= evaluation.smallest
-            if carries or (unfolded and gain <= ARMIJO * length * slope):
+            if carries or (unfolds(evaluation, found, length) and gain <= ARMIJO * length * slope):
                 ratio = gain / (length * slope * (1.0 - 0.5 * length)) if slope < 0.0 else 0.0
                 if length == 1.0 and ratio > GOOD:
                     self.drag = max(self.drag / FALLS, LEAST)
@@ -172,12 +172,11 @@ class Descent:
 
 @dataclass(frozen=True)
 class _Merit:
-    """The augmented Lagrangian at fixed multipliers: those of a point; `shift` is what they add to the constraints (v,)."""
+    """The augmented Lagrangian at fixed multipliers: those of a point."""
 
     problem: ShapeProblem
     target: Target
     goal: Point
-    shift: Floats
 
     @property
     def _stiffness(self) -> float:
@@ -189,20 +188,17 @@ class _Merit:
 
     def at(self, x: Floats, found: Evaluation) -> float:
         """Return its value at positions (nodes, 3)."""
-        target, goal = self.target, self.goal
         contact = 0.0 if found.contact is None else found.contact.energy
-        value = found.energy + contact - float(np.sum(target.external[: len(x)] * x))
-        value += float(goal.p @ found.constraint - goal.chamber_pressures @ found.volumes)
-        value += 0.5 * self._stiffness * float(np.sum(self._free(found.constraint + self.shift) ** 2))
+        value = found.energy + contact - float(np.sum(self.target.external[: len(x)] * x))
+        value += float(self.goal.p @ found.constraint - self.goal.chamber_pressures @ found.volumes)
+        value += 0.5 * self._stiffness * float(np.sum(self._free(found.constraint) ** 2))
         return value + 0.5 * PENALTY * float(np.sum(self._missed(found) ** 2 / self.problem.rest_values))
 
-    def slope(self, here: Point, now: Evaluation, step: Point, change: Floats) -> float:
+    def slope(self, found: Evaluation, step: Point, change: Floats) -> float:
         """Return its derivative along a step that changes the constraints by `change` (v,)."""
-        volumes = np.einsum("cni,ni->c", now.gradients, step.x)
-        value = float(np.sum(now.force * step.x)) + float(step.p @ change)
-        value -= float((self.goal.chamber_pressures - here.chamber_pressures) @ volumes)
-        value += self._stiffness * float(self._free(now.constraint + self.shift) @ change)
-        return value - PENALTY * float(np.sum(self._missed(now) * volumes / self.problem.rest_values))
+        volumes = np.einsum("cni,ni->c", found.gradients, step.x)
+        value = float(np.sum(found.force * step.x)) + self._stiffness * float(self._free(found.constraint) @ change)
+        return value - PENALTY * float(np.sum(self._missed(found) * volumes / self.problem.rest_values))
 
     def _missed(self, found: Evaluation) -> Floats:
         """What prescribed volumes still miss (c,)."""

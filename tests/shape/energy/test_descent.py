@@ -1,0 +1,102 @@
+"""Downhill on the potential: its slope is that of its values, every step gains, and walls under vacuum end in balance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import trimesh
+
+import geosim
+from geosim import EnergyShapeSolver, Environment, Inflation, Obstacle, Select, Status, VolumetricRobot
+from geosim.shape.energy.attempt import Budget
+from geosim.shape.energy.configuration import Aim
+from geosim.shape.energy.descent import Descent, _Merit, has_potential
+
+SIZE, INNER = (28e-3, 17.9e-3, 17.8e-3), (19.6e-3, 11.6e-3, 11.5e-3)
+
+
+def _block(max_edge: float) -> VolumetricRobot:
+    """Return a hollow block that stands on one end."""
+    body, chamber = trimesh.creation.box(extents=SIZE), trimesh.creation.box(extents=INNER)
+    end = Select.plane("x", below=1e-5 - 0.5 * SIZE[0])
+    return VolumetricRobot.from_surfaces(body, [chamber], material="ecoflex-00-30", max_edge=max_edge, fixed=end)
+
+
+def _aim(solver: EnergyShapeSolver, robot: VolumetricRobot, command: Inflation, environment: Environment):
+    state = solver.start(robot, environment)
+    end = solver.target(state.problem, state, command.command(0))
+    return state, Aim(solver._origin(state, end, command.command(0)), end, 1.0, state.grip)
+
+
+@pytest.mark.parametrize("element", ["p1", "p2"])
+@pytest.mark.parametrize("command", [Inflation(pressure=[-9e3]), Inflation(volume_ratio=[0.8])], ids=["by p", "by V"])
+def test_the_slope_is_that_of_the_potential(element, command):
+    robot, solver, rng = _block(9e-3), EnergyShapeSolver(element=element), np.random.default_rng(3)
+    state, aim = _aim(solver, robot, command, Environment(gravity=(0.0, 0.0, -9.81)))
+    problem, newton = state.problem, solver._newton
+    free = ~problem.held[: problem.rest.size].reshape(-1, 3)
+    here = replace(
+        state.point,
+        x=problem.rest + 4e-4 * free * rng.normal(size=problem.rest.shape),
+        p=0.02 * rng.normal(size=len(state.point.p)),
+    )
+    target = aim.at(here)
+    now = newton.evaluate(problem, here, target, matrix=True)
+    step = replace(
+        here,
+        x=1e-2 * free * rng.normal(size=here.x.shape),
+        p=rng.normal(size=len(here.p)),
+        chamber_pressures=rng.normal(size=1),
+    )
+    moves = np.concatenate([step.x.ravel(), np.zeros(len(step.p))])
+    change = now.sparsity.product(now.data, moves)[step.x.size :]
+    goal = replace(here, p=here.p + step.p, chamber_pressures=here.chamber_pressures + step.chamber_pressures)
+    merit = _Merit(problem, target, goal)
+
+    def value(length: float) -> float:
+        trial = replace(goal, x=here.x + length * step.x)
+        found = newton.evaluate(problem, trial, target, matrix=False)
+        return merit.at(trial.x, found)
+
+    h = 1e-5
+    slope = (value(h) - value(-h)) / (2.0 * h)
+    start = newton.evaluate(problem, replace(goal, x=here.x), target, matrix=False)
+    assert merit.slope(start, step, change) == pytest.approx(slope, rel=1e-5)
+
+
+def test_downhill_ends_where_newton_ends_and_never_climbs():
+    """A little farther on a smooth path both find the same equilibrium; with a start far off only one of them can."""
+    robot, solver = _block(9e-3), EnergyShapeSolver(element="p1")
+    command = Inflation(pressure=[-6e3])
+    state, aim = _aim(solver, robot, command, Environment())
+    descent = Descent(solver._newton, state.problem, aim, Budget())
+    found, far = descent.run(state.point, np.inf)
+    assert not far
+    assert found is not None
+    assert found.residual < 1e-6
+    straight = solver._newton.equilibrium(state.problem, state.point, aim, Budget())
+    np.testing.assert_allclose(found.point.x, straight.point.x, atol=1e-7)
+    lost, far = Descent(solver._newton, state.problem, aim, Budget()).run(state.point, 1e-3)
+    assert far
+    assert lost is None
+
+
+def test_walls_under_vacuum_close_and_balance_in_one_command():
+    robot = _block(6e-3)
+    result = geosim.solve(robot, Inflation(pressure=[-35e3]), solver=EnergyShapeSolver(element="p1"), throw=False)
+    assert result.status is Status.CONVERGED, result.message
+    assert result.volume_ratios[-1, 0] < 0.4
+    assert result.crossings[-1] == 0
+    assert result.stable[-1] == 1
+    newton = sum("iteration" in record for record in result.trace)
+    assert newton <= 150
+
+
+def test_what_has_no_potential_is_not_asked_for_one():
+    robot, solver = _block(9e-3), EnergyShapeSolver(element="p1")
+    rough = Environment(obstacles=(Obstacle.sphere((0.0, 0.0, 40e-3), 5e-3, friction=0.4),))
+    for environment, known in ((Environment(), True), (rough, False), (Environment(self_friction=0.2), False)):
+        state, aim = _aim(solver, robot, Inflation(pressure=[-6e3]), environment)
+        assert has_potential(state.problem, aim) is known
