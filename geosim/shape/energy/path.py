@@ -368,7 +368,7 @@ class Path:
         """Take the increment or not, and choose the next; return how the command ended where it does."""
         if outcome.status is not Status.CONVERGED:
             short = not self._bends and abs(aim.share - self.share) < self.min_increment
-            return self._lost(outcome) if short else self._fail(outcome)
+            return self._last_resort(outcome) if short else self._fail(outcome)
         made = _longest(outcome.point.x - self.state.point.x)
         slid = self._slide(outcome)
         if slid > 1.0 and self.failures < FAILURES and made > 1e-3 * LONGEST:
@@ -429,13 +429,13 @@ class Path:
         collapsed = self._collapsed
         self.failures += 1
         if collapsed and not self.brisk and outcome.status is not Status.SINGULAR and self.passed is None:
-            if self._relax(self.share) or (self.snaps and self.beyond and self._relax(self.share, farthest=np.inf)):
+            follows = (
+                self.beyond or not self._bends
+            )  # with its volumes held a body cannot run away: it goes to its next state
+            if self._relax(self.share) or (self.snaps and follows and self._relax(self.share, farthest=np.inf)):
                 return None
-            if self.snaps and self._bends:
-                limited = self.ahead < BRACKET * max(self.share, BRACKET)
-                return self._limit(self.share, self.state.volumes) if limited else self._fail(outcome)
         if (outcome.status is Status.SINGULAR and self.failures > 3) or self.failures > FAILURES:
-            return self._lost(outcome)
+            return self._last_resort(outcome)
         if np.isfinite(self.stride):
             self.stride *= RETRY
         else:
@@ -463,7 +463,7 @@ class Path:
         outcome, self.snaps, records = relaxed(self.newton, self.problem, self.state.point, aim, farthest, self.budget)
         self.records += [{**record, "increment": len(self.trail)} for record in records]
         if outcome is None or self._slide(outcome) > 1.0:
-            self.vain, self.ahead = self.vain + (not (self.snaps and self._bends)), 0.5 * step
+            self.vain, self.ahead = self.vain + 1, 0.5 * step
             return False
         self.vain, self.failures, self.patience, self.ahead = 0, 0, 1, 2.0 * step
         self.share, self.outcome, self.trail, self.earlier = share + step, outcome, [], ()
@@ -472,6 +472,16 @@ class Path:
         return True
 
     # ---- the end of a path
+
+    def _last_resort(self, outcome: Outcome) -> Journey | None:
+        """Relax once more; a body that goes far however near it is asked to go has its limit there."""
+        while self._bends and self.snaps and not self.brisk:
+            self.vain = 0
+            if self._relax(self.share):
+                return None
+            if self.snaps and self.ahead < BRACKET * max(self.share, BRACKET):
+                return self._limit(self.share, self.state.volumes)
+        return self._lost(outcome)
 
     def _lost(self, outcome: Outcome | None) -> Journey:
         """Say why a command could not be reached."""

@@ -14,7 +14,7 @@ from geosim.collision import proximity
 from geosim.collision.crossings import count_crossings
 from geosim.collision.distance import edge_edge, point_triangle, separation
 from geosim.collision.proximity import make_neighbourhood
-from geosim.shape.energy.attempt import Attempt, Budget
+from geosim.shape.energy.attempt import Attempt, Budget, most_of
 from geosim.shape.energy.configuration import Aim
 from geosim.shape.energy.contact_kernels import pair_blocks
 from geosim.shape.energy.contact_steps import share_apart
@@ -394,7 +394,7 @@ def test_a_wild_step_is_looked_into_as_far_as_the_walls_go_and_no_point_gets_two
     evaluation = newton.evaluate(problem, point, end, matrix=True)
     step = newton.direction(problem, point, aim, evaluation, 1e-3, reuse=False)
     surface = problem.contact.surface
-    share = Attempt(newton, problem, aim, Budget(), 1e-6, None).most(step, evaluation)
+    share = most_of(problem, aim, step, evaluation)
     change = share * np.sum(evaluation.gradients[0] * step.x) / problem.rest_chamber_volumes[0]
     assert change == pytest.approx(-0.3)  # of its volume, at most, whatever the nodes' displacement
     move = surface.points(step.x / np.linalg.norm(step.x, axis=1).max())  # as far as the body is long
