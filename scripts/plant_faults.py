@@ -24,6 +24,20 @@ ROOT = Path(__file__).resolve().parents[1]
 # name, file, right, wrong, tests that should see it
 FAULTS = [
     (
+        "slope of the potential without the constraints",
+        "geosim/shape/energy/descent.py",
+        "self._stiffness * float(self._free(found.constraint) @ change)",
+        "0.0 * float(self._free(found.constraint) @ change)",
+        "tests/shape/energy/test_descent.py -k slope",
+    ),
+    (
+        "downhill takes what climbs",
+        "geosim/shape/energy/descent.py",
+        "gain <= ARMIJO * length * slope",
+        "np.isfinite(gain)",
+        "tests/shape/energy/test_descent.py -k gains",
+    ),
+    (
         "flipped sign of a cofactor",
         "geosim/linear/polar.py",
         "c * i - b * j,",

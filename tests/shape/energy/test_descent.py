@@ -83,6 +83,28 @@ def test_downhill_ends_where_newton_ends_and_never_climbs():
     assert lost is None
 
 
+def test_no_step_gains_less_than_its_slope_foretells():
+    """From a place far off balance, whatever the direction: the value falls by a share of the slope, or nothing moves."""
+    robot, solver, rng = _block(9e-3), EnergyShapeSolver(element="p1"), np.random.default_rng(5)
+    state, aim = _aim(solver, robot, Inflation(pressure=[-9e3]), Environment())
+    problem, newton = state.problem, solver._newton
+    free = ~problem.held[: problem.rest.size].reshape(-1, 3)
+    for size in (1e-3, 1e-2, 3e-2):
+        descent = Descent(newton, problem, aim, Budget())
+        here = replace(state.point, share=1.0)
+        target = aim.at(here)
+        now = newton.evaluate(problem, here, target, matrix=True)
+        step = replace(
+            here, x=size * free * rng.normal(size=here.x.shape), p=0.0 * here.p, chamber_pressures=np.zeros(1)
+        )
+        size = here.x.size
+        change = now.sparsity.product(now.data, np.concatenate([step.x.ravel(), np.zeros(len(step.p))]))[size:]
+        merit = _Merit(problem, target, here)
+        length, there, found = descent._search(here, now, target, step, change, 1.0)
+        gain = merit.at(there.x, found) - merit.at(here.x, now)
+        assert gain <= 1e-4 * length * merit.slope(now, step, change) if length > 0.0 else gain == 0.0
+
+
 def test_walls_under_vacuum_close_and_balance_in_one_command():
     robot = _block(6e-3)
     result = geosim.solve(robot, Inflation(pressure=[-35e3]), solver=EnergyShapeSolver(element="p1"), throw=False)
