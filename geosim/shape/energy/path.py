@@ -380,7 +380,7 @@ class Path:
             return self._fail(outcome)
         share = outcome.point.share
         if share < REVERSED:
-            return self._lost(outcome)
+            return self._last_resort(outcome)
         if share > 1.0:  # Newton went beyond the command: prescribe it, from between
             self.passed = outcome.point
             return self._fail(outcome)
@@ -390,7 +390,7 @@ class Path:
         return (
             None
             if made > SHORTEST or share >= 1.0 or share - self.trail[-2].point.share > SHORTEST
-            else self._lost(outcome)
+            else self._last_resort(outcome)
         )
 
     def _take(self, outcome: Outcome, share: float, made: float) -> None:
