@@ -31,7 +31,7 @@ from geosim.shape.energy.branches import Mark, Way
 from geosim.shape.energy.cables import CHAMBER
 from geosim.shape.energy.configuration import Aim, Outcome, Point, Target
 from geosim.shape.energy.contact_steps import approach, safe_share
-from geosim.shape.energy.descent import BURST
+from geosim.shape.energy.descent import BURST, has_potential
 from geosim.shape.energy.grip import Grip
 from geosim.shape.energy.newton import Newton
 from geosim.shape.energy.problem import ShapeProblem
@@ -474,13 +474,15 @@ class Path:
     # ---- the end of a path
 
     def _last_resort(self, outcome: Outcome) -> Journey | None:
-        """Relax once more; a body that goes far however near it is asked to go has its limit there."""
-        while self._bends and self.snaps and not self.brisk:
+        """Go downhill once more; a body that goes far however near it is asked to go has its limit there."""
+        downhill = not self.brisk and has_potential(self.problem, Aim(self.origin, self.end, 1.0, self.state.grip))
+        while downhill:
             self.vain = 0
-            if self._relax(self.share):
+            if self._relax(self.share) or (self.snaps and not self._bends and self._relax(self.share, farthest=np.inf)):
                 return None
-            if self.snaps and self.ahead < BRACKET * max(self.share, BRACKET):
+            if self.snaps and self._bends and self.ahead < BRACKET * max(self.share, BRACKET):
                 return self._limit(self.share, self.state.volumes)
+            downhill = self.snaps and self._bends
         return self._lost(outcome)
 
     def _lost(self, outcome: Outcome | None) -> Journey:
