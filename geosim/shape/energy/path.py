@@ -475,7 +475,8 @@ class Path:
 
     def _last_resort(self, outcome: Outcome) -> Journey | None:
         """Go downhill once more; a body that goes far however near it is asked to go has its limit there."""
-        downhill = not self.brisk and has_potential(self.problem, Aim(self.origin, self.end, 1.0, self.state.grip))
+        aim, step = Aim(self.origin, self.end, 1.0, self.state.grip), min(AHEAD, self.ahead)
+        downhill = not self.brisk and step >= self.min_increment and has_potential(self.problem, aim)
         while downhill:
             self.vain = 0
             if self._relax(self.share) or (self.snaps and not self._bends and self._relax(self.share, farthest=np.inf)):
