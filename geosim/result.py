@@ -30,9 +30,8 @@ __all__ = ["FIELDS", "Report", "Result", "Status", "collect"]
 ABSENT = cast(Floats, None)  # a measure that was not given: nan everywhere
 HELD = cast(Bools, None)  # the same: held everywhere
 
-SLACK = (
-    1e-6  # share of its length by which a cable must be longer than its way to be slack: above rounding and tolerance
-)
+# Share of its length by which a cable must be longer than its way to be slack: above rounding and tolerance.
+SLACK = 1e-6
 
 # Arrays of a result: name -> (shape after k, meaning); "n" vertices, "c" chambers, "w" cables, "o" obstacles, digits as they are.
 FIELDS: dict[str, tuple[str, ...]] = {

@@ -135,9 +135,8 @@ class Drive:
             terms.append(SheetContact(state, step, environment.self_friction))
         if environment.obstacles:
             before = self._poses(time - step)
-            if self.static and np.array_equal(
-                state.q, self.start.q
-            ):  # the first step of a command takes obstacles there
+            # at rest the first step of a command takes the obstacles there
+            if self.static and np.array_equal(state.q, self.start.q):
                 before = environment.poses(self.command.index, 0.0)
             terms.append(ObstacleContact(state, step, before, self._poses(time), self.rolling))
         return terms

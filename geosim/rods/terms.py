@@ -16,9 +16,8 @@ from geosim.rods.state import RodState
 
 __all__ = ["CONTACT", "DRAG", "USER", "ContactTerm", "Term", "UserForce", "add_contact"]
 
-HELD = (
-    1e-3  # of the thinnest radius that friction lets slip before it bears all it can, from one equilibrium to the next
-)
+# Share of the thinnest radius that friction lets slip before it bears all it can, from one equilibrium to the next.
+HELD = 1e-3
 USER, DRAG, CONTACT = 0, 1, 2  # kinds of terms: where their forces stand in `Trial.pushes`
 
 

@@ -429,9 +429,8 @@ class Path:
         collapsed = self._collapsed
         self.failures += 1
         if collapsed and not self.brisk and outcome.status is not Status.SINGULAR and self.passed is None:
-            follows = (
-                self.beyond or not self._bends
-            )  # with its volumes held a body cannot run away: it goes to its next state
+            # a body whose pressures and loads stay as they are goes to its next state, however far that lies
+            follows = self.beyond or not self._bends
             if self._relax(self.share) or (self.snaps and follows and self._relax(self.share, farthest=np.inf)):
                 return None
         if (outcome.status is Status.SINGULAR and self.failures > 3) or self.failures > FAILURES:
@@ -452,7 +451,7 @@ class Path:
         return self.newton.is_stable(self.problem, outcome.point, outcome.target) is True
 
     def _relax(self, share: float, farthest: float = SNAP) -> bool:
-        """Creep to the next stable state a little beyond a share of the command; return whether there is one in reach."""
+        """Go to the next stable state a little beyond a share of the command; return whether there is one in reach."""
         if self.vain == VAIN:
             return False
         way = abs(self.trail[-1].point.share - self.trail[0].point.share)
