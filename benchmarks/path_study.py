@@ -4,7 +4,7 @@
     python benchmarks/path_study.py --count 60 --out study          both; goes on where the folder ends
     python benchmarks/path_study.py --out study --table             what the folder says
 
-Robots are coarse (300 to 1500 tets): blocks, round fingers, PneuNets, bellows; P1 and P2; pressures between vacuum and beyond
+Robots are coarse (300 to 2500 tets): blocks, eight-sided cylinders that bend, PneuNets, bellows; P1 and P2; pressures between vacuum and beyond
 the limit, volumes from a tenth to ten times; with and without gravity, a ball and friction. Every solve runs in its own process
 under a limit of CPU seconds; a solve that takes longer is a failure. A case is decided where the small steps reach its end, or
 name a limit.
@@ -31,6 +31,7 @@ SMALL = 50  # steps of the slow way
 SAME = 1e-4  # largest distance of two states over the size of the robot
 FORCES = 0.02  # the same of the force on a rough ball
 LIMITS = 0.01  # the same of two limits
+SIDES = 8  # of a cylinder
 KINDS = ("block", "finger", "pneunet", "bellows")
 LATE = 4.0  # wall seconds over CPU seconds after which a process is ended from outside
 
@@ -46,11 +47,27 @@ def robot_of(kind: str, rng: np.random.Generator) -> geosim.VolumetricRobot:
         return geosim.VolumetricRobot.from_surfaces(
             body, [chamber], material=material, max_edge=6e-3,
             fixed=Select.plane("x", below=1e-5 - half[0]), tip=Select.plane("x", above=half[0] - 1e-5))  # fmt: skip
-    if kind == "finger":
-        return generate.round_finger(length=1e-3 * rng.uniform(30, 50), wall=wall).robot(material, max_edge=7e-3)
     if kind == "pneunet":
         return generate.pneunet(chambers=int(rng.integers(1, 4)), wall=wall).robot(material, max_edge=7e-3)
-    return generate.bellows(convolutions=int(rng.integers(1, 4)), wall=wall).robot(material, max_edge=7e-3)
+    if kind == "finger":
+        length, radius, cap = 1e-3 * rng.uniform(30.0, 50.0), 8e-3, 4e-3
+        outer = np.array([[0.0, 0.0], [radius, 0.0], [radius, length], [0.0, length]])
+        hollow = np.array([[0.0, cap], [radius - wall, cap], [radius - wall, length - cap], [0.0, length - cap]])
+        aside = 0.3 * wall  # the chamber lies off the axis: the finger bends
+    else:
+        folds, pitch, cap = int(rng.integers(1, 4)), 8e-3, 3e-3
+        z = cap + 0.5 * pitch * np.arange(2 * folds + 1)
+        r = np.where(np.arange(2 * folds + 1) % 2, 12e-3, 8e-3)
+        length, aside = 2.0 * cap + folds * pitch, 0.0
+        outer = np.column_stack([[0.0, r[0], *r, r[-1], 0.0], [0.0, 0.0, *z, length, length]])
+        hollow = np.column_stack([[0.0, *(r - wall), 0.0], [z[0], *z, z[-1]]])
+    body, chamber = (trimesh.creation.revolve(profile, sections=SIDES) for profile in (outer, hollow))
+    chamber.apply_translation([aside, 0.0, 0.0])
+    for surface in (body, chamber):
+        surface.apply_transform(trimesh.transformations.rotation_matrix(0.5 * np.pi, [0.0, 1.0, 0.0]))
+    return geosim.VolumetricRobot.from_surfaces(
+        body, [chamber], material=material, max_edge=7e-3,
+        fixed=Select.plane("x", below=1e-5), tip=Select.plane("x", above=length - 1e-5))  # fmt: skip
 
 
 def case(seed: int) -> tuple[dict[str, str], geosim.VolumetricRobot, str, float, Environment]:
