@@ -32,13 +32,14 @@ from geosim.shape.energy.cables import CHAMBER
 from geosim.shape.energy.configuration import Aim, Outcome, Point, Target
 from geosim.shape.energy.contact_steps import approach, safe_share
 from geosim.shape.energy.descent import BURST, has_potential
-from geosim.shape.energy.grip import Grip
 from geosim.shape.energy.newton import Newton
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.relaxation import relaxed
 from geosim.shape.energy.state import ShapeState
+from geosim.shape.energy.trail import along, longest, secant, straight_on, travel
+from geosim.shape.energy.wording import limit_reached, ratios, way_reached
 
-__all__ = ["Journey", "Path", "difference"]
+__all__ = ["Journey", "Path"]
 
 # A rigid group turns at most so far [rad] in one increment: what is beyond half a revolution would turn the other way.
 TURN = 0.8
@@ -53,10 +54,6 @@ MISS = 0.3
 # Where the prediction misses by more than this share of itself, the equilibrium found may lie on another branch: the
 # increment is taken again, from nearer; unless the body would have to creep otherwise, and would stay there, too.
 JUMP = 0.6
-
-# The path is predicted as a parabola where that departs from the secant by no more than this share of the increment: one
-# that bends more has a kink, where contacts come.
-CURVED = 0.5
 
 # Increments that are shorter than this share of the longest of the command, or fail so often, are given up for a relaxation;
 # just after one, at once.
@@ -159,14 +156,14 @@ class Path:
     def follow(self) -> Journey:
         """Follow the path to the command, or as far as it goes."""
         self._note(self.state.point, self.state.volumes)
-        self.earlier = self._straight_on()
+        self.earlier = straight_on(self.state, self.origin, self.end)
         try:
             for _ in range(INCREMENTS):
                 if self.share >= 1.0:
                     return self._ended(Status.CONVERGED, "")
-                start, aim, along = self._next()
+                start, aim, tangent = self._next()
                 outcome = self.newton.equilibrium(
-                    self.problem, start, aim, self.budget, along=along, passing=self._passes
+                    self.problem, start, aim, self.budget, along=tangent, passing=self._passes
                 )
                 self.records += [{**record, "increment": len(self.trail)} for record in outcome.records]
                 verdict = self._judge(outcome, aim)
@@ -218,9 +215,9 @@ class Path:
             back = here.stepped(self.passed.less(here), (1.0 - self.share) / (self.passed.share - self.share))
             self.passed = None
             return replace(self._settled(back), share=1.0), aim, None
-        secant = self._secant() if self.failures % 2 == 0 else None
-        if secant is not None:
-            way, bend, size = secant
+        last = secant(self.earlier, self.trail, self._bends) if self.failures % 2 == 0 else None
+        if last is not None:
+            way, bend, size = last
             stride = min(self.stride, ONWARD * size) if len(self.trail) == 1 else self.stride
             swell = (
                 (self.trail[-1].volumes - self.trail[-2].volumes) * ~self.end.by_volume
@@ -239,17 +236,17 @@ class Path:
             )
             if way.share > 0.0 and self.share + 1.02 * reach * way.share >= 1.0:
                 reach = (1.0 - self.share) / way.share  # land
-                start = self._settled(_along(here, way, bend, reach))
+                start = self._settled(along(here, way, bend, reach))
                 if self._is_free(here, start):
                     return replace(start, share=1.0), aim, None
-            elif self._is_free(here, start := self._settled(_along(here, way, bend, reach))):
+            elif self._is_free(here, start := self._settled(along(here, way, bend, reach))):
                 return start, self._aimed(aim, start), None
         left = 1.0 - self.share
         step = min(left, self._allowed(None), self._tangent_share())
         if self.share == 0.0 and self.origin.loose is not None and self.origin.loose.falls:
             return here, replace(aim, share=step), None  # there is no tangent before it has fallen on something
-        along = secant[0].x if secant is not None else np.zeros_like(here.x)
-        return here, replace(aim, share=self.share + step, bends=self._bends), along
+        tangent = last[0].x if last is not None else np.zeros_like(here.x)
+        return here, replace(aim, share=self.share + step, bends=self._bends), tangent
 
     def _aimed(self, aim: Aim, start: Point) -> Aim:
         """Return the aim at a predicted point: its share, or the arc through it."""
@@ -289,40 +286,6 @@ class Path:
             or bool(((a.positions[:n] != b.positions[:n]) & held).any())
             or travel(a.grip, b.grip) > 0.0
         )
-
-    def _secant(self) -> tuple[Point, Point | None, float] | None:
-        """Return the last increment, how much the path bent in it, and its longest displacement; None where there is none."""
-        past = [*self.earlier, *(mark.point for mark in self.trail)][-3:]
-        if len(past) < 2:
-            return None
-        way = past[-1].less(past[-2])
-        size = _longest(way.x)
-        if size == 0.0:
-            return None
-        if len(past) < 3 or self._bends or len(way.objects):
-            # the tangent of a new command is better than the old one's secant
-            return (way, None, size) if len(self.trail) > 1 else None
-        older = past[-2].less(past[-3])
-        if min(way.share, older.share) <= 0.0:
-            return way, None, size
-        zero, ratio = way.stepped(way, -1.0), way.share / older.share
-        return way, zero.stepped(way.stepped(older, -ratio), ratio / (1.0 + ratio)), size
-
-    def _straight_on(self) -> tuple[Point, ...]:
-        """Return the equilibria before this command as far as its way goes straight on, with their shares of it (below 0)."""
-        ahead, out = difference(self.problem, self.end, self.origin), []
-        target, share = replace(self.state.target, by_volume=self.origin.by_volume), 0.0
-        for point, old in reversed(self.state.before):
-            last = difference(self.problem, target, old)
-            if ahead is None or last is None:
-                break
-            size, along = float(np.linalg.norm(ahead)), float(last @ ahead)
-            if size == 0.0 or along <= 0.99 * np.linalg.norm(last) * size:
-                break
-            share -= along / size**2
-            out.append(replace(point, share=share))
-            target = old
-        return tuple(out[::-1])
 
     def _is_free(self, here: Point, there: Point) -> bool:
         """Whether nothing is crossed on the way to a predicted point."""
@@ -369,7 +332,7 @@ class Path:
         if outcome.status is not Status.CONVERGED:
             short = not self._bends and abs(aim.share - self.share) < self.min_increment
             return self._last_resort(outcome) if short else self._fail(outcome)
-        made = _longest(outcome.point.x - self.state.point.x)
+        made = longest(outcome.point.x - self.state.point.x)
         slid = self._slide(outcome)
         if slid > 1.0 and self.failures < FAILURES and made > 1e-3 * LONGEST:
             self.stride = 0.8 * made / slid
@@ -414,8 +377,8 @@ class Path:
         """How far the prediction was from the equilibrium, over its own length."""
         if outcome.start is None:
             return 0.0
-        length = _longest(outcome.start.x - self.state.point.x)
-        return _longest(outcome.point.x - outcome.start.x) / length if length > 0.0 else 0.0
+        length = longest(outcome.start.x - self.state.point.x)
+        return longest(outcome.point.x - outcome.start.x) / length if length > 0.0 else 0.0
 
     def _slide(self, outcome: Outcome) -> float:
         """How far a point that touches a rough obstacle slid in this increment, over what it may."""
@@ -455,7 +418,7 @@ class Path:
         if self.vain == VAIN:
             return False
         way = abs(self.trail[-1].point.share - self.trail[0].point.share)
-        gone = _longest(self.trail[-1].point.x - self.trail[0].point.x)
+        gone = longest(self.trail[-1].point.x - self.trail[0].point.x)
         nudge = NUDGE * way / gone if gone > 0.0 and farthest == SNAP else AHEAD
         step = min(AHEAD, self.ahead, 1.0 - share, self._allowed(None), nudge)
         aim = Aim(self.origin, self.end, share + step, self.state.grip)
@@ -487,19 +450,15 @@ class Path:
 
     def _lost(self, outcome: Outcome | None) -> Journey:
         """Say why a command could not be reached."""
-        problem = self.problem
-        ratios = self._ratios(self.state.volumes)
-        where = f"at V/V0 = {listed(ratios)}" if problem.chambers else "on the way"
         known = outcome is not None and outcome.status in (Status.SINGULAR, Status.INVERTED)
         status = outcome.status if known and outcome is not None else Status.NOT_CONVERGED
-        beyond = f", residual {outcome.residual:.2g} beyond it" if outcome is not None else ""
-        at = f"{100.0 * self.share:.3g} % of the command is reached, {where}{beyond}."
+        at = way_reached(self.problem, self.share, self.state.volumes, outcome)
         return self._ended(status, f"{status.value} {at}")
 
     def _at_limit(self) -> Journey | None:
         """Name the maximum of the load that the last equilibria enclose; or go on beyond it."""
         top = max(mark.point.share for mark in self.trail)
-        runaway = self._ratios(self.state.volumes).max(initial=0.0) >= BURST
+        runaway = ratios(self.problem, self.state.volumes).max(initial=0.0) >= BURST
         if self.beyond and not runaway:
             # where creeping ends nowhere the path itself leads on, through states that do not last
             self.stuck = self.stuck or not self._relax(top, farthest=np.inf)
@@ -514,24 +473,10 @@ class Path:
 
     def _limit(self, share: float, volumes: Floats) -> Journey:
         """Name the largest load that the body bears on the way, where its chambers have volumes (d,)."""
-        target = self.origin.towards(self.end, share, None)
-        driven = np.flatnonzero(~self.end.by_volume & (self.end.pressures != self.origin.pressures))
-        driven = driven[self.problem.kinds[driven] == CHAMBER]
-        if len(driven):
-            limit, asked = (
-                pressures[driven] * self.problem.stress / 1e3 for pressures in (target.pressures, self.end.pressures)
-            )
-            at = listed(self._ratios(volumes)[driven])
-            message = f"The limit is {listed(limit)} kPa at V/V0 = {at}; {listed(asked)} kPa was asked for."
-        else:
-            message = f"The limit is {100.0 * share:.4g} % of the change of the loads."
+        message = limit_reached(self.problem, self.origin, self.end, share, volumes)
         if self.beyond:
             message += f" No state that lasts lies beyond it up to V/V0 = {BURST:g}."
         return self._ended(Status.PRESSURE_LIMIT, f"{Status.PRESSURE_LIMIT.value} {message}")
-
-    def _ratios(self, volumes: Floats) -> Floats:
-        """V/V0 of the chambers (c,) from all scalars."""
-        return volumes[: self.problem.chambers] / self.problem.rest_chamber_volumes
 
 
 def advanced(state: ShapeState, outcome: Outcome) -> ShapeState:
@@ -556,43 +501,3 @@ def advanced(state: ShapeState, outcome: Outcome) -> ShapeState:
         measured=None,
         is_frame=True,
     )
-
-
-def travel(start: Grip | None, end: Grip | None) -> float:
-    """Largest distance [m] that an obstacle travels between two grips (turns about its own origin left out)."""
-    if start is None or end is None or len(start.poses) == 0:
-        return 0.0
-    turn = np.linalg.norm(end.poses[:, :3, :3] - start.poses[:, :3, :3], axis=(1, 2))
-    return float(np.max(np.linalg.norm(end.poses[:, :3, 3] - start.poses[:, :3, 3], axis=1) + 0.01 * turn))
-
-
-def difference(problem: ShapeProblem, new: Target, old: Target) -> Floats | None:
-    """The way between two targets as one vector of comparable numbers; None where their controls differ."""
-    if (new.by_volume != old.by_volume).any():
-        return None
-    moves = new.positions - old.positions
-    moves[: len(problem.rest)] *= problem.held[: problem.rest.size].reshape(-1, 3)
-    return np.concatenate(
-        [
-            np.where(new.by_volume, new.volumes - old.volumes, 0.0),
-            np.where(new.by_volume, 0.0, new.pressures - old.pressures),
-            [np.linalg.norm(new.external - old.external), np.linalg.norm(moves), travel(old.grip, new.grip)],
-        ]
-    )
-
-
-def _along(here: Point, way: Point, bend: Point | None, reach: float) -> Point:
-    """Return the point so many increments ahead, on the parabola where that is near the secant."""
-    ahead = here.stepped(way, reach)
-    if bend is None or (1.0 + reach) * _longest(bend.x) > CURVED * _longest(way.x):
-        return ahead
-    return ahead.stepped(bend, reach * (1.0 + reach))
-
-
-def _longest(x: Floats) -> float:
-    return float(np.sqrt(np.max(np.sum(x**2, axis=1), initial=0.0)))
-
-
-def listed(values: Floats) -> str:
-    """Return numbers as a user reads them."""
-    return ", ".join(f"{v:.4g}" for v in np.atleast_1d(values))

@@ -48,10 +48,11 @@ from geosim.shape.energy.configuration import Outcome, Point, Target
 from geosim.shape.energy.gas import Gas, shut_in
 from geosim.shape.energy.newton import Newton
 from geosim.shape.energy.objects import Loose
-from geosim.shape.energy.path import Journey, Path, difference
+from geosim.shape.energy.path import Journey, Path
 from geosim.shape.energy.penetration import went_through
 from geosim.shape.energy.problem import ShapeProblem, make_problem
 from geosim.shape.energy.state import ShapeState
+from geosim.shape.energy.trail import difference
 
 __all__ = ["EnergyShapeSolver", "ShapeState"]
 

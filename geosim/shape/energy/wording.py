@@ -1,0 +1,41 @@
+"""What is said of how far a command got: in the user's units."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from geosim.arrays import Floats
+from geosim.shape.energy.cables import CHAMBER
+from geosim.shape.energy.configuration import Outcome, Target
+from geosim.shape.energy.problem import ShapeProblem
+
+__all__ = ["limit_reached", "ratios", "way_reached"]
+
+
+def ratios(problem: ShapeProblem, volumes: Floats) -> Floats:
+    """Return V/V0 of the chambers (c,) from all scalars (s,) that have a volume."""
+    return volumes[: problem.chambers] / problem.rest_chamber_volumes
+
+
+def way_reached(problem: ShapeProblem, share: float, volumes: Floats, beyond: Outcome | None) -> str:
+    """Return which share of a command was reached, where, and what was left of the forces beyond it."""
+    where = f"at V/V0 = {_listed(ratios(problem, volumes))}" if problem.chambers else "on the way"
+    left = f", residual {beyond.residual:.2g} beyond it" if beyond is not None else ""
+    return f"{100.0 * share:.3g} % of the command is reached, {where}{left}."
+
+
+def limit_reached(problem: ShapeProblem, origin: Target, end: Target, share: float, volumes: Floats) -> str:
+    """Return the largest load that a body bears on the way from one target to another, where its scalars are `volumes` (s,)."""
+    driven = np.flatnonzero(~end.by_volume & (end.pressures != origin.pressures))
+    driven = driven[problem.kinds[driven] == CHAMBER]
+    if not len(driven):
+        return f"The limit is {100.0 * share:.4g} % of the change of the loads."
+    there = origin.towards(end, share, None)
+    limit, asked = (pressures[driven] * problem.stress / 1e3 for pressures in (there.pressures, end.pressures))
+    at = _listed(ratios(problem, volumes)[driven])
+    return f"The limit is {_listed(limit)} kPa at V/V0 = {at}; {_listed(asked)} kPa was asked for."
+
+
+def _listed(values: Floats) -> str:
+    """Return numbers as a user reads them."""
+    return ", ".join(f"{v:.4g}" for v in np.atleast_1d(values))
