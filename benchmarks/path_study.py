@@ -4,10 +4,10 @@
     python benchmarks/path_study.py --count 60 --out study          both; goes on where the folder ends
     python benchmarks/path_study.py --out study --table             what the folder says
 
-Robots are coarse (300 to 2500 tets): blocks, eight-sided cylinders that bend, PneuNets, bellows; P1 and P2; pressures between vacuum and beyond
-the limit, volumes from a tenth to ten times; with and without gravity, a ball and friction. Every solve runs in its own process
-under a limit of CPU seconds; a solve that takes longer is a failure. A case is decided where the small steps reach its end, or
-name a limit.
+Robots are coarse (300 to 3500 tets): blocks, eight-sided cylinders that bend, PneuNets, bellows; P1 and P2; pressures between
+vacuum and beyond the limit, volumes from a tenth to ten times; with and without gravity, a ball and friction. Every solve runs in
+its own process under a limit of CPU seconds; a solve that takes longer is a failure. A case is decided where the small steps
+reach its end, or name a limit.
 """
 
 from __future__ import annotations
