@@ -12,7 +12,7 @@ over which it slides towards the pulled end (mode +1) or away from it (-1) has
 
 a function of the tension before it and not an unknown. Which points stick is found in rounds (`Cables.corrected`): a jump
 beyond the limit slides, a slip against the friction sticks. What slipped in an increment stays where it is (`renewed`).
-The tangent leaves out how the angles of wrap change; what is left of that falls by about mu d(theta) in a step.
+How the angles of wrap change makes the tangent unsymmetric: that part is applied beside the matrix (`Cables.turn`).
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ CHAMBER, LENGTH, JUMP = 0, 1, 2
 # A jump of the tension may be beyond its limit by this share of the largest tension, and a slip against the friction by this
 # share of the body's size: ten times what forces and lengths are solved to.
 BEYOND, BACK = 1e-5, 1e-9
+
+# Sine of the angle of wrap below which a cable counts as straight, where the angle has no slope; what a length is divided by.
+STRAIGHT, TINY = 1e-6, 1e-300
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,30 @@ class Cables:
                     out[a + i] += forces[main + i]
                     slopes[a + i, main + i] += 1.0
         return out, slopes
+
+    def turn(self, x: Floats, forces: Floats, modes: Ints, move: Floats) -> Floats:
+        """Forces on the nodes (nodes, 3) that a move of theirs brings where it turns a cable round points it slides over.
+
+        With directions a and b before and after a point the angle of wrap changes by -(b . da + a . db) / |a x b|; where the
+        cable is straight it has no slope.
+        """
+        along, length = self.strands.ways(x)
+        tension, _ = self.tensions(along, forces, modes)
+        way = np.einsum("sa,sai->si", self.strands.weights, move[self.strands.nodes])
+        turned = (way - np.einsum("si,si->s", way, along)[:, None] * along) / np.maximum(length, TINY)[:, None]
+        sine = np.linalg.norm(np.cross(along[:-1], along[1:]), axis=1)
+        opened = -np.einsum("si,si->s", along[1:], turned[:-1]) - np.einsum("si,si->s", along[:-1], turned[1:])
+        angle = np.where(sine > STRAIGHT, opened / np.maximum(sine, STRAIGHT), 0.0)
+        change = np.zeros_like(tension)
+        for k in np.flatnonzero(self.friction > 0.0):
+            main, a = int(self.main[k]), int(self.first[k])
+            for i, theta in enumerate(self._wraps(int(k), along), start=1):
+                slides = modes[main + i] * self.friction[k]
+                before, more = change[a + i - 1], slides * tension[a + i - 1] * angle[a + i - 1]
+                change[a + i] = np.exp(-slides * theta) * (before - more)
+        out = np.zeros_like(x)
+        self.strands.add_forces(along, change, out, np.zeros(len(x)))
+        return out
 
     def add(
         self,

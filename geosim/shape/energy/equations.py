@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Bools, Floats
+from geosim.linear.bordered import Extra
 from geosim.linear.factorise import FactorisationError
 from geosim.shape.energy.configuration import Aim, Controls, Drag, Evaluation, Point, Target
 from geosim.shape.energy.lookahead import Springs, brace
@@ -87,12 +88,10 @@ class Equations:
             borders[-1, :size] = aim.load(evaluation.gradients).ravel()
             gap, corner = self._arc_row(point, aim, evaluation, gap, controls)
         borders[:, :size] *= free
-        extra: dict[str, Any] = {}
+        extra: dict[str, Any] = {"extra": _beside(problem, point, aim, evaluation, free)}
         if evaluation.columns is not None:
             extra["columns"] = np.zeros_like(borders)
             extra["columns"][:, :size] = controls.members @ columns.reshape(-1, size) * free
-        if aim.grip is not None and aim.grip.own and problem.contact is not None and evaluation.contact is not None:
-            extra["extra"] = partial(problem.contact.apply_slides, evaluation.contact, free)
         coupling = problem.coupling(point.x, target, evaluation, own=aim.grip is not None and aim.grip.own)
         if coupling is not None:
             columns = extra.get("columns", borders)
@@ -206,6 +205,31 @@ class Equations:
         if negative < 0:
             return None
         return negative == int((~problem.held[size:]).sum()) + len(controls.gap)
+
+
+def _beside(problem: ShapeProblem, point: Point, aim: Aim, evaluation: Evaluation, free: Bools) -> Extra | None:
+    """Return what adds the unsymmetric parts of the tangent: what slides under friction, and cables that turn; or None."""
+    parts: list[Extra] = []
+    if aim.grip is not None and aim.grip.own and problem.contact is not None and evaluation.contact is not None:
+        parts.append(partial(problem.contact.apply_slides, evaluation.contact, free))
+    if point.hold is not None and point.hold.modes.any():
+        parts.append(partial(_turn, problem, point, free))
+    return partial(_apply, parts) if parts else None
+
+
+def _turn(problem: ShapeProblem, point: Point, free: Bools, vector: Floats, out: Floats) -> None:
+    """Add what cables that slide do where a step of the free nodes turns them (see `Cables.turn`)."""
+    assert problem.cables is not None
+    assert point.hold is not None
+    c, size = problem.chambers, len(free)
+    move = np.where(free, vector[:size], 0.0).reshape(-1, 3)
+    force = problem.cables.turn(point.x, point.chamber_pressures[c:], point.hold.modes[c:], move)
+    out[:size] += np.where(free, force.ravel(), 0.0)
+
+
+def _apply(parts: list[Extra], vector: Floats, out: Floats) -> None:
+    for part in parts:
+        part(vector, out)
 
 
 def dragged(problem: ShapeProblem, evaluation: Evaluation, point: Point, drag: Drag) -> Evaluation:

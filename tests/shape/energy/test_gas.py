@@ -132,19 +132,22 @@ def test_the_projective_solver_says_that_it_knows_no_gas(ball):
 
 
 def test_a_sealed_shell_under_a_plate_by_hand():
-    """p V holds with the volume that was solved; what the plate gives is stored in wall, contact and gas; measured 2e-4."""
+    """p V holds with the volume that was solved; what the plate gives is stored in wall, contact and gas; measured 2e-5.
+
+    From where three points touch on: where the first one does the force has a kink, which no spline integrates.
+    """
     from scipy.interpolate import CubicSpline
 
     vertices, tets, regions = shapes.shell(0.01, 0.01 * RATIO, 1, 1)
     below = geosim.Select.plane("z", below=-0.008)
     shell = VolumetricRobot.from_tets(vertices, tets, regions, material=NeoHookean(mu=MU), fixed=below)
-    ways = np.linspace(0.0, 2e-3, 13)[1:]
+    ways = np.linspace(0.5e-3, 2e-3, 13)
     plate = geosim.Obstacle.plane((0, 0, 0.01 * RATIO), (0, 0, -1), motion=[(0, 0, -way) for way in ways])
     around = geosim.Environment(obstacles=[plate], self_contact=False)
     pressed = geosim.solve(shell, Inflation(gas=True) & Passive(steps=len(ways)), around)
     rest, v = float(shell.chamber_volumes[0]), pressed.chamber_volumes[:, 0]
     by_hand = AMBIENT * (rest / v - 1.0)
     np.testing.assert_allclose(pressed.chamber_pressures[:, 0], by_hand, rtol=1e-6)
-    pushed = CubicSpline(np.r_[0.0, ways], np.r_[0.0, pressed.obstacle_forces[:, 0, 2]]).integrate(0.0, ways[-1])
-    gas = AMBIENT * (rest * np.log(rest / v[-1]) - (rest - v[-1]))
-    assert pushed == pytest.approx(pressed.work[-1] + gas, rel=1e-3)
+    pushed = CubicSpline(ways, pressed.obstacle_forces[:, 0, 2]).integrate(ways[0], ways[-1])
+    stored = pressed.work + AMBIENT * (rest * np.log(rest / v) - (rest - v))  # the gas in closed form
+    assert pushed == pytest.approx(stored[-1] - stored[0], rel=1e-4)
