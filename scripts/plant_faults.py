@@ -830,6 +830,20 @@ FAULTS = [
         "tests/shape/energy/test_closed_forms.py -k exact",
     ),
     (
+        "contact: obstacles with sharp edges",
+        "geosim/shape/energy/contact_setup.py",
+        "rounded(o.solid, min(radius, SLIGHTLY * o.thickness))",
+        "rounded(o.solid, 0.0)",
+        "tests/shape/energy/test_free_objects.py",
+    ),
+    (
+        "shapes: a rounded edge that does not draw back",
+        "geosim/collision/shapes.py",
+        "return distance - radius, normal",
+        "return distance, normal",
+        "tests/shape/energy/test_free_objects.py",
+    ),
+    (
         "cables: an angle of wrap that opens by one side only",
         "geosim/shape/energy/cables.py",
         'opened = -np.einsum("si,si->s", along[1:], turned[:-1]) - np.einsum("si,si->s", along[:-1], turned[1:])',

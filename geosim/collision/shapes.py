@@ -45,6 +45,7 @@ __all__ = [
     "join_solids",
     "make_solid",
     "poses_between",
+    "rounded",
     "signed_distance",
     "signed_distances",
 ]
@@ -201,6 +202,8 @@ class Solids(NamedTuple):
         inside, edges 01, 12, 20, corners 0, 1, 2, unit vectors (f, 7, 3).
     order, boxes
         Of their trees, see `Tree`: faces in leaf order (f,), counted in their own mesh, and boxes [m] (b, 6).
+    rounding
+        Radius [m] that the edges of a shape of slabs are rounded to, (s,); 0: sharp. Faces stay where they are.
     """
 
     kind: Ints
@@ -211,6 +214,7 @@ class Solids(NamedTuple):
     normals: Floats
     order: Ints
     boxes: Floats
+    rounding: Floats
 
 
 def make_solid(shape: str, given: Parameters) -> Solids:
@@ -225,7 +229,17 @@ def make_solid(shape: str, given: Parameters) -> Solids:
     else:
         numbers = np.hstack([given[key] for key in KINDS[shape].parameters])
         data[0, : len(numbers)] = numbers
-    return Solids(*(frozen(array) for array in (code, data, span, vertices, faces, normals, order, boxes)))
+    arrays = (code, data, span, vertices, faces, normals, order, boxes, np.zeros(1))
+    return Solids(*(frozen(array) for array in arrays))
+
+
+def rounded(solid: Solids, radius: float) -> Solids:
+    """Return one shape with its edges rounded to a radius [m]: the distance to it, shrunk by that, less the radius.
+
+    Inside, the distance to a sharp shape has kinks that begin at its edges; rounded, it has none down to the radius. A mesh
+    keeps its edges.
+    """
+    return solid._replace(rounding=frozen(np.array([radius])))
 
 
 def join_solids(solids: Sequence[Solids]) -> Solids:
@@ -242,7 +256,10 @@ def join_solids(solids: Sequence[Solids]) -> Solids:
     ]
     whole = Solids(*(np.concatenate(arrays) for arrays in zip(*moved)))
     return Solids(
-        *(frozen(array) for array in whole._replace(**{k: getattr(whole, k)[1:] for k in ("kind", "data", "span")}))
+        *(
+            frozen(array)
+            for array in whole._replace(**{k: getattr(whole, k)[1:] for k in ("kind", "data", "span", "rounding")})
+        )
     )
 
 
@@ -326,6 +343,11 @@ def _box(w, p):
 
 
 @kernel
+def _shrunk(depth, radius):
+    return depth[0] + radius, depth[1] + radius, depth[2] + radius
+
+
+@kernel
 def _from_slabs(depth, u):
     """Distance and normal of an intersection of slabs."""
     x, y, z = max(depth[0], 0.0), max(depth[1], 0.0), max(depth[2], 0.0)
@@ -370,8 +392,10 @@ def signed_distance(solids, k, p):
     if solids.kind[k] == MESH:
         _, _, distance, normal, _ = _on_mesh(solids, k, p)
         return distance, normal
+    radius = solids.rounding[k]
     depth, directions, _ = _slabs(solids.kind[k], solids.data[k], p)
-    return _from_slabs(depth, directions)
+    distance, normal = _from_slabs(_shrunk(depth, radius), directions)
+    return distance - radius, normal
 
 
 @kernel
@@ -381,12 +405,13 @@ def distances(solids, k, points, reach, distance, normal):
     Points farther than their `reach` [m] (p,) from the box around a mesh are inf away. All points at once, because to hand
     the shapes on costs as much as four distances to a plane.
     """
-    kind, w, none = solids.kind[k], solids.data[k], (0.0, 0.0, 1.0)
+    kind, w, none, radius = solids.kind[k], solids.data[k], (0.0, 0.0, 1.0), solids.rounding[k]
     for i in range(len(points)):
         p = row(points, i)
         if kind != MESH:
             depth, directions, _ = _slabs(kind, w, p)
-            distance[i], n = _from_slabs(depth, directions)
+            distance[i], n = _from_slabs(_shrunk(depth, radius), directions)
+            distance[i] -= radius
         elif gap_to_box(solids.boxes, solids.span[k, 2], p, p) > reach[i] ** 2:
             distance[i], n = np.inf, none
         else:
@@ -408,6 +433,7 @@ def curvature(solids, k, p, out):
         depth = (distance, -np.inf, -np.inf)
     else:
         depth, (u, v, t), hoop = _slabs(solids.kind[k], solids.data[k], p)
+        depth = _shrunk(depth, solids.rounding[k])
         distance, n = _from_slabs(depth, (u, v, t))
         hoop *= dot(n, u)
         corner = 1.0 / distance if distance > TINY else 0.0

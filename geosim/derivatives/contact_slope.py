@@ -76,9 +76,9 @@ def _by_area(contact: ContactPotential, points: Floats, forces: ContactForces, g
     size = 3 * len(points)
     if len(ids) == 0:
         return sparse.csr_matrix((size, size))
-    obstacle, pose = contact.environment.obstacles[o], grip.poses[o]
-    bend = curvatures(obstacle.solid, contact.metres(points[ids]), pose) * contact.length
-    toward = -contact.distances(obstacle, pose, points)[1][ids]
+    pose = grip.poses[o]
+    bend = curvatures(contact.solids[o], contact.metres(points[ids]), pose) * contact.length
+    toward = -contact.distances(o, pose, points)[1][ids]
     slope = _facing_slope(contact, points, ids, toward, -bend)
     # where faces press, too, friction goes by forces that are held
     drag = np.where(forces.by_faces[o, ids] > 0.0, 0.0, forces.pressure[o, ids] / forces.push[o, ids])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import trimesh
 
-from geosim.collision.shapes import curvatures, signed_distances
+from geosim.collision.shapes import curvatures, rounded, signed_distances
 from geosim.environment import Obstacle
 
 POSE = trimesh.transformations.euler_matrix(0.3, -0.5, 0.8)
@@ -42,3 +42,24 @@ def test_curvature_is_the_slope_of_the_normal(shape):
     assert checked > 150
     if shape != "plane":
         assert np.abs(H).max() > 1.0
+
+
+@pytest.mark.parametrize("shape", ["box", "cylinder"])
+def test_a_rounded_edge_has_no_kink_down_to_its_radius(shape):
+    """Faces stay, an edge draws back by (sqrt 2 - 1) radius, and slopes are the normals where the sharp one's jump."""
+    sharp, radius = SHAPES[shape].solid, 2e-3
+    solid = rounded(sharp, radius)
+    points = np.random.default_rng(1).uniform(-0.04, 0.04, (4000, 3))
+    distance, _, normal = signed_distances(solid, points)
+    points, normal = (a[np.abs(distance) < 0.9 * radius] for a in (points, normal))
+    assert len(points) > 100
+    step = 1e-6
+    for k in range(3):
+        move = step * np.eye(3)[k]
+        ahead, behind = (signed_distances(solid, points + s * move) for s in (1, -1))
+        assert np.abs((ahead[0] - behind[0]) / (2 * step) - normal[:, k]).max() < 2e-3
+        assert np.abs(ahead[2] - behind[2]).max() < 30 * step / radius
+    if shape == "box":
+        edge, face = np.array([[0.01, 0.02, 0.0]]), np.array([[0.01, 0.0, 0.0]])
+        assert signed_distances(solid, edge)[0] == pytest.approx((np.sqrt(2) - 1) * radius)
+        assert signed_distances(solid, face)[0] == pytest.approx(0.0, abs=1e-15)

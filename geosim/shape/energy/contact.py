@@ -28,7 +28,7 @@ import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.collision.proximity import NearPairs, Neighbourhood, closest
-from geosim.collision.shapes import curvatures, signed_distances
+from geosim.collision.shapes import Solids, curvatures, signed_distances
 from geosim.environment import Environment, Obstacle
 from geosim.linear.patterns import Coupled, Sparsity, add_blocks, couple, missing_blocks
 from geosim.shape.energy.contact_faces import HARD, ContactFaces
@@ -81,6 +81,8 @@ class ContactPotential:
     ----------
     environment, surface, neighbourhood
         Obstacles; points of the robot; which of them are near each other, None where self-contact is off.
+    solids
+        The shapes of the obstacles, their edges rounded: at a sharp one the direction of contact would jump.
     length, center
         Unit [m] and origin [m] of scaled positions.
     faces
@@ -107,6 +109,7 @@ class ContactPotential:
     delta: Floats
     face_delta: Floats
     nodes: int
+    solids: tuple[Solids, ...]
     couplings: Couplings = field(default_factory=Couplings, repr=False)
 
     @property
@@ -138,10 +141,10 @@ class ContactPotential:
         """Poses of the obstacles at the end of command `index`, (o, 4, 4); -1 is the start."""
         return self.environment.poses(index)
 
-    def distances(self, obstacle: Obstacle, pose: Floats, points: Floats) -> tuple[Floats, Floats]:
-        """Scaled distances (p,) to an obstacle, exact up to its `reach`, and normals (p, 3)."""
-        place, reach = self.metres(points), self.reach(obstacle)
-        distance, _, normal = signed_distances(obstacle.solid, place, pose, reach)
+    def distances(self, o: int, pose: Floats, points: Floats) -> tuple[Floats, Floats]:
+        """Scaled distances (p,) to obstacle o, exact up to its `reach`, and normals (p, 3)."""
+        place, reach = self.metres(points), self.reach(self.environment.obstacles[o])
+        distance, _, normal = signed_distances(self.solids[o], place, pose, reach)
         return distance / self.length, normal
 
     def reach(self, obstacle: Obstacle) -> float:
@@ -301,10 +304,10 @@ class ContactPotential:
         faces, obstacle, pose, places = self.faces, self.environment.obstacles[o], grip.poses[o], self.metres(points)
         delta = self.face_delta[o]
         ids = faces.within(obstacle, places, distance, delta, self.length)
-        near = faces.lowest(ids, obstacle, places[faces.triangles[ids]], self.length, pose)
+        near = faces.lowest(ids, self.solids[o], places[faces.triangles[ids]], self.length, pose)
         np.minimum.at(gap, faces.triangles[near.ids], (near.distance - delta[near.ids])[:, None])
         touch, pressed, energy, stiffness, turning = faces.press(
-            near, delta, obstacle, pose, places, self.length, matrix
+            near, delta, self.solids[o], pose, places, self.length, matrix
         )
         corners, by_point = faces.triangles[touch.ids], pressed[:, None] * touch.weights
         np.add.at(force, corners, -by_point[:, :, None] * touch.normal[:, None])
@@ -337,7 +340,7 @@ class ContactPotential:
     def _obstacle(self, o: int, points: Floats, grip: Grip) -> tuple[Floats, Ints, Floats, float, PointForces]:
         """Distances of all points to obstacle o; the points in contact, their normals, their energy, their forces."""
         obstacle, pose = self.environment.obstacles[o], grip.poses[o]
-        distance, normal = self.distances(obstacle, pose, points)
+        distance, normal = self.distances(o, pose, points)
         rough = obstacle.friction > 0
         ids = np.flatnonzero((distance < self.delta[o]) | (rough & (grip.push[o] > 0) if rough else False))
         k, d, normal = len(ids), distance[ids], np.ascontiguousarray(normal[ids])
@@ -346,7 +349,7 @@ class ContactPotential:
         )
         if k == 0:
             return distance, ids, normal, 0.0, out
-        bend = curvatures(obstacle.solid, self.metres(points[ids]), pose) * self.length
+        bend = curvatures(self.solids[o], self.metres(points[ids]), pose) * self.length
         area = self.surface.facing(points, ids, -normal)
         thick = self.thickness[ids]
         law = PointLaw(self.delta[o, ids], thick, area, self.kappa[ids], float(obstacle.friction), SLIP * thick)

@@ -94,23 +94,14 @@ class ContactFaces:
             return np.zeros(0, dtype=np.int64)
         return np.flatnonzero(_within(places, self.triangles, distance * length, limit * length))
 
-    def lowest(
-        self, ids: Ints, obstacle: Obstacle, corners: Floats, length: float, pose: Floats | None = None
-    ) -> Lowest:
-        """Return where triangles with corners (k, 3, 3) [m] are nearest to an obstacle."""
+    def lowest(self, ids: Ints, solid: Solids, corners: Floats, length: float, pose: Floats | None = None) -> Lowest:
+        """Return where triangles with corners (k, 3, 3) [m] are nearest to a shape."""
         softness = SOFTNESS * length * self.thickness[ids]
-        value, weights, normal = lowest(obstacle.solid, corners, np.eye(4) if pose is None else pose, softness)
+        value, weights, normal = lowest(solid, corners, np.eye(4) if pose is None else pose, softness)
         return Lowest(ids, value / length, weights, normal)
 
     def press(
-        self,
-        found: Lowest,
-        delta: Floats,
-        obstacle: Obstacle,
-        pose: Floats,
-        places: Floats,
-        length: float,
-        matrix: bool,
+        self, found: Lowest, delta: Floats, solid: Solids, pose: Floats, places: Floats, length: float, matrix: bool
     ) -> tuple[Lowest, Floats, float, Floats, Floats]:
         """Return the triangles in contact, their forces (k,), energy, and the two parts of their tangent (k, 3, 3, 3, 3)."""
         u = (delta[found.ids] - found.distance) / self.thickness[found.ids]
@@ -124,7 +115,7 @@ class ContactFaces:
             along = touch.weights[:, :, None] * touch.normal[:, None]
             stiff = np.einsum("k,kia,kjb->kijab", stiffness * slope / thick, along, along)
             corners = np.ascontiguousarray(places[self.triangles[touch.ids]])
-            turn = turning(obstacle.solid, corners, pose, SOFTNESS * length * thick, touch.weights, touch.normal)
+            turn = turning(solid, corners, pose, SOFTNESS * length * thick, touch.weights, touch.normal)
             bend = (-stiffness * value * length)[:, None, None, None, None] * turn
         return touch, stiffness * value, float(np.sum(stiffness * thick * work)), stiff, bend
 

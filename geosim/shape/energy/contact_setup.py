@@ -7,7 +7,7 @@ import numpy as np
 from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.collision.crossings import count_crossings
 from geosim.collision.proximity import Neighbourhood, make_neighbourhood
-from geosim.collision.shapes import signed_distances
+from geosim.collision.shapes import Solids, rounded, signed_distances
 from geosim.environment import Environment, Obstacle
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -24,6 +24,9 @@ __all__ = ["make_contact"]
 THICKNESS = (
     0.05  # default thickness of contact over the local edge length: a penetration of 1 % of it is a fifth of that
 )
+# Radius that contact rounds edges of obstacles to, over the thickness of contact: as deep as skin is ever pressed in, where
+# the distance to a sharp edge has a kink; and at most over the thickness of the obstacle.
+ROUNDED, SLIGHTLY = 1.0, 0.5
 OVERLAP = 0.2  # thicknesses by which a robot may overlap an obstacle at rest: what meshing makes of a touching surface
 TOUCHING = 1e-9  # distance over the robot's size at which surfaces touch: round-off of scaled positions
 MOST_PAIRS = 62  # bits of a signed 64-bit mask
@@ -66,8 +69,10 @@ def make_contact(
         frozen(reach[surface.triangles].min(axis=1)),
         frozen(face_stiffness(surface, kappa)),
     )
+    radius = ROUNDED * body.length * float(np.median(reach))
+    solids = tuple(rounded(o.solid, min(radius, SLIGHTLY * o.thickness)) for o in environment.obstacles)
     begins = [
-        _begins(body, surface, faces, o, obstacle, points, reach, feels)
+        _begins(body, surface, faces, o, obstacle, solids[o], points, reach, feels)
         for o, obstacle in enumerate(environment.obstacles)
     ]
     return ContactPotential(
@@ -83,6 +88,7 @@ def make_contact(
         frozen(np.array([d for d, _ in begins]).reshape(-1, len(points))),
         frozen(np.array([d for _, d in begins]).reshape(-1, len(seen))),
         len(body.rest),
+        solids,
     )
 
 
@@ -92,6 +98,7 @@ def _begins(
     faces: ContactFaces,
     o: int,
     obstacle: Obstacle,
+    solid: Solids,
     points: Floats,
     reach: Floats,
     feels: Bools,
@@ -99,10 +106,10 @@ def _begins(
     """Return the distances of points (p,) and triangles (t,) at which contact with an obstacle begins; refuse overlaps."""
     robot, places, pose, thick = body.robot, body.to_metres(points), obstacle.pose(-1), faces.thickness
     cover = float(surface.edges.max() + reach.max()) * body.length  # so far away is a corner of what may touch
-    rest = signed_distances(obstacle.solid, places, pose, cover)[0] / body.length
+    rest = signed_distances(solid, places, pose, cover)[0] / body.length
     ids = faces.within(obstacle, places, rest, np.where(faces.feels, thick, -np.inf), body.length)
     corners, thick = faces.triangles[ids], thick[ids]
-    low = faces.lowest(ids, obstacle, places[corners], body.length, pose)
+    low = faces.lowest(ids, solid, places[corners], body.length, pose)
     whole, deep = feels[corners].all(axis=1), low.distance < -OVERLAP * thick
     overlapping = np.union1d(np.flatnonzero(feels & (rest < -OVERLAP * reach)), corners[whole & deep])
     if len(overlapping):

@@ -69,7 +69,7 @@ class _Way:
     def __init__(
         self, contact: ContactPotential, o: int, obstacle: Obstacle, x: Floats, end: Floats, pose: Floats, then: Floats
     ) -> None:
-        self.contact, self.obstacle = contact, obstacle
+        self.contact, self.obstacle, self.solid = contact, obstacle, contact.solids[o]
         self.start, goal = (
             (contact.metres(contact.surface.points(at)) - p[:3, 3]) @ p[:3, :3] for at, p in ((x, pose), (end, then))
         )
@@ -88,16 +88,14 @@ class _Way:
     def _of_points(self, share: float) -> Floats:
         """Scaled distances of the points at a share of the way; those that a mesh is not asked for are its reach away."""
         reach = self.contact.reach(self.obstacle)
-        distance = signed_distances(self.obstacle.solid, self.start + share * self.move, None, reach)[0]
+        distance = signed_distances(self.solid, self.start + share * self.move, None, reach)[0]
         return np.where(np.isfinite(distance), distance, reach) / self.contact.length
 
     def _of_all(self, share: float) -> Floats:
         """Scaled distances of points and triangles at a share of the way."""
         faces, length = self.contact.faces, self.contact.length
         corners = self.start[faces.triangles[self.near]] + share * self.move[faces.triangles[self.near]]
-        return np.concatenate(
-            [self._of_points(share), faces.lowest(self.near, self.obstacle, corners, length).distance]
-        )
+        return np.concatenate([self._of_points(share), faces.lowest(self.near, self.solid, corners, length).distance])
 
     def bound(self, deeper: float) -> float:
         """Share of the way in which no feature can be deeper than it was outside, by a scaled depth."""

@@ -157,6 +157,20 @@ def test_ball_is_lifted_by_three_jaws():
     assert heights[2] - heights[1] == pytest.approx(2e-3, rel=1e-4)
 
 
+def test_cube_whose_edges_dig_into_bending_fingers_is_held():
+    """Sharp edges within their faces, where the direction of contact would jump; let go, it sinks and stays."""
+    fingers, _ = jaws(2, 0.016, size=(0.008, 0.008, 0.03), cells=(2, 2, 6))
+    tops = np.flatnonzero(fingers.vertices[:, 2] > 0.0149)
+    inward = [tops[s * fingers.vertices[tops, 0] > 0] for s in (1, -1)]
+    squeeze = [Prescribed(ids, [[-s * 2e-3, 0, 0]] * 2) for s, ids in zip((1, -1), inward)]
+    edgy = Obstacle.box((-0.008, -0.008, -0.012), (0.008, 0.008, 0.004), free=True, mass=0.01, friction=0.7)
+    around = Environment(gravity=GRAVITY, obstacles=[edgy], prescribed=squeeze, self_contact=False)
+    result = geosim.solve(fingers, Passive(steps=2), around)
+    assert result.obstacle_held.all()
+    assert result.obstacle_forces[1, 0, 2] == pytest.approx(0.01 * WEIGHT, rel=1e-4)
+    assert result.obstacle_poses[1, 0, 2, 3] < 0.0
+
+
 @pytest.mark.parametrize(
     ("build", "words"),
     [
