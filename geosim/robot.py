@@ -120,11 +120,10 @@ class VolumetricRobot(Displayed):
             object.__setattr__(
                 self, "notices", (*self.notices, f"{flipped.sum()} tets were negatively oriented and have been turned")
             )
-        smallest = int(np.argmin(np.abs(volumes)))
-        if abs(volumes[smallest]) < 1e-15 * size**3:
+        flat = topology.flat_tets(self.vertices, self.tets)
+        if len(flat):
             raise InputError(
-                f"tets: tet {smallest} (vertices {self.tets[smallest].tolist()}) has zero volume; remove it "
-                f"or mesh again"
+                f"tets: tet {flat[0]} (vertices {self.tets[flat[0]].tolist()}) has zero volume; remove it or mesh again"
             )
 
     def _check_regions(self) -> None:

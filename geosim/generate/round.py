@@ -19,12 +19,10 @@ __all__ = ["bellows", "fiber_bender", "round_finger", "twister"]
 
 # Rings of the twisted chamber to a radian, an even number in all: its surface is then 0.2 % of the radius from the smooth one.
 RINGS_PER_RADIAN = 4
-# Of the slot's thickness between two rings: longer ones bend so far that the mesher cuts them otherwise.
-LONGEST_STEP = 2.0
+# Of the slot's thickness along its edge from ring to ring: the mesher cuts longer, sheared triangles into ten times as many tets.
+LONGEST_STEP = 1.5
 # Corners of a circle as thick as the slot: more are shorter than the way between two rings, and ask for as small tets.
 EDGE_SEGMENTS = 6
-# Of each side of the slot: with three, long triangles, the mesher cut a fifth of random twisters otherwise and lost volume.
-FLAT_PARTS = 8
 
 
 def _prism(section: Floats, start: float, end: float) -> Any:
@@ -134,6 +132,7 @@ def twister(
     turns: float = 1.0,
     cap: float = 5e-3,
     pairs: int | None = None,
+    parts: int | None = None,
 ) -> Design:
     """Make a cylinder about the x axis, clamped at x = 0, with a flat chamber that winds about the axis.
 
@@ -152,6 +151,8 @@ def twister(
         Thickness of the ends [m].
     pairs
         Half the number of steps along the chamber's surface; default by its turns and its thickness.
+    parts
+        Of each flat side of its section; default as wide as the steps are long.
 
     Raises
     ------
@@ -162,13 +163,16 @@ def twister(
     limits.less("cap", cap, 0.5 * length, "half the length")
     limits.less("wall", wall, radius * 2 / 3, "two thirds of the radius")
     body = _prism(circle(radius), 0.0, length)
-    fine = max(np.pi * RINGS_PER_RADIAN * abs(turns), (length - 2 * cap) / (2 * LONGEST_STEP * wall))
+    edge = np.hypot(length - 2 * cap, 2 * np.pi * turns * (radius - wall))  # along the slot's rim
+    fine = max(np.pi * RINGS_PER_RADIAN * abs(turns), edge / (2 * LONGEST_STEP * wall))
     pairs = int(np.ceil(fine)) if pairs is None else pairs
     limits.count(pairs=pairs)
     steps = 2 * pairs
+    flat = 2 * radius - 3 * wall
+    parts = max(1, round(flat * steps / edge)) if parts is None else parts
+    limits.count(parts=parts)
     angle = np.linspace(0.0, 2 * np.pi * turns, steps + 1)
-    # between two rings a twisted surface is a little thinner: (2 + cos of the turn) / 3 of the section, on average
-    section = _slot(radius - wall, wall) / np.sqrt((2.0 + np.cos(2 * np.pi * turns / steps)) / 3.0)
+    section = _slot(flat, wall, parts)
     turned = np.stack(
         [
             np.outer(np.cos(angle), section[:, 0]) - np.outer(np.sin(angle), section[:, 1]),
@@ -177,15 +181,19 @@ def twister(
         axis=2,
     )
     along = np.broadcast_to(np.linspace(cap, length - cap, steps + 1)[:, None, None], (*turned.shape[:2], 1))
-    return Design(body, (tube(np.concatenate([along, turned], axis=2)),), *_ends(body), parameters={"pairs": pairs})
+    rings = np.concatenate([along, turned], axis=2)
+    way = int(np.sign(turns))
+    # between two rings a twisted surface is a little thinner; its volume is that of the smooth one after this
+    area = flat * wall + 0.25 * np.pi * wall**2
+    rings[..., 1:] *= np.sqrt(area * (length - 2 * cap) / tube(rings, way).volume)
+    return Design(body, (tube(rings, way),), *_ends(body), parameters={"pairs": pairs, "parts": parts})
 
 
-def _slot(half_width: float, thickness: float) -> Floats:
-    """Corners (m, 2) of a slot with round edges, which have the area of half circles, and with flat parts on its sides."""
+def _slot(flat: float, thickness: float, parts: int) -> Floats:
+    """Corners (m, 2) of a slot with round edges, which have the area of half circles, and with flat sides in parts."""
     end = sector(0.5 * thickness, 2, 0.0, segments=EDGE_SEGMENTS)[1:]  # without the centre
-    reach = half_width - 0.5 * thickness
-    right = end + [reach, 0.0]
-    inner = np.linspace(reach, -reach, FLAT_PARTS + 1)[1:-1]
+    right = end + [0.5 * flat, 0.0]
+    inner = 0.5 * flat * np.linspace(1.0, -1.0, parts + 1)[1:-1]
     top = np.stack([inner, np.full(len(inner), 0.5 * thickness)], axis=1)
     return np.vstack([right, top, -right, -top])
 

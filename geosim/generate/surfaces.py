@@ -91,16 +91,17 @@ def sector(radius: float, count: int, inset: float, middle: float = 0.0, segment
     return distance[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
-def tube(rings: Floats) -> Any:
+def tube(rings: Floats, turned: int = 0) -> Any:
     """Surface of rings (s, m, 3) [m], one after the other, closed by a fan about the centre of the first and of the last.
 
-    Quads are split along one diagonal and the other in turn from ring to ring.
+    Quads are split along one diagonal and the other in turn from ring to ring; where every ring is turned against the one
+    before, in the order of its corners (`turned` = 1) or against it (-1), along the diagonal that is the shorter then.
     """
     s, m, _ = rings.shape
     i, j = (k.ravel() for k in np.meshgrid(np.arange(s - 1), np.arange(m), indexing="ij"))
     a, b = i * m + j, i * m + (j + 1) % m
     c, d = b + m, a + m
-    even = (i % 2 == 0)[:, None]
+    even = (i % 2 == 0 if turned == 0 else np.full(len(i), turned < 0))[:, None]
     first = np.where(even, np.stack([a, b, c], axis=1), np.stack([a, b, d], axis=1))
     second = np.where(even, np.stack([a, c, d], axis=1), np.stack([b, c, d], axis=1))
     k, after = np.arange(m), (np.arange(m) + 1) % m

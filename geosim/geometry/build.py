@@ -99,14 +99,9 @@ def check_tets(vertices: Floats, tets: Ints) -> None:
             "remove the copies where the mesh was made, or with numpy.unique(np.sort(tets, axis=1), axis=0)"
         )
     turned, _ = topology.oriented(vertices, tets)
-    faces = turned[:, topology.FACES].reshape(-1, 3)
-    lowest = np.argmin(faces, axis=1)[:, None]
-    sense = np.take_along_axis(faces, (lowest + np.arange(3)) % 3, axis=1)  # the same rows: seen from the same side
-    _, where, shared = np.unique(sense, axis=0, return_index=True, return_counts=True)
-    if shared.max(initial=1) > 1:
-        _refuse_overlap(
-            vertices, sense[where[np.argmax(shared)]], int((shared > 1).sum()), "faces have two tets on one side"
-        )
+    crowded = topology.crowded_faces(turned)
+    if len(crowded):
+        _refuse_overlap(vertices, crowded[0], len(crowded), "faces have two tets on one side")
     held = vertices_in_tets(vertices, np.unique(tets), build_tree(vertices, turned))
     ids = np.flatnonzero(held >= 0)
     inside = np.unique(tets)[ids]

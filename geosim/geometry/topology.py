@@ -14,9 +14,11 @@ __all__ = [
     "TRIANGLE_EDGES",
     "boundary_faces",
     "components",
+    "crowded_faces",
     "curved_faces",
     "face_normals",
     "face_sides",
+    "flat_tets",
     "interpolate_p2",
     "linked",
     "mid_edges",
@@ -32,12 +34,32 @@ __all__ = [
 FACES = np.array([[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]])
 EDGES = np.array([[0, 1], [1, 2], [0, 2], [0, 3], [1, 3], [2, 3]])
 TRIANGLE_EDGES = np.array([[0, 1], [1, 2], [2, 0]])
+# Height of a tet over the size of its mesh: ten thousand times the rounding of the coordinates, so that its deformation is still
+# known to 1e-4. Small tets are not flat: a cut-off in volume would refuse those of tiny details.
+FLAT = 1e-12
 
 
 def tet_volumes(vertices: Floats, tets: Ints) -> Floats:
     """Signed volumes of tets [m^3], shape (m,)."""
     a, b, c, d = (vertices[tets[:, i]] for i in range(4))
     return np.einsum("ij,ij->i", np.cross(b - a, c - a), d - a) / 6.0
+
+
+def flat_tets(vertices: Floats, tets: Ints) -> Ints:
+    """Ids of tets without volume: so flat that rounding of the coordinates decides how they deform."""
+    corners = vertices[tets]
+    longest = np.linalg.norm(corners[:, EDGES[:, 0]] - corners[:, EDGES[:, 1]], axis=2).max(axis=1)
+    size = float(np.linalg.norm(np.ptp(vertices[np.unique(tets)], axis=0)))
+    return np.flatnonzero(np.abs(tet_volumes(vertices, tets)) <= FLAT * size * longest**2)
+
+
+def crowded_faces(tets: Ints) -> Ints:
+    """Faces (k, 3) that several positively oriented tets have on the same side, so that they overlap."""
+    faces = tets[:, FACES].reshape(-1, 3)
+    lowest = np.argmin(faces, axis=1)[:, None]
+    sense = np.take_along_axis(faces, (lowest + np.arange(3)) % 3, axis=1)  # the same rows: seen from the same side
+    found, shared = np.unique(sense, axis=0, return_counts=True)
+    return np.ascontiguousarray(found[shared > 1])
 
 
 def tet_gradients(vertices: Floats, tets: Ints) -> Floats:

@@ -39,7 +39,7 @@ def fiber_bender(length, radius, wall, cap, pitch, fibre_radius):
     return 0.5 * math.pi * radius**2 * length, [sector_area(radius - wall, 2, wall) * (length - 2 * cap)]
 
 
-def twister(length, radius, wall, turns, cap, pairs):
+def twister(length, radius, wall, turns, cap, pairs, parts):
     flat = 2 * (radius - wall) - wall
     return math.pi * radius**2 * length, [(flat * wall + math.pi * wall**2 / 4) * (length - 2 * cap)]
 
