@@ -11,6 +11,7 @@ import pytest
 import geosim
 from geosim import generate
 from geosim.errors import InputError
+from geosim.geometry import topology
 from geosim.geometry.surface import check_surface
 
 SOLVED = [name for name in generate.names() if name not in ("fiber_bender", "membrane", "gripper")]
@@ -174,6 +175,17 @@ def test_unknown_designs_and_dimensions_are_refused():
         generate.make("pneunets")
     with pytest.raises(InputError, match="thickness"):
         generate.make("pneunet", thickness=1e-3)
+
+
+@pytest.mark.parametrize("turns", [0.6, -0.6])
+def test_a_nearly_round_slot_that_hardly_winds_is_meshed_coarsely(turns):
+    """Long, sheared triangles along it made half a million tets of it, some of them flat."""
+    design = generate.twister(length=130e-3, radius=7.7e-3, wall=3.9e-3, turns=turns, cap=4.5e-3)
+    robot = design.robot(max_edge=30e-3)
+    assert len(robot.tets) < 20_000
+    assert topology.tet_volumes(robot.vertices, robot.tets[robot.regions == 1]).sum() == pytest.approx(
+        design.chambers[0].volume, rel=1e-9
+    )
 
 
 @pytest.mark.parametrize(

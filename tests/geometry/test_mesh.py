@@ -358,26 +358,42 @@ def test_crash_of_the_mesher_is_one_line_with_a_remedy(tmp_path, monkeypatch, na
     assert "geosim[rescue]" in text
 
 
-def test_second_attempt_is_told(tmp_path, monkeypatch):
-    """When the strict switches fail and the weak ones work, a notice says so."""
+SECOND = {
+    "crash": ("os.kill(os.getpid(), signal.SIGSEGV)", "SIGSEGV"),
+    "overlap": (
+        "v, e = np.vstack([v, v[e[0]].mean(axis=0)]), np.vstack([e, [*e[0, :3], len(v)]])",
+        "tets that overlap at 1",
+    ),
+    "flat": ("v[e[0, 3]] = v[e[0, :3]].mean(axis=0)", "tets of zero volume"),
+}
+
+
+@pytest.mark.parametrize("fault", SECOND)
+def test_second_attempt_is_told(tmp_path, monkeypatch, fault):
+    """When what the strict switches make is no mesh and the weak ones work, a notice says so."""
+    code, reason = SECOND[fault]
     fake_tetgen(
         tmp_path,
         monkeypatch,
-        textwrap.dedent("""
+        textwrap.dedent(f"""
         import os, signal, sys
+        import numpy as np
         del sys.modules["tetgen"]
         sys.path.remove(os.path.dirname(__file__))
         import tetgen
         class TetGen(tetgen.TetGen):
             def tetrahedralize(self, switches):
-                if "o" in switches:
-                    os.kill(os.getpid(), signal.SIGSEGV)
-                return super().tetrahedralize(switches=switches)
+                v, e, a, m = super().tetrahedralize(switches=switches)
+                v, e, a = np.array(v), np.array(e), np.array(a)
+                if switches.startswith("pq1.4"):
+                    {code}
+                    a = np.append(a, a[: len(e) - len(a)])
+                return v, e, a, m
         tetgen.TetGen = TetGen
     """),
     )
     found = mesh(BODY, [CHAMBER])
-    assert any("weaker quality bounds" in n and "SIGSEGV" in n for n in found.notices)
+    assert any("weaker quality bounds" in n and reason in n for n in found.notices)
     assert found.region_volume(1) == pytest.approx(5.4e-6, rel=1e-9)
 
 
