@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.kernels import kernel
 
-__all__ = ["Coupled", "Sparsity", "add_blocks", "couple", "find_sorted", "missing_blocks", "widened"]
+__all__ = ["Coupled", "Sparsity", "add_blocks", "couple", "couples", "find_sorted", "widened"]
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def couple(base: Sparsity, groups: Ints, nodes: Ints) -> Coupled:
     nodes
         Nodes of every point, (p, a).
     """
-    members = nodes[groups].reshape(len(groups), -1)
+    members = _distinct(groups, nodes)
     width = members.shape[1]
     count = int(members.max(initial=0)) + 1
     first, later = np.repeat(members, width, axis=1).ravel(), np.tile(members, (1, width)).ravel()
@@ -92,12 +92,25 @@ def couple(base: Sparsity, groups: Ints, nodes: Ints) -> Coupled:
     return Coupled(frozen(indptr), frozen(indices[:total]), frozen(place))
 
 
+def couples(pattern: Sparsity, groups: Ints, nodes: Ints) -> bool:
+    """Whether a pattern has blocks between all nodes of the points of every group (see `couple`)."""
+    return bool(_has_blocks(_distinct(groups, nodes), pattern.indptr, pattern.indices))
+
+
+def _distinct(groups: Ints, nodes: Ints) -> Ints:
+    """Return the nodes of every two points of a group (d, 2 a), once: many points of a face have the same nodes."""
+    _, point, carrier = np.unique(nodes, axis=0, return_index=True, return_inverse=True)
+    first, second = np.triu_indices(groups.shape[1])
+    ends = np.sort(carrier.ravel()[np.stack([groups[:, first], groups[:, second]])], axis=0)
+    pairs = np.divmod(np.unique(ends[0] * len(point) + ends[1]), len(point))
+    return np.hstack([nodes[point[end]] for end in pairs])
+
+
 def widened(pattern: Sparsity, data: Floats, groups: Ints, nodes: Ints) -> tuple[Sparsity, Floats]:
     """Return a pattern that couples the nodes of the points of every group, too, and the values in it (see `couple`)."""
-    missing = missing_blocks(groups, nodes, pattern.indptr, pattern.indices)
-    if not missing.any():
+    if couples(pattern, groups, nodes):
         return pattern, data
-    wider = couple(pattern, groups[missing], nodes)
+    wider = couple(pattern, groups, nodes)
     data = wider.widen(data)
     if isinstance(pattern, Coupled):
         wider = replace(wider, place=frozen(wider.place[pattern.place]))
@@ -160,20 +173,15 @@ def _symmetric_product(indptr, indices, data, x, y):
 
 
 @kernel
-def missing_blocks(groups, nodes, indptr, indices):
-    """Which groups of points (k, g) couple nodes that the pattern does not couple, bool (k,)."""
-    width = nodes.shape[1]
-    out = np.zeros(len(groups), dtype=np.bool_)
-    for q in range(len(groups)):
-        for i in range(groups.shape[1]):
-            for a in range(width):
-                first = nodes[groups[q, i], a]
-                for j in range(groups.shape[1]):
-                    for b in range(width):
-                        later = nodes[groups[q, j], b]
-                        if first < later and not out[q]:
-                            out[q] = find_sorted(indices, indptr[3 * first], indptr[3 * first + 1], 3 * later) < 0
-    return out
+def _has_blocks(members, indptr, indices):
+    """Whether the pattern couples all nodes in every row of `members` (k, m)."""
+    for q in range(len(members)):
+        for first in members[q]:
+            start, end = indptr[3 * first], indptr[3 * first + 1]
+            for later in members[q]:
+                if first < later and find_sorted(indices, start, end, 3 * later) < 0:
+                    return False
+    return True
 
 
 @kernel

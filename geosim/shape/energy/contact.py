@@ -30,7 +30,7 @@ from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.collision.proximity import NearPairs, Neighbourhood, closest
 from geosim.collision.shapes import Solids, curvatures, signed_distances
 from geosim.environment import Environment, Obstacle
-from geosim.linear.patterns import Coupled, Sparsity, add_blocks, couple, missing_blocks
+from geosim.linear.patterns import Coupled, Sparsity, add_blocks, couple, couples
 from geosim.shape.energy.contact_faces import HARD, ContactFaces
 from geosim.shape.energy.contact_kernels import PointForces, PointHold, PointLaw, obstacle_points, pair_blocks
 from geosim.shape.energy.contact_surface import ContactSurface
@@ -423,7 +423,7 @@ class ContactPotential:
     def _pattern(self, x: Floats, pairs: Ints, base: Sparsity) -> Sparsity:
         """Return the pattern for the touching pairs: the last one if it holds them all, else a new one."""
         pattern, nodes = self.couplings.pattern or base, self.surface.nodes
-        if self.neighbourhood is not None and missing_blocks(pairs, nodes, pattern.indptr, pattern.indices).any():
+        if self.neighbourhood is not None and not couples(pattern, pairs, nodes):
             ahead = self.neighbourhood.near(self.surface.points(x), AHEAD).points
             pattern = couple(base, np.vstack([ahead, pairs]), nodes)
         self.couplings.pattern = pattern

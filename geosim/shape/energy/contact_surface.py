@@ -143,6 +143,8 @@ def contact_surface(body: ScaledBody) -> ContactSurface:
         faces6 = body.place[topology.curved_faces(faces, robot.p2_edges, len(robot.vertices))]
         _, triangles, face, weights = topology.interpolate_p2(body.rest, faces6, LEVEL)
         nodes, shape = faces6[weights[:, 0].astype(np.int64)], weights[:, 1:]
+        # a point on an edge or a corner couples the nodes there only: the others would fill the matrix with zeros
+        nodes = np.where(shape != 0.0, nodes, np.take_along_axis(nodes, shape.argmax(axis=1)[:, None], axis=1))
         slots, kinds = _slots(triangles.reshape(len(faces), -1, 3))
     shares = flat[:, None] * kinds[None]
     around = np.bincount(slots.ravel(), minlength=len(nodes))  # faces around every point
