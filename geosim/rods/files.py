@@ -15,14 +15,25 @@ from geosim.errors import InputError
 
 __all__ = ["read_geometry", "read_natural_shape", "read_table", "read_tags", "write_geometry"]
 
-SECTIONS = {"*nodes": 3, "*edges": 2, "*triangles": 3}
+SECTIONS = {
+    "*nodes": 3,
+    "*rodnodes": 3,
+    "*shellnodes": 3,
+    "*edges": 2,
+    "*rodedges": 2,
+    "*rodshelljointedges": 2,
+    "*triangles": 3,
+    "*facenodes": 3,
+}
 
 
 def read_geometry(path: str | Path) -> tuple[Floats, Ints, Ints]:
     """Return vertices [as in the file], edges and triangles (ids from 0) of a `*Nodes/*Edges/*Triangles` file.
 
-    Rows are separated by commas or blanks, ids in the file count from 1, lines that start with # are ignored, and edges
-    or triangles may be missing.
+    Or of one with `*rodNodes`, `*shellNodes`, `*rodEdges`, `*rodshellJointEdges` and `*FaceNodes`: ids count through the nodes
+    of rods and then those of shells, and joints are edges from the ones to the others. Capitals do not matter. Rows are
+    separated by commas or blanks, ids in the file count from 1, lines that start with # are ignored, and edges or triangles
+    may be missing.
 
     Raises
     ------
@@ -39,10 +50,13 @@ def read_geometry(path: str | Path) -> tuple[Floats, Ints, Ints]:
         if text.startswith("*"):
             section = text.lower()
             if section not in SECTIONS:
-                raise InputError(f"{path.name}: line {number}: {text!r} is unknown; use *Nodes, *Edges or *Triangles")
+                raise InputError(
+                    f"{path.name}: line {number}: {text!r} is unknown; use *Nodes, *Edges, *Triangles, or "
+                    f"*rodNodes, *shellNodes, *rodEdges, *rodshellJointEdges, *FaceNodes"
+                )
             continue
         if not section:
-            raise InputError(f"{path.name}: line {number}: {text[:40]!r} stands before *Nodes")
+            raise InputError(f"{path.name}: line {number}: {text[:40]!r} stands before *Nodes or *rodNodes")
         try:
             row = [float(v) for v in text.replace(",", " ").split()]
         except ValueError:
@@ -50,17 +64,23 @@ def read_geometry(path: str | Path) -> tuple[Floats, Ints, Ints]:
         if len(row) != SECTIONS[section]:
             raise InputError(f"{path.name}: line {number}: {len(row)} numbers, {SECTIONS[section]} needed in {section}")
         rows[section].append(row)
-    vertices = np.array(rows["*nodes"], dtype=float).reshape(-1, 3)
+    vertices = np.array(rows["*nodes"] + rows["*rodnodes"] + rows["*shellnodes"], dtype=float).reshape(-1, 3)
     if len(vertices) == 0:
         raise InputError(f"{path.name}: no *Nodes")
-    ids = []
-    for key in ("*edges", "*triangles"):
-        given = np.array(rows[key], dtype=float).reshape(-1, SECTIONS[key])
-        if len(given) and ((given != np.round(given)).any() or given.min() < 1 or given.max() > len(vertices)):
-            bad = given[(given != np.round(given)) | (given < 1) | (given > len(vertices))][0]
-            raise InputError(f"{path.name}: {key}: id {bad:g} is outside 1 .. {len(vertices)} (ids count from 1)")
-        ids.append(given.astype(np.int64) - 1)
-    return vertices, ids[0], ids[1]
+    edges = [_ids(path, key, rows[key], len(vertices)) for key in SECTIONS if SECTIONS[key] == 2]
+    triangles = [_ids(path, key, rows[key], len(vertices)) for key in ("*triangles", "*facenodes")]
+    return vertices, np.concatenate(edges), np.concatenate(triangles)
+
+
+def _ids(path: Path, section: str, rows: list[list[float]], vertices: int) -> Ints:
+    """Ids from 0 of the rows of a section, checked."""
+    given = np.array(rows, dtype=float).reshape(-1, SECTIONS[section])
+    wrong = (given != np.round(given)) | (given < 1) | (given > vertices)
+    if wrong.any():
+        raise InputError(
+            f"{path.name}: {section}: id {given[wrong][0]:g} is outside 1 .. {vertices} (ids count from 1)"
+        )
+    return given.astype(np.int64) - 1
 
 
 def write_geometry(path: str | Path, vertices: Any, edges: Any = (), triangles: Any = ()) -> Path:

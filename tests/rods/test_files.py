@@ -68,6 +68,22 @@ def table_text(suffix: str) -> str:
     return "\n".join(comma.join(map(str, row)) for row in [(0.0, 1.0, 2.0), (0.5, 3.0, 4.0), (1.0, 5.0, 6.0)])
 
 
+def test_rods_and_shells_in_sections_of_their_own(tmp_path):
+    """Ids count through rods, then shells; joints are edges; the robot is that of one list of nodes."""
+    (tmp_path / "both.txt").write_text(
+        "*rodNodes\n0,0,0\n1,0,0\n*shellNodes\n2,0,0\n3,0,0\n2,1,0\n*FaceNodes\n3,4,5\n*rodEdges\n1,2\n"
+        "*rodshellJointEdges\n2,3\n"
+    )
+    (tmp_path / "one.txt").write_text(
+        "*Nodes\n0,0,0\n1,0,0\n2,0,0\n3,0,0\n2,1,0\n*Edges\n1,2\n2,3\n*Triangles\n3,4,5\n"
+    )
+    for ours, theirs in zip(read_geometry(tmp_path / "both.txt"), read_geometry(tmp_path / "one.txt")):
+        np.testing.assert_array_equal(ours, theirs)
+    (tmp_path / "bad.txt").write_text("*rodNodes\n0,0,0\n1,0,0\n*rodEdges\n1,3\n")
+    with pytest.raises(InputError, match=r"\*rodedges: id 3 is outside 1 .. 2"):
+        read_geometry(tmp_path / "bad.txt")
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".txt", ".xlsx", ".xls"])
 def test_the_same_actuation_comes_from_text_and_workbooks(tmp_path, suffix):
     path = tmp_path / f"curvature{suffix}"

@@ -57,7 +57,11 @@ def angular_drift(robot, solver, duration: float, environment: Environment | Non
     [("implicit-midpoint", 1e-7, 2), ("implicit-euler", 2e-3, 1), ("generalized-alpha", 2e-3, 1)],
 )
 def test_friction_keeps_the_angular_momentum_of_two_round_rods_that_collide(integrator, drift, order):
-    """It acts in the point that touches and spins the rods; on their centre lines it took 3 %. Drift falls with the order."""
+    """It acts in the point that touches and spins the rods; on their centre lines it took 3 %. Drift falls with the order.
+
+    Of the rules of first order it is .72, .84, .95 and .93, .90, .97 from 0.4 ms by quarters down to 6 us, and as much without
+    friction: the impact acts at the end of a step, a way off from where its velocities act.
+    """
     s = np.linspace(-0.1, 0.1, 4)[:, None]
     x = np.vstack([s * [1.0, 0, 0], s * [0.4, 0.9, 0] + [0.02, 0.03, 0.0105]])
     velocities = np.repeat([[0, 0, 0], [0.15, 0.1, -0.5]], 4, axis=0)

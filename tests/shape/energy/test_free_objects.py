@@ -123,12 +123,26 @@ def test_smooth_ball_comes_to_rest_in_a_bowl():
     assert abs(held.obstacle_forces[-1, 0, 2] / (mass * WEIGHT) - 1) < 1e-3
 
 
+SIDES = np.array([[-1.0, 0, 0], [1.0, 0, 0]])
+
+
 @pytest.fixture(scope="module")
-def limit():
+def pinched():
+    """A cube of next to no weight between two jaws."""
+    return grasped(cube(1e-3), 2, 0.016, 0.3e-3)
+
+
+@pytest.fixture(scope="module")
+def limit(pinched):
     """Mass [kg] that statics lets two jaws hold of a cube: 2 mu N / g, with N as pressed before it is let go."""
-    normals = np.array([[-1.0, 0, 0], [1.0, 0, 0]])
-    held = grasped(cube(1e-3), 2, 0.016, 0.3e-3)
-    return 2 * 0.5 * pushes(held, 0, normals).mean() / WEIGHT
+    return 2 * 0.5 * pushes(pinched, 0, SIDES).mean() / WEIGHT
+
+
+def test_grip_force_adds_what_opposite_jaws_press(pinched):
+    """Of flat sides, where what presses is what is normal to them; in the force on the object both cancel."""
+    pressed = pushes(pinched, 0, SIDES)
+    assert pinched.grip_force[0, 0] == pytest.approx(pressed.sum(), rel=1e-6)
+    assert np.abs(pinched.obstacle_forces[0, 0]).max() < 1e-3 * pressed.sum()
 
 
 def cube(mass):
@@ -246,3 +260,4 @@ def test_poses_are_saved_read_and_drawn(tmp_path):
     listed = result.save(tmp_path / "r.pvd").read_text()
     assert "r_obstacles_0000.vtp" in listed
     assert "r_obstacles_0001.vtp" not in listed
+    assert result.film(tmp_path / "r.gif", fps=1).stat().st_size > 0  # an object in its first frame, none in its last
