@@ -26,6 +26,7 @@ __all__ = ["VolumetricRobot"]
 NO_IDS = np.empty(0, dtype=np.int64)
 SMALLEST, LARGEST = 1e-3, 5.0  # bounding-box diagonals [m] that are not a mistaken unit
 LARGE = 0.5  # one [m] from which on centimetres or inches are doubted: soft robots that are cast or printed are smaller
+SMALL = 15e-3  # one [m] up to which millimetres or centimetres are doubted: a finger in inches is then 4 mm long
 SOFTEST, STIFFEST = 500.0, 1e8  # shear moduli [Pa]: silicone gels begin at 1 kPa, the hardest rubbers end at 20 MPa
 
 
@@ -457,10 +458,15 @@ class VolumetricRobot(Displayed):
 
 def _unlikely(size: Floats, units: str, materials: Mapping[int, Hyperelastic]) -> list[str]:
     """Say which numbers look like those of another unit: sides of the body [m] (3,), moduli."""
-    out = []
-    if units in ("cm", "in") and float(np.linalg.norm(size)) > LARGE:
+    out, diagonal = [], float(np.linalg.norm(size))
+    other = "mm" if diagonal > LARGE and units in ("cm", "in") else ""
+    if diagonal < SMALL and units in ("mm", "cm"):
+        other = "in"
+    if other:
         sides = " x ".join(f"{1e3 * v:.4g}" for v in size)
-        out.append(f'the body measures {sides} mm with units = "{units}"; if its files are in mm, write units = "mm"')
+        out.append(
+            f'the body measures {sides} mm with units = "{units}"; if its files are in {other}, write units = "{other}"'
+        )
     for material in dict.fromkeys(materials.values()):
         mu = material.shear_modulus
         if not SOFTEST <= mu <= STIFFEST:

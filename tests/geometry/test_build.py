@@ -40,6 +40,17 @@ def test_inner_shells_of_a_body_become_chambers_in_the_order_of_their_places():
         VolumetricRobot.from_surfaces(BODY, "cavities", max_edge=0.01, **GIVEN)
 
 
+@pytest.mark.parametrize(
+    ("scale", "units", "meant"), [(60 / 25.4, "mm", '"in"'), (60.0, "in", '"mm"'), (60.0, "mm", "")]
+)
+def test_a_size_that_is_rarely_meant_is_named_with_the_unit_that_may_be(scale, units, meant):
+    """A box of 60 mm in inches that is read in millimetres is 2 mm, and the other way round 1.5 m: neither is refused."""
+    box = trimesh.creation.box((1.0, 1 / 3, 1 / 3)).apply_scale(scale)
+    given = dict(GIVEN, fixed=lambda x: x[:, 0] < 0.99 * x[:, 0].min())
+    said = VolumetricRobot.from_surfaces(box, units=units, **given).notices
+    assert [n.endswith(f"write units = {meant}") for n in said] == [True] * bool(meant)
+
+
 def test_cavities_of_a_hollow_tet_mesh_become_chambers_and_the_numbering_is_kept(tets):
     vertices, body = tets
     robot = VolumetricRobot.from_tets(vertices, body, chambers="cavities", **GIVEN)
