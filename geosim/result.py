@@ -447,6 +447,11 @@ def collect(
         message = f"{status.value} Frame {most} has {crossings[most]:.0f} crossing pairs of edges and faces."
         if not environment.self_contact:
             message += " The environment has self_contact = False, so parts that meet pass through each other."
+        elif measures["inverted_elements"] is not None and measures["inverted_elements"][most] > 0:
+            message += (
+                f" {measures['inverted_elements'][most]:.0f} elements are turned inside out in it, which folds the surface: "
+                "round the inner edges or take a smaller max_edge."
+            )
     elif status in (Status.CONVERGED, Status.UNSTABLE) and len(unstable):
         message = message if status is Status.UNSTABLE else Status.UNSTABLE.value
         status, message = Status.UNSTABLE, f"{message} Frame {unstable[0]} is the first of {len(unstable)}."

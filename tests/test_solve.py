@@ -43,6 +43,8 @@ class Stepper:
     fails: tuple = ()
     stride: int = 1
     time: bool = False
+    crossings: float = 0.0
+    inverted: float = 0.0
 
     def commands(self, robot, actuation):
         return actuation.commands((), "Stepper")
@@ -54,7 +56,13 @@ class Stepper:
     def step(self, state, command, progress=None):
         if progress is not None:
             progress(Progress(0.5, iteration=3, residual=1e-3, contacts=2.0))
-        frame = Frame(state.frame.nodes + 1.0, command.time if self.time else None, crossings=0.0, extra={"twice": 2.0})
+        frame = Frame(
+            state.frame.nodes + 1.0,
+            command.time if self.time else None,
+            crossings=self.crossings,
+            inverted_elements=self.inverted,
+            extra={"twice": 2.0},
+        )
         shown = (command.index + 1) % self.stride == 0
         after = Place(state.robot, frame, shown)
         report = dict(self.fails).get(command.index, Report(Status.CONVERGED, records=({"iteration": 0},)))
@@ -120,6 +128,14 @@ def test_crossing_is_accepted_where_contact_is_off():
     crossed = Stepper(fails=((0, Report(Status.CROSSED)),))
     result = geosim.solve(ROBOT, Passive(), Environment(self_contact=False), solver=crossed)
     assert result.converged
+
+
+def test_where_elements_are_turned_inside_out_it_is_said_what_helps():
+    assert "inside out" not in solve(1, crossings=3.0).message
+    folded = solve(1, crossings=3.0, inverted=2.0)
+    assert folded.status is Status.CROSSED
+    assert "2 elements are turned inside out" in folded.message
+    assert "max_edge" in folded.message
 
 
 def test_progress_says_which_command_and_how_far():
