@@ -37,7 +37,7 @@ def measure(
 ) -> Frame:
     """Return the measures of a point that balances a target.
 
-    `rubbed` is the work against friction so far [J], `note` says what became of free objects.
+    `rubbed` is the work against friction so far [J], `note` says what happened on the way.
     """
     robot, chambers = problem.robot, problem.chambers
     held = problem.held[: point.x.size].reshape(-1, 3)

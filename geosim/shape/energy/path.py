@@ -94,7 +94,21 @@ REVERSED = -1.0
 
 @dataclass(frozen=True)
 class Journey:
-    """Where a command ended: the last equilibrium, the share reached, how, one record per iteration, and the way there."""
+    """Where a command ended.
+
+    Parameters
+    ----------
+    state, share, outcome
+        The last equilibrium, how far it is on the way, and how it was found.
+    status, message
+        How the command ended.
+    records
+        One per iteration.
+    way
+        The equilibria on the way since the last relaxation.
+    snapped
+        Shares at which the body left its path for a state far away.
+    """
 
     state: ShapeState
     share: float
@@ -103,6 +117,7 @@ class Journey:
     message: str
     records: tuple[dict[str, Any], ...]
     way: Way
+    snapped: tuple[float, ...] = ()
 
 
 @dataclass
@@ -150,6 +165,7 @@ class Path:
     ahead: float = 1.0  # share that a step along the tangent tries at first
     snaps: bool = False  # whether the last relaxation led far away
     stuck: bool = False  # whether creeping beyond a limit has been tried in vain
+    snapped: list[float] = field(default_factory=list)  # shares at which the body went to a state far away
 
     # ---- the loop
 
@@ -198,7 +214,9 @@ class Path:
     def _ended(self, status: Status, message: str) -> Journey:
         if status is not Status.CONVERGED and self._passes and 0.0 < self.share < 1.0:
             self._sharpen()
-        return Journey(self.state, self.share, self.outcome, status, message, tuple(self.records), self._way)
+        return Journey(
+            self.state, self.share, self.outcome, status, message, tuple(self.records), self._way, tuple(self.snapped)
+        )
 
     @property
     def _way(self) -> Way:
@@ -428,6 +446,7 @@ class Path:
             self.vain, self.ahead = self.vain + 1, 0.5 * step
             return False
         self.vain, self.failures, self.patience, self.ahead = 0, 0, 1, 2.0 * step
+        self.snapped += [share] if longest(outcome.point.x - self.state.point.x) > SNAP else []
         self.share, self.outcome, self.trail, self.earlier = share + step, outcome, [], ()
         self.state = replace(advanced(self.state, outcome), before=())
         self._note(outcome.point, outcome.evaluation.volumes)

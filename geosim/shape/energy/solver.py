@@ -72,6 +72,9 @@ SENSELESS = 20.0
 # Share of a command to which it is found where free objects are lost.
 LOSES = 5e-3
 
+# What is said of a body that went far by itself.
+SNAPPED = "snapped to another state"
+
 
 @dataclass(frozen=True)
 class EnergyShapeSolver:
@@ -247,7 +250,7 @@ class EnergyShapeSolver:
             problem.linear.factorisations,
             progress,
         )
-        journey = self._holding(state, end, command, budget)
+        journey = _told(self._holding(state, end, command, budget), command)
         current, status, message = self._measured(journey.state, journey.outcome), journey.status, journey.message
         if status is Status.CONVERGED and current.frame.crossings:
             status = Status.CROSSED
@@ -304,7 +307,8 @@ class EnergyShapeSolver:
             )
         loaded_state = replace(loaded.state, is_frame=False)
         journey = Path(self._newton, self._origin(loaded_state, end, command), end, loaded_state, *options).follow()
-        return replace(journey, records=loaded.records + journey.records)
+        snapped = loaded.snapped + journey.snapped
+        return replace(journey, records=loaded.records + journey.records, snapped=snapped)
 
     def _holding(self, state: ShapeState, end: Target, command: Command, budget: Budget) -> Journey:
         """Go to a target with the free objects as long as contact holds them, and without those that it loses."""
@@ -437,6 +441,18 @@ class EnergyShapeSolver:
             kinds=end.kinds,
             loose=loose,
         )
+
+
+def _told(journey: Journey, command: Command) -> Journey:
+    """Return a journey whose state says that the body snapped on the way: the first time is told, not every one."""
+    if not journey.snapped or SNAPPED in journey.state.note:
+        return journey
+    note = (
+        f"The body {SNAPPED} in command {command.index + 1}, {100.0 * journey.snapped[0]:.3g} % of the way there: the states "
+        "that lead on from rest end before."
+    )
+    state = replace(journey.state, note=" ".join(filter(None, [journey.state.note, note])))
+    return replace(journey, state=state)
 
 
 def _beyond_sense(problem: ShapeProblem, end: Target) -> str:

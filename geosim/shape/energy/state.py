@@ -42,8 +42,10 @@ class ShapeState:
         Whether a result shows it: the end of a command.
     began
         Scalars and their forces (d,) at the start of the solve, where chambers with a gas are closed.
-    lost, note
-        Free objects that contact no longer holds, bool (f,), and what was said of them.
+    lost
+        Free objects that contact no longer holds, bool (f,).
+    note
+        What happened on the way here: objects that were lost, a body that snapped.
     """
 
     problem: ShapeProblem

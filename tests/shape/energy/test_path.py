@@ -42,6 +42,7 @@ def test_one_long_command_ends_where_many_short_ones_do():
     loads = Load.force(robot.tip, np.arange(1, 9)[:, None] / 8 * total)
     little = geosim.solve(robot, Passive(steps=8), Environment(loads=loads, self_contact=False))
     assert little.tip[-1, 2] < -0.05
+    assert "snapped" not in at_once.message
     np.testing.assert_allclose(at_once.frames[-1], little.frames[-1], atol=1e-6 * 0.1)
     sphere = _sphere()
     once = geosim.solve(sphere, Inflation(pressure=[60e3]), ALONE)
@@ -159,6 +160,7 @@ def test_a_body_creeps_to_the_next_stable_state_beyond_a_limit():
     dynamic = geosim.solve(robot, Passive(), environment, solver=EnergyShapeSolver(follow="dynamic"))
     assert dynamic.status is Status.CONVERGED
     assert dynamic.stable[-1] == 1
+    assert "snapped to another state in command 1" in dynamic.message
     np.testing.assert_allclose(dynamic.state.point.x, found.point.x, atol=1e-6)
 
 
