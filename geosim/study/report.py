@@ -104,20 +104,21 @@ STYLE = """<style>body{font:14px system-ui,sans-serif;margin:1.5em;color:#222}h1
 
 PAGE = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>@TITLE@</title>{STYLE}
 <h1>@TITLE@</h1><p>@COUNTS@. A point or a picture leads to its design; the numbers stand in <a href="table.csv">table.csv</a>.@BEST@
-<p><select id="x"></select> against <select id="y"></select>, coloured by <select id="c"></select><div id="scatter" class="plot"></div>
+<p><select id="x"></select> against <select id="y"></select>, coloured by <select id="c"></select>; below, every converged design is a line across all columns in the same colours.<div id="scatter" class="plot"></div>
 <div id="parallel" class="plot"></div><div class="cards">@CARDS@</div><h1>study.toml</h1><pre>@STUDY@</pre>
 <script>@PLOTLY@</script><script>
 const D=@DATA@,C=D.columns,N=D.numbers,by=i=>document.getElementById(i);
 const look={{responsive:true,displayModeBar:false}};
 const third=N.find(m=>!D.first.includes(m))||D.first[1];
 for(const [k,chosen] of [["x",D.first[0]],["y",D.first[1]],["c",third]])for(const n of N)by(k).add(new Option(n,n,n===chosen,n===chosen));
-function draw(){{const x=by("x").value,y=by("y").value,c=by("c").value;
-Plotly.react("scatter",[{{type:"scatter",mode:"markers",x:C[x],y:C[y],text:C.run.map((r,i)=>r+" "+C.status[i]),customdata:C.run,
-marker:{{size:9,color:C[c],colorscale:"Viridis",showscale:true,colorbar:{{title:{{text:c}}}},symbol:C.pareto?C.pareto.map(p=>p?"star":"circle"):"circle"}}}}],
-{{xaxis:{{title:{{text:x}}}},yaxis:{{title:{{text:y}}}},margin:{{t:10}}}},look)}}
+const ok=C.run.map((_,i)=>i).filter(i=>C.status[i]==="CONVERGED");
+function draw(){{const x=by("x").value,y=by("y").value,c=by("c").value,seen=ok.map(i=>C[c][i]).filter(v=>v!==null);
+const scale={{colorscale:"Viridis",cmin:Math.min(...seen),cmax:Math.max(...seen)}}; // of both plots; the first has the bar
+Plotly.react("scatter",[{{type:"scatter",mode:"markers",x:ok.map(i=>C[x][i]),y:ok.map(i=>C[y][i]),text:ok.map(i=>C.run[i]),customdata:ok.map(i=>C.run[i]),
+marker:{{size:9,color:ok.map(i=>C[c][i]),...scale,showscale:true,colorbar:{{title:{{text:c,side:"right"}}}},symbol:C.pareto?ok.map(i=>C.pareto[i]?"star":"circle"):"circle"}}}}],
+{{xaxis:{{title:{{text:x}}}},yaxis:{{title:{{text:y}}}},margin:{{t:10}}}},look);
+Plotly.react("parallel",[{{type:"parcoords",line:{{color:ok.map(i=>C[c][i]),...scale}},labelfont:{{size:11}},
+dimensions:N.map(n=>({{label:n,values:ok.map(i=>C[n][i])}}))}}],{{margin:{{t:60,b:30}}}},look)}}
 for(const k of "xyc")by(k).onchange=draw;draw();
 by("scatter").on("plotly_click",e=>window.open("runs/"+e.points[0].customdata+"/index.html"));
-const ok=C.run.map((_,i)=>i).filter(i=>C.status[i]==="CONVERGED");
-Plotly.newPlot("parallel",[{{type:"parcoords",line:{{color:ok.map(i=>C[D.first[1]][i]),colorscale:"Viridis"}},
-dimensions:N.map(n=>({{label:n,values:ok.map(i=>C[n][i])}}))}}],{{margin:{{t:50}}}},look);
 </script></html>"""
