@@ -1,15 +1,18 @@
-"""Every claim of speed and accuracy in one run: each script beside its truth or its peer, in one Markdown file.
+"""Every claim of speed and accuracy in one run: each script beside its truth or its peer, on one page.
 
     python benchmarks/run.py --out DIR [NAME ...] [--limit SECONDS] [--again] [--list]
 
 Each script runs in a process of its own on one thread, one after the other; what it printed is kept in DIR/NAME.txt with its CPU
-seconds, so a second call goes on where the first was ended. DIR/validation.md holds the machine, the versions and all sections,
-failures included. A script whose peer or data is absent is left out, and the file says so.
+seconds, so a second call goes on where the first was ended. DIR/validation.md and DIR/validation.html (one file, plots included)
+hold the machine, the versions and all sections, failures included: those beside a truth, those beside a peer, predictions of
+measurements to which nothing was fitted, and fits. A script whose peer or data is absent is left out, and the page says so.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
+import html
 import importlib.util
 import json
 import os
@@ -26,16 +29,26 @@ HERE = Path(__file__).resolve().parent
 DATA = "GEOSIM_REFERENCE_DATA"
 ONE = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 VERSIONS = ("geosim", "numpy", "scipy", "numba", "mkl", "pypardiso", "tetgen", "ipctk", "mujoco", "pyelastica")
+KINDS = {
+    "truth": "Beside a truth",
+    "peer": "Beside a peer, or what others have published",
+    "blind": "Predictions of measurements to which nothing was fitted",
+    "fit": "Fits to measurements",
+}
+STYLE = """body{font:15px system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#222}
+table{border-collapse:collapse}td,th{padding:2px 12px 2px 0;text-align:left;border-bottom:1px solid #ddd}
+pre{background:#f6f6f6;padding:1em;overflow-x:auto;font-size:12px;line-height:1.35}img{max-width:100%}.bad{color:#b00;font-weight:600}"""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A script, its arguments, what its numbers stand beside, and what it needs: programs, modules, variables."""
+    """A script, its arguments, what its numbers stand beside, what it needs (programs, modules, variables), its kind."""
 
     script: str
     arguments: str
     truth: str
     needs: tuple[str, ...] = ()
+    kind: str = "truth"
 
 
 SECTIONS = {
@@ -46,37 +59,43 @@ SECTIONS = {
         "elements.py", "--out {out}/elements finger pneunet", "isochoric P2 on a fine mesh: tip error and CPU seconds"
     ),
     "paths": Section("paths.py", "", "the same states reached in small steps", (DATA,)),
-    "path-study": Section("path_study.py", "--count 12 --out {out}/paths", "random robots in one command and in fifty"),
+    "path-study": Section(
+        "path_study.py", "--count 12 --out {out}/path-study", "random robots in one command and in fifty"
+    ),
     "contact": Section("contact.py", "hertz column slip", "Hertz, Timoshenko and Coulomb"),
     "obstacles": Section("obstacles.py", "", "a brute-force search"),
     "fabric": Section("fabric.py", "layer tube tendon friction gas", "netting theory, beams, capstans, the gas law"),
     "error-bars": Section("error_bars.py", "table --out {out}/bars", "two global refinements and Richardson"),
-    "bars-reality": Section("error_bars.py", "reality --out {out}/bars", "a measured membrane, beam and arm", (DATA,)),
+    "bars-reality": Section(
+        "error_bars.py", "reality --out {out}/bars", "a measured membrane, beam and arm", (DATA,), kind="blind"
+    ),
     "formats": Section("formats.py", "", "one robot in four formats", ("OCP",)),
     "surfaces": Section("surface_faults.py", "", "23 surfaces with the faults of real ones"),
     "studies": Section("design_studies.py", "bellows search --out {out}/studies", "random search"),
     "projective": Section("projective_accuracy.py", "", "the energy solver at the achieved volume", (DATA,)),
-    "projective-speed": Section("projective_speed.py", "", "numpy's singular values, ipctk", (DATA,)),
-    "projective-cases": Section("projective_cases.py", "", "Table I of [Fang2022]", (DATA,)),
-    "calculix": Section("calculix.py", "", "CalculiX, whole processes", ("ccx", DATA)),
+    "projective-speed": Section("projective_speed.py", "", "numpy's singular values, ipctk", (DATA,), kind="peer"),
+    "projective-cases": Section("projective_cases.py", "", "Table I of [Fang2022]", (DATA,), kind="peer"),
+    "calculix": Section("calculix.py", "", "CalculiX, whole processes", ("ccx", DATA), kind="peer"),
     "versions": Section(
-        "versions.py", "--out {out}/versions", "an earlier version, in pairs", (DATA, "GEOSIM_EARLIER")
+        "versions.py", "--out {out}/versions", "an earlier version, in pairs", (DATA, "GEOSIM_EARLIER"), kind="peer"
     ),
-    "factorisers": Section("factorisers.py", "--skip-large", "SuperLU", (DATA,)),
+    "factorisers": Section("factorisers.py", "--skip-large", "SuperLU", (DATA,), kind="peer"),
     "rods": Section(
         "rods_truth.py", "pairs obstacles drop order incline slender shells point_load", "theory, fine steps, crossings"
     ),
-    "rods-speed": Section("rods_speed.py", "--quick", "times of [Choi2024]"),
-    "rods-pyelastica": Section("rods_pyelastica.py", "", "PyElastica", ("elastica",)),
+    "rods-speed": Section("rods_speed.py", "--quick", "times of [Choi2024]", kind="peer"),
+    "rods-pyelastica": Section("rods_pyelastica.py", "", "PyElastica", ("elastica",), kind="peer"),
     "rods-crossings": Section("rods_crossings.py", "", "distances between all frames"),
-    "rods-real2sim": Section("rods_real2sim.py", "", "filmed shapes", (DATA,)),
+    "rods-real2sim": Section("rods_real2sim.py", "", "filmed shapes", (DATA,), kind="fit"),
     "shells": Section("shells_accuracy.py", "", "Kirchhoff's plates and the elastica"),
     "shells-contact": Section("shells_contact.py", "sphere fold friction", "crossings, Coulomb"),
-    "shells-speed": Section("shells_speed.py", "--triangles 2000", "growth with size"),
-    "snake": Section("snake_validation.py", "", "the measured snake of [Gasoto2019]", (DATA,)),
-    "snake-speed": Section("snake_speed.py", "--frames 120", "Table II of [Gasoto2019]"),
-    "snake-mujoco": Section("snake_mujoco.py", "", "MuJoCo", ("mujoco",)),
-    "learning": Section("learning_speed.py", "", "one process", ("gymnasium",)),
+    "shells-speed": Section("shells_speed.py", "--triangles 2000", "growth with size", kind="peer"),
+    "snake": Section(
+        "snake_validation.py", "--out {out}/snake", "the measured snake of [Gasoto2019]", (DATA,), kind="peer"
+    ),
+    "snake-speed": Section("snake_speed.py", "--frames 120", "Table II of [Gasoto2019]", kind="peer"),
+    "snake-mujoco": Section("snake_mujoco.py", "", "MuJoCo", ("mujoco",), kind="peer"),
+    "learning": Section("learning_speed.py", "", "one process", ("gymnasium",), kind="peer"),
 }
 
 
@@ -122,28 +141,48 @@ def _children() -> float:
 
 
 def written(out: Path) -> Path:
-    """Write validation.md from what is there."""
+    """Write validation.md and validation.html from what is there; the path of the first is returned."""
     model = next((line.split(":")[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), "")
-    lines = [
-        "# Validation",
-        "",
-        f"{platform.machine()}, {model}, {os.cpu_count()} cores, {platform.system()}; one thread.",
-    ]
-    lines += ["", ", ".join(f"{name} {_version(name)}" for name in VERSIONS if _version(name)), ""]
-    lines += ["| section | beside | CPU s | end |", "|---|---|---|---|"]
-    parts = []
-    for name, section in SECTIONS.items():
-        path = out / f"{name}.txt"
-        if not path.is_file():
-            absent = missing(section)
-            lines.append(f"| {name} | {section.truth} | | {'needs ' + ', '.join(absent) if absent else 'not run'} |")
-            continue
-        head, _, text = path.read_text(encoding="utf-8").partition("\n")
-        facts = json.loads(head)
-        lines.append(f"| [{name}](#{name}) | {section.truth} | {facts['seconds']:.0f} | {facts['end']} |")
-        parts += ["", f"## {name}", "", f"`python benchmarks/{facts['command']}`", "", "```", text.rstrip(), "```"]
+    about = [f"{platform.machine()}, {model}, {os.cpu_count()} cores, {platform.system()}; one thread."]
+    about.append(", ".join(f"{name} {_version(name)}" for name in VERSIONS if _version(name)))
+    text, page = (
+        ["# Validation", "", about[0], "", about[1]],
+        ["<h1>Validation</h1>", *(f"<p>{line}</p>" for line in about)],
+    )
+    shown: list[tuple[str, dict[str, str], str]] = []
+    for kind, title in KINDS.items():
+        of_kind = {name: section for name, section in SECTIONS.items() if section.kind == kind}
+        text += ["", f"## {title}", "", "| section | beside | CPU s | end |", "|---|---|---|---|"]
+        page += [f"<h2>{title}</h2><table><tr><th>section<th>beside<th>CPU s<th>end"]
+        for name, section in of_kind.items():
+            path = out / f"{name}.txt"
+            if path.is_file():
+                head, _, printed = path.read_text(encoding="utf-8").partition("\n")
+                facts = json.loads(head)
+                shown.append((name, facts, printed.rstrip()))
+                seconds, end, link = f"{facts['seconds']:.0f}", facts["end"], True
+            else:
+                absent = missing(section)
+                seconds, end, link = "", "needs " + ", ".join(absent) if absent else "not run", False
+            text.append(f"| {f'[{name}](#{name})' if link else name} | {section.truth} | {seconds} | {end} |")
+            cell = f'<a href="#{name}">{name}</a>' if link else name
+            state = f'<span class="bad">{html.escape(end)}</span>' if link and end != "done" else html.escape(end)
+            page.append(f"<tr><td>{cell}<td>{html.escape(section.truth)}<td>{seconds}<td>{state}")
+        page.append("</table>")
+    for name, facts, printed in shown:
+        command = f"python benchmarks/{facts['command']}"
+        plots = sorted((out / name).rglob("*.png"))
+        text += ["", f"## {name}", "", f"`{command}`", "", "```", printed, "```"]
+        text += [line for plot in plots for line in ("", f"![{plot.stem}]({plot.relative_to(out).as_posix()})")]
+        page += [f'<h2 id="{name}">{name}</h2><p><code>{html.escape(command)}</code><pre>{html.escape(printed)}</pre>']
+        page += [
+            f'<img alt="{plot.stem}" src="data:image/png;base64,{base64.b64encode(plot.read_bytes()).decode()}">'
+            for plot in plots
+        ]
     target = out / "validation.md"
-    target.write_text("\n".join([*lines, *parts]) + "\n", encoding="utf-8")
+    target.write_text("\n".join(text) + "\n", encoding="utf-8")
+    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Validation</title><style>{STYLE}</style>'
+    target.with_suffix(".html").write_text("\n".join([head, *page, "</html>"]), encoding="utf-8")
     return target
 
 

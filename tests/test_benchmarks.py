@@ -38,5 +38,9 @@ def test_the_file_holds_what_was_printed_and_what_failed(run, tmp_path, monkeypa
     assert "pressure 0.01 % off" in text
     assert "| FAILED, exit status 3 |" in text
     assert "| ENDED after 5 s |" in text
+    page = (tmp_path / "validation.html").read_text(encoding="utf-8")
+    assert "pressure 0.01 % off" in page
+    assert '<span class="bad">FAILED, exit status 3</span>' in page
+    assert "needs no_such_program" in page
     assert "begun" in text
     assert "| needs no_such_program |" in text
