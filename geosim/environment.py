@@ -175,7 +175,7 @@ def _check_rigid(poses: Floats) -> None:
 
 @dataclass(frozen=True)
 class Load:
-    """A dead load; build one with `.force`, `.traction` or, on rods, `.torque`."""
+    """A load; build one with `.force`, `.traction` or, on rods, `.torque` and `.moment`."""
 
     kind: str
     where: Any
@@ -206,8 +206,16 @@ class Load:
         value = np.atleast_1d(real_array(torque, "Load.torque: torque"))
         return Load("torque", ints(edges, "Load.torque: edges", (None,)), floats(value, "Load.torque: torque", (None,)))
 
+    @staticmethod
+    def moment(edges: Any, moment: Any) -> Load:
+        """Moment [N m] about fixed axes, (3,) or one a command (k, 3), on each of some edges of rods (e,).
+
+        It does not turn with the edge, as `torque` does: what bends and what twists the edge depends on where that points.
+        """
+        return Load("moment", ints(edges, "Load.moment: edges", (None,)), _vectors(moment, "Load.moment: moment"))
+
     def at(self, index: int) -> Floats:
-        """Return the force [N], traction [Pa] (3,) or torque [N m] () of command `index`."""
+        """Return the force [N], moment [N m], traction [Pa] (3,) or torque [N m] () of command `index`."""
         return self.value[min(index, len(self.value) - 1)]
 
 
@@ -396,8 +404,8 @@ class Environment:
             Which load is a torque.
         """
         for i, load in enumerate(self.loads):
-            if load.kind == "torque":
-                raise InputError(f"loads[{i}]: Load.torque acts on edges of rods; use Load.traction on this robot")
+            if load.kind in ("torque", "moment"):
+                raise InputError(f"loads[{i}]: Load.{load.kind} acts on edges of rods; use Load.traction on this robot")
 
     def refuse_free_objects(self, solver: str) -> None:
         """Refuse free objects on behalf of a solver that moves none.

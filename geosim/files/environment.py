@@ -80,9 +80,14 @@ def _vertex_ids(given: Any, robot: Any, unit: float, place: Place) -> Ints:
 
 
 def _load(load: LoadTable, robot: Any, unit: float, place: Place) -> Load:
-    fields = {"force": ("vertices", "total_force"), "traction": ("faces", "t"), "torque": ("edges", "torque")}
+    fields = {
+        "force": ("vertices", "total_force"),
+        "traction": ("faces", "t"),
+        "torque": ("edges", "torque"),
+        "moment": ("edges", "moment"),
+    }
     needed = fields[load.kind]
-    for key in chain(*fields.values()):
+    for key in dict.fromkeys(chain(*fields.values())):
         if (getattr(load, key) is None) == (key in needed):
             problem = "is missing" if key in needed else "does not belong here"
             raise place.at(key).error(f'{problem}; kind = "{load.kind}" needs {" and ".join(needed)}')
@@ -92,6 +97,8 @@ def _load(load: LoadTable, robot: Any, unit: float, place: Place) -> Load:
             return Load.force(ids, numbers(load.total_force, place.at("total_force")))
         if load.kind == "torque":
             return Load.torque(load.edges, load.torque)
+        if load.kind == "moment":
+            return Load.moment(load.edges, numbers(load.moment, place.at("moment")))
         faces = load.faces
         if isinstance(faces, dict):  # the faces of the skin whose corners are all selected
             chosen = np.zeros(len(robot.vertices), dtype=bool)

@@ -158,8 +158,9 @@ class ObstacleTable(_ANY_SHAPE):
 class LoadTable(Table):
     """[[environment.loads]]."""
 
-    kind: Literal["force", "traction", "torque"] = Field(
-        description="A total force, a dead traction on faces, or a torque on edges of rods.", examples=['"force"']
+    kind: Literal["force", "traction", "torque", "moment"] = Field(
+        description="A total force, a dead traction on faces, a torque (turns along) or moment (fixed axes) on edges of rods.",
+        examples=['"force"'],
     )
     vertices: Any = Field(
         default=None, description="Of a force: a selection.", examples=['{ plane = "x", above = 99.9 }']
@@ -171,9 +172,14 @@ class LoadTable(Table):
     t: list[Any] | None = Field(
         default=None, description="Traction [Pa], one or one a command.", examples=["[0, 0, -500]"]
     )
-    edges: list[int] | None = Field(default=None, description="Of a torque: numbers of edges.", examples=["[19]"])
+    edges: list[int] | None = Field(
+        default=None, description="Of a torque or moment: numbers of edges.", examples=["[19]"]
+    )
     torque: float | list[float] | None = Field(
         default=None, description="[N m] about each edge, one or one a command.", examples=["2e-4"]
+    )
+    moment: list[Any] | None = Field(
+        default=None, description="[N m] about fixed axes, one or one a command.", examples=["[0, 0, 2e-4]"]
     )
 
 

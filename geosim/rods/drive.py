@@ -15,6 +15,7 @@ from geosim.errors import InputError
 from geosim.rods.balance import Inertia
 from geosim.rods.drag import Drag
 from geosim.rods.gyroscope import Gyroscope, spins
+from geosim.rods.moments import FixedMoments
 from geosim.rods.newton import Newton
 from geosim.rods.obstacles import ObstacleContact
 from geosim.rods.pair_contact import PairContact
@@ -122,6 +123,10 @@ class Drive:
         system, environment = state.system, state.system.environment
         moving, pace = (state, step) if inertia is None else (replace(state, q=state.q - inertia.lag), inertia.pace)
         terms: list[Term] = [UserForce(moving, pace, function, time) for function in self.functions]
+        for load in environment.loads:
+            if load.kind == "moment":
+                moment = np.broadcast_to(load.at(max(self.command.index, 0)), (len(load.where), 3))
+                terms.append(FixedMoments(state, step, load.where, moment))
         fluid = environment.fluid
         if fluid is not None and fluid.drag_coefficient > 0 and len(system.robot.triangles) and step > 0:
             terms.append(Drag(moving, pace))

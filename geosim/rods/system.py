@@ -443,12 +443,15 @@ def load_force(system: System, index: int) -> Floats:
     force, torque = np.zeros((n, 3)), np.zeros(robot.turning)
     for load in system.environment.loads:
         value = load.at(max(index, 0))
-        if load.kind == "torque":
+        if load.kind in ("torque", "moment"):
             bad = load.where[(load.where < 0) | (load.where >= robot.own_edges)]
             if len(bad):
-                raise InputError(f"Load.torque: edge {bad[0]} is none of the {robot.own_edges} edges of rods (from 0)")
-            np.add.at(torque, load.where, value)
-            continue
+                raise InputError(
+                    f"Load.{load.kind}: edge {bad[0]} is none of the {robot.own_edges} edges of rods (from 0)"
+                )
+            if load.kind == "torque":
+                np.add.at(torque, load.where, value)
+            continue  # a moment is no dead load: see `geosim.rods.moments`
         if load.kind != "force":
             raise InputError(f"Load.{load.kind}: rods have no faces; use Load.force(vertices, total_force)")
         ids = selected_ids(load.where, robot.vertices, "Load.force: vertices")

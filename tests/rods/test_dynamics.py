@@ -24,6 +24,7 @@ from geosim import (
 from geosim.generate import round_finger
 from geosim.rods import stepper
 from geosim.rods.balance import Balance
+from geosim.rods.moments import FixedMoments
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.section import Section
 from geosim.rods.state import carry, evaluate, load_state, save_state
@@ -625,6 +626,55 @@ def test_a_torque_on_a_bent_rod_follows_its_edges_and_its_work_is_counted():
     assert work.max() > 1e-6
     np.testing.assert_allclose(result.extra["work"], work, atol=1e-12)
     np.testing.assert_allclose(result.energies, work, atol=0.02 * work.max())
+
+
+def test_a_moment_about_fixed_axes_has_its_resultant_and_its_jacobian():
+    """Couple and torque add up to it wherever edges point; the stiffness is the slope of the residual."""
+    rng = np.random.default_rng(0)
+    robot = RodShellRobot(rng.standard_normal((4, 3)), radius=0.01, rod_material=LinearElastic(1e6, 0.5, 1000.0))
+    state = RodShellStepper(dt=1e-3).start(robot, Environment())
+    moment, q = rng.standard_normal(3), state.q + 0.1 * rng.standard_normal(len(state.q))
+    term = FixedMoments(state, 1e-3, np.array([1]), moment[None])
+
+    def residual(at):
+        out = np.zeros_like(at)
+        term.add_force(at, out)
+        return out
+
+    force, x = -residual(q), q[:12].reshape(-1, 3)
+    e = x[2] - x[1]
+    total = np.cross(x, force[:12].reshape(-1, 3)).sum(axis=0) + force[13] * e / np.linalg.norm(e)
+    np.testing.assert_allclose(total, moment, rtol=1e-12)
+    np.testing.assert_allclose(force[:12].reshape(-1, 3).sum(axis=0), 0.0, atol=1e-12)
+    entries, found = term.add_stiffness(q, np.zeros(0)), np.zeros((len(q), len(q)))
+    np.add.at(found, (entries.row, entries.col), entries.data)
+    unknown, steps = state.system.pattern.unknown, 1e-6 * np.eye(len(q))
+    slopes = np.array([residual(q + step) - residual(q - step) for step in steps]).T / 2e-6
+    np.testing.assert_allclose(found[np.ix_(unknown, unknown)], slopes, atol=1e-7)
+
+
+def test_a_moment_about_fixed_axes_winds_a_rod_to_a_helix_about_it():
+    """Across a rod it makes a circle; otherwise every edge has the same angle to it and the same twist [Kirchhoff 1859]."""
+    rigidity, angle = 1e7 * np.pi * 2e-3**4 / 4, 1.2
+    size = angle * rigidity / (0.2 - 0.2 / 10)
+    solver = RodShellStepper(static=True, tolerance=1e-10)
+    bend = Load.moment([9], (0, 0, size))
+    ring = solve(shaft(), Passive(), Environment(loads=[bend]), solver=solver)
+    x = ring.frames[-1]
+    e = x[10] - x[9]
+    # a kink of 2 t = 2 tan(turn / 2) bears M = EI / l 2 t (1 + t^2): the polygon turns a little less than the circle
+    t = np.roots([1.0, 0.0, 1.0, -0.5 * angle / 9])
+    assert np.arctan2(e[1], e[0]) == pytest.approx(18 * np.arctan(t[np.isreal(t)].real[0]), rel=1e-4)
+    both = [bend, Load.moment([9], (0.3 * size, 0, 0))]
+    result = solve(shaft(), Passive(), Environment(loads=both), solver=solver)
+    x, reactions = result.frames[-1], result.reactions[-1]
+    borne = np.cross(x, reactions).sum(axis=0)
+    np.testing.assert_allclose(borne[1:], [0.0, -size], atol=1e-6 * size)
+    twist = result.extra["twist"][-1, 0] * (1e7 / 3 * np.pi * 2e-3**4 / 2) / 0.02
+    assert twist == pytest.approx(0.3 * size, rel=0.01)
+    np.testing.assert_allclose(result.extra["twist"][-1], result.extra["twist"][-1, 0], rtol=1e-6)
+    along = np.diff(x, axis=0) @ [0.3, 0, 1.0]
+    np.testing.assert_allclose(along, along[0], rtol=0.02)
 
 
 def test_a_torque_on_what_is_no_edge_of_a_rod_is_refused():

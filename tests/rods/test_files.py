@@ -296,6 +296,10 @@ def test_a_torque_stands_in_a_robot_file(tmp_path):
     (tmp_path / "robot.toml").write_text(f"{ROD_FILE}\n{load}vertices = [1]\n")
     with pytest.raises(InputError, match=r"vertices does not belong here; kind = \"torque\" needs edges"):
         load_problem(tmp_path / "robot.toml")
+    load = '[[environment.loads]]\nkind = "moment"\nedges = [3]\nmoment = [0, 0, 2e-4]\n'
+    (tmp_path / "robot.toml").write_text(f"{ROD_FILE}\n{load}")
+    (loaded,) = load_problem(tmp_path / "robot.toml")[1].loads
+    assert (loaded.kind, loaded.at(0).tolist()) == ("moment", [0.0, 0.0, 2e-4])
 
 
 def test_limbs_in_a_robot_file_are_joined(tmp_path):
