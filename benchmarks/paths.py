@@ -24,7 +24,7 @@ from shipped_shapes import block as bar
 from shipped_shapes import plain_finger, pneunet_finger, twister
 
 import geosim
-from geosim import EnergyShapeSolver, Environment, Inflation, Obstacle, Passive, RigidGroup, Select
+from geosim import EnergyShapeSolver, Environment, Inflation, Obstacle, Passive, RigidGroup, Select, generate
 
 GRAVITY = (0.0, 0.0, -9.81)
 
@@ -88,6 +88,22 @@ def turned() -> geosim.Result:
     return run(robot, Passive(), Environment(rigid_groups=[plate], self_contact=False))
 
 
+def bellows() -> geosim.VolumetricRobot:
+    """Return bellows of two folds."""
+    return generate.bellows(convolutions=2).robot("ecoflex-00-30")
+
+
+def pushed(shape: Callable[..., Obstacle], *place: Any, element: str) -> geosim.Result:
+    """Move an obstacle from above the middle of a bar to below it in one command: the bar must give way."""
+    obstacle = shape(*place, motion=[(0.0, 0.0, -26e-3)])
+    robot = surfaces(bar(0.06, 0.02, 0.02), 0.06, 8e-3, "ecoflex-00-30")
+    return run(robot, Passive(), Environment(obstacles=obstacle), element=element)
+
+
+ROD = (30e-3, -20e-3, 24e-3), (30e-3, 40e-3, 24e-3), 1e-3  # across the bar, 2 mm thick
+BALL = (30e-3, 10e-3, 24e-3), 2e-3
+BACK = (0.7, 0.4, 0.2, 0.4, 0.7, 1.0)  # V/V0
+
 CASES: dict[str, Callable[[], geosim.Result]] = {
     "pneunet 5, 10 kPa": lambda: run(pneunet(), Inflation(pressure=[5e3, 10e3])),
     "pneunet 10 x 1 kPa": lambda: run(pneunet(), Inflation(pressure=ramp(10e3, 10))),
@@ -105,6 +121,13 @@ CASES: dict[str, Callable[[], geosim.Result]] = {
     "friction 4 frames": lambda: run(finger(), Inflation(volume_ratio=ramp(2.0, 4, 1.0)), ball(0.4)),
     "friction 32 frames": lambda: run(finger(), Inflation(volume_ratio=ramp(2.0, 32, 1.0)), ball(0.4)),
     "rigid turn": turned,
+    "rod through p1": lambda: pushed(Obstacle.cylinder, *ROD, element="p1"),
+    "rod through p2": lambda: pushed(Obstacle.cylinder, *ROD, element="p2"),
+    "ball through p1": lambda: pushed(Obstacle.sphere, *BALL, element="p1"),
+    "ball through p2": lambda: pushed(Obstacle.sphere, *BALL, element="p2"),
+    "bellows p1 -30 kPa": lambda: run(bellows(), Inflation(pressure=[-30e3]), element="p1"),
+    "bellows p1 50 steps": lambda: run(bellows(), Inflation(pressure=ramp(-30e3, 50)), element="p1"),
+    "bellows p1 and back": lambda: run(bellows(), Inflation(volume_ratio=BACK), element="p1"),
 }
 
 
@@ -122,6 +145,10 @@ def report(name: str, queue: Any) -> None:
             line += f" inverted {int(result.inverted_elements[-1])} crossings {int(result.crossings[-1])}"
             if result.obstacle_forces.shape[1]:
                 line += f" force {np.round(result.obstacle_forces[-1, 0], 5)} N"
+                line += f" penetration {1e3 * result.max_penetration[-1]:.3f} mm"
+            if "and back" in name and len(result.frames) == len(BACK):
+                there, back = result.frames[:2], result.frames[-2:-4:-1]
+                line += f" apart {1e3 * np.linalg.norm(back - there, axis=2).max():.2g} mm"
             line += f" stable {result.stable[-1]:g} energy {result.energies[-1]:.3g} J"
         queue.put(line + f"  | {result.message[:160]}")
     except Exception as error:  # noqa: BLE001 (a benchmark shows whatever happens)
