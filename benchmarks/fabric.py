@@ -217,10 +217,12 @@ def tube():
             continue
         middle = np.abs(robot.vertices[:, 0] - 0.5 * length) < 0.25 * length  # away from the cap, which bulges
         change = np.polyfit(robot.vertices[middle, 0], result.frames[-1, middle, 0], 1)[0] - 1.0
-        whole, twist = (result.tip[-1, 0] - length) / length, np.degrees(result.twist_angle[-1])
+        rim = np.linalg.norm(robot.vertices[:, 1:], axis=1) > 0.99 * radius  # the middle of the cap bulges
+        rim &= robot.vertices[:, 0] > length - 1e-6
+        whole, twist = result.frames[-1, rim, 0].mean() / length - 1.0, np.degrees(result.twist_angle[-1])
         sign = "shortens" if change < -2e-3 else "lengthens" if change > 2e-3 else "keeps its length"
         print(
-            f"{angle:5.1f} deg: length of the middle half {change:+.3%}, with the cap {whole:+.3%}, twist {twist:+.2f} deg, "
+            f"{angle:5.1f} deg: length of the middle half {change:+.3%}, to the rim of the cap {whole:+.3%}, twist {twist:+.2f} deg, "
             f"V/V0 {result.volume_ratios[-1, 0]:.4f}: {sign}"
         )
 
@@ -274,8 +276,8 @@ def cube(friction):
 
 
 GRIPS = {
-    "ball, three bending fingers": (ball, (0.7, 0.85), 3, (8e-3, 8e-3, 30e-3), (2, 2, 6), 20e-3, True, 2e-3, 2 * MU),
-    "cube, two jaws": (cube, (0.36, 0.39), 2, (10e-3, 20e-3, 20e-3), (1, 4, 4), 16e-3, False, 0.1e-3, MU),
+    "ball, three bending fingers": (ball, (0.755, 0.775), 3, (8e-3, 8e-3, 30e-3), (2, 2, 6), 20e-3, True, 2e-3, 2 * MU),
+    "cube, two jaws": (cube, (0.37, 0.39), 2, (10e-3, 20e-3, 20e-3), (1, 4, 4), 16e-3, False, 0.1e-3, MU),
 }
 
 
@@ -283,7 +285,7 @@ def grasp():
     """A ball lifted by three fingers, a cube by two jaws: the least friction that holds them against what statics needs."""
     for name, (thing, (low, high), count, *grip) in GRIPS.items():
         kept = lost = None
-        while high - low > 0.01 * high:
+        while high - low > 0.003 * high:
             friction = 0.5 * (low + high)
             result = lifted(thing(friction), count, *grip)
             if result.obstacle_held[-1, 0]:
