@@ -222,7 +222,7 @@ def tube():
         whole, twist = result.frames[-1, rim, 0].mean() / length - 1.0, np.degrees(result.twist_angle[-1])
         sign = "shortens" if change < -2e-3 else "lengthens" if change > 2e-3 else "keeps its length"
         print(
-            f"{angle:5.1f} deg: length of the middle half {change:+.3%}, to the rim of the cap {whole:+.3%}, twist {twist:+.2f} deg, "
+            f"{angle:5.1f} deg: middle half {change:+.3%}, to the rim of the cap {whole:+.3%}, twist {twist:+.2f} deg, "
             f"V/V0 {result.volume_ratios[-1, 0]:.4f}: {sign}"
         )
 
