@@ -18,6 +18,7 @@ import meshio
 import numpy as np
 from OCP.BRepPrimAPI import BRepPrimAPI_MakeBox, BRepPrimAPI_MakeCylinder
 from OCP.gp import gp_Ax2, gp_Dir, gp_Pnt
+from OCP.Message import Message
 from OCP.STEPCAFControl import STEPCAFControl_Writer
 from OCP.TCollection import TCollection_ExtendedString
 from OCP.TDataStd import TDataStd_Name
@@ -46,6 +47,7 @@ def write_step(path: Path) -> None:
     tool = XCAFDoc_DocumentTool.ShapeTool_s(document.Main())
     for name, solid in solids.items():
         TDataStd_Name.Set_s(tool.AddShape(solid, False), TCollection_ExtendedString(name))
+    Message.DefaultMessenger_s().ChangePrinters().Clear()  # it prints banners between the rows of the table
     writer = STEPCAFControl_Writer()
     writer.Transfer(document)
     writer.Write(str(path))
