@@ -464,8 +464,9 @@ def _unlikely(size: Floats, units: str, materials: Mapping[int, Hyperelastic]) -
         other = "in"
     if other:
         sides = " x ".join(f"{1e3 * v:.4g}" for v in size)
+        meant = "inches" if other == "in" else other
         out.append(
-            f'the body measures {sides} mm with units = "{units}"; if its files are in {other}, write units = "{other}"'
+            f'the body measures {sides} mm with units = "{units}"; if its files are in {meant}, write units = "{other}"'
         )
     for material in dict.fromkeys(materials.values()):
         mu = material.shear_modulus

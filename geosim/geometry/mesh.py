@@ -41,6 +41,8 @@ SAME_VOLUME, LOST_VOLUME = 1e-7, 2e-2
 # regular tet of that edge), and over the cube of the cavity's size what the mesher leaves flat on flat walls.
 CAVITY_QUALITY, LARGEST_CELL, FLAT_CELL = 1.4, 0.25, 1e-14
 CAVITY_SECONDS = 120.0  # a cavity takes some; longer is a wall that the mesher cannot handle
+# Surfaces of so many triangles with edges below this share of max_edge are named; what may coarsen them, over max_edge.
+MANY_FACES, FINE_EDGE, FINE_SIMPLIFY = 5000, 0.2, 0.01
 SAME_WALL = (
     0.1  # of the area that bodies share: coarser round walls lose some, walls that no longer fit lose nearly all
 )
@@ -122,6 +124,8 @@ def mesh_surfaces(
         body_surfaces, chamber_surfaces = _thinned(body_surfaces[0], chamber_surfaces)
     domain = build_domain(tuple(body_surfaces), tuple(chamber_surfaces))
     label = body_surfaces[0].label
+    if simplify is None and not preview:
+        domain = replace(domain, notices=(*domain.notices, *_too_fine(domain, max_edge, label)))
     if preview and max_edge is not None:
         note = f"{label}: a preview chooses its own edges, not max_edge = {max_edge * 1e3:.4g} mm"
         domain = replace(domain, notices=(*domain.notices, note))
@@ -160,6 +164,20 @@ def _coarsened(
             f"{after * 1e6:.4g} mm^2 after); give a smaller one, or leave it out"
         )
     return coarse, [simplified(s, within) for s in chambers]
+
+
+def _too_fine(domain: Domain, max_edge: float | None, label: str) -> tuple[str, ...]:
+    """Notice of triangles that make the mesh far finer than was asked for."""
+    if max_edge is None or len(domain.faces) < MANY_FACES:
+        return ()
+    corners = domain.vertices[domain.faces]
+    edge = float(np.median(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2)))
+    if edge > FINE_EDGE * max_edge:
+        return ()
+    return (
+        f"{label}: {len(domain.faces)} triangles with edges of {edge * 1e3:.2g} mm all stay in the mesh, which is as fine there, "
+        f"not {max_edge * 1e3:.4g} mm; simplify = {FINE_SIMPLIFY * max_edge * 1e3:.2g} mm coarsens them, moved no farther",
+    )
 
 
 def _thinned(body: Surface, chambers: Sequence[Surface]) -> tuple[list[Surface], list[Surface]]:

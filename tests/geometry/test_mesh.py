@@ -467,6 +467,15 @@ def test_a_preview_is_coarse_and_keeps_the_geometry():
     assert_conforming(coarse.tets)
 
 
+def test_triangles_far_finer_than_the_mesh_are_named_and_the_remedy_works():
+    fine = trimesh.creation.box((0.02, 0.01, 0.01)).subdivide_to_size(0.8e-3)
+    found = mesh(fine, max_edge=4e-3)
+    assert "simplify = 0.04 mm" in found.notices[0]
+    coarse = mesh(fine, max_edge=4e-3, simplify=0.04e-3)
+    assert len(coarse.tets) < 0.1 * len(found.tets)
+    assert coarse.region_volume(0) == pytest.approx(2e-6, rel=1e-9)
+
+
 def test_a_preview_of_walls_thinner_than_it_simplifies_keeps_the_surfaces():
     """Two round walls of 256 and 255 corners, 2 micrometres apart; each alone may move by 50."""
     outer = trimesh.creation.cylinder(0.01, 0.1, sections=256)

@@ -1,0 +1,30 @@
+"""What the library says names options on the command line."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from geosim.cli.wording import in_options
+
+
+@click.command()
+@click.option("--rescue", is_flag=True)
+@click.option("--area-mm2", "area")
+def command(rescue, area):
+    """Do nothing."""
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (
+            "let rescue=True (rescue = true in a robot file) repair it",
+            "let --rescue (rescue = true in a robot file) repair it",
+        ),
+        ("area= [m^2] must be positive", "--area-mm2 must be positive"),
+        ("radius=True is none of its arguments", "radius=True is none of its arguments"),
+    ],
+)
+def test_arguments_are_options(said, shown):
+    assert in_options(said, command) == shown
