@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import base64
 import html
+import importlib
 import importlib.util
 import json
 import os
@@ -191,6 +192,8 @@ def _lines(path: str) -> list[str]:
 
 
 def _version(name: str) -> str:
+    if name == "geosim":  # also where it runs from its source
+        return importlib.import_module(name).__version__
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
