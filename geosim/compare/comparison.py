@@ -227,8 +227,10 @@ def _drawn(c: Comparison) -> Any:
 def _picture(c: Comparison, path: Path) -> Path:
     """Draw the points, coloured by distance, seen from two sides, and the distances."""
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=(11.0, 4.0), layout="constrained")
+    engine = ConstrainedLayoutEngine(w_pad=0.15)  # labels of a third axis reach out of its box
+    figure = Figure(figsize=(12.0, 4.2), layout=engine)
     low, high = _limits(c)
     show = _drawn(c)
     points = c.points[show] * 1e3
@@ -253,8 +255,10 @@ def _picture(c: Comparison, path: Path) -> Path:
         )
         axis.view_init(elevation, azimuth)
         axis.set_aspect("equal")
-        axis.locator_params(nbins=4)
-        axis.tick_params(labelsize=7)
+        spans = np.array([np.ptp(limits) for limits in (axis.get_xlim(), axis.get_ylim(), axis.get_zlim())])
+        for name, span in zip("xyz", spans):  # a short side has room for two numbers
+            axis.locator_params(axis=name, nbins=max(1, round(4 * span / spans.max())))
+        axis.tick_params(labelsize=7, pad=0)
         axis.set(xlabel="x [mm]", ylabel="y [mm]", zlabel="z [mm]")
     if c.predicted is not None:
         axis.legend(fontsize=7, loc="upper left")
