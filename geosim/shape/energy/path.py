@@ -452,6 +452,13 @@ class Path:
         self._note(outcome.point, outcome.evaluation.volumes)
         return True
 
+    def _relax_near(self, share: float) -> bool:
+        """Go to the next stable state, asked for so near that what the body goes is its snap and not the load's way."""
+        if self._relax(share):
+            return True
+        self.ahead = min(self.ahead, BRACKET * max(share, BRACKET))
+        return self.snaps and self._relax(share)
+
     # ---- the end of a path
 
     def _last_resort(self, outcome: Outcome) -> Journey | None:
@@ -482,7 +489,7 @@ class Path:
             # where creeping ends nowhere the path itself leads on, through states that do not last
             self.stuck = self.stuck or not self._relax(top, farthest=np.inf)
             return None
-        if not self.beyond and self._relax(top):
+        if not self.beyond and self._relax_near(top):
             return None
         share, volumes, found = self._way.maximum(self.budget)
         for outcome in found:
