@@ -495,7 +495,8 @@ def _check_free_bodies(problem: ShapeProblem) -> None:
     if not problem.supports.free_bodies:
         return
     if problem.environment.obstacles:
-        raise InputError("fixed = None: a free body cannot be pressed against an obstacle; hold it somewhere")
+        free = _free_body(problem, problem.supports.free_bodies[0])
+        raise InputError(f"{free} cannot be pressed against an obstacle; hold it somewhere")
     labels = problem.supports.labels
     labels = np.concatenate([labels, labels[robot.p2_edges[:, 0]]])[problem.nodes]
     p, zero = np.zeros(len(problem.pressure_vertices)), np.zeros_like(problem.rest)
@@ -516,6 +517,19 @@ def _check_free_bodies(problem: ShapeProblem) -> None:
             resultant = np.abs(f.sum(axis=0)).max() + np.abs(np.cross(x, f).sum(axis=0) + m.sum(axis=0)).max()
             if size > 0 and resultant > RESULTANT * size:
                 raise InputError(
-                    "fixed = None: the loads on a free body have a resultant, so it has no resting place; "
+                    f"{_free_body(problem, label)} has no resting place, because its loads have a resultant; "
                     "fix it somewhere, or remove gravity and loads"
                 )
+
+
+def _free_body(problem: ShapeProblem, label: int) -> str:
+    """Say which body nothing holds."""
+    labels = problem.supports.labels
+    count = len(np.unique(labels[problem.robot.body_vertices]))
+    if count == 1:
+        return "fixed = None: a free body"
+    x, y, z = 1e3 * problem.robot.vertices[labels == label].mean(axis=0)
+    loose = len(problem.supports.free_bodies)
+    return (
+        f"fixed: {loose} of {count} separate bodies are held by nothing; the one around ({x:.3g}, {y:.3g}, {z:.3g}) mm"
+    )

@@ -223,6 +223,21 @@ def _squeezed():
     geosim.solve(robot, Passive(), Environment(prescribed=Prescribed(surface, 0.1 * robot.vertices[surface][None])))
 
 
+def test_a_loose_body_beside_one_that_is_held_is_named_by_its_place():
+    points, tets = block((0.02, 0.01, 0.01), (2, 1, 1))
+    both = np.vstack([points, points + (0.0, 0.05, 0.0)])
+    robot = VolumetricRobot.from_tets(
+        both,
+        np.vstack([tets, tets + len(points)]),
+        material=SOFT,
+        fixed=np.flatnonzero((both[:, 0] < 1e-9) & (both[:, 1] < 0.03)),
+    )
+    with pytest.raises(
+        geosim.InputError, match=r"1 of 2 separate bodies .* around \(10, 55, 5\) mm has no resting place"
+    ):
+        geosim.solve(robot, Passive(), Environment(gravity=(0, 0, -9.81)))
+
+
 REFUSED = {
     "two constraints": (lambda r: Inflation(volume_ratio=1.5, pressure=1e3), "both a volume ratio and a pressure"),
     "negative ratio": (lambda r: Inflation(volume_ratio=-1.0), "impossible"),
