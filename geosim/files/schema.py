@@ -277,7 +277,10 @@ class VolumetricFile(RobotFile):
         default=False, description="Repair surfaces that would be refused, and say what changed.", examples=["true"]
     )
     simplify: float | None = Field(
-        default=None, description="Coarsen the surfaces, moving them no farther than this.", examples=["0.1"]
+        default=None,
+        description="Coarsen the surfaces, moving them no farther than this (by default where thousands of triangles are far "
+        "below `max_edge`, within a hundredth of that).",
+        examples=["0.1"],
     )
     preview: bool = Field(
         default=False, description="Take the coarsest mesh that keeps the geometry.", examples=["true"]

@@ -41,7 +41,7 @@ SAME_VOLUME, LOST_VOLUME = 1e-7, 2e-2
 # regular tet of that edge), and over the cube of the cavity's size what the mesher leaves flat on flat walls.
 CAVITY_QUALITY, LARGEST_CELL, FLAT_CELL = 1.4, 0.25, 1e-14
 CAVITY_SECONDS = 120.0  # a cavity takes some; longer is a wall that the mesher cannot handle
-# Surfaces of so many triangles with edges below this share of max_edge are named; what may coarsen them, over max_edge.
+# Surfaces of so many triangles with edges below this share of max_edge are coarsened, within so much of max_edge.
 MANY_FACES, FINE_EDGE, FINE_SIMPLIFY = 5000, 0.2, 0.01
 SAME_WALL = (
     0.1  # of the area that bodies share: coarser round walls lose some, walls that no longer fit lose nearly all
@@ -106,7 +106,8 @@ def mesh_surfaces(
     rescue
         Where tetgen fails use pytetwild, which approximates the surfaces instead of keeping them (extra `rescue`).
     simplify
-        Coarsen the surfaces first, by moving them no farther than this [m].
+        Coarsen the surfaces first, by moving them no farther than this [m]. Default: a hundredth of `max_edge` where thousands
+        of triangles are far smaller than that, and a notice; else nothing.
     preview
         Take the coarsest mesh that keeps the geometry, whatever `max_edge` says.
 
@@ -122,10 +123,10 @@ def mesh_surfaces(
         body_surfaces, chamber_surfaces = _coarsened(body_surfaces, chamber_surfaces, simplify)
     elif preview and len(body_surfaces) == 1:
         body_surfaces, chamber_surfaces = _thinned(body_surfaces[0], chamber_surfaces)
+    elif not preview and max_edge is not None and _are_too_fine([*body_surfaces, *chamber_surfaces], max_edge):
+        body_surfaces, chamber_surfaces = _made_coarser(body_surfaces, chamber_surfaces, max_edge)
     domain = build_domain(tuple(body_surfaces), tuple(chamber_surfaces))
     label = body_surfaces[0].label
-    if simplify is None and not preview:
-        domain = replace(domain, notices=(*domain.notices, *_too_fine(domain, max_edge, label)))
     if preview and max_edge is not None:
         note = f"{label}: a preview chooses its own edges, not max_edge = {max_edge * 1e3:.4g} mm"
         domain = replace(domain, notices=(*domain.notices, note))
@@ -166,18 +167,30 @@ def _coarsened(
     return coarse, [simplified(s, within) for s in chambers]
 
 
-def _too_fine(domain: Domain, max_edge: float | None, label: str) -> tuple[str, ...]:
-    """Notice of triangles that make the mesh far finer than was asked for."""
-    if max_edge is None or len(domain.faces) < MANY_FACES:
-        return ()
-    corners = domain.vertices[domain.faces]
-    edge = float(np.median(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2)))
-    if edge > FINE_EDGE * max_edge:
-        return ()
-    return (
-        f"{label}: {len(domain.faces)} triangles with edges of {edge * 1e3:.2g} mm all stay in the mesh, which is as fine there, "
-        f"not {max_edge * 1e3:.4g} mm; simplify = {FINE_SIMPLIFY * max_edge * 1e3:.2g} mm coarsens them, moved no farther",
+def _are_too_fine(surfaces: Sequence[Surface], max_edge: float) -> bool:
+    """Whether the triangles, which all stay in the mesh, make it far finer than was asked for."""
+    corners = np.vstack([s.vertices[s.faces] for s in surfaces])
+    edges = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2)
+    return len(corners) >= MANY_FACES and float(np.median(edges)) < FINE_EDGE * max_edge
+
+
+def _made_coarser(
+    bodies: Sequence[Surface], chambers: Sequence[Surface], max_edge: float
+) -> tuple[Sequence[Surface], Sequence[Surface]]:
+    """Simplify surfaces that are too fine for the mesh, within a small share of its edge; keep them where they would not fit."""
+    within = FINE_SIMPLIFY * max_edge
+    note = (
+        f"its triangles are far smaller than max_edge = {max_edge * 1e3:.4g} mm and would all stay in the mesh; "
+        f"simplify = {within * 1e3:.2g} mm is taken, a smaller one keeps more of them"
     )
+    try:
+        coarse, hollow = _coarsened(bodies, chambers, within)
+        build_domain(tuple(coarse), tuple(hollow))
+    except InputError:
+        note = f"its triangles are far smaller than max_edge = {max_edge * 1e3:.4g} mm, and walls too thin to simplify them"
+        coarse, hollow = list(bodies), list(chambers)
+    first = coarse[0]
+    return [replace(first, notices=(*first.notices, f"{first.label}: {note}")), *coarse[1:]], hollow
 
 
 def _thinned(body: Surface, chambers: Sequence[Surface]) -> tuple[list[Surface], list[Surface]]:

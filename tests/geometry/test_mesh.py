@@ -16,7 +16,7 @@ from shipped_shapes import block, plain_finger, pneunet_finger, thick_sphere, th
 
 from geosim.errors import InputError
 from geosim.geometry.child import RESCUE
-from geosim.geometry.mesh import MesherError, _thinned, mesh_surfaces
+from geosim.geometry.mesh import MesherError, _are_too_fine, _made_coarser, _thinned, mesh_surfaces
 from geosim.geometry.quality import mesh_quality
 from geosim.geometry.surface import check_surface
 from geosim.geometry.topology import mid_edges, tet_volumes
@@ -467,13 +467,31 @@ def test_a_preview_is_coarse_and_keeps_the_geometry():
     assert_conforming(coarse.tets)
 
 
-def test_triangles_far_finer_than_the_mesh_are_named_and_the_remedy_works():
+def test_triangles_far_finer_than_the_mesh_are_made_coarser_and_it_is_said():
     fine = trimesh.creation.box((0.02, 0.01, 0.01)).subdivide_to_size(0.8e-3)
-    found = mesh(fine, max_edge=4e-3)
-    assert "simplify = 0.04 mm" in found.notices[0]
-    coarse = mesh(fine, max_edge=4e-3, simplify=0.04e-3)
-    assert len(coarse.tets) < 0.1 * len(found.tets)
-    assert coarse.region_volume(0) == pytest.approx(2e-6, rel=1e-9)
+    flat = mesh(fine, max_edge=4e-3)
+    assert any("simplify = 0.04 mm is taken" in note for note in flat.notices)
+    assert len(flat.tets) < 0.2 * len(fine.faces)  # with all triangles there are more tets than triangles
+    assert flat.region_volume(0) == pytest.approx(2e-6, rel=1e-9)
+    ball = trimesh.creation.icosphere(4, 0.01)
+    found = mesh(ball, max_edge=5e-3)
+    assert any("simplified from 5120" in note for note in found.notices)
+    assert found.region_volume(0) == pytest.approx(ball.volume, rel=0.01)
+    assert np.linalg.norm(found.vertices, axis=1).max() < 0.01 + 0.05e-3
+    own = mesh(ball, max_edge=5e-3, simplify=1e-6)
+    assert not any("is taken" in note for note in own.notices)
+
+
+def test_walls_too_thin_for_coarser_triangles_keep_theirs():
+    """Two spheres 20 micrometres apart, and a mesh of 5 mm, for which each alone may move by 50."""
+    outer, inner = trimesh.creation.icosphere(4, 0.01), trimesh.creation.icosphere(4, 0.00998)
+    inner.apply_transform(trimesh.transformations.rotation_matrix(0.3, (1.0, 2.0, 3.0)))
+    surfaces = [check_surface(s) for s in (outer, inner)]
+    assert not _are_too_fine(surfaces, 2e-3)
+    assert _are_too_fine(surfaces, 5e-3)
+    kept, hollow = _made_coarser(surfaces[:1], surfaces[1:], 5e-3)
+    assert "too thin" in kept[0].notices[-1]
+    assert (len(kept[0].faces), len(hollow[0].faces)) == (5120, 5120)
 
 
 def test_a_preview_of_walls_thinner_than_it_simplifies_keeps_the_surfaces():
