@@ -47,7 +47,8 @@ def test_a_size_that_is_rarely_meant_is_named_with_the_unit_that_may_be(scale, u
     """A box of 60 mm in inches that is read in millimetres is 2 mm, and the other way round 1.5 m: neither is refused."""
     box = trimesh.creation.box((1.0, 1 / 3, 1 / 3)).apply_scale(scale)
     given = dict(GIVEN, fixed=lambda x: x[:, 0] < 0.99 * x[:, 0].min())
-    said = VolumetricRobot.from_surfaces(box, units=units, **given).notices
+    edge = 0.3 * scale * {"mm": 1e-3, "in": 25.4e-3}[units]
+    said = VolumetricRobot.from_surfaces(box, units=units, max_edge=edge, **given).notices
     assert [n.endswith(f"write units = {meant}") for n in said] == [True] * bool(meant)
 
 
