@@ -273,8 +273,8 @@ class VolumetricRobot(Displayed):
             say what was changed and how far the surface moved. Where tetgen still fails, mesh with fTetWild
             (pip install 'geosim[rescue]').
         simplify
-            Coarsen the surfaces before meshing, by moving them no farther than this [m]. Default: a hundredth of `max_edge`
-            where thousands of triangles are far smaller than that, and a notice; else nothing.
+            Coarsen the surfaces before meshing, by moving them no farther than this [m]; 0 keeps all triangles. Default: a
+            hundredth of `max_edge` where thousands of triangles are far smaller than that, and a notice; else 0.
         preview
             Take the coarsest mesh that keeps the geometry, in place of `max_edge`: surfaces simplified (by 0.05 % of the
             diagonal, where `simplify` says nothing), slender tets allowed. With the default element a tenth of the

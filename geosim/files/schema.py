@@ -278,8 +278,8 @@ class VolumetricFile(RobotFile):
     )
     simplify: float | None = Field(
         default=None,
-        description="Coarsen the surfaces, moving them no farther than this (by default where thousands of triangles are far "
-        "below `max_edge`, within a hundredth of that).",
+        description="Coarsen the surfaces, moving them no farther than this ; 0 keeps all triangles (by default where "
+        "thousands are far below `max_edge`, within a hundredth of that).",
         examples=["0.1"],
     )
     preview: bool = Field(

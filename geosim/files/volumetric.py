@@ -70,6 +70,8 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
     edges = [
         positive(body.max_edge, spot.at("max_edge")) for body, spot in zip(bodies, spots) if body.max_edge is not None
     ]
+    # a design keeps all vertices of its surfaces: derivatives by dimensions need them
+    simplify = 0.0 if file.simplify is None and file.design is not None and not file.preview else file.simplify
     robot = VolumetricRobot.from_surfaces(
         surfaces if len(surfaces) > 1 else surfaces[0],
         chambers,
@@ -82,7 +84,7 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
         allow_any_size=file.allow_any_size,
         **carried,
         rescue=file.rescue,
-        simplify=None if file.simplify is None else positive(file.simplify, place.at("simplify")) * unit,
+        simplify=simplify and positive(simplify, place.at("simplify")) * unit,
         preview=file.preview,
     )
     if file.design is None:

@@ -106,6 +106,7 @@ class Design:
             fixed=self.fixed,
             tip=self.tip,
             max_edge=max_edge,
+            simplify=None if preview else 0.0,  # derivatives by dimensions need all vertices of the surfaces
             preview=preview,
             name=self.name,
             cables=self.cables,

@@ -106,8 +106,8 @@ def mesh_surfaces(
     rescue
         Where tetgen fails use pytetwild, which approximates the surfaces instead of keeping them (extra `rescue`).
     simplify
-        Coarsen the surfaces first, by moving them no farther than this [m]. Default: a hundredth of `max_edge` where thousands
-        of triangles are far smaller than that, and a notice; else nothing.
+        Coarsen the surfaces first, by moving them no farther than this [m]. 0 keeps all triangles. Default: a hundredth of
+        `max_edge` where thousands of triangles are far smaller than that, and a notice; else 0.
     preview
         Take the coarsest mesh that keeps the geometry, whatever `max_edge` says.
 
@@ -119,12 +119,14 @@ def mesh_surfaces(
     """
     if not body_surfaces:
         raise InputError("body surfaces: none given; give at least one closed surface")
-    if simplify is not None:
-        body_surfaces, chamber_surfaces = _coarsened(body_surfaces, chamber_surfaces, simplify)
-    elif preview and len(body_surfaces) == 1:
+    max_edge = None if max_edge is None else number(max_edge, "max_edge [m]", above=0.0)
+    if simplify is None and preview and len(body_surfaces) == 1:
         body_surfaces, chamber_surfaces = _thinned(body_surfaces[0], chamber_surfaces)
-    elif not preview and max_edge is not None and _are_too_fine([*body_surfaces, *chamber_surfaces], max_edge):
-        body_surfaces, chamber_surfaces = _made_coarser(body_surfaces, chamber_surfaces, max_edge)
+    elif simplify is None and not preview and max_edge is not None:
+        if _are_too_fine([*body_surfaces, *chamber_surfaces], max_edge):
+            body_surfaces, chamber_surfaces = _made_coarser(body_surfaces, chamber_surfaces, max_edge)
+    elif simplify is not None and simplify != 0:
+        body_surfaces, chamber_surfaces = _coarsened(body_surfaces, chamber_surfaces, simplify)
     domain = build_domain(tuple(body_surfaces), tuple(chamber_surfaces))
     label = body_surfaces[0].label
     if preview and max_edge is not None:
@@ -181,7 +183,7 @@ def _made_coarser(
     within = FINE_SIMPLIFY * max_edge
     note = (
         f"its triangles are far smaller than max_edge = {max_edge * 1e3:.4g} mm and would all stay in the mesh; "
-        f"simplify = {within * 1e3:.2g} mm is taken, a smaller one keeps more of them"
+        f"simplify = {within * 1e3:.2g} mm is taken, 0 keeps them all"
     )
     try:
         coarse, hollow = _coarsened(bodies, chambers, within)
@@ -209,7 +211,7 @@ def _thinned(body: Surface, chambers: Sequence[Surface]) -> tuple[list[Surface],
 def _checked_edge(domain: Domain, max_edge: float | None, label: str, edges: float) -> float:
     """Return the wanted edge [m], after refusing one that asks for millions of tets; default so many in the diagonal."""
     usual = float(np.linalg.norm(np.ptp(domain.vertices, axis=0))) / edges
-    edge = usual if max_edge is None else number(max_edge, "max_edge [m]", above=0.0)
+    edge = usual if max_edge is None else max_edge
     expected = _expected_tets(domain, edge)
     if expected > LARGEST_MESH:
         raise InputError(

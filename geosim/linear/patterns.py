@@ -94,7 +94,7 @@ def couple(base: Sparsity, groups: Ints, nodes: Ints) -> Coupled:
 
 def couples(pattern: Sparsity, groups: Ints, nodes: Ints) -> bool:
     """Whether a pattern has blocks between all nodes of the points of every group (see `couple`)."""
-    return bool(_has_blocks(_distinct(groups, nodes), pattern.indptr, pattern.indices))
+    return len(groups) == 0 or bool(_has_blocks(_distinct(groups, nodes), pattern.indptr, pattern.indices))
 
 
 def _distinct(groups: Ints, nodes: Ints) -> Ints:

@@ -177,6 +177,17 @@ def test_unknown_designs_and_dimensions_are_refused():
         generate.make("pneunet", thickness=1e-3)
 
 
+def test_a_design_keeps_all_vertices_of_its_surfaces(monkeypatch, tmp_path):
+    """Derivatives by its dimensions need them, however fine they are for the mesh."""
+    monkeypatch.setattr("geosim.geometry.mesh.MANY_FACES", 100)
+    monkeypatch.setattr("geosim.geometry.mesh.FINE_EDGE", 10.0)
+    design = generate.round_finger(length=40e-3)
+    design.save(tmp_path)
+    for robot in (design.robot(max_edge=10e-3), geosim.load_robot(tmp_path / "robot.toml")):
+        assert not any("simplified" in note for note in robot.notices)
+        assert robot.chamber_volumes[0] == pytest.approx(design.chambers[0].volume, rel=1e-6)
+
+
 @pytest.mark.parametrize("turns", [0.6, -0.6])
 def test_a_nearly_round_slot_that_hardly_winds_is_meshed_coarsely(turns):
     """Long, sheared triangles along it made half a million tets of it, some of them flat."""

@@ -478,8 +478,11 @@ def test_triangles_far_finer_than_the_mesh_are_made_coarser_and_it_is_said():
     assert any("simplified from 5120" in note for note in found.notices)
     assert found.region_volume(0) == pytest.approx(ball.volume, rel=0.01)
     assert np.linalg.norm(found.vertices, axis=1).max() < 0.01 + 0.05e-3
-    own = mesh(ball, max_edge=5e-3, simplify=1e-6)
-    assert not any("is taken" in note for note in own.notices)
+    own = mesh(ball, max_edge=5e-3, simplify=0)
+    assert own.region_volume(0) == pytest.approx(ball.volume, rel=1e-9)
+    assert not any("is taken" in note or "simplified" in note for note in own.notices)
+    with pytest.raises(InputError, match=r"max_edge .* must be"):
+        mesh(ball, max_edge="coarse")
 
 
 def test_walls_too_thin_for_coarser_triangles_keep_theirs():
