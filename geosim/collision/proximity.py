@@ -119,7 +119,7 @@ class Sides(NamedTuple):
 
 @dataclass
 class Memory:
-    """The pairs that were found last: start and way (n, 3) of the step that they are of, and `Neighbourhood._candidates`."""
+    """The pairs that were found last: start and way (n, 3) of the step that they are of, and `Neighbourhood._felt`."""
 
     start: Floats = field(default_factory=lambda: np.zeros((0, 3)))
     way: Floats = field(default_factory=lambda: np.zeros((0, 3)))
@@ -177,13 +177,9 @@ class Neighbourhood:
 
     def near(self, x: Floats, factor: float = 1.0) -> NearPairs:
         """Return the pairs within their activation distances times a factor, at positions (n, 3)."""
-        found = self._on_the_way(x, x[:0]) if factor == 1.0 else self._candidates(x, x[:0], factor * self.reach)
-        points, edges, reach = found
-        distance = closest(x[points], edges)[2]
-        within = distance < reach
-        points, edges, distance = points[within], edges[within], distance[within]
-        limit = self._activation(points, edges, reach[within])
-        near = distance < limit
+        reach = factor * self.reach
+        points, edges, limit = self._on_the_way(x, x[:0]) if factor == 1.0 else self._felt(x, x[:0], reach)
+        near = closest(x[points], edges)[2] < limit
         return NearPairs(points[near], edges[near], limit[near])
 
     def safe_share(self, x: Floats, step: Floats) -> float:
@@ -211,28 +207,26 @@ class Neighbourhood:
 
         With `first` what comes later than what was found before is not looked at.
         """
-        points, edges, reach = self._on_the_way(x, step)
-        limit, time = self._activation(points, edges, reach), np.ones(len(points))
+        points, edges, limit = self._on_the_way(x, step)
+        time = np.ones(len(points))
         _meeting_times(x[points], step[points], edges, limit, first, time)
         return points, edges, limit, time
 
-    def _activation(self, points: Ints, edges: Bools, reach: Floats) -> Floats:
-        """Activation distances of pairs, (k,): 0 if their features face each other through a thin wall at rest."""
-        at, out = self.rest[points], self.normals[points]
-        _, apart, distance = closest(at, edges)  # apart points from the second feature to the first
-        first = np.where(edges[:, None], out[:, 0] + out[:, 1], out[:, 0])
-        flat = np.cross(at[:, 2] - at[:, 1], at[:, 3] - at[:, 1])
-        second = np.where(edges[:, None], out[:, 2] + out[:, 3], flat)
-        through = (np.einsum("pa,pa->p", first, apart) > 0) & (np.einsum("pa,pa->p", second, apart) < 0)
-        return np.where(through & (distance < THIN * reach), 0.0, np.minimum(reach, REST_SHARE * distance))
-
     def _on_the_way(self, x: Floats, step: Floats) -> tuple[Ints, Bools, Floats]:
-        """Pairs that may come within their reach in a step, and maybe more (see `_candidates`)."""
+        """Pairs that may feel each other in a step, maybe more, and their activation distances (see `_felt`)."""
         memory = self.memory
         if memory.pairs is None or not memory.covers(x, step):
-            memory.pairs = self._candidates(x, step, self.reach)
+            memory.pairs = self._felt(x, step, self.reach)
             memory.start, memory.way = x.copy(), step.copy()
         return memory.pairs
+
+    def _felt(self, x: Floats, step: Floats, reach: Floats) -> tuple[Ints, Bools, Floats]:
+        """Candidates that are not through a thin wall at rest, and their activation distances (k,)."""
+        points, edges, reaches = self._candidates(x, step, reach)
+        limit = np.empty(len(points))
+        _activation_distances(self.rest, self.normals, points, edges, reaches, limit)
+        felt = limit > 0.0
+        return points[felt], edges[felt], limit[felt]
 
     def _candidates(self, x: Floats, step: Floats, reach: Floats) -> tuple[Ints, Bools, Floats]:
         """Pairs (k, 4) whose boxes come within reach in a step, which are edges, and their reaches (k,).
@@ -503,12 +497,29 @@ def _closest_pairs(at, edges, weights, apart, distance):
 
 
 @kernel
+def _activation_distances(rest, normals, points, edges, reach, out):
+    """Write the activation distances of pairs: 0 if their features face each other through a thin wall at rest."""
+    w, c, e, at = np.empty(4), np.empty((4, 2)), np.empty(3), np.empty((4, 3))
+    for p in range(len(points)):
+        i, j, k, m = points[p]
+        for a in range(4):
+            put(at[a], row(rest, points[p, a]))
+        distance = pair_distance(at, edges[p], w, c, e)  # e points from the second feature to the first
+        out[p] = min(reach[p], REST_SHARE * distance)
+        if distance < THIN * reach[p]:
+            first, second = row(normals, i), cross(difference(at[2], at[1]), difference(at[3], at[1]))
+            if edges[p]:
+                first, second = plus(first, row(normals, j)), plus(row(normals, k), row(normals, m))
+            if dot(first, e) > 0.0 > dot(second, e):
+                out[p] = 0.0
+
+
+@kernel
 def _meeting_times(at, moves, edges, limit, first, time):
     """Write the share of the moves (k, 4, 3) after which pairs are as near as `STOP_AT` of their limits allows."""
     w, c, e = np.empty(4), np.empty((4, 2)), np.empty(3)
     last = 1.0
     for p in range(len(at)):
-        if limit[p] > 0.0:
-            gap = min(STOP_AT * limit[p], 0.5 * pair_distance(at[p], edges[p], w, c, e))
-            time[p] = time_to_gap(at[p], moves[p], edges[p], gap, last)
-            last = min(last, time[p]) if first else 1.0
+        gap = min(STOP_AT * limit[p], 0.5 * pair_distance(at[p], edges[p], w, c, e))
+        time[p] = time_to_gap(at[p], moves[p], edges[p], gap, last)
+        last = min(last, time[p]) if first else 1.0

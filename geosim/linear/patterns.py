@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.kernels import kernel
 
-__all__ = ["Coupled", "Sparsity", "add_blocks", "couple", "couples", "find_sorted", "widened"]
+__all__ = ["Carriers", "Coupled", "Sparsity", "add_blocks", "carriers", "couple", "couples", "find_sorted", "widened"]
 
 
 @dataclass(frozen=True)
@@ -67,17 +67,41 @@ class Coupled(Sparsity):
         return out
 
 
-def couple(base: Sparsity, groups: Ints, nodes: Ints) -> Coupled:
-    """Return the base pattern with blocks between all nodes of the points of every group.
+@dataclass(frozen=True)
+class Carriers:
+    """The nodes that carry points: many points of a face have the same.
 
     Parameters
     ----------
-    groups
-        Points, (k, g).
+    of
+        Carrier of every point, (p,).
     nodes
-        Nodes of every point, (p, a).
+        Nodes of every carrier, (c, a).
     """
-    members = _distinct(groups, nodes)
+
+    of: Ints
+    nodes: Ints
+
+    def keys(self, groups: Ints) -> Ints:
+        """Return the pairs of carriers of every two points of a group (k, g), once, each as one ascending number (d,)."""
+        first, second = np.triu_indices(groups.shape[1])
+        ends = np.sort(self.of[np.stack([groups[:, first], groups[:, second]])], axis=0)
+        return np.unique(ends[0] * len(self.nodes) + ends[1])
+
+    def members(self, keys: Ints) -> Ints:
+        """Return the nodes of both carriers of every pair, (d, 2 a)."""
+        return np.hstack([self.nodes[end] for end in np.divmod(keys, len(self.nodes))])
+
+
+def carriers(nodes: Ints) -> Carriers:
+    """Return the carriers of points with nodes (p, a)."""
+    different, carrier = np.unique(nodes, axis=0, return_inverse=True)
+    return Carriers(frozen(carrier.ravel()), frozen(different))
+
+
+def couple(base: Sparsity, keys: Ints, carry: Carriers) -> Coupled:
+    """Return the base pattern with blocks between all nodes of pairs of carriers (`Carriers.keys`)."""
+    members = carry.members(keys)
     width = members.shape[1]
     count = int(members.max(initial=0)) + 1
     first, later = np.repeat(members, width, axis=1).ravel(), np.tile(members, (1, width)).ravel()
@@ -92,25 +116,17 @@ def couple(base: Sparsity, groups: Ints, nodes: Ints) -> Coupled:
     return Coupled(frozen(indptr), frozen(indices[:total]), frozen(place))
 
 
-def couples(pattern: Sparsity, groups: Ints, nodes: Ints) -> bool:
-    """Whether a pattern has blocks between all nodes of the points of every group (see `couple`)."""
-    return len(groups) == 0 or bool(_has_blocks(_distinct(groups, nodes), pattern.indptr, pattern.indices))
+def couples(pattern: Sparsity, keys: Ints, carry: Carriers) -> bool:
+    """Whether a pattern has blocks between all nodes of pairs of carriers (see `couple`)."""
+    return len(keys) == 0 or bool(_has_blocks(carry.members(keys), pattern.indptr, pattern.indices))
 
 
-def _distinct(groups: Ints, nodes: Ints) -> Ints:
-    """Return the nodes of every two points of a group (d, 2 a), once: many points of a face have the same nodes."""
-    _, point, carrier = np.unique(nodes, axis=0, return_index=True, return_inverse=True)
-    first, second = np.triu_indices(groups.shape[1])
-    ends = np.sort(carrier.ravel()[np.stack([groups[:, first], groups[:, second]])], axis=0)
-    pairs = np.divmod(np.unique(ends[0] * len(point) + ends[1]), len(point))
-    return np.hstack([nodes[point[end]] for end in pairs])
-
-
-def widened(pattern: Sparsity, data: Floats, groups: Ints, nodes: Ints) -> tuple[Sparsity, Floats]:
-    """Return a pattern that couples the nodes of the points of every group, too, and the values in it (see `couple`)."""
-    if couples(pattern, groups, nodes):
+def widened(pattern: Sparsity, data: Floats, groups: Ints, carry: Carriers) -> tuple[Sparsity, Floats]:
+    """Return a pattern that couples the nodes of all points of every group (k, g), too, and the values in it."""
+    keys = carry.keys(groups)
+    if couples(pattern, keys, carry):
         return pattern, data
-    wider = couple(pattern, groups, nodes)
+    wider = couple(pattern, keys, carry)
     data = wider.widen(data)
     if isinstance(pattern, Coupled):
         wider = replace(wider, place=frozen(wider.place[pattern.place]))

@@ -30,7 +30,7 @@ from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.collision.proximity import NearPairs, Neighbourhood, closest
 from geosim.collision.shapes import Solids, curvatures, signed_distances
 from geosim.environment import Environment, Obstacle
-from geosim.linear.patterns import Coupled, Sparsity, add_blocks, couple, couples
+from geosim.linear.patterns import Carriers, Coupled, Sparsity, add_blocks, couple, couples
 from geosim.shape.energy.contact_faces import HARD, ContactFaces
 from geosim.shape.energy.contact_kernels import PointForces, PointHold, PointLaw, obstacle_points, pair_blocks
 from geosim.shape.energy.contact_surface import ContactSurface
@@ -68,9 +68,29 @@ def face_stiffness(surface: ContactSurface, kappa: Floats) -> Floats:
 
 @dataclass
 class Couplings:
-    """Memory of the pattern that contact needed last: it is kept as long as it couples all that touches."""
+    """Memory of the pattern that contact needed last: it is kept as long as it couples all that touches.
+
+    Parameters
+    ----------
+    pattern
+        That pattern.
+    known, of
+        Ascending pairs of carriers that a pattern is known to couple (`Carriers.keys`), and that pattern.
+    """
 
     pattern: Sparsity | None = None
+    known: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    of: Sparsity | None = None
+
+    def hold(self, pattern: Sparsity, keys: Ints, carry: Carriers) -> bool:
+        """Whether a pattern couples pairs of carriers; what it does is noted."""
+        known = self.known if pattern is self.of else self.known[:0]
+        new = np.setdiff1d(keys, known, assume_unique=True)
+        if len(new) and not couples(pattern, new, carry):
+            return False
+        if len(new):
+            self.known, self.of = np.union1d(known, new), pattern
+        return True
 
 
 @dataclass(frozen=True)
@@ -422,9 +442,9 @@ class ContactPotential:
 
     def _pattern(self, x: Floats, pairs: Ints, base: Sparsity) -> Sparsity:
         """Return the pattern for the touching pairs: the last one if it holds them all, else a new one."""
-        pattern, nodes = self.couplings.pattern or base, self.surface.nodes
-        if self.neighbourhood is not None and not couples(pattern, pairs, nodes):
+        pattern, carry = self.couplings.pattern or base, self.surface.carriers
+        if self.neighbourhood is not None and not self.couplings.hold(pattern, carry.keys(pairs), carry):
             ahead = self.neighbourhood.near(self.surface.points(x), AHEAD).points
-            pattern = couple(base, np.vstack([ahead, pairs]), nodes)
+            pattern = couple(base, carry.keys(np.vstack([ahead, pairs])), carry)
         self.couplings.pattern = pattern
         return pattern

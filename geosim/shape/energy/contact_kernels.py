@@ -309,15 +309,17 @@ def _pair_part(x, w, c, free, count, reach, scale, out, matrix):
         return 0.0, 0.0
     if d <= 0.0:
         return np.inf, 0.0
-    squared_distance_derivatives(x, w, c, free, e, dD, ddD)
     value, slope, energy = barrier_law(u)
     scale *= count
     first = -scale * value / (2.0 * d)  # dE/dD
     stiff, turn = scale * slope / reach / (4.0 * d * d), scale * value / (4.0 * d**3)
     for i in range(4):
         for k in range(3):
-            out.slope[i, k] += first * dD[i, k]
-    for i in range(4 if matrix else 0):
+            out.slope[i, k] += 2.0 * first * w[i] * e[k]
+    if not matrix:
+        return scale * reach * energy, value
+    squared_distance_derivatives(x, w, c, free, e, dD, ddD)
+    for i in range(4):
         for j in range(4):
             for k in range(3):
                 for m in range(3):
@@ -339,9 +341,9 @@ class _Sums(NamedTuple):
 
 
 @kernel
-def _write_pair(sums, energy, fade, slope, curvature, gradient):
+def _write_pair(sums, energy, fade, slope, curvature, gradient, matrix):
     """Write the gradient (4, 3) of a faded energy, and its bend into the sums; `slope` and `curvature` are those of the fade."""
-    for i in range(4):
+    for i in range(4 if matrix else 0):
         for j in range(4):
             for k in range(3):
                 for m in range(3):
@@ -395,7 +397,9 @@ def pair_blocks(x, rest, around, points, edges, reach, weight, kappa, gradients,
             for k in range(3):
                 four[i, k], old[i, k] = x[points[q, i], k], rest[points[q, i], k]
         main = _features(four, edges[q], faces, terms)
-        sums.slope[:], sums.stiff[:], sums.bend[:], E, pressure[q] = 0.0, 0.0, 0.0, 0.0, 0.0
+        sums.slope[:], E, pressure[q] = 0.0, 0.0, 0.0
+        if matrix:
+            sums.stiff[:], sums.bend[:] = 0.0, 0.0
         for part in range(16):
             count = terms.counts[part]
             if part != main and abs(count) < ROUND:
@@ -407,7 +411,7 @@ def pair_blocks(x, rest, around, points, edges, reach, weight, kappa, gradients,
         fade = _mollify(four, old, dm, ddm) if edges[q] else 1.0
         pressure[q] *= fade
         total += fade * E
-        _write_pair(sums, E, fade, dm, ddm, gradients[q])
+        _write_pair(sums, E, fade, dm, ddm, gradients[q], matrix)
         if matrix:
             hessians[q], bends[q] = fade * sums.stiff, sums.bend
     return total

@@ -14,6 +14,7 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints, frozen
 from geosim.geometry import topology
+from geosim.linear.patterns import Carriers, carriers
 from geosim.shape.energy.body import ScaledBody
 
 __all__ = ["CORNERS", "SEEN_FROM", "SEEN_FULLY", "ContactSurface", "contact_surface"]
@@ -71,6 +72,11 @@ class ContactSurface:
     def around(self) -> Floats:
         """Number of small triangles around every point, (p,)."""
         return np.bincount(self.triangles.ravel(), minlength=len(self.nodes)).astype(float)
+
+    @cached_property
+    def carriers(self) -> Carriers:
+        """Which points have the same nodes."""
+        return carriers(self.nodes)
 
     def points(self, x: Floats) -> Floats:
         """Positions of the points (p, 3) at node positions x."""

@@ -83,7 +83,7 @@ def brace(contact: ContactPotential, springs: Springs, evaluation: Evaluation) -
     """Return an evaluation with springs in the tangent and in the forces on the nodes."""
     assert evaluation.data is not None
     s, points, normals = contact.surface, springs.points, springs.normals
-    pattern, data = widened(evaluation.sparsity, evaluation.data, points, s.nodes)
+    pattern, data = widened(evaluation.sparsity, evaluation.data, points, s.carriers)
     contact.couplings.pattern = pattern
     blocks = np.einsum("k,kia,kjb->kijab", springs.stiffness, normals, normals)
     pushes = (springs.stiffness * springs.length)[:, None, None] * normals

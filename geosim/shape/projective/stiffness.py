@@ -20,7 +20,7 @@ import scipy.sparse as sp
 
 from geosim.arrays import Floats, Ints
 from geosim.linear.factorise import make_factoriser
-from geosim.linear.patterns import Sparsity, add_blocks, widened
+from geosim.linear.patterns import Sparsity, add_blocks, carriers, widened
 from geosim.shape.projective.contact import Springs
 from geosim.shape.projective.elements import Elements, GlobalMatrix
 from geosim.shape.projective.stiffness_kernels import turning_forces, wall_gradient, wall_stiffness
@@ -133,7 +133,7 @@ class MaterialMatrix:
         groups, blocks = self.elements.springs.second_derivatives(x)
         nodes = np.maximum(self._node, 0)[:, None]
         weights = (self._node >= 0).astype(float)[:, None]
-        pattern, data = widened(self._pattern, data, groups, nodes)
+        pattern, data = widened(self._pattern, data, groups, carriers(nodes))
         if pattern is not self._pattern:
             place = pattern.place  # type: ignore[attr-defined]
             constant = np.zeros(len(pattern.indices))
