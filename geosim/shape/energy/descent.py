@@ -27,6 +27,7 @@ from geosim.arrays import Floats
 from geosim.contract import Status
 from geosim.linear.factorise import FactorisationError
 from geosim.shape.energy.attempt import SHARP, Budget, most_of, record_of, unfolds
+from geosim.shape.energy.cables import LENGTH
 from geosim.shape.energy.configuration import Aim, Drag, Evaluation, Outcome, Point, Target
 from geosim.shape.energy.contact_steps import safe_share, share_apart
 from geosim.shape.energy.equations import dragged
@@ -62,10 +63,10 @@ ACCURACY = 1e-3
 
 
 def has_potential(problem: ShapeProblem, aim: Aim) -> bool:
-    """Whether all forces have the potential looked at here: no friction, gas, cable, rigid group or free object."""
-    contact = problem.contact
-    rubs = contact is not None and contact.friction
-    return not (rubs or problem.groups or len(problem.objects.ids)) and problem.cables is None and aim.end.gas is None
+    """Whether all forces have the potential looked at here: no friction, gas, rigid group or free object."""
+    contact, cables = problem.contact, problem.cables
+    rubs = (contact is not None and contact.friction) or (cables is not None and cables.rough)
+    return not (rubs or problem.groups or len(problem.objects.ids)) and aim.end.gas is None
 
 
 @dataclass
@@ -192,17 +193,25 @@ class _Merit:
         value = found.energy + contact - float(np.sum(self.target.external[: len(x)] * x))
         value += float(self.goal.p @ found.constraint - self.goal.chamber_pressures @ found.volumes)
         value += 0.5 * self._stiffness * float(np.sum(self._free(found.constraint) ** 2))
-        return value + 0.5 * PENALTY * float(np.sum(self._missed(found) ** 2 / self.problem.rest_values))
+        full, pull = self._pulls(found)
+        held = 0.5 * pull**2 + self.goal.chamber_pressures * (pull - full)
+        return value + float(np.sum(held * self.problem.rest_values)) / PENALTY
 
     def slope(self, found: Evaluation, step: Point, change: Floats) -> float:
         """Return its derivative along a step that changes the constraints by `change` (v,)."""
         volumes = np.einsum("cni,ni->c", found.gradients, step.x)
         value = float(np.sum(found.force * step.x)) + self._stiffness * float(self._free(found.constraint) @ change)
-        return value - PENALTY * float(np.sum(self._missed(found) * volumes / self.problem.rest_values))
+        return value - float(self._pulls(found)[1] @ volumes)
 
-    def _missed(self, found: Evaluation) -> Floats:
-        """What prescribed volumes still miss (c,)."""
-        return np.where(self.target.by_volume, self.target.volumes - found.volumes, 0.0)
+    def _pulls(self, found: Evaluation) -> tuple[Floats, Floats]:
+        """Forces (d,) on what prescribed volumes and lengths still miss, and the same where a cable can only pull.
+
+        With a multiplier p a cable that is too long by c pulls with max(0, p + rho c / m) [Nocedal & Wright 2006, eq. 17.57].
+        """
+        full = PENALTY * (self.target.volumes - found.volumes) / self.problem.rest_values
+        full = np.where(self.target.by_volume, full, 0.0)
+        cable = self.target.by_volume & (self.problem.kinds == LENGTH)
+        return full, np.where(cable, np.maximum(full, -self.goal.chamber_pressures), full)
 
 
 def _moved(start: Point, end: Point) -> float:

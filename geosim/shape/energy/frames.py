@@ -15,6 +15,7 @@ from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.configuration import Evaluation, Point, Target
 from geosim.shape.energy.contact import ContactPotential
+from geosim.shape.energy.contact_surface import LEVEL
 from geosim.shape.energy.grip import Grip
 from geosim.shape.energy.penetration import deepest
 from geosim.shape.energy.problem import ShapeProblem
@@ -56,7 +57,7 @@ def measure(
         reactions=_on_vertices(robot, force),
         body_volume_ratio=evaluation.body_volume / problem.body_volume,
         inverted_elements=problem.inverted(point.x),
-        crossings=_crossings(robot, positions),
+        crossings=_crossings(problem, point, positions),
         residual=residual,
         energies=evaluation.energy * problem.stress * problem.length**3,
         stable=np.nan if stable is None else float(stable),
@@ -224,11 +225,16 @@ def _on_vertices(robot: VolumetricRobot, force: Floats) -> Floats:
     return out
 
 
-def _crossings(robot: VolumetricRobot, positions: Floats) -> int:
-    """Number of (edge, face) pairs of skin and chamber walls that cross; curved faces are split in four."""
+def _crossings(problem: ShapeProblem, point: Point, positions: Floats) -> int:
+    """Number of (edge, face) pairs of skin and chamber walls that cross; curved faces are split as finely as contact does."""
+    contact = problem.contact
+    if contact is not None and contact.neighbourhood is not None:
+        surface = contact.surface
+        return int(count_crossings(surface.points(point.x), surface.triangles, contact.neighbourhood.tree).count)
+    robot = problem.robot
     faces = np.vstack([robot.skin, *robot.chamber_walls])
     faces6 = topology.curved_faces(faces, robot.p2_edges, len(robot.vertices))
-    points, triangles, _, _ = topology.interpolate_p2(positions, faces6, 1)
+    points, triangles, _, _ = topology.interpolate_p2(positions, faces6, LEVEL)
     return int(count_crossings(points, triangles).count)
 
 

@@ -2,7 +2,7 @@
 
 Where a path of equilibria folds back (a crease snaps shut, a wall slips over an edge, an arch snaps through) there is none
 a little farther on. The body then moves by itself to the next stable state: downhill, where its forces have a potential
-(`descent`). With friction, gas, cables, rigid groups and free objects it creeps there in implicit steps of
+(`descent`). With friction, gas, rigid groups and free objects it creeps there in implicit steps of
 
     d M (x - x_k) + residual(x) = 0,        M the volume of every node, d [shear modulus over size^2] falling from step to step,
 

@@ -9,7 +9,18 @@ import pytest
 import trimesh
 
 import geosim
-from geosim import EnergyShapeSolver, Environment, Inflation, Obstacle, Select, Status, VolumetricRobot
+from geosim import (
+    CableLengths,
+    CableTensions,
+    EnergyShapeSolver,
+    Environment,
+    Inflation,
+    Obstacle,
+    Select,
+    Status,
+    VolumetricRobot,
+    generate,
+)
 from geosim.shape.energy.attempt import Budget
 from geosim.shape.energy.configuration import Aim
 from geosim.shape.energy.descent import Descent, _Merit, has_potential
@@ -24,16 +35,21 @@ def _block(max_edge: float) -> VolumetricRobot:
     return VolumetricRobot.from_surfaces(body, [chamber], material="ecoflex-00-30", max_edge=max_edge, fixed=end)
 
 
-def _aim(solver: EnergyShapeSolver, robot: VolumetricRobot, command: Inflation, environment: Environment):
+def _tendon() -> VolumetricRobot:
+    """Return a finger whose deep notches leave slender webs."""
+    design = generate.tendon_finger(joints=3, height=0.02, notch=(0.006, 0.0185), cable_height=0.0105)
+    return design.robot("ecoflex-00-30", max_edge=30e-3)
+
+
+def _aim(solver: EnergyShapeSolver, robot: VolumetricRobot, command: geosim.Actuation, environment: Environment):
     state = solver.start(robot, environment)
     end = solver.target(state.problem, state, command.command(0))
     return state, Aim(solver._origin(state, end, command.command(0)), end, 1.0, state.grip)
 
 
-@pytest.mark.parametrize("element", ["p1", "p2"])
-@pytest.mark.parametrize("command", [Inflation(pressure=[-9e3]), Inflation(volume_ratio=[0.8])], ids=["by p", "by V"])
-def test_the_slope_is_that_of_the_potential(element, command):
-    robot, solver, rng = _block(9e-3), EnergyShapeSolver(element=element), np.random.default_rng(3)
+def _slopes(solver: EnergyShapeSolver, robot: VolumetricRobot, command: geosim.Actuation) -> tuple[float, float]:
+    """Return the slope of the potential along a random step from a random place, and that of its values by differences."""
+    rng = np.random.default_rng(3)
     state, aim = _aim(solver, robot, command, Environment(gravity=(0.0, 0.0, -9.81)))
     problem, newton = state.problem, solver._newton
     free = ~problem.held[: problem.rest.size].reshape(-1, 3)
@@ -48,7 +64,7 @@ def test_the_slope_is_that_of_the_potential(element, command):
         here,
         x=1e-2 * free * rng.normal(size=here.x.shape),
         p=rng.normal(size=len(here.p)),
-        chamber_pressures=rng.normal(size=1),
+        chamber_pressures=np.abs(rng.normal(size=1)),
     )
     moves = np.concatenate([step.x.ravel(), np.zeros(len(step.p))])
     change = now.sparsity.product(now.data, moves)[step.x.size :]
@@ -61,9 +77,39 @@ def test_the_slope_is_that_of_the_potential(element, command):
         return merit.at(trial.x, found)
 
     h = 1e-5
-    slope = (value(h) - value(-h)) / (2.0 * h)
     start = newton.evaluate(problem, replace(goal, x=here.x), target, matrix=False)
-    assert merit.slope(start, step, change) == pytest.approx(slope, rel=1e-5)
+    return merit.slope(start, step, change), (value(h) - value(-h)) / (2.0 * h)
+
+
+@pytest.mark.parametrize("element", ["p1", "p2"])
+@pytest.mark.parametrize("command", [Inflation(pressure=[-9e3]), Inflation(volume_ratio=[0.8])], ids=["by p", "by V"])
+def test_the_slope_is_that_of_the_potential(element, command):
+    slope, measured = _slopes(EnergyShapeSolver(element=element), _block(9e-3), command)
+    assert slope == pytest.approx(measured, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "command", [CableTensions([0.05]), CableLengths([0.08]), CableLengths([0.3])], ids=["by tension", "taut", "slack"]
+)
+def test_cables_pull_and_never_push(command):
+    slope, measured = _slopes(EnergyShapeSolver(element="p1"), _tendon(), command)
+    assert slope == pytest.approx(measured, rel=1e-5)
+
+
+def test_how_slack_a_cable_is_does_not_matter():
+    slopes = [_slopes(EnergyShapeSolver(element="p1"), _tendon(), CableLengths([length]))[0] for length in (0.3, 0.4)]
+    assert slopes[0] == pytest.approx(slopes[1], rel=1e-12)
+
+
+def test_notches_that_close_with_a_snap_end_in_balance():
+    """A slender web under a strong tendon: its notches close one by one; the two ways to pull end in the same state."""
+    robot, options = _tendon(), {"solver": EnergyShapeSolver(element="p1", max_seconds=600.0), "throw": False}
+    pulled = geosim.solve(robot, CableTensions([0.2]), **options)
+    assert pulled.status is Status.CONVERGED
+    assert pulled.contact_count[-1] > 0
+    held = geosim.solve(robot, CableLengths(pulled.cable_lengths[-1:]), **options)
+    assert held.status is Status.CONVERGED
+    assert held.cable_tensions[-1] == pytest.approx(0.2, rel=1e-3)
 
 
 def test_downhill_ends_where_newton_ends_and_never_climbs():
