@@ -10,11 +10,19 @@ J their derivatives,
 where p(z) is the law of contact and friction itself, with its kinks. (All that A is applied to vanishes at the
 solution, so that its precision does not limit that of the step.) These 3 c equations are solved to rounding by
 Newton's method, so that no wheel that begins or ceases to slip costs an iteration, or a factorisation, of the whole.
-(A factor kept from the substep before was tried: the stiff rows turn with the carriages, the iteration then takes
-three steps instead of one, and costs more than the factor.)
+
+A factor A_0 is kept over iterations, substeps and frames. What changes in A is first of all that stiff rows (fibres,
+attachments) turn with the material, and the iteration diverges with a factor that does not: a fibre of stiffness k that
+has turned by d resists sideways with k d^2. So it is turned along,
+
+    A ~ Q A_0 Q^T,    Q the rotations of all slots since it was factored (see `turns_since`),
+
+with which it contracts as well after four substeps as after one. It is renewed where it contracts poorly.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import coo_matrix
@@ -25,14 +33,16 @@ from geosim.kernels import kernel
 from geosim.linear.block_tridiagonal import BlockTridiagonal
 from geosim.snake.contact import contact_law
 from geosim.snake.problem import Evaluation, Substep
+from geosim.snake.rotation import turned_slots, turns_since
 from geosim.snake.system import Workspace
 
-__all__ = ["CondensedDirection", "solve_contacts"]
+__all__ = ["CondensedDirection", "Kept", "solve_contacts"]
 
 _MOST = (
     40  # contacts a chain up to which their dense system is worth it (measured: above, the matrix with them is cheaper)
 )
 _ITERATIONS = 60  # of these small systems; mostly fewer than ten are taken
+_STALE = 0.5  # share of what a step should remove that may be left before the factor is renewed
 _ROUNDED = 1e-14  # what may be left of z [m]: rounding of places of a metre is above it
 
 
@@ -142,12 +152,47 @@ def _spread(half, row_group, p, w):
         w[r] = total
 
 
+@dataclass(frozen=True, eq=False)
+class Factored:
+    """What a kept factor was made of: it can be made again, bit by bit, wherever another has taken its memory."""
+
+    problem: Substep
+    now: Evaluation
+    clamp: bool
+
+    def held_by(self, workspace: Workspace) -> bool:
+        """Factor it, if the workspace does not hold it; False if it is not positive definite."""
+        if workspace.held is not self:
+            blocks = self.problem.assemble(self.now, self.clamp, contacts=False)
+            workspace.held = self if workspace.factor.factor(blocks, self.clamp) else None
+        return workspace.held is self
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A factor that is kept from one substep to the next, and whether it is `worn`: it took many iterations of late."""
+
+    factored: Factored | None = None
+    worn: bool = False
+
+    def fits(self, problem: Substep) -> bool:
+        """Whether there is one, of a problem of the same robot and step length."""
+        then = self.factored
+        return then is not None and then.problem.h == problem.h and then.problem.system is problem.system
+
+
 class CondensedDirection:
     """Directions of one substep: which contacts belong together, and the solution of their equations."""
 
-    def __init__(self, problem: Substep, workspace: Workspace) -> None:
+    def __init__(self, problem: Substep, workspace: Workspace, kept: Kept, most: int | None) -> None:
         assert isinstance(workspace.factor, BlockTridiagonal)
-        self.problem, self.factor = problem, workspace.factor
+        self.problem, self.workspace, self.factor, self.most = problem, workspace, workspace.factor, most
+        self.kept, self._worn = (kept.factored, kept.worn) if kept.fits(problem) else (None, False)
+        self.count = 0
+        self._at: Evaluation | None = None
+        self._rows: tuple[Floats, Floats, Ints] | None = None
+        self._apart = np.ones(problem.system.slots, dtype=bool)
+        self._apart[problem.contact_slots[problem.contact_slots >= 0]] = False
         # Chains that touch each other form a group, whose contacts are solved together.
         count, ends = self.factor.chain_count, self.factor.chains[problem.contact_ends]
         self.group = np.arange(count)
@@ -163,16 +208,55 @@ class CondensedDirection:
         factor = workspace.factor
         return isinstance(factor, BlockTridiagonal) and len(problem.contacts.pair) <= _MOST * factor.chain_count
 
-    def solve(self, now: Evaluation) -> tuple[Floats, int] | None:
-        """Return the direction (slots, 3) and the iterations of the contacts; None if nothing could be factored."""
-        assembled = lambda clamp: self.problem.assemble(now, clamp, contacts=False)  # noqa: E731
-        if not any(self.factor.factor(assembled(clamp), clamp) for clamp in (False, True)):
+    @property
+    def renewable(self) -> bool:
+        """Whether the last direction was that of an older factor, and a new one is allowed."""
+        return self.kept is not None and self.kept.now is not self._at and self._left > 0
+
+    def stale(self, before: Evaluation, after: Evaluation) -> bool:
+        """Whether the factor contracts poorly what no contact acts on: for their kinks it cannot help."""
+        sizes = [float(np.linalg.norm(e.gradient[self._apart])) for e in (before, after)]
+        return not sizes[1] <= _STALE * sizes[0]
+
+    @property
+    def _left(self) -> float:
+        """Factorisations that are allowed yet."""
+        return np.inf if self.most is None else self.most - self.count
+
+    def _renew(self, now: Evaluation) -> bool:
+        """Factor the stiffness at a configuration; False if it is not positive definite.
+
+        The semi-definite part lasts longer, but where it contracts poorly although it is of this substep the exact stiffness
+        is what is missing.
+        """
+        poor = self.kept is not None and self.kept.problem is self.problem and self._left >= 2
+        self.kept, self._rows, self._worn = None, None, False
+        for clamp in (False, True) if poor else (True,):
+            made = Factored(self.problem, now, clamp)
+            self.count += 1
+            if made.held_by(self.workspace):
+                self.kept = made
+                return True
+        return False
+
+    def solve(self, now: Evaluation, fresh: bool) -> tuple[Floats, int] | None:
+        """Return the direction (slots, 3) and the iterations of the contacts; None if nothing could be factored.
+
+        With `fresh` the stiffness is factored anew, as far as that is allowed.
+        """
+        self._at = now
+        due = (fresh or self._worn) and self._left > 0
+        if (self.kept is None or due or not self.kept.held_by(self.workspace)) and not self._renew(now):
             return None
-        w = self.factor.forward(-now.gradient)
+        turns = self._turns(now)
+        w = self.factor.forward(-turned_slots(turns, now.gradient, True))
         if not len(self.owner):
-            return self.factor.backward(w), 0
-        slots, jacobian = np.repeat(now.contact.slots, 3, axis=0), now.contact.jacobian.reshape(-1, 4, 3)
-        half, product, column = self.factor.forward_rows(slots, jacobian, self.group)
+            return turned_slots(turns, self.factor.backward(w), False), 0
+        if self._rows is None:
+            slots, jacobian = np.repeat(now.contact.slots, 3, axis=0), now.contact.jacobian.reshape(-1, 4, 3)
+            jacobian = np.einsum("rsij,rsi->rsj", turns[np.maximum(slots, 0)], jacobian)
+            self._rows = self.factor.forward_rows(slots, jacobian, self.group)
+        half, product, column = self._rows
         free, pushes = (np.zeros((len(product), half.shape[1]), dtype=half.dtype) for _ in range(2))
         _project(half, self.row_group, w, free)
         most = 0
@@ -184,7 +268,14 @@ class CondensedDirection:
                 pushes[g, :k], count = self._pushes(now, own, product[g, :k, :k], free[g, :k])
                 most = max(most, count)
         _spread(half, self.row_group, pushes, w)
-        return self.factor.backward(w), most
+        return turned_slots(turns, self.factor.backward(w), False), most
+
+    def _turns(self, now: Evaluation) -> Floats:
+        """Rotations of all slots since the factor was made, (slots, 3, 3)."""
+        assert self.kept is not None
+        then, system = self.kept.now, self.problem.system
+        poses = (now.rotations, then.rotations, now.place.Q, then.place.Q)
+        return turns_since(system.soft.corners, *poses, system.turned_with)
 
     def _pushes(self, now: Evaluation, own: Ints, product: Floats, free: Floats) -> tuple[Floats, int]:
         """p(z_now) - p(z) of the contacts of one group, and the iterations that it took.

@@ -44,7 +44,21 @@ class DualDirection:
         """Take the multipliers along by the step length of the line search."""
         self.multipliers = self.multipliers + alpha * self._change
 
-    def solve(self, now: Evaluation, rough: bool = False) -> tuple[Floats, int]:
+    @property
+    def count(self) -> int:
+        """None are kept."""
+        return 0
+
+    @property
+    def renewable(self) -> bool:
+        """No: only multipliers are kept."""
+        return False
+
+    def stale(self, before: Evaluation, after: Evaluation) -> bool:
+        """Return False: there is no factor."""
+        return False
+
+    def solve(self, now: Evaluation, rough: bool = False, fresh: bool = False) -> tuple[Floats, int]:
         """Return the direction (slots, 3) at a configuration and the number of iterations it took."""
         system = self.problem.system
         J, c, E, inverse = self._rows(now)

@@ -16,7 +16,7 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.linear.block_tridiagonal import multiply
 from geosim.linear.krylov import flexible_gmres
-from geosim.snake.condensed import CondensedDirection
+from geosim.snake.condensed import CondensedDirection, Kept
 from geosim.snake.contact import add_coupling
 from geosim.snake.problem import Evaluation, Substep
 from geosim.snake.system import Workspace
@@ -28,6 +28,7 @@ POOR_STEP, POOR_FALL = (
     0.9,
     0.5,
 )  # step length below which, or share of the residual above which an exact direction was poor
+WORN = 3  # iterations of a substep above which the next one begins with a new factor
 KRYLOV = 20  # iterations at most with the coupling of friction and normal force, of rank one a contact; mostly 3 to 6
 TRIALS = 14  # of a line search: halved so often, a step is 1e-4 of itself
 ENOUGH = 0.5  # share of the residual's norm at which a trial is taken whatever the merit
@@ -40,8 +41,22 @@ TURN = 1.0  # rad that a body turns at most in an iteration
 class Direction(Protocol):
     """Finds Newton's directions of one substep."""
 
-    def solve(self, now: Evaluation, rough: bool) -> tuple[Floats, int]:
-        """Return the direction (slots, 3) and how many linear iterations it took; `rough` asks for damped friction."""
+    @property
+    def count(self) -> int:
+        """Factorisations so far, of those that are kept."""
+
+    @property
+    def renewable(self) -> bool:
+        """Whether the last direction was that of an older factor, and a new one is allowed."""
+
+    def stale(self, before: Evaluation, after: Evaluation) -> bool:
+        """Whether that factor contracts poorly."""
+
+    def solve(self, now: Evaluation, rough: bool, fresh: bool = False) -> tuple[Floats, int]:
+        """Return the direction (slots, 3) and how many linear iterations it took; `rough` asks for damped friction.
+
+        With `fresh` no factor of before is used.
+        """
 
     def accept(self, alpha: float) -> None:
         """Take the step length of the line search into account."""
@@ -50,16 +65,38 @@ class Direction(Protocol):
 class PrimalDirection:
     """The multipliers eliminated: few contacts in their own unknowns, many as part of the matrix."""
 
-    def __init__(self, problem: Substep, workspace: Workspace, forcing: float) -> None:
+    def __init__(
+        self, problem: Substep, workspace: Workspace, forcing: float, kept: Kept, most: int | None = None
+    ) -> None:
         self.problem, self.workspace, self.forcing = problem, workspace, forcing
-        self.few = CondensedDirection(problem, workspace) if CondensedDirection.suits(problem, workspace) else None
+        suits = CondensedDirection.suits(problem, workspace)
+        self.few = CondensedDirection(problem, workspace, kept, most) if suits else None
+
+    @property
+    def renewable(self) -> bool:
+        """Whether the last direction was that of an older factor, and a new one is allowed."""
+        return self.few is not None and self.few.renewable
+
+    def stale(self, before: Evaluation, after: Evaluation) -> bool:
+        """Whether the kept factor has contracted poorly what no contact acts on."""
+        assert self.few is not None
+        return self.few.stale(before, after)
+
+    def keep(self, iterations: int) -> Kept:
+        """Return what the next substep may go on with, after one of so many iterations."""
+        return Kept() if self.few is None else Kept(self.few.kept, iterations > WORN)
+
+    @property
+    def count(self) -> int:
+        """Factorisations so far, of those that are kept."""
+        return 0 if self.few is None else self.few.count
 
     def accept(self, alpha: float) -> None:
-        """Nothing is kept between directions."""
+        """Nothing is kept between directions but a factor."""
 
-    def solve(self, now: Evaluation, rough: bool) -> tuple[Floats, int]:
+    def solve(self, now: Evaluation, rough: bool, fresh: bool = False) -> tuple[Floats, int]:
         """Return the direction and the iterations that it took."""
-        found = self.few.solve(now) if self.few is not None else None
+        found = self.few.solve(now, fresh) if self.few is not None else None
         for clamp in (True,) if rough else (False, True):
             found = self._in_matrix(now, clamp) if found is None else found
         # Where even the semi-definite stiffness failed in floating point the mass alone always descends.
@@ -71,6 +108,7 @@ class PrimalDirection:
         """Solve with the contacts in the matrix; None if it cannot be factored."""
         factor, pattern = self.workspace.factor, self.problem.system.pattern
         blocks = self.problem.assemble(now, clamp)
+        self.workspace.held = None
         if not factor.factor(blocks, clamp):
             return None
         slots, rows = self.problem.coupling(now.contact)
@@ -99,11 +137,18 @@ def solve_substep(
     for iteration in range(iterations):
         if residual <= (tolerance if iteration > 0 else GUESS * tolerance):
             break
-        begin = clock.perf_counter()
+        begin, factored = clock.perf_counter(), direction.count
         step, linear = direction.solve(now, rough)
-        alpha, now = line_search(problem, now, step)
+        quick = direction.renewable
+        alpha, found = line_search(problem, now, step, 1 if quick else TRIALS)
+        before, residual = residual, problem.residual(found.gradient)
+        if quick and not residual <= max(tolerance, POOR_FALL * before):
+            if direction.stale(now, found):
+                step, linear = direction.solve(now, rough, True)
+            alpha, found = line_search(problem, now, step)
+            residual = problem.residual(found.gradient)
+        now = found
         direction.accept(alpha)
-        before, residual = residual, problem.residual(now.gradient)
         # After a poor step with the exact stiffness one with the clamped stiffness, which damps friction's kinks.
         rough = iteration > 0 and not rough and (alpha < POOR_STEP or residual > POOR_FALL * before)
         records.append(
@@ -113,13 +158,14 @@ def solve_substep(
                 "step": alpha,
                 "contacts": int((now.normal_forces > 0).sum()),
                 "linear": linear,
+                "factored": direction.count - factored,
                 "seconds": clock.perf_counter() - begin,
             }
         )
     return now, records
 
 
-def line_search(problem: Substep, now: Evaluation, direction: Floats) -> tuple[float, Evaluation]:
+def line_search(problem: Substep, now: Evaluation, direction: Floats, most: int = TRIALS) -> tuple[float, Evaluation]:
     """Take the full step, or the length at which the merit is least along it, or a length at which the residual falls.
 
     The merit, friction at the current normal forces, is what falls far from the solution. A contact between sliding
@@ -132,7 +178,7 @@ def line_search(problem: Substep, now: Evaluation, direction: Floats) -> tuple[f
     turn = float(abs(direction[problem.system.particles + 1 :: 2]).max(initial=0.0))
     alpha, trials = min(1.0, TURN / max(turn, 1e-300)), []
     low, slope_low, high, slope_high = 0.0, slope, np.inf, 0.0
-    for _ in range(TRIALS):
+    for _ in range(most):
         trial = problem.evaluate(now.place.moved(alpha * direction), now.normal_forces)
         after = float(np.linalg.norm(trial.gradient))
         trials.append((after if np.isfinite(after) else np.inf, alpha, trial))

@@ -11,9 +11,9 @@ import math
 import numpy as np
 
 from geosim.kernels import kernel
-from geosim.linear.matrix3 import dot, put, scaled
+from geosim.linear.matrix3 import dot, put, row, scaled, turned, turned_back
 
-__all__ = ["advance_quaternions", "matrices", "rotation_vectors"]
+__all__ = ["advance_quaternions", "matrices", "rotation_vectors", "turned_slots", "turns_since"]
 
 
 _SMALL = 1e-9  # sine below which a quotient of it and its angle is its limit to rounding
@@ -73,4 +73,52 @@ def rotation_vectors(new, old):
         # q and -q are the same rotation: the shorter way has w >= 0
         f = 2.0 / w if s < _SMALL else math.copysign(2.0, w) * math.atan2(s, abs(w)) / s
         put(out[b], scaled(f, (x, y, z)))
+    return out
+
+
+@kernel
+def turns_since(corners, R, R0, Q, Q0, turned_with):
+    """Rotations (slots, 3, 3) of all slots from one configuration to another.
+
+    A particle turns as the tets (m, 4) around it, of rotations R and R0 (9, m), in the mean; but where `turned_with` (slots,)
+    names a body, of quaternions Q and Q0 (b, 4), the slot turns as that one. The mean is that of the unnormalised quaternions
+    (1 + tr D, axial D) of D = R R0^T, which are longest where D turns least. What belongs to neither does not turn.
+    """
+    q = np.zeros((len(turned_with), 4))
+    for t in range(corners.shape[0]):
+        d00 = R[0, t] * R0[0, t] + R[1, t] * R0[1, t] + R[2, t] * R0[2, t]
+        d01 = R[0, t] * R0[3, t] + R[1, t] * R0[4, t] + R[2, t] * R0[5, t]
+        d02 = R[0, t] * R0[6, t] + R[1, t] * R0[7, t] + R[2, t] * R0[8, t]
+        d10 = R[3, t] * R0[0, t] + R[4, t] * R0[1, t] + R[5, t] * R0[2, t]
+        d11 = R[3, t] * R0[3, t] + R[4, t] * R0[4, t] + R[5, t] * R0[5, t]
+        d12 = R[3, t] * R0[6, t] + R[4, t] * R0[7, t] + R[5, t] * R0[8, t]
+        d20 = R[6, t] * R0[0, t] + R[7, t] * R0[1, t] + R[8, t] * R0[2, t]
+        d21 = R[6, t] * R0[3, t] + R[7, t] * R0[4, t] + R[8, t] * R0[5, t]
+        d22 = R[6, t] * R0[6, t] + R[7, t] * R0[7, t] + R[8, t] * R0[8, t]
+        w, x, y, z = 1.0 + d00 + d11 + d22, d21 - d12, d02 - d20, d10 - d01
+        for a in range(4):
+            p = q[corners[t, a]]
+            p[0] += w
+            p[1] += x
+            p[2] += y
+            p[3] += z
+    for s in range(len(turned_with)):
+        b = turned_with[s]
+        if b >= 0:
+            o = (Q0[b, 0], -Q0[b, 1], -Q0[b, 2], -Q0[b, 3])
+            q[s, 0], q[s, 1], q[s, 2], q[s, 3] = _product((Q[b, 0], Q[b, 1], Q[b, 2], Q[b, 3]), o)
+        size = math.sqrt(q[s, 0] ** 2 + q[s, 1] ** 2 + q[s, 2] ** 2 + q[s, 3] ** 2)
+        if size > _SMALL:
+            q[s] /= size
+        else:
+            q[s, 0] = 1.0
+    return matrices(q)
+
+
+@kernel
+def turned_slots(turns, v, back):
+    """Return turns (slots, 3, 3) times v (slots, 3), or with `back` their transposes."""
+    out = np.empty_like(v)
+    for s in range(len(v)):
+        put(out[s], turned_back(turns[s], row(v, s)) if back else turned(turns[s], row(v, s)))
     return out

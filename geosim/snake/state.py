@@ -13,6 +13,7 @@ from geosim.arrays import Floats, frozen
 from geosim.contract import Frame
 from geosim.errors import InputError
 from geosim.snake import joints, soft
+from geosim.snake.condensed import Kept
 from geosim.snake.model import MultibodyRobot, SnakeRobot
 from geosim.snake.problem import Configuration, Evaluation, Substep
 from geosim.snake.rotation import matrices
@@ -50,6 +51,9 @@ class MultibodyState:
         [m] (k, 3), gap [m] (k,).
     line_onset
         As in the stepper [Pa].
+    kept
+        Where the stiffness was factored last, for the next steps: a state that is read from a file begins anew, and then differs
+        by less than the tolerance.
     """
 
     system: System = field(repr=False)
@@ -69,6 +73,7 @@ class MultibodyState:
     residual: float = 0.0
     contacts: Mapping[str, Any] = field(default_factory=dict, repr=False)
     line_onset: float = field(default=500.0, repr=False)
+    kept: Kept = field(default_factory=Kept, repr=False)
     is_frame: bool = True
 
     @property

@@ -47,6 +47,7 @@ from geosim.arrays import Floats, choice, number, whole
 from geosim.contract import Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
+from geosim.snake.condensed import Kept
 from geosim.snake.dual import DualDirection
 from geosim.snake.model import MultibodyRobot, SnakeRobot
 from geosim.snake.newton import Direction, PrimalDirection, solve_substep
@@ -57,7 +58,7 @@ from geosim.snake.valves import Valves
 
 __all__ = ["MultibodyStepper"]
 
-REAL_TIME = 4  # iterations of a frame: twice what most need
+REAL_TIME = (8, 3)  # iterations and factorisations of a frame: mostly two or three, and none
 INSTANT = 1e-9  # s below which two times are the same: rounding of times of a day is below it
 
 
@@ -78,6 +79,9 @@ class MultibodyStepper:
     frame_iterations
         Newton iterations of a frame at most, at least one a substep, so that a frame takes a bounded time; None: no limit. A
         frame that they end before the tolerance is met is NOT_CONVERGED and says its residual.
+    frame_factorisations
+        Factorisations of a frame at most, at least one a substep, where they are kept: on the primal route by blocks, with few
+        contacts; None: no limit. Without one a substep goes on with an older factor, which contracts less.
     tolerance
         Residual at which a substep has converged [N].
     linear_iterations
@@ -111,6 +115,7 @@ class MultibodyStepper:
     substeps: int = 2
     iterations: int = 30
     frame_iterations: int | None = None
+    frame_factorisations: int | None = None
     tolerance: float = 1e-4
     linear_iterations: int = 5000
     linear_tolerance: float = 1e-10
@@ -140,16 +145,19 @@ class MultibodyStepper:
             number(getattr(self, key), f"MultibodyStepper: {key}", above=0.0)
         for key in ("substeps", "iterations", "linear_iterations"):
             whole(getattr(self, key), f"MultibodyStepper: {key}", least=1)
-        if self.frame_iterations is not None:
-            whole(self.frame_iterations, "MultibodyStepper: frame_iterations", least=self.substeps)
+        for key in ("frame_iterations", "frame_factorisations"):
+            if getattr(self, key) is not None:
+                whole(getattr(self, key), f"MultibodyStepper: {key}", least=self.substeps)
 
     @staticmethod
     def real_time(**options: Any) -> MultibodyStepper:
         """Return a stepper for real-time loops: to 0.1 N, which one iteration a substep mostly reaches, in single precision.
 
-        A frame has at most `REAL_TIME` iterations, whatever the gait: where wheels begin to slip the residual is then larger.
+        The iterations and factorisations of a frame are bounded, see `REAL_TIME`, whatever the gait or the machine; where they
+        do not reach 0.1 N the frame says its residual, and the next one goes on from there.
         """
-        return MultibodyStepper(**{"tolerance": 0.1, "single": True, "frame_iterations": REAL_TIME, **options})
+        limits = {"frame_iterations": REAL_TIME[0], "frame_factorisations": REAL_TIME[1]}
+        return MultibodyStepper(**{"tolerance": 0.1, "single": True, **limits, **options})
 
     def start(
         self, robot: Robot, environment: Environment | None = None, initial: State | None = None
@@ -169,7 +177,7 @@ class MultibodyStepper:
         shapes = [(s.positions.shape, s.body_positions.shape) for s in (rest, initial) if isinstance(s, MultibodyState)]
         if not isinstance(initial, MultibodyState) or shapes[0] != shapes[1]:
             raise InputError("MultibodyStepper: initial= is not a state of this robot")
-        return replace(initial, system=system, workspace=rest.workspace, is_frame=True)
+        return replace(initial, system=system, workspace=rest.workspace, kept=Kept(), is_frame=True)
 
     def commands(self, robot: Robot, actuation: Actuation) -> list[Command]:
         """Return one command for every frame of length dt up to the end of the actuation."""
@@ -212,10 +220,16 @@ class MultibodyStepper:
         state = replace(state, pending=(*state.pending, (state.time, self._targets(state, command))))
         for s in range(self.substeps):
             state = self._inflate(state, h)
-            limit = self.iterations
+            after, limit, most = (
+                self.substeps - 1 - s,
+                self.iterations,
+                None,
+            )  # one of each is left for every later substep
             if self.frame_iterations is not None:
-                limit = min(limit, self.frame_iterations - len(records) - (self.substeps - 1 - s))
-            state, more = self._substep(self._problem(state, h, s), state, limit)
+                limit = min(limit, self.frame_iterations - len(records) - after)
+            if self.frame_factorisations is not None:
+                most = self.frame_factorisations - sum(int(r["factored"]) for r in records) - after
+            state, more = self._substep(self._problem(state, h, s), state, limit, most)
             worst = float(np.maximum(worst, state.residual))  # a number that is none stays
             records += more
             if progress is not None:
@@ -309,17 +323,19 @@ class MultibodyStepper:
         )
 
     def _substep(
-        self, problem: Substep, state: MultibodyState, iterations: int
+        self, problem: Substep, state: MultibodyState, iterations: int, factorisations: int | None = None
     ) -> tuple[MultibodyState, list[Mapping[str, float]]]:
         """Solve one substep by Newton's method, section IV-D, from constant acceleration."""
         guess = problem.evaluate(problem.start.moved(problem.h * (problem.velocities + state.trend)))
-        route: Direction = PrimalDirection(problem, state.workspace, self.forcing)
+        primal = PrimalDirection(problem, state.workspace, self.forcing, state.kept, factorisations)
+        route: Direction = primal
         if self.route == "dual":
             route = DualDirection(problem, state.multipliers, self.linear_iterations, self.linear_tolerance)
         now, records = solve_substep(problem, guess, route, self.tolerance, iterations)
         facts = {"frame": state.steps, "time": state.time}
         multipliers = route.multipliers if isinstance(route, DualDirection) else None
         after = state.after(problem, now, multipliers)
+        after = replace(after, kept=primal.keep(len(records)))
         if after.residual > self.tolerance:
             # A guess that is extrapolated from what does not balance runs away.
             after = replace(after, trend=np.zeros_like(after.trend))

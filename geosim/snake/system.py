@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -102,6 +103,8 @@ class System:
         Turn torques into newtons by the body's radius of gyration [1/m]; 1 for forces, (slots,).
     free
         Slots that are not held.
+    turned_with
+        Body with which the material at a slot turns, -1 where it turns as the tets around it, (slots,).
     diagonal, tet_index, spring_index
         Blocks of slots, of the 6 pairs of corners of a tet, of the ends of a spring.
     pair_slots, axis_slots, hinge_slots, pair_index, axis_index, hinge_index
@@ -124,6 +127,7 @@ class System:
     second_moments: Floats
     weights: Floats
     free: Bools
+    turned_with: Ints
     diagonal: Ints
     tet_index: Ints
     spring_index: Ints
@@ -170,6 +174,7 @@ class Workspace:
 
     factor: BlockTridiagonal | SparseFactor
     blocks: Floats
+    held: Any = None  # what the factorisation now in memory was made of (`condensed.Factored`), if that is known
 
 
 def _levels(count: int, a: Ints, b: Ints) -> Ints:
@@ -245,6 +250,7 @@ def build_system(robot: MultibodyRobot, environment: Environment) -> System:
         second_moments=0.5 * inertia.sum(axis=1, keepdims=True) - inertia,
         weights=np.concatenate([np.ones(n), np.column_stack([np.ones(len(gyration)), 1.0 / gyration]).ravel()]),
         free=~np.concatenate([robot.fixed[:n], np.repeat(robot.fixed[n:], 2)]),
+        turned_with=_turned_with(robot),
         diagonal=pattern.find(np.arange(pattern.slots), np.arange(pattern.slots)),
         tet_index=pattern.find(*corners),
         spring_index=pattern.find(springs[:, 0], springs[:, 1]),
@@ -259,6 +265,23 @@ def build_system(robot: MultibodyRobot, environment: Environment) -> System:
         surfaces=surfaces,
         loads=_loads(robot, environment),
     )
+
+
+def _turned_with(robot: MultibodyRobot) -> Ints:
+    """Body with which each slot turns, -1: none. Attached particles turn with their body, and so does what is hinged to it alone.
+
+    A wheel rolls, but the stiff rows of its hinge do not.
+    """
+    n, b = len(robot.particles), len(robot.body_masses)
+    frame = np.concatenate([np.full(n, -1), np.arange(b)])
+    both = np.concatenate([robot.pairs, robot.pairs[:, ::-1]])
+    for body in range(b):
+        others = np.unique(both[both[:, 0] == n + body, 1])
+        if len(others) == 1 and others[0] >= n and frame[others[0]] == others[0] - n:
+            frame[n + body] = others[0] - n
+    attached = both[(both[:, 0] >= 0) & (both[:, 0] < n) & (both[:, 1] >= n)]
+    frame[attached[:, 0]] = frame[attached[:, 1]]
+    return np.concatenate([frame[:n], np.repeat(frame[n:], 2)])
 
 
 def _touching_bodies(robot: MultibodyRobot) -> Ints:
