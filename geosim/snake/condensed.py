@@ -31,12 +31,13 @@ from scipy.sparse.csgraph import connected_components
 from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
 from geosim.linear.block_tridiagonal import BlockTridiagonal
+from geosim.linear.matrix3 import row, turned_back
 from geosim.snake.contact import contact_law
 from geosim.snake.problem import Evaluation, Substep
 from geosim.snake.rotation import turned_slots, turns_since
 from geosim.snake.system import Workspace
 
-__all__ = ["CondensedDirection", "Kept", "solve_contacts"]
+__all__ = ["CondensedDirection", "Factored", "Kept", "solve_contacts"]
 
 _MOST = (
     40  # contacts a chain up to which their dense system is worth it (measured: above, the matrix with them is cheaper)
@@ -152,6 +153,19 @@ def _spread(half, row_group, p, w):
         w[r] = total
 
 
+@kernel
+def _turned_rows(slots, jacobian, turns, columns, rows):
+    """Write the rows of contacts, slots (c, 4), jacobian (c, 3, 4, 3), turned back with their slots, by the columns of these."""
+    for c in range(len(slots)):
+        for s in range(4):
+            if slots[c, s] >= 0:
+                at = columns[slots[c, s]]
+                for r in range(3):
+                    v = turned_back(turns[slots[c, s]], row(jacobian[c, r], s))
+                    for i in range(3):
+                        rows[3 * c + r, at + i] += v[i]
+
+
 @dataclass(frozen=True, eq=False)
 class Factored:
     """What a kept factor was made of: it can be made again, bit by bit, wherever another has taken its memory."""
@@ -190,7 +204,6 @@ class CondensedDirection:
         self.kept, self._worn = (kept.factored, kept.worn) if kept.fits(problem) else (None, False)
         self.count = 0
         self._at: Evaluation | None = None
-        self._rows: tuple[Floats, Floats, Ints] | None = None
         self._apart = np.ones(problem.system.slots, dtype=bool)
         self._apart[problem.contact_slots[problem.contact_slots >= 0]] = False
         # Chains that touch each other form a group, whose contacts are solved together.
@@ -230,7 +243,7 @@ class CondensedDirection:
         is what is missing.
         """
         poor = self.kept is not None and self.kept.problem is self.problem and self._left >= 2
-        self.kept, self._rows, self._worn = None, None, False
+        self.kept, self._worn = None, False
         for clamp in (False, True) if poor else (True,):
             made = Factored(self.problem, now, clamp)
             self.count += 1
@@ -252,23 +265,35 @@ class CondensedDirection:
         w = self.factor.forward(-turned_slots(turns, now.gradient, True))
         if not len(self.owner):
             return turned_slots(turns, self.factor.backward(w), False), 0
-        if self._rows is None:
-            slots, jacobian = np.repeat(now.contact.slots, 3, axis=0), now.contact.jacobian.reshape(-1, 4, 3)
-            jacobian = np.einsum("rsij,rsi->rsj", turns[np.maximum(slots, 0)], jacobian)
-            self._rows = self.factor.forward_rows(slots, jacobian, self.group)
-        half, product, column = self._rows
+        half, product, columns = self._halves()
         free, pushes = (np.zeros((len(product), half.shape[1]), dtype=half.dtype) for _ in range(2))
         _project(half, self.row_group, w, free)
         most = 0
         for g in range(len(product)):
             own = np.flatnonzero(self.owner == g)
-            own = own[np.argsort(column[3 * own])]
             if len(own):
-                k = 3 * len(own)
-                pushes[g, :k], count = self._pushes(now, own, product[g, :k, :k], free[g, :k])
-                most = max(most, count)
+                rows = np.zeros((3 * len(own), half.shape[1]))
+                _turned_rows(now.contact.slots[own], now.contact.jacobian[own], turns, columns, rows)
+                force, count = self._pushes(now, own, rows @ product[g] @ rows.T, rows @ free[g])
+                pushes[g], most = rows.T @ force, max(most, count)
         _spread(half, self.row_group, pushes, w)
         return turned_slots(turns, self.factor.backward(w), False), most
+
+    def _halves(self) -> tuple[Floats, Floats, Ints]:
+        """T^-T E of the unit vectors E of all slots that contacts act on, (T^-T E)^T T^-T E, and the first column of a slot.
+
+        They stay as long as the factor: what a contact does to its slots turns, and is multiplied in every iteration.
+        """
+        slots = np.unique(self.problem.contact_slots)
+        slots = slots[slots >= 0]
+        key = (self.kept, slots.tobytes(), self.group.tobytes())
+        if self.workspace.halves is None or self.workspace.halves[0] != key:
+            ones = np.broadcast_to(np.eye(3)[:, None], (len(slots), 3, 1, 3)).reshape(-1, 1, 3)
+            half, product, column = self.factor.forward_rows(np.repeat(slots, 3)[:, None], ones, self.group)
+            columns = np.full(self.problem.system.slots, -1)
+            columns[slots] = column[::3]
+            self.workspace.halves = (key, half, product, columns)
+        return self.workspace.halves[1:]
 
     def _turns(self, now: Evaluation) -> Floats:
         """Rotations of all slots since the factor was made, (slots, 3, 3)."""
@@ -277,13 +302,12 @@ class CondensedDirection:
         poses = (now.rotations, then.rotations, now.place.Q, then.place.Q)
         return turns_since(system.soft.corners, *poses, system.turned_with)
 
-    def _pushes(self, now: Evaluation, own: Ints, product: Floats, free: Floats) -> tuple[Floats, int]:
+    def _pushes(self, now: Evaluation, own: Ints, G: Floats, free: Floats) -> tuple[Floats, int]:
         """p(z_now) - p(z) of the contacts of one group, and the iterations that it took.
 
-        `product` is J A^-1 J^T of these contacts, `free` = -J A^-1 g.
+        `G` is J A^-1 J^T of these contacts, `free` = -J A^-1 g.
         """
         z, before, p = now.contact.values[own].copy(), now.contact.forces[own].ravel(), np.empty((len(own), 3))
         law = (self.problem.contacts.friction[own], self.problem.contact_stiffness, self.problem.creep)
-        G = np.ascontiguousarray(product)
         _, count = solve_contacts(G, z.ravel() + free + G @ before, *law, _ITERATIONS, z, p)
         return before - p.ravel(), count

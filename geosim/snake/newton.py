@@ -82,9 +82,9 @@ class PrimalDirection:
         assert self.few is not None
         return self.few.stale(before, after)
 
-    def keep(self, iterations: int) -> Kept:
-        """Return what the next substep may go on with, after one of so many iterations."""
-        return Kept() if self.few is None else Kept(self.few.kept, iterations > WORN)
+    def keep(self, iterations: int, ended: bool) -> Kept:
+        """Return what the next substep may go on with, after one of so many iterations or one that had to be `ended`."""
+        return Kept() if self.few is None else Kept(self.few.kept, ended or iterations > WORN)
 
     @property
     def count(self) -> int:

@@ -221,6 +221,33 @@ class Substep:
         total = merit + self._contact_merit(contact, -contact.forces[:, 0] if lagged is None else lagged)
         return Evaluation(c, merit, total, gradient, rotations, rigid, contact, touched)
 
+    def bounded(self, now: Evaluation) -> tuple[Evaluation, float]:
+        """Return what may be kept of an evaluation that is no solution, and the share of its velocities.
+
+        With the forces and rest lengths of its end a substep never ends with more energy than it began with; where forces do not
+        balance that has to be enforced, or one such substep feeds the next. Velocities are scaled down, and where the potential
+        alone is too large nothing moves.
+        """
+        first, rates = self.evaluate(self.start), now.place.change(self.start) / self.h
+        left = self._kinetic(self.velocities, self.start) + self._potential(first) - self._potential(now)
+        if not left >= 0.0:
+            return first, 0.0
+        return now, math.sqrt(min(left / max(self._kinetic(rates, now.place), math.ulp(0.0)), 1.0))
+
+    def _kinetic(self, rates: Floats, c: Configuration) -> float:
+        """Kinetic energy [J] of velocities (slots, 3)."""
+        spins, moments = np.einsum("bji,bj->bi", c.R, rates[self.system.particles + 1 :: 2]), self.system.second_moments
+        inertias = moments.sum(axis=1, keepdims=True) - moments
+        return 0.5 * float(self.system.place_masses @ (rates**2).sum(axis=1) + (inertias * spins**2).sum())
+
+    def _potential(self, now: Evaluation) -> float:
+        """Potential energy [J], contacts and external forces included, up to a constant of the substep."""
+        c, moments = now.place, self.system.second_moments
+        inertia = 0.5 * float(self.inertia @ ((c.places - self.predicted) ** 2).sum(axis=1))
+        inertia += joints.turning_energy(c.R, moments, self.start.R, self.h)
+        inertia -= float(np.vdot(self.momenta, rotation_vectors(c.Q, self.start.Q))) / self.h
+        return now.smooth + now.contact.energy - inertia
+
     def with_own_friction(self, now: Evaluation) -> float:
         """Merit [J] of an evaluation with its own normal forces in the friction."""
         return now.smooth + self._contact_merit(now.contact, now.normal_forces)

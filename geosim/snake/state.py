@@ -13,7 +13,7 @@ from geosim.arrays import Floats, frozen
 from geosim.contract import Frame
 from geosim.errors import InputError
 from geosim.snake import joints, soft
-from geosim.snake.condensed import Kept
+from geosim.snake.condensed import Factored, Kept
 from geosim.snake.model import MultibodyRobot, SnakeRobot
 from geosim.snake.problem import Configuration, Evaluation, Substep
 from geosim.snake.rotation import matrices
@@ -52,8 +52,7 @@ class MultibodyState:
     line_onset
         As in the stepper [Pa].
     kept
-        Where the stiffness was factored last, for the next steps: a state that is read from a file begins anew, and then differs
-        by less than the tolerance.
+        Where the stiffness was factored last, for the next steps.
     """
 
     system: System = field(repr=False)
@@ -131,9 +130,11 @@ class MultibodyState:
         out[:n], out[n::2], out[n + 1 :: 2] = self.velocities, self.body_velocities, self.spins
         return out
 
-    def after(self, problem: Substep, now: Evaluation, multipliers: Floats | None) -> MultibodyState:
-        """Return the state at the end of a substep: v = dq / h."""
-        n, rates = self.system.particles, now.place.change(problem.start) / problem.h
+    def after(
+        self, problem: Substep, now: Evaluation, multipliers: Floats | None, share: float = 1.0
+    ) -> MultibodyState:
+        """Return the state at the end of a substep: v = dq / h, or a share of that."""
+        n, rates = self.system.particles, now.place.change(problem.start) * (share / problem.h)
         return replace(
             self,
             time=self.time + problem.h,
@@ -235,6 +236,8 @@ class MultibodyState:
         arrays: dict[str, Any] = {key: getattr(self, key) for key in _SAVED}
         if self.multipliers is not None:
             arrays["multipliers"] = self.multipliers
+        if self.kept.factored is not None:
+            arrays |= _kept_arrays(self.kept.factored, self.kept.worn)
         with path.open("wb") as file:
             np.savez_compressed(file, **arrays, **waiting)
         return path
@@ -286,8 +289,32 @@ def load_state(path: str | Path, start: MultibodyState) -> MultibodyState:
         values[key] = type(old)(data[key]) if np.ndim(old) == 0 else frozen(data[key])
     values["pending"] = tuple(zip((float(t) for t in data["pending_times"]), data["pending_pressures"]))
     values["multipliers"] = data.get("multipliers")
-    kept = {f.name: getattr(start, f.name) for f in fields(start) if f.name in ("system", "workspace", "line_onset")}
-    return MultibodyState(**kept, **values)
+    values["kept"] = _kept_of(data, start.system, start.workspace) if "kept_h" in data else Kept()
+    same = {f.name: getattr(start, f.name) for f in fields(start) if f.name in ("system", "workspace", "line_onset")}
+    return MultibodyState(**same, **values)
+
+
+def _kept_arrays(factored: Factored, worn: bool) -> dict[str, Any]:
+    """What a kept factor can be made again of."""
+    problem, place = factored.problem, factored.now.place
+    poses = zip("xXQ", zip(*((c.x, c.X, c.Q) for c in (problem.start, place))))
+    numbers = {
+        "rest": problem.rest,
+        "stiffness": problem.stiffness,
+        "h": problem.h,
+        "clamp": factored.clamp,
+        "worn": worn,
+    }
+    return {f"kept_{key}": np.array(value) for key, value in (*poses, *numbers.items())}
+
+
+def _kept_of(data: dict[str, Any], system: System, workspace: Workspace) -> Kept:
+    """Return the kept factor of arrays; contacts and motion, which are no part of it, are left out."""
+    start, place = (Configuration(*(data[f"kept_{key}"][k] for key in "xXQ")) for k in (0, 1))
+    still, poses = np.zeros((system.slots, 3)), system.surface_poses(0, 0.0)
+    springs = (float(data["kept_h"]), data["kept_rest"], data["kept_stiffness"])
+    problem = Substep(system, start, still, *springs, still, poses, poses, 1.0, 1.0, 0.0, workspace.blocks)
+    return Kept(Factored(problem, problem.evaluate(place), bool(data["kept_clamp"])), bool(data["kept_worn"]))
 
 
 def rest_state(system: System, workspace: Workspace, line_onset: float) -> MultibodyState:

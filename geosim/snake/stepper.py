@@ -334,9 +334,11 @@ class MultibodyStepper:
         now, records = solve_substep(problem, guess, route, self.tolerance, iterations)
         facts = {"frame": state.steps, "time": state.time}
         multipliers = route.multipliers if isinstance(route, DualDirection) else None
-        after = state.after(problem, now, multipliers)
-        after = replace(after, kept=primal.keep(len(records)))
-        if after.residual > self.tolerance:
+        ended, share = not problem.residual(now.gradient) <= self.tolerance, 1.0
+        if ended:
+            now, share = problem.bounded(now)
+        after = replace(state.after(problem, now, multipliers, share), kept=primal.keep(len(records), ended))
+        if ended:
             # A guess that is extrapolated from what does not balance runs away.
             after = replace(after, trend=np.zeros_like(after.trend))
         return after, [{**facts, **record} for record in records]

@@ -175,6 +175,7 @@ class Workspace:
     factor: BlockTridiagonal | SparseFactor
     blocks: Floats
     held: Any = None  # what the factorisation now in memory was made of (`condensed.Factored`), if that is known
+    halves: Any = None  # its half-solutions for the slots that contacts act on (`condensed.CondensedDirection`)
 
 
 def _levels(count: int, a: Ints, b: Ints) -> Ints:

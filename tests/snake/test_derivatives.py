@@ -11,11 +11,14 @@ from geosim.environment import Environment, Obstacle
 from geosim.linear.block_tridiagonal import BlockTridiagonal, SparseFactor, multiply
 from geosim.material.materials import LinearElastic
 from geosim.snake.builder import MultibodyBuilder, box_inertia
-from geosim.snake.condensed import solve_contacts
+from geosim.snake.condensed import CondensedDirection, Kept, solve_contacts
 from geosim.snake.contact import contact_law
 from geosim.snake.problem import Configuration
+from geosim.snake.rotation import advance_quaternions, matrices
+from geosim.snake.snake import make_snake
 from geosim.snake.soft import positive_part
 from geosim.snake.stepper import MultibodyStepper
+from geosim.snake.system import build_system
 from geosim.snake.valves import Valves
 
 TET = np.array([[0, 0, 0], [0.1, 0, 0], [0, 0.1, 0], [0, 0, 0.1]]) + [0.0, 0.0, -0.003]
@@ -170,6 +173,43 @@ def test_clamped_stiffness_is_semi_definite_where_the_exact_one_is_not():
         smallest.append(np.linalg.eigvalsh(A).min())
     assert smallest[0] < -1.0
     assert smallest[1] > -1e-6
+
+
+def test_a_kept_factor_gives_the_direction_of_the_robot_it_has_turned_with():
+    """All of a deformed snake turned by 140 degrees: the direction by the factor of before turns with it, to rounding."""
+    turn = np.array([0.3, -0.4, 2.4])
+    R, rng = matrices(advance_quaternions(np.array([[1.0, 0, 0, 0]]), turn[None]))[0], np.random.default_rng(0)
+    stepper = MultibodyStepper()
+    state = stepper.start(make_snake(links=1, sections=4), Environment())
+    state = replace(state, velocities=0.1 * rng.normal(size=state.positions.shape))
+    turned = replace(
+        state,
+        positions=state.positions @ R.T,
+        velocities=state.velocities @ R.T,
+        body_positions=state.body_positions @ R.T,
+        orientations=advance_quaternions(state.orientations, np.tile(turn, (len(state.orientations), 1))),
+    )
+    step, kept, directions = 1e-4 * rng.normal(size=(state.system.slots, 3)), Kept(), []
+    for now, Q in ((state, np.eye(3)), (turned, R)):
+        problem = stepper._problem(now, 0.01, 0)
+        few = CondensedDirection(problem, state.workspace, kept, None)
+        directions.append(few.solve(problem.evaluate(problem.start.moved(step @ Q.T)), False)[0])
+        kept = Kept(few.kept)
+    assert few.count == 0
+    assert abs(directions[0] @ R.T - directions[1]).max() < 1e-9 * abs(directions[0]).max()
+
+
+def test_wheels_turn_with_their_carriage_and_attached_particles_with_their_plate():
+    """A wheel that rolls leaves the stiff rows of its hinge where they are; all that is not attached turns as its tets."""
+    robot = make_snake(links=2, sections=4)
+    n, system = len(robot.particles), build_system(robot, Environment())
+    where = system.turned_with
+    carriages = set(robot.carriages.ravel().tolist())
+    assert set(where[n:].tolist()) == carriages
+    assert (where[n:].reshape(-1, 2) == where[n::2][:, None]).all()
+    attached = np.unique(robot.pairs[robot.pairs < n])
+    assert set(where[attached].tolist()) == carriages
+    assert (np.delete(where[:n], attached) == -1).all()
 
 
 def test_inverted_tetrahedron_is_pushed_back():
