@@ -66,7 +66,10 @@ SECTIONS = {
     "contact": Section("contact.py", "hertz column slip", "Hertz, Timoshenko and Coulomb"),
     "obstacles": Section("obstacles.py", "", "a brute-force search"),
     "fabric": Section("fabric.py", "layer tube tendon friction gas", "netting theory, beams, capstans, the gas law"),
-    "error-bars": Section("error_bars.py", "table --out {out}/bars", "two global refinements and Richardson"),
+    "bars-mesh": Section("error_bars.py", "mesh --out {out}/bars", "two global refinements and Richardson"),
+    "bars-material": Section("error_bars.py", "material --out {out}/bars", "draws of the constants, each solved"),
+    "bars-adapt": Section("error_bars.py", "adapt --out {out}/bars", "splitting every tet"),
+    "bars-inverse": Section("error_bars.py", "inverse --out {out}/bars", "a grid of volumes"),
     "bars-reality": Section(
         "error_bars.py", "reality --out {out}/bars", "a measured membrane, beam and arm", (DATA,), kind="blind"
     ),
@@ -74,7 +77,13 @@ SECTIONS = {
     "surfaces": Section("surface_faults.py", "", "23 surfaces with the faults of real ones"),
     "studies": Section("design_studies.py", "bellows search --out {out}/studies", "random search"),
     "projective": Section("projective_accuracy.py", "", "the energy solver at the achieved volume", (DATA,)),
-    "projective-speed": Section("projective_speed.py", "", "numpy's singular values, ipctk", (DATA,), kind="peer"),
+    "projective-speed": Section(
+        "projective_speed.py",
+        "--plot {out}/projective-speed.png",
+        "numpy's singular values, ipctk",
+        (DATA,),
+        kind="peer",
+    ),
     "projective-cases": Section("projective_cases.py", "", "Table I of [Fang2022]", (DATA,), kind="peer"),
     "calculix": Section("calculix.py", "", "CalculiX, whole processes", ("ccx", DATA), kind="peer"),
     "versions": Section(
@@ -131,7 +140,7 @@ def run(name: str, out: Path, limit: float) -> None:
     facts = {
         "end": end,
         "seconds": _children() - spent,
-        "command": " ".join([section.script, *section.arguments.split()]),
+        "command": " ".join([section.script, section.arguments.format(out=out.name)]).strip(),
     }
     (out / f"{name}.txt").write_text(json.dumps(facts) + "\n" + text, encoding="utf-8")
 
@@ -172,7 +181,8 @@ def written(out: Path) -> Path:
         page.append("</table>")
     for name, facts, printed in shown:
         command = f"python benchmarks/{facts['command']}"
-        plots = sorted((out / name).rglob("*.png"))
+        plots = sorted([*out.glob(f"{name}.png"), *(out / name).rglob("*.png")])
+        printed = printed or "(nothing was printed)"
         text += ["", f"## {name}", "", f"`{command}`", "", "```", printed, "```"]
         text += [line for plot in plots for line in ("", f"![{plot.stem}]({plot.relative_to(out).as_posix()})")]
         page += [f'<h2 id="{name}">{name}</h2><p><code>{html.escape(command)}</code><pre>{html.escape(printed)}</pre>']

@@ -27,10 +27,14 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "show_memory": False,
+    "write_computation_times": False,  # its pages ask other servers for their tables
+    "within_subsection_order": "gallery_pictures.Order",
 }
 exclude_patterns = ["_build", "gallery/README.rst"]
 smartquotes = False  # keys and values are to be copied
+default_role = "code"  # a name between single backticks, as docstrings write it
 html_theme = "furo"
+html_static_path, html_css_files = ["static"], ["site.css"]
 html_math_renderer = "mathml"  # below: browsers draw it themselves, so formulas need no network
 html_title = f"geosim {geosim.__version__}"
 html_show_sphinx = False
@@ -40,6 +44,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings say shapes and units, which types do not
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_attr_annotations = False  # the same of the fields of dataclasses
 
 logging.getLogger("geosim").setLevel(logging.WARNING)  # sphinx shows what every logger says
 write_reference(HERE / "reference")
@@ -50,6 +55,13 @@ def _formula(self, node):
     raise nodes.SkipNode
 
 
+def _plain_property(app, what, name, obj, options, lines):
+    """An empty first line: else what stands before a colon in a property's sentence is taken for its type."""
+    if what in ("property", "attribute"):
+        lines.insert(0, "")
+
+
 def setup(app):
-    """Register the renderer of formulas."""
+    """Register the renderer of formulas, and what keeps the sentences of properties whole."""
+    app.connect("autodoc-process-docstring", _plain_property, priority=400)  # before that of napoleon, 500
     app.add_html_math_renderer("mathml", inline_renderers=(_formula, None), block_renderers=(_formula, None))

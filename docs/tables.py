@@ -15,10 +15,12 @@ from pydantic import BaseModel
 
 import geosim
 from geosim.cli.commands import main
+from geosim.cli.wording import meanings
 from geosim.contract import Status
 from geosim.files import schema
 from geosim.files.actuation import actuation_kinds
 from geosim.files.robot import SOLVERS
+from geosim.study import schema as study
 
 # Pages of the Python reference: title, one sentence, public names of geosim.
 PYTHON = {
@@ -80,6 +82,26 @@ TABLES: dict[str, tuple[str, type[BaseModel], str]] = {  # heading: where it sta
     "[shell]": ("shell", schema.ShellTable, "Of a rod-shell robot."),
     "[[limbs]]": ("limbs", schema.LimbTable, "A straight rod between two points."),
 }
+STUDY_TABLES: dict[str, tuple[type[BaseModel], str]] = {
+    "[vary], a value": (study.RangeTable, "A range in place of a list of choices."),
+    "[sampling]": (study.SamplingTable, "Which designs of [vary] a sweep solves."),
+    "[mesh]": (study.MeshTable, "One of the three, or none."),
+    "[measures]": (study.MeasuresTable, "What the table holds of each design, at the last command."),
+    "[limits]": (study.LimitsTable, "At which a design is ended."),
+    "[optimize]": (study.OptimizeTable, "What a search looks for."),
+}
+ACTUATIONS = {  # of each what a file may say
+    "cable_lengths": "length = [[55.0], [50.0]]  # one cable, two commands",
+    "cable_tensions": "tension = [0.5, 1.0]",
+    "edge_lengths": "edges = [[0, 1], [1, 2]]\nratio = [0.9, 0.8]",
+    "face_areas": "faces = [[0, 1, 2]]\nratio = [0.9]",
+    "inflation": "pressure_kpa = [5.0, 10.0]  # or volume_ratio; [[5, 0], [10, 0]]: two chambers",
+    "natural_shape": "times = [0.0, 0.5]\ncurvature = [0.0, 10.0]",
+    "passive": "duration = 1.0\nsteps = 10",
+    "syringe": "volumes_mm3 = [500.0, 1000.0]",
+    "undulatory_gait": "amplitude_kpa = 40.0\nfrequency = 1.0\nphase_lag = 1.5\nduration = 2.0",
+    "valve_commands": "times = [0.0, 0.5]\npressures_kpa = [[20, 0, -20, 0], [0, 20, 0, -20]]",
+}
 
 
 def write_reference(folder: Path) -> None:
@@ -88,6 +110,7 @@ def write_reference(folder: Path) -> None:
     pages = {
         "robot-file": _robot_file(),
         "actuation-file": _actuation_file(),
+        "study-file": _study_file(),
         "command-line": _command_line(),
         "status": _status(),
         "results": _results(),
@@ -146,7 +169,13 @@ def _example(field: Any) -> list[str]:
 
 def _keys(model: type[BaseModel]) -> str:
     rows = [
-        [f"`{name}`", _type(field.annotation), _default(field), field.description or "", *_example(field)]
+        [
+            f"`{field.alias or name}`",
+            _type(field.annotation),
+            _default(field),
+            field.description or "",
+            *_example(field),
+        ]
         for name, field in model.model_fields.items()
     ]
     return _table(["key", "type", "default", "meaning [unit]", "example"], rows)
@@ -174,14 +203,48 @@ def _first_sentence(kind: Any) -> str:
 
 def _actuation_file() -> str:
     parts = [
-        "# ACT.toml\n\nOne table for every actuation that goes together. `units` is that of cable lengths, default m.\n"
+        "# ACT.toml\n\nOne table for every actuation that goes together; (k,) and (k, chambers) count commands. "
+        "`units` before the first table is that of cable lengths, default m.\n"
     ]
     for name, kind in sorted(actuation_kinds().items()):
-        rows = [
-            [f"`{f.name}{f.metadata.get('suffix', '')}`", "" if f.default is not dataclasses.MISSING else "required"]
-            for f in dataclasses.fields(kind)
-        ]
-        parts.append(f"## [{name}]\n\n{_first_sentence(kind)}\n\n{_table(['key', ''], rows)}")
+        said = meanings(kind)
+        rows = [[_key(f), _start(f), _in_file(said.get(f.name, ""), f)] for f in dataclasses.fields(kind)]
+        table = _table(["key", "default", "meaning [unit]"], rows)
+        example = f"```toml\n[{name}]\n{ACTUATIONS[name]}\n```\n"
+        parts.append(
+            f"## [{name}]\n\n{_in_file(_first_sentence(kind), *dataclasses.fields(kind))}\n\n{table}\n{example}"
+        )
+    return "\n".join(parts)
+
+
+def _key(field: dataclasses.Field[Any]) -> str:
+    return f"`{field.name}{field.metadata.get('suffix', '')}`"
+
+
+def _start(field: dataclasses.Field[Any]) -> str:
+    """The default as the file would write it."""
+    if field.default is dataclasses.MISSING:
+        return "required"
+    if field.default is None or field.default == ():
+        return ""
+    if isinstance(field.default, bool):
+        return f"`{str(field.default).lower()}`"
+    return f"`{field.default / field.metadata.get('factor', 1):g}`"
+
+
+def _in_file(text: str, *fields: dataclasses.Field[Any]) -> str:
+    """What the code says of fields [Pa], [m^3], in the unit that the file's keys name."""
+    suffixes = {field.metadata.get("suffix") for field in fields}
+    text = text.replace("[Pa]", "[kPa]") if "_kpa" in suffixes else text
+    return text.replace("[m^3]", "[mm^3]") if "_mm3" in suffixes else text
+
+
+def _study_file() -> str:
+    parts = [
+        "# STUDY.toml\n\nOf `geosim sweep` and `geosim optimize`, see [design studies](../design-studies.md).\n",
+        _keys(study.StudyFile),
+    ]
+    parts += [f"## {heading}\n\n{sentence}\n\n{_keys(model)}" for heading, (model, sentence) in STUDY_TABLES.items()]
     return "\n".join(parts)
 
 
@@ -191,15 +254,25 @@ def _command_line() -> str:
         "frames reached are written); 2 wrong arguments; 130 interrupted.\n"
     ]
     for name, command in sorted(main.commands.items()):
-        rows = []
-        for parameter in command.params:
-            if isinstance(parameter, click.Option):
-                rows.append([f"`{', '.join(parameter.opts)}`", parameter.help or ""])
-            else:
-                rows.append([f"`{parameter.make_metavar(click.Context(command))}`", ""])
-        text = (command.help or "").split("\b")[0].strip()
-        parts.append(f"## geosim {name}\n\n{text}\n\n{_table(['option', 'meaning'], rows) if rows else ''}")
+        parts.append(_command(f"geosim {name}", command, "##"))
+        if name == "generate":
+            context = click.Context(command)
+            for design in command.list_commands(context):
+                parts.append(_command(f"geosim generate {design}", command.get_command(context, design), "###"))
     return "\n".join(parts)
+
+
+def _command(name: str, command: click.Command, level: str) -> str:
+    """Sentence, usage, examples and options of a command."""
+    context = click.Context(command)
+    text, _, example = (command.help or "").partition("\b")[0].partition("Example: ")
+    words = [p.make_metavar(context) for p in command.params if not isinstance(p, click.Option)]
+    words += ["NAME"] if isinstance(command, click.Group) else []
+    examples = getattr(command, "examples", ()) or example.split("\n")[:1]
+    shown = "\n".join([" ".join([name, *words, "[OPTIONS]"]), *filter(None, examples)])
+    rows = [[f"`{', '.join(p.opts)}`", p.help or ""] for p in command.params if isinstance(p, click.Option)]
+    table = _table(["option", "meaning"], rows) if rows else ""
+    return f"{level} {name}\n\n{text.strip()}\n\n```text\n{shown}\n```\n\n{table}"
 
 
 def _status() -> str:

@@ -64,30 +64,46 @@ class Result:
 
     Parameters
     ----------
-    status, message
-        How the solve ended, and the sentence with its numbers.
+    status
+        How the solve ended.
+    message
+        The sentence with its numbers.
     converged
         Whether every command was reached with its forces in balance.
     times
         Load parameter or time [s] of the frames, shape (k,).
     frames
         Positions [m] in the robot's vertex numbering, shape (k, n, 3).
-    robot, environment, solver
-        The problem as it was given.
+    robot
+        The robot as it was given.
+    environment
+        What surrounded it.
+    solver
+        What solved it, with its options.
     mid_edge_frames
         Positions of the P2 mid-edge nodes [m], shape (k, e, 3); (k, 0, 3) where elements are straight.
-    volume_ratios, chamber_volumes, chamber_pressures
-        Over the meshed rest volumes, [m^3], [Pa] gauge; each (k, c), whichever was prescribed.
-    cable_lengths, cable_tensions
-        [m], [N] at the pulled end; each (k, cables).
+    volume_ratios
+        Chamber volumes over the meshed rest volumes, (k, c), whichever was prescribed.
+    chamber_volumes
+        [m^3], (k, c).
+    chamber_pressures
+        Gauge pressures [Pa], (k, c).
+    cable_lengths
+        [m], (k, cables).
+    cable_tensions
+        At the pulled end [N], (k, cables).
     cable_end_tensions
         At the first and the last point [N], (k, cables, 2); they differ by friction.
     tip
         Area-weighted mean of the tip vertices [m], shape (k, 3).
-    reactions, contact_forces
-        Forces of the supports and of contact on the vertices [N], shape (k, n, 3).
-    obstacle_forces, obstacle_moments
-        On every obstacle [N], [N m] about the origin; (k, obstacles, 3).
+    reactions
+        Forces of the supports on the vertices [N], shape (k, n, 3).
+    contact_forces
+        Forces of contact on the vertices [N], shape (k, n, 3).
+    obstacle_forces
+        On every obstacle [N], (k, obstacles, 3).
+    obstacle_moments
+        On every obstacle about the origin [N m], (k, obstacles, 3).
     obstacle_poses
         Where every obstacle is relative to where it was defined: rotation and translation [m], (k, obstacles, 4, 4).
     obstacle_held
@@ -95,8 +111,12 @@ class Result:
         contact lost it. It is left out there, and its pose is the last in which it was held.
     max_penetration
         Deepest penetration [m], (k,).
-    contact_count, crossings, inverted_elements
-        Counts, (k,).
+    contact_count
+        Points in contact, (k,).
+    crossings
+        Edges that pass through faces, (k,).
+    inverted_elements
+        Elements that are turned inside out, (k,).
     body_volume_ratio
         Body volume over its rest volume, (k,).
     stable

@@ -12,6 +12,8 @@ import pytest
 
 from geosim.collision.shapes import KINDS
 from geosim.files import schema
+from geosim.files.actuation import actuation_kinds, load_actuation
+from geosim.study import schema as study_schema
 
 ROOT = Path(__file__).resolve().parents[1]
 OBSTACLE_KEYS = {key for kind in KINDS.values() for key in kind.keys}
@@ -60,6 +62,31 @@ def test_the_site_builds_without_a_warning(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "pressure_kpa" in (tmp_path / "reference" / "actuation-file.html").read_text()
+
+
+def test_the_examples_of_all_actuations_are_read(tmp_path, monkeypatch):
+    """What the reference shows of each kind is a file that can be read, and no kind is without one."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    from tables import ACTUATIONS
+
+    assert ACTUATIONS.keys() == actuation_kinds().keys()
+    for name, text in ACTUATIONS.items():
+        (tmp_path / "act.toml").write_text(f"[{name}]\n{text}\n")
+        assert type(load_actuation(tmp_path / "act.toml")).__name__.lower() == name.replace("_", "")
+
+
+def test_every_key_of_a_study_file_says_what_it_means():
+    tables = [
+        kind
+        for kind in vars(study_schema).values()
+        if isinstance(kind, type) and kind.__module__ == study_schema.__name__
+    ]
+    assert len(tables) == 7
+    for table in tables:
+        for name, field in table.model_fields.items():
+            assert field.description, f"{table.__name__}.{name}"
+            for example in field.examples or []:
+                tomllib.loads(f"{name} = {example}")
 
 
 def test_every_key_of_a_robot_file_says_what_it_means():

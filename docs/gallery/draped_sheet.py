@@ -10,5 +10,5 @@ from geosim.rods.designs import draped_sheet
 
 case = draped_sheet(cells=8, duration=0.3, dt=0.01)
 result = geosim.solve(**case.arguments())
-print("lowest point", 1e3 * result.frames[-1][:, 2].min(), "mm")
+print(f"lowest point {1e3 * result.frames[-1][:, 2].min():.1f} mm")
 assert result.converged

@@ -2,7 +2,7 @@
 Prediction against a scan
 =========================
 
-A cloud of points is laid on the predicted surface, and the distance is a map on it.
+A cloud of points is laid on the predicted surface; each is coloured by its distance from it.
 """
 
 import numpy as np

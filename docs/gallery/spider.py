@@ -10,5 +10,5 @@ from geosim.rods.designs import spider
 
 case = spider(duration=0.5)
 result = geosim.solve(**case.arguments())
-print("lowest point", 1e3 * result.frames[-1][:, 2].min(), "mm")
+print(f"lowest point {1e3 * result.frames[-1][:, 2].min():.1f} mm")
 assert result.converged

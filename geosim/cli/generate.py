@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from geosim.cli.wording import meanings
+
 if TYPE_CHECKING:
     from geosim.generate import Design
     from geosim.generate.dimensions import Dimension
@@ -113,8 +115,9 @@ def _command(name: str, generator: Callable[..., Design], finger: str) -> click.
             "--preview: the coarsest mesh, for a first look; without it the mesh is fine and a solve takes minutes"
         )
 
+    said = meanings(generator) | {f"finger_{name}": text for name, text in meanings(GENERATORS[finger]).items()}
     params: list[click.Parameter] = [
-        click.Option([_flag(d), d.name], type=_type(d), help=f"Default {_shown(d.shown)}.") for d in known.values()
+        click.Option([_flag(d), d.name], type=_type(d), help=_meaning(d, said[d.name])) for d in known.values()
     ]
     params += [
         click.Option(["--material"], default="ecoflex-00-30", show_default=True, help="Preset of the body."),
@@ -123,6 +126,12 @@ def _command(name: str, generator: Callable[..., Design], finger: str) -> click.
     ]
     summary = (inspect.getdoc(generator) or name).splitlines()[0]
     return click.Command(name, callback=run, params=params, help=summary)
+
+
+def _meaning(dimension: Dimension, said: str) -> str:
+    """What the docstring says of a dimension, whose unit is in the option's name, and the default."""
+    text = said.replace(" [m]", "").rstrip(".")
+    return text if "default" in text else f"{text}; default {_shown(dimension.shown)}."
 
 
 def _type(dimension: Dimension) -> Any:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from typing import Any
 
 import click
 
-__all__ = ["in_options"]
+__all__ = ["in_options", "meanings"]
 
 
 def in_options(text: str, command: click.Command | None = None) -> str:
@@ -26,3 +28,15 @@ def in_options(text: str, command: click.Command | None = None) -> str:
         lambda found: f"{flags[found[1]]} " if found[1] in flags else found[0],
         text,
     )
+
+
+def meanings(documented: Any) -> dict[str, str]:
+    """Return what the docstring of a function or a class says of each parameter; of several in one entry, with their names."""
+    section = re.search(
+        r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}\n|\Z)", inspect.getdoc(documented) or "", re.S | re.M
+    )
+    found = {}
+    for names, text in re.findall(r"^(\w[\w, ]*)\n((?:(?: {4}.*)?(?:\n|\Z))+)", section[1] if section else "", re.M):
+        sentence = " ".join(text.split())
+        found |= {name: sentence if name == names else f"{names}: {sentence}" for name in names.split(", ")}
+    return found

@@ -18,7 +18,7 @@ from geosim.compare.surface import Surface
 from geosim.errors import InputError
 from geosim.result import Result
 from geosim.robot import VolumetricRobot
-from geosim.writing import write_vtp
+from geosim.writing import checked_target, replacing, write_vtp
 
 __all__ = ["Comparison", "compared", "fixed_vertices", "load_surface"]
 
@@ -137,6 +137,19 @@ class Comparison:
     def _repr_html_(self) -> str:
         with tempfile.TemporaryDirectory(prefix="geosim-picture-") as folder:
             return _figure_and_text(self, _picture(self, Path(folder) / "p.png"))
+
+    def plot(self, path: str | Path) -> Path:
+        """Write a PNG of the points, coloured by their distance, on the model; the path is returned.
+
+        Raises
+        ------
+        InputError
+            The suffix or the folder is wrong.
+        """
+        path = checked_target(path, ".png")
+        with replacing(path) as beside:
+            _picture(self, beside)
+        return path
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write map.vtp, points.vtp, map.png, map.html, report.html and regions.csv; the paths are returned.
@@ -274,7 +287,7 @@ def _picture(c: Comparison, path: Path) -> Path:
     else:
         last.hist(c.distances[np.isfinite(c.distances) & ~c.outliers] * 1e3, bins=60)
         last.set(xlabel="distance [mm]", ylabel="points", title=title)
-    figure.savefig(path, dpi=130)
+    figure.savefig(path, format="png", dpi=130)
     return path
 
 

@@ -35,14 +35,18 @@ def pneunet(
     ----------
     chambers
         Number of chambers.
-    chamber_length, wall
-        Inner length of a chamber, thickness of the walls on its four sides and above it [m].
+    chamber_length
+        Inner length of a chamber [m].
+    wall
+        Thickness of the walls on the four sides of a chamber and above it [m].
     gap
         Distance of neighbouring chambers' outer walls [m].
     width, height
         Outer size along y and z [m].
-    base, cap
-        Thickness of what is solid below the chambers, and at both ends besides the wall [m].
+    base
+        Thickness of what is solid below the chambers [m].
+    cap
+        Thickness of what is solid at both ends, besides the wall [m].
     channel
         Width and height [m] of the channel, which runs on the base; a wall covers it between the chambers.
     layer

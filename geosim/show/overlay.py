@@ -8,7 +8,7 @@ import numpy as np
 
 from geosim.result import Result
 from geosim.show import fields
-from geosim.show.picture import SIZE, camera_of, framed, title
+from geosim.show.picture import SIZE, camera_of, framed, named, title
 from geosim.show.raster import Layer, draw
 from geosim.writing import checked_target, replacing
 
@@ -33,7 +33,7 @@ def overlay(one: Result, two: Result, path: str | Path) -> Path:
     ]
     figure = framed(draw(layers, camera, SIZE), camera)
     for height, result, word, color in ((0.97, one, "first", FIRST), (0.93, two, "second", SECOND)):
-        what = f"{word}: {result.robot.name}, {title(result, -1)}, {result.status.name}"
+        what = f"{word}: {named(result, title(result, -1))}, {result.status.name}"
         figure.text(0.03, height, what, color=tuple(color), fontsize=12)
     with replacing(path) as beside:
         figure.savefig(beside, format="png")

@@ -30,7 +30,20 @@ from geosim.writing import checked_target, replacing
 if TYPE_CHECKING:
     from matplotlib.figure import Figure  # slow to import
 
-__all__ = ["GHOST", "RENDERERS", "SIZE", "Look", "camera_of", "draw_frame", "framed", "look_of", "pixels", "plot"]
+__all__ = [
+    "GHOST",
+    "RENDERERS",
+    "SIZE",
+    "Look",
+    "camera_of",
+    "draw_frame",
+    "framed",
+    "look_of",
+    "named",
+    "pixels",
+    "plot",
+    "title",
+]
 
 RENDERERS = ("auto", "matplotlib", "vtk")
 SIZE = (1200, 800)  # pixels of the drawing
@@ -38,6 +51,8 @@ DPI = 125  # at which it has them
 TIME_LIMIT = 60.0  # seconds for VTK
 LARGE_SKIN = 12_000  # faces from which on a curved one is four and not sixteen in a picture: finer than its pixels
 NOTHING = 1e-6  # mm: a robot that moved less is not drawn over its rest shape
+LEAST_ANGLE = 1.0  # degrees: a title does not call what bends or twists less bent; meshes are not that symmetric
+UNNAMED = "robot"  # the name of a robot that was given none
 GHOST, OBSTACLE, ARROW = np.array([0.62, 0.66, 0.72]), np.array([0.72, 0.70, 0.66]), np.array([0.78, 0.16, 0.12])
 
 
@@ -253,16 +268,23 @@ def _composed(result: Result, frame: int, image: Any, look: Look) -> Figure:
     figure = framed(image, look.camera, look.dpi)
     bar = figure.add_axes((0.90, 0.2, 0.018, 0.5))
     figure.colorbar(ScalarMappable(Normalize(*look.limits), matplotlib.colormaps[colormap]), cax=bar, label=label)
-    figure.text(
-        0.03, 0.955, f"{result.robot.name}: {title(result, frame)}", fontsize=15, fontweight="bold", va="center"
-    )
-    grey = f"frame {frame} of 0 .. {len(result.frames) - 1}, {result.status.name}: {result.message}"
+    figure.text(0.03, 0.955, named(result, title(result, frame)), fontsize=15, fontweight="bold", va="center")
+    grey = f"frame {frame} of 0 .. {len(result.frames) - 1}, " if len(result.frames) > 1 else ""
+    grey += f"{result.status.name}: {result.message}"
     figure.text(0.03, 0.93, textwrap.fill(grey, 150, max_lines=2), fontsize=9, color="0.35", va="top", linespacing=1.4)
     return figure
 
 
+def named(result: Result, text: str) -> str:
+    """A text behind the robot's name, where it was given one."""
+    return text if result.robot.name == UNNAMED else f"{result.robot.name}: {text}"
+
+
 def title(result: Result, frame: int) -> str:
-    """V/V0 and pressure of one or two chambers (of more, ranges) and bend with its error bar, else the largest displacement."""
+    """V/V0 and pressure of one or two chambers (of more, ranges); what the robot did: bend with its error bar, or twist.
+
+    Where it does neither by a degree, the largest displacement.
+    """
     parts = []
     for name, values, unit in (
         ("V/V0", result.volume_ratios[frame], ""),
@@ -279,12 +301,17 @@ def title(result: Result, frame: int) -> str:
             ]
     if parts and len(result.volume_ratios[frame]) > 2:
         parts[0] = f"{result.volume_ratios.shape[1]} chambers, {parts[0]}"
-    if parts and np.isfinite(result.bend_angle[frame]):
+    bend, twist = (float(np.degrees(angle[frame])) for angle in (result.bend_angle, result.twist_angle))
+    if parts and abs(twist) >= max(LEAST_ANGLE, bend):
+        parts.append(f"twist = {twist:.4g} degrees")
+    elif parts and bend >= LEAST_ANGLE:
         bars = (result.extra.get(f"bend_angle_error_{part}") for part in ("total", "mesh"))
         known = [float(np.degrees(b[frame])) for b in bars if b is not None and np.isfinite(b[frame])]
         bar = f" \u00b1 {known[0]:.2g}" if known else ""
-        parts.append(f"bend = {np.degrees(result.bend_angle[frame]):.4g}{bar} degrees")
-    return ", ".join(parts) or f"largest displacement {fields.max_displacement(result, frame) * 1e3:.4g} mm"
+        parts.append(f"bend = {bend:.4g}{bar} degrees")
+    else:
+        parts.append(f"largest displacement {fields.max_displacement(result, frame) * 1e3:.4g} mm")
+    return ", ".join(parts)
 
 
 def _scale_bar(axes: Any, width: float, height: float) -> None:

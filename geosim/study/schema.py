@@ -15,64 +15,104 @@ class RangeTable(Table):
     """{ from, to, steps, integer } in [vary]."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=True)
-    start: float = Field(alias="from")
-    to: float
-    steps: int | None = Field(default=None, ge=2)
-    integer: bool = False
+    start: float = Field(alias="from", description="Least value, in the unit of the dimension.", examples=["1.0"])
+    to: float = Field(description="Largest value.", examples=["3.0"])
+    steps: int | None = Field(
+        default=None, ge=2, description="Values of a grid; without it a range to sample.", examples=["5"]
+    )
+    integer: bool = Field(default=False, description="Whole numbers only.", examples=["true"])
 
 
 class SamplingTable(Table):
     """[sampling]."""
 
-    method: Literal["grid", "random", "latin-hypercube", "list"] = "grid"
-    count: int | None = Field(default=None, ge=1)
-    seed: int | None = Field(default=None, ge=0)
-    file: str | None = None
+    method: Literal["grid", "random", "latin-hypercube", "list"] = Field(
+        default="grid", description="All combinations, draws, or the rows of `file`.", examples=['"latin-hypercube"']
+    )
+    count: int | None = Field(
+        default=None, ge=1, description="Designs that are drawn; 100 where it is left out.", examples=["50"]
+    )
+    seed: int | None = Field(default=None, ge=0, description="Of the draws; 0 where it is left out.", examples=["1"])
+    file: str | None = Field(
+        default=None, description='CSV with one column a parameter, of `method = "list"`.', examples=['"designs.csv"']
+    )
 
 
 class MeshTable(Table):
     """[mesh]: one of the three, or none."""
 
-    max_edge_mm: float | None = Field(default=None, gt=0)
-    accuracy: float | None = Field(default=None, gt=0)
-    preview: bool = False
+    max_edge_mm: float | None = Field(
+        default=None, gt=0, description="Longest edge of the tetrahedra [mm].", examples=["10.0"]
+    )
+    accuracy: float | None = Field(
+        default=None, gt=0, description="Refine until the tip's bar is this share of its way.", examples=["0.05"]
+    )
+    preview: bool = Field(default=False, description="The coarsest mesh that keeps the geometry.", examples=["true"])
 
 
 class MeasuresTable(Table):
     """[measures]."""
 
-    columns: list[str] = Field(default=["bend_angle_deg", "max_stretch"])
+    columns: list[str] = Field(
+        default=["bend_angle_deg", "max_stretch"],
+        description="Of `summary.csv`, and mass_g, work_j, tets, blocked_force_n, holding_force_n_1, ...",
+        examples=['["bend_angle_deg", "mass_g"]'],
+    )
 
 
 class LimitsTable(Table):
     """[limits] of one design: CPU time [s] and memory [GB]."""
 
-    seconds: float = Field(default=600.0, gt=0)
-    memory_gb: float = Field(default=4.0, gt=0)
+    seconds: float = Field(
+        default=600.0, gt=0, description="Of CPU time; five times that in all [s].", examples=["120.0"]
+    )
+    memory_gb: float = Field(default=4.0, gt=0, description="Of memory [GB].", examples=["8.0"])
 
 
 class OptimizeTable(Table):
     """[optimize]."""
 
-    goals: list[str] = Field(min_length=1)
-    constraints: list[str] = Field(default=[])
-    trials: int = Field(default=100, ge=1)
-    seed: int = Field(default=0, ge=0)
+    goals: list[str] = Field(
+        min_length=1,
+        description="`maximize C`, `minimize C` or `target C VALUE` of a column C; the first decides first.",
+        examples=['["target bend_angle_deg 90", "minimize mass_g"]'],
+    )
+    constraints: list[str] = Field(
+        default=[], description="`C <= VALUE` or `C >= VALUE`.", examples=['["max_stretch <= 2.0"]']
+    )
+    trials: int = Field(default=100, ge=1, description="Designs that are solved.", examples=["16"])
+    seed: int = Field(default=0, ge=0, description="Of what is proposed.", examples=["1"])
 
 
 class StudyFile(Table):
     """A whole STUDY.toml; what is Any is validated where it is read."""
 
-    design: Any = None
-    robot: str | None = None
-    material: Any = None
-    fixed: dict[str, Any] = Field(default={})
-    vary: dict[str, Any] = Field(default={})
-    sampling: SamplingTable = SamplingTable()
-    actuation: dict[str, Any] = Field(default={})
-    environment: dict[str, Any] = Field(default={})
-    mesh: MeshTable = MeshTable()
-    solver: dict[str, Any] = Field(default={})
-    measures: MeasuresTable = MeasuresTable()
-    limits: LimitsTable = LimitsTable()
-    optimize: OptimizeTable | None = None
+    design: Any = Field(default=None, description="A generator (`geosim generate` lists them).", examples=['"pneunet"'])
+    robot: str | None = Field(
+        default=None, description="A robot file in place of a generator.", examples=['"robot.toml"']
+    )
+    material: Any = Field(default=None, description="A preset or a material file.", examples=['"ecoflex-00-30"'])
+    fixed: dict[str, Any] = Field(
+        default={},
+        description="Dimensions of every design, with their unit; of a robot file quoted dotted keys.",
+        examples=["{ chambers = 4 }"],
+    )
+    vary: dict[str, Any] = Field(
+        default={},
+        description="What differs: a list of choices, or a range (below).",
+        examples=["{ wall_mm = [1.5, 2.0] }"],
+    )
+    sampling: SamplingTable = Field(default=SamplingTable(), description="See below.")
+    actuation: dict[str, Any] = Field(
+        default={},
+        description="As in an ACT.toml; `pressure_kpa` and `volume_ratio` may stand alone.",
+        examples=["{ pressure_kpa = [10] }"],
+    )
+    environment: dict[str, Any] = Field(
+        default={}, description="As in a robot file.", examples=["{ gravity = [0, 0, -9.81] }"]
+    )
+    mesh: MeshTable = Field(default=MeshTable(), description="See below.")
+    solver: dict[str, Any] = Field(default={}, description="As in a robot file.", examples=['{ element = "p1" }'])
+    measures: MeasuresTable = Field(default=MeasuresTable(), description="See below.")
+    limits: LimitsTable = Field(default=LimitsTable(), description="See below.")
+    optimize: OptimizeTable | None = Field(default=None, description="See below; of `geosim optimize`.")

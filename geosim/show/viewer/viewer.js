@@ -232,7 +232,9 @@ const ruler = (camera, height) => {
   $('ruler').innerHTML = `${+length.toPrecision(3)} mm<i style="width:${length / mm}px"></i>`;
 };
 const bar = (key) => {
-  const [lo, hi] = D.ranges[key], text = (v) => +v.toPrecision(3);
+  // as many digits as tell its numbers apart: a stretch of 1 to 1.005 has more than a displacement of 0 to 50 mm
+  const [lo, hi] = D.ranges[key], digits = Math.max(0, 1 + Math.ceil(-Math.log10((hi - lo) / 4)));
+  const text = (v) => digits > 6 ? +v.toPrecision(3) : v.toFixed(digits);
   const ramp = D.colors[key].map((c, i, all) => `rgb(${c}) ${100 * i / (all.length - 1)}%`);
   $('bar').innerHTML = `${LABELS[key]}<div style="display:flex;gap:6px;justify-content:flex-end;margin-top:4px"><i style="background:linear-gradient(to top,${ramp})"></i>` +
     `<span style="display:flex;flex-direction:column;justify-content:space-between">${[1, 0.75, 0.5, 0.25, 0].map((s) => `<span>${text(lo + s * (hi - lo))}</span>`).join('')}</span></div>`;
