@@ -69,13 +69,16 @@ def brief(value: object) -> str:
 
 def _brief(item: object) -> str:
     if isinstance(item, np.ndarray):
-        return str(item.tolist()) if item.size <= MOST_SHOWN else f"<{item.dtype} {item.shape}>"
+        return _brief(item.tolist()) if item.size <= MOST_SHOWN else f"<{item.dtype} {item.shape}>"
+    if isinstance(item, float):
+        return repr(float(f"{item:.6g}"))
     if isinstance(item, Mapping):
         return "{" + ", ".join(f"{key!r}: {_brief(part)}" for key, part in item.items()) + "}"
     if isinstance(item, (list, tuple)) and len(item) > MOST_SHOWN:
         return f"<{len(item)} x {type(item[0]).__name__}>"
     if isinstance(item, (list, tuple)):
-        return f"({', '.join(map(_brief, item))})"
+        inside = ", ".join(map(_brief, item))
+        return f"[{inside}]" if isinstance(item, list) else f"({inside})"
     return " ".join(repr(item).split())
 
 

@@ -72,7 +72,7 @@ class VolumetricRobot(Displayed):
     tip: Ints
     name: str = "robot"
     units: str = "mm"
-    notices: tuple[str, ...] = ()
+    notices: tuple[str, ...] = field(default=(), repr=False)
     allow_any_size: bool = field(default=False, repr=False)
     cables: tuple[Cable, ...] = ()
     layers: tuple[Layer, ...] = ()

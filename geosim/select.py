@@ -29,6 +29,9 @@ class Select:
     text: str
     table: Mapping[str, str | float] | None = None
 
+    def __repr__(self) -> str:
+        return f"Select({self.text})"
+
     def __call__(self, vertices: Floats) -> Bools:
         """Return which of the vertices [m] (n, 3) are selected, bool (n,)."""
         return np.asarray(self.rule(np.asarray(vertices, dtype=float)), dtype=bool)

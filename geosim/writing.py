@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
 
-__all__ = ["checked_target", "filled", "in_script", "replacing", "write_vtp"]
+__all__ = ["checked_target", "figure_and_text", "filled", "in_script", "replacing", "write_vtp"]
 
 XML = '<?xml version="1.0"?>\n<VTKFile type="{kind}" version="1.0" byte_order="LittleEndian" header_type="UInt64">\n'
 
@@ -118,3 +119,13 @@ def _array(name: str, values: Floats | Ints) -> str:
     width = f' NumberOfComponents="{array.shape[1]}"' if array.ndim == 2 else ""
     text = base64.b64encode(np.uint64(array.nbytes).astype("<u8").tobytes() + array.tobytes()).decode("ascii")
     return f'<DataArray type="{kind}" Name="{name}"{width} format="binary">{text}</DataArray>\n'
+
+
+def figure_and_text(picture: Path, alt: str, lines: Iterable[str]) -> str:
+    """Return a picture and lines of text as HTML that holds both."""
+    image = base64.b64encode(picture.read_bytes()).decode("ascii")
+    text = html.escape("\n".join(lines))
+    return (
+        f'<img style="max-width:100%" src="data:image/png;base64,{image}" alt="{html.escape(alt)}">\n'
+        f'<pre style="font-size:90%;white-space:pre-wrap">{text}</pre>'
+    )

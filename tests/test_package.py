@@ -13,6 +13,7 @@ import pytest
 from shapes import block as box
 
 import geosim
+from geosim.calibrate import MaterialTest, fit, nominal_stress
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted((ROOT / "geosim").rglob("*.py"))
@@ -268,7 +269,13 @@ def test_everything_prints_on_one_short_line():
     vertices, tets = box((1.0, 1.0, 1.0), (3, 3, 3))
     held = np.flatnonzero(vertices[:, 0] == 0)
     robot = geosim.VolumetricRobot.from_tets(vertices, tets, material="ecoflex-00-30", fixed=held)
-    shown = geosim.make_snake(links=1), sphere, geosim.Environment(obstacles=sphere), design, robot
+    stretch = np.linspace(1.1, 2.0, 20)
+    test = MaterialTest("uniaxial", stretch, nominal_stress("neo-hookean", [5e4], "uniaxial", stretch), "pull")
+    found = fit([test], "neo-hookean")
+    assert "Calibration(neo-hookean, rms 0.00 %, mu 50" in repr(found)
+    assert "<img" in found._repr_html_()
+    assert repr(geosim.Select.plane("x", below=1e-4)) == "Select(plane x below=0.0001 m)"
+    shown = geosim.make_snake(links=1), sphere, geosim.Environment(obstacles=sphere), design, robot, test, found
     for text in (repr(value) for value in (*shown, geosim.Inflation(volume_ratio=[1.1]), geosim.EnergyShapeSolver())):
         assert len(text) < 800, text
         assert "\n" not in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from geosim.calibrate.preparing import Weights, weigh
 from geosim.calibrate.samples import MaterialTest
 from geosim.errors import InputError
 from geosim.material.materials import Hyperelastic
+from geosim.writing import figure_and_text
 
 __all__ = ["Calibration", "fit_prepared", "show_constant", "stability_statement"]
 
@@ -111,6 +113,15 @@ class Calibration:
     def label(self) -> str:
         """Model and misfit, as a picture names them."""
         return f"{self.model}, rms {100 * self.rms:.2f} %"
+
+    def __repr__(self) -> str:
+        constants = ", ".join(f"{k} {show_constant(self.model, k, v).strip()}" for k, v in self.parameters.items())
+        doubts = f", {len(self.doubts)} to check" if self.doubts else ""
+        return f"Calibration({self.label}, {constants}, {len(self.tests)} test(s){doubts})"
+
+    def _repr_html_(self) -> str:
+        with tempfile.TemporaryDirectory(prefix="geosim-picture-") as folder:
+            return figure_and_text(self.plot(Path(folder) / "p.png"), "tests and model", self.lines())
 
     def lines(self) -> list[str]:
         """Return the calibration as lines of text: constants with intervals, misfit, stability, warnings."""

@@ -52,6 +52,10 @@ class MaterialTest:
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        ends = f"{self.stretch.min():.4g} .. {self.stretch.max():.4g}"
+        return f"MaterialTest({self.name!r}, {self.mode}, {len(self.stretch)} samples, stretch {ends})"
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "mode", mode_name(self.mode))
         name = f"test {self.name or self.mode!r}"

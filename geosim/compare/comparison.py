@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import csv
 import html
 import tempfile
@@ -13,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, Ints, brief, shown, whole
+from geosim.arrays import Bools, Floats, Ints, shown, whole
 from geosim.compare.surface import Surface
 from geosim.errors import InputError
 from geosim.result import Result
 from geosim.robot import VolumetricRobot
-from geosim.writing import checked_target, replacing, write_vtp
+from geosim.writing import checked_target, figure_and_text, replacing, write_vtp
 
 __all__ = ["Comparison", "compared", "fixed_vertices", "load_surface"]
 
@@ -95,7 +94,13 @@ class Comparison:
     surface_values: Floats | None = field(default=None, repr=False)
     predicted: Floats | None = field(default=None, repr=False)
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        counted, left = int((~self.outliers).sum()), int(self.outliers.sum())
+        doubts = f", {len(self.doubts)} to check" if self.doubts else ""
+        return (
+            f"Comparison({self.kind}, rms {1e3 * self.rms:.3f} mm ({self.percent['rms']:.2f} % of size), largest "
+            f"{1e3 * self.max:.3f} mm, {counted} points compared, {left} left out{doubts})"
+        )
 
     @property
     def percent(self) -> Mapping[str, float]:
@@ -136,7 +141,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         with tempfile.TemporaryDirectory(prefix="geosim-picture-") as folder:
-            return _figure_and_text(self, _picture(self, Path(folder) / "p.png"))
+            return figure_and_text(_picture(self, Path(folder) / "p.png"), "map of distances", self.lines())
 
     def plot(self, path: str | Path) -> Path:
         """Write a PNG of the points, coloured by their distance, on the model; the path is returned.
@@ -243,12 +248,13 @@ def _picture(c: Comparison, path: Path) -> Path:
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     engine = ConstrainedLayoutEngine(w_pad=0.15)  # labels of a third axis reach out of its box
-    figure = Figure(figsize=(12.0, 4.2), layout=engine)
+    figure = Figure(figsize=(14.0, 5.0), layout=engine)
+    columns = figure.add_gridspec(1, 3, width_ratios=(1.25, 1.25, 1.0))
     low, high = _limits(c)
     show = _drawn(c)
     points = c.points[show] * 1e3
     for place, (elevation, azimuth) in enumerate(((20, -60), (20, 30))):
-        axis: Any = figure.add_subplot(1, 3, place + 1, projection="3d", computed_zorder=False)
+        axis: Any = figure.add_subplot(columns[place], projection="3d", computed_zorder=False)
         if c.surface is not None:
             axis.plot_trisurf(
                 *(c.surface.vertices.T * 1e3), triangles=c.surface.faces, color="0.8", alpha=0.25, linewidth=0
@@ -276,7 +282,7 @@ def _picture(c: Comparison, path: Path) -> Path:
     if c.predicted is not None:
         axis.legend(fontsize=7, loc="upper left")
     figure.colorbar(drawn, ax=axis, label="distance [mm]", shrink=0.7)
-    last = figure.add_subplot(1, 3, 3)
+    last = figure.add_subplot(columns[2])
     title = f"rms {1e3 * c.rms:.3f} mm ({c.percent['rms']:.2f} % of size)"
     if c.predicted is not None and len(show) <= BARS:
         last.barh(
@@ -347,23 +353,14 @@ def _page(c: Comparison, path: Path) -> Path:
     return path
 
 
-def _figure_and_text(c: Comparison, picture: Path) -> str:
-    image = base64.b64encode(picture.read_bytes()).decode()
-    text = html.escape("\n".join(c.lines()))
-    return (
-        f'<img style="max-width:100%" src="data:image/png;base64,{image}" alt="map of distances">\n'
-        f'<pre style="font-size:90%">{text}</pre>'
-    )
-
-
 def _report(c: Comparison, picture: Path, folder: Path) -> Path:
     """Write the one-page report with the picture inside."""
     path = folder / "report.html"
     path.write_text(
         f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Comparison</title>
-<style>body{{font-family:sans-serif;max-width:60em;margin:2em auto}}</style></head>
+<style>body{{font-family:sans-serif;max-width:76em;margin:2em auto;padding:0 1em}}</style></head>
 <body><h1>Model against {html.escape(c.kind)}</h1>
-{_figure_and_text(c, picture)}</body></html>
+{figure_and_text(picture, "map of distances", c.lines())}</body></html>
 """,
         encoding="utf-8",
     )
