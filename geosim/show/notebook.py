@@ -17,12 +17,13 @@ from geosim.result import Result
 from geosim.robot import VolumetricRobot
 from geosim.show.picture import plot
 from geosim.show.rest import rest_picture
-from geosim.show.summary import cell, summary_rows
+from geosim.show.summary import cell, known_columns, summary_rows
 
 __all__ = ["result_html", "robot_facts", "robot_html"]
 
 Rows = list[tuple[str, str]]
 
+CELL = 'style="padding:1px 8px 1px 0;text-align:left;white-space:nowrap"'
 ROWS = 12  # rows of the table of frames
 
 
@@ -36,7 +37,8 @@ def result_html(result: Result) -> str:
         picture = plot(result, Path(folder) / "p.png", renderer="matplotlib").read_bytes()
     rows = summary_rows(result)
     note = f"<p>the last {ROWS} of {len(rows)} frames</p>" if len(rows) > ROWS else ""
-    table = _table([map(cell, row.values()) for row in rows[-ROWS:]], list(rows[0]))
+    columns = known_columns(rows)
+    table = _table([[cell(row[c]) for c in columns] for row in rows[-ROWS:]], columns)
     return _block(f"{head}<br>{_image(picture, 'last frame')}{note}{table}")
 
 
@@ -81,8 +83,8 @@ def _image(png: bytes, alt: str) -> str:
 
 
 def _table(rows: Iterable[Iterable[str]], header: Sequence[str] = ()) -> str:
-    head = "".join(f"<th>{escaping.escape(c)}</th>" for c in header)
-    lines = "".join("<tr>" + "".join(f"<td>{escaping.escape(v)}</td>" for v in row) + "</tr>" for row in rows)
+    head = "".join(f"<th {CELL}>{escaping.escape(c)}</th>" for c in header)
+    lines = "".join("<tr>" + "".join(f"<td {CELL}>{escaping.escape(v)}</td>" for v in row) + "</tr>" for row in rows)
     return (
         f'<div style="overflow-x:auto"><table style="font-size:85%">{f"<thead><tr>{head}</tr></thead>" * bool(head)}'
         f"<tbody>{lines}</tbody></table></div>"

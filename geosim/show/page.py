@@ -17,7 +17,7 @@ from geosim.show import fields
 from geosim.show.contact import contact_pressures, force_arrows, obstacle_surfaces
 from geosim.show.picture import camera_of
 from geosim.show.raster import LIGHT
-from geosim.show.summary import cell, summary_rows
+from geosim.show.summary import cell, known_columns, summary_rows
 from geosim.writing import checked_target, filled, in_script, replacing
 
 __all__ = ["html"]
@@ -98,7 +98,7 @@ def _data(result: Result) -> dict[str, Any]:
     high = np.maximum(high, low + NARROWEST * max(float(np.ptp(every, axis=0).max()), NOTHING))
     ranges = {key: _range(key, frames) for key in keys}
     rows = summary_rows(result)
-    columns = [c for c in rows[0] if any(row[c] == row[c] for row in rows)]  # without those that do not apply
+    columns = known_columns(rows)
     note = "" if len(chosen) == len(rows) else f"{len(chosen)} of {len(rows)} frames are drawn."
     return {
         "name": robot.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from geosim.contract import Status
 from geosim.result import Result
 from geosim.show import fields
 
-__all__ = ["ERRORS", "cell", "summary_columns", "summary_header", "summary_rows"]
+__all__ = ["ERRORS", "cell", "known_columns", "summary_columns", "summary_header", "summary_rows"]
 
 # Error bars, where they were asked for: column, which is their name in `Result.extra`, and its unit over that of SI.
 ERRORS = {
@@ -62,6 +62,11 @@ def summary_rows(result: Result) -> list[dict[str, float | int | str]]:
         values += [*(float(v[i]) for v in before), *shape, *(float(v[i]) for v in after)]
         rows.append(dict(zip(header, values, strict=True)))
     return rows
+
+
+def known_columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the columns of rows that hold more than nan: those that apply to this result."""
+    return [column for column in rows[0] if any(row[column] == row[column] for row in rows)]
 
 
 def _frame_status(result: Result, i: int) -> Status:
