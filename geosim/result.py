@@ -392,11 +392,14 @@ class Result:
 
         return save_result(self, path, units)
 
-    def plot(self, path: str | Path, frame: int = -1) -> Path:
-        """Write a picture (PNG) of a frame with the rest shape ghosted; the path is returned."""
+    def plot(self, path: str | Path, frame: int = -1, *, color: str = "displacement") -> Path:
+        """Write a picture (PNG) of a frame over the rest shape; the path is returned.
+
+        `color` is "displacement", "stretch", "stress" or "contact".
+        """
         from geosim.show.picture import plot
 
-        return plot(self, path, frame)
+        return plot(self, path, frame, color=color)
 
     def film(self, path: str | Path, fps: float = 12.0, **options: Any) -> Path:
         """Write a film (.mp4, .gif) of all frames at `fps` frames a second; options as for `geosim.show.film.film`."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 import pytest
 
-from geosim.cli.wording import in_options
+from geosim.cli.wording import in_options, meanings
+from geosim.generate import GENERATORS, pneunet
+from geosim.generate.dimensions import dimensions
 
 
 @click.command()
@@ -28,3 +30,11 @@ def command(rescue, area):
 )
 def test_arguments_are_options(said, shown):
     assert in_options(said, command) == shown
+
+
+def test_every_dimension_of_every_design_has_a_meaning():
+    """The docstring says it; of two in one entry both are named."""
+    for generator in GENERATORS.values():
+        assert {d.name for d in dimensions(generator).values()} <= meanings(generator).keys()
+    assert meanings(pneunet)["cap"] == "Thickness of what is solid at both ends, besides the wall [m]."
+    assert meanings(pneunet)["height"] == "width, height: Outer size along y and z [m]."

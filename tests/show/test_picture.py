@@ -268,6 +268,23 @@ def test_notebooks_show_status_picture_and_table(result):
     assert "volume_ratio_1" in text
 
 
+def test_a_title_says_what_the_robot_did(result):
+    """Bent it is called bent; straight, and without a name of its own, it is said how far it moved."""
+    assert "bend = " in render.title(result, -1)
+    rest = np.repeat(result.robot.vertices[None], len(result.frames), axis=0)
+    still = dataclasses.replace(result, frames=rest, mid_edge_frames=np.empty((len(rest), 0, 3)))
+    assert "largest displacement 0 mm" in render.title(still, -1)
+    assert render.named(result, "moved") == "bar: moved"
+    nameless = dataclasses.replace(result.robot, name=render.UNNAMED)
+    assert render.named(dataclasses.replace(result, robot=nameless), "moved") == "moved"
+
+
+def test_a_table_in_a_notebook_leaves_out_what_does_not_apply(result):
+    unknown = dataclasses.replace(result, body_volume_ratio=np.full(len(result.frames), np.nan))
+    assert "body_volume_ratio" in result._repr_html_()
+    assert "body_volume_ratio" not in unknown._repr_html_()
+
+
 def test_a_robot_shows_its_chambers_clamp_and_tip_before_it_is_solved(result, tmp_path):
     robot = result.robot
     path = robot.plot(tmp_path / "rest.png")
