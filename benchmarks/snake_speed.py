@@ -52,11 +52,11 @@ def substep_errors(stepper, state, command):
     starts, answers = [], []
     for s in range(stepper.substeps):
         starts.append(stepper._inflate(state, h))
-        state, _ = stepper._substep(stepper._problem(starts[-1], h, s), starts[-1], stepper.iterations)
+        state, _ = stepper._substep(stepper._problem(starts[-1], h, s), starts[-1])
         answers.append(state)
     errors = []
     for s, (start, answer) in enumerate(zip(starts, answers)):
-        best, _ = exact._substep(exact._problem(start, h, s), start, exact.iterations)
+        best, _ = exact._substep(exact._problem(start, h, s), start)
         (q, m), (star, _), (zero, _) = places(answer), places(best), places(start)
         norm = lambda d, m=m: np.sqrt((m * (d**2).sum(1)).sum())  # noqa: E731
         errors.append((norm(q - star) / norm(star - zero), best.residual))

@@ -300,7 +300,7 @@ class CondensedDirection:
         assert self.kept is not None
         then, system = self.kept.now, self.problem.system
         poses = (now.rotations, then.rotations, now.place.Q, then.place.Q)
-        return turns_since(system.soft.corners, *poses, system.turned_with)
+        return turns_since(system.turning, system.soft.corners, *poses, system.turned_with)
 
     def _pushes(self, now: Evaluation, own: Ints, G: Floats, free: Floats) -> tuple[Floats, int]:
         """p(z_now) - p(z) of the contacts of one group, and the iterations that it took.

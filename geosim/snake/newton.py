@@ -6,6 +6,7 @@ makes the stiffness unsymmetric; and the merit, whose contacts have kinks, holds
 
 from __future__ import annotations
 
+import math
 import time as clock
 from collections.abc import Mapping
 from dataclasses import replace
@@ -127,27 +128,35 @@ class PrimalDirection:
 
 
 def solve_substep(
-    problem: Substep, guess: Evaluation, direction: Direction, tolerance: float, iterations: int
+    problem: Substep,
+    guess: Evaluation,
+    direction: Direction,
+    tolerance: float,
+    iterations: int,
+    trials: int | None = None,
 ) -> tuple[Evaluation, list[Mapping[str, float]]]:
-    """Go from a guess to the balance of forces; return what was reached, and one record for every iteration."""
+    """Go from a guess to the balance of forces; return what was reached, and one record for every iteration.
+
+    It takes at most so many `iterations`, and `trials` of line searches in all of them.
+    """
     now, residual = guess, problem.residual(guess.gradient)
     records: list[Mapping[str, float]] = []
     # The first direction is damped too: where a wheel begins to slip, its spin would overshoot by far otherwise.
-    rough = True
+    rough, left = True, math.inf if trials is None else trials
     for iteration in range(iterations):
-        if residual <= (tolerance if iteration > 0 else GUESS * tolerance):
+        if left <= 0 or residual <= (tolerance if iteration > 0 else GUESS * tolerance):
             break
         begin, factored = clock.perf_counter(), direction.count
         step, linear = direction.solve(now, rough)
-        quick = direction.renewable
-        alpha, found = line_search(problem, now, step, 1 if quick else TRIALS)
+        quick = direction.renewable and left > 1
+        alpha, found, tried = line_search(problem, now, step, 1 if quick else int(min(left, TRIALS)))
         before, residual = residual, problem.residual(found.gradient)
         if quick and not residual <= max(tolerance, POOR_FALL * before):
             if direction.stale(now, found):
                 step, linear = direction.solve(now, rough, True)
-            alpha, found = line_search(problem, now, step)
-            residual = problem.residual(found.gradient)
-        now = found
+            alpha, found, more = line_search(problem, now, step, int(min(left - tried, TRIALS)))
+            residual, tried = problem.residual(found.gradient), tried + more
+        now, left = found, left - tried
         direction.accept(alpha)
         # After a poor step with the exact stiffness one with the clamped stiffness, which damps friction's kinks.
         rough = iteration > 0 and not rough and (alpha < POOR_STEP or residual > POOR_FALL * before)
@@ -159,19 +168,22 @@ def solve_substep(
                 "contacts": int((now.normal_forces > 0).sum()),
                 "linear": linear,
                 "factored": direction.count - factored,
+                "trials": tried,
                 "seconds": clock.perf_counter() - begin,
             }
         )
     return now, records
 
 
-def line_search(problem: Substep, now: Evaluation, direction: Floats, most: int = TRIALS) -> tuple[float, Evaluation]:
+def line_search(
+    problem: Substep, now: Evaluation, direction: Floats, most: int = TRIALS
+) -> tuple[float, Evaluation, int]:
     """Take the full step, or the length at which the merit is least along it, or a length at which the residual falls.
 
     The merit, friction at the current normal forces, is what falls far from the solution. A contact between sliding
     and sticking has a kink that a full step jumps over: there the slope of the merit changes sign, and its root is
     the step (regula falsi). Coulomb's law has no potential, so near the solution, where a Newton step need not
-    lower the merit, the residual decides.
+    lower the merit, the residual decides. Returns the length, what is there, and the number of trials.
     """
     slope, size = float(np.vdot(now.gradient, direction)), float(np.linalg.norm(now.gradient))
     noise = ROUNDING * (abs(now.merit) + problem.h**2)
@@ -198,4 +210,4 @@ def line_search(problem: Substep, now: Evaluation, direction: Floats, most: int 
         alpha = low + (high - low) * share if np.isfinite(high) else 0.5 * alpha
     else:
         _, alpha, trial = min(trials, key=lambda t: t[0])
-    return alpha, replace(trial, merit=problem.with_own_friction(trial))
+    return alpha, replace(trial, merit=problem.with_own_friction(trial)), len(trials)

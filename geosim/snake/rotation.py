@@ -77,15 +77,15 @@ def rotation_vectors(new, old):
 
 
 @kernel
-def turns_since(corners, R, R0, Q, Q0, turned_with):
+def turns_since(tets, corners, R, R0, Q, Q0, turned_with):
     """Rotations (slots, 3, 3) of all slots from one configuration to another.
 
-    A particle turns as the tets (m, 4) around it, of rotations R and R0 (9, m), in the mean; but where `turned_with` (slots,)
-    names a body, of quaternions Q and Q0 (b, 4), the slot turns as that one. The mean is that of the unnormalised quaternions
-    (1 + tr D, axial D) of D = R R0^T, which are longest where D turns least. What belongs to neither does not turn.
+    A particle turns as some `tets` (k,) around it, of corners (m, 4) and rotations R and R0 (9, m), in the mean; but where
+    `turned_with` (slots,) names a body, of quaternions Q and Q0 (b, 4), the slot turns as that one. The mean is that of the
+    unnormalised quaternions (1 + tr D, axial D) of D = R R0^T, longest where D turns least. What belongs to neither does not turn.
     """
     q = np.zeros((len(turned_with), 4))
-    for t in range(corners.shape[0]):
+    for t in tets:
         d00 = R[0, t] * R0[0, t] + R[1, t] * R0[1, t] + R[2, t] * R0[2, t]
         d01 = R[0, t] * R0[3, t] + R[1, t] * R0[4, t] + R[2, t] * R0[5, t]
         d02 = R[0, t] * R0[6, t] + R[1, t] * R0[7, t] + R[2, t] * R0[8, t]

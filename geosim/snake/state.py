@@ -135,6 +135,7 @@ class MultibodyState:
     ) -> MultibodyState:
         """Return the state at the end of a substep: v = dq / h, or a share of that."""
         n, rates = self.system.particles, now.place.change(problem.start) * (share / problem.h)
+        trend = rates - problem.velocities
         return replace(
             self,
             time=self.time + problem.h,
@@ -144,7 +145,7 @@ class MultibodyState:
             velocities=frozen(rates[:n]),
             body_velocities=frozen(rates[n::2]),
             spins=frozen(rates[n + 1 :: 2]),
-            trend=frozen(rates - problem.velocities),
+            trend=frozen(likeness(trend, self.trend) * trend),
             multipliers=multipliers,
             contacts=problem.contact_table(now),
             residual=problem.residual(now.gradient),
@@ -256,6 +257,12 @@ _SAVED = (
     "trend",
     "residual",
 )
+
+
+def likeness(new: Floats, old: Floats) -> float:
+    """Cosine between two changes of velocities, not below 0; 1 where there was none: how much of one to expect again."""
+    sizes = float(np.linalg.norm(new) * np.linalg.norm(old))
+    return max(float(np.vdot(new, old)) / sizes, 0.0) if sizes > 0.0 else 1.0
 
 
 def load_state(path: str | Path, start: MultibodyState) -> MultibodyState:

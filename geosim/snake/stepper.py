@@ -58,7 +58,7 @@ from geosim.snake.valves import Valves
 
 __all__ = ["MultibodyStepper"]
 
-REAL_TIME = (8, 3)  # iterations and factorisations of a frame: mostly two or three, and none
+REAL_TIME = (8, 3)  # evaluations of all forces and factorisations of a frame: mostly two or three, and none
 INSTANT = 1e-9  # s below which two times are the same: rounding of times of a day is below it
 
 
@@ -77,8 +77,9 @@ class MultibodyStepper:
     iterations
         Newton iterations of a substep at most; fewer if the tolerance is met. 4 in [Gasoto2019].
     frame_iterations
-        Newton iterations of a frame at most, at least one a substep, so that a frame takes a bounded time; None: no limit. A
-        frame that they end before the tolerance is met is NOT_CONVERGED and says its residual.
+        Newton iterations of a frame at most, at least one a substep, so that a frame takes a bounded time; every further trial
+        of a line search counts as one, because it evaluates all forces again; None: no limit. A frame that they end before the
+        tolerance is met is NOT_CONVERGED and says its residual.
     frame_factorisations
         Factorisations of a frame at most, at least one a substep, where they are kept: on the primal route by blocks, with few
         contacts; None: no limit. Without one a substep goes on with an older factor, which contracts less.
@@ -220,16 +221,12 @@ class MultibodyStepper:
         state = replace(state, pending=(*state.pending, (state.time, self._targets(state, command))))
         for s in range(self.substeps):
             state = self._inflate(state, h)
-            after, limit, most = (
-                self.substeps - 1 - s,
-                self.iterations,
-                None,
-            )  # one of each is left for every later substep
-            if self.frame_iterations is not None:
-                limit = min(limit, self.frame_iterations - len(records) - after)
-            if self.frame_factorisations is not None:
-                most = self.frame_factorisations - sum(int(r["factored"]) for r in records) - after
-            state, more = self._substep(self._problem(state, h, s), state, limit, most)
+            # One of each is left for every later substep.
+            trials, most = (
+                None if limit is None else limit - sum(int(r[key]) for r in records) - (self.substeps - 1 - s)
+                for limit, key in ((self.frame_iterations, "trials"), (self.frame_factorisations, "factored"))
+            )
+            state, more = self._substep(self._problem(state, h, s), state, trials, most)
             worst = float(np.maximum(worst, state.residual))  # a number that is none stays
             records += more
             if progress is not None:
@@ -323,15 +320,15 @@ class MultibodyStepper:
         )
 
     def _substep(
-        self, problem: Substep, state: MultibodyState, iterations: int, factorisations: int | None = None
+        self, problem: Substep, state: MultibodyState, trials: int | None = None, factorisations: int | None = None
     ) -> tuple[MultibodyState, list[Mapping[str, float]]]:
-        """Solve one substep by Newton's method, section IV-D, from constant acceleration."""
+        """Solve one substep by Newton's method, section IV-D, from nearly constant acceleration."""
         guess = problem.evaluate(problem.start.moved(problem.h * (problem.velocities + state.trend)))
         primal = PrimalDirection(problem, state.workspace, self.forcing, state.kept, factorisations)
         route: Direction = primal
         if self.route == "dual":
             route = DualDirection(problem, state.multipliers, self.linear_iterations, self.linear_tolerance)
-        now, records = solve_substep(problem, guess, route, self.tolerance, iterations)
+        now, records = solve_substep(problem, guess, route, self.tolerance, self.iterations, trials)
         facts = {"frame": state.steps, "time": state.time}
         multipliers = route.multipliers if isinstance(route, DualDirection) else None
         ended, share = not problem.residual(now.gradient) <= self.tolerance, 1.0

@@ -103,6 +103,8 @@ class System:
         Turn torques into newtons by the body's radius of gyration [1/m]; 1 for forces, (slots,).
     free
         Slots that are not held.
+    turning
+        Tets whose rotations say how particles turn: so many that each has two of them, where it has, (k,).
     turned_with
         Body with which the material at a slot turns, -1 where it turns as the tets around it, (slots,).
     diagonal, tet_index, spring_index
@@ -127,6 +129,7 @@ class System:
     second_moments: Floats
     weights: Floats
     free: Bools
+    turning: Ints
     turned_with: Ints
     diagonal: Ints
     tet_index: Ints
@@ -251,6 +254,7 @@ def build_system(robot: MultibodyRobot, environment: Environment) -> System:
         second_moments=0.5 * inertia.sum(axis=1, keepdims=True) - inertia,
         weights=np.concatenate([np.ones(n), np.column_stack([np.ones(len(gyration)), 1.0 / gyration]).ravel()]),
         free=~np.concatenate([robot.fixed[:n], np.repeat(robot.fixed[n:], 2)]),
+        turning=_turning(tets, n),
         turned_with=_turned_with(robot),
         diagonal=pattern.find(np.arange(pattern.slots), np.arange(pattern.slots)),
         tet_index=pattern.find(*corners),
@@ -266,6 +270,16 @@ def build_system(robot: MultibodyRobot, environment: Environment) -> System:
         surfaces=surfaces,
         loads=_loads(robot, environment),
     )
+
+
+def _turning(tets: Ints, particles: int) -> Ints:
+    """Tets so that every particle is a corner of two of them, or of as many as it has."""
+    count, chosen = np.zeros(particles, dtype=np.int64), []
+    for t, corners in enumerate(tets):
+        if (count[corners] < 2).any():
+            count[corners] += 1
+            chosen.append(t)
+    return np.array(chosen, dtype=np.int64)
 
 
 def _turned_with(robot: MultibodyRobot) -> Ints:
