@@ -63,8 +63,8 @@ def substep_errors(stepper, state, command):
     return errors
 
 
-def run(robot, stepper, frames, sample=0, **wave):
-    """Seconds a frame, residuals, and the errors of every `sample`-th frame."""
+def run(robot, stepper, frames, sample=0, work=None, **wave):
+    """Seconds a frame, residuals, and the errors of every `sample`-th frame; iterations and factorisations go to `work`."""
     state = stepper.start(robot, GROUND)
     seconds, residuals, errors, reference = [], [], [], []
     for k, command in enumerate(stepper.commands(robot, gait(frames / 60.0, **wave))):
@@ -73,9 +73,11 @@ def run(robot, stepper, frames, sample=0, **wave):
                 errors.append(error)
                 reference.append(residual)
         begin = time.process_time()
-        state, _ = stepper.step(state, command)
+        state, report = stepper.step(state, command)
         seconds.append(time.process_time() - begin)
         residuals.append(state.residual)
+        if work is not None:
+            work.append((len(report.records), sum(record["factored"] for record in report.records)))
     return np.array(seconds), np.array(residuals), np.array(errors), max(reference, default=0.0), state
 
 
@@ -113,17 +115,22 @@ def gaits(frames):
     """The budget of a frame at every gait: times, the share over a frame of 60 Hz, what is left of the forces."""
     robot, stepper = make_snake(), MultibodyStepper.real_time()
     print(
+        f"at most {stepper.frame_iterations} iterations and {stepper.frame_factorisations} factorisations a frame; their means:"
+    )
+    print(
         f"gait            median    95 %     max   over {FRAME:.1f} ms   above {stepper.tolerance:g} N   residual median"
-        f"    95 %     max   (ms of processor time; N)"
+        f"    95 %     max   iterations   factorisations   (ms of processor time; N)"
     )
     for psi in (4.0, 6.0, 8.0):
         for frequency in (0.5, 0.8, 1.0, 1.5):
-            seconds, residuals, *_ = run(robot, stepper, frames, psi=psi, frequency=frequency)
+            work: list[tuple[int, int]] = []
+            seconds, residuals, *_ = run(robot, stepper, frames, work=work, psi=psi, frequency=frequency)
             ms, left = 1e3 * seconds[3:], residuals[3:]
             print(
                 f"{psi:g} psi {frequency:3.1f} Hz  {np.median(ms):8.1f}{np.percentile(ms, 95):8.1f}{ms.max():8.1f}"
                 f"{100 * (ms > FRAME).mean():12.1f} %{100 * (left > stepper.tolerance).mean():13.1f} %"
-                f"{np.median(left):18.3f}{np.percentile(left, 95):8.3f}{left.max():8.3f}",
+                f"{np.median(left):18.3f}{np.percentile(left, 95):8.3f}{left.max():8.3f}"
+                f"{np.mean(work, axis=0)[0]:13.1f}{np.mean(work, axis=0)[1]:17.2f}",
                 flush=True,
             )
 

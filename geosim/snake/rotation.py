@@ -82,7 +82,7 @@ def turns_since(tets, corners, R, R0, Q, Q0, turned_with):
 
     A particle turns as some `tets` (k,) around it, of corners (m, 4) and rotations R and R0 (9, m), in the mean; but where
     `turned_with` (slots,) names a body, of quaternions Q and Q0 (b, 4), the slot turns as that one. The mean is that of the
-    unnormalised quaternions (1 + tr D, axial D) of D = R R0^T, longest where D turns least. What belongs to neither does not turn.
+    unnormalised quaternions (1 + tr D, axial D) of D = R R0^T, longest where D turns least. What belongs to neither stays.
     """
     q = np.zeros((len(turned_with), 4))
     for t in tets:
