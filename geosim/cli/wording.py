@@ -35,7 +35,7 @@ def meanings(documented: Any) -> dict[str, str]:
     section = re.search(
         r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}\n|\Z)", inspect.getdoc(documented) or "", re.S | re.M
     )
-    found = {}
+    found: dict[str, str] = {}
     for names, text in re.findall(r"^(\w[\w, ]*)\n((?:(?: {4}.*)?(?:\n|\Z))+)", section[1] if section else "", re.M):
         sentence = " ".join(text.split())
         found |= {name: sentence if name == names else f"{names}: {sentence}" for name in names.split(", ")}
