@@ -109,7 +109,7 @@ PAGE = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>@TITLE@</
 <script>@PLOTLY@</script><script>
 const D=@DATA@,C=D.columns,N=D.numbers,by=i=>document.getElementById(i);
 const look={{responsive:true,displayModeBar:false}};
-const third=N.find(m=>!D.first.includes(m))||D.first[1];
+const third=N.find(m=>m!=="seconds"&&!D.first.includes(m))||D.first[1]; // a measure, not what it cost
 for(const [k,chosen] of [["x",D.first[0]],["y",D.first[1]],["c",third]])for(const n of N)by(k).add(new Option(n,n,n===chosen,n===chosen));
 const ok=C.run.map((_,i)=>i).filter(i=>C.status[i]==="CONVERGED");
 function draw(){{const x=by("x").value,y=by("y").value,c=by("c").value,seen=ok.map(i=>C[c][i]).filter(v=>v!==null);
