@@ -84,9 +84,10 @@ class Carriers:
 
     def keys(self, groups: Ints) -> Ints:
         """Return the pairs of carriers of every two points of a group (k, g), once, each as one ascending number (d,)."""
-        first, second = np.triu_indices(groups.shape[1])
-        ends = np.sort(self.of[np.stack([groups[:, first], groups[:, second]])], axis=0)
-        return np.unique(ends[0] * len(self.nodes) + ends[1])
+        width = groups.shape[1]
+        out = np.empty(width * (width - 1) // 2 * len(groups), dtype=np.int64)
+        _keys(groups, self.of, len(self.nodes), out)
+        return np.unique(out)
 
     def members(self, keys: Ints) -> Ints:
         """Return the nodes of both carriers of every pair, (d, 2 a)."""
@@ -144,6 +145,18 @@ def find_sorted(values, low, high, wanted):
         else:
             high = middle
     return low if low < end and values[low] == wanted else -1
+
+
+@kernel
+def _keys(groups, of, count, out):
+    """Write the carriers of every two points of a group, the smaller first, as one number."""
+    at = 0
+    for q in range(len(groups)):
+        for i in range(groups.shape[1]):
+            for j in range(i):
+                a, b = of[groups[q, i]], of[groups[q, j]]
+                out[at] = min(a, b) * count + max(a, b)
+                at += 1
 
 
 @kernel
@@ -211,22 +224,46 @@ def add_blocks(groups, blocks, nodes, weights, indptr, indices, data):
     indptr, indices, data
         The matrix; it has a block between any two nodes of a group.
     """
-    width = nodes.shape[1]
+    points = groups.shape[1]
+    used, shares = np.empty(points * nodes.shape[1], dtype=np.int64), np.empty((points * nodes.shape[1], points))
+    half = np.empty((points, 3, 3))  # of one node with every point
     for q in range(len(groups)):
-        for i in range(groups.shape[1]):
-            for a in range(width):
-                wi, first = weights[groups[q, i], a], nodes[groups[q, i], a]
-                if wi == 0.0:
+        count = _nodes_of(groups[q], nodes, weights, used, shares)
+        for a in range(count):
+            first, half[:] = used[a], 0.0
+            for i in range(points):
+                weight = shares[a, i]
+                for j in range(points if weight != 0.0 else 0):
+                    for k in range(3):
+                        for m in range(3):
+                            half[j, k, m] += weight * blocks[q, i, j, k, m]
+            start, end = indptr[3 * first], indptr[3 * first + 1]
+            for b in range(count):
+                if first > used[b]:
                     continue
-                for j in range(groups.shape[1]):
-                    for b in range(width):
-                        later = nodes[groups[q, j], b]
-                        wij = wi * weights[groups[q, j], b]
-                        if wij == 0.0 or first > later:
-                            continue
-                        start = indptr[3 * first]
-                        rank = find_sorted(indices, start, indptr[3 * first + 1], 3 * later) - start
-                        for k in range(3):
-                            row = indptr[3 * first + k] + rank - k
-                            for m in range(k if first == later else 0, 3):
-                                data[row + m] += wij * blocks[q, i, j, k, m]
+                rank = find_sorted(indices, start, end, 3 * used[b]) - start
+                for j in range(points):
+                    if shares[b, j] == 0.0:
+                        continue
+                    for k in range(3):
+                        row = indptr[3 * first + k] + rank - k
+                        for m in range(k if a == b else 0, 3):
+                            data[row + m] += shares[b, j] * half[j, k, m]
+
+
+@kernel
+def _nodes_of(group, nodes, weights, used, shares):
+    """Write the nodes of the points of a group, each once, and how much of every point they are; return their number."""
+    count = 0
+    for i in range(len(group)):
+        for a in range(nodes.shape[1]):
+            node, weight = nodes[group[i], a], weights[group[i], a]
+            if weight == 0.0:
+                continue
+            at = 0
+            while at < count and used[at] != node:
+                at += 1
+            if at == count:
+                used[at], shares[at], count = node, 0.0, count + 1
+            shares[at, i] += weight
+    return count
