@@ -89,8 +89,8 @@ def turned() -> geosim.Result:
 
 
 def bellows() -> geosim.VolumetricRobot:
-    """Return bellows of two folds."""
-    return generate.bellows(convolutions=2).robot("ecoflex-00-30")
+    """Return bellows of two folds, 4.8k tets."""
+    return generate.bellows(convolutions=2).robot("ecoflex-00-30", max_edge=6e-3)
 
 
 def pushed(shape: Callable[..., Obstacle], *place: Any, element: str) -> geosim.Result:
