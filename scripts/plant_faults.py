@@ -643,8 +643,8 @@ FAULTS = [
     (
         "contact: bodies at rest feel each other",
         "geosim/collision/proximity.py",
-        "np.minimum(reach, REST_SHARE * distance)",
-        "reach",
+        "min(reach[p], REST_SHARE * distance)",
+        "reach[p]",
         "tests/shape/energy/test_self_contact.py tests/shape/energy/test_contact.py",
     ),
     (

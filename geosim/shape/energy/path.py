@@ -317,13 +317,11 @@ class Path:
     # ---- how far
 
     def _tangent_share(self) -> float:
-        """Share of the command that a step along the tangent tries: all of it, or about that of the last one."""
+        """Share of the command that a step along the tangent tries: all of it, or what was reached before, in part."""
         if len(self.trail) < 2:
             return self.ahead * RETRY**self.failures
-        last, grown = self.trail[-1].point.less(self.trail[-2].point), RETRY**self.failures
-        if self._bends and longest(last.x) > 0.0:
-            grown = min(self.stride / longest(last.x), GROWTH)
-        return float(max(abs(last.share) * grown, 1e-12))
+        made = abs(self.trail[-1].point.share - self.trail[-2].point.share)
+        return float(max(made * RETRY**self.failures, 1e-12))
 
     def _allowed(self, way: Point | None) -> float:
         """Largest step in the share in which obstacles and turns do not go too far and no chamber grows too much."""
