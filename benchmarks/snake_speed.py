@@ -111,9 +111,9 @@ def routes(sections):
     )
 
 
-def gaits(frames, budget):
+def gaits(frames):
     """The budget of a frame at every gait: times, the share over a frame of 60 Hz, what is left of the forces."""
-    robot, stepper = make_snake(), MultibodyStepper.real_time(frame_seconds=budget)
+    robot, stepper = make_snake(), MultibodyStepper.real_time()
     print(
         f"at most {stepper.frame_iterations} iterations and {stepper.frame_factorisations} factorisations a frame; their means:"
     )
@@ -146,13 +146,12 @@ def main():
     parser.add_argument(
         "--gaits", action="store_true", help="the real-time budget at 4 .. 8 psi and 0.5 .. 1.5 Hz, alone"
     )
-    parser.add_argument("--frame-seconds", type=float, default=None, help="time of a frame on the clock, with --gaits")
     parser.add_argument("--sample", type=int, default=20)
     options = parser.parse_args()
     print(f"{'':34s}  median    95 %   worst residual   (ms of processor time a 60 Hz frame, one thread)")
     run(make_snake(links=1, sections=4), MultibodyStepper(), 5)  # compile
     if options.gaits:
-        return gaits(options.frames, options.frame_seconds)
+        return gaits(options.frames)
     if options.budgets:
         robot = make_snake()
         for label, extra in {

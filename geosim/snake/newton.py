@@ -134,21 +134,17 @@ def solve_substep(
     tolerance: float,
     iterations: int,
     trials: int | None = None,
-    until: float = math.inf,
 ) -> tuple[Evaluation, list[Mapping[str, float]]]:
     """Go from a guess to the balance of forces; return what was reached, and one record for every iteration.
 
-    It takes at most so many `iterations`, and `trials` of line searches in all of them; after the first one none that would
-    not end before `until` on the clock [s], if it takes as long as the longest so far.
+    It takes at most so many `iterations`, and `trials` of line searches in all of them.
     """
     now, residual = guess, problem.residual(guess.gradient)
     records: list[Mapping[str, float]] = []
     # The first direction is damped too: where a wheel begins to slip, its spin would overshoot by far otherwise.
     rough, left = True, math.inf if trials is None else trials
-    longest = 0.0
     for iteration in range(iterations):
-        late = iteration > 0 and clock.perf_counter() + longest > until
-        if late or left <= 0 or residual <= (tolerance if iteration > 0 else GUESS * tolerance):
+        if left <= 0 or residual <= (tolerance if iteration > 0 else GUESS * tolerance):
             break
         begin, factored = clock.perf_counter(), direction.count
         step, linear = direction.solve(now, rough)
@@ -164,8 +160,6 @@ def solve_substep(
         direction.accept(alpha)
         # After a poor step with the exact stiffness one with the clamped stiffness, which damps friction's kinks.
         rough = iteration > 0 and not rough and (alpha < POOR_STEP or residual > POOR_FALL * before)
-        seconds = clock.perf_counter() - begin
-        longest = max(longest, seconds)
         records.append(
             {
                 "iteration": iteration,
@@ -175,7 +169,7 @@ def solve_substep(
                 "linear": linear,
                 "factored": direction.count - factored,
                 "trials": tried,
-                "seconds": seconds,
+                "seconds": clock.perf_counter() - begin,
             }
         )
     return now, records

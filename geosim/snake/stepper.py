@@ -36,7 +36,6 @@ Departures from the paper:
 
 from __future__ import annotations
 
-import time as clock
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -84,9 +83,6 @@ class MultibodyStepper:
     frame_factorisations
         Factorisations of a frame at most, at least one a substep, where they are kept: on the primal route by blocks, with few
         contacts; None: no limit. Without one a substep goes on with an older factor, which contracts less.
-    frame_seconds
-        Time of a frame on the clock [s] after which no iteration begins, but one a substep; None: no limit. What a frame
-        reaches then depends on the machine, and on what else it does: for loops that may not be late.
     tolerance
         Residual at which a substep has converged [N].
     linear_iterations
@@ -121,7 +117,6 @@ class MultibodyStepper:
     iterations: int = 30
     frame_iterations: int | None = None
     frame_factorisations: int | None = None
-    frame_seconds: float | None = None
     tolerance: float = 1e-4
     linear_iterations: int = 5000
     linear_tolerance: float = 1e-10
@@ -154,16 +149,13 @@ class MultibodyStepper:
         for key in ("frame_iterations", "frame_factorisations"):
             if getattr(self, key) is not None:
                 whole(getattr(self, key), f"MultibodyStepper: {key}", least=self.substeps)
-        if self.frame_seconds is not None:
-            number(self.frame_seconds, "MultibodyStepper: frame_seconds", above=0.0)
 
     @staticmethod
     def real_time(**options: Any) -> MultibodyStepper:
         """Return a stepper for real-time loops: to 0.1 N, which one iteration a substep mostly reaches, in single precision.
 
         The iterations and factorisations of a frame are bounded, see `REAL_TIME`, whatever the gait or the machine; where they
-        do not reach 0.1 N the frame says its residual, and the next one goes on from there. `frame_seconds=1 / 60` bounds the
-        time itself.
+        do not reach 0.1 N the frame says its residual, and the next one goes on from there.
         """
         limits = {"frame_iterations": REAL_TIME[0], "frame_factorisations": REAL_TIME[1]}
         return MultibodyStepper(**{"tolerance": 0.1, "single": True, **limits, **options})
@@ -224,7 +216,7 @@ class MultibodyStepper:
         state, report
             The report has one record for every Newton iteration and says when a substep has not converged.
         """
-        h, index, worst, begun = self.dt / self.substeps, state.steps, 0.0, clock.perf_counter()
+        h, index, worst = self.dt / self.substeps, state.steps, 0.0
         records: list[Mapping[str, float]] = []
         state = replace(state, pending=(*state.pending, (state.time, self._targets(state, command))))
         for s in range(self.substeps):
@@ -234,8 +226,7 @@ class MultibodyStepper:
                 None if limit is None else limit - sum(int(r[key]) for r in records) - (self.substeps - 1 - s)
                 for limit, key in ((self.frame_iterations, "trials"), (self.frame_factorisations, "factored"))
             )
-            until = np.inf if self.frame_seconds is None else begun + self.frame_seconds * (s + 1) / self.substeps
-            state, more = self._substep(self._problem(state, h, s), state, trials, most, until)
+            state, more = self._substep(self._problem(state, h, s), state, trials, most)
             worst = float(np.maximum(worst, state.residual))  # a number that is none stays
             records += more
             if progress is not None:
@@ -329,12 +320,7 @@ class MultibodyStepper:
         )
 
     def _substep(
-        self,
-        problem: Substep,
-        state: MultibodyState,
-        trials: int | None = None,
-        factorisations: int | None = None,
-        until: float = np.inf,
+        self, problem: Substep, state: MultibodyState, trials: int | None = None, factorisations: int | None = None
     ) -> tuple[MultibodyState, list[Mapping[str, float]]]:
         """Solve one substep by Newton's method, section IV-D, from nearly constant acceleration."""
         guess = problem.evaluate(problem.start.moved(problem.h * (problem.velocities + state.trend)))
@@ -342,7 +328,7 @@ class MultibodyStepper:
         route: Direction = primal
         if self.route == "dual":
             route = DualDirection(problem, state.multipliers, self.linear_iterations, self.linear_tolerance)
-        now, records = solve_substep(problem, guess, route, self.tolerance, self.iterations, trials, until)
+        now, records = solve_substep(problem, guess, route, self.tolerance, self.iterations, trials)
         facts = {"frame": state.steps, "time": state.time}
         multipliers = route.multipliers if isinstance(route, DualDirection) else None
         ended, share = not problem.residual(now.gradient) <= self.tolerance, 1.0

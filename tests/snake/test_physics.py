@@ -482,7 +482,6 @@ def test_solve_returns_a_result_with_forces():
         ({"iterations": 0}, "iterations"),
         ({"tolerance": -1.0}, "tolerance"),
         ({"frame_iterations": 1}, "frame_iterations"),
-        ({"frame_seconds": 0.0}, "frame_seconds"),
         ({"factorisation": "lu"}, "factorisation"),
     ],
 )

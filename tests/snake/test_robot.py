@@ -466,23 +466,6 @@ def test_frames_that_did_not_converge_are_recovered_from():
     assert state.energy()["kinetic"] < 1e-3
 
 
-def test_a_frame_that_is_late_takes_one_iteration_a_substep_and_says_so():
-    """A time that is over before it begins leaves one iteration; one that never ends changes nothing."""
-    robot, gait = make_snake(links=2, sections=4), UndulatoryGait(8 * PSI, 1.5, 1.5, 0.0, 0.5)
-    ends = []
-    for seconds in (1e-9, None, 1e9):
-        stepper = MultibodyStepper(frame_seconds=seconds)
-        state = stepper.start(robot, SMOOTH)
-        for command in stepper.commands(robot, gait):
-            state, report = stepper.step(state, command)
-            assert report.reached == (state.residual <= stepper.tolerance)
-            if seconds == 1e-9:
-                assert len(report.records) == 2
-        ends.append(state.positions)
-    assert (ends[1] == ends[2]).all()
-    assert 0.0 < abs(ends[0] - ends[1]).max() < 5e-3  # m
-
-
 def test_latency_delays_the_path():
     """With valve latency the first centimetre comes later, and the path differs."""
     robot = make_snake(links=2, sections=4)
