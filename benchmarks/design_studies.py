@@ -144,7 +144,7 @@ def calls(out: Path, count: int, workers: int, designs: tuple[str, ...] = ()) ->
             "mesh": {"max_edge_mm": 30.0},
             "solver": P1,
             "measures": COLUMNS,
-            "limits": {"seconds": 1000.0},
+            "limits": {"seconds": 1000.0, "memory_gb": 12.0},
         }
         (folder / "study.toml").write_text(tomli_w.dumps(study))
         table = geosim.sweep(folder / "study.toml", workers=workers, out=folder / "runs")
