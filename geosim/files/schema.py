@@ -278,7 +278,7 @@ class VolumetricFile(RobotFile):
     )
     simplify: float | None = Field(
         default=None,
-        description="Coarsen the surfaces, moving them no farther than this ; 0 keeps all triangles (by default where "
+        description="Coarsen the surfaces, moving them no farther than this; 0 keeps all triangles (by default where "
         "thousands are far below `max_edge`, within a hundredth of that).",
         examples=["0.1"],
     )

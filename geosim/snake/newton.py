@@ -25,10 +25,8 @@ from geosim.snake.system import Workspace
 __all__ = ["Direction", "PrimalDirection", "line_search", "solve_substep"]
 
 GUESS = 1e-3  # of the tolerance, at which a first guess is taken for a solution: it is extrapolated, and would run away
-POOR_STEP, POOR_FALL = (
-    0.9,
-    0.5,
-)  # step length below which, or share of the residual above which an exact direction was poor
+# Step length below which, or share of the residual above which, an exact direction was poor.
+POOR_STEP, POOR_FALL = 0.9, 0.5
 WORN = 3  # iterations of a substep above which the next one begins with a new factor
 KRYLOV = 20  # iterations at most with the coupling of friction and normal force, of rank one a contact; mostly 3 to 6
 TRIALS = 14  # of a line search: halved so often, a step is 1e-4 of itself

@@ -228,9 +228,8 @@ class Substep:
         balance that has to be enforced, or one such substep feeds the next. Velocities are scaled down, and where the potential
         alone is too large nothing moves.
         """
-        still = self.start.moved(
-            np.zeros_like(self.velocities)
-        )  # a copy: for read-only arrays kernels are compiled once more
+        # moved by nothing: a copy, because for read-only arrays kernels are compiled once more
+        still = self.start.moved(np.zeros_like(self.velocities))
         first, rates = self.evaluate(still), now.place.change(self.start) / self.h
         left = self._kinetic(self.velocities, self.start) + self._potential(first) - self._potential(now)
         if not left >= 0.0:

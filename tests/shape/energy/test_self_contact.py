@@ -14,10 +14,12 @@ from geosim.collision import proximity
 from geosim.collision.crossings import count_crossings
 from geosim.collision.distance import edge_edge, point_triangle, separation
 from geosim.collision.proximity import make_neighbourhood
+from geosim.geometry import topology
 from geosim.shape.energy.attempt import Attempt, Budget, most_of
-from geosim.shape.energy.configuration import Aim
+from geosim.shape.energy.configuration import Aim, Point
 from geosim.shape.energy.contact_kernels import pair_blocks
 from geosim.shape.energy.contact_steps import share_apart
+from geosim.shape.energy.frames import _crossings, placed
 from geosim.shape.energy.lookahead import springs_ahead
 
 MU = 20e3  # Pa
@@ -288,6 +290,30 @@ def test_passing_through_is_seen_where_contact_is_off():
     assert result.status is geosim.Status.CROSSED
     assert result.crossings[0] > 0
     assert "self_contact = False" in result.message
+
+
+@pytest.mark.parametrize("self_contact", [True, False])
+def test_nested_curved_walls_do_not_cross_and_pushed_together_they_do(self_contact):
+    """Both blocks are bent alike, z += k x^2: quadratic faces keep their distance exactly, and facets of half an edge do not."""
+    gap = 0.0005
+    robot, _ = _stack(gap)
+    problem = geosim.EnergyShapeSolver().start(robot, Environment(self_contact=self_contact)).problem
+    place = problem.rest * problem.length + problem.center
+    edge = 0.02 / 3.0
+    k = 2.0 * gap / ((0.5 * edge) ** 2 / 4.0)  # a chord of half an edge rises by two gaps over the curve
+
+    def crossings(closer):
+        bent = place + np.column_stack([np.zeros((len(place), 2)), k * place[:, 0] ** 2])
+        bent[place[:, 2] > 0.01 + 0.5 * gap, 2] -= closer
+        point = Point((bent - problem.center) / problem.length, np.zeros(0), np.zeros(0))
+        faces6 = topology.curved_faces(robot.skin, robot.p2_edges, len(robot.vertices))
+        coarse, triangles, _, _ = topology.interpolate_p2(placed(problem, point.x), faces6, 1)
+        return _crossings(problem, point, placed(problem, point.x)), count_crossings(coarse, triangles).count
+
+    ours, coarse = crossings(0.0)
+    assert ours == 0
+    assert coarse > 0  # the case tells
+    assert crossings(2.0 * gap)[0] > 0
 
 
 def test_touching_at_rest_is_refused():
