@@ -11,6 +11,7 @@ import os
 import pickle
 import stat
 import tempfile
+import time
 import types
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -26,6 +27,8 @@ from numba.core.serialize import dumps
 __all__ = ["cache_folder", "filled", "kernel", "writable"]
 
 KERNELS = "kernels-1"  # folder in the cache; the number is that of the format of its files
+# How often is looked whether another process has compiled a kernel, and when it is taken for ended [s]: the longest takes 30.
+PAUSE, PATIENCE = 0.02, 120.0
 
 
 def _private(folder: Path) -> bool:
@@ -159,15 +162,60 @@ class _ContentImpl(CompileResultCacheImpl):
         return super().rebuild(target_context, pickle.loads(kept))
 
 
+def _given_up(mark: Path) -> bool:
+    """Whether the process that has a kernel in hand has ended, or takes so long that it must have."""
+    try:
+        if time.time() - mark.stat().st_mtime > PATIENCE:
+            return True
+        if os.name == "posix" and (owner := mark.read_text(encoding="ascii")):
+            os.kill(int(owner), 0)
+    except (ProcessLookupError, ValueError):
+        return True
+    except OSError:  # it is done, or somebody else's
+        return False
+    return False
+
+
 class _KernelCache:
-    """numba's cache of one kernel, made when it is first asked: only then are the kernels it calls all defined."""
+    """numba's cache of one kernel, made when it is first asked: only then are the kernels it calls all defined.
+
+    Who finds a kernel missing has it in hand until it is kept, and others wait for it: processes that start together
+    (workers, or one that compiles ahead) share the compilation instead of each doing all of it.
+    """
 
     def __init__(self, function: Callable) -> None:
         self._function = function
         self._cache: Any = None
+        self._mark: Path | None = None
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return a kept kernel; None where there is none, or a damaged one, which is compiled again."""
+        kept = self._kept(signature, target_context)
+        if kept is None and self._taken():
+            kept = self._kept(signature, target_context)
+            if kept is not None:
+                self._let_go()
+        return kept
+
+    def _taken(self) -> bool:
+        """Take a kernel in hand, after whoever has it; false where this process has it or there is no folder."""
+        if self._mark is not None:
+            return False
+        with suppress(OSError):
+            mark = Path(self.__getattr__("cache_path")) / "in-hand"
+            while True:
+                with suppress(FileExistsError):
+                    mark.touch(exist_ok=False)
+                    mark.write_text(str(os.getpid()), encoding="ascii")
+                    self._mark = mark
+                    return True
+                if _given_up(mark):
+                    mark.unlink(missing_ok=True)
+                else:
+                    time.sleep(PAUSE)
+        return False
+
+    def _kept(self, signature: Any, target_context: Any) -> Any:
         try:
             return self.__getattr__("load_overload")(signature, target_context)
         except Exception:  # noqa: BLE001 (damaged files fail in every way)
@@ -179,6 +227,13 @@ class _KernelCache:
         """Keep a kernel, if the disk takes it."""
         with suppress(OSError):
             self.__getattr__("save_overload")(signature, data)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._mark is not None:
+            with suppress(OSError):
+                self._mark.unlink()
+            self._mark = None
 
     def __getattr__(self, name: str) -> Any:
         """Pass everything else on to numba's own cache."""
@@ -198,7 +253,15 @@ def kernel(
 
     def wrap(f: Any) -> Any:
         compile_, f.compiled_with = cast(Any, numba.njit), (parallel, fastmath, inline)
-        made = compile_(f, nogil=True, parallel=parallel, fastmath=fastmath, inline=inline, error_model="numpy")
+        made = compile_(
+            f,
+            nogil=True,
+            parallel=parallel,
+            fastmath=fastmath,
+            inline=inline,
+            error_model="numpy",
+            no_cfunc_wrapper=True,
+        )
         if cache_folder() is not None:
             made._cache = _KernelCache(f)
         return made

@@ -1,4 +1,4 @@
-"""Finds the files that geosim ships, robots and material constants, and those that users name."""
+"""What there is to work with: the files that geosim ships, those that users name, and the cores of the machine."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ from pathlib import Path
 
 from geosim.errors import InputError
 
-__all__ = ["readable", "resource"]
+__all__ = ["cores", "readable", "resource"]
 
 SHOWN = 120  # characters of a path in a message
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def resource(name: str) -> Path:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
 
 from geosim import kernels
+
+MARK = "in-hand"
 
 
 def doubled(x):
@@ -46,6 +51,54 @@ def test_one_changed_bit_of_machine_code_is_seen(folder):
     data[len(data) // 2] ^= 16
     path.write_bytes(data)
     assert called() == 0
+
+
+COMPILES = """
+import sys
+from pathlib import Path
+from geosim import kernels
+
+kernels.cache_folder = lambda: Path(sys.argv[1])
+
+def halved(x):
+    return 0.5 * x
+
+made = kernels.kernel(halved)
+assert made(3.0) == 1.5
+print(sum(made.stats.cache_hits.values()))
+"""
+
+
+def test_processes_that_start_together_compile_a_kernel_once(tmp_path):
+    """All but one of four find the kernel kept, whichever comes first; nothing that says "in hand" stays behind."""
+    script = tmp_path / "compiles.py"
+    script.write_text(COMPILES)
+    command = [sys.executable, str(script), str(tmp_path)]
+    together = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    hits = sorted(int(process.communicate(timeout=300)[0]) for process in together)
+    assert hits == [0, 1, 1, 1]
+    assert not list(tmp_path.rglob(MARK))
+
+
+def test_a_kernel_in_the_hands_of_another_is_waited_for_as_long_as_that_lives(folder, monkeypatch):
+    """A mark of a living process holds one up until it is gone, that of a dead or silent one does not."""
+    called()
+    (kept,) = folder.rglob("*.nbi")
+    mark, index = kept.parent / MARK, kept.read_bytes()
+
+    kept.unlink()
+    mark.write_text(str(os.getppid()))
+    threading.Timer(0.5, lambda: (kept.write_bytes(index), mark.unlink())).start()
+    assert called() == 1
+
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    for owner, patience in ((str(ended.pid), 1e3), ("", 0.0)):
+        monkeypatch.setattr(kernels, "PATIENCE", patience)
+        kept.unlink()
+        mark.write_text(owner)
+        assert called() == 0
+        assert not mark.exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="users are those of POSIX")

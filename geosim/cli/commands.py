@@ -235,6 +235,7 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
         from geosim.rods.designs import CASES
 
         case: Any = CASES[name]()  # type: ignore[operator]
+        running.begin()
         return running.solved(case.robot, case.actuation, case.environment, case.solver, target, force)
     robot, environment, solver = running.problem(folder / "robot.toml")
     given, ratios = folder / "actuation.toml", DEMOS[name].ratios

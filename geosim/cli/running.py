@@ -14,6 +14,7 @@ import click
 import numpy as np
 
 from geosim.actuation import Actuation, Inflation, Passive
+from geosim.cli.ahead import compile_ahead, is_cold
 from geosim.contract import Robot, Solver, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
@@ -21,7 +22,6 @@ from geosim.files.actuation import load_actuation
 from geosim.files.folder import check_folder, write_folder
 from geosim.files.robot import SOLVERS, load_problem, make_solver
 from geosim.files.values import read_toml
-from geosim.kernels import cache_folder
 from geosim.material.materials import Hyperelastic
 from geosim.materials import as_material
 from geosim.resources import resource
@@ -32,6 +32,7 @@ from geosim.solve import default_solver
 
 __all__ = [
     "Inflation",
+    "begin",
     "check_folder",
     "checked_film",
     "chosen_solver",
@@ -44,8 +45,17 @@ __all__ = [
 ]
 
 
+def begin(*, meshes: bool = False) -> None:
+    """Say so where kernels are still to be compiled; for a robot that is meshed first, compile them meanwhile."""
+    if is_cold():
+        click.echo("compiling kernels (once)", err=True)
+        if meshes:
+            click.get_current_context().call_on_close(compile_ahead())
+
+
 def problem(path: Path, *, preview: bool = False) -> tuple[Robot, Environment, Solver[Any] | None]:
     """Read a robot file (as if it said preview = true) and say what was repaired."""
+    begin(meshes=read_toml(path, "robot file").get("kind") == "volumetric")
     robot, environment, solver = load_problem(path, preview=preview)
     for notice in robot.notices:
         click.echo(f"note: {notice}", err=True)
@@ -158,9 +168,6 @@ def solved(
     from geosim.cli.results import difference
     from geosim.solve import solve
 
-    folder = cache_folder()
-    if folder is None or not any(folder.rglob("assembly.assemble*.nbi")):
-        click.echo("compiling kernels (once)", err=True)
     start = time.perf_counter()
     if accuracy is None:
         result = solve(robot, actuation, environment, solver=solver, throw=False, progress=sys.stderr.isatty())

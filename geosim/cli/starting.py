@@ -99,4 +99,5 @@ def rerun(result: Path, out: Path | None, force: bool) -> int:
         raise InputError(
             f"{result}: it went on from another result, which is not in this file; solve both from the start"
         )
+    running.begin()
     return running.solved(old.robot, old.actuation, old.environment, old.solver, target, force, before=old)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from geosim.arrays import Floats, whole
 from geosim.errors import GeosimError, InputError
+from geosim.resources import cores
 
 __all__ = ["MOST_THREADS", "FactorisationError", "Factoriser", "OutOfMemoryError", "available_bytes", "usable_threads"]
 
@@ -137,6 +138,4 @@ def usable_threads(threads: int | None = None) -> int:
         given = os.environ.get(name, "").split(",")[0].strip()  # OpenMP takes a list, one number a level
         if given.isdecimal() and int(given) > 0:
             return min(int(given), MOST_THREADS)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return cores()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 
 from geosim.arrays import whole
 from geosim.errors import InputError
+from geosim.resources import cores
 from geosim.study.children import Children, limits
 from geosim.study.job import CRASHED, Job, Outcome
 
@@ -47,11 +47,6 @@ def outcome(future: Future[Outcome], job: Job) -> Outcome:
     message = f"the cluster gave it up: {type(error).__name__}: {error}"
     row = {"run": job.run, "status": CRASHED, "message": message, "seconds": 0.0, "memory_mb": 0.0, "measures": {}}
     return Outcome({**row, "limits": limits(job, False)}, {"log.txt": message.encode()})
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

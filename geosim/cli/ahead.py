@@ -1,0 +1,85 @@
+"""Compiles what a first solve needs last, in a process of its own, while the first process still reads and meshes.
+
+A kernel is compiled once for all processes (see `geosim.kernels`), so two that begin at different ends share the work, and a
+first solve on two cores takes little more than half as long. With one core, or without a place to keep kernels, nothing is done.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from geosim.actuation import Inflation
+from geosim.environment import Environment
+from geosim.files.folder import write_folder
+from geosim.kernels import cache_folder
+from geosim.resources import cores
+from geosim.robot import VolumetricRobot
+from geosim.shape.energy.problem import ShapeProblem, make_problem
+from geosim.solve import solve
+
+__all__ = ["compile_ahead", "is_cold"]
+
+# Cells in a row of the block that is solved, of which the one in the middle is its chamber, and their size [m].
+CELLS, SIZE = 3, 2e-3
+# The six tets of a cube, as corners in binary order.
+CUBE = ((0, 4, 6, 7), (0, 6, 2, 7), (0, 2, 3, 7), (0, 3, 1, 7), (0, 1, 5, 7), (0, 5, 4, 7))
+# Height to which the block is pressed, over its own, so that the walls of its chamber touch; volumes at which it is solved.
+PRESSED, VOLUMES = 0.01, (1.05, 1.1)
+
+
+def is_cold() -> bool:
+    """Whether the kernels of the energy solver have still to be compiled."""
+    folder = cache_folder()
+    return folder is None or not any(folder.rglob("assembly.assemble*.nbi"))
+
+
+def compile_ahead() -> Callable[[], object]:
+    """Start a second process that compiles; return what ends it."""
+    if cache_folder() is None or cores() < 2:
+        return lambda: None
+    quiet = subprocess.DEVNULL
+    process = subprocess.Popen([sys.executable, "-m", __name__], stdin=quiet, stdout=quiet, stderr=quiet)
+    return process.kill
+
+
+def block() -> VolumetricRobot:
+    """Return a small robot that has all there is: a body, a chamber and what is fixed."""
+    corners = np.indices((2, 2, 2)).reshape(3, -1).T
+    cells = np.indices((CELLS, CELLS, CELLS)).reshape(3, -1).T
+    ids = (cells[:, None] + corners) @ ((CELLS + 1) ** np.array([2, 1, 0]))
+    tets = ids[:, np.array(CUBE)].reshape(-1, 4)
+    vertices = SIZE * np.indices((CELLS + 1,) * 3).reshape(3, -1).T.astype(float)
+    inside = np.repeat((cells == CELLS // 2).all(axis=1), len(CUBE)).astype(int)
+    fixed = np.flatnonzero(vertices[:, 0] == 0.0)
+    return VolumetricRobot.from_tets(vertices, tets, inside, material="ecoflex-00-30", fixed=fixed)
+
+
+def touch(problem: ShapeProblem) -> None:
+    """Compile contact, which a solve comes to last, on a body pressed flat."""
+    contact = problem.contact
+    assert contact is not None
+    assert contact.neighbourhood is not None
+    grip = contact.start(problem.rest)
+    flat = problem.rest * (1.0, 1.0, PRESSED)
+    forces = contact.evaluate(flat, grip, matrix=True)
+    contact.stiffened(flat, forces, problem.pattern, np.zeros(len(problem.pattern.indices)))
+    contact.neighbourhood.hits(contact.surface.points(problem.rest), contact.surface.points(flat - problem.rest))
+
+
+def main() -> None:
+    """Compile contact first, then all else of a small solve and of the files that are written."""
+    robot = block()
+    touch(make_problem(robot, Environment(), 2, "auto", isochoric=True))
+    result = solve(robot, Inflation(volume_ratio=VOLUMES), throw=False)
+    with tempfile.TemporaryDirectory() as folder:
+        write_folder(result, Path(folder) / "ahead")
+
+
+if __name__ == "__main__":
+    main()
