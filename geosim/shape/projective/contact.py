@@ -79,16 +79,16 @@ class Springs:
         push = -(self.stiffness * depth)[:, None] * normals
         return push, float(0.5 * np.sum(self.stiffness * depth * depth))
 
-    def second_derivatives(self, x: Floats) -> tuple[Ints, Floats]:
-        """Second derivatives of the springs that push: vertices (s, 4) and the blocks (s, 4, 4, 3, 3) [N/m] between them."""
+    def slopes(self, x: Floats) -> tuple[Ints, Floats]:
+        """Vertices (s, 4) of the springs that push and vectors a (s, 4, 3): the second derivative of each is a (x) a [N/m]."""
         push, _ = self.forces(x)
         size = np.linalg.norm(push, axis=1)
         on = np.flatnonzero(size > 0.0)
         normal = push[on] / size[on, None]
         shares = np.concatenate([np.ones((len(on), 1)), -self.shares[on]], axis=1)
-        blocks = np.einsum("s,si,sj,sk,sm->sijkm", self.stiffness[on], shares, shares, normal, normal)
+        slopes = (np.sqrt(self.stiffness[on])[:, None] * shares)[:, :, None] * normal[:, None]
         own = self.ids[on, None]  # stands in for corners that have no share, so that they couple nothing
-        return np.concatenate([own, np.where(self.shares[on] > 0.0, self.corners[on], own)], axis=1), blocks
+        return np.concatenate([own, np.where(self.shares[on] > 0.0, self.corners[on], own)], axis=1), slopes
 
     def on_vertices(self, push: Floats, count: int) -> Floats:
         """Forces on all vertices [N] (count, 3) of the pushes of the springs: action and reaction."""
@@ -159,6 +159,16 @@ class SpringContact:
         self.clear = self.penetration == 0.0
         joined = {key: np.concatenate([getattr(springs, key) for springs in [Springs(), *parts]]) for key in ARRAYS}
         return self._stiffened(Springs(offset=self.offset, obstacles=self.obstacles, **joined), old, balanced)
+
+    def meets(self, x: Floats, springs: Springs) -> bool:
+        """Whether at x [m] a vertex without a spring is inside something: from there on it has to be looked after."""
+        loose = np.setdiff1d(self.ids, springs.ids)
+        if self.self_contact:
+            self._tets = build_tree(x, self._body) if self._tets is None else self._tets.refit(x)
+            if (vertices_in_tets(x, loose, self._tets) >= 0).any():
+                return True
+        ways = (signed_distances(o.solid, x[loose], pose, REACH * self.edge)[0] for o, pose in self.obstacles)
+        return any(bool((distance < 0.0).any()) for distance in ways)
 
     def _stiffened(self, found: Springs, old: Springs, balanced: bool) -> tuple[Springs, int]:
         """Give kept springs their stiffness, stiffen all if vertices stay inside at balance, and say what changed."""

@@ -24,8 +24,8 @@ STRETCH_INTERVAL = 20  # iterations between two looks at how far elements have s
 MOST_HALVINGS = 22  # of a plain step before the iteration gives up: the rest is a millionth of it
 NOISE = 1e-9  # relative: forces that differ by less are equal
 NEAR = 0.03  # residual below which the second derivative of the merit is tried as it is; farther away it is not convex
-# Factors may serve again below a residual, as long as an iteration leaves a small share of it or it is almost the tolerance.
-WORN, PACE, ALMOST = 1e-2, 0.2, 10.0
+LOOSEST = 0.02  # relative error of a step, in the energy; near balance it is the square root of the residual
+MOST_LOOKS = 16  # at collisions on the way of one step
 RISE = 2.0  # factor by which an accelerated step may raise the residual of targets without a merit
 
 
@@ -95,8 +95,6 @@ class Relaxation:
         elements = work.elements
         targets = elements.pressed(x, asked, pressures)
         now = Iterate(x.copy(), elements.evaluate(x, targets), asked, targets, -pressures, contact.longest)
-        if isinstance(work.matrix, MaterialMatrix):
-            work.matrix.stale = True  # what it follows is the merit of this increment
         memory: Anderson | QuasiNewton = (QuasiNewton if self.quasi_newton else Anderson)(self.window)
         for i in range(self.max_iterations):
             now.seconds = {"check": 0.0, "response": 0.0, "solver": 0.0}
@@ -110,7 +108,7 @@ class Relaxation:
                     now.status = Status.CONVERGED if contact.clear else Status.CROSSED
                     break
                 now.record(i, work)
-                if not self._advance(work, memory, now):
+                if not self._advance(work, contact, memory, now):
                     break
         now.penetration = contact.penetration
         return now
@@ -156,54 +154,69 @@ class Relaxation:
         memory.restart()
         return False
 
-    def _advance(self, work: Work, memory: Anderson | QuasiNewton, now: Iterate) -> bool:
-        """One global and local step: accelerated if that is better, else plain, else shortened; False if none is.
-
-        A matrix that follows the material takes new factors where the paper's iteration would take the plain step.
-        """
+    def _advance(self, work: Work, contact: SpringContact, memory: Anderson | QuasiNewton, now: Iterate) -> bool:
+        """One global and local step: accelerated if that is better, else plain, else shortened; False if none is."""
+        if isinstance(work.matrix, MaterialMatrix):
+            return self._follow(work, work.matrix, contact, now)
         matrix, elements = work.matrix, work.elements
-        fresh = isinstance(matrix, MaterialMatrix) and self._follow(work, matrix, memory, now)
         force = now.evaluation.force[matrix.free]
         step = memory.direction(now.x[matrix.free], force, matrix.solve)
         share = 1.0
         for attempt in range(MOST_HALVINGS + 2):
-            move = matrix.turned(now.x, share * step)
-            if attempt == 0 and (far := float(np.abs(move).max(initial=0.0)) / now.longest) > 1.0:
+            if attempt == 0 and (far := float(np.abs(step).max(initial=0.0)) / now.longest) > 1.0:
                 share = 1.0 / far
-                move = matrix.turned(now.x, share * step)
             x = now.x.copy()
-            x[matrix.free] += move
+            x[matrix.free] += share * step
             evaluation = elements.evaluate(x, now.targets)
             if self._is_better(work, now.evaluation, evaluation) or (attempt == 1 and not self.merit):
-                if isinstance(matrix, MaterialMatrix):
-                    now.pulls = (1.0 - share) * now.pulls + share * matrix.pulls(now.x, now.targets, step)
                 now.x, now.evaluation = x, evaluation
                 return True
-            if fresh or attempt > 0:
+            if attempt == 0:
+                memory.restart()
+                step = -matrix.solve(force)
+            else:
                 share *= 0.5
-                continue
-            memory.restart()
-            if isinstance(matrix, MaterialMatrix):
-                matrix.stale = True
-                return self._advance(work, memory, now)
-            step = -matrix.solve(force)
         return False
 
-    def _follow(self, work: Work, matrix: MaterialMatrix, memory: Anderson | QuasiNewton, now: Iterate) -> bool:
-        """Factorise the second derivative of the merit where the factors at hand are worn; return whether that was done.
+    def _follow(self, work: Work, matrix: MaterialMatrix, contact: SpringContact, now: Iterate) -> bool:
+        """One step with the second derivative of the merit, shortened until it is better; False if it never is.
 
         The targets of the chambers are moved to where the volumes asked for are met at the pulls of the last step.
         """
-        before = now.records[-2]["residual"] if len(now.records) > 1 else np.inf
-        if not matrix.stale and now.residual <= min(WORN, max(PACE * before, ALMOST * self.tolerance)):
-            return False
         elements = work.elements
         total = np.isfinite(elements.compliances)
         now.targets = np.where(total, now.asked - elements.compliances * now.pulls, now.targets)
         now.evaluation = elements.evaluate(now.x, now.targets)
         matrix.follow(now.x, now.pulls, len(now.records) == 1 or now.residual <= NEAR)
-        memory.restart()
-        return True
+        step = -matrix.solve(now.evaluation.force[matrix.free], min(LOOSEST, now.residual**0.5))
+        share, seen = 1.0, False
+        for _ in range(MOST_HALVINGS):
+            x = now.x.copy()
+            x[matrix.free] += matrix.turned(now.x, share * step)
+            evaluation = elements.evaluate(x, now.targets)
+            if self._is_better(work, now.evaluation, evaluation):
+                clear = 1.0 if seen else self._clear_share(matrix, contact, now, share * step)
+                if clear == 1.0:
+                    now.pulls = (1.0 - share) * now.pulls + share * matrix.pulls(now.x, now.targets, step)
+                    now.x, now.evaluation = x, evaluation
+                    return True
+                share, seen = clear * share, True
+            else:
+                share *= 0.5
+        return False
+
+    def _clear_share(self, matrix: MaterialMatrix, contact: SpringContact, now: Iterate, step: Floats) -> float:
+        """Share of a long step in which no vertex passes through anything unseen."""
+        if not contact.active:
+            return 1.0
+        far = float(np.abs(matrix.turned(now.x, step)).max(initial=0.0)) / now.longest
+        share, looks = min(1.0, MOST_LOOKS / max(far, 1.0)), int(np.ceil(min(far, MOST_LOOKS)))
+        for k in range(1, looks):
+            x = now.x.copy()
+            x[matrix.free] += matrix.turned(now.x, share * k / looks * step)
+            if contact.meets(x, matrix.elements.springs):
+                return share * k / looks
+        return share
 
     def _is_better(self, work: Work, old: Evaluation, new: Evaluation) -> bool:
         """Whether a step lowers the merit; where that says nothing (or there is none), whether the force allows it."""

@@ -41,10 +41,11 @@ Departures from [Fang2022] and its public code:
 [D13] Springs act along the contact normal alone (frictionless) and are one-sided: one that still pushes stays, and its
       push is the contact force; it ends by Eq. (8) once its vertex is away by more than the offset. Where the robot
       touches itself the face that is touched feels the opposite push.
-[D14] By default ("newton") the global matrix is the second derivative of the merit, factorised anew as long as the forces
-      are far from balance: a handful of iterations instead of hundreds. Its step is then split element by element into
-      a rotation and a strain, and the prefactored scalar matrix joins the elements: a slender robot turns by large angles
-      in one step, where straight lines would stretch it. The fixed point is that of the other accelerations.
+[D14] By default ("newton") the global matrix is the second derivative of the merit: a handful of iterations instead of
+      hundreds. Its factors precondition conjugate gradients until others pay. The step is then split element by element
+      into a rotation and a strain, and the prefactored scalar matrix joins the elements: a slender robot turns by large
+      angles in one step, where straight lines would stretch it. On the way of a long step collisions are looked for, and
+      it ends at the first new one. The fixed point is that of the other accelerations.
 """
 
 from __future__ import annotations

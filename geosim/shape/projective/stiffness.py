@@ -6,7 +6,8 @@ is the second derivative of the merit. The pressure of a patch couples all its v
     [ K    B ] [dx]   [-f]        B: columns sqrt(b_v) dJ_v/dx, b_v the bulk stiffness [J] of the patch of vertex v,
     [ B^T -1 ] [q ] = [ 0]        which is K + B B^T with the pattern of the mesh.
 
-The volume of every chamber is a border of one row, and springs of contact enter with all their couplings.
+The volume of every chamber is a border of one row, and springs of contact enter with all their couplings. Factors serve for more
+than one matrix: they precondition.
 
 A step is a straight line for every vertex. Where a slender robot turns, straight lines stretch it, and the stretch, being stiff,
 forbids all but short steps. So the rotation of every element is told from its strain, and the scalar matrix joins what
@@ -15,23 +16,32 @@ they ask for: one more local and one more global step, in the sense of the paper
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from geosim.arrays import Floats, Ints
-from geosim.linear.factorise import make_factoriser
-from geosim.linear.patterns import Sparsity, add_blocks, carriers, widened
+from geosim.linear.factorise import Factoriser, make_factoriser
+from geosim.linear.krylov import dots
+from geosim.linear.patterns import Coupled, Sparsity, add_blocks, carriers, widened
 from geosim.shape.projective.contact import Springs
 from geosim.shape.projective.elements import Elements, GlobalMatrix
 from geosim.shape.projective.stiffness_kernels import turning_forces, wall_gradient, wall_stiffness
 
 __all__ = ["MaterialMatrix"]
 
-FOLLOW = 1e-8  # of the weights of a chamber's elements: no force moves their inside, which only follows the wall
+# Iterations with old factors that cost as much as new ones; where the pace after a few says that more would be needed, the old
+# ones are given up. With new ones three times as many are taken before the matrix counts as one that is not positive definite.
+WORTH_FACTORS, PATIENCE, SLACK = 8, 2, 0.7
 
 
 class MaterialMatrix:
-    """The factorised second derivative of the merit, its fixed vertices eliminated.
+    """The second derivative of the merit, its fixed vertices eliminated.
+
+    A factorisation costs as much as some dozens of solves. So each serves as long as it is good: it preconditions conjugate
+    gradients on the matrix of the day, in single precision, springs of contact included.
 
     Parameters
     ----------
@@ -43,40 +53,55 @@ class MaterialMatrix:
 
     def __init__(self, elements: Elements, free: Ints) -> None:
         self.elements, self.free = elements, free
-        self.factorisations = 0
-        self.stale = True  # whether the next step asks for new factors
+        self.factorisations = self.products = 0
         self._scalar = GlobalMatrix(elements.laplacian(), free, Springs())
         patches = np.unique(elements.body.tets)
-        self._size, self._patches = 3 * len(free), len(patches)
+        self._moving = self._in_order(np.intersect1d(free, patches))
+        self._size, self._patches = 3 * len(self._moving), len(patches)
         self._node = np.full(elements.count, -1)
-        self._node[free] = np.arange(len(free))
+        self._node[self._moving] = np.arange(len(self._moving))
         self._border = np.full(elements.count, -1)
         self._border[patches] = self._size + np.arange(len(patches))
-        cells = elements.cells
-        inside = elements.assembled(cells.tets, cells.gradients, FOLLOW * cells.weights * cells.volumes)
-        beside = sp.triu(inside[free][:, free]).tocoo()
-        self._use(self._mesh_pattern(beside.row, beside.col))
-        rows, columns = ((3 * i[:, None] + np.arange(3)).ravel() for i in (beside.row, beside.col))
-        self._constant = np.zeros(len(self._pattern.indices))
-        self._constant[self._pattern.indptr[rows] + self._pattern.ranks(rows, columns)] = np.repeat(beside.data, 3)
-        self._constant[self._pattern.indptr[self._size : -1]] = -1.0
-        self._sides = self._columns = np.zeros((self._pattern.size, 0))
-        self._driven, self._schur = np.zeros(0, np.int64), np.zeros((0, 0))
+        self._base = self._pattern = self._mesh_pattern()
+        self._followers = Followers(elements, np.setdiff1d(free, patches))
+        self._constant = np.zeros(len(self._base.indices))
+        self._constant[self._base.indptr[self._size : -1]] = -1.0
+        self._places = self._ranks(), self._base.indptr
+        first = self._node[elements.body.tets].min(axis=1)
+        self._order = np.argsort(first, kind="stable")  # elements that meet in the matrix follow each other
+        self._factoriser: Factoriser | None = None
 
-    def _use(self, pattern: Sparsity) -> None:
-        self._pattern = pattern
-        self._factoriser = make_factoriser(pattern.indptr, pattern.indices, single=False)
+    def _in_order(self, moving: Ints) -> Ints:
+        """Vertices in an order in which neighbours are near each other, which saves misses of the cache."""
+        tets = self.elements.body.tets
+        pairs = np.repeat(tets, 4, axis=1).ravel(), np.tile(tets, (1, 4)).ravel()
+        graph = sp.csr_matrix((np.ones(len(pairs[0]), dtype=np.int8), pairs), shape=(self.elements.count,) * 2)
+        return moving[reverse_cuthill_mckee(graph[moving][:, moving], symmetric_mode=True)]
 
-    def _mesh_pattern(self, rows: Ints, columns: Ints) -> Sparsity:
-        """Pattern of the upper triangle: blocks between neighbours (and the pairs given), patches with their vertices."""
-        body, n = self.elements.body.tets, len(self.free)
+    def _ranks(self) -> tuple[Ints, Ints]:
+        """Where the blocks and the couplings of every element stand (see `element_stiffness`)."""
+        tets = self.elements.body.tets
+        first, second = np.repeat(tets, 4, axis=1).ravel(), np.tile(tets, (1, 4)).ravel()
+        row = self._node[first]
+        out: list[Ints] = []
+        for column, there in (
+            (3 * self._node[second], (row >= 0) & (self._node[second] >= row)),
+            (self._border[second], row >= 0),
+        ):
+            ranks = np.full(len(first), -1)
+            ranks[there] = self._base.ranks(3 * row[there], column[there])
+            out.append(ranks.reshape(-1, 4, 4))
+        return out[0], out[1]
+
+    def _mesh_pattern(self) -> Sparsity:
+        """Pattern of the upper triangle: blocks between neighbours, patches with their vertices."""
+        body, n = self.elements.body.tets, len(self._moving)
         first, second = np.repeat(body, 4, axis=1).ravel(), np.tile(body, (1, 4)).ravel()
         keep = self._node[first] >= 0
         first, second = first[keep], second[keep]
         up = self._node[second] >= self._node[first]
-        rows = np.concatenate([self._node[first[up]], rows])
-        columns = np.concatenate([self._node[second[up]], columns])
-        nodes = sp.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(n, n))
+        pairs = self._node[first[up]], self._node[second[up]]
+        nodes = sp.csr_matrix((np.ones(len(pairs[0])), pairs), shape=(n, n))
         border = (self._node[first], self._border[second] - self._size)
         couplings = sp.csr_matrix((np.ones(len(first)), border), shape=(n, self._patches))
         blocks = sp.triu(sp.kron(nodes, np.ones((3, 3)))), sp.kron(couplings, np.ones((3, 1)))
@@ -89,11 +114,10 @@ class MaterialMatrix:
         return self._scalar.diagonal()
 
     def factor(self, springs: Springs) -> None:
-        """Note that the springs are others."""
-        self.stale = True
+        """Do nothing: the next step asks for the springs anyway."""
 
     def follow(self, x: Floats, pulls: Floats, near: bool) -> None:
-        """Factorise the second derivative at x [m].
+        """Take the second derivative at x [m].
 
         Parameters
         ----------
@@ -102,62 +126,110 @@ class MaterialMatrix:
         near
             Whether the second derivative itself may be positive definite; where it is not, what is not convex is cut off.
         """
-        self.stale = False
-        if not (near and self._factoriser.counts and self._factorised(x, pulls, convex=False)):
-            self._factorised(x, pulls, convex=True)
-
-    def _factorised(self, x: Floats, pulls: Floats, *, convex: bool) -> bool:
-        """Factorise; return whether the matrix is positive definite."""
-        elements, walls = self.elements, self.elements.cells.walls
-        data = self._constant.copy()
-        places = (self._pattern.indptr, self._pattern.indices, data)
-        elements.stiffen(x, convex, self._node, self._border, *places)
-        for pull, wall in () if convex else zip(pulls, walls):
-            wall_stiffness(x, wall, pull, self._node, *places)
-        data = self._with_springs(x, data)  # which may change the factoriser
-        self._factoriser.factorise(data)
-        self.factorisations += 1
+        self._at = x.copy(), np.array(pulls)
+        elements = self.elements
+        vertices, slopes = elements.springs.slopes(x)
+        nodes = self._node[vertices]
+        self._springs = np.maximum(nodes, 0), slopes * (nodes >= 0)[:, :, None]
         self._driven = np.flatnonzero(np.isfinite(elements.compliances))
-        self._sides = np.zeros((self._pattern.size, len(self._driven)))
+        self._soft = elements.compliances[self._driven]
+        self._sides = np.zeros((len(self._driven), self._size))
         for k, i in enumerate(self._driven):
             slope = np.zeros_like(x)
-            wall_gradient(x, walls[i], slope)
-            self._sides[: self._size, k] = slope[self.free].ravel()
-        self._columns = self._factoriser.solve(self._sides) if len(self._driven) else self._sides
-        self._schur = np.diag(elements.compliances[self._driven]) + np.einsum("ik,il->kl", self._sides, self._columns)
+            wall_gradient(x, elements.cells.walls[i], slope)
+            self._sides[k] = slope[self._moving].ravel()
+        self._assemble(convex=not near)
+
+    def _assemble(self, *, convex: bool) -> None:
+        x, pulls = self._at
+        self._convex, self._data = convex, self._constant.copy()
+        (blocks, couplings), indptr = self._places
+        self.elements.stiffen(x, convex, self._order, self._node, blocks, couplings, indptr, self._data)
+        for pull, wall in () if convex else zip(pulls, self.elements.cells.walls):
+            wall_stiffness(x, wall, pull, self._node, self._base.indptr, self._base.indices, self._data)
+
+    def _factorise(self) -> bool:
+        """Factorise what is assembled; return whether it is positive definite, as far as can be told."""
+        nodes, slopes = self._springs
+        carry = carriers(np.arange(len(self._moving))[:, None])
+        data = self._pattern.widen(self._data) if isinstance(self._pattern, Coupled) else self._data.copy()
+        pattern, data = widened(self._pattern, data, nodes, carry)
+        if pattern is not self._pattern or self._factoriser is None:
+            if self._factoriser is not None:
+                self._factoriser.close()
+            self._pattern = pattern
+            self._factoriser = make_factoriser(pattern.indptr, pattern.indices)
+        blocks = np.einsum("sik,sjm->sijkm", slopes, slopes)
+        all_nodes = np.arange(len(self._moving))[:, None]
+        add_blocks(nodes, blocks, all_nodes, np.ones(all_nodes.shape), pattern.indptr, pattern.indices, data)
+        factoriser = self._factoriser
+        factoriser.factorise(data)
+        self.factorisations += 1
+        self._kept = self._sides.copy()
+        columns = np.zeros((pattern.size, len(self._kept)))
+        columns[: self._size] = self._kept.T
+        self._columns = factoriser.solve(columns)[: self._size].T.copy() if len(self._kept) else self._kept
+        self._schur = np.diag(self._soft) + self._kept @ self._columns.T
         positive = int((np.linalg.eigvalsh(self._schur) > 0.0).sum())
-        return self._factoriser.negative_pivots + positive == self._patches + len(self._driven)
+        return not factoriser.counts or factoriser.negative_pivots + positive == self._patches + len(self._kept)
 
-    def _with_springs(self, x: Floats, data: Floats) -> Floats:
-        """Add the springs that push; where they couple vertices that nothing coupled before, the pattern grows."""
-        groups, blocks = self.elements.springs.second_derivatives(x)
-        nodes = np.maximum(self._node, 0)[:, None]
-        weights = (self._node >= 0).astype(float)[:, None]
-        pattern, data = widened(self._pattern, data, groups, carriers(nodes))
-        if pattern is not self._pattern:
-            place = pattern.place  # type: ignore[attr-defined]
-            constant = np.zeros(len(pattern.indices))
-            constant[place] = self._constant
-            self._constant = constant
-            self._factoriser.close()
-            self._use(Sparsity(pattern.indptr, pattern.indices))
-        add_blocks(groups, blocks, nodes, weights, pattern.indptr, pattern.indices, data)
-        return data
-
-    def solve(self, force: Floats) -> Floats:
-        """Return the displacement [m] (free, 3) of a force [N] (free, 3)."""
-        right = np.zeros(self._pattern.size)
-        right[: self._size] = force.ravel()
-        out = self._factoriser.solve(right)
+    def _precondition(self, right: Floats) -> Floats:
+        """Solve with the factors at hand."""
+        assert self._factoriser is not None
+        whole = np.zeros(self._pattern.size)
+        whole[: self._size] = right
+        out = self._factoriser.solve(whole)[: self._size]
         if len(self._schur):
-            out -= self._columns @ np.linalg.solve(self._schur, np.einsum("ik,i->k", self._sides, out))
-        return out[: self._size].reshape(force.shape)
+            out -= np.linalg.solve(self._schur, dots(self._kept, out)) @ self._columns
+        return out
+
+    def _product(self, vector: Floats) -> Floats:
+        """Multiply with the matrix of the day."""
+        self.products += 1
+        whole = np.zeros(self._base.size)
+        whole[: self._size] = vector
+        out = self._base.product(self._data, whole)
+        whole[: self._size], whole[self._size :] = 0.0, out[self._size :]
+        out = out[: self._size] + self._base.product(self._data, whole)[: self._size]
+        nodes, slopes = self._springs
+        stretch = np.einsum("sik,sik->s", slopes, vector.reshape(-1, 3)[nodes])
+        np.add.at(out.reshape(-1, 3), nodes, slopes * stretch[:, None, None])
+        if len(self._sides):
+            out += (dots(self._sides, vector) / self._soft) @ self._sides
+        return out
+
+    def solve(self, force: Floats, tolerance: float = 1e-6) -> Floats:
+        """Return the displacement [m] (free, 3) of a force [N] (free, 3), to a relative error in the energy.
+
+        Where the matrix is not positive definite after all, what is not convex is cut off from here on.
+        """
+        whole = np.zeros((self.elements.count, 3))
+        whole[self.free] = force
+        right = whole[self._moving].ravel()
+        good, found = False, right
+        if self._factoriser is not None:
+            found, good = conjugate_gradients(
+                self._product, self._precondition, right, tolerance, WORTH_FACTORS, impatient=True
+            )
+        while not good:
+            if not self._factorise() and not self._convex:
+                self._assemble(convex=True)
+                continue
+            found, good = conjugate_gradients(self._product, self._precondition, right, tolerance, 3 * WORTH_FACTORS)
+            if not good and not self._convex:
+                self._assemble(convex=True)
+            elif not good and not (self._factoriser and self._factoriser.strengthen()):
+                break  # what was found still goes downhill
+        whole[:] = 0.0
+        whole[self._moving] = found.reshape(-1, 3)
+        self._followers.follow(whole)
+        return whole[self.free]
 
     def pulls(self, x: Floats, targets: Floats, step: Floats) -> Floats:
         """Pull of every chamber [Pa] after a step, to first order; 0 where it is vented."""
-        out = self.elements.pulls(x, targets)
-        growth = np.einsum("ik,i->k", self._sides[: self._size], step.ravel())
-        out[self._driven] += growth / self.elements.compliances[self._driven]
+        out, whole = self.elements.pulls(x, targets), np.zeros_like(x)
+        whole[self.free] = step
+        out[self._driven] += dots(self._sides, whole[self._moving].ravel()) / self._soft
         return out
 
     def turned(self, x: Floats, step: Floats) -> Floats:
@@ -170,3 +242,70 @@ class MaterialMatrix:
         turning_forces(x, whole, tets, gradients, weights, corners)
         elements.gather(corners, forces)
         return step + self._scalar.solve(forces[self.free])
+
+
+class Followers:
+    """The inside of the chambers: no force moves it, and it only follows the walls, as smoothly as it can.
+
+    In the matrix of the walls it would couple opposite sides of a chamber, and the factors would be twice as full.
+
+    Parameters
+    ----------
+    elements
+        Of which the cells are taken.
+    inside
+        Vertices that follow.
+    """
+
+    def __init__(self, elements: Elements, inside: Ints) -> None:
+        cells = elements.cells
+        self._inside = inside
+        matrix = elements.assembled(cells.tets, cells.gradients, cells.weights * cells.volumes).tocsr()[inside]
+        upper = sp.triu(matrix[:, inside], format="csr")
+        upper.sort_indices()
+        self._pull = matrix  # multiplied while the inside is at rest
+        if len(inside):
+            self._factoriser = make_factoriser(upper.indptr, upper.indices, single=False)
+            self._factoriser.factorise(upper.data)
+
+    def follow(self, step: Floats) -> None:
+        """Write the step [m] of what follows into the step of all vertices (n, 3)."""
+        if len(self._inside):
+            step[self._inside] = -self._factoriser.solve(self._pull @ step)
+
+
+def conjugate_gradients(
+    product: Callable[[Floats], Floats],
+    precondition: Callable[[Floats], Floats],
+    right: Floats,
+    tolerance: float,
+    limit: int,
+    *,
+    impatient: bool = False,
+) -> tuple[Floats, bool]:
+    """Solve A x = right for a matrix that should be positive definite; return x and whether it got there.
+
+    Flexible: single precision makes a preconditioner that is not quite symmetric. The error is measured in the norm of the
+    preconditioner. Where A curves downwards along a direction x is what was found before.
+    """
+    x, residual = np.zeros_like(right), right.copy()
+    image = precondition(residual)
+    way, size = image, float(residual @ image)
+    start = size
+    if start <= 0.0:
+        return x, start == 0.0
+    for k in range(1, limit + 1):
+        change = product(way)
+        curve = float(way @ change)
+        if curve <= 0.0:
+            return x, False
+        x += (size / curve) * way
+        before, residual = residual, residual - (size / curve) * change
+        image = precondition(residual)
+        old, size = size, float(residual @ image)
+        if size <= tolerance**2 * start:
+            return x, size >= 0.0
+        if impatient and k >= PATIENCE and size > start * tolerance ** (2.0 * SLACK * k / limit):
+            return x, False
+        way = image + float(image @ (residual - before)) / old * way
+    return x, False

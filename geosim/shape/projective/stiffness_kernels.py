@@ -96,7 +96,7 @@ def _directions(U, V, vectors, gradients, e, w):
 def _weighted_sum(weight, w, total):
     """Write sum_r weight_r w_r (x) w_r."""
     total[:] = 0.0
-    for r in range(len(weight)):
+    for r in range(9):
         for i in range(12):
             share = weight[r] * w[r, i]
             for j in range(12):
@@ -117,10 +117,11 @@ def element_stiffness(
     pressures,
     roots,
     convex,
+    order,
     node,
-    border,
+    blocks,
+    couplings,
     indptr,
-    indices,
     data,
 ):
     """Add the second derivatives of all body elements, and the couplings of the patches, to the upper triangle.
@@ -131,13 +132,18 @@ def element_stiffness(
         sqrt(b_v) / V_v of every patch of volume V_v and bulk stiffness b_v.
     convex
         Whether what is not convex is cut off.
-    node, border
-        Numbers of a vertex and of its patch in the matrix, -1 where it is held.
+    order
+        In which the elements are taken.
+    node
+        Number of a vertex in the matrix, -1 where it is held.
+    blocks, couplings
+        Ranks of the blocks of every element (m, 4, 4) in the first of the three rows of a node, -1 below the diagonal and
+        where a vertex is held; and of the couplings of its corners with its four patches, -1 where a corner is held.
     """
     twist, flip, values, weight = np.empty(3), np.empty(3), np.empty(3), np.empty(9)
     scaling, vectors = np.empty((3, 3)), np.empty((3, 3))
     w, total = np.empty((9, 12)), np.empty((12, 12))
-    for e in range(len(tets)):
+    for e in order:
         f = gradient(x, tets, gradients, e)
         U, s, V = singular(f)
         m = rows[which[e]]
@@ -157,10 +163,13 @@ def element_stiffness(
         _weighted_sum(weight, w, total)
         for i in range(4):
             for j in range(4):
-                a, b = node[tets[e, i]], node[tets[e, j]]
-                if 0 <= a <= b:
-                    _add_block(data, indptr, indices, a, b, total[3 * i : 3 * i + 3, 3 * j : 3 * j + 3])
-        _add_couplings(cofactor(f), tets[e], gradients[e], volumes[e], roots, node, border, indptr, indices, data)
+                if blocks[e, i, j] >= 0:
+                    a = 3 * node[tets[e, i]]
+                    for k in range(3):
+                        at = indptr[a + k] + blocks[e, i, j] - k
+                        for n in range(k if i == j else 0, 3):
+                            data[at + n] += total[3 * i + k, 3 * j + n]
+        _add_couplings(cofactor(f), tets[e], gradients[e], volumes[e], roots, node, couplings[e], indptr, data)
 
 
 @kernel
@@ -175,17 +184,15 @@ def _add_block(data, indptr, indices, a, b, block):
 
 
 @kernel
-def _add_couplings(c, tet, gradients, volume, roots, node, border, indptr, indices, data):
+def _add_couplings(c, tet, gradients, volume, roots, node, ranks, indptr, data):
     """Add sqrt(b_v) dJ_v/dx of one element with the cofactors c to its four patches."""
     for i in range(4):
         a = node[tet[i]]
         if a >= 0:
             g = scaled(volume, times(c, row(gradients, i)))
             for j in range(4):
-                start = indptr[3 * a]
-                rank = find_sorted(indices, start, indptr[3 * a + 1], border[tet[j]]) - start
                 for k in range(3):
-                    data[indptr[3 * a + k] + rank - k] += roots[tet[j]] * g[k]
+                    data[indptr[3 * a + k] + ranks[i, j] - k] += roots[tet[j]] * g[k]
 
 
 @kernel

@@ -8,7 +8,9 @@ from cubes import beam, solve, two_fingers
 from scipy.spatial.transform import Rotation
 
 import geosim
+from geosim.shape.projective import mesh
 from geosim.shape.projective.elements import rest_shapes
+from geosim.shape.projective.relaxation import Iterate
 from geosim.shape.projective.solver import ProjectiveShapeSolver
 from geosim.shape.projective.stiffness_kernels import turning_forces
 
@@ -95,3 +97,38 @@ def test_with_contact_it_goes_where_the_scalar_matrix_goes():
     offset = newton.state.work.elements.springs.offset
     assert np.abs(newton.frames[0] - scalar.frames[0]).max() < offset
     assert 3 * len(newton.trace) < len(scalar.trace)
+
+
+def test_factors_serve_more_than_one_matrix():
+    """Conjugate gradients with old factors and with new ones of the same matrix end in the same step."""
+    state = state_of()
+    work, x = state.work, np.array(state.x)
+    free, rng = work.matrix.free, np.random.default_rng(2)
+    force = rng.normal(size=(len(free), 3))
+    before = work.matrix.factorisations
+    x[free] += 2e-6 * rng.normal(size=(len(free), 3))
+    work.matrix.follow(x, -state.pressures, near=True)
+    kept = work.matrix.solve(force, 1e-3)
+    assert work.matrix.factorisations == before
+    fresh = mesh.make_work(beam(), geosim.Environment(), ProjectiveShapeSolver().targets)
+    fresh.elements.compliances[:] = work.elements.compliances
+    fresh.matrix.follow(x, -state.pressures, near=True)
+    assert np.abs(fresh.matrix.solve(force) - kept).max() < 1e-2 * np.abs(kept).max()
+
+
+def test_a_long_step_ends_at_the_first_collision():
+    """A step that carries the tip through a block and out of it on the other side ends where the block is met."""
+    block = geosim.Obstacle.box((0.0, -0.05, -0.02), (0.2, 0.05, -0.005))
+    environment = geosim.Environment(obstacles=[block], self_contact=False)
+    solver = ProjectiveShapeSolver()
+    state = solver.start(beam(), environment)
+    work, x = state.work, np.array(state.x)
+    contact = solver._contact(work, 0)
+    now = Iterate(x, work.elements.evaluate(x, work.elements.volumes(x)), None, None, None, contact.longest)
+    step = np.zeros_like(x[work.matrix.free])
+    step[:, 2] = -40.0 * x[work.matrix.free, 0] ** 2  # 64 mm at the tip
+    whole = work.matrix.turned(x, step)
+    assert (x[work.matrix.free] + whole)[:, 2].min() < -0.02 - contact.longest
+    share = solver.relaxation._clear_share(work.matrix, contact, now, step)
+    deepest = (x[work.matrix.free] + work.matrix.turned(x, share * step))[:, 2].min()
+    assert -0.005 - contact.longest < deepest < -0.005
