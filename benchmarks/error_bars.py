@@ -117,6 +117,23 @@ def bar():
     return _robot(vertices, tets, vertices[:, 0] < 1e-9, vertices[:, 0] > 0.06 - 1e-9)
 
 
+def indented():
+    """A block that hangs from its top, with short cells where a cylinder will press on it from below."""
+    vertices, tets = block((0.03, 0.01, 0.015), (8, 2, 3))
+    line = 1e-3 * np.array([0, 5, 8, 10.5, 13, 15.5, 18, 23, 30])
+    vertices[:, 0] = line[np.rint(vertices[:, 0] / 0.03 * 8).astype(int)]
+    return _robot(vertices, tets, vertices[:, 2] > 0.015 - 1e-9, vertices[:, 0] > 0.03 - 1e-9)
+
+
+def resting():
+    """A bar with short cells where it will touch something."""
+    vertices, tets = block((0.06, 0.01, 0.01), (7, 5, 2))
+    lines = 1e-3 * np.array([0, 20, 36, 45, 48.5, 51.5, 55, 60]), 1e-3 * np.array([0, 2.5, 4, 6, 7.5, 10])
+    for axis, line in enumerate(lines):
+        vertices[:, axis] = line[np.rint(vertices[:, axis] / line[-1] * (len(line) - 1)).astype(int)]
+    return _robot(vertices, tets, vertices[:, 0] < 1e-9, vertices[:, 0] > 0.06 - 1e-9)
+
+
 def pneunet():
     """A PneuNet of one chamber, as coarse as its surfaces allow."""
     return generate.pneunet(chambers=1, chamber_length=12e-3).robot(RUBBER, max_edge=40e-3)
@@ -181,6 +198,11 @@ def _on_ball(robot: Any) -> Environment:
     return Environment(gravity=GRAVITY, obstacles=ball, loads=Load.force(robot.tip, (0.0, 0.0, -0.02)))
 
 
+def _on_cylinder(robot: Any) -> Environment:
+    rail = Obstacle.cylinder((0.0135, -0.02, -0.0101), (0.0135, 0.03, -0.0101), 0.01, motion=[[0.0, 0.0, 0.0015]])
+    return Environment(obstacles=rail)
+
+
 CASES = {
     "tower": Case(tower, Inflation(pressure=[[8e3, 0.0]]), ("tip", "bend_angle", "chamber_volumes")),
     "notched": Case(notched, Passive(), ("tip", "bend_angle"), _pushed((0.0, 0.0, -0.03))),
@@ -188,7 +210,8 @@ CASES = {
     "twisted": Case(twisted, Inflation(pressure=10e3), ("tip", "chamber_volumes")),
     "clasp": Case(clasp, Passive(), ("tip",), _pushed((0.0, 0.0, 0.05))),
     "frame": Case(frame, Passive(), ("tip",), _pushed((0.0, 0.01, -0.2))),
-    "ball": Case(bar, Passive(), ("tip", "obstacle_forces"), _on_ball),
+    "ball": Case(resting, Passive(), ("tip", "obstacle_forces"), _on_ball),
+    "indented": Case(indented, Passive(), ("tip", "obstacle_forces"), _on_cylinder),
     "preview": Case(bar, Passive(), ("tip",), lambda robot: Environment(gravity=GRAVITY), "p1"),
     "pneunet": Case(pneunet, Inflation(volume_ratio=1.3), ("tip", "bend_angle", "chamber_pressures")),
     "finger": Case(finger, Inflation(volume_ratio=1.4), ("tip", "bend_angle", "chamber_pressures")),
@@ -197,13 +220,8 @@ CASES = {
     "cross": Case(cross, Passive(), ("tip",), _pushed((0.1, 0.0, -0.05))),
     "slots": Case(slots, Passive(), ("tip", "bend_angle"), _pushed((0.0, 0.0, -0.03))),
 }  # fmt: skip
-SET_ON = (
-    "finger",
-    "angle",
-    "plate",
-    "cross",
-    "slots",
-)  # robots on which constants of the bars were set: they judge nothing
+# Robots on which constants of the bars were set, on the ball the rate in contact: they judge nothing.
+SET_ON = ("finger", "angle", "plate", "cross", "slots", "ball")
 
 
 # ---- the mesh

@@ -73,6 +73,7 @@ SECTIONS = {
     "bars-reality": Section(
         "error_bars.py", "reality --out {out}/bars", "a measured membrane, beam and arm", (DATA,), kind="blind"
     ),
+    "symmetry": Section("symmetry.py", "", "the same solves of the whole", kind="peer"),
     "formats": Section("formats.py", "", "one robot in four formats", ("OCP",)),
     "surfaces": Section("surface_faults.py", "", "23 surfaces with the faults of real ones"),
     "studies": Section("design_studies.py", "bellows search --out {out}/studies", "random search"),

@@ -246,6 +246,7 @@ class VolumetricRobot(Displayed):
         rescue: bool = False,
         simplify: float | None = None,
         preview: bool = False,
+        symmetry: str | None = None,
         cables: Sequence[Any] = (),
         layers: Sequence[Layer] = (),
         fibres: Sequence[Fibre] = (),
@@ -279,6 +280,10 @@ class VolumetricRobot(Displayed):
             Take the coarsest mesh that keeps the geometry, in place of `max_edge`: surfaces simplified (by 0.05 % of the
             diagonal, where `simplify` says nothing), slender tets allowed. With the default element a tenth of the
             time, and a few per cent off.
+        symmetry
+            "x", "y" or "z": mesh one half and mirror it in the plane normal to that axis through the middle of the body, as
+            `EnergyShapeSolver(symmetry="auto")` asks of a mesh. "auto": the first of y, x, z in which the surfaces are their own
+            images; a notice where there is none.
         cables, layers, fibres
             As in `from_tets`.
 
@@ -303,6 +308,7 @@ class VolumetricRobot(Displayed):
             max_edge=max_edge,
             preview=preview,
             time_limit=time_limit,
+            symmetry=symmetry,
         )
         again = partial(
             cls.from_surfaces,
@@ -317,6 +323,7 @@ class VolumetricRobot(Displayed):
             time_limit=time_limit,
             rescue=rescue,
             simplify=simplify,
+            symmetry=symmetry,
             cables=cables,
             layers=layers,
             fibres=fibres,

@@ -34,7 +34,7 @@ from geosim.derivatives.tangent import Tangent
 from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
 
-__all__ = ["FACTOR", "RATE", "ErrorBars", "bars_of", "error_bars", "mesh_bar"]
+__all__ = ["CONTACT_FACTOR", "FACTOR", "RATE", "ErrorBars", "bars_of", "error_bars", "mesh_bar"]
 
 # Twice the exponent 0.5445 of the strongest singularity of Stokes flow (an incompressible solid) at an inner right angle, the
 # root of sin(1.5 pi z) = z there [Dauge, 1989, Stationary Stokes and Navier-Stokes systems on domains with corners]; on its own
@@ -42,6 +42,9 @@ __all__ = ["FACTOR", "RATE", "ErrorBars", "bars_of", "error_bars", "mesh_bar"]
 RATE = 1.09
 SAFETY = 1.15  # the same with r = 0.89, as coarse meshes had it where singular and smooth parts of the error are of either sign
 FACTOR = SAFETY * 2.0**RATE / (2.0**RATE - 1.0)  # 2.17
+# Contact is felt from a distance of a share of the local edge on, which halves with the edges: its errors go like h.
+CONTACT_RATE = 1.0
+CONTACT_FACTOR = SAFETY * 2.0**CONTACT_RATE / (2.0**CONTACT_RATE - 1.0)  # 2.3
 # Of the largest component: less than that one component of a vector may change by chance, not since it is known better. The
 # direction of an error is found less well than its size: the smallest change of a tower's tip was two thirds of the largest.
 SHARE = 0.3
@@ -130,6 +133,7 @@ def bars_of(
 def mesh_bar(found: Correction, of: str | Measure) -> tuple[Floats, Floats]:
     """Return a measure and the bound of what its mesh is off, each of its shape."""
     value, read, fine = found.values(of)
-    shape, reading = FACTOR * (read - value), fine - read
+    factor = CONTACT_FACTOR if found.touches else FACTOR
+    shape, reading = factor * (read - value), fine - read
     bar = np.maximum(np.abs(shape + reading), np.maximum(np.abs(shape), np.abs(reading)))
     return value, np.maximum(bar, SHARE * float(bar.max(initial=0.0)))

@@ -59,6 +59,8 @@ class Correction:
         Of the fine mesh, there.
     point, grip
         The equilibrium of the fine mesh, and what it holds on to.
+    touches
+        Whether anything is in contact.
     """
 
     state: ShapeState
@@ -67,6 +69,7 @@ class Correction:
     tangent: Tangent
     point: Point
     grip: Grip | None
+    touches: bool
 
     def values(self, of: str | Measure) -> tuple[Floats, Floats, Floats]:
         """Return a measure in SI units: on the coarse mesh, of the fine shape read on the coarse mesh, and on the fine one.
@@ -124,7 +127,8 @@ def correct(result: Result, frame: int) -> Correction:
     start = _start(solver, environment, state, refined, command)
     try:
         tangent = Tangent.at(start)
-        point = None if _touches(state, tangent) else _stepped(start, tangent)
+        touches = _touches(state, tangent)
+        point = None if touches else _stepped(start, tangent)
     except FactorisationError as error:
         raise InputError(f"error_bars: the equilibrium has no unique tangent on the refined mesh ({error})") from None
     grip = tangent.grip
@@ -138,7 +142,7 @@ def correct(result: Result, frame: int) -> Correction:
         afresh = rubs or gas  # from the present shape the gas would be shut in there
         found = _again(solver, start, result.actuation, frame) if afresh else _followed(solver, start, command)
         point, grip = found.point, found.target.grip
-    return Correction(state, refined, start, tangent, point, grip)
+    return Correction(state, refined, start, tangent, point, grip, touches)
 
 
 def _start(

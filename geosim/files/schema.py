@@ -285,6 +285,11 @@ class VolumetricFile(RobotFile):
     preview: bool = Field(
         default=False, description="Take the coarsest mesh that keeps the geometry.", examples=["true"]
     )
+    symmetry: Literal["auto", "x", "y", "z"] | None = Field(
+        default=None,
+        description="Mesh one half of the surfaces and mirror it in the middle plane normal to this axis.",
+        examples=['"auto"'],
+    )
     cables: list[CableTable] = Field(default=[], description="See below.")
     layers: list[LayerTable] = Field(default=[], description="See below.")
     fibres: list[FibreTable] = Field(default=[], description="See below.")

@@ -86,6 +86,7 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
         rescue=file.rescue,
         simplify=simplify and positive(simplify, place.at("simplify")) * unit,
         preview=file.preview,
+        symmetry=file.symmetry,
     )
     if file.design is None:
         return robot
@@ -155,7 +156,12 @@ def _meshed_robot(
     """The robot of a tetrahedral mesh whose tets carry a region."""
     if len({body.mesh for body in bodies}) > 1:
         raise place.error("[[bodies]] name several meshes; they share one mesh and differ in region")
-    for key, given in (("rescue", file.rescue), ("simplify", file.simplify), ("preview", file.preview)):
+    for key, given in (
+        ("rescue", file.rescue),
+        ("simplify", file.simplify),
+        ("preview", file.preview),
+        ("symmetry", file.symmetry),
+    ):
         if given:
             raise place.at(key).error(
                 f"= {json.dumps(given)} goes with surfaces; mesh = {bodies[0].mesh!r} is meshed already"

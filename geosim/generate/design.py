@@ -81,7 +81,11 @@ class Design:
         return Select.box(*self.tip_box)
 
     def robot(
-        self, material: str | Material = "ecoflex-00-30", max_edge: float | None = None, preview: bool = False
+        self,
+        material: str | Material = "ecoflex-00-30",
+        max_edge: float | None = None,
+        preview: bool = False,
+        symmetry: str | None = None,
     ) -> VolumetricRobot:
         """Mesh the design.
 
@@ -93,6 +97,8 @@ class Design:
             Largest wanted edge [m]; default the diagonal of the bounding box / 40.
         preview
             Take the coarsest mesh that keeps the geometry instead.
+        symmetry
+            As in `VolumetricRobot.from_surfaces`.
 
         Raises
         ------
@@ -108,6 +114,7 @@ class Design:
             max_edge=max_edge,
             simplify=None if preview else 0.0,  # derivatives by dimensions need all vertices of the surfaces
             preview=preview,
+            symmetry=symmetry,
             name=self.name,
             cables=self.cables,
             layers=self.layers,

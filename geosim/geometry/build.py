@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from geosim.collision.tree import build_tree
 from geosim.errors import InputError
 from geosim.geometry import shells, topology
 from geosim.geometry.domain import cavities, place_order
+from geosim.geometry.halves import mesh_halves, plane_of_symmetry
 from geosim.geometry.mesh import TetMesh, fill, mesh_surfaces
 from geosim.geometry.rescue import rescued
 from geosim.geometry.surface import Surface, check_surface, read_surface
@@ -35,6 +37,7 @@ def mesh_given(
     max_edge: float | None,
     preview: bool,
     time_limit: float,
+    symmetry: str | None = None,
 ) -> TetMesh:
     """Read, check and mesh surfaces; the arguments are those of `VolumetricRobot.from_surfaces`.
 
@@ -62,9 +65,15 @@ def mesh_given(
     else:
         one = isinstance(chambers, (str, os.PathLike)) or hasattr(chambers, "faces")
         inside = [read(item, f"chamber {i + 1}") for i, item in enumerate([chambers] if one else chambers)]
-    return mesh_surfaces(
-        skins, inside, max_edge=max_edge, time_limit=time_limit, rescue=rescue, simplify=simplify, preview=preview
-    )
+    options: dict[str, Any] = {"time_limit": time_limit, "rescue": rescue, "simplify": simplify, "preview": preview}
+    if symmetry is None:
+        return mesh_surfaces(skins, inside, max_edge=max_edge, **options)
+    axis, why = plane_of_symmetry(skins, inside, symmetry)
+    if axis is None:
+        mesh = mesh_surfaces(skins, inside, max_edge=max_edge, **options)
+        return replace(mesh, notices=(*mesh.notices, why))
+    mesher = lambda halves, edge: mesh_surfaces(halves, max_edge=edge, **options)  # noqa: E731
+    return mesh_halves(skins, inside, axis, max_edge, mesher, fill_cavities)
 
 
 def _mendable(surface: Surface) -> bool:

@@ -11,15 +11,17 @@ single precision, two iterations suffice; with those of the matrix before, four 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from geosim.arrays import Floats
 from geosim.linear.factorise import FactorisationError, Factoriser, make_factoriser
 from geosim.linear.krylov import combine, dots, flexible_gmres
+from geosim.linear.mirrored import Mirror, Mirrored
 from geosim.linear.patterns import Sparsity
 
 __all__ = ["BorderedSolver", "Extra"]
@@ -46,6 +48,8 @@ class BorderedSolver:
         Which factoriser a new pattern gets, and how many threads (see `make_factoriser`).
     max_krylov
         GMRES iterations that are cheaper than a factorisation.
+    mirrors
+        Reflections of the unknowns that matrices may be symmetric in.
     """
 
     pattern: Sparsity
@@ -53,6 +57,7 @@ class BorderedSolver:
     name: str = "auto"
     threads: int | None = None
     max_krylov: int = 10
+    mirrors: Sequence[Mirror] = ()
     factorisations: int = 0
     krylov: int = 0
     _borders: Floats | None = field(default=None, repr=False)
@@ -66,9 +71,15 @@ class BorderedSolver:
         """Change to another pattern; factors of the old one are dropped."""
         if pattern is not self.pattern:
             self.factoriser.close()
-            self.factoriser = make_factoriser(pattern.indptr, pattern.indices, self.name, threads=self.threads)
+            self.factoriser = self.made(pattern)
             self.pattern = pattern
             self._columns = None
+
+    def made(self, pattern: Sparsity) -> Factoriser:
+        """Return a factoriser for a pattern, in halves where a mirror may hold."""
+        make = partial(make_factoriser, name=self.name, threads=self.threads)
+        mirrors = [m for m in self.mirrors if len(m.partner) == pattern.size]  # rigid groups have unknowns of their own
+        return Mirrored(pattern, mirrors, make) if mirrors else make(pattern.indptr, pattern.indices)
 
     def solve(
         self,
@@ -149,9 +160,9 @@ class BorderedSolver:
                 signs = np.linalg.eigvalsh(corner - 0.5 * (self._schur + self._schur.T))
                 if (np.abs(signs) > DOUBTFUL * np.abs(signs).max(initial=0.0)).all():
                     self._fresh = True
-                    return self.factoriser.negative_pivots + int((signs < 0).sum())
+                    return self.factoriser.count_negative() + int((signs < 0).sum())
         self._columns = None
-        careful = make_factoriser(self.pattern.indptr, self.pattern.indices, self.name, threads=self.threads)
+        careful = self.made(self.pattern)
         try:
             careful.strengthen()
             careful.factorise(data)
@@ -160,7 +171,7 @@ class BorderedSolver:
             schur = borders @ careful.solve(np.ascontiguousarray(borders.T)) if len(borders) else np.zeros((0, 0))
             if not np.isfinite(schur).all():
                 raise FactorisationError("the equations are singular: their solution is not finite")
-            return careful.negative_pivots + int((np.linalg.eigvalsh(corner - 0.5 * (schur + schur.T)) < 0).sum())
+            return careful.count_negative() + int((np.linalg.eigvalsh(corner - 0.5 * (schur + schur.T)) < 0).sum())
         finally:
             careful.close()
 

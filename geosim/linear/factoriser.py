@@ -86,6 +86,10 @@ class Factoriser(ABC):
     def solve(self, right: Floats) -> Floats:
         """Return the solutions for right-hand sides (size,) or (size, r)."""
 
+    def count_negative(self) -> int:
+        """Return the number of negative eigenvalues of the factorised matrix, -1 where they are not counted."""
+        return self.negative_pivots
+
     def strengthen(self) -> bool:
         """Switch to a slower, more robust way of factorising; False if there is none."""
         return False

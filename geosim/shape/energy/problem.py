@@ -30,6 +30,7 @@ from geosim.shape.energy.contact_setup import make_contact
 from geosim.shape.energy.embedding import couplings
 from geosim.shape.energy.grip import Blocks, Grip
 from geosim.shape.energy.loads import LoadShape, load_shapes
+from geosim.shape.energy.mirror import find_mirrors
 from geosim.shape.energy.objects import Coupling, Loose, Objects, make_objects
 from geosim.shape.energy.pattern import BodyPattern, build_pattern
 from geosim.shape.energy.rigid import Rigids, make_groups, make_rigids
@@ -42,6 +43,7 @@ from geosim.shape.energy.threads import assemble_in_threads
 __all__ = ["ShapeProblem", "make_problem", "stiffest"]
 
 VOLUME_CHANGE = 1e-7  # relative, of an enclosed incompressible body: ten times what the equations are solved to
+UNLIKE = 1e-7  # share of the largest load by which loads may differ from their images: rounding of weights
 RESULTANT = 1e-8  # of the loads on a free body over the sum of their sizes: round-off of many thousand nodal forces
 
 
@@ -63,6 +65,8 @@ class ShapeProblem(ScaledBody):
         What pulls on the body, layers and fibres in it, and the strain of linear elements; or None.
     objects
         Obstacles that move by themselves.
+    asymmetry
+        Why no plane of symmetry halves the equations; "" where one does, or none was asked for.
     held, enclosed
         Which unknowns are held (see `held_unknowns`), and whether a body's whole surface is.
     contact, rigid, reduction
@@ -88,6 +92,7 @@ class ShapeProblem(ScaledBody):
     fabric: Fabric | None
     smoothing: Smoothing | None
     objects: Objects
+    asymmetry: str = ""
 
     @property
     def chambers(self) -> int:
@@ -389,12 +394,13 @@ def make_problem(
     isochoric: bool = False,
     contact_thickness: float | None = None,
     imperfection: float = 0.0,
+    symmetric: bool = False,
 ) -> ShapeProblem:
     """Return the discrete problem.
 
     `factoriser` and `threads` are those of `make_factoriser`; `contact_thickness` is the thickness of contact over the local
     edge length (default: see `contact_setup`); `imperfection` the amplitude of a smooth deviation of the rest shape over the
-    body's size.
+    body's size; `symmetric` whether planes of symmetry are looked for.
 
     Raises
     ------
@@ -455,7 +461,27 @@ def make_problem(
         objects=make_objects(environment, body.length, body.center, body.force_unit),
     )
     _check_free_bodies(problem)
-    return problem
+    return halved(problem) if symmetric else problem
+
+
+def halved(problem: ShapeProblem) -> ShapeProblem:
+    """Return a problem whose equations are solved in halves, where its mesh and its loads have a plane of symmetry."""
+    mirrors, why = find_mirrors(problem, problem.held)
+    size, count = problem.rest.size, len(problem.rest)
+    given = [load.value for _, load in problem.load_shapes] + [p.displacement for p in problem.environment.prescribed]
+    for mirror in tuple(mirrors):
+        for i in range(max([1, *map(len, given)])):
+            moves = problem.external_forces(i)[:count], problem.held_positions(i)[:count] - problem.rest
+            odd = [np.abs(v.ravel() - mirror.sign[:size] * v.ravel()[mirror.partner[:size]]).max() for v in moves]
+            if any(o > UNLIKE * np.abs(v).max() for o, v in zip(odd, moves)):
+                mirrors.remove(mirror)
+                why = f"the loads of command {i + 1} have no image in {mirror.name}"
+                break
+    linear = BorderedSolver(
+        problem.pattern, problem.linear.factoriser, problem.linear.name, problem.linear.threads, mirrors=mirrors
+    )
+    linear.factoriser = linear.made(problem.pattern)
+    return replace(problem, linear=linear, asymmetry="" if mirrors else why)
 
 
 def imperfect(robot: VolumetricRobot, amplitude: float) -> VolumetricRobot:

@@ -61,6 +61,7 @@ NAMES = {
     "factoriser": ("auto", *FACTORISERS),
     "invariants": ("full", "isochoric"),
     "follow": ("limit", "dynamic"),
+    "symmetry": ("auto",),
 }
 # Below this tolerance residuals are round-off; shares of the skin's edges; shares of the body's size.
 LIMITS = {"tolerance": (1e-13, 1e-2), "contact_thickness": (1e-4, 0.5), "imperfection": (0.0, 0.05)}
@@ -117,6 +118,10 @@ class EnergyShapeSolver:
     threads
         How many factorisations and the assembly of elements take; None: the cores (or OMP_NUM_THREADS, and 1 in a sweep). Only
         the time depends on it.
+    symmetry
+        "auto": equations are solved in halves as long as mesh, supports and loads are their own images in a plane x, y or z =
+        middle of the body. Buckling out of that plane is seen: the antisymmetric half is examined for stability, too. Where
+        there is no such plane the message says why.
     """
 
     element: str = "p2"
@@ -133,10 +138,11 @@ class EnergyShapeSolver:
     max_factorisations: int | None = None
     follow: str = "limit"
     threads: int | None = None
+    symmetry: str | None = None
 
     def __post_init__(self) -> None:
         for key, names in NAMES.items():
-            if key == "invariants" and self.invariants is None:
+            if key in ("invariants", "symmetry") and getattr(self, key) is None:
                 continue
             choice(getattr(self, key), f"EnergyShapeSolver: {key}", names)
         for key, (low, high) in LIMITS.items():
@@ -184,7 +190,9 @@ class EnergyShapeSolver:
             isochoric=self.isochoric,
             contact_thickness=self.contact_thickness,
             imperfection=self.imperfection,
+            symmetric=self.symmetry is not None,
         )
+        note = f"symmetry = 'auto' halves nothing: {problem.asymmetry}." if problem.asymmetry else ""
         scalars = len(problem.kinds)
         free = len(problem.objects.ids)
         point = Point(
@@ -229,6 +237,7 @@ class EnergyShapeSolver:
             is_frame=False,
             began=(evaluation.volumes, point.chamber_pressures),
             lost=lost,
+            note=note,
         )
 
     @property
