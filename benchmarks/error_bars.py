@@ -4,6 +4,7 @@
     python benchmarks/error_bars.py material             how often bars of the material cover, linearly and solved again
     python benchmarks/error_bars.py adapt                meshes adapted to 2 % against uniform refinement
     python benchmarks/error_bars.py reality [CASE ...]   95 % bars against a measured membrane, beam and arm
+    python benchmarks/error_bars.py sensitivity          sensitivities against central differences, and against remeshing
     python benchmarks/error_bars.py inverse              solve_for: random targets that can be reached, and some that cannot
     python benchmarks/error_bars.py table [mesh ...]     what is known so far, without a solve
 
@@ -35,7 +36,12 @@ from geosim import EnergyShapeSolver, Environment, Inflation, Load, Obstacle, Pa
 from geosim.accuracy.bars import bars_of
 from geosim.accuracy.correction import correct
 from geosim.accuracy.refined import refine
+from geosim.derivatives.quantities import Configuration, quantity
+from geosim.derivatives.rest_shape import design_motion
 from geosim.geometry import topology
+from geosim.shape.energy.attempt import Budget
+from geosim.shape.energy.configuration import Aim
+from geosim.shape.energy.newton import Newton
 
 QUICK = EnergyShapeSolver(check_stability=False)
 RUBBER = geosim.MooneyRivlin(c1=40e3, c2=10e3)
@@ -359,15 +365,15 @@ ADAPTED = {
     "slotted": (_slotted, Passive(), _end("x", 0.06, (0.0, 0.005, -0.01)), "tip"),
     "block": (_block, Inflation(volume_ratio=1.5), Environment(), "chamber_pressures"),
 }
-LARGEST = 4000  # tets that are still split into eight, with bars on meshes of eight times as many
+LARGEST = 5000  # tets, whose bars are found on meshes of eight times as many: in some minutes
 
 
 def adapted(name: str) -> list[dict[str, Any]]:
     """Return tets and CPU seconds that 2 % take, adapted, and with every tet split into eight until the bar is met."""
     make, actuation, environment, of = ADAPTED[name]
     robot, clock = make(), time.process_time()
-    found = geosim.adapt(robot, actuation, environment, of=of, accuracy=0.02, solver=QUICK)
-    row = {"case": name, "of": of, "status": found.status.name, "tets": len(found.robot.body_tets),
+    found = geosim.adapt(robot, actuation, environment, of=of, accuracy=0.02, solver=QUICK, max_tets=LARGEST)
+    row = {"case": name, "of": of, "status": found.status.name, "message": found.message, "tets": len(found.robot.body_tets),
            "value": np.atleast_1d(getattr(found, of)[-1]).tolist(), "seconds": time.process_time() - clock}  # fmt: skip
     clock, mesh_, around, sizes = time.process_time(), robot.remesh(max_edge=robot.size / 6.0), environment, []
     while True:
@@ -376,7 +382,7 @@ def adapted(name: str) -> list[dict[str, Any]]:
         rest = mesh_.tip_weights @ mesh_.vertices[mesh_.tip] if of == "tip" else 0.0
         missed = float(np.linalg.norm(bar_.mesh) / np.linalg.norm(bar_.value - rest))
         sizes.append([len(mesh_.body_tets), missed, time.process_time() - clock])
-        if missed <= 0.02 or len(mesh_.body_tets) > LARGEST:
+        if missed <= 0.02 or 8 * len(mesh_.body_tets) > LARGEST:
             return [{**row, "uniform": sizes, "value_uniform": np.atleast_1d(bar_.value).tolist()}]
         refined = refine(mesh_)
         mesh_, around = refined.robot, refined.environment(around)
@@ -388,7 +394,127 @@ def show_adapted(rows: list[dict[str, Any]]) -> None:
         uniform = "; ".join(f"{n} tets {100 * b:.1f} % after {s:.0f} s" for n, b, s in r["uniform"])
         print(
             f"{r['case']} {r['of']}: adapted {r['status']}, {r['tets']} tets, {r['seconds']:.0f} CPU s; uniform: {uniform}"
+            f"{'' if r['status'] == 'CONVERGED' else chr(10) + '    ' + r['message']}"
         )
+
+
+# ---- sensitivities
+
+SHARP = EnergyShapeSolver(tolerance=1e-11, check_stability=False)
+WALL = 0.1e-3  # by which a wall is changed and meshed again, either way [m]
+
+
+def _differences(
+    make: Callable[[float], Any], to: str, step: float, measures: tuple[str, ...], pick: Any
+) -> list[dict]:
+    """Return how far sensitivities are from central differences of results that `make` solves again."""
+    result, sides = make(0.0), (make(step), make(-step))
+    rows = []
+    for of in measures:
+        slope = (np.asarray(getattr(sides[0], of)[-1]) - np.asarray(getattr(sides[1], of)[-1])) / (2.0 * step)
+        found = pick(geosim.sensitivity(result, of, to).jacobian)
+        rows.append({"of": of, "to": to, "off": float(np.abs(found - slope).max() / np.abs(slope).max())})
+    return rows
+
+
+def by_controls() -> list[dict[str, Any]]:
+    """An inflated finger under gravity and a force: without contact."""
+    robot, measures = finger(), ("tip", "bend_angle", "chamber_pressures")
+    around = _pushed((0.0, 0.01, 0.02))(robot)
+
+    def solved(h: float = 0.0, robot: Any = robot, around: Any = around) -> Any:
+        return geosim.solve(robot, Inflation(volume_ratio=1.3 + h), around, solver=SHARP)
+
+    way = np.random.default_rng(0).standard_normal(robot.vertices.shape)
+    softer = lambda h: solved(robot=robot.with_materials(replace(RUBBER, c1=RUBBER.c1 + h)))  # noqa: E731
+    loaded = lambda h: solved(around=_pushed((0.0, 0.01 + h, 0.02))(robot))  # noqa: E731
+    moved = lambda h: solved(robot=replace(robot, vertices=robot.vertices + h * way))  # noqa: E731
+    along = lambda jacobian: np.einsum("...ni,ni->...", jacobian, way)  # noqa: E731
+    return [
+        *_differences(solved, "volume_ratio", 1e-4, measures, lambda j: j[..., 0]),
+        *_differences(softer, "material.c1", 40.0, measures, lambda j: j),
+        *_differences(loaded, "load:0", 1e-5, measures, lambda j: j[..., 1]),
+        *_differences(moved, "vertices", 1e-7, ("tip", "chamber_pressures"), along),
+    ]
+
+
+def by_contact(friction: float) -> list[dict[str, Any]]:
+    """A bar pressed onto a ball in one increment; its equilibrium is found again from the same anchors."""
+    vertices, tets = block((0.04, 0.012, 0.012), (4, 3, 3))
+    robot = _robot(vertices, tets, vertices[:, 0] < 1e-9, vertices[:, 0] > 0.04 - 1e-9)
+    ball = Obstacle.sphere((0.03, 0.006, -0.0105), 0.01, friction=friction)
+    around = Environment(loads=Load.force(robot.tip, (0.02, 0.0, -0.2)), obstacles=ball)
+    result = geosim.solve(robot, Passive(), around, solver=SHARP)
+    state, target = result.state, result.state.target
+    problem, newton = state.problem, Newton(SHARP.tolerance, SHARP.max_iterations)
+
+    def again(h: float, to: str) -> Configuration:
+        poses, external = target.grip.poses.copy(), target.external.copy()
+        if to == "obstacle:0":
+            poses[0, :3, 3] += h * np.array([0.6, 0.0, 0.8])
+        else:
+            external[: len(problem.nodes), 2] += h * problem.load_shapes[0][0][problem.nodes] / problem.force_unit
+        changed = replace(target, grip=target.grip.at(poses), external=external)
+        found = newton.equilibrium(problem, state.point, Aim(changed, changed, 1.0, changed.grip), Budget())
+        return Configuration(problem, found.point, replace(found.target.grip, own=friction > 0.0))
+
+    rows = []
+    for to, step, way in (("obstacle:0", 3e-8, (0.6, 0.0, 0.8)), ("load:0", 1e-5, (0.0, 0.0, 1.0))):
+        sides = again(step, to), again(-step, to)
+        for of in ("tip", "bend_angle", "obstacle_forces"):
+            value = quantity(of, problem, sides[0]).value
+            slope = (value(sides[0]) - value(sides[1])) / (2.0 * step)
+            found = geosim.sensitivity(result, of, to).jacobian @ np.array(way)
+            rows.append({"of": of, "to": to, "off": float(np.abs(found - slope).max() / np.abs(slope).max())})
+    return rows
+
+
+def by_wall() -> list[dict[str, Any]]:
+    """The wall of a PneuNet: on the moved mesh, and what meshing both sides again makes of it beside its mesh bars."""
+
+    def meshed(wall: float) -> Any:
+        return generate.pneunet(chambers=1, chamber_length=12e-3, wall=wall).robot("dragon-skin-10", max_edge=12e-3)
+
+    robot, measures = meshed(2e-3), ("tip", "chamber_volumes")
+    motion = design_motion(robot, "wall")
+    solved = lambda robot: geosim.solve(robot, Inflation(pressure=2e3), solver=SHARP)  # noqa: E731
+    moved = lambda h: solved(replace(robot, vertices=robot.vertices + h * motion))  # noqa: E731
+    rows = _differences(moved, "design.wall", 2e-7, measures, lambda j: j)
+    result, sides = solved(robot), [solved(meshed(2e-3 + h)) for h in (WALL, -WALL)]
+    bars = [bars_of(side, measures) for side in sides]
+    for k, of in enumerate(measures):
+        found = geosim.sensitivity(result, of, "design.wall").jacobian * 2.0 * WALL
+        change = np.asarray(getattr(sides[0], of)[-1]) - np.asarray(getattr(sides[1], of)[-1])
+        both = bars[0][k].mesh + bars[1][k].mesh
+        rows.append({
+            "of": of, "to": "design.wall, meshed again", "off": float(np.abs(found - change).max() / np.abs(change).max()),
+            "bars": float(both.max() / np.abs(change).max()), "within": bool((np.abs(found - change) <= both).all()),
+        })  # fmt: skip
+    return rows
+
+
+SENSITIVE = {
+    "free": by_controls,
+    "contact": lambda: by_contact(0.0),
+    "friction": lambda: by_contact(0.6),
+    "wall": by_wall,
+}
+
+
+def sensitivity(name: str) -> list[dict[str, Any]]:
+    """Return how far sensitivities are from differences, over the largest component."""
+    return [{"case": name, **row} for row in SENSITIVE[name]()]
+
+
+def show_sensitivity(rows: list[dict[str, Any]]) -> None:
+    """Print how far sensitivities are from differences."""
+    for r in rows:
+        bars = (
+            ""
+            if "bars" not in r
+            else f", bars of both meshes {r['bars']:.2g}: {'within' if r['within'] else 'outside'}"
+        )
+        print(f"{r['case']:9s} {r['of']:18s} by {r['to']:26s} off {r['off']:.1e}{bars}")
 
 
 # ---- controls that are sought
@@ -450,6 +576,7 @@ COMMANDS: dict[str, tuple[Any, Callable[[str], list[dict[str, Any]]], Callable[[
     "material": (MATERIALS, material, show_material),
     "adapt": (ADAPTED, adapted, show_adapted),
     "reality": (REALITY, reality, show_reality),
+    "sensitivity": (SENSITIVE, sensitivity, show_sensitivity),
     "inverse": (SOUGHT, inverse, show_inverse),
 }
 

@@ -68,6 +68,7 @@ SECTIONS = {
     "fabric": Section("fabric.py", "layer tube tendon friction gas", "netting theory, beams, capstans, the gas law"),
     "bars-mesh": Section("error_bars.py", "mesh --out {out}/bars", "two global refinements and Richardson"),
     "bars-material": Section("error_bars.py", "material --out {out}/bars", "draws of the constants, each solved"),
+    "bars-sensitivity": Section("error_bars.py", "sensitivity --out {out}/bars", "central differences of solves"),
     "bars-adapt": Section("error_bars.py", "adapt --out {out}/bars", "splitting every tet"),
     "bars-inverse": Section("error_bars.py", "inverse --out {out}/bars", "a grid of volumes"),
     "bars-reality": Section(

@@ -1,4 +1,4 @@
-"""error_bars(result, of): how far off a measure may be, for its mesh and for its material.
+"""error_bars(result, of): how far off a measure may be, for its mesh, its facets (see `faceting`) and its material.
 
 The mesh: with errors that fall like h^r the measure on the refined limit differs from the present one by
 
@@ -25,11 +25,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from geosim.accuracy.correction import Correction, correct
+from geosim.accuracy.faceting import faceting
 from geosim.accuracy.material import half_widths, uncertain
 from geosim.arrays import Floats
 from geosim.calibrate.calibration import Calibration
 from geosim.calibrate.identify import RobotCalibration
-from geosim.derivatives.quantities import Measure
+from geosim.derivatives.quantities import Configuration, Measure, quantity
 from geosim.derivatives.tangent import Tangent
 from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
@@ -62,8 +63,11 @@ class ErrorBars:
         Bound of its difference from the value on the refined limit of the mesh.
     material
         Half-width of its 95 % interval for what is not known of the material; nan where no scatter is known.
+    faceting
+        What curved surfaces that are drawn with flat facets are off; 0 where all facets meet at edges that were drawn, nan
+        where it is not known.
     total
-        Their sum.
+        Their sum, of faceting what is known.
     of
         What was asked.
     note
@@ -73,19 +77,20 @@ class ErrorBars:
     value: Floats
     mesh: Floats
     material: Floats
+    faceting: Floats
     total: Floats
     of: str | Measure
     note: str = ""
 
     def __post_init__(self) -> None:
-        for array in (self.value, self.mesh, self.material, self.total):
+        for array in (self.value, self.mesh, self.material, self.faceting, self.total):
             array.setflags(write=False)
 
 
 def error_bars(
     result: Result, of: str | Measure = "tip", material: Calibration | RobotCalibration | None = None, frame: int = -1
 ) -> ErrorBars:
-    """Return how far off a measure may be, for its mesh and for its material.
+    """Return how far off a measure may be, for its mesh, its facets and its material.
 
     Not in it is what the model leaves out: rate and temperature, the Mullins effect, what was cast otherwise than drawn.
 
@@ -121,12 +126,15 @@ def bars_of(
     solver = result.solver
     assert isinstance(solver, EnergyShapeSolver)
     known = uncertain(found.state.robot, material)
-    tangent = Tangent.at(found.state)
+    tangent, index = Tangent.at(found.state), result.checked_frame(frame)
     out = []
     for of in measures:
         value, mesh = mesh_bar(found, of)
-        scatter = half_widths(tangent, of, known, solver, result.checked_frame(frame))
-        out.append(ErrorBars(value, mesh, scatter, mesh + scatter, of, known.missing))
+        scatter = half_widths(tangent, of, known, solver, index)
+        asked = quantity(of, tangent.problem, Configuration(tangent.problem, tangent.state.point, tangent.grip))
+        facets, why = faceting(tangent, asked, solver, index)
+        note = "; ".join(filter(None, [known.missing, why]))
+        out.append(ErrorBars(value, mesh, scatter, facets, mesh + scatter + np.nan_to_num(facets), of, note))
     return out
 
 
