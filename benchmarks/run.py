@@ -59,6 +59,10 @@ SECTIONS = {
     "elements": Section(
         "elements.py", "--out {out}/elements finger pneunet", "isochoric P2 on a fine mesh: tip error and CPU seconds"
     ),
+    "previews": Section(
+        "previews.py", "preview --out {out}/previews", "isochoric P2 on a fine mesh: previews beside default meshes"
+    ),
+    "growth": Section("previews.py", "growth --out {out}/previews", "exponents of CPU seconds over the mesh"),
     "paths": Section("paths.py", "", "the same states reached in small steps", (DATA,)),
     "path-study": Section(
         "path_study.py", "--count 12 --out {out}/path-study", "random robots in one command and in fifty"

@@ -433,6 +433,20 @@ class Result:
         )
 
 
+def _said_of_crossings(crossings: Floats, inverted: Floats | None, environment: Environment) -> str:
+    """Return what is said of the frame with the most crossings, and of their likely cause."""
+    most = int(np.nanargmax(crossings))
+    message = f"{Status.CROSSED.value} Frame {most} has {crossings[most]:.0f} crossing pairs of edges and faces."
+    if not environment.self_contact:
+        return f"{message} The environment has self_contact = False, so parts that meet pass through each other."
+    if inverted is not None and inverted[most] > 0:
+        return (
+            f"{message} {inverted[most]:.0f} elements are turned inside out in it, which folds the surface: "
+            "round the inner edges or take a smaller max_edge."
+        )
+    return message
+
+
 def collect(
     robot: Robot,
     environment: Environment,
@@ -462,19 +476,13 @@ def collect(
             else np.array(values, dtype=bool if name == "obstacle_held" else float)
         )
     worst = next((r for r in reversed(reports) if r.status is not Status.CONVERGED), Report(Status.CONVERGED))
-    status, message = worst.status, worst.message or worst.status.value
     missed = [r for r in reports if not r.reached]
-    crossings, unstable = measures["crossings"], np.flatnonzero([f.stable == 0 for f in frames])
-    if k and status in (Status.CONVERGED, Status.CROSSED) and np.nanmax(crossings, initial=0.0) > 0:
-        status, most = Status.CROSSED, int(np.nanargmax(crossings))
-        message = f"{status.value} Frame {most} has {crossings[most]:.0f} crossing pairs of edges and faces."
-        if not environment.self_contact:
-            message += " The environment has self_contact = False, so parts that meet pass through each other."
-        elif measures["inverted_elements"] is not None and measures["inverted_elements"][most] > 0:
-            message += (
-                f" {measures['inverted_elements'][most]:.0f} elements are turned inside out in it, which folds the surface: "
-                "round the inner edges or take a smaller max_edge."
-            )
+    crossings = measures["crossings"]
+    crossed = k > 0 and np.nanmax(crossings, initial=0.0) > 0
+    unstable = np.flatnonzero([f.stable == 0 for f in frames])
+    status, message = worst.status, worst.message or worst.status.value
+    if crossed and status in (Status.CONVERGED, Status.CROSSED):
+        status, message = Status.CROSSED, _said_of_crossings(crossings, measures["inverted_elements"], environment)
     elif status in (Status.CONVERGED, Status.UNSTABLE) and len(unstable):
         message = message if status is Status.UNSTABLE else Status.UNSTABLE.value
         status, message = Status.UNSTABLE, f"{message} Frame {unstable[0]} is the first of {len(unstable)}."
@@ -485,10 +493,14 @@ def collect(
         last = nodes[-1] if nodes.shape[1] > n else topology.with_mid_edges(nodes[-1], robot.p2_edges)
         notes.append(strain.beyond_range(robot, last))
     # an obstacle that went through is never accepted
-    itself = not environment.obstacles or (k > 0 and np.nanmax(crossings, initial=0.0) > 0)
+    itself = not environment.obstacles or crossed
     accepted = {Status.CONVERGED, Status.UNSTABLE, Status.ENERGY_GROWTH} | (
         {Status.CROSSED} if itself and not environment.self_contact else set()
     )
+    partial = None
+    if worst.partial is not None:
+        told = [worst.partial], [Report(worst.status, worst.message)]
+        partial = collect(robot, environment, solver, *told, actuation, continued=continued)
     return Result(
         status,
         " ".join([message, *filter(None, notes)]),
@@ -503,17 +515,7 @@ def collect(
         trace=tuple({"frame": i, **record} for i, report in enumerate(reports) for record in report.records),
         extra={key: np.array([f.extra[key] for f in frames], dtype=float) for key in (frames[0].extra if k else ())},
         state=states[-1] if k else None,
-        partial=None
-        if worst.partial is None
-        else collect(
-            robot,
-            environment,
-            solver,
-            [worst.partial],
-            [Report(worst.status, worst.message)],
-            actuation,
-            continued=continued,
-        ),
+        partial=partial,
         actuation=actuation,
         provenance=provenance(robot, solver, continued),
         **measures,

@@ -298,35 +298,17 @@ class VolumetricRobot(Displayed):
         bodies = list(body) if isinstance(body, (list, tuple)) else [body]
         if not isinstance(preview, bool):
             raise InputError(f"preview = {preview!r} must be True or False")
-        mesh = mesh_given(
-            bodies,
-            chambers,
-            units=units,
-            allow_any_size=allow_any_size,
-            rescue=rescue,
-            simplify=simplify,
-            max_edge=max_edge,
-            preview=preview,
-            time_limit=time_limit,
-            symmetry=symmetry,
-        )
+        of_surfaces: dict[str, Any] = {
+            "allow_any_size": allow_any_size,
+            "rescue": rescue,
+            "simplify": simplify,
+            "time_limit": time_limit,
+            "symmetry": symmetry,
+        }
+        mesh = mesh_given(bodies, chambers, units=units, max_edge=max_edge, preview=preview, **of_surfaces)
+        held: dict[str, Any] = {"fixed": fixed, "tip": tip, "cables": cables, "layers": layers, "fibres": fibres}
         again = partial(
-            cls.from_surfaces,
-            body,
-            chambers,
-            material=material,
-            fixed=fixed,
-            tip=tip,
-            units=units,
-            name=name,
-            allow_any_size=allow_any_size,
-            time_limit=time_limit,
-            rescue=rescue,
-            simplify=simplify,
-            symmetry=symmetry,
-            cables=cables,
-            layers=layers,
-            fibres=fibres,
+            cls.from_surfaces, body, chambers, material=material, units=units, name=name, **of_surfaces, **held
         )
         given = list(material) if isinstance(material, (list, tuple)) else [material] * len(bodies)
         if len(given) != len(bodies):
@@ -334,21 +316,11 @@ class VolumetricRobot(Displayed):
         materials = _of_regions(dict(zip(mesh.body_regions, given)))
         if name is None:
             name = Path(bodies[0]).stem if isinstance(bodies[0], (str, Path)) else "robot"
+        tets = mesh.vertices, mesh.tets, mesh.regions
         made = cls.from_tets(
-            mesh.vertices,
-            mesh.tets,
-            mesh.regions,
-            material=materials,
-            fixed=fixed,
-            tip=tip,
-            name=name,
-            units=units or "m",
-            allow_any_size=allow_any_size,
-            notices=mesh.notices,
-            cables=cables,
-            layers=layers,
-            fibres=fibres,
-        )
+            *tets, material=materials, name=name, units=units or "m", allow_any_size=allow_any_size, notices=mesh.notices,
+            **held,
+        )  # fmt: skip
         return replace(made, remesh=again)
 
     def with_materials(self, material: Any) -> VolumetricRobot:

@@ -59,6 +59,22 @@ def _add_turns(slides, u, press, n, lever, skew):
 
 
 @kernel
+def _stiffen(now, bend, n, u, law, slides, block, skew):
+    """Add the stiffness of one point: of pressure and of the turning normal, symmetric, and of friction that pressure changes.
+
+    `law` holds normal force, its slope, coefficient of friction, share of it that acts, its slope over slip, that of the
+    share, and the speed of slip; `slides` (3, 3) is written with what friction alone adds.
+    """
+    fn, stiff, mu, ratio, g, slope, speed = law
+    for a in range(3):
+        turns = turned(bend, now[a])
+        for b in range(3):
+            slides[a, b] = g * friction_slope(u, speed, ratio, slope, n, 1.0, a, b)
+            block[a, b] += stiff * n[a] * n[b] - fn * dot(now[b], turns) + slides[a, b]
+            skew[a, b] -= mu * ratio * stiff * u[a] * n[b]
+
+
+@kernel
 def obstacle_contact(
     x,
     x0,
@@ -138,13 +154,7 @@ def obstacle_contact(
                 load[o, 3 + j] -= about[j]
             if want:
                 curvature(solids, o, y, bend)
-                for a in range(3):
-                    turns = turned(bend, now[a])
-                    for b in range(3):
-                        rub = g * friction_slope(u, speed, ratio, slope, n, 1.0, a, b)
-                        block[i, a, b] += stiff * n[a] * n[b] - fn * dot(now[b], turns) + rub
-                        slides[a, b] = rub
-                        skew[i, a, b] -= mu * ratio * stiff * u[a] * n[b]
+                _stiffen(now, bend, n, u, (fn, stiff, mu, ratio, g, slope, speed), slides, block[i], skew[i])
                 if lever[i] > 0.0 and g > 0.0:
                     _add_turns(slides, u, mu * ratio * stiff, n, scaled(-1.0, arm), skew[i])
     return energy, largest, overlap, count

@@ -28,7 +28,7 @@ from geosim.shape.energy.configuration import Evaluation, Point, Target
 from geosim.shape.energy.contact import ContactPotential
 from geosim.shape.energy.contact_setup import make_contact
 from geosim.shape.energy.embedding import couplings
-from geosim.shape.energy.grip import Blocks, Grip
+from geosim.shape.energy.grip import Blocks, ContactForces, Grip
 from geosim.shape.energy.loads import LoadShape, load_shapes
 from geosim.shape.energy.mirror import find_mirrors
 from geosim.shape.energy.objects import Coupling, Loose, Objects, make_objects
@@ -258,12 +258,9 @@ class ShapeProblem(ScaledBody):
             energy += self.fabric.add(x, matrix, pattern, data, force, scale)
         columns = None
         if self.cables is not None:
-            chambers, modes = self.chambers, np.zeros_like(self.kinds) if hold is None else hold.modes
-            values, along, pulls = self.cables.add(
-                x, chamber_pressures[chambers:], modes[chambers:], matrix, pattern, data, force, scale
+            volumes, gradients, columns = self._pull(
+                x, chamber_pressures, hold, matrix, (data, force, scale), (volumes, gradients)
             )
-            columns = np.concatenate([gradients, pulls]) if self.cables.rough else None
-            volumes, gradients = np.concatenate([volumes, values]), np.concatenate([gradients, along])
         force -= external[:count]
         scale += np.linalg.norm(external[:count], axis=1)
         contact, rigid = None, None
@@ -291,11 +288,36 @@ class ShapeProblem(ScaledBody):
             contact,
             rigid,
             columns,
-            loose=np.zeros((len(self.objects.ids), 6))
-            if loose is None or contact is None or self.contact is None
-            else loose.balance(self.contact, x, contact),
+            loose=self._unbalanced(loose, x, contact),
             loose_hold=np.zeros(len(self.objects.ids)),
         )
+
+    def _pull(
+        self,
+        x: Floats,
+        forces: Floats,
+        hold: Hold | None,
+        matrix: bool,
+        out: tuple[Floats, Floats, Floats],
+        of_chambers: tuple[Floats, Floats],
+    ) -> tuple[Floats, Floats, Floats | None]:
+        """Add the cables to values, forces and scales; return all scalars, their gradients, and what they pull at.
+
+        The last are None where the two are the same: a rough cable pulls at the nodes otherwise than it becomes shorter.
+        """
+        cables, chambers = self.cables, self.chambers
+        assert cables is not None
+        modes = np.zeros_like(self.kinds) if hold is None else hold.modes
+        values, along, pulls = cables.add(x, forces[chambers:], modes[chambers:], matrix, self.pattern, *out)
+        volumes, gradients = of_chambers
+        columns = np.concatenate([gradients, pulls]) if cables.rough else None
+        return np.concatenate([volumes, values]), np.concatenate([gradients, along]), columns
+
+    def _unbalanced(self, loose: Loose | None, x: Floats, contact: ContactForces | None) -> Floats:
+        """Forces and moments that free objects are short of, (objects, 6)."""
+        if loose is None or contact is None or self.contact is None:
+            return np.zeros((len(self.objects.ids), 6))
+        return loose.balance(self.contact, x, contact)
 
     def corrected(self, point: Point, evaluation: Evaluation, *, one: bool) -> Point:
         """Return a point at which no cable sticks beyond its friction or slides against it (see `cables`)."""
@@ -414,16 +436,7 @@ def make_problem(
     cables = make_cables(body, robot.cables, robot.cable_anchors)
     fabric = make_fabric(body, robot.layers, robot.fibres)
     smoothed = smoothing(body.mesh) if body.element.linear else None
-    pattern = build_pattern(
-        body.mesh.tets,
-        body.mesh.pressure_tets,
-        couple_pressures=body.element.linear or compressible,
-        couplings=[
-            *([] if cables is None else [couplings(cables.strands.nodes, cables.strands.weights)]),
-            *([] if fabric is None else fabric.couplings()),
-            *([] if smoothed is None else [smoothed.couplings()]),
-        ],
-    )
+    pattern = _pattern(body, cables, fabric, smoothed, compressible=compressible)
     groups = make_groups(robot, environment)
     closed = make_chambers(body, environment, pattern, groups)
     held_by = supports(robot, environment, groups)
@@ -482,6 +495,22 @@ def halved(problem: ShapeProblem) -> ShapeProblem:
     )
     linear.factoriser = linear.made(problem.pattern)
     return replace(problem, linear=linear, asymmetry="" if mirrors else why)
+
+
+def _pattern(
+    body: ScaledBody, cables: Cables | None, fabric: Fabric | None, smoothed: Smoothing | None, *, compressible: bool
+) -> BodyPattern:
+    """Return which unknowns the elements of a body, its cables and its fabric couple."""
+    return build_pattern(
+        body.mesh.tets,
+        body.mesh.pressure_tets,
+        couple_pressures=body.element.linear or compressible,
+        couplings=[
+            *([] if cables is None else [couplings(cables.strands.nodes, cables.strands.weights)]),
+            *([] if fabric is None else fabric.couplings()),
+            *([] if smoothed is None else [smoothed.couplings()]),
+        ],
+    )
 
 
 def imperfect(robot: VolumetricRobot, amplitude: float) -> VolumetricRobot:
