@@ -4,7 +4,8 @@
     python benchmarks/projective_cases.py finger     [--out DIR]   Fig. 9, 10: bellows with and without collision response
     python benchmarks/projective_cases.py wrap       [--out DIR]   Fig. 8, 11: twister and fingers of two materials at an obstacle
     python benchmarks/projective_cases.py membrane   [--out DIR]   Fig. 12: against the energy solver, without contact
-    python benchmarks/projective_cases.py table                    Table I: tets and seconds beside the paper's
+    python benchmarks/projective_cases.py table [--threads N]      Table I: tets and seconds beside the paper's
+    python benchmarks/projective_cases.py anderson                 Fig. 5: accelerations of one step on four robots
     python benchmarks/projective_cases.py all        [--out DIR]   all of them
 
 Every line printed is a measurement; pictures go to DIR (default: none).
@@ -13,8 +14,11 @@ Every line printed is a measurement; pictures go to DIR (default: none).
 from __future__ import annotations
 
 import argparse
+import os
 import time
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -22,6 +26,7 @@ import geosim
 from geosim.collision.queries import vertices_in_tets
 from geosim.collision.shapes import signed_distances
 from geosim.collision.tree import build_tree
+from geosim.shape.projective import relaxation
 
 MESHES = Path(__file__).resolve().parents[1] / "meshes"
 PAPER = {
@@ -29,6 +34,7 @@ PAPER = {
     "twister": (28_198, 2.81, 0.03, 1.71, 3.54),
     "membrane": (34_680, 0.96, 0.12, 1.63, 3.83),
 }
+MOST_ITERATIONS = 6000  # of one step, in the comparison of accelerations
 ECOFLEX, DRAGON = geosim.MooneyRivlin(c1=41.8e3, c2=10.6e3), geosim.MooneyRivlin(c1=119e3, c2=23e3)
 
 
@@ -74,6 +80,11 @@ def inside(result, i: int) -> int:
     for obstacle in result.environment.obstacles:
         bad |= signed_distances(obstacle.solid, x[ids])[0] < 0
     return int(bad.sum())
+
+
+def cpu() -> float:
+    """CPU seconds of this process and of those that it started."""
+    return sum(os.times()[:4])
 
 
 def timed(action):
@@ -217,33 +228,94 @@ def membrane(out: Path | None) -> None:
 
 
 def table(out: Path | None) -> None:
-    """Table I: seconds of meshing, collision checks, collision response and solver in one step with contact."""
+    """Table I: seconds of meshing, collision checks, collision response and solver in one step, with and without contact.
+
+    On one thread the seconds are those of the processor, on more those of the clock.
+    """
+    threads = int(os.environ["MKL_NUM_THREADS"])
+    clock = cpu if threads == 1 else time.perf_counter
+    relaxation.time = SimpleNamespace(perf_counter=clock)  # type: ignore[attr-defined]
+    unit = "CPU s" if threads == 1 else "s"
+    solve(robot("finger"), 1.05, error_estimate=False)  # loads the kernels
+    print(f"{threads} thread(s), {unit}: mesh / all checks (one) / response / solver = sum; paper on 16 cores", flush=True)
     for name, ratio in (("bellows", 1.2), ("twister", 2.0), ("membrane", [[1.5, 1.0, 1.0, 1.5]])):
-        body, mesh = timed(lambda name=name: robot(name))
-        result, seconds = timed(lambda body=body, ratio=ratio: solve(body, ratio, error_estimate=False))
-        spent = {
-            key: sum(r["seconds"].get(key, 0.0) for r in result.trace)
-            for key in ("check", "response", "solver", "mesh")
-        }
-        due = [r["seconds"]["check"] for r in result.trace if "iteration" in r]
-        paper, checks = PAPER[name], len(due)
-        per, share = sum(due) / max(checks, 1), inside(result, -1) if len(result.frames) else "-"
-        print(
-            f"{name}: {len(body.tets)} tets, mesh {mesh:.2f} s, one check {per:.3f} s (all {checks}: {spent['check']:.2f} s), "
-            f"response {spent['response']:.2f} s, solver {spent['solver']:.2f} s, remeshing {spent['mesh']:.2f} s, together "
-            f"{seconds:.2f} s, {sum('iteration' in r for r in result.trace)} iterations, {result.status.name}, vertices inside "
-            f"{share}; paper: {paper[0]} tets, mesh {paper[1]} s, check {paper[2]} s, response {paper[3]} s, solver "
-            f"{paper[4]} s",
-            flush=True,
-        )
+        began = clock()
+        body = robot(name)
+        mesh = clock() - began
+        for contact in (True, False):
+            began, burnt = clock(), cpu()
+            environment = geosim.Environment(self_contact=contact)
+            result = solve(body, ratio, environment, error_estimate=False)
+            step, burnt = clock() - began, cpu() - burnt
+            phases = {k: sum(r["seconds"].get(k, 0.0) for r in result.trace) for k in ("check", "response", "mesh")}
+            iterations = [r for r in result.trace if "iteration" in r]
+            paper, solver = PAPER[name], step - sum(phases.values())  # with what is made once: matrices, measures
+            bad = inside(result, -1) if contact and len(result.frames) else "-"
+            print(
+                f"{name}, {len(body.tets)} tets, contact {contact}: {mesh:.2f} / {phases['check']:.2f} "
+                f"({phases['check'] / max(len(iterations), 1):.3f}) / {phases['response']:.2f} / {solver:.2f} = "
+                f"{mesh + step:.2f}; the step {step:.2f} ({burnt:.2f} CPU s); {len(iterations)} iterations, "
+                f"{iterations[-1]['factorisations']} factorisations, {result.status.name}, vertices inside {bad}; paper, "
+                f"{paper[0]} tets: {paper[1]} / ({paper[2]}) / {paper[3]} / {paper[4]} = {sum(paper[1:]):.2f}",
+                flush=True,
+            )
+
+
+class Same(geosim.ProjectiveShapeSolver):
+    """With all of the body's stiffness in the scalar matrix, whatever the acceleration."""
+
+    @property
+    def targets(self):
+        """What elements are projected to."""
+        return replace(super().targets, share=1.0)
+
+
+def anderson(out: Path | None) -> None:
+    """Fig. 5: four accelerations of the same step to the same residual: iterations, CPU seconds, and how far the tip is off.
+
+    "L-BFGS" stands for the solver's own weights, "L-BFGS, same" for those of Anderson's iteration and the plain one.
+    """
+    material, alone = "ecoflex-00-30", geosim.Environment(self_contact=False)
+    bodies = {
+        "finger": (robot("finger"), 1.5),
+        "PneuNet": (geosim.generate.pneunet().robot(material, max_edge=6e-3), 1.2),
+        "twister": (geosim.generate.twister().robot(material, max_edge=6e-3), 2.0),
+        "bellows tube": (geosim.generate.bellows().robot(material, max_edge=6e-3), 1.5),
+    }
+    ways = {
+        "newton": geosim.ProjectiveShapeSolver(error_estimate=False),
+        "L-BFGS": geosim.ProjectiveShapeSolver(acceleration="quasi-newton", error_estimate=False),
+        "L-BFGS, same": Same(acceleration="quasi-newton", error_estimate=False),
+        "Anderson, 6": Same(acceleration="anderson", window=6, error_estimate=False),
+        "plain": Same(acceleration="anderson", window=0, error_estimate=False),
+    }
+    for name, (body, ratio) in bodies.items():
+        exact = solve(body, ratio, alone, tolerance=1e-7, volume_tolerance=1e-5, error_estimate=False)
+        tip = np.linalg.norm(exact.tip[-1] - body.vertices[body.tip].mean(axis=0))
+        print(f"{name}, {len(body.tets)} tets, V/V0 {ratio}: the tip moves {tip * 1e3:.2f} mm", flush=True)
+        for title, way in ways.items():
+            burnt = cpu()
+            way = replace(way, max_iterations=MOST_ITERATIONS)
+            result = geosim.solve(body, geosim.Inflation(volume_ratio=ratio), alone, throw=False, solver=way)
+            burnt = cpu() - burnt
+            rows = [r for r in result.trace if "iteration" in r]
+            off = np.linalg.norm(result.tip[-1] - exact.tip[-1]) / tip if len(result.frames) else np.nan
+            print(
+                f"  {title}: {len(rows)} iterations, {burnt:.1f} CPU s, residual {rows[-1]['residual']:.1e}, the tip is off by "
+                f"{off * 100:.2f} % of its way, {'reached' if len(result.frames) else f'ended after {MOST_ITERATIONS}'}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":
-    cases = {"twister": twister, "finger": finger, "wrap": wrap, "membrane": membrane, "table": table}
+    cases = {"twister": twister, "finger": finger, "wrap": wrap, "membrane": membrane}
+    cases |= {"table": table, "anderson": anderson}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("case", choices=[*cases, "all"])
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
+    os.environ["MKL_NUM_THREADS"] = str(arguments.threads)  # what factorisers read
     if arguments.out is not None:
         arguments.out.mkdir(parents=True, exist_ok=True)
     for name in cases if arguments.case == "all" else [arguments.case]:
