@@ -56,7 +56,9 @@ def solve(body, ratios, environment=None, **options):
 
 def report(title: str, result, seconds: float) -> None:
     """One line for every frame."""
-    print(f"{title}: {result.status.name}, {len(result.frames)} frames, {seconds:.0f} CPU s. {result.message}", flush=True)
+    print(
+        f"{title}: {result.status.name}, {len(result.frames)} frames, {seconds:.0f} CPU s. {result.message}", flush=True
+    )
     for i in range(len(result.frames)):
         records = [r for r in result.trace if r["frame"] == i]
         estimate = result.extra["energy_residual"][i]
@@ -237,7 +239,9 @@ def table(out: Path | None) -> None:
     relaxation.time = SimpleNamespace(perf_counter=clock)  # type: ignore[attr-defined]
     unit = "CPU s" if threads == 1 else "s"
     solve(robot("finger"), 1.05, error_estimate=False)  # loads the kernels
-    print(f"{threads} thread(s), {unit}: mesh / all checks (one) / response / solver = sum; paper on 16 cores", flush=True)
+    print(
+        f"{threads} thread(s), {unit}: mesh / all checks (one) / response / solver = sum; paper on 16 cores", flush=True
+    )
     for name, ratio in (("bellows", 1.2), ("twister", 2.0), ("membrane", [[1.5, 1.0, 1.0, 1.5]])):
         began = clock()
         body = robot(name)
