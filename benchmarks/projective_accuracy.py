@@ -6,8 +6,8 @@
 A case is one of the reference data's (finger_simple_8k, finger_simple_30k, pneunet) or a robot that geosim ships. The
 reference is a published solution where there is one (finger_simple_8k), else the energy solver on the same mesh. The error is
 that of the mean tip displacement, in % of the length of the robot. One row for the default, for L-BFGS, for Anderson's
-acceleration and for the plain iteration (same weights and tolerance as Anderson's); `--all` adds the other targets, `--default` leaves
-out all but the default.
+acceleration and for the plain iteration (same weights and tolerance as Anderson's); `--all` adds the other targets, and
+`--default` leaves out all but the default.
 """
 
 from __future__ import annotations
