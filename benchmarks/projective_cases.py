@@ -1,11 +1,12 @@
 """The cases of [Fang2022] with the projective solver, on the robots that geosim ships: figures 7 to 12 and Table I.
 
-    python benchmarks/projective_cases.py twister    [--out DIR]   Fig. 7: V/V0 = 5, 28, 115, with and without remeshing
+    python benchmarks/projective_cases.py twister    [--out DIR]   Fig. 7: V/V0 = 5, 28, 40, 115, with and without remeshing
     python benchmarks/projective_cases.py finger     [--out DIR]   Fig. 9, 10: bellows with and without collision response
-    python benchmarks/projective_cases.py wrap       [--out DIR]   Fig. 8, 11: twister and fingers of two materials at an obstacle
+    python benchmarks/projective_cases.py wrap       [--out DIR]   Fig. 8, 11: fingers of two materials, a twining robot
     python benchmarks/projective_cases.py membrane   [--out DIR]   Fig. 12: against the energy solver, without contact
     python benchmarks/projective_cases.py table [--threads N]      Table I: tets and seconds beside the paper's
     python benchmarks/projective_cases.py anderson                 Fig. 5: accelerations of one step on four robots
+    python benchmarks/projective_cases.py initial                  as a start of the energy solver, and beside its preview
     python benchmarks/projective_cases.py all        [--out DIR]   all of them
 
 Every line printed is a measurement; pictures go to DIR (default: none).
@@ -21,6 +22,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import trimesh
 
 import geosim
 from geosim.collision.queries import vertices_in_tets
@@ -111,7 +113,8 @@ def twister(out: Path | None) -> None:
         ("element targets, remeshing", {"chamber_targets": "element"}),
         ("element targets, no remeshing", {"chamber_targets": "element", "remesh": False}),
     ):
-        ratios = [5.0, 28.0, 115.0] if "targets" not in title else [5.0, 28.0]
+        ratios = [5.0, 28.0, 40.0, 115.0] if title == "remeshing" else [5.0, 28.0]
+        options = {"max_iterations": 150, **options} if "targets" not in title else {"max_iterations": 1500, **options}
         result, seconds = timed(lambda ratios=ratios, options=options: solve(body, ratios, alone, **options))
         report(f"twister, {title}", result, seconds)
         picture(result, out, "twister-" + title.replace(" ", "-").replace(",", ""))
@@ -196,17 +199,83 @@ def wrap(out: Path | None) -> None:
             flush=True,
         )
         picture(result, out, f"wrap-{title.replace(' ', '-')}")
-    rod = geosim.Obstacle.cylinder((0.0, 0.0, -0.0225), (0.12, 0.0, -0.0225), 0.012)
-    result, seconds = timed(lambda: solve(robot("twister"), [5.0, 20.0], geosim.Environment(obstacles=[rod])))
-    report("twister beside a cylinder", result, seconds)
-    if len(result.frames):
-        area, gap = touching(result, rod, 3e-4)
+    body, results = twiner(), []
+    rod = geosim.Obstacle.cylinder((0.03, 0.027, -0.03), (0.03, 0.027, 0.1), 0.013)
+    around = geosim.Environment(obstacles=[rod])
+    for ratio in (3.0, 4.0, 5.0, 6.0, 7.0):
+        begin = results[-1] if results else None
+        result, seconds = timed(
+            lambda ratio=ratio, begin=begin: geosim.solve(
+                body,
+                geosim.Inflation(volume_ratio=ratio),
+                around,
+                throw=False,
+                initial=begin,
+                solver=geosim.ProjectiveShapeSolver(max_iterations=150),
+            )
+        )
+        report("twining robot beside a cylinder", result, seconds)
+        if not len(result.frames):
+            break
+        results.append(result)
+        area, gap, angle = twined(result, rod, np.array([0.03, 0.027]))
         print(
-            f"  contact area {area * 1e6:.1f} mm^2, largest gap {gap * 1e3:.3f} mm, force "
-            f"{np.linalg.norm(result.obstacle_forces[-1, 0]):.4f} N",
+            f"  contact area {area * 1e6:.1f} mm^2, largest gap under it {gap * 1e3:.3f} mm, touching over {angle:.0f} "
+            f"degrees of the cylinder, force {np.linalg.norm(result.obstacle_forces[-1, 0]):.4f} N",
             flush=True,
         )
-    picture(result, out, "twister-cylinder")
+        picture(result, out, f"twining-{ratio:g}")
+
+
+def tube(path: np.ndarray, radius: float, sides: int) -> trimesh.Trimesh:
+    """Closed tube of circles across the x axis round the points of a path (n, 3)."""
+    n, k = len(path), np.arange(sides)
+    angle, after = 2 * np.pi * k / sides, np.roll(k, -1)
+    ring = radius * np.stack([np.zeros(sides), np.cos(angle), np.sin(angle)], axis=1)
+    vertices = np.vstack([*(p + ring for p in path), path[0], path[-1]])
+    starts = sides * np.arange(n - 1)[:, None]
+    a, b, c, d = ((starts + shift).ravel() for shift in (k, after, k + sides, after + sides))
+    caps = (
+        [np.full(sides, n * sides), after, k],
+        [np.full(sides, n * sides + 1), k + (n - 1) * sides, after + (n - 1) * sides],
+    )
+    faces = np.vstack([np.stack(t, axis=1) for t in ((a, b, d), (a, d, c), *caps)])
+    return trimesh.Trimesh(vertices, faces if trimesh.Trimesh(vertices, faces).volume > 0 else faces[:, ::-1])
+
+
+def twiner() -> geosim.VolumetricRobot:
+    """A slender cylinder of 11 x 120 mm whose round chamber winds beside its axis, a third of a turn: it curls to a helix."""
+    length, x = 0.12, np.linspace(4e-3, 0.116, 40)
+    angle = np.pi + 0.6 * np.pi * (x - x[0]) / (x[-1] - x[0])
+    chamber = tube(np.stack([x, 2.5e-3 * np.cos(angle), 2.5e-3 * np.sin(angle)], axis=1), 1.7e-3, 10)
+    axis = np.linspace(0.0, length, 30)[:, None] * [1.0, 0.0, 0.0]
+    return geosim.VolumetricRobot.from_surfaces(
+        tube(axis, 5.5e-3, 16),
+        [chamber],
+        material=ECOFLEX,
+        fixed=lambda v: v[:, 0] < 1e-4,
+        tip=lambda v: v[:, 0] > length - 1e-4,
+        max_edge=6e-3,
+    )
+
+
+def twined(result, rod, centre: np.ndarray) -> tuple[float, float, float]:
+    """Skin area at a cylinder along z [m^2], the largest gap between the first and the last slice that touch [m], the angle."""
+    x, skin, rest = result.frames[-1], result.robot.skin, result.robot.vertices
+    distance = signed_distances(rod.solid, x)[0]
+    near = 3e-4
+    a, b, c = (x[skin[:, i]] for i in range(3))
+    area = 0.5 * np.linalg.norm(np.cross(b - a, c - a), axis=1)[(distance[skin] < near).any(axis=1)].sum()
+    ids = np.unique(skin)
+    slices = np.round(rest[ids, 0] / 4e-3).astype(int)
+    gaps = {s: distance[ids[slices == s]].min() for s in np.unique(slices)}
+    touching = [s for s, gap in gaps.items() if gap < near]
+    if not touching:
+        return 0.0, float(min(gaps.values())), 0.0
+    under = [s for s in gaps if touching[0] <= s <= touching[-1]]
+    middle = np.array([x[ids[slices == s]].mean(axis=0)[:2] - centre for s in under])
+    angle = np.unwrap(np.arctan2(middle[:, 1], middle[:, 0]))
+    return float(area), float(max(gaps[s] for s in under)), float(np.degrees(np.ptp(angle)))
 
 
 def membrane(out: Path | None) -> None:
@@ -265,6 +334,45 @@ def table(out: Path | None) -> None:
             )
 
 
+def initial(out: Path | None) -> None:
+    """What a first shape of the projective solver or of the preview saves the energy solver; and how far both go."""
+    alone, projective = geosim.Environment(self_contact=False), geosim.ProjectiveShapeSolver(error_estimate=False)
+    preview = geosim.EnergyShapeSolver(element="p1")
+    for name, ratio in (("finger", 3.0), ("pneunet", 1.2)):
+        body, asked = robot(name), geosim.Inflation(volume_ratio=ratio)
+        go = lambda solver, begin=None, body=body, asked=asked: timed(  # noqa: E731
+            lambda: geosim.solve(body, asked, alone, throw=False, solver=solver, initial=begin)
+        )
+        go(projective), go(preview)  # loads the kernels
+        full, seconds = go(geosim.EnergyShapeSolver())
+        way = np.linalg.norm(full.tip[-1] - body.vertices[body.tip].mean(axis=0))
+        print(
+            f"{name}, {len(body.tets)} tets, V/V0 {ratio}: energy solver from rest {seconds:.1f} CPU s, {len(full.trace)} "
+            f"iterations; the tip moves {way * 1e3:.1f} mm",
+            flush=True,
+        )
+        for title, solver in (("projective", projective), ("preview", preview)):
+            first, a = go(solver)
+            off = np.linalg.norm(first.tip[-1] - full.tip[-1]) / way if len(first.frames) else np.nan
+            print(f"  {title}: {a:.1f} CPU s, {first.status.name}, tip off by {100 * off:.1f} % of its way", flush=True)
+            if len(first.frames):
+                second, b = go(geosim.EnergyShapeSolver(), first)
+                print(
+                    f"    energy solver from there: {b:.1f} CPU s, {len(second.trace)} iterations, {second.status.name}",
+                    flush=True,
+                )
+    for title, solver in (("projective", projective), ("preview", preview)):
+        result, seconds = timed(
+            lambda solver=solver: geosim.solve(
+                robot("twister"), geosim.Inflation(volume_ratio=[5.0, 12.0, 20.0]), alone, throw=False, solver=solver
+            )
+        )
+        print(
+            f"twister to V/V0 = 5, 12, 20, {title}: {len(result.frames)} reached, {seconds:.1f} CPU s. {result.message}",
+            flush=True,
+        )
+
+
 class Same(geosim.ProjectiveShapeSolver):
     """With all of the body's stiffness in the scalar matrix, whatever the acceleration."""
 
@@ -314,7 +422,7 @@ def anderson(out: Path | None) -> None:
 
 if __name__ == "__main__":
     cases = {"twister": twister, "finger": finger, "wrap": wrap, "membrane": membrane}
-    cases |= {"table": table, "anderson": anderson}
+    cases |= {"table": table, "anderson": anderson, "initial": initial}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("case", choices=[*cases, "all"])
     parser.add_argument("--out", type=Path)
