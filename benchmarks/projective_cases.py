@@ -114,7 +114,7 @@ def twister(out: Path | None) -> None:
         ("element targets, no remeshing", {"chamber_targets": "element", "remesh": False}),
     ):
         ratios = [5.0, 28.0, 40.0, 115.0] if title == "remeshing" else [5.0, 28.0]
-        options = {"max_iterations": 150, **options} if "targets" not in title else {"max_iterations": 1500, **options}
+        options = {"max_iterations": 100, **options} if "targets" not in title else {"max_iterations": 1500, **options}
         result, seconds = timed(lambda ratios=ratios, options=options: solve(body, ratios, alone, **options))
         report(f"twister, {title}", result, seconds)
         picture(result, out, "twister-" + title.replace(" ", "-").replace(",", ""))
