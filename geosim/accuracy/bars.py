@@ -46,6 +46,7 @@ FACTOR = SAFETY * 2.0**RATE / (2.0**RATE - 1.0)  # 2.17
 # Contact is felt from a distance of a share of the local edge on, which halves with the edges: its errors go like h.
 CONTACT_RATE = 1.0
 CONTACT_FACTOR = SAFETY * 2.0**CONTACT_RATE / (2.0**CONTACT_RATE - 1.0)  # 2.3
+NO_ADJOINT = "free objects have no adjoint here, so what the material and facets leave open is not known"
 # Of the largest component: less than that one component of a vector may change by chance, not since it is known better. The
 # direction of an error is found less well than its size: the smallest change of a tower's tip was two thirds of the largest.
 SHARE = 0.3
@@ -126,10 +127,14 @@ def bars_of(
     solver = result.solver
     assert isinstance(solver, EnergyShapeSolver)
     known = uncertain(found.state.robot, material)
-    tangent, index = Tangent.at(found.state), result.checked_frame(frame)
+    tangent, index = None if found.tangent is None else Tangent.at(found.state), result.checked_frame(frame)
     out = []
     for of in measures:
         value, mesh = mesh_bar(found, of)
+        if tangent is None:
+            unknown = np.full_like(mesh, np.nan)
+            out.append(ErrorBars(value, mesh, unknown, unknown.copy(), unknown.copy(), of, NO_ADJOINT))
+            continue
         scatter = half_widths(tangent, of, known, solver, index)
         asked = quantity(of, tangent.problem, Configuration(tangent.problem, tangent.state.point, tangent.grip))
         facets, why = faceting(tangent, asked, solver, index)

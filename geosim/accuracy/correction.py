@@ -5,7 +5,7 @@
 with residual and tangent of the fine mesh at the coarse equilibrium z. As the meshes are nested R_f is what z leaves out of
 balance between its own functions. Some steps more with the same factors take in what is not linear. Where they do not settle, and
 where the robot touches something, since contact has kinks, the solver goes on to the end; and with friction, whose history
-the fine mesh has not seen, the commands are solved on it from rest.
+the fine mesh has not seen, or free objects, the commands are solved on it from rest.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Correction:
     start
         The same shape on the fine mesh.
     tangent
-        Of the fine mesh, there.
+        Of the fine mesh, there; None with free objects, which have none.
     point, grip
         The equilibrium of the fine mesh, and what it holds on to.
     touches
@@ -66,7 +66,7 @@ class Correction:
     state: ShapeState
     refined: Refined
     start: ShapeState
-    tangent: Tangent
+    tangent: Tangent | None
     point: Point
     grip: Grip | None
     touches: bool
@@ -103,11 +103,7 @@ def correct(result: Result, frame: int) -> Correction:
     assert isinstance(solver, EnergyShapeSolver)
     if state.robot.layers:
         raise InputError("error_bars: a robot with layers is not refined, since their faces belong to the mesh")
-    if state.target.loose is not None:
-        raise InputError(
-            "error_bars: free objects have no adjoint here, so their bars are not known; solve again with half the max_edge "
-            "and compare"
-        )
+    loose = state.target.loose is not None
     gas, continued = state.target.gas is not None, bool(result.provenance.get("continued"))
     if gas and continued:
         raise InputError(
@@ -126,22 +122,26 @@ def correct(result: Result, frame: int) -> Correction:
     command = result.actuation.command(frame)
     start = _start(solver, environment, state, refined, command)
     try:
-        tangent = Tangent.at(start)
-        touches = _touches(state, tangent)
-        point = None if touches else _stepped(start, tangent)
+        tangent = None if loose else Tangent.at(start)
+        touches = tangent is None or _touches(state, tangent)
+        point = None if tangent is None or touches else _stepped(start, tangent)
     except FactorisationError as error:
         raise InputError(f"error_bars: the equilibrium has no unique tangent on the refined mesh ({error})") from None
-    grip = tangent.grip
+    grip = None if tangent is None else tangent.grip
     if point is None:
-        rubs = state.problem.contact is not None and state.problem.contact.friction
+        rubs = loose or (state.problem.contact is not None and state.problem.contact.friction)
         if rubs and continued:
             raise InputError(
-                "error_bars: the solve began from another result, so what rubbed before it cannot be solved on the refined "
-                "mesh; give all commands in one solve"
+                "error_bars: the solve began from another result, so what rubbed or moved before it cannot be solved on the "
+                "refined mesh; give all commands in one solve"
             )
         afresh = rubs or gas  # from the present shape the gas would be shut in there
         found = _again(solver, start, result.actuation, frame) if afresh else _followed(solver, start, command)
         point, grip = found.point, found.target.grip
+        if not np.array_equal(found.lost, state.lost):
+            raise InputError(
+                "error_bars: a free object is lost on one of the coarse and the refined mesh alone; refine it"
+            )
     return Correction(state, refined, start, tangent, point, grip, touches)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from geosim.accuracy.correction import Correction
 from geosim.arrays import Floats
 from geosim.derivatives.quantities import Configuration, Measure, quantity
+from geosim.errors import InputError
 from geosim.geometry import topology
 
 __all__ = ["shares"]
@@ -21,6 +22,10 @@ __all__ = ["shares"]
 def shares(found: Correction, of: str | Measure) -> Floats:
     """Return what every coarse body tet adds to the error of a measure, never negative, (m,); of vectors the norm."""
     tangent, refined = found.tangent, found.refined
+    if tangent is None:
+        raise InputError(
+            "adapt: free objects have no adjoint, so it is not known where to refine; hold them, or leave them out"
+        )
     problem, here = tangent.problem, tangent.evaluation
     asked = quantity(of, problem, Configuration(problem, found.start.point, tangent.grip))
     size, robot, n = 3 * len(problem.rest), refined.robot, len(refined.coarse.vertices)

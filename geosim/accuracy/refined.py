@@ -142,7 +142,8 @@ class Refined:
         unit = coarse.stress / fine.stress
         x = fine.settled(fine.scaled(self.on_fine(placed(coarse, point.x))[fine.nodes]))
         forces = of_scalars(fine, coarse)[1]
-        return Point(x, both[fine.pressure_vertices] * unit, point.chamber_pressures / forces)
+        p = both[fine.pressure_vertices] * unit
+        return Point(x, p, point.chamber_pressures / forces, objects=point.objects)  # one box, one unit of length
 
 
 def refine(robot: VolumetricRobot) -> Refined:

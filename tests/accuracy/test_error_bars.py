@@ -9,7 +9,7 @@ import pytest
 from shapes import block
 
 import geosim
-from geosim import EnergyShapeSolver, Environment, Inflation, Load, Passive, Prescribed
+from geosim import EnergyShapeSolver, Environment, Inflation, Load, Obstacle, Passive, Prescribed
 from geosim.accuracy import correction
 from geosim.accuracy.bars import FACTOR
 from geosim.accuracy.correction import correct
@@ -208,6 +208,25 @@ def test_contact_is_found_on_the_refined_mesh():
     fine = _refined(result)
     bars = geosim.error_bars(result, "obstacle_forces")
     assert (np.abs(fine.obstacle_forces[-1] - bars.value) <= bars.mesh).all()
+
+
+def test_a_free_object_has_bars_of_the_mesh():
+    """A ball that rests in a soft cup, let go in the second command: the bar covers what the refined mesh finds from rest."""
+    vertices, tets = block((0.03, 0.03, 0.015), (4, 4, 1))
+    low, top = vertices[:, 2] < 1e-9, vertices[:, 2] > 0.015 - 1e-9
+    vertices[top, 2] += 1.5e-3 * (((vertices[top, :2] - 0.015) / 0.015) ** 2).sum(axis=1)
+    robot = geosim.VolumetricRobot.from_tets(vertices, tets, material=geosim.NeoHookean(mu=20e3), fixed=low, tip=top)
+    ball = Obstacle.sphere((0.015, 0.015, 0.0352), 0.02, free=True, mass=0.03)
+    around = Environment(gravity=(0, 0, -9.81), obstacles=ball, self_contact=False)
+    result = geosim.solve(robot, Passive(steps=2), around, solver=QUICK)
+    assert result.obstacle_held.all()
+    fine = geosim.solve(refine(robot).robot, Passive(steps=2), around, solver=QUICK)
+    bars = geosim.error_bars(result, "tip")
+    change = np.abs(fine.tip[-1] - bars.value)
+    assert (change <= bars.mesh).all()
+    assert bars.mesh.max() < 3.0 * change.max()
+    assert np.isnan(bars.material).all()
+    assert "free objects" in bars.note
 
 
 def test_what_has_no_bars_is_named():
