@@ -497,6 +497,7 @@ SENSITIVE = {
     "free": by_controls,
     "contact": lambda: by_contact(0.0),
     "friction": lambda: by_contact(0.6),
+    "slip": lambda: by_contact(0.05),
     "wall": by_wall,
 }
 

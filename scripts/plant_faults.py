@@ -24,6 +24,20 @@ ROOT = Path(__file__).resolve().parents[1]
 # name, file, right, wrong, tests that should see it
 FAULTS = [
     (
+        "odd vectors are even",
+        "geosim/linear/mirrored.py",
+        "parity * self.sign[first] * np.sqrt(0.5)",
+        "self.sign[first] * np.sqrt(0.5)",
+        "tests/linear/test_mirrored.py -k bases",
+    ),
+    (
+        "facets as high as their sagitta",
+        "geosim/accuracy/faceting.py",
+        "- np.average(means, weights=areas)",
+        "- 0.0 * np.average(means, weights=areas)",
+        "tests/accuracy/test_faceting.py -k volume",
+    ),
+    (
         "slope of the potential without the constraints",
         "geosim/shape/energy/descent.py",
         "self._stiffness * float(self._free(found.constraint) @ change)",
