@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from geosim.arrays import Floats
+from geosim.arrays import Floats, Ints
 from geosim.collision.shapes import signed_distances
 from geosim.environment import Obstacle
 from geosim.shape.energy.contact import ContactPotential
@@ -76,26 +76,40 @@ class _Way:
         self.move = goal - self.start
         self.depth = obstacle.thickness / contact.length
         faces = contact.faces
-        travel = np.linalg.norm(self.move, axis=1) / contact.length
-        by_face, before = travel[faces.triangles].max(axis=1), self._of_points(0.0)
+        travel, before = np.linalg.norm(self.move, axis=1) / contact.length, self._of_points(slice(None), self.start)
+        by_face = travel[faces.triangles].max(axis=1)
         limit = np.where(faces.feels, by_face, -np.inf)  # what is farther away cannot come into contact
         self.near = faces.within(obstacle, self.start, before, limit, contact.length)
         self.counts = np.concatenate([contact.feels, np.ones(len(self.near), dtype=bool)])
         self.thickness = np.concatenate([contact.thickness, faces.thickness[self.near]])
         self.travel = np.maximum(np.concatenate([travel, by_face[self.near]]), 1e-300)
-        self.distance = self._of_all(0.0)
+        self.distance = np.concatenate([before, self._of_faces(self.near, self.start)])
 
-    def _of_points(self, share: float) -> Floats:
-        """Scaled distances of the points at a share of the way; those that a mesh is not asked for are its reach away."""
+    def _distances(self, ids: Ints | slice, places: Floats) -> Floats:
+        """Scaled distances of points; those that a mesh is not asked for are its reach away."""
         reach = self.contact.reach(self.obstacle)
-        distance = signed_distances(self.solid, self.start + share * self.move, None, reach)[0]
+        distance = signed_distances(self.solid, places[ids], None, reach)[0]
         return np.where(np.isfinite(distance), distance, reach) / self.contact.length
 
-    def _of_all(self, share: float) -> Floats:
-        """Scaled distances of points and triangles at a share of the way."""
-        faces, length = self.contact.faces, self.contact.length
-        corners = self.start[faces.triangles[self.near]] + share * self.move[faces.triangles[self.near]]
-        return np.concatenate([self._of_points(share), faces.lowest(self.near, self.solid, corners, length).distance])
+    def _of_points(self, ids: Ints | slice, places: Floats) -> Floats:
+        """Scaled distances of points; those that a mesh is not asked for are its reach away."""
+        reach = self.contact.reach(self.obstacle)
+        distance = signed_distances(self.solid, places[ids], None, reach)[0]
+        return np.where(np.isfinite(distance), distance, reach) / self.contact.length
+
+    def _of_faces(self, ids: Ints, places: Floats) -> Floats:
+        """Scaled distances of triangles."""
+        faces = self.contact.faces
+        return np.asarray(faces.lowest(ids, self.solid, places[faces.triangles[ids]], self.contact.length).distance)
+
+    def _at(self, share: float) -> Floats:
+        """Scaled distances of points and triangles at a share of the way; of what cannot arrive, the least they can be."""
+        places, distance = self.start + share * self.move, self.distance - self.travel
+        count, arrives = len(self.start), self.distance <= self.travel
+        points, faces = np.flatnonzero(arrives[:count]), np.flatnonzero(arrives[count:])
+        distance[points] = self._of_points(points, places)
+        distance[count + faces] = self._of_faces(self.near[faces], places)
+        return distance
 
     def bound(self, deeper: float) -> float:
         """Share of the way in which no feature can be deeper than it was outside, by a scaled depth."""
@@ -107,7 +121,7 @@ class _Way:
         share = self.bound(self.depth)
         bound = np.minimum(self.distance, 0.0) - DEEPER * self.thickness
         for _ in range(CUTS):
-            end = self._of_all(share)
+            end = self._at(share)
             deep = (end < bound) & self.counts
             if not deep.any():
                 break
