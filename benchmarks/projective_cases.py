@@ -200,9 +200,9 @@ def wrap(out: Path | None) -> None:
         )
         picture(result, out, f"wrap-{title.replace(' ', '-')}")
     body, results = twiner(), []
-    rod = geosim.Obstacle.cylinder((0.03, 0.027, -0.03), (0.03, 0.027, 0.1), 0.013)
+    rod = geosim.Obstacle.cylinder((0.03, 0.03, -0.03), (0.03, 0.03, 0.1), 0.018)
     around = geosim.Environment(obstacles=[rod])
-    for ratio in (3.0, 4.0, 5.0, 6.0, 7.0):
+    for ratio in (3.0, 4.0, 5.0, 6.0, 7.0, 8.5, 10.0, 12.0):
         begin = results[-1] if results else None
         result, seconds = timed(
             lambda ratio=ratio, begin=begin: geosim.solve(
@@ -218,7 +218,7 @@ def wrap(out: Path | None) -> None:
         if not len(result.frames):
             break
         results.append(result)
-        area, gap, angle = twined(result, rod, np.array([0.03, 0.027]))
+        area, gap, angle = twined(result, rod, np.array([0.03, 0.03]))
         print(
             f"  contact area {area * 1e6:.1f} mm^2, largest gap under it {gap * 1e3:.3f} mm, touching over {angle:.0f} "
             f"degrees of the cylinder, force {np.linalg.norm(result.obstacle_forces[-1, 0]):.4f} N",
@@ -424,12 +424,12 @@ if __name__ == "__main__":
     cases = {"twister": twister, "finger": finger, "wrap": wrap, "membrane": membrane}
     cases |= {"table": table, "anderson": anderson, "initial": initial}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("case", choices=[*cases, "all"])
+    parser.add_argument("case", nargs="+", choices=[*cases, "all"])
     parser.add_argument("--out", type=Path)
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     os.environ["MKL_NUM_THREADS"] = str(arguments.threads)  # what factorisers read
     if arguments.out is not None:
         arguments.out.mkdir(parents=True, exist_ok=True)
-    for name in cases if arguments.case == "all" else [arguments.case]:
+    for name in cases if "all" in arguments.case else arguments.case:
         cases[name](arguments.out)

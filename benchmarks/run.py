@@ -90,7 +90,12 @@ SECTIONS = {
         (DATA,),
         kind="peer",
     ),
-    "projective-cases": Section("projective_cases.py", "", "Table I of [Fang2022]", (DATA,), kind="peer"),
+    "projective-cases": Section(
+        "projective_cases.py",
+        "table anderson finger wrap --out {out}/projective-cases",
+        "Table I and Figs. 5 to 11 of [Fang2022]",
+        kind="peer",
+    ),
     "calculix": Section("calculix.py", "", "CalculiX, whole processes", ("ccx", DATA), kind="peer"),
     "versions": Section(
         "versions.py", "--out {out}/versions", "an earlier version, in pairs", (DATA, "GEOSIM_EARLIER"), kind="peer"
