@@ -168,7 +168,7 @@ def beam_by_load() -> list[dict[str, Any]]:
     return _calibrated_on("load52", "gravity")
 
 
-LONGEST = 300.0  # seconds that a command of the arm may take, on its mesh and again on the refined one
+LONGEST = 200.0  # seconds that a command of the arm may take, on its mesh and again on the refined one
 
 # ---- an arm of four chambers, one under pressure: how far its tip moves
 
