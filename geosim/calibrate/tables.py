@@ -88,8 +88,11 @@ def decode(path: Path) -> str:
     InputError
         It cannot be read, is empty, or is no text.
     """
+    path = readable(path)
+    if path.is_dir():
+        raise InputError(f"{path}: this is a folder; name the file of a test in it")
     try:
-        raw = readable(path).read_bytes()
+        raw = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     if not raw.strip():

@@ -60,13 +60,17 @@ class Dimension:
             pair = _of(value, (list, tuple), self.key, f"{len(self.default)} numbers")
             if len(pair) != len(self.default):
                 raise InputError(f"{self.key} = {value!r} must be {len(self.default)} numbers")
-            return tuple(self._number(v) * self.scale for v in pair)
-        number = self._number(value)
+            return tuple(self._scaled(v) for v in pair)
         if self.default is None or isinstance(self.default, float):
-            return number * self.scale
+            return self._scaled(value)
+        number = self._number(value)
         if number != int(number):
             raise InputError(f"{self.key} = {value!r} must be a whole number")
         return int(number)
+
+    def _scaled(self, value: object) -> float:
+        """Return a number in SI without what rounding adds: 1.8 mm are 0.0018 m."""
+        return float(f"{self._number(value) * self.scale:.15g}")
 
     def _number(self, value: object) -> float:
         if isinstance(value, bool):

@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from geosim.cli.commands import main
+from geosim.generate import GENERATORS
+from geosim.generate.dimensions import dimensions
 from geosim.study.study import read_study
 
 
@@ -101,3 +103,10 @@ def test_a_made_robot_file_shows_how_to_choose_the_mesh(tmp_path):
 def test_python_m_geosim_is_the_command():
     done = subprocess.run([sys.executable, "-m", "geosim", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("geosim, version")
+
+
+def test_millimetres_are_metres_without_rounding():
+    """1.8 mm are 0.0018 m in the robot file, not 0.0018000000000000002."""
+    wall = dimensions(GENERATORS["pneunet"])["wall_mm"]
+    for value in (1.8, 2.2, 0.7, 14.6):
+        assert repr(wall.si(value)) == repr(float(f"{value}e-3"))
