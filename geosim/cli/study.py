@@ -11,9 +11,11 @@ import click
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["report"]
+__all__ = ["report", "summary"]
 
 INTERRUPTED = 130  # exit status, 128 + SIGINT
+# Columns of a table that are not printed, and how many rows are.
+REPORTED, SHOWN = ("status", "message", "seconds", "memory_mb"), 10
 
 
 def report(name: str, study: Path, options: dict[str, Any]) -> int:
@@ -28,19 +30,23 @@ def report(name: str, study: Path, options: dict[str, Any]) -> int:
     except KeyboardInterrupt:
         click.echo(f"geosim: interrupted; what is done is in {out}, go on with --resume", err=True)
         return INTERRUPTED
-    for line in _lines(table):
+    for line in summary(table):
         click.echo(line)
     click.echo(f"wrote table.csv, table.parquet, report.html and runs to {out}")
     return 0
 
 
-def _lines(table: pandas.DataFrame) -> list[str]:
+def summary(table: pandas.DataFrame) -> list[str]:
     """How the designs ended, with the first reason of each kind, and the best where there is one."""
     counts = table["status"].value_counts()
     lines = [f"{len(table)} designs: {', '.join(f'{n} {status}' for status, n in counts.items())}"]
     for status in counts.index.drop("CONVERGED", errors="ignore"):
         lines.append(f"  {status}: {table['message'][table['status'] == status].iloc[0]}")
+    shown = table.drop(columns=[*REPORTED, "pareto"], errors="ignore")
     if "pareto" in table and table["pareto"].any():
-        shown = table[table["pareto"]].drop(columns=["status", "message", "seconds", "memory_mb", "pareto"])
-        lines += ["not beaten by any other:", shown.head(10).to_string(index=False)]
+        lines += ["not beaten by any other:", shown[table["pareto"]].head(SHOWN).to_string(index=False)]
+    elif "pareto" not in table:
+        reached = shown[table["status"] == "CONVERGED"]
+        more = [f"and {len(reached) - SHOWN} more in table.csv"] if len(reached) > SHOWN else []
+        lines += [*([reached.head(SHOWN).to_string(index=False)] if len(reached) else []), *more]
     return lines

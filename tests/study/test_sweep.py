@@ -17,6 +17,7 @@ from study import planted
 from study.planted import BAR
 
 import geosim
+from geosim.cli.study import summary
 from geosim.errors import InputError
 from geosim.files.folder import MOST_OTHERS, check_folder
 from geosim.study.runs import Runs
@@ -236,3 +237,17 @@ def test_a_wider_limit_solves_again_what_the_old_one_ended(tmp_path):
     assert geosim.sweep({**study, "limits": {}}, workers=1, out=tmp_path / "out")["status"].tolist() == ["CONVERGED"]
     row = json.loads(next((tmp_path / "out" / "runs").glob("*/row.json")).read_text())
     assert row["limits"] == {"seconds": 600.0, "memory": 4_000_000_000}
+
+
+def test_a_sweep_prints_its_first_rows_and_why_others_have_none():
+    rows = [
+        {"run": f"r{i}", "wall_mm": 1.0 + i, "status": "CONVERGED", "message": "", "seconds": 1.0} for i in range(12)
+    ]
+    rows.append({**rows[0], "run": "refused", "status": "REFUSED", "message": "too thick"})
+    lines = "\n".join(summary(pandas.DataFrame(rows)))
+    assert "13 designs: 12 CONVERGED, 1 REFUSED" in lines
+    assert "REFUSED: too thick" in lines
+    assert "r9" in lines
+    assert "r10" not in lines
+    assert "and 2 more in table.csv" in lines
+    assert "seconds" not in lines
