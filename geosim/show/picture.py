@@ -51,6 +51,7 @@ DPI = 125  # at which it has them
 TIME_LIMIT = 60.0  # seconds for VTK
 LARGE_SKIN = 12_000  # faces from which on a curved one is four and not sixteen in a picture: finer than its pixels
 NOTHING = 1e-6  # mm: a robot that moved less is not drawn over its rest shape
+ROUNDING = 1e-9  # share of the largest of several chambers below which a pressure is rounding
 LEAST_ANGLE = 1.0  # degrees: a title does not call what bends or twists less bent; meshes are not that symmetric
 UNNAMED = "robot"  # the name of a robot that was given none
 GHOST, OBSTACLE, ARROW = np.array([0.62, 0.66, 0.72]), np.array([0.72, 0.70, 0.66]), np.array([0.78, 0.16, 0.12])
@@ -291,6 +292,7 @@ def title(result: Result, frame: int) -> str:
         ("p", result.chamber_pressures[frame] * 1e-3, " kPa"),
     ):
         known = values[np.isfinite(values)]
+        known = np.where(np.abs(known) < ROUNDING * np.abs(known).max(initial=0.0), 0.0, known)
         if len(values) > 2 and len(known):
             parts.append(f"{name} = {known.min():.4g} .. {known.max():.4g}{unit}")
         elif len(values) <= 2:

@@ -9,6 +9,7 @@ import re
 import struct
 import subprocess
 import sys
+import types
 import warnings
 import zlib
 
@@ -277,6 +278,14 @@ def test_a_title_says_what_the_robot_did(result):
     assert render.named(result, "moved") == "bar: moved"
     nameless = dataclasses.replace(result.robot, name=render.UNNAMED)
     assert render.named(dataclasses.replace(result, robot=nameless), "moved") == "moved"
+
+
+def test_a_title_calls_rounding_nothing():
+    """Of three chambers the second is at rest but for 1e-13 of the first."""
+    values = {"volume_ratios": np.array([[1.5, 1.0, 1.2]]), "chamber_pressures": np.array([[5e3, 3e-10, 2e3]])}
+    turned = {"bend_angle": np.array([0.5]), "twist_angle": np.array([0.0])}
+    many = types.SimpleNamespace(**values, **turned, extra={})
+    assert "V/V0 = 1 .. 1.5, p = 0 .. 5 kPa" in render.title(many, 0)
 
 
 def test_a_table_in_a_notebook_leaves_out_what_does_not_apply(result):
