@@ -104,24 +104,27 @@ def picture(result, out: Path | None, name: str) -> None:
         result.plot(out / f"{name}.png")
 
 
-def twister(out: Path | None) -> None:
-    """Fig. 7, with and without remeshing, and with the paper's chamber targets."""
-    body, alone, result = robot("twister"), geosim.Environment(self_contact=False), None
-    for ratio in (2.0, 5.0, 12.0, 20.0, 28.0, 34.0, 40.0, 46.0, 60.0, 80.0, 115.0):  # one by one, each from the last
-        begin = result
+def steps(title: str, body, ratios, environment, **options):
+    """Yield V/V0 and the result of one step after the other, each from the last, as far as they are reached."""
+    result = None
+    for ratio in ratios:
+        act, solver = geosim.Inflation(volume_ratio=ratio), geosim.ProjectiveShapeSolver(**options)
         result, seconds = timed(
-            lambda ratio=ratio, begin=begin: geosim.solve(
-                body,
-                geosim.Inflation(volume_ratio=ratio),
-                alone,
-                throw=False,
-                initial=begin,
-                solver=geosim.ProjectiveShapeSolver(max_iterations=80),
+            lambda begin=result, act=act, solver=solver: geosim.solve(
+                body, act, environment, throw=False, initial=begin, solver=solver
             )
         )
-        report("twister, remeshing", result, seconds)
+        report(title, result, seconds)
         if not len(result.frames):
-            break
+            return
+        yield ratio, result
+
+
+def twister(out: Path | None) -> None:
+    """Fig. 7, with and without remeshing, and with the paper's chamber targets."""
+    body, alone = robot("twister"), geosim.Environment(self_contact=False)
+    ratios = (2.0, 5.0, 12.0, 20.0, 28.0, 34.0, 40.0, 46.0, 60.0, 80.0, 115.0)
+    for ratio, result in steps("twister, remeshing", body, ratios, alone, max_iterations=80):
         picture(result, out, f"twister-{ratio:g}")
     for title, options in (
         ("no remeshing", {"remesh": False, "max_iterations": 80}),
@@ -139,25 +142,10 @@ def finger(out: Path | None) -> None:
     ratios = [1.1, 1.2, 1.3, 1.4]
     tips: dict[bool, list[np.ndarray]] = {True: [], False: []}
     for contact in (True, False):
-        environment, result = geosim.Environment(self_contact=contact), None
-        for ratio in ratios:  # one by one, each from the last
-            begin = result
-            result, seconds = timed(
-                lambda ratio=ratio, begin=begin, environment=environment: geosim.solve(
-                    body,
-                    geosim.Inflation(volume_ratio=ratio),
-                    environment,
-                    throw=False,
-                    initial=begin,
-                    solver=geosim.ProjectiveShapeSolver(),
-                )
-            )
-            report(f"bellows, self-contact {contact}", result, seconds)
-            if not len(result.frames):
-                break
+        environment = geosim.Environment(self_contact=contact)
+        for ratio, result in steps(f"bellows, self-contact {contact}", body, ratios, environment):
             tips[contact].append(result.tip[0])
-            if out is not None:
-                picture(result, out, f"bellows-contact-{contact}-{ratio:g}")
+            picture(result, out, f"bellows-contact-{contact}-{ratio:g}")
     for i, (a, b) in enumerate(zip(tips[True], tips[False])):
         print(
             f"  V/V0 {ratios[i]}: tip with {np.round(a * 1e3, 2)} mm, without {np.round(b * 1e3, 2)} mm, apart "
@@ -209,25 +197,10 @@ def wrap(out: Path | None) -> None:
             flush=True,
         )
         picture(result, out, f"wrap-{title.replace(' ', '-')}")
-    body, results = twiner(), []
+    body = twiner()
     rod = geosim.Obstacle.cylinder((0.03, 0.03, -0.03), (0.03, 0.03, 0.1), 0.018)
-    around = geosim.Environment(obstacles=[rod])
-    for ratio in (3.0, 4.0, 5.0, 6.0, 7.0, 8.5, 10.0):
-        begin = results[-1] if results else None
-        result, seconds = timed(
-            lambda ratio=ratio, begin=begin: geosim.solve(
-                body,
-                geosim.Inflation(volume_ratio=ratio),
-                around,
-                throw=False,
-                initial=begin,
-                solver=geosim.ProjectiveShapeSolver(max_iterations=150),
-            )
-        )
-        report("twining robot beside a cylinder", result, seconds)
-        if not len(result.frames):
-            break
-        results.append(result)
+    around, ratios = geosim.Environment(obstacles=[rod]), (3.0, 4.0, 5.0, 6.0, 7.0, 8.5, 10.0)
+    for ratio, result in steps("twining robot beside a cylinder", body, ratios, around, max_iterations=150):
         area, gap, angle = twined(result, rod, np.array([0.03, 0.03]))
         print(
             f"  contact area {area * 1e6:.1f} mm^2, largest gap under it {gap * 1e3:.3f} mm, touching over {angle:.0f} "

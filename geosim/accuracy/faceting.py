@@ -30,14 +30,12 @@ from geosim.shape.energy.solver import EnergyShapeSolver
 
 __all__ = ["facet_motion", "faceting"]
 
-FLAT, CREASE = (
-    5e-3,
-    0.7,
-)  # angles [rad]: faces below the first are one facet, those above the second an edge that was drawn
-TANGENT = (
-    2.5  # a facet so many times as wide as its neighbour is a plane that a curved surface runs into, not a part of it
-)
-STEEP = 0.2  # normals of a vertex whose singular values differ by more are one direction: facets of about one height
+# Angles [rad]: faces below the first are one facet, those above the second an edge that was drawn.
+FLAT, CREASE = 5e-3, 0.7
+# A facet so many times as wide as its neighbour is a plane that a curved surface runs into, not a part of it.
+TANGENT = 2.5
+# Normals of a vertex whose singular values differ by more are one direction: facets of about one height.
+STEEP = 0.2
 
 
 def faceting(tangent: Tangent, asked: Quantity, solver: EnergyShapeSolver, frame: int) -> tuple[Floats, str]:
@@ -49,9 +47,8 @@ def faceting(tangent: Tangent, asked: Quantity, solver: EnergyShapeSolver, frame
         return np.zeros(asked.shape), ""
     if tangent.problem.cables is not None or tangent.state.target.gas is not None:
         what = "cables" if tangent.problem.cables is not None else "closed gas"
-        return np.full(
-            asked.shape, np.nan
-        ), f"what the facets of curved surfaces cost is not known of robots with {what}"
+        why = f"what the facets of curved surfaces cost is not known of robots with {what}"
+        return np.full(asked.shape, np.nan), why
     moved = lambda h: (replace(robot, vertices=robot.vertices + h * motion), environment)  # noqa: E731
     made = Differences(tangent, asked, solver, frame)
     try:
@@ -74,8 +71,9 @@ def facet_motion(robot: VolumetricRobot) -> Floats:
     normals, heights = (np.concatenate([f[k] for f in found]) for k in (1, 2))
     curved = np.unique(members[heights[members[:, 1]] != 0.0, 0])
     members = members[np.isin(members[:, 0], curved)]
-    ends = np.searchsorted(members[np.argsort(members[:, 0], kind="stable"), 0], curved, side="right")
-    of_vertices = np.split(members[np.argsort(members[:, 0], kind="stable"), 1], ends[:-1])
+    members = members[np.argsort(members[:, 0], kind="stable")]
+    ends = np.searchsorted(members[:, 0], curved, side="right")
+    of_vertices = np.split(members[:, 1], ends[:-1])
     for vertex, facets in zip(curved, of_vertices if len(curved) else []):
         out[vertex] = np.linalg.lstsq(normals[facets], heights[facets], rcond=STEEP)[0]
     hull = np.unique(np.concatenate([topology.boundary_faces(t).ravel() for t in (robot.tets, robot.body_tets)]))

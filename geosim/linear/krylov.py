@@ -1,4 +1,4 @@
-"""Krylov methods: flexible GMRES, over what an approximate inverse proposes, and conjugate residuals."""
+"""Krylov methods: flexible GMRES and conjugate gradients, over what an approximate inverse proposes, and conjugate residuals."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.kernels import kernel
 
-__all__ = ["combine", "conjugate_residuals", "dots", "flexible_gmres"]
+__all__ = ["combine", "conjugate_gradients", "conjugate_residuals", "dots", "flexible_gmres"]
 
 BREAKDOWN = 1e-300  # norm of a new direction (relative to the right-hand side) below which there is none: underflow
 SLACK = 0.7  # power of the pace that is asked for: GMRES speeds up towards its end
-PATIENCE = 3  # iterations before the pace says anything
+PATIENCE, HASTE = (
+    3,
+    2,
+)  # iterations before the pace says anything, of GMRES and of conjugate gradients, which speed up less
 
 # Long dot products are compiled here: a threaded BLAS spends more on waking its threads than on the sums.
 
@@ -102,6 +105,44 @@ def flexible_gmres(
     solution = np.zeros(right.size)
     combine(images, weights, solution)
     return solution.reshape(right.shape), len(weights), left
+
+
+def conjugate_gradients(
+    product: Callable[[Floats], Floats],
+    precondition: Callable[[Floats], Floats],
+    right: Floats,
+    tolerance: float,
+    limit: int,
+    *,
+    impatient: bool = False,
+) -> tuple[Floats, bool]:
+    """Solve A x = right from zero for a matrix that should be positive definite; return x and whether it got there.
+
+    Flexible [Notay 2000, Flexible conjugate gradients]: single precision makes a preconditioner that is not quite symmetric.
+    `tolerance` is relative, in the norm of the preconditioner. Where A curves downwards along a direction x is what was found
+    before. Arguments as in `flexible_gmres`; vectors are flat.
+    """
+    x, residual = np.zeros_like(right), right.copy()
+    image = precondition(residual)
+    way, size = image, float(residual @ image)
+    start = size
+    if start <= 0.0:
+        return x, start == 0.0
+    for k in range(1, limit + 1):
+        change = product(way)
+        curve = float(way @ change)
+        if curve <= 0.0:
+            return x, False
+        x += (size / curve) * way
+        before, residual = residual, residual - (size / curve) * change
+        image = precondition(residual)
+        old, size = size, float(residual @ image)
+        if size <= tolerance**2 * start:
+            return x, size >= 0.0
+        if impatient and k >= HASTE and size > start * tolerance ** (2.0 * SLACK * k / limit):
+            return x, False
+        way = image + float(image @ (residual - before)) / old * way
+    return x, False
 
 
 def conjugate_residuals(

@@ -179,7 +179,7 @@ class Mirrored(Factoriser):
         return sum(factors.count_negative() for factors, _ in self._sides)
 
     def strengthen(self) -> bool:
-        """Give the mirror up; then switch to a slower, more robust way of factorising."""
+        """Switch to a slower, more robust way of factorising halves; then give the mirrors up; then the same for the whole."""
         if self._mirrors and not self._strong:
             self._strong = True
             stronger = [factors.strengthen() for factors, _ in self._sides]

@@ -62,8 +62,9 @@ def _add_turns(slides, u, press, n, lever, skew):
 def _stiffen(now, bend, n, u, law, slides, block, skew):
     """Add the stiffness of one point: of pressure and of the turning normal, symmetric, and of friction that pressure changes.
 
-    `law` holds normal force, its slope, coefficient of friction, share of it that acts, its slope over slip, that of the
-    share, and the speed of slip; `slides` (3, 3) is written with what friction alone adds.
+    `law` holds the normal force [N] and its slope [N/m], the coefficient of friction, the share of it that acts, friction
+    over the step [N/s], the slope of the share [s/m] and the speed of slip [m/s]; `slides` (3, 3) is written with what
+    friction alone adds.
     """
     fn, stiff, mu, ratio, g, slope, speed = law
     for a in range(3):

@@ -490,9 +490,8 @@ def halved(problem: ShapeProblem) -> ShapeProblem:
                 mirrors.remove(mirror)
                 why = f"the loads of command {i + 1} have no image in {mirror.name}"
                 break
-    linear = BorderedSolver(
-        problem.pattern, problem.linear.factoriser, problem.linear.name, problem.linear.threads, mirrors=mirrors
-    )
+    linear = replace(problem.linear, mirrors=mirrors)
+    linear.factoriser.close()
     linear.factoriser = linear.made(problem.pattern)
     return replace(problem, linear=linear, asymmetry="" if mirrors else why)
 

@@ -16,15 +16,13 @@ they ask for: one more local and one more global step, in the sense of the paper
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from geosim.arrays import Floats, Ints
 from geosim.linear.factorise import Factoriser, make_factoriser
-from geosim.linear.krylov import dots
+from geosim.linear.krylov import conjugate_gradients, dots
 from geosim.linear.patterns import Coupled, Sparsity, add_blocks, carriers, widened
 from geosim.shape.projective.contact import Springs
 from geosim.shape.projective.elements import Elements, GlobalMatrix
@@ -34,7 +32,7 @@ __all__ = ["MaterialMatrix"]
 
 # Iterations with old factors that cost as much as new ones; where the pace after a few says that more would be needed, the old
 # ones are given up. With new ones three times as many are taken before the matrix counts as one that is not positive definite.
-WORTH_FACTORS, PATIENCE, SLACK = 8, 2, 0.7
+WORTH_FACTORS = 8
 
 
 class MaterialMatrix:
@@ -272,40 +270,3 @@ class Followers:
         """Write the step [m] of what follows into the step of all vertices (n, 3)."""
         if len(self._inside):
             step[self._inside] = -self._factoriser.solve(self._pull @ step)
-
-
-def conjugate_gradients(
-    product: Callable[[Floats], Floats],
-    precondition: Callable[[Floats], Floats],
-    right: Floats,
-    tolerance: float,
-    limit: int,
-    *,
-    impatient: bool = False,
-) -> tuple[Floats, bool]:
-    """Solve A x = right for a matrix that should be positive definite; return x and whether it got there.
-
-    Flexible: single precision makes a preconditioner that is not quite symmetric. The error is measured in the norm of the
-    preconditioner. Where A curves downwards along a direction x is what was found before.
-    """
-    x, residual = np.zeros_like(right), right.copy()
-    image = precondition(residual)
-    way, size = image, float(residual @ image)
-    start = size
-    if start <= 0.0:
-        return x, start == 0.0
-    for k in range(1, limit + 1):
-        change = product(way)
-        curve = float(way @ change)
-        if curve <= 0.0:
-            return x, False
-        x += (size / curve) * way
-        before, residual = residual, residual - (size / curve) * change
-        image = precondition(residual)
-        old, size = size, float(residual @ image)
-        if size <= tolerance**2 * start:
-            return x, size >= 0.0
-        if impatient and k >= PATIENCE and size > start * tolerance ** (2.0 * SLACK * k / limit):
-            return x, False
-        way = image + float(image @ (residual - before)) / old * way
-    return x, False
