@@ -145,7 +145,8 @@ class Attempt:
             first = self.along is not None and not self.history
             target = self.aim.at(point)
             measure = equations.residuals(problem, point, target, evaluation)
-            enough = self.tolerance if self.passing is None or self.aim.share >= 1.0 else self.passing
+            lands = self.aim.weights is None and self.aim.share >= 1.0
+            enough = self.tolerance if self.passing is None or lands else self.passing
             if equations.converged(measure, enough) and not first:
                 return self._ended(Status.CONVERGED, point, evaluation, measure[0])
             if len(self.history) == equations.max_iterations or self._stalls(measure, evaluation, target):

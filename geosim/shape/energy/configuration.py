@@ -318,7 +318,11 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a Newton solve ended; `start` is the point on the tangent or secant that Newton corrected."""
+    """How a Newton solve ended.
+
+    `start` is the point on the tangent or secant that Newton corrected; `first` how many of the iterations were of the first
+    round of friction, None where there are none.
+    """
 
     status: Status
     point: Point
@@ -328,3 +332,9 @@ class Outcome:
     records: tuple[dict[str, Any], ...]
     target: Target
     start: Point | None = None
+    first: int | None = None
+
+    @property
+    def effort(self) -> int:
+        """Iterations that tell how straight the path is: further rounds of friction do not get fewer in a shorter increment."""
+        return self.iterations if self.first is None else self.first

@@ -53,9 +53,11 @@ ARMIJO, GOOD, POOR = 1e-4, 0.5, 0.2
 # Residual from which Newton alone is tried, and so many steps after it was tried in vain.
 NEAR, AGAIN = 1e-4, 8
 # Steps at most, rises of the drag in one, and halvings.
-STEPS, RAISES, HALVINGS = 150, 8, 10
+STEPS, RAISES, HALVINGS = 150, 12, 10
 # A step of which less than this share is free of contact is solved again, so often, with springs where it hits.
 BLOCKED, LOOKS = 0.7, 2
+# Longest displacement of a node in a whole step, all but without drag, after which the equilibrium is beside, over the size.
+BESIDE = 1e-3
 # V/V0 beyond which a body that grows by itself is not followed.
 BURST = 10.0
 # How accurately a step is solved for: the next one mends what is left.
@@ -80,15 +82,21 @@ class Descent:
     drag: float = FIRST
     records: list[dict[str, Any]] = field(default_factory=list)
 
-    def run(self, start: Point, farthest: float) -> tuple[Outcome | None, bool]:
-        """Return the equilibrium, None where none was found; and whether a node went farther than `farthest`."""
+    def run(self, start: Point, farthest: float, passing: float = 0.0) -> tuple[Outcome | None, bool]:
+        """Return the equilibrium, None where none was found; and whether a node went farther than `farthest`.
+
+        With `passing` a place beside it will do, of that residual.
+        """
         newton, problem, target = self.newton, self.problem, self.aim.at(start)
-        here, tried = start, 0
+        here, tried, made = start, 0, np.inf
         evaluation = newton.evaluate(problem, here, target, matrix=True)
         for count in range(STEPS):
             self.budget.check(problem)
             clock, before = time.perf_counter(), (problem.linear.factorisations, problem.linear.krylov)
             measure = newton.residuals(problem, here, target, evaluation)
+            if made < BESIDE and newton.converged(measure, passing):
+                outcome = Outcome(Status.CONVERGED, here, evaluation, measure[0], count, tuple(self.records), target)
+                return outcome, False
             if count >= tried and max(measure[:4]) < NEAR:
                 outcome, tried = newton.equilibrium(problem, here, self.aim, self.budget), count + AGAIN
                 self.records += outcome.records
@@ -102,7 +110,9 @@ class Descent:
             solved = time.perf_counter()
             if found is None:
                 return None, False
-            length, here, evaluation = self._search(here, evaluation, target, *found)
+            length, there, evaluation = self._search(here, evaluation, target, *found)
+            made = _moved(here, there) if length == 1.0 and self.drag < FROM else np.inf
+            here = there
             seconds = time.perf_counter() - solved, solved - clock
             self.records.append(record_of(problem, count, measure, length, self.aim.share, evaluation, before, seconds))
             self.budget.tell(self.records[-1])

@@ -53,7 +53,7 @@ class Newton(Equations):
         budget: Budget,
         *,
         along: Floats | None = None,
-        passing: bool = False,
+        passing: float = 0.0,
     ) -> Outcome:
         """Return the equilibrium that is aimed at, from a start near it.
 
@@ -76,8 +76,8 @@ class Newton(Equations):
         BudgetError
             A budget is spent.
         """
-        if passing:
-            return Attempt(self, problem, aim, budget, self.tolerance, along, max(PASSING, self.tolerance)).run(start)
+        if passing > 0.0:
+            return Attempt(self, problem, aim, budget, self.tolerance, along, max(passing, self.tolerance)).run(start)
         rough = problem.cables is not None and start.hold is not None
         solver = replace(self, tolerance=max(self.tolerance, TURNING)) if rough else self
         outcome = solver._with_contact(problem, start, aim, budget, along)
@@ -98,7 +98,7 @@ class Newton(Equations):
             iterations += outcome.iterations
         else:
             outcome = replace(outcome, status=Status.NOT_CONVERGED)
-        return replace(outcome, records=tuple(records), iterations=iterations)
+        return replace(outcome, records=tuple(records), iterations=iterations, first=None if rough else outcome.first)
 
     def _with_contact(
         self, problem: ShapeProblem, start: Point, aim: Aim, budget: Budget, along: Floats | None
@@ -107,19 +107,25 @@ class Newton(Equations):
         contact = problem.contact
         if contact is None or not contact.friction or aim.grip is None:
             return Attempt(self, problem, aim, budget, self.tolerance, along).run(start)
-        tolerance, iterations = 1e-2, 0
+        tolerance, iterations, first = 1e-2, 0, 0
         records: list[dict[str, Any]] = []
-        for _ in range(ROUNDS):
-            attempt = Attempt(self, problem, aim, budget, max(tolerance, self.tolerance), along)
-            outcome = attempt.run(start)
-            aim = attempt.aim
-            records += outcome.records
-            iterations += outcome.iterations
-            if outcome.status is not Status.CONVERGED or outcome.evaluation.contact is None:
-                return replace(outcome, iterations=iterations, records=tuple(records))
+        outcome: Outcome | None = None
+        predicted, settled = None, False
+        for count in range(ROUNDS):
+            if outcome is None or not settled:
+                attempt = Attempt(self, problem, aim, budget, max(tolerance, self.tolerance), along)
+                outcome = attempt.run(start)
+                aim, predicted = attempt.aim, predicted or outcome.start
+                records += outcome.records
+                iterations += outcome.iterations
+                outcome = replace(outcome, start=predicted)
+                if outcome.status is not Status.CONVERGED or outcome.evaluation.contact is None:
+                    return replace(outcome, iterations=iterations, records=tuple(records), first=iterations)
             outcome = self._finish(problem, outcome, aim, budget)
+            settled = outcome.status is Status.CONVERGED
             records += outcome.records
             iterations += outcome.iterations
+            first = iterations if count == 0 else first
             assert outcome.evaluation.contact is not None
             assert aim.grip is not None
             start, along = outcome.point, None
@@ -129,16 +135,19 @@ class Newton(Equations):
             measure = self.residuals(problem, start, target, evaluation)
             outcome = replace(
                 outcome,
+                status=Status.NOT_CONVERGED,
                 evaluation=evaluation,
                 residual=measure[0],
                 target=target,
                 iterations=iterations,
                 records=tuple(records),
+                first=first,
             )
             if self.converged(measure):
                 return replace(outcome, status=Status.CONVERGED)
             tolerance = 0.03 * measure[0]
-        return replace(outcome, status=Status.NOT_CONVERGED)
+        assert outcome is not None
+        return outcome
 
     def _finish(self, problem: ShapeProblem, near: Outcome, aim: Aim, budget: Budget) -> Outcome:
         """Go on with pressures, normals and friction all at once, as long as every step helps; return how far it went.
@@ -178,7 +187,7 @@ class Newton(Equations):
             point, evaluation, measure = trial, after, left
         return replace(
             near,
-            status=Status.NOT_CONVERGED,
+            status=Status.CONVERGED if self.converged(measure) else Status.NOT_CONVERGED,
             point=point,
             evaluation=evaluation,
             residual=measure[0],

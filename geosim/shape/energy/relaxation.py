@@ -38,7 +38,7 @@ ROUGH, STEPS = 2e-6, 60
 
 
 def relaxed(
-    newton: Newton, problem: ShapeProblem, start: Point, aim: Aim, farthest: float, budget: Budget
+    newton: Newton, problem: ShapeProblem, start: Point, aim: Aim, farthest: float, budget: Budget, passing: float = 0.0
 ) -> tuple[Outcome | None, bool, list[dict[str, Any]]]:
     """Return the stable equilibrium that a body gets to, whether it goes too far, and the records of the way.
 
@@ -50,10 +50,12 @@ def relaxed(
         Where it begins, and what is prescribed.
     farthest
         Displacement of a node over the size of the body beyond which it has no sense to go on: then there is no outcome.
+    passing
+        Residual of a place beside the equilibrium that will do, where it goes downhill; 0: the equilibrium itself.
     """
     if has_potential(problem, aim):
         descent = Descent(newton, problem, aim, budget)
-        return *descent.run(start, farthest), descent.records
+        return *descent.run(start, farthest, passing), descent.records
     rough, drag, here = replace(newton, tolerance=max(ROUGH, newton.tolerance)), FIRST, start
     records: list[dict[str, Any]] = []
     for _ in range(STEPS):

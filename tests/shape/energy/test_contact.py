@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import trimesh
 from scipy import sparse
 from shapes import block
 
 import geosim
-from geosim import Environment, Obstacle, Passive, Prescribed
+from geosim import EnergyShapeSolver, Environment, Obstacle, Passive, Prescribed
+from geosim.shape.energy.newton import Newton
 
 MU = 20e3
 NAN = np.nan
@@ -178,3 +180,38 @@ def test_unknown_pairs_are_refused():
         geosim.solve(robot, Passive(), Environment(exclude_pairs=[("skin", "nose")]))
     with pytest.raises(geosim.InputError, match="contact_thickness"):
         geosim.EnergyShapeSolver(contact_thickness=2.0)
+
+
+def test_rounds_of_friction_do_not_shorten_increments(monkeypatch):
+    """A ball that presses between the points of a skin, where friction needs many rounds: few increments all the same.
+
+    How far a prediction was off is told by the first round, which corrects it; the further ones begin beside the equilibrium.
+    """
+    half, inner = np.array([10e-3, 7e-3, 9e-3]), np.array([6e-3, 3.5e-3, 5.5e-3])
+    body, chamber = (trimesh.creation.box(extents=2.0 * size) for size in (half, inner))
+    robot = geosim.VolumetricRobot.from_surfaces(
+        body, [chamber], material="dragon-skin-10", max_edge=6e-3, fixed=geosim.Select.plane("x", below=1e-5 - half[0])
+    )
+    ball = Obstacle.sphere((8.2e-3, 0.0, -18e-3), 8e-3, friction=0.4)
+    outcomes, found = [], Newton.equilibrium
+
+    def watched(self, problem, start, aim, budget, *, along=None, passing=False):
+        outcome = found(self, problem, start, aim, budget, along=along, passing=passing)
+        outcomes.append((start, along, outcome))
+        return outcome
+
+    monkeypatch.setattr(Newton, "equilibrium", watched)
+    result = geosim.solve(
+        robot,
+        geosim.Inflation(volume_ratio=5.0),
+        Environment(obstacles=ball),
+        solver=EnergyShapeSolver(element="p1", check_stability=False),
+    )
+    assert result.max_penetration[-1] < 1e-4
+    assert np.linalg.norm(result.obstacle_forces[-1, 0]) > 0.1
+    rounds = [
+        (start, outcome) for start, along, outcome in outcomes if along is None and outcome.evaluation.contact.count
+    ]
+    assert all(outcome.start is start for start, outcome in rounds)
+    assert any(outcome.effort < outcome.iterations for _, outcome in rounds)
+    assert len(result.trace) < 150

@@ -6,15 +6,17 @@ import itertools
 
 import numpy as np
 import pytest
+import trimesh
 from shapes import block, shell
 
 import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Load, Passive, Prescribed, Status
+from geosim.shape.energy import path
 from geosim.shape.energy.attempt import Budget, most_of
 from geosim.shape.energy.branches import Mark, Way, parabola
 from geosim.shape.energy.configuration import Aim, Point, Target
 from geosim.shape.energy.newton import Newton
-from geosim.shape.energy.path import SHORT, SNAP
+from geosim.shape.energy.path import SHORT, SNAP, TOUCHING, Path
 from geosim.shape.energy.relaxation import relaxed
 
 ALONE = Environment(self_contact=False)
@@ -76,6 +78,46 @@ def test_no_step_goes_farther_than_the_path_has_been_straight(monkeypatch):
     assert size > 0.01
     most = most_of(state.problem, aim, step, evaluation)
     assert most * size == pytest.approx(0.003)
+
+
+def test_steps_along_the_tangent_become_longer_and_shorter_as_the_path_allows():
+    """Where no secant is free of contact, share by share: as far as the longest displacement allows, not as far as before."""
+    nodes = np.zeros((2, 3))
+    points = [Point(nodes + place, np.zeros(1), np.zeros(1), share) for place, share in ((0.0, 0.2), (0.01, 0.3))]
+    trail = [Mark(point, 0.0, np.zeros(1)) for point in points]
+    size = 0.01 * np.sqrt(3.0)
+    for stride, share in ((2.0 * size, 0.2), (size, 0.1), (0.35 * size, 0.035), (np.inf, 0.25)):
+        way = Path(None, None, None, None, None, 1.0, 1e-3, stride=stride, trail=trail)  # type: ignore[arg-type]
+        assert way._tangent_share() == pytest.approx(share)
+
+
+def test_where_walls_touch_equilibria_on_the_way_are_only_passed(monkeypatch):
+    """Under a vacuum, in fewer iterations, and to the state to which sharp ones lead."""
+    body, chamber = (
+        trimesh.creation.box(extents=size) for size in ((28e-3, 17.9e-3, 17.8e-3), (19.6e-3, 11.6e-3, 11.5e-3))
+    )
+    robot = geosim.VolumetricRobot.from_surfaces(
+        body, [chamber], material="ecoflex-00-30", max_edge=6e-3, fixed=geosim.Select.plane("x", below=-13.99e-3)
+    )
+    solver = EnergyShapeSolver(element="p1", check_stability=False)
+    residuals, found = [], Newton.equilibrium
+
+    def watched(self, problem, start, aim, budget, **how):
+        outcome = found(self, problem, start, aim, budget, **how)
+        residuals.append((how.get("passing", 0.0), outcome))
+        return outcome
+
+    monkeypatch.setattr(Newton, "equilibrium", watched)
+    passed = geosim.solve(robot, Inflation(pressure=[-30e3]), solver=solver)
+    touching = [outcome for passing, outcome in residuals if passing == TOUCHING and outcome.status is Status.CONVERGED]
+    assert touching
+    assert all(len(outcome.evaluation.contact.pairs) > 0 for outcome in touching)
+    assert any(1e-6 < outcome.residual < TOUCHING for outcome in touching)
+    assert residuals[-1][1].residual < 1e-6
+    monkeypatch.setattr(path, "TOUCHING", 0.0)
+    sharp = geosim.solve(robot, Inflation(pressure=[-30e3]), solver=solver)
+    assert len(passed.trace) < len(sharp.trace)
+    np.testing.assert_allclose(passed.frames[-1], sharp.frames[-1], atol=1e-4 * robot.size)
 
 
 def test_the_arc_is_the_derivative_of_the_path():
