@@ -25,6 +25,7 @@ from shipped_shapes import plain_finger, pneunet_finger, twister
 
 import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Obstacle, Passive, RigidGroup, Select, generate
+from geosim.generate.surfaces import tube
 
 GRAVITY = (0.0, 0.0, -9.81)
 
@@ -51,6 +52,36 @@ def finger(edge: float = 4e-3) -> geosim.VolumetricRobot:
 def twisted(edge: float = 5e-3) -> geosim.VolumetricRobot:
     """Return a finger with a winding slot, whose inner edges are sharp."""
     return surfaces(twister(turns=1.0), 0.1, edge, "ecoflex-00-30")
+
+
+def polygon(*corners: tuple[float, float]) -> np.ndarray:
+    """Return corners (m, 2) [m] of polar coordinates [mm, degrees]."""
+    radius, angle = np.array(corners).T
+    return 1e-3 * radius[:, None] * np.stack([np.cos(np.radians(angle)), np.sin(np.radians(angle))], axis=1)
+
+
+SECTIONS = {  # of chambers whose edges are sharp
+    "triangle": polygon(*((6.0, 120 * k) for k in range(3))),
+    "square": polygon(*((6.0, 45 + 90 * k) for k in range(4))),
+    "lens": polygon((6.0, 0), (2.0, 50), (1.6, 90), (2.0, 130), (6.0, 180), (2.0, 230), (1.6, 270), (2.0, 310)),
+    "cross": polygon(*((6.0 if k % 3 else 2.1, 45 + 90 * (k // 3) + (0, 28, 62)[k % 3]) for k in range(12))),
+    "star": polygon(*((6.5 if k % 2 == 0 else 3.0, 36 * k) for k in range(10))),
+}
+
+
+def sharp(section: str, turns: float = 0.0, length: float = 40e-3, edge: float = 6e-3) -> geosim.VolumetricRobot:
+    """Return a round finger whose chamber has a section with sharp edges, which wind about the axis."""
+    round_ = polygon(*((10.0, 30 * k) for k in range(12)))
+    surfaces_ = []
+    for corners, start, end, turned in ((round_, 0.0, length, 0.0), (SECTIONS[section], 5e-3, length - 5e-3, turns)):
+        x = np.linspace(start, end, 2 + int(8 * turned))
+        angle = np.linspace(0.0, 2.0 * np.pi * turned, len(x))[:, None]
+        y, z = corners.T
+        rings = np.stack([
+            np.broadcast_to(x[:, None], (len(x), len(corners))), y * np.cos(angle) - z * np.sin(angle),
+            y * np.sin(angle) + z * np.cos(angle)], axis=2)  # fmt: skip
+        surfaces_.append(tube(rings, int(turned > 0.0)))
+    return surfaces((surfaces_[0], surfaces_[1:]), length, edge, "ecoflex-00-30")
 
 
 def block(low=(-9.81e-3, -5.81e-3, -5.53e-3), high=(9.81e-3, 5.81e-3, 6.0e-3)) -> geosim.VolumetricRobot:
@@ -93,6 +124,34 @@ def bellows() -> geosim.VolumetricRobot:
     return generate.bellows(convolutions=2).robot("ecoflex-00-30", max_edge=6e-3)
 
 
+def round_(places: Any, radii: Any, sides: int = 10) -> Any:
+    """Return the surface of revolution about x through places and radii [mm], with so many sides."""
+    angle = 2.0 * np.pi * np.arange(sides) / sides
+    unit = np.stack([np.ones(sides), np.cos(angle), np.sin(angle)], axis=1)
+    scales = [np.array([x, r, r]) for x, r in zip(places, radii)]
+    return tube(1e-3 * np.array([unit * scale for scale in scales]))
+
+
+def folds(count: int = 2, wall: float = 2.0) -> geosim.VolumetricRobot:
+    """Return coarse bellows of ten sides."""
+    x = 3.0 + 4.0 * np.arange(2 * count + 1)
+    r = np.where(np.arange(2 * count + 1) % 2, 12.0, 8.0)
+    length = x[-1] + 3.0
+    shape = round_([0.0, *x, length], [8.0, *r, 8.0]), [round_(x, r - wall)]
+    return surfaces(shape, 1e-3 * length, 7e-3, "ecoflex-00-30")
+
+
+def suction() -> geosim.VolumetricRobot:
+    """Return a coarse finger of ten sides with thin walls, which suction closes."""
+    shape = round_([0.0, 40.0], [8.0, 8.0]), [round_([4.0, 36.0], [6.0, 6.0])]
+    return surfaces(shape, 0.04, 7e-3, "ecoflex-00-30")
+
+
+def fingers() -> geosim.VolumetricRobot:
+    """Return a coarse PneuNet of two chambers with thick walls, which suction bends backwards."""
+    return generate.pneunet(chambers=2, wall=2e-3).robot("dragon-skin-10", max_edge=7e-3)
+
+
 def pushed(shape: Callable[..., Obstacle], *place: Any, element: str) -> geosim.Result:
     """Move an obstacle from above the middle of a bar to below it in one command: the bar must give way."""
     obstacle = shape(*place, motion=[(0.0, 0.0, -26e-3)])
@@ -103,6 +162,9 @@ def pushed(shape: Callable[..., Obstacle], *place: Any, element: str) -> geosim.
 ROD = (30e-3, -20e-3, 24e-3), (30e-3, 40e-3, 24e-3), 1e-3  # across the bar, 2 mm thick
 BALL = (30e-3, 10e-3, 24e-3), 2e-3
 BACK = (0.7, 0.4, 0.2, 0.4, 0.7, 1.0)  # V/V0
+CLOSED = (0.7, 0.4, 0.2, 0.1, 0.2, 0.4, 0.7, 1.0)  # V/V0
+SUCKED = (-10e3, -20e3, -30e3, -20e3, -10e3, 0.0)  # Pa
+LARGE = (2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)  # V/V0
 
 CASES: dict[str, Callable[[], geosim.Result]] = {
     "pneunet 5, 10 kPa": lambda: run(pneunet(), Inflation(pressure=[5e3, 10e3])),
@@ -128,7 +190,37 @@ CASES: dict[str, Callable[[], geosim.Result]] = {
     "bellows p1 -30 kPa": lambda: run(bellows(), Inflation(pressure=[-30e3]), element="p1"),
     "bellows p1 50 steps": lambda: run(bellows(), Inflation(pressure=ramp(-30e3, 50)), element="p1"),
     "bellows p1 and back": lambda: run(bellows(), Inflation(volume_ratio=BACK), element="p1"),
+    **{
+        f"sharp {section}{name} to 10": lambda section=section, turns=turns, form=form: run(
+            sharp(section, turns), Inflation(volume_ratio=LARGE), invariants=form
+        )
+        for section, turns in (("triangle", 0.5), ("square", 0.5), ("lens", 0.5), ("cross", 0.25), ("star", 0.0))
+        for name, form in (("", None), (" full", "full"))
+    },
+    **{
+        f"{name} {element} {how} and back": lambda robot=robot, element=element, inflation=inflation: run(
+            robot(), inflation, element=element
+        )
+        for name, robot in (("suction", suction), ("folds", folds), ("fingers", fingers))
+        for element in ("p1", "p2")
+        for how, inflation in (("V 0.1", Inflation(volume_ratio=CLOSED)), ("-30 kPa", Inflation(pressure=SUCKED)))
+    },
+    **{
+        f"{name} {element} -30 kPa {steps} steps": lambda robot=robot, element=element, steps=steps: run(
+            robot(), Inflation(pressure=ramp(-30e3, steps)), element=element
+        )
+        for name, robot in (("vacuum", block), ("folds", folds), ("suction", suction))
+        for element in ("p1", "p2")
+        for steps in (1, 50)
+    },
 }
+
+
+def there_and_back(result: geosim.Result) -> str:
+    """Return how far the states of the way back lie from those of the way there, the first of them the rest shape."""
+    frames = np.concatenate([result.robot.vertices[None], result.frames])
+    ways = np.linalg.norm(frames - frames[::-1], axis=2).max(axis=1) / result.robot.size
+    return " ".join(f"{way:.1e}" for way in ways[: len(ways) // 2])
 
 
 def report(name: str, queue: Any) -> None:
@@ -146,9 +238,10 @@ def report(name: str, queue: Any) -> None:
             if result.obstacle_forces.shape[1]:
                 line += f" force {np.round(result.obstacle_forces[-1, 0], 5)} N"
                 line += f" penetration {1e3 * result.max_penetration[-1]:.3f} mm"
-            if "and back" in name and len(result.frames) == len(BACK):
-                there, back = result.frames[:2], result.frames[-2:-4:-1]
-                line += f" apart {1e3 * np.linalg.norm(back - there, axis=2).max():.2g} mm"
+            if "and back" in name and len(result.frames) % 2 == 0 and result.converged:
+                line += f" apart {there_and_back(result)} of the size, most crossings {int(result.crossings.max())}"
+            if "to 10" in name:
+                line += f" pressures {np.round(1e-3 * result.chamber_pressures[:, 0], 3)} kPa"
             line += f" stable {result.stable[-1]:g} energy {result.energies[-1]:.3g} J"
         queue.put(line + f"  | {result.message[:160]}")
     except Exception as error:  # noqa: BLE001 (a benchmark shows whatever happens)
