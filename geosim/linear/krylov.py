@@ -9,7 +9,7 @@ import numpy as np
 from geosim.arrays import Floats
 from geosim.kernels import kernel
 
-__all__ = ["combine", "conjugate_gradients", "conjugate_residuals", "dots", "flexible_gmres"]
+__all__ = ["combine", "conjugate_gradients", "conjugate_residuals", "dots", "flexible_gmres", "ritz_values"]
 
 BREAKDOWN = 1e-300  # norm of a new direction (relative to the right-hand side) below which there is none: underflow
 SLACK = 0.7  # power of the pace that is asked for: GMRES speeds up towards its end
@@ -105,6 +105,26 @@ def flexible_gmres(
     solution = np.zeros(right.size)
     combine(images, weights, solution)
     return solution.reshape(right.shape), len(weights), left
+
+
+def ritz_values(product: Callable[[Floats], Floats], start: Floats, steps: int) -> Floats:
+    """Return what Arnoldi's method finds of the eigenvalues of a matrix in so many steps, complex; the outermost come first.
+
+    Saad, Numerical methods for large eigenvalue problems (2011), section 6.2. Infinite where a product is not finite.
+    """
+    basis, hessenberg = np.empty((steps + 1, start.size)), np.zeros((steps + 1, steps))
+    basis[0] = start / np.linalg.norm(start)
+    for k in range(steps):
+        w = product(basis[k])
+        norm = float(_orthogonalise(basis, k + 1, w, hessenberg[: k + 1, k]))
+        if not np.isfinite(norm):
+            return np.array([-np.inf + 0.0j])
+        hessenberg[k + 1, k] = norm
+        if norm <= BREAKDOWN:
+            steps = k + 1
+            break
+        basis[k + 1] = w / norm
+    return np.linalg.eigvals(hessenberg[:steps, :steps])
 
 
 def conjugate_gradients(

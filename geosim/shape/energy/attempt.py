@@ -35,8 +35,12 @@ __all__ = [
     "unfolds",
 ]
 
-# Below this scaled residual the tangent has changed so little that the last factors are worth trying first.
-REUSE_BELOW = 0.1
+# Below this scaled residual the tangent has changed so little that the last factors are worth trying first: the second holds once
+# they were not good enough so many times in the same solve, and where parts meet, which steps that are solved roughly miss.
+REUSE_BELOW, REUSE_AGAIN, FAILURES = 1.0, 0.1, 2
+# The step that they make is solved to this share of the scaled residual, between these bounds: Newton's method squares it and
+# no more [Eisenstat, Walker 1996, Choosing the forcing terms in an inexact Newton method].
+FORCING, FINEST, ROUGHEST = 1.0, 1e-4, 1e-2
 
 # A step of which less than this share is free of contact is solved again, at most so often, with springs where it hits.
 BLOCKED, LOOKS = 0.7, 5
@@ -132,6 +136,8 @@ class Attempt:
     blunt: int = 0  # steps to do without
     folded: bool = False  # whether the last trial had no finite energy
     predicted: Point | None = None
+    apart: float = 1.0  # smallest share of a step that nothing was met on
+    worn: int = 0  # how often old factors were not good enough
 
     def run(self, point: Point) -> Outcome:
         """Return the equilibrium, or how the search for it ended."""
@@ -225,17 +231,15 @@ class Attempt:
         what it would meet: on its way it would meet everything.
         """
         contact = self.problem.contact
-        reuse = np.sqrt(merit_of(self.history[-1], self.reference)) < REUSE_BELOW
         if contact is None or contact.neighbourhood is None:
-            return self.equations.direction(self.problem, point, self.aim, evaluation, accuracy, reuse=reuse), 1.0
+            return self._direction(point, evaluation, accuracy), 1.0
         springs: Springs | None = None
         best, farthest = None, -1.0
         for look in range(LOOKS + 1):
-            step = self.equations.direction(
-                self.problem, point, self.aim, evaluation, accuracy, reuse=reuse and springs is None, springs=springs
-            )
+            step = self._direction(point, evaluation, accuracy, springs)
             within = most_of(self.problem, self.aim, step, evaluation)
             share = share_apart(contact, point.x, within * step.x)
+            self.apart = min(self.apart, share)
             gains = share > 1.2 * farthest
             if share > farthest:
                 best, farthest = step, share
@@ -247,6 +251,22 @@ class Attempt:
             springs = hit if springs is None else springs.pressed(contact.surface.points(step.x)).joined(hit)
         assert best is not None
         return best, farthest
+
+    def _direction(
+        self, point: Point, evaluation: Evaluation, accuracy: float, springs: Springs | None = None
+    ) -> Point:
+        """Return a Newton step, with factors of an earlier tangent where they are good enough."""
+        far, linear = np.sqrt(merit_of(self.history[-1], self.reference)), self.problem.linear
+        leads = self.along is not None and len(self.history) == 1  # along the path, far
+        alone = not leads and self.apart == 1.0 and _contacts(evaluation) == 0
+        reuse = springs is None and far < (REUSE_BELOW if alone and self.worn < FAILURES else REUSE_AGAIN)
+        rough = float(np.clip(FORCING * far, FINEST, ROUGHEST)) if alone and accuracy >= FINEST else 0.0
+        before = linear.factorisations
+        step = self.equations.direction(
+            self.problem, point, self.aim, evaluation, accuracy, reuse=reuse, rough=rough, springs=springs
+        )
+        self.worn += reuse and linear.factorisations > before
+        return step
 
     def _tangent_step(self, point: Point, step: Point, evaluation: Evaluation) -> Point:
         """Return the first step from an equilibrium, no longer than `LONGEST`, and aim at what it can reach.

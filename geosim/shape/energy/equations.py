@@ -55,6 +55,7 @@ class Equations:
         accuracy: float,
         *,
         reuse: bool,
+        rough: float = 0.0,
         springs: Springs | None = None,
     ) -> Point:
         """Return the Newton step from the bordered system, to a relative accuracy.
@@ -97,7 +98,9 @@ class Equations:
             columns = extra.get("columns", borders)
             borders, extra["columns"], gap, corner = coupling.appended(borders, columns, gap, corner, free, shift)
         linear = problem.solver_of(evaluation, problem.motion(point.x, target.positions))
-        step, change = linear.solve(data, borders, right, gap, accuracy, reuse=reuse, corner=corner, **extra)
+        step, change = linear.solve(
+            data, borders, right, gap, accuracy, reuse=reuse, rough=rough, corner=corner, **extra
+        )
         if not np.isfinite(step).all():
             raise FactorisationError("the solution is not finite")
         objects = np.zeros_like(point.objects)
