@@ -40,7 +40,7 @@ __all__ = [
 REUSE_BELOW, REUSE_AGAIN, FAILURES = 1.0, 0.1, 2
 # The step that they make is solved to this share of the scaled residual, between these bounds: Newton's method squares it and
 # no more [Eisenstat, Walker 1996, Choosing the forcing terms in an inexact Newton method].
-FORCING, FINEST, ROUGHEST = 1.0, 1e-4, 1e-2
+FORCING, FINEST, ROUGHEST = 0.1, 1e-4, 1e-2
 
 # A step of which less than this share is free of contact is solved again, at most so often, with springs where it hits.
 BLOCKED, LOOKS = 0.7, 5
