@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from geosim.arrays import Floats
 from geosim.kernels import kernel
@@ -107,7 +108,7 @@ def flexible_gmres(
     return solution.reshape(right.shape), len(weights), left
 
 
-def ritz_values(product: Callable[[Floats], Floats], start: Floats, steps: int) -> Floats:
+def ritz_values(product: Callable[[Floats], Floats], start: Floats, steps: int) -> NDArray[np.complex128]:
     """Return what Arnoldi's method finds of the eigenvalues of a matrix in so many steps, complex; the outermost come first.
 
     Saad, Numerical methods for large eigenvalue problems (2011), section 6.2. Infinite where a product is not finite.
@@ -124,7 +125,7 @@ def ritz_values(product: Callable[[Floats], Floats], start: Floats, steps: int) 
             steps = k + 1
             break
         basis[k + 1] = w / norm
-    return np.linalg.eigvals(hessenberg[:steps, :steps])
+    return np.asarray(np.linalg.eigvals(hessenberg[:steps, :steps]), dtype=complex)
 
 
 def conjugate_gradients(
