@@ -178,34 +178,48 @@ def _are_too_fine(surfaces: Sequence[Surface], max_edge: float) -> bool:
 
 def _made_coarser(
     bodies: Sequence[Surface], chambers: Sequence[Surface], max_edge: float
-) -> tuple[Sequence[Surface], Sequence[Surface]]:
+) -> tuple[list[Surface], list[Surface]]:
     """Simplify surfaces that are too fine for the mesh, within a small share of its edge; keep them where they would not fit."""
     within = FINE_SIMPLIFY * max_edge
-    note = (
-        f"its triangles are far smaller than max_edge = {max_edge * 1e3:.4g} mm and would all stay in the mesh; "
-        f"simplify = {within * 1e3:.2g} mm is taken, 0 keeps them all"
+    fine = f"its triangles are far smaller than max_edge = {max_edge * 1e3:.4g} mm"
+    taken = f"{fine} and would all stay in the mesh; simplify = {within * 1e3:.2g} mm is taken, 0 keeps them all"
+    return _unless_walls_touch(
+        lambda: _coarsened(bodies, chambers, within),
+        bodies,
+        chambers,
+        taken,
+        f"{fine}, and walls too thin to simplify them",
     )
-    try:
-        coarse, hollow = _coarsened(bodies, chambers, within)
-        build_domain(tuple(coarse), tuple(hollow))
-    except InputError:
-        note = f"its triangles are far smaller than max_edge = {max_edge * 1e3:.4g} mm, and walls too thin to simplify them"
-        coarse, hollow = list(bodies), list(chambers)
-    first = coarse[0]
-    return [replace(first, notices=(*first.notices, f"{first.label}: {note}")), *coarse[1:]], hollow
 
 
 def _thinned(body: Surface, chambers: Sequence[Surface]) -> tuple[list[Surface], list[Surface]]:
-    """Simplify the surfaces of a preview; where walls would touch then, they stay as they are."""
-    given = [body, *chambers]
-    found = [simplified(s, PREVIEW_SIMPLIFY * body.diagonal) for s in given]
-    found = [new if len(new.faces) < len(old.faces) else old for old, new in zip(given, found)]
+    """Simplify the surfaces of a preview, those that get fewer triangles by it."""
+
+    def coarser(surfaces: Sequence[Surface]) -> list[Surface]:
+        found = (simplified(s, PREVIEW_SIMPLIFY * body.diagonal) for s in surfaces)
+        return [new if len(new.faces) < len(old.faces) else old for old, new in zip(surfaces, found)]
+
+    thin = "walls are too thin for a preview to simplify the surfaces"
+    return _unless_walls_touch(lambda: (coarser([body]), coarser(chambers)), [body], chambers, "", thin)
+
+
+def _unless_walls_touch(
+    simplify: Callable[[], tuple[list[Surface], list[Surface]]],
+    bodies: Sequence[Surface],
+    chambers: Sequence[Surface],
+    taken: str,
+    refused: str,
+) -> tuple[list[Surface], list[Surface]]:
+    """Return simplified bodies and chambers, or those given where these make no domain; the first body notes which."""
     try:
-        build_domain(found[:1], found[1:])
+        coarse, hollow = simplify()
+        build_domain(tuple(coarse), tuple(hollow))
+        note = taken
     except InputError:
-        note = f"{body.label}: walls are too thin for a preview to simplify the surfaces"
-        found = [replace(body, notices=(*body.notices, note)), *chambers]
-    return found[:1], found[1:]
+        coarse, hollow, note = list(bodies), list(chambers), refused
+    if note:
+        coarse[0] = replace(coarse[0], notices=(*coarse[0].notices, f"{coarse[0].label}: {note}"))
+    return coarse, hollow
 
 
 def _checked_edge(domain: Domain, max_edge: float | None, label: str, edges: float) -> float:
