@@ -130,18 +130,11 @@ def _shaded(layer: Layer, camera: Camera, width: int, height: int) -> tuple[Any,
     triangles = np.ascontiguousarray(layer.triangles)
     ids, weights, depth = _rasterise(np.ascontiguousarray(pixels), triangles, width, height)
     rows, cols = np.nonzero(ids >= 0)
-    hit, w = ids[rows, cols], weights[rows, cols]
-    normals = np.einsum("qk,qkd->qd", w, _corner_normals(flat, triangles)[hit])
-    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
-    normals *= np.where(normals[:, 2:] < 0, -1.0, 1.0)  # the side that is seen
-    colors = np.broadcast_to(layer.colors, (len(layer.points), 3))
-    color = np.einsum("qk,qkd->qd", w, colors[triangles[hit]])
+    colors = np.ascontiguousarray(np.broadcast_to(layer.colors, (len(layer.points), 3)), dtype=float)
     light = LIGHT / np.linalg.norm(LIGHT)
-    diffuse = np.clip(normals @ light, 0.0, None)
     half = (light + np.array([0.0, 0.0, 1.0])) / np.linalg.norm(light + np.array([0.0, 0.0, 1.0]))
-    gloss = 0.18 * np.clip(normals @ half, 0.0, None) ** 40
-    lit = color * (0.48 + 0.55 * diffuse + 0.10 * normals[:, 2])[:, None] + gloss[:, None]
-    return (rows, cols), np.clip(lit, 0.0, 1.0), depth
+    lit = _lit(rows, cols, ids, weights, _corner_normals(flat, triangles), colors, triangles, light, half)
+    return (rows, cols), lit, depth
 
 
 def _corner_normals(points: Floats, triangles: Ints) -> Floats:
@@ -201,3 +194,24 @@ def _rasterise(pixels, triangles, width, height):
                     weights[row, col, 1] = v
                     weights[row, col, 2] = w
     return ids, weights, depth
+
+
+@kernel
+def _lit(rows, cols, ids, weights, normals, colors, triangles, light, half):
+    """Lit colours (q, 3) of covered pixels, from the normals at the corners (t, 3, 3) and the colours of points (p, 3)."""
+    out = np.empty((len(rows), 3))
+    for q in range(len(rows)):
+        t, w = ids[rows[q], cols[q]], weights[rows[q], cols[q]]
+        x, y, z = 0.0, 0.0, 0.0
+        for k in range(3):
+            x, y, z = x + w[k] * normals[t, k, 0], y + w[k] * normals[t, k, 1], z + w[k] * normals[t, k, 2]
+        side = (-1.0 if z < 0.0 else 1.0) / max(np.sqrt(x * x + y * y + z * z), 1e-300)  # the side that is seen
+        x, y, z = side * x, side * y, side * z
+        diffuse = max(x * light[0] + y * light[1] + z * light[2], 0.0)
+        gloss = 0.18 * max(x * half[0] + y * half[1] + z * half[2], 0.0) ** 40
+        for d in range(3):
+            color = 0.0
+            for k in range(3):
+                color += w[k] * colors[triangles[t, k], d]
+            out[q, d] = min(max(color * (0.48 + 0.55 * diffuse + 0.10 * z) + gloss, 0.0), 1.0)
+    return out
