@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
+import meshio
 import numpy as np
 
 from geosim import Environment, Load, MooneyRivlin, Obstacle, Prescribed, Result, Select, Status, VolumetricRobot
 from geosim.geometry import topology
 
 LENGTH, WIDTH = 0.1, 0.02
+BAR_FILE = """
+kind = "volumetric"
+units = "mm"
+[body]
+mesh = "bar.vtu"
+material = "ecoflex-00-30"
+[fixed]
+plane = "x"
+below = 0.1
+"""
 
 
 def bar_mesh(cells: tuple[int, int, int] = (10, 4, 4)) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -35,6 +47,14 @@ def bar_mesh(cells: tuple[int, int, int] = (10, 4, 4)) -> tuple[np.ndarray, np.n
     flipped = topology.tet_volumes(vertices, tets) < 0
     tets[flipped] = tets[flipped][:, [0, 2, 1, 3]]
     return vertices, tets, np.array(regions)
+
+
+def save_bar(folder: Path) -> None:
+    """Write a coarse bar and its robot file, bar.vtu and bar.toml."""
+    vertices, tets, regions = bar_mesh((5, 3, 3))
+    mesh = meshio.Mesh(vertices * 1e3, [("tetra", tets)], cell_data={"region": [regions]})
+    meshio.vtu.write(str(folder / "bar.vtu"), mesh)
+    (folder / "bar.toml").write_text(BAR_FILE)
 
 
 def bend(points: np.ndarray, angle: float) -> np.ndarray:

@@ -19,7 +19,7 @@ RUBBER = geosim.NeoHookean(mu=50e3)
 QUICK = EnergyShapeSolver(check_stability=False)
 
 
-def sphere(subdivisions=2):
+def sphere(subdivisions):
     """A thick sphere of radii 10 and 13 mm, drawn with facets whose vertices lie on it."""
     vertices, tets, regions = shell(0.01, 0.013, subdivisions, 2)
     return geosim.VolumetricRobot.from_tets(vertices, tets, regions, material=RUBBER, fixed=None)
@@ -70,7 +70,7 @@ def test_what_is_drawn_flat_has_no_facets():
 
 def test_the_bar_of_a_sphere_covers_its_closed_form():
     """Inflated by pressure: the chamber's volume is off by its facets, ten times as much as by its mesh."""
-    robot, ratio = sphere(), 1.5
+    robot, ratio = sphere(1), 1.5
     pressure = sphere_pressure(0.5 * RUBBER.mu, 0.0, ratio, 1.3**3)
     held = []  # nothing but rigid motion
     for vertex, axis in minimal_constraints(robot.vertices[robot.body_vertices]):
@@ -87,7 +87,7 @@ def test_the_bar_of_a_sphere_covers_its_closed_form():
 
 def test_where_it_is_not_known_that_is_said():
     """With closed gas; the total is then that of the others."""
-    result = geosim.solve(sphere(), Inflation(gas=True, temperature_ratio=[1.05]), solver=QUICK)
+    result = geosim.solve(sphere(1), Inflation(gas=True, temperature_ratio=[1.05]), solver=QUICK)
     bars = geosim.error_bars(result, "chamber_volumes")
     assert np.isnan(bars.faceting).all()
     assert "facets" in bars.note

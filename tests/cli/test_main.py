@@ -12,23 +12,13 @@ import sys
 import meshio
 import numpy as np
 import pytest
-from bending import bar_mesh, bent_result
+from bending import BAR_FILE, bent_result, save_bar
 from click.testing import CliRunner
 
 import geosim
 from geosim import Inflation, InputError, Passive, Status, cli
 from geosim.files.folder import write_folder
 
-ROBOT = """
-kind = "volumetric"
-units = "mm"
-[body]
-mesh = "bar.vtu"
-material = "ecoflex-00-30"
-[fixed]
-plane = "x"
-below = 0.1
-"""
 SOLVE = importlib.import_module("geosim.solve")  # geosim.solve itself is the function
 FILES = {"result.npz", "frames.pvd", "picture.png", "view.html", "summary.csv"}
 
@@ -36,10 +26,7 @@ FILES = {"result.npz", "frames.pvd", "picture.png", "view.html", "summary.csv"}
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A working folder with a small robot."""
-    vertices, tets, regions = bar_mesh((5, 3, 3))
-    mesh = meshio.Mesh(vertices * 1e3, [("tetra", tets)], cell_data={"region": [regions]})
-    meshio.vtu.write(str(tmp_path / "bar.vtu"), mesh)
-    (tmp_path / "bar.toml").write_text(ROBOT)
+    save_bar(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -177,10 +164,10 @@ def test_mistakes_are_said_before_the_folder_that_is_full(folder, solved, argume
 
 def test_wrong_input_has_exit_status_1(folder, solved):
     one_line(run("solve", "gone.toml", "--volume-ratio", "2"), 1, "gone.toml", "no such robot file")
-    (folder / "bar.toml").write_text(ROBOT.replace("below", "bellow"))
+    (folder / "bar.toml").write_text(BAR_FILE.replace("below", "bellow"))
     one_line(run("solve", "bar.toml", "--volume-ratio", "2"), 1, "bar.toml", "did you mean 'below'")
     one_line(run("info", "bar.toml"), 1, "did you mean 'below'")
-    (folder / "bar.toml").write_text(ROBOT)
+    (folder / "bar.toml").write_text(BAR_FILE)
     one_line(run("solve", "bar.toml", "--actuation", "act.toml"), 1, "act.toml", "no such actuation file")
     one_line(run("solve"), 2, "ROBOT")
     one_line(run("sovle"), 2, "sovle")
@@ -292,10 +279,7 @@ def test_a_whole_process_solves_a_robot(folder):
     assert result.solver.element == "p1"
     rows = list(csv.DictReader((folder / "geosim-bar" / "summary.csv").open()))
     assert all(int(row["iterations"]) >= 1 and float(row["seconds"]) > 0 for row in rows)
-    again = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert again.returncode == 1
-    assert again.stderr.count("\n") == 1
-    assert "Traceback" not in again.stderr
+    one_line(run(*command[3:]), 1)
 
 
 def test_input_errors_of_a_folder(tmp_path):
