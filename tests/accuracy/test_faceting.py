@@ -70,7 +70,7 @@ def test_what_is_drawn_flat_has_no_facets():
 
 def test_the_bar_of_a_sphere_covers_its_closed_form():
     """Inflated by pressure: the chamber's volume is off by its facets, ten times as much as by its mesh."""
-    robot, ratio = sphere(1), 1.5
+    robot, ratio = sphere(2), 1.5
     pressure = sphere_pressure(0.5 * RUBBER.mu, 0.0, ratio, 1.3**3)
     held = []  # nothing but rigid motion
     for vertex, axis in minimal_constraints(robot.vertices[robot.body_vertices]):
