@@ -24,6 +24,20 @@ ROOT = Path(__file__).resolve().parents[1]
 # name, file, right, wrong, tests that should see it
 FAULTS = [
     (
+        "old factors know all signs",
+        "geosim/linear/bordered.py",
+        "STEPS, CLEAR = 10, 0.3",
+        "STEPS, CLEAR = 10, -1e9",
+        "tests/linear/test_bordered.py",
+    ),
+    (
+        "a rough step is not asked for its accuracy",
+        "geosim/linear/bordered.py",
+        "max(tolerance, rough)",
+        "max(tolerance, 0.5)",
+        "tests/linear/test_bordered.py",
+    ),
+    (
         "odd vectors are even",
         "geosim/linear/mirrored.py",
         "parity * self.sign[first] * np.sqrt(0.5)",
