@@ -764,7 +764,7 @@ FAULTS = [
         "geosim/shape/energy/equations.py",
         "force = evaluation.force + drag.stiffness[:, None] * (point.x - drag.before)",
         "force = evaluation.force",
-        "tests/shape/energy/test_path.py",
+        "tests/shape/energy/test_derivatives.py",
     ),
     (
         "contact: hits linearised where the step began",

@@ -9,6 +9,8 @@ from shapes import block, shell
 import geosim
 from geosim.environment import Environment
 from geosim.shape.energy import threads
+from geosim.shape.energy.configuration import Drag, Point
+from geosim.shape.energy.equations import dragged
 from geosim.shape.energy.problem import make_problem
 from geosim.shape.energy.solver import EnergyShapeSolver
 
@@ -45,6 +47,22 @@ def test_the_assembled_matrix_is_the_derivative_of_the_residual(order, material)
     plus, minus = (problem.evaluate(x + s * h * u, p + s * h * q, pressures, external, matrix=False) for s in (1, -1))
     numeric = np.r_[(plus.force - minus.force).ravel(), plus.constraint - minus.constraint] / (2 * h)
     assert np.abs(numeric - product).max() <= 1e-6 * np.abs(product).max()
+
+
+def test_drag_pulls_nodes_back_to_where_they_were():
+    """Springs k (x - before), and their stiffness on the diagonal."""
+    problem = make_problem(_sphere(), Environment(), 2, "superlu")
+    x, p, pressures = _random_point(problem)
+    rng = np.random.default_rng(2)
+    before, stiffness = x + rng.standard_normal(x.shape), rng.uniform(1.0, 2.0, len(x))
+    drag = Drag(before, stiffness, np.zeros((0, 6)), np.zeros((0, 6)))
+    free = problem.evaluate(x, p, pressures, np.zeros_like(x), matrix=True)
+    held = dragged(problem, free, Point(x, p, pressures, 0.0), drag)
+    np.testing.assert_allclose(held.force - free.force, stiffness[:, None] * (x - before), rtol=1e-9)
+    u = rng.standard_normal(problem.pattern.size)
+    change = problem.pattern.product(held.data - free.data, u)
+    np.testing.assert_allclose(change[: x.size], np.repeat(stiffness, 3) * u[: x.size], rtol=1e-9)
+    assert np.abs(change[x.size :]).max() == 0.0
 
 
 @pytest.mark.parametrize("order", [1, 2])
