@@ -820,7 +820,7 @@ FAULTS = [
         "geosim/shape/energy/attempt.py",
         "flat = present.smallest < FLAT",
         "flat = False",
-        "tests/calibrate/test_membrane.py -k heavy_disc",
+        "tests/shape/energy/test_path.py -k inside_out",
     ),
     (
         "contact: an obstacle that went through is overlooked",

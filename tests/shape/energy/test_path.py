@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from shapes import block, shell
 import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Load, Passive, Prescribed, Status
 from geosim.shape.energy import path
-from geosim.shape.energy.attempt import Budget, most_of
+from geosim.shape.energy.attempt import FLAT, FOLD_BELOW, Budget, most_of, unfolds
 from geosim.shape.energy.branches import Mark, Way, parabola
 from geosim.shape.energy.configuration import Aim, Point, Target
 from geosim.shape.energy.newton import Newton
@@ -335,3 +336,13 @@ def test_a_budget_that_is_spent_is_one_of_its_own():
     Budget(factorisations=3, counted=5).check(Problem())
     with pytest.raises(BudgetError):
         Budget(factorisations=2, counted=5).check(Problem())
+
+
+def test_no_step_turns_a_point_inside_out_that_a_shorter_one_would_not():
+    """But through a point that is all but flat already, a little step, or one that makes it better."""
+    goes = lambda now, then, length=1.0: unfolds(SimpleNamespace(smallest=now), SimpleNamespace(smallest=then), length)  # noqa: E731
+    assert goes(0.5, 0.1)
+    assert not goes(0.5, -0.1)
+    assert goes(0.5 * FLAT, -0.1)
+    assert goes(-0.3, -0.2)
+    assert goes(0.5, -0.1, 0.5 * FOLD_BELOW)
