@@ -14,10 +14,8 @@ __all__ = ["combine", "conjugate_gradients", "conjugate_residuals", "dots", "fle
 
 BREAKDOWN = 1e-300  # norm of a new direction (relative to the right-hand side) below which there is none: underflow
 SLACK = 0.7  # power of the pace that is asked for: GMRES speeds up towards its end
-PATIENCE, HASTE = (
-    3,
-    2,
-)  # iterations before the pace says anything, of GMRES and of conjugate gradients, which speed up less
+# Iterations before the pace says anything, of GMRES and of conjugate gradients, which speed up less.
+PATIENCE, HASTE = 3, 2
 
 # Long dot products are compiled here: a threaded BLAS spends more on waking its threads than on the sums.
 

@@ -372,10 +372,8 @@ class Path:
             self.stride = 0.8 * made / slid
             self.failures += 1
             return None
-        if (
-            outcome.point.share < self.share and self._passes > 0.0 and self._bends
-        ):  # a maximum is found by sharp equilibria
-            self.sharp = True
+        if outcome.point.share < self.share and self._passes > 0.0 and self._bends:
+            self.sharp = True  # a maximum is found by sharp equilibria
             if len(self.trail) > 1:
                 self._sharpen()
             return None
