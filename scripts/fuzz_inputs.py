@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import random
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -25,19 +26,14 @@ from geosim.files.robot import load_problem
 from geosim.geometry.surface import check_surface, read_surface
 from geosim.materials import load_material
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from bending import BAR_FILE
+
 __all__ = ["calls", "commands", "files", "readers", "specials"]
 
 Read = Callable[[Path], object]
 
-ROBOT = """kind = "volumetric"
-units = "mm"
-[body]
-mesh = "bar.vtu"
-material = "ecoflex-00-30"
-[fixed]
-plane = "x"
-below = 0.1
-[tip]
+ROBOT = f"""{BAR_FILE}[tip]
 box = [[19, -1, -1], [21, 11, 11]]
 [environment]
 gravity = [0, 0, -9.81]
@@ -49,7 +45,7 @@ radius = 15.0
 [[environment.loads]]
 kind = "force"
 total_force = [0, 0, -0.1]
-vertices = { ids = [7] }
+vertices = {{ ids = [7] }}
 [solver]
 element = "p1"
 tolerance = 1e-6

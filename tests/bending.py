@@ -12,8 +12,7 @@ from geosim import Environment, Load, MooneyRivlin, Obstacle, Prescribed, Result
 from geosim.geometry import topology
 
 LENGTH, WIDTH = 0.1, 0.02
-BAR_FILE = """
-kind = "volumetric"
+BAR_FILE = """kind = "volumetric"
 units = "mm"
 [body]
 mesh = "bar.vtu"

@@ -163,7 +163,8 @@ class Neighbourhood:
     reach
         Distance at which every vertex begins to feel others, shape (n,); a pair goes by its smallest.
     memory
-        What was found last: a step is looked at before it is taken, and its end evaluated after.
+        A cache, the only part that changes: what was found last, as a step is looked at before it is taken, and its end
+        evaluated after. No answer depends on it.
     """
 
     tree: SurfaceTree

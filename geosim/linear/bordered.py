@@ -63,7 +63,6 @@ class BorderedSolver:
     factorisations: int = 0
     krylov: int = 0
     _borders: Floats | None = field(default=None, repr=False)
-    _forces: Floats | None = field(default=None, repr=False)
     _columns: Floats | None = field(default=None, repr=False)
     _fresh: bool = False  # whether the factors are those of the last equilibrium
     _schur: Floats | None = field(default=None, repr=False)
@@ -91,6 +90,12 @@ class BorderedSolver:
         make = partial(make_factoriser, name=self.name, threads=self.threads)
         mirrors = [m for m in self.mirrors if len(m.partner) == pattern.size]  # rigid groups have unknowns of their own
         return Mirrored(pattern, mirrors, make) if mirrors else make(pattern.indptr, pattern.indices)
+
+    def halved(self, mirrors: Sequence[Mirror]) -> BorderedSolver:
+        """Return a solver of the same pattern, without factors yet, for matrices that mirrors may hold for."""
+        made = BorderedSolver(self.pattern, self.factoriser, self.name, self.threads, mirrors)
+        made.factoriser = made.made(self.pattern)
+        return made
 
     def solve(
         self,
@@ -133,19 +138,19 @@ class BorderedSolver:
             The system is singular to working precision.
         """
         reuse, self._fresh = reuse or self._fresh, False
-        self._forces = borders if columns is None else columns
+        forces = borders if columns is None else columns
         target = np.concatenate([right, -gap])
         self._corner = np.zeros((len(gap), len(gap))) if corner is None else corner
         if reuse and self._ready(len(gap)):
-            found = self._gmres(data, borders, target, max(tolerance, rough), self.max_krylov, extra)
+            found = self._gmres(data, borders, forces, target, max(tolerance, rough), self.max_krylov, extra)
             if found is not None:
                 return found[: -len(gap)] if len(gap) else found, found[len(right) :]
         while True:
             self._columns = None
             self.factoriser.factorise(data)
             self.factorisations += 1
-            self._eliminate(borders)
-            found = self._gmres(data, borders, target, tolerance, 3 * self.max_krylov, extra)
+            self._eliminate(borders, forces)
+            found = self._gmres(data, borders, forces, target, tolerance, 3 * self.max_krylov, extra)
             if found is not None:
                 return found[: -len(gap)] if len(gap) else found, found[len(right) :]
             if not self.factoriser.strengthen():
@@ -168,11 +173,11 @@ class BorderedSolver:
         if (known := self._as_before(data, borders, corner)) is not None:
             self._fresh = True
             return known
-        self._columns, self._forces, self._corner = None, borders, corner
+        self._columns, self._corner = None, corner
         with suppress(FactorisationError):  # double precision may do what single cannot
             self.factoriser.factorise(data)
             if self._same_signs(self.factoriser, data):
-                self._eliminate(borders)
+                self._eliminate(borders, borders)
                 assert self._schur is not None
                 signs = np.linalg.eigvalsh(corner - 0.5 * (self._schur + self._schur.T))
                 if (np.abs(signs) > DOUBTFUL * np.abs(signs).max(initial=0.0)).all():
@@ -200,11 +205,9 @@ class BorderedSolver:
         """
         if not self._ready(len(borders)) or self._schur is None or self._corner is None or self._unlike(corner):
             return None
-        self._forces = borders
         start = np.random.default_rng(0).standard_normal(self.pattern.size + len(borders))
-        found = ritz_values(
-            lambda v: self._precondition(self._product(data, borders, v, None)), self._precondition(start), STEPS
-        )
+        product = lambda v: self._precondition(self._product(data, borders, borders, v, None))  # noqa: E731
+        found = ritz_values(product, self._precondition(start), STEPS)
         if found.real.min() < CLEAR:
             return None
         signs = np.linalg.eigvalsh(self._corner - 0.5 * (self._schur + self._schur.T))
@@ -231,11 +234,10 @@ class BorderedSolver:
     def _ready(self, chambers: int) -> bool:
         return self._columns is not None and len(self._columns) == chambers
 
-    def _eliminate(self, borders: Floats) -> None:
-        """Solve K Y = C with the fresh factors, for the Schur complement B^T Y of the border."""
+    def _eliminate(self, borders: Floats, forces: Floats) -> None:
+        """Solve K Y = C (rows of `forces`) with the fresh factors, for the Schur complement B^T Y of the border."""
         if len(borders):
-            assert self._forces is not None
-            self._columns = np.ascontiguousarray(self.factoriser.solve(np.ascontiguousarray(self._forces.T)).T)
+            self._columns = np.ascontiguousarray(self.factoriser.solve(np.ascontiguousarray(forces.T)).T)
             self._schur = np.array([dots(borders, column) for column in self._columns]).T
         else:
             self._columns = np.empty((0, self.pattern.size))
@@ -261,24 +263,30 @@ class BorderedSolver:
         combine(self._columns, change, solution)
         return np.concatenate([solution, change])
 
-    def _product(self, data: Floats, borders: Floats, vector: Floats, extra: Extra | None) -> Floats:
+    def _product(self, data: Floats, borders: Floats, forces: Floats, vector: Floats, extra: Extra | None) -> Floats:
         size = self.pattern.size
         out = np.zeros(len(vector))
         out[:size] = self.pattern.product(data, vector[:size])
         if extra is not None:
             extra(vector, out)
         if len(borders):
-            assert self._forces is not None
-            combine(self._forces, -vector[size:], out[:size])
+            combine(forces, -vector[size:], out[:size])
             assert self._corner is not None
             out[size:] = self._corner @ vector[size:] - dots(borders, vector[:size])
         return out
 
     def _gmres(
-        self, data: Floats, borders: Floats, target: Floats, tolerance: float, limit: int, extra: Extra | None
+        self,
+        data: Floats,
+        borders: Floats,
+        forces: Floats,
+        target: Floats,
+        tolerance: float,
+        limit: int,
+        extra: Extra | None,
     ) -> Floats | None:
         """Solve the bordered system by GMRES with the factors at hand; None if it does not get there in time."""
-        product = lambda vector: self._product(data, borders, vector, extra)  # noqa: E731
+        product = lambda vector: self._product(data, borders, forces, vector, extra)  # noqa: E731
         found, count, left = flexible_gmres(product, self._precondition, target, tolerance, limit, impatient=True)
         self.krylov += count
         return found if left <= tolerance else None

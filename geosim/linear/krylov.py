@@ -55,6 +55,15 @@ def _orthogonalise(basis, count, w, found):
     return np.sqrt(total)
 
 
+def _extend(basis: Floats, hessenberg: Floats, k: int, image: Floats) -> float:
+    """Take the k-th image, made orthogonal in place, into the next row of a basis; return its norm, as GMRES and Arnoldi do."""
+    norm = float(_orthogonalise(basis, k + 1, image, hessenberg[: k + 1, k]))
+    hessenberg[k + 1, k] = norm
+    if norm > BREAKDOWN:
+        basis[k + 1] = image / norm
+    return norm
+
+
 def flexible_gmres(
     product: Callable[[Floats], Floats],
     precondition: Callable[[Floats], Floats],
@@ -89,18 +98,15 @@ def flexible_gmres(
     for k in range(limit):
         image = precondition(basis[k].reshape(right.shape))
         images[k] = image.ravel()
-        w = product(image).ravel()
-        norm = float(_orthogonalise(basis, k + 1, w, hessenberg[: k + 1, k]))
+        norm = _extend(basis, hessenberg, k, product(image).ravel())
         if not np.isfinite(norm):
             return np.zeros_like(right), k + 1, np.inf
-        hessenberg[k + 1, k] = norm
         small, goal = hessenberg[: k + 2, : k + 1], start * np.eye(1, k + 2)[0]
         weights = np.linalg.lstsq(small, goal, rcond=None)[0]
         left = float(np.linalg.norm(goal - small @ weights)) / start
         slow = impatient and k + 1 >= PATIENCE and left > tolerance ** (SLACK * (k + 1) / limit)
         if left <= tolerance or norm <= BREAKDOWN or slow:
             break
-        basis[k + 1] = w / norm
     solution = np.zeros(right.size)
     combine(images, weights, solution)
     return solution.reshape(right.shape), len(weights), left
@@ -114,15 +120,12 @@ def ritz_values(product: Callable[[Floats], Floats], start: Floats, steps: int) 
     basis, hessenberg = np.empty((steps + 1, start.size)), np.zeros((steps + 1, steps))
     basis[0] = start / np.linalg.norm(start)
     for k in range(steps):
-        w = product(basis[k])
-        norm = float(_orthogonalise(basis, k + 1, w, hessenberg[: k + 1, k]))
+        norm = _extend(basis, hessenberg, k, product(basis[k]))
         if not np.isfinite(norm):
             return np.array([-np.inf + 0.0j])
-        hessenberg[k + 1, k] = norm
         if norm <= BREAKDOWN:
             steps = k + 1
             break
-        basis[k + 1] = w / norm
     return np.asarray(np.linalg.eigvals(hessenberg[:steps, :steps]), dtype=complex)
 
 

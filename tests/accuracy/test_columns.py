@@ -6,6 +6,7 @@ import csv
 
 import meshio
 import numpy as np
+from bending import BAR_FILE
 from click.testing import CliRunner
 from shapes import block
 
@@ -13,22 +14,11 @@ import geosim
 from geosim import cli
 from geosim.show.picture import title
 
-ROBOT = """
-kind = "volumetric"
-units = "mm"
-[body]
-mesh = "bar.vtu"
-material = "ecoflex-00-30"
-[fixed]
-plane = "x"
-below = 0.1
-"""
-
 
 def test_the_command_line_writes_what_error_bars_says(tmp_path, monkeypatch):
     vertices, tets = block((60.0, 10.0, 10.0), (3, 1, 1))
     meshio.vtu.write(str(tmp_path / "bar.vtu"), meshio.Mesh(vertices, [("tetra", tets)]))
-    (tmp_path / "bar.toml").write_text(ROBOT)
+    (tmp_path / "bar.toml").write_text(BAR_FILE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(geosim.Result, "plot", lambda self, path: path.write_bytes(b"png"))
     told = CliRunner().invoke(cli.main, ["solve", "bar.toml", "--gravity", "0,0,-9.81", "--error-bars", "--out", "out"])

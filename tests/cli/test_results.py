@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import signal
+import subprocess
+import sys
 
 import numpy as np
-import pytest
 from bending import bar_robot, bent_result, save_bar
 from click.testing import CliRunner
 
@@ -120,29 +121,40 @@ def test_a_budget_of_seconds_leaves_the_last_equilibrium(tmp_path, monkeypatch):
     assert run("solve", "finger/robot.toml", "--max-seconds", "-1", "--out", "out2").exit_code == 2
 
 
-def test_a_stop_by_the_system_keeps_the_frames(tmp_path, monkeypatch, capsys):
-    """SIGTERM after the second command is treated like Ctrl-C: complete files, exit status 130."""
-    monkeypatch.chdir(tmp_path)
+# `geosim solve`, which says when it has solved two commands and then waits for the signal.
+WAITING = """
+import time
+from geosim import EnergyShapeSolver, Result, cli
+
+Result.plot = Result.html = lambda self, path: path.touch()  # dear, and drawn elsewhere
+whole, states = EnergyShapeSolver.step, []
+
+def step(*given):
+    if len(states) == 2:
+        print("two are solved", flush=True)
+        time.sleep(300)
+    states.append(whole(*given))
+    return states[-1]
+
+EnergyShapeSolver.step = step
+cli.main(["solve", "bar.toml", "--volume-ratio", "1.01,1.02,1.03", "--element", "p1", "--out", "out"])
+"""
+
+
+def test_a_stop_by_the_system_keeps_the_frames(tmp_path):
+    """SIGTERM is treated like Ctrl-C by a process that solves: complete files, exit status 130."""
     save_bar(tmp_path)
-    whole, states = EnergyShapeSolver.step, []
-
-    def step(*given):
-        if len(states) == 2:
-            signal.raise_signal(signal.SIGTERM)
-        states.append(whole(*given))
-        return states[-1]
-
-    monkeypatch.setattr(EnergyShapeSolver, "step", step)
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(["solve", "bar.toml", "--volume-ratio", "1.01,1.02,1.03", "--element", "p1", "--out", "out"])
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert ended.value.code == 130
-    said = capsys.readouterr()
-    assert "Traceback" not in said.err
-    assert "INTERRUPTED" in said.out
-    result = geosim.load_result("out/result.npz")
+    command = [sys.executable, "-c", WAITING]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line == "two are solved\n":
+                break
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=120)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert "INTERRUPTED" in out
+    result = geosim.load_result(tmp_path / "out" / "result.npz")
     assert result.status is Status.INTERRUPTED
     assert len(result.frames) == 2

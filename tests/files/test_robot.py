@@ -6,26 +6,14 @@ import meshio
 import numpy as np
 import pytest
 import trimesh
-from bending import LENGTH, WIDTH, bar_mesh, bar_robot
+from bending import BAR_FILE, LENGTH, WIDTH, bar_mesh, bar_robot
 
 import geosim
 from geosim import InputError
 from geosim.files.actuation import load_actuation
 from geosim.files.robot import load_problem, load_robot
 
-GOOD = """
-kind = "volumetric"
-units = "mm"
-[body]
-mesh = "bar.vtu"
-material = "ecoflex-00-30"
-[fixed]
-plane = "x"
-below = 0.1
-[tip]
-plane = "x"
-above = 99.9
-"""
+GOOD = BAR_FILE + '[tip]\nplane = "x"\nabove = 99.9\n'
 
 
 @pytest.fixture(scope="module")

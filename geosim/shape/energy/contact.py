@@ -114,7 +114,8 @@ class ContactPotential:
     nodes
         Number of nodes.
     couplings
-        Pattern in use.
+        A cache, the only part that changes: the pattern in use. In another one that holds what touches the same tangent has
+        more or fewer zeros.
     """
 
     environment: Environment

@@ -490,9 +490,7 @@ def halved(problem: ShapeProblem) -> ShapeProblem:
                 mirrors.remove(mirror)
                 why = f"the loads of command {i + 1} have no image in {mirror.name}"
                 break
-    linear = replace(problem.linear, mirrors=mirrors)
-    linear.factoriser.close()
-    linear.factoriser = linear.made(problem.pattern)
+    linear = problem.linear.halved(mirrors)
     return replace(problem, linear=linear, asymmetry="" if mirrors else why)
 
 
