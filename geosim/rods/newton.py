@@ -27,7 +27,10 @@ LARGEST_TURN = 1.0  # rad, and relative change of an edge, in one iteration: the
 NONE = 1e-300  # rad, m: guards the shares of a step without motion
 
 # The line search, in shares of the work at its start.
-FALLEN = 0.9  # to which the work must fall: any decrease of a quadratic energy counts
+# Of the other sign, with which a step may end: friction turns within the slip velocity from one side to the other, so that a step
+# that ends with nearly all of it has gone up as far as down, and those of many contacts circle (at 0.9; 0.05 to 0.5 do not).
+OVERSHOT = 0.2
+FALLEN = 0.9  # to which its amount must fall where the direction does not descend
 LEFT = 0.5  # from which a step that had to be shortened falls short, and is lengthened again
 BEYOND = -0.1  # of the other sign, up to which a lengthened step has not gone too far
 SHORTEST, LONGEST = 0.1, 0.7  # of a step, between which regula falsi shortens it: always by something, never to nothing
@@ -198,7 +201,8 @@ def _search(
         now, there = look(alpha)
         finite = np.isfinite(now)
         # a descent direction has work < 0; overshooting shows as a large positive work at the new point
-        if finite and (not options.line_search or (now if work < 0 else abs(now)) <= FALLEN * abs(work)):
+        fallen = now <= OVERSHOT * -work if work < 0 else abs(now) <= FALLEN * work
+        if finite and (fallen or not options.line_search):
             break
         if finite and work >= 0 and alpha < CREEP:
             break
