@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
+import pytest
 import trimesh
 
 from geosim.generate import limits
 from geosim.generate.design import Design, face_box
+from geosim.study import solving
+from geosim.study.children import Children
+from geosim.study.job import JOB
 
 
 def bar(length: float = 20e-3, height: float = 6e-3) -> Design:
@@ -38,6 +44,17 @@ def faulty(length: float = 20e-3, fault: int = 0) -> Design:
         script.chmod(0o700)
         sys.executable = str(script.resolve())
     return bar(length)
+
+
+def solve_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let designs be solved in this process: for tests of what a study makes of them, not of what may happen to a child."""
+
+    def asked(self: Children, request: dict[str, Any]) -> dict[str, Any]:
+        folder, start = Path(request["folder"]), time.process_time()
+        solving.run(pickle.loads((folder / JOB).read_bytes()), folder)
+        return {"ended": 0, "reason": None, "seconds": time.process_time() - start, "memory": 1}
+
+    monkeypatch.setattr(Children, "_asked", asked)
 
 
 BAR = {

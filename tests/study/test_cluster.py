@@ -8,8 +8,8 @@ import threading
 import time
 
 import pytest
-from distributed import LocalCluster
-from study.planted import BAR
+from distributed import Client, Nanny, Scheduler, SpecCluster, Worker
+from study.planted import BAR, solve_here
 
 import geosim
 from geosim.errors import InputError
@@ -17,8 +17,9 @@ from geosim.errors import InputError
 LENGTHS = [16.0, 19.0, 22.0]
 
 
-def test_a_killed_worker_loses_nothing_and_doubles_nothing(tmp_path):
+def test_a_killed_worker_loses_nothing_and_doubles_nothing(tmp_path, monkeypatch):
     out, killed = tmp_path / "out", []
+    solve_here(monkeypatch)
 
     def kill(cluster):
         """Kill the first worker as soon as a run is kept."""
@@ -30,7 +31,12 @@ def test_a_killed_worker_loses_nothing_and_doubles_nothing(tmp_path):
         os.kill(pid, signal.SIGKILL)
         killed.append(pid)
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+    workers = {0: {"cls": Nanny, "options": {"nthreads": 1}}, 1: {"cls": Worker, "options": {"nthreads": 1}}}
+    scheduler = {"cls": Scheduler, "options": {"port": 0, "dashboard": False}}
+    with SpecCluster(workers=workers, scheduler=scheduler) as cluster:  # the first in a process, the other in this one
+        cluster.workers[0].auto_restart = False  # who is killed stays away: the other has to solve the rest
+        with Client(cluster) as client:
+            client.run(lambda: solve_here(pytest.MonkeyPatch()), workers=[cluster.workers[0].worker_address])
         thread = threading.Thread(target=kill, args=(cluster,))
         thread.start()
         study = {**BAR, "vary": {"length_mm": LENGTHS}}

@@ -6,7 +6,7 @@ import numpy as np
 import optuna
 import pandas
 import pytest
-from study.planted import BAR
+from study.planted import BAR, solve_here
 
 import geosim
 from geosim.errors import InputError
@@ -23,7 +23,8 @@ SEARCH = {
 }
 
 
-def test_a_search_keeps_its_designs_its_front_and_its_best(tmp_path):
+def test_a_search_keeps_its_designs_its_front_and_its_best(tmp_path, monkeypatch):
+    solve_here(monkeypatch)
     out = tmp_path / "out"
     table = geosim.optimize({**SEARCH, "optimize": {**SEARCH["optimize"], "trials": 2}}, workers=1, out=out)
     assert len(table) == 2
