@@ -103,38 +103,43 @@ def camera_for(
 def draw(layers: Sequence[Layer], camera: Camera, size: tuple[int, int]) -> Floats:
     """Return an RGB image (height, width, 3) in 0..1 on white; `size` is (width, height) in pixels."""
     width, height = size[0] * SAMPLES, size[1] * SAMPLES
-    image, nearest = np.ones((height, width, 3)), np.full((height, width), -np.inf)
+    places = [_places(layer, camera, width, height) for layer in layers]
+    box = _box(places, width, height)
+    image = np.ones((box[1] - box[0], box[3] - box[2], 3))
+    nearest = np.full(image.shape[:2], -np.inf)
     gap = 40.0 * camera.extent[0] / width  # surfaces this close count as one
-    for layer in sorted(layers, key=lambda item: -item.opacity):
-        pixels, shade, depth = _shaded(layer, camera, width, height)
-        outline = _outline(depth, gap)[pixels]
-        if layer.opacity == 1.0:
-            alpha = np.where(depth[pixels] > nearest[pixels], 1.0, 0.0)
-            nearest = np.maximum(nearest, depth)
-        else:  # a ghost fills only what is empty; its outline is seen everywhere, fainter behind a surface
-            empty = np.isneginf(nearest[pixels])
-            line = outline * np.where(depth[pixels] > nearest[pixels] + gap, 0.55, 0.3)
-            alpha = np.maximum(layer.opacity * empty, line)
-        shade[outline] *= 0.35
-        image[pixels] += alpha[:, None] * (shade - image[pixels])
-    return image.reshape(size[1], SAMPLES, size[0], SAMPLES, 3).mean(axis=(1, 3))
-
-
-def _shaded(layer: Layer, camera: Camera, width: int, height: int) -> tuple[Any, Floats, Floats]:
-    """The pixels that the surface covers, their lit colours (q, 3), and the depth (height, width), -inf elsewhere."""
-    flat = camera.project(layer.points)
-    pixels = np.stack(
-        [(flat[:, 0] / camera.extent[0] + 0.5) * width, (0.5 - flat[:, 1] / camera.extent[1]) * height, flat[:, 2]],
-        axis=1,
-    )
-    triangles = np.ascontiguousarray(layer.triangles)
-    ids, weights, depth = _rasterise(np.ascontiguousarray(pixels), triangles, width, height)
-    rows, cols = np.nonzero(ids >= 0)
-    colors = np.ascontiguousarray(np.broadcast_to(layer.colors, (len(layer.points), 3)), dtype=float)
     light = LIGHT / np.linalg.norm(LIGHT)
     half = (light + np.array([0.0, 0.0, 1.0])) / np.linalg.norm(light + np.array([0.0, 0.0, 1.0]))
-    lit = _lit(rows, cols, ids, weights, _corner_normals(flat, triangles), colors, triangles, light, half)
-    return (rows, cols), lit, depth
+    for number in sorted(range(len(layers)), key=lambda n: -layers[n].opacity):
+        layer, pixels = layers[number], places[number]
+        triangles = np.ascontiguousarray(layer.triangles)
+        colors = np.ascontiguousarray(np.broadcast_to(layer.colors, (len(layer.points), 3)), dtype=float)
+        normals = _corner_normals(camera.project(layer.points), triangles)
+        ids, depth = _rasterise(pixels, triangles, box)
+        seen = pixels, triangles, ids, depth, normals, colors
+        _blend(image, nearest, seen, light, half, gap, layer.opacity, box, (height, width))
+    out = np.ones((size[1], size[0], 3))
+    top, bottom, left, right = (side // SAMPLES for side in box)
+    _average(image, out[top:bottom, left:right])
+    return out
+
+
+def _places(layer: Layer, camera: Camera, width: int, height: int) -> Floats:
+    """Where the points of a layer are: column, row, and depth [m] towards the eye, shape (p, 3)."""
+    flat = camera.project(layer.points)
+    across, down = flat[:, 0] / camera.extent[0] + 0.5, 0.5 - flat[:, 1] / camera.extent[1]
+    return np.ascontiguousarray(np.stack([across * width, down * height, flat[:, 2]], axis=1))
+
+
+def _box(places: Sequence[Floats], width: int, height: int) -> tuple[int, int, int, int]:
+    """First row, last, first column, last (not in it) of what any layer covers, whole pixels: the rest stays white."""
+    sides = []
+    for axis, most in ((1, height), (0, width)):
+        low = min((float(p[:, axis].min(initial=most)) for p in places), default=0.0)
+        high = max((float(p[:, axis].max(initial=0.0)) for p in places), default=0.0)
+        low, high = np.clip([np.floor(low / SAMPLES), np.ceil(high / SAMPLES) + 1], 0, most // SAMPLES)
+        sides += [int(low) * SAMPLES, int(max(low, high)) * SAMPLES]
+    return sides[0], sides[1], sides[2], sides[3]
 
 
 def _corner_normals(points: Floats, triangles: Ints) -> Floats:
@@ -149,69 +154,109 @@ def _corner_normals(points: Floats, triangles: Ints) -> Floats:
     return np.where((flat * round_).sum(axis=2, keepdims=True) > CREASE, round_, np.broadcast_to(flat, round_.shape))
 
 
-def _outline(depth: Floats, gap: float) -> Any:
-    """Pixels at the near side of a jump in depth of more than `gap` [m]: silhouettes."""
-    edge = np.zeros(depth.shape, dtype=bool)
-    solid = np.where(np.isfinite(depth), depth, -1e9)
-    for axis in (0, 1):
-        step = np.diff(solid, axis=axis)
-        near, far = [slice(None), slice(None)], [slice(None), slice(None)]
-        near[axis], far[axis] = slice(1, None), slice(None, -1)
-        edge[tuple(near)] |= step > gap
-        edge[tuple(far)] |= step < -gap
-    return edge & np.isfinite(depth)
+@kernel
+def _weights(pixels, triangle, x, y):
+    """Barycentric weights of a place in a triangle; all -1 where it is seen from its edge."""
+    ax, ay = pixels[triangle[0], 0], pixels[triangle[0], 1]
+    bx, by = pixels[triangle[1], 0], pixels[triangle[1], 1]
+    cx, cy = pixels[triangle[2], 0], pixels[triangle[2], 1]
+    twice = (bx - ax) * (cy - ay) - (cx - ax) * (by - ay)
+    if twice == 0.0:
+        return -1.0, -1.0, -1.0
+    u = ((bx - x) * (cy - y) - (cx - x) * (by - y)) / twice
+    v = ((cx - x) * (ay - y) - (ax - x) * (cy - y)) / twice
+    return u, v, 1.0 - u - v
 
 
 @kernel
-def _rasterise(pixels, triangles, width, height):
-    """Nearest triangle of every pixel (-1: none), its barycentric weights and the depth (larger is nearer)."""
-    ids = np.full((height, width), -1, dtype=np.int64)
-    weights = np.zeros((height, width, 3))
-    depth = np.full((height, width), -np.inf)
+def _rasterise(pixels, triangles, box):
+    """Nearest triangle of every sample in a box (-1: none), and its depth (larger is nearer; -inf: none)."""
+    ids = np.full((box[1] - box[0], box[3] - box[2]), -1, dtype=np.int32)
+    depth = np.full(ids.shape, -np.inf)
     for t in range(len(triangles)):
         ax, ay, az = pixels[triangles[t, 0]]
         bx, by, bz = pixels[triangles[t, 1]]
         cx, cy, cz = pixels[triangles[t, 2]]
-        twice = (bx - ax) * (cy - ay) - (cx - ax) * (by - ay)
-        if twice == 0.0:
-            continue
-        left, right = max(int(np.floor(min(ax, bx, cx))), 0), min(int(np.ceil(max(ax, bx, cx))), width - 1)
-        top, bottom = max(int(np.floor(min(ay, by, cy))), 0), min(int(np.ceil(max(ay, by, cy))), height - 1)
+        left, right = max(int(np.floor(min(ax, bx, cx))), box[2]), min(int(np.ceil(max(ax, bx, cx))), box[3] - 1)
+        top, bottom = max(int(np.floor(min(ay, by, cy))), box[0]), min(int(np.ceil(max(ay, by, cy))), box[1] - 1)
         for row in range(top, bottom + 1):
-            y = row + 0.5
             for col in range(left, right + 1):
-                x = col + 0.5
-                u = ((bx - x) * (cy - y) - (cx - x) * (by - y)) / twice
-                v = ((cx - x) * (ay - y) - (ax - x) * (cy - y)) / twice
-                w = 1.0 - u - v
+                u, v, w = _weights(pixels, triangles[t], col + 0.5, row + 0.5)
                 if u < 0.0 or v < 0.0 or w < 0.0:
                     continue
                 z = u * az + v * bz + w * cz
-                if z > depth[row, col]:
-                    depth[row, col] = z
-                    ids[row, col] = t
-                    weights[row, col, 0] = u
-                    weights[row, col, 1] = v
-                    weights[row, col, 2] = w
-    return ids, weights, depth
+                if z > depth[row - box[0], col - box[2]]:
+                    depth[row - box[0], col - box[2]] = z
+                    ids[row - box[0], col - box[2]] = t
+    return ids, depth
 
 
 @kernel
-def _lit(rows, cols, ids, weights, normals, colors, triangles, light, half):
-    """Lit colours (q, 3) of covered pixels, from the normals at the corners (t, 3, 3) and the colours of points (p, 3)."""
-    out = np.empty((len(rows), 3))
-    for q in range(len(rows)):
-        t, w = ids[rows[q], cols[q]], weights[rows[q], cols[q]]
-        x, y, z = 0.0, 0.0, 0.0
+def _is_outline(depth, row, col, gap, box, size):
+    """Whether a sample is at the near side of a jump in depth of more than `gap` [m]: silhouettes."""
+    for down, across in ((-1, 0), (1, 0), (0, -1), (0, 1)):
+        r, c = row + down, col + across
+        if not (0 <= r + box[0] < size[0] and 0 <= c + box[2] < size[1]):
+            continue  # beyond the image: what is cut off has no silhouette there
+        inside = 0 <= r < depth.shape[0] and 0 <= c < depth.shape[1]
+        if not inside or depth[row, col] - depth[r, c] > gap:
+            return True
+    return False
+
+
+@kernel
+def _lit(weights, triangle, normals, colors, light, half, out):
+    """Write a lit colour, from the normals at the corners of a triangle (3, 3) and the colours of points (p, 3)."""
+    x, y, z = 0.0, 0.0, 0.0
+    for k in range(3):
+        x, y, z = x + weights[k] * normals[k, 0], y + weights[k] * normals[k, 1], z + weights[k] * normals[k, 2]
+    side = (-1.0 if z < 0.0 else 1.0) / max(np.sqrt(x * x + y * y + z * z), 1e-300)  # the side that is seen
+    x, y, z = side * x, side * y, side * z
+    diffuse = max(x * light[0] + y * light[1] + z * light[2], 0.0)
+    gloss = 0.18 * max(x * half[0] + y * half[1] + z * half[2], 0.0) ** 40
+    for d in range(3):
+        color = 0.0
         for k in range(3):
-            x, y, z = x + w[k] * normals[t, k, 0], y + w[k] * normals[t, k, 1], z + w[k] * normals[t, k, 2]
-        side = (-1.0 if z < 0.0 else 1.0) / max(np.sqrt(x * x + y * y + z * z), 1e-300)  # the side that is seen
-        x, y, z = side * x, side * y, side * z
-        diffuse = max(x * light[0] + y * light[1] + z * light[2], 0.0)
-        gloss = 0.18 * max(x * half[0] + y * half[1] + z * half[2], 0.0) ** 40
-        for d in range(3):
-            color = 0.0
-            for k in range(3):
-                color += w[k] * colors[triangles[t, k], d]
-            out[q, d] = min(max(color * (0.48 + 0.55 * diffuse + 0.10 * z) + gloss, 0.0), 1.0)
-    return out
+            color += weights[k] * colors[triangle[k], d]
+        out[d] = min(max(color * (0.48 + 0.55 * diffuse + 0.10 * z) + gloss, 0.0), 1.0)
+
+
+@kernel
+def _blend(image, nearest, seen, light, half, gap, opacity, box, size):
+    """Draw a layer over the image of a box, in place; `nearest` is how near what hides others is, -inf where nothing is."""
+    pixels, triangles, ids, depth, normals, colors = seen
+    shade = np.empty(3)
+    for row in range(ids.shape[0]):
+        for col in range(ids.shape[1]):
+            t = ids[row, col]
+            if t < 0:
+                continue
+            z, before = depth[row, col], nearest[row, col]
+            outline = _is_outline(depth, row, col, gap, box, size)
+            if opacity == 1.0:
+                alpha = 1.0 if z > before else 0.0
+                nearest[row, col] = max(before, z)
+            else:  # a ghost fills only what is empty; its outline is seen everywhere, fainter behind a surface
+                alpha = opacity if before == -np.inf else 0.0
+                if outline:
+                    alpha = max(alpha, 0.55 if z > before + gap else 0.3)
+            if alpha == 0.0:
+                continue
+            weights = _weights(pixels, triangles[t], box[2] + col + 0.5, box[0] + row + 0.5)
+            _lit(weights, triangles[t], normals[t], colors, light, half, shade)
+            for d in range(3):
+                color = 0.35 * shade[d] if outline else shade[d]
+                image[row, col, d] += alpha * (color - image[row, col, d])
+
+
+@kernel
+def _average(samples, out):
+    """Write the mean of the samples of every pixel."""
+    for row in range(out.shape[0]):
+        for col in range(out.shape[1]):
+            for d in range(3):
+                total = 0.0
+                for i in range(SAMPLES):
+                    for j in range(SAMPLES):
+                        total += samples[row * SAMPLES + i, col * SAMPLES + j, d]
+                out[row, col, d] = total / (SAMPLES * SAMPLES)
