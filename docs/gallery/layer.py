@@ -11,7 +11,7 @@ import geosim
 from geosim import Layer, LinearElastic, Select, generate
 
 quick = geosim.EnergyShapeSolver(element="p1", check_stability=False)
-design = generate.round_finger(length=50e-3, radius=8e-3, cap=4e-3)
+design = generate.round_finger(length=30e-3, radius=8e-3, cap=4e-3)
 paper = Layer(Select.plane("z", below=-6e-3), 0.1e-3, LinearElastic(2e9, 0.3, 800.0), of="skin")
 command = geosim.Inflation(volume_ratio=[1.3, 1.6])
 bare = design.robot("ecoflex-00-30", max_edge=6e-3)

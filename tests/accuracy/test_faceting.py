@@ -21,7 +21,7 @@ QUICK = EnergyShapeSolver(check_stability=False)
 
 def sphere(subdivisions):
     """A thick sphere of radii 10 and 13 mm, drawn with facets whose vertices lie on it."""
-    vertices, tets, regions = shell(0.01, 0.013, subdivisions, 2)
+    vertices, tets, regions = shell(0.01, 0.013, subdivisions, 1)
     return geosim.VolumetricRobot.from_tets(vertices, tets, regions, material=RUBBER, fixed=None)
 
 

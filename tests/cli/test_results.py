@@ -85,7 +85,8 @@ def test_new_makes_a_robot_that_is_read(tmp_path, monkeypatch):
     text = (tmp_path / "mine" / "robot.toml").read_text()
     begun = "# [environment]"
     used = "\n".join(line.removeprefix("# ") for line in text[text.index(begun) :].splitlines())
-    (tmp_path / "mine" / "robot.toml").write_text(text[: text.index(begun)] + used)
+    coarse = text[: text.index(begun)].replace("# max_edge = 8", "max_edge = 20")
+    (tmp_path / "mine" / "robot.toml").write_text(coarse + used)
     _, environment, solver = load_problem("mine/robot.toml")
     assert len(environment.obstacles) == 1
     assert solver.element == "p1"
@@ -111,14 +112,12 @@ def test_demo_lists_its_demonstrations():
 
 def test_a_budget_of_seconds_leaves_the_last_equilibrium(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    generate.round_finger(length=40e-3, radius=6e-3).save("finger")
-    done = run(
-        "solve", "finger/robot.toml", "--volume-ratio", "4", "--element", "p1", "--max-seconds", "0.05", "--out", "out"
-    )
+    save_bar(tmp_path)
+    done = run("solve", "bar.toml", "--volume-ratio", "4", "--max-seconds", "0.05", "--out", "out")
     assert done.exit_code == 1
     assert "STOPPED" in done.output
     assert (tmp_path / "out" / "result.npz").is_file()
-    assert run("solve", "finger/robot.toml", "--max-seconds", "-1", "--out", "out2").exit_code == 2
+    assert run("solve", "bar.toml", "--max-seconds", "-1", "--out", "out2").exit_code == 2
 
 
 # `geosim solve`, which says when it has solved two commands and then waits for the signal.
