@@ -260,13 +260,20 @@ class Attempt:
         leads = self.along is not None and len(self.history) == 1  # along the path, far
         alone = not leads and self.apart == 1.0 and _contacts(evaluation) == 0
         reuse = springs is None and far < (REUSE_BELOW if alone and self.worn < FAILURES else REUSE_AGAIN)
-        rough = float(np.clip(FORCING * far, FINEST, ROUGHEST)) if alone and accuracy >= FINEST else 0.0
+        rough = self._forcing(far) if alone else 0.0
+        rough = rough if accuracy >= FINEST or rough > FORCING * accuracy else 0.0
         before = linear.factorisations
         step = self.equations.direction(
             self.problem, point, self.aim, evaluation, accuracy, reuse=reuse, rough=rough, springs=springs
         )
         self.worn += reuse and linear.factorisations > before
         return step
+
+    def _forcing(self, far: float) -> float:
+        """Share of the residual that a step may leave: a tenth of what Newton's method itself will, by what it left before."""
+        if len(self.history) > 1 and self.length == 1.0:
+            far = min(far, far**2 / merit_of(self.history[-2], self.reference))
+        return float(np.clip(FORCING * far, FINEST, ROUGHEST))
 
     def _tangent_step(self, point: Point, step: Point, evaluation: Evaluation) -> Point:
         """Return the first step from an equilibrium, no longer than `LONGEST`, and aim at what it can reach.
