@@ -207,7 +207,7 @@ class BorderedSolver:
             return None
         start = np.random.default_rng(0).standard_normal(self.pattern.size + len(borders))
         product = lambda v: self._precondition(self._product(data, borders, borders, v, None))  # noqa: E731
-        found = ritz_values(product, self._precondition(start), STEPS)
+        found = ritz_values(product, self._precondition(start), STEPS, least=0.0)
         if found.real.min() < CLEAR:
             return None
         signs = np.linalg.eigvalsh(self._corner - 0.5 * (self._schur + self._schur.T))

@@ -112,21 +112,24 @@ def flexible_gmres(
     return solution.reshape(right.shape), len(weights), left
 
 
-def ritz_values(product: Callable[[Floats], Floats], start: Floats, steps: int) -> NDArray[np.complex128]:
+def ritz_values(
+    product: Callable[[Floats], Floats], start: Floats, steps: int, *, least: float = -np.inf
+) -> NDArray[np.complex128]:
     """Return what Arnoldi's method finds of the eigenvalues of a matrix in so many steps, complex; the outermost come first.
 
-    Saad, Numerical methods for large eigenvalue problems (2011), section 6.2. Infinite where a product is not finite.
+    Saad, Numerical methods for large eigenvalue problems (2011), section 6.2. Infinite where a product is not finite. Once
+    a real part is below `least` nothing more is looked for.
     """
     basis, hessenberg = np.empty((steps + 1, start.size)), np.zeros((steps + 1, steps))
-    basis[0] = start / np.linalg.norm(start)
+    basis[0], found = start / np.linalg.norm(start), np.zeros(0, dtype=complex)
     for k in range(steps):
         norm = _extend(basis, hessenberg, k, product(basis[k]))
         if not np.isfinite(norm):
             return np.array([-np.inf + 0.0j])
-        if norm <= BREAKDOWN:
-            steps = k + 1
+        found = np.linalg.eigvals(hessenberg[: k + 1, : k + 1]).astype(complex)
+        if norm <= BREAKDOWN or found.real.min() < least:
             break
-    return np.asarray(np.linalg.eigvals(hessenberg[:steps, :steps]), dtype=complex)
+    return found
 
 
 def conjugate_gradients(

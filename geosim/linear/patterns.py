@@ -7,6 +7,7 @@ unknowns belong to a node, rows 3 a, 3 a + 1, 3 a + 2 hold the same 3x3 blocks, 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -35,6 +36,11 @@ class Sparsity:
         """Number of unknowns."""
         return len(self.indptr) - 1
 
+    @cached_property
+    def blocks(self) -> int:
+        """Number of leading rows that come in threes with the same columns."""
+        return int(_rows_in_threes(self.indptr, self.indices))
+
     def ranks(self, rows: Ints, columns: Ints) -> np.ndarray:
         """Rank of every entry (row, column) within its row, -1 where the pattern has none, int32 (k,)."""
         out = np.empty(len(rows), dtype=np.int32)
@@ -44,7 +50,7 @@ class Sparsity:
     def product(self, data: Floats, vector: Floats) -> Floats:
         """Return S v for the symmetric matrix S of which `data` is the upper triangle."""
         out = np.zeros(self.size)
-        _symmetric_product(self.indptr, self.indices, data, vector, out)
+        _symmetric_product(self.indptr, self.indices, self.blocks, data, vector, out)
         return out
 
     def eliminated(self, data: Floats, held: Bools) -> Floats:
@@ -189,9 +195,45 @@ def _merge(pa, ia, pb, ib, indptr, indices, place):
 
 
 @kernel
-def _symmetric_product(indptr, indices, data, x, y):
-    """Add S x to y for a symmetric matrix of which the upper triangle is stored."""
-    for i in range(len(indptr) - 1):
+def _rows_in_threes(indptr, indices):
+    """Count the rows, from the first on, that come in threes with the same columns but for those below the diagonal."""
+    i, n = 0, len(indptr) - 1
+    while i + 2 < n:
+        a, b, c, width = indptr[i], indptr[i + 1], indptr[i + 2], indptr[i + 1] - indptr[i]
+        if width < 3 or c - b != width - 1 or indptr[i + 3] - c != width - 2:
+            return i
+        if indices[a] != i or indices[b] != i + 1 or indices[c] != i + 2 or indices[a + 1] != i + 1:
+            return i
+        for k in range(2, width):
+            if indices[b + k - 1] != indices[a + k] or indices[c + k - 2] != indices[a + k]:
+                return i
+        i += 3
+    return i
+
+
+@kernel
+def _symmetric_product(indptr, indices, blocks, data, x, y):
+    """Add S x to y for a symmetric matrix of which the upper triangle is stored.
+
+    Its first rows (so many as `blocks` says) come in threes: one index then serves three entries, which takes half the time.
+    """
+    for i in range(0, blocks, 3):
+        a, b, c = indptr[i], indptr[i + 1], indptr[i + 2]
+        u, v, w = x[i], x[i + 1], x[i + 2]
+        p = data[a] * u + data[a + 1] * v + data[a + 2] * w
+        q = data[a + 1] * u + data[b] * v + data[b + 1] * w
+        r = data[a + 2] * u + data[b + 1] * v + data[c] * w
+        for k in range(3, b - a):
+            j = indices[a + k]
+            d, e, f, z = data[a + k], data[b + k - 1], data[c + k - 2], x[j]
+            p += d * z
+            q += e * z
+            r += f * z
+            y[j] += d * u + e * v + f * w
+        y[i] += p
+        y[i + 1] += q
+        y[i + 2] += r
+    for i in range(blocks, len(indptr) - 1):
         total = 0.0
         for k in range(indptr[i], indptr[i + 1]):
             j = indices[k]

@@ -318,7 +318,6 @@ class Attempt:
             known = None if first else apart  # a tangent step has become another
             here, there = (self.aim.gripped(at) for at in (point, point.stepped(step, length)))
             length *= safe_share(problem.contact, point.x, length * step.x, here, there, apart=known)
-        last = self.history[-1][0] < 1e-3 and self.history[-1][1] < 1e-3
         free = ~problem.held[: point.x.size].reshape(-1, 3)
         slope = lambda at: float(np.sum(at.force * step.x, where=free) + np.sum(at.loose * step.objects))  # noqa: E731
         start, circles = slope(present), self._circles()
@@ -326,8 +325,7 @@ class Attempt:
             shrink = 0.5
             trial = replace(point.stepped(step, length), x=problem.moved(point.x, step.x, length))
             target = self.aim.at(trial)
-            # the tangent comes along unless this step is likely to be the last
-            evaluation = equations.evaluate(problem, trial, target, matrix=length == 1.0 and not last)
+            evaluation = equations.evaluate(problem, trial, target, matrix=length == 1.0)
             self.folded = not np.isfinite(evaluation.energy)
             if not self.folded and unfolds(present, evaluation, length):
                 common = max(self.reference, evaluation.scale)

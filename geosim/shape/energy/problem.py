@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +29,7 @@ from geosim.shape.energy.contact import ContactPotential
 from geosim.shape.energy.contact_setup import make_contact
 from geosim.shape.energy.embedding import couplings
 from geosim.shape.energy.grip import Blocks, ContactForces, Grip
+from geosim.shape.energy.latest import Latest
 from geosim.shape.energy.loads import LoadShape, load_shapes
 from geosim.shape.energy.mirror import find_mirrors
 from geosim.shape.energy.objects import Coupling, Loose, Objects, make_objects
@@ -67,6 +68,8 @@ class ShapeProblem(ScaledBody):
         Obstacles that move by themselves.
     asymmetry
         Why no plane of symmetry halves the equations; "" where one does, or none was asked for.
+    latest
+        The last evaluation.
     held, enclosed
         Which unknowns are held (see `held_unknowns`), and whether a body's whole surface is.
     contact, rigid, reduction
@@ -93,6 +96,7 @@ class ShapeProblem(ScaledBody):
     smoothing: Smoothing | None
     objects: Objects
     asymmetry: str = ""
+    latest: Latest = field(default_factory=Latest, repr=False, compare=False)
 
     @property
     def chambers(self) -> int:
@@ -242,11 +246,29 @@ class ShapeProblem(ScaledBody):
         Of `external` the rows beyond the nodes, if there are any, are forces and moments on the rigid groups.
         `chamber_pressures` are the forces of all scalars (d,); `hold` says where cables stick, `loose` which objects move.
         """
+        table = self.table if table is None else table
+        asked = (x, p, chamber_pressures, external, grip, table, hold, loose)
+        if (known := self.latest.of(self, asked, matrix=matrix)) is not None:
+            return known
+        return self.latest.keep(self, asked, self._evaluated(*asked, matrix=matrix))
+
+    def _evaluated(
+        self,
+        x: Floats,
+        p: Floats,
+        chamber_pressures: Floats,
+        external: Floats,
+        grip: Grip | None,
+        table: Floats,
+        hold: Hold | None,
+        loose: Loose | None,
+        *,
+        matrix: bool,
+    ) -> Evaluation:
         x, el, pattern, count = writable(x), self.element, self.pattern, len(x)
         data = np.zeros(len(pattern.indices) if matrix else 0)
         force, scale, constraint = np.zeros_like(x), np.zeros(count), np.zeros(len(self.pressure_vertices))
         rules, out = (el.energy, el.constraint, el.linear), (data, force, scale, constraint)
-        table = self.table if table is None else table
         energy, smallest, body_volume = assemble_in_threads(
             self.linear.threads, x, p, self.mesh, table, rules, pattern.places, matrix, out
         )
