@@ -36,7 +36,8 @@ class Latest:
 
     def keep(self, problem: object, asked: tuple[Any, ...], found: Evaluation) -> Evaluation:
         """Keep and return an evaluation."""
-        self.problem, self.asked, self.found = problem, asked, found
+        self.asked = tuple(value.copy() if isinstance(value, np.ndarray) else value for value in asked)
+        self.problem, self.found = problem, found
         return found
 
 
