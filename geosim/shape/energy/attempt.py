@@ -41,6 +41,8 @@ REUSE_BELOW, REUSE_AGAIN, FAILURES = 1.0, 0.1, 2
 # The step that they make is solved to this share of the scaled residual, between these bounds: Newton's method squares it and
 # no more [Eisenstat, Walker 1996, Choosing the forcing terms in an inexact Newton method].
 FORCING, FINEST, ROUGHEST = 0.1, 1e-4, 1e-2
+# Where Newton's method leaves so many times what would be accurate enough for a last step, there will be another.
+LASTS = 10.0
 
 # A step of which less than this share is free of contact is solved again, at most so often, with springs where it hits.
 BLOCKED, LOOKS = 0.7, 5
@@ -260,8 +262,7 @@ class Attempt:
         leads = self.along is not None and len(self.history) == 1  # along the path, far
         alone = not leads and self.apart == 1.0 and _contacts(evaluation) == 0
         reuse = springs is None and far < (REUSE_BELOW if alone and self.worn < FAILURES else REUSE_AGAIN)
-        rough = self._forcing(far) if alone else 0.0
-        rough = rough if accuracy >= FINEST or rough > FORCING * accuracy else 0.0
+        rough = self._forcing(far, accuracy) if alone else 0.0
         before = linear.factorisations
         step = self.equations.direction(
             self.problem, point, self.aim, evaluation, accuracy, reuse=reuse, rough=rough, springs=springs
@@ -269,11 +270,15 @@ class Attempt:
         self.worn += reuse and linear.factorisations > before
         return step
 
-    def _forcing(self, far: float) -> float:
-        """Share of the residual that a step may leave: a tenth of what Newton's method itself will, by what it left before."""
+    def _forcing(self, far: float, accuracy: float) -> float:
+        """Share of the residual that a step may leave: a tenth of what Newton's method itself will, by what it left before.
+
+        Less accurate than asked for is only a step that cannot be the last.
+        """
         if len(self.history) > 1 and self.length == 1.0:
             far = min(far, far**2 / merit_of(self.history[-2], self.reference))
-        return float(np.clip(FORCING * far, FINEST, ROUGHEST))
+        lasts = accuracy < FINEST and far < LASTS * accuracy
+        return 0.0 if lasts else float(np.clip(FORCING * far, FINEST, ROUGHEST))
 
     def _tangent_step(self, point: Point, step: Point, evaluation: Evaluation) -> Point:
         """Return the first step from an equilibrium, no longer than `LONGEST`, and aim at what it can reach.
