@@ -718,6 +718,20 @@ FAULTS = [
         "tests/shape/energy/test_self_contact.py",
     ),
     (
+        "products: rows taken together by their lengths alone",
+        "geosim/linear/patterns.py",
+        "if indices[b + k - 1] != indices[a + k] or indices[c + k - 2] != indices[a + k]:",
+        "if indices[b + k - 1] < 0:",
+        "tests/linear/test_patterns.py",
+    ),
+    (
+        "evaluations: what was written over is taken for the same",
+        "geosim/shape/energy/latest.py",
+        "value.copy() if isinstance(value, np.ndarray) else value",
+        "value",
+        "tests/shape/energy/test_derivatives.py -k asked_again",
+    ),
+    (
         "contact: couplings of touching parts forgotten",
         "geosim/linear/patterns.py",
         "low if low < end and values[low] == wanted else -1",

@@ -85,3 +85,9 @@ def test_ritz_values_find_what_lies_apart():
     assert found.real.min() == pytest.approx(-0.4, abs=1e-6)
     assert found.real.max() == pytest.approx(6.0, abs=1e-6)
     assert not np.isfinite(ritz_values(lambda v: v * np.nan, np.ones(5), 3)).all()
+
+
+def test_no_more_is_looked_for_once_an_eigenvalue_is_below_what_may_be():
+    values, asked = np.concatenate([[-0.4, 6.0], np.linspace(0.9, 1.1, 200)]), []
+    ritz_values(lambda v: asked.append(1) or values * v, np.ones(len(values)), 8, least=0.0)
+    assert 1 < len(asked) < 8

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from shapes import block, shell
@@ -254,3 +256,23 @@ def test_threads_assemble_the_same(order, monkeypatch):
     x[one.mesh.tets[-1]] *= -1.0
     folded = [problem.evaluate(x, p, pressures, np.zeros_like(x), matrix=False) for problem in (one, two)]
     assert [np.isfinite(f.energy) for f in folded] == [False, False]
+
+
+def test_what_is_asked_again_is_not_evaluated_again():
+    """The same point, in other arrays, at any table that holds the same; not another point, though written over the first."""
+    problem = make_problem(_sphere(MATERIALS[1]), Environment(), 2, "superlu")
+    x, p, pressures = _random_point(problem)
+    evaluate = lambda matrix: problem.evaluate(x, p, pressures, np.zeros_like(x), matrix=matrix)  # noqa: E731
+    first = evaluate(False)
+    assert evaluate(False) is first
+    second = evaluate(True)
+    assert second is not first
+    assert second.data is not None
+    x, p = x.copy(), p.copy()
+    assert evaluate(True) is second
+    assert evaluate(False) is second
+    assert problem.evaluate(x, p, pressures, np.zeros_like(x), matrix=True, table=problem.table.copy()) is second
+    other = replace(problem, table=2.0 * problem.table)
+    assert other.evaluate(x, p, pressures, np.zeros_like(x), matrix=True).energy != second.energy
+    x *= 1.1
+    assert evaluate(True).energy != second.energy
