@@ -73,14 +73,38 @@ def test_commands_of_half_the_size_change_nothing():
         assert forces[0] == pytest.approx(forces[1], abs=0.01 * np.linalg.norm(forces[1]))
 
 
-@pytest.mark.parametrize("own", [False, True])
-def test_tangent_is_the_derivative_of_the_forces(own):
+def _pressed():
+    """A state of the stack at rest, its nodes with the soft block pressed on the plate, and which of them are the block's."""
     robot, _, top = _stack()
     solver = geosim.EnergyShapeSolver(element="p2")
     state = solver.start(robot, Environment(self_friction=0.4, prescribed=Prescribed(top, (0, 0, 0))))
-    problem, contact, x = state.problem, state.problem.contact, state.point.x.copy()
+    contact, x = state.problem.contact, state.point.x.copy()
     high = x[:, 2] > (0.0042 - contact.center[2]) / contact.length
     x[high, 2] -= 0.9 * GAP / contact.length  # pairs begin at a quarter of their distance at rest
+    return state, x, high
+
+
+@pytest.mark.parametrize(("way", "kept"), [(0.5, 0.5), (3.0, 1.0)])
+def test_points_keep_what_is_elastic_of_a_slip(way, kept):
+    """Moved aside by so many of the slip up to which it sticks, the block holds on by at most one, after the increment, too."""
+    state, x, high = _pressed()
+    contact = state.problem.contact
+    held = contact.evaluate(x, state.grip, matrix=False).touching
+    scale = held.scale.min()
+    held = held._replace(scale=np.full(len(held.scale), scale))
+    hold = replace(state.grip.parts, start=contact.surface.points(x)).lagged(held)
+    moved = x + way * scale * np.outer(high, (0.6, 0.8, 0.0))
+    points = contact.surface.points(moved)
+    slips = hold.slips(points)[0]
+    assert np.linalg.norm(slips, axis=1) == pytest.approx(way * scale, rel=1e-9)
+    after = hold.renewed(points).slips(points)[0]
+    assert after == pytest.approx(slips * kept / way, abs=1e-9 * scale)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_tangent_is_the_derivative_of_the_forces(own):
+    state, x, high = _pressed()
+    problem, contact = state.problem, state.problem.contact
     rng = np.random.default_rng(5)
     x += 1e-3 * rng.normal(size=x.shape) * contact.thickness.min()
     grip = state.grip.lagged(contact.evaluate(x, state.grip, matrix=False))
