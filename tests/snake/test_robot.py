@@ -343,8 +343,8 @@ def crawl(amplitude, offset=0.0, seconds=6.0, **options):
 @pytest.fixture(scope="module")
 def runs():
     return {
-        "free": crawl(6.0),
-        "locked": crawl(6.0, seconds=4.0, wheels="locked"),
+        "free": crawl(6.0, seconds=4.5),
+        "locked": crawl(6.0, seconds=3.0, wheels="locked"),
         "small": crawl(3.0, seconds=4.0),
         "left": crawl(5.0, 0.25, 2.5),
         "mirror": crawl(-5.0, 0.25, 2.5),

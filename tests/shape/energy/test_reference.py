@@ -56,9 +56,10 @@ def test_sphere_case_has_the_exact_pressure(reference_data):
     if describe()["factoriser"] == "superlu":
         pytest.skip("SuperLU takes several minutes for this mesh; smaller spheres are held against the same formula")
     robot = _case(reference_data, "sphere")
-    result = geosim.solve(robot, geosim.Inflation(volume_ratio=1.5), ALONE, solver=PLAIN)
-    exact = sphere_pressure(*MOONEY.constants(), 1.5, 1 + robot.body_volume / robot.chamber_volumes[0])
-    assert exact == pytest.approx(41.656e3, rel=1e-4)
+    result = geosim.solve(robot, geosim.Inflation(volume_ratio=1.2), ALONE, solver=PLAIN)
+    wall = 1 + robot.body_volume / robot.chamber_volumes[0]
+    assert sphere_pressure(*MOONEY.constants(), 1.5, wall) == pytest.approx(41.656e3, rel=1e-4)
+    exact = sphere_pressure(*MOONEY.constants(), 1.2, wall)
     assert result.chamber_pressures[0, 0] == pytest.approx(exact, rel=5e-4)
 
 
