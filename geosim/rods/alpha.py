@@ -97,8 +97,8 @@ def generalized_alpha(drive: Drive, state: RodState, h: float) -> Advanced:
     u, acceleration = (dq - 0.5 * h * hit + lag) / pace + hit, (dq - 0.5 * h * hit - coast) / (w.beta * h * h)
     u[held], acceleration[held] = dq[held] / h, 0.0
     smooth = solution.residual_vector - heavy * dq + inertial + firmer * trial.pushes[CONTACT]
-    new = replace(carry(firm, solution.q, trial), system=system, time=time, u=u, natural=natural)
-    new = replace(new, past=np.array([acceleration, smooth, trial.pushes[USER], trial.pushes[DRAG]]))
+    past = np.array([acceleration, smooth, trial.pushes[USER], trial.pushes[DRAG]])
+    new = carry(firm, solution.q, trial, natural).changed(system=system, time=time, u=u, past=past)
     # what supports bear, and the pushes that moved the robot
     bears = smooth - trial.pushes[CONTACT] + system.mass * (u - state.u) / h
     solution.residual_vector[held] = bears[held]

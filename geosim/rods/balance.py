@@ -119,12 +119,9 @@ class Balance:
         self.load_scale = float(np.abs(self.b[:turns]).max())
         # below this the residual is round-off of strains and of positions
         size = float(np.abs(self.state.q[:turns]).max()) + NONE
-        stiffest = float((system.stretch / system.rest[: len(system.stretch)]).max(initial=0.0))
-        tensions = system.membrane.diagonal(axis1=1, axis2=2) * system.squares
-        stiffest = max(stiffest, float(tensions.max(initial=0.0)))
+        stiffest, stiff = system.stiffest
         self.noise = ROUND_OFF * (stiffest + float(self.a[:turns].max(initial=0.0))) * size
-        stiff = max(float(system.bending.max(initial=0.0)), float(system.plates.max(initial=0.0)))
-        self.radius = float(system.vertex_radius.max(initial=0.0))
+        self.radius = system.thickest
         self.turn_noise = TURN_ROUND_OFF * stiff + LEVER * self.noise * self.radius
 
     def residual(self, q: Floats) -> tuple[Trial, Floats]:

@@ -14,7 +14,7 @@ from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
 from geosim.rods.balance import Inertia
 from geosim.rods.drag import Drag
-from geosim.rods.gyroscope import Gyroscope, spins
+from geosim.rods.gyroscope import Gyroscope
 from geosim.rods.moments import FixedMoments
 from geosim.rods.newton import Newton
 from geosim.rods.obstacles import ObstacleContact
@@ -132,7 +132,7 @@ class Drive:
             terms.append(Drag(moving, pace))
         if self.rod_drag is not None and step > 0:
             terms.append(SlenderDrag(moving, pace, *self.rod_drag))
-        if step > 0 and spins(state):
+        if step > 0 and system.spins:
             terms.append(Gyroscope(moving, pace))
         if state.memory is not None:
             terms.append(PairContact(state, step, environment.self_friction))

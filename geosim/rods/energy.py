@@ -39,12 +39,17 @@ def _kept(state: RodState, elastic: float) -> dict[str, float]:
     }
 
 
+def _elastic(state: RodState) -> float:
+    """Return the elastic energy of a state [J]."""
+    return evaluate(state.system, state, state.q).energy if state.elastic is None else state.elastic
+
+
 def measured(
     state: RodState, solution: Solution | None = None, terms: Sequence[Term] = (), *, static: bool = False
 ) -> RodState:
     """Return the state with its energies, residual, reactions and contact."""
     system, turns, ledger = state.system, state.system.turns, state.ledger
-    measures: dict[str, Any] = dict(_kept(state, evaluate(system, state, state.q).energy))
+    measures: dict[str, Any] = dict(_kept(state, _elastic(state)))
     if solution is not None:
         reactions = np.where(system.free, 0.0, solution.residual_vector)
         measures.update(
@@ -56,11 +61,11 @@ def measured(
         for term in terms:
             term.measure(solution.q, measures)
     if ledger is None or static:
-        return replace(state, measures=measures)
+        return state.changed(measures=measures)
     stored = measures.get("contact", 0.0)
     dissipated, drift = _balance(ledger, sum(measures[key] for key in KEPT) + stored, stored)
     measures.update(work=ledger.work, dissipated=dissipated, drift=drift)
-    return replace(state, measures=measures, ledger=replace(ledger, made=_made(state, ledger, dissipated, drift)))
+    return state.changed(measures=measures, ledger=replace(ledger, made=_made(state, ledger, dissipated, drift)))
 
 
 def _balance(ledger: Ledger, energy: float, stored: float) -> tuple[float, float]:
@@ -84,7 +89,7 @@ def booked(
     """Return the new state with the work of the increment of h [s] that led to it from `state` in its ledger."""
     system, ledger, after = state.system, state.ledger, _kept(new, solution.trial.energy)
     if ledger is None:
-        begin = _kept(state, evaluate(system, state, state.q).energy)
+        begin = _kept(state, _elastic(state))
         weight = begin["weight"]
         stored = sum(term.add_force(state.q, np.zeros_like(state.q))[0] for term in terms)
         given = begin["kinetic"] + begin["elastic"] + stored
@@ -111,7 +116,7 @@ def booked(
     if solution.q is new.q:
         made = _made(new, ledger, *_balance(ledger, sum(after.values()), solution.trial.stored))
         ledger = replace(ledger, made=made)
-    return replace(new, ledger=ledger)
+    return new.changed(ledger=ledger)
 
 
 def _actuation(state: RodState, new: RodState) -> float:

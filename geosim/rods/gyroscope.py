@@ -18,10 +18,9 @@ from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot
 from geosim.linear.sparse import Triplets
 from geosim.rods.frames import point
-from geosim.rods.state import RodState
 from geosim.rods.terms import DRAG, Term
 
-__all__ = ["Gyroscope", "spins"]
+__all__ = ["Gyroscope"]
 
 
 @kernel
@@ -42,13 +41,6 @@ def gyroscope_force(q, q0, step, dofs, inertia, turns, residual):
             residual[dofs[i, j]] += rate * f[j]
             largest = max(largest, abs(rate * f[j]))
     return largest
-
-
-def spins(state: RodState) -> bool:
-    """Whether an edge may spin about itself."""
-    system = state.system
-    turning = slice(system.turns, system.turns + len(system.robot.edges))
-    return bool((system.free[turning] & (system.mass[turning] > 0)).any())
 
 
 @dataclass

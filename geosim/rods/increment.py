@@ -18,6 +18,7 @@ __all__ = ["Advanced", "blocked", "solve_balance"]
 
 Advanced = tuple[RodState | None, Solution, list[Term]]
 
+BOTH = 2.0  # steps: the midpoint rule goes another one as far
 REBINDS = 100  # lists of contact pairs that one balance may need before its motion counts as a failure; two or three are usual
 
 
@@ -38,10 +39,10 @@ def solve_balance(
     """
     iterations, records, small = 0, [], False
     for _ in range(REBINDS):
-        state = state.paired(q)
+        state = state.paired(q, 0.0 if iterations else BOTH * step)
         terms = drive.terms(state, step, time, inertia)
         balance = Balance(state.system, state, natural, load, step, drive.damping, terms, inertia)
-        if not iterations and blocked(terms, state.q, q):
+        if not iterations and len(drive.dofs) and blocked(terms, state.q, q):
             trial, f = balance.residual(state.q)  # prescribed motion would cross the shell: a shorter step may not
             return state, Solution(state.q, trial, f, False, np.inf, 0), terms
         solution = solve_increment(balance, q, drive.newton, small)

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.kernels import kernel
 from geosim.linear.sparse import Triplets
 from geosim.rods.balance import NO_TENSION, Balance
 from geosim.rods.elastic import linear_tensions
+from geosim.rods.plain import Limits, glided, glides, step_size
 from geosim.rods.state import Trial
 from geosim.rods.terms import CONTACT
 
-__all__ = ["Newton", "Solution", "shifts", "solve_increment", "step_size"]
+__all__ = ["Newton", "Solution", "shifts", "solve_increment"]
 
 LARGEST_TURN = 1.0  # rad, and relative change of an edge, in one iteration: the range of the linearised strains
 NONE = 1e-300  # rad, m: guards the shares of a step without motion
@@ -89,22 +89,6 @@ class Solution:
     records: list[dict[str, Any]] = field(default_factory=list)
 
 
-@kernel
-def step_size(dq, springs, rest, turns):
-    """Return the largest relative motion of a spring (dofs (S, 6), rest lengths), translation and turn in a step."""
-    edge, move, turn = 0.0, 0.0, 0.0
-    for i in range(springs.shape[0]):
-        s = 0.0
-        for j in range(3):
-            s += (dq[springs[i, 3 + j]] - dq[springs[i, j]]) ** 2
-        edge = max(edge, s / rest[i] ** 2)
-    for i in range(turns):
-        move = max(move, abs(dq[i]))
-    for i in range(turns, dq.shape[0]):
-        turn = max(turn, abs(dq[i]))
-    return np.sqrt(edge), move, turn
-
-
 def solve_increment(balance: Balance, q: Floats, options: Newton, small: bool = False) -> Solution:
     """Iterate from q until the free residual and the last increment are small; fixed unknowns keep their values.
 
@@ -116,9 +100,8 @@ def solve_increment(balance: Balance, q: Floats, options: Newton, small: bool = 
     steps had to be as short as it is slender (30 iterations at length over radius 100, 2833 at 3333; now 4 to 8).
     """
     system, order, terms = balance.system, balance.order, balance.terms
-    trial, f = balance.residual(q)
-    now = Solution(q, trial, f, False, balance.relative(trial, f), 0, small=small or len(order) == 0)
-    length, rest = float(system.rest.mean()), system.rest_lengths(balance.natural)
+    now = _begun(balance, q, options, small)
+    length, rest = system.mean_length, system.rest_lengths(balance.natural)
     reach = min([term.reach for term in terms], default=np.inf)
     mixed, tension = options.definite and not len(system.membrane), NO_TENSION
     while np.isfinite(now.residual):
@@ -155,6 +138,20 @@ def solve_increment(balance: Balance, q: Floats, options: Newton, small: bool = 
             now.escaped = True
             break
     return now
+
+
+def _begun(balance: Balance, q: Floats, options: Newton, small: bool) -> Solution:
+    """Return where the iteration begins: at q, or where the compiled one ends if nothing is near enough to touch."""
+    records: list[dict[str, Any]] = []
+    trial, converged, small, residual = None, False, small or len(balance.order) == 0, np.nan
+    if not options.definite and glides(balance):
+        overshot = OVERSHOT if options.line_search else np.inf
+        limits = Limits(options.tolerance, options.increment, options.iterations, LARGEST_TURN, overshot)
+        q, trial, converged, small, residual, records = glided(balance, q, limits, small)
+    if trial is None:
+        trial, f = balance.residual(q)
+        residual = balance.relative(trial, f)
+    return Solution(q, trial, trial.gradient, converged, residual, len(records), small=small, records=records)
 
 
 def shifts(balance: Balance, values: Floats) -> Iterator[tuple[Floats, Floats]]:

@@ -174,10 +174,11 @@ class PairContact(ContactTerm):
     def __post_init__(self) -> None:
         robot, law, listed = self.state.system.robot, self.state.system.law, self.state.memory
         assert isinstance(listed, Neighbours)
-        self.pairs, self.holds, self.near = listed.pairs, listed.holds, listed.near
+        self.listed, self.pairs, self.holds, self.near = listed, listed.pairs, listed.holds, listed.near
         self.dofs = 3 * robot.edges[self.pairs].reshape(-1, 4)
-        self.reach = REACH * listed.margin if len(self.pairs) else np.inf
-        self.turns = self.state.system.turns + self.pairs
+        if not len(self.pairs):
+            return
+        self.reach, self.turns = REACH * listed.margin, self.state.system.turns + self.pairs
         lengths, self.touch = robot.rest_lengths[self.pairs], robot.radius[self.pairs].sum(axis=1)
         self.problem = (
             self.state.q,
@@ -201,8 +202,12 @@ class PairContact(ContactTerm):
 
     def safe_share(self, q: Floats, dq: Floats) -> float:
         """Return the share of a step in which no centre lines cross; a step beyond the list looks for all on its way."""
-        robot, dofs, touch = self.state.system.robot, self.dofs, self.touch
-        if not (self.holds(q) and self.holds(q + dq)):
+        robot = self.state.system.robot
+        if self.holds(q) and self.holds(q + dq):
+            if not len(self.pairs):
+                return 1.0
+            dofs, touch = self.dofs, self.touch
+        else:
             x, dx = (v[: robot.vertices.size].reshape(-1, 3) for v in (q, dq))
             pairs = find_pairs(robot, np.ascontiguousarray(x), self.near, 2.0 * moved_most(dx))
             dofs, touch = 3 * robot.edges[pairs].reshape(-1, 4), robot.radius[pairs].sum(axis=1)
@@ -216,14 +221,18 @@ class PairContact(ContactTerm):
     def closing(self, q: Floats, u: Floats) -> float:
         """Return how fast pairs that push each other at q approach or part."""
         law = self.state.system.law
+        if not len(self.pairs):
+            return 0.0
         return float(pairs_closing(q, u, self.dofs, self.problem[4], self.touch, law.stiffness, law.k1, self.least))
 
     def forces(self, q: Floats, residual: Floats, force: Floats) -> tuple[float, float, float, int]:
         """Add minus the forces of the pairs to the residual, and the forces to `force`."""
-        return pair_force(q, *self.problem, residual, force)
+        return pair_force(q, *self.problem, residual, force) if len(self.pairs) else (0.0, 0.0, 0.0, 0)
 
     def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
         """Return the stiffness of the pairs in contact; few of those listed are."""
+        if not len(self.pairs):
+            return None
         count, size = len(self.pairs), SIZE if self.friction > 0 else 12
         active, blocks = np.empty(count, dtype=np.int64), np.empty((count, size, size))
         active = active[: pair_stiffness(q, *self.problem, active, blocks)]

@@ -28,6 +28,7 @@ __all__ = [
     "REGULARISATION",
     "Neighbours",
     "find_pairs",
+    "listed_at",
     "moved_most",
     "near_along_rod",
     "nearest_parameters",
@@ -42,6 +43,7 @@ REGULARISATION = (
 )
 UNREGULARISED = 1e-9  # m: rest lengths that leave nothing of it but a choice between parallel edges' points
 ARC = 1.6  # C: a little more than pi / 2, see [D2]
+HELD, AHEAD = 0.5, 0.4  # of the margin: to where a list is complete, and how far ahead of the fastest vertex it is made
 CHUNK = 256  # vertices whose distances along the edges are held at once: a block of 256 n numbers
 
 
@@ -107,11 +109,17 @@ def _boxes(x, edges, radius, margin):
 def find_candidates(x, edges, radius, rest, margin, near_start, near_edges, pairs):
     """Fill `pairs` with edges whose capsules come closer than `margin`; return how many.
 
-    A sweep along x over boxes sorted by their lower side; `near_start`, `near_edges` list the neighbours to leave out, ascending.
+    A sweep along the longest side of the whole over boxes sorted by their lower side; `near_start`, `near_edges` list the
+    neighbours to leave out, ascending.
     The count may exceed the length of `pairs`; then it must be called again with more room.
     """
     boxes = _boxes(x, edges, radius, margin)
-    order = np.argsort(boxes[:, 0])
+    along, longest = 0, -1.0
+    for j in range(3):
+        side = boxes[:, 3 + j].max() - boxes[:, j].min()
+        if side > longest:
+            along, longest = j, side
+    order = np.argsort(boxes[:, along])
     q, dofs = x.ravel(), np.empty(4, dtype=np.int64)
     found = 0
     for p in range(len(order)):
@@ -120,9 +128,9 @@ def find_candidates(x, edges, radius, rest, margin, near_start, near_edges, pair
         for r in range(p + 1, len(order)):
             k = order[r]
             b = boxes[k]
-            if b[0] > a[3]:
+            if b[along] > a[3 + along]:
                 break
-            if b[1] > a[4] or a[1] > b[4] or b[2] > a[5] or a[2] > b[5]:
+            if b[0] > a[3] or a[0] > b[3] or b[1] > a[4] or a[1] > b[4] or b[2] > a[5] or a[2] > b[5]:
                 continue
             if find_sorted(near_edges, near_start[i], near_start[i + 1], k) >= 0:
                 continue
@@ -183,6 +191,8 @@ def find_pairs(robot: RodShellRobot, x: Floats, near: tuple[Ints, Ints], margin:
     while True:
         pairs = np.empty((room, 2), dtype=np.int64)
         found = find_candidates(x, robot.edges, robot.radius, robot.rest_lengths, margin, near[0], near[1], pairs)
+        if found == 0:
+            return pairs[:0]
         if found <= room:
             return pairs[np.lexsort((pairs[:found, 1], pairs[:found, 0]))]
         room = 2 * found
@@ -208,12 +218,31 @@ class Neighbours:
 
     def holds(self, q: Floats) -> bool:
         """Whether the list is still complete at q."""
-        return bool(farthest(q, self.built_at) <= (0.5 * self.margin) ** 2)
+        return bool(farthest(q, self.built_at) <= (HELD * self.margin) ** 2)
+
+    def lasts(self, q: Floats, way: Floats, time: float) -> bool:
+        """Whether the list will surely be complete where q goes in some time [s], or no list would be; `way` (3 n,) [m/s]."""
+        near, far = (AHEAD * self.margin) ** 2, ((AHEAD + HELD) * self.margin) ** 2
+        there = q[: len(way)] + time * way
+        both = max(farthest(q, self.built_at), farthest(there, self.built_at))
+        return bool(both <= near or farthest(q, there) > far)
 
 
-def neighbours(robot: RodShellRobot, delta: float, old: Neighbours | None, q: Floats) -> Neighbours:
-    """Return the list of all pairs near q; its margin, the smallest radius, outlasts a dozen steps of sliding contact."""
-    near = near_along_rod(robot, delta) if old is None else old.near
-    margin = float(robot.radius.min())
-    x = q[: robot.vertices.size].copy()
+def listed_at(robot: RodShellRobot, delta: float, x: Floats, near: tuple[Ints, Ints] | None = None) -> Neighbours:
+    """Return the list of all pairs near places x (3 n,); its margin, the least radius, outlasts a dozen steps of sliding."""
+    near, margin = near or near_along_rod(robot, delta), float(robot.radius.min())
     return Neighbours(near, margin, x, find_pairs(robot, x.reshape(-1, 3), near, margin))
+
+
+def neighbours(
+    robot: RodShellRobot, delta: float, old: Neighbours | None, q: Floats, way: Floats | None = None
+) -> Neighbours:
+    """Return the list of all pairs near q.
+
+    A `way` (3 n,) is the direction in which q moves: the list is made as far ahead as it may be, and lasts twice as long.
+    """
+    x, margin = q[: robot.vertices.size].copy(), float(robot.radius.min())
+    fastest = 0.0 if way is None else math.sqrt(farthest(way, np.zeros_like(way)))
+    if way is not None and fastest > 0.0:
+        x += AHEAD * margin / fastest * way
+    return listed_at(robot, delta, x, None if old is None else old.near)

@@ -35,7 +35,7 @@ def _euler(drive: Drive, state: RodState, h: float) -> Advanced:
     if not solution.converged:
         return None, solution, terms
     u = (solution.q - state.q) / h
-    return replace(carry(state, solution.q, solution.trial), time=time, u=u, natural=natural), solution, terms
+    return carry(state, solution.q, solution.trial, natural).changed(time=time, u=u), solution, terms
 
 
 def _midpoint(drive: Drive, state: RodState, h: float) -> Advanced:
@@ -50,7 +50,7 @@ def _midpoint(drive: Drive, state: RodState, h: float) -> Advanced:
     u = (2.0 / half) * (solution.q - state.q) - state.u
     u[dofs] = (q1[dofs] - state.q[dofs]) / h
     # the frames of the new step come from those of the old step, not from those of the midpoint
-    return replace(carry(state, q1), time=time, u=u, natural=natural), solution, terms
+    return carry(state, q1, natural=natural).changed(time=time, u=u), solution, terms
 
 
 def _verlet(drive: Drive, state: RodState, h: float) -> Advanced:
@@ -66,7 +66,7 @@ def _verlet(drive: Drive, state: RodState, h: float) -> Advanced:
     u = np.where(system.free, (state.u * (1.0 - drag) - h * f / system.mass) / (1.0 + drag), 0.0)
     q = half + 0.5 * h * u
     q[dofs], u[dofs] = aim, (aim - state.q[dofs]) / h
-    new = replace(carry(state, q), time=time, u=u, natural=natural)
+    new = carry(state, q, natural=natural).changed(time=time, u=u)
     stretch = np.abs(new.lengths / system.robot.rest_lengths - 1.0).max(initial=0.0)
     fine = bool(np.isfinite(q).all()) and stretch < WORST_STRETCH and not blocked(terms, state.q, q)
     return new if fine else None, Solution(half, trial, f, fine, 0.0 if fine else np.inf, 1), terms

@@ -12,7 +12,8 @@ import scipy.sparse
 
 from geosim.arrays import Floats
 from geosim.rods.balance import Balance
-from geosim.rods.newton import Solution, shifts, step_size
+from geosim.rods.newton import Solution, shifts
+from geosim.rods.plain import step_size
 
 __all__ = ["falling_mode", "judge"]
 

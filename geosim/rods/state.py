@@ -17,7 +17,7 @@ from geosim.rods.elastic import bend_twist_force, stretch_force
 from geosim.rods.frames import advance_frames, bend_strains, reference_twists
 from geosim.rods.membrane import membrane_force
 from geosim.rods.midedge import carry_normals, midedge_force, rest_normals
-from geosim.rods.pairs import Neighbours, neighbours
+from geosim.rods.pairs import Neighbours, listed_at, neighbours
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.shells import hinge_force
 from geosim.rods.system import System
@@ -25,7 +25,7 @@ from geosim.rods.system import System
 __all__ = ["RodState", "Trial", "at_rest", "carry", "evaluate", "load_state", "save_state"]
 
 
-NO_PAST = np.zeros((0, 0))
+NO_PAST, NO_PLACE = np.zeros((0, 0)), np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,8 @@ class RodState:
         What the last step measured: energies [J], residual, reactions, contact.
     is_frame
         Whether a result shows this state.
+    elastic
+        Elastic energy [J] where it is known.
     """
 
     system: System
@@ -117,9 +119,17 @@ class RodState:
     memory: Neighbours | None = None
     measures: dict[str, Any] = field(default_factory=dict)
     is_frame: bool = True
+    elastic: float | None = None
 
     def __repr__(self) -> str:
         return f"RodState(time={self.time:.6g}, {self.system.robot!r})"
+
+    def changed(self, **fields: Any) -> RodState:
+        """Return the state with other fields; `dataclasses.replace` takes a dozen times as long, as an increment's factors."""
+        new = object.__new__(RodState)
+        new.__dict__.update(self.__dict__)
+        new.__dict__.update(fields)
+        return new
 
     @property
     def positions(self) -> Floats:
@@ -161,18 +171,26 @@ class RodState:
         )
         return strain
 
+    def twists(self) -> Floats:
+        """Tau [rad] of every stencil, shape (S,)."""
+        signs, theta = self.system.robot.bends.signs, self.q[self.system.stencils.bends[:, 3:8:4]]
+        return np.asarray(signs[:, 1] * theta[:, 1] - signs[:, 0] * theta[:, 0] + self.twist)
+
     def material_directors(self) -> tuple[Floats, Floats]:
         """Material directors m1, m2 of the edges, each (E, 3)."""
         trial = evaluate(self.system, self, self.q)
         return trial.m1, trial.m2
 
-    def paired(self, q: Floats) -> RodState:
-        """Return the state with a list of contact pairs that is complete around q."""
+    def paired(self, q: Floats, ahead: float = 0.0) -> RodState:
+        """Return the state with a list of contact pairs that is complete around q, and where it goes in `ahead` [s] if it may."""
         robot, listed = self.system.robot, self.memory
         alone = not self.system.environment.self_contact or len(robot.edges) < 2
-        if alone or (listed is not None and listed.holds(q)):
+        if alone:
             return self
-        return replace(self, memory=neighbours(robot, self.system.law.range, listed, q))
+        way = self.u[: self.system.turns] if ahead > 0.0 else None
+        if listed is not None and listed.holds(q) and (way is None or listed.lasts(q, way, ahead)):
+            return self
+        return self.changed(memory=neighbours(robot, self.system.law.range, listed, q, way))
 
     def with_velocities(self, velocities: ArrayLike) -> RodState:
         """Return the same state with other vertex velocities [m/s], shape (n, 3)."""
@@ -192,8 +210,8 @@ class RodState:
         `extra` holds theta (E,) [rad], velocities (n, 3) [m/s], the parts of the energy [J], and what became of it since the
         start [J]: see `geosim.rods.energy`.
         """
-        given, zero = self.measures, np.zeros_like(self.positions)
-        on_obstacles = np.zeros((len(self.system.environment.obstacles), 3))
+        given, zero, environment = self.measures, np.zeros_like(self.positions), self.system.environment
+        on_obstacles = np.zeros((len(environment.obstacles), 3))
         parts = {key: given.get(key, 0.0) for key in ("elastic", "kinetic", "weight", "contact")}
         return Frame(
             self.positions,
@@ -202,7 +220,7 @@ class RodState:
             contact_forces=given.get("contact_forces", zero),
             obstacle_forces=given.get("obstacle_forces", on_obstacles),
             obstacle_moments=given.get("obstacle_moments", on_obstacles),
-            obstacle_poses=given.get("obstacle_poses", self.system.environment.poses(-1)),
+            obstacle_poses=given["obstacle_poses"] if "obstacle_poses" in given else environment.poses(-1),
             max_penetration=given.get("penetration", 0.0),
             contact_count=given.get("contacts", 0),
             crossings=given.get("crossings", np.nan),
@@ -211,7 +229,7 @@ class RodState:
             energies=sum(parts.values()),
             extra={
                 "theta": self.theta,
-                "twist": self.strains()[:, 2],
+                "twist": self.twists(),
                 "velocities": self.velocities,
                 **{f"{key}_energy": value for key, value in parts.items()},
                 **{key: given.get(key, 0.0) for key in ("work", "dissipated", "drift")},
@@ -321,12 +339,17 @@ def evaluate(system: System, state: RodState, q: Floats, natural: Floats | None 
     return Trial(t, length, d, m1, m2, twist, gradient, energy, force, moment, shell_t, normals, pushes)
 
 
-def carry(state: RodState, q: Floats, trial: Trial | None = None) -> RodState:
-    """Return the state at q with its frames carried there, as `trial` has done if it is given."""
-    trial = trial or evaluate(state.system, state, q)
-    return replace(
-        state,
+def carry(state: RodState, q: Floats, trial: Trial | None = None, natural: Floats | None = None) -> RodState:
+    """Return the state at q with its frames carried there, as `trial` has done if it is given, at other natural strains.
+
+    A trial that is given is one with those natural strains.
+    """
+    natural = state.natural if natural is None else natural
+    trial = trial or evaluate(state.system, state, q, natural)
+    return state.changed(
         q=q,
+        natural=natural,
+        elastic=trial.energy - trial.stored,
         past=NO_PAST,
         tangents=trial.t,
         directors=trial.d,
@@ -383,7 +406,8 @@ def save_state(state: RodState, path: str | Path) -> Path:
     path = Path(path)
     if path.suffix != ".npz":
         raise InputError(f"{path.name}: a state is saved as .npz")
-    np.savez(path, **{key: getattr(state, key) for key in _KEPT})
+    listed = NO_PLACE if state.memory is None else state.memory.built_at
+    np.savez(path, listed=listed, **{key: getattr(state, key) for key in _KEPT})
     return path
 
 
@@ -398,10 +422,12 @@ def load_state(state: RodState, path: str | Path) -> RodState:
     try:
         with np.load(path) as file:
             kept = {key: file[key] for key in _KEPT if key in file or key != "past"}
+            listed = file.get("listed", NO_PLACE)
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{path}: not a saved state ({error})") from None
     for key in ("q", "tangents", "twist"):
         if kept[key].shape != getattr(state, key).shape:
             raise InputError(f"{path}: {key} has shape {kept[key].shape}, this robot needs {getattr(state, key).shape}")
     kept["time"], kept["increment"] = float(kept["time"]), float(kept["increment"])
-    return replace(state, **kept)
+    memory = listed_at(state.robot, state.system.law.range, listed) if len(listed) else None
+    return replace(state, elastic=None, memory=memory, **kept)

@@ -57,7 +57,12 @@ GROWTH = 2.0  # of an increment that was halved, after so many good ones: one th
 GOOD = 4
 SAME_TIME = 1e-12  # of a time: below it two times differ by round-off
 SAME_FRAME = 1e-9  # of the frame interval: below it two frames are one
-_FORGOTTEN: dict[str, Any] = {"memory": None, "past": NO_PAST, "ledger": None}  # what belongs to the motion before
+_FORGOTTEN: dict[str, Any] = {
+    "memory": None,
+    "past": NO_PAST,
+    "ledger": None,
+    "elastic": None,
+}  # what belongs to the motion before
 DIGITS = 12  # of times [s], so that frames and rows of a table that mean the same time meet
 
 
@@ -235,15 +240,14 @@ class RodShellStepper:
             tally.add(solution, share)
             if solution.converged:
                 reached, stride = share, min(GROWTH * stride, 1.0)
-                state = carry(state, solution.q, solution.trial)
-                state = replace(state, natural=blend, external=load, u=np.zeros_like(q))
+                state = carry(state, solution.q, solution.trial, blend).changed(external=load, u=np.zeros_like(q))
                 continue
             stride *= 0.5
             if not self.adaptive or stride < self.smallest_dt:
                 return tally.fail(state, f"at {reached:.3g} of command {command.index + 1}", solution, self.tolerance)
         if solution.unstable:
             tally.status = Status.UNSTABLE
-        return measured(replace(state, time=command.time, is_frame=True), solution, terms, static=True)
+        return measured(state.changed(time=command.time, is_frame=True), solution, terms, static=True)
 
     def _to_time(self, drive: Drive, tally: _Tally) -> RodState:
         """Advance to the command's time in equal increments; halve them when one fails, let them grow back."""
@@ -265,7 +269,7 @@ class RodShellStepper:
             if not self.adaptive or increment < self.dt * self.smallest_dt:
                 return tally.fail(state, f"at t = {state.time:.6g} s with dt = {h:.3g} s", solution, self.tolerance)
         kept = increment if increment < self.dt else 0.0
-        state = replace(state, time=end, increment=kept, is_frame=True, external=drive.load)
+        state = state.changed(time=end, increment=kept, is_frame=True, external=drive.load)
         state = measured(state, solution, terms)
         if state.ledger is not None and state.ledger.made > GROWN:
             tally.warn(state, state.ledger.made)

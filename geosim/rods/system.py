@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ from geosim.rods.shells import hinge_angles
 from geosim.select import selected_ids
 
 __all__ = [
+    "Rods",
     "Stencils",
     "System",
     "load_force",
@@ -54,6 +56,28 @@ class Stencils(NamedTuple):
     hinges: Ints
     faces: Ints
     vertices: Ints
+
+
+class Rods(NamedTuple):
+    """What `geosim.rods.plain` needs: stencils, their places in the band, the free unknowns `order` and their `diagonal`.
+
+    `spinning` are the moments of inertia of the edges about themselves [kg m^2], `lengths` those of all edges at rest [m].
+    """
+
+    edge_dofs: Ints
+    springs: Ints
+    stretch: Floats
+    bends: Ints
+    edges: Ints
+    signs: Floats
+    bending: Floats
+    spring_slots: Ints
+    bend_slots: Ints
+    order: Ints
+    diagonal: Ints
+    free: Bools
+    spinning: Floats
+    lengths: Floats
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -145,6 +169,51 @@ class System:
     def edges_at(self) -> int:
         """First row of the edges of rods in the natural strains."""
         return len(self.natural) - len(self.robot.edges)
+
+    @cached_property
+    def rods(self) -> Rods:
+        """Flat arrays of the rods for compiled increments."""
+        bends, last = self.robot.bends, self.turns + len(self.robot.edges)
+        return Rods(
+            self.edge_dofs,
+            self.stencils.springs,
+            self.stretch,
+            self.stencils.bends,
+            np.array(bends.edges),  # copies: kernels are compiled anew for read-only arrays
+            np.array(bends.signs),
+            self.bending,
+            self.slots.springs,
+            self.slots.bends,
+            self.pattern.order,
+            self.pattern.diagonal,
+            np.array(self.free),
+            self.mass[self.turns : last].copy(),
+            self.rest,
+        )
+
+    @cached_property
+    def spins(self) -> bool:
+        """Whether an edge may spin about itself."""
+        turning = slice(self.turns, self.turns + len(self.robot.edges))
+        return bool((self.free[turning] & (self.mass[turning] > 0)).any())
+
+    @cached_property
+    def mean_length(self) -> float:
+        """Mean rest length of the edges [m]."""
+        return float(self.rest.mean())
+
+    @cached_property
+    def stiffest(self) -> tuple[float, float]:
+        """Largest stiffness of a spring or membrane [N/m], and of bending [N m]."""
+        tensions = self.membrane.diagonal(axis1=1, axis2=2) * self.squares
+        springs = float((self.stretch / self.rest[: len(self.stretch)]).max(initial=0.0))
+        bending = max(float(self.bending.max(initial=0.0)), float(self.plates.max(initial=0.0)))
+        return max(springs, float(tensions.max(initial=0.0))), bending
+
+    @cached_property
+    def thickest(self) -> float:
+        """Largest radius [m]."""
+        return float(self.vertex_radius.max(initial=0.0))
 
     def rest_lengths(self, natural: Floats) -> Floats:
         """Lengths [m] at which the edges of rods, then of triangles, have no tension under natural strains."""
@@ -440,6 +509,8 @@ def load_force(system: System, index: int) -> Floats:
     """
     robot = system.robot
     n = len(robot.vertices)
+    if not system.environment.loads:
+        return np.zeros(system.dofs)
     force, torque = np.zeros((n, 3)), np.zeros(robot.turning)
     for load in system.environment.loads:
         value = load.at(max(index, 0))
@@ -470,6 +541,8 @@ def prescribed_values(
 ) -> tuple[Ints, Floats]:
     """Return prescribed degrees of freedom and their values at command `index` (m; rad for edge rotations)."""
     robot = system.robot
+    if not system.environment.prescribed and not rotations:
+        return np.zeros(0, dtype=np.int64), np.zeros(0)
     value = np.full(system.dofs, np.nan)
     for item in system.environment.prescribed:
         ids = selected_ids(item.vertices, robot.vertices, "Prescribed: vertices")
