@@ -20,7 +20,7 @@ from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import difference, dot
 from geosim.linear.patterns import find_sorted
-from geosim.rods.frames import edges_around, point
+from geosim.rods.frames import point
 from geosim.rods.robot import RodShellRobot
 
 __all__ = [
@@ -173,16 +173,21 @@ def reached_along(vertices: Floats, edges: Ints, limit: float) -> Iterator[tuple
 
 def near_along_rod(robot: RodShellRobot, delta: float) -> tuple[Ints, Ints]:
     """Return for every edge the edges closer than 1.6 C along the rods, as (start (E + 1,), edges)."""
-    limit = ARC * (2.0 * robot.radius + delta)
-    around = edges_around(robot.edges, len(robot.vertices))
-    near: list[set[int]] = [set() for _ in robot.edges]
+    limit, n, count = ARC * (2.0 * robot.radius + delta), len(robot.vertices), len(robot.edges)
+    ends = csr_matrix((np.ones(2 * count), (np.repeat(np.arange(count), 2), robot.edges.ravel())), shape=(count, n))
+    found = []
     for i, j, distance in reached_along(robot.vertices, robot.edges, float(limit.max())):
-        for a, b, d in zip(i.tolist(), j.tolist(), distance.tolist()):
-            for edge in around[a]:
-                if d <= limit[edge]:
-                    near[edge].update(around[b])
-    start = np.cumsum([0] + [len(own) for own in near])
-    return start, np.array([edge for own in near for edge in sorted(own)], dtype=np.int64)
+        # the vertices that are reached from each end of an edge
+        first = np.searchsorted(i, robot.edges.ravel())
+        many = np.searchsorted(i, robot.edges.ravel(), side="right") - first
+        edge = np.repeat(np.repeat(np.arange(count), 2), many)
+        at = np.arange(len(edge)) + np.repeat(first - np.cumsum(many) + many, many)
+        near = distance[at] <= limit[edge]
+        found.append((edge[near], j[at[near]]))
+    edge, vertex = (np.concatenate(part) for part in zip(*found))
+    reached = csr_matrix((np.ones(len(edge)), (edge, vertex)), shape=(count, n)) @ ends.T
+    reached.sort_indices()
+    return reached.indptr.astype(np.int64), reached.indices.astype(np.int64)
 
 
 def find_pairs(robot: RodShellRobot, x: Floats, near: tuple[Ints, Ints], margin: float) -> Ints:
