@@ -309,28 +309,38 @@ class ObstacleContact(Term):
 
     def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
         """Add the stiffness; return the unsymmetric part of friction."""
-        unknown, slots, rubbed = self.system.pattern.unknown, self.system.slots, []
+        slots, rubbed = self.system.slots, []
         for which, points in enumerate(self.system.contact_points):
             *_, block, skew = self._call(q, which, np.zeros((len(self.shapes.friction), 6)), want=True)
-            for i in np.flatnonzero(block.any(axis=(1, 2))):
-                t, e = points.share[i], points.edge[i]
-                if e < 0:
-                    values[slots.vertices[i]] += block[i][LOWER3]
-                    ends, weights = points.first[i : i + 1], np.ones(1)
-                else:
-                    ends, weights = self.system.robot.edges[e], np.array([1.0 - t, t])
-                    values[slots.springs[e]] += np.kron(np.outer(weights, weights), block[i])[LOWER6]
-                if self.rubs:
-                    spins = self.spins[which]
-                    own = spins.point == i
-                    dofs = np.append((3 * ends[:, None] + np.arange(3)).ravel(), self.system.turns + spins.edge[own])
-                    moves = np.zeros((6, len(dofs)))
-                    moves[:3, : 3 * len(ends)] = np.kron(weights, np.eye(3))
-                    moves[3:, 3 * len(ends) :] = spins.axis[own].T
-                    full = moves.T @ skew[i] @ moves
-                    row, col = np.nonzero(full)
-                    rubbed.append(Triplets(unknown[dofs[row]], unknown[dofs[col]], full[row, col]).free)
+            touched = np.flatnonzero(block.any(axis=(1, 2)))
+            # vertices of shells neither lie inside edges nor are turned by them: all at once
+            alone = touched[(points.edge[touched] < 0) & ~np.isin(touched, self.spins[which].point)]
+            np.add.at(values, slots.vertices[alone], block[alone][:, LOWER3[0], LOWER3[1]])
+            if len(rubs := alone[skew[alone].any(axis=(1, 2))]):
+                dofs = 3 * points.first[rubs, None] + np.arange(3)
+                rubbed.append(Triplets.of_blocks(self.system.pattern.unknown, dofs, skew[rubs, :3, :3]))
+            for i in np.setdiff1d(touched, alone, assume_unique=True):
+                rubbed += self._add_point(which, i, block[i], skew[i], values)
         return Triplets.joined(rubbed) if rubbed else None
+
+    def _add_point(self, which: int, i: int, block: Floats, skew: Floats, values: Floats) -> list[Triplets]:
+        """Add the stiffness (3, 3) of one point; return the unsymmetric part (6, 6), by its places and turns."""
+        points, slots, spins = self.system.contact_points[which], self.system.slots, self.spins[which]
+        t, e = points.share[i], points.edge[i]
+        if e < 0:
+            values[slots.vertices[i]] += block[LOWER3]
+            ends, weights = points.first[i : i + 1], np.ones(1)
+        else:
+            ends, weights = self.system.robot.edges[e], np.array([1.0 - t, t])
+            values[slots.springs[e]] += np.kron(np.outer(weights, weights), block)[LOWER6]
+        if not self.rubs:
+            return []
+        own = spins.point == i
+        dofs = np.append((3 * ends[:, None] + np.arange(3)).ravel(), self.system.turns + spins.edge[own])
+        moves = np.zeros((6, len(dofs)))
+        moves[:3, : 3 * len(ends)] = np.kron(weights, np.eye(3))
+        moves[3:, 3 * len(ends) :] = spins.axis[own].T
+        return [Triplets.of_blocks(self.system.pattern.unknown, dofs[None], (moves.T @ skew @ moves)[None])]
 
     def safe_share(self, q: Floats, dq: Floats) -> float:
         """Return the share of a step in which no rod crosses an obstacle; in statics obstacles may stand where rods are."""

@@ -20,6 +20,7 @@ from geosim.collision.ccd import HALFWAY, STOP_AT, time_to_gap
 from geosim.collision.distance import pair_distance
 from geosim.collision.tree import STACK, Tree, build_tree, gap_to_box, leaf_range, next_leaf
 from geosim.kernels import kernel
+from geosim.linear.patterns import find_sorted
 from geosim.rods.pairs import ARC, reached_along
 from geosim.rods.robot import RodShellRobot
 
@@ -111,11 +112,11 @@ class Sheet:
         vertex_radius, face_radius, edge_radius = self.radius
         vertex, face = _pairs(self.faces, x, y, self.vertices[:, None], reach)
         one, other = _pairs(self.edges, x, y, edges, reach)
-        apart = (faces[face] != self.vertices[vertex, None]).all(axis=1)
+        apart = _apart(self.vertices[:, None], vertex, faces, face)
         vertex, face = self.vertices[vertex[apart]], face[apart]
         # every pair of edges once; rods have their own contact
         chosen = (one < other) & ~(self.rods[one] & self.rods[other])
-        chosen &= (edges[one][:, :, None] != edges[other][:, None, :]).all(axis=(1, 2))
+        chosen &= _apart(edges, one, edges, other)
         one, other = one[chosen], other[chosen]
         return (
             np.concatenate([np.column_stack([vertex, faces[face]]), np.hstack([edges[one], edges[other]])]),
@@ -193,6 +194,18 @@ def meeting(asking, own, order, boxes, out):
 
 
 @kernel
+def _apart(simplices, one, others, other):
+    """Which pairs of a simplex `one` (P,) and another have no vertex in common, bool (P,)."""
+    apart = np.ones(len(one), dtype=np.bool_)
+    for p in range(len(one)):
+        for i in range(simplices.shape[1]):
+            for j in range(others.shape[1]):
+                if simplices[one[p], i] == others[other[p], j]:
+                    apart[p] = False
+    return apart
+
+
+@kernel
 def gather(x, ids, out):
     """Fill `out` (4, 3) with the positions of four vertices of x (n, 3)."""
     for i in range(4):
@@ -215,12 +228,21 @@ def within(x: Floats, points: Ints, edges: Bools, reach: Floats | float) -> Bool
     return distances(x, points, edges) < reach
 
 
+@kernel
+def _near_along(points, edges, along, n):
+    """Which pairs have vertices of both parts that are near along the sheet, bool (P,); `along` as in `Sheet`."""
+    near = np.zeros(len(points), dtype=np.bool_)
+    for p in range(len(points)):
+        split = 2 if edges[p] else 1
+        for i in range(split):
+            for j in range(split, 4):
+                near[p] = near[p] or find_sorted(along, 0, len(along), points[p, i] * n + points[p, j]) >= 0
+    return near
+
+
 def beside(rest: Floats, along: Ints, points: Ints, edges: Bools, touch: Floats) -> None:
     """Let pairs that are near each other at rest touch at 0.9 of that distance, half of it where near along the sheet."""
-    split = np.where(edges, 2, 1)
-    keys = points[:, :, None] * len(rest) + points[:, None, :]
-    across = (np.arange(4)[None, :, None] < split[:, None, None]) & (np.arange(4) >= split[:, None])[:, None, :]
-    near = (np.isin(keys, along) & across).any(axis=(1, 2))
+    near = _near_along(points, edges, along, len(rest))
     apart = distances(rest, points, edges)
     lying = ~near & (apart < (1.0 - AT_TOUCH) * touch)
     touch[near] = np.minimum(touch[near], ALONG * apart[near])
