@@ -255,7 +255,8 @@ def test_a_fit_by_tangents_spares_solves():
         assert found.parameters["c1"] == pytest.approx(23e3, rel=1e-4)
         assert found.parameters["pressure offset"] == pytest.approx(200.0, rel=1e-3)
     assert fits[0].spared == 2 * 2 * fits[0].iterations
-    assert fits[0].solves < 0.5 * fits[1].solves
+    each = [found.solves / found.iterations for found in fits]  # however many iterations either takes
+    assert each[0] < 0.5 * each[1]
     assert fits[1].spared == 0
     assert "spared by the tangent" in fits[0].lines()[0]
 
