@@ -19,12 +19,13 @@ from functools import partial
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.linear.factorise import FactorisationError, Factoriser, make_factoriser
+from geosim.linear.factorise import MULTILEVEL, FactorisationError, Factoriser, make_factoriser
 from geosim.linear.krylov import combine, dots, flexible_gmres, ritz_values
 from geosim.linear.mirrored import Mirror, Mirrored
+from geosim.linear.multilevel import Levels, Multilevel
 from geosim.linear.patterns import Sparsity
 
-__all__ = ["BorderedSolver", "Extra"]
+__all__ = ["BorderedSolver", "Extra", "make_solver"]
 
 Extra = Callable[[Floats, Floats], None]
 
@@ -36,6 +37,7 @@ STEPS, CLEAR = 10, 0.3
 # matrix (1 is where they may differ), and those of the border while none is this small beside the largest.
 LOOKS, DOUBTFUL_FACTORS, DOUBTFUL = 2, 0.3, 1e-2
 FEWEST, SMALL = 10, 3e4  # iterations that are cheaper than factors of a matrix of so many unknowns (see `max_krylov`)
+LARGE = 2e5  # unknowns beyond which two levels are faster than factors (see `multilevel`)
 TINY = 1e-300  # what a vector is divided by where it may vanish
 
 
@@ -53,6 +55,8 @@ class BorderedSolver:
         Which factoriser a new pattern gets, and how many threads (see `make_factoriser`).
     mirrors
         Reflections of the unknowns that matrices may be symmetric in.
+    levels
+        Levels of the mesh, for systems too large for factors (`LARGE`) or where `name` is "multilevel".
     """
 
     pattern: Sparsity
@@ -60,6 +64,7 @@ class BorderedSolver:
     name: str = "auto"
     threads: int | None = None
     mirrors: Sequence[Mirror] = ()
+    levels: Levels | None = None
     factorisations: int = 0
     krylov: int = 0
     _borders: Floats | None = field(default=None, repr=False)
@@ -87,8 +92,12 @@ class BorderedSolver:
 
     def made(self, pattern: Sparsity) -> Factoriser:
         """Return a factoriser for a pattern, in halves where a mirror may hold."""
-        make = partial(make_factoriser, name=self.name, threads=self.threads)
-        mirrors = [m for m in self.mirrors if len(m.partner) == pattern.size]  # rigid groups have unknowns of their own
+        always = self.name == MULTILEVEL
+        make = partial(make_factoriser, name="auto" if always else self.name, threads=self.threads)
+        fits = self.levels is not None and self.levels.size == pattern.size  # rigid groups have unknowns of their own
+        if self.levels is not None and fits and (always or (self.name == "auto" and pattern.size > LARGE)):
+            return Multilevel(pattern, self.levels, make)
+        mirrors = [m for m in self.mirrors if len(m.partner) == pattern.size]
         return Mirrored(pattern, mirrors, make) if mirrors else make(pattern.indptr, pattern.indices)
 
     def halved(self, mirrors: Sequence[Mirror]) -> BorderedSolver:
@@ -110,6 +119,7 @@ class BorderedSolver:
         corner: Floats | None = None,
         extra: Extra | None = None,
         columns: Floats | None = None,
+        at: Floats | None = None,
     ) -> tuple[Floats, Floats]:
         """Return (dx, dP) with a residual below `tolerance` times the right-hand side.
 
@@ -124,13 +134,16 @@ class BorderedSolver:
         reuse
             Whether factors of an earlier matrix may be tried first.
         rough
-            Tolerance that is enough with those, where it is larger: with factors of the present matrix accuracy is free.
+            Tolerance that is enough with those, or without factors, where it is larger: with factors of the present matrix
+            accuracy is free.
         corner
             D (k, k), symmetric; default 0.
         extra
             Adds the product of a matrix that is not in K, and need not be symmetric, with a vector to another.
         columns
             Rows of C^T, like `borders`; default B^T.
+        at
+            Positions (n, 3) of the matrix.
 
         Raises
         ------
@@ -142,15 +155,19 @@ class BorderedSolver:
         target = np.concatenate([right, -gap])
         self._corner = np.zeros((len(gap), len(gap))) if corner is None else corner
         if reuse and self._ready(len(gap)):
-            found = self._gmres(data, borders, forces, target, max(tolerance, rough), self.max_krylov, extra)
+            limit = self.max_krylov if self.factoriser.exact else 3 * self.max_krylov  # others would be little better
+            found = self._gmres(data, borders, forces, target, max(tolerance, rough), limit, extra)
             if found is not None:
                 return found[: -len(gap)] if len(gap) else found, found[len(right) :]
         while True:
             self._columns = None
+            if at is not None:
+                self.factoriser.place(at)
             self.factoriser.factorise(data)
             self.factorisations += 1
             self._eliminate(borders, forces)
-            found = self._gmres(data, borders, forces, target, tolerance, 3 * self.max_krylov, extra)
+            enough = tolerance if self.factoriser.exact else max(tolerance, rough)
+            found = self._gmres(data, borders, forces, target, enough, 3 * self.max_krylov, extra)
             if found is not None:
                 return found[: -len(gap)] if len(gap) else found, found[len(right) :]
             if not self.factoriser.strengthen():
@@ -290,3 +307,17 @@ class BorderedSolver:
         found, count, left = flexible_gmres(product, self._precondition, target, tolerance, limit, impatient=True)
         self.krylov += count
         return found if left <= tolerance else None
+
+
+def make_solver(pattern: Sparsity, name: str, threads: int | None, levels: Levels | None = None) -> BorderedSolver:
+    """Return a solver without factors yet; arguments as of `BorderedSolver`.
+
+    Raises
+    ------
+    InputError
+        See `make_factoriser`.
+    """
+    direct = make_factoriser(pattern.indptr, pattern.indices, "auto" if name == MULTILEVEL else name, threads=threads)
+    made = BorderedSolver(pattern, direct, name, threads, levels=levels)
+    made.factoriser = made.made(pattern)
+    return made

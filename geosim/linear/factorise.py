@@ -21,6 +21,7 @@ from geosim.linear.superlu import Superlu
 
 __all__ = [
     "FACTORISERS",
+    "MULTILEVEL",
     "FactorisationError",
     "Factoriser",
     "OutOfMemoryError",
@@ -31,6 +32,7 @@ __all__ = [
 
 # In the order in which "auto" takes them.
 FACTORISERS = ("pardiso", "rslab", "superlu")
+MULTILEVEL = "multilevel"  # no factors but on a coarse level (see `geosim.linear.multilevel`)
 REMEDIES = {"pardiso": "pip install pypardiso (x86-64 only)", "rslab": "pip install rslab"}
 
 

@@ -44,7 +44,7 @@ class Factoriser(ABC):
     Attributes
     ----------
     name
-        "pardiso", "rslab" or "superlu".
+        "pardiso", "rslab", "superlu" or "multilevel".
     memory
         Bytes that a factorisation needs at its peak: an estimate from the size, and with Pardiso and RSLAB after their first
         analysis what the pattern needs.
@@ -54,6 +54,7 @@ class Factoriser(ABC):
 
     name = ""
     counts = False  # whether it counts negative pivots
+    exact = True  # whether solutions are those of the matrix but for rounding
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -81,6 +82,9 @@ class Factoriser(ABC):
         InputError
             It would need more memory than there is.
         """
+
+    def place(self, x: Floats) -> None:  # noqa: B027 (only what makes equations of its own asks)
+        """Tell at which positions (n, 3) the next matrix is."""
 
     @abstractmethod
     def solve(self, right: Floats) -> Floats:

@@ -98,6 +98,8 @@ class Equations:
             columns = extra.get("columns", borders)
             borders, extra["columns"], gap, corner = coupling.appended(borders, columns, gap, corner, free, shift)
         linear = problem.solver_of(evaluation, problem.motion(point.x, target.positions))
+        if problem.rigid is None:
+            extra["at"] = point.x
         step, change = linear.solve(
             data, borders, right, gap, accuracy, reuse=reuse, rough=rough, corner=corner, **extra
         )

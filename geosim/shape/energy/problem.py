@@ -14,8 +14,7 @@ from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.kernels import writable
-from geosim.linear.bordered import BorderedSolver
-from geosim.linear.factorise import make_factoriser
+from geosim.linear.bordered import BorderedSolver, make_solver
 from geosim.linear.patterns import Sparsity
 from geosim.material import tensors
 from geosim.material.materials import Hyperelastic
@@ -30,6 +29,7 @@ from geosim.shape.energy.contact_setup import make_contact
 from geosim.shape.energy.embedding import couplings
 from geosim.shape.energy.grip import Blocks, ContactForces, Grip
 from geosim.shape.energy.latest import Latest
+from geosim.shape.energy.levels import levels_of
 from geosim.shape.energy.loads import LoadShape, load_shapes
 from geosim.shape.energy.mirror import find_mirrors
 from geosim.shape.energy.objects import Coupling, Loose, Objects, make_objects
@@ -471,6 +471,7 @@ def make_problem(
         held=np.asarray(held[: body.rest.size].reshape(-1, 3).all(axis=1)),
         thickness_share=contact_thickness,
     )
+    table = tensors.table(materials, body.stress, isochoric=isochoric)
     problem = ShapeProblem(
         **vars(body),
         environment=environment,
@@ -478,10 +479,8 @@ def make_problem(
         load_shapes=tuple(load_shapes(robot, environment, order)),
         mass=frozen(_masses(body, [m.density for m in materials])),
         pattern=pattern,
-        linear=BorderedSolver(
-            pattern, make_factoriser(pattern.indptr, pattern.indices, factoriser, threads=threads), factoriser, threads
-        ),
-        table=tensors.table(materials, body.stress, isochoric=isochoric),
+        linear=make_solver(pattern, factoriser, threads, levels_of(body, table, held)),
+        table=table,
         isochoric_table=tensors.table(materials, body.stress, isochoric=True),
         closed=closed,
         rest_chamber_volumes=frozen(robot.chamber_volumes / body.length**3),

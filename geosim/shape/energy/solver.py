@@ -38,7 +38,7 @@ from geosim.actuation import AMBIENT, Actuation, CableLengths, CableTensions, Co
 from geosim.arrays import Bools, choice, number, whole
 from geosim.contract import Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
-from geosim.linear.factorise import FACTORISERS
+from geosim.linear.factorise import FACTORISERS, MULTILEVEL
 from geosim.linear.factoriser import MOST_THREADS
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy import frames
@@ -58,7 +58,7 @@ __all__ = ["EnergyShapeSolver", "ShapeState"]
 
 NAMES = {
     "element": ("p2", "p1"),
-    "factoriser": ("auto", *FACTORISERS),
+    "factoriser": ("auto", *FACTORISERS, MULTILEVEL),
     "invariants": ("full", "isochoric"),
     "follow": ("limit", "dynamic"),
     "symmetry": ("auto",),

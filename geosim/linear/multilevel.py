@@ -1,0 +1,399 @@
+"""A two-level preconditioner in the place of factors, for systems so large that factors cost too much.
+
+    [ K   B ]      with K of displacements on P2 elements, B of pressures on P1 elements, M a mass matrix or zero,
+    [ B^T -M ]
+
+is solved by a Krylov method [Saad 1993] that this preconditions, a block triangle:
+
+    u = V (r + B W s),   p = (B^T u - s) / S,        V ~ (K + P)^-1, one V-cycle; P what a slight compressibility adds
+
+The isochoric K does not resist a change of volume, and Gauss-Seidel does not smooth what nothing resists. P = integral
+g (cof F : dF)^2 with g the shear modulus does, without locking, and has the pattern of K; that it stands for B W B^T, W = g over
+the lumped mass, makes up for it on the right [Benzi, Golub, Liesen 2005, Numerical solution of saddle point problems, section
+3.5]. S = M + (lumped mass) / (2 g) is the Schur complement of what then is a material with Lame constants of one size. A V-cycle
+is a sweep of Gauss-Seidel over nodes, a correction in the P1 functions of the same mesh, by factors of the Galerkin matrix there,
+and a sweep backwards [Trottenberg, Oosterlee, Schueller 2001, Multigrid, chapter 2].
+
+Iterations do not grow with the mesh: measured are 11 to a residual of 1e-2 and 22 to 1e-4, for a finger at V/V0 = 2 of 8k and
+of 30k tets. Work and memory are those of products with the matrix, but for the factors on the coarse level, which has an eighth
+of the unknowns. Signs of eigenvalues are not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from geosim.arrays import Bools, Floats, Ints, frozen
+from geosim.kernels import kernel
+from geosim.linear.factoriser import FactorisationError, Factoriser
+from geosim.linear.patterns import Sparsity, find_sorted
+
+__all__ = ["Levels", "Multilevel"]
+
+Penalty = Callable[[Floats, Ints, Ints, np.ndarray], None]
+Make = Callable[[np.ndarray, np.ndarray], Factoriser]
+
+SOFT = (
+    1e-6  # share of the largest diagonal below which a block of a node is taken for that of a node that nothing holds
+)
+
+
+@dataclass(frozen=True)
+class Levels:
+    """What the two levels of a mesh are.
+
+    Parameters
+    ----------
+    parents
+        Of every node the vertices, numbered from 0, that it lies half-way between, twice the same for a vertex, (n, 2).
+    lumps
+        Lumped mass of every pressure over the shear modulus, (v,).
+    held
+        Which unknowns are held, (3 n + v,).
+    penalty
+        Adds P at positions (n, 3) to blocks (k, 3, 3) of a matrix between nodes, given by the start of every row (n + 1,) and
+        its columns (k,), ascending.
+    """
+
+    parents: Ints
+    lumps: Floats
+    held: Bools
+    penalty: Penalty
+
+    @property
+    def size(self) -> int:
+        """Number of unknowns."""
+        return len(self.held)
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.parents)
+
+
+class Multilevel(Factoriser):
+    """The preconditioner, and factors instead of it where it has failed.
+
+    Parameters
+    ----------
+    pattern
+        Of the upper triangle, three rows a node first (see `geosim.linear.patterns`).
+    levels
+        Of the mesh.
+    make
+        Makes the factoriser of a pattern.
+    """
+
+    name, exact = "multilevel", False
+
+    def __init__(self, pattern: Sparsity, levels: Levels, make: Make) -> None:
+        super().__init__(pattern.size)
+        self._pattern, self._levels, self._make = pattern, levels, make
+        self._direct: Factoriser | None = None
+        self._x = np.zeros((levels.nodes, 3))
+        nodes = levels.nodes
+        self._ptr, self._ind = _graph(pattern.indptr, pattern.indices, nodes)
+        self._coupling = np.flatnonzero(pattern.indices[: pattern.indptr[3 * nodes]] >= 3 * nodes)
+        rows = np.searchsorted(self._coupling, pattern.indptr[: 3 * nodes + 1])
+        self._couple_ptr, self._couple_ind = rows, pattern.indices[self._coupling] - 3 * nodes
+        self._coarse = _coarse_pattern(self._ptr, self._ind, levels.parents)
+        self._factors = make(self._coarse.indptr, self._coarse.indices)
+        self._free = (~levels.held[: 3 * nodes]).astype(float).reshape(-1, 3)
+        blocks, coarse = len(self._ind), len(self._coarse.indices)
+        self.memory = 36.0 * blocks + 12.0 * len(self._coupling) + 12.0 * coarse + self._factors.memory
+
+    def place(self, x: Floats) -> None:
+        """Take note of where the next matrix is."""
+        self._x = x
+
+    def factorise(self, data: Floats) -> None:
+        """Set up both levels (see `Factoriser`)."""
+        if self._direct is not None:
+            self._direct.factorise(data)
+            self.negative_pivots, self.perturbed_pivots = self._direct.negative_pivots, self._direct.perturbed_pivots
+            return
+        self.refuse_if_too_large()
+        pattern, levels = self._pattern, self._levels
+        size = 3 * levels.nodes
+        self._blocks = np.empty((len(self._ind), 3, 3), dtype=np.float32)
+        _spread(pattern.indptr, data, self._ptr, self._ind, self._blocks)
+        penalty = np.zeros_like(self._blocks)
+        levels.penalty(self._x, self._ptr, self._ind, penalty)
+        _add_free(self._ptr, self._ind, penalty, self._free, self._blocks)
+        self._inverse = np.empty((levels.nodes, 3, 3))
+        if not _invert_diagonal(self._ptr, self._ind, self._blocks, SOFT, self._inverse):
+            raise FactorisationError("the equations of a node are singular")
+        values = np.zeros(len(self._coarse.indices))
+        _galerkin(
+            self._ptr,
+            self._ind,
+            self._blocks,
+            self._free,
+            levels.parents,
+            self._coarse.indptr,
+            self._coarse.indices,
+            values,
+        )
+        first = self._coarse.indptr[:-1]
+        values[first] = np.where(values[first] > 0.0, values[first], 1.0)  # vertices that are held, with all around
+        self._factors.factorise(values)
+        shape = (size, self.size - size)
+        self._b = csr_matrix((data[self._coupling], self._couple_ind, self._couple_ptr), shape=shape)
+        self._bt = self._b.T.tocsr()
+        held = levels.held[size:]
+        below = -data[pattern.indptr[size:-1]]
+        self._schur = np.where(held, -1.0, 0.5 * levels.lumps + below)
+        self._weight = np.where(held, 0.0, 1.0 / levels.lumps)
+
+    def solve(self, right: Floats) -> Floats:
+        """Return about the solutions for right-hand sides (size,) or (size, r)."""
+        if self._direct is not None:
+            return self._direct.solve(right)
+        if right.ndim == 2:
+            return np.stack([self.solve(np.ascontiguousarray(column)) for column in right.T], axis=1)
+        size = 3 * self._levels.nodes
+        given, missing = right[:size], right[size:]
+        u = self._cycle(given + self._b @ (self._weight * missing))
+        p = (self._bt @ u - missing) / self._schur
+        return np.concatenate([u, p])
+
+    def _cycle(self, right: Floats) -> Floats:
+        """One V-cycle from zero."""
+        u = np.zeros_like(right)
+        matrix = self._ptr, self._ind, self._blocks
+        _sweep(*matrix, self._inverse, right, u, False)
+        left = np.empty_like(right)
+        _residual(*matrix, right, u, left)
+        coarse = np.zeros(self._coarse.size)
+        _restrict(self._levels.parents, self._free, left, coarse)
+        _prolong(self._levels.parents, self._free, self._factors.solve(coarse), u)
+        _sweep(*matrix, self._inverse, right, u, True)
+        return u
+
+    def strengthen(self) -> bool:
+        """Switch to factors; then to what is more robust than these."""
+        if self._direct is not None:
+            return self._direct.strengthen()
+        self._factors.close()
+        self._direct = self._make(self._pattern.indptr, self._pattern.indices)
+        self.memory, self.counts, self.exact = self._direct.memory, self._direct.counts, True
+        return True
+
+    def count_negative(self) -> int:
+        """Return the number of negative eigenvalues of the factorised matrix, -1 where there are no factors."""
+        return -1 if self._direct is None else self._direct.count_negative()
+
+    def close(self) -> None:
+        """Release the memory of the factors."""
+        (self._direct or self._factors).close()
+
+
+def _graph(indptr: np.ndarray, indices: np.ndarray, nodes: int) -> tuple[Ints, Ints]:
+    """Start of every row, and columns, of the whole matrix between nodes."""
+    ptr = np.zeros(nodes + 1, dtype=np.int64)
+    _count(indptr, indices, nodes, ptr)
+    ptr = np.cumsum(ptr)
+    ind = np.empty(ptr[-1], dtype=np.int64)
+    _neighbours(indptr, indices, nodes, ptr, ind)
+    return ptr, ind
+
+
+def _coarse_pattern(ptr: Ints, ind: Ints, parents: Ints) -> Sparsity:
+    """Pattern of the upper triangle on the coarse level, three unknowns a vertex."""
+    nodes, count = len(parents), int(parents.max()) + 1
+    ones = np.ones(2 * nodes, dtype=np.int8)
+    lift = csr_matrix((ones, (np.repeat(np.arange(nodes), 2), parents.ravel())), shape=(nodes, count)).astype(bool)
+    fine = csr_matrix((np.ones(len(ind), dtype=bool), ind, ptr), shape=(nodes, nodes))
+    graph = (lift.T.tocsr() @ (fine @ lift)).tocsr()
+    graph.sort_indices()
+    indptr = np.zeros(3 * count + 1, dtype=np.int64)
+    _count_coarse(graph.indptr, graph.indices, indptr)
+    indptr = np.cumsum(indptr)
+    indices = np.empty(indptr[-1], dtype=np.int32)
+    _columns(graph.indptr, graph.indices, indptr, indices)
+    return Sparsity(frozen(indptr.astype(np.int32)), frozen(indices))
+
+
+@kernel
+def _count(indptr, indices, nodes, ptr):
+    """Count the neighbours of every node, itself included, into ptr[node + 1]."""
+    for a in range(nodes):
+        for k in range(indptr[3 * a], indptr[3 * a + 1], 3):
+            if indices[k] >= 3 * nodes:
+                break
+            b = indices[k] // 3
+            ptr[a + 1] += 1
+            if b != a:
+                ptr[b + 1] += 1
+
+
+@kernel
+def _neighbours(indptr, indices, nodes, ptr, ind):
+    """Write the neighbours of every node, ascending: the earlier ones as their rows come, then the later ones."""
+    there = np.zeros(nodes, dtype=np.int64)
+    for a in range(nodes):
+        for k in range(indptr[3 * a], indptr[3 * a + 1], 3):
+            if indices[k] >= 3 * nodes:
+                break
+            b = indices[k] // 3
+            ind[ptr[a] + there[a]] = b
+            there[a] += 1
+            if b != a:
+                ind[ptr[b] + there[b]] = a
+                there[b] += 1
+
+
+@kernel
+def _spread(indptr, data, ptr, ind, blocks):
+    """Write the blocks of the whole matrix from the upper triangle, in the order of `_neighbours`."""
+    nodes = len(ptr) - 1
+    there = np.zeros(nodes, dtype=np.int64)
+    for a in range(nodes):
+        first = ptr[a] + there[a]
+        for at in range(first, ptr[a + 1]):
+            b, k = ind[at], at - first
+            other = ptr[b] + there[b]
+            for i in range(3):
+                for j in range(i if a == b else 0, 3):
+                    value = data[indptr[3 * a + i] + 3 * k - i + j]
+                    blocks[at, i, j] = value
+                    blocks[other if a != b else at, j, i] = value
+            if a != b:
+                there[b] += 1
+
+
+@kernel
+def _add_free(ptr, ind, more, free, blocks):
+    """Add blocks where both unknowns are free."""
+    for a in range(len(ptr) - 1):
+        for at in range(ptr[a], ptr[a + 1]):
+            for i in range(3):
+                for j in range(3):
+                    blocks[at, i, j] += free[a, i] * free[ind[at], j] * more[at, i, j]
+
+
+@kernel
+def _invert_diagonal(ptr, ind, blocks, soft, inverse):
+    """Write the inverse of the block of every node with itself; false where one cannot be inverted."""
+    largest = 0.0
+    for a in range(len(ptr) - 1):
+        at = find_sorted(ind, ptr[a], ptr[a + 1], a)
+        for i in range(3):
+            largest = max(largest, abs(blocks[at, i, i]))
+    for a in range(len(ptr) - 1):
+        at = find_sorted(ind, ptr[a], ptr[a + 1], a)
+        d = np.empty((3, 3))
+        for i in range(3):
+            for j in range(3):
+                d[i, j] = blocks[at, i, j]
+        c = inverse[a]
+        for i in range(3):
+            j, k = (i + 1) % 3, (i + 2) % 3
+            for m in range(3):
+                n, o = (m + 1) % 3, (m + 2) % 3
+                c[m, i] = d[j, n] * d[k, o] - d[j, o] * d[k, n]
+        det = d[0, 0] * c[0, 0] + d[0, 1] * c[1, 0] + d[0, 2] * c[2, 0]
+        if not abs(det) > (soft * largest) ** 3:
+            return False
+        for i in range(3):
+            for j in range(3):
+                c[i, j] /= det
+    return True
+
+
+@kernel
+def _sweep(ptr, ind, blocks, inverse, right, u, backwards):
+    """One sweep of Gauss-Seidel, node by node."""
+    nodes = len(ptr) - 1
+    for step in range(nodes):
+        a = nodes - 1 - step if backwards else step
+        x, y, z = right[3 * a], right[3 * a + 1], right[3 * a + 2]
+        for at in range(ptr[a], ptr[a + 1]):
+            b, d = 3 * ind[at], blocks[at]
+            p, q, r = u[b], u[b + 1], u[b + 2]
+            x -= d[0, 0] * p + d[0, 1] * q + d[0, 2] * r
+            y -= d[1, 0] * p + d[1, 1] * q + d[1, 2] * r
+            z -= d[2, 0] * p + d[2, 1] * q + d[2, 2] * r
+        c = inverse[a]
+        u[3 * a] += c[0, 0] * x + c[0, 1] * y + c[0, 2] * z
+        u[3 * a + 1] += c[1, 0] * x + c[1, 1] * y + c[1, 2] * z
+        u[3 * a + 2] += c[2, 0] * x + c[2, 1] * y + c[2, 2] * z
+
+
+@kernel
+def _residual(ptr, ind, blocks, right, u, left):
+    """Write what is left of the right-hand side."""
+    for a in range(len(ptr) - 1):
+        x, y, z = right[3 * a], right[3 * a + 1], right[3 * a + 2]
+        for at in range(ptr[a], ptr[a + 1]):
+            b, d = 3 * ind[at], blocks[at]
+            p, q, r = u[b], u[b + 1], u[b + 2]
+            x -= d[0, 0] * p + d[0, 1] * q + d[0, 2] * r
+            y -= d[1, 0] * p + d[1, 1] * q + d[1, 2] * r
+            z -= d[2, 0] * p + d[2, 1] * q + d[2, 2] * r
+        left[3 * a], left[3 * a + 1], left[3 * a + 2] = x, y, z
+
+
+@kernel
+def _restrict(parents, free, fine, coarse):
+    """Add what nodes have to their parents, half to each."""
+    for a in range(len(parents)):
+        for k in range(2):
+            for i in range(3):
+                coarse[3 * parents[a, k] + i] += 0.5 * free[a, i] * fine[3 * a + i]
+
+
+@kernel
+def _prolong(parents, free, coarse, fine):
+    """Add the mean of their parents to what nodes have."""
+    for a in range(len(parents)):
+        for i in range(3):
+            both = coarse[3 * parents[a, 0] + i] + coarse[3 * parents[a, 1] + i]
+            fine[3 * a + i] += 0.5 * free[a, i] * both
+
+
+@kernel
+def _count_coarse(ptr, ind, indptr):
+    """Count the entries of the upper triangle in every row, three rows a vertex, into indptr[row + 1]."""
+    for a in range(len(ptr) - 1):
+        later = 0
+        for k in range(ptr[a], ptr[a + 1]):
+            later += ind[k] >= a
+        for i in range(3):
+            indptr[3 * a + i + 1] = 3 * later - i
+
+
+@kernel
+def _columns(ptr, ind, indptr, indices):
+    """Write the columns of the upper triangle, three rows a vertex."""
+    for a in range(len(ptr) - 1):
+        for i in range(3):
+            at = indptr[3 * a + i]
+            for k in range(ptr[a], ptr[a + 1]):
+                for j in range(i if ind[k] == a else 0, 3 if ind[k] >= a else 0):
+                    indices[at] = 3 * ind[k] + j
+                    at += 1
+
+
+@kernel
+def _galerkin(ptr, ind, blocks, free, parents, indptr, indices, values):
+    """Add R A R^T to the upper triangle on the coarse level; R takes half of every node to each of its parents."""
+    for a in range(len(ptr) - 1):
+        for at in range(ptr[a], ptr[a + 1]):
+            b = ind[at]
+            for k in range(2):
+                row = parents[a, k]
+                start, end = indptr[3 * row], indptr[3 * row + 1]
+                for m in range(2):
+                    column = parents[b, m]
+                    if column < row:
+                        continue
+                    rank = find_sorted(indices, start, end, 3 * column) - start
+                    for i in range(3):
+                        to = indptr[3 * row + i] + rank - i
+                        for j in range(i if row == column else 0, 3):
+                            values[to + j] += 0.25 * free[a, i] * free[b, j] * blocks[at, i, j]
