@@ -718,6 +718,20 @@ FAULTS = [
         "tests/shape/energy/test_self_contact.py",
     ),
     (
+        "two levels: what a change of volume costs left out",
+        "geosim/shape/energy/levels.py",
+        "blocks[at, i, j] += K[i, j]",
+        "blocks[at, i, j] += 0.0",
+        "tests/linear/test_multilevel.py",
+    ),
+    (
+        "two levels: held nodes move on the coarse one",
+        "geosim/linear/multilevel.py",
+        "0.25 * free[a, i] * free[b, j] * blocks[at, i, j]",
+        "0.25 * blocks[at, i, j]",
+        "tests/linear/test_multilevel.py",
+    ),
+    (
         "products: rows taken together by their lengths alone",
         "geosim/linear/patterns.py",
         "if indices[b + k - 1] != indices[a + k] or indices[c + k - 2] != indices[a + k]:",

@@ -38,6 +38,7 @@ STEPS, CLEAR = 10, 0.3
 LOOKS, DOUBTFUL_FACTORS, DOUBTFUL = 2, 0.3, 1e-2
 FEWEST, SMALL = 10, 3e4  # iterations that are cheaper than factors of a matrix of so many unknowns (see `max_krylov`)
 LARGE = 2e5  # unknowns beyond which two levels are faster than factors (see `multilevel`)
+MOST = 100  # iterations on two levels before factors are thought to be needed: twice what hard cases took
 TINY = 1e-300  # what a vector is divided by where it may vanish
 
 
@@ -166,8 +167,11 @@ class BorderedSolver:
             self.factoriser.factorise(data)
             self.factorisations += 1
             self._eliminate(borders, forces)
-            enough = tolerance if self.factoriser.exact else max(tolerance, rough)
-            found = self._gmres(data, borders, forces, target, enough, 3 * self.max_krylov, extra)
+            if self.factoriser.exact:
+                found = self._gmres(data, borders, forces, target, tolerance, 3 * self.max_krylov, extra)
+            else:  # factors instead would be dear: no hurry
+                enough = max(tolerance, rough)
+                found = self._gmres(data, borders, forces, target, enough, MOST, extra, impatient=False)
             if found is not None:
                 return found[: -len(gap)] if len(gap) else found, found[len(right) :]
             if not self.factoriser.strengthen():
@@ -301,10 +305,12 @@ class BorderedSolver:
         tolerance: float,
         limit: int,
         extra: Extra | None,
+        *,
+        impatient: bool = True,
     ) -> Floats | None:
         """Solve the bordered system by GMRES with the factors at hand; None if it does not get there in time."""
         product = lambda vector: self._product(data, borders, forces, vector, extra)  # noqa: E731
-        found, count, left = flexible_gmres(product, self._precondition, target, tolerance, limit, impatient=True)
+        found, count, left = flexible_gmres(product, self._precondition, target, tolerance, limit, impatient=impatient)
         self.krylov += count
         return found if left <= tolerance else None
 

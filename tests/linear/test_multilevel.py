@@ -1,0 +1,147 @@
+"""The preconditioner on two levels: what it is made of, against dense matrices, and what it is good for."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from shapes import block
+
+import geosim
+from geosim.environment import Environment
+from geosim.linear.krylov import flexible_gmres
+from geosim.linear.multilevel import Multilevel
+from geosim.shape.energy.problem import make_problem
+
+DOWN = Environment(gravity=(0.0, 0.0, -400.0))  # forty times that of the earth
+
+
+def _robot(parts, second=False):
+    vertices, tets = block((0.02, 0.01, 0.01), parts)
+    middles = vertices[tets].mean(axis=1)
+    materials = {0: geosim.NeoHookean(mu=50e3), 1: geosim.NeoHookean(mu=400e3)}
+    regions = (second & (middles[:, 0] > 0.01)).astype(int)
+    return geosim.VolumetricRobot.from_tets(
+        vertices,
+        tets,
+        regions,
+        material=materials if second else materials[0],
+        fixed=vertices[:, 0] < 1e-9,
+        tip=vertices[:, 0] > 0.02 - 1e-9,
+    )
+
+
+def _system(parts, second=False, strain=0.02):
+    """A problem, its whole matrix at a strained place, and the preconditioner set up there."""
+    problem = make_problem(_robot(parts, second), Environment(), 2, "multilevel")
+    assert isinstance(problem.linear.factoriser, Multilevel)
+    rng = np.random.default_rng(1)
+    edge = 0.5 / max(parts)
+    x = problem.rest * [1.0, 1.0 + strain, 1.0] + strain * edge * rng.standard_normal(problem.rest.shape)
+    p = 0.1 * rng.standard_normal(len(problem.pressure_vertices))
+    evaluation = problem.evaluate(x, p, np.zeros(0), np.zeros_like(x), matrix=True)
+    data = problem.pattern.eliminated(evaluation.data, problem.held)
+    upper = csr_matrix((data, problem.pattern.indices, problem.pattern.indptr), shape=(problem.pattern.size,) * 2)
+    matrix = upper.toarray()
+    matrix = matrix + np.triu(matrix, 1).T
+    two = problem.linear.factoriser
+    two.place(x)
+    two.factorise(data)
+    return problem, x, matrix, two
+
+
+def _blocks(two, size):
+    """The matrix of displacements with the penalty, dense."""
+    out = np.zeros((size // 3, size // 3, 3, 3))
+    rows = np.repeat(np.arange(size // 3), np.diff(two._ptr))
+    out[rows, two._ind] = two._blocks
+    return out.transpose(0, 2, 1, 3).reshape(size, size)
+
+
+@pytest.mark.parametrize("second", [False, True])
+def test_the_penalty_is_the_square_of_the_change_of_volume(second):
+    """v P v = integral mu (dJ v)^2, the derivative of J by differences, at free nodes; the rest is K."""
+    problem, x, matrix, two = _system((3, 2, 2), second)
+    size, element = x.size, problem.element.energy
+    rng = np.random.default_rng(2)
+    v = np.where(problem.held[:size], 0.0, rng.standard_normal(size))
+    step = 1e-6 * v.reshape(-1, 3)
+    J = [np.linalg.det(problem.mesh.deformations(x + s * step, element.slopes)) for s in (1.0, -1.0)]
+    change = (J[0] - J[1]) / 2e-6
+    moduli = 1.0 / problem.table[problem.mesh.material, 2]
+    work = np.einsum("e,e,q,eq->", moduli, problem.mesh.volumes, element.weights, change**2)
+    added = _blocks(two, size) - matrix[:size, :size]
+    assert v @ added @ v == pytest.approx(work, rel=1e-5)
+    assert not added[problem.held[:size]].any()
+
+
+def test_the_coarse_matrix_is_that_of_linear_functions():
+    """R A R^T, where R takes half of every node to either vertex that it lies between, and held nodes nowhere."""
+    problem, x, matrix, two = _system((3, 2, 1))
+    size, parents = x.size, two._levels.parents
+    np.testing.assert_allclose(problem.rest[_vertices(problem)][parents].mean(axis=1), problem.rest, atol=1e-12)
+    lift = np.zeros((size, 3 * (parents.max() + 1)))
+    for k in range(2):
+        for i in range(3):
+            np.add.at(lift, (3 * np.arange(len(x)) + i, 3 * parents[:, k] + i), 0.5)
+    lift[problem.held[:size]] = 0.0
+    expected = lift.T @ _blocks(two, size) @ lift
+    expected[np.diag_indices(len(expected))] += np.diag(expected) == 0.0
+    seen, coarse = [], two._coarse
+    two._factors.factorise = seen.append
+    two.factorise(np.triu(matrix)[_places(two._pattern)])
+    upper = csr_matrix((seen[0], coarse.indices, coarse.indptr), shape=expected.shape).toarray()
+    np.testing.assert_allclose(upper, np.triu(expected), atol=1e-6 * np.abs(expected).max())
+
+
+def _places(pattern):
+    """Rows and columns of the entries of a pattern."""
+    return np.repeat(np.arange(pattern.size), np.diff(pattern.indptr)), pattern.indices
+
+
+def _vertices(problem):
+    """Node of every pressure vertex."""
+    out = np.empty(len(problem.pressure_vertices), dtype=int)
+    out[problem.mesh.pressure_tets] = problem.mesh.tets[:, :4]
+    return out
+
+
+@pytest.mark.parametrize("second", [False, True])
+def test_iterations_do_not_grow_with_the_mesh(second):
+    """Of the first step of a bar that gravity bends, of one material and of two that differ eightfold."""
+    counts, solver = [], geosim.EnergyShapeSolver(factoriser="multilevel")
+    for parts in ((4, 2, 2), (8, 4, 4)):
+        result = geosim.solve(_robot(parts, second), geosim.Passive(), DOWN, solver=solver)
+        counts.append([(step["krylov"], step["factorisations"]) for step in result.trace][:2])
+    (first, second_), (fine, finer) = counts
+    assert first[1] == fine[1] == 1  # one set-up each: no factors were called for
+    assert fine[0] <= 1.2 * first[0] <= 45
+    assert finer[0] <= 1.2 * second_[0]
+
+
+def test_where_it_fails_factors_take_its_place():
+    _, _, matrix, two = _system((3, 2, 2))
+    assert not two.exact
+    assert two.count_negative() == -1
+    assert two.strengthen()
+    two.factorise(np.triu(matrix)[_places(two._pattern)])
+    assert two.exact
+    assert two.count_negative() == int((np.linalg.eigvalsh(matrix) < 0.0).sum()) or not two.counts
+    right = np.random.default_rng(4).standard_normal(len(matrix))
+    found, _, left = flexible_gmres(lambda v: matrix @ v, two.solve, right, 1e-10, 6)
+    assert left <= 1e-10
+    np.testing.assert_allclose(matrix @ found, right, atol=1e-8)
+
+
+def test_the_same_shape_without_factors(monkeypatch):
+    """A bar that gravity bends, two materials, default sizes and forced levels; what is stable nobody can say then."""
+    robot = _robot((6, 2, 2), second=True)
+    shapes = [
+        geosim.solve(robot, geosim.Passive(), DOWN, solver=geosim.EnergyShapeSolver(factoriser=name, tolerance=1e-9))
+        for name in ("auto", "multilevel")
+    ]
+    np.testing.assert_allclose(shapes[1].frames[-1], shapes[0].frames[-1], atol=1e-9)
+    assert abs(shapes[0].tip[-1, 2] - robot.vertices[robot.tip, 2].mean()) > 1e-3
+    assert shapes[0].stable[-1] == 1.0
+    assert np.isnan(shapes[1].stable[-1])
+    monkeypatch.setattr("geosim.linear.bordered.LARGE", 100)
+    assert isinstance(make_problem(robot, DOWN, 2, "auto").linear.factoriser, Multilevel)
+    assert not isinstance(make_problem(robot, DOWN, 1, "auto").linear.factoriser, Multilevel)
