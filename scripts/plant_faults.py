@@ -33,8 +33,8 @@ FAULTS = [
     (
         "a rough step is not asked for its accuracy",
         "geosim/linear/bordered.py",
-        "max(tolerance, rough)",
-        "max(tolerance, 0.5)",
+        "max(tolerance, rough), limit",
+        "max(tolerance, 0.5), limit",
         "tests/linear/test_bordered.py",
     ),
     (
