@@ -260,7 +260,7 @@ def kinetic_energy(force: float, mass: float, friction: float = 0.4, time: float
 
 def test_friction_curve_from_sticking_to_sliding():
     """Kinetic energy after 0.5 s: within 0.5 % of Eq. (18) where the rod slides, below 1e-5 J where it sticks."""
-    forces = [-10.6, -4.1, -3.6, 0.0, 3.5, 4.5]  # it slides from 3.92 N on
+    forces = [-10.6, -3.6, 3.5, 4.5]  # it slides from 3.92 N on
     results = solve_many([resting_rod(f) for f in forces])
     mass = float(results[0].state.system.mass[:78:3].sum())
     assert mass == pytest.approx(1.0, rel=1e-5)
