@@ -10,6 +10,7 @@ from shapes import block
 
 import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Load, Obstacle, Passive
+from geosim.shape.energy.problem import halved, make_problem
 
 RUBBER = geosim.NeoHookean(mu=50e3)
 WHOLE = EnergyShapeSolver(tolerance=1e-9)
@@ -52,8 +53,8 @@ def both(robot, actuation, environment=None, element="p2"):
 
 def test_the_state_is_that_of_the_whole():
     """Volumes and gravity: a chamber that the plane cuts, and pressures."""
-    _, halves, halved = both(finger(), Inflation(volume_ratio=[1.2, 1.5]), Environment(gravity=(0, 0, -9.81)))
-    assert halved
+    _, halves, in_halves = both(finger(), Inflation(volume_ratio=[1.2, 1.5]), Environment(gravity=(0, 0, -9.81)))
+    assert in_halves
     assert np.abs(halves.tip[:, 1]).max() < 1e-12
 
 
@@ -61,8 +62,8 @@ def test_a_pair_of_chambers_and_an_obstacle():
     """Equal volumes on both sides, pressed onto a ball below the plane, with friction."""
     robot, ball = finger(2), Obstacle.sphere((0.027, 0.0, -0.0102), 0.01, friction=0.3)
     pushed = Environment(obstacles=ball, loads=Load.force(robot.tip, (0.01, 0.0, -0.1)))
-    whole, halves, halved = both(robot, Inflation(volume_ratio=[[1.2, 1.2]]), pushed, FLAT)
-    assert halved
+    whole, halves, in_halves = both(robot, Inflation(volume_ratio=[[1.2, 1.2]]), pushed, FLAT)
+    assert in_halves
     assert whole.contact_count[-1] > 0
     largest = np.abs(whole.obstacle_forces).max()
     np.testing.assert_allclose(halves.obstacle_forces, whole.obstacle_forces, atol=1e-6 * largest)
@@ -73,12 +74,12 @@ def test_what_is_not_symmetric_is_solved_as_a_whole():
 
     The first step may be made with factors of the rest shape, which is symmetric: volumes go far from it.
     """
-    *_, halved = both(finger(2), Inflation(volume_ratio=[[2.0, 1.1]]))
-    assert not halved
+    *_, in_halves = both(finger(2), Inflation(volume_ratio=[[2.0, 1.1]]))
+    assert not in_halves
     robot, ball = finger(2), Obstacle.sphere((0.027, 0.004, -0.0102), 0.01)
     pushed = Environment(obstacles=ball, loads=Load.force(robot.tip, (0.0, 0.0, -0.1)))
-    whole, _, halved = both(robot, Inflation(volume_ratio=[[1.2, 1.2]]), pushed, FLAT)
-    assert not halved
+    whole, _, in_halves = both(robot, Inflation(volume_ratio=[[1.2, 1.2]]), pushed, FLAT)
+    assert not in_halves
     assert whole.contact_count[-1] > 0
 
 
@@ -108,10 +109,20 @@ def test_buckling_out_of_the_plane_is_seen(thin):
     critical = euler / (1.0 + 1.2 * euler / (RUBBER.mu * area))
     load = np.zeros((3, 3))
     load[:, 2] = -critical * np.array([0.5, 0.97, 1.03])
-    _, halves, halved = both(robot, Passive(steps=3), Environment(loads=Load.force(robot.tip, load)))
-    assert halved
+    _, halves, in_halves = both(robot, Passive(steps=3), Environment(loads=Load.force(robot.tip, load)))
+    assert in_halves
     assert halves.stable.tolist() == [1, 1, 0]
     assert halves.status is geosim.Status.UNSTABLE
+
+
+def test_a_problem_keeps_its_own_factors_when_it_is_halved():
+    problem = make_problem(finger(), Environment(), 1, "auto", isochoric=True)
+    own, pattern = problem.linear.factoriser, problem.pattern
+    data = np.zeros(len(pattern.indices))
+    data[pattern.indptr[:-1]] = 2.0  # the diagonal is the first of every row
+    own.factorise(data)
+    assert halved(problem).linear.factoriser is not own
+    np.testing.assert_allclose(own.solve(np.ones(pattern.size)), 0.5)
 
 
 def test_why_nothing_is_halved_is_said():
