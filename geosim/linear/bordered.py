@@ -103,7 +103,8 @@ class BorderedSolver:
 
     def halved(self, mirrors: Sequence[Mirror]) -> BorderedSolver:
         """Return a solver of the same pattern, without factors yet, for matrices that mirrors may hold for."""
-        made = BorderedSolver(self.pattern, self.factoriser, self.name, self.threads, mirrors)
+        levels = None if mirrors else self.levels  # halves are only known of factors
+        made = BorderedSolver(self.pattern, self.factoriser, self.name, self.threads, mirrors, levels)
         made.factoriser = made.made(self.pattern)
         return made
 

@@ -305,19 +305,26 @@ def _invert_diagonal(ptr, ind, blocks, soft, inverse):
     return True
 
 
+@kernel(inline="always")
+def _left(ptr, ind, blocks, right, u, a):
+    """What is left of the right-hand side at node a."""
+    x, y, z = right[3 * a], right[3 * a + 1], right[3 * a + 2]
+    for at in range(ptr[a], ptr[a + 1]):
+        b, d = 3 * ind[at], blocks[at]
+        p, q, r = u[b], u[b + 1], u[b + 2]
+        x -= d[0, 0] * p + d[0, 1] * q + d[0, 2] * r
+        y -= d[1, 0] * p + d[1, 1] * q + d[1, 2] * r
+        z -= d[2, 0] * p + d[2, 1] * q + d[2, 2] * r
+    return x, y, z
+
+
 @kernel
 def _sweep(ptr, ind, blocks, inverse, right, u, backwards):
     """One sweep of Gauss-Seidel, node by node."""
     nodes = len(ptr) - 1
     for step in range(nodes):
         a = nodes - 1 - step if backwards else step
-        x, y, z = right[3 * a], right[3 * a + 1], right[3 * a + 2]
-        for at in range(ptr[a], ptr[a + 1]):
-            b, d = 3 * ind[at], blocks[at]
-            p, q, r = u[b], u[b + 1], u[b + 2]
-            x -= d[0, 0] * p + d[0, 1] * q + d[0, 2] * r
-            y -= d[1, 0] * p + d[1, 1] * q + d[1, 2] * r
-            z -= d[2, 0] * p + d[2, 1] * q + d[2, 2] * r
+        x, y, z = _left(ptr, ind, blocks, right, u, a)
         c = inverse[a]
         u[3 * a] += c[0, 0] * x + c[0, 1] * y + c[0, 2] * z
         u[3 * a + 1] += c[1, 0] * x + c[1, 1] * y + c[1, 2] * z
@@ -328,14 +335,7 @@ def _sweep(ptr, ind, blocks, inverse, right, u, backwards):
 def _residual(ptr, ind, blocks, right, u, left):
     """Write what is left of the right-hand side."""
     for a in range(len(ptr) - 1):
-        x, y, z = right[3 * a], right[3 * a + 1], right[3 * a + 2]
-        for at in range(ptr[a], ptr[a + 1]):
-            b, d = 3 * ind[at], blocks[at]
-            p, q, r = u[b], u[b + 1], u[b + 2]
-            x -= d[0, 0] * p + d[0, 1] * q + d[0, 2] * r
-            y -= d[1, 0] * p + d[1, 1] * q + d[1, 2] * r
-            z -= d[2, 0] * p + d[2, 1] * q + d[2, 2] * r
-        left[3 * a], left[3 * a + 1], left[3 * a + 2] = x, y, z
+        left[3 * a], left[3 * a + 1], left[3 * a + 2] = _left(ptr, ind, blocks, right, u, a)
 
 
 @kernel
