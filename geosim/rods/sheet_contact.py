@@ -203,9 +203,7 @@ class SheetContact(ContactTerm):
     def forces(self, q: Floats, residual: Floats, force: Floats) -> tuple[float, float, float, int]:
         """Add minus the forces of all pairs to the residual, and the forces to `force`."""
         x, pairs = self._near(q)
-        numbers = sheet_force(
-            x, self.places0, q, *self.start, pairs.points, pairs.edges, pairs.touch, *self.law, residual, force
-        )
+        numbers = sheet_force(x, self.places0, q, *self.start, *pairs.touching(x), *self.law, residual, force)
         if not np.isfinite(numbers[0]):
             residual[0] = np.nan
         return numbers
@@ -213,12 +211,10 @@ class SheetContact(ContactTerm):
     def blocks(self, q: Floats) -> tuple[Ints, Floats]:
         """Return the stiffness of the pairs that touch."""
         x, pairs = self._near(q)
-        reached = within(x, pairs.points, pairs.edges, pairs.touch)
-        points = pairs.points[reached]
-        blocks = np.empty((len(points), 12, 12))
-        sheet_stiffness(
-            x, self.places0, q, *self.start, points, pairs.edges[reached], pairs.touch[reached], *self.law, blocks
-        )
+        points, edges, touch = pairs.touching(x)
+        reached = within(x, points, edges, touch)
+        points, blocks = points[reached], np.empty((int(reached.sum()), 12, 12))
+        sheet_stiffness(x, self.places0, q, *self.start, points, edges[reached], touch[reached], *self.law, blocks)
         return 3 * points, blocks
 
     def measure(self, q: Floats, measures: dict[str, Any]) -> None:

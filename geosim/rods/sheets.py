@@ -31,11 +31,31 @@ AT_TOUCH = 1e-9  # of C, by which a distance at rest must fall short of it: shee
 ALONG = 0.5  # of it where they are near along the sheet, whose own elasticity holds them apart
 
 
+@kernel
+def _may_meet(points, edges, apart, touch, moved):
+    """Which pairs may be nearer than `touch` [m] where they were `apart` [m] before vertices `moved` (n,) [m], bool (P,)."""
+    may = np.empty(len(points), dtype=np.bool_)
+    for p in range(len(points)):
+        one, other = moved[points[p, 0]], max(moved[points[p, 2]], moved[points[p, 3]])
+        if edges[p]:
+            one = max(one, moved[points[p, 1]])
+        else:
+            other = max(other, moved[points[p, 1]])
+        may[p] = apart[p] - one - other < touch[p]
+    return may
+
+
+def _moved(dx: Floats) -> Floats:
+    """Return how far vertices move [m], (n,), against the mean of all: what moves as a whole stays apart."""
+    return np.sqrt(((dx - dx.mean(axis=0)) ** 2).sum(axis=1))
+
+
 @dataclass(frozen=True)
 class NearList:
     """Pairs that may touch until vertices have moved by half the margin against each other, and where they touch.
 
-    `points` (P, 4) are a vertex and a triangle, or where `edges` two edges; `touch` is C [m].
+    `points` (P, 4) are a vertex and a triangle, or where `edges` two edges; `touch` is C [m], `apart` their distance where the
+    list was built [m]. With it, how far vertices have moved since says of most pairs that they cannot touch.
     """
 
     built_at: Floats
@@ -43,11 +63,22 @@ class NearList:
     points: Ints
     edges: Bools
     touch: Floats
+    apart: Floats
+
+    def touching(self, x: Floats) -> tuple[Ints, Bools, Floats]:
+        """Return points, edges and C of the pairs that may touch at x (n, 3)."""
+        may = _may_meet(self.points, self.edges, self.apart, self.touch, _moved(x - self.built_at))
+        return self.points[may], self.edges[may], self.touch[may]
+
+    def meeting(self, x: Floats, dx: Floats) -> tuple[Ints, Bools, Floats]:
+        """Return points, edges and C of the pairs that may come nearer than half their distance in the step dx from x."""
+        moved, step = _moved(x - self.built_at), _moved(dx)
+        may = _may_meet(self.points, self.edges, self.apart, np.zeros(len(self.apart)), moved + step / HALFWAY)
+        return self.points[may], self.edges[may], self.touch[may]
 
     def holds(self, x: Floats) -> bool:
         """Whether the list is complete at x (n, 3); what moves as a whole stays apart."""
-        move = x - self.built_at
-        return bool(((move - move.mean(axis=0)) ** 2).sum(axis=1).max() <= (0.5 * self.margin) ** 2)
+        return bool(_moved(x - self.built_at).max() <= 0.5 * self.margin)
 
 
 @dataclass(frozen=True)
@@ -92,17 +123,18 @@ class Sheet:
         if not (kept and kept[0].margin >= margin and kept[0].holds(x)):
             reach = self.touch + margin
             points, edges, touch = self._meeting(x, x, reach)
-            near = within(x, points, edges, reach)
+            apart = distances(x, points, edges)
+            near = apart < reach
             points, edges, touch = points[near], edges[near], touch[near]
             beside(self.rest, self.along, points, edges, touch)
-            kept[:] = [NearList(x.copy(), margin, points, edges, touch)]
+            kept[:] = [NearList(x.copy(), margin, points, edges, touch, apart[near])]
         return kept[0]
 
     def safe_share(self, x: Floats, dx: Floats) -> float:
         """Return the share of a step dx (n, 3) that brings no pair nearer than half its distance or 0.3 of where it touches."""
         if self.kept and self.kept[0].holds(x) and self.kept[0].holds(x + dx):
             listed = self.kept[0]
-            return float(first_touch(x, dx, listed.points, listed.edges, listed.touch))
+            return float(first_touch(x, dx, *listed.meeting(x, dx)))
         dx = dx - dx.mean(axis=0)
         return float(first_touch(x, dx, *self._meeting(x, x + dx, self.touch)))
 

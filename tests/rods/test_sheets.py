@@ -11,7 +11,7 @@ from geosim import Environment, LinearElastic, Obstacle, Passive, Prescribed, so
 from geosim.collision.crossings import count_crossings
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.sheet_contact import SheetContact
-from geosim.rods.sheets import within
+from geosim.rods.sheets import first_touch, within
 from geosim.rods.stepper import RodShellStepper
 
 RUBBER = LinearElastic(1e6, 0.3, 1000.0)
@@ -182,6 +182,32 @@ def test_thin_triangles_do_not_push_against_themselves():
         listed = sheet.near(y, 1e-3)
         assert len(listed.points) > 0
         assert not within(y, listed.points, listed.edges, listed.touch).any()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pairs_that_are_not_asked_for_their_distance_neither_touch_nor_stop_a_step(seed):
+    """Two sheets above each other, whose vertices went anywhere within the margin of the list since it was made."""
+    rng = np.random.default_rng(seed)
+    x, triangles = grid(8, 8, 0.1, 0.1)
+    x = np.concatenate([x, x + [0.003, 0.004, 0.0014]])
+    triangles = np.concatenate([triangles, triangles + len(x) // 2])
+    robot = RodShellRobot(x, triangles=triangles, thickness=1e-3, shell_material=LinearElastic(1e6, 0.4, 1000.0))
+    sheet = RodShellStepper().start(robot, Environment()).system.sheet
+    listed = sheet.near(x, 6e-3)
+    y = x + 0.1e-3 * rng.normal(size=(2, 1, 3)).repeat(len(x) // 2, axis=1).reshape(-1, 3)
+    y += 0.25e-3 * rng.normal(size=x.shape)
+    dx = 0.4e-3 * rng.normal(size=x.shape)
+    near = within(y, listed.points, listed.edges, listed.touch)
+    points, _, _ = listed.touching(y)
+    found = {tuple(p) for p in points.tolist()}
+    assert {tuple(p) for p in listed.points[near].tolist()} <= found
+    assert near.any()
+    assert len(found) < 0.4 * len(listed.points)
+    whole = first_touch(y, dx, listed.points, listed.edges, listed.touch)
+    points, edges, touch = listed.meeting(y, dx)
+    assert first_touch(y, dx, points, edges, touch) == whole
+    assert whole < 1.0
+    assert len(points) < 0.8 * len(listed.points)
 
 
 def test_a_sheet_dropped_on_a_sphere_drapes_and_crosses_nothing():
