@@ -73,6 +73,7 @@ class BorderedSolver:
     _fresh: bool = False  # whether the factors are those of the last equilibrium
     _schur: Floats | None = field(default=None, repr=False)
     _corner: Floats | None = field(default=None, repr=False)
+    _weights: Floats | None = field(default=None, repr=False)
 
     @property
     def max_krylov(self) -> int:
@@ -122,6 +123,7 @@ class BorderedSolver:
         extra: Extra | None = None,
         columns: Floats | None = None,
         at: Floats | None = None,
+        weights: Floats | None = None,
     ) -> tuple[Floats, Floats]:
         """Return (dx, dP) with a residual below `tolerance` times the right-hand side.
 
@@ -146,6 +148,8 @@ class BorderedSolver:
             Rows of C^T, like `borders`; default B^T.
         at
             Positions (n, 3) of the matrix.
+        weights
+            Factors of the rows (size + k,) that make residuals comparable, where factors do not make all of them small at once.
 
         Raises
         ------
@@ -156,6 +160,7 @@ class BorderedSolver:
         forces = borders if columns is None else columns
         target = np.concatenate([right, -gap])
         self._corner = np.zeros((len(gap), len(gap))) if corner is None else corner
+        self._weights = None if self.factoriser.exact else weights
         if reuse and self._ready(len(gap)):
             limit = self.max_krylov if self.factoriser.exact else 3 * self.max_krylov  # others would be little better
             found = self._gmres(data, borders, forces, target, max(tolerance, rough), limit, extra)
@@ -175,6 +180,7 @@ class BorderedSolver:
                 found = self._gmres(data, borders, forces, target, enough, MOST, extra, impatient=False)
             if found is not None:
                 return found[: -len(gap)] if len(gap) else found, found[len(right) :]
+            self._weights = None
             if not self.factoriser.strengthen():
                 raise FactorisationError("the equations are singular to working precision")
 
@@ -311,7 +317,12 @@ class BorderedSolver:
     ) -> Floats | None:
         """Solve the bordered system by GMRES with the factors at hand; None if it does not get there in time."""
         product = lambda vector: self._product(data, borders, forces, vector, extra)  # noqa: E731
-        found, count, left = flexible_gmres(product, self._precondition, target, tolerance, limit, impatient=impatient)
+        precondition = self._precondition
+        if (weights := self._weights) is not None:
+            plain, target = product, weights * target
+            product = lambda vector: weights * plain(vector)  # noqa: E731
+            precondition = lambda vector: self._precondition(vector / weights)  # noqa: E731
+        found, count, left = flexible_gmres(product, precondition, target, tolerance, limit, impatient=impatient)
         self.krylov += count
         return found if left <= tolerance else None
 

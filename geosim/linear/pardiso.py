@@ -134,6 +134,8 @@ class Pardiso(Factoriser):
 
     def solve(self, right: Floats) -> Floats:
         """Return the solutions for right-hand sides (size,) or (size, r)."""
+        if not self._analysed:  # the library would crash
+            raise FactorisationError("Pardiso has no factors to solve with")
         given: np.ndarray = np.asfortranarray(self.scaled(right), dtype=self._real)
         out = np.zeros_like(given, order="F")
         self._call(33, given, out, 1 if right.ndim == 1 else right.shape[1])

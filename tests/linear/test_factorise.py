@@ -146,3 +146,14 @@ def test_a_quasi_definite_matrix_is_the_matrix_but_for_its_multipliers_and_scale
     soft[indptr[:20]] = -schur
     values, scale = quasi_definite(indptr, indices, soft)
     np.testing.assert_allclose(values[indptr[:20]] / scale[:20] ** 2, -schur, rtol=1e-12)
+
+
+@PARDISO
+def test_factors_that_were_released_are_missed_by_name():
+    indptr, indices, data, _ = laplacian(4)
+    factors = make_factoriser(indptr, indices, "pardiso")
+    for _ in range(2):
+        with pytest.raises(FactorisationError, match="no factors"):
+            factors.solve(np.ones(16))
+        factors.factorise(data)
+        factors.close()

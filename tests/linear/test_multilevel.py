@@ -145,3 +145,24 @@ def test_the_same_shape_without_factors(monkeypatch):
     monkeypatch.setattr("geosim.linear.bordered.LARGE", 100)
     assert isinstance(make_problem(robot, DOWN, 2, "auto").linear.factoriser, Multilevel)
     assert not isinstance(make_problem(robot, DOWN, 1, "auto").linear.factoriser, Multilevel)
+
+
+def test_all_rows_become_small_together():
+    """Where forces are large and volumes nearly met, a step that is solved roughly leaves no more of either than it may."""
+    problem, _, matrix, two = _system((4, 2, 2))
+    size, count = len(matrix), 3 * len(problem.rest)
+    right = np.where(problem.held, 0.0, np.random.default_rng(5).standard_normal(size))
+    right[count:] *= 1e-5
+    weights = np.where(np.arange(size) < count, 1.0, 1e5)
+    none = np.zeros((0, size))
+    left = []
+    for given in (None, weights):
+        solver = problem.linear
+        solver._columns = None
+        found, _ = solver.solve(
+            np.triu(matrix)[_places(two._pattern)], none, right, np.zeros(0), 1e-3, reuse=False, weights=given
+        )
+        rest = (right - matrix @ found)[count:]
+        left.append(np.linalg.norm(rest) / np.linalg.norm(right[count:]))
+    assert left[1] < 5e-3
+    assert left[0] > 10.0 * left[1]

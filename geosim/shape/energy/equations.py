@@ -100,6 +100,10 @@ class Equations:
         linear = problem.solver_of(evaluation, problem.motion(point.x, target.positions))
         if problem.rigid is None:
             extra["at"] = point.x
+            if (
+                self.residuals(problem, point, target, evaluation)[0] > self.tolerance
+            ):  # from an equilibrium loads have their own size
+                extra["weights"] = self._weights(problem, evaluation, controls, pattern.size + len(gap))
         step, change = linear.solve(
             data, borders, right, gap, accuracy, reuse=reuse, rough=rough, corner=corner, **extra
         )
@@ -115,6 +119,15 @@ class Equations:
             pressure_step = pressure_step + share_step * aim.pressure_rates
         pressure_step += controls.members.T @ change
         return Point(step[:size].reshape(nodes, 3), step[size:], pressure_step, share_step, objects=objects)
+
+    @staticmethod
+    def _weights(problem: ShapeProblem, evaluation: Evaluation, controls: Controls, rows: int) -> Floats:
+        """What makes rows of the system comparable, as `residuals` does: forces, incompressibility, volumes, others; (rows,)."""
+        size, nodes, count = len(problem.held), 3 * len(problem.rest), len(controls.gap)
+        out = np.full(rows, 1.0 / max(evaluation.scale, FORCE_FLOOR))
+        out[nodes:size] = 1.0 / problem.body_volume
+        out[size : size + count] = 1.0 / (controls.members @ problem.rest_values)
+        return out
 
     @staticmethod
     def _right(evaluation: Evaluation, shift: Floats, held: Bools) -> Floats:
