@@ -111,7 +111,7 @@ def test_a_design_that_is_solved_is_not_solved_again(bars):
 STUDY = """
 robot = "robot.toml"
 [vary]
-"environment.gravity.2" = { from = -10.0, to = -5.0, steps = 3 }
+"environment.gravity.2" = { from = -10.0, to = -5.0, steps = 5 }
 [measures]
 columns = ["tip_z_mm"]
 """
@@ -157,7 +157,10 @@ def kept(folder):
 
 
 def test_a_study_that_is_killed_goes_on_where_it_was(sagging, monkeypatch):
-    """Killed after its first run, interrupted after its second: in the end it has what each design gives by itself."""
+    """Killed after its first run, interrupted after its second: in the end it has what each design gives by itself.
+
+    There are more designs than could be solved while the signal is on its way.
+    """
     seen: dict[str, int] = {}
     for count, how in ((1, signal.SIGKILL), (2, signal.SIGINT)):
         process = swept(sagging, *(["--resume"] if seen else []))
@@ -169,16 +172,16 @@ def test_a_study_that_is_killed_goes_on_where_it_was(sagging, monkeypatch):
         assert seen.items() <= kept(sagging).items()  # none again
         seen = kept(sagging)
     assert "go on with --resume" in said
-    assert 2 <= len(pandas.read_csv(sagging / "geosim-sag" / "table.csv")) < 3
+    assert 2 <= len(pandas.read_csv(sagging / "geosim-sag" / "table.csv")) < 5
     solve_here(monkeypatch)
     table = geosim.sweep(sagging / "sag.toml", workers=1, out=sagging / "geosim-sag")
     assert seen.items() <= kept(sagging).items()
-    np.testing.assert_allclose(table["environment.gravity.2"], [-10.0, -7.5, -5.0])
+    np.testing.assert_allclose(table["environment.gravity.2"], np.linspace(-10.0, -5.0, 5))
     assert table["run"].is_unique
     assert (np.diff(table["tip_z_mm"]) > 0).all()  # less weight, less sag
     study = read_study(sagging / "sag.toml")
     assert table["run"].tolist() == [study.job(row).run for row in study.rows]
-    assert table["status"].tolist() == ["CONVERGED"] * 3
+    assert table["status"].tolist() == ["CONVERGED"] * 5
     for run, tip in zip(table["run"], table["tip_z_mm"]):
         path = sagging / "geosim-sag" / "runs" / run / "robot.toml"
         robot, environment, solver = geosim.files.robot.load_problem(path)
@@ -198,7 +201,7 @@ def test_an_interrupt_that_is_lost_is_noticed():
 
 
 def test_an_invalid_study_is_refused_with_status_1_and_writes_nothing(sagging):
-    (sagging / "sag.toml").write_text(STUDY.replace("steps = 3", "step = 3"))
+    (sagging / "sag.toml").write_text(STUDY.replace("steps = 5", "step = 5"))
     process = swept(sagging)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 1
