@@ -111,12 +111,20 @@ class Multilevel(Factoriser):
         self._x = x
 
     def factorise(self, data: Floats) -> None:
-        """Set up both levels (see `Factoriser`)."""
+        """Set up both levels, or factorise (see `Factoriser`)."""
         if self._direct is not None:
             self._direct.factorise(data)
             self.negative_pivots, self.perturbed_pivots = self._direct.negative_pivots, self._direct.perturbed_pivots
             return
         self.refuse_if_too_large()
+        try:
+            self._set_up(data)
+        except FactorisationError:  # what is singular on one level need not be so on both
+            self.strengthen()
+            self.factorise(data)
+
+    def _set_up(self, data: Floats) -> None:
+        """Make what smooths, the coarse matrix and its factors, and what stands for the pressures."""
         pattern, levels = self._pattern, self._levels
         size = 3 * levels.nodes
         self._blocks = np.empty((len(self._ind), 3, 3), dtype=np.float32)

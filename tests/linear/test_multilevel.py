@@ -147,6 +147,22 @@ def test_the_same_shape_without_factors(monkeypatch):
     assert not isinstance(make_problem(robot, DOWN, 1, "auto").linear.factoriser, Multilevel)
 
 
+def test_where_a_level_is_singular_factors_take_its_place():
+    """The block of a node of a P2 element that vanishes: the whole matrix need not be singular."""
+    problem, _, matrix, two = _system((3, 2, 2))
+    node = int(np.flatnonzero(~problem.held[: 3 * len(problem.rest)].reshape(-1, 3).any(axis=1))[0])
+    rows = 3 * node + np.arange(3)
+    matrix[np.ix_(rows, rows)] = 0.0
+    two._levels.penalty(two._x, two._ptr, two._ind, penalty := np.zeros_like(two._blocks))
+    at = two._ptr[node] + int(np.flatnonzero(two._ind[two._ptr[node] : two._ptr[node + 1]] == node)[0])
+    matrix[np.ix_(rows, rows)] = -penalty[at]
+    two.factorise(np.triu(matrix)[_places(two._pattern)])
+    assert two.exact
+    right = np.ones(len(matrix))
+    _, _, left = flexible_gmres(lambda v: matrix @ v, two.solve, right, 1e-8, 20)
+    assert left <= 1e-8
+
+
 def test_all_rows_become_small_together():
     """Where forces are large and volumes nearly met, a step that is solved roughly leaves no more of either than it may."""
     problem, _, matrix, two = _system((4, 2, 2))
