@@ -120,6 +120,7 @@ def mesh_surfaces(
     if not body_surfaces:
         raise InputError("body surfaces: none given; give at least one closed surface")
     max_edge = None if max_edge is None else number(max_edge, "max_edge [m]", above=0.0)
+    given = list(body_surfaces), list(chamber_surfaces)
     if simplify is None and preview and len(body_surfaces) == 1:
         body_surfaces, chamber_surfaces = _thinned(body_surfaces[0], chamber_surfaces)
     elif simplify is None and not preview and max_edge is not None:
@@ -142,6 +143,12 @@ def mesh_surfaces(
         better, _ = _attempt(engine, tidied, edge, time_limit, label)
         if better and (mesh is None or better.quality.radius_ratio_min > mesh.quality.radius_ratio_min):
             return better
+    if mesh is None and preview and simplify is None:
+        kept = f"{label}: the mesher fails on the simplified surfaces of a preview; all triangles are kept"
+        whole = mesh_surfaces(
+            *given, max_edge=max_edge, time_limit=time_limit, rescue=rescue, simplify=0.0, preview=True
+        )
+        return replace(whole, notices=(*whole.notices, kept))
     if mesh is None and rescue and importlib.util.find_spec("pytetwild") is not None:
         mesh, failure = _attempt(_rescue, domain, edge, time_limit, label)
     if mesh is None:

@@ -14,6 +14,7 @@ import trimesh
 from manifold3d import Manifold, Mesh64
 from shipped_shapes import block, plain_finger, pneunet_finger, thick_sphere, thick_tube
 
+import geosim.geometry.mesh as mesher
 from geosim.errors import InputError
 from geosim.geometry.child import RESCUE
 from geosim.geometry.mesh import MesherError, _are_too_fine, _made_coarser, _thinned, mesh_surfaces
@@ -465,6 +466,26 @@ def test_a_preview_is_coarse_and_keeps_the_geometry():
     assert any("chooses its own edges, not max_edge = 4 mm" in note for note in coarse.notices)
     assert any("simplified from 384" in note for note in coarse.notices)
     assert_conforming(coarse.tets)
+
+
+def test_a_preview_that_cannot_be_meshed_keeps_its_triangles(monkeypatch):
+    """Where the mesher fails on the simplified surfaces; if it fails on the others, too, that is said as always."""
+    cube, hole = box((0.02, 0.02, 0.02)), ball(0.006, (0.01, 0.01, 0.01), 4)
+    attempt, tried = mesher._attempt, []
+
+    def fails(engine, domain, *given):
+        tried.append(len(domain.vertices))
+        return (None, MesherError("broken")) if len(tried) <= most else attempt(engine, domain, *given)
+
+    monkeypatch.setattr(mesher, "_attempt", fails)
+    most = 1
+    found = mesh(cube, [hole], preview=True)
+    assert tried[0] < tried[-1] == len(cube.vertices) + len(hole.vertices)
+    assert any("fails on the simplified surfaces of a preview" in note for note in found.notices)
+    assert found.region_volume(1) == pytest.approx(hole.volume, rel=1e-9)
+    most = 99
+    with pytest.raises(InputError, match="broken"):
+        mesh(cube, [hole], preview=True)
 
 
 def test_triangles_far_finer_than_the_mesh_are_made_coarser_and_it_is_said():
