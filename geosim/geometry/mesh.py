@@ -121,7 +121,8 @@ def mesh_surfaces(
         raise InputError("body surfaces: none given; give at least one closed surface")
     max_edge = None if max_edge is None else number(max_edge, "max_edge [m]", above=0.0)
     given = list(body_surfaces), list(chamber_surfaces)
-    if simplify is None and preview and len(body_surfaces) == 1:
+    thinned = simplify is None and preview and len(body_surfaces) == 1
+    if thinned:
         body_surfaces, chamber_surfaces = _thinned(body_surfaces[0], chamber_surfaces)
     elif simplify is None and not preview and max_edge is not None:
         if _are_too_fine([*body_surfaces, *chamber_surfaces], max_edge):
@@ -143,7 +144,7 @@ def mesh_surfaces(
         better, _ = _attempt(engine, tidied, edge, time_limit, label)
         if better and (mesh is None or better.quality.radius_ratio_min > mesh.quality.radius_ratio_min):
             return better
-    if mesh is None and preview and simplify is None:
+    if mesh is None and thinned:
         kept = f"{label}: the mesher fails on the simplified surfaces of a preview; all triangles are kept"
         whole = mesh_surfaces(
             *given, max_edge=max_edge, time_limit=time_limit, rescue=rescue, simplify=0.0, preview=True

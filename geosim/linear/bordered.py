@@ -73,7 +73,6 @@ class BorderedSolver:
     _fresh: bool = False  # whether the factors are those of the last equilibrium
     _schur: Floats | None = field(default=None, repr=False)
     _corner: Floats | None = field(default=None, repr=False)
-    _weights: Floats | None = field(default=None, repr=False)
 
     @property
     def max_krylov(self) -> int:
@@ -94,20 +93,13 @@ class BorderedSolver:
 
     def made(self, pattern: Sparsity) -> Factoriser:
         """Return a factoriser for a pattern, in halves where a mirror may hold."""
-        always = self.name == MULTILEVEL
-        make = partial(make_factoriser, name="auto" if always else self.name, threads=self.threads)
-        fits = self.levels is not None and self.levels.size == pattern.size  # rigid groups have unknowns of their own
-        if self.levels is not None and fits and (always or (self.name == "auto" and pattern.size > LARGE)):
-            return Multilevel(pattern, self.levels, make)
-        mirrors = [m for m in self.mirrors if len(m.partner) == pattern.size]
-        return Mirrored(pattern, mirrors, make) if mirrors else make(pattern.indptr, pattern.indices)
+        return _made(pattern, self.name, self.threads, self.mirrors, self.levels)
 
     def halved(self, mirrors: Sequence[Mirror]) -> BorderedSolver:
         """Return a solver of the same pattern, without factors yet, for matrices that mirrors may hold for."""
         levels = None if mirrors else self.levels  # halves are only known of factors
-        made = BorderedSolver(self.pattern, self.factoriser, self.name, self.threads, mirrors, levels)
-        made.factoriser = made.made(self.pattern)
-        return made
+        factoriser = _made(self.pattern, self.name, self.threads, mirrors, levels)
+        return BorderedSolver(self.pattern, factoriser, self.name, self.threads, mirrors, levels)
 
     def solve(
         self,
@@ -160,10 +152,10 @@ class BorderedSolver:
         forces = borders if columns is None else columns
         target = np.concatenate([right, -gap])
         self._corner = np.zeros((len(gap), len(gap))) if corner is None else corner
-        self._weights = None if self.factoriser.exact else weights
         if reuse and self._ready(len(gap)):
             limit = self.max_krylov if self.factoriser.exact else 3 * self.max_krylov  # others would be little better
-            found = self._gmres(data, borders, forces, target, max(tolerance, rough), limit, extra)
+            alike = None if self.factoriser.exact else weights
+            found = self._gmres(data, borders, forces, target, max(tolerance, rough), limit, extra, weights=alike)
             if found is not None:
                 return found[: -len(gap)] if len(gap) else found, found[len(right) :]
         while True:
@@ -177,10 +169,11 @@ class BorderedSolver:
                 found = self._gmres(data, borders, forces, target, tolerance, 3 * self.max_krylov, extra)
             else:  # factors instead would be dear: no hurry
                 enough = max(tolerance, rough)
-                found = self._gmres(data, borders, forces, target, enough, MOST, extra, impatient=False)
+                found = self._gmres(
+                    data, borders, forces, target, enough, MOST, extra, weights=weights, impatient=False
+                )
             if found is not None:
                 return found[: -len(gap)] if len(gap) else found, found[len(right) :]
-            self._weights = None
             if not self.factoriser.strengthen():
                 raise FactorisationError("the equations are singular to working precision")
 
@@ -313,12 +306,13 @@ class BorderedSolver:
         limit: int,
         extra: Extra | None,
         *,
+        weights: Floats | None = None,
         impatient: bool = True,
     ) -> Floats | None:
         """Solve the bordered system by GMRES with the factors at hand; None if it does not get there in time."""
         product = lambda vector: self._product(data, borders, forces, vector, extra)  # noqa: E731
         precondition = self._precondition
-        if (weights := self._weights) is not None:
+        if weights is not None:
             plain, target = product, weights * target
             product = lambda vector: weights * plain(vector)  # noqa: E731
             precondition = lambda vector: self._precondition(vector / weights)  # noqa: E731
@@ -335,7 +329,16 @@ def make_solver(pattern: Sparsity, name: str, threads: int | None, levels: Level
     InputError
         See `make_factoriser`.
     """
-    direct = make_factoriser(pattern.indptr, pattern.indices, "auto" if name == MULTILEVEL else name, threads=threads)
-    made = BorderedSolver(pattern, direct, name, threads, levels=levels)
-    made.factoriser = made.made(pattern)
-    return made
+    return BorderedSolver(pattern, _made(pattern, name, threads, (), levels), name, threads, levels=levels)
+
+
+def _made(
+    pattern: Sparsity, name: str, threads: int | None, mirrors: Sequence[Mirror], levels: Levels | None
+) -> Factoriser:
+    always = name == MULTILEVEL
+    make = partial(make_factoriser, name="auto" if always else name, threads=threads)
+    fits = levels is not None and levels.size == pattern.size  # rigid groups have unknowns of their own
+    if levels is not None and fits and (always or (name == "auto" and pattern.size > LARGE)):
+        return Multilevel(pattern, levels, make)
+    mirrors = [m for m in mirrors if len(m.partner) == pattern.size]
+    return Mirrored(pattern, mirrors, make) if mirrors else make(pattern.indptr, pattern.indices)

@@ -37,9 +37,7 @@ __all__ = ["Levels", "Multilevel"]
 Penalty = Callable[[Floats, Ints, Ints, np.ndarray], None]
 Make = Callable[[np.ndarray, np.ndarray], Factoriser]
 
-SOFT = (
-    1e-6  # share of the largest diagonal below which a block of a node is taken for that of a node that nothing holds
-)
+SOFT = 1e-6  # of the largest diagonal: the cube root of the determinant of a block that cannot be inverted
 
 
 @dataclass(frozen=True)

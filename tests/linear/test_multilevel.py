@@ -111,10 +111,10 @@ def test_iterations_do_not_grow_with_the_mesh(second):
     for parts in ((4, 2, 2), (8, 4, 4)):
         result = geosim.solve(_robot(parts, second), geosim.Passive(), DOWN, solver=solver)
         counts.append([(step["krylov"], step["factorisations"]) for step in result.trace][:2])
-    (first, second_), (fine, finer) = counts
+    (first, second_step), (fine, finer) = counts
     assert first[1] == fine[1] == 1  # one set-up each: no factors were called for
     assert fine[0] <= 1.2 * first[0] <= 45
-    assert finer[0] <= 1.2 * second_[0]
+    assert finer[0] <= 1.2 * second_step[0]
 
 
 def test_where_it_fails_factors_take_its_place():

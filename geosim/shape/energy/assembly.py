@@ -19,7 +19,7 @@ from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
 from geosim.material.tensors import cofactor, stress, tangent
 
-__all__ = ["Mesh", "Rule", "assemble", "inadmissible", "jacobian_bounds", "mass_loads", "mean_stresses"]
+__all__ = ["Mesh", "Rule", "assemble", "deform", "inadmissible", "jacobian_bounds", "mass_loads", "mean_stresses"]
 
 # s of the stabilisation of P1 pressures: 1 is usual for tets, whose strain is stiffer than the smoothed one. Measured with
 # `smoothing` against P2 on the same mesh: it takes tips of coarse PneuNets from 9.9 % with 1 to 4.5 %, others change by 2 %.
@@ -138,7 +138,7 @@ def _space(n, points, volumes, pairs):
 
 
 @kernel(fastmath=True)
-def _deform(x, slopes, barycentric, g, F):
+def deform(x, slopes, barycentric, g, F):
     """Write the rest gradients of the shape functions g (3, a) and F = sum_a x_a (x) g_a at one point, x (3, a)."""
     for J in range(3):
         b0, b1, b2, b3 = barycentric[0, J], barycentric[1, J], barycentric[2, J], barycentric[3, J]
@@ -159,7 +159,7 @@ def _gather(x, mesh, e, rule, space):
         for i in range(3):
             space.x[i, a] = x[mesh.tets[e, a], i]
     for c in range(len(rule.weights)):
-        _deform(space.x, rule.slopes[c], mesh.barycentric[e], space.g[c], space.F[c])
+        deform(space.x, rule.slopes[c], mesh.barycentric[e], space.g[c], space.F[c])
 
 
 @kernel(fastmath=True)
@@ -447,7 +447,7 @@ def jacobian_bounds(x, mesh, slopes, bounds):
                 xe[i, a] = x[mesh.tets[e, a], i]
         bound = np.inf
         for k in range(corners):
-            _deform(xe, slopes[k], mesh.barycentric[e], g, F[k])
+            deform(xe, slopes[k], mesh.barycentric[e], g, F[k])
             bound = min(bound, cofactor(F[k], cof[k]))
         for k in range(corners):
             for m in range(corners):

@@ -276,7 +276,8 @@ class Attempt:
         Less accurate than asked for is only a step that cannot be the last.
         """
         if len(self.history) > 1 and self.length == 1.0:
-            far = min(far, far**2 / merit_of(self.history[-2], self.reference))
+            before = merit_of(self.history[-2], self.reference)
+            far = min(far, far**2 / before) if before > 0.0 else far  # a rest shape may balance to the last digit
         lasts = accuracy < FINEST and far < LASTS * accuracy
         return 0.0 if lasts else float(np.clip(FORCING * far, FINEST, ROUGHEST))
 

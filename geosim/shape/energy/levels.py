@@ -12,7 +12,7 @@ from geosim.kernels import kernel, writable
 from geosim.linear.multilevel import Levels
 from geosim.linear.patterns import find_sorted
 from geosim.material.tensors import cofactor
-from geosim.shape.energy.assembly import Mesh, Rule, _deform
+from geosim.shape.energy.assembly import Mesh, Rule, deform
 from geosim.shape.energy.body import ScaledBody
 
 __all__ = ["levels_of"]
@@ -50,7 +50,7 @@ def _add_penalty(x, mesh, moduli, rule, ptr, ind, blocks):
                 positions[i, a] = x[mesh.tets[e, a], i]
         for q in range(len(rule.weights)):
             root = np.sqrt(rule.weights[q] * mesh.volumes[e] * moduli[e])
-            _deform(positions, rule.slopes[q], mesh.barycentric[e], g, F)
+            deform(positions, rule.slopes[q], mesh.barycentric[e], g, F)
             cofactor(F, C)
             for a in range(n):
                 for i in range(3):

@@ -13,7 +13,7 @@ from shapes import block, shell
 import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Load, Passive, Prescribed, Status
 from geosim.shape.energy import path
-from geosim.shape.energy.attempt import FLAT, FOLD_BELOW, Budget, most_of, unfolds
+from geosim.shape.energy.attempt import FLAT, FOLD_BELOW, Attempt, Budget, most_of, unfolds
 from geosim.shape.energy.branches import Mark, Way, parabola
 from geosim.shape.energy.configuration import Aim, Point, Target
 from geosim.shape.energy.newton import Newton
@@ -351,3 +351,19 @@ def test_no_step_turns_a_point_inside_out_that_a_shorter_one_would_not():
     assert goes(0.5 * FLAT, -0.1)
     assert goes(-0.3, -0.2)
     assert goes(0.5, -0.1, 0.5 * FOLD_BELOW)
+
+
+def test_how_finely_a_step_is_solved_goes_by_the_step_before():
+    """A tenth of the square of what was left, within bounds; a start that balances to the last digit says nothing."""
+
+    def forcing(*left, accuracy=1e-4):
+        history = [(r, 0.0, 0.0, 0.0, r) for r in left]
+        attempt = Attempt(None, None, None, None, 1e-6, None, history=history, reference=1.0)
+        return attempt._forcing(left[-1], accuracy)
+
+    assert forcing(0.5) == pytest.approx(1e-2)
+    assert forcing(1.0, 0.1) == pytest.approx(1e-3)
+    assert forcing(0.0, 0.05) == pytest.approx(5e-3)
+    assert forcing(1.0, 1e-3) == pytest.approx(1e-4)
+    assert forcing(1.0, 0.01, accuracy=3e-5) == 0.0  # it may be the last
+    assert forcing(1.0, 0.1, accuracy=3e-5) == pytest.approx(1e-3)
