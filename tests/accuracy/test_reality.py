@@ -21,7 +21,6 @@ def study(reference_data, monkeypatch):
     return module
 
 
-@pytest.mark.reference
 def test_an_honest_standard_deviation_holds_and_that_of_the_record_does_not(study):
     """16.98 mm are measured under 0.51 N; the sag alone predicts 16.0, and what its start may have sagged decides the bar."""
     (tight,), (wide,) = study.reality("beam-by-gravity"), study.reality("beam-by-sag")

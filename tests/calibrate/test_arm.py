@@ -39,7 +39,6 @@ def test_section_converges_to_its_area(script):
         assert chambers[0] < area
 
 
-@pytest.mark.reference
 def test_calibrated_at_200_predicts_300_mbar(script, reference_data):
     """With the modulus that meets the hold at 200 mbar the hold at 300 mbar, creep included, is met within 8 %."""
     folder = reference_data / "robots" / "arm"

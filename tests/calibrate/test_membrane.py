@@ -60,7 +60,6 @@ def test_weight_and_floor_balance(script, lifted):
     assert lifted.reactions[1:].sum(axis=1)[:, 2] == pytest.approx(script.WEIGHT + 9.81 * mass - gas, rel=1e-5)
 
 
-@pytest.mark.reference
 def test_measured_pressures_are_met(script, lifted, reference_data):
     """Constants of a tensile test give the medians within 8 % at 10 .. 30 mm; the study covers 10 .. 60 mm."""
     height, median = script.measured(reference_data / "robots" / "membrane")
