@@ -1102,6 +1102,20 @@ FAULTS = [
         "return p",
         "tests/shape/energy/test_smoothing.py -k pressures",
     ),
+    (
+        "sensitivities: friction of what faces press is held",
+        "geosim/derivatives/contact_slope.py",
+        "total = total + _by_area(contact, points, forces, grip, o) + _by_faces(smooth, points, forces, grip, o)",
+        "total = total + _by_area(contact, points, forces, grip, o)",
+        "tests/derivatives/test_sensitivity.py -k history",
+    ),
+    (
+        "sensitivities: the plane of a slip does not turn with what presses",
+        "geosim/derivatives/contact_slope.py",
+        "by_push = slip[:, :, None] * normal[:, None] + (np.eye(3) - shaft) @ turn",
+        "by_push = slip[:, :, None] * normal[:, None]",
+        "tests/derivatives/test_sensitivity.py -k history",
+    ),
 ]
 
 

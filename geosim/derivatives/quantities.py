@@ -195,7 +195,7 @@ class OfObstacles:
         contact = at.problem.contact
         assert contact is not None
         assert at.grip is not None
-        found = contact.evaluate(at.point.x, at.grip, matrix=False)
+        found = contact.evaluate(at.point.x, contact.settled(at.point.x, at.grip), matrix=False)
         return -found.on_points.sum(axis=1) * at.problem.force_unit
 
     def gradients(self, tangent: Tangent) -> list[Direction]:
