@@ -1,6 +1,6 @@
 """Preset materials: `geosim.materials.ECOFLEX_00_30`, or by name `get("ecoflex-00-30")`.
 
-Constants, sources, ranges of strain and other laboratories' moduli stand in one file, calibration/materials.toml.
+Constants, sources, ranges of strain and other laboratories' moduli stand in one file, geosim/data/materials.toml.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NOTES = ("source", "name", "stretch_range", "stable", "rms", "statement", "warni
 
 @cache
 def _table() -> dict[str, dict[str, Any]]:
-    with (resource("calibration") / "materials.toml").open("rb") as file:
+    with resource("materials.toml").open("rb") as file:
         return tomllib.load(file)
 
 

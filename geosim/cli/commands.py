@@ -232,7 +232,7 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
     running.check_folder(target, force)
     folder = running.resource("meshes") / name
     if not (folder / "robot.toml").is_file():
-        from geosim.rods.designs import CASES
+        from geosim.cli.rod_cases import CASES
 
         case: Any = CASES[name]()  # type: ignore[operator]
         running.begin()

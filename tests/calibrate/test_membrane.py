@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import geosim
-from geosim.resources import resource
+
+CALIBRATION = Path(__file__).resolve().parents[2] / "calibration"
 
 
 @pytest.fixture(scope="module")
 def script():
     """The study in calibration/membrane.py."""
-    place = importlib.util.spec_from_file_location("membrane", resource("calibration") / "membrane.py")
+    place = importlib.util.spec_from_file_location("membrane", CALIBRATION / "membrane.py")
     module = importlib.util.module_from_spec(place)
     place.loader.exec_module(module)
     return module
