@@ -114,6 +114,11 @@ class Combined(Actuation):
         if len(set(kinds)) < len(kinds):
             raise InputError(f"two actuations of the same kind cannot go together: {[k.__name__ for k in kinds]}")
 
+    def lasting(self, count: int) -> Actuation:
+        """Return the members for so many commands, if all of them command nothing that changes."""
+        longer = tuple(m.lasting(count) for m in self.members)
+        return Combined(longer) if all(len(m) == count for m in longer) else self
+
     @property
     def times(self) -> Floats:
         """Times of the first member [s or load parameter], shape (k,)."""
@@ -468,7 +473,11 @@ class FaceAreas(_Ratios):
 
 @dataclass(frozen=True)
 class Passive(Actuation):
-    """Commands nothing: loads only; in dynamics `duration` [s] in `steps` commands."""
+    """Commands nothing: loads only; in dynamics `duration` [s] in `steps` commands.
+
+    With one step it has as many commands as what it goes together with, or as `motion`, `displacement`, loads and so on of the
+    environment have rows.
+    """
 
     duration: float = 0.0
     steps: int = 1
@@ -476,6 +485,10 @@ class Passive(Actuation):
     def __post_init__(self) -> None:
         whole(self.steps, "Passive: steps", least=1)
         number(self.duration, "Passive: duration [s]", low=0.0)
+
+    def lasting(self, count: int) -> Passive:
+        """Return the same for so many commands, unless it says itself how many they are."""
+        return self if self.steps > 1 or count == 1 else replace(self, steps=count)
 
     @property
     def times(self) -> Floats:

@@ -421,6 +421,17 @@ class Environment:
                     f"obstacles[{i}]: free = True, but {solver} moves no objects; leave free out, or use EnergyShapeSolver"
                 )
 
+    @property
+    def rows(self) -> dict[str, int]:
+        """Number of rows of everything that is given command by command, under its name; one row is the same in all."""
+        tables = {f"obstacles[{i}]: motion": o.motion for i, o in enumerate(self.obstacles) if o.motion is not None}
+        tables |= {f"loads[{i}]: its value": load.value for i, load in enumerate(self.loads)}
+        tables |= {f"prescribed[{i}]: displacement": held.displacement for i, held in enumerate(self.prescribed)}
+        for i, group in enumerate(self.rigid_groups):
+            given = {key: getattr(group, key) for key in ("displacement", "rotation", "force", "moment")}
+            tables |= {f"rigid_groups[{i}]: {key}": value for key, value in given.items() if value is not None}
+        return {name: len(table) for name, table in tables.items()}
+
     def poses(self, index: int, share: float = 1.0) -> Floats:
         """Poses (o, 4, 4) of the obstacles at a share of the way from command `index` - 1 to `index`; -1 is the start."""
         before, after = (np.array([o.pose(i) for o in self.obstacles]).reshape(-1, 4, 4) for i in (index - 1, index))

@@ -137,7 +137,7 @@ class Result:
         What was commanded; None in a result that was put together otherwise.
     provenance
         `version` of geosim, `options` of the solver, `mesh_hash`, `material_source` by region, `continued` (from another
-        result).
+        result), `demo` (the demonstration of the command line that it is).
     """
 
     status: Status

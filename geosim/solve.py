@@ -107,7 +107,7 @@ def solve(
         initial = initial.state
     if not all(hasattr(robot, name) for name in ("name", "vertices", "chambers")):
         raise InputError(f"solve: {type(robot).__name__} is not a robot; load one with geosim.load_robot")
-    commands = chosen.commands(robot, actuation)  # refuses before the start is paid
+    actuation, commands = _by_rows(chosen, robot, actuation, environment)  # refuses before the start is paid
     log.info("%s: %d vertices, %d commands, %s", robot.name, len(robot.vertices), len(commands), chosen)
     state = chosen.start(robot, environment, initial)
     with ExitStack() as stack:
@@ -119,6 +119,26 @@ def solve(
     if throw and not result.converged:
         raise SolveError(result.message, result)
     return result
+
+
+def _by_rows(
+    solver: Solver[Any], robot: Robot, actuation: Actuation, environment: Environment
+) -> tuple[Actuation, Sequence[Command]]:
+    """Return the commands of an actuation, one a row of what the environment gives row by row.
+
+    `Passive()` and closed chambers, which say no number of commands, have as many as there are rows.
+    """
+    rows = environment.rows
+    actuation = actuation.lasting(max(rows.values(), default=1))
+    commands = solver.commands(robot, actuation)
+    count = commands[-1].index + 1
+    for name, given in rows.items():
+        if given not in (1, count):
+            raise InputError(
+                f"{name} has {given} rows for {count} command{'s' if count > 1 else ''} of the actuation; give one row a "
+                f"command, or one row for all of them (Passive(steps={given}) makes {given} commands)"
+            )
+    return actuation, commands
 
 
 def _walk(
