@@ -25,7 +25,7 @@ from geosim.cli.demos import DEMOS, FIRST_DEMO, demo_list
 from geosim.cli.generate import generate
 from geosim.cli.starting import explain, new, rerun
 from geosim.cli.wording import in_options
-from geosim.errors import GeosimError, GeosimWarning, InputError
+from geosim.errors import GeosimError, GeosimWarning, InputError, one_line
 
 if TYPE_CHECKING:
     from geosim.actuation import Inflation
@@ -96,7 +96,7 @@ def refused(hint: str, param: Any = None, ctx: Any = None) -> Iterator[None]:
 
 
 def _fail(message: str, status: int) -> int:
-    click.echo(f"geosim: {' '.join(message.split())}", err=True)
+    click.echo(f"geosim: {one_line(message)}", err=True)
     return status
 
 
