@@ -20,7 +20,7 @@ SOURCES = sorted((ROOT / "geosim").rglob("*.py"))
 
 # Module or folder -> layer; imports point to the same layer or to a lower one, wherever in a file they stand.
 ROOMS = [
-    ["errors", "arrays", "kernels", "resources", "writing"],
+    ["errors", "arrays", "arguments", "kernels", "resources", "writing"],
     ["linear", "material", "materials", "geometry", "collision"],
     ["display", "select", "cable", "fabric", "robot", "actuation", "environment", "contract", "measures", "result"],
     ["shape", "rods", "snake"],

@@ -35,6 +35,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from geosim.actuation import AMBIENT, Actuation, CableLengths, CableTensions, Command, Inflation, Syringe, cable_targets
+from geosim.arguments import guarded
 from geosim.arrays import Bools, choice, number, whole
 from geosim.contract import Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
@@ -77,6 +78,7 @@ LOSES = 5e-3
 SNAPPED = "snapped to another state"
 
 
+@guarded
 @dataclass(frozen=True)
 class EnergyShapeSolver:
     """Options of the energy solver.
