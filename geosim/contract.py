@@ -35,9 +35,7 @@ class Status(Enum):
         "The forces could not be balanced for the next command. Take smaller steps, refine the mesh, or "
         "check the loads."
     )
-    INVERTED = (
-        "Elements turned inside out before the next command was reached. Refine the mesh there, or take smaller steps."
-    )
+    INVERTED = "Elements are turned inside out. Refine the mesh there, round inner edges, or take smaller steps."
     ENERGY_GROWTH = (
         "Energy appeared from nowhere: the rule of time stepping is not stable at this step. Use smaller steps, or "
         "integrator='generalized-alpha' or 'implicit-euler'."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -17,7 +17,7 @@ from geosim.contract import Report, Robot, State, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
-from geosim.measures import forces, strain, turning
+from geosim.measures import forces, strain, trust, turning
 from geosim.measures.provenance import provenance
 from geosim.measures.spine import Spine, spine
 from geosim.robot import VolumetricRobot
@@ -25,7 +25,7 @@ from geosim.robot import VolumetricRobot
 if TYPE_CHECKING:
     import trimesh
 
-__all__ = ["FIELDS", "Report", "Result", "Status", "collect"]
+__all__ = ["FIELDS", "Report", "Result", "Status", "collect", "told"]
 
 
 ABSENT = cast(Floats, None)  # a measure that was not given: nan everywhere
@@ -383,6 +383,20 @@ class Result:
             raise InputError(f"frame {shown(frame)} does not exist; frames run from 0 to {count - 1}")
         return frame % count
 
+    @cached_property
+    def _trust(self) -> tuple[str, ...]:
+        return (*filter(None, [trust.ending(self)]), *trust.notes(self))
+
+    def trust(self) -> tuple[str, ...]:
+        """Return what must be known before the result is believed, a sentence each, the worst first; empty where nothing is.
+
+        How the solve ended; elements inside out; a stretch beyond what the material is known to; error bars of the mesh, where
+        they were asked for, above a tenth; walls of linear elements that are one tet thick; previews; contact that begins at a
+        good part of a gap; stability that is not known; a path that was left for another state; obstacles that touch only what
+        is held.
+        """
+        return self._trust
+
     # ---- files and pictures
 
     def save(self, path: str | Path, units: str | None = None) -> Path:
@@ -469,8 +483,9 @@ def collect(
 
     `continued` says that the first state was that of another result.
 
-    The status is the last that is not CONVERGED; with none, frames that cross or are not stable make it CROSSED or
-    UNSTABLE. A result has converged if every command was reached, and nothing crosses that was asked not to.
+    The status is the last that is not CONVERGED; with none, frames that cross, that are inside out where the solver integrates,
+    or that are not stable make it CROSSED, INVERTED or UNSTABLE. A result has converged if every
+    command was reached, and nothing crosses that was asked not to.
     """
     frames = [state.frame for state in states]
     k, n = len(frames), len(robot.vertices)
@@ -487,31 +502,32 @@ def collect(
     missed = [r for r in reports if not r.reached]
     crossings = measures["crossings"]
     crossed = k > 0 and np.nanmax(crossings, initial=0.0) > 0
+    own = [f.extra.get("inverted_points", np.nan) for f in frames]
     unstable = np.flatnonzero([f.stable == 0 for f in frames])
     status, message = worst.status, worst.message or worst.status.value
     if crossed and status in (Status.CONVERGED, Status.CROSSED):
         status, message = Status.CROSSED, _said_of_crossings(crossings, measures["inverted_elements"], environment)
+    elif status in (Status.CONVERGED, Status.UNSTABLE) and np.nanmax(own, initial=0.0) > 0:
+        status = Status.INVERTED
+        message = f"Every command was reached, but: {Status.INVERTED.value}"
     elif status in (Status.CONVERGED, Status.UNSTABLE) and len(unstable):
         message = message if status is Status.UNSTABLE else Status.UNSTABLE.value
         status, message = Status.UNSTABLE, f"{message} Frame {unstable[0]} is the first of {len(unstable)}."
     elif missed and missed[-1].goes_on:
         message = f"{len(missed)} of {len(reports)} frames did not reach the tolerance. The last: {missed[-1].message}"
-    notes = [frames[-1].note, _slack(actuation, measures["cable_lengths"])] if k else []
-    if k and isinstance(robot, VolumetricRobot):
-        last = nodes[-1] if nodes.shape[1] > n else topology.with_mid_edges(nodes[-1], robot.p2_edges)
-        notes.append(strain.beyond_range(robot, last))
+    remarks = [frames[-1].note, _slack(actuation, measures["cable_lengths"])] if k else []
     # an obstacle that went through is never accepted
     itself = not environment.obstacles or crossed
-    accepted = {Status.CONVERGED, Status.UNSTABLE, Status.ENERGY_GROWTH} | (
+    accepted = {Status.CONVERGED, Status.UNSTABLE, Status.INVERTED, Status.ENERGY_GROWTH} | (
         {Status.CROSSED} if itself and not environment.self_contact else set()
     )
     partial = None
     if worst.partial is not None:
-        told = [worst.partial], [Report(worst.status, worst.message)]
-        partial = collect(robot, environment, solver, *told, actuation, continued=continued)
-    return Result(
+        last = [worst.partial], [Report(worst.status, worst.message)]
+        partial = collect(robot, environment, solver, *last, actuation, continued=continued)
+    result = Result(
         status,
-        " ".join([message, *filter(None, notes)]),
+        " ".join([message, *filter(None, remarks)]),
         status in accepted and not missed,
         np.array([i + 1.0 if f.time is None else f.time for i, f in enumerate(frames)]),
         nodes[:, :n],
@@ -528,6 +544,13 @@ def collect(
         provenance=provenance(robot, solver, continued),
         **measures,
     )
+    return told(result)
+
+
+def told(result: Result) -> Result:
+    """Return a result whose message ends with what must be known before it is believed (`measures.trust`)."""
+    missing = [sentence for sentence in trust.notes(result) if sentence not in result.message]
+    return replace(result, message=" ".join([result.message, *missing])) if missing else result
 
 
 def _slack(actuation: Actuation | None, lengths: Floats | None) -> str:

@@ -25,6 +25,7 @@ from geosim.files.robot import SOLVERS, load_problem, make_solver
 from geosim.files.values import read_toml
 from geosim.material.materials import Hyperelastic
 from geosim.materials import as_material
+from geosim.measures.trust import without
 from geosim.resources import resource
 from geosim.result import Result
 from geosim.robot import VolumetricRobot
@@ -200,9 +201,11 @@ def solved(
     seconds = time.perf_counter() - start
     names = write_folder(result, target, force)
     _print_summary(result)
+    for sentence in result.trust():
+        click.echo(sentence)
     if before is not None and min(len(before.frames), len(result.frames)):
         click.echo("\n".join(difference(before, result)))
-    click.echo(f"{result.status.name}: {result.message}")
+    click.echo(f"{result.status.name}: {without(result.message, result.trust())}")
     click.echo(f"{seconds:.1f} s; wrote {', '.join(names)} to {target}")
     if film is not None and len(result.frames):
         click.echo(f"film of {len(result.frames)} frames: {result.film(film)}")
@@ -214,7 +217,7 @@ def solved(
     if result.converged:
         return 0
     steps = f"{len(result.frames)} of {len(result.actuation or actuation)} steps"
-    click.echo(f"geosim: stopped early after {steps}: {' '.join(result.message.split())}", err=True)
+    click.echo(f"geosim: stopped early after {steps}: {without(result.message, result.trust())}", err=True)
     return 130 if result.status is Status.INTERRUPTED else 1
 
 

@@ -37,7 +37,7 @@ from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.relaxation import relaxed
 from geosim.shape.energy.state import ShapeState
 from geosim.shape.energy.trail import along, longest, secant, straight_on, travel
-from geosim.shape.energy.wording import limit_reached, ratios, way_reached
+from geosim.shape.energy.wording import limit_reached, load_at, ratios, way_reached
 
 __all__ = ["Journey", "Path"]
 
@@ -112,8 +112,8 @@ class Journey:
         One per iteration.
     way
         The equilibria on the way since the last relaxation.
-    snapped
-        Shares at which the body left its path for a state far away.
+    left
+        Where the body left its path for another state.
     """
 
     state: ShapeState
@@ -123,7 +123,7 @@ class Journey:
     message: str
     records: tuple[dict[str, Any], ...]
     way: Way
-    snapped: tuple[float, ...] = ()
+    left: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass
@@ -172,7 +172,7 @@ class Path:
     snaps: bool = False  # whether the last relaxation led far away
     sharp: bool = False  # whether equilibria on the way are sharp: the load may have a maximum near
     stuck: bool = False  # whether creeping beyond a limit has been tried in vain
-    snapped: list[float] = field(default_factory=list)  # shares at which the body went to a state far away
+    left: list[dict[str, Any]] = field(default_factory=list)  # where the body went to another state
 
     # ---- the loop
 
@@ -230,7 +230,7 @@ class Path:
         if status is not Status.CONVERGED and self._passes > 0.0 and 0.0 < self.share < 1.0:
             self._sharpen()
         return Journey(
-            self.state, self.share, self.outcome, status, message, tuple(self.records), self._way, tuple(self.snapped)
+            self.state, self.share, self.outcome, status, message, tuple(self.records), self._way, tuple(self.left)
         )
 
     @property
@@ -475,7 +475,9 @@ class Path:
             self.vain, self.ahead = self.vain + 1, 0.5 * step
             return False
         self.vain, self.failures, self.patience, self.ahead, self.sharp = 0, 0, 1, 2.0 * step, False
-        self.snapped += [share] if longest(outcome.point.x - self.state.point.x) > SNAP else []
+        load = load_at(self.problem, self.origin, self.end, self.share, self.state.volumes)
+        far = longest(outcome.point.x - self.state.point.x) > SNAP
+        self.left.append({"share": self.share, "load": load, "far": far})
         self.share, self.outcome, self.trail, self.earlier = share + step, outcome, [], ()
         self.state = replace(advanced(self.state, outcome), before=())
         self._note(outcome.point, outcome.evaluation.volumes)

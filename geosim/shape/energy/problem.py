@@ -30,7 +30,7 @@ from geosim.shape.energy.embedding import couplings
 from geosim.shape.energy.grip import Blocks, ContactForces, Grip
 from geosim.shape.energy.latest import Latest
 from geosim.shape.energy.levels import levels_of
-from geosim.shape.energy.loads import LoadShape, load_shapes
+from geosim.shape.energy.loads import LoadShape, load_shapes, refuse_held
 from geosim.shape.energy.mirror import find_mirrors
 from geosim.shape.energy.objects import Coupling, Loose, Objects, make_objects
 from geosim.shape.energy.pattern import BodyPattern, build_pattern
@@ -408,6 +408,18 @@ class ShapeProblem(ScaledBody):
         J = np.linalg.det(mesh.deformations(x, self.element.slopes(points)))
         return int((J <= 0.0).any(axis=1).sum())
 
+    def inverted_points(self, x: Floats) -> int:
+        """Number of elements with J <= 0 where their energy is taken: at quadrature points, of P1 in domains of its strain."""
+        if self.smoothing is not None:
+            return int((np.linalg.det(self.smoothing.deformations(x)) <= 0.0).sum())
+        doubtful = self.jacobian_bounds(x) <= 0.0
+        if not doubtful.any():
+            return 0
+        mesh = self.mesh._replace(tets=self.mesh.tets[doubtful], barycentric=self.mesh.barycentric[doubtful])
+        known = mesh.deformations(x, self.element.energy.slopes)
+        between = np.einsum("qc,ecij->eqij", self.element.constraint.shares, known)
+        return int((np.linalg.det(np.concatenate([known, between], axis=1)) <= 0.0).any(axis=1).sum())
+
     def check_enclosed(self, positions: Floats) -> None:
         """Refuse held positions that change the volume of an incompressible body whose whole surface is held.
 
@@ -462,6 +474,8 @@ def make_problem(
     groups = make_groups(robot, environment)
     closed = make_chambers(body, environment, pattern, groups)
     held_by = supports(robot, environment, groups)
+    shapes = tuple(load_shapes(robot, environment, order))
+    refuse_held(shapes, held_by.held)
     held, enclosed = held_unknowns(body, held_by, groups, incompressible=not compressible)
     rigid = make_rigids(groups, closed.rigid, body)
     contact = make_contact(
@@ -476,7 +490,7 @@ def make_problem(
         **vars(body),
         environment=environment,
         supports=held_by,
-        load_shapes=tuple(load_shapes(robot, environment, order)),
+        load_shapes=shapes,
         mass=frozen(_masses(body, [m.density for m in materials])),
         pattern=pattern,
         linear=make_solver(pattern, factoriser, threads, levels_of(body, table, held)),

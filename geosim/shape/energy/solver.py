@@ -74,9 +74,6 @@ SENSELESS = 20.0
 # Share of a command to which it is found where free objects are lost.
 LOSES = 5e-3
 
-# What is said of a body that went far by itself.
-SNAPPED = "snapped to another state"
-
 
 @guarded
 @dataclass(frozen=True)
@@ -262,7 +259,7 @@ class EnergyShapeSolver:
             problem.linear.factorisations,
             progress,
         )
-        journey = _told(self._holding(state, end, command, budget), command)
+        journey = self._holding(state, end, command, budget)
         current, status, message = self._measured(journey.state, journey.outcome), journey.status, journey.message
         if status is Status.CONVERGED and current.frame.crossings:
             status = Status.CROSSED
@@ -292,6 +289,9 @@ class EnergyShapeSolver:
             spent = sum(sum(r["seconds"].values()) for r in records)
             other = max(0.0, time.perf_counter() - clock - spent)
             records[-1] = {**records[-1], "seconds": {**records[-1]["seconds"], "other": other}}
+            if journey.left:
+                first = next((place for place in journey.left if place["far"]), journey.left[0])
+                records[-1]["left"] = {**first, "times": len(journey.left)}
         report = Report(status, message, tuple(records))
         if report.reached or current is state:
             return current, report
@@ -319,8 +319,7 @@ class EnergyShapeSolver:
             )
         loaded_state = replace(loaded.state, is_frame=False)
         journey = Path(self._newton, self._origin(loaded_state, end, command), end, loaded_state, *options).follow()
-        snapped = loaded.snapped + journey.snapped
-        return replace(journey, records=loaded.records + journey.records, snapped=snapped)
+        return replace(journey, records=loaded.records + journey.records, left=loaded.left + journey.left)
 
     def _holding(self, state: ShapeState, end: Target, command: Command, budget: Budget) -> Journey:
         """Go to a target with the free objects as long as contact holds them, and without those that it loses."""
@@ -344,7 +343,7 @@ class EnergyShapeSolver:
             dropped = self._dropped(there, gone, note)
             again = self._holding(dropped, self.target(problem, dropped, command), command, budget)
             if again.status is Status.CONVERGED:
-                return replace(again, records=journey.records + again.records)
+                return replace(again, records=journey.records + again.records, left=journey.left + again.left)
         return self._journey(state, end, command, budget) if brisk else journey
 
     def _dropped(self, state: ShapeState, gone: Bools, note: str) -> ShapeState:
@@ -453,18 +452,6 @@ class EnergyShapeSolver:
             kinds=end.kinds,
             loose=loose,
         )
-
-
-def _told(journey: Journey, command: Command) -> Journey:
-    """Return a journey whose state says that the body snapped on the way: the first time is told, not every one."""
-    if not journey.snapped or SNAPPED in journey.state.note:
-        return journey
-    note = (
-        f"The body {SNAPPED} in command {command.index + 1}, {100.0 * journey.snapped[0]:.3g} % of the way there: the states "
-        "that lead on from rest end before."
-    )
-    state = replace(journey.state, note=" ".join(filter(None, [journey.state.note, note])))
-    return replace(journey, state=state)
 
 
 def _beyond_sense(problem: ShapeProblem, end: Target) -> str:

@@ -9,7 +9,7 @@ from geosim.shape.energy.cables import CHAMBER
 from geosim.shape.energy.configuration import Outcome, Target
 from geosim.shape.energy.problem import ShapeProblem
 
-__all__ = ["limit_reached", "ratios", "way_reached"]
+__all__ = ["limit_reached", "load_at", "ratios", "way_reached"]
 
 
 def ratios(problem: ShapeProblem, volumes: Floats) -> Floats:
@@ -34,6 +34,18 @@ def limit_reached(problem: ShapeProblem, origin: Target, end: Target, share: flo
     limit, asked = (pressures[driven] * problem.stress / 1e3 for pressures in (there.pressures, end.pressures))
     at = _listed(ratios(problem, volumes)[driven])
     return f"The limit is {_listed(limit)} kPa at V/V0 = {at}; {_listed(asked)} kPa was asked for."
+
+
+def load_at(problem: ShapeProblem, origin: Target, end: Target, share: float, volumes: Floats) -> str:
+    """Return pressures and volumes of the chambers at a share of the way, in brackets; empty where there are none."""
+    if not problem.chambers:
+        return ""
+    there = origin.towards(end, share, None)
+    driven = np.flatnonzero(
+        ~end.by_volume[: problem.chambers] & (end.pressures != origin.pressures)[: problem.chambers]
+    )
+    pressed = f"{_listed(there.pressures[driven] * problem.stress / 1e3)} kPa, " if len(driven) else ""
+    return f" ({pressed}V/V0 = {_listed(ratios(problem, volumes))})"
 
 
 def _listed(values: Floats) -> str:

@@ -62,6 +62,7 @@ def measure(work: Work, x: Floats, evaluation: Evaluation, penetration: float) -
             "remeshings": work.remeshings,
             "jacobian_spread": float(np.quantile(np.abs(evaluation.jacobians - 1.0), 0.95)),
             "energy_residual": np.nan,
+            "inverted_points": float((evaluation.jacobians <= 0).sum()),
         },
     )
 
