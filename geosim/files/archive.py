@@ -26,13 +26,15 @@ from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.files.checks import check_arrays, check_header, check_result
 from geosim.generate import GENERATORS, Design, make
-from geosim.resources import readable
+from geosim.resources import check_sizes, readable
 from geosim.result import FIELDS, Result, Status
 from geosim.select import Select, selected_ids
 
 __all__ = ["load_result", "write_archive"]
 
 FORMAT = 1
+# Times its length on the disk that a result file may hold: arrays of positions are packed to a half, of zeros to a thousandth.
+MOST_ZEROS = 100.0
 KEPT = ("robot", "environment", "solver", "extra", "actuation", "provenance")
 _ARRAYS = ("times", "frames", "mid_edge_frames", "obstacle_held", *FIELDS)
 
@@ -178,9 +180,12 @@ def load_result(path: str | Path) -> Result:
     if path.exists() and not path.is_file():
         raise InputError(f"{path}: not a file")
     try:
+        check_sizes(path, MOST_ZEROS)
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(str(arrays.pop("header")))
+    except InputError:
+        raise
     except FileNotFoundError:
         raise InputError(f"{path}: no such result file") from None
     except (KeyError, AttributeError, TypeError):

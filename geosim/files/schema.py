@@ -265,7 +265,7 @@ class VolumetricFile(RobotFile):
     """A whole robot.toml of kind = "volumetric"."""
 
     name: str | None = Field(default=None, description="Shown in results; default the folder.", examples=['"finger"'])
-    allow_any_size: bool = Field(default=False, description="Take surfaces under 1 mm or over 5 m.", examples=["true"])
+    allow_any_size: bool = Field(default=False, description="Take bodies under 2 mm or over 5 m.", examples=["true"])
     body: BodyTable | None = Field(default=None, description="The one body; or `bodies`.")
     bodies: list[BodyTable] | None = Field(default=None, description="Several bodies, which may touch.")
     chambers: list[ChamberTable] | Literal["cavities"] = Field(

@@ -18,11 +18,12 @@ from geosim.geometry.domain import cavities, place_order
 from geosim.geometry.halves import mesh_halves, plane_of_symmetry
 from geosim.geometry.mesh import TetMesh, fill, mesh_surfaces
 from geosim.geometry.rescue import rescued
-from geosim.geometry.surface import Surface, check_surface, read_surface
+from geosim.geometry.surface import SMALLEST, Surface, check_surface, read_surface
 
 __all__ = ["CAVITIES", "check_tets", "fill_cavities", "mesh_given"]
 
 CAVITIES = "cavities"  # in the place of chambers: every cavity that the bodies enclose
+TINY = 2e-3  # diagonal [m]: a box one unit high, read as mm, has at most 1.74 mm; the smallest robots that are cast have more
 BESIDE_FACE = 1e-6  # barycentric depth of a vertex in a foreign tet: less is the rounding of bodies that touch
 
 
@@ -49,6 +50,8 @@ def mesh_given(
 
     def read(item: Any, name: str) -> Surface:
         surface = read_surface(item, units=units, name=name)
+        if not allow_any_size and name.startswith("body"):
+            _refuse_unit(surface, units)
         if rescue:
             return check_surface(rescued(surface), allow_any_size=allow_any_size)
         try:
@@ -74,6 +77,18 @@ def mesh_given(
         return replace(mesh, notices=(*mesh.notices, why))
     mesher = lambda halves, edge: mesh_surfaces(halves, max_edge=edge, **options)  # noqa: E731
     return mesh_halves(skins, inside, axis, max_edge, mesher, fill_cavities)
+
+
+def _refuse_unit(surface: Surface, units: str | None) -> None:
+    """Refuse a body of about one millimetre before anything else is said of it: most often it is one unit of something else."""
+    used = surface.vertices[surface.faces.ravel()]
+    x, y, z = np.ptp(used, axis=0) * 1e3
+    if SMALLEST <= surface.diagonal < TINY:
+        given = f"units = {units!r}" if units else "metres"
+        raise InputError(
+            f"{surface.label}: measures {x:.3g} x {y:.3g} x {z:.3g} mm with {given}; is that its unit? Name the right one (units "
+            "= 'cm', 'in', 'm') or scale the surface; if it is that small, set allow_any_size = true"
+        )
 
 
 def _mendable(surface: Surface) -> bool:

@@ -96,8 +96,9 @@ class Surface:
         if bad:
             raise InputError(f"{self.label}: {bad} vertices have nan or infinite coordinates; export the surface again")
         if faces.min() < 0 or faces.max() >= len(vertices):
+            bad = faces[(faces < 0) | (faces >= len(vertices))][0]
             raise InputError(
-                f"{self.label}: a triangle names vertex {int(faces.max())} of {len(vertices)}; the "
+                f"{self.label}: a triangle names vertex {int(bad)} of {len(vertices)}; the "
                 "file is damaged, export it again"
             )
         vertices.flags.writeable = False
@@ -148,7 +149,7 @@ def read_surface(surface: Any, units: str | None = None, name: str = "body") -> 
     """
     if isinstance(surface, Surface):
         return surface
-    if units is not None and units not in UNITS:
+    if units is not None and not (isinstance(units, str) and units in UNITS):
         raise InputError(f"{name} surface: units = {units!r} is unknown; choose one of {', '.join(map(repr, UNITS))}")
     if isinstance(surface, (str, os.PathLike)):
         name_of, solid = file_part(os.fspath(surface))
@@ -241,7 +242,10 @@ def _parse_other(path: Path, label: str) -> tuple[np.ndarray, np.ndarray]:
     try:
         data = path.read_bytes()  # without the path no texture is looked for, and no library guesses an encoding
         stream = io.StringIO(data.decode(errors="replace")) if path.suffix.lower() == ".obj" else io.BytesIO(data)
-        mesh = trimesh.load(stream, file_type=path.suffix[1:].lower(), force="mesh", process=False, skip_materials=True)
+        with np.errstate(invalid="ignore"):  # of ids that no integer holds: they are refused as such
+            mesh = trimesh.load(
+                stream, file_type=path.suffix[1:].lower(), force="mesh", process=False, skip_materials=True
+            )
     except (
         ValueError,
         TypeError,
