@@ -117,7 +117,7 @@ def test_inside_out_where_the_energy_is_taken_is_a_status_elsewhere_a_count(own)
 
 
 def test_points_of_the_solvers_own_element_are_told_from_its_corners():
-    """A mid-edge node pulled in turns corners over at first, and then points where the energy is taken; of P1 its domains count."""
+    """A mid-edge node pulled in turns corners over, and then points where the energy is taken; of P1 its domains count."""
     problem = make_problem(bar(), Environment(), 2, "superlu", isochoric=True)
     tet = problem.mesh.tets[0]
     corners_only, both = problem.rest.copy(), problem.rest.copy()
@@ -193,7 +193,10 @@ def test_an_error_bar_of_the_mesh_above_a_tenth_is_said():
 def test_previews_say_so():
     first = replace(bar(), preview=True)
     assert "preview" in shown(first, first.vertices).trust()[0]
-    assert "pressures are not to be trusted" in shown(bar(), bar().vertices, solver=geosim.ProjectiveShapeSolver()).trust()[0]
+    assert (
+        "pressures are not to be trusted"
+        in shown(bar(), bar().vertices, solver=geosim.ProjectiveShapeSolver()).trust()[0]
+    )
 
 
 def test_contact_that_begins_at_a_good_part_of_the_gap_is_said():
@@ -201,7 +204,11 @@ def test_contact_that_begins_at_a_good_part_of_the_gap_is_said():
     vertices, tets = block((0.04, 0.01, 0.01), (4, 1, 1))
     both = np.vstack([vertices, vertices + [0, 0, 0.011]])
     robot = VolumetricRobot.from_tets(
-        both, np.vstack([tets, tets + len(vertices)]), material=RUBBER, fixed=both[:, 0] < 1e-9, tip=both[:, 0] > 0.04 - 1e-9
+        both,
+        np.vstack([tets, tets + len(vertices)]),
+        material=RUBBER,
+        fixed=both[:, 0] < 1e-9,
+        tip=both[:, 0] > 0.04 - 1e-9,
     )
     top = np.flatnonzero(both[:, 2] > 0.0209)
     push = Environment(loads=Load.force(top, (0, 0, -0.2)))
@@ -235,7 +242,9 @@ def test_where_the_path_was_left_stands_in_the_trace_and_in_its_file(tmp_path):
     record = {"command": 1, "left": {"share": 0.345, "load": " (5 kPa, V/V0 = 1.2)", "far": True, "times": 3}}
     result = shown(bar(), bar().vertices, trace=(record,), actuation=Passive())
     (said,) = result.trust()
-    assert "snapped to another state in command 2, 34.5 % of the way there (5 kPa, V/V0 = 1.2) (and 2 times more)" in said
+    assert (
+        "snapped to another state in command 2, 34.5 % of the way there (5 kPa, V/V0 = 1.2) (and 2 times more)" in said
+    )
     assert "another shape may exist" in said
     assert geosim.load_result(result.save(tmp_path / "r.npz")).trust() == (said,)
 
@@ -301,3 +310,31 @@ def test_table_summary_picture_and_page_quote_them(tmp_path):
     rows = list(csv.DictReader((tmp_path / "out" / "summary.csv").open()))
     assert [row["trust"] for row in rows] == ["", said[0]]
     assert said[0][:40] in (tmp_path / "out" / "view.html").read_text()
+
+
+# ---- the default tip
+
+
+@pytest.mark.parametrize("size", [(0.04, 0.012, 0.012), (0.012, 0.012, 0.012), (0.01, 0.03, 0.02)])
+def test_the_default_tip_of_a_box_is_its_far_face(size):
+    """Of an unstructured mesh, whose corners alone are farthest in a straight line: their mean lay off the axis."""
+    import trimesh
+
+    box = trimesh.creation.box(size)
+    box.apply_translation(np.array(size) / 2)
+    robot = VolumetricRobot.from_surfaces(
+        box, material=RUBBER, fixed=Select.plane("x", below=1e-6), max_edge=max(size) / 6
+    )
+    far = np.flatnonzero(robot.body_vertices & (robot.vertices[:, 0] > size[0] - 1e-9))
+    np.testing.assert_array_equal(robot.tip, far)
+    np.testing.assert_allclose(
+        robot.tip_weights @ robot.vertices[robot.tip], [size[0], size[1] / 2, size[2] / 2], atol=1e-9
+    )
+
+
+def test_a_body_that_is_held_all_around_or_nowhere_keeps_the_farthest_vertices():
+    vertices, tets = block((0.02, 0.02, 0.004), (4, 4, 1))
+    rim = np.abs(vertices[:, :2] - 0.01).max(axis=1) > 0.0099
+    for fixed in (rim, None):
+        robot = VolumetricRobot.from_tets(vertices, tets, material=RUBBER, fixed=fixed)
+        np.testing.assert_allclose(vertices[robot.tip].mean(axis=0)[:2], 0.01, atol=1e-6)

@@ -58,8 +58,8 @@ def refuse_held(shapes: Sequence[LoadShape], held: Bools) -> None:
         acts = np.any(load.value != 0.0, axis=0)
         if acts.any() and held[weights > 0.0][:, acts].all():
             raise InputError(
-                f"load {index + 1}: every vertex that it acts on is held by `fixed` or `prescribed`, so it does nothing; put it on "
-                "vertices that can move"
+                f"load {index + 1}: every vertex that it acts on is held by `fixed` or `prescribed`, so it does nothing; put it "
+                "on vertices that can move"
             )
 
 

@@ -91,6 +91,10 @@ EASY, EASY_TOUCHING = 5, 10
 # was passed there led a PneuNet 1.7 % beyond the limit that fifty small steps name.
 TOUCHING = 1e-2
 
+# Newton iterations of one command after which linear tets that are inside out, where a chamber is under vacuum or cables pull,
+# are given up: flat tets fold into each other there. Measured: such paths end crossed or nowhere, after 434 and 1062.
+FOLDING = 150
+
 # Increments of one command, at most: a path that is longer does not get anywhere.
 INCREMENTS = 1000
 
@@ -430,6 +434,8 @@ class Path:
         """Try again from nearer, or relax; return how the command ended where that has no sense any more."""
         collapsed = self._collapsed
         self.failures += 1
+        if self._folds:
+            return self._lost(outcome)
         if collapsed and not self.brisk and outcome.status is not Status.SINGULAR and self.passed is None:
             # a body whose pressures and loads stay as they are goes to its next state, however far that lies
             follows = self.beyond or not self._bends
@@ -442,6 +448,15 @@ class Path:
         else:
             self.stride = LONGEST
         return None
+
+    @property
+    def _folds(self) -> bool:
+        """Whether linear tets have folded, so that more iterations lead nowhere."""
+        problem, state = self.problem, self.state
+        if not problem.element.linear or len(self.records) < FOLDING:
+            return False
+        pulled = problem.cables is not None or bool((state.point.chamber_pressures[: problem.chambers] < 0.0).any())
+        return pulled and problem.inverted(state.point.x) > 0
 
     @property
     def _collapsed(self) -> bool:

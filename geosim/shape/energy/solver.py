@@ -274,7 +274,7 @@ class EnergyShapeSolver:
             )
         status, message = self._above_vacuum(current, command) or (status, message)
         if status is not Status.CONVERGED:
-            message = f"{message}{_beyond_sense(problem, end)}"
+            message = f"{message}{_beyond_sense(problem, end)}{_flat(problem, current)}"
         loses = status is Status.CONVERGED and current.frame.stable == 0.0 and state.frame.stable != 0.0
         if loses and (shares := journey.way.branches_between()) is not None:
             status = Status.UNSTABLE
@@ -450,6 +450,20 @@ class EnergyShapeSolver:
             kinds=end.kinds,
             loose=loose,
         )
+
+
+def _flat(problem: ShapeProblem, state: ShapeState) -> str:
+    """Say what helps linear tets under vacuum or cables; empty elsewhere."""
+    sucked = bool((state.point.chamber_pressures[: problem.chambers] < 0.0).any())
+    if not problem.element.linear or not (sucked or problem.cables is not None):
+        return ""
+    count = problem.inverted(state.point.x)
+    where = "under vacuum" if sucked else "where cables close them"
+    folded = f"{count} flat tets are inside out here: " if count else ""
+    return (
+        f" {folded}P1 elements fold at sharp inner edges {where}: take element='p2', a smaller max_edge there, "
+        "or rounded edges."
+    )
 
 
 def _beyond_sense(problem: ShapeProblem, end: Target) -> str:

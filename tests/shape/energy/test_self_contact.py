@@ -42,7 +42,9 @@ def test_walls_of_chambers_that_cross_are_counted_without_contact():
     vertices, tets = block((0.02, 0.02, 0.02), (4, 4, 4))
     at = vertices[tets].mean(axis=1)
     inside = (np.abs(at - 0.01) < 0.005).all(axis=1)
-    robot = geosim.VolumetricRobot.from_tets(vertices, tets, inside.astype(int), material=geosim.NeoHookean(mu=MU), fixed=None)
+    robot = geosim.VolumetricRobot.from_tets(
+        vertices, tets, inside.astype(int), material=geosim.NeoHookean(mu=MU), fixed=None
+    )
     solver = geosim.EnergyShapeSolver(element="p1")
     state = solver.start(robot, Environment(self_contact=False))
     assert _crossings(state.problem, state.point, placed(state.problem, state.point.x)) == 0
