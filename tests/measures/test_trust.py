@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import replace
+import re
+from dataclasses import fields, replace
+from functools import cached_property
+from pathlib import Path
 
+import meshio
 import numpy as np
 import pytest
+import trimesh
 from click.testing import CliRunner
 from shapes import block, shell
 
@@ -168,6 +173,22 @@ def test_walls_that_are_one_tet_thick_are_found_and_named():
     assert not geosim.solve(thin, Inflation(volume_ratio=1.1), ALONE).trust()
 
 
+@pytest.mark.parametrize("cells", [(10, 3, 1), (16, 4, 2)])
+def test_a_plate_of_one_tet_bends_too_little_and_says_so(cells):
+    """Of one layer a P1 plate goes .43 of the way of P2, of two .86; the second is not named."""
+    vertices, tets = block((0.04, 0.01, 0.002), cells)
+    robot = VolumetricRobot.from_tets(
+        vertices, tets, material=RUBBER, fixed=vertices[:, 0] < 1e-9, tip=vertices[:, 0] > 0.04 - 1e-9
+    )
+    load = Environment(loads=Load.force(robot.tip, (0, 0, -2e-5)), self_contact=False)
+    flat, curved = (geosim.solve(robot, Passive(), load, solver=EnergyShapeSolver(element=e)) for e in ("p1", "p2"))
+    rest = robot.tip_weights @ robot.vertices[robot.tip]
+    ratio = (flat.tip[0] - rest)[2] / (curved.tip[0] - rest)[2]
+    assert (0.3 < ratio < 0.67) if cells[2] == 1 else ratio > 0.75
+    assert len(flat.trust()) == (cells[2] == 1)
+    assert curved.trust() == ()
+
+
 # ---- stretch, errors, previews, contact, stability
 
 
@@ -296,8 +317,6 @@ def test_table_summary_picture_and_page_quote_them(tmp_path):
         'kind = "volumetric"\nunits = "m"\nfixed = "none"\n[body]\nmesh = "ball.vtu"\nmaterial = "ecoflex-00-30"\n'
         '[solver]\nelement = "p1"\n'
     )
-    import meshio
-
     meshio.Mesh(vertices, [("tetra", tets)], cell_data={"region": [regions]}).write(tmp_path / "ball.vtu")
     done = CliRunner().invoke(main, ["solve", str(file), "--volume-ratio", "1.02,1.1", "--out", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
@@ -318,8 +337,6 @@ def test_table_summary_picture_and_page_quote_them(tmp_path):
 @pytest.mark.parametrize("size", [(0.04, 0.012, 0.012), (0.012, 0.012, 0.012), (0.01, 0.03, 0.02)])
 def test_the_default_tip_of_a_box_is_its_far_face(size):
     """Of an unstructured mesh, whose corners alone are farthest in a straight line: their mean lay off the axis."""
-    import trimesh
-
     box = trimesh.creation.box(size)
     box.apply_translation(np.array(size) / 2)
     robot = VolumetricRobot.from_surfaces(
@@ -338,3 +355,20 @@ def test_a_body_that_is_held_all_around_or_nowhere_keeps_the_farthest_vertices()
     for fixed in (rim, None):
         robot = VolumetricRobot.from_tets(vertices, tets, material=RUBBER, fixed=fixed)
         np.testing.assert_allclose(vertices[robot.tip].mean(axis=0)[:2], 0.01, atol=1e-6)
+
+
+# ---- the page
+
+
+def test_the_page_of_promises_names_every_field_and_tests_that_exist():
+    root = Path(__file__).resolve().parents[2]
+    page = (root / "docs" / "promises.md").read_text()
+    named = set(re.findall(r"`(\w+)`", page))
+    assert {f.name for f in fields(Result)} <= named
+    measures = {name for name, value in vars(Result).items() if isinstance(value, cached_property)} - {
+        "_trust",
+        "spine",
+    }
+    assert measures <= named
+    for file, test in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page):
+        assert f"def {test}(" in (root / file).read_text(), f"{file}::{test}"
