@@ -211,8 +211,14 @@ def test_an_error_bar_of_the_mesh_above_a_tenth_is_said():
     assert bars(0.9e-3) == ()
 
 
-def test_previews_say_so():
-    first = replace(bar(), preview=True)
+def test_previews_say_so(tmp_path):
+    """Also when they are read from the file of a result; a robot that is meshed again as fine as asked is none."""
+    first = VolumetricRobot.from_surfaces(
+        trimesh.creation.box((0.02, 0.01, 0.01)), material=RUBBER, fixed=Select.plane("x", below=-0.0099), preview=True
+    )
+    assert first.preview
+    assert not first.remesh(max_edge=5e-3).preview
+    assert geosim.load_result(shown(first, first.vertices).save(tmp_path / "p.npz")).robot.preview
     assert "preview" in shown(first, first.vertices).trust()[0]
     assert (
         "pressures are not to be trusted"

@@ -53,6 +53,7 @@ from geosim.shape.energy.penetration import went_through
 from geosim.shape.energy.problem import ShapeProblem, make_problem
 from geosim.shape.energy.state import ShapeState
 from geosim.shape.energy.trail import difference
+from geosim.shape.energy.wording import FLAT_TETS
 
 __all__ = ["EnergyShapeSolver", "ShapeState"]
 
@@ -458,12 +459,8 @@ def _flat(problem: ShapeProblem, state: ShapeState) -> str:
     if not problem.element.linear or not (sucked or problem.cables is not None):
         return ""
     count = problem.inverted(state.point.x)
-    where = "under vacuum" if sucked else "where cables close them"
-    folded = f"{count} flat tets are inside out here: " if count else ""
-    return (
-        f" {folded}P1 elements fold at sharp inner edges {where}: take element='p2', a smaller max_edge there, "
-        "or rounded edges."
-    )
+    folded = f"{count} of the flat tets inside out here: " if count else ""
+    return f" {folded}{FLAT_TETS}"
 
 
 def _beyond_sense(problem: ShapeProblem, end: Target) -> str:
