@@ -485,11 +485,11 @@ def _far_end(vertices: Floats, body: Bools, faces: Ints, fixed: Ints) -> Ints:
     are farthest in a straight line, which on a flat face are its corners. A free body has no end: then those are the tip.
     """
     ids = np.flatnonzero(body)
-    start = _area_weights(vertices, faces, fixed) @ vertices[fixed] if len(fixed) else vertices[ids].mean(axis=0)
+    start = _middle(vertices, faces, fixed) if len(fixed) else vertices[ids].mean(axis=0)
     distance = np.linalg.norm(vertices[ids] - start, axis=1)
     tip = ids[distance >= (1.0 - END) * distance.max()]
     for _ in range(LOOKS if len(fixed) else 0):
-        way = _area_weights(vertices, faces, tip) @ vertices[tip] - start
+        way = _middle(vertices, faces, tip) - start
         length = float(np.linalg.norm(way))
         if length <= END * distance.max():  # it is held all around: no end is farther than another
             break
@@ -498,6 +498,13 @@ def _far_end(vertices: Floats, body: Bools, faces: Ints, fixed: Ints) -> Ints:
         if np.array_equal(last, tip):
             break
     return frozen(tip)
+
+
+def _middle(vertices: Floats, faces: Ints, ids: Ints) -> Floats:
+    """Return the middle of the faces among some vertices by area, of vertices that have none among them that of their box."""
+    if np.isin(faces, ids).all(axis=1).any():
+        return np.asarray(_area_weights(vertices, faces, ids) @ vertices[ids])
+    return 0.5 * (vertices[ids].min(axis=0) + vertices[ids].max(axis=0))
 
 
 def _area_weights(vertices: Floats, faces: Ints, ids: Ints) -> Floats:

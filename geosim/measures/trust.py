@@ -234,7 +234,7 @@ def _thin_walls(result: Evidence) -> Iterator[str]:
     if share > THIN:
         yield (
             f"Walls are one tet thick in {100.0 * share:.0f} % of their area, for example at {_place(place)}: there P1 elements "
-            "are far too stiff in bending (half the way was measured); take element='p2' or a smaller max_edge."
+            "bend far too little (a third to two thirds of the way of P2 was measured); take element='p2' or a smaller max_edge."
         )
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import replace
+import re
+from dataclasses import fields, replace
+from functools import cached_property
+from pathlib import Path
 
+import meshio
 import numpy as np
 import pytest
+import trimesh
 from click.testing import CliRunner
 from shapes import block, shell
 
@@ -117,7 +122,7 @@ def test_inside_out_where_the_energy_is_taken_is_a_status_elsewhere_a_count(own)
 
 
 def test_points_of_the_solvers_own_element_are_told_from_its_corners():
-    """A mid-edge node pulled in turns corners over at first, then points where the energy is taken; of P1 its domains count."""
+    """A mid-edge node pulled in turns corners over, and then points where the energy is taken; of P1 its domains count."""
     problem = make_problem(bar(), Environment(), 2, "superlu", isochoric=True)
     tet = problem.mesh.tets[0]
     corners_only, both = problem.rest.copy(), problem.rest.copy()
@@ -168,6 +173,22 @@ def test_walls_that_are_one_tet_thick_are_found_and_named():
     assert not geosim.solve(thin, Inflation(volume_ratio=1.1), ALONE).trust()
 
 
+@pytest.mark.parametrize("cells", [(10, 3, 1), (16, 4, 2)])
+def test_a_plate_of_one_tet_bends_too_little_and_says_so(cells):
+    """Of one layer a P1 plate goes .43 of the way of P2, of two .86; the second is not named."""
+    vertices, tets = block((0.04, 0.01, 0.002), cells)
+    robot = VolumetricRobot.from_tets(
+        vertices, tets, material=RUBBER, fixed=vertices[:, 0] < 1e-9, tip=vertices[:, 0] > 0.04 - 1e-9
+    )
+    load = Environment(loads=Load.force(robot.tip, (0, 0, -2e-5)), self_contact=False)
+    flat, curved = (geosim.solve(robot, Passive(), load, solver=EnergyShapeSolver(element=e)) for e in ("p1", "p2"))
+    rest = robot.tip_weights @ robot.vertices[robot.tip]
+    ratio = (flat.tip[0] - rest)[2] / (curved.tip[0] - rest)[2]
+    assert (0.3 < ratio < 0.67) if cells[2] == 1 else ratio > 0.75
+    assert len(flat.trust()) == (cells[2] == 1)
+    assert curved.trust() == ()
+
+
 # ---- stretch, errors, previews, contact, stability
 
 
@@ -190,8 +211,14 @@ def test_an_error_bar_of_the_mesh_above_a_tenth_is_said():
     assert bars(0.9e-3) == ()
 
 
-def test_previews_say_so():
-    first = replace(bar(), preview=True)
+def test_previews_say_so(tmp_path):
+    """Also when they are read from the file of a result; a robot that is meshed again as fine as asked is none."""
+    first = VolumetricRobot.from_surfaces(
+        trimesh.creation.box((0.02, 0.01, 0.01)), material=RUBBER, fixed=Select.plane("x", below=-0.0099), preview=True
+    )
+    assert first.preview
+    assert not first.remesh(max_edge=5e-3).preview
+    assert geosim.load_result(shown(first, first.vertices).save(tmp_path / "p.npz")).robot.preview
     assert "preview" in shown(first, first.vertices).trust()[0]
     assert (
         "pressures are not to be trusted"
@@ -296,8 +323,6 @@ def test_table_summary_picture_and_page_quote_them(tmp_path):
         'kind = "volumetric"\nunits = "m"\nfixed = "none"\n[body]\nmesh = "ball.vtu"\nmaterial = "ecoflex-00-30"\n'
         '[solver]\nelement = "p1"\n'
     )
-    import meshio
-
     meshio.Mesh(vertices, [("tetra", tets)], cell_data={"region": [regions]}).write(tmp_path / "ball.vtu")
     done = CliRunner().invoke(main, ["solve", str(file), "--volume-ratio", "1.02,1.1", "--out", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
@@ -310,3 +335,46 @@ def test_table_summary_picture_and_page_quote_them(tmp_path):
     rows = list(csv.DictReader((tmp_path / "out" / "summary.csv").open()))
     assert [row["trust"] for row in rows] == ["", said[0]]
     assert said[0][:40] in (tmp_path / "out" / "view.html").read_text()
+
+
+# ---- the default tip
+
+
+@pytest.mark.parametrize("size", [(0.04, 0.012, 0.012), (0.012, 0.012, 0.012), (0.01, 0.03, 0.02)])
+def test_the_default_tip_of_a_box_is_its_far_face(size):
+    """Of an unstructured mesh, whose corners alone are farthest in a straight line: their mean lay off the axis."""
+    box = trimesh.creation.box(size)
+    box.apply_translation(np.array(size) / 2)
+    robot = VolumetricRobot.from_surfaces(
+        box, material=RUBBER, fixed=Select.plane("x", below=1e-6), max_edge=max(size) / 6
+    )
+    far = np.flatnonzero(robot.body_vertices & (robot.vertices[:, 0] > size[0] - 1e-9))
+    np.testing.assert_array_equal(robot.tip, far)
+    np.testing.assert_allclose(
+        robot.tip_weights @ robot.vertices[robot.tip], [size[0], size[1] / 2, size[2] / 2], atol=1e-9
+    )
+
+
+def test_a_body_that_is_held_all_around_or_nowhere_keeps_the_farthest_vertices():
+    vertices, tets = block((0.02, 0.02, 0.004), (4, 4, 1))
+    rim = np.abs(vertices[:, :2] - 0.01).max(axis=1) > 0.0099
+    for fixed in (rim, None):
+        robot = VolumetricRobot.from_tets(vertices, tets, material=RUBBER, fixed=fixed)
+        np.testing.assert_allclose(vertices[robot.tip].mean(axis=0)[:2], 0.01, atol=1e-6)
+
+
+# ---- the page
+
+
+def test_the_page_of_promises_names_every_field_and_tests_that_exist():
+    root = Path(__file__).resolve().parents[2]
+    page = (root / "docs" / "promises.md").read_text()
+    named = set(re.findall(r"`(\w+)`", page))
+    assert {f.name for f in fields(Result)} <= named
+    measures = {name for name, value in vars(Result).items() if isinstance(value, cached_property)} - {
+        "_trust",
+        "spine",
+    }
+    assert measures <= named
+    for file, test in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page):
+        assert f"def {test}(" in (root / file).read_text(), f"{file}::{test}"

@@ -19,6 +19,7 @@ commands are those of fine steps, whatever the spacing of the commands, because 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,6 +27,7 @@ import numpy as np
 
 from geosim.arrays import Floats
 from geosim.contract import Status
+from geosim.errors import GeosimWarning
 from geosim.shape.energy.attempt import LONGEST, Budget, BudgetError, bearable
 from geosim.shape.energy.branches import Mark, Way
 from geosim.shape.energy.cables import CHAMBER
@@ -37,7 +39,7 @@ from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.relaxation import relaxed
 from geosim.shape.energy.state import ShapeState
 from geosim.shape.energy.trail import along, longest, secant, straight_on, travel
-from geosim.shape.energy.wording import limit_reached, load_at, ratios, way_reached
+from geosim.shape.energy.wording import FLAT_TETS, limit_reached, load_at, ratios, way_reached
 
 __all__ = ["Journey", "Path"]
 
@@ -90,6 +92,11 @@ EASY, EASY_TOUCHING = 5, 10
 # sharp, 279 and 128 with 1e-3, 233 and 80 with this, and not fewer with 3e-2. Where increments are short all are sharp: one that
 # was passed there led a PneuNet 1.7 % beyond the limit that fifty small steps name.
 TOUCHING = 1e-2
+
+# Newton iterations of one command after which linear tets that are inside out, where a chamber is under vacuum or cables pull,
+# are warned of, and given up: flat tets fold into each other there. Measured: a tendon finger gets there after 372, others end
+# crossed or nowhere after 434 and 1062.
+FOLDING, FOLDED = 100, 400
 
 # Increments of one command, at most: a path that is longer does not get anywhere.
 INCREMENTS = 1000
@@ -171,6 +178,7 @@ class Path:
     ahead: float = 1.0  # share that a step along the tangent tries at first
     snaps: bool = False  # whether the last relaxation led far away
     sharp: bool = False  # whether equilibria on the way are sharp: the load may have a maximum near
+    warned: bool = False  # of flat tets that fold
     stuck: bool = False  # whether creeping beyond a limit has been tried in vain
     left: list[dict[str, Any]] = field(default_factory=list)  # where the body went to another state
 
@@ -430,6 +438,13 @@ class Path:
         """Try again from nearer, or relax; return how the command ended where that has no sense any more."""
         collapsed = self._collapsed
         self.failures += 1
+        if self._folds and not self.warned:
+            self.warned = True
+            warnings.warn(
+                f"{100.0 * self.share:.3g} % of a command is reached. {FLAT_TETS}", GeosimWarning, stacklevel=2
+            )
+        if self._folds and len(self.records) >= FOLDED:
+            return self._lost(outcome)
         if collapsed and not self.brisk and outcome.status is not Status.SINGULAR and self.passed is None:
             # a body whose pressures and loads stay as they are goes to its next state, however far that lies
             follows = self.beyond or not self._bends
@@ -442,6 +457,15 @@ class Path:
         else:
             self.stride = LONGEST
         return None
+
+    @property
+    def _folds(self) -> bool:
+        """Whether linear tets have folded, after so many iterations that more may lead nowhere."""
+        problem, state = self.problem, self.state
+        if not problem.element.linear or len(self.records) < FOLDING:
+            return False
+        pulled = problem.cables is not None or bool((state.point.chamber_pressures[: problem.chambers] < 0.0).any())
+        return pulled and problem.inverted(state.point.x) > 0
 
     @property
     def _collapsed(self) -> bool:

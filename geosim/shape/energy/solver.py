@@ -54,6 +54,7 @@ from geosim.shape.energy.penetration import went_through
 from geosim.shape.energy.problem import ShapeProblem, make_problem
 from geosim.shape.energy.state import ShapeState
 from geosim.shape.energy.trail import difference
+from geosim.shape.energy.wording import FLAT_TETS
 
 __all__ = ["EnergyShapeSolver", "ShapeState"]
 
@@ -276,7 +277,7 @@ class EnergyShapeSolver:
             )
         status, message = self._above_vacuum(current, command) or (status, message)
         if status is not Status.CONVERGED:
-            message = f"{message}{_beyond_sense(problem, end)}"
+            message = f"{message}{_beyond_sense(problem, end)}{_flat(problem, current)}"
         loses = status is Status.CONVERGED and current.frame.stable == 0.0 and state.frame.stable != 0.0
         if loses and (shares := journey.way.branches_between()) is not None:
             status = Status.UNSTABLE
@@ -452,6 +453,16 @@ class EnergyShapeSolver:
             kinds=end.kinds,
             loose=loose,
         )
+
+
+def _flat(problem: ShapeProblem, state: ShapeState) -> str:
+    """Say what helps linear tets under vacuum or cables; empty elsewhere."""
+    sucked = bool((state.point.chamber_pressures[: problem.chambers] < 0.0).any())
+    if not problem.element.linear or not (sucked or problem.cables is not None):
+        return ""
+    count = problem.inverted(state.point.x)
+    folded = f"{count} of the flat tets inside out here: " if count else ""
+    return f" {folded}{FLAT_TETS}"
 
 
 def _beyond_sense(problem: ShapeProblem, end: Target) -> str:

@@ -9,7 +9,13 @@ from geosim.shape.energy.cables import CHAMBER
 from geosim.shape.energy.configuration import Outcome, Target
 from geosim.shape.energy.problem import ShapeProblem
 
-__all__ = ["limit_reached", "load_at", "ratios", "way_reached"]
+__all__ = ["FLAT_TETS", "limit_reached", "load_at", "ratios", "way_reached"]
+
+
+FLAT_TETS = (
+    "P1 elements fold at sharp inner edges under vacuum, and where cables close them: take element='p2', a smaller max_edge "
+    "there, or rounded edges."
+)
 
 
 def ratios(problem: ShapeProblem, volumes: Floats) -> Floats:
