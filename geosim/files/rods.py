@@ -13,7 +13,7 @@
     [shell]
     thickness = 1.0
     material = "..."
-    bending = "hinge"
+    bending = "mid-edge"               # the default, or "hinge"
     [fixed]
     ids = [0, 1]
     edges = [0]                        # theta of these edges; the rest of [fixed] selects vertices

@@ -336,9 +336,9 @@ class ShellTable(Table):
         default=None, description="Of all triangles, or one a triangle [units].", examples=["0.5"]
     )
     material: Any = Field(default=None, description="As for rods.")
-    bending: Literal["hinge", "mid-edge"] = Field(
-        default="hinge",
-        description="Bending by hinges, or by mid-edge normals, which does not depend on the mesh.",
+    bending: Literal["hinge", "mid-edge"] | None = Field(
+        default=None,
+        description="Bending by mid-edge normals, a plate on any mesh, or by the hinges of [Lahoti], which depend on it.",
         examples=['"mid-edge"'],
     )
     constants: Literal["plate", "published", "matlab"] = Field(

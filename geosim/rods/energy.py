@@ -22,7 +22,7 @@ from geosim.rods.newton import Solution
 from geosim.rods.state import Ledger, RodState, evaluate
 from geosim.rods.terms import Term
 
-__all__ = ["GROWN", "booked", "measured"]
+__all__ = ["GROWN", "booked", "continued", "measured"]
 
 GROWN = 0.1  # of the energy given that may appear from nowhere: coarse increments of rules of order 2 swing by a few hundredths
 AXIAL = 1e-12  # of EA L (a strain of 1e-6): energy below it is round-off of a robot at rest
@@ -58,13 +58,14 @@ def measured(
             reactions=reactions[:turns].reshape(-1, 3),
             stable=float(not solution.unstable) if static else np.nan,
         )
-        for term in terms:
-            term.measure(solution.q, measures)
+    for term in terms:
+        term.measure(state.q if solution is None else solution.q, measures)
     if ledger is None or static:
         return state.changed(measures=measures)
     stored = measures.get("contact", 0.0)
     dissipated, drift = _balance(ledger, sum(measures[key] for key in KEPT) + stored, stored)
-    measures.update(work=ledger.work, dissipated=dissipated, drift=drift)
+    said = zip(("work", "dissipated", "drift"), (ledger.work, dissipated, drift), ledger.said)
+    measures.update({key: now - before for key, now, before in said})
     return state.changed(measures=measures, ledger=replace(ledger, made=_made(state, ledger, dissipated, drift)))
 
 
@@ -125,3 +126,12 @@ def _actuation(state: RodState, new: RodState) -> float:
         return 0.0
     begin = evaluate(state.system, state, state.q, state.natural).energy
     return evaluate(state.system, state, state.q, new.natural).energy - begin
+
+
+def continued(state: RodState) -> RodState:
+    """Return the state as the start of another solve: what was made, done and dissipated so far counts no more there."""
+    measures, ledger = dict(state.measures), state.ledger
+    if ledger is not None:
+        done = [before + measures.get(key, 0.0) for key, before in zip(("work", "dissipated", "drift"), ledger.said)]
+        ledger = replace(ledger, said=(done[0], done[1], done[2]))
+    return state.changed(ledger=ledger, measures=measures | dict.fromkeys(("work", "dissipated", "drift"), 0.0))

@@ -140,8 +140,9 @@ class RodShellRobot(Displayed):
     planar
         True: motion in the coordinate plane that contains the robot (xz if several do); or "xz", "xy", "yz".
     shell_bending
-        "hinge" (fast; no Poisson's ratio, depends on the mesh) or "mid-edge" (a plate; one unknown more an edge), see
-        `geosim.rods.shells` and `geosim.rods.midedge`.
+        "mid-edge" (a plate, on any triangulation), see `geosim.rods.midedge`, or "hinge" (those of [Lahoti]; no Poisson's ratio,
+        depends on the mesh), see `geosim.rods.shells`. None: "mid-edge", but "hinge" where `hinge_stiffness` or
+        `shell_constants` of hinges are given.
     shell_membrane
         "cst" (constant-strain triangles with the material's nu, see `geosim.rods.membrane`) or "springs" (on the edges, as in
         [Lahoti]; the mesh decides about nu, see `geosim.rods.shells`).
@@ -186,7 +187,7 @@ class RodShellRobot(Displayed):
     edge_angular_velocities: Any = None
     masses: Any = None
     planar: Any = False
-    shell_bending: str = "hinge"
+    shell_bending: str | None = None
     section: Section | None = None
     stretch_stiffness: Any = None
     bend_stiffness: Any = None
@@ -224,6 +225,9 @@ class RodShellRobot(Displayed):
         if len(self.triangles):
             self._check_shells()
         choice(self.shell_constants, "shell_constants", ("plate", "published", "matlab"))
+        if self.shell_bending is None:
+            hinged = self.hinge_stiffness is not None or self.shell_constants != "plate"
+            put(self, "shell_bending", "hinge" if hinged else "mid-edge")
         choice(self.shell_bending, "shell_bending", ("hinge", "mid-edge"))
         choice(self.shell_membrane, "shell_membrane", ("cst", "springs"))
         if self.shell_bending == "mid-edge" and self.hinge_stiffness is not None:

@@ -37,18 +37,19 @@ from numpy.typing import ArrayLike
 
 from geosim.actuation import Actuation, Command, NaturalShape
 from geosim.arrays import choice, floats, number, whole
-from geosim.contract import Progress, Report, Robot, State, Status, taken
+from geosim.contract import Progress, Report, Robot, SavedState, State, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.rods.drive import Drive, check_natural, make_drive
-from geosim.rods.energy import GROWN, booked, measured
+from geosim.rods.energy import GROWN, booked, continued, measured
 from geosim.rods.increment import solve_balance
 from geosim.rods.newton import Newton, Solution
 from geosim.rods.obstacles import refuse_overlap
+from geosim.rods.overlap import OVERLAPS, free_of_overlap, terms_at_rest
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.rules import RULES, advance
-from geosim.rods.state import NO_PAST, RodState, at_rest, carry
-from geosim.rods.system import make_system
+from geosim.rods.state import NO_PAST, RodState, at_rest, carry, restored
+from geosim.rods.system import System, load_force, make_system
 from geosim.rods.terms import Term
 
 __all__ = ["RodShellStepper"]
@@ -119,6 +120,10 @@ class RodShellStepper:
     rolling
         Whether friction with obstacles acts at the surfaces of rods, which then roll about themselves; otherwise at their centre
         lines as in [Choi2024]: they slide.
+    overlap
+        What becomes of rods that overlap each other, or of parts that overlap an obstacle, by more than a hundredth of their
+        radius where a motion starts from the rest shape: "refuse"; "resolve": they are moved apart before time begins;
+        "keep": contact throws them apart, by the energy that frame 0 holds.
     """
 
     dt: float = 1e-2
@@ -142,9 +147,11 @@ class RodShellStepper:
     restitution: float | None = None
     rod_drag: tuple[float, float] | None = None
     rolling: bool = False
+    overlap: str = "refuse"
 
     def __post_init__(self) -> None:
         choice(self.integrator, "integrator", RULES)
+        choice(self.overlap, "RodShellStepper: overlap", OVERLAPS)
         for key in ("dt", "tolerance", "increment_tolerance", "smallest_dt", "slip_velocity"):
             number(getattr(self, key), f"RodShellStepper: {key}", above=0.0)
         number(self.damping, "RodShellStepper: damping", low=0.0)
@@ -168,22 +175,39 @@ class RodShellStepper:
         Raises
         ------
         InputError
-            The robot is none of rods and shells, it starts inside an obstacle, or `initial` is not a state of it.
+            The robot is none of rods and shells, it starts inside an obstacle or overlaps (see `overlap`), or `initial` is not
+            a state of it.
         """
         robot = taken(robot, RodShellRobot, type(self).__name__)
         contact = self.contact_stiffness, self.contact_distance, self.slip_velocity, self.restitution
         system = make_system(robot, environment or Environment(), *contact)
         if initial is not None:
-            if not isinstance(initial, RodState) or initial.q.shape != (system.dofs,):
-                raise InputError("initial: not a state of this robot; pass a RodState or a Result of the same robot")
-            refuse_overlap(system, initial.positions)
-            return replace(initial, system=system, time=0.0, **_FORGOTTEN, is_frame=not self.static)
+            return self._continued(system, initial)
         refuse_overlap(system, robot.vertices)
         if self.integrator == "verlet" and robot.turning > len(robot.edges):
             raise InputError(
                 "integrator = 'verlet': mid-edge normals have no mass; use 'implicit-euler' or shell_bending='hinge'"
             )
-        return measured(at_rest(system, moving=not self.static))
+        state = at_rest(system, moving=not self.static)
+        state, terms = terms_at_rest(state if self.static else free_of_overlap(state, self.overlap))
+        return measured(state, terms=terms)
+
+    def _continued(self, system: System, initial: State) -> RodState:
+        """Return a state of the robot as the start of another motion, with all that the rule remembers if the loads stay."""
+        if isinstance(initial, SavedState):
+            try:
+                initial = restored(at_rest(system, moving=True), initial.kept)
+            except InputError as error:
+                raise InputError(f"initial: not a state of this robot: {error}") from None
+        if not isinstance(initial, RodState) or initial.q.shape != (system.dofs,):
+            raise InputError("initial: not a state of this robot; pass a RodState or a Result of the same robot")
+        refuse_overlap(system, initial.positions)
+        state = replace(initial, system=system, time=0.0, is_frame=not self.static)
+        loads = system.weight + load_force(system, 0)
+        if not self.static and np.array_equal(state.external, loads):
+            return continued(state)
+        state, terms = terms_at_rest(replace(state, **_FORGOTTEN))
+        return measured(state, terms=terms)
 
     def commands(self, robot: Robot, actuation: Actuation) -> list[Command]:
         """Return the commands: those of the actuation, and in dynamics one a frame between them.
