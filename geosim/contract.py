@@ -41,6 +41,10 @@ class Status(Enum):
         "Energy appeared from nowhere: the rule of time stepping is not stable at this step. Use smaller steps, or "
         "integrator='generalized-alpha' or 'implicit-euler'."
     )
+    EXPLODED = (
+        "Three times the energy ever given appeared from nowhere: the rule of time stepping explodes at this step. Use "
+        "integrator='generalized-alpha', which takes what the step cannot follow, or 'implicit-euler'."
+    )
     CROSSED = "Surfaces pass through each other in at least one frame."
     SINGULAR = (
         "The equations have no unique solution. Check that every body is held and that no chamber or load is "

@@ -41,7 +41,7 @@ from geosim.contract import Progress, Report, Robot, SavedState, State, Status, 
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.rods.drive import Drive, check_natural, make_drive
-from geosim.rods.energy import GROWN, booked, continued, measured
+from geosim.rods.energy import EXPLODED, GROWN, booked, continued, measured
 from geosim.rods.increment import solve_balance
 from geosim.rods.newton import Newton, Solution
 from geosim.rods.obstacles import refuse_overlap
@@ -245,7 +245,7 @@ class RodShellStepper:
         drive = make_drive(state, command, self.edge_rotations, **options)
         tally = _Tally(progress)
         new = self._to_equilibrium(drive, tally) if self.static else self._to_time(drive, tally)
-        if tally.status is not Status.NOT_CONVERGED and self.on_frame is not None:
+        if tally.status not in (Status.NOT_CONVERGED, Status.EXPLODED) and self.on_frame is not None:
             self.on_frame(new)
         return new, Report(tally.status, tally.message, tuple(tally.records))
 
@@ -286,6 +286,8 @@ class RodShellStepper:
             tally.add(solution, (state.time + h - begin) / (end - begin))
             if new is not None:
                 state, good = booked(drive, state, new, solution, terms, h), good + 1
+                if state.ledger is not None and state.ledger.made > EXPLODED:
+                    return tally.explode(state, state.ledger.made)
                 if increment < self.dt and good >= GOOD:
                     increment, good = min(GROWTH * increment, self.dt), 0
                 continue
@@ -323,6 +325,13 @@ class _Tally:
         drift = state.measures["drift"]
         where = f"At t = {state.time:.6g} s {drift:.3g} J, {made:.2g} of all energy given so far."
         self.message = f"{Status.ENERGY_GROWTH.value} {where}"
+
+    def explode(self, state: RodState, made: float) -> RodState:
+        """Mark the command as not reached, for a rule that makes more energy than moves."""
+        self.status = Status.EXPLODED
+        where = f"Stopped at t = {state.time:.6g} s, {made:.2g} of all energy given so far."
+        self.message = f"{Status.EXPLODED.value} {where}"
+        return state
 
     def fail(self, state: RodState, where: str, solution: Solution, tolerance: float) -> RodState:
         """Mark the command as not reached; return the last good state."""
