@@ -378,6 +378,7 @@ class RodShellFile(RobotFile):
     masses: dict[str, float] | None = Field(
         default=None, description="Point masses [kg] by vertex number.", examples=['{ "40" = 0.05 }']
     )
+    allow_any_size: bool = Field(default=False, description="Take robots under 1 mm or over 5 m.", examples=["true"])
 
 
 class SnakeFile(RobotFile):

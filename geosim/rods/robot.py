@@ -32,6 +32,7 @@ from geosim.arrays import (
 from geosim.display import Displayed
 from geosim.errors import InputError
 from geosim.material.materials import LinearElastic
+from geosim.robot import LARGEST, SMALLEST
 from geosim.rods.frames import edges_around, first_frames
 from geosim.rods.section import Section
 from geosim.rods.shells import ShellMesh, shell_mesh
@@ -163,6 +164,8 @@ class RodShellRobot(Displayed):
     own_edges
         How many of the edges are rods; those after them are the edges of shells that rods meet in a joint. None: all are
         rods, and the robot adds the edges of its joints.
+    allow_any_size
+        Accept a robot under 1 mm or over 5 m, or rods and shells thicker than the robot is long.
     name, units
         Shown in summaries; unit in which surfaces are saved ("m", "cm", "mm", "in").
 
@@ -199,6 +202,7 @@ class RodShellRobot(Displayed):
     name: str = "robot"
     units: str = "mm"
     shell_membrane: str = "cst"
+    allow_any_size: bool = False
 
     # what other kinds of robot have and this one has not
     notices = ()
@@ -220,6 +224,8 @@ class RodShellRobot(Displayed):
         rods = len(self.edges)
         put(self, "radius", _sizes(self.radius, "radius", rods, "edges"))
         put(self, "thickness", _sizes(self.thickness, "thickness", len(self.triangles), "triangles"))
+        if not self.allow_any_size:
+            self._check_size()
         if rods:
             self._check_rods(rods)
         if len(self.triangles):
@@ -292,6 +298,19 @@ class RodShellRobot(Displayed):
         if not used.all():
             i = int(np.argmin(used))
             raise InputError(f"vertices: vertex {i} belongs to no edge and no triangle; remove it")
+
+    def _check_size(self) -> None:
+        """Refuse sizes that speak of a wrong unit."""
+        size = self.size
+        thick = {"radius": self.radius.max(initial=0.0), "thickness": self.thickness.max(initial=0.0)}
+        name = max(thick, key=lambda key: float(thick[key]))
+        if SMALLEST <= size <= LARGEST and thick[name] <= size:
+            return
+        if thick[name] > size and size <= LARGEST:
+            found = f"{name}: {thick[name]:.4g} m is more than the {size:.4g} m that the vertices span"
+        else:
+            found = f"vertices: suspicious size, the bounding box has a diagonal of {size:.4g} m (usual: 1 mm to 5 m)"
+        raise InputError(f"{found}; all lengths are in metres (1 mm = 1e-3), or set allow_any_size = true")
 
     def _check_rods(self, count: int) -> None:
         if self.rod_material is None:
