@@ -26,7 +26,7 @@ from geosim.rods.state import RodState
 from geosim.rods.system import load_force, natural_hinges, prescribed_values, with_free
 from geosim.rods.terms import Term, UserForce
 
-__all__ = ["Drive", "check_natural", "make_drive"]
+__all__ = ["Drive", "check_natural", "contact_terms", "make_drive"]
 
 NEWTON = Newton()
 INSTANT = 1e-300  # s: guards shares of a row of the actuation that takes no time
@@ -134,23 +134,30 @@ class Drive:
             terms.append(SlenderDrag(moving, pace, *self.rod_drag))
         if step > 0 and system.spins:
             terms.append(Gyroscope(moving, pace))
-        if state.memory is not None:
-            terms.append(PairContact(state, step, environment.self_friction))
-        if system.sheet is not None:
-            terms.append(SheetContact(state, step, environment.self_friction))
-        if environment.obstacles:
-            before = self._poses(time - step)
-            # at rest the first step of a command takes the obstacles there
-            if self.static and np.array_equal(state.q, self.start.q):
-                before = environment.poses(self.command.index, 0.0)
-            terms.append(ObstacleContact(state, step, before, self._poses(time), self.rolling))
-        return terms
+        before = self._poses(time - step)
+        # at rest the first step of a command takes the obstacles there
+        if self.static and np.array_equal(state.q, self.start.q):
+            before = environment.poses(self.command.index, 0.0)
+        return terms + contact_terms(state, step, before, self._poses(time), rolling=self.rolling)
 
     def _poses(self, time: float) -> Floats:
         """Return the poses of all obstacles (o, 4, 4) at a time [s]; in statics those of the command."""
         begin, end = self._row
         share = 1.0 if self.static else min(max((time - begin) / max(end - begin, INSTANT), 0.0), 1.0)
         return self.start.system.environment.poses(self.command.index, share)
+
+
+def contact_terms(state: RodState, step: float, before: Floats, after: Floats, *, rolling: bool = False) -> list[Term]:
+    """Bind contact to an increment from `state` in which obstacles move from the poses `before` to `after` (o, 4, 4)."""
+    system, environment = state.system, state.system.environment
+    terms: list[Term] = []
+    if state.memory is not None:
+        terms.append(PairContact(state, step, environment.self_friction))
+    if system.sheet is not None:
+        terms.append(SheetContact(state, step, environment.self_friction))
+    if environment.obstacles:
+        terms.append(ObstacleContact(state, step, before, after, rolling))
+    return terms
 
 
 def make_drive(

@@ -33,6 +33,7 @@ from geosim.arrays import (
 from geosim.display import Displayed
 from geosim.errors import InputError
 from geosim.material.materials import LinearElastic
+from geosim.robot import LARGEST, SMALLEST
 from geosim.rods.frames import edges_around, first_frames
 from geosim.rods.section import Section
 from geosim.rods.shells import ShellMesh, shell_mesh
@@ -143,8 +144,9 @@ class RodShellRobot(Displayed):
     planar
         True: motion in the coordinate plane that contains the robot (xz if several do); or "xz", "xy", "yz".
     shell_bending
-        "hinge" (fast; no Poisson's ratio, depends on the mesh) or "mid-edge" (a plate; one unknown more an edge), see
-        `geosim.rods.shells` and `geosim.rods.midedge`.
+        "mid-edge" (a plate, on any triangulation), see `geosim.rods.midedge`, or "hinge" (those of [Lahoti]; no Poisson's ratio,
+        depends on the mesh), see `geosim.rods.shells`. None: "mid-edge", but "hinge" where `hinge_stiffness` or
+        `shell_constants` of hinges are given.
     shell_membrane
         "cst" (constant-strain triangles with the material's nu, see `geosim.rods.membrane`) or "springs" (on the edges, as in
         [Lahoti]; the mesh decides about nu, see `geosim.rods.shells`).
@@ -165,6 +167,8 @@ class RodShellRobot(Displayed):
     own_edges
         How many of the edges are rods; those after them are the edges of shells that rods meet in a joint. None: all are
         rods, and the robot adds the edges of its joints.
+    allow_any_size
+        Accept a robot under 1 mm or over 5 m, or rods and shells thicker than the robot is long.
     name, units
         Shown in summaries; unit in which surfaces are saved ("m", "cm", "mm", "in").
 
@@ -189,7 +193,7 @@ class RodShellRobot(Displayed):
     edge_angular_velocities: Any = None
     masses: Any = None
     planar: Any = False
-    shell_bending: str = "hinge"
+    shell_bending: str | None = None
     section: Section | None = None
     stretch_stiffness: Any = None
     bend_stiffness: Any = None
@@ -201,6 +205,7 @@ class RodShellRobot(Displayed):
     name: str = "robot"
     units: str = "mm"
     shell_membrane: str = "cst"
+    allow_any_size: bool = False
 
     # what other kinds of robot have and this one has not
     notices = ()
@@ -222,11 +227,16 @@ class RodShellRobot(Displayed):
         rods = len(self.edges)
         put(self, "radius", _sizes(self.radius, "radius", rods, "edges"))
         put(self, "thickness", _sizes(self.thickness, "thickness", len(self.triangles), "triangles"))
+        if not self.allow_any_size:
+            self._check_size()
         if rods:
             self._check_rods(rods)
         if len(self.triangles):
             self._check_shells()
         choice(self.shell_constants, "shell_constants", ("plate", "published", "matlab"))
+        if self.shell_bending is None:
+            hinged = self.hinge_stiffness is not None or self.shell_constants != "plate"
+            put(self, "shell_bending", "hinge" if hinged else "mid-edge")
         choice(self.shell_bending, "shell_bending", ("hinge", "mid-edge"))
         choice(self.shell_membrane, "shell_membrane", ("cst", "springs"))
         if self.shell_bending == "mid-edge" and self.hinge_stiffness is not None:
@@ -291,6 +301,19 @@ class RodShellRobot(Displayed):
         if not used.all():
             i = int(np.argmin(used))
             raise InputError(f"vertices: vertex {i} belongs to no edge and no triangle; remove it")
+
+    def _check_size(self) -> None:
+        """Refuse sizes that speak of a wrong unit."""
+        size = self.size
+        thick = {"radius": self.radius.max(initial=0.0), "thickness": self.thickness.max(initial=0.0)}
+        name = max(thick, key=lambda key: float(thick[key]))
+        if SMALLEST <= size <= LARGEST and thick[name] <= size:
+            return
+        if thick[name] > size and size <= LARGEST:
+            found = f"{name}: {thick[name]:.4g} m is more than the {size:.4g} m that the vertices span"
+        else:
+            found = f"vertices: suspicious size, the bounding box has a diagonal of {size:.4g} m (usual: 1 mm to 5 m)"
+        raise InputError(f"{found}; all lengths are in metres (1 mm = 1e-3), or set allow_any_size = true")
 
     def _check_rods(self, count: int) -> None:
         if self.rod_material is None:
