@@ -1,7 +1,7 @@
 """An arm of four silicone chambers: its modulus from the hold at 300 mbar, predicted at five other pressures.
 
-The model is that of calibration/arm.py, with 8 frames 30 times as stiff that stand in for an unpublished reinforcement; 12 frames
-differ by 2 % below 200 mbar. First the holds at 200 and 400 mbar are predicted from that at 300 alone: sigma of ln displacement is
+The model is that of calibration/arm.py, with 8 frames 30 times as stiff that stand in for an unpublished reinforcement; 12
+frames differ by 2 % below 200 mbar. First the holds at 200 and 400 mbar are predicted from that at 300 alone: sigma of ln displacement is
 CREEP, half of what a hold creeps by over its middle, and EXTRAPOLATED for every factor of e in pressure away from it, twice that
 above, where the wall stiffens or balloons in ways that frames do not know.
 

@@ -1,13 +1,14 @@
 """An elastic cylinder with a lattice, clamped below, its top moved by a pose: four wrenches fitted, four predicted.
 
 The mesh and the kinematic coupling of its top are those published as an INP file; the material is one neo-Hookean solid, for
-the silicone and the lattice together: what is fitted is that composite's modulus. Unknowns with priors are that modulus (a factor of
-two about the 0.5 MPa that the literature has for clear silicones of this hardness, halved for the lattice), and an offset of all poses,
-for where the top was when it was called unmoved: 0.2 mm along each axis, 0.01 rad about each, which robots that are put onto a
-specimen by hand do not better. Wrenches are linear in them about the commanded poses, by differences of solves.
+the silicone and the lattice together: what is fitted is that composite's modulus. Unknowns with priors are that modulus (a
+factor of two about the 0.5 MPa that the literature has for clear silicones of this hardness, halved for the lattice), and an
+offset of all poses, for where the top was when it was called unmoved: 0.2 mm along each axis, 0.01 rad about each, which
+robots that are put onto a specimen by hand do not better. Wrenches are linear in them about the commanded poses, by
+differences of solves.
 
-What one modulus leaves over is in proportion to the wrench: a share of the norm of the force, of the norm of the moment, and a
-floor of a hundredth of the largest, whose scale in the bars comes from poses left out.
+What one modulus leaves over is in proportion to the wrench: a share of the norm of the force, of the norm of the moment, and
+a floor of a hundredth of the largest, whose scale in the bars comes from poses left out.
 """
 
 from __future__ import annotations

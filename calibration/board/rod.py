@@ -1,13 +1,15 @@
 """A tapered rod bent by tendons and its own weight, in equilibrium.
 
-Kirchhoff's rod with stretch, in segments of constant strain: curvatures u = (twist, two bends) [1/m] and a stretch v along the
-local x axis, rotations R' = R [u]x, places p' = v R e_x. A cut at s frees the part beyond it, whose balance of forces and moments is
-algebra once the shape is known. With tendons at d(s) in the section, of tension T(s), along the unit tangent t of the tendon,
+Kirchhoff's rod with stretch, in segments of constant strain: curvatures u = (twist, two bends) [1/m] and a stretch v along
+the local x axis, rotations R' = R [u]x, places p' = v R e_x. A cut at s frees the part beyond it, whose balance of forces
+and moments is algebra once the shape is known. With tendons at d(s) in the section, of tension T(s), along the unit tangent
+t of the tendon,
 
     n = W - sum T t,       m = M - sum (R d) x T t,       R^T m = K u,       R^T n . e_x = E A (v - 1),
 
-W and M the weight beyond the cut and its moment about it [Rucker and Webster 2011, IEEE Trans. Robotics 27(6), eqs. 9-13, solved there
-by shooting]. A tendon that rubs loses tension with the angle that it has turned by, T(s) = T0 exp(-mu angle(s)) (Euler and Eytelwein).
+W and M the weight beyond the cut and its moment about it [Rucker and Webster 2011, IEEE Trans. Robotics 27(6), eqs. 9-13,
+solved there by shooting]. A tendon that rubs loses tension with the angle that it has turned by, T(s) = T0 exp(-mu angle(s))
+(Euler and Eytelwein).
 """
 
 from __future__ import annotations

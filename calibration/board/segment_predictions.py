@@ -3,8 +3,8 @@
 Where the channels lie is not published, nor the wall above them, nor the rubber of the pleated one. Drawn are therefore, by a fixed seed:
 
 - which of the solved geometries it is, by the weights below;
-- the shear modulus: 20 kPa within 20 % for Ecoflex 00-30 (with it the solved cylinder, a channel 7 mm above its film, has the measured
-  0.24 1/m at 21 kPa and goes flat at 34 kPa, measured 32 to 33); 100 kPa within a factor of 1.6 for the harder rubber; a
+- the shear modulus: 20 kPa within 20 % for Ecoflex 00-30 (with it the solved cylinder, a channel 7 mm above its film, has the
+  measured 0.24 1/m at 21 kPa and goes flat at 34 kPa, measured 32 to 33); 100 kPa within a factor of 1.6 for the harder rubber; a
   factor on pressures for the walls, 20 %;
 - the force over the curvature: 0.75 of what is solved, within 40 %. The cylinder's was 0.52 at 20 kPa, 0.96 at 50 kPa.
 - Beyond its limit point the ribbed segment has no solved curve that anyone would trust: channels balloon one after the other. The

@@ -1,7 +1,7 @@
 """Three bending segments: curvature and blocked force against pressure. The ribbed and the pleated one are predicted.
 
-Published are outer sizes, and the sizes and numbers of the channels, not where they lie. The model is a grid of cells, half of the
-width (it is symmetric), held at x = 0: a film that does not stretch below (0.3 mm, 100 times as stiff as rubber of the cylinder), a
+Published are outer sizes, and the sizes and numbers of the channels, not where they lie. The model is a grid of cells, half of
+the width (it is symmetric), held at x = 0: a film that does not stretch below (0.3 mm, 100 times as stiff as rubber of the cylinder), a
 floor, channels across with their canal, a roof. It bends towards -z. Curvature is that of the arc through base and tip. For the
 blocked force the lower edge of the tip is held against moving along z.
 """
