@@ -38,6 +38,7 @@ class Kind(NamedTuple):
     called: str
 
 
+LAST, LARGEST = 2**63, sys.float_info.max  # numbers that numpy holds
 # What Python, numpy and scipy raise where a value is of another kind than they work with.
 MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 # Kinds that annotations name -> whether a value is one, and what messages call it.
@@ -52,7 +53,6 @@ PLAIN: dict[Any, Kind] = {
     ArrayLike: Kind(lambda v: _is_numeric(v), "an array of numbers"),
     Any: Kind(lambda v: not _is_odd(v), "of another kind"),
 }
-LAST, LARGEST = 2**63, sys.float_info.max
 # No argument of geosim is one of these; what a user's own class is, the function itself has to say.
 ODD = (complex, bytes, bytearray, set, slice, range, type, BaseException, datetime.date, Decimal, types.EllipsisType)
 _CALLABLE = typing.get_origin(Callable[..., Any])
@@ -103,6 +103,8 @@ def _misfit(
         return None
     for name, value in bound.items():
         parameter = signature.parameters[name]
+        if value is parameter.default:  # whatever its annotation says
+            continue
         kind = _resolved(parameter.annotation, function)
         if parameter.kind is parameter.VAR_KEYWORD:
             known = _keywords(kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -386,8 +387,8 @@ class Environment:
                 f"for example (0, 0, -9.81)"
             )
         for key, kind in self._kinds.items():
-            given = getattr(self, key)
-            if not isinstance(given, (kind, list, tuple)):
+            given: Any = getattr(self, key)
+            if not isinstance(given, (kind, Sequence)) or isinstance(given, str):
                 raise InputError(f"Environment: {key} = {shown(given)} must be a sequence, each a {kind.__name__}")
             items = (given,) if isinstance(given, kind) else tuple(given)
             for item in items:

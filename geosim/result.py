@@ -192,8 +192,11 @@ class Result:
         put("mid_edge_frames", frozen(np.asarray(self.mid_edge_frames, dtype=float)))
         if self.obstacle_poses is None:
             put("obstacle_poses", [self.environment.poses(i) for i in range(k)])
-        held = np.ones((k, counts[2]), dtype=bool) if self.obstacle_held is None else self.obstacle_held
-        put("obstacle_held", frozen(np.asarray(held, dtype=bool).reshape(k, counts[2])))
+        held = np.ones((k, counts[2])) if self.obstacle_held is None else self.obstacle_held
+        held = real_array(held, "Result: obstacle_held").astype(bool)
+        if held.size != k * counts[2]:
+            raise InputError(f"Result: obstacle_held: shape {held.shape} given, {(k, counts[2])} needed")
+        put("obstacle_held", frozen(held.reshape(k, counts[2])))
         for name, axes in FIELDS.items():
             shape = (k, *(sizes[a] for a in axes))
             value = getattr(self, name)

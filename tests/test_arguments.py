@@ -88,6 +88,7 @@ def test_impossible_arguments_of_results_and_materials(tmp_path):
         (lambda: result.nodes(7), "frame 7 does not exist"),
         (lambda: result.save([1]), r"Result.save: path = \[1\] must be a text or a path"),
         (lambda: geosim.Ogden(mu=(1e4,), alpha=(2.0,), bulk_modulus=np.ones(3)), "Ogden: bulk_modulus = array"),
+        (lambda: geosim.Inflation(volume_ratio=np.broadcast_to(1.1, (10**8, 1))), "100000000 values"),
         (lambda: geosim.solve_many([3]), r"problems\[0\] = 3 must be"),
         (lambda: geosim.generate.twister(radius=1e308), "radius"),
         (lambda: geosim.generate.pneunet(chambers=100_000), "at most 200"),

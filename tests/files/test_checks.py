@@ -45,7 +45,7 @@ WRONG = {
     "a negative residual": (lambda a, h: a["result.residual"].__isub__(1), "residual"),
     "an infinite pressure": (lambda a, h: a["result.chamber_pressures"].__iadd__(np.inf), "inf"),
     "times that fall": (lambda a, h: a["result.times"].__imul__(-1), "do not increase"),
-    "too few frames": (lambda a, h: a.update({"result.frames": a["result.frames"][:1]}), "frames have shape|damaged"),
+    "too few frames": (lambda a, h: a.update({"result.frames": a["result.frames"][:1]}), "frames have|held: shape"),
     "frames of another robot": (lambda a, h: a.update({"result.frames": a["result.frames"][:, 5:]}), "shape|damaged"),
     "frames without an axis": (lambda a, h: a.update({"result.frames": a["result.frames"][0]}), "shape|damaged"),
     "an empty array": (lambda a, h: a.update({"result.tip": np.empty(0)}), "tip: shape"),
