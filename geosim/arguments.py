@@ -44,7 +44,9 @@ MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, Recursi
 # Kinds that annotations name -> whether a value is one, and what messages call it.
 PLAIN: dict[Any, Kind] = {
     bool: Kind(lambda v: isinstance(v, (bool, np.bool_)), "True or False"),
-    int: Kind(lambda v: isinstance(v, Integral) and not isinstance(v, bool) and -LAST <= v < LAST, "a whole number"),
+    int: Kind(
+        lambda v: isinstance(v, Integral) and not isinstance(v, bool) and -LAST <= int(v) < LAST, "a whole number"
+    ),
     float: Kind(lambda v: isinstance(v, Real) and not isinstance(v, bool) and _is_finite(v), "a finite number"),
     str: Kind(lambda v: isinstance(v, str) and "\0" not in v, "a text"),
     Path: Kind(lambda v: isinstance(v, os.PathLike), "a path"),

@@ -390,7 +390,7 @@ class Environment:
             given: Any = getattr(self, key)
             if not isinstance(given, (kind, Sequence)) or isinstance(given, str):
                 raise InputError(f"Environment: {key} = {shown(given)} must be a sequence, each a {kind.__name__}")
-            items = (given,) if isinstance(given, kind) else tuple(given)
+            items: tuple[Any, ...] = tuple(given) if isinstance(given, Sequence) else (given,)
             for item in items:
                 if not isinstance(item, kind):
                     raise InputError(f"Environment: {key} holds {str(item)[:60]!r}, which is not a {kind.__name__}")
