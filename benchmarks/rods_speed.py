@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from geosim import Environment, LinearElastic, Passive, solve
-from geosim.rods.designs import Case, cantilever, entanglement, helix
+from geosim.cli.rod_cases import Case, cantilever, entanglement, helix
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.stepper import RodShellStepper
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from geosim.actuation import Actuation, Command
+from geosim.arguments import guarded
 from geosim.arrays import Bools, Floats, Ints, brief
 from geosim.cable import Cable
 from geosim.environment import Environment
@@ -203,6 +204,7 @@ class Progress:
     frame: Frame | None = None
 
 
+@guarded
 @dataclass(frozen=True)
 class Report:
     """How one step went.

@@ -1,6 +1,6 @@
 """Preset materials: `geosim.materials.ECOFLEX_00_30`, or by name `get("ecoflex-00-30")`.
 
-Constants, sources, ranges of strain and other laboratories' moduli stand in one file, calibration/materials.toml.
+Constants, sources, ranges of strain and other laboratories' moduli stand in one file, geosim/data/materials.toml.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.errors import InputError
 from geosim.material.laws import material_from_dict
 from geosim.material.materials import Material
@@ -27,15 +28,17 @@ NOTES = ("source", "name", "stretch_range", "stable", "rms", "statement", "warni
 
 @cache
 def _table() -> dict[str, dict[str, Any]]:
-    with (resource("calibration") / "materials.toml").open("rb") as file:
+    with resource("materials.toml").open("rb") as file:
         return tomllib.load(file)
 
 
+@guarded
 def names() -> tuple[str, ...]:
     """Return the names of the presets."""
     return tuple(_table())
 
 
+@guarded
 def get(name: str) -> Material:
     """Return a preset by its name, for example "ecoflex-00-30".
 
@@ -66,6 +69,7 @@ def get(name: str) -> Material:
 preset = get
 
 
+@guarded
 def source_of(material: Material) -> str:
     """Return the name and the source of the preset that a material is; of another one its constants."""
     for name, entry in _table().items():
@@ -79,6 +83,7 @@ def known_preset(material: Material) -> Material:
     return next((preset for preset in map(get, _table()) if preset == material), material)
 
 
+@guarded
 def load_material(path: str | Path) -> Material:
     """Read a material TOML (model and constants; [Pa], [kg/m^3]).
 
@@ -99,6 +104,7 @@ def load_material(path: str | Path) -> Material:
     return material_from_dict(constants, str(path))
 
 
+@guarded
 def as_material(given: Any, owner: str = "material") -> Material:
     """Return a material from an object, the name of a preset or the path of a material TOML.
 

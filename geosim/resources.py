@@ -20,20 +20,17 @@ def cores() -> int:
 
 
 def resource(name: str) -> Path:
-    """Return the folder `name` ("meshes" or "calibration"): inside the installed package, else in the checkout.
+    """Return the path of what geosim ships under `name`: "meshes" (the folders of robots) or "materials.toml".
 
     Raises
     ------
     InputError
-        Neither exists: the installation is incomplete.
+        It does not exist: the installation is incomplete.
     """
-    here = Path(__file__).resolve().parent
-    for folder in (here / name, here.parent / name):
-        if folder.is_dir():
-            return folder
-    raise InputError(
-        f"{here / name} is missing: the installation is incomplete; run pip install --force-reinstall geosim"
-    )
+    path = Path(__file__).resolve().parent / "data" / name
+    if not path.exists():
+        raise InputError(f"{path} is missing: the installation is incomplete; run pip install --force-reinstall geosim")
+    return path
 
 
 def readable(given: str | os.PathLike[str]) -> Path:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from geosim.actuation import Actuation, CableLengths
-from geosim.arrays import Bools, Floats, Ints, frozen, whole
+from geosim.arguments import guarded
+from geosim.arrays import Bools, Floats, Ints, frozen, ints, real_array, shown, whole
 from geosim.contract import Report, Robot, State, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
@@ -33,6 +34,7 @@ HELD = cast(Bools, None)  # the same: held everywhere
 # Share of its length by which a cable must be longer than its way to be slack: above rounding and tolerance.
 SLACK = 1e-6
 
+MOST_SPLITS = 6  # of a face into four: 4096 triangles are finer than any picture
 # Arrays of a result: name -> (shape after k, meaning); "n" vertices, "c" chambers, "w" cables, "o" obstacles, digits as they are.
 FIELDS: dict[str, tuple[str, ...]] = {
     "volume_ratios": ("c",),
@@ -58,6 +60,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
 }
 
 
+@guarded
 @dataclass(frozen=True)
 class Result:
     """Frames of a solved robot with the evidence to trust them; what does not apply is nan, never absent.
@@ -137,7 +140,7 @@ class Result:
         What was commanded; None in a result that was put together otherwise.
     provenance
         `version` of geosim, `options` of the solver, `mesh_hash`, `material_source` by region, `continued` (from another
-        result).
+        result), `demo` (the demonstration of the command line that it is).
     """
 
     status: Status
@@ -179,8 +182,8 @@ class Result:
 
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)
-        put("times", frozen(np.asarray(self.times, dtype=float)))
-        put("frames", frozen(np.asarray(self.frames, dtype=float)))
+        put("times", frozen(real_array(self.times, "Result: times")))
+        put("frames", frozen(real_array(self.frames, "Result: frames")))
         k, n = self.frames.shape[0], self.frames.shape[1]
         counts = self.robot.chambers, len(self.robot.cables), len(self.environment.obstacles)
         sizes = {"n": n, "2": 2, "3": 3, "4": 4, **dict(zip("cwo", counts))}
@@ -194,11 +197,14 @@ class Result:
         for name, axes in FIELDS.items():
             shape = (k, *(sizes[a] for a in axes))
             value = getattr(self, name)
-            value = np.full(shape, np.nan) if value is None else np.asarray(value, dtype=float).reshape(shape)
-            put(name, frozen(value))
+            value = np.full(shape, np.nan) if value is None else real_array(value, f"Result: {name}")
+            if value.size != np.prod(shape):
+                raise InputError(f"Result: {name}: shape {value.shape} given, {shape} needed")
+            put(name, frozen(value.reshape(shape)))
 
     def nodes(self, i: int = -1) -> Floats:
         """P2 positions of frame i [m]: vertices, then the mid-edge nodes of `robot.p2_edges`, shape (n + e, 3)."""
+        i = self.checked_frame(i)
         if self.mid_edge_frames.shape[1]:
             return np.vstack([self.frames[i], self.mid_edge_frames[i]])
         return topology.with_mid_edges(self.frames[i], self.robot.p2_edges)
@@ -216,6 +222,8 @@ class Result:
 
     def curved_surface(self, faces: Ints, i: int = -1, subdivide: int = 2) -> tuple[Floats, Ints, Ints, Ints]:
         """Split faces (f, 3) of frame i: points [m] (p, 3), triangles (t, 3), face (t,), robot vertex or -1 (p,)."""
+        faces = ints(faces, "curved_surface: faces", (None, 3), below=len(self.robot.vertices))
+        whole(subdivide, "surface: subdivide", least=0, most=MOST_SPLITS)
         faces6 = topology.curved_faces(faces, self.robot.p2_edges, len(self.robot.vertices))
         points, triangles, face, weights = topology.interpolate_p2(self.nodes(i), faces6, subdivide)
         shape = weights[:, 1:4]
@@ -371,8 +379,8 @@ class Result:
         count = len(self.frames)
         if not count:
             raise InputError(f"the result has no frame to show: {self.message}")
-        if not -count <= frame < count:
-            raise InputError(f"frame {frame} does not exist; frames run from 0 to {count - 1}")
+        if not isinstance(frame, (int, np.integer)) or isinstance(frame, bool) or not -count <= frame < count:
+            raise InputError(f"frame {shown(frame)} does not exist; frames run from 0 to {count - 1}")
         return frame % count
 
     @cached_property

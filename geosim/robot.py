@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import NO_EDGES, UNITS, Bools, Floats, Ints, brief, choice, floats, frozen, ints
 from geosim.cable import Anchors, Cable, anchors, as_cables
 from geosim.display import Displayed
@@ -31,6 +32,7 @@ END, LOOKS = 0.02, 5  # share of the length of a body that is its end, and looks
 SOFTEST, STIFFEST = 500.0, 1e8  # shear moduli [Pa]: silicone gels begin at 1 kPa, the hardest rubbers end at 20 MPa
 
 
+@guarded
 @dataclass(frozen=True)
 class VolumetricRobot(Displayed):
     """A soft body in tetrahedra, its chambers, its materials and where it is held.

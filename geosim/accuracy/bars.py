@@ -27,6 +27,7 @@ import numpy as np
 from geosim.accuracy.correction import Correction, correct
 from geosim.accuracy.faceting import faceting
 from geosim.accuracy.material import half_widths, uncertain
+from geosim.arguments import guarded
 from geosim.arrays import Floats
 from geosim.calibrate.calibration import Calibration
 from geosim.calibrate.identify import RobotCalibration
@@ -52,6 +53,7 @@ NO_ADJOINT = "free objects have no adjoint here, so what the material and facets
 SHARE = 0.3
 
 
+@guarded
 @dataclass(frozen=True)
 class ErrorBars:
     """How far off a measure may be, in SI units, each of its shape.
@@ -88,6 +90,7 @@ class ErrorBars:
             array.setflags(write=False)
 
 
+@guarded
 def error_bars(
     result: Result, of: str | Measure = "tip", material: Calibration | RobotCalibration | None = None, frame: int = -1
 ) -> ErrorBars:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geosim.arguments import guarded
 from geosim.arrays import Floats
 from geosim.calibrate.curves import FAR, MODES, find_model, first_unstable, nominal_stress, sign_change
 from geosim.calibrate.fitting import Estimate, Samples, correlations, estimate
@@ -30,6 +31,7 @@ MAD = 1.4826  # standard deviation of a normal distribution over its median abso
 NEAR_LOCKING = 0.95  # part of the locking limit from which on a fit rests on it
 
 
+@guarded
 @dataclass(frozen=True)
 class Calibration:
     """A fitted material with the evidence for it.
@@ -200,6 +202,7 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("Infinity", "inf").replace("NaN", "nan")
 
 
+@guarded
 def stability_statement(model: str, parameters: Mapping[str, float] | Sequence[float] | Floats) -> tuple[bool, str]:
     """Tell in which mode and from which stretch a material is unstable.
 

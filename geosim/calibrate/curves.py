@@ -20,6 +20,7 @@ from functools import cache, lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geosim.arguments import guarded
 from geosim.arrays import Bools, Floats
 from geosim.errors import InputError
 from geosim.material import curves
@@ -127,6 +128,7 @@ def sensitivities(model: str, parameters: Floats, mode: str, stretch: Floats, wh
     return np.stack(columns, axis=1)
 
 
+@guarded
 def nominal_stress(
     model: str, parameters: Mapping[str, float] | Sequence[float] | Floats, mode: str, stretch: ArrayLike
 ) -> Floats:

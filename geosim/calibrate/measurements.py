@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import frozen
 from geosim.errors import InputError
 
 __all__ = ["Measurement"]
 
 
+@guarded
 @dataclass(frozen=True)
 class Measurement:
     """Measured values and how a result predicts them.

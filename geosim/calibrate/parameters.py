@@ -11,6 +11,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from geosim.actuation import Actuation, Inflation
+from geosim.arguments import guarded
 from geosim.contract import Robot, Solver
 from geosim.environment import Environment
 from geosim.errors import InputError
@@ -23,6 +24,7 @@ from geosim.rods.robot import RodShellRobot
 __all__ = ["Parameter", "Problem", "thicken"]
 
 
+@guarded
 @dataclass(frozen=True)
 class Problem:
     """What is solved for one measurement: the arguments of `geosim.solve`."""
@@ -33,6 +35,7 @@ class Problem:
     solver: Solver[Any] | None = None
 
 
+@guarded
 @dataclass(frozen=True)
 class Parameter:
     """One unknown: its name, first value, bounds, and what it does to a problem.

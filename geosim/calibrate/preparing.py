@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import Floats, choice, number
 from geosim.calibrate.curves import nominal_stress
 from geosim.calibrate.reading import read_test
@@ -32,6 +33,7 @@ Tests = Iterable[MaterialTest | str | Path] | MaterialTest | str | Path
 Weights = str | Mapping[str, float] | Sequence[float] | None
 
 
+@guarded
 def toe_offset(test: MaterialTest) -> float:
     """Strain at which the initial part of a curve, a quadratic up to 30 % strain, meets zero stress.
 

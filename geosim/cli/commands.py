@@ -25,7 +25,7 @@ from geosim.cli.demos import DEMOS, FIRST_DEMO, demo_list
 from geosim.cli.generate import generate
 from geosim.cli.starting import explain, new, rerun
 from geosim.cli.wording import in_options
-from geosim.errors import GeosimError, GeosimWarning, InputError
+from geosim.errors import GeosimError, GeosimWarning, InputError, one_line
 
 if TYPE_CHECKING:
     from geosim.actuation import Inflation
@@ -96,7 +96,7 @@ def refused(hint: str, param: Any = None, ctx: Any = None) -> Iterator[None]:
 
 
 def _fail(message: str, status: int) -> int:
-    click.echo(f"geosim: {' '.join(message.split())}", err=True)
+    click.echo(f"geosim: {one_line(message)}", err=True)
     return status
 
 
@@ -229,18 +229,19 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
     if name not in DEMOS:
         raise click.UsageError(f"no demo is called {name!r}; choose one of {', '.join(DEMOS)}")
     target = out or Path(f"geosim-{name}")
+    force = force or running.shows_demo(target, name)
     running.check_folder(target, force)
     folder = running.resource("meshes") / name
     if not (folder / "robot.toml").is_file():
-        from geosim.rods.designs import CASES
+        from geosim.cli.rod_cases import CASES
 
         case: Any = CASES[name]()  # type: ignore[operator]
         running.begin()
-        return running.solved(case.robot, case.actuation, case.environment, case.solver, target, force)
+        return running.solved(case.robot, case.actuation, case.environment, case.solver, target, force, demo=name)
     robot, environment, solver = running.problem(folder / "robot.toml")
     given, ratios = folder / "actuation.toml", DEMOS[name].ratios
     actuation = running.Inflation(volume_ratio=ratios) if ratios else running.load_actuation(given, robot)
-    return running.solved(robot, actuation, environment, solver, target, force)
+    return running.solved(robot, actuation, environment, solver, target, force, demo=name)
 
 
 @main.command(

@@ -19,6 +19,7 @@ from geosim.contract import Robot, Solver, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.files.actuation import load_actuation
+from geosim.files.archive import load_result
 from geosim.files.folder import check_folder, write_folder
 from geosim.files.robot import SOLVERS, load_problem, make_solver
 from geosim.files.values import read_toml
@@ -42,6 +43,7 @@ __all__ = [
     "other_actuation",
     "problem",
     "resource",
+    "shows_demo",
     "solved",
 ]
 
@@ -61,6 +63,17 @@ def problem(path: Path, *, preview: bool = False) -> tuple[Robot, Environment, S
     for notice in robot.notices:
         click.echo(f"note: {notice}", err=True)
     return robot, environment, solver
+
+
+def shows_demo(folder: Path, name: str) -> bool:
+    """Whether a folder holds the results of this demonstration, which are replaced then, and said to be."""
+    try:
+        found = load_result(folder / "result.npz").provenance.get("demo") == name
+    except InputError:
+        return False
+    if found:
+        click.echo(f"note: the results of an earlier demo {name} in {folder} are replaced", err=True)
+    return found
 
 
 def check_given(robot: Path, actuation: Path | None, material: str | None, goals: Sequence[str]) -> None:
@@ -160,11 +173,13 @@ def solved(
     film: Path | None = None,
     error_bars: bool = False,
     accuracy: float | None = None,
+    demo: str | None = None,
 ) -> int:
     """Solve, write the folder, print the table; the exit status says whether every command was reached.
 
     `before` is a result of the same problem, from which the new one's distance is said; `film` a file for a film of it;
-    `error_bars` asks for those of every frame; with an `accuracy` the mesh is refined until the tip has it.
+    `error_bars` asks for those of every frame; with an `accuracy` the mesh is refined until the tip has it;
+    `demo` is the demonstration that this is, which the result keeps.
     """
     from geosim.cli.results import difference
     from geosim.solve import solve
@@ -181,6 +196,8 @@ def solved(
 
         result, notes = with_error_bars(result)
         click.echo("".join(f"note: {note}\n" for note in notes), err=True, nl=False)
+    if demo is not None:
+        result = dataclasses.replace(result, provenance={**result.provenance, "demo": demo})
     seconds = time.perf_counter() - start
     names = write_folder(result, target, force)
     _print_summary(result)
@@ -199,7 +216,7 @@ def solved(
         )
     if result.converged:
         return 0
-    steps = f"{len(result.frames)} of {len(actuation)} steps"
+    steps = f"{len(result.frames)} of {len(result.actuation or actuation)} steps"
     click.echo(f"geosim: stopped early after {steps}: {without(result.message, result.trust())}", err=True)
     return 130 if result.status is Status.INTERRUPTED else 1
 

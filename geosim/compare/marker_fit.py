@@ -13,6 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from scipy.spatial.transform import Rotation
 
+from geosim.arguments import guarded
 from geosim.arrays import Bools, Floats, Ints, ints, real_array
 from geosim.compare.comparison import Comparison, compared, fixed_vertices, load_surface
 from geosim.compare.markers import Chosen, Markers, read_markers, unit_scale
@@ -65,6 +66,7 @@ def _seen(points: Floats, source: str, least: int = 3) -> None:
         raise InputError(f"{source}: {known} markers fix no pose; at least three that are not on one line are needed")
 
 
+@guarded
 def match_unordered(measured: ArrayLike, targets: ArrayLike) -> tuple[Ints, Floats]:
     """Match markers without names to places on the robot.
 
@@ -122,6 +124,7 @@ def _assignments(a: Floats, b: Floats) -> list[tuple[float, Ints, Floats]]:
     return sorted(found, key=lambda one: one[0])
 
 
+@guarded
 def to_markers(
     result: Result,
     markers: Given,
@@ -408,6 +411,7 @@ def _without_correspondence(result: Result, data: Markers, measured: Floats, fra
     return _compare(result, frame, pose.transform, measured, model, None, np.array(data.labels), none, notes, [])
 
 
+@guarded
 def over_time(
     result: Result,
     markers: Given,

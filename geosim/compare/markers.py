@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import UNITS, Floats, Ints, frozen, ints
 from geosim.errors import InputError, MeshError
 from geosim.geometry.child import run_mesher
@@ -60,6 +61,7 @@ FARTHEST = 1e6  # m: no set-up is larger, whatever its unit was taken for
 Chosen = str | Iterable[str | int]
 
 
+@guarded
 @dataclass(frozen=True)
 class Markers:
     """Trajectories of markers.
@@ -141,6 +143,7 @@ class Markers:
         return ints(out, f"{self.source}: marker index", (None,), below=self.positions.shape[1])
 
 
+@guarded
 def read_markers(path: str | Path, units: str | None = None) -> Markers:
     """Read marker trajectories (.c3d .trc .csv .tsv .txt).
 

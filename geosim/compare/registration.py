@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
+from geosim.arguments import guarded
 from geosim.arrays import Bools, Floats, Ints
 from geosim.compare.surface import Surface
 from geosim.errors import InputError
@@ -98,6 +99,7 @@ def spread(distances: Floats) -> float:
     return MAD * float(np.median(np.abs(distances)))
 
 
+@guarded
 def kabsch(source: ArrayLike, target: ArrayLike) -> Floats:
     """Return the rigid transform (4, 4) that brings `source` (n, 3) onto `target` (n, 3) [Kabsch 1976].
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
+from geosim.arguments import guarded
 from geosim.arrays import Bools, Floats, Ints, choice, ints, real_array
 from geosim.compare.comparison import Comparison, compared, fixed_vertices, load_surface
 from geosim.compare.likelihood import refine
@@ -36,6 +37,7 @@ REGIONS = 8
 SAMPLES = 30000  # points drawn from a scan that is a mesh
 
 
+@guarded
 def read_scan(path: str | Path, units: str | None = None) -> Floats:
     """Read a scan (.ply .stl .obj .off .glb, or .xyz .txt .csv with three columns) in metres, shape (p, 3).
 
@@ -79,6 +81,7 @@ def read_scan(path: str | Path, units: str | None = None) -> Floats:
     return points * scale
 
 
+@guarded
 def to_scan(
     result: Result,
     points: str | Path | ArrayLike,

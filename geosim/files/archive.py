@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 import geosim
+from geosim.arguments import guarded
 from geosim.arrays import choice
 from geosim.environment import Environment
 from geosim.errors import InputError
@@ -151,6 +152,7 @@ def write_archive(result: Result, file: Any) -> None:
     np.savez(file, header=np.array(json.dumps(header)), **arrays, **encoder.arrays)
 
 
+@guarded
 def load_result(path: str | Path) -> Result:
     """Read a result that was saved as .npz.
 

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import Floats, brief, floats
 from geosim.cable import Cable
 from geosim.errors import InputError
@@ -33,6 +34,7 @@ THREAD = LinearElastic(youngs_modulus=3e9, poisson_ratio=0.4)
 ON_FACE = 1e-5  # of the size: vertices of a plane face lie on it to the rounding of single precision STL files
 
 
+@guarded
 @dataclass(frozen=True)
 class Design:
     """Closed surfaces of a robot, where it is held, and the dimensions that they come from.
@@ -222,7 +224,7 @@ def generator(make: Callable[P, Design]) -> Callable[P, Design]:
         bound.apply_defaults()
         return replace(design, name=name, parameters=plain(bound.arguments) | dict(design.parameters))
 
-    return named
+    return guarded(named)
 
 
 def plain(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import (
     NO_EDGES,
     NO_TETS,
@@ -49,6 +50,7 @@ MERGED = 0.01  # of the shorter edge, within which vertices of two limbs are one
 MOST_NODES = 1_000_000  # of a limb: its matrices take gigabytes
 
 
+@guarded
 @dataclass(frozen=True)
 class Limb:
     """A straight limb of `nodes` equally spaced vertices from `start` to `end` [m].
@@ -105,6 +107,7 @@ class Bends:
         return len(self.length)
 
 
+@guarded
 @dataclass(frozen=True, repr=False, eq=False)
 class RodShellRobot(Displayed):
     """Discrete elastic rods, discrete shells and their joints.
@@ -228,7 +231,7 @@ class RodShellRobot(Displayed):
         choice(self.shell_membrane, "shell_membrane", ("cst", "springs"))
         if self.shell_bending == "mid-edge" and self.hinge_stiffness is not None:
             raise InputError("hinge_stiffness: a shell with shell_bending = 'mid-edge' has no hinges; leave it out")
-        empty = isinstance(self.fixed_vertices, (tuple, list, np.ndarray)) and len(self.fixed_vertices) == 0
+        empty = isinstance(self.fixed_vertices, (tuple, list, np.ndarray)) and np.size(self.fixed_vertices) == 0
         fixed = np.zeros(0, dtype=np.int64) if empty else self.fixed_vertices
         put(self, "fixed_vertices", frozen(fixed) if empty else selected_ids(fixed, self.vertices, "fixed_vertices"))
         put(self, "fixed_edges", ints(np.atleast_1d(np.asarray(self.fixed_edges)), "fixed_edges", (None,), below=rods))
@@ -510,7 +513,10 @@ def _joined(points: Floats, owner: Ints, step: Floats, first: Ints, joints: Any)
     if joints is None:
         return []
     if not isinstance(joints, str):
-        return [(int(first[i] + a), int(first[j] + b)) for (i, a), (j, b) in joints]
+        pairs = ints(joints, "from_limbs: joints, pairs ((limb, node), (limb, node))", (None, 2, 2), below=len(points))
+        if pairs.size and pairs[:, :, 0].max() >= len(first):
+            raise InputError(f"from_limbs: joints name limb {pairs[:, :, 0].max()} of {len(first)}")
+        return [(int(first[i] + a), int(first[j] + b)) for (i, a), (j, b) in pairs]
     if joints != "auto":
         raise InputError(f"from_limbs: joints = {joints!r}: use 'auto', None or pairs ((limb, node), (limb, node))")
     apart = np.linalg.norm(points[:, None] - points[None], axis=2)

@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from geosim.actuation import Actuation, Command, NaturalShape
+from geosim.arguments import guarded
 from geosim.arrays import choice, floats, number, whole
 from geosim.contract import Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
@@ -66,6 +67,7 @@ _FORGOTTEN: dict[str, Any] = {
 DIGITS = 12  # of times [s], so that frames and rows of a table that mean the same time meet
 
 
+@guarded
 @dataclass(frozen=True)
 class RodShellStepper:
     """Time stepper for rods and their joints.

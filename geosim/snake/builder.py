@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import Floats, Ints, floats, ints, number
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -51,6 +52,7 @@ def _disc_mesh(radius: float, width: float, sides: int = 20) -> tuple[Floats, In
     )
 
 
+@guarded
 class MultibodyBuilder:
     """Collects parts and returns a `MultibodyRobot`; every `add_...` returns the ids it made.
 

@@ -43,6 +43,7 @@ from typing import Any
 import numpy as np
 
 from geosim.actuation import Actuation, Command, Passive, UndulatoryGait, ValveCommands
+from geosim.arguments import guarded
 from geosim.arrays import Floats, choice, number, whole
 from geosim.contract import Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
@@ -62,6 +63,7 @@ REAL_TIME = (8, 3)  # evaluations of all forces and factorisations of a frame: m
 INSTANT = 1e-9  # s below which two times are the same: rounding of times of a day is below it
 
 
+@guarded
 @dataclass(frozen=True)
 class MultibodyStepper:
     """Dynamics of multibody robots; one `step` is one frame.

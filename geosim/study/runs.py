@@ -49,7 +49,7 @@ class Runs:
     """
 
     def __init__(self, folder: Path, resume: bool, force: bool) -> None:
-        check_folder(folder, resume or force, grows=True)
+        check_folder(folder, resume or force)
         self.folder = folder
         if force and folder.is_dir():
             for path in folder.iterdir():

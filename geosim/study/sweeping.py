@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from geosim.arguments import guarded
 from geosim.study.job import Job, Outcome
 from geosim.study.report import write_report
 from geosim.study.runs import Runs, missing, table
@@ -26,6 +27,7 @@ __all__ = ["arrived", "interrupts", "needed_and_read", "opened", "progress_line"
 NEEDED = ("pandas", "pyarrow", "psutil", "tomli_w")  # of the extra `study`
 
 
+@guarded
 def sweep(
     study: str | Path | Mapping[str, Any],
     workers: int | None = None,

@@ -205,7 +205,6 @@ def test_walls_that_bodies_share_are_not_parted():
         VolumetricRobot.from_surfaces([rod, sleeve], simplify=1e-4, **given)
 
 
-@pytest.mark.reference
 @pytest.mark.parametrize(
     ("body", "said"),
     [

@@ -377,7 +377,6 @@ def test_farthest_distance_to_triangles():
     assert farthest_from(points[:2], np.asarray(mesh.vertices), np.asarray(mesh.faces))[0] == pytest.approx(0.5)
 
 
-@pytest.mark.reference
 def test_public_surface_with_holes_is_refused(reference_data):
     with pytest.raises(InputError, match=r"not_watertight\.stl.*open, 940 edges") as error:
         check_surface(reference_data / "meshes" / "bad" / "not_watertight.stl", units="mm")

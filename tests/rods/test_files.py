@@ -31,7 +31,6 @@ def test_geometry_survives_a_round_trip_exactly(tmp_path):
     assert path.read_text().splitlines()[-3].split(",") == ["2", "3"]  # ids count from 1 in the file
 
 
-@pytest.mark.reference
 def test_geometry_files_of_the_matlab_tool_are_read(reference_data):
     v, e, t = read_geometry(reference_data / "rods/matlab/rod_cantilever/horizontal_rod_n51.txt")
     assert v.shape == (51, 3)
@@ -226,7 +225,6 @@ def test_pixels_become_metres_with_y_up_and_the_first_tag_at_the_origin():
         pixels_to_metres(np.full((1, 3, 2), np.nan), 0.4)
 
 
-@pytest.mark.reference
 def test_measured_manipulator_is_reproduced_better_than_published(reference_data):
     """Mean tip error of the two-limb manipulator below the published 1.5 % of its length."""
     sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))

@@ -82,7 +82,6 @@ def matlab_shell(reference_data, **options) -> RodShellRobot:
     return RodShellRobot(vertices, **sheet, shell_constants="matlab", shell_membrane="springs", **options)
 
 
-@pytest.mark.reference
 def test_matlab_shell_forces_and_jacobians(reference_data):
     """The states hold the constants "matlab": k_s = sqrt(3)/2 E h l on every edge, k_b = E h^3 / (6 sqrt(3))."""
     folder = reference_data / "rods/matlab/shell_cantilever"
@@ -130,7 +129,6 @@ def test_matlab_shell_forces_and_jacobians(reference_data):
             assert np.abs(-symmetric(values) - 0.5 * (jacobian + jacobian.T)).max() < 1e-8 * np.abs(jacobian).max()
 
 
-@pytest.mark.reference
 def test_matlab_dynamic_shell_of_30_steps(reference_data):
     """With the published stop test the whole run agrees to 1e-10; solved to 1e-10 it agrees to 5e-5.
 

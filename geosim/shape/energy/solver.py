@@ -35,6 +35,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from geosim.actuation import AMBIENT, Actuation, CableLengths, CableTensions, Command, Inflation, Syringe, cable_targets
+from geosim.arguments import guarded
 from geosim.arrays import Bools, choice, number, whole
 from geosim.contract import Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
@@ -75,6 +76,7 @@ SENSELESS = 20.0
 LOSES = 5e-3
 
 
+@guarded
 @dataclass(frozen=True)
 class EnergyShapeSolver:
     """Options of the energy solver.

@@ -1,4 +1,4 @@
-"""Robots and motions of [Choi2024] and [Lahoti], ready to solve: each function returns a `Case`."""
+"""Rods and shells of [Choi2024] and [Lahoti] that `geosim demo` solves: each function returns the arguments of `solve`."""
 
 from __future__ import annotations
 
