@@ -21,6 +21,7 @@ from geosim.shape.energy.contact_steps import safe_share, share_apart
 from geosim.shape.energy.equations import FORCE_FLOOR, Equations
 from geosim.shape.energy.lookahead import Springs, springs_ahead
 from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.wording import load_at
 
 __all__ = [
     "LONGEST",
@@ -68,6 +69,10 @@ FLAT = 0.2
 
 # Where less than this share of the merit goes in an iteration, and the residual is near, what slides gets its exact tangent.
 CRAWL, NEAR = 0.25, 0.1
+
+# Residual below which an indefinite tangent is that of the path and not of the search for it. Measured: spheres and bars that are
+# stable throughout have indefinite ones at .05 and above.
+SEEN = 0.01
 
 # Where two steps together leave more than this share of the merit, Newton goes round in circles: then the other tangent of
 # contact is tried, and every step must gain.
@@ -179,6 +184,10 @@ class Attempt:
             self.records.append(
                 record_of(problem, iteration, measure, self.length, point.share, evaluation, before, seconds)
             )
+            if problem.linear.factorisations > before[0] and measure[0] <= SEEN and self._indefinite(point):
+                self.records[-1]["indefinite"] = load_at(
+                    problem, self.aim.origin, self.aim.end, point.share, evaluation.volumes
+                )
             self.budget.tell(self.records[-1])
             if found is None:
                 lost = Status.INVERTED if self.folded and not blocked else Status.NOT_CONVERGED
@@ -190,6 +199,15 @@ class Attempt:
             touchy = first and problem.contact is not None and problem.contact.neighbourhood is not None
             if tiny == 4 or (first and self.length < (BITE if touchy else 0.1) and not meets):
                 return self._ended(Status.NOT_CONVERGED, point, evaluation, measure[0])
+
+    def _indefinite(self, point: Point) -> bool:
+        """Whether the factors of the tangent, all but at an equilibrium, have more negative pivots than there are constraints."""
+        problem, contact = self.problem, self.problem.contact
+        rubs = (contact is not None and contact.friction) or point.hold is not None or len(point.objects) > 0
+        if rubs or problem.rigid is not None or not np.array_equal(problem.table, problem.isochoric_table):
+            return False  # there is no potential, or one whose local modes are the mesh's
+        constraints = int((~problem.held[point.x.size :]).sum()) + int(self.aim.end.by_volume.sum())
+        return problem.linear.factoriser.count_negative() > constraints
 
     def _ended(self, status: Status, point: Point, evaluation: Evaluation, residual: float) -> Outcome:
         records = tuple(self.records)
