@@ -10,8 +10,8 @@ A hold at one stretch gives a Prony series of the stress,
 
     stress(t) / stress(0) = 1 - sum_i g_i (1 - exp(-t / tau_i)),        g_i >= 0,  sum g_i <= 1,
 
-with three times tau_i per decade of the test (non-negative least squares [Lawson and Hanson 1974]). Quasi-static constants after a
-hold of time t are the instantaneous ones times that factor: stress relaxes alike at all stretches (separable).
+with three times tau_i per decade of the test (non-negative least squares [Lawson and Hanson 1974]). Quasi-static constants after
+a hold of time t are the instantaneous ones times that factor: stress relaxes alike at all stretches (separable).
 """
 
 from __future__ import annotations
