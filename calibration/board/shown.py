@@ -27,7 +27,8 @@ PULLS = {
 STRETCHES = np.array([1.2, 1.4, 1.6, 1.8, 2.0])
 
 
-def _reality() -> ModuleType:
+def reality() -> ModuleType:
+    """Return calibration/reality.py."""
     sys.path.insert(0, str(HERE.parent))
     place = importlib.util.spec_from_file_location("reality", HERE.parent / "reality.py")
     assert place is not None
@@ -40,7 +41,7 @@ def _reality() -> ModuleType:
 def membrane(_data: Path) -> tuple[list[Row], list[str]]:
     """Return pressures at heights; bars below zero are cut there, since a lifted weight needs a pressure."""
     rows = []
-    for found in _reality().membrane_preset():
+    for found in reality().membrane_preset():
         value, total = found["value"], found["total"]
         rows.append(
             Row(
@@ -60,7 +61,7 @@ def membrane(_data: Path) -> tuple[list[Row], list[str]]:
 def beam(_data: Path) -> tuple[list[Row], list[str]]:
     """Return displacements of the end under gravity and with the force, and the bars of mesh and material."""
     rows = []
-    for found, force in zip(_reality().beam_preset(), (0.0, 0.51012)):
+    for found, force in zip(reality().beam_preset(), (0.0, 0.51012)):
         value, total = found["value"], found["total"] + found["own"]
         rows.append(Row("beam", force, "", "tip_displacement", "mm", value, max(value - total, 0.0), value + total))
     return rows, ["beam: preset dragon-skin-10 with its scatter; the resolution of the record added"]
