@@ -8,6 +8,8 @@ calibration.save("my_silicone.toml"); calibration.plot("my_silicone.png")
 from geosim.calibrate.calibration import Calibration, stability_statement
 from geosim.calibrate.command import run
 from geosim.calibrate.curves import nominal_stress
+from geosim.calibrate.cycles import Conditioning, Relaxation, fit_cycles, fit_relaxation
+from geosim.calibrate.folds import KFold, k_fold
 from geosim.calibrate.identify import RobotCalibration, fit_robot
 from geosim.calibrate.measurements import Measurement
 from geosim.calibrate.models import ModelComparison, compare_models, fit
@@ -18,15 +20,21 @@ from geosim.calibrate.samples import MaterialTest
 
 __all__ = [
     "Calibration",
+    "Conditioning",
     "MaterialTest",
+    "KFold",
     "Measurement",
     "ModelComparison",
     "Parameter",
     "Problem",
+    "Relaxation",
     "RobotCalibration",
     "compare_models",
     "fit",
+    "fit_cycles",
+    "fit_relaxation",
     "fit_robot",
+    "k_fold",
     "nominal_stress",
     "read_test",
     "run",
