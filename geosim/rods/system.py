@@ -211,6 +211,11 @@ class System:
         return max(springs, float(tensions.max(initial=0.0))), bending
 
     @cached_property
+    def axial(self) -> float:
+        """Largest axial stiffness of a rod [N]."""
+        return float(self.stretch[: self.robot.own_edges].max(initial=0.0))
+
+    @cached_property
     def thickest(self) -> float:
         """Largest radius [m]."""
         return float(self.vertex_radius.max(initial=0.0))
