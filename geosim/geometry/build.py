@@ -1,4 +1,4 @@
-"""From what a user gives - surfaces, or tets with hollow places - to one checked mesh with chambers."""
+"""Mesh generation: surfaces, or tets with cavities, to one checked mesh with chambers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command drives a robot by: natural shapes, prescribed motion, loads and contact, bound to a time on the way to it."""
+"""Driving terms of a command at a time: natural shapes, prescribed motion, loads and contact."""
 
 from __future__ import annotations
 

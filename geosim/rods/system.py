@@ -1,4 +1,4 @@
-"""What can be computed once for a rod robot in an environment: stencils, stiffnesses, masses, dead loads, pattern.
+"""The discrete system of a rod robot, computed once: stencils, stiffnesses, masses, dead loads, sparsity pattern.
 
 Degrees of freedom q = [x (3 n), theta (E), xi (Z)], Eqs. (1)-(2) of [Lahoti]; xi only with mid-edge normals. Masses are
 lumped: half an edge's mass to each end, a third of a triangle's to each vertex, and rho l (I1 + I2) to the rotation of the edge
