@@ -168,6 +168,8 @@ def knowledge(product: str, without: str = "\0") -> Knowledge:
         f"{product!r} is no preset: the distribution over {len(soft)} sources of all silicones, which is wide; test it"
     )
     return Knowledge(str(product), math.exp(float(np.mean(soft))), float(np.std(soft, ddof=1)), (), told)
+
+
 @guarded
 def source_of(material: Material) -> str:
     """Return the name and the source of the preset that a material is; of another one its constants."""
