@@ -113,7 +113,7 @@ def main() -> None:
             row += f" {other['per_second']:18.3f} {other['per_second'] / ours:7.0f}"
             row += "" if other["stable"] else " unstable"
             case = make(share * duration)
-            dt, off = step_for(case, min(share * duration, PERIODS[name]))
+            dt, off = step_for(case, PERIODS[name])
             fine, _, _ = seconds_per_second(replace(case, solver=replace(case.solver, dt=dt)), share * duration, 1)
             row += (
                 f"   at {1e3 * dt:.3g} ms, {100 * off:.3f} % off: {fine:.4f} s per s, {other['per_second'] / fine:.0f}"

@@ -1,4 +1,4 @@
-"""What `solve` asks of a robot, a state and a solver, and what a solver answers."""
+"""Protocols of robots, states and solvers: all that `solve` asks of them."""
 
 from __future__ import annotations
 

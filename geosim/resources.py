@@ -1,4 +1,4 @@
-"""What there is to work with: the files that geosim ships, those that users name, and the cores of the machine."""
+"""Shipped files, checks of paths that users name, and the number of cores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a solve returns: the sequence of states with everything needed to trust them."""
+"""The result of a solve: the sequence of states with everything needed to trust them."""
 
 from __future__ import annotations
 

@@ -1,13 +1,14 @@
 """An arm of four silicone chambers: its modulus from the hold at 300 mbar, predicted at five other pressures.
 
-The model is that of calibration/arm.py, with 8 frames 30 times as stiff that stand in for an unpublished reinforcement; 12
-frames differ by 2 % below 200 mbar. First the holds at 200 and 400 mbar are predicted from that at 300 alone: sigma of ln displacement is
-CREEP, half of what a hold creeps by over its middle, and EXTRAPOLATED for every factor of e in pressure away from it, twice that
-above, where the wall stiffens or balloons in ways that frames do not know.
+The model is that of calibration/arm.py, with 8 frames 30 times as stiff that stand in for an unpublished reinforcement;
+12 frames differ by 2 % below 200 mbar. First the holds at 200 and 400 mbar are predicted from that at 300 alone: sigma of
+ln displacement is CREEP, half of what a hold creeps by over its middle, and EXTRAPOLATED for every factor of e in
+pressure away from it, twice that above, where the wall stiffens or balloons in ways that frames do not know.
 
-The five predictions are conditioned on the three holds: ln of measured over computed, linear in ln of the pressure between
-holds and on along the nearest line beyond. BETWEEN is what such a line may be off. Where the wall of the model runs away before a
-pressure is reached its last slope is carried on, with BEYOND on top. The displacement is the mean over a hold.
+The five predictions are conditioned on the three holds: ln of measured over computed, linear in ln of the pressure
+between holds and on along the nearest line beyond. BETWEEN is what such a line may be off. Where the wall of the model
+runs away before a pressure is reached its last slope is carried on, with BEYOND on top. The displacement is the mean over
+a hold.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """Three bending segments: curvature and blocked force against pressure. The ribbed and the pleated one are predicted.
 
-Published are outer sizes, and the sizes and numbers of the channels, not where they lie. The model is a grid of cells, half of
-the width (it is symmetric), held at x = 0: a film that does not stretch below (0.3 mm, 100 times as stiff as rubber of the cylinder), a
-floor, channels across with their canal, a roof. It bends towards -z. Curvature is that of the arc through base and tip. For the
-blocked force the lower edge of the tip is held against moving along z.
+Published are outer sizes, and the sizes and numbers of the channels, not where they lie. The model is a grid of cells,
+half of the width (it is symmetric), held at x = 0: a film below that does not stretch (0.3 mm, a shear modulus of 100
+times that of the rubber), a floor, channels across with their canal, a roof. It bends towards -z. Curvature is that of
+the arc through base and tip. For the blocked force the lower edge of the tip is held against moving along z.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -75,8 +76,7 @@ def _refined(cuts: list[float], limit: float) -> np.ndarray:
     """Return sorted cuts with cells of at most a limit between."""
     cuts = np.unique(np.round(cuts, 6))
     return np.concatenate(
-        [np.linspace(a, b, max(2, int(np.ceil((b - a) / limit)) + 1))[:-1] for a, b in zip(cuts, cuts[1:])]
-        + [cuts[-1:]]
+        [np.linspace(a, b, max(2, int(np.ceil((b - a) / limit)) + 1))[:-1] for a, b in pairwise(cuts)] + [cuts[-1:]]
     )
 
 
@@ -99,7 +99,8 @@ def robot(segment: Segment, mu: float) -> geosim.VolumetricRobot:
     film = geosim.NeoHookean(FILM_RATIO * mu)
     return geosim.VolumetricRobot.from_tets(
         MM * points[used], tets.reshape(-1, 4), np.repeat(region[kept], 6), material={BODY: rubber, SHEET: film},
-        fixed=geosim.Select.plane("x", below=1e-6), tip=geosim.Select.box((MM * segment.length - 1e-6, -1, -1), (1, 1, MM * FILM + 1e-6)),
+        fixed=geosim.Select.plane("x", below=1e-6),
+        tip=geosim.Select.box((MM * segment.length - 1e-6, -1, -1), (1, 1, MM * FILM + 1e-6)),
         allow_any_size=True,
     )  # fmt: skip
 

@@ -1,13 +1,14 @@
 """Tapered silicone tentacle with two tendons: four holds fitted, eighteen predicted.
 
-The model is `rod.py`: a solid round rod, its taper and its tendons as published, clamped where the tentacle begins. Unknowns with
-priors are Young's modulus (505 kPa, the start value of those who measured; a third off), the density (silicone and what was put
-in: 1250 kg/m^3, a fifth), where the frame of the base is (4 mm aside, 8 mm along, 3 degrees: marker sets are not mounted better on
-soft bodies), and the friction of the tendons in their channels. Poisson's ratio 0.45 enters twist alone. Without friction left-out
-holds are predicted as well within a millimetre; with softening as a further unknown, too, so that it is left out.
+The model is `rod.py`: a solid round rod, its taper and its tendons as published, clamped where the tentacle begins.
+Unknowns with priors are Young's modulus (505 kPa, the start value of those who measured; a factor of 1.6), the density
+(silicone and what was put in: 1250 kg/m^3, a fifth), where the frame of the base is (4 mm aside, 8 mm along, 3 degrees:
+marker sets are not mounted better on soft bodies), and the friction of the tendons in their channels. Poisson's ratio
+0.45 enters twist alone. Without friction left-out holds are predicted as well to a millimetre; with softening as a
+further unknown, too, so that it is left out.
 
-Each of the four holds is predicted from the other three; what these predictions are off, marker by marker, is the scale of
-the bars.
+Each of the four holds is predicted from the other three; what these predictions are off, marker by marker, is the scale
+of the bars.
 """
 
 from __future__ import annotations

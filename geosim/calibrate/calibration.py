@@ -1,4 +1,4 @@
-"""From tests to a material that can be trusted: fit, intervals, statement of stability, MATERIAL.toml."""
+"""The result of a calibration: constants, confidence intervals, statement of stability, MATERIAL.toml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was measured on a robot, and how a result predicts it."""
+"""Measurements on a robot (positions, markers, pressures, volumes) and their prediction by a result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be unknown about a robot, and what it changes in a problem."""
+"""Unknown parameters of a robot (moduli, wall thickness, offsets) and their effect on a problem."""
 
 from __future__ import annotations
 

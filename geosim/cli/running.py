@@ -1,4 +1,4 @@
-"""What `geosim solve` and `geosim demo` do: read a problem, solve it, write the folder and print the table."""
+"""The commands `geosim solve` and `geosim demo`: read a problem, solve it, write the folder and print the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the mesher is given: all surfaces as one set of triangles, a seed point for every region, the holes.
+"""Input of the mesher: all surfaces as one set of triangles, a seed point for every region, the holes.
 
 Bodies and chambers are solids whose shells point out of them. A solid inside another one takes its volume from it. A
 body may already contain the cavity of a chamber as an inner shell: where an inner shell coincides with a chamber's

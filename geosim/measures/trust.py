@@ -277,6 +277,7 @@ def _snapped(result: Evidence) -> Iterator[str]:
     """Where the path was left for another state, for the first time; from the trace."""
     left = [record for record in result.trace if "left" in record]
     if not left:
+        yield from _indefinite(result)
         return
     far = next((record for record in left if record["left"]["far"]), None)
     first, count = far or left[0], sum(record["left"]["times"] for record in left)
@@ -291,6 +292,16 @@ def _snapped(result: Evidence) -> Iterator[str]:
         yield (
             f"The path lost its balance {at}{often}, and went downhill to the next stable state: another shape may exist from "
             "there on; smaller commands or an `imperfection` may lead to it."
+        )
+
+
+def _indefinite(result: Evidence) -> Iterator[str]:
+    """Where the path met an indefinite tangent, for the first time."""
+    met = next((record for record in result.trace if "indefinite" in record), None)
+    if met is not None:
+        yield (
+            f"The path met an indefinite tangent in command {int(met['command']) + 1}, {100.0 * met['share']:.3g} % of the way "
+            f"there{met['indefinite']}: it may have passed a branch, and another shape may exist from there on."
         )
 
 

@@ -1,4 +1,4 @@
-"""Where the energy of a robot comes from and goes to: the watch over every motion.
+"""Energy balance of a motion: kinetic, elastic and potential energy, work, dissipation.
 
 From the start to a frame the energies (kinetic, elastic, of weight, stored in contact) change by::
 

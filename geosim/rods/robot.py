@@ -7,7 +7,7 @@ A joint is nothing special: every pair of rod edges that meet in a vertex makes 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -30,11 +30,13 @@ from geosim.arrays import (
     shown,
     whole,
 )
+from geosim.cable import as_cables
 from geosim.display import Displayed
 from geosim.errors import InputError
 from geosim.material.materials import LinearElastic
 from geosim.robot import LARGEST, SMALLEST
 from geosim.rods.frames import edges_around, first_frames
+from geosim.rods.guides import Guides, guided
 from geosim.rods.section import Section
 from geosim.rods.shells import ShellMesh, shell_mesh
 from geosim.select import selected_ids
@@ -169,6 +171,9 @@ class RodShellRobot(Displayed):
         rods, and the robot adds the edges of its joints.
     allow_any_size
         Accept a robot under 1 mm or over 5 m, or rods and shells thicker than the robot is long.
+    cables
+        `Cable` objects, or points [m] (q, 3), at rest: guides that are fixed to the sections of the nearest rods, see
+        `geosim.rods.cables`.
     name, units
         Shown in summaries; unit in which surfaces are saved ("m", "cm", "mm", "in").
 
@@ -206,11 +211,13 @@ class RodShellRobot(Displayed):
     units: str = "mm"
     shell_membrane: str = "cst"
     allow_any_size: bool = False
+    cables: Any = ()
+
+    guides: tuple[Guides, ...] = field(init=False, default=())
 
     # what other kinds of robot have and this one has not
     notices = ()
     chambers = 0
-    cables = ()
     p2_edges = NO_EDGES
     body_tets = NO_TETS
 
@@ -257,6 +264,8 @@ class RodShellRobot(Displayed):
         if (self.masses < 0).any():
             raise InputError(f"masses: {self.masses.min():g} kg is negative; give added masses >= 0")
         put(self, "planar", self._planar())
+        put(self, "cables", as_cables(self.cables))
+        put(self, "guides", self._guides())
         bends = len(self.bends)
         stiffness: tuple[tuple[str, list[tuple[int, ...]]], ...] = (
             ("stretch_stiffness", [(rods,)]),
@@ -430,6 +439,15 @@ class RodShellRobot(Displayed):
     def directors(self) -> Floats:
         """First directors d1 of the edges at rest, shape (E, 3)."""
         return frozen(first_frames(np.array(self.tangents), np.array(self.edges)))
+
+    def _guides(self) -> tuple[Guides, ...]:
+        """Return where every cable is led along the rods."""
+        rods = slice(0, self.own_edges)
+        ends = self.vertices[self.edges[rods]]
+        return tuple(
+            guided(cable.points, ends, self.radius[rods], self.directors[rods], f"cable {k + 1}")
+            for k, cable in enumerate(self.cables)
+        )
 
     @cached_property
     def mesh(self) -> ShellMesh:

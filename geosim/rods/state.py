@@ -235,6 +235,7 @@ class RodState:
             stable=given.get("stable", np.nan),
             residual=given.get("residual", 0.0),
             energies=sum(parts.values()),
+            **{key: given.get(key) for key in ("cable_lengths", "cable_tensions", "cable_end_tensions")},
             extra={
                 "theta": self.theta,
                 "twist": self.twists(),

@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geosim.actuation import Actuation, Command, NaturalShape
+from geosim.actuation import Actuation, CableLengths, CableTensions, Command, NaturalShape, cable_targets
 from geosim.arguments import guarded
 from geosim.arrays import choice, floats, number, whole
 from geosim.contract import Progress, Report, Robot, SavedState, State, Status, taken
@@ -219,7 +219,8 @@ class RodShellStepper:
         InputError
             The actuation is not for rods and shells, or has as many values as none of the robot's parts.
         """
-        commands = actuation.commands((NaturalShape,), type(self).__name__)
+        commands = actuation.commands((NaturalShape, CableTensions, CableLengths), type(self).__name__)
+        cable_targets(commands[0], len(robot.cables))
         shape = commands[0].find(NaturalShape)
         if shape is not None:
             check_natural(taken(robot, RodShellRobot, type(self).__name__), shape)
@@ -262,7 +263,8 @@ class RodShellStepper:
             load = start.external + share * (drive.load - start.external)
             q = state.q.copy()
             q[drive.dofs] = drive.aim(share)
-            state, solution, terms = solve_balance(drive, state, q, blend, load, 0.0, command.time)
+            to = replace(drive, share=share)
+            state, solution, terms = solve_balance(to, state, q, blend, load, 0.0, command.time)
             tally.add(solution, share)
             if solution.converged:
                 reached, stride = share, min(GROWTH * stride, 1.0)

@@ -276,6 +276,19 @@ def test_where_the_path_was_left_stands_in_the_trace_and_in_its_file(tmp_path):
     assert geosim.load_result(result.save(tmp_path / "r.npz")).trust() == (said,)
 
 
+def test_an_indefinite_tangent_on_the_way_is_said():
+    """A column shortened far beyond its buckling load stays straight; pulled, it meets none."""
+    vertices, tets = block((0.1, 0.01, 0.01), (10, 1, 1))
+    robot = VolumetricRobot.from_tets(
+        vertices, tets, material=RUBBER, fixed=vertices[:, 0] < 1e-9, tip=vertices[:, 0] > 0.1 - 1e-9
+    )
+    moved = lambda way: Environment(prescribed=Prescribed(robot.tip, (way, 0, 0)), self_contact=False)  # noqa: E731
+    pressed = geosim.solve(robot, Passive(), moved(-0.02), throw=False)
+    assert "The path met an indefinite tangent in command 1" in pressed.trust()[-1]
+    assert pressed.trust()[-1] in pressed.message
+    assert geosim.solve(robot, Passive(), moved(0.02)).trust() == ()
+
+
 # ---- what does nothing
 
 

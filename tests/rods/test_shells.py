@@ -437,7 +437,7 @@ def test_sparse_solves_with_contact_and_friction_match_dense_ones(factoriser, mo
 
 
 def plate_mesh(kind, cells=16):
-    """Vertices [m] and triangles of the unit square: parallel or alternating diagonals, or both; or moved at random."""
+    """Vertices [m] and triangles of the unit square; diagonals are parallel, cross over in turn, or both; or moved at random."""
     i, j = np.meshgrid(np.arange(cells), np.arange(cells), indexing="ij")
     a = (i * (cells + 1) + j).ravel()
     b, c, d = a + cells + 1, a + cells + 2, a + 1
