@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -17,9 +15,6 @@ import geosim
 from geosim import InputError
 from geosim.arguments import guarded
 from geosim.contract import Solver
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
-import fuzz
 
 UNGUARDED = {"Status", "GeosimError", "InputError", "SolveError", "GENERATORS", "cable_targets", "open_only"}
 UNGUARDED |= {
@@ -95,9 +90,3 @@ def test_impossible_arguments_of_results_and_materials(tmp_path):
     ):
         with pytest.raises(InputError, match=words):
             call()
-
-
-@pytest.mark.parametrize("number", range(60))
-def test_arguments_of_all_public_functions_by_chance(number, tmp_path):
-    _, came, said = fuzz.one_input("arguments", False, number, 38, tmp_path)
-    assert came in ("solved", "refused"), said

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
+from geosim.arguments import guarded
 from geosim.arrays import Floats, frozen, whole
 from geosim.calibrate.identify import RobotCalibration, fit_robot
 from geosim.calibrate.measurements import Measurement
@@ -24,6 +25,7 @@ from geosim.solve import solve as solve_problem
 __all__ = ["KFold", "k_fold"]
 
 
+@guarded
 @dataclass(frozen=True)
 class KFold:
     """Measurements predicted from the others.
@@ -72,6 +74,7 @@ class KFold:
         return out + [f"  note: {w}" for w in self.whole.warnings]
 
 
+@guarded
 def k_fold(
     robot: Robot,
     measurements: Sequence[Measurement],
