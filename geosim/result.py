@@ -507,7 +507,7 @@ def collect(
     status, message = worst.status, worst.message or worst.status.value
     if crossed and status in (Status.CONVERGED, Status.CROSSED):
         status, message = Status.CROSSED, _said_of_crossings(crossings, measures["inverted_elements"], environment)
-    elif status in (Status.CONVERGED, Status.UNSTABLE) and np.nanmax(own, initial=0.0) > 0:
+    elif status in (Status.CONVERGED, Status.UNSTABLE) and np.nan_to_num(own).max(initial=0.0) > 0:
         status = Status.INVERTED
         message = f"Every command was reached, but: {Status.INVERTED.value}"
     elif status in (Status.CONVERGED, Status.UNSTABLE) and len(unstable):
