@@ -44,7 +44,7 @@ MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, Recursi
 PLAIN: dict[Any, Kind] = {
     bool: Kind(lambda v: isinstance(v, (bool, np.bool_)), "True or False"),
     int: Kind(lambda v: isinstance(v, Integral) and not isinstance(v, bool) and -LAST <= v < LAST, "a whole number"),
-    float: Kind(lambda v: isinstance(v, Real) and not isinstance(v, bool) and abs(v) <= LARGEST, "a finite number"),
+    float: Kind(lambda v: isinstance(v, Real) and not isinstance(v, bool) and _is_finite(v), "a finite number"),
     str: Kind(lambda v: isinstance(v, str) and "\0" not in v, "a text"),
     Path: Kind(lambda v: isinstance(v, os.PathLike), "a path"),
     types.NoneType: Kind(lambda v: v is None, "None"),
@@ -150,9 +150,10 @@ def _fits(value: Any, kind: Any) -> bool:
         return True
     if getattr(origin, "_is_protocol", False):
         return _is_one(value, origin)
+    if origin is tuple and inner[-1:] != (...,):
+        return isinstance(value, (list, tuple)) and len(value) == len(inner) and all(map(_fits, value, inner))
     if origin is tuple:
-        origin, inner = (list, tuple), inner if inner[-1:] != (...,) else inner[:1]
-        inner = inner if len(inner) == 1 else ()
+        origin, inner = (list, tuple), inner[:1]
     if origin is type:
         return isinstance(value, type)
     if isinstance(value, (str, bytes)) or not isinstance(value, origin):
@@ -180,6 +181,13 @@ def _is_one(value: Any, kind: Any) -> bool:
 
 def _named(protocol: type) -> Iterable[str]:
     return (name for name in vars(protocol) if not name.startswith("_"))
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return abs(float(value)) <= LARGEST
+    except OverflowError:
+        return False
 
 
 def _is_odd(value: Any) -> bool:
@@ -228,6 +236,8 @@ def _called(kind: Any) -> str:
         return PLAIN[np.ndarray].called
     if origin is _CALLABLE:
         return "a function"
+    if origin is tuple and inner[-1:] != (...,):
+        return f"{len(inner)} values: {', '.join(map(_called, inner))}"
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return "a table"
     if isinstance(origin, type) and inner and inner[0] not in (Any, ...):

@@ -53,6 +53,11 @@ class Cable:
             i = int(np.flatnonzero(steps == 0)[0])
             raise InputError(f"Cable: points {i + 1} and {i + 2} are the same; remove one")
 
+    @property
+    def length(self) -> float:
+        """Length at rest [m]."""
+        return float(np.linalg.norm(np.diff(self.points, axis=0), axis=1).sum())
+
 
 @dataclass(frozen=True)
 class Anchors:

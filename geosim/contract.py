@@ -1,11 +1,11 @@
-"""What `solve` asks of a robot, a state and a solver, and what a solver answers."""
+"""Protocols of robots, states and solvers: all that `solve` asks of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from geosim.cable import Cable
 from geosim.environment import Environment
 from geosim.errors import InputError
 
-__all__ = ["Frame", "Progress", "Report", "Robot", "Solver", "State", "Status", "taken"]
+__all__ = ["Frame", "Progress", "Report", "Resumable", "Robot", "SavedState", "Solver", "State", "Status", "taken"]
 
 
 class Status(Enum):
@@ -39,6 +39,10 @@ class Status(Enum):
     ENERGY_GROWTH = (
         "Energy appeared from nowhere: the rule of time stepping is not stable at this step. Use smaller steps, or "
         "integrator='generalized-alpha' or 'implicit-euler'."
+    )
+    EXPLODED = (
+        "Three times the energy ever given appeared from nowhere: the rule of time stepping explodes at this step. Use "
+        "integrator='generalized-alpha', which takes what the step cannot follow, or 'implicit-euler'."
     )
     CROSSED = "Surfaces pass through each other in at least one frame."
     SINGULAR = (
@@ -170,6 +174,40 @@ class State(Protocol):
     @property
     def is_frame(self) -> bool:
         """Whether a result shows it."""
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """A state that a result file keeps, so that a solve goes on from it exactly."""
+
+    def arrays(self) -> Mapping[str, Any]:
+        """Return the arrays that its solver needs."""
+
+
+@dataclass(frozen=True)
+class SavedState:
+    """The last state of a result that was read from a file; the solver that goes on from it makes its own of it.
+
+    Parameters
+    ----------
+    robot
+        That of the result.
+    frame
+        Where it stands.
+    kept
+        What `Resumable.arrays` gave.
+    """
+
+    robot: Robot
+    frame: Frame
+    kept: Mapping[str, Any]
+    is_frame: bool = True
+
+    __repr__ = brief
+
+    def arrays(self) -> Mapping[str, Any]:
+        """Return `kept`: what was read can be written again."""
+        return self.kept
 
 
 @dataclass(frozen=True)

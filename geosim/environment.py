@@ -1,4 +1,4 @@
-"""What surrounds a robot: gravity, fluid, obstacles, loads, prescribed displacements, rigid plates. SI units."""
+"""The environment of a robot: gravity, fluid, obstacles, loads, prescribed displacements, rigid plates. SI units."""
 
 from __future__ import annotations
 

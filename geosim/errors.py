@@ -1,4 +1,4 @@
-"""What geosim raises: one line with the file, the value and the remedy."""
+"""Exceptions and warnings: one line with the file, the value and the remedy."""
 
 from __future__ import annotations
 

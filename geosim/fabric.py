@@ -1,4 +1,4 @@
-"""What a body carries besides its rubber: stiff layers on its faces or inside it, and fibres."""
+"""Reinforcement of a body: stiff layers on its faces or inside it, and fibres."""
 
 from __future__ import annotations
 

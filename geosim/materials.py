@@ -8,20 +8,34 @@ from __future__ import annotations
 import difflib
 import math
 import tomllib
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from geosim.arguments import guarded
+from geosim.arrays import number
 from geosim.errors import InputError
 from geosim.material.laws import material_from_dict
 from geosim.material.materials import Material
 from geosim.resources import readable, resource
 
-__all__ = ["as_material", "get", "known_preset", "load_material", "names", "preset", "source_of"]
+__all__ = [
+    "Knowledge",
+    "as_material",
+    "get",
+    "knowledge",
+    "known_preset",
+    "load_material",
+    "names",
+    "preset",
+    "source_of",
+]
 
+SILICONES = 1.5e6  # shear modulus [Pa] above which presets are printed polyurethanes
 KNOWN = ("source", "max_stretch", "shear_moduli")  # of a preset, beside its constants
 NOTES = ("source", "name", "stretch_range", "stable", "rms", "statement", "warnings")  # beside the constants in a file
 
@@ -67,6 +81,93 @@ def get(name: str) -> Material:
 
 
 preset = get
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What is known of a product's shear modulus before a batch of it is tested: a log-normal distribution.
+
+    Parameters
+    ----------
+    product
+        Its name.
+    median
+        Of the shear modulus at rest [Pa].
+    spread
+        Standard deviation of its logarithm for a batch of another laboratory.
+    sources
+        (shear modulus [Pa], where it was found), one a source; empty for a product that is no preset.
+    note
+        What it rests on.
+    """
+
+    product: str
+    median: float
+    spread: float
+    sources: tuple[tuple[float, str], ...]
+    note: str
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return the interval [Pa] that holds the modulus of the next batch at some level."""
+        factor = math.exp(
+            NormalDist().inv_cdf(0.5 + 0.5 * number(level, "interval: level", low=0.0, high=1.0 - 1e-9)) * self.spread
+        )
+        return self.median / factor, self.median * factor
+
+    def narrowed(self, modulus: float, spread: float) -> Knowledge:
+        """Return what is known of a batch after a test of it found a modulus [Pa] with a standard deviation of its logarithm.
+
+        The product of two log-normal densities: weights are inverse variances.
+        """
+        own = number(spread, "narrowed: spread", above=0.0)
+        found = number(modulus, "narrowed: modulus [Pa]", above=0.0)
+        weight = own**-2 / (own**-2 + self.spread**-2)
+        middle = (1.0 - weight) * math.log(self.median) + weight * math.log(found)
+        return replace(
+            self, median=math.exp(middle), spread=(own**-2 + self.spread**-2) ** -0.5,
+            note=f"{self.note}; narrowed by a test of {found / 1e3:.4g} kPa within {100 * own:.0f} %",
+        )  # fmt: skip
+
+
+@guarded
+def knowledge(product: str, without: str = "\0") -> Knowledge:
+    """Return what published sources say of a product's shear modulus, and how far they differ.
+
+    With n sources of mean ln mu, the next laboratory's is off by s sqrt(1 + 1 / n): s is the pooled standard deviation of ln mu
+    between laboratories over all presets with two sources or more, since two or three say little of their own scatter.
+
+    Parameters
+    ----------
+    product
+        A preset, or any name: of a product that is none the distribution over all silicones is said.
+    without
+        Sources whose text contains this are left out, to predict them.
+
+    Raises
+    ------
+    InputError
+        All sources of the preset are left out.
+    """
+    moduli = {}
+    for name, entry in _table().items():
+        own = get(name)
+        listed = [(own.shear_modulus, str(entry["source"])), *((m, w) for m, w in entry.get("shear_moduli", []))]
+        moduli[name] = [(m, w) for m, w in listed if without not in w]
+    logs = [np.log([m for m, _ in found]) for found in moduli.values() if len(found) > 1]
+    pooled = math.sqrt(sum(float(((v - v.mean()) ** 2).sum()) for v in logs) / max(sum(len(v) - 1 for v in logs), 1))
+    if product in moduli:
+        found = moduli[product]
+        if not found:
+            raise InputError(f"knowledge: {product!r} has no source without {without!r}")
+        middle = float(np.mean(np.log([m for m, _ in found])))
+        count = f"{len(found)} source{'s' * (len(found) > 1)}"
+        told = f"{count}; laboratories differ by {100 * pooled:.0f} % (pooled over {len(logs)} products)"
+        return Knowledge(product, math.exp(middle), pooled * math.sqrt(1.0 + 1.0 / len(found)), tuple(found), told)
+    soft = [np.log(m) for found in moduli.values() for m, _ in found if m < SILICONES]
+    told = (
+        f"{product!r} is no preset: the distribution over {len(soft)} sources of all silicones, which is wide; test it"
+    )
+    return Knowledge(str(product), math.exp(float(np.mean(soft))), float(np.std(soft, ddof=1)), (), told)
 
 
 @guarded

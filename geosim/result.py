@@ -1,4 +1,4 @@
-"""What a solve returns: the sequence of states with everything needed to trust them."""
+"""The result of a solve: the sequence of states with everything needed to trust them."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class Result:
     extra
         Measures of one solver alone.
     state
-        The last state, from which another solve may go on; None in a result that was read from a file.
+        The last state, from which another solve may go on; files keep those of rods, shells and snakes.
     partial
         One frame on the way to the command that was not reached, or None.
     actuation

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import NO_EDGES, UNITS, Bools, Floats, Ints, brief, choice, floats, frozen, ints
+from geosim.arrays import NO_EDGES, UNITS, Bools, Floats, Ints, brief, choice, floats, frozen, ints, whole
 from geosim.cable import Anchors, Cable, anchors, as_cables
 from geosim.display import Displayed
 from geosim.errors import InputError
@@ -467,7 +467,8 @@ def _unlikely(size: Floats, units: str, materials: Mapping[int, Hyperelastic]) -
 
 def _of_regions(given: Mapping[Any, Any]) -> dict[int, Hyperelastic]:
     """Return {region: material}; the robot itself refuses materials that are not hyperelastic."""
-    return {int(region): as_material(material) for region, material in given.items()}  # type: ignore[misc]
+    numbers = {whole(region, "material: region", least=-(2**31), most=2**31): given[region] for region in given}
+    return {region: as_material(material) for region, material in numbers.items()}  # type: ignore[misc]
 
 
 def _touched(vertices: Floats, tets: Ints) -> Bools:

@@ -106,7 +106,7 @@ def solve(
         raise InputError(f"solve: solver={chosen!r} is not a solver object; pass for example EnergyShapeSolver()")
     if isinstance(initial, Result):
         if initial.state is None:
-            raise InputError("solve: initial= holds no state (a result read from a file keeps none for this solver)")
+            raise InputError("solve: initial= holds no state (a file keeps those of rods, shells and snakes only)")
         initial = initial.state
     if not all(hasattr(robot, name) for name in ("name", "vertices", "chambers")):
         raise InputError(f"solve: {type(robot).__name__} is not a robot; load one with geosim.load_robot")

@@ -341,8 +341,8 @@ def _built() -> dict[str, Call]:
         def call(**given: Any) -> object:
             builder = MultibodyBuilder("a")
             builder.add_tets(corners, [[0, 1, 2, 3]], rubber)
-            builder.add_body(1.0, np.eye(3), [0, 0, 0])
-            builder.add_body(1.0, np.eye(3), [1, 0, 0])
+            builder.add_body(1.0, [1.0, 1.0, 1.0], [0, 0, 0])
+            builder.add_body(1.0, [1.0, 1.0, 1.0], [1, 0, 0])
             builder.add_chamber()
             getattr(builder, name)(**given)
             return builder.build()
@@ -352,7 +352,7 @@ def _built() -> dict[str, Call]:
     parts: dict[str, dict[str, Any]] = {
         "add_particles": {"positions": corners, "mass": 0.1, "velocity": (0, 0, 0)},
         "add_tets": {"vertices": corners, "tets": [[0, 1, 2, 3]], "material": rubber},
-        "add_body": {"mass": 1.0, "inertia": np.eye(3), "position": [0, 0, 0], "orientation": [1, 0, 0, 0]}
+        "add_body": {"mass": 1.0, "inertia": [1.0, 1.0, 1.0], "position": [0, 0, 0], "orientation": [1, 0, 0, 0]}
         | {"velocity": [0, 0, 0], "spin": [0, 0, 0], "size": None, "friction": 1.0, "disc": None},
         "add_ball": {"body": 0, "center": [0, 0, 0], "radius": 0.1, "friction": 1.0},
         "add_wheel": {"body": 0, "radius": 0.1, "friction": 1.0, "axis": [0, 1, 0]},
@@ -368,9 +368,8 @@ def _built() -> dict[str, Call]:
     return {name: (part(name), given) for name, given in parts.items()} | {"make_snake": (geosim.make_snake, snake)}
 
 
-if (
-    __name__ == "__main__"
-):  # all of them as they are, and with every nonsense in every place: python scripts/fuzz_calls.py
+# All of them as they are, and with every nonsense in every place: python scripts/fuzz_calls.py [NAME to begin with]
+if __name__ == "__main__":
     import contextlib
     import sys
     import time

@@ -31,8 +31,9 @@ from geosim.materials import load_material
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from bending import BAR_FILE
+from fuzz_calls import public_calls
 
-__all__ = ["calls", "commands", "files", "readers", "specials"]
+__all__ = ["arguments", "calls", "commands", "files", "readers", "specials"]
 
 Read = Callable[[Path], object]
 
@@ -261,7 +262,7 @@ KINDS: tuple[Any, ...] = (
         Path("/"),
         Path("x.npz"),
     ),
-    *(len, lambda: None, ValueError("x"), NotImplemented, ..., Fraction(1, 3), Decimal("1"), datetime.date(2020, 1, 1)),
+    *(len, lambda: None, ValueError("x"), ..., Fraction(1, 3), Decimal("1"), datetime.date(2020, 1, 1)),
     *(np.float32(1.0), np.str_("x"), np.datetime64("2020-01-01"), np.ma.masked, np.array("x"), np.zeros((1, 1, 1, 3))),
     *(
         geosim.Passive(),
@@ -382,6 +383,20 @@ def calls(rng: random.Random, changes: int) -> tuple[str, Callable[[], object]]:
         i = rng.randrange(len(BAD))
         given[key] = BAD[i]
         told += f" {key}={repr(BAD[i])[:40]}"
+    return told, lambda: function(**given)
+
+
+def arguments(rng: random.Random, changes: int) -> tuple[str, Callable[[], object]]:
+    """Return the name and one call of any public function or method, with so many of its arguments replaced by nonsense."""
+    known = public_calls()
+    name = rng.choice(list(known))
+    function, given = known[name]
+    given, told, values = dict(given), name, (*BAD, *KINDS)
+    for _ in range(changes):
+        key = rng.choice(list(given))
+        i = rng.randrange(len(values))
+        given[key] = values[i]
+        told += f" {key}={repr(values[i])[:40]}"
     return told, lambda: function(**given)
 
 

@@ -20,13 +20,15 @@ they take from each other is not counted twice, but a bar is never less than eit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from geosim.accuracy.correction import Correction, correct
 from geosim.accuracy.faceting import faceting
 from geosim.accuracy.material import half_widths, uncertain
+from geosim.accuracy.tolerances import Tolerances, as_tolerances, tolerance_terms
 from geosim.arguments import guarded
 from geosim.arrays import Floats
 from geosim.calibrate.calibration import Calibration
@@ -51,6 +53,16 @@ NO_ADJOINT = "free objects have no adjoint here, so what the material and facets
 # Of the largest component: less than that one component of a vector may change by chance, not since it is known better. The
 # direction of an error is found less well than its size: the smallest change of a tower's tip was two thirds of the largest.
 SHARE = 0.3
+WORDS = {
+    "mesh": "the mesh",
+    "material": "the scatter of the material",
+    "faceting": "the flatness of facets",
+    "geometry": "the tolerance of the walls",
+    "gauge": "the gauge",
+    "clamp": "the turning of the clamp",
+    "marker": "the place of the marker",
+    "model": "what the model leaves out",
+}
 
 
 @guarded
@@ -75,6 +87,8 @@ class ErrorBars:
         What was asked.
     note
         Why something is nan, or "".
+    tolerances
+        Terms of the tolerances that were given: "geometry", "gauge", "clamp", "marker", "model".
     """
 
     value: Floats
@@ -84,19 +98,57 @@ class ErrorBars:
     total: Floats
     of: str | Measure
     note: str = ""
+    tolerances: Mapping[str, Floats] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for array in (self.value, self.mesh, self.material, self.faceting, self.total):
+        for array in (self.value, self.mesh, self.material, self.faceting, self.total, *self.tolerances.values()):
             array.setflags(write=False)
+
+    @property
+    def terms(self) -> dict[str, Floats]:
+        """Half-widths by name: "mesh", "material", "faceting" and those of the tolerances; `total` is their sum."""
+        return {"mesh": self.mesh, "material": self.material, "faceting": self.faceting, **self.tolerances}
+
+    @property
+    def expected(self) -> Floats:
+        """Half-width of a 95 % interval where what is unknown is independent: roots of sums of squares.
+
+        The bounds of mesh and facets have a sign and are added; the material and the tolerances are drawn:
+        mesh + faceting + sqrt(material^2 + geometry^2 + ...). Never larger than `total`.
+        """
+        drawn = [self.material, *self.tolerances.values()]
+        bounds = self.mesh + np.nan_to_num(self.faceting)
+        return np.asarray(bounds + np.sqrt(np.sum([np.nan_to_num(t) ** 2 for t in drawn], axis=0)))
+
+    @property
+    def dominant(self) -> str:
+        """The name of the largest term, by its norm; "" where all are 0 or unknown."""
+        sizes = {name: float(np.linalg.norm(np.nan_to_num(term))) for name, term in self.terms.items()}
+        return max(sizes, key=sizes.__getitem__) if any(sizes.values()) else ""
+
+    def sentence(self) -> str:
+        """Say which term dominates, and how much of the total it is."""
+        name = self.dominant
+        if not name:
+            return "nothing is known to be off"
+        sizes = {k: float(np.linalg.norm(np.nan_to_num(t))) for k, t in self.terms.items()}
+        share = 100.0 * sizes[name] / sum(sizes.values())
+        unknown = [k for k, t in self.terms.items() if np.isnan(t).all()]
+        told = f"{WORDS.get(name, name)} is {share:.0f} % of the error bar"
+        return told + (f"; not known: {', '.join(unknown)}" if unknown else "")
 
 
 @guarded
 def error_bars(
-    result: Result, of: str | Measure = "tip", material: Calibration | RobotCalibration | None = None, frame: int = -1
+    result: Result,
+    of: str | Measure = "tip",
+    material: Calibration | RobotCalibration | None = None,
+    frame: int = -1,
+    tolerance: float | Tolerances | None = None,
 ) -> ErrorBars:
-    """Return how far off a measure may be, for its mesh, its facets and its material.
+    """Return how far off a measure may be, for its mesh, its facets, its material and, where given, its tolerances.
 
-    Not in it is what the model leaves out: rate and temperature, the Mullins effect, what was cast otherwise than drawn.
+    Without tolerances it says nothing of what was cast otherwise than drawn, nor of rate, temperature and the Mullins effect.
 
     Parameters
     ----------
@@ -109,14 +161,16 @@ def error_bars(
         scatter of presets between batches.
     frame
         Which equilibrium.
+    tolerance
+        How far walls may lie from where they were drawn [m], or `Tolerances` of walls, gauge, clamp, marker and model.
 
     Raises
     ------
     InputError
-        The frame is no equilibrium, there is no such measure, no body is made of the calibrated material, or the mesh is
-        too large to be refined.
+        The frame is no equilibrium, there is no such measure, a tolerance is negative, no body is made of the
+        calibrated material, or the mesh is too large to be refined.
     """
-    return bars_of(result, (of,), material, frame)[0]
+    return bars_of(result, (of,), material, frame, tolerance)[0]
 
 
 def bars_of(
@@ -124,8 +178,10 @@ def bars_of(
     measures: tuple[str | Measure, ...],
     material: Calibration | RobotCalibration | None = None,
     frame: int = -1,
+    tolerance: float | Tolerances | None = None,
 ) -> list[ErrorBars]:
     """Return the error bars of several measures of one equilibrium, for the price of one."""
+    given = None if tolerance is None else as_tolerances(tolerance)
     found = correct(result, frame)
     solver = result.solver
     assert isinstance(solver, EnergyShapeSolver)
@@ -141,8 +197,10 @@ def bars_of(
         scatter = half_widths(tangent, of, known, solver, index)
         asked = quantity(of, tangent.problem, Configuration(tangent.problem, tangent.state.point, tangent.grip))
         facets, why = faceting(tangent, asked, solver, index)
-        note = "; ".join(filter(None, [known.missing, why]))
-        out.append(ErrorBars(value, mesh, scatter, facets, mesh + scatter + np.nan_to_num(facets), of, note))
+        terms, untold = ({}, "") if given is None else tolerance_terms(result, tangent, asked, of, given, index)
+        note = "; ".join(filter(None, [known.missing, why, untold]))
+        total = mesh + scatter + sum((np.nan_to_num(t) for t in terms.values()), np.nan_to_num(facets))
+        out.append(ErrorBars(value, mesh, scatter, facets, total, of, note, terms))
     return out
 
 

@@ -1,4 +1,4 @@
-"""From tests to materials (`fit`) and from measured robots to parameters (`fit_robot`).
+"""Calibration: material constants from material tests (`fit`), parameters from measured robots (`fit_robot`).
 
 calibration = geosim.calibrate.fit(["sample_UT.csv", "sample_ET.csv"], "yeoh", max_stretch=3)
 calibration.material, calibration.intervals, calibration.statement
@@ -8,6 +8,8 @@ calibration.save("my_silicone.toml"); calibration.plot("my_silicone.png")
 from geosim.calibrate.calibration import Calibration, stability_statement
 from geosim.calibrate.command import run
 from geosim.calibrate.curves import nominal_stress
+from geosim.calibrate.cycles import Conditioning, Relaxation, fit_cycles, fit_relaxation
+from geosim.calibrate.folds import KFold, k_fold
 from geosim.calibrate.identify import RobotCalibration, fit_robot
 from geosim.calibrate.measurements import Measurement
 from geosim.calibrate.models import ModelComparison, compare_models, fit
@@ -18,15 +20,21 @@ from geosim.calibrate.samples import MaterialTest
 
 __all__ = [
     "Calibration",
+    "Conditioning",
+    "KFold",
     "MaterialTest",
     "Measurement",
     "ModelComparison",
     "Parameter",
     "Problem",
+    "Relaxation",
     "RobotCalibration",
     "compare_models",
     "fit",
+    "fit_cycles",
+    "fit_relaxation",
     "fit_robot",
+    "k_fold",
     "nominal_stress",
     "read_test",
     "run",

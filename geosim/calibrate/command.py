@@ -1,4 +1,4 @@
-"""What `geosim calibrate` does: test files in, lines of text, MATERIAL.toml and a picture out."""
+"""The command `geosim calibrate`: test files in, lines of text, MATERIAL.toml and a picture out."""
 
 from __future__ import annotations
 

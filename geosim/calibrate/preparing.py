@@ -57,7 +57,11 @@ def prepare_tests(tests: Tests, toe: str | float | None = None) -> tuple[Materia
         There is no test, one cannot be read, or `toe` is neither None, "auto" nor a strain.
     """
     items = (
-        [tests] if isinstance(tests, (MaterialTest, str, Path)) else list(tests) if isinstance(tests, Iterable) else []
+        [tests]
+        if isinstance(tests, (MaterialTest, str, Path))
+        else list(tests)
+        if isinstance(tests, Iterable) and getattr(tests, "ndim", 1)
+        else []
     )
     if not items or not all(isinstance(i, (MaterialTest, str, Path)) for i in items):
         raise InputError("calibrate: no test given; pass MaterialTest objects or paths of CSV files")

@@ -251,6 +251,7 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
         "geosim solve robot.toml --pressure-kpa 5,10 --gravity 0,0,-9.81 --out hanging",
         "geosim solve two_chambers.toml --volume-ratio 1.5:1,2:1",
         "geosim solve robot.toml --target bend_angle_deg=90",
+        "geosim solve rods.toml --actuation more.toml --from first/result.npz --out more",
     ),
 )
 @click.argument("robot", type=ROBOT)
@@ -274,6 +275,9 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
 @click.option(
     "--film", type=click.Path(path_type=Path), help="Film of all frames, .mp4 or .gif; many steps make it smooth."
 )
+@click.option(
+    "--from", "before", type=click.Path(path_type=Path), help="Go on from a result.npz (rods, shells, snakes)."
+)
 @OUT
 @FORCE
 def solve(
@@ -292,6 +296,7 @@ def solve(
     threads: int | None,
     max_seconds: float | None,
     film: Path | None,
+    before: Path | None,
     out: Path | None,
     force: bool,
 ) -> int:
@@ -312,6 +317,7 @@ def solve(
         film = running.checked_film(film)
     running.check_given(robot, actuation, material, goals)
     running.check_folder(target, force)
+    initial = None if before is None else running.load_result(before)
     body, environment, solver = running.problem(robot, preview=preview)
     if material is not None:
         with refused("--material"):
@@ -331,9 +337,8 @@ def solve(
     )
     for name in [n for n, asked in (("--error-bars", error_bars), ("--accuracy", accuracy is not None)) if asked]:
         running.check_bars(solver, name)
-    return running.solved(
-        body, chosen, environment, solver, target, force, film=film, error_bars=error_bars, accuracy=accuracy
-    )
+    shown = {"film": film, "error_bars": error_bars, "accuracy": accuracy}
+    return running.solved(body, chosen, environment, solver, target, force, initial=initial, **shown)
 
 
 @main.command(

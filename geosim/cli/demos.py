@@ -1,4 +1,4 @@
-"""What `geosim demo` shows: every demonstration in a line, and about how long it takes."""
+"""The demonstrations of `geosim demo`, each in a line with its duration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `geosim solve` and `geosim demo` do: read a problem, solve it, write the folder and print the table."""
+"""The commands `geosim solve` and `geosim demo`: read a problem, solve it, write the folder and print the table."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ __all__ = [
     "checked_film",
     "chosen_solver",
     "load_actuation",
+    "load_result",
     "made_of",
     "other_actuation",
     "problem",
@@ -174,19 +175,23 @@ def solved(
     error_bars: bool = False,
     accuracy: float | None = None,
     demo: str | None = None,
+    initial: Result | None = None,
 ) -> int:
     """Solve, write the folder, print the table; the exit status says whether every command was reached.
 
     `before` is a result of the same problem, from which the new one's distance is said; `film` a file for a film of it;
     `error_bars` asks for those of every frame; with an `accuracy` the mesh is refined until the tip has it;
-    `demo` is the demonstration that this is, which the result keeps.
+    `demo` is the demonstration that this is, which the result keeps; `initial` a result to go on from.
     """
     from geosim.cli.results import difference
     from geosim.solve import solve
 
     start = time.perf_counter()
     if accuracy is None:
-        result = solve(robot, actuation, environment, solver=solver, throw=False, progress=sys.stderr.isatty())
+        progress = sys.stderr.isatty()
+        result = solve(robot, actuation, environment, solver=solver, initial=initial, throw=False, progress=progress)
+    elif initial is not None:
+        raise click.UsageError("--from and --accuracy exclude each other: a refined mesh has no state to go on from")
     else:
         from geosim.accuracy.adapting import adapt
 

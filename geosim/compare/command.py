@@ -1,4 +1,4 @@
-"""What `geosim compare` does: a result and a scan or markers in, lines of text and a folder of files out."""
+"""The command `geosim compare`: a result and a scan or markers in, lines of text and a folder of files out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a comparison returns: the numbers, the map and their files (VTP, PNG and HTML maps, a table, a report)."""
+"""The result of a comparison: numbers, deviation map and their files (VTP, PNG and HTML maps, a table, a report)."""
 
 from __future__ import annotations
 

@@ -67,13 +67,19 @@ def read_scan(path: str | Path, units: str | None = None) -> Floats:
         import trimesh
 
         try:
-            loaded: Any = trimesh.load(path, process=False)
+            with np.errstate(invalid="ignore"):  # of ids that no integer holds: they are refused below
+                loaded: Any = trimesh.load(path, process=False)
         except (ValueError, KeyError, IndexError, OSError, NotImplementedError, TypeError) as error:
             raise InputError(f"{path}: not a readable scan ({error}); use .ply, .stl, .obj or .xyz") from None
         if isinstance(loaded, trimesh.Scene):
             loaded = loaded.to_geometry()
         faces = np.asarray(getattr(loaded, "faces", np.empty((0, 3))))
         points = np.asarray(loaded.vertices, dtype=float)
+        if len(faces) and (faces.min() < 0 or faces.max() >= len(points)):
+            bad = faces[(faces < 0) | (faces >= len(points))][0]
+            raise InputError(
+                f"{path}: a triangle names vertex {bad} of {len(points)}; the file is damaged, export it again"
+            )
         if len(faces):
             points = Surface(points, faces).sample(max(SAMPLES, len(points)), np.random.default_rng(0))[0]
     if len(points) == 0:

@@ -1,4 +1,4 @@
-"""What measures are derived by: the change that a unit of each makes to a problem that stays where it is."""
+"""Parameters of sensitivities, and the derivative of the residuals by each at a fixed configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sensitivities and error bars are asked of: the value at a configuration, and its gradient by the unknowns."""
+"""Measures that can be differentiated: the value at a configuration, and its gradient by the unknowns."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import lzma
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
+from geosim.files.abaqus import has_parts, read_abaqus
 
 REGION_KEYS = (
     "region",
@@ -32,7 +34,8 @@ def read_mesh(path: Path) -> tuple[Floats, Ints, Ints, tuple[str, ...]]:
     """Read a tetrahedral mesh in the unit of its file: vertices (n, 3), tets (m, 4), regions (m,), notices.
 
     The numbering is kept; of quadratic tets only the corners are used. Regions are a number per tet, or, in an INP file, the
-    sets of elements in the order of their names, from 0 on; a notice says which is which.
+    sets of elements in the order of their names (in one with an assembly its solid sections), from 0 on; a notice says which
+    is which.
 
     Raises
     ------
@@ -41,6 +44,10 @@ def read_mesh(path: Path) -> tuple[Floats, Ints, Ints, tuple[str, ...]]:
     """
     import meshio
 
+    if path.suffix.lower() == ".inp" and path.is_file() and has_parts(path):
+        model = read_abaqus(path)
+        named = ", ".join(f"{i} = {one}" for i, one in enumerate(model.sections))
+        return model.vertices, model.tets, model.regions, (f"{path.name}: regions {named}",) if named else ()
     readers = {".vtu": meshio.vtu.read, ".vtk": meshio.vtk.read, ".msh": meshio.gmsh.read, ".inp": meshio.abaqus.read}
     if path.suffix.lower() not in readers:
         raise InputError(f"mesh = {path.name!r}: use .vtu, .vtk, .msh or .inp with a region per tet, or surface = ...")
@@ -55,7 +62,11 @@ def read_mesh(path: Path) -> tuple[Floats, Ints, Ints, tuple[str, ...]]:
         IndexError,
         TypeError,
         AttributeError,
+        ArithmeticError,
         AssertionError,
+        EOFError,
+        MemoryError,
+        lzma.LZMAError,
         ElementTree.ParseError,
         zlib.error,
         struct.error,

@@ -146,10 +146,13 @@ class Design:
         InputError
             The unit is unknown.
         """
-        if units not in UNITS:
+        if not isinstance(units, str) or units not in UNITS:
             raise InputError(f"units = {units!r} is unknown; use one of {', '.join(UNITS)}")
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{folder}: {error.strerror or error}; choose another folder") from None
         surfaces = {"body.stl": self.body, **{f"chamber_{i + 1}.stl": s for i, s in enumerate(self.chambers)}}
         for file, surface in surfaces.items():
             scaled = surface.copy()

@@ -1,4 +1,4 @@
-"""What dimensions of a design must keep to; what they do not is refused by name, value and limit."""
+"""Limits of dimensions of a design: violations are refused by name, value and limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good the tetrahedra of a mesh are."""
+"""Quality measures of tetrahedra: radius ratios and dihedral angles."""
 
 from __future__ import annotations
 

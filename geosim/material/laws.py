@@ -227,7 +227,7 @@ def material_from_dict(table: dict[str, Any], source: str = "material") -> Mater
     """
     table = dict(table)
     name = table.pop("model", None)
-    if name not in MODELS:
+    if not isinstance(name, str) or name not in MODELS:
         raise InputError(f"{source}: model = {name!r} is unknown; use one of {', '.join(sorted(MODELS))}")
     known = MODELS[name].field_names()
     for key in table:

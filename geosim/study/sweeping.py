@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,7 +72,7 @@ def sweep(
     """
     read = needed_and_read(study)
     jobs = [read.job(row) for row in read.rows]
-    runs = opened(read, out, resume=resume, force=force)
+    runs = opened(read, out, resume=resume, force=force, designs=[job.run for job in jobs])
     done = {job.run: row for job in jobs if (row := runs.row(job)) is not None}
 
     def written() -> pandas.DataFrame:
@@ -104,15 +104,18 @@ def needed_and_read(study: str | Path | Mapping[str, Any]) -> Study:
     return read_study(study)
 
 
-def opened(study: Study, out: str | Path | None, *, resume: bool, force: bool) -> Runs:
-    """Open the folder of a study.
+def opened(
+    study: Study, out: str | Path | None, *, resume: bool, force: bool, designs: Collection[str] | None = None
+) -> Runs:
+    """Open the folder of a study; `designs` are its runs, where they are known before.
 
     Raises
     ------
     InputError
-        As `Runs`.
+        As `Runs`, or it holds another study.
     """
     runs = Runs(Path(f"geosim-{study.name}" if out is None else out), resume, force)
+    runs.refuse_another(study, designs)
     runs.write_study(study)
     return runs
 

@@ -1,4 +1,4 @@
-"""One Newton solve: direction, line search, and when to give up.
+"""One Newton solve: search direction, line search, criteria of convergence and failure.
 
 The merit of the line search is the squared scaled residual, since the potential is a saddle. A step that meets new
 contacts may raise it: their force was not in the tangent.
@@ -378,7 +378,7 @@ def unfolds(present: Evaluation, trial: Evaluation, length: float) -> bool:
 
 
 def bearable(problem: ShapeProblem, volumes: Floats, change: Floats) -> float:
-    """Share of a change of the chamber volumes (c,), at most 1, in which none of them changes by more than `SWELL`."""
+    """Share of a change of the chamber volumes (c,), at most 1, that `SWELL` allows."""
     volumes, change = volumes[: problem.chambers], change[: problem.chambers]
     most = SWELL * np.where(change < 0.0, volumes, np.maximum(volumes, problem.rest_chamber_volumes))
     with np.errstate(divide="ignore"):
@@ -386,13 +386,13 @@ def bearable(problem: ShapeProblem, volumes: Floats, change: Floats) -> float:
 
 
 def most_of(problem: ShapeProblem, aim: Aim, step: Point, evaluation: Evaluation) -> float:
-    """Share of a step, at most 1, in which nothing moves too far (`_within`) and no chamber changes too much (`bearable`)."""
+    """Share of a step, at most 1, that the limits of displacements and of chamber volumes allow."""
     change = np.einsum("cni,ni->c", evaluation.gradients, step.x)
     return min(_within(step, aim.longest), bearable(problem, evaluation.volumes, change * ~aim.end.by_volume))
 
 
 def _within(step: Point, longest: float) -> float:
-    """Share of a step in which no node moves farther than `longest` or `LONGEST`, and no free object than that or `TURN`."""
+    """Share of a step that the limits of displacements, and of turns of free objects, allow."""
     size = float(np.sqrt(np.max(np.sum(step.x**2, axis=1), initial=0.0)))
     way, turn = np.linalg.norm(step.objects.reshape(-1, 2, 3), axis=2).max(axis=0, initial=0.0)
     return 1.0 / max(1.0, size / min(longest, LONGEST), way / LONGEST, turn / TURN)

@@ -1,4 +1,4 @@
-"""Contact of a robot with obstacles and with itself, as one more energy of the shape equations.
+"""Contact potential of a robot with obstacles and with itself: energy, forces and stiffness at the nodes.
 
     contact energy = sum_q A_q phi(d_q) + sum over near pairs A phi(d)        laws: see `contact_kernels`
 

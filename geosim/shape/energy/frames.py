@@ -1,4 +1,4 @@
-"""From a scaled equilibrium to the numbers a user reads, and from the shape of another state to a first guess."""
+"""Measures of an equilibrium in SI units, and the initial guess from the shape of another state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way to a command: a path of equilibria, followed by whatever parameter it runs along.
+"""Continuation of a path of equilibria to a command, by load factor or pseudo arc length.
 
 A command is a share s = 0 .. 1 of the way between two targets (volumes, pressures, loads, places). The states at the
 commands are those of fine steps, whatever the spacing of the commands, because no increment is longer than the path allows:
@@ -65,7 +65,7 @@ COLLAPSED, PATIENCE = 0.1, 3
 # farther than `SNAP` by itself has no stable state near: the load has its limit there, known to `BRACKET` of the command.
 AHEAD, NUDGE, SNAP, BRACKET = 0.1, 0.01, 0.1, 0.01
 
-# Relaxations in vain, one after the other, after which a command does without.
+# Relaxations that found no stable state near, one after the other, after which a command does without.
 VAIN = 3
 
 # No step is held shorter than this share of the size of the body.

@@ -1,4 +1,4 @@
-"""The discrete problem of the energy solver: everything that is computed once, in scaled units (see `body`)."""
+"""The discrete problem of the energy solver: all that is computed once, in dimensionless units (see `body`)."""
 
 from __future__ import annotations
 
@@ -241,9 +241,10 @@ class ShapeProblem(ScaledBody):
         hold: Hold | None = None,
         loose: Loose | None = None,
     ) -> Evaluation:
-        """Return residuals, and the tangent if `matrix`, at scaled positions, pressures and loads, with contact by `grip`.
+        """Return residuals, and with `matrix` the tangent, at scaled positions, pressures and loads.
 
-        Of `external` the rows beyond the nodes, if there are any, are forces and moments on the rigid groups.
+        Of `external` the rows beyond the nodes, if there are any, are forces and moments on the rigid groups; contact goes by
+        `grip`.
         `chamber_pressures` are the forces of all scalars (d,); `hold` says where cables stick, `loose` which objects move.
         """
         table = self.table if table is None else table

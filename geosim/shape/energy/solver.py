@@ -72,7 +72,7 @@ LIMITS = {"tolerance": (1e-13, 1e-2), "contact_thickness": (1e-4, 0.5), "imperfe
 # Pressures and loads so many times the shear modulus are mistaken units: rubber breaks far before.
 SENSELESS = 20.0
 
-# Share of a command to which it is found where free objects are lost.
+# Where a free body is lost on the way, the load factor at which it is lost is found to this share of the command.
 LOSES = 5e-3
 
 

@@ -1,4 +1,4 @@
-"""What is said of how far a command got: in the user's units."""
+"""Messages on the load reached by a command, in the user's units."""
 
 from __future__ import annotations
 

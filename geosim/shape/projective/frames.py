@@ -1,4 +1,4 @@
-"""From an equilibrium of the projective solver to the numbers a user reads."""
+"""Measures of an equilibrium of the projective solver in SI units."""
 
 from __future__ import annotations
 

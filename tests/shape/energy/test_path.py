@@ -350,7 +350,10 @@ def test_a_budget_that_is_spent_is_one_of_its_own():
 
 def test_no_step_turns_a_point_inside_out_that_a_shorter_one_would_not():
     """But through a point that is all but flat already, a little step, or one that makes it better."""
-    goes = lambda now, then, length=1.0: unfolds(SimpleNamespace(smallest=now), SimpleNamespace(smallest=then), length)  # noqa: E731
+
+    def goes(now, then, length=1.0):
+        return unfolds(SimpleNamespace(smallest=now), SimpleNamespace(smallest=then), length)
+
     assert goes(0.5, 0.1)
     assert not goes(0.5, -0.1)
     assert goes(0.5 * FLAT, -0.1)

@@ -1,0 +1,141 @@
+"""Predict a robot of the board and freeze it, or compare what is frozen with what was measured.
+
+    python calibration/board/run.py NAME [--data FOLDER]           writes predictions/NAME.csv and its line in log.csv
+    python calibration/board/run.py compare NAME DATA.csv           scores it: error, coverage, width
+
+DATA.csv has the columns robot, load_1, load_2, measure, value (others are passed over), in the units of the predictions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import importlib
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import numpy as np
+from frozen import LOG, Row, entry, freeze, read
+
+BLIND = ("tentacle", "metacylinder", "ribbed", "pleated", "arm")
+SHOWN = (
+    "membrane",
+    "beam",
+    "tensile",
+    "cylindrical",
+)  # what was measured is in the reference data: frozen, but not blind
+
+
+@dataclass(frozen=True)
+class Score:
+    """How predictions compare: shares of measured values inside of their intervals, and sizes.
+
+    Parameters
+    ----------
+    pairs
+        How many values were measured and predicted.
+    coverage
+        Share inside of the intervals.
+    error
+        Median of |predicted - measured| / |measured|, of values that are not 0.
+    width
+        Median of (high - low) / |measured| likewise.
+    bars
+        Median of |predicted - measured| over the half-width.
+    """
+
+    pairs: int
+    coverage: float
+    error: float
+    width: float
+    bars: float
+
+
+def measured(path: Path) -> dict[tuple[str, float, float, str], float]:
+    """Read measured values by the key of a prediction."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return {
+            (r["robot"], round(float(r["load_1"]), 4), round(float(r["load_2"] or 0.0), 4), r["measure"]): float(r["value"])
+            for r in csv.DictReader(file)
+        }  # fmt: skip
+
+
+def score(rows: list[Row], known: dict[tuple[str, float, float, str], float]) -> Score:
+    """Score predictions against measured values.
+
+    Raises
+    ------
+    ValueError
+        Nothing that was predicted was measured.
+    """
+    pairs = [(row, known[row.key]) for row in rows if row.key in known]
+    if not pairs:
+        raise ValueError(
+            "nothing that was predicted was measured: compare robot, load_1, load_2 and measure of both files"
+        )
+    value, low, high, truth = (np.array(v) for v in zip(*((r.value, r.low, r.high, t) for r, t in pairs)))
+    off, some = np.abs(value - truth), truth != 0.0
+    half = np.where(value >= truth, value - low, high - value)
+    return Score(
+        len(pairs),
+        float(((low <= truth) & (truth <= high)).mean()),
+        float(np.median(off[some] / np.abs(truth[some]))),
+        float(np.median((high - low)[some] / np.abs(truth[some]))),
+        float(np.median(off / np.where(half > 0, half, np.nan))),
+    )
+
+
+def compare(name: str, data: Path, log: Path = LOG) -> Score:
+    """Score what was frozen under a name; the log must know it and its file be unchanged."""
+    entry(name, log)
+    return score(read(log.parent / "predictions" / f"{name}.csv"), measured(data))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run from the command line; 1 when something is refused."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == ["compare"]:
+        parser = argparse.ArgumentParser(prog="run.py compare")
+        parser.add_argument("name")
+        parser.add_argument("data", type=Path)
+        asked = parser.parse_args(given[1:])
+        try:
+            found = compare(asked.name, asked.data)
+        except (OSError, ValueError, KeyError) as error:
+            sys.stderr.write(f"{error}\n")
+            return 1
+        sys.stdout.write(
+            f"{asked.name}: {found.pairs} values, {100 * found.coverage:.0f} % inside of their 95 % intervals; median error "
+            f"{100 * found.error:.0f} %, {found.bars:.2f} bars; median width {100 * found.width:.0f} %\n"
+        )
+        return 0
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", choices=(*BLIND, *SHOWN))
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("GEOSIM_REFERENCE_DATA", "reference-data")))
+    parser.add_argument("--dry", action="store_true", help="show, but freeze nothing")
+    asked = parser.parse_args(given)
+    module = importlib.import_module(asked.name if asked.name in BLIND else "shown")
+    predict = module.predict if asked.name in BLIND else getattr(module, asked.name)
+    rows, lines = predict(asked.data)
+    sys.stdout.write("\n".join(lines) + "\n")
+    if asked.dry:
+        for r in rows:
+            sys.stdout.write(
+                f"{r.robot} {r.load_1:g} {r.load_2} {r.measure} {r.value:.4g} [{r.low:.4g}, {r.high:.4g}] {r.unit}\n"
+            )
+        return 0
+    try:
+        path = freeze(asked.name, rows)
+    except FileExistsError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.write(f"{len(rows)} predictions frozen in {path}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,196 @@
+"""How far a measure may be off because the robot that stands there is not the one that was drawn.
+
+Every tolerance is the half-width of a 95 % interval. To first order, with g the derivative of a measure m:
+
+    geometry  t sqrt(sum_s (dm/dn_s)^2)   every surface s, the skin and the walls of each chamber, lies t along its normals away
+                                          from where it was drawn, all of it alike, surfaces independently (parts of a mould)
+    gauge     |sum_c dm/dp_c| t           one gauge reads all prescribed pressures wrongly; pressures that follow are read by it
+    clamp     |dm/dx . (e x (x - x0))| t  the support turns by t about each axis through the middle of what is fixed
+    marker    t                           the marker sits t away from where the tip is
+    model     t |m - m at rest|           what the model leaves out: rate, softening of first cycles, symmetry
+
+dm/dn_s is the sensitivity to rest positions along one motion. What is fixed does not move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from geosim.accuracy.faceting import FLAT, STEEP
+from geosim.arrays import Floats, Ints, number
+from geosim.derivatives.parameters import STRETCH, Columns, Differences, columns
+from geosim.derivatives.quantities import Measure, Quantity
+from geosim.derivatives.sensitivity import by_columns
+from geosim.derivatives.tangent import Tangent
+from geosim.errors import InputError
+from geosim.geometry import topology
+from geosim.geometry.harmonic import harmonic
+from geosim.result import Result
+from geosim.robot import VolumetricRobot
+from geosim.shape.energy.solver import EnergyShapeSolver
+
+__all__ = ["Tolerances", "as_tolerances", "offsets", "tolerance_terms"]
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """How well a robot and its measurement are known, as half-widths of 95 % intervals.
+
+    Parameters
+    ----------
+    wall
+        How far a surface may lie along its normals from where it was drawn [m].
+    gauge
+        How far the pressure gauge may be off [Pa].
+    clamp
+        How far the support may turn under load or be mounted askew [rad].
+    marker
+        How far from the tip the marker may sit [m].
+    model
+        What the model leaves out, as a share of the measure's change from rest.
+    """
+
+    wall: float = 0.0
+    gauge: float = 0.0
+    clamp: float = 0.0
+    marker: float = 0.0
+    model: float = 0.0
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            number(getattr(self, f.name), f"Tolerances: {f.name}", low=0.0)
+
+
+def as_tolerances(given: Any) -> Tolerances:
+    """Return tolerances; a number is that of the walls [m].
+
+    Raises
+    ------
+    InputError
+        It is neither, or a negative number.
+    """
+    if isinstance(given, Tolerances):
+        return given
+    return Tolerances(wall=number(given, "error_bars: tolerance [m]", low=0.0))
+
+
+def tolerance_terms(
+    result: Result, tangent: Tangent, asked: Quantity, of: str | Measure, given: Tolerances, frame: int
+) -> tuple[dict[str, Floats], str]:
+    """Return the half-width of every term that was asked for, of the measure's shape, and why one is not known."""
+    solver = result.solver
+    assert isinstance(solver, EnergyShapeSolver)
+    terms: dict[str, Floats] = {}
+    notes = []
+    if given.wall:
+        try:
+            terms["geometry"] = given.wall * _by_walls(tangent, asked, solver, frame)
+        except InputError as error:
+            terms["geometry"] = np.full(asked.shape, np.nan)
+            notes.append(f"what the tolerance of the walls costs is not known: {error}")
+    if given.gauge:
+        terms["gauge"] = given.gauge * _by_gauge(tangent, asked, of, solver, frame)
+    if given.clamp:
+        terms["clamp"] = given.clamp * _by_clamp(result, of, asked.shape, frame)
+    if given.marker:
+        terms["marker"] = np.full(asked.shape, given.marker if of == "tip" else 0.0)
+    if given.model:
+        terms["model"] = given.model * _change(result, of, frame)
+    return terms, "; ".join(notes)
+
+
+def offsets(robot: VolumetricRobot) -> list[Floats]:
+    """Return motions (n, 3) that move one surface each by a unit along its outward normals: the skin, then chamber walls.
+
+    A vertex of an edge moves along both faces' normals; faces whose vertices are all fixed stay, and so do the other surfaces.
+    The vertices between follow harmonically.
+    """
+    surfaces = [robot.skin, *robot.chamber_walls]
+    hull = np.unique(np.concatenate([topology.boundary_faces(t).ravel() for t in (robot.tets, robot.body_tets)]))
+    fixed = np.zeros(len(robot.vertices), dtype=bool)
+    fixed[robot.fixed] = True
+    found = []
+    for faces in surfaces:
+        moved = _offset(robot.vertices, faces[~fixed[faces].all(axis=1)])
+        found.append(harmonic(robot.tets, moved, hull))
+    return found
+
+
+def _offset(vertices: Floats, faces: Ints) -> Floats:
+    """Return the motion of vertices (n, 3) that moves faces by 1 along their normals, in the sense of least squares."""
+    out = np.zeros_like(vertices)
+    across = topology.face_normals(vertices, faces)
+    size = np.linalg.norm(across, axis=1)
+    unit = across / size[:, None]
+    order = np.argsort(faces.ravel(), kind="stable")
+    used, starts = np.unique(faces.ravel()[order], return_index=True)
+    for vertex, rows in zip(used, np.split(order // 3, starts[1:])):
+        kinds: list[Floats] = []
+        for n in unit[rows]:  # one normal for every direction: many small faces of a plane count once
+            if all(np.arccos(np.clip(n @ k, -1.0, 1.0)) > FLAT for k in kinds):
+                kinds.append(n)
+        out[vertex] = np.linalg.lstsq(np.array(kinds), np.ones(len(kinds)), rcond=STEEP)[0]
+    return out
+
+
+def _by_walls(tangent: Tangent, asked: Quantity, solver: EnergyShapeSolver, frame: int) -> Floats:
+    """Return what a measure changes by per metre of offset, surfaces independently."""
+    robot, environment = tangent.problem.robot, tangent.problem.environment
+    if tangent.problem.cables is not None or tangent.state.target.gas is not None:
+        raise InputError("the robot has cables or closed gas; solve two robots and take the difference")
+    made = Differences(tangent, asked, solver, frame)
+    found = [
+        made.column(
+            lambda h, motion=motion: (replace(robot, vertices=robot.vertices + h * motion), environment),  # type: ignore[misc]
+            STRETCH * robot.size / max(float(np.abs(motion).max()), 1e-300),
+        )
+        for motion in offsets(robot)
+        if motion.any()
+    ]
+    slopes = by_columns(tangent, asked, Columns((len(found),), list(found)))
+    return np.asarray(np.sqrt((slopes**2).sum(axis=-1)))
+
+
+def _by_gauge(tangent: Tangent, asked: Quantity, of: str | Measure, solver: EnergyShapeSolver, frame: int) -> Floats:
+    """Return what a measure is off per pascal that the gauge reads wrongly."""
+    if of == "chamber_pressures":
+        return np.ones(asked.shape)
+    chambers = tangent.problem.chambers
+    if chambers == 0 or tangent.state.target.by_volume[:chambers].all():
+        return np.zeros(asked.shape)
+    slopes = by_columns(tangent, asked, columns(tangent, "pressure", asked, solver, frame))
+    return np.asarray(np.abs(np.nansum(slopes, axis=-1)))
+
+
+def _by_clamp(result: Result, of: str | Measure, shape: tuple[int, ...], frame: int) -> Floats:
+    """Return what a measure of positions changes by per radian that the support turns, about three axes independently."""
+    robot, positions = result.robot, result.frames[frame]
+    around = positions - robot.vertices[robot.fixed].mean(axis=0) if len(robot.fixed) else positions
+    turns = np.cross(np.eye(3)[:, None], around)
+    if callable(of):
+        slope = np.asarray(of(positions)[1])
+        moved = np.einsum("...ni,ani->...a", slope, turns)
+    elif of == "tip":
+        moved = np.einsum("v,avi->ia", robot.tip_weights, turns[:, robot.tip])
+    else:
+        return np.zeros(shape)
+    return np.asarray(np.sqrt((moved**2).sum(axis=-1)))
+
+
+def _change(result: Result, of: str | Measure, frame: int) -> Floats:
+    """Return by how much a measure has changed since rest."""
+    robot = result.robot
+    if callable(of):
+        return np.abs(np.asarray(of(result.frames[frame])[0]) - np.asarray(of(robot.vertices)[0]))
+    rest: dict[str, Callable[[], Any]] = {
+        "tip": lambda: result.tip[frame] - robot.tip_weights @ robot.vertices[robot.tip],
+        "bend_angle": lambda: result.bend_angle[frame],
+        "chamber_pressures": lambda: result.chamber_pressures[frame],
+        "chamber_volumes": lambda: result.chamber_volumes[frame] - robot.chamber_volumes,
+        "obstacle_forces": lambda: result.obstacle_forces[frame],
+    }
+    return np.abs(np.asarray(rest[of]()))

@@ -1,0 +1,246 @@
+"""First cycles and holds: what a pull to failure does not say of a rubber that is used again and held.
+
+A test that is pulled up and let go several times gives, at each stretch s,
+
+    softening(s) = 1 - conditioned stress(s) / stress of the first pull(s)          (the Mullins effect, as a share)
+    loss         = area between the way up and the way down / area under the way up (hysteresis, one per cycle)
+
+The conditioned stress is the mean of both ways of the last cycle, where hysteresis cancels; to it a law is fitted as to any test.
+A hold at one stretch gives a Prony series of the stress,
+
+    stress(t) / stress(0) = 1 - sum_i g_i (1 - exp(-t / tau_i)),        g_i >= 0,  sum g_i <= 1,
+
+with three times tau_i per decade of the test (non-negative least squares [Lawson and Hanson 1974]). Quasi-static constants after
+a hold of time t are the instantaneous ones times that factor: stress relaxes alike at all stretches (separable).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import nnls
+
+from geosim.arrays import Floats, floats, frozen, number
+from geosim.calibrate.calibration import Calibration
+from geosim.calibrate.models import fit
+from geosim.calibrate.samples import MaterialTest
+from geosim.errors import InputError
+from geosim.material.materials import Hyperelastic
+
+__all__ = ["Conditioning", "Cycle", "Relaxation", "fit_cycles", "fit_relaxation"]
+
+TURN = 0.05  # of the range of stretch: a reversal that is smaller is noise
+FEWEST = 8  # samples of one way of a cycle
+STATIONS = 25  # stretches of a softening curve
+LOWEST = 0.15  # of the range of stretch above rest: below, shares of small stresses are noise
+TIP = 0.03  # of that range below the peak, where the ways turn
+PER_DECADE = 3.0  # times of a Prony series: exponentials between two are met within 0.3 %
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """One way up and the way down after it.
+
+    Parameters
+    ----------
+    peak
+        Largest stretch.
+    up, down
+        Stretch and nominal stress [Pa] of each way, (2, n), stretch increasing.
+    loss
+        Share of the work of the way up that does not come back.
+    """
+
+    peak: float
+    up: Floats
+    down: Floats
+    loss: float
+
+
+@dataclass(frozen=True)
+class Conditioning:
+    """What repeated pulls say.
+
+    Parameters
+    ----------
+    cycles
+        In their order.
+    stretch, softening
+        Stretches (s,) and the share of the first pull's stress that is lost there after the last cycle (s,).
+    first, conditioned
+        Laws of the first pull and of the conditioned rubber.
+    """
+
+    cycles: tuple[Cycle, ...]
+    stretch: Floats
+    softening: Floats
+    first: Calibration
+    conditioned: Calibration
+
+    @property
+    def losses(self) -> Floats:
+        """Share of the work that is lost in each cycle, (cycles,)."""
+        return np.array([c.loss for c in self.cycles])
+
+    @property
+    def settled(self) -> float:
+        """By how much of itself the peak stress still fell in the last cycle; nan with one cycle."""
+        peaks = [float(c.up[1, -1]) for c in self.cycles]
+        return 1.0 - peaks[-1] / peaks[-2] if len(peaks) > 1 else float("nan")
+
+    def material(self, state: str) -> Hyperelastic:
+        """Return the law of "first pull" or "conditioned".
+
+        Raises
+        ------
+        InputError
+            It is neither.
+        """
+        if state not in ("first pull", "conditioned"):
+            raise InputError(f"state = {state!r}; use 'first pull' or 'conditioned'")
+        return (self.first if state == "first pull" else self.conditioned).material
+
+    def lines(self) -> list[str]:
+        """Return what was found as lines of text."""
+        return [
+            f"{len(self.cycles)} cycles to stretch {max(c.peak for c in self.cycles):.3g}, loss per cycle "
+            + ", ".join(f"{100 * v:.1f} %" for v in self.losses),
+            f"softening {100 * self.softening.min():.1f} .. {100 * self.softening.max():.1f} %, largest at stretch "
+            f"{self.stretch[np.argmax(self.softening)]:.3g}; the last cycle still took {100 * self.settled:.1f} % of the peak",
+        ]
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """A Prony series of the stress at a constant stretch.
+
+    Parameters
+    ----------
+    shares, times
+        g_i (p,) and tau_i [s] (p,).
+    duration
+        Of the hold that they were fitted to [s]: nothing is known beyond.
+    rms
+        Root mean square error of stress(t) / stress(0).
+    """
+
+    shares: Floats
+    times: Floats
+    duration: float
+    rms: float
+
+    def factor(self, time: Any) -> Any:
+        """Return stress(t) / stress(0) after a hold of some time [s], of the shape of `time`.
+
+        Raises
+        ------
+        InputError
+            A time is negative or longer than the test.
+        """
+        t = np.asarray(time, dtype=float)
+        if not ((t >= 0) & (t <= self.duration * (1 + 1e-9))).all():
+            raise InputError(f"time = {time!r} s: known are holds of 0 .. {self.duration:g} s")
+        out = 1.0 - (self.shares * (1.0 - np.exp(-t[..., None] / self.times))).sum(axis=-1)
+        return float(out) if out.ndim == 0 else out
+
+    def held(self, material: Hyperelastic, time: float) -> Hyperelastic:
+        """Return a material of instantaneous constants after a hold of some time [s]: all moduli times the factor."""
+        return material.stiffened(self.factor(time))
+
+
+def fit_cycles(stretch: Any, stress: Any, model: str = "yeoh", **options: Any) -> Conditioning:
+    """Find the cycles of a uniaxial test, and the laws of the first pull and of the conditioned rubber.
+
+    Parameters
+    ----------
+    stretch, stress
+        As they were recorded, one after the other: stretch and nominal stress [Pa], (n,).
+    model, options
+        As of `geosim.calibrate.fit`.
+
+    Raises
+    ------
+    InputError
+        There is no full cycle, or a way of one has fewer than eight samples.
+    """
+    s = floats(stretch, "fit_cycles: stretch", (None,))
+    f = floats(stress, "fit_cycles: stress", (len(s),))
+    cycles = _cycles(s, f)
+    first, last = cycles[0], cycles[-1]
+    lowest = max(c[0, 0] for c in (first.up, last.up, last.down))
+    highest = min(first.peak, last.peak)
+    highest -= TIP * (highest - lowest)
+    at = np.linspace(lowest + LOWEST * (highest - lowest), highest, STATIONS)
+    mean = 0.5 * (np.interp(at, *last.up) + np.interp(at, *last.down))
+    softening = 1.0 - mean / np.interp(at, *first.up)
+    laws = [
+        fit(MaterialTest("uniaxial", grid, value, name), model, **options)
+        for name, grid, value in (("first pull", *first.up), ("conditioned", at, mean))
+    ]
+    return Conditioning(cycles, frozen(at), frozen(softening), laws[0], laws[1])
+
+
+def _cycles(s: Floats, f: Floats) -> tuple[Cycle, ...]:
+    """Return the full cycles: from a valley to a peak to the next valley, or to the end."""
+    band, turns, direction, extreme = TURN * float(np.ptp(s)), [0], 1, 0
+    for i in range(len(s)):
+        if direction * (s[i] - s[extreme]) > 0:
+            extreme = i
+        elif direction * (s[extreme] - s[i]) > band:
+            turns.append(extreme)
+            direction, extreme = -direction, i
+    turns.append(extreme)
+    out = []
+    for a, b, c in zip(turns[0::2], turns[1::2], turns[2::2]):
+        ways = [_way(s[i : j + 1], f[i : j + 1]) for i, j in ((a, b), (b, c))]
+        low, high = max(w[0, 0] for w in ways), min(w[0, -1] for w in ways)
+        grid = np.linspace(low, high, 200)
+        up, down = (float(np.trapezoid(np.interp(grid, *w), grid)) for w in ways)
+        out.append(Cycle(float(s[b]), ways[0], ways[1], 1.0 - down / up))
+    if not out:
+        raise InputError("fit_cycles: the stretch never goes up and down again; give a cyclic test, or use fit")
+    return tuple(out)
+
+
+def _way(s: Floats, f: Floats) -> Floats:
+    """Return one way with increasing stretch (2, n)."""
+    if len(s) < FEWEST:
+        raise InputError(f"fit_cycles: one way of a cycle has {len(s)} samples; {FEWEST} are needed")
+    order = np.argsort(s, kind="stable")
+    return frozen(np.stack([s[order], f[order]]))
+
+
+def fit_relaxation(time: Any, stress: Any) -> Relaxation:
+    """Fit a Prony series to the stress of a hold.
+
+    Parameters
+    ----------
+    time
+        Since the stretch was reached [s], (n,), increasing from 0 or later.
+    stress
+        Stress (or force), (n,), in any unit.
+
+    Raises
+    ------
+    InputError
+        Times do not increase, there are fewer than eight, or the stress is not positive.
+    """
+    t = floats(time, "fit_relaxation: time [s]", (None,))
+    f = floats(stress, "fit_relaxation: stress", (len(t),))
+    if len(t) < FEWEST or (np.diff(t) <= 0).any() or t[0] < 0:
+        raise InputError(f"fit_relaxation: {len(t)} times; at least {FEWEST} are needed, increasing from 0 [s]")
+    if not (f > 0).all():
+        raise InputError("fit_relaxation: the stress must be positive throughout the hold")
+    duration = number(t[-1], "fit_relaxation: duration [s]", above=0.0)
+    early = max(float(np.min(t[t > 0])), 1e-4 * duration)
+    count = max(1, int(np.ceil(PER_DECADE * np.log10(duration / early))) + 1)
+    times = np.geomspace(early, duration, count)
+    # f = a + sum b_i exp(-t / tau_i), all >= 0; samples weigh alike per decade, as holds are recorded in even time
+    weight = np.sqrt(np.gradient(np.log(t + early)))
+    columns = np.column_stack([np.ones_like(t), np.exp(-t[:, None] / times)])
+    found, _ = nnls(columns * weight[:, None], f * weight)
+    whole = float(found.sum())
+    off = columns @ found - f
+    return Relaxation(frozen(found[1:] / whole), frozen(times), duration, float(np.sqrt(np.mean(off**2)) / whole))

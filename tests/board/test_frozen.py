@@ -1,0 +1,59 @@
+"""Predictions are written once, compared only as they were frozen, and scored as said."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+
+def rows(board):
+    row = board("frozen").Row
+    return [row("robot", 1.0, "", "bend", "rad", 2.0, 1.0, 3.0), row("robot", 2.0, 0.5, "bend", "rad", 4.0, 3.5, 4.5)]
+
+
+def measured(path, values):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        out = csv.writer(file)
+        out.writerow(["robot", "load_1", "load_2", "measure", "value"])
+        out.writerows(values)
+    return path
+
+
+def test_what_is_frozen_is_scored(board, tmp_path):
+    frozen, run = board("frozen"), board("run")
+    path = frozen.freeze("one", rows(board), tmp_path / "log.csv")
+    assert [r.key for r in frozen.read(path)] == [r.key for r in rows(board)]
+    data = measured(tmp_path / "data.csv", [["robot", 1.0, "", "bend", 2.5], ["robot", 2.0, 0.5, "bend", 5.0]])
+    found = run.compare("one", data, tmp_path / "log.csv")
+    assert (found.pairs, found.coverage) == (2, 0.5)
+    assert found.error == pytest.approx(0.2)
+    assert found.width == pytest.approx((2.0 / 2.5 + 1.0 / 5.0) / 2)
+    assert found.bars == pytest.approx((0.5 + 2.0) / 2)
+
+
+def test_a_changed_or_unknown_prediction_is_refused(board, tmp_path):
+    frozen = board("frozen")
+    log = tmp_path / "log.csv"
+    path = frozen.freeze("one", rows(board), log)
+    with pytest.raises(FileExistsError, match="frozen"):
+        frozen.freeze("one", rows(board), log)
+    with pytest.raises(ValueError, match="predict before"):
+        frozen.entry("two", log)
+    path.write_text(path.read_text(encoding="utf-8").replace("4.5", "9.5"), encoding="utf-8")
+    with pytest.raises(ValueError, match="not what was frozen"):
+        frozen.entry("one", log)
+
+
+def test_every_prediction_that_is_shipped_is_as_it_was_frozen(board):
+    frozen = board("frozen")
+    names = sorted(p.stem for p in (frozen.HERE / "predictions").glob("*.csv"))
+    assert names
+    for name in names:
+        line = frozen.entry(name)
+        assert len(frozen.read(frozen.HERE / "predictions" / f"{name}.csv")) == int(line["rows"])
+
+
+def test_an_interval_without_its_value_is_refused(board):
+    with pytest.raises(ValueError, match="outside"):
+        board("frozen").Row("robot", 1.0, "", "bend", "rad", 4.0, 1.0, 3.0)

@@ -1,0 +1,55 @@
+"""A rod with tendons against closed forms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+RADIUS, LENGTH, MODULUS = 5e-3, 0.2, 1e6
+SECOND = 0.25 * np.pi * RADIUS**4
+
+
+def straight(board, count=20, away=3e-3):
+    lines = np.tile([away, 0.0], (1, count, 1))
+    return board("rod").Rod(np.full(count, LENGTH / count), np.full(count, RADIUS), lines)
+
+
+def test_a_tendon_along_the_axis_bends_to_an_arc(board):
+    """kappa = T d / (E I), v = 1 - T / (E A), without weight; places are off by chords for arcs, (kappa h)^2 / 24."""
+    tension = 2.0
+    shape = board("rod").bend(straight(board), MODULUS, 1e-9, [tension], np.eye(3))
+    np.testing.assert_allclose(shape.strains[:, 2], tension * 3e-3 / (MODULUS * SECOND), rtol=1e-6)
+    np.testing.assert_allclose(shape.strains[:, 3], 1.0 - tension / (MODULUS * np.pi * RADIUS**2), rtol=1e-6)
+    chords = 1.5 * LENGTH * (shape.strains[0, 2] * LENGTH / 20) ** 2 / 24
+    angle, arc = shape.strains[0, 2] * LENGTH, shape.strains[0, 3] / shape.strains[0, 2]
+    np.testing.assert_allclose(shape.places[-1], [arc * np.sin(angle), arc * (1 - np.cos(angle)), 0.0], atol=chords)
+
+
+def test_a_tendon_that_rubs_loses_tension_with_the_angle(board):
+    """kappa EI / d = T0 exp(-mu theta), theta' = kappa: exp(mu theta) = 1 + mu T0 d s / (E I)."""
+    tension, mu = 2.0, 0.4
+    rod = straight(board, 60)
+    shape = board("rod").bend(rod, MODULUS, 1e-9, [tension], np.eye(3), friction=mu)
+    slope = tension * 3e-3 / (MODULUS * SECOND)
+    np.testing.assert_allclose(shape.strains[:, 2], slope / (1.0 + mu * slope * rod.stations), rtol=0.02)
+
+
+def test_a_cantilever_sags_by_its_weight(board):
+    """w L^4 / (8 E I), w = rho A g, for small deflections."""
+    density = 20.0
+    shape = board("rod").bend(straight(board, 40), MODULUS, density, [0.0], np.eye(3))
+    expected = density * np.pi * RADIUS**2 * 9.81 * LENGTH**4 / (8 * MODULUS * SECOND)
+    assert shape.places[-1, 2] == pytest.approx(-expected, rel=5e-3)
+
+
+def test_a_hanging_rod_stays_straight_and_a_turned_base_turns_the_shape(board):
+    bend = board("rod").bend
+    hanging = bend(straight(board), MODULUS, 1000.0, [0.0])
+    assert np.abs(hanging.places[:, :2]).max() < 1e-12
+    assert hanging.places[-1, 2] < -LENGTH
+    turn = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # about the direction of gravity
+    one = bend(straight(board), MODULUS, 1000.0, [1.0])
+    other = bend(straight(board), MODULUS, 1000.0, [1.0], turn @ one.rotations[0])
+    np.testing.assert_allclose(other.places, one.places @ turn.T, atol=1e-9)
+    point = one.at(straight(board), 0.5 * LENGTH, (0, 0, 0))
+    np.testing.assert_allclose(point, one.places[10], atol=1e-9)

@@ -1,0 +1,85 @@
+"""Cyclic tests and holds of known softening, loss and relaxation are found again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from geosim.calibrate import fit_cycles, fit_relaxation, nominal_stress
+from geosim.errors import InputError
+
+C1, C2 = 40e3, 1.5e3  # Pa, of the first pull
+LOSS = 0.12  # a way down lies by it below, a way up above the conditioned curve
+
+
+def softened(stretch):
+    """Share that is lost: grows to 25 % at the largest stretch."""
+    return 0.10 + 0.15 * (stretch - 1.0)
+
+
+def record(cycles=5, noise=0.0, rng=None):
+    """A test to stretch 2: the first pull on the virgin curve, then hysteresis about the conditioned one."""
+    up = np.linspace(1.0, 2.0, 120)
+    virgin = nominal_stress("yeoh", {"c1": C1, "c2": C2, "c3": 0.0}, "uniaxial", up)
+    settled = virgin * (1.0 - softened(up))
+    high, low = settled * (1 + LOSS), settled * (1 - LOSS)
+    stretch = np.concatenate([np.r_[up, up[::-1]]] * cycles)
+    stress = np.concatenate([np.r_[virgin if k == 0 else high, low[::-1]] for k in range(cycles)])
+    return stretch, stress if rng is None else stress * (1 + noise * rng.standard_normal(len(stress)))
+
+
+def test_softening_loss_and_conditioned_constants_are_found():
+    stretch, stress = record()
+    found = fit_cycles(stretch, stress)
+    assert len(found.cycles) == 5
+    np.testing.assert_allclose(found.softening, softened(found.stretch), rtol=0.03)
+    expected = 1 - (1 - LOSS) / (1 + LOSS)
+    np.testing.assert_allclose(found.losses[1:], expected, rtol=0.03)
+    assert found.first.parameters["c1"] == pytest.approx(C1, rel=0.03)
+    at = np.linspace(1.2, 2.0, 9)
+    law = found.material("conditioned")
+    truth = nominal_stress("yeoh", {"c1": C1, "c2": C2, "c3": 0.0}, "uniaxial", at) * (1 - softened(at))
+    got = nominal_stress("yeoh", dict(found.conditioned.parameters), "uniaxial", at)
+    np.testing.assert_allclose(got, truth, rtol=0.03)
+    assert law.shear_modulus < found.material("first pull").shear_modulus
+    assert found.settled == pytest.approx(0.0, abs=1e-12)
+    assert "5 cycles" in found.lines()[0]
+
+
+def test_noise_makes_no_cycles():
+    stretch, stress = record(3, 0.01, np.random.default_rng(1))
+    stretch = stretch + 2e-3 * np.random.default_rng(2).standard_normal(len(stretch))
+    found = fit_cycles(np.maximum(stretch, 1.0), stress)
+    assert len(found.cycles) == 3
+    np.testing.assert_allclose(found.softening, softened(found.stretch), atol=0.04)
+
+
+def test_relaxation_is_found_and_held():
+    """Two times between those of the series; the factor is known at every time of the test to 0.5 %."""
+    time = np.r_[0.0, np.geomspace(0.1, 1000.0, 300)]
+    shares, times = np.array([0.08, 0.12]), np.array([2.0, 150.0])
+    truth = 1.0 - (shares * (1.0 - np.exp(-time[:, None] / times))).sum(axis=1)
+    found = fit_relaxation(time, 3.0 * truth)
+    np.testing.assert_allclose(found.factor(time), truth, rtol=5e-3)
+    assert found.shares.sum() == pytest.approx(0.2, rel=0.03)
+    stretch, stress = record()
+    law = fit_cycles(stretch, stress).material("conditioned")
+    held = found.held(law, 100.0)
+    assert held.shear_modulus == pytest.approx(found.factor(100.0) * law.shear_modulus, rel=1e-12)
+
+
+def test_what_is_no_such_test_is_refused():
+    stretch, stress = record(1)
+    with pytest.raises(InputError, match="up and down"):
+        fit_cycles(stretch[:100], stress[:100])
+    with pytest.raises(InputError, match="samples"):
+        fit_cycles([1.0, 1.5, 2.0, 1.5, 1.0], [0.0, 1.0, 2.0, 0.9, 0.0])
+    with pytest.raises(InputError, match="first pull"):
+        fit_cycles(stretch, stress).material("second")
+    time = np.linspace(0.0, 10.0, 20)
+    with pytest.raises(InputError, match="positive"):
+        fit_relaxation(time, -np.ones(20))
+    with pytest.raises(InputError, match="increasing"):
+        fit_relaxation(time[::-1], np.ones(20))
+    with pytest.raises(InputError, match=r"0 \.\. 10 s"):
+        fit_relaxation(time, np.ones(20)).factor(11.0)
