@@ -1206,8 +1206,8 @@ FAULTS = [
     (
         "trust: the gap is that of now and not of rest",
         "geosim/shape/energy/frames.py::_share_of_gaps",
-        "closest(contact.neighbourhood.rest[near.points], near.edges)[2]",
-        "closest(points[near.points], near.edges)[2]",
+        "closest(around.rest[near.points[across]], near.edges[across])[2]",
+        "closest(points[near.points[across]], near.edges[across])[2]",
         "tests/measures/test_trust.py -k gap",
     ),
     (
