@@ -20,6 +20,7 @@ from geosim.geometry import topology
 from geosim.material.materials import Hyperelastic, LinearElastic
 from geosim.materials import as_material
 from geosim.select import selected_ids
+from geosim.tolerances import Tolerances
 
 __all__ = ["VolumetricRobot"]
 
@@ -62,6 +63,8 @@ class VolumetricRobot(Displayed):
         The `generate.Design` that it was made from, or None.
     remesh
         Makes it again from the same surfaces, with another `max_edge`; None where it did not come from surfaces.
+    tolerances
+        How well it is known, for `error_bars`; None where nobody said.
     """
 
     vertices: Floats
@@ -79,6 +82,7 @@ class VolumetricRobot(Displayed):
     fibres: tuple[Fibre, ...] = ()
     design: object = field(default=None, repr=False, compare=False)
     remesh: partial[VolumetricRobot] | None = field(default=None, repr=False, compare=False)
+    tolerances: Tolerances | None = field(default=None, repr=False, compare=False)
 
     __repr__ = brief
 

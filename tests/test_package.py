@@ -22,7 +22,7 @@ SOURCES = sorted((ROOT / "geosim").rglob("*.py"))
 ROOMS = [
     ["errors", "arrays", "kernels", "resources", "writing"],
     ["linear", "material", "materials", "geometry", "collision"],
-    ["display", "select", "cable", "fabric", "robot", "actuation", "environment", "contract", "measures", "result"],
+    ["display", "select", "cable", "fabric", "tolerances", "robot", "actuation", "environment", "contract", "measures", "result"],
     ["shape", "rods", "snake"],
     ["solve"],
     ["calibrate", "compare", "generate", "derivatives"],

@@ -1,6 +1,6 @@
 """Writes what was measured of the robots that are shown, as `run.py compare` reads it: from the reference data to a folder.
 
-    python calibration/board/measured.py FOLDER [--data REFERENCE]
+python calibration/board/measured.py FOLDER [--data REFERENCE]
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def membrane(data: Path) -> Iterator[Line]:
 def beam(_data: Path) -> Iterator[Line]:
     """How far the middle of the end has moved from the first frames to the last [mm], as calibration/reality.py reads it."""
     for name, force in (("gravity", 0.0), ("load52", 0.51012)):
-        record = reality()._bent(name)[1]  # noqa: SLF001
+        record = reality()._bent(name)[1]
         yield "beam", force, "", "tip_displacement", 1e3 * float(record.values[0])
 
 

@@ -28,7 +28,7 @@ import numpy as np
 from geosim.accuracy.correction import Correction, correct
 from geosim.accuracy.faceting import faceting
 from geosim.accuracy.material import half_widths, uncertain
-from geosim.accuracy.tolerances import Tolerances, as_tolerances, tolerance_terms
+from geosim.accuracy.tolerances import as_tolerances, tolerance_terms
 from geosim.arrays import Floats
 from geosim.calibrate.calibration import Calibration
 from geosim.calibrate.identify import RobotCalibration
@@ -36,6 +36,7 @@ from geosim.derivatives.quantities import Configuration, Measure, quantity
 from geosim.derivatives.tangent import Tangent
 from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
+from geosim.tolerances import Tolerances
 
 __all__ = ["CONTACT_FACTOR", "FACTOR", "RATE", "ErrorBars", "bars_of", "error_bars", "mesh_bar"]
 
@@ -159,7 +160,8 @@ def error_bars(
     frame
         Which equilibrium.
     tolerance
-        How far walls may lie from where they were drawn [m], or `Tolerances` of walls, gauge, clamp, marker and model.
+        How far walls may lie from where they were drawn [m], or `Tolerances` of walls, gauge, clamp, marker and model;
+        default those of the robot, none where it has none.
 
     Raises
     ------
@@ -178,6 +180,7 @@ def bars_of(
     tolerance: float | Tolerances | None = None,
 ) -> list[ErrorBars]:
     """Return the error bars of several measures of one equilibrium, for the price of one."""
+    tolerance = result.robot.tolerances if tolerance is None else tolerance
     given = None if tolerance is None else as_tolerances(tolerance)
     found = correct(result, frame)
     solver = result.solver

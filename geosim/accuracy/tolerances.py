@@ -15,7 +15,7 @@ dm/dn_s is the sensitivity to rest positions along one motion. What is fixed doe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,37 +32,9 @@ from geosim.geometry.harmonic import harmonic
 from geosim.result import Result
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
+from geosim.tolerances import Tolerances
 
-__all__ = ["Tolerances", "as_tolerances", "offsets", "tolerance_terms"]
-
-
-@dataclass(frozen=True)
-class Tolerances:
-    """How well a robot and its measurement are known, as half-widths of 95 % intervals.
-
-    Parameters
-    ----------
-    wall
-        How far a surface may lie along its normals from where it was drawn [m].
-    gauge
-        How far the pressure gauge may be off [Pa].
-    clamp
-        How far the support may turn under load or be mounted askew [rad].
-    marker
-        How far from the tip the marker may sit [m].
-    model
-        What the model leaves out, as a share of the measure's change from rest.
-    """
-
-    wall: float = 0.0
-    gauge: float = 0.0
-    clamp: float = 0.0
-    marker: float = 0.0
-    model: float = 0.0
-
-    def __post_init__(self) -> None:
-        for f in fields(self):
-            number(getattr(self, f.name), f"Tolerances: {f.name}", low=0.0)
+__all__ = ["as_tolerances", "offsets", "tolerance_terms"]
 
 
 def as_tolerances(given: Any) -> Tolerances:

@@ -21,8 +21,8 @@ from geosim.calibrate.samples import MaterialTest
 __all__ = [
     "Calibration",
     "Conditioning",
-    "MaterialTest",
     "KFold",
+    "MaterialTest",
     "Measurement",
     "ModelComparison",
     "Parameter",
