@@ -107,6 +107,17 @@ def ball(mu: float) -> Environment:
     return Environment(gravity=GRAVITY, obstacles=Obstacle.sphere((85e-3, 10e-3, -12e-3), 10e-3, friction=mu))
 
 
+def facets(steps: int) -> geosim.Result:
+    """Blow a box up to V/V0 = 7.6 against a rough ball of flat facets, in so many commands."""
+    body, cavity = (trimesh.creation.box((side,) * 3) for side in (20e-3, 12e-3))
+    held = Select.plane("x", below=-9.9e-3)
+    robot = geosim.VolumetricRobot.from_surfaces(body, [cavity], material="ecoflex-00-30", fixed=held, max_edge=5e-3)
+    rough = trimesh.creation.icosphere(subdivisions=2, radius=8e-3)
+    rough.apply_translation((21e-3, 6e-3, 2e-3))
+    around = Environment(obstacles=Obstacle.mesh(rough, friction=0.8))
+    return run(robot, Inflation(volume_ratio=1.0 + ramp(6.6, steps)), around, element="p1")
+
+
 def disc() -> tuple[Any, Any]:
     """Return a block with a rigid plate on its end that is turned once about."""
     robot = surfaces(bar(0.06, 0.02, 0.02), 0.06, 8e-3, "ecoflex-00-30")
@@ -205,6 +216,7 @@ CASES: dict[str, Callable[[], geosim.Result]] = {
         for element in ("p1", "p2")
         for how, inflation in (("V 0.1", Inflation(volume_ratio=CLOSED)), ("-30 kPa", Inflation(pressure=SUCKED)))
     },
+    **{f"rough facets {steps} steps": lambda steps=steps: facets(steps) for steps in (1, 4)},
     **{
         f"{name} {element} -30 kPa {steps} steps": lambda robot=robot, element=element, steps=steps: run(
             robot(), Inflation(pressure=ramp(-30e3, steps)), element=element

@@ -1,11 +1,12 @@
-"""Error bars of the robot against robots that are drawn: walls, moduli, gauges and markers off by what their tolerances say.
+"""Error bars of the robot against robots that are drawn: walls, moduli, gauges and markers off by their tolerances.
 
     python benchmarks/robot_bars.py [DESIGNS] [ROBOTS]
 
-Designs of a hollow bar (sizes and tolerances drawn) are predicted once each; of every design robots are made whose surfaces,
-shear modulus, gauge and marker are drawn within the tolerances, and solved on the same mesh, so that the bar of the mesh is left out.
-Printed are the coverage of 95 % bars, terms added as independent (`ErrorBars.expected`) and as a sum (`total`), and in how
-many designs the term that is said to dominate moves the tip most when each is drawn alone by one standard deviation.
+Designs of a hollow bar (sizes and tolerances drawn) are predicted once each; of every design robots are made whose
+surfaces, shear modulus, gauge and marker are drawn within the tolerances, and solved on the same mesh, so that the bar
+of the mesh is left out. Printed are the coverage of 95 % bars, terms added as independent (`ErrorBars.expected`) and as
+a sum (`total`), and in how many designs the term that is said to dominate moves the tip most when each is drawn alone
+by one standard deviation.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 import geosim
-from geosim.rods.designs import entanglement, knot
+from geosim.cli.rod_cases import entanglement, knot
 
 MOMENTS = 8
 

@@ -62,6 +62,9 @@ def rod_of(name: str, modulus: float, radius: float):
         position=x,
         directors=directors,
     )
+    # straight_rod says that the rod wants to be straight; without this the helix is another rod, that springs open
+    rod.rest_kappa[:] = rod.kappa
+    rod.rest_sigma[:] = rod.sigma
     return rod
 
 

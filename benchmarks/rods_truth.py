@@ -238,7 +238,7 @@ def response(robot: RodShellRobot, planes: list[np.ndarray], force: np.ndarray) 
 
 def quarter(x: np.ndarray, triangles: np.ndarray, thick: float, material: LinearElastic, held) -> RodShellRobot:
     """A part of a shell with held components."""
-    options = {"thickness": thick, "shell_material": material, "shell_bending": "mid-edge", "fixed_components": held}
+    options = {"thickness": thick, "shell_material": material, "fixed_components": held, "allow_any_size": True}
     return RodShellRobot(x, triangles=triangles, **options)
 
 

@@ -1,4 +1,4 @@
-"""Derive the presets from published numbers again and compare them with materials.toml.
+"""Derive the presets from published numbers again and compare them with geosim/data/materials.toml.
 
     python calibration/refit.py [FOLDER]
 

@@ -6,7 +6,7 @@ import importlib
 import logging
 from typing import Any
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 logging.getLogger("geosim").addHandler(logging.NullHandler())  # silent unless the user's program listens
 

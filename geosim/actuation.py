@@ -8,7 +8,8 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from geosim.arrays import Bools, Floats, brief, floats, frozen, number, real_array, whole
+from geosim.arguments import guarded
+from geosim.arrays import Bools, Floats, brief, floats, frozen, ints, number, real_array, shown, whole
 from geosim.errors import InputError
 
 __all__ = [
@@ -38,6 +39,7 @@ VOLUME, PLAIN = {"suffix": "_mm3", "factor": 1e-9}, {"plain": True}
 AMBIENT = 101325.0  # standard atmosphere [Pa]
 
 
+@guarded
 class Actuation:
     """Root of all actuations: a number of commands, each at a time.
 
@@ -85,6 +87,7 @@ class Actuation:
                 raise InputError(f"{type(part).__name__} does not actuate this robot: {solver} takes {names}, Passive")
 
 
+@guarded
 @dataclass(frozen=True)
 class Command:
     """One command: what every part of an actuation asks at one time."""
@@ -98,6 +101,7 @@ class Command:
         return next((part for part in self.parts if isinstance(part, kind)), None)
 
 
+@guarded
 @dataclass(frozen=True)
 class Combined(Actuation):
     """Several actuations that go together; all have the same number of commands."""
@@ -105,6 +109,8 @@ class Combined(Actuation):
     members: tuple[Actuation, ...]
 
     def __post_init__(self) -> None:
+        if not self.members or not all(isinstance(member, Actuation) for member in self.members):
+            raise InputError(f"Combined: members = {shown(self.members)} must be actuations, one at least")
         longest = max(map(len, self.members))
         object.__setattr__(self, "members", tuple(m.lasting(longest) for m in self.members))
         counts = {type(m).__name__: len(m) for m in self.members}
@@ -113,6 +119,11 @@ class Combined(Actuation):
         kinds = [type(m) for m in self.members]
         if len(set(kinds)) < len(kinds):
             raise InputError(f"two actuations of the same kind cannot go together: {[k.__name__ for k in kinds]}")
+
+    def lasting(self, count: int) -> Actuation:
+        """Return the members for so many commands, if all of them command nothing that changes."""
+        longer = tuple(m.lasting(count) for m in self.members)
+        return Combined(longer) if all(len(m) == count for m in longer) else self
 
     @property
     def times(self) -> Floats:
@@ -145,7 +156,8 @@ class LoadPath(Actuation):
 
     def _columns(self, key: str, index: int, count: int, noun: str) -> Floats:
         """Return a row of a table, one value for each of so many parts of the robot, (count,)."""
-        row = getattr(self, key)[index]
+        whole(count, f"{type(self).__name__}: {noun}s")
+        row = getattr(self, key)[whole(index, f"{type(self).__name__}: index", most=len(self) - 1)]
         if len(row) not in (1, count):
             many = f"{count} {noun}{'s' if count != 1 else ''}"
             raise InputError(f"{type(self).__name__}: {len(row)} columns given for a robot with {many}")
@@ -166,6 +178,7 @@ def _table(value: Any, name: str) -> Floats:
     return frozen(array.copy())
 
 
+@guarded
 @dataclass(frozen=True)
 class Inflation(LoadPath):
     """Chambers driven to a volume or to a pressure, or closed with a gas in them.
@@ -245,11 +258,21 @@ class Inflation(LoadPath):
         number(self.ambient, "Inflation: ambient [Pa]", above=0.0)
         number(self.exponent, "Inflation: exponent", low=1.0)
         number(self.extra_volume, "Inflation: extra_volume [m^3]", low=0.0)
-        gas = np.asarray(self.gas)
+        gas = np.array(self.gas, dtype=object if isinstance(self.gas, (list, tuple)) else None)
+        gas = gas.astype(bool) if all(isinstance(one, (bool, np.bool_)) for one in gas.ravel().tolist()) else gas
         if gas.dtype != bool or gas.ndim > 1:
             raise InputError(f"Inflation: gas = {self.gas!r} must be true or false, or one of them for every chamber")
         object.__setattr__(self, "gas", bool(gas) if gas.ndim == 0 else tuple(gas.tolist()))
-        groups = tuple(tuple(int(c) for c in np.atleast_1d(ids)) for ids in self.connected)
+        if not isinstance(self.connected, (list, tuple)):
+            raise InputError(
+                f"Inflation: connected = {shown(self.connected)} must be groups of chambers, [(0, 1), (2, 3)]"
+            )
+        groups = tuple(
+            tuple(ints(np.atleast_1d(ids), "Inflation: connected", (None,)).tolist())
+            if np.ndim(np.array(ids, dtype=object)) < 2
+            else (-1,)
+            for ids in self.connected
+        )
         flat = [c for ids in groups for c in ids]
         if len(set(flat)) < len(flat) or min(flat, default=0) < 0:
             raise InputError(f"Inflation: connected = {groups} must name chambers from 0 on, each once")
@@ -315,6 +338,7 @@ class Inflation(LoadPath):
         return ratio, pressure
 
 
+@guarded
 @dataclass(frozen=True)
 class Syringe(LoadPath):
     """Volume [m^3] that a syringe has pushed into closed chambers since they were closed: scalar, (k,) or (k, chambers).
@@ -344,6 +368,7 @@ def open_only(command: Command, solver: str) -> None:
         raise InputError(f"Inflation: {solver} knows no gas (gas=True); use EnergyShapeSolver")
 
 
+@guarded
 @dataclass(frozen=True)
 class CableLengths(LoadPath):
     """Cables pulled to a length [m]: scalar, (k,) or (k, cables); nan = slack."""
@@ -359,6 +384,7 @@ class CableLengths(LoadPath):
         return self._columns("length", index, cables, "cable")
 
 
+@guarded
 @dataclass(frozen=True)
 class CableTensions(LoadPath):
     """Cables pulled with a tension >= 0 [N]: scalar, (k,) or (k, cables); nan = slack."""
@@ -405,7 +431,10 @@ class _Ratios(LoadPath):
     rows = "ratio"
 
     def _check(self, key: str, width: int) -> None:
-        array = np.asarray(getattr(self, key))
+        try:
+            array = np.asarray(getattr(self, key))
+        except ValueError:  # rows of different length
+            array = np.empty(0)
         good = array.ndim == 2 and array.shape[1] == width and len(array) and array.dtype.kind in "iu"
         if not good or array.min() < 0:
             raise InputError(
@@ -416,6 +445,7 @@ class _Ratios(LoadPath):
         self._set("ratio", lambda v: ~(v > 0), "is impossible; a ratio to rest is positive (1 is rest)")
 
 
+@guarded
 @dataclass(frozen=True)
 class EdgeLengths(_Ratios):
     """Edges of the mesh driven to a share of their rest lengths, every edge on its own; it pulls and pushes.
@@ -441,6 +471,7 @@ class EdgeLengths(_Ratios):
         return np.broadcast_to(self.ratio[index], len(self.edges)).copy()
 
 
+@guarded
 @dataclass(frozen=True)
 class FaceAreas(_Ratios):
     """Faces of the mesh driven to a share of their total rest area by one surface tension; it pulls and pushes.
@@ -466,9 +497,14 @@ class FaceAreas(_Ratios):
         return float(self.ratio[index, 0])
 
 
+@guarded
 @dataclass(frozen=True)
 class Passive(Actuation):
-    """Commands nothing: loads only; in dynamics `duration` [s] in `steps` commands."""
+    """Commands nothing: loads only; in dynamics `duration` [s] in `steps` commands.
+
+    With one step it has as many commands as what it goes together with, or as `motion`, `displacement`, loads and so on of the
+    environment have rows.
+    """
 
     duration: float = 0.0
     steps: int = 1
@@ -476,6 +512,10 @@ class Passive(Actuation):
     def __post_init__(self) -> None:
         whole(self.steps, "Passive: steps", least=1)
         number(self.duration, "Passive: duration [s]", low=0.0)
+
+    def lasting(self, count: int) -> Passive:
+        """Return the same for so many commands, unless it says itself how many they are."""
+        return self if self.steps > 1 or count == 1 else replace(self, steps=count)
 
     @property
     def times(self) -> Floats:
@@ -495,6 +535,7 @@ def _times(value: Any, owner: str) -> Floats:
 NATURAL = ("curvature", "twist", "hinge_angle", "stretch")
 
 
+@guarded
 @dataclass(frozen=True)
 class NaturalShape(Actuation):
     """Natural curvature, twist, hinge angles and stretch of rods and shells over time, linear between the given times.
@@ -551,6 +592,7 @@ class NaturalShape(Actuation):
         return (1.0 - s) * value[i] + s * value[i + 1]
 
 
+@guarded
 @dataclass(frozen=True)
 class ValveCommands(Actuation):
     """Commanded pressures [Pa] of the valves at times [s]: `pressures` (k, links), held until the next time."""
@@ -571,6 +613,7 @@ class ValveCommands(Actuation):
         object.__setattr__(self, "pressures", pressures)
 
 
+@guarded
 @dataclass(frozen=True)
 class UndulatoryGait(Actuation):
     """Travelling wave of pressures p_i(t) = A (sin(2 pi f t + i beta) + phi), Eq. (9) of [Gasoto2019].

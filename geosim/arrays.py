@@ -88,19 +88,23 @@ UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "in": 0.0254}
 NO_EDGES, NO_TETS = frozen(np.empty((0, 2), dtype=np.int64)), frozen(np.empty((0, 4), dtype=np.int64))
 
 
-def floats(value: object, name: str, shape: tuple[int | None, ...], *, finite: bool = True) -> Floats:
-    """Return `value` as a read-only float64 array of the given shape (None = any length).
+def floats(
+    value: object, name: str, shape: tuple[int | None, ...], *, finite: bool = True, most: float = np.inf
+) -> Floats:
+    """Return `value` as a read-only float64 array of the given shape (None = any length), no entry of which exceeds `most`.
 
     Raises
     ------
     InputError
-        It is not numbers, has another shape, or (with `finite`) holds nan or inf.
+        It is not numbers, has another shape, holds larger ones, or (with `finite`) nan or inf.
     """
     array = real_array(value, name)
     _check_shape(array, name, shape)
     if finite and not np.isfinite(array).all():
         where = np.argwhere(~np.isfinite(array))[0]
         raise InputError(f"{name}: entry {where.tolist()} is {array[tuple(where)]}; give finite numbers")
+    if most < np.inf and (np.abs(array) > most).any():
+        raise InputError(f"{name}: {array[np.abs(array) > most][0]:g} is too large; at most {most:g}")
     return frozen(array)
 
 
@@ -123,7 +127,10 @@ def real_array(value: object, name: str) -> Floats:
 
 def shown(value: object) -> str:
     """Return a value as messages show it: on one line, cut where it is long."""
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # a whole number of thousands of digits
+        text = f"<{type(value).__name__}>"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -166,6 +173,7 @@ def number(value: Any, name: str, *, low: float = -np.inf, high: float = np.inf,
         It is no number or outside its limits.
     """
     real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    value = float(value) if isinstance(value, np.number) and real else value  # of any precision
     if real and abs(value) <= sys.float_info.max and low <= value <= high and (above is None or value > above):
         return float(value)
     if above == 0.0 and high == np.inf:

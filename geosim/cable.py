@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import Floats, Ints, choice, floats, frozen, number
 from geosim.errors import InputError
 
@@ -17,6 +18,7 @@ ENDS = ("first", "last")
 OUTSIDE = 5e-3  # of the robot's size: how far a point may lie outside of the body, which may be a faceted surface
 
 
+@guarded
 @dataclass(frozen=True)
 class Cable:
     """A cable that slides through points of a body and pulls; without friction one tension >= 0 goes along all of it.
@@ -50,6 +52,11 @@ class Cable:
         if (steps == 0).any():
             i = int(np.flatnonzero(steps == 0)[0])
             raise InputError(f"Cable: points {i + 1} and {i + 2} are the same; remove one")
+
+    @property
+    def length(self) -> float:
+        """Length at rest [m]."""
+        return float(np.linalg.norm(np.diff(self.points, axis=0), axis=1).sum())
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,22 @@
-"""What `solve` asks of a robot, a state and a solver, and what a solver answers."""
+"""Protocols of robots, states and solvers: all that `solve` asks of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from geosim.actuation import Actuation, Command
+from geosim.arguments import guarded
 from geosim.arrays import Bools, Floats, Ints, brief
 from geosim.cable import Cable
 from geosim.environment import Environment
 from geosim.errors import InputError
 
-__all__ = ["Frame", "Progress", "Report", "Robot", "Solver", "State", "Status", "taken"]
+__all__ = ["Frame", "Progress", "Report", "Resumable", "Robot", "SavedState", "Solver", "State", "Status", "taken"]
 
 
 class Status(Enum):
@@ -34,12 +35,14 @@ class Status(Enum):
         "The forces could not be balanced for the next command. Take smaller steps, refine the mesh, or "
         "check the loads."
     )
-    INVERTED = (
-        "Elements turned inside out before the next command was reached. Refine the mesh there, or take smaller steps."
-    )
+    INVERTED = "Elements are turned inside out. Refine the mesh there, round inner edges, or take smaller steps."
     ENERGY_GROWTH = (
         "Energy appeared from nowhere: the rule of time stepping is not stable at this step. Use smaller steps, or "
         "integrator='generalized-alpha' or 'implicit-euler'."
+    )
+    EXPLODED = (
+        "Three times the energy ever given appeared from nowhere: the rule of time stepping explodes at this step. Use "
+        "integrator='generalized-alpha', which takes what the step cannot follow, or 'implicit-euler'."
     )
     CROSSED = "Surfaces pass through each other in at least one frame."
     SINGULAR = (
@@ -173,6 +176,40 @@ class State(Protocol):
         """Whether a result shows it."""
 
 
+@runtime_checkable
+class Resumable(Protocol):
+    """A state that a result file keeps, so that a solve goes on from it exactly."""
+
+    def arrays(self) -> Mapping[str, Any]:
+        """Return the arrays that its solver needs."""
+
+
+@dataclass(frozen=True)
+class SavedState:
+    """The last state of a result that was read from a file; the solver that goes on from it makes its own of it.
+
+    Parameters
+    ----------
+    robot
+        That of the result.
+    frame
+        Where it stands.
+    kept
+        What `Resumable.arrays` gave.
+    """
+
+    robot: Robot
+    frame: Frame
+    kept: Mapping[str, Any]
+    is_frame: bool = True
+
+    __repr__ = brief
+
+    def arrays(self) -> Mapping[str, Any]:
+        """Return `kept`: what was read can be written again."""
+        return self.kept
+
+
 @dataclass(frozen=True)
 class Progress:
     """How far a solve is; given to `solve(progress=...)` after every command, and inside a command where that lasts.
@@ -205,6 +242,7 @@ class Progress:
     frame: Frame | None = None
 
 
+@guarded
 @dataclass(frozen=True)
 class Report:
     """How one step went.

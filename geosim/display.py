@@ -1,4 +1,4 @@
-"""What every robot can show of itself before anything is solved."""
+"""Display of a robot before it is solved: notebook representation and picture of its rest shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What surrounds a robot: gravity, fluid, obstacles, loads, prescribed displacements, rigid plates. SI units."""
+"""The environment of a robot: gravity, fluid, obstacles, loads, prescribed displacements, rigid plates. SI units."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypedDict, Unpack
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import Floats, brief, floats, frozen, ints, number, real_array, shown, whole
 from geosim.collision.shapes import KINDS, Solids, check_parameters, make_solid, poses_between
 from geosim.errors import InputError
@@ -31,6 +32,7 @@ class ObstacleOptions(TypedDict, total=False):
     released: int
 
 
+@guarded
 @dataclass(frozen=True)
 class Obstacle:
     """A rigid obstacle; build one with `.sphere`, `.cylinder`, `.box`, `.plane` or `.mesh`.
@@ -173,6 +175,7 @@ def _check_rigid(poses: Floats) -> None:
         raise InputError(f"Obstacle: motion: pose {mirrored[0] + 1} mirrors (its determinant is -1); give a rotation")
 
 
+@guarded
 @dataclass(frozen=True)
 class Load:
     """A load; build one with `.force`, `.traction` or, on rods, `.torque` and `.moment`."""
@@ -225,6 +228,7 @@ def _vectors(value: Any, name: str, *, finite: bool = True) -> Floats:
     return floats([array] if array.ndim == 1 else array, name, (None, 3), finite=finite)
 
 
+@guarded
 @dataclass(frozen=True)
 class Prescribed:
     """Displacements prescribed on vertices, relative to rest.
@@ -261,6 +265,7 @@ class Prescribed:
         return np.broadcast_to(row, (count, 3))
 
 
+@guarded
 @dataclass(frozen=True)
 class RigidGroup:
     """Vertices that move as one rigid body: a bonded plate or disc, which may carry a load or follow a prescribed pose.
@@ -317,6 +322,7 @@ class RigidGroup:
         return np.zeros(3) if value is None else np.nan_to_num(value[min(index, len(value) - 1)])
 
 
+@guarded
 @dataclass(frozen=True)
 class Fluid:
     """A fluid around rods and shells: density [kg/m^3], dynamic viscosity [Pa s], drag coefficient [-]."""
@@ -330,6 +336,7 @@ class Fluid:
             object.__setattr__(self, key, number(getattr(self, key), f"Fluid: {key}", low=0.0))
 
 
+@guarded
 @dataclass(frozen=True)
 class Environment:
     """Everything around the robot; gravity and constant loads act in full in every frame.
@@ -380,6 +387,8 @@ class Environment:
             )
         for key, kind in self._kinds.items():
             given = getattr(self, key)
+            if not isinstance(given, (kind, list, tuple)):
+                raise InputError(f"Environment: {key} = {shown(given)} must be a sequence, each a {kind.__name__}")
             items = (given,) if isinstance(given, kind) else tuple(given)
             for item in items:
                 if not isinstance(item, kind):
@@ -420,6 +429,17 @@ class Environment:
                 raise InputError(
                     f"obstacles[{i}]: free = True, but {solver} moves no objects; leave free out, or use EnergyShapeSolver"
                 )
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """Number of rows of everything that is given command by command, under its name; one row is the same in all."""
+        tables = {f"obstacles[{i}]: motion": o.motion for i, o in enumerate(self.obstacles) if o.motion is not None}
+        tables |= {f"loads[{i}]: its value": load.value for i, load in enumerate(self.loads)}
+        tables |= {f"prescribed[{i}]: displacement": held.displacement for i, held in enumerate(self.prescribed)}
+        for i, group in enumerate(self.rigid_groups):
+            given = {key: getattr(group, key) for key in ("displacement", "rotation", "force", "moment")}
+            tables |= {f"rigid_groups[{i}]: {key}": value for key, value in given.items() if value is not None}
+        return {name: len(table) for name, table in tables.items()}
 
     def poses(self, index: int, share: float = 1.0) -> Floats:
         """Poses (o, 4, 4) of the obstacles at a share of the way from command `index` - 1 to `index`; -1 is the start."""

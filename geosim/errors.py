@@ -1,12 +1,37 @@
-"""What geosim raises: one line with the file, the value and the remedy."""
+"""Exceptions and warnings: one line with the file, the value and the remedy."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+__all__ = ["GeosimError", "GeosimWarning", "InputError", "MeshError", "SolveError", "one_line"]
+
+# Letters of a value that a message shows; of the whole message, whatever it lists.
+MOST_SHOWN, MOST_SAID = 100, 2000
+# What is quoted, what is in brackets, and what has no gap: a value of a user may be any of them.
+_PIECES = re.compile(
+    rf"(?<!\w)'[^']{{{MOST_SHOWN},}}'(?!\w)|(?<!\w)\"[^\"]{{{MOST_SHOWN},}}\"(?!\w)"
+    rf"|\[[-+.,\deinfa\s\[\]()]{{{MOST_SHOWN},}}\]|[^\s/\\]{{{MOST_SHOWN},}}"
+)
+
+
+def one_line(message: str) -> str:
+    """Return a message on one line, with what it quotes cut where that is long."""
+    text = _PIECES.sub(_cut, " ".join(message.split()))
+    return text if len(text) <= MOST_SAID else f"{text[: MOST_SAID // 2]} ... {text[-MOST_SAID // 2 :]}"
+
+
+def _cut(found: re.Match[str]) -> str:
+    piece = found[0]
+    return f"{piece[: MOST_SHOWN // 2]}...{piece[-MOST_SHOWN // 4 :]}"
 
 
 class GeosimError(Exception):
-    """Root of every error that geosim raises on purpose."""
+    """Root of every error that geosim raises on purpose; its message is one line and quotes short pieces of values."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(one_line(str(message)))
 
 
 class InputError(GeosimError, ValueError):

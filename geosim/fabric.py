@@ -1,4 +1,4 @@
-"""What a body carries besides its rubber: stiff layers on its faces or inside it, and fibres."""
+"""Reinforcement of a body: stiff layers on its faces or inside it, and fibres."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import Bools, Floats, Ints, brief, floats, frozen, ints, number
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -17,6 +18,7 @@ from geosim.select import selected_ids
 
 __all__ = ["Fibre", "Layer", "elastic_moduli"]
 
+FARTHEST, MOST_TURNS = 1e6, 1e4  # [m], and turns of a fibre: more than any robot has
 PER_TURN = 32  # pieces of a turn of a helix: the chords are 0.2 % shorter than the arc
 
 
@@ -40,6 +42,7 @@ def elastic_moduli(material: Material) -> tuple[float, float]:
     return 9.0 * kappa * mu / (3.0 * kappa + mu), (3.0 * kappa - 2.0 * mu) / (2.0 * (3.0 * kappa + mu))
 
 
+@guarded
 @dataclass(frozen=True)
 class Layer:
     """A thin sheet that is bonded to the body: it resists stretch and shear in its plane, not bending; it has no weight.
@@ -117,6 +120,7 @@ class Layer:
         return self
 
 
+@guarded
 @dataclass(frozen=True)
 class Fibre:
     """A thin thread that is bonded to the body along a polyline: it resists stretch; it has no weight.
@@ -177,9 +181,13 @@ class Fibre:
         phase
             Angle [rad] of its beginning, from the coordinate axis that is farthest from the helix's.
         """
-        a, b = (floats(point, "Fibre.helix: start, end", (3,)) for point in (start, end))
+        a, b = (floats(point, "Fibre.helix: start, end", (3,), most=FARTHEST) for point in (start, end))
         number(helix_radius, "Fibre.helix: helix_radius [m]", above=0.0)
-        number(turns, "Fibre.helix: turns")
+        number(helix_radius, "Fibre.helix: helix_radius [m]", high=FARTHEST)
+        turns, phase = (
+            number(turns, "Fibre.helix: turns", low=-MOST_TURNS, high=MOST_TURNS),
+            number(phase, "Fibre.helix: phase"),
+        )
         length = float(np.linalg.norm(b - a))
         if length == 0.0 or turns == 0.0:
             raise InputError("Fibre.helix: the axis needs a length and the helix turns")

@@ -10,6 +10,7 @@ import hashlib
 import os
 import pickle
 import stat
+import sys
 import tempfile
 import time
 import types
@@ -52,18 +53,27 @@ def _writable(folder: Path) -> bool:
         return False
 
 
+def _user_cache() -> Path:
+    """Return the folder in which programs of this user keep what can be made again."""
+    home = Path(os.path.expanduser("~"))
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+
+
 @cache
 def cache_folder() -> Path | None:
     """Return the folder that holds compiled kernels; None if nothing can be written.
 
-    GEOSIM_CACHE_DIR (or NUMBA_CACHE_DIR) where it is set, else beside the package, else the user's cache, else a
-    temporary one: an installed package may be read-only, and a container may have no home. The first that can be
-    written is taken, so that the compilation of a cold start is paid once.
+    GEOSIM_CACHE_DIR (or NUMBA_CACHE_DIR) where it is set, else the user's cache, else beside the package, else a temporary
+    one: a container may have no home, and an installed package may be read-only. The first that can be written is taken.
+    The user's comes first because it is one place for every copy of geosim, an installed one and a checkout alike: what
+    one has compiled no other compiles again.
     """
     candidates = [Path(os.environ[name]) for name in ("GEOSIM_CACHE_DIR", "NUMBA_CACHE_DIR") if os.environ.get(name)]
-    candidates.append(Path(__file__).parent / "__pycache__")
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    candidates.append(Path(home) / "geosim")
+    candidates += [_user_cache() / "geosim", Path(__file__).parent / "__pycache__"]
     found = next((folder for folder in candidates if _writable(folder)), None)
     if found is None and hasattr(os, "getuid"):
         shared = Path(tempfile.gettempdir()) / f"geosim-cache-{os.getuid()}"

@@ -1,6 +1,6 @@
 """Preset materials: `geosim.materials.ECOFLEX_00_30`, or by name `get("ecoflex-00-30")`.
 
-Constants, sources, ranges of strain and other laboratories' moduli stand in one file, calibration/materials.toml.
+Constants, sources, ranges of strain and other laboratories' moduli stand in one file, geosim/data/materials.toml.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import number
 from geosim.errors import InputError
 from geosim.material.laws import material_from_dict
@@ -41,15 +42,17 @@ NOTES = ("source", "name", "stretch_range", "stable", "rms", "statement", "warni
 
 @cache
 def _table() -> dict[str, dict[str, Any]]:
-    with (resource("calibration") / "materials.toml").open("rb") as file:
+    with resource("materials.toml").open("rb") as file:
         return tomllib.load(file)
 
 
+@guarded
 def names() -> tuple[str, ...]:
     """Return the names of the presets."""
     return tuple(_table())
 
 
+@guarded
 def get(name: str) -> Material:
     """Return a preset by its name, for example "ecoflex-00-30".
 
@@ -126,6 +129,7 @@ class Knowledge:
         )  # fmt: skip
 
 
+@guarded
 def knowledge(product: str, without: str = "\0") -> Knowledge:
     """Return what published sources say of a product's shear modulus, and how far they differ.
 
@@ -166,6 +170,7 @@ def knowledge(product: str, without: str = "\0") -> Knowledge:
     return Knowledge(str(product), math.exp(float(np.mean(soft))), float(np.std(soft, ddof=1)), (), told)
 
 
+@guarded
 def source_of(material: Material) -> str:
     """Return the name and the source of the preset that a material is; of another one its constants."""
     for name, entry in _table().items():
@@ -179,6 +184,7 @@ def known_preset(material: Material) -> Material:
     return next((preset for preset in map(get, _table()) if preset == material), material)
 
 
+@guarded
 def load_material(path: str | Path) -> Material:
     """Read a material TOML (model and constants; [Pa], [kg/m^3]).
 
@@ -199,6 +205,7 @@ def load_material(path: str | Path) -> Material:
     return material_from_dict(constants, str(path))
 
 
+@guarded
 def as_material(given: Any, owner: str = "material") -> Material:
     """Return a material from an object, the name of a preset or the path of a material TOML.
 

@@ -1,16 +1,18 @@
-"""What there is to work with: the files that geosim ships, those that users name, and the cores of the machine."""
+"""Shipped files, checks of paths that users name, and the number of cores."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
+import zipfile
 from pathlib import Path
 
 from geosim.errors import InputError
 
-__all__ = ["cores", "readable", "resource"]
+__all__ = ["check_sizes", "cores", "readable", "resource"]
 
+SMALL = 64 << 20  # bytes that any archive may unpack to
 SHOWN = 120  # characters of a path in a message
 
 
@@ -20,20 +22,17 @@ def cores() -> int:
 
 
 def resource(name: str) -> Path:
-    """Return the folder `name` ("meshes" or "calibration"): inside the installed package, else in the checkout.
+    """Return the path of what geosim ships under `name`: "meshes" (the folders of robots) or "materials.toml".
 
     Raises
     ------
     InputError
-        Neither exists: the installation is incomplete.
+        It does not exist: the installation is incomplete.
     """
-    here = Path(__file__).resolve().parent
-    for folder in (here / name, here.parent / name):
-        if folder.is_dir():
-            return folder
-    raise InputError(
-        f"{here / name} is missing: the installation is incomplete; run pip install --force-reinstall geosim"
-    )
+    path = Path(__file__).resolve().parent / "data" / name
+    if not path.exists():
+        raise InputError(f"{path} is missing: the installation is incomplete; run pip install --force-reinstall geosim")
+    return path
 
 
 def readable(given: str | os.PathLike[str]) -> Path:
@@ -61,6 +60,32 @@ def readable(given: str | os.PathLike[str]) -> Path:
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise InputError(f"{_shown(given)}: a pipe or a device, not a file; write it to a file and give that")
     return path
+
+
+def check_sizes(path: Path, most: float) -> None:
+    """Refuse a zip archive that says to hold many times its length: it is damaged, or made to fill the memory.
+
+    Parameters
+    ----------
+    path
+        A file; what is no zip archive passes, who reads it says so.
+    most
+        Times its length, beyond `SMALL` bytes.
+
+    Raises
+    ------
+    InputError
+        How much it says to hold.
+    """
+    if not zipfile.is_zipfile(path):
+        return
+    with zipfile.ZipFile(path) as archive:
+        holds = sum(part.file_size for part in archive.infolist())
+    if holds > max(SMALL, most * path.stat().st_size):
+        raise InputError(
+            f"{path}: says to hold {holds / 1e9:.3g} GB in {path.stat().st_size / 1e6:.3g} MB; it is damaged, or made to fill "
+            "the memory"
+        )
 
 
 def _shown(given: object) -> str:

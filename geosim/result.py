@@ -1,9 +1,9 @@
-"""What a solve returns: the sequence of states with everything needed to trust them."""
+"""The result of a solve: the sequence of states with everything needed to trust them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from geosim.actuation import Actuation, CableLengths
-from geosim.arrays import Bools, Floats, Ints, frozen, whole
+from geosim.arguments import guarded
+from geosim.arrays import Bools, Floats, Ints, frozen, ints, real_array, shown, whole
 from geosim.contract import Report, Robot, State, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
-from geosim.measures import forces, strain, turning
+from geosim.measures import forces, strain, trust, turning
 from geosim.measures.provenance import provenance
 from geosim.measures.spine import Spine, spine
 from geosim.robot import VolumetricRobot
@@ -24,7 +25,7 @@ from geosim.robot import VolumetricRobot
 if TYPE_CHECKING:
     import trimesh
 
-__all__ = ["FIELDS", "Report", "Result", "Status", "collect"]
+__all__ = ["FIELDS", "Report", "Result", "Status", "collect", "told"]
 
 
 ABSENT = cast(Floats, None)  # a measure that was not given: nan everywhere
@@ -33,6 +34,7 @@ HELD = cast(Bools, None)  # the same: held everywhere
 # Share of its length by which a cable must be longer than its way to be slack: above rounding and tolerance.
 SLACK = 1e-6
 
+MOST_SPLITS = 6  # of a face into four: 4096 triangles are finer than any picture
 # Arrays of a result: name -> (shape after k, meaning); "n" vertices, "c" chambers, "w" cables, "o" obstacles, digits as they are.
 FIELDS: dict[str, tuple[str, ...]] = {
     "volume_ratios": ("c",),
@@ -58,6 +60,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
 }
 
 
+@guarded
 @dataclass(frozen=True)
 class Result:
     """Frames of a solved robot with the evidence to trust them; what does not apply is nan, never absent.
@@ -130,14 +133,14 @@ class Result:
     extra
         Measures of one solver alone.
     state
-        The last state, from which another solve may go on; None in a result that was read from a file.
+        The last state, from which another solve may go on; files keep those of rods, shells and snakes.
     partial
         One frame on the way to the command that was not reached, or None.
     actuation
         What was commanded; None in a result that was put together otherwise.
     provenance
         `version` of geosim, `options` of the solver, `mesh_hash`, `material_source` by region, `continued` (from another
-        result).
+        result), `demo` (the demonstration of the command line that it is).
     """
 
     status: Status
@@ -179,8 +182,8 @@ class Result:
 
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)
-        put("times", frozen(np.asarray(self.times, dtype=float)))
-        put("frames", frozen(np.asarray(self.frames, dtype=float)))
+        put("times", frozen(real_array(self.times, "Result: times")))
+        put("frames", frozen(real_array(self.frames, "Result: frames")))
         k, n = self.frames.shape[0], self.frames.shape[1]
         counts = self.robot.chambers, len(self.robot.cables), len(self.environment.obstacles)
         sizes = {"n": n, "2": 2, "3": 3, "4": 4, **dict(zip("cwo", counts))}
@@ -194,11 +197,14 @@ class Result:
         for name, axes in FIELDS.items():
             shape = (k, *(sizes[a] for a in axes))
             value = getattr(self, name)
-            value = np.full(shape, np.nan) if value is None else np.asarray(value, dtype=float).reshape(shape)
-            put(name, frozen(value))
+            value = np.full(shape, np.nan) if value is None else real_array(value, f"Result: {name}")
+            if value.size != np.prod(shape):
+                raise InputError(f"Result: {name}: shape {value.shape} given, {shape} needed")
+            put(name, frozen(value.reshape(shape)))
 
     def nodes(self, i: int = -1) -> Floats:
         """P2 positions of frame i [m]: vertices, then the mid-edge nodes of `robot.p2_edges`, shape (n + e, 3)."""
+        i = self.checked_frame(i)
         if self.mid_edge_frames.shape[1]:
             return np.vstack([self.frames[i], self.mid_edge_frames[i]])
         return topology.with_mid_edges(self.frames[i], self.robot.p2_edges)
@@ -216,6 +222,8 @@ class Result:
 
     def curved_surface(self, faces: Ints, i: int = -1, subdivide: int = 2) -> tuple[Floats, Ints, Ints, Ints]:
         """Split faces (f, 3) of frame i: points [m] (p, 3), triangles (t, 3), face (t,), robot vertex or -1 (p,)."""
+        faces = ints(faces, "curved_surface: faces", (None, 3), below=len(self.robot.vertices))
+        whole(subdivide, "surface: subdivide", least=0, most=MOST_SPLITS)
         faces6 = topology.curved_faces(faces, self.robot.p2_edges, len(self.robot.vertices))
         points, triangles, face, weights = topology.interpolate_p2(self.nodes(i), faces6, subdivide)
         shape = weights[:, 1:4]
@@ -371,9 +379,23 @@ class Result:
         count = len(self.frames)
         if not count:
             raise InputError(f"the result has no frame to show: {self.message}")
-        if not -count <= frame < count:
-            raise InputError(f"frame {frame} does not exist; frames run from 0 to {count - 1}")
+        if not isinstance(frame, (int, np.integer)) or isinstance(frame, bool) or not -count <= frame < count:
+            raise InputError(f"frame {shown(frame)} does not exist; frames run from 0 to {count - 1}")
         return frame % count
+
+    @cached_property
+    def _trust(self) -> tuple[str, ...]:
+        return (*filter(None, [trust.ending(self)]), *trust.notes(self))
+
+    def trust(self) -> tuple[str, ...]:
+        """Return what must be known before the result is believed, a sentence each, the worst first; empty where nothing is.
+
+        How the solve ended; elements inside out; a stretch beyond what the material is known to; error bars of the mesh, where
+        they were asked for, above a tenth; walls of linear elements that are one tet thick; previews; contact that begins at a
+        good part of a gap; stability that is not known; a path that was left for another state; obstacles that touch only what
+        is held.
+        """
+        return self._trust
 
     # ---- files and pictures
 
@@ -461,8 +483,9 @@ def collect(
 
     `continued` says that the first state was that of another result.
 
-    The status is the last that is not CONVERGED; with none, frames that cross or are not stable make it CROSSED or
-    UNSTABLE. A result has converged if every command was reached, and nothing crosses that was asked not to.
+    The status is the last that is not CONVERGED; with none, frames that cross, that are inside out where the solver integrates,
+    or that are not stable make it CROSSED, INVERTED or UNSTABLE. A result has converged if every
+    command was reached, and nothing crosses that was asked not to.
     """
     frames = [state.frame for state in states]
     k, n = len(frames), len(robot.vertices)
@@ -479,31 +502,32 @@ def collect(
     missed = [r for r in reports if not r.reached]
     crossings = measures["crossings"]
     crossed = k > 0 and np.nanmax(crossings, initial=0.0) > 0
+    own = [f.extra.get("inverted_points", np.nan) for f in frames]
     unstable = np.flatnonzero([f.stable == 0 for f in frames])
     status, message = worst.status, worst.message or worst.status.value
     if crossed and status in (Status.CONVERGED, Status.CROSSED):
         status, message = Status.CROSSED, _said_of_crossings(crossings, measures["inverted_elements"], environment)
+    elif status in (Status.CONVERGED, Status.UNSTABLE) and np.nanmax(own, initial=0.0) > 0:
+        status = Status.INVERTED
+        message = f"Every command was reached, but: {Status.INVERTED.value}"
     elif status in (Status.CONVERGED, Status.UNSTABLE) and len(unstable):
         message = message if status is Status.UNSTABLE else Status.UNSTABLE.value
         status, message = Status.UNSTABLE, f"{message} Frame {unstable[0]} is the first of {len(unstable)}."
     elif missed and missed[-1].goes_on:
         message = f"{len(missed)} of {len(reports)} frames did not reach the tolerance. The last: {missed[-1].message}"
-    notes = [frames[-1].note, _slack(actuation, measures["cable_lengths"])] if k else []
-    if k and isinstance(robot, VolumetricRobot):
-        last = nodes[-1] if nodes.shape[1] > n else topology.with_mid_edges(nodes[-1], robot.p2_edges)
-        notes.append(strain.beyond_range(robot, last))
+    remarks = [frames[-1].note, _slack(actuation, measures["cable_lengths"])] if k else []
     # an obstacle that went through is never accepted
     itself = not environment.obstacles or crossed
-    accepted = {Status.CONVERGED, Status.UNSTABLE, Status.ENERGY_GROWTH} | (
+    accepted = {Status.CONVERGED, Status.UNSTABLE, Status.INVERTED, Status.ENERGY_GROWTH} | (
         {Status.CROSSED} if itself and not environment.self_contact else set()
     )
     partial = None
     if worst.partial is not None:
-        told = [worst.partial], [Report(worst.status, worst.message)]
-        partial = collect(robot, environment, solver, *told, actuation, continued=continued)
-    return Result(
+        last = [worst.partial], [Report(worst.status, worst.message)]
+        partial = collect(robot, environment, solver, *last, actuation, continued=continued)
+    result = Result(
         status,
-        " ".join([message, *filter(None, notes)]),
+        " ".join([message, *filter(None, remarks)]),
         status in accepted and not missed,
         np.array([i + 1.0 if f.time is None else f.time for i, f in enumerate(frames)]),
         nodes[:, :n],
@@ -520,6 +544,13 @@ def collect(
         provenance=provenance(robot, solver, continued),
         **measures,
     )
+    return told(result)
+
+
+def told(result: Result) -> Result:
+    """Return a result whose message ends with what must be known before it is believed (`measures.trust`)."""
+    missing = [sentence for sentence in trust.notes(result) if sentence not in result.message]
+    return replace(result, message=" ".join([result.message, *missing])) if missing else result
 
 
 def _slack(actuation: Actuation | None, lengths: Floats | None) -> str:

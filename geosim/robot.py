@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import NO_EDGES, UNITS, Bools, Floats, Ints, brief, choice, floats, frozen, ints
+from geosim.arguments import guarded
+from geosim.arrays import NO_EDGES, UNITS, Bools, Floats, Ints, brief, choice, floats, frozen, ints, whole
 from geosim.cable import Anchors, Cable, anchors, as_cables
 from geosim.display import Displayed
 from geosim.errors import InputError
@@ -28,9 +29,11 @@ NO_IDS = np.empty(0, dtype=np.int64)
 SMALLEST, LARGEST = 1e-3, 5.0  # bounding-box diagonals [m] that are not a mistaken unit
 LARGE = 0.5  # one [m] from which on centimetres or inches are doubted: soft robots that are cast or printed are smaller
 SMALL = 15e-3  # one [m] up to which millimetres or centimetres are doubted: a finger in inches is then 4 mm long
+END, LOOKS = 0.02, 5  # share of the length of a body that is its end, and looks at the direction of that
 SOFTEST, STIFFEST = 500.0, 1e8  # shear moduli [Pa]: silicone gels begin at 1 kPa, the hardest rubbers end at 20 MPa
 
 
+@guarded
 @dataclass(frozen=True)
 class VolumetricRobot(Displayed):
     """A soft body in tetrahedra, its chambers, its materials and where it is held.
@@ -63,6 +66,8 @@ class VolumetricRobot(Displayed):
         The `generate.Design` that it was made from, or None.
     remesh
         Makes it again from the same surfaces, with another `max_edge`; None where it did not come from surfaces.
+    preview
+        Whether its mesh is the coarsest that keeps the geometry (see `from_surfaces`).
     tolerances
         How well it is known, for `error_bars`; None where nobody said.
     """
@@ -82,6 +87,7 @@ class VolumetricRobot(Displayed):
     fibres: tuple[Fibre, ...] = ()
     design: object = field(default=None, repr=False, compare=False)
     remesh: partial[VolumetricRobot] | None = field(default=None, repr=False, compare=False)
+    preview: bool = field(default=False, repr=False)
     tolerances: Tolerances | None = field(default=None, repr=False, compare=False)
 
     __repr__ = brief
@@ -206,9 +212,12 @@ class VolumetricRobot(Displayed):
         materials = _of_regions(material if isinstance(material, Mapping) else {0: material})
         check_tets(vertices, tets)
         fixed_ids = NO_IDS if fixed is None else selected_ids(fixed, vertices, "fixed")
-        body = _touched(vertices, tets[np.isin(regions, list(materials))])
+        solid = tets[np.isin(regions, list(materials))]
+        body = _touched(vertices, solid)
         tip_ids = (
-            _farthest(vertices, body, fixed_ids) if tip is None else selected_ids(tip, vertices, "tip", among=body)
+            _far_end(vertices, body, topology.boundary_faces(solid), fixed_ids)
+            if tip is None
+            else selected_ids(tip, vertices, "tip", among=body)
         )
         if np.isin(np.flatnonzero(body), fixed_ids).all():
             notices = (*notices, "every vertex of the body is held, so that nothing can move: is `fixed` in metres?")
@@ -325,7 +334,7 @@ class VolumetricRobot(Displayed):
             *tets, material=materials, name=name, units=units or "m", allow_any_size=allow_any_size, notices=mesh.notices,
             **held,
         )  # fmt: skip
-        return replace(made, remesh=again)
+        return replace(made, remesh=again, preview=preview)
 
     def with_materials(self, material: Any) -> VolumetricRobot:
         """Return the same robot of another material (one for all bodies, or {region: material})."""
@@ -462,7 +471,8 @@ def _unlikely(size: Floats, units: str, materials: Mapping[int, Hyperelastic]) -
 
 def _of_regions(given: Mapping[Any, Any]) -> dict[int, Hyperelastic]:
     """Return {region: material}; the robot itself refuses materials that are not hyperelastic."""
-    return {int(region): as_material(material) for region, material in given.items()}  # type: ignore[misc]
+    numbers = {whole(region, "material: region", least=-(2**31), most=2**31): given[region] for region in given}
+    return {region: as_material(material) for region, material in numbers.items()}  # type: ignore[misc]
 
 
 def _touched(vertices: Floats, tets: Ints) -> Bools:
@@ -472,12 +482,33 @@ def _touched(vertices: Floats, tets: Ints) -> Bools:
     return mask
 
 
-def _farthest(vertices: Floats, body: Bools, fixed: Ints) -> Ints:
-    """Body vertices at the far end of the body from what is fixed (within 2 % of the largest distance)."""
+def _far_end(vertices: Floats, body: Bools, faces: Ints, fixed: Ints) -> Ints:
+    """Body vertices at the end of the body that is farthest from what is fixed: within 2 % of its length along the way there.
+
+    The way leads from the middle of what is fixed to the middle of the end, both weighted by area; it begins at the vertices that
+    are farthest in a straight line, which on a flat face are its corners. A free body has no end: then those are the tip.
+    """
     ids = np.flatnonzero(body)
-    start = vertices[fixed].mean(axis=0) if len(fixed) else vertices[ids].mean(axis=0)
+    start = _middle(vertices, faces, fixed) if len(fixed) else vertices[ids].mean(axis=0)
     distance = np.linalg.norm(vertices[ids] - start, axis=1)
-    return frozen(ids[distance >= 0.98 * distance.max()])
+    tip = ids[distance >= (1.0 - END) * distance.max()]
+    for _ in range(LOOKS if len(fixed) else 0):
+        way = _middle(vertices, faces, tip) - start
+        length = float(np.linalg.norm(way))
+        if length <= END * distance.max():  # it is held all around: no end is farther than another
+            break
+        along = (vertices[ids] - start) @ way / length
+        last, tip = tip, ids[along >= (1.0 - END) * along.max()]
+        if np.array_equal(last, tip):
+            break
+    return frozen(tip)
+
+
+def _middle(vertices: Floats, faces: Ints, ids: Ints) -> Floats:
+    """Return the middle of the faces among some vertices by area, of vertices that have none among them that of their box."""
+    if np.isin(faces, ids).all(axis=1).any():
+        return np.asarray(_area_weights(vertices, faces, ids) @ vertices[ids])
+    return 0.5 * (vertices[ids].min(axis=0) + vertices[ids].max(axis=0))
 
 
 def _area_weights(vertices: Floats, faces: Ints, ids: Ints) -> Floats:

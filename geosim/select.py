@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import Bools, Floats, Ints, floats, frozen, ints, number, shown, whole
 from geosim.collision.queries import closest_points
 from geosim.collision.tree import build_tree
@@ -17,6 +18,7 @@ from geosim.errors import InputError
 __all__ = ["Select", "selected_ids"]
 
 
+@guarded
 @dataclass(frozen=True)
 class Select:
     """A rule that says which vertices are meant; combine rules with &, | and ~.
@@ -34,7 +36,11 @@ class Select:
 
     def __call__(self, vertices: Floats) -> Bools:
         """Return which of the vertices [m] (n, 3) are selected, bool (n,)."""
-        return np.asarray(self.rule(np.asarray(vertices, dtype=float)), dtype=bool)
+        points = np.asarray(vertices)
+        points = (
+            points if points.dtype == float and points.ndim == 2 else floats(vertices, "Select: vertices", (None, 3))
+        )
+        return np.asarray(self.rule(points), dtype=bool)
 
     def __and__(self, other: Select) -> Select:
         return Select(lambda x: self(x) & other(x), f"({self.text} and {other.text})")
@@ -79,7 +85,7 @@ class Select:
         """Vertices within `radius` [m] of `center` [m] (3,)."""
         c = floats(center, "Select.sphere: center", (3,))
         radius = number(radius, "Select.sphere: radius [m]", above=0.0)
-        return Select(lambda x: ((x - c) ** 2).sum(axis=1) <= radius**2, f"sphere {c.tolist()}, {radius:g} m")
+        return Select(lambda x: _distances(x, c) <= radius, f"sphere {c.tolist()}, {radius:g} m")
 
     @staticmethod
     def nearest(point: Any, count: int = 1) -> Select:
@@ -89,7 +95,7 @@ class Select:
 
         def rule(x: Floats) -> Bools:
             mask = np.zeros(len(x), dtype=bool)
-            mask[np.argsort(((x - p) ** 2).sum(axis=1), kind="stable")[:count]] = True
+            mask[np.argsort(_distances(x, p), kind="stable")[:count]] = True
             return mask
 
         return Select(rule, f"{count} nearest to {p.tolist()} m")
@@ -106,6 +112,12 @@ class Select:
             return closest_points(x, surface.vertices, tree, reach=within)[1] >= 0
 
         return Select(rule, f"surface {path}")
+
+
+def _distances(x: Floats, point: Floats) -> Floats:
+    """Distances [m] of (n, 3) from a point; inf where their squares are too large for a number."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.sqrt(((x - point) ** 2).sum(axis=1)))
 
 
 def selected_ids(selector: Any, vertices: Floats, name: str, *, among: Bools | None = None) -> Ints:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 import time
 import types
@@ -15,9 +14,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from geosim.actuation import Actuation, Command
+from geosim.arguments import guarded
+from geosim.arrays import shown, whole
 from geosim.contract import Progress, Report, Robot, Solver, State, Status
 from geosim.environment import Environment
 from geosim.errors import InputError, SolveError
+from geosim.resources import cores
 from geosim.result import Result, collect
 from geosim.robot import VolumetricRobot
 from geosim.rods.robot import RodShellRobot
@@ -55,6 +57,7 @@ def default_solver(robot: Robot) -> Solver[Any]:
     )
 
 
+@guarded
 def solve(
     robot: Robot,
     actuation: Actuation,
@@ -103,11 +106,11 @@ def solve(
         raise InputError(f"solve: solver={chosen!r} is not a solver object; pass for example EnergyShapeSolver()")
     if isinstance(initial, Result):
         if initial.state is None:
-            raise InputError("solve: initial= holds no state (a result read from a file keeps none for this solver)")
+            raise InputError("solve: initial= holds no state (a file keeps those of rods, shells and snakes only)")
         initial = initial.state
     if not all(hasattr(robot, name) for name in ("name", "vertices", "chambers")):
         raise InputError(f"solve: {type(robot).__name__} is not a robot; load one with geosim.load_robot")
-    commands = chosen.commands(robot, actuation)  # refuses before the start is paid
+    actuation, commands = _by_rows(chosen, robot, actuation, environment)  # refuses before the start is paid
     log.info("%s: %d vertices, %d commands, %s", robot.name, len(robot.vertices), len(commands), chosen)
     state = chosen.start(robot, environment, initial)
     with ExitStack() as stack:
@@ -119,6 +122,26 @@ def solve(
     if throw and not result.converged:
         raise SolveError(result.message, result)
     return result
+
+
+def _by_rows(
+    solver: Solver[Any], robot: Robot, actuation: Actuation, environment: Environment
+) -> tuple[Actuation, Sequence[Command]]:
+    """Return the commands of an actuation, one a row of what the environment gives row by row.
+
+    `Passive()` and closed chambers, which say no number of commands, have as many as there are rows.
+    """
+    rows = environment.rows
+    actuation = actuation.lasting(max(rows.values(), default=1))
+    commands = solver.commands(robot, actuation)
+    count = commands[-1].index + 1
+    for name, given in rows.items():
+        if given not in (1, count):
+            raise InputError(
+                f"{name} has {given} rows for {count} command{'s' if count > 1 else ''} of the actuation; give one row a "
+                f"command, or one row for all of them (Passive(steps={given}) makes {given} commands)"
+            )
+    return actuation, commands
 
 
 def _walk(
@@ -203,6 +226,7 @@ def _solve_beside(problem: dict[str, Any]) -> Result:
     return solve(**{"throw": False, **problem, "solver": solver})
 
 
+@guarded
 def solve_many(problems: Iterable[Any], workers: int | None = None) -> list[Result]:
     """Solve many problems side by side in threads (the kernels and factorisations release the lock).
 
@@ -220,8 +244,13 @@ def solve_many(problems: Iterable[Any], workers: int | None = None) -> list[Resu
     """
     from concurrent.futures import ThreadPoolExecutor
 
+    problems = list(problems)
+    for i, given in enumerate(problems):
+        if not isinstance(given, (dict, list, tuple)):
+            raise InputError(f"solve_many: problems[{i}] = {shown(given)} must be a dict of arguments or a tuple")
     named = [dict(p) if isinstance(p, dict) else dict(zip(("robot", "actuation", "environment"), p)) for p in problems]
-    with ThreadPoolExecutor(max_workers=workers or os.cpu_count() or 1) as pool:
+    count = cores() if workers is None else whole(workers, "solve_many: workers", least=1)
+    with ThreadPoolExecutor(max_workers=count) as pool:
         return list(pool.map(_solve_beside, named))
 
 

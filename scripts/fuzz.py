@@ -3,9 +3,9 @@
     python scripts/fuzz.py                                  # 3000 inputs, 500 of them sound; some minutes
     python scripts/fuzz.py --inputs 300 --kinds robot.toml calls commands
 
-Files (robot files of all kinds, actuations, materials, surfaces, tets, archives, pulls, markers), calls of the Python API,
-command lines, and specials that are made to hang or to crash (scripts/fuzz_inputs.py). Each is `refused` (one line), `solved`
-(read, made, done), or else counted as a
+Files (robot files of all kinds, actuations, materials, surfaces, tets, archives, pulls, markers), calls of the Python API, the
+arguments of all public functions (scripts/fuzz_calls.py), command lines, and specials that are made to hang or to crash
+(scripts/fuzz_inputs.py). Each is `refused` (one line), `solved` (read, made, done), or else counted as a
 
 - fault: the command line says that it is one of geosim,
 - traceback: another exception than those of geosim,
@@ -197,6 +197,9 @@ def one_input(kind: str, sound: bool, number: int, seed: int, folder: Path) -> t
     if kind == "calls":
         name, call = fuzz_inputs.calls(rng, 0 if sound else rng.randint(1, 2))
         return (name, *outcome(call))
+    if kind == "arguments":
+        name, call = fuzz_inputs.arguments(rng, 0 if sound else rng.randint(1, 2))
+        return (name, *outcome(call))
     if kind == "commands":
         line = fuzz_inputs.commands(folder, rng, 0 if sound else rng.randint(1, 3))
         return (" ".join(word[:40] for word in line), *obeyed(line))
@@ -247,7 +250,7 @@ def results(
 
 def shares(inputs: int, folder: Path) -> dict[str, tuple[int, int]]:
     """Kind -> inputs with changes and sound ones: a sixth is sound, calls and commands have more than a file each."""
-    kinds = dict.fromkeys(fuzz_inputs.readers(), 1.0) | {"calls": 6.0, "commands": 3.0}
+    kinds = dict.fromkeys(fuzz_inputs.readers(), 1.0) | {"calls": 6.0, "arguments": 8.0, "commands": 3.0}
     hostile = len(fuzz_inputs.specials(folder))
     scale = (5 * inputs / 6 - hostile) / sum(kinds.values()), inputs / 6 / sum(kinds.values())
     counts = {kind: tuple(max(1, round(share * s)) for s in scale) for kind, share in kinds.items()}
@@ -261,7 +264,7 @@ def main() -> int:
     )
     parser.add_argument("--inputs", type=int, default=3050, help="how many, a sixth of them sound")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--kinds", nargs="*", help="robot.toml, box.stl, ..., calls, commands, specials")
+    parser.add_argument("--kinds", nargs="*", help="robot.toml, box.stl, ..., calls, arguments, commands, specials")
     parser.add_argument("--show", action="store_true", help="print what was said of every input")
     given = parser.parse_args()
     total: collections.Counter[str] = collections.Counter()

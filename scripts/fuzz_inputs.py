@@ -6,11 +6,14 @@ exhaust the memory or to end the process: it has to be refused at once.
 
 from __future__ import annotations
 
+import datetime
 import io
 import os
 import random
 import sys
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,8 +31,9 @@ from geosim.materials import load_material
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from bending import BAR_FILE
+from fuzz_calls import public_calls
 
-__all__ = ["calls", "commands", "files", "readers", "specials"]
+__all__ = ["arguments", "calls", "commands", "files", "readers", "specials"]
 
 Read = Callable[[Path], object]
 
@@ -243,6 +247,41 @@ BAD: tuple[Any, ...] = (
     *(np.array([]), np.zeros((0, 3)), np.zeros((2, 2)), np.zeros((3, 3, 3)), np.array(["2020-01-01"], dtype="M8[D]")),
     *(np.array([1j]), np.array(None), np.array([object()]), np.full(3, 2**63, dtype=np.uint64), np.arange(8.0)),
 )
+# Objects of geosim and of Python where something else is wanted.
+KINDS: tuple[Any, ...] = (
+    *(
+        b"\xff",
+        bytearray(b"x"),
+        range(3),
+        (1, 2),
+        {1, 2},
+        {"a": 1},
+        [{}],
+        [[object()]],
+        slice(None),
+        Path("/"),
+        Path("x.npz"),
+    ),
+    *(len, lambda: None, ValueError("x"), ..., Fraction(1, 3), Decimal("1"), datetime.date(2020, 1, 1)),
+    *(np.float32(1.0), np.str_("x"), np.datetime64("2020-01-01"), np.ma.masked, np.array("x"), np.zeros((1, 1, 1, 3))),
+    *(
+        geosim.Passive(),
+        geosim.Environment(),
+        geosim.NeoHookean(2e4),
+        geosim.EnergyShapeSolver(),
+        geosim.EnergyShapeSolver,
+    ),
+    *(
+        geosim.Status.CONVERGED,
+        trimesh.Trimesh(),
+        iter([1.0]),
+        float("1e-320"),
+        -0.0,
+        1e-300,
+        [1e308] * 3,
+        [-1e308, 1e308, 1e308],
+    ),
+)
 
 
 def _sensible(rng: random.Random) -> dict[str, tuple[Callable[..., object], dict[str, Any]]]:
@@ -344,6 +383,20 @@ def calls(rng: random.Random, changes: int) -> tuple[str, Callable[[], object]]:
         i = rng.randrange(len(BAD))
         given[key] = BAD[i]
         told += f" {key}={repr(BAD[i])[:40]}"
+    return told, lambda: function(**given)
+
+
+def arguments(rng: random.Random, changes: int) -> tuple[str, Callable[[], object]]:
+    """Return the name and one call of any public function or method, with so many of its arguments replaced by nonsense."""
+    known = public_calls()
+    name = rng.choice(list(known))
+    function, given = known[name]
+    given, told, values = dict(given), name, (*BAD, *KINDS)
+    for _ in range(changes):
+        key = rng.choice(list(given))
+        i = rng.randrange(len(values))
+        given[key] = values[i]
+        told += f" {key}={repr(values[i])[:40]}"
     return told, lambda: function(**given)
 
 

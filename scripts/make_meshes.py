@@ -1,4 +1,4 @@
-"""Make the surfaces of the robots that geosim ships: `python scripts/make_meshes.py [FOLDER]`, default meshes/."""
+"""Make the surfaces of the robots that geosim ships: `python scripts/make_meshes.py [FOLDER]`, default geosim/data/meshes/."""
 
 from __future__ import annotations
 
@@ -216,4 +216,4 @@ def make(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    make(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[1] / "meshes")
+    make(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[1] / "geosim" / "data" / "meshes")

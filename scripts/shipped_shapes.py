@@ -1,4 +1,4 @@
-"""Surfaces of the robots in meshes/ and of reference bodies, by Boolean operations on solids.
+"""Surfaces of the robots in geosim/data/meshes/ and of reference bodies, by Boolean operations on solids.
 
 Their triangles are those of the files that ship, which `geosim.generate` cuts differently.
 

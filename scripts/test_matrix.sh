@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests under other numbers of threads, CPU kernels and factorisers, one line a configuration:
+# Runs the tests under other numbers of threads, CPU kernels, factorisers, homes, locales and seeds, one line a configuration:
 #
 #   scripts/test_matrix.sh                    the whole suite
 #   scripts/test_matrix.sh tests/shape        what is named alone
@@ -16,11 +16,26 @@ run() { # run NAME VARIABLE=VALUE ... ; the arguments of the script follow from 
     shift
     [[ $name == *"${ONLY:-}"* ]] || return 0
     local start=$SECONDS log="$logs/$name.log" result=green
-    env "$@" python -m pytest -p no:cacheprovider "${targets[@]}" >"$log" 2>&1 || { result=RED; red=$((red + 1)); }
+    "${within[@]}" env "$@" python -m pytest -p no:cacheprovider "${targets[@]}" >"$log" 2>&1 || { result=RED; red=$((red + 1)); }
     printf '%-28s %-6s %5d s  %s\n' "$name" "$result" $((SECONDS - start)) "$(grep -E '(passed|failed|error)' "$log" | tail -n 1)"
     grep -E '^(FAILED|ERROR)' "$log" | cut -c1-160 | sed 's/^/    /' || true
 }
 
+# A package that cannot be written: mounted so for root, by its mode for everybody else.
+read_only() {
+    local copy="$logs/read-only"
+    cp -r geosim "$copy-package" && mkdir "$copy" && mv "$copy-package" "$copy/geosim"
+    if [ "$(id -u)" -eq 0 ]; then
+        within=(unshare -m sh -c "mount --bind $copy $copy && mount -o remount,ro,bind $copy && exec \"\$@\"" sh)
+    else
+        chmod -R a-w "$copy"
+    fi
+    run read-only-package PYTHONPATH="$copy${PYTHONPATH:+:$PYTHONPATH}" PYTHONDONTWRITEBYTECODE=1
+    within=()
+    chmod -R u+w "$copy"
+}
+
+within=()
 targets=("$@")
 threads() { echo "OMP_NUM_THREADS=$1 MKL_NUM_THREADS=$1 OPENBLAS_NUM_THREADS=$1 NUMBA_NUM_THREADS=$1"; }
 
@@ -34,7 +49,12 @@ run openblas-haswell OPENBLAS_CORETYPE=Haswell
 run openblas-nehalem OPENBLAS_CORETYPE=Nehalem
 run numba-generic NUMBA_CPU_NAME=generic NUMBA_CPU_FEATURES= GEOSIM_CACHE_DIR="$logs/generic"
 run without-mkl PYTHONPATH="$PWD/tests/without_mkl${PYTHONPATH:+:$PYTHONPATH}"
-run hypothesis-other-seed PYTEST_ADDOPTS="--hypothesis-seed=7"
+run no-home HOME=/nonexistent XDG_CACHE_HOME= XDG_CONFIG_HOME=
+run c-locale LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0
+read_only
+for seed in 7 2026; do
+    run "hypothesis-seed-$seed" PYTEST_ADDOPTS="--hypothesis-seed=$seed"
+done
 
 echo "$red configurations are red; logs in $logs"
 exit "$red"

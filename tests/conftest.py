@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -28,9 +26,12 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return min(cores, MOST_WORKERS)
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option of continuous integration, where the extra `test` is installed in full."""
-    parser.addoption("--require-extras", action="store_true", help="a test that skips for want of a package fails")
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what asks for the reference data, so that `-m reference` runs all of that and nothing else."""
+    for item in items:
+        if "reference_data" in getattr(item, "fixturenames", ()):
+            item.add_marker("reference")
 
 
 def pytest_collection_finish() -> None:
@@ -38,17 +39,6 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-    """Let a test fail that skips because an import failed, where that is asked for."""
-    report = yield
-    if report.skipped and item.config.getoption("--require-extras"):
-        reason = str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        if "could not import" in reason or "not installed" in reason:
-            report.outcome, report.longrepr = "failed", f"{reason}: install the extra `test`"
-    return report
 
 
 @pytest.fixture(scope="session")

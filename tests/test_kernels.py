@@ -101,6 +101,26 @@ def test_a_kernel_in_the_hands_of_another_is_waited_for_as_long_as_that_lives(fo
         assert not mark.exists()
 
 
+def test_every_copy_of_the_package_asks_the_same_folder(tmp_path, monkeypatch):
+    """The user's cache comes before a folder of the package's own, unless a variable names another or it cannot be written."""
+    for name in ("GEOSIM_CACHE_DIR", "NUMBA_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(kernels, "_user_cache", lambda: tmp_path)
+    beside = Path(kernels.__file__).parent / "__pycache__"
+    try:
+        kernels.cache_folder.cache_clear()
+        assert kernels.cache_folder() == tmp_path / "geosim"
+        kernels.cache_folder.cache_clear()
+        monkeypatch.setattr(kernels, "_writable", lambda folder: folder == beside)
+        assert kernels.cache_folder() == beside
+        monkeypatch.setattr(kernels, "_writable", lambda folder: True)
+        kernels.cache_folder.cache_clear()
+        monkeypatch.setenv("GEOSIM_CACHE_DIR", str(tmp_path / "named"))
+        assert kernels.cache_folder() == tmp_path / "named"
+    finally:
+        kernels.cache_folder.cache_clear()
+
+
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="users are those of POSIX")
 def test_a_shared_folder_is_used_only_if_it_is_ones_own(tmp_path, monkeypatch):
     """Where nothing else can be written: one's own and private, yes; writable by others, or a link, no."""

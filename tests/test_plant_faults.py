@@ -19,9 +19,10 @@ _spec.loader.exec_module(faults)
 
 @pytest.mark.parametrize("fault", faults.FAULTS, ids=[fault[0] for fault in faults.FAULTS])
 def test_every_fault_can_be_planted_and_has_its_tests(fault):
-    _, file, right, wrong, tests = fault
-    source = (ROOT / file).read_text()
-    ast.parse(faults.planted(source, right, wrong))
+    _, where, right, wrong, tests = fault
+    path, text = faults.plant(ROOT, where, right, wrong)
+    assert text != path.read_text()
+    ast.parse(text)
     for argument in shlex.split(tests.split(" -k ")[0]):
         path, _, name = argument.partition("::")
         assert f"def {name}(" in (ROOT / path).read_text() if name else (ROOT / path).is_file()
@@ -39,3 +40,30 @@ def test_the_layout_does_not_matter():
         faults.planted("a = b\na = b", "a=b", "")
     with pytest.raises(ValueError, match="0 times"):
         faults.planted("ab = b", "a", "")
+
+
+def test_a_function_says_which_of_two_places_is_meant():
+    source = "def f():\n    return a + b\n\n\nclass C:\n    def f(self):\n        return a + b\n"
+    with pytest.raises(ValueError, match="2 times"):
+        faults.planted(source, "a + b", "a")
+    assert faults.planted(source, "a + b", "a", "C.f").endswith("b\n\n\nclass C:\n    def f(self):\n        return a\n")
+    with pytest.raises(ValueError, match="0 times"):
+        faults.planted(source, "a + b", "a", "C.g")
+
+
+def test_a_whole_expression_is_found_as_the_parser_sees_it():
+    source = "def f(x):\n    µ = 1\n    return g((x * 2), 'a')\n"
+    assert faults.planted(source, 'g(x * 2, "a")', "0") == "def f(x):\n    µ = 1\n    return 0\n"
+    assert faults.planted(source, "return g(x*2,('a'))", "pass") == "def f(x):\n    µ = 1\n    pass\n"
+
+
+def test_a_file_and_a_function_may_be_renamed(tmp_path):
+    package = tmp_path / "geosim"
+    package.mkdir()
+    text = "def f():\n    return a - b\n\n\ndef g():\n    return a + b\n"
+    (package / "new.py").write_text(text)
+    (package / "other.py").write_text("def f():\n    return a + b\n")
+    for where in ("geosim/new.py::gone", "geosim/old.py::g"):
+        assert faults.plant(tmp_path, where, "a + b", "a") == (package / "new.py", text.replace("a + b", "a"))
+    with pytest.raises(ValueError, match="mend this list"):
+        faults.plant(tmp_path, "geosim/old.py", "a + b", "a")

@@ -1,4 +1,4 @@
-"""Robots in meshes/: their measures, and that the generators refuse what cannot be."""
+"""Robots in geosim/data/meshes/: their measures, and that the generators refuse what cannot be."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import geosim
 from geosim.errors import InputError
 from geosim.geometry.surface import check_surface
 
-MESHES = Path(__file__).resolve().parents[1] / "meshes"
+MESHES = Path(__file__).resolve().parents[1] / "geosim" / "data" / "meshes"
 
 
 @cache

@@ -6,7 +6,7 @@ Triangles that bend at their edges, with contact and friction.
 """
 
 import geosim
-from geosim.rods.designs import draped_sheet
+from geosim.cli.rod_cases import draped_sheet
 
 case = draped_sheet(cells=8, duration=0.3, dt=0.01)
 result = geosim.solve(**case.arguments())

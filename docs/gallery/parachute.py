@@ -6,7 +6,7 @@ A shell of fabric and rods that carry a load, in the drag of the air [Lahoti].
 """
 
 import geosim
-from geosim.rods.designs import parachute
+from geosim.cli.rod_cases import parachute
 
 case = parachute(rows=3, duration=0.5, dt=0.02)
 result = geosim.solve(**case.arguments())

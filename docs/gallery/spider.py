@@ -6,7 +6,7 @@ Rods that are joined, contact with friction on the ground [Choi2024].
 """
 
 import geosim
-from geosim.rods.designs import spider
+from geosim.cli.rod_cases import spider
 
 case = spider(duration=0.5)
 result = geosim.solve(**case.arguments())

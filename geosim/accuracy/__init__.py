@@ -1,1 +1,1 @@
-"""How far off a prediction is, and the mesh that brings it near enough."""
+"""Discretisation and material errors of measures: error bars, and meshes adapted to a tolerance."""

@@ -18,6 +18,7 @@ from geosim.accuracy.correction import MOST_TETS, correct
 from geosim.accuracy.locating import shares
 from geosim.accuracy.refined import refined_ids
 from geosim.actuation import Actuation
+from geosim.arguments import guarded
 from geosim.arrays import Floats, Ints, number, whole
 from geosim.contract import Status
 from geosim.derivatives.quantities import Configuration, Measure, quantity
@@ -42,6 +43,7 @@ MARGIN, FEWEST, MOST = 0.85, 0.2, 0.85
 NOTHING = 1e-9  # of the robot's size: a measure that changes by less has no relative error
 
 
+@guarded
 def adapt(
     robot: VolumetricRobot,
     actuation: Actuation,

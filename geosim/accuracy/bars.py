@@ -29,6 +29,7 @@ from geosim.accuracy.correction import Correction, correct
 from geosim.accuracy.faceting import faceting
 from geosim.accuracy.material import half_widths, uncertain
 from geosim.accuracy.tolerances import as_tolerances, tolerance_terms
+from geosim.arguments import guarded
 from geosim.arrays import Floats
 from geosim.calibrate.calibration import Calibration
 from geosim.calibrate.identify import RobotCalibration
@@ -49,7 +50,7 @@ FACTOR = SAFETY * 2.0**RATE / (2.0**RATE - 1.0)  # 2.17
 # Contact is felt from a distance of a share of the local edge on, which halves with the edges: its errors go like h.
 CONTACT_RATE = 1.0
 CONTACT_FACTOR = SAFETY * 2.0**CONTACT_RATE / (2.0**CONTACT_RATE - 1.0)  # 2.3
-NO_ADJOINT = "free objects have no adjoint here, so what the material and facets leave open is not known"
+NO_ADJOINT = "free objects have no adjoint here, so what material, facets and tolerances leave open is not known"
 # Of the largest component: less than that one component of a vector may change by chance, not since it is known better. The
 # direction of an error is found less well than its size: the smallest change of a tower's tip was two thirds of the largest.
 SHARE = 0.3
@@ -65,6 +66,7 @@ WORDS = {
 }
 
 
+@guarded
 @dataclass(frozen=True)
 class ErrorBars:
     """How far off a measure may be, in SI units, each of its shape.
@@ -137,6 +139,7 @@ class ErrorBars:
         return told + (f"; not known: {', '.join(unknown)}" if unknown else "")
 
 
+@guarded
 def error_bars(
     result: Result,
     of: str | Measure = "tip",

@@ -1,4 +1,4 @@
-"""How far off a measure may be because curved surfaces are drawn with flat facets.
+"""Error of a measure due to the approximation of curved surfaces by flat facets.
 
 Vertices lie on the curved surface, as CAD programs export them, so that facets cut off what is between. Where facets meet at
 small angles they stand for one surface, which turns by half of the angle to the fold. With the normal tilted by t = H q at q from

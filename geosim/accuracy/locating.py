@@ -1,4 +1,4 @@
-"""Where the error of a measure comes from: the adjoint times what is out of balance, tet by tet.
+"""Local error indicators: the dual-weighted residual of a measure, tet by tet.
 
 To first order the refined mesh changes a measure by lambda . (-R), with the residual R of the coarse shape and the adjoint
 lambda, K^T lambda = g, both on the fine mesh. On the coarse functions R vanishes but for quadrature, so lambda may be

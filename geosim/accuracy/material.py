@@ -1,4 +1,4 @@
-"""How far a measure may be off because the material is not known better.
+"""Error of a measure due to the confidence intervals of the material constants.
 
 To first order a measure m of the constants q has the variance g^T C g, with g = dm/dq the sensitivities and C the covariance
 of the constants. A calibration, of specimens or on a robot, gives C of a fit; of a preset the scatter s of its shear modulus

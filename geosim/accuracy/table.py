@@ -8,7 +8,7 @@ import numpy as np
 
 from geosim.accuracy.bars import bars_of
 from geosim.errors import InputError
-from geosim.result import Result
+from geosim.result import Result, told
 
 __all__ = ["with_error_bars"]
 
@@ -37,7 +37,7 @@ def with_error_bars(result: Result) -> tuple[Result, list[str]]:
                 found[f"{OF[of]}_error_{part}"][frame] = _size(of, getattr(bar, part))
             if bar.note:
                 notes[f"error bars: {bar.note}"] = None
-    return replace(result, extra={**result.extra, **found}), list(notes)
+    return told(replace(result, extra={**result.extra, **found})), list(notes)
 
 
 def _size(of: str, bar: np.ndarray) -> float:

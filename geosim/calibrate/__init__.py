@@ -1,4 +1,4 @@
-"""From tests to materials (`fit`) and from measured robots to parameters (`fit_robot`).
+"""Calibration: material constants from material tests (`fit`), parameters from measured robots (`fit_robot`).
 
 calibration = geosim.calibrate.fit(["sample_UT.csv", "sample_ET.csv"], "yeoh", max_stretch=3)
 calibration.material, calibration.intervals, calibration.statement

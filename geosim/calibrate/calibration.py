@@ -1,4 +1,4 @@
-"""From tests to a material that can be trusted: fit, intervals, statement of stability, MATERIAL.toml."""
+"""The result of a calibration: constants, confidence intervals, statement of stability, MATERIAL.toml."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from geosim.arguments import guarded
 from geosim.arrays import Floats
-from geosim.calibrate.curves import FAR, MODES, find_model, first_unstable, nominal_stress, sign_change
+from geosim.calibrate.curves import FAR, MODES, constants_of, find_model, first_unstable, nominal_stress, sign_change
 from geosim.calibrate.fitting import Estimate, Samples, correlations, estimate
 from geosim.calibrate.picture import plot_fits
 from geosim.calibrate.preparing import Weights, weigh
 from geosim.calibrate.samples import MaterialTest
 from geosim.errors import InputError
 from geosim.material.materials import Hyperelastic
-from geosim.writing import figure_and_text
+from geosim.writing import checked_target, figure_and_text, replacing
 
 __all__ = ["Calibration", "fit_prepared", "show_constant", "stability_statement"]
 
@@ -30,6 +31,7 @@ MAD = 1.4826  # standard deviation of a normal distribution over its median abso
 NEAR_LOCKING = 0.95  # part of the locking limit from which on a fit rests on it
 
 
+@guarded
 @dataclass(frozen=True)
 class Calibration:
     """A fitted material with the evidence for it.
@@ -185,7 +187,8 @@ class Calibration:
             *(f"{key} = {_toml(value)}" for key, value in fitted.items()),
             *(f"interval_{key} = {_toml(ends)}  # {self.sides[key]}" for key, ends in self.intervals.items()),
         ]
-        path.write_text("\n".join(text) + "\n", encoding="utf-8")
+        with replacing(checked_target(path, ".toml")) as beside:
+            beside.write_text("\n".join(text) + "\n", encoding="utf-8")
         return path
 
 
@@ -200,6 +203,7 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("Infinity", "inf").replace("NaN", "nan")
 
 
+@guarded
 def stability_statement(model: str, parameters: Mapping[str, float] | Sequence[float] | Floats) -> tuple[bool, str]:
     """Tell in which mode and from which stretch a material is unstable.
 
@@ -211,9 +215,7 @@ def stability_statement(model: str, parameters: Mapping[str, float] | Sequence[f
         of that mode turns negative and from where the other modes are unstable.
     """
     known = find_model(model)
-    values = np.array(
-        [parameters[n] for n in known.names] if isinstance(parameters, Mapping) else parameters, dtype=float
-    ).T.ravel()  # a constant of a law of terms may be a tuple: the kernels' order is term by term
+    values = constants_of(known, parameters).T.ravel()  # the kernels' order is term by term
     onset = {mode: first_unstable(model, values, mode) for mode in MODES}
     found = {m: s for m, s in onset.items() if (s < FAR if m != "compression" else np.isfinite(s))}
     if not found:

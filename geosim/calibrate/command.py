@@ -1,4 +1,4 @@
-"""What `geosim calibrate` does: test files in, lines of text, MATERIAL.toml and a picture out."""
+"""The command `geosim calibrate`: test files in, lines of text, MATERIAL.toml and a picture out."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from geosim.arguments import guarded
 from geosim.calibrate.curves import MODES, mode_name
 from geosim.calibrate.models import BEST, compare_models, fit
 from geosim.calibrate.reading import read_test
@@ -31,6 +32,7 @@ def read_specification(text: str | Path, **options: Any) -> MaterialTest:
     return read_test(text, **options)
 
 
+@guarded
 def run(
     tests: Sequence[str | Path],
     model: str = BEST,

@@ -20,7 +20,8 @@ from functools import cache, lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geosim.arrays import Bools, Floats
+from geosim.arguments import guarded
+from geosim.arrays import Bools, Floats, floats, real_array
 from geosim.errors import InputError
 from geosim.material import curves
 from geosim.material.curves import MODES, mode_name, principal
@@ -127,6 +128,7 @@ def sensitivities(model: str, parameters: Floats, mode: str, stretch: Floats, wh
     return np.stack(columns, axis=1)
 
 
+@guarded
 def nominal_stress(
     model: str, parameters: Mapping[str, float] | Sequence[float] | Floats, mode: str, stretch: ArrayLike
 ) -> Floats:
@@ -149,14 +151,33 @@ def nominal_stress(
         [Pa], shape (n,); nan beyond the locking stretch of a Gent material.
     """
     found = find_model(model)
-    row = found.row(_vector(found, parameters))
-    return curves.nominal_stress(row, mode_name(mode), np.atleast_1d(np.asarray(stretch, dtype=float)))
-
-
-def _vector(model: Model, parameters: Mapping[str, float] | Sequence[float] | Floats) -> Floats:
-    return np.array(
-        [parameters[n] for n in model.names] if isinstance(parameters, Mapping) else parameters, dtype=float
+    row = found.row(constants_of(found, parameters))
+    stretches = floats(
+        np.atleast_1d(real_array(stretch, "nominal_stress: stretch")), "nominal_stress: stretch", (None,)
     )
+    if not (stretches > 0.0).all():
+        raise InputError(f"nominal_stress: stretch = {stretches.min():g} must be positive; 1 is the length at rest")
+    with np.errstate(over="ignore", invalid="ignore"):  # of stretches beyond any rubber's
+        return curves.nominal_stress(row, mode_name(mode), stretches)
+
+
+def constants_of(model: Model, parameters: Mapping[str, float] | Sequence[float] | Floats) -> Floats:
+    """Return constants in the order of the model, (n,), or of a law of terms (n, terms).
+
+    Raises
+    ------
+    InputError
+        One is missing, or they are no numbers.
+    """
+    if isinstance(parameters, Mapping):
+        missing = [name for name in model.names if name not in parameters]
+        if missing:
+            raise InputError(f"parameters: {missing[0]} is missing; the model has {', '.join(model.names)}")
+        parameters = [parameters[name] for name in model.names]
+    values = real_array(parameters, "parameters")
+    if values.size == 0 or len(np.atleast_1d(values)) % len(model.names):
+        raise InputError(f"parameters: {len(np.ravel(values))} given; the model has {', '.join(model.names)}")
+    return np.atleast_1d(values)
 
 
 def _forms(model: Model, values: Floats, mode: str, stretch: Floats) -> Floats:

@@ -24,6 +24,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from geosim.actuation import Actuation, Command
+from geosim.arguments import guarded
 from geosim.arrays import Floats, frozen
 from geosim.calibrate.fitting import correlations
 from geosim.calibrate.measurements import Measurement
@@ -53,6 +54,7 @@ FREEDOM = 3  # spare values from which on the residuals tell their own spread
 NO_EFFECT = 1e-6  # scaled sensitivity, relative to the largest, of a parameter that changes nothing
 
 
+@guarded
 @dataclass(frozen=True)
 class RobotCalibration:
     """Parameters found on a robot, and how well they are known.
@@ -106,6 +108,7 @@ class RobotCalibration:
         return out + [f"  note: {w}" for w in self.warnings]
 
 
+@guarded
 def fit_robot(
     robot: Robot,
     measurements: Sequence[Measurement],

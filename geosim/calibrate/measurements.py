@@ -1,4 +1,4 @@
-"""What was measured on a robot, and how a result predicts it."""
+"""Measurements on a robot (positions, markers, pressures, volumes) and their prediction by a result."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import frozen
+from geosim.arguments import guarded
+from geosim.arrays import frozen, number, real_array
 from geosim.errors import InputError
 
 __all__ = ["Measurement"]
 
 
+@guarded
 @dataclass(frozen=True)
 class Measurement:
     """Measured values and how a result predicts them.
@@ -46,11 +48,10 @@ class Measurement:
     name: str = "measurement"
 
     def __post_init__(self) -> None:
-        values = np.array(self.values, dtype=float)
+        values = real_array(self.values, f"{self.name}: values")
         if not np.isfinite(values).any():
             raise InputError(f"{self.name}: values hold no finite number")
-        if not (np.isfinite(self.sigma) and self.sigma > 0):
-            raise InputError(f"{self.name}: sigma = {self.sigma!r} must be positive, in the unit of the values")
+        number(self.sigma, f"{self.name}: sigma, in the unit of the values,", above=0.0)
         object.__setattr__(self, "values", frozen(values))
 
     @classmethod

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import number, shown
 from geosim.calibrate.calibration import Calibration, fit_prepared, show_constant
 from geosim.calibrate.curves import find_model
@@ -27,6 +28,7 @@ TOLERATED = 0.05  # rms over the largest stress up to which a model describes it
 SHORTEST, STEP = 1.2, 0.1  # stretch to which the default range shrinks where a model does not, and its steps
 
 
+@guarded
 @dataclass(frozen=True)
 class ModelComparison:
     """The models fitted to the same samples, best AICc first, and why others were not fitted."""
@@ -131,6 +133,7 @@ class _Fits:
         return [f'yeoh fits these tests {rms}: recommended is model="yeoh"']
 
 
+@guarded
 def compare_models(
     tests: Tests,
     models: Sequence[str] = DEFAULT_MODELS,
@@ -148,6 +151,7 @@ def compare_models(
     return fits.table(models, fits.limits[0])
 
 
+@guarded
 def fit(
     tests: Tests,
     model: str = "mooney-rivlin",

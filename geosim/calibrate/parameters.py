@@ -1,4 +1,4 @@
-"""What may be unknown about a robot, and what it changes in a problem."""
+"""Unknown parameters of a robot (moduli, wall thickness, offsets) and their effect on a problem."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from geosim.actuation import Actuation, Inflation
+from geosim.arguments import guarded
+from geosim.arrays import number
 from geosim.contract import Robot, Solver
 from geosim.environment import Environment
 from geosim.errors import InputError
@@ -23,6 +25,7 @@ from geosim.rods.robot import RodShellRobot
 __all__ = ["Parameter", "Problem", "thicken"]
 
 
+@guarded
 @dataclass(frozen=True)
 class Problem:
     """What is solved for one measurement: the arguments of `geosim.solve`."""
@@ -33,6 +36,7 @@ class Problem:
     solver: Solver[Any] | None = None
 
 
+@guarded
 @dataclass(frozen=True)
 class Parameter:
     """One unknown: its name, first value, bounds, and what it does to a problem.
@@ -62,6 +66,8 @@ class Parameter:
     step: float = 0.01
 
     def __post_init__(self) -> None:
+        number(self.initial, f"parameter {self.name}: initial")
+        number(self.step, f"parameter {self.name}: step")
         if not (np.isfinite(self.initial) and self.lower <= self.initial <= self.upper and self.lower < self.upper):
             raise InputError(
                 f"parameter {self.name}: initial = {self.initial!r} must lie in [{self.lower}, {self.upper}]"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import Floats, choice, number
 from geosim.calibrate.curves import nominal_stress
 from geosim.calibrate.reading import read_test
@@ -32,6 +33,7 @@ Tests = Iterable[MaterialTest | str | Path] | MaterialTest | str | Path
 Weights = str | Mapping[str, float] | Sequence[float] | None
 
 
+@guarded
 def toe_offset(test: MaterialTest) -> float:
     """Strain at which the initial part of a curve, a quadratic up to 30 % strain, meets zero stress.
 
@@ -55,7 +57,11 @@ def prepare_tests(tests: Tests, toe: str | float | None = None) -> tuple[Materia
         There is no test, one cannot be read, or `toe` is neither None, "auto" nor a strain.
     """
     items = (
-        [tests] if isinstance(tests, (MaterialTest, str, Path)) else list(tests) if isinstance(tests, Iterable) else []
+        [tests]
+        if isinstance(tests, (MaterialTest, str, Path))
+        else list(tests)
+        if isinstance(tests, Iterable) and getattr(tests, "ndim", 1)
+        else []
     )
     if not items or not all(isinstance(i, (MaterialTest, str, Path)) for i in items):
         raise InputError("calibrate: no test given; pass MaterialTest objects or paths of CSV files")

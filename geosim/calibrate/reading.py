@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import Floats
 from geosim.calibrate.curves import mode_name
 from geosim.calibrate.samples import MaterialTest, loading_of, without_spikes
@@ -64,6 +65,7 @@ class _Column:
     unit: str
 
 
+@guarded
 def read_test(
     path: str | Path,
     mode: str | None = None,

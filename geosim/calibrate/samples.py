@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import Bools, Floats, Ints, floats, real_array
 from geosim.calibrate.curves import mode_name
 from geosim.errors import InputError
@@ -20,6 +21,7 @@ FEW = 0.1  # part of the samples that may be spikes; more are no mistakes of sin
 LONGEST, STRONGEST = 1e3, 1e12  # stretch and stress [Pa] that no rubber reaches: it breaks by 20, at 100 MPa
 
 
+@guarded
 @dataclass(frozen=True)
 class MaterialTest:
     """One material test: nominal stress over stretch.

@@ -20,6 +20,7 @@ from geosim.files.folder import write_folder
 from geosim.kernels import cache_folder
 from geosim.resources import cores
 from geosim.robot import VolumetricRobot
+from geosim.shape.energy.assembly import assemble
 from geosim.shape.energy.problem import ShapeProblem, make_problem
 from geosim.solve import solve
 
@@ -35,8 +36,7 @@ PRESSED, VOLUMES = 0.01, (1.05, 1.1)
 
 def is_cold() -> bool:
     """Whether the kernels of the energy solver have still to be compiled."""
-    folder = cache_folder()
-    return folder is None or not any(folder.rglob("assembly.assemble*.nbi"))
+    return cache_folder() is None or not any(Path(assemble._cache.cache_path).glob("*.nbi"))
 
 
 def compile_ahead() -> Callable[[], object]:

@@ -25,7 +25,7 @@ from geosim.cli.demos import DEMOS, FIRST_DEMO, demo_list
 from geosim.cli.generate import generate
 from geosim.cli.starting import explain, new, rerun
 from geosim.cli.wording import in_options
-from geosim.errors import GeosimError, GeosimWarning, InputError
+from geosim.errors import GeosimError, GeosimWarning, InputError, one_line
 
 if TYPE_CHECKING:
     from geosim.actuation import Inflation
@@ -96,7 +96,7 @@ def refused(hint: str, param: Any = None, ctx: Any = None) -> Iterator[None]:
 
 
 def _fail(message: str, status: int) -> int:
-    click.echo(f"geosim: {' '.join(message.split())}", err=True)
+    click.echo(f"geosim: {one_line(message)}", err=True)
     return status
 
 
@@ -229,18 +229,19 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
     if name not in DEMOS:
         raise click.UsageError(f"no demo is called {name!r}; choose one of {', '.join(DEMOS)}")
     target = out or Path(f"geosim-{name}")
+    force = force or running.shows_demo(target, name)
     running.check_folder(target, force)
     folder = running.resource("meshes") / name
     if not (folder / "robot.toml").is_file():
-        from geosim.rods.designs import CASES
+        from geosim.cli.rod_cases import CASES
 
         case: Any = CASES[name]()  # type: ignore[operator]
         running.begin()
-        return running.solved(case.robot, case.actuation, case.environment, case.solver, target, force)
+        return running.solved(case.robot, case.actuation, case.environment, case.solver, target, force, demo=name)
     robot, environment, solver = running.problem(folder / "robot.toml")
     given, ratios = folder / "actuation.toml", DEMOS[name].ratios
     actuation = running.Inflation(volume_ratio=ratios) if ratios else running.load_actuation(given, robot)
-    return running.solved(robot, actuation, environment, solver, target, force)
+    return running.solved(robot, actuation, environment, solver, target, force, demo=name)
 
 
 @main.command(
@@ -250,6 +251,7 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
         "geosim solve robot.toml --pressure-kpa 5,10 --gravity 0,0,-9.81 --out hanging",
         "geosim solve two_chambers.toml --volume-ratio 1.5:1,2:1",
         "geosim solve robot.toml --target bend_angle_deg=90",
+        "geosim solve rods.toml --actuation more.toml --from first/result.npz --out more",
     ),
 )
 @click.argument("robot", type=ROBOT)
@@ -273,6 +275,9 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
 @click.option(
     "--film", type=click.Path(path_type=Path), help="Film of all frames, .mp4 or .gif; many steps make it smooth."
 )
+@click.option(
+    "--from", "before", type=click.Path(path_type=Path), help="Go on from a result.npz (rods, shells, snakes)."
+)
 @OUT
 @FORCE
 def solve(
@@ -291,6 +296,7 @@ def solve(
     threads: int | None,
     max_seconds: float | None,
     film: Path | None,
+    before: Path | None,
     out: Path | None,
     force: bool,
 ) -> int:
@@ -311,6 +317,7 @@ def solve(
         film = running.checked_film(film)
     running.check_given(robot, actuation, material, goals)
     running.check_folder(target, force)
+    initial = None if before is None else running.load_result(before)
     body, environment, solver = running.problem(robot, preview=preview)
     if material is not None:
         with refused("--material"):
@@ -330,9 +337,8 @@ def solve(
     )
     for name in [n for n, asked in (("--error-bars", error_bars), ("--accuracy", accuracy is not None)) if asked]:
         running.check_bars(solver, name)
-    return running.solved(
-        body, chosen, environment, solver, target, force, film=film, error_bars=error_bars, accuracy=accuracy
-    )
+    shown = {"film": film, "error_bars": error_bars, "accuracy": accuracy}
+    return running.solved(body, chosen, environment, solver, target, force, initial=initial, **shown)
 
 
 @main.command(

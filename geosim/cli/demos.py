@@ -1,4 +1,4 @@
-"""What `geosim demo` shows: every demonstration in a line, and about how long it takes."""
+"""The demonstrations of `geosim demo`, each in a line with its duration."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Demo(NamedTuple):
 # Seconds of bellows and entanglement are estimates: they take several minutes.
 FIRST_DEMO = "pneunet"
 DEMOS = {
-    # robots of meshes/; the PneuNet stops before its bellows touch
+    # robots of data/meshes/; the PneuNet stops before its bellows touch
     "pneunet": Demo("PneuNet finger of ten bellows curls down.", 50, (1.05, 1.1, 1.15, 1.2)),
     "bellows": Demo("Soft finger of eleven thin bellows, which touch each other.", 300, (1.1, 1.2)),
     "finger": Demo("Plain finger with one straight chamber, to twice its volume.", 25, (1.2, 1.4, 1.6, 1.8, 2.0)),

@@ -1,4 +1,4 @@
-"""What `geosim info` says: rows (name, value) of a robot file, or of this installation."""
+"""The command `geosim info`: rows (name, value) of a robot file, or of this installation."""
 
 from __future__ import annotations
 

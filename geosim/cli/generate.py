@@ -97,6 +97,8 @@ def _command(name: str, generator: Callable[..., Design], finger: str) -> click.
     from geosim.generate import GENERATORS
     from geosim.generate.dimensions import dimensions
 
+    if finger not in GENERATORS:
+        raise click.UsageError(f"--finger: no design is called {finger!r}; choose one of {', '.join(GENERATORS)}")
     known = {d.name: d for d in dimensions(generator, GENERATORS.get(finger)).values()}
 
     def run(**given: Any) -> None:

@@ -1,4 +1,4 @@
-"""What `geosim solve` and `geosim demo` do: read a problem, solve it, write the folder and print the table."""
+"""The commands `geosim solve` and `geosim demo`: read a problem, solve it, write the folder and print the table."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from geosim.contract import Robot, Solver, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.files.actuation import load_actuation
+from geosim.files.archive import load_result
 from geosim.files.folder import check_folder, write_folder
 from geosim.files.robot import SOLVERS, load_problem, make_solver
 from geosim.files.values import read_toml
 from geosim.material.materials import Hyperelastic
 from geosim.materials import as_material
+from geosim.measures.trust import without
 from geosim.resources import resource
 from geosim.result import Result
 from geosim.robot import VolumetricRobot
@@ -37,10 +39,12 @@ __all__ = [
     "checked_film",
     "chosen_solver",
     "load_actuation",
+    "load_result",
     "made_of",
     "other_actuation",
     "problem",
     "resource",
+    "shows_demo",
     "solved",
 ]
 
@@ -60,6 +64,17 @@ def problem(path: Path, *, preview: bool = False) -> tuple[Robot, Environment, S
     for notice in robot.notices:
         click.echo(f"note: {notice}", err=True)
     return robot, environment, solver
+
+
+def shows_demo(folder: Path, name: str) -> bool:
+    """Whether a folder holds the results of this demonstration, which are replaced then, and said to be."""
+    try:
+        found = load_result(folder / "result.npz").provenance.get("demo") == name
+    except InputError:
+        return False
+    if found:
+        click.echo(f"note: the results of an earlier demo {name} in {folder} are replaced", err=True)
+    return found
 
 
 def check_given(robot: Path, actuation: Path | None, material: str | None, goals: Sequence[str]) -> None:
@@ -159,18 +174,24 @@ def solved(
     film: Path | None = None,
     error_bars: bool = False,
     accuracy: float | None = None,
+    demo: str | None = None,
+    initial: Result | None = None,
 ) -> int:
     """Solve, write the folder, print the table; the exit status says whether every command was reached.
 
     `before` is a result of the same problem, from which the new one's distance is said; `film` a file for a film of it;
-    `error_bars` asks for those of every frame; with an `accuracy` the mesh is refined until the tip has it.
+    `error_bars` asks for those of every frame; with an `accuracy` the mesh is refined until the tip has it;
+    `demo` is the demonstration that this is, which the result keeps; `initial` a result to go on from.
     """
     from geosim.cli.results import difference
     from geosim.solve import solve
 
     start = time.perf_counter()
     if accuracy is None:
-        result = solve(robot, actuation, environment, solver=solver, throw=False, progress=sys.stderr.isatty())
+        progress = sys.stderr.isatty()
+        result = solve(robot, actuation, environment, solver=solver, initial=initial, throw=False, progress=progress)
+    elif initial is not None:
+        raise click.UsageError("--from and --accuracy exclude each other: a refined mesh has no state to go on from")
     else:
         from geosim.accuracy.adapting import adapt
 
@@ -180,12 +201,16 @@ def solved(
 
         result, notes = with_error_bars(result)
         click.echo("".join(f"note: {note}\n" for note in notes), err=True, nl=False)
+    if demo is not None:
+        result = dataclasses.replace(result, provenance={**result.provenance, "demo": demo})
     seconds = time.perf_counter() - start
     names = write_folder(result, target, force)
     _print_summary(result)
+    for sentence in result.trust():
+        click.echo(sentence)
     if before is not None and min(len(before.frames), len(result.frames)):
         click.echo("\n".join(difference(before, result)))
-    click.echo(f"{result.status.name}: {result.message}")
+    click.echo(f"{result.status.name}: {without(result.message, result.trust())}")
     click.echo(f"{seconds:.1f} s; wrote {', '.join(names)} to {target}")
     if film is not None and len(result.frames):
         click.echo(f"film of {len(result.frames)} frames: {result.film(film)}")
@@ -196,8 +221,8 @@ def solved(
         )
     if result.converged:
         return 0
-    steps = f"{len(result.frames)} of {len(actuation)} steps"
-    click.echo(f"geosim: stopped early after {steps}: {' '.join(result.message.split())}", err=True)
+    steps = f"{len(result.frames)} of {len(result.actuation or actuation)} steps"
+    click.echo(f"geosim: stopped early after {steps}: {without(result.message, result.trust())}", err=True)
     return 130 if result.status is Status.INTERRUPTED else 1
 
 

@@ -21,6 +21,7 @@ ADVICE = {
     "SINGULAR": "Look at [fixed]: is every body held, and every chamber closed? `geosim info` counts what it found.",
     "INTERRUPTED": "The folder holds the frames reached; `geosim rerun DIR/result.npz` begins again.",
     "ENERGY_GROWTH": "Look at `drift` in the result: it says from which frame on; a smaller dt or a rule that damps ends it.",
+    "EXPLODED": 'In robot.toml, [solver] integrator = "generalized-alpha". The frames before are kept; `drift` says how good.',
     "STOPPED": "partial.npz and partial.png show how far the command came that was not reached. Give a larger --max-seconds (it "
     "counts every command), more steps, a coarser mesh (max_edge), or --element p1 for a preview.",
 }

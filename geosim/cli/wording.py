@@ -1,4 +1,4 @@
-"""What the library says, in the words of the command line: its arguments are options there."""
+"""Translation of messages from Python arguments to options of the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a step may go before two features come closer than a given distance: additive continuous collision detection.
+"""Additive continuous collision detection: the largest step in which two features keep a given distance.
 
 No root of a cubic is sought. The distance of two features falls no faster than their points approach each other, so
 a pair at distance d whose points approach by at most l in a whole step may go (d - gap) / l of the step; that is

@@ -1,4 +1,4 @@
-"""Which vertices, edges and faces of surfaces are near each other, and how far a step may go before some meet.
+"""Broad phase of contact between surfaces: near pairs of features, and the largest step in which none meet.
 
 A descent of the tree against itself yields faces whose boxes come within a reach of each other at some moment of a
 step. The boxes are those of the positions and, separately, of the displacements: what moves together stays apart, so

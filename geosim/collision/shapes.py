@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from geosim.arrays import Floats, Ints, choice, floats, frozen, ints, number
+from geosim.arrays import Floats, Ints, choice, floats, frozen, ints, number, shown
 from geosim.collision.queries import nearest_face
 from geosim.collision.tree import build_tree, gap_to_box
 from geosim.errors import InputError
@@ -158,6 +158,10 @@ def check_parameters(shape: str, given: Parameters) -> dict[str, Any]:
         The kind is unknown, or a parameter is missing, unknown or impossible.
     """
     kind = KINDS[choice(shape, "Obstacle: shape", KINDS)]
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"Obstacle.{shape}: parameters = {shown(given)} must be a table with {', '.join(kind.parameters)}"
+        )
     if set(given) != set(kind.parameters):
         raise InputError(f"Obstacle.{shape}: needs {', '.join(kind.parameters)}; {', '.join(given) or 'nothing'} given")
     checked = {key: _CHECKS[sort](given[key], f"Obstacle.{shape}: {key}") for key, sort in kind.parameters.items()}

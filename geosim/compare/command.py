@@ -1,10 +1,11 @@
-"""What `geosim compare` does: a result and a scan or markers in, lines of text and a folder of files out."""
+"""The command `geosim compare`: a result and a scan or markers in, lines of text and a folder of files out."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+from geosim.arguments import guarded
 from geosim.arrays import choice
 from geosim.compare.comparison import Comparison
 from geosim.compare.marker_fit import over_time, to_markers
@@ -19,6 +20,7 @@ MARKER_SUFFIXES = (".c3d", ".trc", ".tsv")
 SCAN_SUFFIXES = (".ply", ".stl", ".obj", ".off", ".glb", ".xyz", ".asc", ".pts")
 
 
+@guarded
 def run(
     result: Any,
     measured: str | Path,

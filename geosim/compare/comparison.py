@@ -1,4 +1,4 @@
-"""What a comparison returns: the numbers, the map and their files (VTP, PNG and HTML maps, a table, a report)."""
+"""The result of a comparison: numbers, deviation map and their files (VTP, PNG and HTML maps, a table, a report)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import Bools, Floats, Ints, shown, whole
 from geosim.compare.surface import Surface
 from geosim.errors import InputError
@@ -27,6 +28,7 @@ SHOWN = 20000  # points drawn in pictures
 BARS = 30  # markers of which each gets a bar
 
 
+@guarded
 @dataclass(frozen=True)
 class Comparison:
     """A result against a measurement; all lengths in metres.

@@ -13,9 +13,10 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from scipy.spatial.transform import Rotation
 
-from geosim.arrays import Bools, Floats, Ints, ints, real_array
+from geosim.arguments import guarded
+from geosim.arrays import Bools, Floats, Ints, floats, ints, real_array, whole
 from geosim.compare.comparison import Comparison, compared, fixed_vertices, load_surface
-from geosim.compare.markers import Chosen, Markers, read_markers, unit_scale
+from geosim.compare.markers import FARTHEST, Chosen, Markers, read_markers, unit_scale
 from geosim.compare.mistakes import ALIKE, EXPLAINS, check_scale, doubtful_markers, loosened
 from geosim.compare.registration import apply, find_pose, icp, kabsch, rigid
 from geosim.errors import InputError
@@ -65,6 +66,7 @@ def _seen(points: Floats, source: str, least: int = 3) -> None:
         raise InputError(f"{source}: {known} markers fix no pose; at least three that are not on one line are needed")
 
 
+@guarded
 def match_unordered(measured: ArrayLike, targets: ArrayLike) -> tuple[Ints, Floats]:
     """Match markers without names to places on the robot.
 
@@ -88,7 +90,10 @@ def match_unordered(measured: ArrayLike, targets: ArrayLike) -> tuple[Ints, Floa
     InputError
         There are fewer than three markers, fewer places than markers, or no triangle fits.
     """
-    found = _assignments(np.asarray(measured, dtype=float), np.asarray(targets, dtype=float))
+    found = _assignments(
+        floats(measured, "match_unordered: measured", (None, 3), most=FARTHEST),
+        floats(targets, "match_unordered: targets", (None, 3), most=FARTHEST),
+    )
     return found[0][1], found[0][2]
 
 
@@ -122,6 +127,7 @@ def _assignments(a: Floats, b: Floats) -> list[tuple[float, Ints, Floats]]:
     return sorted(found, key=lambda one: one[0])
 
 
+@guarded
 def to_markers(
     result: Result,
     markers: Given,
@@ -408,6 +414,7 @@ def _without_correspondence(result: Result, data: Markers, measured: Floats, fra
     return _compare(result, frame, pose.transform, measured, model, None, np.array(data.labels), none, notes, [])
 
 
+@guarded
 def over_time(
     result: Result,
     markers: Given,
@@ -433,7 +440,8 @@ def over_time(
         As `to_markers`, or the two lists differ in length.
     """
     data = _load(markers, options.pop("units", None))
-    picks = list(range(len(result.frames))) if frames is None else list(frames)
+    frames = range(len(result.frames)) if frames is None else frames
+    picks = [result.checked_frame(i) for i in frames]
     if marker_frames is None:
         last = len(data.positions) - 1
         marker_frames = [round(last * (i + 1) / len(picks)) for i in range(len(picks))]
@@ -442,6 +450,7 @@ def over_time(
             f"compare: {len(picks)} frames and {len(list(marker_frames))} marker frames; give equally many"
         )
     rows = []
+    marker_frames = [whole(j, "over_time: marker_frames", least=-len(data.positions)) for j in marker_frames]
     for i, j in zip(picks, marker_frames):
         found = to_markers(result, data, frame=i, marker_frame=int(j), **options)
         rows.append(

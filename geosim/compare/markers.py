@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import UNITS, Floats, Ints, frozen, ints
+from geosim.arguments import guarded
+from geosim.arrays import UNITS, Floats, Ints, frozen, ints, real_array, shown
 from geosim.errors import InputError, MeshError
 from geosim.geometry.child import run_mesher
 from geosim.resources import readable
@@ -47,7 +48,7 @@ def unit_scale(unit: str | None, source: str) -> float:
     """
     if not unit:
         raise InputError(f"{source}: no unit of length is given in the file; pass units= one of {', '.join(UNITS)}")
-    name = unit.strip().lower()
+    name = str(unit).strip().lower()
     name = _WORDS.get(name, name)
     if name not in UNITS:
         raise InputError(f"{source}: the unit {unit!r} is unknown; pass units= one of {', '.join(UNITS)}")
@@ -60,6 +61,7 @@ FARTHEST = 1e6  # m: no set-up is larger, whatever its unit was taken for
 Chosen = str | Iterable[str | int]
 
 
+@guarded
 @dataclass(frozen=True)
 class Markers:
     """Trajectories of markers.
@@ -90,7 +92,7 @@ class Markers:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        array = np.array(self.positions, dtype=float)
+        array = real_array(self.positions, f"{self.source}: positions")
         array = array[None] if array.ndim == 2 else array
         if array.ndim != 3 or array.shape[2] != 3 or array.size == 0:
             raise InputError(
@@ -104,7 +106,11 @@ class Markers:
             raise InputError(
                 f"{self.source}: a marker is {np.nanmax(np.abs(array)):.4g} m away; pass units= as in the file"
             )
-        times = np.arange(len(array), dtype=float) if self.times is None else np.array(self.times, dtype=float)
+        times = (
+            np.arange(len(array), dtype=float)
+            if self.times is None
+            else real_array(self.times, f"{self.source}: times")
+        )
         if times.shape != (len(array),) or (self.names and len(self.names) != array.shape[1]):
             raise InputError(
                 f"{self.source}: {array.shape[0]} frames of {array.shape[1]} markers, but {times.size} "
@@ -134,6 +140,8 @@ class Markers:
             if not found:
                 raise InputError(f"{self.source}: no marker begins with {chosen!r}; there are {there}")
             return np.array(found)
+        if not isinstance(chosen, (list, tuple)) and np.ndim(chosen) != 1:
+            raise InputError(f"{self.source}: {shown(chosen)} names no markers; give names or indices")
         unknown = [item for item in chosen if isinstance(item, str) and item not in self.names]
         if unknown:
             raise InputError(f"{self.source}: there is no marker {unknown[0]!r}; there are {there}")
@@ -141,6 +149,7 @@ class Markers:
         return ints(out, f"{self.source}: marker index", (None,), below=self.positions.shape[1])
 
 
+@guarded
 def read_markers(path: str | Path, units: str | None = None) -> Markers:
     """Read marker trajectories (.c3d .trc .csv .tsv .txt).
 
@@ -228,13 +237,18 @@ def _numbers(rows: list[list[str]], width: int) -> Floats:
     return np.array([[_value(f) for f in (r + [""] * width)[:width]] for r in good]).reshape(-1, width)
 
 
+def _points(table: Floats) -> Floats:
+    """Columns x, y, z, x, y, z, ... as points (k, m, 3)."""
+    return table.reshape(len(table), table.shape[1] // 3, 3)
+
+
 def _trc(path: Path, rows: list[list[str]], units: str | None) -> Markers:
     if len(rows) < 6 or "Units" not in rows[1]:
         raise InputError(f"{path}: not a TRC file: line 2 names no Units")
     unit = units or rows[2][rows[1].index("Units")]
     names = tuple(n for n in rows[3][2:] if n)
     table = _numbers(rows[5:], 2 + 3 * len(names))
-    return _markers(path, table[:, 2:].reshape(len(table), -1, 3), names, table[:, 1], unit, "TRC")
+    return _markers(path, _points(table[:, 2:]), names, table[:, 1], unit, "TRC")
 
 
 def _optitrack(path: Path, rows: list[list[str]], units: str | None) -> Markers:
@@ -251,12 +265,7 @@ def _optitrack(path: Path, rows: list[list[str]], units: str | None) -> Markers:
     table = _numbers(rows[start + 1 :], len(rows[start]))
     names = tuple(labels[i] for i in columns[::3])
     return _markers(
-        path,
-        table[:, columns].reshape(len(table), -1, 3),
-        names,
-        table[:, 1],
-        units or head.get("Length Units"),
-        "OptiTrack",
+        path, _points(table[:, columns]), names, table[:, 1], units or head.get("Length Units"), "OptiTrack"
     )
 
 
@@ -269,7 +278,7 @@ def _qualisys(path: Path, rows: list[list[str]], units: str | None) -> Markers:
     lead = min(lead, 2) if numeric and len([f for f in numeric[0] if f]) > 3 * len(names) else 0
     table = _numbers(numeric, lead + 3 * len(names))
     times = table[:, lead - 1] if lead == 2 else np.arange(len(table)) / (rate if rate > 0 else 1.0)
-    return _markers(path, table[:, lead:].reshape(len(table), -1, 3), names, times, units or "mm", "Qualisys")
+    return _markers(path, _points(table[:, lead:]), names, times, units or "mm", "Qualisys")
 
 
 def _vicon(path: Path, rows: list[list[str]], units: str | None) -> Markers:
@@ -282,7 +291,7 @@ def _vicon(path: Path, rows: list[list[str]], units: str | None) -> Markers:
     unit = units or next((f for f in rows[at + 1] if f), "")
     width = 2 + 3 * len(names)
     table = _numbers(rows[at + 1 :], width)
-    return _markers(path, table[:, 2:].reshape(len(table), -1, 3), names, table[:, 0] / rate, unit, "Vicon")
+    return _markers(path, _points(table[:, 2:]), names, table[:, 0] / rate, unit, "Vicon")
 
 
 _AXIS = re.compile(r"^(.*?)[ _.:\-]*([xyzXYZ])(?:[ _]*[\[(]?(mm|cm|m|in)[\])]?)?$")
@@ -295,7 +304,7 @@ def _columns(path: Path, rows: list[list[str]], units: str | None) -> Markers:
     if header and all(np.isfinite(_value(f)) for f in header if f):
         width = len(header) // 3 * 3
         table = _numbers(rows, width)
-        return _markers(path, table.reshape(len(table), -1, 3), (), np.arange(len(table), dtype=float), units, "table")
+        return _markers(path, _points(table), (), np.arange(len(table), dtype=float), units, "table")
     found: dict[str, dict[str, int]] = {}
     unit = units
     for i, name in enumerate(header):
@@ -310,7 +319,7 @@ def _columns(path: Path, rows: list[list[str]], units: str | None) -> Markers:
     order = [full[n][axis] for n in full for axis in "xyz"]
     clock = next((i for i, n in enumerate(header) if n.lower().startswith("time")), None)
     times = table[:, clock] if clock is not None else np.arange(len(table), dtype=float)
-    return _markers(path, table[:, order].reshape(len(table), -1, 3), tuple(full), times, unit, "CSV")
+    return _markers(path, _points(table[:, order]), tuple(full), times, unit, "CSV")
 
 
 _BARE = re.compile(r"^([xyzXYZ])(?:[ _]*[\[(]?(mm|cm|m|in)[\])]?)?$")

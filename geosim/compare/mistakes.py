@@ -1,4 +1,4 @@
-"""What may be wrong with marker sets: their unit, their handedness, exchanged labels, a marker that is elsewhere.
+"""Detection of mistakes in marker sets: unit, handedness, exchanged labels, a marker that is elsewhere.
 
 Every explanation is tried: the misfit of a set to its places is the least sum of squares over all rigid motions,
 

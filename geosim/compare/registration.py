@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from geosim.arrays import Bools, Floats, Ints
+from geosim.arguments import guarded
+from geosim.arrays import Bools, Floats, Ints, floats
 from geosim.compare.surface import Surface
 from geosim.errors import InputError
 
@@ -98,6 +99,7 @@ def spread(distances: Floats) -> float:
     return MAD * float(np.median(np.abs(distances)))
 
 
+@guarded
 def kabsch(source: ArrayLike, target: ArrayLike) -> Floats:
     """Return the rigid transform (4, 4) that brings `source` (n, 3) onto `target` (n, 3) [Kabsch 1976].
 
@@ -108,7 +110,12 @@ def kabsch(source: ArrayLike, target: ArrayLike) -> Floats:
     InputError
         Fewer than three points are known in both, or they lie on one line: they fix no rotation.
     """
-    a, b = np.asarray(source, dtype=float), np.asarray(target, dtype=float)
+    a, b = (
+        floats(given, f"kabsch: {name}", (None, 3), finite=False)
+        for name, given in (("source", source), ("target", target))
+    )
+    if len(a) != len(b):
+        raise InputError(f"kabsch: {len(a)} points and {len(b)}; give equally many")
     good = np.isfinite(a).all(axis=1) & np.isfinite(b).all(axis=1)
     a, b = a[good], b[good]
     if len(a) < 3:

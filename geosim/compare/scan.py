@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
+from geosim.arguments import guarded
 from geosim.arrays import Bools, Floats, Ints, choice, ints, real_array
 from geosim.compare.comparison import Comparison, compared, fixed_vertices, load_surface
 from geosim.compare.likelihood import refine
@@ -36,6 +37,7 @@ REGIONS = 8
 SAMPLES = 30000  # points drawn from a scan that is a mesh
 
 
+@guarded
 def read_scan(path: str | Path, units: str | None = None) -> Floats:
     """Read a scan (.ply .stl .obj .off .glb, or .xyz .txt .csv with three columns) in metres, shape (p, 3).
 
@@ -65,13 +67,19 @@ def read_scan(path: str | Path, units: str | None = None) -> Floats:
         import trimesh
 
         try:
-            loaded: Any = trimesh.load(path, process=False)
+            with np.errstate(invalid="ignore"):  # of ids that no integer holds: they are refused below
+                loaded: Any = trimesh.load(path, process=False)
         except (ValueError, KeyError, IndexError, OSError, NotImplementedError, TypeError) as error:
             raise InputError(f"{path}: not a readable scan ({error}); use .ply, .stl, .obj or .xyz") from None
         if isinstance(loaded, trimesh.Scene):
             loaded = loaded.to_geometry()
         faces = np.asarray(getattr(loaded, "faces", np.empty((0, 3))))
         points = np.asarray(loaded.vertices, dtype=float)
+        if len(faces) and (faces.min() < 0 or faces.max() >= len(points)):
+            bad = faces[(faces < 0) | (faces >= len(points))][0]
+            raise InputError(
+                f"{path}: a triangle names vertex {bad} of {len(points)}; the file is damaged, export it again"
+            )
         if len(faces):
             points = Surface(points, faces).sample(max(SAMPLES, len(points)), np.random.default_rng(0))[0]
     if len(points) == 0:
@@ -79,6 +87,7 @@ def read_scan(path: str | Path, units: str | None = None) -> Floats:
     return points * scale
 
 
+@guarded
 def to_scan(
     result: Result,
     points: str | Path | ArrayLike,

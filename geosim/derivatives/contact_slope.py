@@ -1,10 +1,19 @@
 """The exact derivative of contact with obstacles by the places of the surface points, as sparse matrices.
 
-Newton's tangent leaves two things out that a derivative needs: with friction what is unsymmetric, and at edges of the skin
-how the area of a point that looks at an obstacle (`ContactSurface.facing`) changes as faces and obstacle turn.
+Newton's tangent leaves three things out that a derivative needs: with friction what is unsymmetric; at edges of the skin
+how the area of a point that looks at an obstacle (`ContactSurface.facing`) changes as faces and obstacle turn; and how
+friction changes with what faces press (`ContactFaces`), which Newton holds. Of the force P that presses on such a point,
+N = |P|, n = P / N, its slip s = share (1 - n n^T) (x - anchor) and the residual of friction f = mu N s / max(|s|, e),
+
+    df/dP = mu (s n^T + N (1 - s s^T / |s|^2) ds/dn (1 - n n^T) / N) / max(|s|, e),    ds/dn v = -share (n (x - anchor).v
+            + (x - anchor).n v),
+
+without s s^T / |s|^2 where the point sticks.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
@@ -12,7 +21,7 @@ from scipy import sparse
 from geosim.arrays import Floats, Ints
 from geosim.collision.shapes import curvatures
 from geosim.geometry import topology
-from geosim.shape.energy.contact import ContactPotential
+from geosim.shape.energy.contact import SLIP, TINY, ContactPotential
 from geosim.shape.energy.contact_surface import CORNERS, SEEN_FROM, SEEN_FULLY
 from geosim.shape.energy.grip import Blocks, ContactForces, Grip
 
@@ -30,9 +39,9 @@ def beyond_newton(contact: ContactPotential, x: Floats, forces: ContactForces, g
         What `contact.evaluate` returned with `matrix`, and the grip that it was given.
     """
     points = contact.surface.points(x)
-    total = _matrix(forces.slides, len(points))
+    total, smooth = _matrix(forces.slides, len(points)), _Smooth(contact, x, grip)
     for o in range(len(grip.poses)):
-        total = total + _by_area(contact, points, forces, grip, o)
+        total = total + _by_area(contact, points, forces, grip, o) + _by_faces(smooth, points, forces, grip, o)
     spread = _spread(contact)
     return sparse.csr_matrix(spread.T @ total @ spread)
 
@@ -41,10 +50,12 @@ def obstacle_slopes(contact: ContactPotential, x: Floats, forces: ContactForces,
     """Return for every obstacle the derivative of the force on it by the positions of the nodes, each (3, 3 n), scaled."""
     points = contact.surface.points(x)
     total, spread = sparse.kron(np.ones((1, len(points))), sparse.eye(3)), _spread(contact)
+    smooth = _Smooth(contact, x, grip)
     out = []
     for o in range(len(grip.poses)):
         parts = [p for level in ("stiff", "bends", "slides") for p in forces.of_obstacle(level, o, len(grip.poses))]
         slope = _matrix(parts, len(points)) + _by_area(contact, points, forces, grip, o)
+        slope = slope + _by_faces(smooth, points, forces, grip, o)
         out.append(sparse.csr_matrix(total @ slope @ spread))
     return out
 
@@ -80,13 +91,87 @@ def _by_area(contact: ContactPotential, points: Floats, forces: ContactForces, g
     bend = curvatures(contact.solids[o], contact.metres(points[ids]), pose) * contact.length
     toward = -contact.distances(o, pose, points)[1][ids]
     slope = _facing_slope(contact, points, ids, toward, -bend)
-    # where faces press, too, friction goes by forces that are held
+    # where faces press, too, friction goes by the sum of what presses (`_by_faces`)
     drag = np.where(forces.by_faces[o, ids] > 0.0, 0.0, forces.pressure[o, ids] / forces.push[o, ids])
     per_area = forces.pressure[o, ids, None] * toward + drag[:, None] * forces.drag[o, ids]
     rows = 3 * ids[:, None] + np.arange(3)
     columns = np.broadcast_to(np.arange(len(ids))[:, None], rows.shape)
     push = sparse.csr_matrix((per_area.ravel(), (rows.ravel(), columns.ravel())), (size, len(ids)))
     return sparse.csr_matrix(push @ slope)
+
+
+class _Smooth:
+    """The same contact without friction, evaluated where it is first asked for: what presses, and how that changes."""
+
+    def __init__(self, contact: ContactPotential, x: Floats, grip: Grip) -> None:
+        obstacles = tuple(replace(o, friction=0.0) for o in contact.environment.obstacles)
+        environment = replace(contact.environment, obstacles=obstacles, self_friction=0.0)
+        self.rough, self._x, self._grip = contact, x, grip
+        self.contact = replace(contact, environment=environment)
+        self._forces: ContactForces | None = None
+
+    def slope(self, points: Floats, o: int) -> sparse.csr_matrix:
+        """Return the derivative of what obstacle o presses on the points, P, by their places, (3 p, 3 p)."""
+        if self._forces is None:
+            self._forces = self.contact.evaluate(self._x, self._grip, matrix=True)
+        forces, count = self._forces, len(self._grip.poses)
+        parts = [p for level in ("stiff", "bends") for p in forces.of_obstacle(level, o, count)]
+        return -(_matrix(parts, len(points)) + _by_area(self.contact, points, forces, self._grip, o))
+
+
+def _by_faces(smooth: _Smooth, points: Floats, forces: ContactForces, grip: Grip, o: int) -> sparse.csr_matrix:
+    """Return how friction at the points on which faces press changes with what presses there, (3 p, 3 p)."""
+    contact, size = smooth.rough, 3 * len(points)
+    friction = contact.environment.obstacles[o].friction
+    ids = np.flatnonzero((forces.by_faces[o] > 0.0) & (forces.push[o] > 0.0) & (friction > 0.0))
+    if len(ids) == 0:
+        return sparse.csr_matrix((size, size))
+    push, normal, share = grip.push[o, ids], grip.normal[o, ids], grip.share[o, ids]
+    way = points[ids] - contact.anchors(grip, o, ids)
+    along = np.einsum("qi,qi->q", way, normal)
+    flat = way - along[:, None] * normal
+    slip = share[:, None] * flat
+    length, most = np.linalg.norm(slip, axis=1), SLIP * contact.thickness[ids]
+    longest, slides = np.maximum(length, most), length > most
+    across = np.eye(3) - normal[:, :, None] * normal[:, None]
+    turn = -share[:, None, None] * (normal[:, :, None] * way[:, None] + along[:, None, None] * np.eye(3)) @ across
+    shaft = np.where(slides, 1.0 / np.maximum(length, TINY) ** 2, 0.0)[:, None, None] * slip[:, :, None] * slip[:, None]
+    by_push = slip[:, :, None] * normal[:, None] + (np.eye(3) - shaft) @ turn
+    blocks = by_push * (friction / longest)[:, None, None]
+    out = _matrix([(ids[:, None], blocks[:, None, None])], len(points)) @ smooth.slope(points, o)
+    # of a point that came into contact on the way and sticks, the share of its way that counts
+    before, gap = grip.before[o, ids], forces.gap[o, ids]
+    came = np.flatnonzero(~slides & (before > 0.0) & (gap < 0.0))
+    if len(came):
+        rate = -before[came] / (before[came] - gap[came]) ** 2 * friction * push[came] / longest[came]
+        rows = 3 * ids[came][:, None] + np.arange(3)
+        columns = np.broadcast_to(np.arange(len(came))[:, None], rows.shape)
+        values = rate[:, None] * flat[came]
+        spread = sparse.csr_matrix((values.ravel(), (rows.ravel(), columns.ravel())), (size, len(came)))
+        out = out + spread @ _gap_slope(contact, points, grip, o, ids[came])
+    return sparse.csr_matrix(out)
+
+
+def _gap_slope(contact: ContactPotential, points: Floats, grip: Grip, o: int, ids: Ints) -> sparse.csr_matrix:
+    """Return the derivative of what points, or the nearest of their faces, lack to contact by the places, (k, 3 p)."""
+    faces, obstacle, pose, delta = contact.faces, contact.environment.obstacles[o], grip.poses[o], contact.face_delta[o]
+    distance, normal = contact.distances(o, pose, points)
+    places = contact.metres(points)
+    near = faces.within(obstacle, places, distance, delta, contact.length)
+    low = faces.lowest(near, contact.solids[o], places[faces.triangles[near]], contact.length, pose)
+    lack = low.distance - delta[low.ids]
+    order = np.argsort(-lack)  # the lowest comes last and stays
+    owner = np.full(len(points), -1)
+    owner[faces.triangles[low.ids[order]]] = order[:, None]
+    f = owner[ids]
+    by_face = (f >= 0) & (np.append(lack, np.inf)[f] < distance[ids] - contact.delta[o, ids])
+    corners = np.where(by_face[:, None], faces.triangles[low.ids[f]], ids[:, None])
+    weights = np.where(by_face[:, None], low.weights[f], [1.0, 0.0, 0.0])
+    toward = np.where(by_face[:, None], low.normal[f], normal[ids])
+    values = weights[:, :, None] * toward[:, None]
+    rows = np.broadcast_to(np.arange(len(ids))[:, None, None], values.shape)
+    columns = 3 * corners[:, :, None] + np.arange(3)
+    return sparse.csr_matrix((values.ravel(), (rows.ravel(), columns.ravel())), (len(ids), 3 * len(points)))
 
 
 def _facing_slope(

@@ -69,6 +69,8 @@ def difference(tangent: Tangent, problem: ShapeProblem, target: Target) -> Chang
     values, forces = of_scalars(problem, own)
     if grip is not None and target.grip is not None:
         grip = grip.at(target.grip.poses)
+    if grip is not None and problem.contact is not None:
+        grip = problem.contact.settled(point.x, grip)
     there = problem.evaluate(point.x, point.p, point.chamber_pressures, target.external, matrix=False, grip=grip)
     force = here.force - there.force * (stress * length**2)
     constraint = here.constraint - there.constraint * length**3

@@ -1,4 +1,4 @@
-"""What measures are derived by: the change that a unit of each makes to a problem that stays where it is."""
+"""Parameters of sensitivities, and the derivative of the residuals by each at a fixed configuration."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PARAMETERS = "'volume_ratio', 'pressure', 'cable', 'material.c1', 'load:0', 'obs
 # Relative steps of central differences of residuals at one configuration: off by their square, rounding by 1e-16 over them.
 STEP = 1e-4
 # The same for the place of an obstacle, over the thickness of contact, and for a dimension, over the robot's size.
-SHIFT, STRETCH = 1e-4, 1e-5
+SHIFT, STRETCH = 1e-5, 1e-5
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,8 @@ def _obstacle(made: Differences, number: int) -> Columns:
         for sign in (1.0, -1.0):
             poses = grip.poses.copy()
             poses[number, :3, 3] += sign * step * axis
-            forces.append(contact.evaluate(point.x, grip.at(poses), matrix=False).force.ravel())
+            moved = contact.settled(point.x, grip.at(poses))
+            forces.append(contact.evaluate(point.x, moved, matrix=False).force.ravel())
             values.append(made.quantity.value(Configuration(problem, point, grip.at(poses))).ravel())
         right = np.zeros(len(problem.held))
         right[:count] = (forces[1] - forces[0]) / (2.0 * step)

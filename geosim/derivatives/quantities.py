@@ -1,4 +1,4 @@
-"""What sensitivities and error bars are asked of: the value at a configuration, and its gradient by the unknowns."""
+"""Measures that can be differentiated: the value at a configuration, and its gradient by the unknowns."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def quantity(of: str | Measure, problem: ShapeProblem, at: Configuration) -> Qua
     InputError
         The name is unknown, or the robot has no such measure.
     """
-    if callable(of):
+    if callable(of) and not isinstance(of, type):
         return OfPositions(of, np.shape(of(at.positions)[0]), np.zeros(0, dtype=np.int64))
     robot, count = problem.robot, len(problem.environment.obstacles)
     if of == "tip":
@@ -195,7 +195,7 @@ class OfObstacles:
         contact = at.problem.contact
         assert contact is not None
         assert at.grip is not None
-        found = contact.evaluate(at.point.x, at.grip, matrix=False)
+        found = contact.evaluate(at.point.x, contact.settled(at.point.x, at.grip), matrix=False)
         return -found.on_points.sum(axis=1) * at.problem.force_unit
 
     def gradients(self, tangent: Tangent) -> list[Direction]:

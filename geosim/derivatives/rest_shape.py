@@ -1,4 +1,4 @@
-"""How a mesh moves with the dimensions of its design, and the derivative of residuals by every rest position.
+"""Derivatives by rest positions: mesh velocities of design dimensions, derivative of the residuals.
 
 The elements are differenced one by one, each taken out of the mesh with nodes of its own: twenty-four assemblies give the
 derivatives of all their forces by all their corners, to be contracted with any number of adjoints.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import Floats
 from geosim.derivatives.parameters import Columns, Differences, columns, in_touch, refuse_closed, vertex_column
 from geosim.derivatives.quantities import Configuration, Measure, OfChambers, Quantity, quantity
@@ -24,6 +25,7 @@ NEAR_SLIP = 0.02  # of Coulomb's limit
 STEP = 1e-5  # of the robot's size: rest positions in what a measure itself reads of them
 
 
+@guarded
 @dataclass(frozen=True)
 class Sensitivity:
     """The total derivative of a measure at an equilibrium, in SI units.
@@ -54,6 +56,7 @@ class Sensitivity:
             array.setflags(write=False)
 
 
+@guarded
 def sensitivity(result: Result, of: str | Measure, to: str, frame: int = -1) -> Sensitivity:
     """Return the total derivative of a measure of an equilibrium by a parameter of its problem.
 

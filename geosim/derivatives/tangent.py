@@ -113,7 +113,7 @@ class Tangent:
             raise InputError("sensitivity: free objects have no sensitivities here; hold them, or leave them out")
         grip = target.grip
         if problem.contact is not None and problem.contact.friction and grip is not None:
-            grip = replace(grip, own=True)
+            grip = problem.contact.settled(point.x, replace(grip, own=True))
         found = problem.evaluate(point.x, point.p, point.chamber_pressures, target.external, matrix=True, grip=grip)
         found, beyond = problem.sharpened(found), None
         forces = found.contact

@@ -61,7 +61,7 @@ def read_actuation(tables: Mapping[str, Any], place: Place, robot: Robot | None 
     """
     table = dict(tables)
     unit = table.pop("units", "m")
-    if unit not in UNITS:
+    if not isinstance(unit, str) or unit not in UNITS:
         raise place.error(f"units = {unit!r} is unknown; use one of {', '.join(UNITS)}")
     parts, known = [], actuation_kinds()
     for name, arguments in table.items():
@@ -96,7 +96,7 @@ def _actuation(kind: type[Actuation], arguments: Any, unit: float, place: Place)
         if marks.get("plain"):
             values[fields[key].name] = value
             continue
-        if isinstance(value, (str, bool, dict)):
+        if isinstance(value, bool) or not isinstance(value, (int, float, list)):
             raise spot.error(f"= {value!r} must be a number or a list of numbers")
         if marks.get("ids"):
             values[fields[key].name] = _vertex_ids(value, spot)

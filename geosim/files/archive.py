@@ -20,19 +20,24 @@ from typing import Any
 import numpy as np
 
 import geosim
+from geosim.arguments import guarded
 from geosim.arrays import choice
+from geosim.contract import Frame, Resumable, SavedState
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.files.checks import check_arrays, check_header, check_result
 from geosim.generate import GENERATORS, Design, make
-from geosim.resources import readable
+from geosim.resources import check_sizes, readable
 from geosim.result import FIELDS, Result, Status
 from geosim.select import Select, selected_ids
 
 __all__ = ["load_result", "write_archive"]
 
 FORMAT = 1
+# Times its length on the disk that a result file may hold: arrays of positions are packed to a half, of zeros to a thousandth.
+MOST_ZEROS = 100.0
 KEPT = ("robot", "environment", "solver", "extra", "actuation", "provenance")
+_STATE = "state."
 _ARRAYS = ("times", "frames", "mid_edge_frames", "obstacle_held", *FIELDS)
 
 
@@ -148,9 +153,13 @@ def write_archive(result: Result, file: Any) -> None:
         for name in _ARRAYS
         if name in ("times", "frames", "mid_edge_frames") or np.isfinite(getattr(result, name)).any()
     }
+    state = result.state
+    kept = state.arrays() if isinstance(state, Resumable) else {}
+    arrays |= {f"{_STATE}{key}": np.asarray(value) for key, value in kept.items()}
     np.savez(file, header=np.array(json.dumps(header)), **arrays, **encoder.arrays)
 
 
+@guarded
 def load_result(path: str | Path) -> Result:
     """Read a result that was saved as .npz.
 
@@ -162,8 +171,8 @@ def load_result(path: str | Path) -> Result:
     Returns
     -------
     Result
-        Equal to the one saved: frames, measures, robot, environment, solver options, trace. It holds no solver
-        state.
+        Equal to the one saved: frames, measures, robot, environment, solver options, trace. A solve of rods, shells or
+        snakes goes on from it exactly (`initial=`); it holds no state of other solvers.
 
     Raises
     ------
@@ -176,9 +185,12 @@ def load_result(path: str | Path) -> Result:
     if path.exists() and not path.is_file():
         raise InputError(f"{path}: not a file")
     try:
+        check_sizes(path, MOST_ZEROS)
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(str(arrays.pop("header")))
+    except InputError:
+        raise
     except FileNotFoundError:
         raise InputError(f"{path}: no such result file") from None
     except (KeyError, AttributeError, TypeError):
@@ -212,6 +224,10 @@ def _build(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> Result
             **measures,
         )
         check_result(result)
+        kept = {key.removeprefix(_STATE): value for key, value in arrays.items() if key.startswith(_STATE)}
+        if kept and len(result.frames):
+            last = Frame(result.frames[-1], float(result.times[-1]))
+            result = dataclasses.replace(result, state=SavedState(result.robot, last, kept))
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:

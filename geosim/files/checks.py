@@ -1,4 +1,4 @@
-"""What an archive must hold to be a result: shapes, finite numbers, signs, and a status that fits them."""
+"""Validation of archives of results: shapes, finite numbers, signs, and a status that fits them."""
 
 from __future__ import annotations
 

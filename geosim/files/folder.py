@@ -1,7 +1,8 @@
 """The folder that a solve leaves: result.npz, summary.csv, frames.pvd with its VTU, picture.png, view.html.
 
-Everything is written into a hidden folder beside, the numbers before the pictures, and takes the place of the folder in one
-rename: whoever looks, and whenever the process dies, there is the old result or the new one, whole.
+Everything is written into a hidden folder beside, the numbers before the pictures, and only when it is whole takes the place
+of what was there: a new folder in one rename, and so the results in one that holds nothing else. Where others keep files too,
+a log that is being written or a shell that works there, the folder stays and file after file is replaced.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import logging
 import os
 import re
 import shutil
+import socket
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -27,23 +29,19 @@ if TYPE_CHECKING:
 __all__ = ["check_folder", "complete_folder", "write_folder"]
 
 _OWN = re.compile(
-    r"result\.npz|frames\.pvd|frames_\d+\.vtu|picture\.png|view\.html|summary\.csv|partial\.npz|partial\.png"
+    r"result\.npz|frames\.pvd|frames_\d+\.vtu|frames_obstacles_\d+\.vtp|picture\.png|view\.html|summary\.csv|partial\.npz|partial\.png"
 )
-MOST_OTHERS = 1000  # files: they are copied when the folder is replaced; a home or a disk is no folder of results
 AT_FOLDER, EXCHANGE = -100, 2  # of renameat2(2)
 log = logging.getLogger("geosim.files")
 
 
-def check_folder(folder: Path, force: bool, grows: bool = False) -> None:
+def check_folder(folder: Path, force: bool) -> None:
     """Refuse a folder that holds something.
 
     Parameters
     ----------
     folder, force
         Where results go, and whether they may take the place of others there.
-    grows
-        Whether files come one by one, as those of a study; else the folder is replaced as a whole and what others left in it
-        is copied, so there may not be much of it.
 
     Raises
     ------
@@ -58,11 +56,10 @@ def check_folder(folder: Path, force: bool, grows: bool = False) -> None:
             raise InputError(
                 f"{folder} exists and is not empty; give --force to replace the results in it, or another --out"
             )
-        if folder.is_dir() and not grows and _count_others(folder) > MOST_OTHERS:
-            raise InputError(
-                f"{folder} holds more than {MOST_OTHERS} files that are no results of geosim, and all of them would be moved; "
-                "choose another --out"
-            )
+        for path in folder.iterdir() if folder.is_dir() else ():
+            if _OWN.fullmatch(path.name) and not (path.is_file() or path.is_symlink()):
+                kind = "a folder" if path.is_dir() else "a pipe or a device"
+                raise InputError(f"{path} is {kind}, and a result of this name is to be written; choose another --out")
         above = folder.resolve()
         while not above.exists():
             above = above.parent
@@ -70,16 +67,6 @@ def check_folder(folder: Path, force: bool, grows: bool = False) -> None:
             os.rmdir(tempfile.mkdtemp(prefix=".geosim-", dir=above))
         except OSError:
             raise InputError(f"{above} cannot be written; choose another --out") from None
-
-
-def _count_others(folder: Path) -> int:
-    """Number of files of others in a folder, counted until there are too many."""
-    count = 0
-    for place, _, names in os.walk(folder):
-        count += sum(not _OWN.fullmatch(name) for name in names) if Path(place) == folder else len(names)
-        if count > MOST_OTHERS:
-            break
-    return count
 
 
 @contextmanager
@@ -161,7 +148,7 @@ def complete_folder(folder: Path, force: bool = False) -> Iterator[Path]:
         folder = folder.resolve()
         folder.parent.mkdir(parents=True, exist_ok=True)
         _clean_up(folder)
-        beside = folder.parent / f".{folder.name}.{os.getpid()}.part"
+        beside = _place(folder) / f".{folder.name}.{_here()}-{os.getpid()}.part"
         try:
             beside.mkdir()
             yield beside
@@ -170,10 +157,22 @@ def complete_folder(folder: Path, force: bool = False) -> Iterator[Path]:
             shutil.rmtree(beside, ignore_errors=True)
 
 
+def _place(folder: Path) -> Path:
+    """Where files can be written that are to be renamed into a folder: beside it, or inside where only that can be written."""
+    above = folder.parent
+    inside = folder.exists() and (not os.access(above, os.W_OK) or folder.stat().st_dev != above.stat().st_dev)
+    return folder if inside else above
+
+
+def _here() -> str:
+    """Name of this machine as it stands in the names of folders: a number of a process means nothing on another."""
+    return re.sub(r"\W", "_", socket.gethostname())
+
+
 def _clean_up(folder: Path) -> None:
-    """Remove what processes that died left beside a folder."""
-    for left in folder.parent.glob(f".{glob.escape(folder.name)}.*.part"):
-        number = left.name.split(".")[-2]
+    """Remove what processes of this machine that died left beside a folder."""
+    for left in _place(folder).glob(f".{glob.escape(folder.name)}.{_here()}-*.part"):
+        number = left.name.split("-")[-1].removesuffix(".part")
         if number.isdigit() and not _alive(int(number)):
             shutil.rmtree(left, ignore_errors=True)
 
@@ -189,25 +188,25 @@ def _alive(process: int) -> bool:
 
 
 def _put_in_place(beside: Path, folder: Path) -> None:
-    """Let a complete folder take the place of one that exists, in one rename; files of others go with it."""
+    """Let complete files take the place of the results in a folder: in one rename where it holds nothing else."""
     if not folder.exists():
         beside.rename(folder)
         return
-    if not any(folder.iterdir()):
-        os.replace(beside, folder)
-        return
+    there = [path for path in folder.iterdir() if path != beside]
     new = {path.name for path in beside.iterdir()}
-    others = [path for path in folder.iterdir() if path.name not in new and not _OWN.fullmatch(path.name)]
-    for path in others:
-        if path.is_dir() and not path.is_symlink():
-            shutil.copytree(path, beside / path.name, symlinks=True)
-        else:
-            shutil.copy2(path, beside / path.name, follow_symlinks=False)
-    if not _exchange(beside, folder):  # two renames: an instant without a folder, where the system knows no exchange
-        aside = beside.with_name(f"{beside.name}.old.{os.getpid()}.part")
-        folder.rename(aside)
-        beside.rename(folder)
-        aside.rename(beside)
+    old = [path for path in there if _OWN.fullmatch(path.name) and path.name not in new]
+    ours = all(_OWN.fullmatch(path.name) or path.name in new for path in there)
+    if ours and not _works_in(folder) and _exchange(beside, folder):
+        return
+    for path in sorted(beside.iterdir()):
+        os.replace(path, folder / path.name)
+    for path in old:
+        path.unlink(missing_ok=True)
+
+
+def _works_in(folder: Path) -> bool:
+    """Whether this process, and so the shell that began it, works in a folder."""
+    return Path.cwd().is_relative_to(folder)
 
 
 def _exchange(one: Path, other: Path) -> bool:

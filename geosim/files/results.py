@@ -178,11 +178,14 @@ def _write_surface(result: Result, path: Path, unit: str) -> None:
 
 
 def _write_csv(result: Result, path: Path, unit: str) -> None:
-    """The summary table; without a frame, one row holds the status."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, summary_header(result), restval="", lineterminator="\n")
+    """The summary table; without a frame, one row holds the status. What `trust` says ends the last row, in a last column."""
+    text, said = io.StringIO(), " ".join(result.trust())
+    header = [*summary_header(result), *(["trust"] if said else [])]
+    writer = csv.DictWriter(text, header, restval="", lineterminator="\n")
     writer.writeheader()
-    for row in summary_rows(result) or [{"status": result.status.name}]:
+    rows: list[dict[str, Any]] = [*summary_rows(result)] or [{"status": result.status.name}]
+    rows[-1] |= {"trust": said} if said else {}
+    for row in rows:
         writer.writerow({key: f"{value:.10g}" if isinstance(value, float) else value for key, value in row.items()})
     with replacing(path) as beside:
         beside.write_text(text.getvalue(), encoding="utf-8", newline="")

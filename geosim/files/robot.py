@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from geosim.arguments import guarded
 from geosim.arrays import UNITS
 from geosim.contract import Robot, Solver
 from geosim.environment import Environment
@@ -41,6 +42,7 @@ KINDS: Mapping[str, Callable[[dict[str, Any], Place], Robot]] = {
 SOLVERS: Mapping[str, type] = {"energy": EnergyShapeSolver, "projective": ProjectiveShapeSolver}
 
 
+@guarded
 def load_robot(path: str | Path) -> Robot:
     """Read a robot from its robot.toml.
 

@@ -13,7 +13,7 @@
     [shell]
     thickness = 1.0
     material = "..."
-    bending = "hinge"
+    bending = "mid-edge"               # the default, or "hinge"
     [fixed]
     ids = [0, 1]
     edges = [0]                        # theta of these edges; the rest of [fixed] selects vertices
@@ -48,7 +48,7 @@ def read_robot(table: dict[str, Any], place: Place) -> RodShellRobot:
     unit = UNITS[given.units]
     if (given.geometry is None) == (given.limbs is None):
         raise place.error('needs geometry = "robot.txt" or [[limbs]], and not both')
-    options: dict[str, Any] = {"planar": given.planar, "units": given.units}
+    options: dict[str, Any] = {"planar": given.planar, "units": given.units, "allow_any_size": given.allow_any_size}
     if given.name is not None:
         options["name"] = given.name
     if "fixed" not in table:

@@ -277,7 +277,7 @@ class VolumetricFile(RobotFile):
     """A whole robot.toml of kind = "volumetric"."""
 
     name: str | None = Field(default=None, description="Shown in results; default the folder.", examples=['"finger"'])
-    allow_any_size: bool = Field(default=False, description="Take surfaces under 1 mm or over 5 m.", examples=["true"])
+    allow_any_size: bool = Field(default=False, description="Take bodies under 2 mm or over 5 m.", examples=["true"])
     body: BodyTable | None = Field(default=None, description="The one body; or `bodies`.")
     bodies: list[BodyTable] | None = Field(default=None, description="Several bodies, which may touch.")
     chambers: list[ChamberTable] | Literal["cavities"] = Field(
@@ -349,9 +349,9 @@ class ShellTable(Table):
         default=None, description="Of all triangles, or one a triangle [units].", examples=["0.5"]
     )
     material: Any = Field(default=None, description="As for rods.")
-    bending: Literal["hinge", "mid-edge"] = Field(
-        default="hinge",
-        description="Bending by hinges, or by mid-edge normals, which does not depend on the mesh.",
+    bending: Literal["hinge", "mid-edge"] | None = Field(
+        default=None,
+        description="Bending by mid-edge normals, a plate on any mesh, or by the hinges of [Lahoti], which depend on it.",
         examples=['"mid-edge"'],
     )
     constants: Literal["plate", "published", "matlab"] = Field(
@@ -391,6 +391,7 @@ class RodShellFile(RobotFile):
     masses: dict[str, float] | None = Field(
         default=None, description="Point masses [kg] by vertex number.", examples=['{ "40" = 0.05 }']
     )
+    allow_any_size: bool = Field(default=False, description="Take robots under 1 mm or over 5 m.", examples=["true"])
 
 
 class SnakeFile(RobotFile):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import lzma
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
@@ -61,7 +62,11 @@ def read_mesh(path: Path) -> tuple[Floats, Ints, Ints, tuple[str, ...]]:
         IndexError,
         TypeError,
         AttributeError,
+        ArithmeticError,
         AssertionError,
+        EOFError,
+        MemoryError,
+        lzma.LZMAError,
         ElementTree.ParseError,
         zlib.error,
         struct.error,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from geosim.arguments import guarded
 from geosim.arrays import Floats, choice
 from geosim.generate.boxes import membrane, pneunet, tendon_finger
 from geosim.generate.derivatives import velocities
@@ -34,11 +35,13 @@ GENERATORS: Mapping[str, Callable[..., Design]] = {
 }
 
 
+@guarded
 def names() -> tuple[str, ...]:
     """Return the names of all generators."""
     return tuple(GENERATORS)
 
 
+@guarded
 def make(name: str, **parameters: Any) -> Design:
     """Return the design of a generator by its name and its `parameters`, as a `Design` or a robot file holds them.
 
@@ -57,6 +60,7 @@ def make(name: str, **parameters: Any) -> Design:
     return generator(**parameters)
 
 
+@guarded
 def derivative(design: Design, parameter: str) -> tuple[Floats, tuple[Floats, ...]]:
     """Return the derivatives of all vertices by a dimension, of the body (n, 3) and of every chamber [1].
 

@@ -1,4 +1,4 @@
-"""How the vertices of a design move with its dimensions; which vertices there are depends on counts alone."""
+"""Derivatives of a design's vertices by its dimensions; the topology depends on counts alone."""
 
 from __future__ import annotations
 

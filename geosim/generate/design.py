@@ -13,6 +13,7 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import Floats, brief, floats
 from geosim.cable import Cable
 from geosim.errors import InputError
@@ -33,6 +34,7 @@ THREAD = LinearElastic(youngs_modulus=3e9, poisson_ratio=0.4)
 ON_FACE = 1e-5  # of the size: vertices of a plane face lie on it to the rounding of single precision STL files
 
 
+@guarded
 @dataclass(frozen=True)
 class Design:
     """Closed surfaces of a robot, where it is held, and the dimensions that they come from.
@@ -144,10 +146,13 @@ class Design:
         InputError
             The unit is unknown.
         """
-        if units not in UNITS:
+        if not isinstance(units, str) or units not in UNITS:
             raise InputError(f"units = {units!r} is unknown; use one of {', '.join(UNITS)}")
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{folder}: {error.strerror or error}; choose another folder") from None
         surfaces = {"body.stl": self.body, **{f"chamber_{i + 1}.stl": s for i, s in enumerate(self.chambers)}}
         for file, surface in surfaces.items():
             scaled = surface.copy()
@@ -222,7 +227,7 @@ def generator(make: Callable[P, Design]) -> Callable[P, Design]:
         bound.apply_defaults()
         return replace(design, name=name, parameters=plain(bound.arguments) | dict(design.parameters))
 
-    return named
+    return guarded(named)
 
 
 def plain(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,15 +1,18 @@
-"""What dimensions of a design must keep to; what they do not is refused by name, value and limit."""
+"""Limits of dimensions of a design: violations are refused by name, value and limit."""
 
 from __future__ import annotations
 
-from geosim.arrays import number, whole
+from geosim.arrays import number, shown, whole
 from geosim.errors import InputError
 
-__all__ = ["count", "length", "less"]
+__all__ = ["LONGEST", "MOST", "count", "length", "less"]
+
+LONGEST = 100.0  # [m], twenty times the largest robot that is meshed without allow_any_size
+MOST = 200  # parts of one kind; a robot of 200 chambers has been meshed for an hour
 
 
 def length(**values: float) -> None:
-    """Refuse lengths [m] that are not positive numbers.
+    """Refuse lengths [m] that are not positive numbers up to `LONGEST`.
 
     Raises
     ------
@@ -18,9 +21,10 @@ def length(**values: float) -> None:
     """
     for name, value in values.items():
         number(value, f"{name} [m]", above=0.0)
+        number(value, f"{name} [m]", low=1e-9, high=LONGEST)
 
 
-def count(least: int = 1, most: int | None = None, **values: int) -> None:
+def count(least: int = 1, most: int = MOST, **values: int) -> None:
     """Refuse counts that are not whole numbers between two limits.
 
     Raises
@@ -30,8 +34,8 @@ def count(least: int = 1, most: int | None = None, **values: int) -> None:
     """
     for name, value in values.items():
         whole(value, f"{name}", least=least)
-        if most is not None and value > most:
-            raise InputError(f"{name} = {value} must be at most {most}")
+        if value > most:
+            raise InputError(f"{name} = {shown(value)} must be at most {most}")
 
 
 def less(name: str, value: float, limit: float, why: str) -> None:

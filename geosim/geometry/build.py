@@ -1,4 +1,4 @@
-"""From what a user gives - surfaces, or tets with hollow places - to one checked mesh with chambers."""
+"""Mesh generation: surfaces, or tets with cavities, to one checked mesh with chambers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from geosim.collision.tree import build_tree
 from geosim.errors import InputError
 from geosim.geometry import shells, topology
 from geosim.geometry.domain import cavities, place_order
+from geosim.geometry.envelope import UndecidedError, enveloped, is_available
 from geosim.geometry.halves import mesh_halves, plane_of_symmetry
 from geosim.geometry.mesh import TetMesh, fill, mesh_surfaces
-from geosim.geometry.rescue import rescued
-from geosim.geometry.surface import Surface, check_surface, read_surface
+from geosim.geometry.rescue import as_soup, rescued
+from geosim.geometry.surface import SMALLEST, Surface, check_size, check_surface, read_surface
 
 __all__ = ["CAVITIES", "check_tets", "fill_cavities", "mesh_given"]
 
 CAVITIES = "cavities"  # in the place of chambers: every cavity that the bodies enclose
+TINY = 2e-3  # diagonal [m]: a box one unit high, read as mm, has at most 1.74 mm; the smallest robots that are cast have more
 BESIDE_FACE = 1e-6  # barycentric depth of a vertex in a foreign tet: less is the rounding of bodies that touch
 
 
@@ -46,9 +48,54 @@ def mesh_given(
     InputError
         A surface cannot be read or is unsound, or the mesher fails.
     """
+    given = _read(bodies, chambers, units, allow_any_size)
+    options: dict[str, Any] = {
+        "max_edge": max_edge,
+        "symmetry": symmetry,
+        "time_limit": time_limit,
+        "simplify": simplify,
+        "preview": preview,
+    }
+    try:
+        skins, inside = _checked(*given, allow_any_size, rescue)
+        return _meshed(skins, inside, rescue, **options)
+    except InputError as error:
+        if not rescue or not is_available():
+            raise
+        first = error
+    try:
+        soups = [as_soup(s)[0] for s in (*given[0], *(given[1] or ()))]
+        made = enveloped(soups[: len(given[0])], soups[len(given[0]) :], time_limit)
+    except InputError as error:
+        raise (error if isinstance(error, UndecidedError) or given[1] is None else first) from None
+    return _meshed(made.bodies, cavities(made.bodies) if given[1] is None else made.chambers, rescue, **options)
+
+
+def _read(
+    bodies: Sequence[Any], chambers: Sequence[Any] | str, units: str | None, allow_any_size: bool
+) -> tuple[list[Surface], list[Surface] | None]:
+    """Surfaces of the bodies and of the chambers [m]; None for every cavity of the bodies."""
 
     def read(item: Any, name: str) -> Surface:
         surface = read_surface(item, units=units, name=name)
+        check_size(surface, allow_any_size)
+        if not allow_any_size and name.startswith("body"):
+            _refuse_unit(surface, units)
+        return surface
+
+    skins = [read(item, f"body {i}" if len(bodies) > 1 else "body") for i, item in enumerate(bodies)]
+    if isinstance(chambers, str) and chambers == CAVITIES:
+        return skins, None
+    one = isinstance(chambers, (str, os.PathLike)) or hasattr(chambers, "faces")
+    return skins, [read(item, f"chamber {i + 1}") for i, item in enumerate([chambers] if one else chambers)]
+
+
+def _checked(
+    bodies: Sequence[Surface], chambers: Sequence[Surface] | None, allow_any_size: bool, rescue: bool
+) -> tuple[list[Surface], list[Surface]]:
+    """Sound surfaces, repaired where that is asked for and keeps what is sound as it is."""
+
+    def checked(surface: Surface) -> Surface:
         if rescue:
             return check_surface(rescued(surface), allow_any_size=allow_any_size)
         try:
@@ -58,14 +105,20 @@ def mesh_given(
                 raise
             raise InputError(f"{error}; or let rescue=True (rescue = true in a robot file) repair it") from None
 
-    several = len(bodies) > 1
-    skins = [read(item, f"body {i}" if several else "body") for i, item in enumerate(bodies)]
-    if isinstance(chambers, str) and chambers == CAVITIES:
-        inside = list(cavities(skins))
-    else:
-        one = isinstance(chambers, (str, os.PathLike)) or hasattr(chambers, "faces")
-        inside = [read(item, f"chamber {i + 1}") for i, item in enumerate([chambers] if one else chambers)]
-    options: dict[str, Any] = {"time_limit": time_limit, "rescue": rescue, "simplify": simplify, "preview": preview}
+    skins = [checked(s) for s in bodies]
+    return skins, list(cavities(skins)) if chambers is None else [checked(s) for s in chambers]
+
+
+def _meshed(
+    skins: Sequence[Surface],
+    inside: Sequence[Surface],
+    rescue: bool,
+    max_edge: float | None,
+    symmetry: str | None,
+    **options: Any,
+) -> TetMesh:
+    """Mesh checked surfaces, one half of them where a symmetry is asked for."""
+    options["rescue"] = rescue
     if symmetry is None:
         return mesh_surfaces(skins, inside, max_edge=max_edge, **options)
     axis, why = plane_of_symmetry(skins, inside, symmetry)
@@ -74,6 +127,18 @@ def mesh_given(
         return replace(mesh, notices=(*mesh.notices, why))
     mesher = lambda halves, edge: mesh_surfaces(halves, max_edge=edge, **options)  # noqa: E731
     return mesh_halves(skins, inside, axis, max_edge, mesher, fill_cavities)
+
+
+def _refuse_unit(surface: Surface, units: str | None) -> None:
+    """Refuse a body of about one millimetre before anything else is said of it: most often it is one unit of something else."""
+    used = surface.vertices[surface.faces.ravel()]
+    x, y, z = np.ptp(used, axis=0) * 1e3
+    if SMALLEST <= surface.diagonal < TINY:
+        given = f"units = {units!r}" if units else "metres"
+        raise InputError(
+            f"{surface.label}: measures {x:.3g} x {y:.3g} x {z:.3g} mm with {given}; is that its unit? Name the right one (units "
+            "= 'cm', 'in', 'm') or scale the surface; if it is that small, set allow_any_size = true"
+        )
 
 
 def _mendable(surface: Surface) -> bool:

@@ -1,4 +1,4 @@
-"""What the mesher is given: all surfaces as one set of triangles, a seed point for every region, the holes.
+"""Input of the mesher: all surfaces as one set of triangles, a seed point for every region, the holes.
 
 Bodies and chambers are solids whose shells point out of them. A solid inside another one takes its volume from it. A
 body may already contain the cavity of a chamber as an inner shell: where an inner shell coincides with a chamber's
@@ -100,11 +100,13 @@ def build_domain(bodies: Sequence[Surface], chambers: Sequence[Surface]) -> Doma
             _Solid(surface, regions[i], i < len(bodies), faces, shell, shells.nesting(vertices, faces, shell))
         )
     _refuse_same(solids)
+    islands = [(s, s.faces[s.shell == i]) for s in solids if s.is_body for i in np.flatnonzero(s.depth == 2)]
     recognised = _drop_cut_cavities(vertices, solids)
     faces, owner = _distinct(solids)
     _refuse_contacts(vertices, faces, owner, solids, WALL_TOLERANCE * diagonal)
     for solid in solids:
         solid.volume = shells.signed_volume(vertices, solid.faces) if len(solid.faces) else 0.0
+    _refuse_islands(vertices, faces, solids, islands)
     seeds, seed_regions = _seeds(vertices, faces, solids)
     volumes = _nest(vertices, solids, seeds, seed_regions)
     holes, notices = _voids(vertices, faces, solids)
@@ -276,8 +278,16 @@ def _refuse_contacts(
 
 
 def _refuse_same(solids: list[_Solid]) -> None:
-    """Refuse a chamber that is the surface of a body: the same file given twice."""
+    """Refuse a chamber that is the surface of a body, and a body that is there already: the same file given twice."""
     triangles = [np.unique(np.sort(s.faces, axis=1), axis=0) for s in solids]
+    for i, (b, again) in enumerate(zip(solids, triangles)):
+        for a, before in zip(solids[:i], triangles[:i]):
+            if a.is_body == b.is_body and np.array_equal(before, again):
+                kind = "body" if a.is_body else "chamber"
+                raise InputError(
+                    f"{b.surface.label}: is the same surface as {a.surface.label}; give each {kind} once: two solids cannot fill "
+                    "one place"
+                )
     for b, of_chamber in zip(solids, triangles):
         for a, of_body in zip(solids, triangles):
             if a.is_body and not b.is_body and np.array_equal(of_body, of_chamber):
@@ -285,6 +295,23 @@ def _refuse_same(solids: list[_Solid]) -> None:
                     f"{b.surface.label}: is the same surface as {a.surface.label}; the body is the outer skin, "
                     "a chamber the wall of its cavity"
                 )
+
+
+def _refuse_islands(
+    vertices: np.ndarray, faces: np.ndarray, solids: list[_Solid], islands: list[tuple[_Solid, np.ndarray]]
+) -> None:
+    """Refuse parts of a body that float in the air of a chamber: nothing holds them."""
+    for solid, shell in islands:
+        point = shells.inner_point(vertices, shell, faces)
+        around = [s for s in solids if s is not solid and _inside(point, vertices, s)]
+        nearest = min(around, key=lambda s: s.volume, default=None)
+        if nearest is not None and not nearest.is_body:
+            x, y, z = point * 1e3
+            raise InputError(
+                f"{solid.surface.label}: a solid island of {_size(vertices, shell) * 1e9:.4g} mm^3 near ({x:.4g}, {y:.4g}, "
+                f"{z:.4g}) mm floats in {nearest.surface.label}, and nothing joins it to the body; remove it or join it in the "
+                "CAD program, and export again"
+            )
 
 
 def _seeds(vertices: np.ndarray, faces: np.ndarray, solids: list[_Solid]) -> tuple[np.ndarray, np.ndarray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -15,6 +15,7 @@ __all__ = ["border", "closed", "place", "rim_loops"]
 SLIT = (
     1e-3  # area of a hole over its length and the size: slits, where vertices stand on edges, are closed however long
 )
+ROUND = 4.0 / np.pi  # area of a hole times this, over its length, is its width: the diameter of a round one
 LONGEST_BORDER = 300  # edges of a hole: the search for the least area takes their third power, and seconds beyond
 
 
@@ -53,7 +54,12 @@ def place(point: np.ndarray) -> str:
 
 
 def closed(
-    name: str, vertices: np.ndarray, faces: np.ndarray, diagonal: float, widest: float
+    name: str,
+    vertices: np.ndarray,
+    faces: np.ndarray,
+    diagonal: float,
+    widest: float,
+    hidden: Callable[[list[int]], bool] | None = None,
 ) -> tuple[np.ndarray, list[float], float] | None:
     """Close the holes of a surface.
 
@@ -66,7 +72,10 @@ def closed(
     diagonal
         Size of the surface [m].
     widest
-        Diameter [m] of the widest hole that is closed.
+        Width [m], area over length, of the widest hole that is closed; a missing triangle always is.
+    hidden
+        Whether the hole of a loop of vertices lies inside another part, so that it may have any size; then holes that cannot be
+        closed stay open as well. None: no hole does.
 
     Returns
     -------
@@ -85,12 +94,15 @@ def closed(
         across = float(np.linalg.norm(points[:, None] - points[None], axis=2).max())
         patch = _least_area(points, loop, known) if len(loop) <= LONGEST_BORDER else None
         area = np.inf if patch is None else 0.5 * np.linalg.norm(face_normals(vertices, patch), axis=1).sum()
-        if across > widest and area > SLIT * diagonal * across:
+        is_wide = len(loop) > 3 and across > widest and area > SLIT * diagonal * across
+        if is_wide and ROUND * area > widest * across and not (hidden and hidden(loop)):
             raise InputError(
                 f"{name}: open, a hole {across * 1e3:.3g} mm across with {len(loop)} edges near "
                 f"{place(points.mean(axis=0))} is too large to be closed by rescue (at most {widest * 1e3:.3g} mm and "
                 f"{LONGEST_BORDER} edges); cap it in the CAD program, or in MeshLab (Close Holes), and give that"
             )
+        if patch is None and hidden:
+            continue
         if patch is None:
             return None
         added.append(patch)

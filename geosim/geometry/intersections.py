@@ -1,4 +1,4 @@
-"""Which triangles of a surface cross or touch each other: a tree against itself, then distances of the pairs.
+"""Self-intersections of triangle surfaces: a tree against itself, then distances of the candidate pairs.
 
 A pair without a common vertex counts if its distance is at most the tolerance (a crossing has distance 0); a pair with
 one common vertex if the edge opposite to it comes as near to the other triangle; a pair with a common edge if it

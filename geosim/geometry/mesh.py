@@ -317,7 +317,9 @@ def _mesh(domain: Domain, edge: float, time_limit: float, label: str, switches: 
 def _rescue(domain: Domain, edge: float, time_limit: float, label: str) -> TetMesh:
     """Mesh with pytetwild: the region of a tet is that of the innermost solid around its centre."""
     found = run_mesher(
-        dict(engine="pytetwild", vertices=domain.vertices, faces=domain.faces, edge=edge), time_limit, label
+        dict(engine="pytetwild", vertices=domain.vertices, faces=domain.faces, edge=edge, eps=1e-3, optimize=True),
+        time_limit,
+        label,
     )
     if isinstance(found, str):
         raise MesherError(f"{label}: {found}; repair the surface in MeshLab or Blender and give that")

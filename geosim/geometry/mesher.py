@@ -44,6 +44,9 @@ def _pytetwild(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         data["vertices"],
         data["faces"].astype(np.int32),
         edge_length_fac=float(data["edge"]) / float(np.linalg.norm(high - low)),
+        epsilon=float(data["eps"]),
+        optimize=bool(data["optimize"]),
+        num_threads=1,
         disable_filtering=True,
         quiet=True,
     )

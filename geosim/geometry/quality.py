@@ -1,4 +1,4 @@
-"""How good the tetrahedra of a mesh are."""
+"""Quality measures of tetrahedra: radius ratios and dihedral angles."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import numpy as np
 
 from geosim.geometry.topology import EDGES, FACES, mid_edges, tet_volumes
 
-__all__ = ["MeshQuality", "mesh_quality"]
+__all__ = ["MeshQuality", "mesh_quality", "one_tet_thick"]
 
 OPPOSITE = ((0, 5), (1, 3), (2, 4))  # pairs of EDGES without a common vertex
 TINY = np.finfo(float).tiny
+FACING = -0.5  # cosine between the normals at the ends of an edge that goes through a wall, at most: corners have 0
 
 
 @dataclass(frozen=True)
@@ -71,4 +72,35 @@ def mesh_quality(vertices: np.ndarray, tets: np.ndarray) -> MeshQuality:
         edge_min=float(length.min()),
         edge_median=float(np.median(length)),
         edge_max=float(length.max()),
+    )
+
+
+def one_tet_thick(vertices: np.ndarray, tets: np.ndarray, faces: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return the share of a surface's area behind which the body is one tet thick, and a place there.
+
+    Parameters
+    ----------
+    vertices, tets
+        The body [m] (n, 3), (m, 4).
+    faces
+        Its surface, oriented outward, (f, 3).
+
+    A face counts where from each of its corners an edge goes through the body to a surface that looks the other way.
+    """
+    a, b, c = (vertices[faces[:, k]] for k in range(3))
+    outward = 0.5 * np.cross(b - a, c - a)
+    normals = np.zeros_like(vertices)
+    np.add.at(normals, faces, outward[:, None])
+    size = np.linalg.norm(normals, axis=1)
+    normals /= np.maximum(size, TINY)[:, None]
+    count = len(vertices)
+    edges = mid_edges(tets, 0)[0]
+    along = np.sort(faces[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1)
+    inside = ~np.isin(edges.min(axis=1) * count + edges.max(axis=1), along[:, 0] * count + along[:, 1])
+    facing = np.einsum("ei,ei->e", normals[edges[:, 0]], normals[edges[:, 1]]) < FACING
+    thin = np.zeros(count, dtype=bool)
+    thin[edges[inside & facing]] = True
+    areas = np.linalg.norm(outward, axis=1) * thin[faces].all(axis=1)
+    return float(areas.sum() / np.linalg.norm(outward, axis=1).sum()), vertices[faces[int(np.argmax(areas))]].mean(
+        axis=0
     )

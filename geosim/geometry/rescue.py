@@ -6,7 +6,6 @@ mend is left to the check, which refuses it.
 - Gaps: open edges that belong together are joined.
 - Stray triangles and fins hang on the surface by one edge, or not at all; an inner wall lies inside the solid. They go.
 - Small holes are closed by the triangles of least area (`geometry/holes.py`).
-- Where a surface crosses itself the triangles round the place go, and the hole is closed [Attene 2010, Visual Computer 26].
 - Overlapping shells become one by a Boolean union, and so does a thin slot with the plate that fills it.
 """
 
@@ -25,8 +24,9 @@ from geosim.geometry.imprint import as_manifold, of_manifold, snapped
 from geosim.geometry.intersections import crossing_pairs, farthest_from
 from geosim.geometry.surface import MERGE_TOLERANCE, SLIVER_TOLERANCE, TOUCH_TOLERANCE, Surface
 from geosim.geometry.topology import face_normals, linked
+from geosim.geometry.winding import soup
 
-__all__ = ["deviation", "rescued"]
+__all__ = ["as_soup", "deviation", "rescued"]
 
 # Lengths relative to the diagonal of the bounding box, areas to the area of the surface.
 GAPS = (
@@ -40,11 +40,7 @@ SMALL_HOLE = 0.1  # diameter; larger holes are openings, and what closes them is
 THIN_SLOT = 1e-3  # width: far below what a mesh of 40 edges on the diagonal resolves
 SLOT_FACES = -0.99  # cosine between the normals of two faces of a slot: flat walls, not the walls of a groove
 PLATE = 1.5  # times area and width: hulls of more volume reach beyond the slot
-RINGS = 4  # of neighbours that go with crossing triangles before the surface is given up
-LOST, MOVED = (
-    2e-2,
-    1e-2,
-)  # of the volume and the diagonal: a repair of crossings that changes more has cut something off
+HIDDEN = 0.9  # of a rim inside other parts: whatever closes it there bounds nothing
 COLLAPSED = 10.0  # heights of a sliver: edges so short go where it cannot be flipped away
 NEAR_FACE = 1e-9  # of the diagonal: rays start so far off their own face
 
@@ -101,25 +97,69 @@ def rescued(surface: Surface) -> Surface:
     patient.faces, turned = shells.orient(patient.vertices, patient.faces)
     if turned >= 0:
         _flip_slivers(patient)
-        _uncross(patient)
         _unite(patient)
         _fill_slots(patient)
         _drop_slivers(patient)
     if not patient.notes:
         return surface
     mended = replace(surface, vertices=patient.vertices, faces=patient.faces)
-    apart, at = deviation(surface, mended)
+    apart, at = deviation(mended, surface, both=False)
     notice = (
-        f"{surface.label}: rescued: {'; '.join(patient.notes)}. The surfaces are within {apart * 1e3:.2g} mm of each other "
+        f"{surface.label}: rescued: {'; '.join(patient.notes)}. The new surface lies within {apart * 1e3:.2g} mm of the old "
         f"(farthest near {place(at)}), the volume is {mended.volume * 1e9:.6g} mm^3"
     )
     return replace(mended, notices=(*surface.notices, notice))
 
 
-def deviation(first: Surface, second: Surface) -> tuple[float, np.ndarray]:
-    """Largest distance [m] of two surfaces, measured both ways at corners, mid-edges and centres; and where, (3,)."""
+def as_soup(surface: Surface) -> tuple[Surface, int]:
+    """Mend what is plain to see, gaps, stray triangles and small holes, and leave the rest to winding numbers.
+
+    Returns
+    -------
+    surface, lids
+        Any triangles, the last `lids` of them over holes.
+
+    Raises
+    ------
+    InputError
+        A hole is too large to be closed without knowing what it is, and does not lie inside another part.
+    """
+    diagonal = surface.diagonal
+    vertices, faces, _ = shells.merge_vertices(surface.vertices, surface.faces, MERGE_TOLERANCE * diagonal)
+    patient = _Patient(
+        surface.label, *shells.compact(vertices, shells.drop_degenerate(faces, cancel=False)[0]), diagonal
+    )
+    _join_gaps(patient)
+    _drop_strays(patient)
+    before = len(patient.faces)
+    found = closed(
+        patient.name,
+        patient.vertices,
+        patient.faces,
+        diagonal,
+        SMALL_HOLE * diagonal,
+        lambda loop: _is_hidden(patient, loop),
+    )
+    if found is not None and found[1]:
+        note = f"{len(found[1])} holes closed, up to {max(found[1]) * 1e3:.3g} mm across"
+        patient.put(patient.vertices, found[0], note)
+    notes = (f"{surface.label}: {'; '.join(patient.notes)}",) if patient.notes else ()
+    mended = replace(surface, vertices=patient.vertices, faces=patient.faces, notices=(*surface.notices, *notes))
+    return mended, len(patient.faces) - before
+
+
+def _is_hidden(patient: _Patient, loop: list[int]) -> bool:
+    """Whether a loop of vertices lies inside what the other parts enclose."""
+    touch = np.repeat(patient.faces[:, :1], 2, axis=1), patient.faces[:, 1:]
+    part = linked(touch[0].ravel(), touch[1].ravel(), len(patient.vertices))
+    others = patient.faces[part[patient.faces[:, 0]] != part[loop[0]]]
+    return len(others) > 3 and float(soup(patient.vertices, others).holds(patient.vertices[loop]).mean()) > HIDDEN
+
+
+def deviation(first: Surface, second: Surface, both: bool = True) -> tuple[float, np.ndarray]:
+    """Largest distance [m] of a surface from another, or both ways, at corners, mid-edges and centres; and where, (3,)."""
     found = []
-    for a, b in ((first, second), (second, first)):
+    for a, b in ((first, second), (second, first))[: 2 if both else 1]:
         corners = a.vertices[a.faces]
         middles = 0.5 * (corners + np.roll(corners, 1, axis=1))
         points = np.concatenate([corners.reshape(-1, 3), middles.reshape(-1, 3), corners.mean(axis=1)])
@@ -220,46 +260,6 @@ def _flip_slivers(patient: _Patient) -> None:
     flipped = shells.flip_slivers(patient.vertices, patient.faces, SLIVER_TOLERANCE * patient.diagonal)[0]
     if _is_closed(flipped):
         patient.faces = flipped
-
-
-def _uncross(patient: _Patient) -> None:
-    """Cut crossing triangles of one shell out, with ever more neighbours, and close the holes."""
-    shell = shells.shell_ids(patient.faces)
-    pairs = patient.crossings()
-    first = pairs[shell[pairs[:, 0]] == shell[pairs[:, 1]]]
-    if len(first) == 0:
-        return
-    before, bad = patient.volume(patient.faces), np.unique(first)
-    for ring in range(RINGS):
-        found = _without(patient, bad)
-        if found is not None:
-            change = shells.signed_volume(patient.vertices, found) - before
-            old, new = (Surface(patient.vertices, faces) for faces in (patient.faces, found))
-            if abs(change) <= LOST * abs(before) and deviation(old, new)[0] <= MOVED * patient.diagonal:
-                note = f"{len(first)} pairs of crossing triangles cut out, {ring} rings round them, {change * 1e9:+.3g} mm^3"
-                patient.put(patient.vertices, found, note)
-                return
-        near = np.isin(patient.faces, np.unique(patient.faces[bad]))
-        bad = np.flatnonzero(near.any(axis=1))
-        if len(bad) == len(patient.faces):
-            return
-
-
-def _without(patient: _Patient, bad: np.ndarray) -> np.ndarray | None:
-    """Oriented triangles after cutting some out and closing the holes; None if that is no sound surface."""
-    trial = replace(patient, faces=np.delete(patient.faces, bad, axis=0), notes=[])
-    _drop_strays(trial)
-    try:
-        found = closed(trial.name, trial.vertices, trial.faces, trial.diagonal, np.inf)
-    except InputError:
-        return None
-    if found is None or not _is_closed(found[0]):
-        return None
-    trial.faces, turned = shells.orient(patient.vertices, found[0])
-    shell = shells.shell_ids(trial.faces)
-    pairs = trial.crossings()
-    sound = turned >= 0 and not (shell[pairs[:, 0]] == shell[pairs[:, 1]]).any()
-    return trial.faces if sound else None
 
 
 def _unite(patient: _Patient) -> None:

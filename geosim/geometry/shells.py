@@ -28,6 +28,7 @@ __all__ = [
     "orient",
     "shell_ids",
     "signed_volume",
+    "solid_angle",
     "winding_numbers",
 ]
 
@@ -66,8 +67,8 @@ def compact(vertices: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.nda
     return np.ascontiguousarray(vertices[used]), np.ascontiguousarray(ids.reshape(faces.shape), dtype=np.int64)
 
 
-def drop_degenerate(faces: np.ndarray) -> tuple[np.ndarray, int]:
-    """Drop triangles with a repeated vertex, and all but one of equal ones (a pair of opposite sense cancels)."""
+def drop_degenerate(faces: np.ndarray, cancel: bool = True) -> tuple[np.ndarray, int]:
+    """Drop triangles with a repeated vertex, and all but one of equal ones (both of a pair of opposite sense that cancels)."""
     a, b, c = faces.T
     kept = faces[(a != b) & (b != c) & (c != a)]
     if len(kept) == 0:
@@ -77,7 +78,7 @@ def drop_degenerate(faces: np.ndarray) -> tuple[np.ndarray, int]:
     sense = np.where(even == 2, 1, -1)
     _, first, group = np.unique(key, axis=0, return_index=True, return_inverse=True)
     total = np.bincount(group.ravel(), weights=sense)
-    kept = kept[np.sort(first[total != 0])]
+    kept = kept[np.sort(first[(total != 0) | (not cancel)])]
     return kept, len(faces) - len(kept)
 
 
@@ -219,12 +220,16 @@ def _solid_angles(points, vertices, faces):
     total = np.zeros(points.shape[0])
     for i in range(points.shape[0]):
         for f in range(faces.shape[0]):
-            a = difference(vertices[faces[f, 0]], points[i])
-            b = difference(vertices[faces[f, 1]], points[i])
-            c = difference(vertices[faces[f, 2]], points[i])
-            u, v, w = np.sqrt(dot(a, a)), np.sqrt(dot(b, b)), np.sqrt(dot(c, c))
-            total[i] += 2.0 * np.arctan2(dot(a, cross(b, c)), u * v * w + dot(a, b) * w + dot(b, c) * u + dot(c, a) * v)
+            total[i] += solid_angle(points[i], vertices[faces[f, 0]], vertices[faces[f, 1]], vertices[faces[f, 2]])
     return total
+
+
+@kernel
+def solid_angle(x, p, q, r):
+    """Solid angle of a triangle p, q, r seen from x, positive from behind."""
+    a, b, c = difference(p, x), difference(q, x), difference(r, x)
+    u, v, w = np.sqrt(dot(a, a)), np.sqrt(dot(b, b)), np.sqrt(dot(c, c))
+    return 2.0 * np.arctan2(dot(a, cross(b, c)), u * v * w + dot(a, b) * w + dot(b, c) * u + dot(c, a) * v)
 
 
 def inner_point(vertices: np.ndarray, shell_faces: np.ndarray, all_faces: np.ndarray, tries: int = 48) -> np.ndarray:

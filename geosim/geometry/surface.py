@@ -18,7 +18,7 @@ from geosim.geometry.intersections import crossing_pairs
 from geosim.geometry.step import STEP_SUFFIXES, file_part, read_step
 from geosim.resources import readable
 
-__all__ = ["Surface", "check_surface", "read_surface", "tidy_surface"]
+__all__ = ["Surface", "check_size", "check_surface", "read_surface", "tidy_surface"]
 
 # metres per unit
 SUFFIXES = (".stl", ".obj", ".ply", ".off")
@@ -47,6 +47,7 @@ CAD_SUFFIXES = (
 )
 # Sizes that are almost always a wrong unit: a 100 mm robot read as metres, or as micrometres [m].
 SMALLEST, LARGEST = 1e-3, 5.0
+USUAL = 0.1  # of soft robots
 # Lengths relative to the bounding-box diagonal. Single precision STL rounds to 6e-8 of the largest coordinate.
 MERGE_TOLERANCE = 1e-7
 SLIVER_TOLERANCE = 1e-6
@@ -69,6 +70,8 @@ class Surface:
         What the surface is, for messages: "body", "chamber 1".
     source
         File it came from, "" if none.
+    units
+        Unit of the numbers it was given in, a key of `UNITS`.
 
     Raises
     ------
@@ -81,6 +84,7 @@ class Surface:
     notices: tuple[str, ...] = ()
     name: str = "body"
     source: str = ""
+    units: str = "m"
 
     def __post_init__(self) -> None:
         vertices = np.array(self.vertices, dtype=np.float64, order="C")
@@ -96,8 +100,9 @@ class Surface:
         if bad:
             raise InputError(f"{self.label}: {bad} vertices have nan or infinite coordinates; export the surface again")
         if faces.min() < 0 or faces.max() >= len(vertices):
+            bad = faces[(faces < 0) | (faces >= len(vertices))][0]
             raise InputError(
-                f"{self.label}: a triangle names vertex {int(faces.max())} of {len(vertices)}; the "
+                f"{self.label}: a triangle names vertex {int(bad)} of {len(vertices)}; the "
                 "file is damaged, export it again"
             )
         vertices.flags.writeable = False
@@ -148,7 +153,7 @@ def read_surface(surface: Any, units: str | None = None, name: str = "body") -> 
     """
     if isinstance(surface, Surface):
         return surface
-    if units is not None and units not in UNITS:
+    if units is not None and not (isinstance(units, str) and units in UNITS):
         raise InputError(f"{name} surface: units = {units!r} is unknown; choose one of {', '.join(map(repr, UNITS))}")
     if isinstance(surface, (str, os.PathLike)):
         name_of, solid = file_part(os.fspath(surface))
@@ -162,11 +167,13 @@ def read_surface(surface: Any, units: str | None = None, name: str = "body") -> 
                 f"{name} surface ({path}): the file does not say its unit; give units='mm' (or 'm', 'cm', 'in')"
             )
         vertices, faces = _read_file(path, f"{name} surface ({path})")
-        return Surface(vertices * UNITS[units], faces, name=name, source=str(path))
+        return Surface(vertices * UNITS[units], faces, name=name, source=str(path), units=units)
     if not (hasattr(surface, "vertices") and hasattr(surface, "faces")):
         raise InputError(f"{name} surface: need a path or a trimesh.Trimesh, got {type(surface).__name__}")
     scale = UNITS[units or "m"]
-    return Surface(np.asarray(surface.vertices, dtype=np.float64) * scale, np.asarray(surface.faces), name=name)
+    return Surface(
+        np.asarray(surface.vertices, dtype=np.float64) * scale, np.asarray(surface.faces), name=name, units=units or "m"
+    )
 
 
 def _read_file(path: Path, label: str) -> tuple[np.ndarray, np.ndarray]:
@@ -241,7 +248,10 @@ def _parse_other(path: Path, label: str) -> tuple[np.ndarray, np.ndarray]:
     try:
         data = path.read_bytes()  # without the path no texture is looked for, and no library guesses an encoding
         stream = io.StringIO(data.decode(errors="replace")) if path.suffix.lower() == ".obj" else io.BytesIO(data)
-        mesh = trimesh.load(stream, file_type=path.suffix[1:].lower(), force="mesh", process=False, skip_materials=True)
+        with np.errstate(invalid="ignore"):  # of ids that no integer holds: they are refused as such
+            mesh = trimesh.load(
+                stream, file_type=path.suffix[1:].lower(), force="mesh", process=False, skip_materials=True
+            )
     except (
         ValueError,
         TypeError,
@@ -295,8 +305,8 @@ def check_surface(
         that cannot be removed.
     """
     surface = read_surface(surface, units, name)
+    check_size(surface, allow_any_size)
     diagonal = surface.diagonal
-    _check_size(surface, diagonal, allow_any_size)
     return _repaired(surface, MERGE_TOLERANCE * diagonal, SLIVER_TOLERANCE * diagonal)
 
 
@@ -363,16 +373,27 @@ def _repaired(surface: Surface, merge: float, sliver: float) -> Surface:
     return replace(surface, vertices=vertices, faces=faces, notices=tuple(notices))
 
 
-def _check_size(surface: Surface, diagonal: float, allow_any_size: bool) -> None:
+def check_size(surface: Surface, allow_any_size: bool) -> None:
+    """Refuse a surface that is a point, or so small or large that its unit is another one; the message names it."""
+    diagonal = surface.diagonal
     if diagonal == 0:
         raise InputError(f"{surface.label}: all vertices are one point; export it again")
     if allow_any_size or SMALLEST <= diagonal <= LARGEST:
         return
-    guess = "units = 'mm' instead of 'm'" if diagonal > LARGEST else "units = 'm' instead of 'mm'"
     raise InputError(
         f"{surface.label}: suspicious size, the bounding box has a diagonal of {diagonal:.4g} m (usual: "
-        f"1 mm to 5 m); check the unit, e.g. {guess}, or set allow_any_size = true"
+        f"1 mm to 5 m); {_fitting_units(diagonal / UNITS[surface.units])}, or set allow_any_size = true"
     )
+
+
+def _fitting_units(size: float) -> str:
+    """Say which units make a size in the file's unit that of a robot, the likeliest first."""
+    fitting = [u for u in UNITS if SMALLEST <= size * UNITS[u] <= LARGEST]
+    if not fitting:
+        return f"no unit of {', '.join(UNITS)} fits a size of {size:.4g}; scale the surface"
+    fitting.sort(key=lambda u: abs(np.log(size * UNITS[u] / USUAL)))
+    many = [f"units = {u!r} ({size * UNITS[u] * 1e3:.4g} mm)" for u in fitting]
+    return f"check the unit: {many[0]} fits" + (f", so does {', '.join(many[1:])}" if many[1:] else "")
 
 
 def _refuse_open(label: str, faces: np.ndarray) -> None:

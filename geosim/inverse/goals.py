@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import Floats, floats, number, whole
 from geosim.derivatives.sensitivity import sensitivity
 from geosim.errors import InputError
@@ -24,6 +25,7 @@ MOST_TURNS = 4.0
 TIP = ("tip_x_mm", "tip_y_mm", "tip_z_mm")
 
 
+@guarded
 @dataclass(frozen=True)
 class Goal:
     """A measure and the value it shall have; make one with `tip`, `bend_angle`, `force` or `pressure`.

@@ -18,7 +18,8 @@ import numpy as np
 from scipy.optimize import lsq_linear
 
 from geosim.actuation import AMBIENT, Actuation, CableLengths, CableTensions, Inflation
-from geosim.arrays import Bools, Floats, choice, floats
+from geosim.arguments import guarded
+from geosim.arrays import Bools, Floats, choice, floats, real_array
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry.topology import tet_volumes
@@ -97,6 +98,7 @@ CONTROLS = {
 }
 
 
+@guarded
 @dataclass(frozen=True)
 class Inverse:
     """What was found.
@@ -122,6 +124,7 @@ class Inverse:
     solves: int
 
 
+@guarded
 def solve_for(
     robot: VolumetricRobot,
     goals: Goal | Sequence[Goal],
@@ -163,8 +166,9 @@ def solve_for(
     if count == 0:
         raise InputError(f"solve_for: vary = {vary!r}, but this robot has none")
     units = control.unit(robot)
-    given = units[:, None] * control.bounds if bounds is None else np.asarray(bounds, dtype=float)
-    limits = floats(np.broadcast_to(given, (count, 2)), "solve_for: bounds", (count, 2))
+    given = units[:, None] * control.bounds if bounds is None else real_array(bounds, "solve_for: bounds")
+    given = np.tile(given, (count, 1)) if given.shape == (2,) else given
+    limits = floats(given, "solve_for: bounds", (count, 2))
     if (limits[:, 0] >= limits[:, 1]).any():
         raise InputError(f"solve_for: bounds {limits.tolist()} must rise from the least value to the largest")
     return Search(robot, goals, control, limits, Environment() if environment is None else environment, solver).run()

@@ -1,4 +1,4 @@
-"""What the environments share: one state that a solver steps, seeded starts, checked actions, pictures."""
+"""Common part of the reinforcement-learning environments: state, seeded reset, checked actions, rendering."""
 
 from __future__ import annotations
 

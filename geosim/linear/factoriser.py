@@ -1,4 +1,4 @@
-"""What every sparse factoriser offers, and what it may use of the machine: threads and memory."""
+"""Interface of sparse factorisers, with their limits of threads and memory."""
 
 from __future__ import annotations
 

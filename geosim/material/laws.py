@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import real_array
 from geosim.errors import InputError
 from geosim.kernels import kernel
@@ -44,6 +45,7 @@ OF_STRETCHES = 100  # from here on laws of the principal stretches
 OGDEN = 100
 
 
+@guarded
 @dataclass(frozen=True)
 class NeoHookean(Hyperelastic):
     """Neo-Hookean: W = mu / 2 (I1 - 3), with the shear modulus mu [Pa]."""
@@ -64,6 +66,7 @@ def _neo_hookean(c, x, y):
     return w1 * x, w1, 0.0 * w1, 0.0 * w1
 
 
+@guarded
 @dataclass(frozen=True)
 class MooneyRivlin(Hyperelastic):
     """Mooney-Rivlin: W = c1 (I1 - 3) + c2 (I2 - 3).
@@ -92,6 +95,7 @@ def _mooney_rivlin(c, x, y):
     return c[0] * x + c[1] * y, c[0], c[1], 0.0 * c[0]
 
 
+@guarded
 @dataclass(frozen=True)
 class Yeoh(Hyperelastic):
     """Yeoh: W = c1 (I1 - 3) + c2 (I1 - 3)^2 + c3 (I1 - 3)^3, constants in Pa."""
@@ -114,6 +118,7 @@ def _yeoh(c, x, y):
     return c[0] * x + c[1] * x * x + c[2] * x * x * x, w1, 0.0 * w1, 2.0 * c[1] + 6.0 * c[2] * x
 
 
+@guarded
 @dataclass(frozen=True)
 class Gent(Hyperelastic):
     """Gent: W = -mu jm / 2 ln(1 - (I1 - 3) / jm); the chains lock at I1 - 3 = jm."""
@@ -138,6 +143,7 @@ def _gent(c, x, y):
     return -0.5 * c[0] * c[1] * np.log(rest), 0.5 * c[0] / rest, 0.0 * rest, 0.5 * c[0] / (c[1] * rest * rest)
 
 
+@guarded
 @dataclass(frozen=True)
 class Ogden(Hyperelastic):
     """Ogden: W = sum_i mu_i / alpha_i (l1^alpha_i + l2^alpha_i + l3^alpha_i - 3), l the isochoric stretches.
@@ -210,6 +216,7 @@ LAWS: dict[str, type[Hyperelastic]] = {law.model: law for law in (NeoHookean, Mo
 MODELS: dict[str, type[Material]] = {**LAWS, LinearElastic.model: LinearElastic}
 
 
+@guarded
 def material_from_dict(table: dict[str, Any], source: str = "material") -> Material:
     """Return the material that a table {model = ..., constants} describes.
 
@@ -220,7 +227,7 @@ def material_from_dict(table: dict[str, Any], source: str = "material") -> Mater
     """
     table = dict(table)
     name = table.pop("model", None)
-    if name not in MODELS:
+    if not isinstance(name, str) or name not in MODELS:
         raise InputError(f"{source}: model = {name!r} is unknown; use one of {', '.join(sorted(MODELS))}")
     known = MODELS[name].field_names()
     for key in table:

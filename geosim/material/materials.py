@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import Floats, number, real_array, shown
 from geosim.errors import InputError
 
@@ -28,6 +29,7 @@ def _check(owner: str, key: str, value: float, *, above: float | None = None, lo
         raise InputError(f"{error}; moduli are in Pa, densities in kg/m^3") from None
 
 
+@guarded
 @dataclass(frozen=True)
 class Material:
     """Root of all materials; use one of its subclasses.
@@ -107,6 +109,7 @@ def constant(unit: str = "Pa", *, default: Any = dataclasses.MISSING, **known: A
     return dataclasses.field(default=default, metadata={"constant": Constant(unit, **known)})
 
 
+@guarded
 @dataclass(frozen=True)
 class Hyperelastic(Material):
     """Root of the hyperelastic materials; see `geosim.material.laws`.
@@ -140,6 +143,7 @@ class Hyperelastic(Material):
 
     def constants(self, stress_unit: float = 1.0) -> Floats:
         """Return the constants of W in the kernels' order, those in Pa divided by `stress_unit` [Pa], shape (n,)."""
+        number(stress_unit, "constants: stress_unit [Pa]", low=1e-9)
         columns = [
             np.atleast_1d(getattr(self, name)) / (stress_unit if c.unit == "Pa" else 1.0)
             for name, c in self.declared().items()
@@ -177,6 +181,7 @@ class Hyperelastic(Material):
             )
 
 
+@guarded
 @dataclass(frozen=True)
 class LinearElastic(Material):
     """Linear isotropic elasticity of rods, shells and snake links.

@@ -1,4 +1,4 @@
-"""Where a result comes from: the version, the options, the mesh and the sources of the materials."""
+"""Provenance of a result: the version, the options, the mesh and the sources of the materials."""
 
 from __future__ import annotations
 

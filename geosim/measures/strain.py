@@ -11,9 +11,10 @@ from geosim.kernels import kernel
 from geosim.material import tensors
 from geosim.robot import VolumetricRobot
 
-__all__ = ["KINDS", "around_nodes", "beyond_range", "largest_stretches", "stresses", "von_mises"]
+__all__ = ["KINDS", "around_nodes", "jacobians", "largest_stretches", "stresses", "von_mises"]
 
 KINDS = ("von-mises", "cauchy")
+STRAIGHT = 1e-9  # of the body's size: the middle of an edge is so far from straight by rounding at most
 
 
 def deformations(robot: VolumetricRobot, nodes: Floats) -> Floats:
@@ -27,8 +28,29 @@ def deformations(robot: VolumetricRobot, nodes: Floats) -> Floats:
     gradients = topology.tet_gradients(robot.vertices, robot.body_tets)
     a, b = topology.EDGES.T
     F = np.einsum("mei,mej->mij", nodes[robot.p2_tets[:, 4:]], gradients[:, a] + gradients[:, b])
+    return _around_edges(robot, F) if _straight(robot, nodes) else F
+
+
+def _straight(robot: VolumetricRobot, nodes: Floats) -> bool:
+    """Whether all edges are straight, but for what rounding leaves where a free body was turned back."""
     straight = topology.with_mid_edges(nodes[: len(robot.vertices)], robot.p2_edges)
-    return _around_edges(robot, F) if np.array_equal(straight, nodes) else F
+    return bool(np.abs(straight - nodes).max(initial=0.0) <= STRAIGHT * robot.size)
+
+
+def jacobians(robot: VolumetricRobot, nodes: Floats) -> Floats:
+    """Least J = det F of every body tet at its corners and mid-edges, of P2 positions [m] (n + e, 3); (mb,).
+
+    F is affine in the element; at corner k it is sum_a (4 d_ka - 1) x_a (x) g_a + 4 sum_m x_km (x) g_m, g the rest gradients of
+    the barycentric coordinates and x_km the middle of the edge from k to m.
+    """
+    gradients, at = topology.tet_gradients(robot.vertices, robot.body_tets), nodes[robot.p2_tets]
+    beside = -np.einsum("eai,eaj->eij", at[:, :4], gradients)
+    corners = np.stack([beside + 4.0 * at[:, k, :, None] * gradients[:, k, None] for k in range(4)], axis=1)
+    for m, (a, b) in enumerate(topology.EDGES):
+        for k, other in ((a, b), (b, a)):
+            corners[:, k] += 4.0 * at[:, 4 + m, :, None] * gradients[:, other, None]
+    middles = 0.5 * (corners[:, topology.EDGES[:, 0]] + corners[:, topology.EDGES[:, 1]])
+    return np.linalg.det(np.concatenate([corners, middles], axis=1)).min(axis=1)
 
 
 def _around_edges(robot: VolumetricRobot, F: Floats) -> Floats:
@@ -49,18 +71,6 @@ def largest_stretches(robot: VolumetricRobot, nodes: Floats) -> Floats:
     """Largest principal stretch of every body tet at its centroid, the root of the largest eigenvalue of F^T F, (mb,)."""
     F = deformations(robot, nodes)
     return np.sqrt(np.maximum(np.linalg.eigvalsh(np.einsum("mki,mkj->mij", F, F))[:, -1], 0.0))
-
-
-def beyond_range(robot: VolumetricRobot, nodes: Floats) -> str:
-    """Say which materials are stretched beyond what their constants were fitted to; empty where none is known to be."""
-    stretches, regions, said = largest_stretches(robot, nodes), robot.regions[robot.is_body], []
-    for region, material in robot.materials.items():
-        largest = float(stretches[regions == region].max())
-        if largest > material.max_stretch:
-            said.append(
-                f"The largest stretch, {largest:.3g}, is beyond {material.max_stretch:.3g}, to which the material is known."
-            )
-    return " ".join(said)
 
 
 def around_nodes(robot: VolumetricRobot, values: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""How far a robot bends, twists and turns: angles that count on beyond pi."""
+"""Bend, twist and rotation of a robot: angles that are continuous beyond pi."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command drives a robot by: natural shapes, prescribed motion, loads and contact, bound to a time on the way to it."""
+"""Driving terms of a command at a time: natural shapes, prescribed motion, loads and contact."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geosim.actuation import NATURAL, Command, NaturalShape
+from geosim.actuation import NATURAL, Command, NaturalShape, cable_targets
 from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
 from geosim.rods.balance import Inertia
+from geosim.rods.cables import Cables, Pulled
 from geosim.rods.drag import Drag
 from geosim.rods.gyroscope import Gyroscope
 from geosim.rods.moments import FixedMoments
@@ -26,7 +27,7 @@ from geosim.rods.state import RodState
 from geosim.rods.system import load_force, natural_hinges, prescribed_values, with_free
 from geosim.rods.terms import Term, UserForce
 
-__all__ = ["Drive", "check_natural", "make_drive"]
+__all__ = ["Drive", "check_natural", "contact_terms", "make_drive"]
 
 NEWTON = Newton()
 INSTANT = 1e-300  # s: guards shares of a row of the actuation that takes no time
@@ -62,6 +63,8 @@ class Drive:
         Along and across rods [N s/m^2].
     rolling
         Whether friction with obstacles acts at the surfaces of rods.
+    share
+        Of the command's change that is asked for, where statics goes there in steps.
     """
 
     command: Command
@@ -77,6 +80,7 @@ class Drive:
     shortest: float = 0.0
     rod_drag: tuple[float, float] | None = None
     rolling: bool = False
+    share: float = 1.0
 
     @property
     def _row(self) -> tuple[float, float]:
@@ -94,6 +98,18 @@ class Drive:
         """Return the prescribed degrees of freedom at a time [s]."""
         end, begin = max(self._row[1], self.command.time), self.start.time
         return self.aim((time - begin) / max(end - begin, INSTANT))
+
+    def pulled(self, time: float) -> Pulled:
+        """Return what pulls the cables at a time [s]: linearly from the row before; in statics at the share of the command."""
+        robot, index, (begin, end) = self.start.system.robot, self.command.index, self._row
+        count = len(robot.cables)
+        lengths, tensions = cable_targets(self.command, count)
+        before, slack = np.array([cable.length for cable in robot.cables]), np.zeros(count)
+        if index > 0:
+            known, slack = cable_targets(replace(self.command, index=index - 1), count)
+            before = np.where(np.isfinite(known), known, before)
+        share = self.share if self.static else min(max((time - begin) / max(end - begin, INSTANT), 0.0), 1.0)
+        return Pulled(slack + share * (tensions - slack), before + share * (lengths - before))
 
     def natural(self, time: float) -> Floats:
         """Return the natural strains at a time [s]: curvature [1/m] times Voronoi length, section 7.1 of [Lahoti]; stretches."""
@@ -127,6 +143,8 @@ class Drive:
             if load.kind == "moment":
                 moment = np.broadcast_to(load.at(max(self.command.index, 0)), (len(load.where), 3))
                 terms.append(FixedMoments(state, step, load.where, moment))
+        if system.robot.cables:
+            terms.append(Cables(state, step, self.pulled(time)))
         fluid = environment.fluid
         if fluid is not None and fluid.drag_coefficient > 0 and len(system.robot.triangles) and step > 0:
             terms.append(Drag(moving, pace))
@@ -134,23 +152,30 @@ class Drive:
             terms.append(SlenderDrag(moving, pace, *self.rod_drag))
         if step > 0 and system.spins:
             terms.append(Gyroscope(moving, pace))
-        if state.memory is not None:
-            terms.append(PairContact(state, step, environment.self_friction))
-        if system.sheet is not None:
-            terms.append(SheetContact(state, step, environment.self_friction))
-        if environment.obstacles:
-            before = self._poses(time - step)
-            # at rest the first step of a command takes the obstacles there
-            if self.static and np.array_equal(state.q, self.start.q):
-                before = environment.poses(self.command.index, 0.0)
-            terms.append(ObstacleContact(state, step, before, self._poses(time), self.rolling))
-        return terms
+        before = self._poses(time - step)
+        # at rest the first step of a command takes the obstacles there
+        if self.static and np.array_equal(state.q, self.start.q):
+            before = environment.poses(self.command.index, 0.0)
+        return terms + contact_terms(state, step, before, self._poses(time), rolling=self.rolling)
 
     def _poses(self, time: float) -> Floats:
         """Return the poses of all obstacles (o, 4, 4) at a time [s]; in statics those of the command."""
         begin, end = self._row
         share = 1.0 if self.static else min(max((time - begin) / max(end - begin, INSTANT), 0.0), 1.0)
         return self.start.system.environment.poses(self.command.index, share)
+
+
+def contact_terms(state: RodState, step: float, before: Floats, after: Floats, *, rolling: bool = False) -> list[Term]:
+    """Bind contact to an increment from `state` in which obstacles move from the poses `before` to `after` (o, 4, 4)."""
+    system, environment = state.system, state.system.environment
+    terms: list[Term] = []
+    if state.memory is not None:
+        terms.append(PairContact(state, step, environment.self_friction))
+    if system.sheet is not None:
+        terms.append(SheetContact(state, step, environment.self_friction))
+    if environment.obstacles:
+        terms.append(ObstacleContact(state, step, before, after, rolling))
+    return terms
 
 
 def make_drive(

@@ -1,4 +1,4 @@
-"""Where the energy of a robot comes from and goes to: the watch over every motion.
+"""Energy balance of a motion: kinetic, elastic and potential energy, work, dissipation.
 
 From the start to a frame the energies (kinetic, elastic, of weight, stored in contact) change by::
 
@@ -22,8 +22,9 @@ from geosim.rods.newton import Solution
 from geosim.rods.state import Ledger, RodState, evaluate
 from geosim.rods.terms import Term
 
-__all__ = ["GROWN", "booked", "measured"]
+__all__ = ["EXPLODED", "GROWN", "booked", "continued", "measured"]
 
+EXPLODED = 3.0  # of the energy given that appeared from nowhere: an impact by the midpoint rule makes up to 1.8 and is outlived
 GROWN = 0.1  # of the energy given that may appear from nowhere: coarse increments of rules of order 2 swing by a few hundredths
 AXIAL = 1e-12  # of EA L (a strain of 1e-6): energy below it is round-off of a robot at rest
 KEPT = ("elastic", "kinetic", "weight")
@@ -58,13 +59,14 @@ def measured(
             reactions=reactions[:turns].reshape(-1, 3),
             stable=float(not solution.unstable) if static else np.nan,
         )
-        for term in terms:
-            term.measure(solution.q, measures)
+    for term in terms:
+        term.measure(state.q if solution is None else solution.q, measures)
     if ledger is None or static:
         return state.changed(measures=measures)
     stored = measures.get("contact", 0.0)
     dissipated, drift = _balance(ledger, sum(measures[key] for key in KEPT) + stored, stored)
-    measures.update(work=ledger.work, dissipated=dissipated, drift=drift)
+    said = zip(("work", "dissipated", "drift"), (ledger.work, dissipated, drift), ledger.said)
+    measures.update({key: now - before for key, now, before in said})
     return state.changed(measures=measures, ledger=replace(ledger, made=_made(state, ledger, dissipated, drift)))
 
 
@@ -87,7 +89,7 @@ def booked(
     drive: Drive, state: RodState, new: RodState, solution: Solution, terms: Sequence[Term], h: float
 ) -> RodState:
     """Return the new state with the work of the increment of h [s] that led to it from `state` in its ledger."""
-    system, ledger, after = state.system, state.ledger, _kept(new, solution.trial.energy)
+    system, ledger, after = state.system, state.ledger, _kept(new, _elastic(new))
     if ledger is None:
         begin = _kept(state, _elastic(state))
         weight = begin["weight"]
@@ -113,10 +115,8 @@ def booked(
         lowest=min(ledger.lowest, after["weight"]),
         highest=max(ledger.highest, after["weight"]),
     )
-    if solution.q is new.q:
-        made = _made(new, ledger, *_balance(ledger, sum(after.values()), solution.trial.stored))
-        ledger = replace(ledger, made=made)
-    return new.changed(ledger=ledger)
+    made = _made(new, ledger, *_balance(ledger, sum(after.values()) + solution.trial.stored, solution.trial.stored))
+    return new.changed(ledger=replace(ledger, made=made))
 
 
 def _actuation(state: RodState, new: RodState) -> float:
@@ -125,3 +125,12 @@ def _actuation(state: RodState, new: RodState) -> float:
         return 0.0
     begin = evaluate(state.system, state, state.q, state.natural).energy
     return evaluate(state.system, state, state.q, new.natural).energy - begin
+
+
+def continued(state: RodState) -> RodState:
+    """Return the state as the start of another solve: what was made, done and dissipated so far counts no more there."""
+    measures, ledger = dict(state.measures), state.ledger
+    if ledger is not None:
+        done = [before + measures.get(key, 0.0) for key, before in zip(("work", "dissipated", "drift"), ledger.said)]
+        ledger = replace(ledger, said=(done[0], done[1], done[2]))
+    return state.changed(ledger=ledger, measures=measures | dict.fromkeys(("work", "dissipated", "drift"), 0.0))

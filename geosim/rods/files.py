@@ -12,8 +12,13 @@ import numpy as np
 from geosim.actuation import NATURAL, NaturalShape
 from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
+from geosim.resources import check_sizes, readable
 
 __all__ = ["read_geometry", "read_natural_shape", "read_table", "read_tags", "write_geometry"]
+
+# Cells of a workbook, of which some 200,000 are read in a second; times its length that it may unpack to.
+MOST_CELLS, MOST_PACKED = 2_000_000, 200.0
+REMEDY = "leave out what is not needed, or save it as .csv"
 
 SECTIONS = {
     "*nodes": 3,
@@ -228,7 +233,9 @@ def _sheet(path: Path) -> list[list[Any]]:
             f"{path.name}: {kind} tables need {library} (pip install 'geosim[tables]'), or save it as .csv"
         )
     try:
-        rows = read(path)
+        rows = read(readable(path))
+    except InputError:
+        raise
     except Exception as error:  # noqa: BLE001 (a zip, an XML and a workbook can each be wrong in their own way)
         raise InputError(f"{path}: not a readable {kind} workbook ({error})") from None
     return [row for row in rows if any(cell not in (None, "") for cell in row)]
@@ -237,9 +244,21 @@ def _sheet(path: Path) -> list[list[Any]]:
 def _rows_of_xlsx(path: Path) -> list[list[Any]]:
     from openpyxl import load_workbook
 
+    check_sizes(path, MOST_PACKED)
     book = load_workbook(path, read_only=True, data_only=True)
-    rows = [list(row) for row in book.worksheets[0].iter_rows(values_only=True)]
-    book.close()
+    try:
+        sheet = book.worksheets[0]
+        if (sheet.max_row or 0) * (sheet.max_column or 0) > MOST_CELLS:
+            raise InputError(f"{path.name}: says to have {sheet.max_row} rows of {sheet.max_column} cells; {REMEDY}")
+        rows: list[list[Any]] = []
+        count = 0
+        for row in sheet.iter_rows(values_only=True):  # a sheet may not say how large it is
+            count += max(len(row), 1)
+            if count > MOST_CELLS:
+                raise InputError(f"{path.name}: more than {MOST_CELLS} cells; {REMEDY}")
+            rows.append(list(row))
+    finally:
+        book.close()
     return rows
 
 

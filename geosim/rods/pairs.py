@@ -1,4 +1,4 @@
-"""Which edges of rods are near each other, and where: distances of pairs of edges, and the list of those that may touch.
+"""Broad phase of contact between rods: distances of pairs of edges, and the list of those that may touch.
 
 [D1] The distance of two edges is the minimum over both parameters of |r|^2 + eps (l1^2 (s - 1/2)^2 + l2^2 (t - 1/2)^2)
      with rest lengths l and eps = 1e-3: parallel edges then have one nearest pair and forces stay continuous. The Hessian is

@@ -1,4 +1,4 @@
-"""Points of rods that feel obstacles: all vertices, and fixed points inside edges that are long for what they may meet."""
+"""Contact points of rods: all vertices, and fixed points inside edges that are long for obstacles they may meet."""
 
 from __future__ import annotations
 

@@ -7,13 +7,14 @@ A joint is nothing special: every pair of rod edges that meet in a vertex makes 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import (
     NO_EDGES,
     NO_TETS,
@@ -29,10 +30,13 @@ from geosim.arrays import (
     shown,
     whole,
 )
+from geosim.cable import as_cables
 from geosim.display import Displayed
 from geosim.errors import InputError
 from geosim.material.materials import LinearElastic
+from geosim.robot import LARGEST, SMALLEST
 from geosim.rods.frames import edges_around, first_frames
+from geosim.rods.guides import Guides, guided
 from geosim.rods.section import Section
 from geosim.rods.shells import ShellMesh, shell_mesh
 from geosim.select import selected_ids
@@ -49,6 +53,7 @@ MERGED = 0.01  # of the shorter edge, within which vertices of two limbs are one
 MOST_NODES = 1_000_000  # of a limb: its matrices take gigabytes
 
 
+@guarded
 @dataclass(frozen=True)
 class Limb:
     """A straight limb of `nodes` equally spaced vertices from `start` to `end` [m].
@@ -105,6 +110,7 @@ class Bends:
         return len(self.length)
 
 
+@guarded
 @dataclass(frozen=True, repr=False, eq=False)
 class RodShellRobot(Displayed):
     """Discrete elastic rods, discrete shells and their joints.
@@ -140,8 +146,9 @@ class RodShellRobot(Displayed):
     planar
         True: motion in the coordinate plane that contains the robot (xz if several do); or "xz", "xy", "yz".
     shell_bending
-        "hinge" (fast; no Poisson's ratio, depends on the mesh) or "mid-edge" (a plate; one unknown more an edge), see
-        `geosim.rods.shells` and `geosim.rods.midedge`.
+        "mid-edge" (a plate, on any triangulation), see `geosim.rods.midedge`, or "hinge" (those of [Lahoti]; no Poisson's ratio,
+        depends on the mesh), see `geosim.rods.shells`. None: "mid-edge", but "hinge" where `hinge_stiffness` or
+        `shell_constants` of hinges are given.
     shell_membrane
         "cst" (constant-strain triangles with the material's nu, see `geosim.rods.membrane`) or "springs" (on the edges, as in
         [Lahoti]; the mesh decides about nu, see `geosim.rods.shells`).
@@ -162,6 +169,11 @@ class RodShellRobot(Displayed):
     own_edges
         How many of the edges are rods; those after them are the edges of shells that rods meet in a joint. None: all are
         rods, and the robot adds the edges of its joints.
+    allow_any_size
+        Accept a robot under 1 mm or over 5 m, or rods and shells thicker than the robot is long.
+    cables
+        `Cable` objects, or points [m] (q, 3), at rest: guides that are fixed to the sections of the nearest rods, see
+        `geosim.rods.cables`.
     name, units
         Shown in summaries; unit in which surfaces are saved ("m", "cm", "mm", "in").
 
@@ -186,7 +198,7 @@ class RodShellRobot(Displayed):
     edge_angular_velocities: Any = None
     masses: Any = None
     planar: Any = False
-    shell_bending: str = "hinge"
+    shell_bending: str | None = None
     section: Section | None = None
     stretch_stiffness: Any = None
     bend_stiffness: Any = None
@@ -198,11 +210,14 @@ class RodShellRobot(Displayed):
     name: str = "robot"
     units: str = "mm"
     shell_membrane: str = "cst"
+    allow_any_size: bool = False
+    cables: Any = ()
+
+    guides: tuple[Guides, ...] = field(init=False, default=())
 
     # what other kinds of robot have and this one has not
     notices = ()
     chambers = 0
-    cables = ()
     p2_edges = NO_EDGES
     body_tets = NO_TETS
 
@@ -219,16 +234,21 @@ class RodShellRobot(Displayed):
         rods = len(self.edges)
         put(self, "radius", _sizes(self.radius, "radius", rods, "edges"))
         put(self, "thickness", _sizes(self.thickness, "thickness", len(self.triangles), "triangles"))
+        if not self.allow_any_size:
+            self._check_size()
         if rods:
             self._check_rods(rods)
         if len(self.triangles):
             self._check_shells()
         choice(self.shell_constants, "shell_constants", ("plate", "published", "matlab"))
+        if self.shell_bending is None:
+            hinged = self.hinge_stiffness is not None or self.shell_constants != "plate"
+            put(self, "shell_bending", "hinge" if hinged else "mid-edge")
         choice(self.shell_bending, "shell_bending", ("hinge", "mid-edge"))
         choice(self.shell_membrane, "shell_membrane", ("cst", "springs"))
         if self.shell_bending == "mid-edge" and self.hinge_stiffness is not None:
             raise InputError("hinge_stiffness: a shell with shell_bending = 'mid-edge' has no hinges; leave it out")
-        empty = isinstance(self.fixed_vertices, (tuple, list, np.ndarray)) and len(self.fixed_vertices) == 0
+        empty = isinstance(self.fixed_vertices, (tuple, list, np.ndarray)) and np.size(self.fixed_vertices) == 0
         fixed = np.zeros(0, dtype=np.int64) if empty else self.fixed_vertices
         put(self, "fixed_vertices", frozen(fixed) if empty else selected_ids(fixed, self.vertices, "fixed_vertices"))
         put(self, "fixed_edges", ints(np.atleast_1d(np.asarray(self.fixed_edges)), "fixed_edges", (None,), below=rods))
@@ -244,6 +264,8 @@ class RodShellRobot(Displayed):
         if (self.masses < 0).any():
             raise InputError(f"masses: {self.masses.min():g} kg is negative; give added masses >= 0")
         put(self, "planar", self._planar())
+        put(self, "cables", as_cables(self.cables))
+        put(self, "guides", self._guides())
         bends = len(self.bends)
         stiffness: tuple[tuple[str, list[tuple[int, ...]]], ...] = (
             ("stretch_stiffness", [(rods,)]),
@@ -288,6 +310,19 @@ class RodShellRobot(Displayed):
         if not used.all():
             i = int(np.argmin(used))
             raise InputError(f"vertices: vertex {i} belongs to no edge and no triangle; remove it")
+
+    def _check_size(self) -> None:
+        """Refuse sizes that speak of a wrong unit."""
+        size = self.size
+        thick = {"radius": self.radius.max(initial=0.0), "thickness": self.thickness.max(initial=0.0)}
+        name = max(thick, key=lambda key: float(thick[key]))
+        if SMALLEST <= size <= LARGEST and thick[name] <= size:
+            return
+        if thick[name] > size and size <= LARGEST:
+            found = f"{name}: {thick[name]:.4g} m is more than the {size:.4g} m that the vertices span"
+        else:
+            found = f"vertices: suspicious size, the bounding box has a diagonal of {size:.4g} m (usual: 1 mm to 5 m)"
+        raise InputError(f"{found}; all lengths are in metres (1 mm = 1e-3), or set allow_any_size = true")
 
     def _check_rods(self, count: int) -> None:
         if self.rod_material is None:
@@ -405,6 +440,15 @@ class RodShellRobot(Displayed):
         """First directors d1 of the edges at rest, shape (E, 3)."""
         return frozen(first_frames(np.array(self.tangents), np.array(self.edges)))
 
+    def _guides(self) -> tuple[Guides, ...]:
+        """Return where every cable is led along the rods."""
+        rods = slice(0, self.own_edges)
+        ends = self.vertices[self.edges[rods]]
+        return tuple(
+            guided(cable.points, ends, self.radius[rods], self.directors[rods], f"cable {k + 1}")
+            for k, cable in enumerate(self.cables)
+        )
+
     @cached_property
     def mesh(self) -> ShellMesh:
         """Edges and hinges of the triangles."""
@@ -510,7 +554,10 @@ def _joined(points: Floats, owner: Ints, step: Floats, first: Ints, joints: Any)
     if joints is None:
         return []
     if not isinstance(joints, str):
-        return [(int(first[i] + a), int(first[j] + b)) for (i, a), (j, b) in joints]
+        pairs = ints(joints, "from_limbs: joints, pairs ((limb, node), (limb, node))", (None, 2, 2), below=len(points))
+        if pairs.size and pairs[:, :, 0].max() >= len(first):
+            raise InputError(f"from_limbs: joints name limb {pairs[:, :, 0].max()} of {len(first)}")
+        return [(int(first[i] + a), int(first[j] + b)) for (i, a), (j, b) in pairs]
     if joints != "auto":
         raise InputError(f"from_limbs: joints = {joints!r}: use 'auto', None or pairs ((limb, node), (limb, node))")
     apart = np.linalg.norm(points[:, None] - points[None], axis=2)

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geosim.arrays import frozen
+from geosim.arguments import guarded
+from geosim.arrays import frozen, real_array
 from geosim.errors import InputError
 
 __all__ = ["Section"]
 
 
+@guarded
 @dataclass(frozen=True)
 class Section:
     """Cross-section of every edge; numbers, or arrays with one value an edge.
@@ -35,10 +37,7 @@ class Section:
 
     def __post_init__(self) -> None:
         for key in ("area", "inertia1", "inertia2", "torsion"):
-            try:
-                value = np.array(getattr(self, key), dtype=float)
-            except (TypeError, ValueError):
-                raise InputError(f"Section: {key} = {getattr(self, key)!r} is not a number or array") from None
+            value = real_array(getattr(self, key), f"Section: {key}")
             if value.ndim > 1 or not np.isfinite(value).all() or (value <= 0).any():
                 raise InputError(f"Section: {key} must be positive (m^2 or m^4), a number or one value an edge")
             object.__setattr__(self, key, frozen(value) if value.ndim else np.float64(value))
@@ -51,7 +50,7 @@ class Section:
     @staticmethod
     def tube(outer: ArrayLike, inner: ArrayLike) -> Section:
         """Tube between the radii `inner` < `outer` [m]."""
-        a, b = np.asarray(outer, dtype=float), np.asarray(inner, dtype=float)
+        a, b = real_array(outer, "Section.tube: outer"), real_array(inner, "Section.tube: inner")
         if (b >= a).any() or (b < 0).any():
             raise InputError(f"Section.tube: inner = {inner!r} m must lie between 0 and outer = {outer!r} m")
         inertia = np.pi * (a**4 - b**4) / 4
@@ -64,7 +63,7 @@ class Section:
         I1 = width height^3 / 12 resists kappa1 (the thin way of a ribbon), I2 = height width^3 / 12 kappa2. The torsion
         constant is Saint-Venant's a b^3 (1/3 - 0.21 (b/a)(1 - b^4 / (12 a^4))) with a >= b unless it is given.
         """
-        w, h = np.asarray(width, dtype=float), np.asarray(height, dtype=float)
+        w, h = real_array(width, "Section.rectangle: width"), real_array(height, "Section.rectangle: height")
         a, b = np.maximum(w, h), np.minimum(w, h)
         j = a * b**3 * (1 / 3 - 0.21 * (b / a) * (1 - b**4 / (12 * a**4))) if torsion is None else torsion
         return Section(w * h, w * h**3 / 12, h * w**3 / 12, j)

@@ -1,4 +1,4 @@
-"""Which vertices, triangles and edges of a shell are near each other, and how far a step may go before some meet.
+"""Broad phase of contact of shells: near pairs of vertices, triangles and edges, and the largest step without contact.
 
 Two parts touch at the distance C of their middle surfaces and centre lines: half of the thickness of a shell, the radius of a
 rod, each. A Newton step is shortened so that no pair comes nearer than half its distance or 0.3 C in between (continuous

@@ -1,4 +1,4 @@
-"""Whether an equilibrium is stable: the lowest mode of its stiffness, told from rounding and from motions that cost nothing.
+"""Stability of an equilibrium: the lowest eigenvalue of its stiffness, apart from rounding and neutral motions.
 
 The pivots of a factorisation count eigenvalues below zero, and those of free motions (a twist that nothing holds, a ring that
 turns) are rounding of either sign. So the mode behind them is found by inverse iteration, (K + s D) v <- D v with the smallest

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from geosim.rods.robot import RodShellRobot
 from geosim.rods.shells import hinge_force
 from geosim.rods.system import System
 
-__all__ = ["RodState", "Trial", "at_rest", "carry", "evaluate", "load_state", "save_state"]
+__all__ = ["RodState", "Trial", "at_rest", "carry", "evaluate", "kept_arrays", "load_state", "restored", "save_state"]
 
 
 NO_PAST, NO_PLACE = np.zeros((0, 0)), np.zeros(0)
@@ -48,6 +49,8 @@ class Ledger:
         Energy of the weight.
     made
         Share of the energy given that appeared from nowhere.
+    said
+        Work, dissipation and drift of the solves before this one, from which this one goes on.
     """
 
     begin: float
@@ -59,6 +62,7 @@ class Ledger:
     lowest: float = 0.0
     highest: float = 0.0
     made: float = 0.0
+    said: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -203,6 +207,10 @@ class RodState:
         """The robot that moves."""
         return self.system.robot
 
+    def arrays(self) -> dict[str, Floats]:
+        """Return the arrays from which a solve goes on exactly."""
+        return kept_arrays(self)
+
     @property
     def frame(self) -> Frame:
         """What a result shows; `energies` is kinetic + elastic + contact + potential of the weight [J].
@@ -227,6 +235,7 @@ class RodState:
             stable=given.get("stable", np.nan),
             residual=given.get("residual", 0.0),
             energies=sum(parts.values()),
+            **{key: given.get(key) for key in ("cable_lengths", "cable_tensions", "cable_end_tensions")},
             extra={
                 "theta": self.theta,
                 "twist": self.twists(),
@@ -399,6 +408,46 @@ _KEPT = (
     "increment",
     "past",
 )
+_SHAPED = ("q", "u", "tangents", "directors", "twist", "natural", "external", "shell_tangents", "normals")
+_LEDGER, _MEASURE = "ledger", "measure."
+
+
+def kept_arrays(state: RodState) -> dict[str, Floats]:
+    """Return the arrays from which `restored` makes the state again."""
+    kept = {key: np.asarray(getattr(state, key)) for key in _KEPT}
+    kept["listed"] = NO_PLACE if state.memory is None else state.memory.built_at
+    if state.ledger is not None:
+        *numbers, said = (getattr(state.ledger, f.name) for f in fields(Ledger))
+        kept[_LEDGER] = np.array([*numbers, *said])
+    return kept | {_MEASURE + key: np.asarray(value) for key, value in state.measures.items()}
+
+
+def restored(state: RodState, kept: Mapping[str, Floats]) -> RodState:
+    """Return the state that arrays of `kept_arrays` hold, for the system of `state`.
+
+    Raises
+    ------
+    InputError
+        They are not of a state of this robot.
+    """
+    if missing := [key for key in (*_SHAPED, "time", "increment") if key not in kept]:
+        raise InputError(f"not a saved state of rods ({missing[0]} is missing)")
+    for key in _SHAPED:
+        given, needed = np.asarray(kept[key]), getattr(state, key).shape
+        if given.shape != needed or not np.isfinite(given).all():
+            raise InputError(f"{key} has shape {given.shape}, this robot needs {needed}, all of it finite")
+    values: dict[str, Any] = {key: np.array(kept[key]) for key in (*_SHAPED, "past") if key in kept}
+    if values.get("past", NO_PAST).shape not in ((0, 0), (4, state.system.dofs)):
+        raise InputError(f"past has shape {values['past'].shape}, this robot needs (4, {state.system.dofs})")
+    listed, ledger = np.array(kept.get("listed", NO_PLACE)), kept.get(_LEDGER)
+    if len(listed):
+        values["memory"] = listed_at(state.robot, state.system.law.range, listed)
+    if ledger is not None:
+        numbers = np.asarray(ledger, dtype=float).tolist()
+        values["ledger"] = Ledger(*numbers[:-3], said=(numbers[-3], numbers[-2], numbers[-1]))
+    measures = {key.removeprefix(_MEASURE): value for key, value in kept.items() if key.startswith(_MEASURE)}
+    values["measures"] = {key: float(value) if np.ndim(value) == 0 else value for key, value in measures.items()}
+    return replace(state, elastic=None, time=float(kept["time"]), increment=float(kept["increment"]), **values)
 
 
 def save_state(state: RodState, path: str | Path) -> Path:
@@ -406,8 +455,7 @@ def save_state(state: RodState, path: str | Path) -> Path:
     path = Path(path)
     if path.suffix != ".npz":
         raise InputError(f"{path.name}: a state is saved as .npz")
-    listed = NO_PLACE if state.memory is None else state.memory.built_at
-    np.savez(path, listed=listed, **{key: getattr(state, key) for key in _KEPT})
+    np.savez(path, **kept_arrays(state))  # type: ignore[arg-type]
     return path
 
 
@@ -421,13 +469,10 @@ def load_state(state: RodState, path: str | Path) -> RodState:
     """
     try:
         with np.load(path) as file:
-            kept = {key: file[key] for key in _KEPT if key in file or key != "past"}
-            listed = file.get("listed", NO_PLACE)
+            kept = {key: file[key] for key in file.files}
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{path}: not a saved state ({error})") from None
-    for key in ("q", "tangents", "twist"):
-        if kept[key].shape != getattr(state, key).shape:
-            raise InputError(f"{path}: {key} has shape {kept[key].shape}, this robot needs {getattr(state, key).shape}")
-    kept["time"], kept["increment"] = float(kept["time"]), float(kept["increment"])
-    memory = listed_at(state.robot, state.system.law.range, listed) if len(listed) else None
-    return replace(state, elastic=None, memory=memory, **kept)
+    try:
+        return restored(state, kept)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None

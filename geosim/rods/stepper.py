@@ -35,20 +35,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geosim.actuation import Actuation, Command, NaturalShape
+from geosim.actuation import Actuation, CableLengths, CableTensions, Command, NaturalShape, cable_targets
+from geosim.arguments import guarded
 from geosim.arrays import choice, floats, number, whole
-from geosim.contract import Progress, Report, Robot, State, Status, taken
+from geosim.contract import Progress, Report, Robot, SavedState, State, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.rods.drive import Drive, check_natural, make_drive
-from geosim.rods.energy import GROWN, booked, measured
+from geosim.rods.energy import EXPLODED, GROWN, booked, continued, measured
 from geosim.rods.increment import solve_balance
 from geosim.rods.newton import Newton, Solution
 from geosim.rods.obstacles import refuse_overlap
+from geosim.rods.overlap import OVERLAPS, free_of_overlap, terms_at_rest
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.rules import RULES, advance
-from geosim.rods.state import NO_PAST, RodState, at_rest, carry
-from geosim.rods.system import make_system
+from geosim.rods.state import NO_PAST, RodState, at_rest, carry, restored
+from geosim.rods.system import System, load_force, make_system
 from geosim.rods.terms import Term
 
 __all__ = ["RodShellStepper"]
@@ -66,6 +68,7 @@ _FORGOTTEN: dict[str, Any] = {
 DIGITS = 12  # of times [s], so that frames and rows of a table that mean the same time meet
 
 
+@guarded
 @dataclass(frozen=True)
 class RodShellStepper:
     """Time stepper for rods and their joints.
@@ -119,6 +122,10 @@ class RodShellStepper:
     rolling
         Whether friction with obstacles acts at the surfaces of rods, which then roll about themselves; otherwise at their centre
         lines as in [Choi2024]: they slide.
+    overlap
+        What becomes of rods that overlap each other, or of parts that overlap an obstacle, by more than a hundredth of their
+        radius where a motion starts from the rest shape: "refuse"; "resolve": they are moved apart before time begins;
+        "keep": contact throws them apart, by the energy that frame 0 holds.
     """
 
     dt: float = 1e-2
@@ -142,9 +149,11 @@ class RodShellStepper:
     restitution: float | None = None
     rod_drag: tuple[float, float] | None = None
     rolling: bool = False
+    overlap: str = "refuse"
 
     def __post_init__(self) -> None:
         choice(self.integrator, "integrator", RULES)
+        choice(self.overlap, "RodShellStepper: overlap", OVERLAPS)
         for key in ("dt", "tolerance", "increment_tolerance", "smallest_dt", "slip_velocity"):
             number(getattr(self, key), f"RodShellStepper: {key}", above=0.0)
         number(self.damping, "RodShellStepper: damping", low=0.0)
@@ -168,22 +177,39 @@ class RodShellStepper:
         Raises
         ------
         InputError
-            The robot is none of rods and shells, it starts inside an obstacle, or `initial` is not a state of it.
+            The robot is none of rods and shells, it starts inside an obstacle or overlaps (see `overlap`), or `initial` is not
+            a state of it.
         """
         robot = taken(robot, RodShellRobot, type(self).__name__)
         contact = self.contact_stiffness, self.contact_distance, self.slip_velocity, self.restitution
         system = make_system(robot, environment or Environment(), *contact)
         if initial is not None:
-            if not isinstance(initial, RodState) or initial.q.shape != (system.dofs,):
-                raise InputError("initial: not a state of this robot; pass a RodState or a Result of the same robot")
-            refuse_overlap(system, initial.positions)
-            return replace(initial, system=system, time=0.0, **_FORGOTTEN, is_frame=not self.static)
+            return self._continued(system, initial)
         refuse_overlap(system, robot.vertices)
         if self.integrator == "verlet" and robot.turning > len(robot.edges):
             raise InputError(
                 "integrator = 'verlet': mid-edge normals have no mass; use 'implicit-euler' or shell_bending='hinge'"
             )
-        return measured(at_rest(system, moving=not self.static))
+        state = at_rest(system, moving=not self.static)
+        state, terms = terms_at_rest(state if self.static else free_of_overlap(state, self.overlap))
+        return measured(state, terms=terms)
+
+    def _continued(self, system: System, initial: State) -> RodState:
+        """Return a state of the robot as the start of another motion, with all that the rule remembers if the loads stay."""
+        if isinstance(initial, SavedState):
+            try:
+                initial = restored(at_rest(system, moving=True), initial.kept)
+            except InputError as error:
+                raise InputError(f"initial: not a state of this robot: {error}") from None
+        if not isinstance(initial, RodState) or initial.q.shape != (system.dofs,):
+            raise InputError("initial: not a state of this robot; pass a RodState or a Result of the same robot")
+        refuse_overlap(system, initial.positions)
+        state = replace(initial, system=system, time=0.0, is_frame=not self.static)
+        loads = system.weight + load_force(system, 0)
+        if not self.static and np.array_equal(state.external, loads):
+            return continued(state)
+        state, terms = terms_at_rest(replace(state, **_FORGOTTEN))
+        return measured(state, terms=terms)
 
     def commands(self, robot: Robot, actuation: Actuation) -> list[Command]:
         """Return the commands: those of the actuation, and in dynamics one a frame between them.
@@ -193,7 +219,8 @@ class RodShellStepper:
         InputError
             The actuation is not for rods and shells, or has as many values as none of the robot's parts.
         """
-        commands = actuation.commands((NaturalShape,), type(self).__name__)
+        commands = actuation.commands((NaturalShape, CableTensions, CableLengths), type(self).__name__)
+        cable_targets(commands[0], len(robot.cables))
         shape = commands[0].find(NaturalShape)
         if shape is not None:
             check_natural(taken(robot, RodShellRobot, type(self).__name__), shape)
@@ -221,7 +248,7 @@ class RodShellStepper:
         drive = make_drive(state, command, self.edge_rotations, **options)
         tally = _Tally(progress)
         new = self._to_equilibrium(drive, tally) if self.static else self._to_time(drive, tally)
-        if tally.status is not Status.NOT_CONVERGED and self.on_frame is not None:
+        if tally.status not in (Status.NOT_CONVERGED, Status.EXPLODED) and self.on_frame is not None:
             self.on_frame(new)
         return new, Report(tally.status, tally.message, tuple(tally.records))
 
@@ -236,7 +263,8 @@ class RodShellStepper:
             load = start.external + share * (drive.load - start.external)
             q = state.q.copy()
             q[drive.dofs] = drive.aim(share)
-            state, solution, terms = solve_balance(drive, state, q, blend, load, 0.0, command.time)
+            to = replace(drive, share=share)
+            state, solution, terms = solve_balance(to, state, q, blend, load, 0.0, command.time)
             tally.add(solution, share)
             if solution.converged:
                 reached, stride = share, min(GROWTH * stride, 1.0)
@@ -262,6 +290,8 @@ class RodShellStepper:
             tally.add(solution, (state.time + h - begin) / (end - begin))
             if new is not None:
                 state, good = booked(drive, state, new, solution, terms, h), good + 1
+                if state.ledger is not None and state.ledger.made > EXPLODED:
+                    return tally.explode(state, state.ledger.made)
                 if increment < self.dt and good >= GOOD:
                     increment, good = min(GROWTH * increment, self.dt), 0
                 continue
@@ -299,6 +329,13 @@ class _Tally:
         drift = state.measures["drift"]
         where = f"At t = {state.time:.6g} s {drift:.3g} J, {made:.2g} of all energy given so far."
         self.message = f"{Status.ENERGY_GROWTH.value} {where}"
+
+    def explode(self, state: RodState, made: float) -> RodState:
+        """Mark the command as not reached, for a rule that makes more energy than moves."""
+        self.status = Status.EXPLODED
+        where = f"Stopped at t = {state.time:.6g} s, {made:.2g} of all energy given so far."
+        self.message = f"{Status.EXPLODED.value} {where}"
+        return state
 
     def fail(self, state: RodState, where: str, solution: Solution, tolerance: float) -> RodState:
         """Mark the command as not reached; return the last good state."""

@@ -1,4 +1,4 @@
-"""What can be computed once for a rod robot in an environment: stencils, stiffnesses, masses, dead loads, pattern.
+"""The discrete system of a rod robot, computed once: stencils, stiffnesses, masses, dead loads, sparsity pattern.
 
 Degrees of freedom q = [x (3 n), theta (E), xi (Z)], Eqs. (1)-(2) of [Lahoti]; xi only with mid-edge normals. Masses are
 lumped: half an edge's mass to each end, a third of a triangle's to each vertex, and rho l (I1 + I2) to the rotation of the edge
@@ -209,6 +209,11 @@ class System:
         springs = float((self.stretch / self.rest[: len(self.stretch)]).max(initial=0.0))
         bending = max(float(self.bending.max(initial=0.0)), float(self.plates.max(initial=0.0)))
         return max(springs, float(tensions.max(initial=0.0))), bending
+
+    @cached_property
+    def axial(self) -> float:
+        """Largest axial stiffness of a rod [N]."""
+        return float(self.stretch[: self.robot.own_edges].max(initial=0.0))
 
     @cached_property
     def thickest(self) -> float:

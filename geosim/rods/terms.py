@@ -56,7 +56,7 @@ class Term:
 
     @property
     def pace(self) -> float:
-        """Time [s] in which friction measures what slipped: the step; in statics that in which `HELD` is the slip velocity."""
+        """Time [s] over which friction measures slip: the step; in statics that in which `HELD` is the slip velocity."""
         system = self.state.system
         return self.step if self.step > 0 else HELD * float(system.vertex_radius.min()) / system.law.slip
 

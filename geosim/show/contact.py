@@ -1,4 +1,4 @@
-"""What pictures show of contact: the obstacles where they stand, and the forces on the robot as arrows."""
+"""Contact in pictures: the obstacles where they stand, and the forces on the robot as arrows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a notebook shows of results and robots: a picture and a table; and what `geosim info` says of a robot."""
+"""HTML representations in notebooks: picture and table of results and robots."""
 
 from __future__ import annotations
 

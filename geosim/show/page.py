@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats, Ints
+from geosim.measures.trust import without
 from geosim.result import Result
 from geosim.robot import VolumetricRobot
 from geosim.show import fields
@@ -103,7 +104,8 @@ def _data(result: Result) -> dict[str, Any]:
     return {
         "name": robot.name,
         "status": result.status.name,
-        "message": result.message,
+        "message": without(result.message, result.trust()),
+        "trust": list(result.trust()),
         "converged": bool(result.converged),
         "note": note,
         "colors": {key: map for key, map in _color_maps().items() if key in keys},

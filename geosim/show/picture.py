@@ -21,6 +21,7 @@ import numpy as np
 
 from geosim.arrays import Floats, choice
 from geosim.errors import GeosimWarning, InputError
+from geosim.measures.trust import without
 from geosim.result import Result
 from geosim.show import fields
 from geosim.show.contact import force_arrows, obstacle_surfaces
@@ -54,6 +55,7 @@ NOTHING = 1e-6  # mm: a robot that moved less is not drawn over its rest shape
 ROUNDING = 1e-9  # share of the largest of several chambers below which a pressure is rounding
 LEAST_ANGLE = 1.0  # degrees: a title does not call what bends or twists less bent; meshes are not that symmetric
 UNNAMED = "robot"  # the name of a robot that was given none
+DOUBT = "#b3541e"  # what must be known before a picture is believed
 GHOST, OBSTACLE, ARROW = np.array([0.62, 0.66, 0.72]), np.array([0.72, 0.70, 0.66]), np.array([0.78, 0.16, 0.12])
 
 
@@ -271,8 +273,10 @@ def _composed(result: Result, frame: int, image: Any, look: Look) -> Figure:
     figure.colorbar(ScalarMappable(Normalize(*look.limits), matplotlib.colormaps[colormap]), cax=bar, label=label)
     figure.text(0.03, 0.955, named(result, title(result, frame)), fontsize=15, fontweight="bold", va="center")
     grey = f"frame {frame} of 0 .. {len(result.frames) - 1}, " if len(result.frames) > 1 else ""
-    grey += f"{result.status.name}: {result.message}"
+    doubts = result.trust()
+    grey += f"{result.status.name}: {without(result.message, doubts)}"
     figure.text(0.03, 0.93, textwrap.fill(grey, 150, max_lines=2), fontsize=9, color="0.35", va="top", linespacing=1.4)
+    figure.text(0.03, 0.012, textwrap.fill(" ".join(doubts), 165, max_lines=3), fontsize=8, color=DOUBT, va="bottom")
     return figure
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints, floats, ints, number
+from geosim.arguments import guarded
+from geosim.arrays import Floats, Ints, floats, ints, number, real_array, whole
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.material.materials import LinearElastic
@@ -51,6 +52,15 @@ def _disc_mesh(radius: float, width: float, sides: int = 20) -> tuple[Floats, In
     )
 
 
+def _unit(axis: Any, name: str) -> Floats:
+    """Return the direction of an axis (3,), of length 1."""
+    given = floats(axis, name, (3,), most=1e100)
+    if not given.any():
+        raise InputError(f"{name}: the zero vector has no direction")
+    return given / np.linalg.norm(given)
+
+
+@guarded
 class MultibodyBuilder:
     """Collects parts and returns a `MultibodyRobot`; every `add_...` returns the ids it made.
 
@@ -76,8 +86,10 @@ class MultibodyBuilder:
         positions = floats(positions, "add_particles: positions", (None, 3))
         first = self._count("particles")
         self._put("particles", *positions)
-        self._put("particle_masses", *[float(mass)] * len(positions))
-        self._put("particle_velocities", *np.broadcast_to(np.asarray(velocity, dtype=float), positions.shape))
+        self._put("particle_masses", *[number(mass, "add_particles: mass [kg]", low=0.0)] * len(positions))
+        moving = real_array(velocity, "add_particles: velocity")
+        moving = np.tile(moving, (len(positions), 1)) if moving.ndim == 1 else moving
+        self._put("particle_velocities", *floats(moving, "add_particles: velocity", (len(positions), 3)))
         return np.arange(first, first + len(positions))
 
     def add_tets(self, vertices: Any, tets: Any, material: LinearElastic) -> Ints:
@@ -155,28 +167,38 @@ class MultibodyBuilder:
             self._looks.append((b, *_disc_mesh(*disc)))
         return b
 
+    def _particles(self, ids: Any, name: str) -> list[int]:
+        """Return ids of particles that are there."""
+        rows = np.atleast_1d(ids) if isinstance(ids, (int, np.integer)) else ids
+        return ints(rows, f"{name}: particles", (None,), below=self._count("particles")).tolist()
+
+    def _body(self, body: int, name: str) -> tuple[str, int]:
+        """Return the node of a body that is there."""
+        return "body", whole(body, f"{name}: body", least=0, most=self._count("body_masses") - 1)
+
     def _add_probe(self, node: tuple[str, int], center: Any, axis: Any, radius: float, friction: float) -> None:
         self._put("probes", node)
-        self._put("probe_centers", np.asarray(center, dtype=float))
-        self._put("probe_axes", np.asarray(axis, dtype=float))
-        self._put("probe_radii", float(radius))
+        self._put("probe_centers", floats(center, "center", (3,)))
+        self._put("probe_axes", floats(axis, "axis", (3,)))
+        self._put("probe_radii", number(radius, "radius [m]", low=0.0))
         self._put("probe_friction", number(friction, "friction", low=0.0))
 
     def add_ball(self, body: int, center: Any, radius: float, friction: float = 1.0) -> None:
         """Let a ball fixed in a body touch the surroundings: centre in its frame [m], radius [m]."""
-        self._add_probe(("body", body), center, np.zeros(3), radius, friction)
+        self._add_probe(self._body(body, "add_ball"), center, np.zeros(3), radius, friction)
 
     def add_wheel(self, body: int, radius: float, friction: float = 1.0, axis: Any = (0.0, 1.0, 0.0)) -> None:
         """Let the rim of a wheel about a body's centre touch the surroundings."""
-        axis = floats(axis, "add_wheel: axis", (3,))
-        self._add_probe(("body", body), np.zeros(3), axis / np.linalg.norm(axis), radius, friction)
+        axis = _unit(axis, "add_wheel: axis")
+        self._add_probe(self._body(body, "add_wheel"), np.zeros(3), axis, radius, friction)
 
     def add_particle_contact(self, particles: Any, friction: float = 1.0, radius: float = 0.0) -> None:
         """Let particles touch the surroundings."""
-        for p in np.atleast_1d(particles):
-            self._add_probe(("particle", int(p)), np.zeros(3), np.zeros(3), radius, friction)
+        for p in self._particles(particles, "add_particle_contact"):
+            self._add_probe(("particle", p), np.zeros(3), np.zeros(3), radius, friction)
 
     def _position(self, body: int) -> tuple[Floats, Floats]:
+        body = self._body(body, "a joint or an attachment")[1]
         R = matrices(np.array([self._lists["body_orientations"][body]]))[0]
         return self._lists["body_positions"][body], R
 
@@ -196,25 +218,25 @@ class MultibodyBuilder:
 
     def attach(self, particles: Any, body: int | None, stiffness: float = 1e5) -> None:
         """Attach particles where they are to a body (None: the world), Eq. (6); [N/m] each."""
-        for p in np.atleast_1d(particles):
-            local = self._local(body, self._lists["particles"][int(p)])
-            self._add_pair(("particle", int(p)), np.zeros(3), self._body_node(body), local, stiffness, "attachment")
+        for p in self._particles(particles, "attach"):
+            local = self._local(body, self._lists["particles"][p])
+            self._add_pair(("particle", p), np.zeros(3), self._body_node(body), local, stiffness, "attachment")
 
     def _body_node(self, body: int | None) -> tuple[str, int]:
-        return ("world", -1) if body is None else ("body", body)
+        return ("world", -1) if body is None else self._body(body, "a joint or an attachment")
 
     def _add_pair(
         self, node_a: tuple[str, int], a: Any, node_b: tuple[str, int], b: Any, stiffness: float, kind: str
     ) -> None:
         self._put("pairs", (node_a, node_b))
         self._put("pair_points", (np.asarray(a, dtype=float), np.asarray(b, dtype=float)))
-        self._put("pair_stiffness", float(stiffness))
+        self._put("pair_stiffness", number(stiffness, "stiffness [N/m]", low=0.0))
         self._put("pair_kinds", kind)
 
     def add_ball_joint(self, body_a: int, body_b: int | None, point: Any, stiffness: float = 1e6) -> None:
         """Tie two bodies (None: the world) together at a point of the world [m]."""
         self._add_pair(
-            ("body", body_a),
+            self._body(body_a, "a joint"),
             self._local(body_a, point),
             self._body_node(body_b),
             self._local(body_b, point),
@@ -251,8 +273,7 @@ class MultibodyBuilder:
         limits, limit_stiffness
             Optional lower and upper angle [rad], [N m/rad].
         """
-        axis = floats(axis, "add_hinge: axis", (3,))
-        axis = axis / np.linalg.norm(axis)
+        axis = _unit(axis, "add_hinge: axis")
         u = np.cross(axis, np.eye(3)[int(np.argmin(abs(axis)))])
         u /= np.linalg.norm(u)
         self.add_ball_joint(body_b, body_a, point, stiffness)
@@ -292,7 +313,8 @@ class MultibodyBuilder:
     def add_line(self, particles: Any, chamber: int, stiffness: float, modulus: float) -> None:
         """Add an actuation line through particles (k,): r = r0 (1 + P / modulus), Eqs. (3) and (4); [N/m] each, [Pa]."""
         ids = ints(particles, "add_line: particles", (None,), below=self._count("particles"))
-        self._add_springs(np.column_stack([ids[:-1], ids[1:]]), stiffness, int(chamber), modulus)
+        chamber = whole(chamber, "add_line: chamber", least=0, most=self._chambers - 1)
+        self._add_springs(np.column_stack([ids[:-1], ids[1:]]), stiffness, chamber, modulus)
 
     def _add_springs(self, ends: Any, stiffness: float, chamber: int, modulus: float) -> None:
         ends = ints(ends, "distance constraint", (None, 2), below=self._count("particles"))
@@ -302,17 +324,17 @@ class MultibodyBuilder:
             raise InputError("distance constraint: its two particles are at the same place")
         self._put("springs", *ends)
         self._put("spring_rest", *rest)
-        self._put("spring_stiffness", *[float(stiffness)] * len(ends))
+        self._put("spring_stiffness", *[number(stiffness, "stiffness [N/m]", low=0.0)] * len(ends))
         self._put("spring_chamber", *[chamber] * len(ends))
-        self._put("spring_modulus", *[float(modulus)] * len(ends))
+        self._put("spring_modulus", *[number(modulus, "modulus [Pa]")] * len(ends))
 
     def fix_particles(self, particles: Any) -> None:
         """Hold particles in place."""
-        self._fixed += [("particle", int(p)) for p in np.atleast_1d(particles)]
+        self._fixed += [("particle", p) for p in self._particles(particles, "fix_particles")]
 
     def fix_body(self, body: int) -> None:
         """Hold a body in place."""
-        self._fixed.append(("body", body))
+        self._fixed.append(self._body(body, "fix_body"))
 
     def build(self, kind: type[MultibodyRobot] = MultibodyRobot, **extra: Any) -> Any:
         """Return the robot, a `MultibodyRobot` or another `kind` of it with its `extra` fields.

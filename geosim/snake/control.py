@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import Floats
 from geosim.environment import Environment, Obstacle
 from geosim.errors import InputError
@@ -21,6 +22,7 @@ from geosim.snake.valves import PSI
 __all__ = ["SnakeEnvironment"]
 
 
+@guarded
 class SnakeEnvironment:
     """Reset-and-step interface around `MultibodyStepper` for one snake.
 

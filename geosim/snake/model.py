@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import NO_EDGES, NO_TETS, Bools, Floats, Ints, floats, frozen, ints
 from geosim.display import Displayed
 from geosim.errors import InputError
@@ -59,6 +60,7 @@ IDS: dict[str, tuple[tuple[str | int, ...], str]] = {
 }
 
 
+@guarded
 @dataclass(frozen=True)
 class MultibodyRobot(Displayed):
     """Soft and rigid parts tied together by compliant constraints, section IV of [Gasoto2019].
@@ -284,6 +286,7 @@ class MultibodyRobot(Displayed):
         return "\n".join(lines + [f"{key:28s} {value:6d}" for key, value in self.counts.items()])
 
 
+@guarded
 @dataclass(frozen=True)
 class SnakeRobot(MultibodyRobot):
     """A soft snake, section V of [Gasoto2019]; build one with `make_snake`.

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import Floats, Ints, choice, number, whole
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -207,6 +208,7 @@ KEYWORDS: dict[str, tuple[type[Link | Carriage | Wheel], str]] = {
 }
 
 
+@guarded
 def make_snake(
     links: int = 4,
     count: int = 1,

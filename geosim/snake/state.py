@@ -19,7 +19,7 @@ from geosim.snake.problem import Configuration, Evaluation, Substep
 from geosim.snake.rotation import matrices
 from geosim.snake.system import System, Workspace, driven_springs
 
-__all__ = ["MultibodyState", "load_state", "rest_state"]
+__all__ = ["MultibodyState", "load_state", "rest_state", "restored"]
 
 
 @dataclass(frozen=True)
@@ -227,23 +227,29 @@ class MultibodyState:
         """Largest distance [m] between the two points of an attachment or joint."""
         return float(np.linalg.norm(self._gaps(), axis=1).max(initial=0.0))
 
-    def save(self, path: str | Path) -> Path:
-        """Write the state to a .npz file; read it with `load_state`."""
-        path = Path(path)
+    def arrays(self) -> dict[str, Any]:
+        """Return the arrays from which `restored` makes the state again."""
         waiting: dict[str, Any] = {
             "pending_times": np.array([t for t, _ in self.pending]),
             "pending_pressures": np.array([p for _, p in self.pending]).reshape(-1, self.system.robot.chambers),
         }
         arrays: dict[str, Any] = {key: getattr(self, key) for key in _SAVED}
+        arrays |= {f"{_TOUCH}{key}": value for key, value in self.contacts.items()}
         if self.multipliers is not None:
             arrays["multipliers"] = self.multipliers
         if self.kept.factored is not None:
             arrays |= _kept_arrays(self.kept.factored, self.kept.worn)
+        return arrays | waiting
+
+    def save(self, path: str | Path) -> Path:
+        """Write the state to a .npz file; read it with `load_state`."""
+        path = Path(path)
         with path.open("wb") as file:
-            np.savez_compressed(file, **arrays, **waiting)
+            np.savez_compressed(file, **self.arrays())
         return path
 
 
+_TOUCH = "contact_"
 _SAVED = (
     "time",
     "steps",
@@ -285,17 +291,32 @@ def load_state(path: str | Path, start: MultibodyState) -> MultibodyState:
             data = {key: file[key] for key in file.files}
     except (OSError, ValueError):
         raise InputError(f"{path}: cannot be read as a saved state (.npz)") from None
+    try:
+        return restored(start, data)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def restored(start: MultibodyState, data: Mapping[str, Any]) -> MultibodyState:
+    """Return the state that the arrays of another one hold, for the system of `start`.
+
+    Raises
+    ------
+    InputError
+        They are not of a state of this robot.
+    """
     missing = [key for key in (*_SAVED, "pending_times") if key not in data]
     if missing:
-        raise InputError(f"{path}: {missing[0]!r} is missing; this is not a saved state of a multibody robot")
+        raise InputError(f"{missing[0]!r} is missing; this is not a saved state of a multibody robot")
     values: dict[str, Any] = {}
     for key in _SAVED:
         old = getattr(start, key)
         if np.shape(data[key]) != np.shape(old):
-            raise InputError(f"{path}: {key} has shape {np.shape(data[key])}, this robot needs {np.shape(old)}")
+            raise InputError(f"{key} has shape {np.shape(data[key])}, this robot needs {np.shape(old)}")
         values[key] = type(old)(data[key]) if np.ndim(old) == 0 else frozen(data[key])
     values["pending"] = tuple(zip((float(t) for t in data["pending_times"]), data["pending_pressures"]))
     values["multipliers"] = data.get("multipliers")
+    values["contacts"] = {key.removeprefix(_TOUCH): data[key] for key in data if key.startswith(_TOUCH)}
     values["kept"] = _kept_of(data, start.system, start.workspace) if "kept_h" in data else Kept()
     same = {f.name: getattr(start, f.name) for f in fields(start) if f.name in ("system", "workspace", "line_onset")}
     return MultibodyState(**same, **values)
@@ -315,7 +336,7 @@ def _kept_arrays(factored: Factored, worn: bool) -> dict[str, Any]:
     return {f"kept_{key}": np.array(value) for key, value in (*poses, *numbers.items())}
 
 
-def _kept_of(data: dict[str, Any], system: System, workspace: Workspace) -> Kept:
+def _kept_of(data: Mapping[str, Any], system: System, workspace: Workspace) -> Kept:
     """Return the kept factor of arrays; contacts and motion, which are no part of it, are left out."""
     start, place = (Configuration(*(data[f"kept_{key}"][k] for key in "xXQ")) for k in (0, 1))
     still, poses = np.zeros((system.slots, 3)), system.surface_poses(0, 0.0)

@@ -43,16 +43,16 @@ from typing import Any
 import numpy as np
 
 from geosim.actuation import Actuation, Command, Passive, UndulatoryGait, ValveCommands
+from geosim.arguments import guarded
 from geosim.arrays import Floats, choice, number, whole
-from geosim.contract import Progress, Report, Robot, State, Status, taken
+from geosim.contract import Progress, Report, Robot, SavedState, State, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
-from geosim.snake.condensed import Kept
 from geosim.snake.dual import DualDirection
 from geosim.snake.model import MultibodyRobot, SnakeRobot
 from geosim.snake.newton import Direction, PrimalDirection, solve_substep
 from geosim.snake.problem import Substep
-from geosim.snake.state import MultibodyState, rest_state
+from geosim.snake.state import MultibodyState, rest_state, restored
 from geosim.snake.system import build_system, driven_springs
 from geosim.snake.valves import Valves
 
@@ -62,6 +62,7 @@ REAL_TIME = (8, 3)  # evaluations of all forces and factorisations of a frame: m
 INSTANT = 1e-9  # s below which two times are the same: rounding of times of a day is below it
 
 
+@guarded
 @dataclass(frozen=True)
 class MultibodyStepper:
     """Dynamics of multibody robots; one `step` is one frame.
@@ -175,10 +176,14 @@ class MultibodyStepper:
         rest = rest_state(system, system.workspace(self.factorisation, self.single), self.line_onset)
         if initial is None:
             return rest
-        shapes = [(s.positions.shape, s.body_positions.shape) for s in (rest, initial) if isinstance(s, MultibodyState)]
-        if not isinstance(initial, MultibodyState) or shapes[0] != shapes[1]:
+        if not isinstance(initial, (MultibodyState, SavedState)):
             raise InputError("MultibodyStepper: initial= is not a state of this robot")
-        return replace(initial, system=system, workspace=rest.workspace, kept=Kept(), is_frame=True)
+        try:
+            return restored(
+                rest, initial.arrays()
+            )  # factors are made again: those of another workspace may be overwritten
+        except InputError as error:
+            raise InputError(f"MultibodyStepper: initial= is not a state of this robot: {error}") from None
 
     def commands(self, robot: Robot, actuation: Actuation) -> list[Command]:
         """Return one command for every frame of length dt up to the end of the actuation."""

@@ -1,4 +1,4 @@
-"""What a step needs of a robot, computed once: slots, levels, sparsity pattern, element maps, surfaces."""
+"""The discrete multibody system, computed once: slots, levels, sparsity pattern, element maps, surfaces."""
 
 from __future__ import annotations
 

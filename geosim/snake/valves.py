@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, floats
+from geosim.arguments import guarded
+from geosim.arrays import Floats, floats, number
 from geosim.errors import InputError
 
 __all__ = ["PSI", "ValveFit", "Valves", "fit_valves"]
@@ -25,6 +26,7 @@ __all__ = ["PSI", "ValveFit", "Valves", "fit_valves"]
 PSI = 6894.757293168  # Pa
 
 
+@guarded
 @dataclass(frozen=True)
 class Valves:
     """Valve constants (chosen; fit them to a measured step response with `fit_valves`).
@@ -62,10 +64,8 @@ class Valves:
         if self.law not in ("sqrt", "square", "ideal"):
             raise InputError(f'Valves: law = {self.law!r} is unknown; use "sqrt", "square" or "ideal"')
         for key in ("k_in", "outflow", "k_out", "supply", "pwm_rate"):
-            if not (np.isfinite(getattr(self, key)) and getattr(self, key) > 0):
-                raise InputError(f"Valves: {key} = {getattr(self, key)!r} must be positive")
-        if not (np.isfinite(self.delay) and self.delay >= 0):
-            raise InputError(f"Valves: delay = {self.delay!r} s must not be negative")
+            number(getattr(self, key), f"Valves: {key}", above=0.0)
+        number(self.delay, "Valves: delay [s]", low=0.0)
 
     def inflate(self, pressure: Any, target: Any, time: float) -> Floats:
         """Pressure [Pa] after `time` [s] of inflation towards a target >= pressure."""

@@ -42,7 +42,7 @@ def _family(column: str) -> str:
 
 def measured(result: Result) -> dict[str, float | None]:
     """Return all measures at the last command; none where there is no equilibrium, None where one is not known."""
-    if result.status not in EQUILIBRIUM or not len(result.frames):
+    if not (result.status in EQUILIBRIUM or result.converged) or not len(result.frames):
         return {}
     row = {key: value for key, value in result.summary()[-1].items() if key not in TAKEN}
     robot = result.robot

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.contract import Status
 from geosim.errors import InputError
 from geosim.study.goals import best, pareto
@@ -37,6 +38,7 @@ ROW, FAILED = "row", "failed"  # attribute and constraint of a trial
 ASKED = "asked"  # attribute of all trials: what their study asks for
 
 
+@guarded
 def optimize(
     study: str | Path | Mapping[str, Any],
     workers: int | None = None,

@@ -1,4 +1,4 @@
-"""What proposes designs: Gaussian processes of the measures that goals and constraints name, and of which designs fail.
+"""Bayesian optimisation: designs proposed by Gaussian processes of goals, constraints and failures.
 
 The distance from a target has a kink where it is least, the measure itself is smooth there. So measures are learned, what
 they say of a new design is drawn from their processes, and the goals are computed of the draws. Of some thousand designs the

@@ -10,11 +10,13 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+import tomllib
+import warnings
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from geosim.errors import InputError
+from geosim.errors import GeosimWarning, InputError
 from geosim.files.folder import check_folder
 from geosim.study.job import CRASHED, OUT_OF_MEMORY, ROW, TIMEOUT, Job, Outcome
 from geosim.study.sampling import Row
@@ -49,7 +51,7 @@ class Runs:
     """
 
     def __init__(self, folder: Path, resume: bool, force: bool) -> None:
-        check_folder(folder, resume or force, grows=True)
+        check_folder(folder, resume or force)
         self.folder = folder
         if force and folder.is_dir():
             for path in folder.iterdir():
@@ -67,7 +69,9 @@ class Runs:
         path = self.folder / "runs" / job.run / ROW
         if not path.is_file():
             return None
-        row = json.loads(path.read_text(encoding="utf-8"))
+        row = _read_row(path)
+        if row is None:
+            return None
         longer, larger = job.seconds > row["limits"]["seconds"], job.memory > row["limits"]["memory"]
         wider = {TIMEOUT: longer, OUT_OF_MEMORY: larger, CRASHED: longer and not row["limits"]["seconds"]}
         return None if wider.get(row["status"]) else row
@@ -83,6 +87,34 @@ class Runs:
         if target.exists():
             shutil.rmtree(target)
         os.rename(beside, target)
+
+    def refuse_another(self, study: Study, runs: Collection[str] | None = None) -> None:
+        """Refuse a folder that holds another study, whose table would be lost.
+
+        Parameters
+        ----------
+        runs
+            Those of the study, where they are known before: one of them at least is there, if any is.
+
+        Raises
+        ------
+        InputError
+            The folder was written by a study of another robot or of other parameters.
+        """
+        there = {path.name for path in (self.folder / "runs").iterdir()}
+        if not there:
+            return
+        try:
+            before = tomllib.loads((self.folder / "study.toml").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return  # nothing says what it was
+        now = tomllib.loads(study.text)
+        same = all(_what(before.get(key)) == _what(now.get(key)) for key in ("design", "robot", "vary"))
+        if not same or (runs is not None and there.isdisjoint(runs)):
+            raise InputError(
+                f"{self.folder} holds another study: none of its {len(there)} designs is one of this; give another --out, or "
+                "--force to remove them"
+            )
 
     def best(self, run: str) -> None:
         """Put a copy of a run into best/."""
@@ -102,6 +134,28 @@ class Runs:
             table.to_csv(beside, index=False)
         with replacing(self.folder / "table.parquet") as beside:
             table.to_parquet(beside, index=False)
+
+
+def _what(given: Any) -> Any:
+    """What two studies are compared by: a name, or the names of what is varied."""
+    return sorted(given) if isinstance(given, dict) else given
+
+
+def _read_row(path: Path) -> Mapping[str, Any] | None:
+    """Return what a run has left; None with a warning where that is damaged, so that the design is solved again."""
+    try:
+        row = json.loads(path.read_text(encoding="utf-8"))
+        known = all(isinstance(row[key], str) for key in ("run", "status", "message"))
+        numbers = [
+            *(row[key] for key in ("seconds", "memory_mb")),
+            *(row["limits"][key] for key in ("seconds", "memory")),
+        ]
+        if known and all(isinstance(value, int | float) for value in numbers) and isinstance(row["measures"], dict):
+            return row
+    except (OSError, KeyError, TypeError, ValueError, RecursionError):
+        pass
+    warnings.warn(f"{path} is damaged; the design is solved again", GeosimWarning, stacklevel=2)
+    return None
 
 
 def table(study: Study, done: Sequence[tuple[Row, Mapping[str, Any]]]) -> pandas.DataFrame:

@@ -1,4 +1,4 @@
-"""Which designs a study looks at: rows of values of what it varies, in a fixed order."""
+"""Sampling of the design space: grid, random and Latin-hypercube rows of values, in a fixed order."""
 
 from __future__ import annotations
 

@@ -64,9 +64,13 @@ class LimitsTable(Table):
     """[limits] of one design: CPU time [s] and memory [GB]."""
 
     seconds: float = Field(
-        default=600.0, gt=0, description="Of CPU time; five times that in all [s].", examples=["120.0"]
+        default=600.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="Of CPU time; five times that in all [s].",
+        examples=["120.0"],
     )
-    memory_gb: float = Field(default=4.0, gt=0, description="Of memory [GB].", examples=["8.0"])
+    memory_gb: float = Field(default=4.0, gt=0, le=1e6, description="Of memory [GB].", examples=["8.0"])
 
 
 class OptimizeTable(Table):

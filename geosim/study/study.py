@@ -208,7 +208,7 @@ def read_study(study: str | Path | Mapping[str, Any]) -> Study:
     base = None
     if file.robot is not None:
         base = read_toml(inside(file.robot, place.at("robot")), "robot file")
-        if base.get("units") not in UNITS:
+        if not isinstance(base.get("units"), str) or base["units"] not in UNITS:
             raise place.at("robot").error(f'= {file.robot!r}: units is missing there; write units = "mm"')
     if isinstance(study, Mapping):
         import tomli_w

@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib.util
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from geosim.arguments import guarded
 from geosim.study.job import Job, Outcome
 from geosim.study.report import write_report
 from geosim.study.runs import Runs, missing, table
@@ -26,6 +27,7 @@ __all__ = ["arrived", "interrupts", "needed_and_read", "opened", "progress_line"
 NEEDED = ("pandas", "pyarrow", "psutil", "tomli_w")  # of the extra `study`
 
 
+@guarded
 def sweep(
     study: str | Path | Mapping[str, Any],
     workers: int | None = None,
@@ -70,7 +72,7 @@ def sweep(
     """
     read = needed_and_read(study)
     jobs = [read.job(row) for row in read.rows]
-    runs = opened(read, out, resume=resume, force=force)
+    runs = opened(read, out, resume=resume, force=force, designs=[job.run for job in jobs])
     done = {job.run: row for job in jobs if (row := runs.row(job)) is not None}
 
     def written() -> pandas.DataFrame:
@@ -102,15 +104,18 @@ def needed_and_read(study: str | Path | Mapping[str, Any]) -> Study:
     return read_study(study)
 
 
-def opened(study: Study, out: str | Path | None, *, resume: bool, force: bool) -> Runs:
-    """Open the folder of a study.
+def opened(
+    study: Study, out: str | Path | None, *, resume: bool, force: bool, designs: Collection[str] | None = None
+) -> Runs:
+    """Open the folder of a study; `designs` are its runs, where they are known before.
 
     Raises
     ------
     InputError
-        As `Runs`.
+        As `Runs`, or it holds another study.
     """
     runs = Runs(Path(f"geosim-{study.name}" if out is None else out), resume, force)
+    runs.refuse_another(study, designs)
     runs.write_study(study)
     return runs
 

@@ -1,4 +1,4 @@
-"""Who solves the designs: children on this machine, or a Dask cluster; one interface for both."""
+"""Execution of designs by child processes on this machine or by a Dask cluster, behind one interface."""
 
 from __future__ import annotations
 

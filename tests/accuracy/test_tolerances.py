@@ -160,5 +160,5 @@ def test_a_robot_file_says_its_tolerances(tmp_path):
     result.save(tmp_path / "result.npz")
     assert geosim.load_result(tmp_path / "result.npz").robot.tolerances == robot.tolerances
     (tmp_path / "robot.toml").write_text(ROBOT.replace("0.2", "-0.2"), encoding="utf-8")
-    with pytest.raises(InputError, match="tolerances.*wall"):
+    with pytest.raises(InputError, match=r"tolerances.*wall"):
         geosim.load_robot(tmp_path / "robot.toml")

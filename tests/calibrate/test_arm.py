@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from geosim.resources import resource
+CALIBRATION = Path(__file__).resolve().parents[2] / "calibration"
 
 
 @pytest.fixture(scope="module")
 def script():
     """The study in calibration/arm.py."""
-    place = importlib.util.spec_from_file_location("arm", resource("calibration") / "arm.py")
+    place = importlib.util.spec_from_file_location("arm", CALIBRATION / "arm.py")
     module = importlib.util.module_from_spec(place)
     place.loader.exec_module(module)
     return module
@@ -39,7 +40,6 @@ def test_section_converges_to_its_area(script):
         assert chambers[0] < area
 
 
-@pytest.mark.reference
 def test_calibrated_at_200_predicts_300_mbar(script, reference_data):
     """With the modulus that meets the hold at 200 mbar the hold at 300 mbar, creep included, is met within 8 %."""
     folder = reference_data / "robots" / "arm"

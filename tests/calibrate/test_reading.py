@@ -154,7 +154,6 @@ def test_missing_file_and_bad_arrays():
         MaterialTest("torsion", [1, 2], [1, 2])
 
 
-@pytest.mark.reference
 @pytest.mark.parametrize("grade", ["Ecoflex 00-30", "Dragon Skin 20", "Dragon Skin 30"])
 def test_database_files_read_unaided(reference_data, grade):
     """The engineering columns in MPa of a ';' file with a header block are found without help."""

@@ -312,7 +312,6 @@ def test_the_noise_of_a_record_is_its_sigma():
         Measurement.record(None, positions[0], first, last)
 
 
-@pytest.mark.reference
 def test_beam_modulus_from_the_loaded_record(reference_data):
     """From the 0.51 N record alone: E within 5 % of the authors' 263.8 kPa, the interval from the record's own noise."""
     data = read_markers(reference_data / "robots" / "beam" / "beam_load52_V2_a.csv")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 
 import geosim
 from geosim.cli import ahead
 from geosim.environment import Environment
+from geosim.kernels import cache_folder
 from geosim.shape.energy.problem import make_problem
 
 
@@ -42,7 +45,12 @@ def test_nothing_is_left_to_compile_when_it_has_ended(tmp_path):
         f"    {solve}\n"
         "print(sorted({e.data['dispatcher'].py_func.__qualname__ for _, e in seen.buffer}))"
     )
-    run = subprocess.run([sys.executable, "-c", listen], capture_output=True, text=True, check=True, env={**os.environ})
+    # Another copy of the package: kernels are found by content.
+    folder = Path(geosim.__file__).parent
+    shutil.copytree(folder, tmp_path / "geosim", ignore=shutil.ignore_patterns("__pycache__"))
+    env = {**os.environ, "GEOSIM_CACHE_DIR": str(cache_folder()), "PYTHONPATH": ""}
+    program = [sys.executable, "-c", listen]
+    run = subprocess.run(program, capture_output=True, text=True, check=True, cwd=tmp_path, env=env)
     assert run.stdout.strip() == "[]", run.stdout
 
 

@@ -266,6 +266,11 @@ def test_the_demonstration_is_the_pneunet(folder, solved):
     assert run("demo").exit_code == 0
     assert solved["robot"].name == "pneunet"
     assert (folder / "geosim-pneunet" / "summary.csv").is_file()
+    again = run("demo")
+    assert again.exit_code == 0
+    assert again.stderr == "note: the results of an earlier demo pneunet in geosim-pneunet are replaced\n"
+    one_line(run("demo", "sphere", "--out", "geosim-pneunet"), 1, "--force")
+    bent_result(1).save(folder / "geosim-pneunet" / "result.npz")  # not of a demo
     one_line(run("demo"), 1, "--force")
 
 

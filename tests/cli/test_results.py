@@ -14,10 +14,10 @@ from click.testing import CliRunner
 import geosim
 from geosim import EnergyShapeSolver, Inflation, Status, cli, generate, solve
 from geosim.cli.demos import DEMOS
+from geosim.cli.rod_cases import CASES
 from geosim.files.actuation import load_actuation
 from geosim.files.robot import load_problem
 from geosim.resources import resource
-from geosim.rods.designs import CASES
 
 
 def run(*arguments):

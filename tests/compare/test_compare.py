@@ -455,7 +455,6 @@ def test_files_of_a_comparison(result, tmp_path):
         run(result, tmp_path / "scan.xyz", tmp_path / "out", units="mm")
 
 
-@pytest.mark.reference
 def test_beam_c3d_is_matched(reference_data, tmp_path):
     """The C3D record of a cantilever under 0.51 N against its solve: places found, error within a few per cent."""
     path = reference_data / "robots" / "beam" / "beam_load52_V2_a.c3d"

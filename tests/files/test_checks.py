@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import socket
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +16,7 @@ from bending import bent_result
 import geosim
 from geosim import Environment, InputError, Obstacle, Status
 from geosim.errors import GeosimWarning
-from geosim.files.folder import complete_folder, write_folder
+from geosim.files.folder import check_folder, complete_folder, write_folder
 
 
 @pytest.fixture(scope="module")
@@ -124,13 +127,86 @@ def test_a_folder_is_replaced_whole_and_files_of_others_stay(tmp_path):
 
 
 def test_what_the_dead_left_is_removed_and_what_the_living_write_stays(tmp_path):
-    dead, living = tmp_path / ".out.4194999.part", tmp_path / f".out.{os.getppid()}.part"
-    dead.mkdir()
-    living.mkdir()
+    here = re.sub(r"\W", "_", socket.gethostname())
+    dead, living = tmp_path / f".out.{here}-4194999.part", tmp_path / f".out.{here}-{os.getppid()}.part"
+    elsewhere = tmp_path / ".out.other_machine-4194999.part"  # its number says nothing here
+    for place in (dead, living, elsewhere):
+        place.mkdir()
     with complete_folder(tmp_path / "out") as beside:
         (beside / "a").write_text("a")
     assert not dead.exists()
     assert living.exists()
+    assert elsewhere.exists()
+
+
+def test_a_log_in_the_folder_goes_on_and_a_shell_in_it_stays(tmp_path, monkeypatch):
+    """`--force` replaces what geosim wrote and nothing else: not the folder, not the files of others."""
+    folder = tmp_path / "out"
+    for text in ("old", "new"):
+        with complete_folder(folder, force=True) as beside:
+            for name in ("result.npz", "partial.npz", "frames_obstacles_0000.vtp")[: 3 if text == "old" else 1]:
+                (beside / name).write_text(text)
+        if text == "old":
+            os.mkfifo(folder / "pipe")
+            log = (folder / "log").open("w")
+    print("after", file=log, flush=True)
+    log.close()
+    assert (folder / "log").read_text() == "after\n"
+    assert {p.name: p.read_text() for p in folder.iterdir() if p.name != "pipe"} == {
+        "log": "after\n",
+        "result.npz": "new",
+    }
+    for name in ("log", "pipe"):
+        (folder / name).unlink()
+    monkeypatch.chdir(folder)
+    with complete_folder(Path(), force=True) as beside:
+        (beside / "result.npz").write_text("newest")
+    assert Path("result.npz").read_text() == "newest"  # by way of the shell's own folder
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_place_that_cannot_be_taken_is_refused_before_a_solve(tmp_path):
+    for name, make in (("result.npz", os.mkfifo), ("picture.png", os.mkdir)):
+        folder = tmp_path / name[0]
+        folder.mkdir()
+        make(folder / name)
+        with pytest.raises(InputError, match=rf"{name} is a (pipe or a device|folder), and a result"):
+            check_folder(folder, force=True)
+
+
+def test_a_folder_beside_which_nothing_can_be_written_takes_its_results_all_the_same(tmp_path, monkeypatch):
+    """The root of a mounted disk, or a folder of somebody else's."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != tmp_path)
+    for text in ("old", "new"):
+        with complete_folder(folder, force=True) as beside:
+            assert beside.parent == folder
+            (beside / "result.npz").write_text(text)
+        assert [(p.name, p.read_text()) for p in folder.iterdir()] == [("result.npz", text)]
+
+
+def test_results_of_0_2_0_are_read(tmp_path):
+    """A body with chamber, cable, obstacle, loads; rods; a snake: what geosim 0.2.0 wrote, with what it measured."""
+    files = Path(__file__).parent / "saved-by-0.2.0"
+    for name, frames, sum_of_last, tip in (
+        ("volumetric", 2, 0.5769161665992807, 0.0033533056762201884),
+        ("rods", 5, 0.14304454964210966, -0.002902725754243157),
+        ("snake", 3, 53.295, 0.025000000000000005),
+    ):
+        result = geosim.load_result(files / f"{name}.npz")
+        assert result.provenance["version"] == "0.2.0"
+        assert (result.status, len(result.frames)) == (geosim.Status.CONVERGED, frames)
+        assert (result.frames[-1].sum(), result.tip[-1, 2]) == (sum_of_last, tip)
+        assert len(result.summary()) == frames
+        assert len(result.robot.skin) or len(result.robot.edges)
+        again = geosim.load_result(result.save(tmp_path / f"{name}.npz"))
+        assert np.array_equal(again.frames, result.frames)
+    body = geosim.load_result(files / "volumetric.npz")
+    assert body.volume_ratios[:, 0] == pytest.approx([1.05, 1.1])
+    assert body.solver == geosim.EnergyShapeSolver(element="p1")
+    assert body.environment.obstacles[0].motion[-1].tolist() == [-1e-4, 0.0, 0.0]
+    assert [type(part).__name__ for part in body.actuation.parts] == ["Inflation", "CableTensions"]
 
 
 def test_what_the_system_refuses_names_the_path(tmp_path, monkeypatch):

@@ -95,3 +95,42 @@ def test_double_and_overlapping_tets_are_refused(tets):
         VolumetricRobot.from_tets(shifted, np.vstack([body, body + len(vertices)]), **GIVEN)
     apart = np.vstack([vertices, vertices + [0.06, 0.0, 0.0]])  # they touch
     check_tets(apart, np.vstack([body, body + len(vertices)]))
+
+
+def _inward(box):
+    box = box.copy()
+    box.invert()
+    return box
+
+
+def test_an_island_in_a_cavity_and_a_body_given_twice_are_called_so():
+    cavity, island = trimesh.creation.box((0.04, 0.01, 0.01)), trimesh.creation.box((0.005, 0.004, 0.004))
+    floating = trimesh.util.concatenate([BODY, _inward(cavity), island])
+    for chambers in ("cavities", [cavity]):
+        with pytest.raises(InputError, match=r"a solid island of 80 mm\^3 near .* floats in chamber 1"):
+            VolumetricRobot.from_surfaces(floating, chambers, max_edge=0.02, **GIVEN)
+    with pytest.raises(InputError, match="body 1 surface: is the same surface as body 0 surface; give each body once"):
+        VolumetricRobot.from_surfaces([BODY, BODY.copy()], **{**GIVEN, "material": ["ecoflex-00-30"] * 2})
+    with pytest.raises(InputError, match="chamber 2 surface: is the same surface as chamber 1"):
+        VolumetricRobot.from_surfaces(BODY, [CAVITIES[0], CAVITIES[0].copy()], **GIVEN)
+    # what another body fills is no island: a core in a sleeve in a shell of the core's material
+    sleeve = trimesh.util.concatenate([cavity, _inward(island)])
+    robot = VolumetricRobot.from_surfaces(
+        [floating, sleeve], max_edge=0.02, **{**GIVEN, "material": ["ecoflex-00-30"] * 2}
+    )
+    assert robot.chambers == 0
+
+
+def test_a_body_one_unit_high_is_asked_for_its_unit_first():
+    """Before its crossings, and before it is meshed; so small a robot is taken when it is said to be."""
+    unit = trimesh.creation.box((1.0, 0.3, 0.3))
+    crossing = trimesh.util.concatenate([unit, unit.copy().apply_translation([0.1, 0.1, 0.1])])
+    for body in (unit, crossing):
+        with pytest.raises(
+            InputError, match=r"measures 1 x .* mm with units = 'mm'|measures 1\.1 x .* with units = 'mm'"
+        ):
+            VolumetricRobot.from_surfaces(body, units="mm", **GIVEN)
+    robot = VolumetricRobot.from_surfaces(
+        unit, units="mm", max_edge=1e-3, allow_any_size=True, material="rtv615", fixed=lambda x: x[:, 0] < 0
+    )
+    assert robot.size < 2e-3

@@ -673,7 +673,6 @@ def test_shipped_meshes_are_what_the_script_makes(tmp_path):
             assert key[0] == key[1]
 
 
-@pytest.mark.reference
 def test_public_pneunet_meshes_with_its_cavity(reference_data):
     """The body's file contains the cavity as an inner shell, vertex for vertex."""
     folder = reference_data / "meshes" / "pneunet_lgpl"

@@ -10,10 +10,10 @@ from scipy.sparse import coo_matrix
 
 from geosim import Environment, LinearElastic, Load, NaturalShape, Obstacle, Passive, Prescribed, solve, solve_many
 from geosim.actuation import Command
+from geosim.cli.rod_cases import entanglement, knot, spider
 from geosim.collision.shapes import distances
 from geosim.errors import InputError
 from geosim.rods.contact import compile_obstacles, penalty, stick_slip
-from geosim.rods.designs import entanglement, knot, spider
 from geosim.rods.drive import make_drive
 from geosim.rods.obstacles import ObstacleContact
 from geosim.rods.pair_contact import PairContact
@@ -31,7 +31,7 @@ def crossing_rods(friction: float, seed: int):
     b = np.stack([np.zeros(3), np.linspace(-1, 1, 3), np.full(3, 0.2)], axis=1)
     x = np.concatenate([a, b]) + 0.08 * rng.normal(size=(6, 3))
     robot = RodShellRobot(x, [[0, 1], [1, 2], [3, 4], [4, 5]], radius=0.12, rod_material=RUBBER)
-    solver = RodShellStepper(contact_distance=0.1, contact_stiffness=30.0, slip_velocity=0.5)
+    solver = RodShellStepper(overlap="keep", contact_distance=0.1, contact_stiffness=30.0, slip_velocity=0.5)
     environment = Environment(self_friction=friction)
     state = solver.start(robot, environment)
     q = state.q.copy()
@@ -128,7 +128,7 @@ def test_friction_of_a_pair_changes_with_normal_force_and_spin_as_its_stiffness_
     """The Jacobian is exact where no direction changes: forces on both rods along the normal, everything with theta."""
     x = np.array([[-1, 0, 0], [1, 0.1, 0], [0.1, -1, 0.2], [0, 1, 0.25]])
     robot = RodShellRobot(x, [[0, 1], [2, 3]], radius=0.12, rod_material=RUBBER)
-    solver = RodShellStepper(contact_distance=0.1, contact_stiffness=30.0, slip_velocity=5.0)
+    solver = RodShellStepper(overlap="keep", contact_distance=0.1, contact_stiffness=30.0, slip_velocity=5.0)
     state = solver.start(robot, Environment(self_friction=0.5))
     state = state.paired(state.q)
     term = PairContact(state, 0.01, 0.5)
@@ -176,7 +176,7 @@ def woven(seed: int):
 @pytest.mark.parametrize("seed", range(3, 7))
 def test_newton_finds_which_of_many_contacts_stick(seed):
     """Where rods touch in vertices every edge there slips by itself; the search that let steps overshoot circled in all four."""
-    solver = RodShellStepper(dt=1e-4, adaptive=False, iterations=75)  # measured: 30 to 36
+    solver = RodShellStepper(dt=1e-4, adaptive=False, iterations=75, overlap="keep")  # measured: 30 to 36
     result = solve(woven(seed), Passive(1e-4), Environment(self_friction=0.5), solver=solver)
     assert result.contact_count[-1] > 30
 
@@ -222,7 +222,7 @@ def test_obstacle_stiffness_is_the_derivative_of_the_force(obstacle, rubs):
     rng = np.random.default_rng(5)
     x = np.stack([np.linspace(-0.2, 0.2, 4), np.zeros(4), np.full(4, 0.02)], axis=1)
     robot = RodShellRobot(x, radius=0.12, rod_material=RUBBER)
-    solver = RodShellStepper(contact_distance=0.1, contact_stiffness=30.0, slip_velocity=0.5)
+    solver = RodShellStepper(overlap="keep", contact_distance=0.1, contact_stiffness=30.0, slip_velocity=0.5)
     state = solver.start(robot, Environment(obstacles=[obstacle], self_contact=False))
     term = make_drive(state, Command(0, 0.01, ())).terms(state, 0.01, 0.01)[-1]
     q = state.q + np.concatenate([0.01 * rng.normal(size=12), np.zeros(3)])
@@ -429,7 +429,7 @@ def test_friction_stiffness_is_exact_while_it_sticks(slip):
     """Before saturation the derivative of gamma matters; the plane has no turning normal to neglect."""
     x = np.stack([np.linspace(-0.2, 0.2, 4), np.zeros(4), np.full(4, 0.02)], axis=1)
     robot = RodShellRobot(x, radius=0.12, rod_material=RUBBER)
-    solver = RodShellStepper(contact_distance=0.1, contact_stiffness=30.0, slip_velocity=slip)
+    solver = RodShellStepper(overlap="keep", contact_distance=0.1, contact_stiffness=30.0, slip_velocity=slip)
     floor = Obstacle.plane((0, 0, -0.1), (0.1, 0.2, 1.0), friction=0.5)
     state = solver.start(robot, Environment(obstacles=[floor], self_contact=False))
     term = make_drive(state, Command(0, 0.01, ())).terms(state, 0.01, 0.01)[-1]
@@ -462,7 +462,7 @@ def test_a_rod_that_starts_inside_an_obstacle_is_refused(fixed, height):
     robot = RodShellRobot(x, radius=1e-3, rod_material=RUBBER, fixed_vertices=fixed)
     environment = Environment(obstacles=[Obstacle.plane((0, 0, 0), (0, 0, 1))])
     if height == 0 or fixed:
-        RodShellStepper().start(robot, environment)
+        RodShellStepper(overlap="refuse" if fixed else "keep").start(robot, environment)
         return
     with pytest.raises(InputError, match=r"obstacles\[0\]: 1 vertices .* inside the plane, vertex 1 by 0.001 mm"):
         RodShellStepper().start(robot, environment)
@@ -564,7 +564,7 @@ def test_the_stiffness_of_rolling_contact_is_the_derivative_of_its_force(shape):
     obstacle = Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.4) if shape == "plane" else bar
     x = np.stack([np.linspace(0, 0.06, 4), [0, 1e-3, 0, 0], np.full(4, 4.9e-3)], axis=1)
     robot = RodShellRobot(x, radius=5e-3, rod_material=RUBBER)
-    state = RodShellStepper().start(robot, Environment(obstacles=[obstacle]))
+    state = RodShellStepper(overlap="keep").start(robot, Environment(obstacles=[obstacle]))
     step, rng = 1e-3, np.random.default_rng(4)
     drive = make_drive(state, Command(0, step, ()), rolling=True)
     term = next(term for term in drive.terms(state, step, step) if isinstance(term, ObstacleContact))

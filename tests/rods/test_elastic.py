@@ -155,7 +155,7 @@ def test_rigid_motion_costs_nothing_and_forces_have_no_resultant():
 
 @pytest.mark.parametrize("direction", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (0, -1, 0), (0, 0.95, 0.31), (1, 1, 1)])
 def test_first_frames_are_orthonormal_in_every_direction(direction):
-    robot = RodShellRobot(np.outer(np.arange(4), direction), radius=0.1, rod_material=RUBBER)
+    robot = RodShellRobot(0.5 * np.outer(np.arange(4), direction), radius=0.1, rod_material=RUBBER)
     frame = np.stack([robot.directors, np.cross(robot.tangents, robot.directors), robot.tangents], axis=1)
     assert np.abs(frame @ frame.transpose(0, 2, 1) - np.eye(3)).max() < 1e-12
 
@@ -220,7 +220,6 @@ def matlab_robot(reference_data, **options) -> RodShellRobot:
     )
 
 
-@pytest.mark.reference
 def test_matlab_stretching_force_and_jacobian(reference_data):
     file = loadmat(reference_data / "rods/matlab/rod_cantilever/rod_cantilever_n51_get_fs_js.mat")
     q = file["q"].ravel().astype(float)
@@ -241,7 +240,6 @@ def test_matlab_stretching_force_and_jacobian(reference_data):
     assert np.abs(-exact - file["Js"]).max() < 1e-8 * np.abs(file["Js"]).max()
 
 
-@pytest.mark.reference
 @pytest.mark.parametrize("which", ["q", "q0"])
 def test_matlab_bending_force_and_jacobian(reference_data, which):
     file = loadmat(reference_data / f"rods/matlab/rod_cantilever/rod_cantilever_n51_get_fb_jb_{which}.mat")
@@ -272,7 +270,6 @@ def test_matlab_bending_force_and_jacobian(reference_data, which):
     assert np.abs(-dense(state, q) - symmetric).max() < 1e-8 * np.abs(symmetric).max()
 
 
-@pytest.mark.reference
 def test_matlab_static_rod_under_ramped_gravity(reference_data):
     """Every published row is one of the Newton iterates that start from the row before (to 1e-8 relative).
 
@@ -306,7 +303,6 @@ def test_matlab_static_rod_under_ramped_gravity(reference_data):
     assert np.abs(result.frames[-1].ravel() - qs[-1, :153]).max() < 1e-4
 
 
-@pytest.mark.reference
 def test_static_helix_tip(reference_data):
     x = np.loadtxt(reference_data / "rods/helix_configuration.txt")
     robot = RodShellRobot(

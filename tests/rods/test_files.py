@@ -31,7 +31,6 @@ def test_geometry_survives_a_round_trip_exactly(tmp_path):
     assert path.read_text().splitlines()[-3].split(",") == ["2", "3"]  # ids count from 1 in the file
 
 
-@pytest.mark.reference
 def test_geometry_files_of_the_matlab_tool_are_read(reference_data):
     v, e, t = read_geometry(reference_data / "rods/matlab/rod_cantilever/horizontal_rod_n51.txt")
     assert v.shape == (51, 3)
@@ -226,7 +225,6 @@ def test_pixels_become_metres_with_y_up_and_the_first_tag_at_the_origin():
         pixels_to_metres(np.full((1, 3, 2), np.nan), 0.4)
 
 
-@pytest.mark.reference
 def test_measured_manipulator_is_reproduced_better_than_published(reference_data):
     """Mean tip error of the two-limb manipulator below the published 1.5 % of its length."""
     sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -334,3 +332,16 @@ def test_bad_robot_files_are_refused_with_the_file_and_the_key(tmp_path, old, ne
     with pytest.raises(InputError, match=match) as caught:
         load_problem(tmp_path / "robot.toml")
     assert "robot.toml" in str(caught.value)
+
+
+def test_rods_of_a_wrong_unit_are_refused():
+    """Millimetres for metres solved without a word; so did a radius in millimetres."""
+    rubber = LinearElastic(1e6, 0.5, 1000.0)
+    x = np.array([[0.0, 0, 0], [100, 0, 0], [200, 0, 0]])
+    with pytest.raises(InputError, match="suspicious size, the bounding box has a diagonal of 200 m"):
+        RodShellRobot(x, radius=5.0, rod_material=rubber)
+    with pytest.raises(InputError, match="radius: 5 m is more than the 0.2 m that the vertices span"):
+        RodShellRobot(1e-3 * x, radius=5.0, rod_material=rubber)
+    with pytest.raises(InputError, match="diagonal of 0.0002 m"):
+        RodShellRobot(1e-6 * x, radius=5e-6, rod_material=rubber)
+    assert RodShellRobot(x, radius=5.0, rod_material=rubber, allow_any_size=True).size == 200

@@ -36,7 +36,9 @@ def square(kind: str, cells: int = 4) -> tuple[np.ndarray, np.ndarray]:
 def sheet(kind: str, poisson: float, **options) -> RodShellRobot:
     vertices, triangles = square(kind)
     material = LinearElastic(MODULUS, poisson, 1000.0)
-    return RodShellRobot(vertices, triangles=triangles, thickness=THICK, shell_material=material, **options)
+    return RodShellRobot(
+        vertices, triangles=triangles, thickness=THICK, shell_bending="hinge", shell_material=material, **options
+    )
 
 
 def stretched(robot: RodShellRobot, gradient: np.ndarray):
@@ -89,7 +91,12 @@ def test_a_strip_pulled_at_its_ends_shows_young_and_poisson(poisson):
     held[0] = True
     material = LinearElastic(MODULUS, poisson, 1000.0)
     robot = RodShellRobot(
-        vertices, triangles=triangles, thickness=THICK, shell_material=material, fixed_components=held
+        vertices,
+        triangles=triangles,
+        thickness=THICK,
+        shell_bending="hinge",
+        shell_material=material,
+        fixed_components=held,
     )
     end = np.flatnonzero(vertices[:, 0] > 1 - 1e-9)
     e = 1e-4

@@ -178,7 +178,6 @@ def published_force(vertices, triangles, x, xi, tau, edges, plate, poisson):
     return force, turn
 
 
-@pytest.mark.reference
 def test_published_midedge_forces(reference_data):
     """The published forces to 1e-8, and their Jacobian to 1e-4 (the size of the angles), with k_b of Eq. (20).
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from geosim import Environment, LinearElastic, NaturalShape, Passive, solve
+from geosim.cli.rod_cases import cantilever, helix
 from geosim.rods import newton
-from geosim.rods.designs import cantilever, helix
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.state import load_state, save_state
 from geosim.rods.stepper import RodShellStepper

@@ -82,7 +82,6 @@ def matlab_shell(reference_data, **options) -> RodShellRobot:
     return RodShellRobot(vertices, **sheet, shell_constants="matlab", shell_membrane="springs", **options)
 
 
-@pytest.mark.reference
 def test_matlab_shell_forces_and_jacobians(reference_data):
     """The states hold the constants "matlab": k_s = sqrt(3)/2 E h l on every edge, k_b = E h^3 / (6 sqrt(3))."""
     folder = reference_data / "rods/matlab/shell_cantilever"
@@ -130,7 +129,6 @@ def test_matlab_shell_forces_and_jacobians(reference_data):
             assert np.abs(-symmetric(values) - 0.5 * (jacobian + jacobian.T)).max() < 1e-8 * np.abs(jacobian).max()
 
 
-@pytest.mark.reference
 def test_matlab_dynamic_shell_of_30_steps(reference_data):
     """With the published stop test the whole run agrees to 1e-10; solved to 1e-10 it agrees to 5e-5.
 
@@ -186,7 +184,7 @@ def bent_energy(vertices: np.ndarray, triangles: np.ndarray, kappa_x: float, kap
     material = LinearElastic(1e6, 0.3, 1000.0)
     h = 1e-3
     plate = 1e6 * h**3 / (12 * (1 - 0.3**2))
-    robot = RodShellRobot(vertices, triangles=triangles, thickness=h, shell_material=material)
+    robot = RodShellRobot(vertices, triangles=triangles, shell_bending="hinge", thickness=h, shell_material=material)
     state = RodShellStepper().start(robot)
     x, y = vertices[:, 0], vertices[:, 1]
     bent = vertices.copy()
@@ -225,6 +223,7 @@ def test_free_edged_strip_bends_with_eight_ninths_of_the_plate_constant():
     robot = RodShellRobot(
         vertices,
         triangles=triangles,
+        shell_bending="hinge",
         thickness=h,
         shell_material=material,
         fixed_vertices=Select.plane("x", below=2 * edge + 1e-9),
@@ -247,7 +246,12 @@ def test_free_edged_strip_bends_with_eight_ninths_of_the_plate_constant():
 def test_natural_hinge_angle_folds_two_triangles():
     vertices = np.array([[0, 0, 0], [0, 1, 0], [-1, 0.5, 0], [1, 0.5, 0.0]])
     robot = RodShellRobot(
-        vertices, triangles=[[0, 1, 2], [1, 0, 3]], thickness=0.01, shell_material=SHEET, fixed_vertices=[0, 1, 2]
+        vertices,
+        triangles=[[0, 1, 2], [1, 0, 3]],
+        shell_bending="hinge",
+        thickness=0.01,
+        shell_material=SHEET,
+        fixed_vertices=[0, 1, 2],
     )
     result = solve(robot, NaturalShape([1.0], hinge_angle=[0.6]), solver=RodShellStepper(static=True, tolerance=1e-9))
     assert abs(result.frames[-1, 3, 2]) == pytest.approx(np.sin(0.6), rel=1e-6)
@@ -261,6 +265,7 @@ def test_a_free_sheet_keeps_its_momenta_and_weighs_what_it_should():
     robot = RodShellRobot(
         vertices,
         triangles=triangles,
+        shell_bending="hinge",
         thickness=1e-3,
         shell_material=LinearElastic(1e6, 0.3, 1000.0),
         velocities=velocities,
@@ -279,7 +284,7 @@ def test_a_free_sheet_keeps_its_momenta_and_weighs_what_it_should():
 
 def test_drag_jacobian_is_the_derivative_of_the_drag():
     vertices, triangles = equilateral_strip(0.02, 2, 0.01)
-    robot = RodShellRobot(vertices, triangles=triangles, thickness=1e-3, shell_material=SHEET)
+    robot = RodShellRobot(vertices, triangles=triangles, shell_bending="hinge", thickness=1e-3, shell_material=SHEET)
     state = RodShellStepper().start(robot, Environment(fluid=Fluid(1.2, drag_coefficient=2.0)))
     term = Drag(state, 0.01)
     q = state.q + 1e-3 * np.random.default_rng(1).normal(size=len(state.q))
@@ -329,7 +334,13 @@ def test_the_energy_of_a_bouncing_sheet_is_balanced(bending):
 def test_a_falling_plate_reaches_the_terminal_speed_of_the_drag_balance():
     """Weight = rho C_D A v^2 / 2 of a flat plate that falls broadside, to 1e-3."""
     vertices, triangles = equilateral_strip(0.1, 8, 0.0125)
-    robot = RodShellRobot(vertices, triangles=triangles, thickness=1e-3, shell_material=LinearElastic(1e9, 0.3, 500.0))
+    robot = RodShellRobot(
+        vertices,
+        triangles=triangles,
+        shell_bending="hinge",
+        thickness=1e-3,
+        shell_material=LinearElastic(1e9, 0.3, 500.0),
+    )
     environment = Environment(gravity=(0, 0, -9.8), fluid=Fluid(1.2, drag_coefficient=3.0))
     result = solve(robot, Passive(4.0), environment, solver=RodShellStepper(dt=0.02, frame_interval=0.5))
     area = robot.mesh.areas.sum()
@@ -351,6 +362,7 @@ def test_a_rod_joined_to_a_shell_turns_with_it():
         points,
         edges=np.stack([chain[:-1], chain[1:]], axis=1),
         triangles=triangles,
+        shell_bending="hinge",
         radius=1e-3,
         thickness=1e-3,
         rod_material=LinearElastic(1e7, 0.3, 1000.0),
@@ -400,7 +412,7 @@ def test_sparse_solves_with_contact_and_friction_match_dense_ones(factoriser, mo
     monkeypatch.setattr(sparse, "make_factoriser", partial(make_factoriser, name=factoriser))
     monkeypatch.setattr(stencils, "describe", lambda: {"factoriser": factoriser})
     vertices, triangles = equilateral_strip(0.5, 50, 0.01)
-    robot = RodShellRobot(vertices, triangles=triangles, thickness=1e-3, shell_material=SHEET)
+    robot = RodShellRobot(vertices, triangles=triangles, shell_bending="hinge", thickness=1e-3, shell_material=SHEET)
     system = RodShellStepper().start(robot).system
     pattern, n = system.pattern, len(system.pattern.order)
     assert not pattern.banded
@@ -422,3 +434,52 @@ def test_sparse_solves_with_contact_and_friction_match_dense_ones(factoriser, mo
         x, _ = pattern.solve(values, rhs, Triplets(row, col, data))
         assert np.abs(matrix @ x - rhs).max() < 1e-9
     assert np.abs(plain @ pattern.solve(values, rhs)[0] - rhs).max() < 1e-9
+
+
+def plate_mesh(kind, cells=16):
+    """Vertices [m] and triangles of the unit square; diagonals are parallel, cross over in turn, or both; or moved at random."""
+    i, j = np.meshgrid(np.arange(cells), np.arange(cells), indexing="ij")
+    a = (i * (cells + 1) + j).ravel()
+    b, c, d = a + cells + 1, a + cells + 2, a + 1
+    corner = np.stack(np.meshgrid(*[np.linspace(0, 1, cells + 1)] * 2, indexing="ij"), axis=-1).reshape(-1, 2)
+    across = ((i + j) % 2 == 1).ravel() & (kind == "crossed")
+    if kind == "centred":
+        middle = len(corner) + np.arange(len(a))
+        corner = np.concatenate([corner, corner[a] + 0.5 / cells])
+        triangles = np.concatenate([np.stack([*pair, middle], axis=1) for pair in ((a, b), (b, c), (c, d), (d, a))])
+    else:
+        one = np.where(across[:, None], np.stack([a, b, d], axis=1), np.stack([a, b, c], axis=1))
+        two = np.where(across[:, None], np.stack([b, c, d], axis=1), np.stack([a, c, d], axis=1))
+        triangles = np.concatenate([one, two])
+    if kind == "random":
+        inner = (abs(corner - 0.5) < 0.5 - 1.4 / cells).all(axis=1)
+        corner[inner] += np.random.default_rng(5).uniform(-0.25, 0.25, (inner.sum(), 2)) / cells
+    return np.column_stack([corner, np.zeros(len(corner))]), triangles
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "crossed", "centred", "random"])
+def test_a_plate_under_pressure_sags_as_it_must_by_default(kind):
+    """0.00406235 q a^4 / D in the middle [Timoshenko and Woinowsky-Krieger 1959]; hinges are 26 to 44 % too stiff here."""
+    x, triangles = plate_mesh(kind)
+    held = np.zeros(x.shape, dtype=bool)
+    held[(abs(x[:, :2] - 0.5) > 0.5 - 1e-9).any(axis=1)] = True
+    plate = RodShellRobot(
+        x, triangles=triangles, thickness=1e-2, shell_material=LinearElastic(1e9, 0.3, 1000.0), fixed_components=held
+    )
+    assert plate.shell_bending == "mid-edge"
+    result = solve(plate, Passive(), Environment(gravity=(0, 0, -1e-4)), solver=RodShellStepper(static=True))
+    rigidity = 1e9 * 1e-6 / (12 * (1 - 0.3**2))
+    near = np.argsort(((x[:, :2] - 0.5) ** 2).sum(axis=1))[:12]
+    d = x[near, :2] - 0.5
+    fit = np.linalg.lstsq(
+        np.column_stack([np.ones(12), d, d**2, d.prod(axis=1)]), result.frames[-1, near, 2], rcond=None
+    )
+    assert -fit[0][0] * rigidity / (10.0 * 1e-4) == pytest.approx(0.00406235, rel=0.02)
+
+
+def test_hinges_are_those_that_are_asked_for():
+    x, triangles = plate_mesh("diagonal", 2)
+    options = {"triangles": triangles, "thickness": 1e-2, "shell_material": LinearElastic(1e9, 0.3, 1000.0)}
+    assert RodShellRobot(x, hinge_stiffness=1.0, **options).shell_bending == "hinge"
+    assert RodShellRobot(x, shell_constants="published", **options).shell_bending == "hinge"
+    assert RodShellRobot(x, shell_bending="hinge", **options).shell_bending == "hinge"

@@ -529,7 +529,7 @@ def test_a_snake_file_gives_the_snake_of_its_arguments(tmp_path):
 
 
 def test_the_shipped_snake_is_the_one_of_table_one():
-    """meshes/snake: four links on smooth ground, and a gait."""
+    """The snake that ships: four links on smooth ground, and a gait."""
     folder = Path(__file__).resolve().parents[2] / "meshes" / "snake"
     robot, world, stepper = load_problem(folder / "robot.toml")
     assert robot.counts == make_snake().counts

@@ -17,8 +17,7 @@ from study.planted import BAR, solve_here
 
 import geosim
 from geosim.cli.study import summary
-from geosim.errors import InputError
-from geosim.files.folder import MOST_OTHERS, check_folder
+from geosim.errors import GeosimWarning, InputError
 from geosim.study.runs import Runs
 from geosim.study.study import read_study
 from geosim.study.sweeping import interrupts
@@ -214,11 +213,41 @@ def test_a_large_study_goes_on(tmp_path):
     """Files of hundreds of runs are no reason to refuse the folder that holds them."""
     run = tmp_path / "runs" / "0123456789ab"
     run.mkdir(parents=True)
-    for i in range(MOST_OTHERS + 1):
+    for i in range(1001):
         (run / str(i)).touch()
     Runs(tmp_path, resume=True, force=False)
-    with pytest.raises(InputError, match=f"more than {MOST_OTHERS} files"):
-        check_folder(tmp_path, force=True)
+
+
+def test_a_damaged_run_is_named_and_solved_again(tmp_path, monkeypatch):
+    solve_here(monkeypatch)
+    study = {**BAR, "vary": {"length_mm": [20.0, 24.0]}}
+    first = geosim.sweep(study, workers=1, out=tmp_path / "out")
+    for content in ("{", '{"run": 1}', "[1, 2]"):
+        path = tmp_path / "out" / "runs" / first["run"][0] / "row.json"
+        path.write_text(content)
+        with pytest.warns(GeosimWarning, match=f"{path} is damaged; the design is solved again"):
+            again = geosim.sweep(study, workers=1, out=tmp_path / "out")
+        assert again["status"].tolist() == first["status"].tolist() == ["CONVERGED", "CONVERGED"]
+        assert json.loads(path.read_text())["run"] == first["run"][0]
+
+
+def test_another_study_does_not_replace_the_table_of_one(tmp_path, monkeypatch):
+    solve_here(monkeypatch)
+    study = {**BAR, "vary": {"length_mm": [20.0]}}
+    geosim.sweep(study, workers=1, out=tmp_path / "out")
+    kept = (tmp_path / "out" / "table.csv").read_bytes(), (tmp_path / "out" / "study.toml").read_bytes()
+    for vary in ({"height_mm": [6.0]}, {"length_mm": [21.0]}):
+        with pytest.raises(InputError, match="holds another study: none of its 1 designs is one of this"):
+            geosim.sweep({**BAR, "vary": vary}, workers=1, out=tmp_path / "out")
+    assert ((tmp_path / "out" / "table.csv").read_bytes(), (tmp_path / "out" / "study.toml").read_bytes()) == kept
+    more = geosim.sweep({**BAR, "vary": {"length_mm": [20.0, 22.0]}}, workers=1, out=tmp_path / "out")
+    assert len(more) == 2  # the same study with one more
+
+
+@pytest.mark.parametrize("memory", [np.inf, np.nan, 1e300, 0.0])
+def test_impossible_limits_are_refused(memory):
+    with pytest.raises(InputError, match="memory_gb"):
+        read_study({**BAR, "vary": {"length_mm": [20.0]}, "limits": {"memory_gb": memory}})
 
 
 def test_resume_and_force_exclude_each_other(sagging):

@@ -1,1 +1,1 @@
-"""The quasi-static energy solver: Newton on the mixed finite-element problem."""
+"""The quasi-static energy solver: Newton's method on mixed displacement-pressure finite elements."""

@@ -1,4 +1,4 @@
-"""One Newton solve: direction, line search, and when to give up.
+"""One Newton solve: search direction, line search, criteria of convergence and failure.
 
 The merit of the line search is the squared scaled residual, since the potential is a saddle. A step that meets new
 contacts may raise it: their force was not in the tangent.
@@ -21,6 +21,7 @@ from geosim.shape.energy.contact_steps import safe_share, share_apart
 from geosim.shape.energy.equations import FORCE_FLOOR, Equations
 from geosim.shape.energy.lookahead import Springs, springs_ahead
 from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.wording import load_at
 
 __all__ = [
     "LONGEST",
@@ -68,6 +69,10 @@ FLAT = 0.2
 
 # Where less than this share of the merit goes in an iteration, and the residual is near, what slides gets its exact tangent.
 CRAWL, NEAR = 0.25, 0.1
+
+# Residual below which an indefinite tangent is that of the path and not of the search for it. Measured: spheres and bars that are
+# stable throughout have indefinite ones at .05 and above.
+SEEN = 0.01
 
 # Where two steps together leave more than this share of the merit, Newton goes round in circles: then the other tangent of
 # contact is tried, and every step must gain.
@@ -179,6 +184,10 @@ class Attempt:
             self.records.append(
                 record_of(problem, iteration, measure, self.length, point.share, evaluation, before, seconds)
             )
+            if problem.linear.factorisations > before[0] and measure[0] <= SEEN and self._indefinite(point):
+                self.records[-1]["indefinite"] = load_at(
+                    problem, self.aim.origin, self.aim.end, point.share, evaluation.volumes
+                )
             self.budget.tell(self.records[-1])
             if found is None:
                 lost = Status.INVERTED if self.folded and not blocked else Status.NOT_CONVERGED
@@ -190,6 +199,15 @@ class Attempt:
             touchy = first and problem.contact is not None and problem.contact.neighbourhood is not None
             if tiny == 4 or (first and self.length < (BITE if touchy else 0.1) and not meets):
                 return self._ended(Status.NOT_CONVERGED, point, evaluation, measure[0])
+
+    def _indefinite(self, point: Point) -> bool:
+        """Whether the factors of the tangent, all but at an equilibrium, have more negative pivots than there are constraints."""
+        problem, contact = self.problem, self.problem.contact
+        rubs = (contact is not None and contact.friction) or point.hold is not None or len(point.objects) > 0
+        if rubs or problem.rigid is not None or not np.array_equal(problem.table, problem.isochoric_table):
+            return False  # there is no potential, or one whose local modes are the mesh's
+        constraints = int((~problem.held[point.x.size :]).sum()) + int(self.aim.end.by_volume.sum())
+        return problem.linear.factoriser.count_negative() > constraints
 
     def _ended(self, status: Status, point: Point, evaluation: Evaluation, residual: float) -> Outcome:
         records = tuple(self.records)
@@ -360,7 +378,7 @@ def unfolds(present: Evaluation, trial: Evaluation, length: float) -> bool:
 
 
 def bearable(problem: ShapeProblem, volumes: Floats, change: Floats) -> float:
-    """Share of a change of the chamber volumes (c,), at most 1, in which none of them changes by more than `SWELL`."""
+    """Share of a change of the chamber volumes (c,), at most 1, that `SWELL` allows."""
     volumes, change = volumes[: problem.chambers], change[: problem.chambers]
     most = SWELL * np.where(change < 0.0, volumes, np.maximum(volumes, problem.rest_chamber_volumes))
     with np.errstate(divide="ignore"):
@@ -368,13 +386,13 @@ def bearable(problem: ShapeProblem, volumes: Floats, change: Floats) -> float:
 
 
 def most_of(problem: ShapeProblem, aim: Aim, step: Point, evaluation: Evaluation) -> float:
-    """Share of a step, at most 1, in which nothing moves too far (`_within`) and no chamber changes too much (`bearable`)."""
+    """Share of a step, at most 1, that the limits of displacements and of chamber volumes allow."""
     change = np.einsum("cni,ni->c", evaluation.gradients, step.x)
     return min(_within(step, aim.longest), bearable(problem, evaluation.volumes, change * ~aim.end.by_volume))
 
 
 def _within(step: Point, longest: float) -> float:
-    """Share of a step in which no node moves farther than `longest` or `LONGEST`, and no free object than that or `TURN`."""
+    """Share of a step that the limits of displacements, and of turns of free objects, allow."""
     size = float(np.sqrt(np.max(np.sum(step.x**2, axis=1), initial=0.0)))
     way, turn = np.linalg.norm(step.objects.reshape(-1, 2, 3), axis=2).max(axis=0, initial=0.0)
     return 1.0 / max(1.0, size / min(longest, LONGEST), way / LONGEST, turn / TURN)

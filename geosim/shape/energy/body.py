@@ -1,4 +1,4 @@
-"""The body in scaled units: its nodes, its elements, and how both are those of the robot.
+"""The body in dimensionless units: its nodes, its elements, and the maps between both and the robot.
 
 Lengths are in units of the body's bounding-box diagonal, stresses in units of the shear modulus: in SI the stiffness
 is about 1e2 and the incompressibility rows 1e-6, and a pivot perturbation of 1e-8 would swamp the pressure block.

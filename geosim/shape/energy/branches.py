@@ -1,4 +1,4 @@
-"""Where a path of equilibria turns or branches: the largest load it carries, and where it ceases to be stable.
+"""Limit points and bifurcations on a path of equilibria: largest load, loss of stability.
 
 At a limit point the tangent of the path has no share in the load: there the load has its maximum. Where stability is lost and
 the load still grows, another branch crosses: a bifurcation, on which an imperfection selects the side.
@@ -26,7 +26,7 @@ STEEP, LOOKS, SHARP = (1.0, 1e-6), 5, 1e-4
 
 @dataclass(frozen=True)
 class Mark:
-    """An equilibrium on a path: the point, what is conjugate to its share (`Aim.conjugate`), and chamber volumes (c,)."""
+    """An equilibrium on a path, what is conjugate to its load factor (`Aim.conjugate`), and chamber volumes (c,)."""
 
     point: Point
     conjugate: float

@@ -1,4 +1,4 @@
-"""Cables that slide through points of the body, and the friction that holds them there.
+"""Cable constraints: cables that slide through points of the body, with capstan friction.
 
 A cable adds T_0 (l - L) to the potential of the solver: its length l is a scalar functional of the positions as a chamber's
 volume is, its tension T_0 >= 0 at the pulled end the conjugate force. In the vectors of chambers' volumes and pressures it

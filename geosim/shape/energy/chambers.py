@@ -1,4 +1,4 @@
-"""What closes the chambers: walls of the body, and caps where no body is.
+"""Chamber volumes: closed surfaces of walls and of caps where no body is, with derivatives.
 
 A cap is closed by whatever holds its rim: what is fixed (then its part of the volume is constant), a rigid group that
 carries it along, or a plane in which the rim may slide (a plane of symmetry, a smooth table): the cap then stays in

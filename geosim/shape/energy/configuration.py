@@ -1,4 +1,4 @@
-"""A configuration, what it shall balance, what is out of balance there, and how the search for balance ended."""
+"""Data of the nonlinear equations: configuration, load state, arc-length constraint, residuals, outcome of a solve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contact of a robot with obstacles and with itself, as one more energy of the shape equations.
+"""Contact potential of a robot with obstacles and with itself: energy, forces and stiffness at the nodes.
 
     contact energy = sum_q A_q phi(d_q) + sum over near pairs A phi(d)        laws: see `contact_kernels`
 
@@ -243,14 +243,27 @@ class ContactPotential:
 
     def _way(self, points: Floats, grip: Grip, o: int) -> Floats:
         """How far points (p, 3) are from their anchors along obstacle o, where they were in contact, (p, 3)."""
-        way = points - self._anchors(grip, o, slice(None))
+        way = points - self.anchors(grip, o, slice(None))
         way -= np.einsum("pi,pi->p", way, grip.normal[o])[:, None] * grip.normal[o]
         return np.asarray(way * grip.share[o][:, None])
 
-    def _anchors(self, grip: Grip, o: int, ids: Ints | slice) -> Floats:
+    def anchors(self, grip: Grip, o: int, ids: Ints | slice) -> Floats:
         """Scaled anchors of some points on obstacle o, where it stands now."""
         pose = grip.poses[o]
         return (grip.anchors[o, ids] @ pose[:3, :3].T + pose[:3, 3] - self.center) / self.length
+
+    def settled(self, x: Floats, grip: Grip) -> Grip:
+        """Return the grip by which friction goes by the forces of the configuration itself, those of faces included.
+
+        Newton holds what faces press (`Grip.by_faces`) and repeats; since what presses does not depend on friction, one
+        evaluation tells where that ends.
+        """
+        if not (self.rough and grip.own):
+            return grip
+        forces = self.evaluate(x, grip, matrix=False)
+        if not (forces.by_faces.any() or grip.by_faces.any()):
+            return grip
+        return replace(grip.lagged(forces), own=True, parts=grip.parts)
 
     # ---- forces and stiffness
 
@@ -379,7 +392,7 @@ class ContactPotential:
         )
         if rough:
             hold = PointHold(
-                np.ascontiguousarray(self._anchors(grip, o, ids)),
+                np.ascontiguousarray(self.anchors(grip, o, ids)),
                 grip.before[o, ids],
                 grip.share[o, ids],
                 grip.push[o, ids],

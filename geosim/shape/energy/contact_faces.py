@@ -1,4 +1,4 @@
-"""What the points of the skin do not see: obstacles that come nearer between them.
+"""Contact of obstacles with the interior of surface triangles, between their contact points.
 
 Every small triangle of the skin feels an obstacle where it comes nearest to it, at the point with the weights b that make
 

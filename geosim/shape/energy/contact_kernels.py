@@ -1,4 +1,4 @@
-"""Pressure, force and stiffness of contact: the laws, and their assembly from surface points to nodes.
+"""Contact laws: pressure, force and stiffness, and their assembly from surface points to nodes.
 
 Obstacles press on every surface point q by a smooth law of the signed distance d, with u = (delta - d) / thickness,
 

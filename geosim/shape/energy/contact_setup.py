@@ -1,4 +1,4 @@
-"""The contact of a robot as it is found at rest: who can touch whom, and what is refused."""
+"""Set-up of contact at rest: which surfaces can touch, thicknesses, and refusal of initial overlap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far the robot and the obstacles may go before something has passed through something else.
+"""Step limits of contact: the largest step of nodes or obstacles in which nothing passes through anything.
 
 Points and triangles of the skin are followed in the frame of every obstacle, so that it does not matter which of the two moves.
 A feature that is d away from an obstacle and travels l cannot have passed it as long as l <= d + (the depth to which the

@@ -1,4 +1,4 @@
-"""The points and small triangles on which contact acts: curved faces split finely, with the weights of an integral.
+"""Discretisation of the contact surface: points and small triangles of curved faces, with quadrature weights.
 
 A point is a combination of the nodes of a face, x_q = sum_a w_qa x_a. On six-node faces, which sag up to an eighth of an
 edge, every edge is split in four; the fifteen points of a face are weighted so that quadratic functions are

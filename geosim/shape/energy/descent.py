@@ -1,4 +1,4 @@
-"""Downhill from where a body is no longer in balance to the minimum of its potential that lies before it.
+"""Descent of the potential with a proximal term, from a lost equilibrium to the next minimum.
 
 A step solves Newton's equations with a drag d [shear modulus over size^2] on the volume M of every node,
 

@@ -1,4 +1,4 @@
-"""Points of the body that no node is: their positions are weighted sums of those of the nodes of the element they lie in.
+"""Embedded points: positions inside elements as weighted sums of those of the element's nodes.
 
 What hangs on such points (cables, fibres, layers) is written in terms of such sums, d = sum_a w_a x_a, so that force and
 stiffness on the nodes follow from those on d by the weights.

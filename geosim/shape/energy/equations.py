@@ -1,4 +1,4 @@
-"""What Newton's method solves: the residuals of an equilibrium, its linear equations, and whether it is stable.
+"""The equilibrium equations: residuals, linear system of a Newton step, stability.
 
 The unknowns are positions, mean stresses and the pressures of chambers of prescribed volume.
 """

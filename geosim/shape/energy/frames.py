@@ -1,4 +1,4 @@
-"""From a scaled equilibrium to the numbers a user reads, and from the shape of another state to a first guess."""
+"""Measures of an equilibrium in SI units, and the initial guess from the shape of another state."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from geosim.arrays import Bools, Floats
 from geosim.collision.crossings import count_crossings
+from geosim.collision.proximity import closest
 from geosim.contract import Frame, State
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -64,6 +65,7 @@ def measure(
         extra={
             "mean_stress": _on_pressure_vertices(problem, point.p),
             "friction_work": rubbed,
+            "inverted_points": problem.inverted_points(point.x),
             **extra,
             **_rigid(problem, evaluation),
         },
@@ -138,6 +140,7 @@ def _contact(
             "contact_pressures": np.full(n, np.nan),
             "slip_ratio": np.nan,
             "contact_energy": 0.0,
+            "contact_of_gap": 0.0,
             "normal_forces": none,
         }
     total = np.zeros((n + len(problem.robot.p2_edges), 3))
@@ -174,6 +177,7 @@ def _contact(
         "contact_pressures": on_nodes[:n],
         "slip_ratio": slipping,
         "contact_energy": stored,
+        "contact_of_gap": _share_of_gaps(contact, points),
         "normal_forces": forces.push.sum(axis=1) * problem.force_unit,
     }
 
@@ -201,6 +205,16 @@ def _rubbing(contact: ContactPotential, points: Floats, grip: Grip | None) -> fl
         return 0.0
     slip, scale = np.linalg.norm(grip.parts.slips(points)[0], axis=1), grip.parts.held.scale
     return float(np.max(slip / np.maximum(slip, scale), initial=0.0))
+
+
+def _share_of_gaps(contact: ContactPotential, points: Floats) -> float:
+    """Distance from which parts of the robot that touch feel each other, over that at rest: the median; 0 where none touch."""
+    if contact.neighbourhood is None:
+        return 0.0
+    near = contact.neighbourhood.near(points)
+    if not len(near.points):
+        return 0.0
+    return float(np.median(near.reach / closest(contact.neighbourhood.rest[near.points], near.edges)[2]))
 
 
 def _penetration(problem: ShapeProblem, positions: Floats, grip: Grip | None) -> float:

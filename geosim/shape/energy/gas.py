@@ -1,4 +1,4 @@
-"""Gas that is shut in chambers: its pressure is a function of its volume.
+"""Gas constraint: the pressure of a closed gas as a function of its volume.
 
     (P + ambient) (v + extra - s)^exponent = amount x temperature ratio
 

@@ -1,4 +1,4 @@
-"""Forces of contact at one configuration, and what the robot holds on to between configurations."""
+"""Contact forces at one configuration, and the history that friction keeps between configurations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The evaluation that was made last: an equilibrium is asked for again, for its stability and by the next command."""
+"""Cache of the last evaluation: equilibria are asked for again, for their stability and by the next command."""
 
 from __future__ import annotations
 

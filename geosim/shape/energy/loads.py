@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Bools, Floats, Ints
 from geosim.environment import Environment, Load
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
 from geosim.select import selected_ids
 
-__all__ = ["LoadShape", "load_shapes", "spread"]
+__all__ = ["LoadShape", "load_shapes", "refuse_held", "spread"]
 
 # (node weights (nodes,), one load): a load's nodal forces are weights x its vector
 LoadShape = tuple[Floats, Load]
@@ -42,6 +44,23 @@ def load_shapes(robot: VolumetricRobot, environment: Environment, order: int) ->
             weights = weights / weights.sum()
         out.append((weights, load))
     return out
+
+
+def refuse_held(shapes: Sequence[LoadShape], held: Bools) -> None:
+    """Refuse loads all of whose nodes are held, bool (n + e, 3), in the directions in which they act: they would do nothing.
+
+    Raises
+    ------
+    InputError
+        The load, and the remedy.
+    """
+    for index, (weights, load) in enumerate(shapes):
+        acts = np.any(load.value != 0.0, axis=0)
+        if acts.any() and held[weights > 0.0][:, acts].all():
+            raise InputError(
+                f"load {index + 1}: every vertex that it acts on is held by `fixed` or `prescribed`, so it does nothing; put it "
+                "on vertices that can move"
+            )
 
 
 def _surface_faces(robot: VolumetricRobot, faces: Ints, name: str) -> Ints:

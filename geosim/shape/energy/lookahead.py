@@ -1,4 +1,4 @@
-"""What a Newton step would run into: springs in its linear equations, where contact will be.
+"""Contact ahead of a Newton step: springs in its linear system where the step would make contact.
 
 The tangent knows only of what touches at the start of a step. A long step brings together parts that it knows nothing
 of; cut short at the first of them, Newton would find the contacts one by one. Here all pairs that a step v would make

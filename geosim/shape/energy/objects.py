@@ -1,4 +1,4 @@
-"""Free objects: obstacles with a mass that contact, friction and their weight move, without inertia.
+"""Free bodies: rigid obstacles moved by contact, friction and their weight, without inertia.
 
 An object has six unknowns more, the motion (t, w) of its centre of mass c: where it is turns by exp(w) and goes by t. What
 presses on the robot at the points q, the residual g_q, presses back; out of balance is
@@ -36,11 +36,11 @@ __all__ = ["Coupling", "Loose", "Objects", "make_objects", "motion_between", "mo
 
 # Stiffness that holds steps back, over that of the contacts: robots are a thousandth to a hundred-thousandth as stiff as those.
 HELD_BACK = 1e-8
-# Share of the friction of its contacts that an object has left where it is about to be lost.
+# A free body counts as about to be lost where less than this share of the friction that its contacts can bear is unused.
 SPARE = 0.1
 # How far an object falls in one step, over the size of the robot, where it touches nothing.
 FALL = 0.1
-# Where objects that are lost are put, over the size of the robot and their own: nothing reaches so far.
+# Lost bodies are put so far away, over the size of the robot and their own: nothing reaches them.
 AWAY = 1e3
 
 

@@ -1,4 +1,4 @@
-"""The way to a command: a path of equilibria, followed by whatever parameter it runs along.
+"""Continuation of a path of equilibria to a command, by load factor or pseudo arc length.
 
 A command is a share s = 0 .. 1 of the way between two targets (volumes, pressures, loads, places). The states at the
 commands are those of fine steps, whatever the spacing of the commands, because no increment is longer than the path allows:
@@ -19,6 +19,7 @@ commands are those of fine steps, whatever the spacing of the commands, because 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,6 +27,7 @@ import numpy as np
 
 from geosim.arrays import Floats
 from geosim.contract import Status
+from geosim.errors import GeosimWarning
 from geosim.shape.energy.attempt import LONGEST, Budget, BudgetError, bearable
 from geosim.shape.energy.branches import Mark, Way
 from geosim.shape.energy.cables import CHAMBER
@@ -37,7 +39,7 @@ from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.relaxation import relaxed
 from geosim.shape.energy.state import ShapeState
 from geosim.shape.energy.trail import along, longest, secant, straight_on, travel
-from geosim.shape.energy.wording import limit_reached, ratios, way_reached
+from geosim.shape.energy.wording import FLAT_TETS, limit_reached, load_at, ratios, way_reached
 
 __all__ = ["Journey", "Path"]
 
@@ -63,7 +65,7 @@ COLLAPSED, PATIENCE = 0.1, 3
 # farther than `SNAP` by itself has no stable state near: the load has its limit there, known to `BRACKET` of the command.
 AHEAD, NUDGE, SNAP, BRACKET = 0.1, 0.01, 0.1, 0.01
 
-# Relaxations in vain, one after the other, after which a command does without.
+# Relaxations that found no stable state near, one after the other, after which a command does without.
 VAIN = 3
 
 # No step is held shorter than this share of the size of the body.
@@ -91,6 +93,11 @@ EASY, EASY_TOUCHING = 5, 10
 # was passed there led a PneuNet 1.7 % beyond the limit that fifty small steps name.
 TOUCHING = 1e-2
 
+# Newton iterations of one command after which linear tets that are inside out, where a chamber is under vacuum or cables pull,
+# are warned of, and given up: flat tets fold into each other there. Measured: a tendon finger gets there after 372, others end
+# crossed or nowhere after 434 and 1062.
+FOLDING, FOLDED = 100, 400
+
 # Increments of one command, at most: a path that is longer does not get anywhere.
 INCREMENTS = 1000
 
@@ -112,8 +119,8 @@ class Journey:
         One per iteration.
     way
         The equilibria on the way since the last relaxation.
-    snapped
-        Shares at which the body left its path for a state far away.
+    left
+        Where the body left its path for another state.
     """
 
     state: ShapeState
@@ -123,7 +130,7 @@ class Journey:
     message: str
     records: tuple[dict[str, Any], ...]
     way: Way
-    snapped: tuple[float, ...] = ()
+    left: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass
@@ -171,8 +178,9 @@ class Path:
     ahead: float = 1.0  # share that a step along the tangent tries at first
     snaps: bool = False  # whether the last relaxation led far away
     sharp: bool = False  # whether equilibria on the way are sharp: the load may have a maximum near
+    warned: bool = False  # of flat tets that fold
     stuck: bool = False  # whether creeping beyond a limit has been tried in vain
-    snapped: list[float] = field(default_factory=list)  # shares at which the body went to a state far away
+    left: list[dict[str, Any]] = field(default_factory=list)  # where the body went to another state
 
     # ---- the loop
 
@@ -230,7 +238,7 @@ class Path:
         if status is not Status.CONVERGED and self._passes > 0.0 and 0.0 < self.share < 1.0:
             self._sharpen()
         return Journey(
-            self.state, self.share, self.outcome, status, message, tuple(self.records), self._way, tuple(self.snapped)
+            self.state, self.share, self.outcome, status, message, tuple(self.records), self._way, tuple(self.left)
         )
 
     @property
@@ -430,6 +438,13 @@ class Path:
         """Try again from nearer, or relax; return how the command ended where that has no sense any more."""
         collapsed = self._collapsed
         self.failures += 1
+        if self._folds and not self.warned:
+            self.warned = True
+            warnings.warn(
+                f"{100.0 * self.share:.3g} % of a command is reached. {FLAT_TETS}", GeosimWarning, stacklevel=2
+            )
+        if self._folds and len(self.records) >= FOLDED:
+            return self._lost(outcome)
         if collapsed and not self.brisk and outcome.status is not Status.SINGULAR and self.passed is None:
             # a body whose pressures and loads stay as they are goes to its next state, however far that lies
             follows = self.beyond or not self._bends
@@ -442,6 +457,15 @@ class Path:
         else:
             self.stride = LONGEST
         return None
+
+    @property
+    def _folds(self) -> bool:
+        """Whether linear tets have folded, after so many iterations that more may lead nowhere."""
+        problem, state = self.problem, self.state
+        if not problem.element.linear or len(self.records) < FOLDING:
+            return False
+        pulled = problem.cables is not None or bool((state.point.chamber_pressures[: problem.chambers] < 0.0).any())
+        return pulled and problem.inverted(state.point.x) > 0
 
     @property
     def _collapsed(self) -> bool:
@@ -475,7 +499,9 @@ class Path:
             self.vain, self.ahead = self.vain + 1, 0.5 * step
             return False
         self.vain, self.failures, self.patience, self.ahead, self.sharp = 0, 0, 1, 2.0 * step, False
-        self.snapped += [share] if longest(outcome.point.x - self.state.point.x) > SNAP else []
+        load = load_at(self.problem, self.origin, self.end, self.share, self.state.volumes)
+        far = longest(outcome.point.x - self.state.point.x) > SNAP
+        self.left.append({"share": self.share, "load": load, "far": far})
         self.share, self.outcome, self.trail, self.earlier = share + step, outcome, [], ()
         self.state = replace(advanced(self.state, outcome), before=())
         self._note(outcome.point, outcome.evaluation.volumes)

@@ -1,4 +1,4 @@
-"""Where the blocks of every element stand in the matrix: built once for a mesh, so that assembly only adds.
+"""Sparsity pattern of the body's matrix, and the positions of all element blocks in it.
 
 Rows are ordered [3 a node, 1 a pressure]; the upper triangle is stored (see `geosim.linear.patterns`).
 """

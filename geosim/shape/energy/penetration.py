@@ -1,4 +1,4 @@
-"""How deep obstacles are in a robot, measured on its true surface and not by the points on which contact acts.
+"""Penetration of obstacles into a robot, measured on the curved surface and not at contact points.
 
 Every face of the skin near an obstacle is split finely where it curves, and searched for its deepest point. What lies inside
 the skin as a whole touches no face; it is told by the winding number of the skin about points of the obstacle.

@@ -1,4 +1,4 @@
-"""The discrete problem of the energy solver: everything that is computed once, in scaled units (see `body`)."""
+"""The discrete problem of the energy solver: all that is computed once, in dimensionless units (see `body`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from geosim.shape.energy.embedding import couplings
 from geosim.shape.energy.grip import Blocks, ContactForces, Grip
 from geosim.shape.energy.latest import Latest
 from geosim.shape.energy.levels import levels_of
-from geosim.shape.energy.loads import LoadShape, load_shapes
+from geosim.shape.energy.loads import LoadShape, load_shapes, refuse_held
 from geosim.shape.energy.mirror import find_mirrors
 from geosim.shape.energy.objects import Coupling, Loose, Objects, make_objects
 from geosim.shape.energy.pattern import BodyPattern, build_pattern
@@ -241,9 +241,10 @@ class ShapeProblem(ScaledBody):
         hold: Hold | None = None,
         loose: Loose | None = None,
     ) -> Evaluation:
-        """Return residuals, and the tangent if `matrix`, at scaled positions, pressures and loads, with contact by `grip`.
+        """Return residuals, and with `matrix` the tangent, at scaled positions, pressures and loads.
 
-        Of `external` the rows beyond the nodes, if there are any, are forces and moments on the rigid groups.
+        Of `external` the rows beyond the nodes, if there are any, are forces and moments on the rigid groups; contact goes by
+        `grip`.
         `chamber_pressures` are the forces of all scalars (d,); `hold` says where cables stick, `loose` which objects move.
         """
         table = self.table if table is None else table
@@ -408,6 +409,18 @@ class ShapeProblem(ScaledBody):
         J = np.linalg.det(mesh.deformations(x, self.element.slopes(points)))
         return int((J <= 0.0).any(axis=1).sum())
 
+    def inverted_points(self, x: Floats) -> int:
+        """Number of elements with J <= 0 where their energy is taken: at quadrature points, of P1 in domains of its strain."""
+        if self.smoothing is not None:
+            return int((np.linalg.det(self.smoothing.deformations(x)) <= 0.0).sum())
+        doubtful = self.jacobian_bounds(x) <= 0.0
+        if not doubtful.any():
+            return 0
+        mesh = self.mesh._replace(tets=self.mesh.tets[doubtful], barycentric=self.mesh.barycentric[doubtful])
+        known = mesh.deformations(x, self.element.energy.slopes)
+        between = np.einsum("qc,ecij->eqij", self.element.constraint.shares, known)
+        return int((np.linalg.det(np.concatenate([known, between], axis=1)) <= 0.0).any(axis=1).sum())
+
     def check_enclosed(self, positions: Floats) -> None:
         """Refuse held positions that change the volume of an incompressible body whose whole surface is held.
 
@@ -462,6 +475,8 @@ def make_problem(
     groups = make_groups(robot, environment)
     closed = make_chambers(body, environment, pattern, groups)
     held_by = supports(robot, environment, groups)
+    shapes = tuple(load_shapes(robot, environment, order))
+    refuse_held(shapes, held_by.held)
     held, enclosed = held_unknowns(body, held_by, groups, incompressible=not compressible)
     rigid = make_rigids(groups, closed.rigid, body)
     contact = make_contact(
@@ -476,7 +491,7 @@ def make_problem(
         **vars(body),
         environment=environment,
         supports=held_by,
-        load_shapes=tuple(load_shapes(robot, environment, order)),
+        load_shapes=shapes,
         mass=frozen(_masses(body, [m.density for m in materials])),
         pattern=pattern,
         linear=make_solver(pattern, factoriser, threads, levels_of(body, table, held)),

@@ -1,4 +1,4 @@
-"""From an equilibrium that is lost to the next one, as an overdamped body gets there.
+"""Overdamped relaxation from a lost equilibrium to the next stable one.
 
 Where a path of equilibria folds back (a crease snaps shut, a wall slips over an edge, an arch snaps through) there is none
 a little farther on. The body then moves by itself to the next stable state: downhill, where its forces have a potential

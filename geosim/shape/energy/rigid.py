@@ -1,4 +1,4 @@
-"""Rigid groups: vertices that move as one body, eliminated exactly from the equations.
+"""Rigid-body constraints: vertices that move as one body, eliminated exactly from the equations.
 
 Every node i of a group is x_i = c + R (X_i - P), with the reference point c (P at rest) and a rotation R: six degrees of
 freedom, each free or prescribed. Node i sees a motion (t, w) of the group as dx_i = T_i (t, w) = t + w x r_i, r_i = x_i - c,

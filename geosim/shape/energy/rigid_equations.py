@@ -1,4 +1,4 @@
-"""The equations of a Newton step without the nodes of rigid groups (see `rigid`): T^T K T + G, and back.
+"""Reduction of a Newton step to the unknowns without nodes of rigid groups (see `rigid`): T^T K T + G, and back.
 
 T has at most six entries a row: a component of a node moves with the free degrees of freedom of its group.
 """

@@ -1,4 +1,4 @@
-"""Layers and fibres of a body: membranes and trusses whose points the elements carry along.
+"""Membranes and trusses embedded in a body: layers and fibres whose points the elements carry along.
 
 A layer stores per rest area, with the Green strain E of its plane and the moduli of plane stress,
 

@@ -35,6 +35,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from geosim.actuation import AMBIENT, Actuation, CableLengths, CableTensions, Command, Inflation, Syringe, cable_targets
+from geosim.arguments import guarded
 from geosim.arrays import Bools, choice, number, whole
 from geosim.contract import Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
@@ -53,6 +54,7 @@ from geosim.shape.energy.penetration import went_through
 from geosim.shape.energy.problem import ShapeProblem, make_problem
 from geosim.shape.energy.state import ShapeState
 from geosim.shape.energy.trail import difference
+from geosim.shape.energy.wording import FLAT_TETS
 
 __all__ = ["EnergyShapeSolver", "ShapeState"]
 
@@ -70,13 +72,11 @@ LIMITS = {"tolerance": (1e-13, 1e-2), "contact_thickness": (1e-4, 0.5), "imperfe
 # Pressures and loads so many times the shear modulus are mistaken units: rubber breaks far before.
 SENSELESS = 20.0
 
-# Share of a command to which it is found where free objects are lost.
+# Where a free body is lost on the way, the load factor at which it is lost is found to this share of the command.
 LOSES = 5e-3
 
-# What is said of a body that went far by itself.
-SNAPPED = "snapped to another state"
 
-
+@guarded
 @dataclass(frozen=True)
 class EnergyShapeSolver:
     """Options of the energy solver.
@@ -260,7 +260,7 @@ class EnergyShapeSolver:
             problem.linear.factorisations,
             progress,
         )
-        journey = _told(self._holding(state, end, command, budget), command)
+        journey = self._holding(state, end, command, budget)
         current, status, message = self._measured(journey.state, journey.outcome), journey.status, journey.message
         if status is Status.CONVERGED and current.frame.crossings:
             status = Status.CROSSED
@@ -277,7 +277,7 @@ class EnergyShapeSolver:
             )
         status, message = self._above_vacuum(current, command) or (status, message)
         if status is not Status.CONVERGED:
-            message = f"{message}{_beyond_sense(problem, end)}"
+            message = f"{message}{_beyond_sense(problem, end)}{_flat(problem, current)}"
         loses = status is Status.CONVERGED and current.frame.stable == 0.0 and state.frame.stable != 0.0
         if loses and (shares := journey.way.branches_between()) is not None:
             status = Status.UNSTABLE
@@ -290,6 +290,9 @@ class EnergyShapeSolver:
             spent = sum(sum(r["seconds"].values()) for r in records)
             other = max(0.0, time.perf_counter() - clock - spent)
             records[-1] = {**records[-1], "seconds": {**records[-1]["seconds"], "other": other}}
+            if journey.left:
+                first = next((place for place in journey.left if place["far"]), journey.left[0])
+                records[-1]["left"] = {**first, "times": len(journey.left)}
         report = Report(status, message, tuple(records))
         if report.reached or current is state:
             return current, report
@@ -317,8 +320,7 @@ class EnergyShapeSolver:
             )
         loaded_state = replace(loaded.state, is_frame=False)
         journey = Path(self._newton, self._origin(loaded_state, end, command), end, loaded_state, *options).follow()
-        snapped = loaded.snapped + journey.snapped
-        return replace(journey, records=loaded.records + journey.records, snapped=snapped)
+        return replace(journey, records=loaded.records + journey.records, left=loaded.left + journey.left)
 
     def _holding(self, state: ShapeState, end: Target, command: Command, budget: Budget) -> Journey:
         """Go to a target with the free objects as long as contact holds them, and without those that it loses."""
@@ -342,7 +344,7 @@ class EnergyShapeSolver:
             dropped = self._dropped(there, gone, note)
             again = self._holding(dropped, self.target(problem, dropped, command), command, budget)
             if again.status is Status.CONVERGED:
-                return replace(again, records=journey.records + again.records)
+                return replace(again, records=journey.records + again.records, left=journey.left + again.left)
         return self._journey(state, end, command, budget) if brisk else journey
 
     def _dropped(self, state: ShapeState, gone: Bools, note: str) -> ShapeState:
@@ -453,16 +455,14 @@ class EnergyShapeSolver:
         )
 
 
-def _told(journey: Journey, command: Command) -> Journey:
-    """Return a journey whose state says that the body snapped on the way: the first time is told, not every one."""
-    if not journey.snapped or SNAPPED in journey.state.note:
-        return journey
-    note = (
-        f"The body {SNAPPED} in command {command.index + 1}, {100.0 * journey.snapped[0]:.3g} % of the way there: the states "
-        "that lead on from rest end before."
-    )
-    state = replace(journey.state, note=" ".join(filter(None, [journey.state.note, note])))
-    return replace(journey, state=state)
+def _flat(problem: ShapeProblem, state: ShapeState) -> str:
+    """Say what helps linear tets under vacuum or cables; empty elsewhere."""
+    sucked = bool((state.point.chamber_pressures[: problem.chambers] < 0.0).any())
+    if not problem.element.linear or not (sucked or problem.cables is not None):
+        return ""
+    count = problem.inverted(state.point.x)
+    folded = f"{count} of the flat tets inside out here: " if count else ""
+    return f" {folded}{FLAT_TETS}"
 
 
 def _beyond_sense(problem: ShapeProblem, end: Target) -> str:

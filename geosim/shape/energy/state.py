@@ -1,4 +1,4 @@
-"""An equilibrium of the energy solver between two steps."""
+"""The state of the energy solver: an equilibrium between two steps."""
 
 from __future__ import annotations
 

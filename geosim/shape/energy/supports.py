@@ -1,4 +1,4 @@
-"""Which displacement components are held: clamps, prescribed displacements, rigid groups, minimal constraints of free bodies."""
+"""Dirichlet conditions: clamps, prescribed displacements, rigid groups, minimal constraints of free bodies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an equilibrium answers to a small change: the equilibrium of any frame, and the stiffness of its tip."""
+"""Linearised response at an equilibrium: the equilibrium of any frame, and the stiffness of its tip."""
 
 from __future__ import annotations
 

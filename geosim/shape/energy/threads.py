@@ -1,4 +1,4 @@
-"""Assembly in threads: every one takes its share of the elements and adds to arrays of its own, which are added up after."""
+"""Multithreaded assembly: each thread sums its elements into arrays of its own, which are added afterwards."""
 
 from __future__ import annotations
 

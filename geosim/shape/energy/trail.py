@@ -1,4 +1,4 @@
-"""The way behind, and what it tells of the way ahead: secants and parabolas through the last equilibria."""
+"""Predictor of the continuation: secants and parabolas through the last equilibria."""
 
 from __future__ import annotations
 

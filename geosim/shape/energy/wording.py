@@ -1,4 +1,4 @@
-"""What is said of how far a command got: in the user's units."""
+"""Messages on the load reached by a command, in the user's units."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from geosim.shape.energy.cables import CHAMBER
 from geosim.shape.energy.configuration import Outcome, Target
 from geosim.shape.energy.problem import ShapeProblem
 
-__all__ = ["limit_reached", "ratios", "way_reached"]
+__all__ = ["FLAT_TETS", "limit_reached", "load_at", "ratios", "way_reached"]
+
+
+FLAT_TETS = (
+    "P1 elements fold at sharp inner edges under vacuum, and where cables close them: take element='p2', a smaller max_edge "
+    "there, or rounded edges."
+)
 
 
 def ratios(problem: ShapeProblem, volumes: Floats) -> Floats:
@@ -34,6 +40,18 @@ def limit_reached(problem: ShapeProblem, origin: Target, end: Target, share: flo
     limit, asked = (pressures[driven] * problem.stress / 1e3 for pressures in (there.pressures, end.pressures))
     at = _listed(ratios(problem, volumes)[driven])
     return f"The limit is {_listed(limit)} kPa at V/V0 = {at}; {_listed(asked)} kPa was asked for."
+
+
+def load_at(problem: ShapeProblem, origin: Target, end: Target, share: float, volumes: Floats) -> str:
+    """Return pressures and volumes of the chambers at a share of the way, in brackets; empty where there are none."""
+    if not problem.chambers:
+        return ""
+    there = origin.towards(end, share, None)
+    driven = np.flatnonzero(
+        ~end.by_volume[: problem.chambers] & (end.pressures != origin.pressures)[: problem.chambers]
+    )
+    pressed = f"{_listed(there.pressures[driven] * problem.stress / 1e3)} kPa, " if len(driven) else ""
+    return f" ({pressed}V/V0 = {_listed(ratios(problem, volumes))})"
 
 
 def _listed(values: Floats) -> str:

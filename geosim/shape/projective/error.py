@@ -1,4 +1,4 @@
-"""How far a projective shape is from an equilibrium of the energy formulation: an estimate of its error.
+"""Error estimate of a projective shape: its residual in the energy formulation.
 
 The energy solver's force residual needs pressures that the projective solver does not have, so those that balance best
 are taken,

@@ -1,4 +1,4 @@
-"""From an equilibrium of the projective solver to the numbers a user reads."""
+"""Measures of an equilibrium of the projective solver in SI units."""
 
 from __future__ import annotations
 
@@ -62,6 +62,7 @@ def measure(work: Work, x: Floats, evaluation: Evaluation, penetration: float) -
             "remeshings": work.remeshings,
             "jacobian_spread": float(np.quantile(np.abs(evaluation.jacobians - 1.0), 0.95)),
             "energy_residual": np.nan,
+            "inverted_points": float((evaluation.jacobians <= 0).sum()),
         },
     )
 

@@ -67,6 +67,7 @@ from geosim.actuation import (
     Inflation,
     open_only,
 )
+from geosim.arguments import guarded
 from geosim.arrays import Floats, choice, frozen, number, whole
 from geosim.contract import Frame, Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
@@ -131,6 +132,7 @@ class ProjectiveState:
         return self.work.robot
 
 
+@guarded
 @dataclass(frozen=True)
 class ProjectiveShapeSolver:
     """Options of the projective solver.

@@ -271,6 +271,7 @@ const tables = (choose) => {
   $('status').textContent = D.status;
   $('status').className = D.status === 'CONVERGED' ? 'good' : 'bad';
   $('message').textContent = D.message + (D.note ? ' ' + D.note : '');
+  for (const sentence of D.trust) $('trust').appendChild(document.createElement('li')).textContent = sentence;
   $('head').appendChild(line(D.columns, 'th'));
   D.rows.forEach((row, r) => {
     const tr = line(row, 'td'), i = D.chosen.indexOf(r);

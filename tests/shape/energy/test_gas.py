@@ -7,6 +7,7 @@ import shapes
 import geosim
 from geosim import Inflation, InputError, NeoHookean, Passive, Syringe, VolumetricRobot
 from geosim.actuation import AMBIENT
+from geosim.shape.energy.gas import Gas
 
 MU, RATIO = 50e3, 1.3  # shear modulus [Pa], outer over inner radius
 
@@ -151,3 +152,13 @@ def test_a_sealed_shell_under_a_plate_by_hand():
     pushed = CubicSpline(ways, pressed.obstacle_forces[:, 0, 2]).integrate(ways[0], ways[-1])
     stored = pressed.work + AMBIENT * (rest * np.log(rest / v) - (rest - v))  # the gas in closed form
     assert pushed == pytest.approx(stored[-1] - stored[0], rel=1e-4)
+
+
+@pytest.mark.parametrize("exponent", [1.0, 1.4])
+def test_the_volume_of_a_gas_falls_with_its_pressure_as_its_slope_says(exponent):
+    gas = Gas(np.eye(2), np.array([3.0, 2.0]), np.array([1.0, 1.2]), np.array([0.1, -0.2]), 2.0, exponent)
+    pressures, h = np.array([0.5, -0.3]), 1e-6
+    volumes, slopes = gas.volumes(pressures)
+    np.testing.assert_allclose((pressures + 2.0) * (volumes + gas.beyond) ** exponent, gas.amounts * gas.warmth)
+    differences = (gas.volumes(pressures + h)[0] - gas.volumes(pressures - h)[0]) / (2 * h)
+    np.testing.assert_allclose(slopes, differences, rtol=1e-8)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from shapes import block, shell
@@ -45,6 +47,35 @@ def test_gravity_weighs_what_the_body_weighs():
     weight = SOFT.density * robot.body_volume * 9.81
     assert result.reactions[-1].sum(axis=0) == pytest.approx([0, 0, weight], abs=1e-6 * weight)
     assert result.tip[-1, 2] < robot.vertices[robot.tip, 2].mean()
+
+
+def test_every_body_weighs_by_its_own_density():
+    """Two halves of a bar, one twice as heavy as the other; the nodes between carry a share of both."""
+    vertices, tets = block((0.04, 0.01, 0.01), (4, 1, 1))
+    regions = (vertices[tets].mean(axis=1)[:, 0] > 0.02).astype(int)
+    materials = {0: SOFT, 1: replace(SOFT, density=2.0 * SOFT.density)}
+    robot = VolumetricRobot.from_tets(vertices, tets, regions, material=materials, fixed=Select.plane("x", below=1e-6))
+    result = geosim.solve(robot, Passive(), Environment(gravity=(0, 0, -1.0)))
+    weight = 1.5 * SOFT.density * robot.body_volume
+    assert result.reactions[-1].sum(axis=0) == pytest.approx([0, 0, weight], abs=1e-6 * weight)
+    moment = np.cross(result.frames[-1], result.reactions[-1]).sum(axis=0)
+    assert moment[1] == pytest.approx(-weight * (0.01 + 2 * 0.03) / 3, rel=0.01)  # about the middles of the halves
+
+
+def test_what_is_given_for_a_command_acts_in_that_command():
+    """Forces, torques, displacements, plates and obstacles, two commands each; in a solve the reactions are those forces."""
+    pushed = Load.force([0], [[1.0, 0, 0], [2.0, 0, 0]])
+    np.testing.assert_array_equal([pushed.at(i)[0] for i in (0, 1)], [1.0, 2.0])
+    np.testing.assert_array_equal([Load.torque([0], [3.0, 4.0]).at(i) for i in (0, 1)], [3.0, 4.0])
+    held = Prescribed([0], [[0, 0, 1.0], [0, 0, 2.0]])
+    np.testing.assert_array_equal([held.at(i, 1)[0, 2] for i in (0, 1)], [1.0, 2.0])
+    plate = geosim.RigidGroup([0, 1, 2], force=[[5.0, 0, 0], [6.0, 0, 0]])
+    np.testing.assert_array_equal([plate.at("force", i)[0] for i in (0, 1)], [5.0, 6.0])
+    ball = geosim.Obstacle.sphere((0, 0, 0), 1.0, motion=[[7.0, 0, 0], [8.0, 0, 0]])
+    np.testing.assert_array_equal([ball.pose(i)[0, 3] for i in (-1, 0, 1)], [0.0, 7.0, 8.0])
+    robot, forces = _bar((4, 1, 1)), np.array([[0, 0, 1e-4], [0, 0, 3e-4]])
+    result = geosim.solve(robot, Passive(steps=2), Environment(loads=Load.force(robot.tip, forces)))
+    np.testing.assert_allclose(result.reactions.sum(axis=1), -forces, atol=1e-9)
 
 
 def test_a_force_spreads_by_area_by_length_or_equally():

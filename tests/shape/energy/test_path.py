@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,8 +18,9 @@ from geosim.shape.energy.attempt import FLAT, FOLD_BELOW, Attempt, Budget, most_
 from geosim.shape.energy.branches import Mark, Way, parabola
 from geosim.shape.energy.configuration import Aim, Point, Target
 from geosim.shape.energy.newton import Newton
-from geosim.shape.energy.path import SHORT, SNAP, TOUCHING, Path
+from geosim.shape.energy.path import FOLDING, SHORT, SNAP, TOUCHING, Path
 from geosim.shape.energy.relaxation import relaxed
+from geosim.shape.energy.solver import _flat
 
 ALONE = Environment(self_contact=False)
 MU = 50e3  # Pa
@@ -209,6 +211,9 @@ def test_a_body_creeps_to_the_next_stable_state_beyond_a_limit():
     assert dynamic.status is Status.CONVERGED
     assert dynamic.stable[-1] == 1
     assert "snapped to another state in command 1" in dynamic.message
+    assert "another shape may exist from there on" in dynamic.trust()[-1]
+    assert dynamic.trust()[-1] in dynamic.message
+    assert [record["left"]["times"] for record in dynamic.trace if "left" in record] == [1]
     np.testing.assert_allclose(dynamic.state.point.x, found.point.x, atol=1e-6)
 
 
@@ -345,7 +350,10 @@ def test_a_budget_that_is_spent_is_one_of_its_own():
 
 def test_no_step_turns_a_point_inside_out_that_a_shorter_one_would_not():
     """But through a point that is all but flat already, a little step, or one that makes it better."""
-    goes = lambda now, then, length=1.0: unfolds(SimpleNamespace(smallest=now), SimpleNamespace(smallest=then), length)  # noqa: E731
+
+    def goes(now, then, length=1.0):
+        return unfolds(SimpleNamespace(smallest=now), SimpleNamespace(smallest=then), length)
+
     assert goes(0.5, 0.1)
     assert not goes(0.5, -0.1)
     assert goes(0.5 * FLAT, -0.1)
@@ -367,3 +375,23 @@ def test_how_finely_a_step_is_solved_goes_by_the_step_before():
     assert forcing(1.0, 1e-3) == pytest.approx(1e-4)
     assert forcing(1.0, 0.01, accuracy=3e-5) == 0.0  # it may be the last
     assert forcing(1.0, 0.1, accuracy=3e-5) == pytest.approx(1e-3)
+
+
+def test_flat_tets_that_have_folded_under_vacuum_end_a_long_command_with_the_remedy():
+    """One inside out after many iterations, under vacuum, and of linear elements: elsewhere, or before, the path goes on."""
+    vertices, tets, regions = shell(0.01, 0.02, 1, 1)
+    robot = geosim.VolumetricRobot.from_tets(vertices, tets, regions, material=geosim.NeoHookean(mu=MU), fixed=None)
+    for element in ("p1", "p2"):
+        state = EnergyShapeSolver(element=element).start(robot, ALONE)
+        x, pressures = state.point.x.copy(), state.point.chamber_pressures
+        x[0] *= -1.0
+        sucked = replace(state, point=replace(state.point, x=x, chamber_pressures=pressures - 0.1))
+        blown = replace(sucked, point=replace(sucked.point, chamber_pressures=pressures + 0.1))
+        whole = replace(sucked, point=replace(sucked.point, x=state.point.x))
+        looked = [(sucked, FOLDING), (blown, FOLDING), (whole, FOLDING), (sucked, FOLDING - 1)]
+        folds = [
+            Path._folds.fget(SimpleNamespace(problem=s.problem, state=s, records=[{}] * count)) for s, count in looked
+        ]
+        assert folds == [element == "p1", False, False, False]
+        assert ("take element='p2'" in _flat(state.problem, sucked)) == (element == "p1")
+        assert _flat(state.problem, blown) == ""

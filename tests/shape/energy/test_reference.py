@@ -29,7 +29,6 @@ def _case(folder, name):
     )
 
 
-@pytest.mark.reference
 @pytest.mark.slow
 def test_finger_is_the_reference_finite_element_solution(reference_data):
     """Taylor-Hood on the same mesh: displacement and pressure within 0.2 %, the body's volume within 1e-6."""
@@ -49,7 +48,6 @@ def test_finger_is_the_reference_finite_element_solution(reference_data):
     assert (result.crossings == 0).all()
 
 
-@pytest.mark.reference
 @pytest.mark.slow
 def test_sphere_case_has_the_exact_pressure(reference_data):
     """The only fixed vertex lies in the chamber: the body is free, and does not drift."""
@@ -75,7 +73,6 @@ def test_shipped_finger_agrees_with_the_finite_element_table():
     assert result.residual[-1] < 1e-6
 
 
-@pytest.mark.reference
 @pytest.mark.slow
 def test_measured_beam(reference_data):
     """Dragon Skin 10 cantilever, gravity and 0.51 N on the top edge: 17.0 mm measured (the authors fitted mu on it)."""

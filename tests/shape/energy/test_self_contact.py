@@ -37,6 +37,25 @@ def _sheets(gap, cells=5, shift=0.0):
     return np.vstack([low, high]), np.vstack([faces, faces[:, ::-1] + len(grid)])
 
 
+def test_walls_of_chambers_that_cross_are_counted_without_contact():
+    """The middle of a chamber's upper wall goes through its lower one; the skin is as it was."""
+    vertices, tets = block((0.02, 0.02, 0.02), (4, 4, 4))
+    at = vertices[tets].mean(axis=1)
+    inside = (np.abs(at - 0.01) < 0.005).all(axis=1)
+    robot = geosim.VolumetricRobot.from_tets(
+        vertices, tets, inside.astype(int), material=geosim.NeoHookean(mu=MU), fixed=None
+    )
+    solver = geosim.EnergyShapeSolver(element="p1")
+    state = solver.start(robot, Environment(self_contact=False))
+    assert _crossings(state.problem, state.point, placed(state.problem, state.point.x)) == 0
+    middle = int(np.argmin(np.linalg.norm(vertices - [0.01, 0.01, 0.015], axis=1)))
+    x = state.point.x.copy()
+    x[state.problem.place[middle]] += np.array([0.0, 0.0, -0.012]) / state.problem.length
+    moved = placed(state.problem, x)
+    assert count_crossings(moved[: len(vertices)], robot.skin).count == 0
+    assert _crossings(state.problem, Point(x, state.point.p, state.point.chamber_pressures), moved) > 0
+
+
 def test_near_pairs_are_those_of_brute_force():
     rest, faces = _sheets(2.0)
     around = make_neighbourhood(rest, faces, np.zeros(len(faces), int), np.full(len(rest), 0.06))

@@ -366,7 +366,6 @@ def test_what_it_cannot_do_is_refused(action, match):
 
 
 @pytest.mark.slow
-@pytest.mark.reference
 def test_finger_against_finite_elements(reference_data):
     """finger_simple_8k: 0.95 and 2.14 % of the length from the P2-P1 solution, and the default has arrived there.
 

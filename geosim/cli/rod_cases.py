@@ -1,4 +1,4 @@
-"""Robots and motions of [Choi2024] and [Lahoti], ready to solve: each function returns a `Case`."""
+"""Rods and shells of [Choi2024] and [Lahoti] that `geosim demo` solves: each function returns the arguments of `solve`."""
 
 from __future__ import annotations
 
@@ -235,6 +235,7 @@ def parachute(rows: int = 4, duration: float = 3.0, dt: float = 0.01, payload: f
         masses=masses,
         rod_material=LinearElastic(1e7, 0.5, 1500.0),
         shell_material=LinearElastic(1e9, 0.3, 1500.0),
+        shell_bending="hinge",  # as published
     )
     air = Fluid(density=1.0, drag_coefficient=10.0)
     return Case(
@@ -369,7 +370,8 @@ def manta(
                 triangles.append([near[0], far, near[1]][::side])
                 if j + 1 < rows - i:
                     triangles.append([far, number[side * (i + 1), j + 1], near[1]][::side])
-    robot = RodShellRobot(x, triangles=triangles, thickness=thickness, shell_material=LinearElastic(6e9, 0.3, 1057.0))
+    skin = LinearElastic(6e9, 0.3, 1057.0)
+    robot = RodShellRobot(x, triangles=triangles, thickness=thickness, shell_material=skin, shell_bending="hinge")
     ends = x[robot.mesh.hinges[:, :2]]
     centre = (np.abs(ends[:, :, 0]) < 1e-9).all(axis=1)
     lag = np.pi * (0.5 - ends[:, :, 1].mean(axis=1))

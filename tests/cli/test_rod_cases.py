@@ -9,7 +9,7 @@ import pytest
 import trimesh
 
 from geosim import Result, Status, load_result, solve
-from geosim.rods.designs import (
+from geosim.cli.rod_cases import (
     CASES,
     cantilever,
     falling_rod,

@@ -1,0 +1,337 @@
+"""The last resort for surfaces that no repair makes sound: what they enclose, cut out of one mesh that follows them.
+
+fTetWild [Hu, Schneider, Wang, Zorin and Panozzo 2020, ACM Trans. Graphics 39] fills the box round all surfaces with tets
+whose faces follow every triangle within a distance eps, whatever the triangles do to each other. Winding numbers say of each
+tet whether it is body, chamber or neither; the faces between such tets are closed surfaces that do not cross, of bodies and
+chambers at once.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from geosim.collision.queries import closest_points
+from geosim.collision.tree import build_tree
+from geosim.errors import InputError
+from geosim.geometry import shells, topology
+from geosim.geometry.child import run_mesher
+from geosim.geometry.holes import place
+from geosim.geometry.imprint import as_manifold, of_manifold
+from geosim.geometry.surface import Surface, check_surface
+from geosim.geometry.winding import Soup, soup
+
+__all__ = ["EPS", "Enveloped", "UndecidedError", "enveloped", "is_available"]
+
+# eps over the diagonal of everything: what the surfaces may move; a second, finer try where a wall is too thin for the first.
+EPS = (1e-3, 2.5e-4)
+COARSER = (
+    0.003,
+    0.01,
+    0.03,
+    0.1,
+    0.3,
+)  # of eps: edges so short go with the slivers that cutting triangles by triangles leaves
+EDGES = 0.05  # tets' edge over the diagonal away from details
+ROUNDS = 10  # of removing edges and vertices where a surface touches itself
+CRUMB = 2e-2  # of the volume of a chamber: spaces so small between its wall and the body's are part of it
+POCKET = 1e-4  # of the volume of everything: pieces so small are rounding of the classification, not parts
+OPENING = 0.1  # size of an opening over that of its chamber: larger ones are a matter of design
+WITHIN = 1.5  # eps: a surface farther off, where a torn one leaves no other, is tried again
+OUTSIDE = -1
+
+
+@dataclass(frozen=True)
+class Enveloped:
+    """Closed surfaces in the place of torn and crossing ones.
+
+    `bodies`, `chambers`: surfaces that meet in equal triangles or not at all; `eps` [m]; `apart`: largest and mean distance [m]
+    of the new surfaces from the old triangles, `at` [m] (3,) where it is largest; `volumes` [m^3] (k, 2) of every surface:
+    enclosed by the old triangles by winding number, and by the new.
+    """
+
+    bodies: tuple[Surface, ...]
+    chambers: tuple[Surface, ...]
+    eps: float
+    apart: tuple[float, float]
+    at: np.ndarray
+    volumes: np.ndarray
+
+
+def is_available() -> bool:
+    """Whether the mesher is installed (extra `rescue`)."""
+    return importlib.util.find_spec("pytetwild") is not None
+
+
+def enveloped(bodies: Sequence[Surface], chambers: Sequence[Surface], time_limit: float) -> Enveloped:
+    """Replace surfaces by closed ones within eps of them.
+
+    Parameters
+    ----------
+    bodies, chambers
+        Surfaces with any faults.
+    time_limit
+        Seconds that the mesher may take.
+
+    Raises
+    ------
+    InputError
+        A wall is thinner than eps can tell, a chamber is open to the outside by more than a tenth of its size, or nothing is
+        enclosed; each with the place and what was measured. Or the mesher fails.
+    """
+    surfaces = [*bodies, *chambers]
+    soups = [soup(s.vertices, shells.drop_degenerate(s.faces, cancel=False)[0]) for s in surfaces]
+    low = np.min([s.vertices[s.faces].min(axis=(0, 1)) for s in soups], axis=0)
+    high = np.max([s.vertices[s.faces].max(axis=(0, 1)) for s in soups], axis=0)
+    diagonal = float(np.linalg.norm(high - low))
+    faults: list[InputError] = []
+    best: Enveloped | None = None
+    for optimize, share in itertools.product((False, True), EPS):
+        eps = share * diagonal
+        vertices, tets = _mesh(surfaces, eps, diagonal, optimize, time_limit)
+        region, before = _regions(surfaces, soups, len(bodies), vertices, tets)
+        thin = _contact(vertices, tets, region, len(bodies), len(surfaces))
+        try:
+            if thin is None:
+                made = _cut_out(surfaces, soups, len(bodies), vertices, tets, region, before, eps)
+                if made.apart[0] <= WITHIN * eps:
+                    return made
+                best = made if best is None or made.apart[0] < best.apart[0] else best
+                continue
+            _refuse(surfaces, len(bodies), *thin, eps)
+        except InputError as error:
+            faults.append(error)
+            if isinstance(error, OpenError):
+                break
+    if best is not None:
+        return best
+    raise faults[-1]
+
+
+class UndecidedError(InputError):
+    """What no envelope can decide: a wall too thin, or a chamber open to the outside."""
+
+
+class OpenError(UndecidedError):
+    """A chamber is open to the outside: no finer envelope closes it."""
+
+
+def _sound(surface: Surface, eps: float, alone: bool) -> Surface:
+    """A checked surface; short edges and slivers go first, where no other body shares the triangles."""
+    for share in COARSER if alone else ():
+        solid = as_manifold(surface.vertices, surface.faces).simplify(share * eps)
+        if solid.is_empty():
+            break
+        vertices, faces = of_manifold(solid, surface.diagonal)
+        try:
+            return check_surface(replace(surface, vertices=vertices, faces=faces), allow_any_size=True)
+        except InputError:
+            continue
+    return check_surface(surface, allow_any_size=True)
+
+
+def _mesh(
+    surfaces: Sequence[Surface], eps: float, diagonal: float, optimize: bool, time_limit: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Positively oriented tets that fill a box round the surfaces: vertices [m] (n, 3), ids (m, 4)."""
+    starts = np.cumsum([0, *(len(s.vertices) for s in surfaces)])
+    vertices = np.vstack([s.vertices for s in surfaces])
+    faces = np.vstack([shells.drop_degenerate(s.faces, cancel=False)[0] + k for s, k in zip(surfaces, starts)])
+    vertices, faces = shells.compact(vertices, faces)
+    label = surfaces[0].label
+    inputs = dict(
+        engine="pytetwild", vertices=vertices, faces=faces, edge=EDGES * diagonal, eps=eps / diagonal, optimize=optimize
+    )
+    found = run_mesher(inputs, time_limit, label)
+    if isinstance(found, str):
+        raise InputError(f"{label}: {found}; repair the surface in MeshLab or Blender and give that")
+    tets, volume = topology.oriented(found["vertices"], found["tets"])
+    return found["vertices"], np.ascontiguousarray(tets[volume > 0.0])
+
+
+def _regions(
+    surfaces: Sequence[Surface], soups: Sequence[Soup], bodies: int, vertices: np.ndarray, tets: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Surface that each tet belongs to, (m,), chambers first, then the smaller body, else -1; and volumes [m^3] (k,)."""
+    centres = vertices[tets].mean(axis=1)
+    volume = topology.tet_volumes(vertices, tets)
+    inside = [s.holds(centres) for s in soups]
+    region = np.full(len(tets), OUTSIDE)
+    order = sorted(range(bodies), key=lambda k: -volume[inside[k]].sum())
+    for k in (*order, *range(bodies, len(soups))):
+        region[inside[k]] = k
+    region = _without_pockets(vertices, tets, volume, region, bodies)
+    for k in range(len(soups)):
+        if not (region == k).any():
+            raise InputError(
+                f"{surfaces[k].label}: its triangles enclose nothing, by their winding number; export a closed solid"
+            )
+    if bodies == 1:
+        inside[0] = np.logical_or.reduce(inside)  # its surface is the skin, round chambers as well
+    return _manifold(tets, volume, region), np.array([volume[i].sum() for i in inside])
+
+
+def _faces_between(tets: np.ndarray, region: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Faces (f, 3) out of the tet `inner` (f,) with the regions of both sides (f,)."""
+    faces, inner, outer = topology.face_sides(tets)
+    return faces, inner, outer, np.where(outer >= 0, region[outer], OUTSIDE)
+
+
+def _without_pockets(
+    vertices: np.ndarray, tets: np.ndarray, volume: np.ndarray, region: np.ndarray, bodies: int
+) -> np.ndarray:
+    """Give pieces too small to be parts to the region that they share most of their faces with."""
+    region = region.copy()
+    for _ in range(3):
+        faces, inner, outer = topology.face_sides(tets)
+        within = outer >= 0
+        inner, outer, faces = inner[within], outer[within], faces[within]
+        same = region[inner] == region[outer]
+        piece = topology.linked(inner[same], outer[same], len(tets))
+        size = np.bincount(piece, volume)
+        kind = np.zeros(len(size), dtype=np.int64)
+        kind[piece] = region
+        open_piece = np.zeros(len(size), dtype=bool)
+        boundary = topology.face_sides(tets)[2] < 0
+        open_piece[piece[topology.face_sides(tets)[1][boundary]]] = True
+        area = np.linalg.norm(topology.face_normals(vertices, faces), axis=1)[~same]
+        a, b = piece[inner[~same]], piece[outer[~same]]
+        of_kind = {k: float(volume[region == k].sum()) for k in np.unique(region)}
+        changed = False
+        for k in np.flatnonzero(~open_piece):
+            touch = np.concatenate([kind[b[a == k]], kind[a[b == k]]])
+            weight = np.concatenate([area[a == k], area[b == k]])
+            if len(touch) == 0:
+                continue
+            most = np.unique(touch)[np.argmax([weight[touch == t].sum() for t in np.unique(touch)])]
+            chamber = max((t for t in touch if t >= bodies), default=None)
+            solid = sum(v for t, v in of_kind.items() if t >= 0)
+            if kind[k] == OUTSIDE and chamber is not None and size[k] < CRUMB * of_kind[chamber]:
+                region[piece == k] = chamber
+            elif size[k] < POCKET * solid and size[k] < of_kind[kind[k]] * 0.5:
+                region[piece == k] = most
+            else:
+                continue
+            changed = True
+        if not changed:
+            break
+    return region
+
+
+def _manifold(tets: np.ndarray, volume: np.ndarray, region: np.ndarray) -> np.ndarray:
+    """Give tets round edges where a region touches itself to one side, the smaller, until every surface is a manifold."""
+    region = region.copy()
+    for _ in range(ROUNDS):
+        clean = True
+        for k in np.unique(region[region >= 0]):
+            faces = topology.boundary_faces(tets[region == k])
+            directed, ids, _ = shells.edges(faces)
+            crowded = np.flatnonzero(np.bincount(ids) > 2)
+            if len(crowded) == 0:
+                continue
+            clean = False
+            ends = np.sort(directed[np.isin(ids, crowded)], axis=1)
+            touched = np.flatnonzero(np.isin(tets, np.unique(ends)).sum(axis=1) >= 2)
+            for a, b in np.unique(ends, axis=0):
+                ring = touched[(tets[touched] == a).any(axis=1) & (tets[touched] == b).any(axis=1)]
+                mine = region[ring] == k
+                if mine.all() or not mine.any():
+                    continue
+                if volume[ring[mine]].sum() > volume[ring[~mine]].sum():
+                    region[ring[~mine]] = k
+                else:
+                    others, counts = np.unique(region[ring[~mine]], return_counts=True)
+                    region[ring[mine]] = others[np.argmax(counts)]
+        if clean:
+            break
+    return region
+
+
+def _contact(
+    vertices: np.ndarray, tets: np.ndarray, region: np.ndarray, bodies: int, count: int
+) -> tuple[int, int, np.ndarray, float] | None:
+    """Where a chamber meets the outside or another chamber: both regions, a place (3,) and the width [m] of the contact."""
+    faces, inner, _, beyond = _faces_between(tets, region)
+    here = region[inner]
+    for k in range(bodies, count):
+        for a, b in ((here, beyond), (beyond, here)):
+            bare = (a == k) & ((b == OUTSIDE) | ((b >= bodies) & (b != k)))
+            if bare.any():
+                points = vertices[np.unique(faces[bare])]
+                other = int(b[bare][0])
+                return k, other, points.mean(axis=0), float(np.linalg.norm(np.ptp(points, axis=0)))
+        mine = np.unique(tets[region == k])
+        others = np.unique(tets[(region == OUTSIDE) | ((region >= bodies) & (region != k))])
+        common = np.intersect1d(mine, others)
+        if len(common):
+            other = int(
+                region[(tets == common[0]).any(axis=1) & (region != k) & ((region < 0) | (region >= bodies))][0]
+            )
+            return k, other, vertices[common[0]], 0.0
+    return None
+
+
+def _refuse(
+    surfaces: Sequence[Surface], bodies: int, k: int, other: int, at: np.ndarray, width: float, eps: float
+) -> None:
+    """Say what no envelope can decide."""
+    chamber, beyond = surfaces[k], "the outside" if other < 0 else surfaces[other].label
+    size = chamber.diagonal
+    if width > OPENING * size:
+        raise OpenError(
+            f"{chamber.label}: open to {beyond} over {width * 1e3:.3g} mm near {place(at)}, more than a tenth of its size of "
+            f'{size * 1e3:.3g} mm; leave a wall around it in the CAD program, or let inlet = "close" cap it'
+        )
+    near = surfaces[other] if other >= 0 else surfaces[0]
+    wall = np.linalg.norm(at - closest_points(at[None], near.vertices, build_tree(near.vertices, near.faces))[0][0])
+    raise UndecidedError(
+        f"{chamber.label}: the wall to {beyond} is {wall * 1e3:.2g} mm thick near {place(at)}, and surfaces so faulty are "
+        f"known to {eps * 1e3:.2g} mm; thicken it in the CAD program, or export the surface again"
+    )
+
+
+def _cut_out(
+    surfaces: Sequence[Surface],
+    soups: Sequence[Soup],
+    bodies: int,
+    vertices: np.ndarray,
+    tets: np.ndarray,
+    region: np.ndarray,
+    before: np.ndarray,
+    eps: float,
+) -> Enveloped:
+    """Surfaces of the regions, and how far they lie from those given."""
+    old = np.vstack([s.vertices for s in soups])
+    starts = np.cumsum([0, *(len(s.vertices) for s in soups)])
+    tree = build_tree(old, np.vstack([s.faces + k for s, k in zip(soups, starts)]))
+    new, volumes, worst, mean = [], [], [], []
+    for k, surface in enumerate(surfaces):
+        mine = (region == k) | (region >= bodies) if bodies == 1 and k == 0 else region == k
+        cut = Surface(
+            *shells.compact(vertices, topology.boundary_faces(tets[mine])), name=surface.name, source=surface.source
+        )
+        cut = _sound(cut, eps, bodies == 1)
+        points = np.concatenate([cut.vertices, cut.vertices[cut.faces].mean(axis=1)])
+        apart = np.linalg.norm(points - closest_points(points, old, tree)[0], axis=1)
+        worst.append((float(apart.max()), points[np.argmax(apart)]))
+        mean.append(float(apart.mean()))
+        volumes.append((float(before[k]), cut.volume))
+        new.append(replace(cut, notices=(*surface.notices, _said(surface, worst[-1], mean[-1], volumes[-1], eps))))
+    largest = max(worst, key=lambda item: item[0])
+    return Enveloped(
+        tuple(new[:bodies]), tuple(new[bodies:]), eps, (largest[0], float(np.mean(mean))), largest[1], np.array(volumes)
+    )
+
+
+def _said(
+    surface: Surface, worst: tuple[float, np.ndarray], mean: float, volumes: tuple[float, float], eps: float
+) -> str:
+    return (
+        f"{surface.label}: rescued by an envelope of {eps * 1e3:.2g} mm; the new surface lies within "
+        f"{worst[0] * 1e3:.2g} mm of the old (mean {mean * 1e3:.2g} mm, farthest near {place(worst[1])}), the volume is "
+        f"{volumes[1] * 1e9:.6g} mm^3 (before, by winding number, {volumes[0] * 1e9:.6g} mm^3)"
+    )

@@ -1,0 +1,330 @@
+"""What must be known before a result is believed: one sentence for each thing, the worst first.
+
+Everything that shows a result (its message, the command line, picture, page, summary) quotes `sentences`; nothing else decides
+them. They come from what the result holds, so that one read from a file says the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from geosim.arrays import Floats
+from geosim.collision.shapes import signed_distances
+from geosim.contract import Robot, Status
+from geosim.environment import Environment
+from geosim.geometry import topology
+from geosim.geometry.quality import one_tet_thick
+from geosim.materials import known_preset
+from geosim.measures import strain
+from geosim.robot import VolumetricRobot
+from geosim.select import selected_ids
+
+__all__ = ["Evidence", "ending", "notes", "without"]
+
+# An error bar of the mesh, over what the measure has changed since rest, from which it is said; and the share of the gap at rest
+# at which contact may begin before that is said.
+ERROR, GAP = 0.1, 0.1
+# Share of the walls' area that is one tet thick from which a P1 robot is said to be too stiff in bending: in less, it is corners.
+THIN = 0.05
+FINE = 2  # times that held faces are split where an obstacle may touch them
+# Error bars in `Result.extra`: name -> what it is called, unit, and its size in that unit.
+BARS = {
+    "tip": ("tip", "mm", 1e3),
+    "bend_angle": ("bend angle", "degrees", np.degrees(1.0)),
+    "pressure": ("pressure", "kPa", 1e-3),
+}
+
+
+class Evidence(Protocol):
+    """What is read of a `Result`."""
+
+    @property
+    def status(self) -> Status:
+        """As of `Result`."""
+
+    @property
+    def converged(self) -> bool:
+        """As of `Result`."""
+
+    @property
+    def robot(self) -> Robot:
+        """As of `Result`."""
+
+    @property
+    def environment(self) -> Environment:
+        """As of `Result`."""
+
+    @property
+    def solver(self) -> object:
+        """As of `Result`."""
+
+    @property
+    def frames(self) -> Floats:
+        """As of `Result`."""
+
+    @property
+    def inverted_elements(self) -> Floats:
+        """As of `Result`."""
+
+    @property
+    def stable(self) -> Floats:
+        """As of `Result`."""
+
+    @property
+    def crossings(self) -> Floats:
+        """As of `Result`."""
+
+    @property
+    def tip(self) -> Floats:
+        """As of `Result`."""
+
+    @property
+    def bend_angle(self) -> Floats:
+        """As of `Result`."""
+
+    @property
+    def chamber_pressures(self) -> Floats:
+        """As of `Result`."""
+
+    @property
+    def obstacle_forces(self) -> Floats:
+        """As of `Result`."""
+
+    @property
+    def obstacle_poses(self) -> Floats:
+        """As of `Result`."""
+
+    @property
+    def trace(self) -> Sequence[Mapping[str, Any]]:
+        """As of `Result`."""
+
+    @property
+    def extra(self) -> Mapping[str, Any]:
+        """As of `Result`."""
+
+    @property
+    def partial(self) -> Evidence | None:
+        """As of `Result`."""
+
+    def nodes(self, i: int = -1) -> Floats:
+        """As of `Result`."""
+
+
+def ending(result: Evidence) -> str:
+    """Return what the status means for the frames; empty where every command was reached and nothing is wrong with the status."""
+    status, count = result.status, len(result.frames)
+    if status is Status.CROSSED:
+        most = int(np.nanmax(result.crossings, initial=0.0)) if count else 0
+        return (
+            f"{status.name}: surfaces pass through each other ({most} pairs): the shape is none that a robot can take."
+        )
+    if status is Status.UNSTABLE:
+        first = np.flatnonzero(result.stable == 0)
+        where = f"frame {first[0]}" if len(first) else "a frame"
+        return f"{status.name}: {where} is an equilibrium that a robot would leave: a buckled shape is near."
+    if status is Status.ENERGY_GROWTH:
+        return f"{status.name}: energy appeared from nowhere, so the motion is the time step's and not the robot's."
+    if not result.converged and status is not Status.INVERTED:
+        return f"{status.name}: not every command was reached; {count} frames are kept, the shapes before it."
+    return ""
+
+
+def notes(result: Evidence) -> tuple[str, ...]:
+    """Return all that is to be said besides the status, the worst first."""
+    said: list[str] = []
+    for of in (_inverted, _stretched, _mesh_errors, _thin_walls, _preview, _gaps, _stability, _snapped, _in_held):
+        said += of(result)
+    return tuple(said)
+
+
+def without(message: str, said: Sequence[str]) -> str:
+    """Return a message without sentences that are shown beside it."""
+    for sentence in said:
+        message = message.replace(sentence, "")
+    return " ".join(message.split())
+
+
+def _solid(result: Evidence) -> VolumetricRobot | None:
+    return result.robot if isinstance(result.robot, VolumetricRobot) else None
+
+
+def _place(point: Floats) -> str:
+    """A point [m] in mm."""
+    return "({:.3g}, {:.3g}, {:.3g}) mm".format(*(1e3 * point))
+
+
+def _inverted(result: Evidence) -> Iterator[str]:
+    """Elements that are inside out: how many, where, and whether the solver's own equations are."""
+    robot = _solid(result)
+    if robot is None or not len(result.frames):
+        return
+    own = np.nan_to_num(np.asarray(result.extra.get("inverted_points", np.zeros(len(result.frames)))))
+    for count, integrated in ((own, True), (np.where(own > 0, 0.0, np.nan_to_num(result.inverted_elements)), False)):
+        if not count.max() > 0:
+            continue
+        frame = int(np.argmax(count))
+        worst = int(np.argmin(strain.jacobians(robot, result.nodes(frame))))
+        where = _place(robot.vertices[robot.body_tets[worst]].mean(axis=0))
+        many = f"{count[frame]:.0f} of {len(robot.body_tets)} elements"
+        if integrated:
+            yield (
+                f"In frame {frame} {many} are inside out where their energy is taken, the worst at {where} at rest: the shape "
+                "there is no possible one, and every measure feels it; round inner edges or take a smaller max_edge."
+            )
+        else:
+            yield (
+                f"In frame {frame} {many} are inside out at a corner or an edge, not where their energy is taken, the worst at "
+                f"{where} at rest: stretch and stress around them mean nothing, tip, volumes and pressures may be right; round "
+                "inner edges or take a smaller max_edge."
+            )
+        return
+
+
+def _stretched(result: Evidence) -> Iterator[str]:
+    """Materials that are stretched beyond what their constants were fitted to, in any frame."""
+    robot = _solid(result)
+    if robot is None or not len(result.frames):
+        return
+    regions = robot.regions[robot.is_body]
+    limits = {region: _max_stretch(material) for region, material in robot.materials.items()}
+    if not any(np.isfinite(limit) for limit in limits.values()):
+        return
+    stretches = [strain.largest_stretches(robot, result.nodes(i)) for i in range(len(result.frames))]
+    for region, limit in limits.items():
+        largest = max(float(s[regions == region].max()) for s in stretches)
+        if largest > limit:
+            yield f"The largest stretch, {largest:.3g}, is beyond {limit:.3g}, to which the material is known."
+
+
+def _max_stretch(material: Any) -> float:
+    """Return up to which stretch a material is known, or a preset with the same constants; nan where none is."""
+    return float(material.max_stretch if np.isfinite(material.max_stretch) else known_preset(material).max_stretch)
+
+
+def _mesh_errors(result: Evidence) -> Iterator[str]:
+    """Error bars of the mesh, where they were asked for, that are large against the change since rest."""
+    robot = result.robot
+    for name, (called, unit, size) in BARS.items():
+        bars = result.extra.get(f"{name}_error_mesh")
+        if bars is None or not np.isfinite(bars).any():
+            continue
+        if name == "tip":
+            change = np.linalg.norm(result.tip - robot.tip_weights @ robot.vertices[robot.tip], axis=1)
+        else:
+            change = np.abs(result.bend_angle) if name == "bend_angle" else np.abs(result.chamber_pressures).max(axis=1)
+        shares = np.divide(bars, change, out=np.zeros(len(change)), where=change > 0.0)
+        frame = int(np.nanargmax(np.where(np.isfinite(shares), shares, -1.0)))
+        if shares[frame] > ERROR:
+            yield (
+                f"The mesh may be off by {size * bars[frame]:.3g} {unit} in the {called} of frame {frame}, "
+                f"{100.0 * shares[frame]:.0f} % of its change since rest: take a smaller max_edge, or ask for an accuracy."
+            )
+
+
+def _thin_walls(result: Evidence) -> Iterator[str]:
+    """Where linear elements have one tet for a wall."""
+    robot = _solid(result)
+    if robot is None or getattr(result.solver, "element", "p2") != "p1":
+        return
+    surfaces = [robot.skin, *(wall[:, ::-1] for wall in robot.chamber_walls)]  # turned: they look out of the body
+    share, place = one_tet_thick(robot.vertices, robot.body_tets, np.vstack(surfaces))
+    if share > THIN:
+        yield (
+            f"Walls are one tet thick in {100.0 * share:.0f} % of their area, for example at {_place(place)}: there P1 elements "
+            "bend far too little (a third to two thirds of the way of P2 was measured); take element='p2' or a smaller max_edge."
+        )
+
+
+def _preview(result: Evidence) -> Iterator[str]:
+    """What was made to be fast."""
+    if getattr(result.robot, "preview", False):
+        yield "The mesh is a preview, the coarsest that keeps the geometry: a first look, some per cent off."
+    if hasattr(result.solver, "body_targets"):
+        yield "The projective solver is a preview: shapes are some per cent off and its pressures are not to be trusted."
+
+
+def _gaps(result: Evidence) -> Iterator[str]:
+    """Contact that begins at a good part of the gap at rest."""
+    shares = np.asarray(result.extra.get("contact_of_gap", np.nan), dtype=float)
+    if np.nanmax(shares, initial=0.0) > GAP:
+        frame = int(np.nanargmax(shares))
+        yield (
+            f"In frame {frame} parts of the robot meet from {100.0 * shares[frame]:.0f} % of their gap at rest on (the thickness "
+            "of contact goes with the edges): that much too early; take a smaller max_edge or contact_thickness."
+        )
+
+
+def _stability(result: Evidence) -> Iterator[str]:
+    """Frames whose stability was asked for and is not known."""
+    if not getattr(result.solver, "check_stability", False):
+        return
+    stable = result.stable
+    if not len(result.frames) and result.partial is not None:
+        stable = result.partial.stable
+    missing = np.flatnonzero(np.isnan(stable))
+    if len(missing):
+        which = f"frame {missing[0]}" if len(missing) == 1 else f"{len(missing)} frames, the first is {missing[0]}"
+        yield (
+            f"Stability is not known in {which} (too many unknowns for factors, a factoriser that does not count, or cables with "
+            "friction): a shape that would buckle is not seen, and limits are judged without it."
+        )
+
+
+def _snapped(result: Evidence) -> Iterator[str]:
+    """Where the path was left for another state, for the first time; from the trace."""
+    left = [record for record in result.trace if "left" in record]
+    if not left:
+        yield from _indefinite(result)
+        return
+    far = next((record for record in left if record["left"]["far"]), None)
+    first, count = far or left[0], sum(record["left"]["times"] for record in left)
+    at = f"in command {int(first['command']) + 1}, {100.0 * first['left']['share']:.3g} % of the way there{first['left']['load']}"
+    often = f" (and {count - 1} times more)" if count > 1 else ""
+    if first["left"]["far"]:
+        yield (
+            f"The body snapped to another state {at}{often}: the states that lead on from rest end before, and another shape may "
+            "exist from there on."
+        )
+    else:
+        yield (
+            f"The path lost its balance {at}{often}, and went downhill to the next stable state: another shape may exist from "
+            "there on; smaller commands or an `imperfection` may lead to it."
+        )
+
+
+def _indefinite(result: Evidence) -> Iterator[str]:
+    """Where the path met an indefinite tangent, for the first time."""
+    met = next((record for record in result.trace if "indefinite" in record), None)
+    if met is not None:
+        yield (
+            f"The path met an indefinite tangent in command {int(met['command']) + 1}, {100.0 * met['share']:.3g} % of the way "
+            f"there{met['indefinite']}: it may have passed a branch, and another shape may exist from there on."
+        )
+
+
+def _in_held(result: Evidence) -> Iterator[str]:
+    """Obstacles that touch nothing but what is held."""
+    robot, around = _solid(result), result.environment
+    if robot is None or not len(result.frames) or not around.obstacles:
+        return
+    held = np.zeros(len(robot.vertices), dtype=bool)
+    held[robot.fixed] = True
+    for p in around.prescribed:
+        held[selected_ids(p.vertices, robot.vertices, "prescribed", among=robot.body_vertices)] = True
+    faces = topology.curved_faces(robot.skin[held[robot.skin].all(axis=1)], robot.p2_edges, len(robot.vertices))
+    forces = np.linalg.norm(result.obstacle_forces, axis=2)
+    for o, obstacle in enumerate(around.obstacles):
+        if obstacle.free or not len(faces) or not np.isfinite(forces[:, o]).all() or forces[:, o].any():
+            continue
+        for frame, pose in enumerate(result.obstacle_poses[:, o]):
+            points = topology.interpolate_p2(result.nodes(frame), faces, FINE)[0]
+            depth = -signed_distances(obstacle.solid, points, pose, 0.1 * robot.size)[0].min()
+            if depth > 0.0:
+                yield (
+                    f"Obstacle {o + 1} ({obstacle.shape}) goes {1e3 * depth:.3g} mm into faces that are held, which feel "
+                    f"nothing (frame {frame}), and touches nothing else: it does nothing."
+                )
+                break

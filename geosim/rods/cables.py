@@ -1,0 +1,261 @@
+"""Cables (tendons) through guides along rods: the tension falls by the capstan equation where they slide.
+
+A guide is a point of a section, fixed to its edge e = x1 - x0 = l t by the material directors: p = x0 + s e + a m1 + b m2. A
+cable with the tensions T_j in its pieces, of directions u_j, pulls the guide i between two pieces by::
+
+    F_i = T_i u_i - T_(i-1) u_(i-1),        T_i = T_(i-1) exp(-mu theta_i g(v_i))                        capstan equation
+
+theta_i is the angle between the pieces, T_0 that at the pulled end, v_i the speed with which the cable slides through the guide
+towards the pulled end, that of the shortening of all beyond it, and g the law of friction of [Choi2024], tanh(K2 v / 2), as in
+`geosim.rods.contact`: at rest by what slid since the equilibrium before. F works on the ends of the edge and on its theta by::
+
+    dp = (1 - s) dx0 + s dx1 + w x r,        w = t x (dx1 - dx0) / l + t dtheta,        r = a m1 + b m2
+
+A cable pulled to a length L0 is a spring of `FIRM` times the axial stiffness of the rods over its length: T_0 = k max(L - L0, 0).
+It is longer than commanded by T_0 / k, and the length that is reported is the one that it has.
+
+The Jacobian is made of differences of the forces by the guides, and of their levers by the unknowns of their edges, in kernels:
+exact to 1e-6, unsymmetric with friction and levers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from geosim.arrays import Floats, Ints
+from geosim.kernels import kernel
+from geosim.linear.matrix3 import cross, difference, dot
+from geosim.linear.sparse import Triplets
+from geosim.rods.contact import stick_slip
+from geosim.rods.frames import transport
+from geosim.rods.terms import USER, Term
+
+__all__ = ["Cables", "Pulled"]
+
+FIRM = 10.0  # of E A of the thickest rod: a steel cable in a soft arm is thousands of times as stiff, and would cost digits
+DIFFERENCE = 1e-7  # of the length of a piece, of an edge, and rad: digits of forces and of their changes alike
+AT_REST = 1e-300  # m: guards the direction of a piece of no length
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """What pulls the cables: tensions [N], and lengths [m] where not nan, (w,)."""
+
+    tensions: Floats
+    lengths: Floats
+
+
+@kernel
+def _guide(q, told, dold, share, across, jacobian):
+    """Return the place of a guide, and fill its derivative (3, 7) by the ends and theta of its edge."""
+    x0, x1 = (q[0], q[1], q[2]), (q[3], q[4], q[5])
+    e = difference(x1, x0)
+    length = math.sqrt(dot(e, e))
+    t = (e[0] / length, e[1] / length, e[2] / length)
+    d = transport(dold, told, t)
+    n = cross(t, d)
+    c, s = math.cos(q[6]), math.sin(q[6])
+    a, b = across[0] * c - across[1] * s, across[0] * s + across[1] * c
+    r = (a * d[0] + b * n[0], a * d[1] + b * n[1], a * d[2] + b * n[2])
+    spun = cross(t, r)
+    for i in range(3):
+        for j in range(3):
+            # w x r with w = t x de / l is (de (t . r) - t (de . r)) / l, and r lies across t
+            turn = -t[i] * r[j] / length
+            one = 1.0 if i == j else 0.0
+            jacobian[i, j] = (1.0 - share) * one - turn
+            jacobian[i, 3 + j] = share * one + turn
+        jacobian[i, 6] = spun[i]
+    return x0[0] + share * e[0] + r[0], x0[1] + share * e[1] + r[1], x0[2] + share * e[2] + r[2]
+
+
+@kernel
+def _pull(p, before, order, tension, stiffness, wanted, mu, pace, sharp, force):
+    """Fill the forces of a cable on its guides (g, 3); return the tensions at the pulled end and at the other, and its length.
+
+    `before` are the lengths beyond every guide at the start, `order` (g,) the guides from the pulled end on.
+    """
+    count = len(order)
+    pieces, length = np.empty((count - 1, 4)), 0.0
+    for k in range(count - 1):
+        i, j = order[k], order[k + 1]
+        square = 0.0
+        for c in range(3):
+            pieces[k, c] = p[j, c] - p[i, c]
+            square += pieces[k, c] ** 2
+        pieces[k, 3] = math.sqrt(square)
+        length += pieces[k, 3]
+        for c in range(3):
+            pieces[k, c] /= max(pieces[k, 3], AT_REST)
+    if stiffness > 0.0:
+        tension = stiffness * max(length - wanted, 0.0)
+    force[:] = 0.0
+    now, beyond = tension, length
+    for k in range(count - 1):
+        if k > 0 and mu > 0.0:
+            beyond -= pieces[k - 1, 3]
+            along = 0.0
+            for c in range(3):
+                along += pieces[k, c] * pieces[k - 1, c]
+            angle = math.acos(min(max(along, -1.0), 1.0))
+            slides = (before[k] - beyond) / pace
+            now *= math.exp(-mu * angle * slides * stick_slip(abs(slides), sharp)[0])
+        i, j = order[k], order[k + 1]
+        for c in range(3):
+            force[i, c] += now * pieces[k, c]
+            force[j, c] -= now * pieces[k, c]
+    return tension, now, length
+
+
+@kernel
+def _guides(q, dofs, told, dold, shares, across, p, jacobians):
+    """Fill the places (g, 3) of guides and their derivatives (g, 3, 7)."""
+    own = np.empty(7)
+    for i in range(len(shares)):
+        for a in range(7):
+            own[a] = q[dofs[i, a]]
+        place = _guide(own, told[i], dold[i], shares[i], across[i], jacobians[i])
+        for c in range(3):
+            p[i, c] = place[c]
+
+
+@kernel
+def _stiffness(q, dofs, told, dold, shares, across, before, order, tension, stiff, wanted, mu, pace, sharp, out):
+    """Fill minus the Jacobian of the forces of a cable, (7 g, 7 g); arguments as for `_guides` and `_pull`."""
+    count = len(shares)
+    p, jacobians, force, up, down = (
+        np.empty((count, 3)),
+        np.empty((count, 3, 7)),
+        np.empty((count, 3)),
+        np.empty((count, 3)),
+        np.empty((count, 3)),
+    )
+    _guides(q, dofs, told, dold, shares, across, p, jacobians)
+    _, _, length = _pull(p, before, order, tension, stiff, wanted, mu, pace, sharp, force)
+    step = DIFFERENCE * length / (count - 1)
+    out[:] = 0.0
+    by = np.empty((count, 3, 3 * count))
+    for j in range(count):
+        for c in range(3):
+            was = p[j, c]
+            p[j, c] = was + step
+            _pull(p, before, order, tension, stiff, wanted, mu, pace, sharp, up)
+            p[j, c] = was - step
+            _pull(p, before, order, tension, stiff, wanted, mu, pace, sharp, down)
+            p[j, c] = was
+            for i in range(count):
+                for d in range(3):
+                    by[i, d, 3 * j + c] = (up[i, d] - down[i, d]) / (2.0 * step)
+    # how places change: frames carried from the start of the increment also turn about their edge, which does no work
+    moves, own, plus, minus = np.empty((count, 3, 7)), np.empty(7), np.empty((3, 7)), np.empty((3, 7))
+    for i in range(count):
+        for a in range(7):
+            own[a] = q[dofs[i, a]]
+        edge = math.sqrt((own[3] - own[0]) ** 2 + (own[4] - own[1]) ** 2 + (own[5] - own[2]) ** 2)
+        for b in range(7):
+            h = DIFFERENCE * (edge if b < 6 else 1.0)
+            was = own[b]
+            own[b] = was + h
+            there = _guide(own, told[i], dold[i], shares[i], across[i], plus)
+            own[b] = was - h
+            here = _guide(own, told[i], dold[i], shares[i], across[i], minus)
+            own[b] = was
+            for c in range(3):
+                moves[i, c, b] = (there[c] - here[c]) / (2.0 * h)
+            for a in range(7):
+                total = 0.0
+                for c in range(3):
+                    total += (plus[c, a] - minus[c, a]) * force[i, c]
+                out[7 * i + a, 7 * i + b] -= total / (2.0 * h)
+    for i in range(count):
+        for j in range(count):
+            for a in range(7):
+                for b in range(7):
+                    total = 0.0
+                    for c in range(3):
+                        for d in range(3):
+                            total += jacobians[i, c, a] * by[i, c, 3 * j + d] * moves[j, d, b]
+                    out[7 * i + a, 7 * j + b] -= total
+
+
+@dataclass
+class Cables(Term):
+    """The pull of all cables, bound to one increment."""
+
+    pulled: Pulled
+    kind = USER
+
+    def __post_init__(self) -> None:
+        state, system = self.state, self.state.system
+        robot = system.robot
+        self._cables = []
+        for k, (cable, guides) in enumerate(zip(robot.cables, robot.guides)):
+            dofs = np.column_stack([system.stencils.springs[guides.edges], system.turns + guides.edges])
+            count = len(dofs)
+            order = np.arange(count) if cable.pulled == "first" else np.arange(count)[::-1].copy()
+            frame = (
+                dofs,
+                np.ascontiguousarray(state.tangents[guides.edges]),
+                np.ascontiguousarray(state.directors[guides.edges]),
+                np.array(guides.share),
+                np.array(guides.across),
+            )
+            p, jacobians = np.empty((count, 3)), np.empty((count, 3, 7))
+            _guides(state.q, *frame, p, jacobians)
+            pieces = np.linalg.norm(np.diff(p[order], axis=0), axis=1)
+            beyond = np.append(np.cumsum(pieces[::-1])[::-1], 0.0)
+            held = np.isfinite(self.pulled.lengths[k])
+            stiffness = FIRM * system.axial / cable.length if held else 0.0
+            wanted = float(self.pulled.lengths[k]) if held else 0.0
+            problem = (
+                beyond,
+                order,
+                float(self.pulled.tensions[k]),
+                stiffness,
+                wanted,
+                cable.friction,
+                self.pace,
+                system.law.k2,
+            )
+            self._cables.append((frame, problem))
+
+    def _pulls(self, q: Floats) -> list[tuple[Ints, Floats, tuple[float, float, float]]]:
+        """Return of every cable the degrees of freedom of its guides (g, 7), forces on them, and what `_pull` returns."""
+        found = []
+        for frame, problem in self._cables:
+            count = len(frame[0])
+            p, jacobians, force = np.empty((count, 3)), np.empty((count, 3, 7)), np.empty((count, 3))
+            _guides(q, *frame, p, jacobians)
+            numbers = _pull(p, *problem, force)
+            found.append((frame[0], np.einsum("gca,gc->ga", jacobians, force), numbers))
+        return found
+
+    def add_force(self, q: Floats, residual: Floats) -> tuple[float, float]:
+        """Add minus the forces of the cables."""
+        largest = 0.0
+        for dofs, force, numbers in self._pulls(q):
+            np.subtract.at(residual, dofs, force)
+            largest = max(largest, numbers[0])
+        return 0.0, largest
+
+    def add_stiffness(self, q: Floats, values: Floats) -> Triplets | None:
+        """Return minus the Jacobian."""
+        parts = []
+        for frame, problem in self._cables:
+            block = np.empty((frame[0].size, frame[0].size))
+            _stiffness(q, *frame, *problem, block)
+            parts.append(Triplets.of_blocks(self.state.system.pattern.unknown, frame[0].reshape(1, -1), block[None]))
+        return Triplets.joined(parts) if parts else None
+
+    def measure(self, q: Floats, measures: dict[str, Any]) -> None:
+        """Add lengths [m] and tensions [N] of the cables, at the pulled end and at both ends."""
+        numbers = [n for _, _, n in self._pulls(q)]
+        measures["cable_lengths"] = np.array([n[2] for n in numbers])
+        measures["cable_tensions"] = np.array([n[0] for n in numbers])
+        cables = self.state.system.robot.cables
+        ends = [n[:2] if cable.pulled == "first" else n[1::-1] for n, cable in zip(numbers, cables)]
+        measures["cable_end_tensions"] = np.array(ends).reshape(-1, 2)

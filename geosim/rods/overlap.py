@@ -1,0 +1,109 @@
+"""What overlaps before time begins: refused by name, or moved apart.
+
+Contact stores energy where surfaces overlap, and a motion that starts with an overlap is given that energy: the parts fly apart.
+Statics needs none of this, it finds the balance from wherever it starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from geosim.actuation import Command
+from geosim.arrays import Bools
+from geosim.collision.shapes import signed_distances
+from geosim.errors import InputError
+from geosim.rods.drive import contact_terms, make_drive
+from geosim.rods.increment import solve_balance
+from geosim.rods.pair_contact import PairContact, pair_distances
+from geosim.rods.state import RodState, carry
+from geosim.rods.terms import Term
+
+__all__ = ["OVERLAPS", "free_of_overlap", "terms_at_rest"]
+
+OVERLAPS = ("refuse", "resolve", "keep")
+ALLOWED = 0.01  # of the radius: what bodies at rest sink in under their weight, see `geosim.rods.contact.SUNK`
+RELAXATIONS = 60  # increments from rest in which what overlaps must come apart; ten are usual
+FIRST, LONGER = 3.0, 1.5  # sqrt(m / k), in which contact undoes most of an overlap; the next increment over the last
+NEVER = 1e300  # s: when obstacles and supports would move
+
+
+def terms_at_rest(state: RodState) -> tuple[RodState, list[Term]]:
+    """Return the state with its list of pairs, and contact before anything moves."""
+    state, poses = state.paired(state.q), state.system.environment.poses(-1)
+    return state, contact_terms(state, 0.0, poses, poses)
+
+
+def free_of_overlap(state: RodState, overlap: str) -> RodState:
+    """Return the state if nothing overlaps by more than a hundredth of its radius, or `overlap` is "keep"; else one without.
+
+    Parts are pushed by contact and held by elasticity and inertia alone, increment after increment from rest.
+
+    Raises
+    ------
+    InputError
+        Something overlaps and `overlap` is "refuse", or it cannot be moved apart.
+    """
+    found = None if overlap == "keep" else _deepest(state)
+    if found is None:
+        return state
+    if overlap == "refuse":
+        raise InputError(f"{found}; move it away, or let RodShellStepper(overlap='resolve') do so before time begins")
+    system, law = state.system, state.system.law
+    drive = make_drive(state, Command(0, NEVER, ()))
+    drive = replace(drive, load=np.zeros(system.dofs))
+    h = FIRST * float(np.sqrt(law.mass / law.stiffness))
+    now = drive.start
+    for _ in range(RELAXATIONS):
+        now = now.changed(u=np.zeros(system.dofs))
+        paired, solution, _ = solve_balance(drive, now, now.q, now.natural, drive.load, h, h)
+        if not solution.converged:
+            h /= LONGER**2
+            continue
+        now, h = carry(paired, solution.q, solution.trial), LONGER * h
+        if _deepest(now) is None:
+            return now.changed(u=state.u, system=system)
+    raise InputError(f"{_deepest(now)}, and cannot be moved apart; check the supports and what else is in the way")
+
+
+def _deepest(state: RodState) -> str | None:
+    """Return what overlaps most, over its radius, among parts of which one is free; None where nothing overlaps."""
+    free = np.asarray(state.system.free[: state.system.turns].reshape(-1, 3).any(axis=1))
+    found = [*_of_pairs(state, free), *_of_obstacles(state, free)]
+    return max(found)[1] if found else None
+
+
+def _of_pairs(state: RodState, free: Bools) -> list[tuple[float, str]]:
+    """Return the deepest overlap of two rods over the radius of the thinner, and its name."""
+    robot = state.system.robot
+    pairs = [term for term in terms_at_rest(state)[1] if isinstance(term, PairContact) and len(term.pairs)]
+    found = []
+    for term in pairs:
+        depth = term.touch - pair_distances(state.q, term.dofs, robot.rest_lengths[term.pairs])
+        share = depth / robot.radius[term.pairs].min(axis=1)
+        share[~free[robot.edges[term.pairs]].any(axis=(1, 2))] = 0.0
+        i = int(np.argmax(share))
+        if share[i] > ALLOWED:
+            e, f = term.pairs[i]
+            found.append(
+                (float(share[i]), f"edges {e} and {f} of rods overlap by {1e3 * depth[i]:.3g} mm at the start")
+            )
+    return found
+
+
+def _of_obstacles(state: RodState, free: Bools) -> list[tuple[float, str]]:
+    """Return the deepest overlap with every obstacle over the radius, and its name."""
+    found = []
+    for points in state.system.contact_points:
+        for o in np.flatnonzero(points.only):
+            obstacle = state.system.environment.obstacles[o]
+            place, reach = points.at(state.positions), float(points.radius.max())
+            depth = points.radius - signed_distances(obstacle.solid, place, obstacle.pose(-1), reach=reach)[0]
+            share = np.where(free[points.first] | free[points.second], depth / points.radius, 0.0)
+            i = int(np.argmax(share))
+            if share[i] > ALLOWED:
+                part = f"vertex {points.first[i]}" if points.edge[i] < 0 else f"edge {points.edge[i]}"
+                text = f"obstacles[{o}]: {part} overlaps the {obstacle.shape} by {1e3 * depth[i]:.3g} mm at the start"
+                found.append((float(share[i]), text))
+    return found
