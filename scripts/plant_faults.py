@@ -1399,6 +1399,13 @@ FAULTS = [
         "[0, 3, 1], [1, 3, 0]",
         "tests/files/test_abaqus.py -k coupling",
     ),
+    (
+        "priors twice as narrow",
+        "geosim/calibrate/identify.py",
+        "np.diag(1.0 / prior)",
+        "np.diag(2.0 / prior)",
+        "tests/calibrate/test_folds.py -k prior",
+    ),
 ]
 
 
