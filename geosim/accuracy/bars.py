@@ -183,9 +183,9 @@ def bars_of(
     tolerance: float | Tolerances | None = None,
 ) -> list[ErrorBars]:
     """Return the error bars of several measures of one equilibrium, for the price of one."""
-    tolerance = result.robot.tolerances if tolerance is None else tolerance
     given = None if tolerance is None else as_tolerances(tolerance)
     found = correct(result, frame)
+    given = found.state.robot.tolerances if given is None else given
     solver = result.solver
     assert isinstance(solver, EnergyShapeSolver)
     known = uncertain(found.state.robot, material)

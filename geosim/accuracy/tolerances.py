@@ -56,6 +56,7 @@ def tolerance_terms(
     """Return the half-width of every term that was asked for, of the measure's shape, and why one is not known."""
     solver = result.solver
     assert isinstance(solver, EnergyShapeSolver)
+    robot = tangent.problem.robot
     terms: dict[str, Floats] = {}
     notes = []
     if given.wall:
@@ -67,11 +68,11 @@ def tolerance_terms(
     if given.gauge:
         terms["gauge"] = given.gauge * _by_gauge(tangent, asked, of, solver, frame)
     if given.clamp:
-        terms["clamp"] = given.clamp * _by_clamp(result, of, asked.shape, frame)
+        terms["clamp"] = given.clamp * _by_clamp(robot, result.frames[frame], of, asked.shape)
     if given.marker:
         terms["marker"] = np.full(asked.shape, given.marker if of == "tip" else 0.0)
     if given.model:
-        terms["model"] = given.model * _change(result, of, frame)
+        terms["model"] = given.model * _change(robot, result, of, frame)
     return terms, "; ".join(notes)
 
 
@@ -138,9 +139,8 @@ def _by_gauge(tangent: Tangent, asked: Quantity, of: str | Measure, solver: Ener
     return np.asarray(np.abs(np.nansum(slopes, axis=-1)))
 
 
-def _by_clamp(result: Result, of: str | Measure, shape: tuple[int, ...], frame: int) -> Floats:
+def _by_clamp(robot: VolumetricRobot, positions: Floats, of: str | Measure, shape: tuple[int, ...]) -> Floats:
     """Return what a measure of positions changes by per radian that the support turns, about three axes independently."""
-    robot, positions = result.robot, result.frames[frame]
     around = positions - robot.vertices[robot.fixed].mean(axis=0) if len(robot.fixed) else positions
     turns = np.cross(np.eye(3)[:, None], around)
     if callable(of):
@@ -153,9 +153,8 @@ def _by_clamp(result: Result, of: str | Measure, shape: tuple[int, ...], frame: 
     return np.asarray(np.sqrt((moved**2).sum(axis=-1)))
 
 
-def _change(result: Result, of: str | Measure, frame: int) -> Floats:
+def _change(robot: VolumetricRobot, result: Result, of: str | Measure, frame: int) -> Floats:
     """Return by how much a measure has changed since rest."""
-    robot = result.robot
     if callable(of):
         return np.abs(np.asarray(of(result.frames[frame])[0]) - np.asarray(of(robot.vertices)[0]))
     rest: dict[str, Callable[[], Any]] = {
@@ -165,4 +164,6 @@ def _change(result: Result, of: str | Measure, frame: int) -> Floats:
         "chamber_volumes": lambda: result.chamber_volumes[frame] - robot.chamber_volumes,
         "obstacle_forces": lambda: result.obstacle_forces[frame],
     }
+    if of not in rest:
+        raise InputError(f"error_bars: tolerance: model is not known of {of!r}, whose value at rest is not; leave it 0")
     return np.abs(np.asarray(rest[of]()))

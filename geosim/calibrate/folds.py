@@ -120,8 +120,8 @@ def k_fold(
     values = tuple(np.asarray(m.values) for m in measurements)
     guessed = tuple(predicted[i] for i in range(count))
     scaled = []
-    for m, guess, value in zip(measurements, guessed, values):
-        known = np.isfinite(value)
-        scaled.append(frozen((guess[known] - value[known]) / m.sigma))
+    for m, guess, measured in zip(measurements, guessed, values):
+        known = np.isfinite(measured)
+        scaled.append(frozen((guess[known] - measured[known]) / m.sigma))
     names = tuple(m.name for m in measurements)
     return KFold(everything, names, values, guessed, tuple(scaled), frozen(np.array(found)))
