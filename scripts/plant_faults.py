@@ -1392,6 +1392,48 @@ FAULTS = [
         "if nearest is not None and nearest.is_body and not nearest.surface:",
         "tests/geometry/test_build.py -k island",
     ),
+    (
+        "walls of half the tolerance",
+        "geosim/accuracy/tolerances.py",
+        "given.wall * _by_walls(tangent, asked, solver, frame)",
+        "0.5 * given.wall * _by_walls(tangent, asked, solver, frame)",
+        "tests/accuracy/test_tolerances.py -k thicker",
+    ),
+    (
+        "fixed faces are cast thicker",
+        "geosim/accuracy/tolerances.py",
+        "faces[~fixed[faces].all(axis=1)]",
+        "faces[fixed[faces].sum(axis=1) < 9]",
+        "tests/accuracy/test_tolerances.py -k each_wall",
+    ),
+    (
+        "what comes back is lost",
+        "geosim/calibrate/cycles.py",
+        "ways[1], 1.0 - down / up",
+        "ways[1], down / up",
+        "tests/calibrate/test_cycles.py -k softening",
+    ),
+    (
+        "measurements predict themselves",
+        "geosim/calibrate/folds.py",
+        "if i % parts != part]",
+        "if i % parts != part or parts > 0]",
+        "tests/calibrate/test_folds.py -k wrong",
+    ),
+    (
+        "another face of a tetrahedron",
+        "geosim/files/abaqus.py",
+        "[0, 3, 1], [1, 3, 2]",
+        "[0, 3, 1], [1, 3, 0]",
+        "tests/files/test_abaqus.py -k coupling",
+    ),
+    (
+        "priors twice as narrow",
+        "geosim/calibrate/identify.py",
+        "np.diag(1.0 / prior)",
+        "np.diag(2.0 / prior)",
+        "tests/calibrate/test_folds.py -k prior",
+    ),
 ]
 
 

@@ -1,7 +1,8 @@
 """How well parameters fitted on some measurements of a robot predict the others.
 
 Every measurement is left out in turn (or several folds of them), the parameters are fitted to the rest, and the ones left out are
-predicted. What these predictions are off is what the model does to loads that it has not seen; residuals of one fit to all flatter.
+predicted. What these predictions are off is what the model does to loads that it has not seen; residuals of one fit to all
+flatter.
 """
 
 from __future__ import annotations
@@ -122,8 +123,8 @@ def k_fold(
     values = tuple(np.asarray(m.values) for m in measurements)
     guessed = tuple(predicted[i] for i in range(count))
     scaled = []
-    for m, guess, value in zip(measurements, guessed, values):
-        known = np.isfinite(value)
-        scaled.append(frozen((guess[known] - value[known]) / m.sigma))
+    for m, guess, measured in zip(measurements, guessed, values):
+        known = np.isfinite(measured)
+        scaled.append(frozen((guess[known] - measured[known]) / m.sigma))
     names = tuple(m.name for m in measurements)
     return KFold(everything, names, values, guessed, tuple(scaled), frozen(np.array(found)))
