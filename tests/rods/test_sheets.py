@@ -28,7 +28,9 @@ def two_triangles(kind: str, seed: int = 0, friction: float = 0.0):
         first = np.array([[-0.5, 0, 0], [1.3, 0.01, 0], [0.2, 0.1, -1.0]])
     shape = np.concatenate([first, second]) + 1e-3 * np.random.default_rng(seed).normal(size=(6, 3))
     rest = shape + np.repeat([[0, 0, 0], [0, 0, 3.0]], 3, axis=0)
-    robot = RodShellRobot(rest, triangles=[[0, 1, 2], [3, 4, 5]], thickness=0.1, allow_any_size=True, shell_material=RUBBER)
+    robot = RodShellRobot(
+        rest, triangles=[[0, 1, 2], [3, 4, 5]], thickness=0.1, allow_any_size=True, shell_material=RUBBER
+    )
     solver = RodShellStepper(contact_stiffness=1e3, slip_velocity=0.3)
     state = solver.start(robot, Environment(self_friction=friction))
     q0 = shape.ravel() - 1e-3 * np.random.default_rng(seed + 9).normal(size=18)
