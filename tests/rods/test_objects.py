@@ -67,6 +67,29 @@ def test_a_cube_slips_at_the_load_that_friction_bears():
     assert speed[shares < 0.95].max() < 0.5 * solver.slip_velocity
 
 
+def test_a_gripper_of_four_rods_lifts_a_cube():
+    """Their ends close about it and rise: 5 g are lifted from the floor by 2 cm."""
+    size, k = 0.04, 12
+    robot, cube = with_object(
+        four_rods(0.5 * size + 5.9e-3, 0.16, -0.014, 8), trimesh.creation.box((size, size, size)), 0.005
+    )
+    ends, into = np.ravel([[8 * k, 8 * k + 7] for k in range(4)]), np.repeat(1.5e-3 * INWARD, 2, axis=0)
+    closed, up = np.clip(np.arange(1, k + 1) / 4, 0, 1), 4e-3 * np.clip(np.arange(1, k + 1) - 5, 0, 5)
+    moves = closed[:, None, None] * into + up[:, None, None] * np.array([0, 0, 1.0])
+    surroundings = Environment(
+        gravity=(0, 0, -9.81),
+        self_friction=0.5,
+        obstacles=[Obstacle.plane((0, 0, -0.0207), (0, 0, 1), friction=0.3)],
+        prescribed=[Prescribed([e], moves[:, i]) for i, e in enumerate(ends)],
+    )
+    solver = RodShellStepper(dt=5e-3, frame_interval=0.05, damping=2.0)
+    result = solve(robot, Passive(0.05 * k, k), surroundings, solver=solver)
+    height = result.frames[:, cube, 2].mean(axis=1)
+    assert height[-1] - height[5] == pytest.approx(0.02, abs=1e-3)
+    assert abs(height[-1] - height[-2]) < 2e-4
+    assert result.contact_forces[-1, cube].sum(axis=0) == pytest.approx([0, 0, 0.005 * 9.81], rel=0.05, abs=3e-3)
+
+
 def test_a_gripper_of_four_rods_with_cables_lifts_a_ball():
     """12 g are lifted by 3 cm, without turning or falling; rods bear its weight by their contact."""
     ball = trimesh.creation.icosphere(2, 0.02).apply_translation([0, 0, 0.021])
