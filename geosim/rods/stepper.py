@@ -184,6 +184,8 @@ class RodShellStepper:
         if initial is not None:
             return self._continued(system, initial)
         refuse_overlap(system, robot.vertices)
+        if self.integrator == "verlet" and robot.retardation_time > 0.0:
+            raise InputError("integrator = 'verlet': rods with a retardation_time creep; use 'implicit-euler'")
         if self.integrator == "verlet" and robot.turning > len(robot.edges):
             raise InputError(
                 "integrator = 'verlet': mid-edge normals have no mass; use 'implicit-euler' or shell_bending='hinge'"
