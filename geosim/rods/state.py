@@ -235,6 +235,7 @@ class RodState:
             stable=given.get("stable", np.nan),
             residual=given.get("residual", 0.0),
             energies=sum(parts.values()),
+            note=given.get("note", ""),
             **{key: given.get(key) for key in ("cable_lengths", "cable_tensions", "cable_end_tensions")},
             extra={
                 "theta": self.theta,
@@ -419,7 +420,8 @@ def kept_arrays(state: RodState) -> dict[str, Floats]:
     if state.ledger is not None:
         *numbers, said = (getattr(state.ledger, f.name) for f in fields(Ledger))
         kept[_LEDGER] = np.array([*numbers, *said])
-    return kept | {_MEASURE + key: np.asarray(value) for key, value in state.measures.items()}
+    numbers = {key: value for key, value in state.measures.items() if key != "note"}
+    return kept | {_MEASURE + key: np.asarray(value) for key, value in numbers.items()}
 
 
 def restored(state: RodState, kept: Mapping[str, Floats]) -> RodState:
