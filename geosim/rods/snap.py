@@ -1,7 +1,7 @@
 """Whether an equilibrium lies on the path of the one before, and where a robot ends that snaps.
 
-Along a path of equilibria q(s) of the potential P(q, s), s the share of a command, dP/ds is the slope of P at q alone. With A and B,
-the changes of P by a step in s at the q of its begin and end, and the work of the supports among them::
+Along a path of equilibria q(s) of the potential P(q, s), s the share of a command, dP/ds is the slope of P at q alone. With A and
+B, the changes of P by a step in s at the q of its begin and end, and the work of the supports among them::
 
     P1 - P0 = (A + B) / 2 + D,          D = O(ds^3)    where |A - B| = O(ds^2)
 
