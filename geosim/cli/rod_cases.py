@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geosim.actuation import Actuation, NaturalShape, Passive
+from geosim.actuation import Actuation, CableTensions, NaturalShape, Passive
 from geosim.arrays import Floats, Ints
+from geosim.cable import Cable
 from geosim.environment import Environment, Fluid, Load, Obstacle, Prescribed
 from geosim.material.materials import LinearElastic
+from geosim.rods.objects import with_object
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.section import Section
 from geosim.rods.stepper import RodShellStepper
@@ -27,6 +29,7 @@ __all__ = [
     "falling_rods",
     "flapping_plate",
     "gravity_cantilever",
+    "gripper",
     "helix",
     "knot",
     "manta",
@@ -34,6 +37,7 @@ __all__ = [
     "pneunet",
     "pneunet_load_path",
     "spider",
+    "tendon_arm",
 ]
 
 
@@ -402,6 +406,60 @@ def draped_sheet(cells: int = 20, duration: float = 0.6, dt: float = 5e-3, frict
         Environment(gravity=(0, 0, -9.81), obstacles=[ball], self_friction=friction),
         RodShellStepper(dt=dt, frame_interval=0.02, damping=1.0),
     )
+
+
+def tendon_arm(tension: float = 0.25, friction: float = 0.1, rows: int = 40) -> Case:
+    """An arm of 0.2 m pulled by three cables in turn, 8 mm off its centre line, through guides every centimetre."""
+    x, led = line((0.2, 0, 0), 41), np.linspace(2.5e-3, 0.2, 21)
+    around = 2 * np.pi * np.arange(3) / 3
+    guides = [np.stack([led, 0 * led + 8e-3 * np.cos(a), 0 * led + 8e-3 * np.sin(a)], axis=1) for a in around]
+    robot = RodShellRobot(
+        x,
+        radius=5e-3,
+        rod_material=LinearElastic(1e6, 0.5, 1000.0),
+        cables=[Cable(points, friction=friction) for points in guides],
+        **CLAMPED,
+    )
+    turn = 2 * np.pi * np.arange(1, rows + 1) / rows
+    pull = tension * np.maximum(np.cos(turn[:, None] - around), 0.0)
+    return Case(robot, CableTensions(pull), Environment(), RodShellStepper(static=True))
+
+
+def gripper(mass: float = 0.012, rise: float = 0.03, dt: float = 5e-3) -> Case:
+    """Four rods with cables on their inside that close about a ball of 20 mm radius, and lift it from the floor.
+
+    The ball is what follows the rods in the vertices of the robot, see `geosim.rods.objects`.
+    """
+    import trimesh
+
+    nodes, reach = 15, 0.034
+    line4 = line((0, 0, 0.02), nodes, (0, 0, 0.16))
+    led = 0.5 * (line4[1:] + line4[:-1])
+    inward = -np.array([[np.cos(a), np.sin(a), 0] for a in 0.5 * np.pi * np.arange(4)])
+    chain = np.stack([np.arange(nodes - 1), np.arange(1, nodes)], axis=1)
+    rods = RodShellRobot(
+        np.concatenate([line4 - reach * d for d in inward]),
+        np.concatenate([chain + nodes * k for k in range(4)]),
+        radius=5e-3,
+        rod_material=LinearElastic(2e6, 0.5, 1100.0),
+        fixed_vertices=np.concatenate([[nodes * k, nodes * k + 1] for k in range(4)]),
+        fixed_edges=[(nodes - 1) * k for k in range(4)],
+        cables=[Cable(led - (reach - 7e-3) * d) for d in inward],
+    )
+    ball = trimesh.creation.icosphere(2, 0.02).apply_translation([0, 0, 0.021])
+    robot, _ = with_object(rods, ball, mass)
+    rows = np.arange(1, 15)
+    lift = np.zeros((len(rows), 3))
+    lift[:, 2] = np.clip(rows - 6, 0, 6) * rise / 6
+    surroundings = Environment(
+        gravity=(0, 0, -9.81),
+        self_friction=0.5,
+        obstacles=[Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.3)],
+        prescribed=[Prescribed(rods.fixed_vertices, lift)],
+    )
+    pull = np.tile(2.0 * np.clip(rows / 5, 0, 1)[:, None], (1, 4))
+    solver = RodShellStepper(dt=dt, frame_interval=0.05, damping=2.0)
+    return Case(robot, Passive(0.05 * len(rows), len(rows)) & CableTensions(pull), surroundings, solver)
 
 
 CASES = {

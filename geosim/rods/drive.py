@@ -16,7 +16,7 @@ from geosim.rods.balance import Inertia
 from geosim.rods.cables import Cables, Pulled
 from geosim.rods.drag import Drag
 from geosim.rods.gyroscope import Gyroscope
-from geosim.rods.moments import FixedMoments
+from geosim.rods.moments import FixedMoments, StateMoments
 from geosim.rods.newton import Newton
 from geosim.rods.obstacles import ObstacleContact
 from geosim.rods.pair_contact import PairContact
@@ -51,8 +51,8 @@ class Drive:
         Options of the iteration.
     damping
         Mass-proportional [1/s].
-    functions
-        Forces of the user.
+    functions, moments
+        Forces and moments of the user.
     static
         Whether an equilibrium is asked for.
     spectral_radius
@@ -81,6 +81,7 @@ class Drive:
     rod_drag: tuple[float, float] | None = None
     rolling: bool = False
     share: float = 1.0
+    moments: Sequence[Callable[..., Any]] = ()
 
     @property
     def _row(self) -> tuple[float, float]:
@@ -143,6 +144,9 @@ class Drive:
             if load.kind == "moment":
                 moment = np.broadcast_to(load.at(max(self.command.index, 0)), (len(load.where), 3))
                 terms.append(FixedMoments(state, step, load.where, moment))
+        for function in self.moments:
+            edges = np.arange(system.robot.own_edges or 0)
+            terms.append(StateMoments(state, step, edges, np.zeros((len(edges), 3)), function, time))
         if system.robot.cables:
             terms.append(Cables(state, step, self.pulled(time)))
         fluid = environment.fluid

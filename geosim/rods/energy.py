@@ -110,7 +110,7 @@ def booked(
         ledger,
         work=ledger.work + sum(parts),
         pushed=ledger.pushed + float((drag + contact) @ dq) - parts[-1],
-        damped=ledger.damped + float(damping @ dq**2) / h,
+        damped=ledger.damped + float(damping @ dq**2) / h + h * solution.damped,
         given=ledger.given + sum(map(abs, parts)),
         lowest=min(ledger.lowest, after["weight"]),
         highest=max(ledger.highest, after["weight"]),

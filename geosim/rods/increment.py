@@ -13,6 +13,7 @@ from geosim.rods.newton import Solution, solve_increment
 from geosim.rods.stability import judge
 from geosim.rods.state import RodState
 from geosim.rods.terms import Term
+from geosim.rods.viscous import damped, taken
 
 __all__ = ["Advanced", "blocked", "solve_balance"]
 
@@ -41,7 +42,8 @@ def solve_balance(
     for _ in range(REBINDS):
         state = state.paired(q, 0.0 if iterations else BOTH * step)
         terms = drive.terms(state, step, time, inertia)
-        balance = Balance(state.system, state, natural, load, step, drive.damping, terms, inertia)
+        system, eased = damped(state, natural, step)
+        balance = Balance(system, state, eased, load, step, drive.damping, terms, inertia)
         if not iterations and len(drive.dofs) and blocked(terms, state.q, q):
             trial, f = balance.residual(state.q)  # prescribed motion would cross the shell: a shorter step may not
             return state, Solution(state.q, trial, f, False, np.inf, 0), terms
@@ -58,6 +60,7 @@ def solve_balance(
     straight = [term for term in terms if term.straight and step > 0]
     if solution.converged and blocked(straight, state.q, solution.q):
         solution.converged = False  # Newton's method went around what is in the way
+    taken(state, solution, natural, step)
     solution.iterations, solution.records = iterations, records
     return state, solution, terms
 

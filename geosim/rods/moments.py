@@ -7,19 +7,29 @@ A moment M on an edge e = l t works on its turns. Those across t move its ends, 
 so that e x f1 + (M . t) t = M wherever the edge points. It has no potential in space, and its Jacobian is unsymmetric::
 
     df1/de = [M]x / l^2 - 2 (M x e) e^T / l^4,        d(M . t)/de = (M - (M . t) t) / l
+
+Moments that depend on the state are asked for at every iterate. How they turn with the directions t of the edges is found by
+differences, one for each axis, as if the moment on an edge depended on its own direction alone; the rest Newton's method follows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from geosim.arrays import Floats, Ints
+from geosim.errors import InputError
 from geosim.linear.sparse import Triplets
+from geosim.rods.state import evaluate
 from geosim.rods.terms import USER, Term
 
-__all__ = ["FixedMoments"]
+__all__ = ["FixedMoments", "StateMoments"]
+
+
+STEP = 1e-6  # of a direction: half the digits of moments and of their change
 
 
 @dataclass
@@ -36,9 +46,18 @@ class FixedMoments(Term):
         system = self.state.system
         return np.column_stack([system.stencils.springs[self.edges], system.turns + self.edges])
 
+    def _at(self, q: Floats) -> Floats:
+        """Moments at q (m, 3)."""
+        return self.moments
+
+    def _turning(self, q: Floats, e: Floats, length: Floats) -> Floats | None:
+        """Derivative of the moments by the edges (m, 3, 3), or None where they do not depend on them."""
+        return None
+
     def _shape(self, q: Floats) -> tuple[Floats, Floats, Floats]:
         """Edges (m, 3), squares of their lengths (m, 1), and M x e (m, 3)."""
         dofs = self._dofs
+        self.moments = self._at(q)
         e = q[dofs[:, 3:6]] - q[dofs[:, :3]]
         return e, np.einsum("mi,mi->m", e, e)[:, None], np.cross(self.moments, e)
 
@@ -57,8 +76,45 @@ class FixedMoments(Term):
         turned = np.cross(self.moments[:, None], np.eye(3)).transpose(0, 2, 1)  # [M]x
         bent = turned / square[:, :, None] - 2.0 * across[:, :, None] * e[:, None] / square[:, :, None] ** 2
         spun = self.moments / length - np.einsum("mi,mi->m", self.moments, e)[:, None] * e / length**3
+        turning = self._turning(q, e, length)
+        if turning is not None:
+            bent += np.cross(turning, e[:, :, None], axis=1) / square[:, :, None]
+            spun += np.einsum("mj,mji->mi", e / length, turning)
         blocks = np.zeros((len(e), 7, 7))
         blocks[:, :3, :3] = blocks[:, 3:6, 3:6] = -bent
         blocks[:, :3, 3:6] = blocks[:, 3:6, :3] = bent
         blocks[:, 6, :3], blocks[:, 6, 3:6] = spun, -spun
         return Triplets.of_blocks(self.state.system.pattern.unknown, self._dofs, blocks)
+
+
+@dataclass
+class StateMoments(FixedMoments):
+    """Moments by a user's function (time [s], positions (n, 3), tangents (E, 3), directors m1 (E, 3)) -> [N m] (E, 3)."""
+
+    function: Callable[..., Any]
+    time: float
+
+    def _asked(self, q: Floats, tangents: Floats, directors: Floats) -> Floats:
+        system = self.state.system
+        x = q[: system.turns].reshape(-1, 3).copy()
+        moments = np.asarray(self.function(self.time, x, tangents, directors), dtype=float)
+        if moments.shape != (len(self.edges), 3) or not np.isfinite(moments).all():
+            name = getattr(self.function, "__name__", "the function")
+            raise InputError(
+                f"moments: {name} returned shape {moments.shape}; finite ({len(self.edges)}, 3) [N m] needed"
+            )
+        return moments
+
+    def _at(self, q: Floats) -> Floats:
+        trial = evaluate(self.state.system, self.state, q)
+        self._frames = trial.t[self.edges], trial.m1[self.edges]
+        return self._asked(q, *self._frames)
+
+    def _turning(self, q: Floats, e: Floats, length: Floats) -> Floats:
+        tangents, directors = self._frames
+        by = np.empty((len(e), 3, 3))
+        for j in range(3):
+            turned = tangents + STEP * (np.eye(3)[j] - tangents[:, j : j + 1] * tangents)
+            normal = np.cross(tangents, turned)  # the rotation, which directors follow
+            by[:, :, j] = (self._asked(q, turned, directors + np.cross(normal, directors)) - self.moments) / STEP
+        return by / length[:, :, None]

@@ -72,8 +72,8 @@ class Solution:
     """What an iteration found.
 
     `unstable` says that an equilibrium is none that stays, see `geosim.rods.stability`; `escaped` that a vertex left the region
-    of its list of contact pairs; `pushes` are those that moved the robot where they are not those at q, see
-    `geosim.rods.state.Trial`.
+    of its list of contact pairs; `damped` is the power [W] that dampers of rods took; `pushes` are those that moved the robot
+    where they are not those at q, see `geosim.rods.state.Trial`.
     """
 
     q: Floats
@@ -86,6 +86,7 @@ class Solution:
     escaped: bool = False
     small: bool = False
     pushes: Floats | None = None
+    damped: float = 0.0
     records: list[dict[str, Any]] = field(default_factory=list)
 
 

@@ -171,6 +171,8 @@ class RodShellRobot(Displayed):
         rods, and the robot adds the edges of its joints.
     allow_any_size
         Accept a robot under 1 mm or over 5 m, or rods and shells thicker than the robot is long.
+    retardation_time
+        T [s] of rods that creep, with forces K (strain + T d strain / dt), see `geosim.rods.viscous`.
     cables
         `Cable` objects, or points [m] (q, 3), at rest: guides that are fixed to the sections of the nearest rods, see
         `geosim.rods.cables`.
@@ -212,6 +214,7 @@ class RodShellRobot(Displayed):
     shell_membrane: str = "cst"
     allow_any_size: bool = False
     cables: Any = ()
+    retardation_time: float = 0.0
 
     guides: tuple[Guides, ...] = field(init=False, default=())
 
@@ -240,6 +243,7 @@ class RodShellRobot(Displayed):
             self._check_rods(rods)
         if len(self.triangles):
             self._check_shells()
+        number(self.retardation_time, "retardation_time", low=0.0)
         choice(self.shell_constants, "shell_constants", ("plate", "published", "matlab"))
         if self.shell_bending is None:
             hinged = self.hinge_stiffness is not None or self.shell_constants != "plate"

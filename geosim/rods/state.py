@@ -235,7 +235,10 @@ class RodState:
             stable=given.get("stable", np.nan),
             residual=given.get("residual", 0.0),
             energies=sum(parts.values()),
-            **{key: given.get(key) for key in ("cable_lengths", "cable_tensions", "cable_end_tensions")},
+            note=given.get("note", ""),
+            cable_lengths=given.get("cable_lengths"),
+            cable_tensions=given.get("cable_tensions"),
+            cable_end_tensions=given.get("cable_end_tensions"),
             extra={
                 "theta": self.theta,
                 "twist": self.twists(),
@@ -419,7 +422,8 @@ def kept_arrays(state: RodState) -> dict[str, Floats]:
     if state.ledger is not None:
         *numbers, said = (getattr(state.ledger, f.name) for f in fields(Ledger))
         kept[_LEDGER] = np.array([*numbers, *said])
-    return kept | {_MEASURE + key: np.asarray(value) for key, value in state.measures.items()}
+    shown = {key: value for key, value in state.measures.items() if key != "note"}
+    return kept | {_MEASURE + key: np.asarray(value) for key, value in shown.items()}
 
 
 def restored(state: RodState, kept: Mapping[str, Floats]) -> RodState:
@@ -444,7 +448,9 @@ def restored(state: RodState, kept: Mapping[str, Floats]) -> RodState:
         values["memory"] = listed_at(state.robot, state.system.law.range, listed)
     if ledger is not None:
         numbers = np.asarray(ledger, dtype=float).tolist()
-        values["ledger"] = Ledger(*numbers[:-3], said=(numbers[-3], numbers[-2], numbers[-1]))
+        names = [f.name for f in fields(Ledger)][:-1]
+        said = (numbers[-3], numbers[-2], numbers[-1])
+        values["ledger"] = Ledger(**dict(zip(names, numbers)), said=said)
     measures = {key.removeprefix(_MEASURE): value for key, value in kept.items() if key.startswith(_MEASURE)}
     values["measures"] = {key: float(value) if np.ndim(value) == 0 else value for key, value in measures.items()}
     return replace(state, elastic=None, time=float(kept["time"]), increment=float(kept["increment"]), **values)

@@ -37,7 +37,7 @@ from numpy.typing import ArrayLike
 
 from geosim.actuation import Actuation, CableLengths, CableTensions, Command, NaturalShape, cable_targets
 from geosim.arguments import guarded
-from geosim.arrays import choice, floats, number, whole
+from geosim.arrays import Floats, choice, floats, number, whole
 from geosim.contract import Progress, Report, Robot, SavedState, State, Status, taken
 from geosim.environment import Environment
 from geosim.errors import InputError
@@ -49,7 +49,8 @@ from geosim.rods.obstacles import refuse_overlap
 from geosim.rods.overlap import OVERLAPS, free_of_overlap, terms_at_rest
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.rules import RULES, advance
-from geosim.rods.state import NO_PAST, RodState, at_rest, carry, restored
+from geosim.rods.snap import SHORTEST, released, settled
+from geosim.rods.state import NO_PAST, RodState, at_rest, carry, evaluate, restored
 from geosim.rods.system import System, load_force, make_system
 from geosim.rods.terms import Term
 
@@ -104,6 +105,9 @@ class RodShellStepper:
         Most Newton iterations of an increment.
     forces
         User functions (time, positions, velocities) -> force [, jacobian]; see `geosim.rods.terms.UserForce`.
+    moments
+        User functions (time, positions, tangents, directors m1) -> moments on the edges of rods [N m] (E, 3), see
+        `geosim.rods.moments.StateMoments`: magnetic fields, followers.
     edge_rotations
         Pairs (edges, angles): theta [rad] of edges prescribed, angles (e,) or one row a command (k, e).
     contact_stiffness
@@ -150,6 +154,7 @@ class RodShellStepper:
     rod_drag: tuple[float, float] | None = None
     rolling: bool = False
     overlap: str = "refuse"
+    moments: Any = ()
 
     def __post_init__(self) -> None:
         choice(self.integrator, "integrator", RULES)
@@ -166,8 +171,9 @@ class RodShellStepper:
             number(across, "RodShellStepper: rod_drag across", low=along)
             object.__setattr__(self, "rod_drag", (along, across))
         whole(self.iterations, "RodShellStepper: iterations", least=1)
-        if callable(self.forces):
-            object.__setattr__(self, "forces", (self.forces,))
+        for key in ("forces", "moments"):
+            if callable(getattr(self, key)):
+                object.__setattr__(self, key, (getattr(self, key),))
 
     # -- the contract of solve ---------------------------------------------------------------------------------
 
@@ -186,6 +192,8 @@ class RodShellStepper:
         if initial is not None:
             return self._continued(system, initial)
         refuse_overlap(system, robot.vertices)
+        if self.integrator == "verlet" and robot.retardation_time > 0.0:
+            raise InputError("integrator = 'verlet': rods with a retardation_time creep; use 'implicit-euler'")
         if self.integrator == "verlet" and robot.turning > len(robot.edges):
             raise InputError(
                 "integrator = 'verlet': mid-edge normals have no mass; use 'implicit-euler' or shell_bending='hinge'"
@@ -243,7 +251,9 @@ class RodShellStepper:
         """Advance to the time of a command (dynamics), or to its equilibrium (statics)."""
         newton = Newton(self.tolerance, self.increment_tolerance, self.iterations, self.line_search, self.static)
         options = {"newton": newton, "damping": self.damping, "functions": self.forces, "static": self.static}
-        options.update(spectral_radius=self.spectral_radius, rod_drag=self.rod_drag, rolling=self.rolling)
+        options.update(
+            moments=self.moments, spectral_radius=self.spectral_radius, rod_drag=self.rod_drag, rolling=self.rolling
+        )
         options["shortest"] = 2.0 * self.dt * self.smallest_dt if self.adaptive else np.inf
         drive = make_drive(state, command, self.edge_rotations, **options)
         tally = _Tally(progress)
@@ -256,7 +266,8 @@ class RodShellStepper:
         """Find the equilibrium of a command; when the full change fails, ramp loads, shapes and supports."""
         state, start, command = drive.start, drive.start, drive.command
         natural = drive.natural(command.time)
-        reached, stride = 0.0, 1.0
+        reached, stride, bears = 0.0, 1.0, None
+        note = str(start.measures.get("note", ""))
         while reached < 1.0:
             share = min(1.0, reached + stride)
             blend = start.natural + share * (natural - start.natural)
@@ -264,18 +275,43 @@ class RodShellStepper:
             q = state.q.copy()
             q[drive.dofs] = drive.aim(share)
             to = replace(drive, share=share)
+            before = state
             state, solution, terms = solve_balance(to, state, q, blend, load, 0.0, command.time)
             tally.add(solution, share)
-            if solution.converged:
+            lost = self._snapped(before, state, solution, bears, blend, load)
+            shorter = self.adaptive and stride > SHORTEST
+            if solution.converged and (lost == 0.0 or not shorter):
+                if lost > 0.0:
+                    solution = settled(to, before, blend, load, command.time, self.dt) or solution
+                    note = (
+                        f"Command {command.index + 1}: snapped at {share:.3g} of the way, {lost:.3g} J were released."
+                    )
                 reached, stride = share, min(GROWTH * stride, 1.0)
-                state = carry(state, solution.q, solution.trial, blend).changed(external=load, u=np.zeros_like(q))
+                state, bears = carry(state, solution.q, natural=blend), solution.residual_vector
+                state = state.changed(external=load, u=np.zeros_like(q))
+                continue
+            if solution.converged:
+                state, stride = before, max(0.5 * stride, SHORTEST)
                 continue
             stride *= 0.5
             if not self.adaptive or stride < self.smallest_dt:
                 return tally.fail(state, f"at {reached:.3g} of command {command.index + 1}", solution, self.tolerance)
         if solution.unstable:
             tally.status = Status.UNSTABLE
-        return measured(state.changed(time=command.time, is_frame=True), solution, terms, static=True)
+        state = measured(state.changed(time=command.time, is_frame=True), solution, terms, static=True)
+        return state.changed(measures={**state.measures, "note": note})
+
+    def _snapped(
+        self, before: RodState, state: RodState, solution: Solution, bears: Floats | None, natural: Floats, load: Floats
+    ) -> float:
+        """Return the energy [J] that a snap released on the way to a stable equilibrium; 0 where it is not to be judged."""
+        pushed = solution.converged and solution.trial.pushes.any()
+        if not solution.converged or solution.unstable or pushed or before.measures.get("contacts", 0):
+            return 0.0
+        if bears is None:
+            bears = _bearing(before)
+        after = carry(state, solution.q, natural=natural).changed(external=load)
+        return released(before, after, bears, solution.residual_vector)
 
     def _to_time(self, drive: Drive, tally: _Tally) -> RodState:
         """Advance to the command's time in equal increments; halve them when one fails, let them grow back."""
@@ -304,6 +340,11 @@ class RodShellStepper:
         if state.ledger is not None and state.ledger.made > GROWN:
             tally.warn(state, state.ledger.made)
         return state
+
+
+def _bearing(state: RodState) -> Floats:
+    """Return what supports bear at an equilibrium, on all degrees of freedom [N, N m]."""
+    return evaluate(state.system, state, state.q).gradient - state.external
 
 
 @dataclass
