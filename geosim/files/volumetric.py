@@ -87,6 +87,7 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
         simplify=simplify and positive(simplify, place.at("simplify")) * unit,
         preview=file.preview,
         symmetry=file.symmetry,
+        inlet=file.inlet,
     )
     if file.design is None:
         return robot
@@ -161,6 +162,7 @@ def _meshed_robot(
         ("simplify", file.simplify),
         ("preview", file.preview),
         ("symmetry", file.symmetry),
+        ("inlet", file.inlet),
     ):
         if given:
             raise place.at(key).error(

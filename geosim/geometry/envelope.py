@@ -67,7 +67,9 @@ def is_available() -> bool:
     return importlib.util.find_spec("pytetwild") is not None
 
 
-def enveloped(bodies: Sequence[Surface], chambers: Sequence[Surface], time_limit: float) -> Enveloped:
+def enveloped(
+    bodies: Sequence[Surface], chambers: Sequence[Surface], time_limit: float, ways: Sequence[bool] = (False, True)
+) -> Enveloped:
     """Replace surfaces by closed ones within eps of them.
 
     Parameters
@@ -76,6 +78,9 @@ def enveloped(bodies: Sequence[Surface], chambers: Sequence[Surface], time_limit
         Surfaces with any faults.
     time_limit
         Seconds that the mesher may take.
+    ways
+        Whether the mesher improves its tets: False leaves every triangle where it was, and short edges where they cross; True
+        takes ten times as long, moves surfaces within eps and cuts them into good triangles. The first that serves is taken.
 
     Raises
     ------
@@ -90,7 +95,7 @@ def enveloped(bodies: Sequence[Surface], chambers: Sequence[Surface], time_limit
     diagonal = float(np.linalg.norm(high - low))
     faults: list[InputError] = []
     best: Enveloped | None = None
-    for optimize, share in itertools.product((False, True), EPS):
+    for optimize, share in itertools.product(ways, EPS):
         eps = share * diagonal
         vertices, tets = _mesh(surfaces, eps, diagonal, optimize, time_limit)
         region, before = _regions(surfaces, soups, len(bodies), vertices, tets)
