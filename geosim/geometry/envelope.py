@@ -22,6 +22,7 @@ from geosim.geometry import shells, topology
 from geosim.geometry.child import run_mesher
 from geosim.geometry.holes import place
 from geosim.geometry.imprint import as_manifold, of_manifold
+from geosim.geometry.rescue import deviation
 from geosim.geometry.surface import Surface, check_surface
 from geosim.geometry.winding import Soup, soup
 
@@ -133,9 +134,11 @@ def _sound(surface: Surface, eps: float, alone: bool) -> Surface:
             break
         vertices, faces = of_manifold(solid, surface.diagonal)
         try:
-            return check_surface(replace(surface, vertices=vertices, faces=faces), allow_any_size=True)
+            found = check_surface(replace(surface, vertices=vertices, faces=faces), allow_any_size=True)
         except InputError:
             continue
+        if deviation(found, surface, both=False)[0] <= eps:
+            return found
     return check_surface(surface, allow_any_size=True)
 
 

@@ -24,7 +24,7 @@ COLORS = {
     "core": (0.90, 0.55, 0.20),
     "cast": (0.93, 0.76, 0.78),
 }
-APART = 0.8  # of the lowest part: how far parts stand apart in the picture
+APART = 1.4  # of the lowest part: how far parts stand apart in the picture
 STYLE = (
     "body{font:16px/1.45 sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222}table{border-collapse:collapse}"
     "td,th{padding:.3em .7em;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}img{max-width:100%}"
