@@ -137,9 +137,11 @@ def _checked(
         try:
             return check_surface(surface, allow_any_size=allow_any_size)
         except InputError as error:
-            if not _mendable(surface):
-                raise
-            raise InputError(f"{error}; or let rescue=True (rescue = true in a robot file) repair it") from None
+            if _mendable(surface):
+                raise InputError(f"{error}; or let rescue=True (rescue = true in a robot file) repair it") from None
+            if is_available():
+                raise InputError(f"{error}; or try rescue=True (rescue = true in a robot file)") from None
+            raise
 
     skins = [checked(s) for s in bodies]
     return skins, list(cavities(skins)) if chambers is None else [checked(s) for s in chambers]
