@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -116,7 +117,7 @@ def _read_3mf(path: Path) -> list[Part]:
     return parts
 
 
-def _object(node, objects, space: str, depth: int) -> tuple[np.ndarray, np.ndarray]:
+def _object(node: Any, objects: Mapping[Any, Any], space: str, depth: int) -> tuple[np.ndarray, np.ndarray]:
     """Vertices and triangles of an object and of its components, in the unit of the file."""
     if depth > DEEPEST:
         raise ValueError("its components hold each other")
@@ -128,12 +129,13 @@ def _object(node, objects, space: str, depth: int) -> tuple[np.ndarray, np.ndarr
     return np.vstack(points), np.vstack(triangles)
 
 
-def _meshes(node, objects, space: str, depth: int):
+def _meshes(node: Any, objects: Mapping[Any, Any], space: str, depth: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield vertices and triangles of an object's own mesh, and of its components."""
     mesh = node.find(f"{space}mesh")
     if mesh is not None:
-        vertices = [[float(v.get(k)) for k in "xyz"] for v in mesh.iter(f"{space}vertex")]
-        faces = [[int(t.get(k)) for k in ("v1", "v2", "v3")] for t in mesh.iter(f"{space}triangle")]
-        yield np.array(vertices, dtype=float).reshape(-1, 3), np.array(faces, dtype=np.int64).reshape(-1, 3)
+        corners = [[float(v.get(k)) for k in "xyz"] for v in mesh.iter(f"{space}vertex")]
+        triangles = [[int(t.get(k)) for k in ("v1", "v2", "v3")] for t in mesh.iter(f"{space}triangle")]
+        yield np.array(corners, dtype=float).reshape(-1, 3), np.array(triangles, dtype=np.int64).reshape(-1, 3)
     for component in node.iter(f"{space}component"):
         vertices, faces = _object(objects[component.get("objectid")], objects, space, depth + 1)
         yield _moved(vertices, component.get("transform")), faces
@@ -151,7 +153,7 @@ def _read_glb(path: Path) -> list[Part]:
     """Parts of a GLB file, each a node with a mesh, in its place."""
     import trimesh
 
-    scene = trimesh.load(io.BytesIO(path.read_bytes()), file_type="glb", force="scene", process=False)
+    scene: Any = trimesh.load(io.BytesIO(path.read_bytes()), file_type="glb", force="scene", process=False)
     parts: list[Part] = []
     for node in scene.graph.nodes_geometry:
         transform, geometry = scene.graph[node]

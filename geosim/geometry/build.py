@@ -80,8 +80,8 @@ def mesh_given(
         options["time_limit"] = time_limit if improve else min(time_limit, FIRST_SECONDS)
         try:
             made = enveloped(soups[: len(given[0])], soups[len(given[0]) :], time_limit, (improve,))
-            inside = cavities(made.bodies) if given[1] is None else made.chambers
-            return _meshed(made.bodies, inside, rescue, **options)
+            hollow = cavities(made.bodies) if given[1] is None else made.chambers
+            return _meshed(made.bodies, hollow, rescue, **options)
         except UndecidedError:
             raise
         except InputError as error:

@@ -77,12 +77,14 @@ def make(
         The robot has no volume to make, or a length is not positive.
     """
     tube, least_wall = number(tube, "tube [m]", above=0.0), number(least_wall, "least_wall [m]", above=0.0)
-    if not isinstance(robot, VolumetricRobot):
+    found: Any = robot
+    if isinstance(robot, (str, Path)):
         from geosim.files.robot import load_robot
 
-        robot = load_robot(robot)
-    if not isinstance(robot, VolumetricRobot):
-        raise InputError(f"{type(robot).__name__}: only volumetric robots are made of parts; give one with a body")
+        found = load_robot(robot)
+    if not isinstance(found, VolumetricRobot):
+        raise InputError(f"{type(found).__name__}: only volumetric robots are made of parts; give one with a body")
+    robot = found
     skin, chambers = of_robot(robot)
     body = skin - united(chambers) if chambers else skin
     wanted = robot.body_volume
