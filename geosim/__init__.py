@@ -70,6 +70,8 @@ _PLACES = {
     "Tolerances": "tolerances",
     "adapt": "accuracy.adapting",
     "error_bars": "accuracy.bars",
+    "Made": "moulds.making",
+    "make": "moulds.making",
     "load_robot": "files.robot",
     "load_result": "files.archive",
     "sweep": "study.sweeping",

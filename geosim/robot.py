@@ -260,6 +260,7 @@ class VolumetricRobot(Displayed):
         simplify: float | None = None,
         preview: bool = False,
         symmetry: str | None = None,
+        inlet: str | None = None,
         cables: Sequence[Any] = (),
         layers: Sequence[Layer] = (),
         fibres: Sequence[Fibre] = (),
@@ -283,9 +284,9 @@ class VolumetricRobot(Displayed):
         time_limit
             Seconds that the mesher may take.
         rescue
-            Repair what is refused otherwise (small holes, stray triangles, crossings, overlapping shells, thin slots) and
-            say what was changed and how far the surface moved. Where tetgen still fails, mesh with fTetWild
-            (pip install 'geosim[rescue]').
+            Repair what is refused otherwise (small holes, stray triangles, overlapping shells, thin slots) and say what was
+            changed and how far the surface moved. What no repair mends is cut out of an envelope mesh by fTetWild
+            (pip install 'geosim[rescue]'), within a thousandth of the diagonal; refused then are chambers open to the outside.
         simplify
             Coarsen the surfaces before meshing, by moving them no farther than this [m]; 0 keeps all triangles. Default: a
             hundredth of `max_edge` where thousands of triangles are far smaller than that, and a notice; else 0.
@@ -297,6 +298,9 @@ class VolumetricRobot(Displayed):
             "x", "y" or "z": mesh one half and mirror it in the plane normal to that axis through the middle of the body, as
             `EnergyShapeSolver(symmetry="auto")` asks of a mesh. "auto": the first of y, x, z in which the surfaces are their own
             images; a notice where there is none.
+        inlet
+            "close": a chamber that runs out through the skin is closed there by a wall as thick as its walls are in the median,
+            and a notice says where. None refuses it.
         cables, layers, fibres
             As in `from_tets`.
 
@@ -317,6 +321,7 @@ class VolumetricRobot(Displayed):
             "simplify": simplify,
             "time_limit": time_limit,
             "symmetry": symmetry,
+            "inlet": inlet,
         }
         mesh = mesh_given(bodies, chambers, units=units, max_edge=max_edge, preview=preview, **of_surfaces)
         held: dict[str, Any] = {"fixed": fixed, "tip": tip, "cables": cables, "layers": layers, "fibres": fibres}

@@ -27,6 +27,20 @@ ROOT = Path(__file__).resolve().parents[1]
 # name, file or file::function, right, wrong, tests that should see it
 FAULTS = [
     (
+        "faces that let a mould go are taken for those that hold it",
+        "geosim/moulds/parting.py",
+        "(along < -TILT) * above + (along > TILT) * below",
+        "(along > TILT) * above + (along < -TILT) * below",
+        "tests/moulds/test_make.py",
+    ),
+    (
+        "an inlet is closed by half a wall",
+        "geosim/geometry/inlets.py",
+        "wide - wall * out",
+        "wide - 0.5 * wall * out",
+        "tests/geometry/test_build.py",
+    ),
+    (
         "old factors know all signs",
         "geosim/linear/bordered.py",
         "STEPS, CLEAR = 10, 0.3",

@@ -41,7 +41,7 @@ ROOMS = [
     ["inverse", "accuracy"],
     ["show"],
     ["files"],
-    ["study", "learning"],
+    ["study", "learning", "moulds"],
     ["cli", "__main__"],
 ]
 LAYERS = {name: layer for layer, names in enumerate(ROOMS) for name in names}

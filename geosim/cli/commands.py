@@ -381,6 +381,24 @@ def info(robot: Path | None, system: bool, rescue: bool, picture: Path | None) -
 
 @main.command(
     cls=_Example,
+    examples=("geosim make my_robot/robot.toml --out parts", "geosim make my_robot/robot.toml --out parts --tube-mm 4"),
+)
+@click.argument("robot", type=ROBOT)
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for the files.")
+@click.option("--tube-mm", type=float, default=3.0, show_default=True, help="Outer diameter of the tubes for air.")
+@click.option("--least-wall-mm", type=float, default=0.8, show_default=True, help="Thinner walls are named.")
+def make(robot: Path, out: Path, tube_mm: float, least_wall_mm: float) -> None:
+    """Write what a robot is printed or cast with: body, moulds, cores, a table and a page."""
+    made = geosim.make(robot, out, tube=1e-3 * tube_mm, least_wall=1e-3 * least_wall_mm)
+    for part in made.parts:
+        click.echo(f"{part.name:16s}{part.kind:8s}{part.volume * 1e6:10.4g} cm^3  {part.note}")
+    for notice in made.notices:
+        click.echo(notice)
+    click.echo(f"{out / 'index.html'}")
+
+
+@main.command(
+    cls=_Example,
     examples=(
         "geosim calibrate pull.csv",
         "geosim calibrate pull.csv:uniaxial balloon.csv:equibiaxial --model best --out mine.toml",

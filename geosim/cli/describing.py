@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import platform
+import tomllib
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import numba
 
 import geosim
 from geosim.files.robot import load_problem
+from geosim.geometry.surface import read_surface
 from geosim.kernels import cache_folder
 from geosim.linear import factorise
 from geosim.show.notebook import robot_facts
@@ -50,7 +53,8 @@ def system() -> Rows:
 def robot(path: Path, rescue: bool = False, picture: Path | None = None) -> Rows:
     """Return what a robot file holds, its volumes, the quality of its mesh and what was found wrong; draw it where asked."""
     body, environment, solver = load_problem(path, rescue=rescue)
-    drawn = [("picture", str(plot_rest(body, picture)))] if picture is not None else []
+    given = _given(path) if rescue and picture is not None else []
+    drawn = [("picture", str(plot_rest(body, picture, given)))] if picture is not None else []
     rows = [("file", str(path)), ("robot", f"{body.name} ({type(body).__name__})")]
     rows += robot_facts(body)
     around = {"obstacles": environment.obstacles, "loads": environment.loads, "prescribed": environment.prescribed}
@@ -58,3 +62,12 @@ def robot(path: Path, rescue: bool = False, picture: Path | None = None) -> Rows
     rows.append(("environment", ", ".join([f"gravity {environment.gravity.tolist()} m/s^2", *outside])))
     rows.append(("solver", "default" if solver is None else str(solver)))
     return rows + drawn + ([("notice", notice) for notice in body.notices] or [("problems", "none found")])
+
+
+def _given(path: Path) -> list[tuple[Any, Any]]:
+    """Vertices [m] and triangles of the surfaces that a robot file names, as they are found."""
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    chambers = table.get("chambers", [])
+    tables = [table.get("body", {}), *table.get("bodies", []), *(chambers if isinstance(chambers, list) else [])]
+    found = [read_surface(path.parent / t["surface"], table["units"]) for t in tables if "surface" in t]
+    return [(surface.vertices, surface.faces) for surface in found]

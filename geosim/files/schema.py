@@ -302,6 +302,11 @@ class VolumetricFile(RobotFile):
         description="Mesh one half of the surfaces and mirror it in the middle plane normal to this axis.",
         examples=['"auto"'],
     )
+    inlet: Literal["close"] | None = Field(
+        default=None,
+        description="Close a chamber that runs out through the skin by a wall there, and say where.",
+        examples=['"close"'],
+    )
     cables: list[CableTable] = Field(default=[], description="See below.")
     layers: list[LayerTable] = Field(default=[], description="See below.")
     fibres: list[FibreTable] = Field(default=[], description="See below.")

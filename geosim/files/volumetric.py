@@ -90,6 +90,7 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
         simplify=simplify and positive(simplify, place.at("simplify")) * unit,
         preview=file.preview,
         symmetry=file.symmetry,
+        inlet=file.inlet,
     )
     robot = replace(robot, tolerances=_tolerances(file, place, unit))
     if file.design is None:
@@ -176,6 +177,7 @@ def _meshed_robot(
         ("simplify", file.simplify),
         ("preview", file.preview),
         ("symmetry", file.symmetry),
+        ("inlet", file.inlet),
     ):
         if given:
             raise place.at(key).error(

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from geosim.arrays import Floats, Ints
+from geosim.arrays import Floats, Ints, choice
 from geosim.collision.queries import vertices_in_tets
 from geosim.collision.tree import build_tree
-from geosim.errors import InputError
+from geosim.errors import InputError, MeshError
 from geosim.geometry import shells, topology
 from geosim.geometry.domain import cavities, place_order
 from geosim.geometry.envelope import UndecidedError, enveloped, is_available
 from geosim.geometry.halves import mesh_halves, plane_of_symmetry
+from geosim.geometry.inlets import capped
 from geosim.geometry.mesh import TetMesh, fill, mesh_surfaces
 from geosim.geometry.rescue import as_soup, rescued
 from geosim.geometry.surface import SMALLEST, Surface, check_size, check_surface, read_surface
@@ -25,6 +27,10 @@ __all__ = ["CAVITIES", "check_tets", "fill_cavities", "mesh_given"]
 
 CAVITIES = "cavities"  # in the place of chambers: every cavity that the bodies enclose
 TINY = 2e-3  # diagonal [m]: a box one unit high, read as mm, has at most 1.74 mm; the smallest robots that are cast have more
+FIRST_SECONDS = (
+    60.0  # for the mesh of surfaces with short edges; longer takes more than cutting them into better triangles
+)
+SAME_CAVITY = 0.05  # of the volume: a chamber and the inner shell that it is meant to be
 BESIDE_FACE = 1e-6  # barycentric depth of a vertex in a foreign tet: less is the rounding of bodies that touch
 
 
@@ -40,6 +46,7 @@ def mesh_given(
     preview: bool,
     time_limit: float,
     symmetry: str | None = None,
+    inlet: str | None = None,
 ) -> TetMesh:
     """Read, check and mesh surfaces; the arguments are those of `VolumetricRobot.from_surfaces`.
 
@@ -58,17 +65,49 @@ def mesh_given(
     }
     try:
         skins, inside = _checked(*given, allow_any_size, rescue)
-        return _meshed(skins, inside, rescue, **options)
+        if inlet is not None and choice(inlet, "inlet", ["close"]):
+            inside = [check_surface(capped(skins, c), allow_any_size=True) for c in inside]
+        with _naming_cavities(skins, inside):
+            return _meshed(skins, inside, rescue, **options)
     except InputError as error:
         if not rescue or not is_available():
             raise
         first = error
     try:
         soups = [as_soup(s)[0] for s in (*given[0], *(given[1] or ()))]
-        made = enveloped(soups[: len(given[0])], soups[len(given[0]) :], time_limit)
+    except InputError:
+        raise first from None
+    for improve in (False, True):
+        options["time_limit"] = time_limit if improve else min(time_limit, FIRST_SECONDS)
+        try:
+            made = enveloped(soups[: len(given[0])], soups[len(given[0]) :], time_limit, (improve,))
+            hollow = cavities(made.bodies) if given[1] is None else made.chambers
+            return _meshed(made.bodies, hollow, rescue, **options)
+        except UndecidedError:
+            raise
+        except InputError as error:
+            last = error
+    raise last
+
+
+@contextmanager
+def _naming_cavities(skins: Sequence[Surface], inside: Sequence[Surface]) -> Iterator[None]:
+    """Name the body's inner shells where the chambers given do not fit but as many shells of their volumes would."""
+    try:
+        yield
+    except MeshError:
+        raise
     except InputError as error:
-        raise (error if isinstance(error, UndecidedError) or given[1] is None else first) from None
-    return _meshed(made.bodies, cavities(made.bodies) if given[1] is None else made.chambers, rescue, **options)
+        try:
+            found = cavities(skins)
+        except InputError:
+            raise error from None
+        same = zip(sorted(s.volume for s in found), sorted(s.volume for s in inside))
+        if len(found) != len(inside) or any(abs(a - b) > SAME_CAVITY * b for a, b in same):
+            raise
+        raise InputError(
+            f'{error}; or give chambers = "{CAVITIES}": the body holds {len(found)} inner shells of these volumes'
+        ) from None
 
 
 def _read(
@@ -101,9 +140,11 @@ def _checked(
         try:
             return check_surface(surface, allow_any_size=allow_any_size)
         except InputError as error:
-            if not _mendable(surface):
-                raise
-            raise InputError(f"{error}; or let rescue=True (rescue = true in a robot file) repair it") from None
+            if _mendable(surface):
+                raise InputError(f"{error}; or let rescue=True (rescue = true in a robot file) repair it") from None
+            if is_available():
+                raise InputError(f"{error}; or try rescue=True (rescue = true in a robot file)") from None
+            raise
 
     skins = [checked(s) for s in bodies]
     return skins, list(cavities(skins)) if chambers is None else [checked(s) for s in chambers]

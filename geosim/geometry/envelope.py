@@ -22,6 +22,7 @@ from geosim.geometry import shells, topology
 from geosim.geometry.child import run_mesher
 from geosim.geometry.holes import place
 from geosim.geometry.imprint import as_manifold, of_manifold
+from geosim.geometry.rescue import deviation
 from geosim.geometry.surface import Surface, check_surface
 from geosim.geometry.winding import Soup, soup
 
@@ -67,7 +68,9 @@ def is_available() -> bool:
     return importlib.util.find_spec("pytetwild") is not None
 
 
-def enveloped(bodies: Sequence[Surface], chambers: Sequence[Surface], time_limit: float) -> Enveloped:
+def enveloped(
+    bodies: Sequence[Surface], chambers: Sequence[Surface], time_limit: float, ways: Sequence[bool] = (False, True)
+) -> Enveloped:
     """Replace surfaces by closed ones within eps of them.
 
     Parameters
@@ -76,6 +79,9 @@ def enveloped(bodies: Sequence[Surface], chambers: Sequence[Surface], time_limit
         Surfaces with any faults.
     time_limit
         Seconds that the mesher may take.
+    ways
+        Whether the mesher improves its tets: False leaves every triangle where it was, and short edges where they cross; True
+        takes ten times as long, moves surfaces within eps and cuts them into good triangles. The first that serves is taken.
 
     Raises
     ------
@@ -90,7 +96,7 @@ def enveloped(bodies: Sequence[Surface], chambers: Sequence[Surface], time_limit
     diagonal = float(np.linalg.norm(high - low))
     faults: list[InputError] = []
     best: Enveloped | None = None
-    for optimize, share in itertools.product((False, True), EPS):
+    for optimize, share in itertools.product(ways, EPS):
         eps = share * diagonal
         vertices, tets = _mesh(surfaces, eps, diagonal, optimize, time_limit)
         region, before = _regions(surfaces, soups, len(bodies), vertices, tets)
@@ -128,9 +134,11 @@ def _sound(surface: Surface, eps: float, alone: bool) -> Surface:
             break
         vertices, faces = of_manifold(solid, surface.diagonal)
         try:
-            return check_surface(replace(surface, vertices=vertices, faces=faces), allow_any_size=True)
+            found = check_surface(replace(surface, vertices=vertices, faces=faces), allow_any_size=True)
         except InputError:
             continue
+        if deviation(found, surface, both=False)[0] <= eps:
+            return found
     return check_surface(surface, allow_any_size=True)
 
 

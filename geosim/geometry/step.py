@@ -13,6 +13,7 @@ import numpy as np
 
 from geosim.errors import InputError
 from geosim.geometry import shells
+from geosim.geometry.assemblies import ASSEMBLY_SUFFIXES, chosen_part
 from geosim.geometry.child import run_mesher
 
 __all__ = ["STEP_SUFFIXES", "file_part", "read_step"]
@@ -31,7 +32,7 @@ MM = 1e-3  # [m]: Open CASCADE converts every unit to millimetres
 def file_part(given: str) -> tuple[str, str]:
     """Split "robot.step#finger" into the file and the solid; the solid is empty where none is named."""
     path, mark, solid = given.partition("#")
-    while mark and not path.lower().endswith(STEP_SUFFIXES):
+    while mark and not path.lower().endswith((*STEP_SUFFIXES, *ASSEMBLY_SUFFIXES)):
         more, mark, solid = solid.partition("#")
         path += f"#{more}"
     return (path, solid) if mark else (given, "")
@@ -74,16 +75,8 @@ def read_step(path: Path, solid: str, label: str) -> tuple[np.ndarray, np.ndarra
         raise InputError(f"{label}: {found}; {AGAIN}")
     names = [str(name) for name in found["names"]]
     colors = [str(color) for color in found["colors"]]
-    known = ", ".join(
-        f"{i + 1} = {name!r}{color and ' ' + color}" for i, (name, color) in enumerate(zip(names, colors))
-    )
-    if not solid and len(names) > 1:
-        raise InputError(f"{label}: the file holds {len(names)} solids, {known}; name one: {path.name}#{names[0] or 1}")
-    chosen = [i for i, name in enumerate(names) if solid in (name, str(i + 1), "") or solid.lower() == colors[i]]
-    if len(chosen) != 1:
-        what = f"{len(chosen)} solids are called {solid!r}" if chosen else f"no solid is called {solid!r}"
-        raise InputError(f"{label}: {what}; the file holds {known}; their numbers do, too: {path.name}#1")
-    vertices, faces = shells.compact(found["vertices"] * MM, found["faces"][found["solid"] == chosen[0]])
+    chosen = chosen_part(names, solid, path, label, colors)
+    vertices, faces = shells.compact(found["vertices"] * MM, found["faces"][found["solid"] == chosen])
     size = float(np.linalg.norm(np.ptp(vertices, axis=0)))
     vertices, faces, _ = shells.merge_vertices(vertices, faces, SEAM * size)
     return vertices, faces

@@ -14,6 +14,7 @@ import numpy as np
 from geosim.arrays import UNITS
 from geosim.errors import InputError
 from geosim.geometry import shells
+from geosim.geometry.assemblies import ASSEMBLY_SUFFIXES, read_assembly
 from geosim.geometry.intersections import crossing_pairs
 from geosim.geometry.step import STEP_SUFFIXES, file_part, read_step
 from geosim.resources import readable
@@ -133,10 +134,11 @@ def read_surface(surface: Any, units: str | None = None, name: str = "body") -> 
     Parameters
     ----------
     surface
-        Path of an STL, OBJ, PLY, OFF or STEP file ("robot.step#finger" is a solid of it), a `trimesh.Trimesh`, or a `Surface`
-        (returned as it is).
+        Path of an STL, OBJ, PLY, OFF, STEP, 3MF or GLB file ("robot.step#finger" is a solid of it), a `trimesh.Trimesh`, or a
+        `Surface` (returned as it is).
     units
-        "m", "mm", "cm" or "in": of the file (required, STEP files say it themselves), or of the Trimesh (metres if None).
+        "m", "mm", "cm" or "in": of the file (required; STEP, 3MF and GLB files say it themselves), or of the Trimesh (metres if
+        None).
     name
         What the surface is, for messages: "body", "chamber 1".
 
@@ -162,6 +164,10 @@ def read_surface(surface: Any, units: str | None = None, name: str = "body") -> 
             label = f"{name} surface ({surface})"
             _check_file(path, label)
             return Surface(*read_step(path, solid, label), name=name, source=str(surface))
+        if path.suffix.lower() in ASSEMBLY_SUFFIXES:
+            label = f"{name} surface ({surface})"
+            _check_file(path, label)
+            return Surface(*read_assembly(path, solid, label), name=name, source=str(surface))
         if units is None:
             raise InputError(
                 f"{name} surface ({path}): the file does not say its unit; give units='mm' (or 'm', 'cm', 'in')"

@@ -73,7 +73,7 @@ def soup(vertices: np.ndarray, faces: np.ndarray) -> Soup:
     of_patch = np.bincount(patch, area, count)
     turned = np.bincount(patch, area * turn, count) / np.maximum(of_patch, np.finfo(float).tiny)
     middle = np.stack([np.bincount(patch, area * vertices[faces].mean(axis=1)[:, i], count) for i in range(3)], axis=1)
-    middle /= np.maximum(of_patch, np.finfo(float).tiny)[:, None]
+    middle = middle / np.maximum(of_patch, np.finfo(float).tiny)[:, None]
     volume = np.bincount(patch, np.einsum("ij,ij->i", vertices[faces[:, 0]] - middle[patch], normals) / 6.0, count)
     says = np.abs(volume) > FLAT_PATCH * of_patch**1.5
     has_sense = (turned < 1 - OWN_SENSE) | (turned > OWN_SENSE)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from geosim.arrays import Floats
+from geosim.arrays import Floats, Ints
 from geosim.contract import Robot
 from geosim.robot import VolumetricRobot
 from geosim.show import fields
@@ -19,26 +20,31 @@ __all__ = ["plot_rest", "rest_picture"]
 
 SKIN, WALLS = np.array([0.62, 0.75, 0.86]), np.array([0.90, 0.55, 0.20])
 HELD, TIP = np.array([0.70, 0.16, 0.16]), np.array([0.16, 0.50, 0.25])
+GIVEN = np.array([0.55, 0.20, 0.65])
 SMALL = 80  # dpi in a notebook
 
 
-def plot_rest(robot: Robot, path: str | Path) -> Path:
+def plot_rest(robot: Robot, path: str | Path, given: Sequence[tuple[Floats, Ints]] = ()) -> Path:
     """Write the picture as PNG; see `rest_picture`."""
     path = checked_target(path, ".png")
     with replacing(path) as beside:
-        beside.write_bytes(rest_picture(robot, DPI))
+        beside.write_bytes(rest_picture(robot, DPI, given))
     return path
 
 
-def rest_picture(robot: Robot, dpi: int = SMALL) -> bytes:
-    """Return a PNG of a robot at rest: walls of chambers through the skin, what is held red, the tip green."""
-    layers = _layers(robot)
+def rest_picture(robot: Robot, dpi: int = SMALL, given: Sequence[tuple[Floats, Ints]] = ()) -> bytes:
+    """Return a PNG of a robot at rest: walls of chambers through the skin, what is held red, the tip green.
+
+    Surfaces `given`, positions [m] (n, 3) and triangles (m, 3), lie over it in violet: what a rescue has started from.
+    """
+    layers = [*_layers(robot), *(Layer(points, triangles, GIVEN, 0.35) for points, triangles in given)]
     points = np.vstack([layer.points for layer in layers])
     camera = camera_for(points, points, aspect=SIZE[0] / SIZE[1])
     figure = framed(draw(layers, camera, pixels(dpi)), camera, dpi)
     held = ", held where it is red" * (isinstance(robot, VolumetricRobot) and len(robot.fixed) > 0)
     tip = ", tip green" * (len(robot.tip) > 0)
-    figure.text(0.03, 0.94, f"{robot.name}, at rest{held}{tip}", fontsize=15, fontweight="bold")
+    old = ", as given violet" * (len(given) > 0)
+    figure.text(0.03, 0.94, f"{robot.name}, at rest{held}{tip}{old}", fontsize=15, fontweight="bold")
     out = io.BytesIO()
     figure.savefig(out, format="png", metadata={"Software": "geosim"})
     return out.getvalue()

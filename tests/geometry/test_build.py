@@ -134,3 +134,36 @@ def test_a_body_one_unit_high_is_asked_for_its_unit_first():
         unit, units="mm", max_edge=1e-3, allow_any_size=True, material="rtv615", fixed=lambda x: x[:, 0] < 0
     )
     assert robot.size < 2e-3
+
+
+def with_bore():
+    """A cavity of 40 x 10 x 10 mm with a bore of 4 x 4 mm that runs out through the end that is held."""
+    cavity = trimesh.creation.box((0.04, 0.01, 0.01))
+    bore = trimesh.creation.box((0.03, 0.004, 0.004)).apply_translation([-0.025, 0, 0])
+    return trimesh.boolean.union([cavity, bore])
+
+
+def test_an_inlet_is_closed_by_a_wall_as_thick_as_the_others():
+    """Walls are 5 mm above, below and at the sides: so is the cap, and 5 mm of bore remain."""
+    with pytest.raises(InputError, match="crosses or touches the skin"):
+        VolumetricRobot.from_surfaces(BODY, [with_bore()], max_edge=0.01, **GIVEN)
+    robot = VolumetricRobot.from_surfaces(BODY, [with_bore()], max_edge=0.01, inlet="close", **GIVEN)
+    assert robot.chamber_volumes == pytest.approx([0.04 * 0.01**2 + 0.005 * 0.004**2], rel=1e-6)
+    said = [n for n in robot.notices if "is closed by a wall of 5 mm" in n]
+    assert len(said) == 1
+    assert "5.66 mm wide near (-30, 0, 0) mm" in said[0].replace("-0,", "0,").replace("-0)", "0)")
+    with pytest.raises(InputError, match="inlet = 'open' is unknown"):
+        VolumetricRobot.from_surfaces(BODY, [with_bore()], inlet="open", **GIVEN)
+
+
+def test_a_chamber_inside_is_left_as_it_is_where_inlets_are_closed():
+    robot = VolumetricRobot.from_surfaces(BODY, CAVITIES, max_edge=0.01, inlet="close", **GIVEN)
+    assert robot.chamber_volumes == pytest.approx([1.6e-6, 1.6e-6], rel=1e-9)
+    assert not any("inlet" in notice for notice in robot.notices)
+
+
+def test_inner_shells_that_chambers_do_not_fit_are_named():
+    """Chambers that lie beside the shells that they are meant to be."""
+    off = [c.copy().apply_translation([0.003, 0, 0]) for c in CAVITIES]
+    with pytest.raises(InputError, match='give chambers = "cavities": the body holds 2 inner shells'):
+        VolumetricRobot.from_surfaces(hollow(), off, max_edge=0.01, **GIVEN)

@@ -381,3 +381,12 @@ def test_public_surface_with_holes_is_refused(reference_data):
     with pytest.raises(InputError, match=r"not_watertight\.stl.*open, 940 edges") as error:
         check_surface(reference_data / "meshes" / "bad" / "not_watertight.stl", units="mm")
     one_line(error)
+
+
+def test_a_size_that_fits_no_robot_names_the_unit_that_fits(tmp_path):
+    box((0.06, 0.016, 0.016)).export(tmp_path / "body.stl")
+    with pytest.raises(InputError, match=r"check the unit: units = 'm' \(64.12 mm\) fits"):
+        check_surface(tmp_path / "body.stl", units="mm")
+    box((90.0, 20.0, 20.0)).export(tmp_path / "body.stl")
+    with pytest.raises(InputError, match=r"units = 'mm' \(94.34 mm\) fits, so does units = 'cm' \(943.4 mm\)"):
+        check_surface(tmp_path / "body.stl", units="m")

@@ -1,0 +1,1 @@
+"""Out again: what a laboratory prints and pours to build a robot."""

@@ -1,0 +1,139 @@
+"""The body as it is printed: cavities cut out, an inlet for a tube into each, and how thick its walls are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from geosim.arrays import Floats, Ints
+from geosim.collision.queries import ray_hits
+from geosim.collision.tree import build_tree
+from geosim.geometry.topology import face_normals
+from geosim.moulds.solids import arrays, cylinder
+
+__all__ = ["Inlet", "Walls", "inlets", "walls"]
+
+STRAIGHT = 0.9  # cosine between an inlet and the face that it leaves through
+NEAR_SHORTEST = 1.2  # times the shortest way through a wall: among these the inlet nearest to their middle
+BEYOND = 0.5  # diameters that the bore of an inlet goes on at both ends, so that it opens
+OFF_FACE = 1e-7  # of the size: rays start so far from their own face
+FACING = -0.5  # cosine between two faces of a wall: the rim of a corner is no wall
+WALL_SHARE = 0.6  # of the smallest width of a chamber: a wider tube is no inlet
+
+
+@dataclass(frozen=True)
+class Inlet:
+    """The bore of a tube: from a point in the chamber to one outside [m] (3,), diameter [m], whether it ends where held."""
+
+    start: Floats
+    end: Floats
+    diameter: float
+    is_held: bool
+
+    @property
+    def bore(self) -> Any:
+        """What is cut out."""
+        return cylinder(self.start, self.end, self.diameter)
+
+
+@dataclass(frozen=True)
+class Walls:
+    """Thickness [m] of the wall behind every face (m,) of a surface (vertices (n, 3), faces (m, 3)); nan at rims."""
+
+    vertices: Floats
+    faces: Ints
+    thickness: Floats
+
+    @property
+    def least(self) -> tuple[float, Floats]:
+        """The thinnest wall [m] and its place [m] (3,)."""
+        k = int(np.nanargmin(self.thickness))
+        return float(self.thickness[k]), self.vertices[self.faces[k]].mean(axis=0)
+
+
+def _rays(points: Floats, directions: Floats, vertices: Floats, faces: Ints) -> tuple[Floats, Ints]:
+    starts = points + OFF_FACE * float(np.ptp(vertices)) * directions
+    ids = len(vertices) + np.arange(len(starts))
+    return ray_hits(np.vstack([vertices, starts]), ids, directions, build_tree(vertices, faces))
+
+
+def _unit(vertices: Floats, faces: Ints) -> tuple[Floats, Floats]:
+    normals = face_normals(vertices, faces)
+    size = np.linalg.norm(normals, axis=1)
+    return normals / np.maximum(size, np.finfo(float).tiny)[:, None], 0.5 * size
+
+
+def inlets(skin: Any, chambers: Sequence[Any], held: Floats, diameter: float) -> list[Inlet]:
+    """Find the shortest straight way out of every chamber, through a face that is held where there is one.
+
+    Parameters
+    ----------
+    skin, chambers
+        Solids; the cavities are not cut out of the skin.
+    held
+        Corners [m] (2, 3) of the box of what is held.
+    diameter
+        Outer diameter [m] of the tube; narrower where a chamber is.
+    """
+    found = []
+    outer, outside = arrays(skin)
+    out, _ = _unit(outer, outside)
+    margin = 1e-4 * float(np.ptp(outer))
+    for k, chamber in enumerate(chambers):
+        vertices, faces = arrays(chamber)
+        normal, area = _unit(vertices, faces)
+        centres = vertices[faces].mean(axis=1)
+        others = [arrays(c) for i, c in enumerate(chambers) if i != k]
+        points, ways, weight = _candidates(centres, normal, area, vertices)
+        length, face = _rays(points, ways, outer, outside)
+        good = np.isfinite(length) & (np.einsum("ij,ij->i", out[face], ways) > STRAIGHT)
+        for v, f in others:
+            good &= _rays(points, ways, v, f)[0] > length
+        ends = points + np.where(np.isfinite(length), length, 0.0)[:, None] * ways
+        in_held = ((ends > held[0] - margin) & (ends < held[1] + margin)).all(axis=1) & good
+        chosen = np.flatnonzero(in_held if in_held.any() else good)
+        if len(chosen) == 0:
+            chosen = np.flatnonzero(np.isfinite(length))
+        chosen = chosen[length[chosen] <= NEAR_SHORTEST * length[chosen].min()]
+        same = chosen[ways[chosen] @ ways[chosen[np.argmin(length[chosen])]] > STRAIGHT]
+        middle = np.average(ends[same], axis=0, weights=weight[same])
+        best = same[np.argmin(np.linalg.norm(ends[same] - middle, axis=1))]
+        width = min(diameter, WALL_SHARE * float(np.ptp(vertices, axis=0).min()))
+        found.append(
+            Inlet(
+                points[best] - BEYOND * width * ways[best],
+                ends[best] + BEYOND * width * ways[best],
+                width,
+                bool(in_held.any()),
+            )
+        )
+    return found
+
+
+def _candidates(centres: Floats, normal: Floats, area: Floats, vertices: Floats) -> tuple[Floats, Floats, Floats]:
+    """Points on a chamber's wall, ways out and areas: faces along their normals, and middles of flat ends along the axes."""
+    low, high = vertices.min(axis=0), vertices.max(axis=0)
+    points, ways, weights = [centres], [normal], [area]
+    for axis in range(3):
+        for way in (-1.0, 1.0):
+            direction = np.eye(3)[axis] * way
+            end = np.flatnonzero(normal @ direction > 0.99)
+            at = (low, high)[way > 0][axis]
+            end = end[np.abs(centres[end, axis] - at) < 1e-3 * (high[axis] - low[axis])]
+            if len(end):
+                points.append(np.average(centres[end], axis=0, weights=area[end])[None])
+                ways.append(direction[None])
+                weights.append(area[end].sum(keepdims=True))
+    return np.vstack(points), np.vstack(ways), np.concatenate(weights)
+
+
+def walls(body: Any) -> Walls:
+    """Measure the wall behind every face of a solid, along its normal to the face across."""
+    vertices, faces = arrays(body)
+    normal, _ = _unit(vertices, faces)
+    length, across = _rays(vertices[faces].mean(axis=1), -normal, vertices, faces)
+    is_wall = np.isfinite(length) & (np.einsum("ij,ij->i", normal, normal[np.maximum(across, 0)]) < FACING)
+    return Walls(vertices, faces, np.where(is_wall, length, np.nan))

@@ -1,0 +1,163 @@
+"""What is made of a robot is watertight, holds its volume, and comes apart."""
+
+from __future__ import annotations
+
+import csv
+import zipfile
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import trimesh
+from manifold3d import Manifold
+
+import geosim
+from geosim import VolumetricRobot, generate
+from geosim.cli import main
+from geosim.moulds.body import walls
+from geosim.moulds.parting import best_parting, lid_planes, undercut
+from geosim.moulds.solids import block, cylinder, leaves, of_robot
+
+SMALL = {
+    "pneunet": dict(chambers=2),
+    "round_finger": dict(length=40e-3, chambers=2),
+    "fiber_bender": dict(length=40e-3),
+    "twister": dict(length=30e-3),
+    "bellows": dict(convolutions=2),
+    "membrane": dict(chambers=1, size=100e-3),
+    "tendon_finger": dict(joints=1),
+    "gripper": dict(count=3),
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Parts of a small design of every generator, made once."""
+    known = {}
+
+    def of(name):
+        if name not in known:
+            robot = getattr(generate, name)(**SMALL[name]).robot("dragon-skin-20", preview=True)
+            known[name] = robot, geosim.make(robot, tmp_path_factory.mktemp(name))
+        return known[name]
+
+    return of
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_parts_are_watertight_and_hold_the_volume_that_is_solved(made, name):
+    robot, parts = made(name)
+    assert abs(parts.cavity_error) < 1e-3
+    for part in parts.parts:
+        file = trimesh.load(parts.folder / f"{part.name}.stl")
+        assert file.is_watertight, part.name
+        assert file.volume == pytest.approx(part.volume * 1e9, rel=1e-4)
+    cast = sum(p.volume for p in parts.parts if p.kind == "cast")
+    bores = len(parts.inlets) * np.pi / 4 * 3e-3**2 * 20e-3
+    assert robot.body_volume - bores < cast * 1.001
+    assert cast < robot.body_volume * 1.001
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_moulds_leave_what_is_cast_or_say_why_not(made, name):
+    """Drawn off in twenty small steps, not those that the parts were made with."""
+    _, parts = made(name)
+    cast = [p.solid for p in parts.parts if p.kind == "cast"]
+    for part in parts.parts:
+        if part.draw is None:
+            continue
+        way = np.abs(part.draw) @ part.size
+        worst = max(
+            (part.solid.translate(s * way * part.draw) ^ c).volume() / c.volume()
+            for c in cast[:1]
+            for s in np.linspace(0.02, 1.2, 20)
+        )
+        is_of_lid = part.name == "lid_tray"
+        assert is_of_lid or worst < 5e-3 or "undercut" in part.note, part.name
+    if name in ("pneunet", "fiber_bender", "membrane"):
+        assert {p.name for p in parts.parts} >= {"core_plate", "mould", "lid_tray", "cast_lid"}
+    if name in ("bellows", "twister"):
+        assert "soluble" in parts.part("core_1").note
+    if name == "gripper":
+        assert any("undercut of" in p.note for p in parts.parts)
+
+
+def test_every_chamber_opens_through_its_inlet(made):
+    """Once bored the body has no sealed cavity: its surface is in one piece."""
+    for name in ("pneunet", "bellows"):
+        _, parts = made(name)
+        assert len(parts.part("body").solid.decompose()) == 1
+        assert all(bore.is_held for bore in parts.inlets)
+        file = trimesh.load(parts.folder / "body.stl")
+        assert len(file.split(only_watertight=False)) == 1
+
+
+def test_the_table_and_the_3mf_hold_the_parts(made):
+    robot, parts = made("pneunet")
+    with (parts.folder / "parts.csv").open(encoding="utf-8") as file:
+        rows = {row["part"]: row for row in csv.DictReader(file)}
+    cast = parts.part("cast_body").volume
+    density = next(iter(robot.materials.values())).density
+    assert float(rows["cast_body"]["mass_g"]) == pytest.approx(cast * density * 1e3, rel=1e-3)
+    with zipfile.ZipFile(parts.folder / "parts.3mf") as file:
+        model = ElementTree.fromstring(file.read("3D/3dmodel.model"))
+    names = [o.get("name") for o in model.iter() if o.tag.endswith("}object")]
+    assert names == [p.name for p in parts.parts if p.kind != "cast"]
+    page = (parts.folder / "index.html").read_text(encoding="utf-8")
+    assert all(p.name in page for p in parts.parts)
+
+
+def test_the_wall_is_as_thick_as_the_design(made):
+    robot, parts = made("pneunet")
+    assert parts.walls.least[0] == pytest.approx(robot.design.parameters["wall"], rel=1e-3)
+    assert walls(block((0, 0, 0), (3, 2, 1))).least[0] == pytest.approx(1.0)
+
+
+def test_a_ball_parts_at_its_middle_and_a_mushroom_holds():
+    ball = Manifold.sphere(10e-3, 48)
+    parting = best_parting(ball)
+    assert parting.is_free
+    assert parting.height == pytest.approx(0.0, abs=1e-4)
+    stem = cylinder([0, 0, 0], [0, 0, 20e-3], 6e-3)
+    mushroom = (
+        block([-10e-3, -10e-3, 15e-3], [10e-3, 10e-3, 20e-3]) + stem + block([-12e-3, -3e-3, 0], [-10e-3, 3e-3, 20e-3])
+    )
+    area, at = undercut(mushroom, 2, 0.0)
+    assert area == pytest.approx(400e-6 - np.pi / 4 * 6e-3**2, rel=0.02)
+    assert at[2] == pytest.approx(15e-3)
+    mould = block([-15e-3, -15e-3, 0], [15e-3, 15e-3, 25e-3]) - mushroom
+    assert leaves(mould, np.array([0, 0, 1.0]), mushroom) > 0.01
+
+
+def test_a_cone_is_drawn_by_its_base_and_a_dumbbell_by_no_side():
+    cone = Manifold.cylinder(10e-3, 5e-3, 2e-3, 32)
+    assert (2, 1.0, 0.0) in [(a, s, round(h, 9)) for a, s, h in lid_planes([cone])]
+    ball = Manifold.sphere(4e-3, 32)
+    assert lid_planes([ball + ball.translate([10e-3, 0, 0]) + cylinder([0, 0, 0], [10e-3, 0, 0], 2e-3)]) == []
+
+
+def test_a_robot_from_surfaces_is_made_from_the_command_line(tmp_path, capsys):
+    generate.round_finger(length=30e-3).save(tmp_path)
+    robot = tmp_path / "robot.toml"
+    robot.write_text(robot.read_text().replace('units = "mm"', 'units = "mm"\npreview = true'))
+    with pytest.raises(SystemExit) as done:
+        main.main(["make", str(robot), "--out", str(tmp_path / "parts"), "--least-wall-mm", "2.5"])
+    assert done.value.code == 0
+    said = capsys.readouterr().out
+    assert "thinner than 2.5 mm: thicken it" in said
+    assert {"body.stl", "parts.3mf", "parts.csv", "parts.png", "walls.png", "index.html"} <= {
+        p.name for p in (tmp_path / "parts").iterdir()
+    }
+
+
+def test_a_body_without_chambers_gets_halves_alone(tmp_path):
+    bar = trimesh.creation.box((0.03, 0.01, 0.01))
+    robot = VolumetricRobot.from_surfaces(
+        bar, material="ecoflex-00-30", fixed=lambda x: x[:, 0] < -0.0149, preview=True
+    )
+    skin, chambers = of_robot(robot)
+    assert skin.volume() == pytest.approx(3e-6)
+    assert chambers == []
+    with pytest.raises(geosim.InputError, match=r"tube \[m\]"):
+        geosim.make(robot, tmp_path, tube=0.0)
+    assert {p.name for p in geosim.make(robot, tmp_path).parts} >= {"body", "cast_body"}
