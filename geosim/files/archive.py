@@ -154,7 +154,7 @@ def write_archive(result: Result, file: Any) -> None:
         if name in ("times", "frames", "mid_edge_frames") or np.isfinite(getattr(result, name)).any()
     }
     state = result.state
-    kept = state.arrays() if isinstance(state, Resumable) else {}
+    kept: dict[str, Any] = state.arrays() if isinstance(state, Resumable) else {}
     arrays |= {f"{_STATE}{key}": np.asarray(value) for key, value in kept.items()}
     np.savez(file, header=np.array(json.dumps(header)), **arrays, **encoder.arrays)
 
