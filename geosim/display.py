@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from geosim.contract import Robot
 
-__all__ = ["Displayed"]
+__all__ = ["Displayed", "later"]
+
+
+def later(where: str) -> Callable[..., Any]:
+    """Return a function of a part of geosim that is built on what calls it, "show.picture.plot": imported when it is asked for.
+
+    This is how a noun offers what pictures, files and derivatives do with it (`result.plot`) without knowing them.
+    """
+    module, _, name = where.rpartition(".")
+    found: Callable[..., Any] = getattr(import_module(f"geosim.{module}"), name)
+    return found
 
 
 class Displayed:
@@ -22,11 +34,7 @@ class Displayed:
         InputError
             The suffix or the folder is wrong.
         """
-        from geosim.show.rest import plot_rest
-
-        return plot_rest(self, path)
+        return Path(later("show.rest.plot_rest")(self, path))
 
     def _repr_html_(self: Robot) -> str:
-        from geosim.show.notebook import robot_html
-
-        return robot_html(self)
+        return str(later("show.notebook.robot_html")(self))

@@ -14,6 +14,7 @@ from geosim.actuation import Actuation, CableLengths
 from geosim.arguments import guarded
 from geosim.arrays import Bools, Floats, Ints, frozen, ints, real_array, shown, whole
 from geosim.contract import Report, Robot, State, Status, taken
+from geosim.display import later
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -361,15 +362,12 @@ class Result:
         InputError
             The frame is no equilibrium of the energy solver, or does not exist.
         """
-        from geosim.shape.energy.tangent import tip_stiffness
-
-        return tip_stiffness(self, self.checked_frame(frame))
+        stiffness: Floats = later("derivatives.equilibrium.tip_stiffness")(self, self.checked_frame(frame))
+        return stiffness
 
     def plot_measure(self, y: str, x: str, path: str | Path) -> Path:
         """Write a plot (PNG, PDF, SVG) of a column of summary.csv against another, a point a frame; the path is returned."""
-        from geosim.show.measures import plot_measure
-
-        return plot_measure(self, y, x, path)
+        return Path(later("show.measures.plot_measure")(self, y, x, path))
 
     def checked_frame(self, frame: int) -> int:
         """Return a frame's number counted from 0.
@@ -413,41 +411,30 @@ class Result:
         InputError
             The suffix is unknown, or the folder does not exist.
         """
-        from geosim.files.results import save_result
-
-        return save_result(self, path, units)
+        return Path(later("files.results.save_result")(self, path, units))
 
     def plot(self, path: str | Path, frame: int = -1, *, color: str = "displacement") -> Path:
         """Write a picture (PNG) of a frame over the rest shape; the path is returned.
 
         `color` is "displacement", "stretch", "stress" or "contact".
         """
-        from geosim.show.picture import plot
-
-        return plot(self, path, frame, color=color)
+        return Path(later("show.picture.plot")(self, path, frame, color=color))
 
     def film(self, path: str | Path, fps: float = 12.0, **options: Any) -> Path:
         """Write a film (.mp4, .gif) of all frames at `fps` frames a second; options as for `geosim.show.film.film`."""
-        from geosim.show.film import film
-
-        return film(self, path, fps, **options)
+        return Path(later("show.film.film")(self, path, fps, **options))
 
     def html(self, path: str | Path) -> Path:
         """Write a self-contained interactive page with a frame slider; the path is returned."""
-        from geosim.show.page import html
-
-        return html(self, path)
+        return Path(later("show.page.html")(self, path))
 
     def summary(self) -> list[dict[str, float | int | str]]:
         """Return the rows of summary.csv, one a frame."""
-        from geosim.show.summary import summary_rows
-
-        return summary_rows(self)
+        rows: list[dict[str, float | int | str]] = later("show.summary.summary_rows")(self)
+        return rows
 
     def _repr_html_(self) -> str:
-        from geosim.show.notebook import result_html
-
-        return result_html(self)
+        return str(later("show.notebook.result_html")(self))
 
     def __repr__(self) -> str:
         return (

@@ -17,6 +17,7 @@ import numpy as np
 from geosim.accuracy.refined import Refined, refine
 from geosim.actuation import Actuation, Command
 from geosim.arrays import Floats
+from geosim.derivatives.equilibrium import equilibrium
 from geosim.derivatives.quantities import Bending, Configuration, Measure, OfPositions, quantity
 from geosim.derivatives.tangent import Tangent
 from geosim.environment import Environment
@@ -29,7 +30,6 @@ from geosim.shape.energy.frames import placed
 from geosim.shape.energy.grip import Grip
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
-from geosim.shape.energy.tangent import equilibrium
 
 __all__ = ["MOST_TETS", "Correction", "correct"]
 

@@ -1,4 +1,4 @@
-"""How far a measure may be off because the robot that stands there is not the one that was drawn.
+"""Error of a measure due to tolerances of the robot as built: its surfaces, gauges, clamps and markers.
 
 Every tolerance is the half-width of a 95 % interval. To first order, with g the derivative of a measure m:
 

@@ -1,8 +1,7 @@
-"""How well parameters fitted on some measurements of a robot predict the others.
+"""Cross-validation of parameters fitted to measurements of a robot.
 
 Every measurement is left out in turn (or several folds of them), the parameters are fitted to the rest, and the ones left out are
-predicted. What these predictions are off is what the model does to loads that it has not seen; residuals of one fit to all
-flatter.
+predicted. What these predictions are off is what the model does to loads that it has not seen; residuals of a single fit flatter.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from geosim.arrays import choice
 from geosim.compare.comparison import Comparison
 from geosim.compare.marker_fit import over_time, to_markers
 from geosim.compare.scan import to_scan
+from geosim.display import later
 from geosim.errors import InputError
 from geosim.resources import readable
 
@@ -64,9 +65,7 @@ def run(
     """
     measured = Path(measured)
     if isinstance(result, (str, Path)):
-        from geosim.files.archive import load_result
-
-        result = load_result(result)
+        result = later("files.archive.load_result")(result)
     folder = None if out is None else Path(out)
     if folder is not None and folder.is_dir() and any(folder.iterdir()) and not force:
         raise InputError(f"{folder} is not empty; choose another --out or pass --force")

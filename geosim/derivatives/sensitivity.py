@@ -8,6 +8,7 @@ import numpy as np
 
 from geosim.arguments import guarded
 from geosim.arrays import Floats
+from geosim.derivatives.equilibrium import equilibrium
 from geosim.derivatives.parameters import Columns, Differences, columns, in_touch, refuse_closed, vertex_column
 from geosim.derivatives.quantities import Configuration, Measure, OfChambers, Quantity, quantity
 from geosim.derivatives.rest_shape import by_elements, by_volumes, places_adjoint
@@ -16,7 +17,6 @@ from geosim.errors import InputError
 from geosim.linear.factorise import FactorisationError
 from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
-from geosim.shape.energy.tangent import equilibrium
 
 __all__ = ["Sensitivity", "by_columns", "sensitivity"]
 

@@ -1,4 +1,4 @@
-"""What a heap of triangles encloses, whether they cross, are turned, doubled or torn: generalized winding numbers.
+"""Generalized winding numbers: what a set of triangles encloses even where they cross, are turned, doubled or torn.
 
 The winding number of a closed, outward surface is 1 inside and 0 outside; of a torn one it passes 1/2 where a lid would be
 [Jacobson, Kavan and Sorkine-Hornung 2013, ACM Trans. Graphics 32]. Far triangles are summed as one dipole a cluster
@@ -72,8 +72,8 @@ def soup(vertices: np.ndarray, faces: np.ndarray) -> Soup:
     area = 0.5 * np.linalg.norm(normals, axis=1)
     of_patch = np.bincount(patch, area, count)
     turned = np.bincount(patch, area * turn, count) / np.maximum(of_patch, np.finfo(float).tiny)
-    middle = np.stack([np.bincount(patch, area * vertices[faces].mean(axis=1)[:, i], count) for i in range(3)], axis=1)
-    middle = middle / np.maximum(of_patch, np.finfo(float).tiny)[:, None]
+    moment = np.stack([np.bincount(patch, area * vertices[faces].mean(axis=1)[:, i], count) for i in range(3)], axis=1)
+    middle = moment / np.maximum(of_patch, np.finfo(float).tiny)[:, None]
     volume = np.bincount(patch, np.einsum("ij,ij->i", vertices[faces[:, 0]] - middle[patch], normals) / 6.0, count)
     says = np.abs(volume) > FLAT_PATCH * of_patch**1.5
     has_sense = (turned < 1 - OWN_SENSE) | (turned > OWN_SENSE)

@@ -1,4 +1,4 @@
-"""What must be known before a result is believed: one sentence for each thing, the worst first.
+"""Checks of a result: one sentence for each doubt about it, the worst first.
 
 Everything that shows a result (its message, the command line, picture, page, summary) quotes `sentences`; nothing else decides
 them. They come from what the result holds, so that one read from a file says the same.

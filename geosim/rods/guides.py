@@ -1,4 +1,4 @@
-"""Where cables are led along rods: points that are fixed to the sections of edges."""
+"""Guides of cables along rods: points that are fixed to the sections of edges."""
 
 from __future__ import annotations
 

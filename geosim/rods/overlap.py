@@ -1,4 +1,4 @@
-"""What overlaps before time begins: refused by name, or moved apart.
+"""Initial overlap of rods, shells and obstacles: refused by name, or moved apart.
 
 Contact stores energy where surfaces overlap, and a motion that starts with an overlap is given that energy: the parts fly apart.
 Statics needs none of this, it finds the balance from wherever it starts.

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 
 
 def main(scene: str, picture: str) -> None:
     """Draw the layers of a scene written by `geosim.show.picture` with the camera in it."""
-    import pyvista
-
+    pyvista: Any = import_module("pyvista")  # its types differ from version to version
     with np.load(scene, allow_pickle=False) as archive:
         data = dict(archive)
-    plotter = pyvista.Plotter(off_screen=True, window_size=data["size"].tolist(), lighting="light_kit")
+    plotter = pyvista.Plotter(off_screen=True, window_size=data["size"].tolist(), lighting="light kit")
     plotter.set_background("white")
     i = 0
     while f"points{i}" in data:

@@ -340,8 +340,8 @@ def test_rods_of_a_wrong_unit_are_refused():
     x = np.array([[0.0, 0, 0], [100, 0, 0], [200, 0, 0]])
     with pytest.raises(InputError, match=r"suspicious size, the bounding box has a diagonal of 200 m"):
         RodShellRobot(x, radius=5.0, rod_material=rubber)
-    with pytest.raises(InputError, match=r"radius: 5 m is more than the 0.2 m that the vertices span"):
+    with pytest.raises(InputError, match=r"radius: 5 m is more than the 0\.2 m that the vertices span"):
         RodShellRobot(1e-3 * x, radius=5.0, rod_material=rubber)
-    with pytest.raises(InputError, match=r"diagonal of 0.0002 m"):
+    with pytest.raises(InputError, match=r"diagonal of 0\.0002 m"):
         RodShellRobot(1e-6 * x, radius=5e-6, rod_material=rubber)
     assert RodShellRobot(x, radius=5.0, rod_material=rubber, allow_any_size=True).size == 200
