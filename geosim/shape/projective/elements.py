@@ -24,8 +24,7 @@ __all__ = ["BODY_TARGETS", "CHAMBER_TARGETS", "Body", "Cells", "Elements", "Eval
 
 BODY_TARGETS = ("material", "variational", "paper")
 CHAMBER_TARGETS = ("total", "element", "uniform")
-OWN_SHARE = 0.02  # of the bulk stiffness, held by every element alone; the rest is held by the patches round vertices
-GUARD = 1.0 / OWN_SHARE  # times that share, where an element turns over or swells
+OWN_SHARE = 0.0005  # of the bulk stiffness, held by every element alone; the rest is held by the patches round vertices
 RESTIFFEN, AHEAD = 2.0, 1.3  # growth of an element's weight that asks for a new global matrix, which gets so much more
 WORTH_A_THREAD = 30_000  # elements: fewer are done before a thread has started
 ROUNDING = 2e-15  # of the elastic energy of a unit strain: differences of the merit below are noise
@@ -148,14 +147,14 @@ class Elements:
         rows, cols = np.repeat(tets, 4, axis=1).ravel(), np.tile(tets, (1, 4)).ravel()
         return sp.coo_matrix((blocks.ravel(), (rows, cols)), shape=(self.count, self.count)).tocsc()
 
-    def stiffen(self, x: Floats, convex: bool, *places: Any) -> None:
+    def stiffen(self, x: Floats, convex: float, *places: Any) -> None:
         """Add the second derivative of the body's merit at x [m] to a matrix (see `element_stiffness`)."""
         b = self.body
         jacobians = self._press(x)
         corners, bulk = b.tets.ravel(), (1.0 - OWN_SHARE) * b.bulk
         rest, stiff = (np.bincount(corners, np.repeat(v * b.volumes, 4), minlength=self.count) for v in (1.0, bulk))
         roots = np.sqrt(0.25 * stiff) / np.where(rest > 0.0, rest, 1.0)
-        law = (b.volumes, b.which, b.rows, OWN_SHARE * b.bulk, GUARD, jacobians, self._patch[0], roots)
+        law = (b.volumes, b.which, b.rows, OWN_SHARE * b.bulk, jacobians, self._patch[0], roots)
         element_stiffness(x, b.tets, b.gradients, *law, convex, *places)
 
     def pulls(self, x: Floats, targets: Floats) -> Floats:
@@ -211,7 +210,7 @@ class Elements:
         elements = (x, b.tets, b.gradients)
         if b.targets == "material":
             jacobians = self._press(x)
-            law = (b.volumes, b.which, b.rows, OWN_SHARE * b.bulk, GUARD, jacobians, self._patch[0])
+            law = (b.volumes, b.which, b.rows, OWN_SHARE * b.bulk, jacobians, self._patch[0])
             self._share(kernels.material_targets, n, *elements, *law, forces, energies)
         else:
             jacobians = np.empty(n)

@@ -33,6 +33,9 @@ __all__ = ["MaterialMatrix"]
 # Iterations with old factors that cost as much as new ones; where the pace after a few says that more would be needed, the old
 # ones are given up. With new ones three times as many are taken before the matrix counts as one that is not positive definite.
 WORTH_FACTORS = 8
+# Share of what is not convex in the elements that is cut off: the least but none, its growth where the matrix is not positive
+# definite, and its fall from step to step where it is.
+LEAST_CUT, TIGHTEN, LOOSEN = 0.1, 3.0, 1.5
 
 
 class MaterialMatrix:
@@ -68,6 +71,7 @@ class MaterialMatrix:
         first = self._node[elements.body.tets].min(axis=1)
         self._order = np.argsort(first, kind="stable")  # elements that meet in the matrix follow each other
         self._factoriser: Factoriser | None = None
+        self._cut = 0.0
 
     def _in_order(self, moving: Ints) -> Ints:
         """Vertices in an order in which neighbours are near each other, which saves misses of the cache."""
@@ -122,7 +126,7 @@ class MaterialMatrix:
         pulls
             Of the chambers [Pa] (chambers,), which stretch the walls.
         near
-            Whether the second derivative itself may be positive definite; where it is not, what is not convex is cut off.
+            Whether the second derivative itself is tried; else the share of the last step is cut off of what is not convex.
         """
         self._at = x.copy(), np.array(pulls)
         elements = self.elements
@@ -136,15 +140,21 @@ class MaterialMatrix:
             slope = np.zeros_like(x)
             wall_gradient(x, elements.cells.walls[i], slope)
             self._sides[k] = slope[self._moving].ravel()
-        self._assemble(convex=not near)
+        cut = self._cut / (LOOSEN**2 if near else LOOSEN)
+        self._assemble(cut if cut >= LEAST_CUT else 0.0)
 
-    def _assemble(self, *, convex: bool) -> None:
+    def _assemble(self, cut: float) -> None:
+        """Take the second derivative less a share of what is not convex, which is remembered."""
         x, pulls = self._at
-        self._convex, self._data = convex, self._constant.copy()
+        self._cut, self._data = cut, self._constant.copy()
         (blocks, couplings), indptr = self._places
-        self.elements.stiffen(x, convex, self._order, self._node, blocks, couplings, indptr, self._data)
-        for pull, wall in () if convex else zip(pulls, self.elements.cells.walls):
-            wall_stiffness(x, wall, pull, self._node, self._base.indptr, self._base.indices, self._data)
+        self.elements.stiffen(x, cut, self._order, self._node, blocks, couplings, indptr, self._data)
+        for pull, wall in zip(pulls, self.elements.cells.walls):
+            wall_stiffness(x, wall, (1.0 - cut) * pull, self._node, self._base.indptr, self._base.indices, self._data)
+
+    def _tighten(self) -> None:
+        """Cut off a larger share of what is not convex."""
+        self._assemble(min(1.0, max(LEAST_CUT, TIGHTEN * self._cut)))
 
     def _factorise(self) -> bool:
         """Factorise what is assembled; return whether it is positive definite, as far as can be told."""
@@ -199,7 +209,7 @@ class MaterialMatrix:
     def solve(self, force: Floats, tolerance: float = 1e-6) -> Floats:
         """Return the displacement [m] (free, 3) of a force [N] (free, 3), to a relative error in the energy.
 
-        Where the matrix is not positive definite after all, what is not convex is cut off from here on.
+        Where the matrix is not positive definite, more of what is not convex is cut off until it is.
         """
         whole = np.zeros((self.elements.count, 3))
         whole[self.free] = force
@@ -210,12 +220,12 @@ class MaterialMatrix:
                 self._product, self._precondition, right, tolerance, WORTH_FACTORS, impatient=True
             )
         while not good:
-            if not self._factorise() and not self._convex:
-                self._assemble(convex=True)
+            if not self._factorise() and self._cut < 1.0:
+                self._tighten()
                 continue
             found, good = conjugate_gradients(self._product, self._precondition, right, tolerance, 3 * WORTH_FACTORS)
-            if not good and not self._convex:
-                self._assemble(convex=True)
+            if not good and self._cut < 1.0:
+                self._tighten()
             elif not good and not (self._factoriser and self._factoriser.strengthen()):
                 break  # what was found still goes downhill
         whole[:] = 0.0
