@@ -30,7 +30,7 @@ __all__ = [
     "gradient",
     "material_targets",
     "paper_targets",
-    "patch_pressures",
+    "patch_growth",
     "total_targets",
     "volume_law",
     "write_forces",
@@ -38,7 +38,7 @@ __all__ = [
 
 FLATTENED = 0.1  # volume ratio of an element below which its laws are continued
 # Energy of an element's volume change over its elastic energy: its tangent grows with the square of the stretch.
-FOLLOWING = 1.0
+FOLLOWING = 0.5
 FLAT_BLEND = 1e-6  # volume ratio: blends below have no shape that could be scaled; their target is the rotation
 LEAST_VOLUME = 0.1  # of the asked volume: from smaller ones sequential quadratic programming may not find its way
 MOST_QUADRATIC, SAME_SHAPE = 60, 1e-24  # it takes 4 to 10; squared step over ||F||^2
@@ -145,25 +145,19 @@ def body_targets(lo, hi, x, tets, gradients, weights, which, tables, spacing, fo
 
 
 @kernel
-def patch_pressures(lo, hi, volumes, stiffness, jacobians, starts, slots, pressures, energies):
-    """Pressure and energy of the volume change of the patch of body elements around every vertex.
+def patch_growth(lo, hi, volumes, jacobians, starts, slots, growth):
+    """Volume change of the patch of body elements around every vertex [m^3], a quarter of each belonging to it.
 
-    With J_v the volume of the patch over its rest volume and kappa its mean bulk stiffness, p_v = kappa (J_v - 1) and
-    the energy is kappa / 2 (J_v - 1)^2 times a quarter of the patch. A projection of every element on its own would
-    lock: linear tets have more elements than free displacements to keep their volumes with.
+    A projection of every element on its own would lock: linear tets have more elements than free displacements to
+    keep their volumes with.
     """
     for v in range(lo, hi):
-        rest, now, bulk = 0.0, 0.0, 0.0
+        total = 0.0
         for k in range(starts[v], starts[v + 1]):
             e = slots[k] // 4
             if e < len(volumes):
-                rest += volumes[e]
-                now += volumes[e] * jacobians[e]
-                bulk += volumes[e] * stiffness[e]
-        pressures[v], energies[v] = 0.0, 0.0
-        if rest > 0.0:
-            pressures[v] = bulk / rest * (now / rest - 1.0)
-            energies[v] = 0.125 * bulk * (now / rest - 1.0) ** 2
+                total += 0.25 * volumes[e] * (jacobians[e] - 1.0)
+        growth[v] = total
 
 
 @kernel

@@ -3,8 +3,8 @@
 The scalar matrix of [Fang2022] knows one weight an element, and the iteration needs hundreds of steps to learn the rest. This one
 is the second derivative of the merit. The pressure of a patch couples all its vertices, so it stays an unknown,
 
-    [ K    B ] [dx]   [-f]        B: columns sqrt(b_v) dJ_v/dx, b_v the bulk stiffness [J] of the patch of vertex v,
-    [ B^T -1 ] [q ] = [ 0]        which is K + B B^T with the pattern of the mesh.
+    [ K    B ] [dx]   [-f]        B: columns dg_v/dx of the growth of the patch of vertex v, C the compliance of patches
+    [ B^T -C ] [q ] = [ 0]        (see `Patches`), which is K + B C^-1 B^T with the pattern of the mesh.
 
 The volume of every chamber is a border of one row, and springs of contact enter with all their couplings. Factors serve for more
 than one matrix: they precondition.
@@ -56,7 +56,8 @@ class MaterialMatrix:
         self.elements, self.free = elements, free
         self.factorisations = self.products = 0
         self._scalar = GlobalMatrix(elements.laplacian(), free, Springs())
-        patches = np.unique(elements.body.tets)
+        assert elements.patches is not None
+        patches = elements.patches.ids
         self._moving = self._in_order(np.intersect1d(free, patches))
         self._size, self._patches = 3 * len(self._moving), len(patches)
         self._node = np.full(elements.count, -1)
@@ -66,7 +67,7 @@ class MaterialMatrix:
         self._base = self._pattern = self._mesh_pattern()
         self._followers = Followers(elements, np.setdiff1d(free, patches))
         self._constant = np.zeros(len(self._base.indices))
-        self._constant[self._base.indptr[self._size : -1]] = -1.0
+        self._constant[self._base.indptr[self._size] :] = -elements.patches.scaled.data
         self._places = self._ranks(), self._base.indptr
         first = self._node[elements.body.tets].min(axis=1)
         self._order = np.argsort(first, kind="stable")  # elements that meet in the matrix follow each other
@@ -107,7 +108,10 @@ class MaterialMatrix:
         border = (self._node[first], self._border[second] - self._size)
         couplings = sp.csr_matrix((np.ones(len(first)), border), shape=(n, self._patches))
         blocks = sp.triu(sp.kron(nodes, np.ones((3, 3)))), sp.kron(couplings, np.ones((3, 1)))
-        full = sp.bmat([[*blocks], [None, sp.identity(self._patches)]]).tocsr()
+        assert self.elements.patches is not None
+        stabilised = self.elements.patches.scaled.copy()
+        stabilised.data = np.ones(len(stabilised.data))
+        full = sp.bmat([[*blocks], [None, stabilised]]).tocsr()
         full.sort_indices()
         return Sparsity(full.indptr.astype(np.int32), full.indices.astype(np.int32))
 
@@ -197,7 +201,8 @@ class MaterialMatrix:
         whole = np.zeros(self._base.size)
         whole[: self._size] = vector
         out = self._base.product(self._data, whole)
-        whole[: self._size], whole[self._size :] = 0.0, out[self._size :]
+        assert self.elements.patches is not None
+        whole[: self._size], whole[self._size :] = 0.0, self.elements.patches.solve(out[self._size :])
         out = out[: self._size] + self._base.product(self._data, whole)[: self._size]
         nodes, slopes = self._springs
         stretch = np.einsum("sik,sik->s", slopes, vector.reshape(-1, 3)[nodes])

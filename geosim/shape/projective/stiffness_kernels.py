@@ -163,7 +163,7 @@ def element_stiffness(
     Parameters
     ----------
     roots
-        sqrt(b_v) / V_v of every patch of volume V_v and bulk stiffness b_v.
+        A quarter of the scale of every patch (see `Patches`).
     convex
         Share of what is not convex that is cut off.
     order
@@ -219,7 +219,7 @@ def _add_block(data, indptr, indices, a, b, block):
 
 @kernel
 def _add_couplings(c, tet, gradients, volume, roots, node, ranks, indptr, data):
-    """Add sqrt(b_v) dJ_v/dx of one element with the cofactors c to its four patches."""
+    """Add the scaled dg_v/dx of one element with the cofactors c to its four patches."""
     for i in range(4):
         a = node[tet[i]]
         if a >= 0:
