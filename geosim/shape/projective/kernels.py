@@ -38,7 +38,7 @@ __all__ = [
 
 FLATTENED = 0.1  # volume ratio of an element below which its laws are continued
 # Energy of an element's volume change over its elastic energy: its tangent grows with the square of the stretch.
-FOLLOWING = 0.5
+FOLLOWING = 1.0
 FLAT_BLEND = 1e-6  # volume ratio: blends below have no shape that could be scaled; their target is the rotation
 LEAST_VOLUME = 0.1  # of the asked volume: from smaller ones sequential quadratic programming may not find its way
 MOST_QUADRATIC, SAME_SHAPE = 60, 1e-24  # it takes 4 to 10; squared step over ||F||^2
@@ -170,9 +170,9 @@ def volume_law(J):
     at = max(J, FLATTENED)
     t, over, d = at ** (-1.0 / 3.0), 1.0 / at, J - at
     t1, t2 = -t * over / 3.0, 4.0 / 9.0 * t * over * over
-    q, r = at**4, over**4
-    u = (q + r - 2.0) / 32.0
-    u1, u2 = 0.125 * (q - r) * over, 0.125 * (3.0 * q + 5.0 * r) * over * over
+    q, r = at**6, over**6
+    u = (q + r - 2.0) / 72.0
+    u1, u2 = (q - r) * over / 12.0, (5.0 * q + 7.0 * r) * over * over / 12.0
     return t + d * t1, t1, (t2 if d == 0.0 else 0.0), u + d * (u1 + 0.5 * d * u2), u1 + d * u2, u2
 
 
