@@ -24,7 +24,7 @@ __all__ = ["BODY_TARGETS", "CHAMBER_TARGETS", "Body", "Cells", "Elements", "Eval
 
 BODY_TARGETS = ("material", "variational", "paper")
 CHAMBER_TARGETS = ("total", "element", "uniform")
-OWN_SHARE = 0.0005  # of the bulk stiffness, held by every element alone; the rest is held by the patches round vertices
+OWN_SHARE = 0.001  # of the bulk stiffness, held by every element alone; the rest is held by the patches round vertices
 STABILISATION = 0.3  # of the pressures of patches, over the compliance 1 / G: that of the energy solver's P1 elements
 RESTIFFEN, AHEAD = 2.0, 1.3  # growth of an element's weight that asks for a new global matrix, which gets so much more
 WORTH_A_THREAD = 30_000  # elements: fewer are done before a thread has started

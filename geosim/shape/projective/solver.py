@@ -172,7 +172,7 @@ class ProjectiveShapeSolver:
 
     body_targets: str = "material"
     chamber_targets: str = "total"
-    blend_at_rest: float = 0.001
+    blend_at_rest: float = 0.02
     chamber_weight: float = 1.0
     acceleration: str = "newton"
     window: int = 15

@@ -135,7 +135,7 @@ def test_force_is_the_derivative_of_the_merit(targets, chamber):
 def test_force_of_every_material_is_the_derivative_of_its_energy(material):
     x, elements, rest = small_robot("material", "total", material)
     rng = np.random.default_rng(5)
-    x = x + 0.05 * rng.normal(size=x.shape)
+    x = x + 0.02 * rng.normal(size=x.shape)
     way, h = rng.normal(size=x.shape), 1e-6
     slope = (elements.evaluate(x + h * way, rest).merit - elements.evaluate(x - h * way, rest).merit) / (2 * h)
     assert slope == pytest.approx(np.sum(elements.evaluate(x, rest).force * way), rel=5e-6)
@@ -149,7 +149,7 @@ def test_plain_step_lowers_the_merit(targets):
     x, elements, rest = small_robot(targets, "element")
     elements.load[:] = 0.0
     matrix = elements.laplacian().toarray() + 1e-9 * np.eye(len(x)) * elements.body.stiffness[0]
-    x = x + 0.1 * np.random.default_rng(0).normal(size=x.shape)
+    x = x + 0.02 * np.random.default_rng(0).normal(size=x.shape)
     merits = []
     for _ in range(30):
         e = elements.evaluate(x, 1.2 * rest)
