@@ -21,7 +21,7 @@ from geosim.shape.projective.lines import Lines
 from geosim.shape.projective.material import blend_table
 from geosim.shape.projective.stiffness import MaterialMatrix
 
-__all__ = ["Targets", "Work", "continued", "make_work", "needs_remeshing", "remeshed", "strung"]
+__all__ = ["BULK", "Targets", "Work", "continued", "make_work", "needs_remeshing", "remeshed", "strung"]
 
 # Bulk stiffness of the targets "material" over that of the blends: only patches have it, so that it does not lock, and at
 # V/V0 = 115 the body shall keep its volume within a percent.

@@ -79,7 +79,7 @@ from geosim.shape.projective.elements import BODY_TARGETS, CHAMBER_TARGETS
 from geosim.shape.projective.error import energy_problem, energy_residual
 from geosim.shape.projective.frames import measure
 from geosim.shape.projective.lines import Lines, make_lines
-from geosim.shape.projective.mesh import Targets, Work, continued, make_work, needs_remeshing
+from geosim.shape.projective.mesh import BULK, Targets, Work, continued, make_work, needs_remeshing
 from geosim.shape.projective.relaxation import Iterate, Relaxation
 
 __all__ = ["ProjectiveShapeSolver", "ProjectiveState"]
@@ -94,7 +94,7 @@ POSITIVE = (
     "max_distortion",
     "contact_stiffness",
 )
-LIGHT = 0.3  # of the body's stiffness that stands in the global matrix of the quasi-Newton iteration, whose pairs add the rest
+LIGHT = 0.6  # of the body's stiffness that stands in the global matrix of the quasi-Newton iteration, whose pairs add the rest
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ class ProjectiveShapeSolver:
         the whole is far too cautious.
         """
         material = self.body_targets == "material"
-        share = LIGHT if self.acceleration != "anderson" and material else 1.0
+        share = (1.0 if self.acceleration == "anderson" else LIGHT) * BULK / 3.0 if material else 1.0
         follows = self.acceleration == "newton" and material and self.chamber_targets == "total"
         return Targets(self.body_targets, self.chamber_targets, self.blend_at_rest, self.chamber_weight, share, follows)
 
