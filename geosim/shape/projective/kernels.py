@@ -36,7 +36,7 @@ __all__ = [
     "write_forces",
 ]
 
-FLATTENED = 0.1  # volume ratio of an element below which its laws are continued
+FLATTENED = 0.2  # volume ratio of an element below which its laws are continued
 # Energy of an element's volume change over its elastic energy: its tangent grows with the square of the stretch.
 FOLLOWING = 1.0
 FLAT_BLEND = 1e-6  # volume ratio: blends below have no shape that could be scaled; their target is the rotation

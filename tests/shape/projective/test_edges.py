@@ -50,8 +50,8 @@ def test_crossing_wedges_are_found_once_and_pushed_apart():
     assert {frozenset(edges[0].tolist()), frozenset(others[0].tolist())} == {frozenset([0, 1]), frozenset([4, 5])}
     ids, corners, shares, normal, gap = edge_spring(x, edges, others, normals)
     assert shares.sum(axis=1) == pytest.approx(1.0)
-    weight = 1.0 / (1.0 + shares[0, :1].__abs__())  # of the first end: the gap is that of the ends, not of the points
-    assert gap[0] * weight[0] == pytest.approx(-DEPTH, rel=1e-9)
+    weight = 1.0 / (1.0 - shares[0, 0])  # of the first end: the gap is that of the ends, not of the points
+    assert gap[0] * weight == pytest.approx(-DEPTH, rel=1e-9)
     assert len(crossing_edges(x, faces, np.array([0]))[0]) == 0, "what is looked after already"
     apart = x + np.where(np.arange(8) >= 4, 2 * DEPTH, 0.0)[:, None] * [0.0, 0.0, 1.0]
     assert len(crossing_edges(apart, faces, np.empty(0))[0]) == 0
