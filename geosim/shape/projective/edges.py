@@ -68,9 +68,7 @@ def crossing_edges(x: Floats, faces: Ints, seen: Ints) -> tuple[Ints, Ints, Floa
     return edges[once], others[once], normal[once]
 
 
-def edge_spring(
-    x: Floats, first: Ints, second: Ints, side: Floats
-) -> tuple[Ints, Ints, Floats, Floats, Floats]:
+def edge_spring(x: Floats, first: Ints, second: Ints, side: Floats) -> tuple[Ints, Ints, Floats, Floats, Floats]:
     """Vertices, corners (k, 3), their shares (k, 3), unit normals (k, 3) and gaps [m] of springs between edges (k, 2).
 
     `side` are vectors on whose side the first edge belongs (k, 3). Pairs that do not pass over each other are left out.

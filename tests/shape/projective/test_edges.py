@@ -1,4 +1,4 @@
-"""Edges that pass over edges, unseen by vertices: where they are nearest, on which side they belong, and that springs part them."""
+"""Edges that pass over edges, unseen by vertices: nearest points, the side they belong to, and springs that part them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_crossing_wedges_are_found_once_and_pushed_apart():
     edges, others, normals = crossing_edges(x, faces, np.empty(0))
     assert len(edges) == 1
     assert {frozenset(edges[0].tolist()), frozenset(others[0].tolist())} == {frozenset([0, 1]), frozenset([4, 5])}
-    ids, corners, shares, normal, gap = edge_spring(x, edges, others, normals)
+    _, _, shares, normal, gap = edge_spring(x, edges, others, normals)
     assert shares.sum(axis=1) == pytest.approx(1.0)
     weight = 1.0 / (1.0 - shares[0, 0])  # of the first end: the gap is that of the ends, not of the points
     assert gap[0] * weight == pytest.approx(-DEPTH, rel=1e-9)
