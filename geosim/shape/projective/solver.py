@@ -28,7 +28,9 @@ Departures from [Fang2022] and its public code:
 [D7]  Eqs. (6)-(7) derive from no energy. `body_targets="variational"` blends T = R Q + (1 - R) P_1(F), with a merit for
       every law R(strain). The default "material" takes the target whose pull is the stress of the material itself,
       k (F - T) = dW/dF + p cof F, with the volume kept on the patch of elements round a vertex: linear tets
-      that keep it one by one lock. It has a merit too. "paper" is (6)-(7), guarded by the residual alone.
+      that keep it one by one lock. Pressures of neighbouring patches are stabilised; W is the isochoric energy, and a smooth
+      barrier against the volume change of the single element grows with it, so that it neither locks at rest nor yields at
+      tenfold stretch. It has a merit too. "paper" is (6)-(7), guarded by the residual alone.
 [D8]  Fixed vertices are eliminated from the global matrix.
 [D9]  Only the inside of the chambers is remeshed; body elements and surface vertices stay, and volume ratios refer to
       the original chambers. Distortion is judged by ||F|| and ||F^-1||, which tells slivers from stretched elements.
@@ -40,12 +42,13 @@ Departures from [Fang2022] and its public code:
       the tolerance), and takes large increments that defeat Anderson's.
 [D13] Springs act along the contact normal alone (frictionless) and are one-sided: one that still pushes stays, and its
       push is the contact force; it ends by Eq. (8) once its vertex is away by more than the offset. Where the robot
-      touches itself the face that is touched feels the opposite push.
+      touches itself the face that is touched feels the opposite push. Edges that have passed over edges while no vertex
+      is inside anything are found at balance and get springs of their own.
 [D14] By default ("newton") the global matrix is the second derivative of the merit: a handful of iterations instead of
       hundreds. Its factors precondition conjugate gradients until others pay. The step is then split element by element
       into a rotation and a strain, and the prefactored scalar matrix joins the elements: a slender robot turns by large
-      angles in one step, where straight lines would stretch it. On the way of a long step collisions are looked for, and
-      it ends at the first new one. The fixed point is that of the other accelerations.
+      angles in one step, where straight lines would stretch it; the straight step is taken where it lowers the merit more.
+      On the way of a long step collisions are looked for, and it ends at the first new one. The fixed point is that of the other accelerations.
 """
 
 from __future__ import annotations
@@ -142,8 +145,8 @@ class ProjectiveShapeSolver:
     chamber_targets
         "total" (default), "element" or "uniform": see [D4].
     blend_at_rest
-        R_omega at zero strain: bulk modulus over shear modulus is 2 / (3 R). Smaller keeps the body's volume better and
-        takes more iterations.
+        R_omega at zero strain: bulk modulus over shear modulus is 2 / (3 R), of the patches of "material" twelve times that.
+        Smaller keeps the body's volume better and takes more iterations.
     chamber_weight
         Stiffness of the chamber elements over that of the body elements beside them.
     acceleration, window
@@ -185,7 +188,7 @@ class ProjectiveShapeSolver:
     max_distortion: float = 4.0
     contact_interval: int | None = None
     contact_offset: float | None = None
-    contact_stiffness: float = 0.05
+    contact_stiffness: float = 0.006
     error_estimate: bool = True
 
     def __post_init__(self) -> None:

@@ -72,7 +72,7 @@ class MaterialMatrix:
         first = self._node[elements.body.tets].min(axis=1)
         self._order = np.argsort(first, kind="stable")  # elements that meet in the matrix follow each other
         self._factoriser: Factoriser | None = None
-        self._cut = 0.0
+        self._known, self._cut = False, 0.0
 
     def _in_order(self, moving: Ints) -> Ints:
         """Vertices in an order in which neighbours are near each other, which saves misses of the cache."""
@@ -121,6 +121,10 @@ class MaterialMatrix:
 
     def factor(self, springs: Springs) -> None:
         """Do nothing: the next step asks for the springs anyway."""
+
+    def forget(self) -> None:
+        """Take new factors with the next step, and what is cut off from nothing, so that a command can be repeated."""
+        self._known, self._cut = False, 0.0
 
     def follow(self, x: Floats, pulls: Floats, near: bool) -> None:
         """Take the second derivative at x [m].
@@ -177,6 +181,7 @@ class MaterialMatrix:
         factoriser = self._factoriser
         factoriser.factorise(data)
         self.factorisations += 1
+        self._known = True
         self._kept = self._sides.copy()
         columns = np.zeros((pattern.size, len(self._kept)))
         columns[: self._size] = self._kept.T
@@ -220,7 +225,7 @@ class MaterialMatrix:
         whole[self.free] = force
         right = whole[self._moving].ravel()
         good, found = False, right
-        if self._factoriser is not None:
+        if self._known:
             found, good = conjugate_gradients(
                 self._product, self._precondition, right, tolerance, WORTH_FACTORS, impatient=True
             )
