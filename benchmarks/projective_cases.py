@@ -210,7 +210,8 @@ def sections(out: Path | None) -> None:
         body = slotted(name)
         result, seconds = timed(lambda body=body: solve(body, 115.0, error_estimate=False))
         judged(f"{name}, one command", result, seconds)
-        picture(result, out, f"section-{name}-115")
+        for ratio, far in steps(name, body, (5.0, 28.0, 60.0, 115.0), None, error_estimate=False) if out else ():
+            picture(far, out, f"section-{name}-{ratio:g}")
         mine, _ = timed(lambda body=body: solve(body, [2.0, 5.0], alone, error_estimate=False))
         theirs, seconds = timed(lambda body=body: geosim.solve(body, asked, alone, throw=False))
         print(f"  energy solver: {theirs.status.name}, {len(theirs.frames)} frames, {seconds:.1f} CPU s", flush=True)
