@@ -98,9 +98,6 @@ POSITIVE = (
     "max_distortion",
     "contact_stiffness",
 )
-# Of the tolerance, at which "newton" ends: beside stiff patches the residual of soft bending is small (a tip lacked 5 % of its
-# way at 6e-5), and its last steps are the shortest.
-CLOSER = 0.1
 LIGHT = 0.6  # of the body's stiffness that stands in the global matrix of the quasi-Newton iteration, whose pairs add the rest
 
 
@@ -227,7 +224,7 @@ class ProjectiveShapeSolver:
         """The collision-aware local-global iteration."""
         merit = self.body_targets != "paper"
         return Relaxation(
-            self.tolerance * (CLOSER if self.targets.follows else 1.0),
+            self.tolerance,
             self.volume_tolerance,
             self.max_iterations,
             self.contact_interval or (1 if self.targets.follows else 10),
