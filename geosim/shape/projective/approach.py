@@ -12,6 +12,7 @@ from geosim.shape.projective.contact import Springs
 from geosim.shape.projective.lines import Lines, make_lines
 from geosim.shape.projective.mesh import Work, remeshed, strung
 from geosim.shape.projective.relaxation import Iterate
+from geosim.shape.projective.stiffness import MaterialMatrix
 
 __all__ = ["Approach"]
 
@@ -52,6 +53,8 @@ class Approach:
             make_lines(work.robot, command, work.matrix.diagonal(), lines),
         )
         self.work = strung(work, self.end)
+        if isinstance(self.work.matrix, MaterialMatrix):
+            self.work.matrix.forget()
         self.x, self.springs, self.pressures = np.array(x), springs, pressures
         self.share, self.arrived, self.aimed = 0.0, False, 0.0
         self._start = self.x.copy()

@@ -26,11 +26,12 @@ from geosim.collision.tree import Tree, build_tree
 from geosim.environment import Environment, Obstacle
 from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
+from geosim.shape.projective.edges import crossing_edges, edge_spring
 
 __all__ = ["MOVED", "SET_CHANGED", "UNCHANGED", "SpringContact", "Springs"]
 
 UNCHANGED, MOVED, SET_CHANGED = 0, 1, 2
-SELF = -1  # partner of a spring to the robot itself
+SELF, EDGES = -1, -2  # partner of a spring to the robot itself: of a vertex with a face, of an edge with an edge
 DEFAULT_OFFSET = 0.05  # mean edges of the surface
 STIFFENING, STIFFEST = 4.0, 256.0  # factor at every balance with vertices inside; limit over a new spring's stiffness
 FORGOTTEN = 4.0  # offsets from the surface: there a spring, which pushes nothing beyond one offset, is dropped
@@ -67,7 +68,7 @@ class Springs:
         Contact points on primitives follow the vertex in every evaluation; those on meshes and on the robot itself
         stay until the next collision check.
         """
-        own = self.partner == SELF
+        own = self.partner < 0
         points = np.where(own[:, None], np.einsum("ij,ijk->ik", self.shares, x[self.corners]), self.points)
         gap = np.einsum("ij,ij->i", x[self.ids] - points, self.normals)
         normals = self.normals.copy()
@@ -88,7 +89,7 @@ class Springs:
         shares = np.concatenate([np.ones((len(on), 1)), -self.shares[on]], axis=1)
         slopes = (np.sqrt(self.stiffness[on])[:, None] * shares)[:, :, None] * normal[:, None]
         own = self.ids[on, None]  # stands in for corners that have no share, so that they couple nothing
-        return np.concatenate([own, np.where(self.shares[on] > 0.0, self.corners[on], own)], axis=1), slopes
+        return np.concatenate([own, np.where(self.shares[on] != 0.0, self.corners[on], own)], axis=1), slopes
 
     def on_vertices(self, push: Floats, count: int) -> Floats:
         """Forces on all vertices [N] (count, 3) of the pushes of the springs: action and reaction."""
@@ -102,9 +103,9 @@ class Springs:
 
         (n . (v - sum b_i x_i))^2 <= 2 v^2 + 2 sum b_i x_i^2 couples no vertices, so the matrix keeps its pattern.
         """
-        twice = np.where(self.partner == SELF, 2.0, 1.0) * self.stiffness
+        twice = np.where(self.partner < 0, 4.0 if (self.partner == EDGES).any() else 2.0, 1.0) * self.stiffness
         out = np.bincount(self.ids, twice, minlength=count).astype(float)
-        np.add.at(out, self.corners, twice[:, None] * self.shares)
+        np.add.at(out, self.corners, twice[:, None] * np.abs(self.shares))
         return out
 
 
@@ -154,6 +155,8 @@ class SpringContact:
         if not self.active:
             return old, UNCHANGED
         parts = self._self_collisions(x, old) if self.self_contact else []
+        if self.self_contact and (balanced or (old.partner == EDGES).any()):
+            parts.append(self._edge_collisions(x, old, np.concatenate([[], *(p.ids for p in parts)])))
         self.penetration = max([0.0, *(_depth(x, springs) for springs in parts)])
         parts += [self._obstacle_collisions(i, x, old) for i in range(len(self.obstacles))]
         self.clear = self.penetration == 0.0
@@ -172,7 +175,7 @@ class SpringContact:
 
     def _stiffened(self, found: Springs, old: Springs, balanced: bool) -> tuple[Springs, int]:
         """Give kept springs their stiffness, stiffen all if vertices stay inside at balance, and say what changed."""
-        before, now = (s.ids * (len(self.obstacles) + 1) + s.partner + 1 for s in (old, found))
+        before, now = (s.ids * (len(self.obstacles) + 2) + s.partner + 2 for s in (old, found))
         order = np.argsort(before)
         kept = np.isin(now, before)
         stiffness = found.stiffness.copy()
@@ -215,6 +218,20 @@ class SpringContact:
             ok = (face >= 0) & (np.einsum("ij,ij->i", unit[face], vertex_normals[near]) < 0)  # it faces the vertex
             found.append(self._on_faces(x, near[ok], points[ok], face[ok], unit))
         return found
+
+    def _edge_collisions(self, x: Floats, old: Springs, seen: Ints) -> Springs:
+        """Springs of edges that have passed each other unseen by vertices, and of those that had and are still near."""
+        mine = old.partner == EDGES
+        first = np.column_stack([old.ids[mine], old.corners[mine, 0]])
+        second, side = old.corners[mine, 1:], old.normals[mine]
+        edges, others, normals = crossing_edges(x, self.faces, seen)
+        known = {frozenset(row) for row in np.column_stack([first, second]).tolist()}
+        fresh = [k for k in range(len(edges)) if frozenset([*edges[k].tolist(), *others[k].tolist()]) not in known]
+        pairs = np.vstack([first, edges[fresh]]), np.vstack([second, others[fresh]])
+        ids, corners, shares, normal, gap = edge_spring(x, *pairs, np.vstack([side, normals[fresh]]))
+        near = gap <= FORGOTTEN * self.offset
+        points = x[ids] - gap[:, None] * normal
+        return self._springs(ids[near], points[near], normal[near], EDGES, corners[near], shares[near])
 
     def _exits(self, x: Floats, ids: Ints, away: Floats, unit: Floats, surface: Tree) -> tuple[Floats, Ints]:
         """Where rays from vertices leave the collided region (points and faces), the nearest point of it elsewhere."""

@@ -24,8 +24,8 @@ __all__ = ["BODY_TARGETS", "CHAMBER_TARGETS", "Body", "Cells", "Elements", "Eval
 
 BODY_TARGETS = ("material", "variational", "paper")
 CHAMBER_TARGETS = ("total", "element", "uniform")
-OWN_SHARE = 0.02  # of the bulk stiffness, held by every element alone; the rest is held by the patches round vertices
-GUARD = 1.0 / OWN_SHARE  # times that share, where an element turns over or swells
+OWN_SHARE = 0.001  # of the bulk stiffness, held by every element alone; the rest is held by the patches round vertices
+STABILISATION = 0.3  # of the pressures of patches, over the compliance 1 / G: that of the energy solver's P1 elements
 RESTIFFEN, AHEAD = 2.0, 1.3  # growth of an element's weight that asks for a new global matrix, which gets so much more
 WORTH_A_THREAD = 30_000  # elements: fewer are done before a thread has started
 ROUNDING = 2e-15  # of the elastic energy of a unit strain: differences of the merit below are noise
@@ -123,7 +123,7 @@ class Elements:
         self._starts = np.concatenate([[0], np.cumsum(np.bincount(corners, minlength=count))])
         self._forces = np.zeros((len(tets), 4, 3))
         self._energies = np.zeros(len(tets))
-        self._patch = np.zeros((2, count))
+        self.patches = Patches(count, body) if body.targets == "material" else None
         modulus = body.stiffness * body.tables[body.which, 0, 0]
         self.rounding = ROUNDING * float((modulus * body.volumes).sum())  # of the merit [J]
         self._floor = LEAST_STRAIN * float((modulus * body.volumes ** (2 / 3)).mean())
@@ -148,14 +148,12 @@ class Elements:
         rows, cols = np.repeat(tets, 4, axis=1).ravel(), np.tile(tets, (1, 4)).ravel()
         return sp.coo_matrix((blocks.ravel(), (rows, cols)), shape=(self.count, self.count)).tocsc()
 
-    def stiffen(self, x: Floats, convex: bool, *places: Any) -> None:
+    def stiffen(self, x: Floats, convex: float, *places: Any) -> None:
         """Add the second derivative of the body's merit at x [m] to a matrix (see `element_stiffness`)."""
         b = self.body
-        jacobians = self._press(x)
-        corners, bulk = b.tets.ravel(), (1.0 - OWN_SHARE) * b.bulk
-        rest, stiff = (np.bincount(corners, np.repeat(v * b.volumes, 4), minlength=self.count) for v in (1.0, bulk))
-        roots = np.sqrt(0.25 * stiff) / np.where(rest > 0.0, rest, 1.0)
-        law = (b.volumes, b.which, b.rows, OWN_SHARE * b.bulk, GUARD, jacobians, self._patch[0], roots)
+        jacobians, pressures, _ = self._press(x)
+        assert self.patches is not None
+        law = (b.volumes, b.which, b.rows, OWN_SHARE * b.bulk, jacobians, pressures, self.patches.roots)
         element_stiffness(x, b.tets, b.gradients, *law, convex, *places)
 
     def pulls(self, x: Floats, targets: Floats) -> Floats:
@@ -185,13 +183,13 @@ class Elements:
     def evaluate(self, x: Floats, targets: Floats) -> Evaluation:
         """Local step at positions x [m] (n, 3) for target volumes [m^3] (chambers,), nan = vented."""
         split = len(self.body.tets)
-        jacobians = self._body(x, self._forces[:split], self._energies[:split])
+        jacobians, pressed = self._body(x, self._forces[:split], self._energies[:split])
         pressures = self._chambers(x, targets, self._forces[split:], self._energies[split:])
         force = np.empty_like(x)
         self.gather(self._forces, force)
         sizes = np.sqrt(np.einsum("eik,eik->ei", self._forces[:split], self._forces[:split]))
         scale = np.bincount(self.body.tets.ravel(), sizes.ravel()).max(initial=0.0)
-        elastic = float(self._energies[:split].sum() + self._patch[1].sum())
+        elastic = float(self._energies[:split].sum() + pressed)
         merit = elastic + float(self._energies[split:].sum() - np.sum(self.load * x))
         force -= self.load
         scale = max(scale, float(np.abs(self.load).max(initial=0.0)), self._floor)
@@ -205,28 +203,29 @@ class Elements:
             merit += stored
         return Evaluation(force, merit, scale, pressures, jacobians, elastic)
 
-    def _body(self, x: Floats, forces: Floats, energies: Floats) -> Floats:
-        """Write the pull of the body targets; return the volume ratio of every element."""
+    def _body(self, x: Floats, forces: Floats, energies: Floats) -> tuple[Floats, float]:
+        """Write the pull of the body targets; return the volume ratio of every element and the energy of the patches."""
         b, n = self.body, len(self.body.tets)
         elements = (x, b.tets, b.gradients)
         if b.targets == "material":
-            jacobians = self._press(x)
-            law = (b.volumes, b.which, b.rows, OWN_SHARE * b.bulk, GUARD, jacobians, self._patch[0])
+            jacobians, pressures, pressed = self._press(x)
+            law = (b.volumes, b.which, b.rows, OWN_SHARE * b.bulk, jacobians, pressures)
             self._share(kernels.material_targets, n, *elements, *law, forces, energies)
         else:
-            jacobians = np.empty(n)
+            jacobians, pressed = np.empty(n), 0.0
             local = kernels.body_targets if b.targets == "variational" else kernels.paper_targets
             blend = (b.stiffness * b.volumes, b.which, b.tables, SPACING)
             self._share(local, n, *elements, *blend, forces, energies, jacobians)
-        return jacobians
+        return jacobians, pressed
 
-    def _press(self, x: Floats) -> Floats:
-        """Write the pressure and energy of every patch; return the volume ratio of every element."""
-        b, jacobians = self.body, np.empty(len(self.body.tets))
-        patches = (b.volumes, (1.0 - OWN_SHARE) * b.bulk, jacobians, self._starts, self._slots, *self._patch)
+    def _press(self, x: Floats) -> tuple[Floats, Floats, float]:
+        """Volume ratio of every element, pressure of every patch [Pa] and the energy of all patches [J]."""
+        b, jacobians, growth = self.body, np.empty(len(self.body.tets)), np.empty(self.count)
+        assert self.patches is not None
         self._share(kernels.determinants, len(b.tets), x, b.tets, b.gradients, jacobians)
-        self._share(kernels.patch_pressures, self.count, *patches)
-        return jacobians
+        self._share(kernels.patch_growth, self.count, b.volumes, jacobians, self._starts, self._slots, growth)
+        pressures = self.patches.pressures(growth)
+        return jacobians, pressures, 0.5 * float(np.einsum("i,i->", growth, pressures))
 
     def _share(self, kernel: Callable[..., None], count: int, *arguments: Any) -> None:
         """Run a kernel over `count` elements, in several threads if there are many."""
@@ -272,6 +271,53 @@ class Elements:
     def volumes(self, x: Floats) -> Floats:
         """Volumes of the chambers at x [m^3]."""
         return np.array([shells.signed_volume(x, wall) for wall in self.cells.walls])
+
+
+class Patches:
+    """What the pressures of the patches round vertices do: C p = g, with g the growth of a patch [m^3].
+
+    C is the compliance of the bulk, lumped, and the stabilisation of linear pressures s / G (p - Pi p)(q - Pi q), Pi p the
+    mean in an element [Dohrmann and Bochev 2004]: without, pressures that alternate from vertex to vertex lock.
+
+    Parameters
+    ----------
+    count
+        Number of vertices.
+    body
+        The elements.
+    """
+
+    def __init__(self, count: int, body: Body) -> None:
+        corners = body.tets.ravel()
+        self.ids = np.unique(corners)
+        place = np.full(count, -1)
+        place[self.ids] = np.arange(len(self.ids))
+        tets, bulk = place[body.tets], (1.0 - OWN_SHARE) * body.bulk
+        rest, stiff = (np.bincount(place[corners], np.repeat(v * body.volumes, 4)) for v in (1.0, bulk))
+        shear = 0.5 * body.stiffness * body.tables[body.which, 0, 0]
+        element = STABILISATION * ((1.0 + np.eye(4)) / 20.0 - 1.0 / 16.0)
+        entries = (body.volumes / shear)[:, None, None] * element
+        rows, columns = np.repeat(tets, 4, axis=1).ravel(), np.tile(tets, (1, 4)).ravel()
+        smooth = sp.coo_matrix((entries.ravel(), (rows, columns)), shape=(len(self.ids),) * 2)
+        compliance = (smooth + sp.diags(0.25 * rest**2 / stiff)).tocsr()
+        self._scale = 1.0 / np.sqrt(compliance.diagonal())
+        scaled = sp.triu(sp.diags(self._scale) @ compliance @ sp.diags(self._scale), format="csr")
+        scaled.sort_indices()
+        self.scaled = scaled  # with a unit diagonal
+        self.roots = np.zeros(count)  # scales of the couplings of an element's growth with its patches
+        self.roots[self.ids] = 0.25 * self._scale
+        self._factoriser = make_factoriser(scaled.indptr, scaled.indices, single=False)
+        self._factoriser.factorise(scaled.data)
+
+    def solve(self, growth: Floats) -> Floats:
+        """Solve with the scaled compliance."""
+        return self._factoriser.solve(growth)
+
+    def pressures(self, growth: Floats) -> Floats:
+        """Pressure of every patch [Pa] by its growth [m^3], (count,)."""
+        out = np.zeros(len(growth))
+        out[self.ids] = self._scale * self.solve(self._scale * growth[self.ids])
+        return out
 
 
 class GlobalMatrix:

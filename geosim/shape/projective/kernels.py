@@ -30,13 +30,15 @@ __all__ = [
     "gradient",
     "material_targets",
     "paper_targets",
-    "patch_pressures",
+    "patch_growth",
     "total_targets",
     "volume_law",
     "write_forces",
 ]
 
-NARROWEST, WIDEST = 0.7, 1.4  # volume ratios between which a body element may differ from its patch at little cost
+FLATTENED = 0.2  # volume ratio of an element below which its laws are continued
+# Energy of an element's volume change over its elastic energy: its tangent grows with the square of the stretch.
+FOLLOWING = 1.0
 FLAT_BLEND = 1e-6  # volume ratio: blends below have no shape that could be scaled; their target is the rotation
 LEAST_VOLUME = 0.1  # of the asked volume: from smaller ones sequential quadratic programming may not find its way
 MOST_QUADRATIC, SAME_SHAPE = 60, 1e-24  # it takes 4 to 10; squared step over ||F||^2
@@ -143,34 +145,45 @@ def body_targets(lo, hi, x, tets, gradients, weights, which, tables, spacing, fo
 
 
 @kernel
-def patch_pressures(lo, hi, volumes, stiffness, jacobians, starts, slots, pressures, energies):
-    """Pressure and energy of the volume change of the patch of body elements around every vertex.
+def patch_growth(lo, hi, volumes, jacobians, starts, slots, growth):
+    """Volume change of the patch of body elements around every vertex [m^3], a quarter of each belonging to it.
 
-    With J_v the volume of the patch over its rest volume and kappa its mean bulk stiffness, p_v = kappa (J_v - 1) and
-    the energy is kappa / 2 (J_v - 1)^2 times a quarter of the patch. A projection of every element on its own would
-    lock: linear tets have more elements than free displacements to keep their volumes with.
+    A projection of every element on its own would lock: linear tets have more elements than free displacements to
+    keep their volumes with.
     """
     for v in range(lo, hi):
-        rest, now, bulk = 0.0, 0.0, 0.0
+        total = 0.0
         for k in range(starts[v], starts[v + 1]):
             e = slots[k] // 4
             if e < len(volumes):
-                rest += volumes[e]
-                now += volumes[e] * jacobians[e]
-                bulk += volumes[e] * stiffness[e]
-        pressures[v], energies[v] = 0.0, 0.0
-        if rest > 0.0:
-            pressures[v] = bulk / rest * (now / rest - 1.0)
-            energies[v] = 0.125 * bulk * (now / rest - 1.0) ** 2
+                total += 0.25 * volumes[e] * (jacobians[e] - 1.0)
+        growth[v] = total
 
 
 @kernel
-def _stress(f, c, m):
-    """Return W and dW/dF of a law of the invariants without its pressure: W(I1, I2) - p0 (J - 1), zero stress at rest.
+def volume_law(J):
+    """Return t = J^(-1/3) and U = (J - 1 / J)^2 / 8 of a volume ratio, each with its first two derivatives.
 
-    The plain invariants are used (not the isochoric ones): they equal them at J = 1, which the patches see to, and
-    stay defined for elements that are flat or inverted on the way.
+    U has the curvature 1 at rest and 3 / (4 J^4) where an element is squeezed. Below FLATTENED t goes on as a line and U as a
+    parabola, so that elements that are flat or inverted on the way have a finite energy and are pushed back.
     """
+    at = max(J, FLATTENED)
+    t, over, d = at ** (-1.0 / 3.0), 1.0 / at, J - at
+    t1, t2 = -t * over / 3.0, 4.0 / 9.0 * t * over * over
+    q, r = at**6, over**6
+    u = (q + r - 2.0) / 72.0
+    u1, u2 = (q - r) * over / 12.0, (5.0 * q + 7.0 * r) * over * over / 12.0
+    return t + d * t1, t1, (t2 if d == 0.0 else 0.0), u + d * (u1 + 0.5 * d * u2), u1 + d * u2, u2
+
+
+@kernel
+def _stress(f, c, J, m, bulk):
+    """Return the energy and its derivative of a law of the invariants: W(t^2 I1, t^4 I2) (1 + FOLLOWING U) + bulk U.
+
+    The invariants are the isochoric ones, so that the pressure of a patch is not at odds with the stretch of one of its
+    elements, and U resists the volume change of the single element as stiffly as its stretch resists (see `volume_law`).
+    """
+    t, t1, _, u, u1, _ = volume_law(J)
     a = f[0] * f[0] + f[3] * f[3] + f[6] * f[6]
     b = f[1] * f[1] + f[4] * f[4] + f[7] * f[7]
     g = f[2] * f[2] + f[5] * f[5] + f[8] * f[8]
@@ -178,32 +191,38 @@ def _stress(f, c, m):
     k = f[0] * f[2] + f[3] * f[5] + f[6] * f[8]
     q = f[1] * f[2] + f[4] * f[5] + f[7] * f[8]
     right = (a, h, k, h, b, q, k, q, g)  # F^T F
-    i1, p0 = a + b + g, m[4]
-    energy, w1, w2, _ = invariant_law(m, i1, inner(c, c))  # I2 is the sum of squares of the cofactors
+    i1, i2 = a + b + g, inner(c, c)  # I2 is the sum of squares of the cofactors
+    energy, w1, w2, _ = invariant_law(m, t * t * i1, t**4 * i2)
     fc = times(right, f[0:3]) + times(right, f[3:6]) + times(right, f[6:9])
-    s = combine(1.0, combine(2.0 * w1 + 2.0 * w2 * i1, f, -2.0 * w2, fc), -p0, c)
-    return energy - p0 * (determinant(f, c) - 1.0), s
+    follow = 1.0 + FOLLOWING * u
+    p = (2.0 * t * w1 * i1 + 4.0 * t**3 * w2 * i2) * t1 * follow + (FOLLOWING * energy + bulk) * u1
+    w1, w2 = 2.0 * t * t * w1 * follow, 2.0 * t**4 * w2 * follow
+    return energy * follow + bulk * u, p, combine(w1 + w2 * i1, f, -w2, fc)
 
 
 @kernel
-def _stress_of_stretches(f, c, m):
-    """The same for an energy of the principal stretches, continued linearly below FLATTEST."""
+def _stress_of_stretches(f, J, m, bulk):
+    """The same for an energy of the isochoric principal stretches, continued linearly below FLATTEST."""
+    t, t1, _, u, u1, _ = volume_law(J)
+    follow = 1.0 + FOLLOWING * u
     U, s, V = singular(f)
-    p0, energy = m[4], 0.0
+    energy, p = 0.0, 0.0
     d = np.empty(3)
     for i in range(3):
-        stretch = max(s[i], FLATTEST)
+        stretch = max(t * s[i], FLATTEST)
         psi, slope, _ = stretch_law(m, stretch)
         d[i] = slope / stretch
-        energy += psi + d[i] * (s[i] - stretch)
-    stress = combine(1.0, compose(U, d[0], d[1], d[2], V), -p0, c)
-    return energy - p0 * (determinant(f, c) - 1.0), stress
+        energy += psi + d[i] * (t * s[i] - stretch)
+        p += d[i] * s[i] * t1 * follow
+        d[i] *= t * follow
+    p += (FOLLOWING * energy + bulk) * u1
+    return energy * follow + bulk * u, p, compose(U, d[0], d[1], d[2], V)
 
 
 @kernel
-def _material_element(f, m):
-    c = cofactor(f)
-    return _stress_of_stretches(f, c, m) if m[0] >= OF_STRETCHES else _stress(f, c, m)
+def _material_element(f, c, J, m, bulk):
+    """Energy density, its derivative by J, and that by F at fixed J."""
+    return _stress_of_stretches(f, J, m, bulk) if m[0] >= OF_STRETCHES else _stress(f, c, J, m, bulk)
 
 
 @kernel
@@ -215,31 +234,19 @@ def determinants(lo, hi, x, tets, gradients, jacobians):
 
 
 @kernel
-def volume_law(J, bulk, guard):
-    """Energy density, pressure and stiffness of an element's own volume ratio J: bulk, and `guard` times that far from 1."""
-    excess = min(J - NARROWEST, 0.0) + max(J - WIDEST, 0.0)
-    energy = 0.5 * bulk * ((J - 1.0) ** 2 + guard * excess * excess)
-    return energy, bulk * (J - 1.0 + guard * excess), bulk * (1.0 + (guard if excess != 0.0 else 0.0))
-
-
-@kernel
-def material_targets(
-    lo, hi, x, tets, gradients, volumes, which, rows, bulk, guard, jacobians, pressures, forces, energies
-):
+def material_targets(lo, hi, x, tets, gradients, volumes, which, rows, bulk, jacobians, pressures, forces, energies):
     """Corner forces of the targets whose pull is the stress of the material: k (F - T) = dW/dF + p cof F.
 
-    p is the mean of the patch pressures of the corners plus bulk (J - 1) of the element itself, a small share; beyond
-    NARROWEST and WIDEST it is `guard` times as stiff, which keeps single elements of a patch from turning over
-    without locking the others. `rows` are those of `geosim.material.tensors.row` in the full form.
+    p is the mean of the patch pressures of the corners plus that of the element itself (see `_stress`).
+    `rows` are those of `geosim.material.tensors.row` in the full form.
     """
     for e in range(lo, hi):
         f = gradient(x, tets, gradients, e)
-        density, s = _material_element(f, rows[which[e]])
+        c = cofactor(f)
+        density, own, s = _material_element(f, c, jacobians[e], rows[which[e]], bulk[e])
         p = 0.25 * (pressures[tets[e, 0]] + pressures[tets[e, 1]] + pressures[tets[e, 2]] + pressures[tets[e, 3]])
-        stored, slope, _ = volume_law(jacobians[e], bulk[e], guard)
-        p += slope
-        energies[e] = volumes[e] * (density + stored)
-        write_forces(forces, e, gradients, volumes[e], combine(1.0, s, p, cofactor(f)))
+        energies[e] = volumes[e] * density
+        write_forces(forces, e, gradients, volumes[e], combine(1.0, s, p + own, c))
 
 
 @kernel

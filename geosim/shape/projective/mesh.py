@@ -21,7 +21,11 @@ from geosim.shape.projective.lines import Lines
 from geosim.shape.projective.material import blend_table
 from geosim.shape.projective.stiffness import MaterialMatrix
 
-__all__ = ["Targets", "Work", "continued", "make_work", "needs_remeshing", "remeshed", "strung"]
+__all__ = ["BULK", "Targets", "Work", "continued", "make_work", "needs_remeshing", "remeshed", "strung"]
+
+# Bulk stiffness of the targets "material" over that of the blends: only patches have it, so that it does not lock, and at
+# V/V0 = 115 the body shall keep its volume within a percent.
+BULK = 12.0
 
 
 @dataclass(frozen=True)
@@ -158,7 +162,7 @@ def _body(robot: VolumetricRobot, targets: Targets) -> Body:
         np.array(robot.body_tets),
         *rest_shapes(robot.vertices, robot.body_tets),
         k,
-        np.minimum(k * (1 - targets.blend_at_rest) / 3, moduli),
+        np.minimum((BULK if targets.body == "material" else 1.0) * k * (1 - targets.blend_at_rest) / 3, moduli),
         which,
         np.array(tables),
         np.array([row(m, 1.0, isochoric=False) for m in materials]),

@@ -26,6 +26,10 @@ NOISE = 1e-9  # relative: forces that differ by less are equal
 NEAR = 0.03  # residual below which the second derivative of the merit is tried as it is; farther away it is not convex
 LOOSEST = 0.02  # relative error of a step, in the energy; near balance it is the square root of the residual
 MOST_LOOKS = 16  # at collisions on the way of one step
+FLATTER = 0.2  # of its volume ratio (of 1 where it is swollen) that a step leaves to an element
+# Of the tolerance, at which "newton" ends: beside stiff patches the residual of soft bending is small (a tip lacked 5 % of its
+# way at 6e-5), and its last steps are the shortest.
+CLOSER = 0.1
 RISE = 2.0  # factor by which an accelerated step may raise the residual of targets without a merit
 
 
@@ -122,11 +126,15 @@ class Relaxation:
         if due and isinstance(matrix, GlobalMatrix) and elements.restiffen(now.x):
             matrix.replace(elements.laplacian(), elements.springs)
             memory.restart()
-        balanced = now.residual <= self.tolerance
+        balanced = now.residual <= self._goal(work)
         if not balanced and iteration % self.contact_interval:
             return UNCHANGED
         elements.springs, changed = contact.update(now.x, elements.springs, balanced)
         return changed
+
+    def _goal(self, work: Work) -> float:
+        """Residual at which the forces balance."""
+        return self.tolerance * (CLOSER if isinstance(work.matrix, MaterialMatrix) else 1.0)
 
     def _respond(self, work: Work, memory: Anderson | QuasiNewton, now: Iterate, changed: int) -> bool:
         """Take over springs that moved, came or went; return whether the forces balance with them."""
@@ -138,7 +146,7 @@ class Relaxation:
             memory.jump()
         if changed != UNCHANGED:
             now.evaluation = elements.evaluate(now.x, now.targets)
-        return changed != SET_CHANGED and work.residual(now.evaluation) <= self.tolerance
+        return changed != SET_CHANGED and work.residual(now.evaluation) <= self._goal(work)
 
     def _has_arrived(self, work: Work, memory: Anderson | QuasiNewton, now: Iterate) -> bool:
         """Whether volumes and lengths are the asked ones; if not their targets are moved."""
@@ -191,29 +199,43 @@ class Relaxation:
         step = -matrix.solve(now.evaluation.force[matrix.free], min(LOOSEST, now.residual**0.5))
         share, seen = 1.0, False
         for _ in range(MOST_HALVINGS):
-            x = now.x.copy()
-            x[matrix.free] += matrix.turned(now.x, share * step)
-            evaluation = elements.evaluate(x, now.targets)
-            if self._is_better(work, now.evaluation, evaluation):
-                clear = 1.0 if seen else self._clear_share(matrix, contact, now, share * step)
+            found = self._best(work, matrix, now, share * step)
+            if found is not None:
+                clear = 1.0 if seen else self._clear_share(matrix, contact, now, found[0])
                 if clear == 1.0:
                     now.pulls = (1.0 - share) * now.pulls + share * matrix.pulls(now.x, now.targets, step)
-                    now.x, now.evaluation = x, evaluation
+                    now.x[matrix.free] += found[0]
+                    now.evaluation = found[1]
                     return True
                 share, seen = clear * share, True
             else:
                 share *= 0.5
         return False
 
-    def _clear_share(self, matrix: MaterialMatrix, contact: SpringContact, now: Iterate, step: Floats) -> float:
+    def _best(self, work: Work, matrix: MaterialMatrix, now: Iterate, step: Floats) -> tuple[Floats, Evaluation] | None:
+        """Turned or straight step, whichever lowers the merit more, and what it leads to; None if neither is better.
+
+        Turns serve slender robots; where single elements are sheared strongly they are no rotations of anything.
+        """
+        best: tuple[Floats, Evaluation] | None = None
+        for move in (matrix.turned(now.x, step), step):
+            x = now.x.copy()
+            x[matrix.free] += move
+            new = work.elements.evaluate(x, now.targets)
+            good = not _folds(now.evaluation, new) and self._is_better(work, now.evaluation, new)
+            if good and (best is None or new.merit < best[1].merit):
+                best = move, new
+        return best
+
+    def _clear_share(self, matrix: MaterialMatrix, contact: SpringContact, now: Iterate, move: Floats) -> float:
         """Share of a long step in which no vertex passes through anything unseen."""
         if not contact.active:
             return 1.0
-        far = float(np.abs(matrix.turned(now.x, step)).max(initial=0.0)) / now.longest
+        far = float(np.abs(move).max(initial=0.0)) / now.longest
         share, looks = min(1.0, MOST_LOOKS / max(far, 1.0)), int(np.ceil(min(far, MOST_LOOKS)))
         for k in range(1, looks):
             x = now.x.copy()
-            x[matrix.free] += matrix.turned(now.x, share * k / looks * step)
+            x[matrix.free] += share * k / looks * move
             if contact.meets(x, matrix.elements.springs):
                 return share * k / looks
         return share
@@ -225,3 +247,9 @@ class Relaxation:
             return gain > 0.0
         rise = 1.0 + NOISE if self.merit else RISE
         return bool(np.linalg.norm(new.force[free]) <= rise * np.linalg.norm(old.force[free]))
+
+
+def _folds(old: Evaluation, new: Evaluation) -> bool:
+    """Whether a step flattens an element: it would be slow to come back from there."""
+    before = np.minimum(old.jacobians, 1.0)
+    return bool(((new.jacobians < FLATTER * before) & (before > 0.0)).any())

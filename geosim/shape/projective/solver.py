@@ -28,7 +28,9 @@ Departures from [Fang2022] and its public code:
 [D7]  Eqs. (6)-(7) derive from no energy. `body_targets="variational"` blends T = R Q + (1 - R) P_1(F), with a merit for
       every law R(strain). The default "material" takes the target whose pull is the stress of the material itself,
       k (F - T) = dW/dF + p cof F, with the volume kept on the patch of elements round a vertex: linear tets
-      that keep it one by one lock. It has a merit too. "paper" is (6)-(7), guarded by the residual alone.
+      that keep it one by one lock. Pressures of neighbouring patches are stabilised; W is the isochoric energy, and a smooth
+      barrier against the volume change of the single element grows with it, so that it neither locks at rest nor yields at
+      tenfold stretch. It has a merit too. "paper" is (6)-(7), guarded by the residual alone.
 [D8]  Fixed vertices are eliminated from the global matrix.
 [D9]  Only the inside of the chambers is remeshed; body elements and surface vertices stay, and volume ratios refer to
       the original chambers. Distortion is judged by ||F|| and ||F^-1||, which tells slivers from stretched elements.
@@ -40,12 +42,14 @@ Departures from [Fang2022] and its public code:
       the tolerance), and takes large increments that defeat Anderson's.
 [D13] Springs act along the contact normal alone (frictionless) and are one-sided: one that still pushes stays, and its
       push is the contact force; it ends by Eq. (8) once its vertex is away by more than the offset. Where the robot
-      touches itself the face that is touched feels the opposite push.
+      touches itself the face that is touched feels the opposite push. Edges that have passed over edges while no vertex
+      is inside anything are found at balance and get springs of their own.
 [D14] By default ("newton") the global matrix is the second derivative of the merit: a handful of iterations instead of
       hundreds. Its factors precondition conjugate gradients until others pay. The step is then split element by element
       into a rotation and a strain, and the prefactored scalar matrix joins the elements: a slender robot turns by large
-      angles in one step, where straight lines would stretch it. On the way of a long step collisions are looked for, and
-      it ends at the first new one. The fixed point is that of the other accelerations.
+      angles in one step, where straight lines would stretch it; the straight step is taken where it lowers the merit more.
+      On the way of a long step collisions are looked for, and it ends at the first new one. The fixed point is that of the
+      other accelerations.
 """
 
 from __future__ import annotations
@@ -80,7 +84,7 @@ from geosim.shape.projective.elements import BODY_TARGETS, CHAMBER_TARGETS
 from geosim.shape.projective.error import energy_problem, energy_residual
 from geosim.shape.projective.frames import measure
 from geosim.shape.projective.lines import Lines, make_lines
-from geosim.shape.projective.mesh import Targets, Work, continued, make_work, needs_remeshing
+from geosim.shape.projective.mesh import BULK, Targets, Work, continued, make_work, needs_remeshing
 from geosim.shape.projective.relaxation import Iterate, Relaxation
 
 __all__ = ["ProjectiveShapeSolver", "ProjectiveState"]
@@ -95,7 +99,7 @@ POSITIVE = (
     "max_distortion",
     "contact_stiffness",
 )
-LIGHT = 0.3  # of the body's stiffness that stands in the global matrix of the quasi-Newton iteration, whose pairs add the rest
+LIGHT = 0.6  # of the body's stiffness that stands in the global matrix of the quasi-Newton iteration, whose pairs add the rest
 
 
 @dataclass(frozen=True)
@@ -144,8 +148,8 @@ class ProjectiveShapeSolver:
     chamber_targets
         "total" (default), "element" or "uniform": see [D4].
     blend_at_rest
-        R_omega at zero strain: bulk modulus over shear modulus is 2 / (3 R). Smaller keeps the body's volume better and
-        takes more iterations.
+        R_omega at zero strain: bulk modulus over shear modulus is 2 / (3 R), of the patches of "material" twelve times that.
+        Smaller keeps the body's volume better and takes more iterations.
     chamber_weight
         Stiffness of the chamber elements over that of the body elements beside them.
     acceleration, window
@@ -153,7 +157,8 @@ class ProjectiveShapeSolver:
         so many iterations; window 0 is the plain iteration. Strings, and targets other than "material" and "total", have no
         second derivative here and get L-BFGS, those without a merit ("paper") Anderson always.
     tolerance
-        Largest force residual over free vertices, relative to the largest nodal sum of element forces.
+        Largest force residual over free vertices, relative to the largest nodal sum of element forces; "newton" goes on to a
+        tenth of it.
     volume_tolerance
         Largest relative error of an achieved chamber volume, cable length, edge length or area.
     max_iterations
@@ -187,7 +192,7 @@ class ProjectiveShapeSolver:
     max_distortion: float = 4.0
     contact_interval: int | None = None
     contact_offset: float | None = None
-    contact_stiffness: float = 0.05
+    contact_stiffness: float = 0.006
     error_estimate: bool = True
 
     def __post_init__(self) -> None:
@@ -212,7 +217,7 @@ class ProjectiveShapeSolver:
         the whole is far too cautious.
         """
         material = self.body_targets == "material"
-        share = LIGHT if self.acceleration != "anderson" and material else 1.0
+        share = (1.0 if self.acceleration == "anderson" else LIGHT) * BULK / 3.0 if material else 1.0
         follows = self.acceleration == "newton" and material and self.chamber_targets == "total"
         return Targets(self.body_targets, self.chamber_targets, self.blend_at_rest, self.chamber_weight, share, follows)
 

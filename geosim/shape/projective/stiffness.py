@@ -3,8 +3,8 @@
 The scalar matrix of [Fang2022] knows one weight an element, and the iteration needs hundreds of steps to learn the rest. This one
 is the second derivative of the merit. The pressure of a patch couples all its vertices, so it stays an unknown,
 
-    [ K    B ] [dx]   [-f]        B: columns sqrt(b_v) dJ_v/dx, b_v the bulk stiffness [J] of the patch of vertex v,
-    [ B^T -1 ] [q ] = [ 0]        which is K + B B^T with the pattern of the mesh.
+    [ K    B ] [dx]   [-f]        B: columns dg_v/dx of the growth of the patch of vertex v, C the compliance of patches
+    [ B^T -C ] [q ] = [ 0]        (see `Patches`), which is K + B C^-1 B^T with the pattern of the mesh.
 
 The volume of every chamber is a border of one row, and springs of contact enter with all their couplings. Factors serve for more
 than one matrix: they precondition.
@@ -33,6 +33,9 @@ __all__ = ["MaterialMatrix"]
 # Iterations with old factors that cost as much as new ones; where the pace after a few says that more would be needed, the old
 # ones are given up. With new ones three times as many are taken before the matrix counts as one that is not positive definite.
 WORTH_FACTORS = 8
+# Share of what is not convex in the elements that is cut off: the least but none, its growth where the matrix is not positive
+# definite, and its fall from step to step where it is.
+LEAST_CUT, TIGHTEN, LOOSEN = 0.1, 3.0, 1.5
 
 
 class MaterialMatrix:
@@ -53,7 +56,8 @@ class MaterialMatrix:
         self.elements, self.free = elements, free
         self.factorisations = self.products = 0
         self._scalar = GlobalMatrix(elements.laplacian(), free, Springs())
-        patches = np.unique(elements.body.tets)
+        assert elements.patches is not None
+        patches = elements.patches.ids
         self._moving = self._in_order(np.intersect1d(free, patches))
         self._size, self._patches = 3 * len(self._moving), len(patches)
         self._node = np.full(elements.count, -1)
@@ -63,11 +67,12 @@ class MaterialMatrix:
         self._base = self._pattern = self._mesh_pattern()
         self._followers = Followers(elements, np.setdiff1d(free, patches))
         self._constant = np.zeros(len(self._base.indices))
-        self._constant[self._base.indptr[self._size : -1]] = -1.0
+        self._constant[self._base.indptr[self._size] :] = -elements.patches.scaled.data
         self._places = self._ranks(), self._base.indptr
         first = self._node[elements.body.tets].min(axis=1)
         self._order = np.argsort(first, kind="stable")  # elements that meet in the matrix follow each other
         self._factoriser: Factoriser | None = None
+        self._known, self._cut = False, 0.0
 
     def _in_order(self, moving: Ints) -> Ints:
         """Vertices in an order in which neighbours are near each other, which saves misses of the cache."""
@@ -103,7 +108,10 @@ class MaterialMatrix:
         border = (self._node[first], self._border[second] - self._size)
         couplings = sp.csr_matrix((np.ones(len(first)), border), shape=(n, self._patches))
         blocks = sp.triu(sp.kron(nodes, np.ones((3, 3)))), sp.kron(couplings, np.ones((3, 1)))
-        full = sp.bmat([[*blocks], [None, sp.identity(self._patches)]]).tocsr()
+        assert self.elements.patches is not None
+        stabilised = self.elements.patches.scaled.copy()
+        stabilised.data = np.ones(len(stabilised.data))
+        full = sp.bmat([[*blocks], [None, stabilised]]).tocsr()
         full.sort_indices()
         return Sparsity(full.indptr.astype(np.int32), full.indices.astype(np.int32))
 
@@ -114,6 +122,10 @@ class MaterialMatrix:
     def factor(self, springs: Springs) -> None:
         """Do nothing: the next step asks for the springs anyway."""
 
+    def forget(self) -> None:
+        """Take new factors with the next step, and what is cut off from nothing, so that a command can be repeated."""
+        self._known, self._cut = False, 0.0
+
     def follow(self, x: Floats, pulls: Floats, near: bool) -> None:
         """Take the second derivative at x [m].
 
@@ -122,7 +134,7 @@ class MaterialMatrix:
         pulls
             Of the chambers [Pa] (chambers,), which stretch the walls.
         near
-            Whether the second derivative itself may be positive definite; where it is not, what is not convex is cut off.
+            Whether the second derivative itself is tried; else the share of the last step is cut off of what is not convex.
         """
         self._at = x.copy(), np.array(pulls)
         elements = self.elements
@@ -136,15 +148,21 @@ class MaterialMatrix:
             slope = np.zeros_like(x)
             wall_gradient(x, elements.cells.walls[i], slope)
             self._sides[k] = slope[self._moving].ravel()
-        self._assemble(convex=not near)
+        cut = self._cut / (LOOSEN**2 if near else LOOSEN)
+        self._assemble(cut if cut >= LEAST_CUT else 0.0)
 
-    def _assemble(self, *, convex: bool) -> None:
+    def _assemble(self, cut: float) -> None:
+        """Take the second derivative less a share of what is not convex, which is remembered."""
         x, pulls = self._at
-        self._convex, self._data = convex, self._constant.copy()
+        self._cut, self._data = cut, self._constant.copy()
         (blocks, couplings), indptr = self._places
-        self.elements.stiffen(x, convex, self._order, self._node, blocks, couplings, indptr, self._data)
-        for pull, wall in () if convex else zip(pulls, self.elements.cells.walls):
-            wall_stiffness(x, wall, pull, self._node, self._base.indptr, self._base.indices, self._data)
+        self.elements.stiffen(x, cut, self._order, self._node, blocks, couplings, indptr, self._data)
+        for pull, wall in zip(pulls, self.elements.cells.walls):
+            wall_stiffness(x, wall, (1.0 - cut) * pull, self._node, self._base.indptr, self._base.indices, self._data)
+
+    def _tighten(self) -> None:
+        """Cut off a larger share of what is not convex."""
+        self._assemble(min(1.0, max(LEAST_CUT, TIGHTEN * self._cut)))
 
     def _factorise(self) -> bool:
         """Factorise what is assembled; return whether it is positive definite, as far as can be told."""
@@ -163,6 +181,7 @@ class MaterialMatrix:
         factoriser = self._factoriser
         factoriser.factorise(data)
         self.factorisations += 1
+        self._known = True
         self._kept = self._sides.copy()
         columns = np.zeros((pattern.size, len(self._kept)))
         columns[: self._size] = self._kept.T
@@ -187,7 +206,8 @@ class MaterialMatrix:
         whole = np.zeros(self._base.size)
         whole[: self._size] = vector
         out = self._base.product(self._data, whole)
-        whole[: self._size], whole[self._size :] = 0.0, out[self._size :]
+        assert self.elements.patches is not None
+        whole[: self._size], whole[self._size :] = 0.0, self.elements.patches.solve(out[self._size :])
         out = out[: self._size] + self._base.product(self._data, whole)[: self._size]
         nodes, slopes = self._springs
         stretch = np.einsum("sik,sik->s", slopes, vector.reshape(-1, 3)[nodes])
@@ -199,23 +219,23 @@ class MaterialMatrix:
     def solve(self, force: Floats, tolerance: float = 1e-6) -> Floats:
         """Return the displacement [m] (free, 3) of a force [N] (free, 3), to a relative error in the energy.
 
-        Where the matrix is not positive definite after all, what is not convex is cut off from here on.
+        Where the matrix is not positive definite, more of what is not convex is cut off until it is.
         """
         whole = np.zeros((self.elements.count, 3))
         whole[self.free] = force
         right = whole[self._moving].ravel()
         good, found = False, right
-        if self._factoriser is not None:
+        if self._known:
             found, good = conjugate_gradients(
                 self._product, self._precondition, right, tolerance, WORTH_FACTORS, impatient=True
             )
         while not good:
-            if not self._factorise() and not self._convex:
-                self._assemble(convex=True)
+            if not self._factorise() and self._cut < 1.0:
+                self._tighten()
                 continue
             found, good = conjugate_gradients(self._product, self._precondition, right, tolerance, 3 * WORTH_FACTORS)
-            if not good and not self._convex:
-                self._assemble(convex=True)
+            if not good and self._cut < 1.0:
+                self._tighten()
             elif not good and not (self._factoriser and self._factoriser.strengthen()):
                 break  # what was found still goes downhill
         whole[:] = 0.0

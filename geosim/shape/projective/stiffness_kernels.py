@@ -17,7 +17,7 @@ from geosim.linear.matrix3 import jacobi_eigen, row, scaled
 from geosim.linear.patterns import find_sorted
 from geosim.linear.polar import cofactor, combine, determinant, outer, product, singular, times
 from geosim.material.laws import OF_STRETCHES, invariant_law, stretch_law
-from geosim.shape.projective.kernels import FLATTEST, gradient, volume_law, write_forces
+from geosim.shape.projective.kernels import FLATTEST, FOLLOWING, gradient, volume_law, write_forces
 
 __all__ = ["element_stiffness", "turning_forces", "wall_gradient", "wall_stiffness"]
 
@@ -28,11 +28,10 @@ EQUAL = (
 
 
 @kernel
-def _of_invariants(m, s, twist, flip, scaling):
-    """Write the eigenvalues of twists and flips (by their axis k) and d2W/ds2 of a law of the invariants W(I1, I2)."""
+def _base(s, w1, w2, w11, twist, flip, scaling):
+    """Write the eigenvalues of twists and flips (by their axis k) and d2W/ds2 of slopes W1, W2 and W11 by the invariants."""
     q = (s[0] * s[0], s[1] * s[1], s[2] * s[2])
     i1 = q[0] + q[1] + q[2]
-    _, w1, w2, w11 = invariant_law(m, i1, q[0] * q[1] + q[1] * q[2] + q[2] * q[0])
     for k in range(3):
         i, j = (k + 1) % 3, (k + 2) % 3
         twist[k] = 2.0 * w1 + 2.0 * w2 * (q[k] + s[i] * s[j])
@@ -42,33 +41,69 @@ def _of_invariants(m, s, twist, flip, scaling):
 
 
 @kernel
-def _of_stretches(m, s, twist, flip, scaling):
-    """Write the same for an energy of the principal stretches, continued linearly below FLATTEST."""
-    g, h = np.empty(3), np.empty(3)
-    for i in range(3):
-        stretch = max(s[i], FLATTEST)
-        _, slope, curvature = stretch_law(m, stretch)
-        g[i] = slope / stretch
-        h[i] = (curvature - slope) / (stretch * stretch) if s[i] > FLATTEST else 0.0
+def _of_invariants(m, s, J, bulk, twist, flip, scaling, mixed):
+    """Write the derivatives of `kernels._stress`; return those by J alone, the first and the second.
+
+    twist, flip and scaling are those at fixed J, `mixed` is d2W/ds dJ.
+    """
+    t, t1, t2, u, u1, u2 = volume_law(J)
+    q = (s[0] * s[0], s[1] * s[1], s[2] * s[2])
+    i1, i2 = q[0] + q[1] + q[2], q[0] * q[1] + q[1] * q[2] + q[2] * q[0]
+    energy, w1, w2, w11 = invariant_law(m, t * t * i1, t**4 * i2)
+    follow, rate = 1.0 + FOLLOWING * u, FOLLOWING * u1
+    a, a1, a2 = t * t, 2.0 * t * t1, 2.0 * (t1 * t1 + t * t2)
+    b, b1, b2 = a * a, 2.0 * a * a1, 2.0 * (a1 * a1 + a * a2)
+    _base(s, w1 * a * follow, w2 * b * follow, w11 * a * a * follow, twist, flip, scaling)
+    by_one = (w1 * a1 + w11 * a * a1 * i1) * follow + w1 * a * rate
+    by_two = w2 * (b1 * follow + b * rate)
     for k in range(3):
-        i, j = (k + 1) % 3, (k + 2) % 3
-        gap = s[i] - s[j]
-        twist[k] = (g[i] + g[j]) / max(s[i] + s[j], FLATTEST)
-        flip[k] = (g[i] - g[j]) / gap if abs(gap) > EQUAL * abs(s[i]) else h[i]
-        scaling[k, k] = h[k]
-        scaling[i, j] = scaling[j, i] = 0.0
+        mixed[k] = 2.0 * s[k] * (by_one + by_two * (i1 - q[k]))
+    slope = w1 * i1 * a1 + w2 * i2 * b1
+    curve = w1 * i1 * a2 + w2 * i2 * b2 + w11 * (i1 * a1) ** 2
+    own = FOLLOWING * energy + bulk
+    return slope * follow + own * u1, curve * follow + 2.0 * slope * rate + own * u2
 
 
 @kernel
-def _add_pressure(s, p, curve, twist, flip, scaling):
-    """Add the eigenvalues of a law of the volume with slope p = dW/dJ and curvature d2W/dJ2."""
+def _of_stretches(m, s, J, bulk, twist, flip, scaling, mixed):
+    """The same for an energy of the isochoric principal stretches, continued linearly below FLATTEST."""
+    t, t1, t2, u, u1, u2 = volume_law(J)
+    follow, rate = 1.0 + FOLLOWING * u, FOLLOWING * u1
+    g, h = np.empty(3), np.empty(3)
+    energy, first, second = 0.0, 0.0, 0.0
+    for i in range(3):
+        stretch = max(t * s[i], FLATTEST)
+        psi, slope, curvature = stretch_law(m, stretch)
+        g[i] = slope / stretch
+        h[i] = (curvature - slope) / (stretch * stretch) if t * s[i] > FLATTEST else 0.0
+        energy += psi + g[i] * (t * s[i] - stretch)
+        first += g[i] * s[i]
+        second += h[i] * s[i] * s[i]
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        gap = t * (s[i] - s[j])
+        same = abs(gap) <= EQUAL * abs(t * s[i])
+        twist[k] = t * t * follow * (g[i] + g[j]) / max(t * (s[i] + s[j]), FLATTEST)
+        flip[k] = t * t * follow * (h[i] if same else (g[i] - g[j]) / gap)
+        scaling[k, k] = t * t * follow * h[k]
+        scaling[i, j] = scaling[j, i] = 0.0
+        mixed[k] = (h[k] * s[k] * t + g[k]) * t1 * follow + t * g[k] * rate
+    slope, curve = t1 * first, t2 * first + t1 * t1 * second
+    own = FOLLOWING * energy + bulk
+    return slope * follow + own * u1, curve * follow + 2.0 * slope * rate + own * u2
+
+
+@kernel
+def _add_volume(s, p, curve, mixed, twist, flip, scaling):
+    """Add the derivatives by way of the volume ratio: slope p = dW/dJ, curvature d2W/dJ2 and `mixed` d2W/ds dJ."""
     for k in range(3):
         i, j = (k + 1) % 3, (k + 2) % 3
         twist[k] += p * s[k]
         flip[k] -= p * s[k]
-        scaling[k, k] += curve * (s[i] * s[j]) ** 2
-        mixed = scaling[i, j] + p * s[k] + curve * (s[j] * s[k]) * (s[i] * s[k])
-        scaling[i, j] = scaling[j, i] = mixed
+        at_i, at_j, at_k = s[j] * s[k], s[k] * s[i], s[i] * s[j]  # dJ/ds
+        scaling[k, k] += curve * at_k * at_k + 2.0 * mixed[k] * at_k
+        both = scaling[i, j] + p * s[k] + curve * at_i * at_j + mixed[i] * at_j + mixed[j] * at_i
+        scaling[i, j] = scaling[j, i] = both
 
 
 @kernel
@@ -112,7 +147,6 @@ def element_stiffness(
     which,
     rows,
     bulk,
-    guard,
     jacobians,
     pressures,
     roots,
@@ -129,9 +163,9 @@ def element_stiffness(
     Parameters
     ----------
     roots
-        sqrt(b_v) / V_v of every patch of volume V_v and bulk stiffness b_v.
+        A quarter of the scale of every patch (see `Patches`).
     convex
-        Whether what is not convex is cut off.
+        Share of what is not convex that is cut off.
     order
         In which the elements are taken.
     node
@@ -141,24 +175,24 @@ def element_stiffness(
         where a vertex is held; and of the couplings of its corners with its four patches, -1 where a corner is held.
     """
     twist, flip, values, weight = np.empty(3), np.empty(3), np.empty(3), np.empty(9)
-    scaling, vectors = np.empty((3, 3)), np.empty((3, 3))
+    scaling, vectors, mixed = np.empty((3, 3)), np.empty((3, 3)), np.empty(3)
     w, total = np.empty((9, 12)), np.empty((12, 12))
     for e in order:
         f = gradient(x, tets, gradients, e)
         U, s, V = singular(f)
         m = rows[which[e]]
         if m[0] >= OF_STRETCHES:
-            _of_stretches(m, s, twist, flip, scaling)
+            own, curve = _of_stretches(m, s, jacobians[e], bulk[e], twist, flip, scaling, mixed)
         else:
-            _of_invariants(m, s, twist, flip, scaling)
+            own, curve = _of_invariants(m, s, jacobians[e], bulk[e], twist, flip, scaling, mixed)
         p = 0.25 * (pressures[tets[e, 0]] + pressures[tets[e, 1]] + pressures[tets[e, 2]] + pressures[tets[e, 3]])
-        _, slope, curve = volume_law(jacobians[e], bulk[e], guard)
-        _add_pressure(s, p + slope - m[4], curve, twist, flip, scaling)
+        _add_volume(s, p + own, curve, mixed, twist, flip, scaling)
         jacobi_eigen(scaling, values, vectors)
         for k in range(3):
             weight[k], weight[3 + k], weight[6 + k] = values[k], 0.5 * twist[k], 0.5 * flip[k]
         for k in range(9):
-            weight[k] = volumes[e] * (max(weight[k], LEAST * m[4]) if convex else weight[k])
+            cut = max(weight[k], LEAST * m[4])
+            weight[k] = volumes[e] * (weight[k] + convex * (cut - weight[k]))
         _directions(U, V, vectors, gradients, e, w)
         _weighted_sum(weight, w, total)
         for i in range(4):
@@ -185,7 +219,7 @@ def _add_block(data, indptr, indices, a, b, block):
 
 @kernel
 def _add_couplings(c, tet, gradients, volume, roots, node, ranks, indptr, data):
-    """Add sqrt(b_v) dJ_v/dx of one element with the cofactors c to its four patches."""
+    """Add the scaled dg_v/dx of one element with the cofactors c to its four patches."""
     for i in range(4):
         a = node[tet[i]]
         if a >= 0:
