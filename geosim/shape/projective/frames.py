@@ -63,7 +63,6 @@ def measure(work: Work, x: Floats, evaluation: Evaluation, penetration: float) -
             "inverted_points": int((evaluation.jacobians <= 0).sum()),  # where this solver integrates: once a tet
             "jacobian_spread": float(np.quantile(np.abs(evaluation.jacobians - 1.0), 0.95)),
             "energy_residual": np.nan,
-            "inverted_points": float((evaluation.jacobians <= 0).sum()),
         },
     )
 
