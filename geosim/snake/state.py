@@ -231,7 +231,9 @@ class MultibodyState:
         """Return the arrays from which `restored` makes the state again."""
         waiting: dict[str, Any] = {
             "pending_times": np.array([t for t, _ in self.pending]),
-            "pending_pressures": np.array([p for _, p in self.pending]).reshape(-1, self.system.robot.chambers),
+            "pending_pressures": np.array([p for _, p in self.pending]).reshape(
+                len(self.pending), self.system.robot.chambers
+            ),
         }
         arrays: dict[str, Any] = {key: getattr(self, key) for key in _SAVED}
         arrays |= {f"{_TOUCH}{key}": value for key, value in self.contacts.items()}
