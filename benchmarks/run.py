@@ -78,6 +78,7 @@ SECTIONS = {
     "bars-reality": Section(
         "error_bars.py", "reality --out {out}/bars", "a measured membrane, beam and arm", (DATA,), kind="blind"
     ),
+    "bars-robot": Section("robot_bars.py", "", "400 robots with drawn walls, moduli, gauges and markers"),
     "symmetry": Section("symmetry.py", "", "the same solves of the whole", kind="peer"),
     "formats": Section("formats.py", "", "one robot in four formats", ("OCP",)),
     "surfaces": Section("surface_faults.py", "", "23 surfaces with the faults of real ones"),

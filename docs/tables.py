@@ -67,6 +67,7 @@ TABLES: dict[str, tuple[str, type[BaseModel], str]] = {  # heading: where it sta
     ),
     "[[cables]]": ("cables", schema.CableTable, "A cable through points of the body."),
     "[design]": ("design", schema.DesignTable, "The generator that the robot came from."),
+    "[tolerances]": ("tolerances", schema.TolerancesTable, "How well the robot is known, for its error bars."),
     "[environment]": ("environment", schema.EnvironmentTable, "What surrounds the robot."),
     "[[environment.obstacles]]": (
         "obstacles",

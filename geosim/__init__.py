@@ -67,6 +67,7 @@ _PLACES = {
     "Sensitivity": "derivatives.sensitivity",
     "sensitivity": "derivatives.sensitivity",
     "ErrorBars": "accuracy.bars",
+    "Tolerances": "tolerances",
     "adapt": "accuracy.adapting",
     "error_bars": "accuracy.bars",
     "load_robot": "files.robot",

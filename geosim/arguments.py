@@ -38,12 +38,15 @@ class Kind(NamedTuple):
     called: str
 
 
+LAST, LARGEST = 2**63, sys.float_info.max  # numbers that numpy holds
 # What Python, numpy and scipy raise where a value is of another kind than they work with.
 MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 # Kinds that annotations name -> whether a value is one, and what messages call it.
 PLAIN: dict[Any, Kind] = {
     bool: Kind(lambda v: isinstance(v, (bool, np.bool_)), "True or False"),
-    int: Kind(lambda v: isinstance(v, Integral) and not isinstance(v, bool) and -LAST <= v < LAST, "a whole number"),
+    int: Kind(
+        lambda v: isinstance(v, Integral) and not isinstance(v, bool) and -LAST <= int(v) < LAST, "a whole number"
+    ),
     float: Kind(lambda v: isinstance(v, Real) and not isinstance(v, bool) and _is_finite(v), "a finite number"),
     str: Kind(lambda v: isinstance(v, str) and "\0" not in v, "a text"),
     Path: Kind(lambda v: isinstance(v, os.PathLike), "a path"),
@@ -52,7 +55,6 @@ PLAIN: dict[Any, Kind] = {
     ArrayLike: Kind(lambda v: _is_numeric(v), "an array of numbers"),
     Any: Kind(lambda v: not _is_odd(v), "of another kind"),
 }
-LAST, LARGEST = 2**63, sys.float_info.max
 # No argument of geosim is one of these; what a user's own class is, the function itself has to say.
 ODD = (complex, bytes, bytearray, set, slice, range, type, BaseException, datetime.date, Decimal, types.EllipsisType)
 _CALLABLE = typing.get_origin(Callable[..., Any])
@@ -103,6 +105,8 @@ def _misfit(
         return None
     for name, value in bound.items():
         parameter = signature.parameters[name]
+        if value is parameter.default:  # whatever its annotation says
+            continue
         kind = _resolved(parameter.annotation, function)
         if parameter.kind is parameter.VAR_KEYWORD:
             known = _keywords(kind)

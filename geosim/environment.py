@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -386,10 +387,10 @@ class Environment:
                 f"for example (0, 0, -9.81)"
             )
         for key, kind in self._kinds.items():
-            given = getattr(self, key)
-            if not isinstance(given, (kind, list, tuple)):
+            given: Any = getattr(self, key)
+            if not isinstance(given, (kind, Sequence)) or isinstance(given, str):
                 raise InputError(f"Environment: {key} = {shown(given)} must be a sequence, each a {kind.__name__}")
-            items = (given,) if isinstance(given, kind) else tuple(given)
+            items: tuple[Any, ...] = tuple(given) if isinstance(given, Sequence) else (given,)
             for item in items:
                 if not isinstance(item, kind):
                     raise InputError(f"Environment: {key} holds {str(item)[:60]!r}, which is not a {kind.__name__}")

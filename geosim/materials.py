@@ -83,6 +83,7 @@ def get(name: str) -> Material:
 preset = get
 
 
+@guarded
 @dataclass(frozen=True)
 class Knowledge:
     """What is known of a product's shear modulus before a batch of it is tested: a log-normal distribution.

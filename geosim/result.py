@@ -193,8 +193,11 @@ class Result:
         put("mid_edge_frames", frozen(np.asarray(self.mid_edge_frames, dtype=float)))
         if self.obstacle_poses is None:
             put("obstacle_poses", [self.environment.poses(i) for i in range(k)])
-        held = np.ones((k, counts[2]), dtype=bool) if self.obstacle_held is None else self.obstacle_held
-        put("obstacle_held", frozen(np.asarray(held, dtype=bool).reshape(k, counts[2])))
+        held = np.ones((k, counts[2])) if self.obstacle_held is None else self.obstacle_held
+        held = real_array(held, "Result: obstacle_held").astype(bool)
+        if held.size != k * counts[2]:
+            raise InputError(f"Result: obstacle_held: shape {held.shape} given, {(k, counts[2])} needed")
+        put("obstacle_held", frozen(held.reshape(k, counts[2])))
         for name, axes in FIELDS.items():
             shape = (k, *(sizes[a] for a in axes))
             value = getattr(self, name)
@@ -494,7 +497,7 @@ def collect(
     status, message = worst.status, worst.message or worst.status.value
     if crossed and status in (Status.CONVERGED, Status.CROSSED):
         status, message = Status.CROSSED, _said_of_crossings(crossings, measures["inverted_elements"], environment)
-    elif status in (Status.CONVERGED, Status.UNSTABLE) and np.nanmax(own, initial=0.0) > 0:
+    elif status in (Status.CONVERGED, Status.UNSTABLE) and np.nan_to_num(own).max(initial=0.0) > 0:
         status = Status.INVERTED
         message = f"Every command was reached, but: {Status.INVERTED.value}"
     elif status in (Status.CONVERGED, Status.UNSTABLE) and len(unstable):

@@ -21,6 +21,7 @@ from geosim.geometry import topology
 from geosim.material.materials import Hyperelastic, LinearElastic
 from geosim.materials import as_material
 from geosim.select import selected_ids
+from geosim.tolerances import Tolerances
 
 __all__ = ["VolumetricRobot"]
 
@@ -67,6 +68,8 @@ class VolumetricRobot(Displayed):
         Makes it again from the same surfaces, with another `max_edge`; None where it did not come from surfaces.
     preview
         Whether its mesh is the coarsest that keeps the geometry (see `from_surfaces`).
+    tolerances
+        How well it is known, for `error_bars`; None where nobody said.
     """
 
     vertices: Floats
@@ -85,6 +88,7 @@ class VolumetricRobot(Displayed):
     design: object = field(default=None, repr=False, compare=False)
     remesh: partial[VolumetricRobot] | None = field(default=None, repr=False, compare=False)
     preview: bool = field(default=False, repr=False)
+    tolerances: Tolerances | None = field(default=None, repr=False, compare=False)
 
     __repr__ = brief
 

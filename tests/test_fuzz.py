@@ -12,11 +12,11 @@ import fuzz
 import fuzz_inputs
 
 
-@pytest.mark.parametrize("kind", [*fuzz_inputs.readers(), "calls"])
+@pytest.mark.parametrize("kind", [*fuzz_inputs.readers(), "calls", "arguments"])
 def test_what_is_changed_is_accepted_or_refused_in_one_line(kind, tmp_path, monkeypatch):
     if kind == "markers.c3d":
         pytest.importorskip("ezc3d")
-    for sound, count in ((True, 2), (False, 25 if kind != "calls" else 80)):
+    for sound, count in ((True, 2), (False, 80 if kind in ("calls", "arguments") else 25)):
         if kind == "markers.c3d" and not sound:
             monkeypatch.setattr("geosim.compare.markers.READING_SECONDS", 1.5)  # one of them is never read
         for number in range(count):

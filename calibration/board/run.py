@@ -22,12 +22,8 @@ import numpy as np
 from frozen import LOG, Row, entry, freeze, read
 
 BLIND = ("tentacle", "metacylinder", "ribbed", "pleated", "arm")
-SHOWN = (
-    "membrane",
-    "beam",
-    "tensile",
-    "cylindrical",
-)  # what was measured is in the reference data: frozen, but not blind
+# What was measured of these is in the reference data: frozen, but nobody was blind.
+SHOWN = ("membrane", "beam", "tensile")
 
 
 @dataclass(frozen=True)

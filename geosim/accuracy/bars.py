@@ -28,7 +28,7 @@ import numpy as np
 from geosim.accuracy.correction import Correction, correct
 from geosim.accuracy.faceting import faceting
 from geosim.accuracy.material import half_widths, uncertain
-from geosim.accuracy.tolerances import Tolerances, as_tolerances, tolerance_terms
+from geosim.accuracy.tolerances import as_tolerances, tolerance_terms
 from geosim.arguments import guarded
 from geosim.arrays import Floats
 from geosim.calibrate.calibration import Calibration
@@ -37,6 +37,7 @@ from geosim.derivatives.quantities import Configuration, Measure, quantity
 from geosim.derivatives.tangent import Tangent
 from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
+from geosim.tolerances import Tolerances
 
 __all__ = ["CONTACT_FACTOR", "FACTOR", "RATE", "ErrorBars", "bars_of", "error_bars", "mesh_bar"]
 
@@ -49,7 +50,7 @@ FACTOR = SAFETY * 2.0**RATE / (2.0**RATE - 1.0)  # 2.17
 # Contact is felt from a distance of a share of the local edge on, which halves with the edges: its errors go like h.
 CONTACT_RATE = 1.0
 CONTACT_FACTOR = SAFETY * 2.0**CONTACT_RATE / (2.0**CONTACT_RATE - 1.0)  # 2.3
-NO_ADJOINT = "free objects have no adjoint here, so what the material and facets leave open is not known"
+NO_ADJOINT = "free objects have no adjoint here, so what material, facets and tolerances leave open is not known"
 # Of the largest component: less than that one component of a vector may change by chance, not since it is known better. The
 # direction of an error is found less well than its size: the smallest change of a tower's tip was two thirds of the largest.
 SHARE = 0.3
@@ -162,7 +163,8 @@ def error_bars(
     frame
         Which equilibrium.
     tolerance
-        How far walls may lie from where they were drawn [m], or `Tolerances` of walls, gauge, clamp, marker and model.
+        How far walls may lie from where they were drawn [m], or `Tolerances` of walls, gauge, clamp, marker and model;
+        default those of the robot, none where it has none.
 
     Raises
     ------
@@ -183,6 +185,7 @@ def bars_of(
     """Return the error bars of several measures of one equilibrium, for the price of one."""
     given = None if tolerance is None else as_tolerances(tolerance)
     found = correct(result, frame)
+    given = found.state.robot.tolerances if given is None else given
     solver = result.solver
     assert isinstance(solver, EnergyShapeSolver)
     known = uncertain(found.state.robot, material)

@@ -15,7 +15,7 @@ dm/dn_s is the sensitivity to rest positions along one motion. What is fixed doe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,37 +32,9 @@ from geosim.geometry.harmonic import harmonic
 from geosim.result import Result
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
+from geosim.tolerances import Tolerances
 
-__all__ = ["Tolerances", "as_tolerances", "offsets", "tolerance_terms"]
-
-
-@dataclass(frozen=True)
-class Tolerances:
-    """How well a robot and its measurement are known, as half-widths of 95 % intervals.
-
-    Parameters
-    ----------
-    wall
-        How far a surface may lie along its normals from where it was drawn [m].
-    gauge
-        How far the pressure gauge may be off [Pa].
-    clamp
-        How far the support may turn under load or be mounted askew [rad].
-    marker
-        How far from the tip the marker may sit [m].
-    model
-        What the model leaves out, as a share of the measure's change from rest.
-    """
-
-    wall: float = 0.0
-    gauge: float = 0.0
-    clamp: float = 0.0
-    marker: float = 0.0
-    model: float = 0.0
-
-    def __post_init__(self) -> None:
-        for f in fields(self):
-            number(getattr(self, f.name), f"Tolerances: {f.name}", low=0.0)
+__all__ = ["as_tolerances", "offsets", "tolerance_terms"]
 
 
 def as_tolerances(given: Any) -> Tolerances:
@@ -84,6 +56,7 @@ def tolerance_terms(
     """Return the half-width of every term that was asked for, of the measure's shape, and why one is not known."""
     solver = result.solver
     assert isinstance(solver, EnergyShapeSolver)
+    robot = tangent.problem.robot
     terms: dict[str, Floats] = {}
     notes = []
     if given.wall:
@@ -95,11 +68,11 @@ def tolerance_terms(
     if given.gauge:
         terms["gauge"] = given.gauge * _by_gauge(tangent, asked, of, solver, frame)
     if given.clamp:
-        terms["clamp"] = given.clamp * _by_clamp(result, of, asked.shape, frame)
+        terms["clamp"] = given.clamp * _by_clamp(robot, result.frames[frame], of, asked.shape)
     if given.marker:
         terms["marker"] = np.full(asked.shape, given.marker if of == "tip" else 0.0)
     if given.model:
-        terms["model"] = given.model * _change(result, of, frame)
+        terms["model"] = given.model * _change(robot, result, of, frame)
     return terms, "; ".join(notes)
 
 
@@ -166,9 +139,8 @@ def _by_gauge(tangent: Tangent, asked: Quantity, of: str | Measure, solver: Ener
     return np.asarray(np.abs(np.nansum(slopes, axis=-1)))
 
 
-def _by_clamp(result: Result, of: str | Measure, shape: tuple[int, ...], frame: int) -> Floats:
+def _by_clamp(robot: VolumetricRobot, positions: Floats, of: str | Measure, shape: tuple[int, ...]) -> Floats:
     """Return what a measure of positions changes by per radian that the support turns, about three axes independently."""
-    robot, positions = result.robot, result.frames[frame]
     around = positions - robot.vertices[robot.fixed].mean(axis=0) if len(robot.fixed) else positions
     turns = np.cross(np.eye(3)[:, None], around)
     if callable(of):
@@ -181,9 +153,8 @@ def _by_clamp(result: Result, of: str | Measure, shape: tuple[int, ...], frame: 
     return np.asarray(np.sqrt((moved**2).sum(axis=-1)))
 
 
-def _change(result: Result, of: str | Measure, frame: int) -> Floats:
+def _change(robot: VolumetricRobot, result: Result, of: str | Measure, frame: int) -> Floats:
     """Return by how much a measure has changed since rest."""
-    robot = result.robot
     if callable(of):
         return np.abs(np.asarray(of(result.frames[frame])[0]) - np.asarray(of(robot.vertices)[0]))
     rest: dict[str, Callable[[], Any]] = {
@@ -193,4 +164,6 @@ def _change(result: Result, of: str | Measure, frame: int) -> Floats:
         "chamber_volumes": lambda: result.chamber_volumes[frame] - robot.chamber_volumes,
         "obstacle_forces": lambda: result.obstacle_forces[frame],
     }
+    if of not in rest:
+        raise InputError(f"error_bars: tolerance: model is not known of {of!r}, whose value at rest is not; leave it 0")
     return np.abs(np.asarray(rest[of]()))

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
+from geosim.arguments import guarded
 from geosim.arrays import Floats, floats, frozen, number
 from geosim.calibrate.calibration import Calibration
 from geosim.calibrate.models import fit
@@ -59,6 +60,7 @@ class Cycle:
     loss: float
 
 
+@guarded
 @dataclass(frozen=True)
 class Conditioning:
     """What repeated pulls say.
@@ -112,6 +114,7 @@ class Conditioning:
         ]
 
 
+@guarded
 @dataclass(frozen=True)
 class Relaxation:
     """A Prony series of the stress at a constant stretch.
@@ -150,6 +153,7 @@ class Relaxation:
         return material.stiffened(self.factor(time))
 
 
+@guarded
 def fit_cycles(stretch: Any, stress: Any, model: str = "yeoh", **options: Any) -> Conditioning:
     """Find the cycles of a uniaxial test, and the laws of the first pull and of the conditioned rubber.
 
@@ -212,6 +216,7 @@ def _way(s: Floats, f: Floats) -> Floats:
     return frozen(np.stack([s[order], f[order]]))
 
 
+@guarded
 def fit_relaxation(time: Any, stress: Any) -> Relaxation:
     """Fit a Prony series to the stress of a hold.
 

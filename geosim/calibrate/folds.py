@@ -1,7 +1,8 @@
 """Cross-validation of parameters fitted to measurements of a robot.
 
 Every measurement is left out in turn (or several folds of them), the parameters are fitted to the rest, and the ones left out are
-predicted. What these predictions are off is what the model does to loads that it has not seen; residuals of a single fit flatter.
+predicted. What these predictions are off is what the model does to loads that it has not seen; residuals of one fit to all
+flatter.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
+from geosim.arguments import guarded
 from geosim.arrays import Floats, frozen, whole
 from geosim.calibrate.identify import RobotCalibration, fit_robot
 from geosim.calibrate.measurements import Measurement
@@ -24,6 +26,7 @@ from geosim.solve import solve as solve_problem
 __all__ = ["KFold", "k_fold"]
 
 
+@guarded
 @dataclass(frozen=True)
 class KFold:
     """Measurements predicted from the others.
@@ -72,6 +75,7 @@ class KFold:
         return out + [f"  note: {w}" for w in self.whole.warnings]
 
 
+@guarded
 def k_fold(
     robot: Robot,
     measurements: Sequence[Measurement],
@@ -119,8 +123,8 @@ def k_fold(
     values = tuple(np.asarray(m.values) for m in measurements)
     guessed = tuple(predicted[i] for i in range(count))
     scaled = []
-    for m, guess, value in zip(measurements, guessed, values):
-        known = np.isfinite(value)
-        scaled.append(frozen((guess[known] - value[known]) / m.sigma))
+    for m, guess, measured in zip(measurements, guessed, values):
+        known = np.isfinite(measured)
+        scaled.append(frozen((guess[known] - measured[known]) / m.sigma))
     names = tuple(m.name for m in measurements)
     return KFold(everything, names, values, guessed, tuple(scaled), frozen(np.array(found)))

@@ -9,6 +9,9 @@ see `geosim.derivatives.neighbours`), else from finite differences of solves. Wi
 form costs what an adjoint does. Each parameter is scaled, positive ones by their logarithm, so that a step of one per
 cent means the same for all.
 
+What is known of a parameter beforehand is a residual of its own, (q - initial) / prior (of logarithms where q is positive); then
+the sigmas of measurements count as they are given.
+
 The intervals follow from the linearised fit with the spread of the residuals (or with the given sigma, if the
 measurements are too few to estimate it); correlations and the condition number of the scaled sensitivities tell
 whether the parameters can be told apart at all.
@@ -158,7 +161,7 @@ def fit_robot(
         raise InputError(f"fit_robot: parameters share a name: {names}")
     work = _Residuals(robot, tuple(measurements), tuple(parameters), solver, solve, tangent)
     count = sum(int(np.isfinite(m.values).sum()) for m in measurements)
-    if count < len(parameters):
+    if count + len(work.pull) < len(parameters):
         raise InputError(
             f"fit_robot: {count} measured values cannot determine {len(parameters)} parameters; "
             f"measure more or fix some"
@@ -184,6 +187,9 @@ class _Residuals:
         self.logarithmic = np.array([p.logarithmic for p in parameters])
         self.unit = np.where(self.logarithmic, 1.0, [100.0 * p.step for p in parameters])
         self.largest = np.where(self.logarithmic, LARGEST, LARGEST_STEPS * self.unit)
+        prior = np.array([p.prior for p in parameters])
+        self.middle = self.scaled([p.initial for p in parameters])
+        self.pull = np.diag(1.0 / prior)[np.isfinite(prior)]  # rows of the residuals (u - middle) / prior
         self.low, self.high = (self.scaled([getattr(p, end) for p in parameters]) for end in ("lower", "upper"))
         self.solves = self.spared = 0
         self.kept: tuple[Floats, list[tuple[Problem, list[ShapeState]]]] = (np.empty(0), [])
@@ -215,7 +221,7 @@ class _Residuals:
             kept.append((p, states))
             parts.append(self.residual(m, result))
         self.kept = (u.copy(), kept)
-        return np.concatenate(parts)
+        return np.concatenate([*parts, self.pull @ (u - self.middle)])
 
     @staticmethod
     def residual(m: Measurement, result: Result) -> Floats:
@@ -234,6 +240,7 @@ class _Residuals:
 
     def jacobian(self, u: Floats, r: Floats) -> Floats:
         out = np.full((len(r), len(u)), np.nan)
+        out[len(r) - len(self.pull) :] = self.pull
         if self.tangent and np.array_equal(self.kept[0], u):
             self._from_tangents(u, out)
         for i in np.flatnonzero(np.isnan(out).any(axis=0)).tolist():
@@ -344,7 +351,8 @@ def _damped_step(work: _Residuals, u: Floats, jacobian: Floats, r: Floats, dampi
 def _conclude(work: _Residuals, found: _Minimum, confidence: float) -> RobotCalibration:
     """Intervals, correlations and warnings of the solution."""
     u, r = found.u, found.residuals
-    spare = len(r) - len(u)
+    values = len(r) - len(work.pull)
+    spare = 0 if len(work.pull) else len(r) - len(u)  # priors are absolute, and sigmas beside them, too
     variance = float(r @ r) / spare if spare >= FREEDOM else 1.0
     scaled = found.jacobian * work.unit
     singular = np.linalg.svd(scaled, compute_uv=False)
@@ -358,11 +366,11 @@ def _conclude(work: _Residuals, found: _Minimum, confidence: float) -> RobotCali
     return RobotCalibration(
         dict(zip(names, work.values(u).tolist())),
         dict(zip(names, zip(low.tolist(), high.tolist()))),
-        float(np.sqrt(np.mean(r**2))),
-        frozen(r),
+        float(np.sqrt(np.mean(r[:values] ** 2))),
+        frozen(r[:values]),
         frozen(related),
         condition,
-        tuple(_warnings(work, found, np.linalg.norm(scaled, axis=0), related, condition)),
+        tuple(_warnings(work, found, np.linalg.norm(scaled[:values], axis=0), related, condition)),
         work.problem(work.measurements[0], u).robot,
         work.solves,
         found.iterations,
@@ -375,7 +383,7 @@ def _conclude(work: _Residuals, found: _Minimum, confidence: float) -> RobotCali
 def _warnings(work: _Residuals, found: _Minimum, effects: Floats, related: Floats, condition: float) -> list[str]:
     """What the numbers alone do not tell."""
     out = [] if found.converged else [f"not converged after {found.iterations} iterations"]
-    if len(found.residuals) - len(found.u) < FREEDOM:
+    if len(found.residuals) - len(found.u) < FREEDOM and not len(work.pull):
         out.append("too few values to estimate their noise: the intervals rest on sigma as given")
     names, values = [p.name for p in work.parameters], work.values(found.u)
     bound = (found.u <= work.low) | (found.u >= work.high)

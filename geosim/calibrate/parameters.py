@@ -55,6 +55,9 @@ class Parameter:
         Whether steps are relative (for positive quantities); False steps by `step`.
     step
         Finite-difference step: relative if logarithmic, else in the unit of the parameter.
+    prior
+        Standard deviation of what is known of it beforehand, about `initial`: of its logarithm if logarithmic, else in its unit;
+        inf where nothing is. A tolerance is a parameter with a prior. With priors sigmas of measurements count as they are given.
     """
 
     name: str
@@ -64,9 +67,14 @@ class Parameter:
     upper: float = np.inf
     logarithmic: bool = True
     step: float = 0.01
+    prior: float = np.inf
 
     def __post_init__(self) -> None:
         number(self.initial, f"parameter {self.name}: initial")
+        if not self.prior > 0.0:
+            raise InputError(
+                f"parameter {self.name}: prior = {self.prior!r} must be a positive standard deviation, or inf"
+            )
         number(self.step, f"parameter {self.name}: step")
         if not (np.isfinite(self.initial) and self.lower <= self.initial <= self.upper and self.lower < self.upper):
             raise InputError(

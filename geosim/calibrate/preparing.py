@@ -60,7 +60,7 @@ def prepare_tests(tests: Tests, toe: str | float | None = None) -> tuple[Materia
         [tests]
         if isinstance(tests, (MaterialTest, str, Path))
         else list(tests)
-        if isinstance(tests, Iterable) and getattr(tests, "ndim", 1)
+        if isinstance(tests, Iterable) and not (isinstance(tests, np.ndarray) and tests.ndim == 0)
         else []
     )
     if not items or not all(isinstance(i, (MaterialTest, str, Path)) for i in items):

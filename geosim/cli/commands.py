@@ -337,7 +337,7 @@ def solve(
     )
     for name in [n for n, asked in (("--error-bars", error_bars), ("--accuracy", accuracy is not None)) if asked]:
         running.check_bars(solver, name)
-    shown = {"film": film, "error_bars": error_bars, "accuracy": accuracy}
+    shown: dict[str, Any] = {"film": film, "error_bars": error_bars, "accuracy": accuracy}
     return running.solved(body, chosen, environment, solver, target, force, initial=initial, **shown)
 
 

@@ -140,7 +140,7 @@ class Markers:
             if not found:
                 raise InputError(f"{self.source}: no marker begins with {chosen!r}; there are {there}")
             return np.array(found)
-        if not isinstance(chosen, (list, tuple)) and np.ndim(chosen) != 1:
+        if not isinstance(chosen, (list, tuple)) and getattr(chosen, "ndim", 0) != 1:
             raise InputError(f"{self.source}: {shown(chosen)} names no markers; give names or indices")
         unknown = [item for item in chosen if isinstance(item, str) and item not in self.names]
         if unknown:

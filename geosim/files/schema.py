@@ -250,6 +250,18 @@ class DesignTable(Table):
     parameters: dict[str, Any] = Field(default={}, description="Its dimensions [SI].", examples=["{ wall = 2e-3 }"])
 
 
+class TolerancesTable(Table):
+    """[tolerances]: half-widths of 95 % intervals of what a robot was made and is measured like, for error bars."""
+
+    wall: float = Field(default=0.0, description="How far a surface may lie from where it was drawn.", examples=["0.2"])
+    gauge_kpa: float = Field(default=0.0, description="How far the gauge may be off.", examples=["0.1"])
+    clamp_deg: float = Field(default=0.0, description="How far the support may turn.", examples=["0.5"])
+    marker: float = Field(default=0.0, description="How far from the tip the marker may sit.", examples=["0.5"])
+    model: float = Field(
+        default=0.0, description="What the model leaves out, a share of the change since rest.", examples=["0.1"]
+    )
+
+
 class RobotFile(Table):
     """What the robot.toml of every kind has; what is Any is validated where it is read."""
 
@@ -294,6 +306,7 @@ class VolumetricFile(RobotFile):
     layers: list[LayerTable] = Field(default=[], description="See below.")
     fibres: list[FibreTable] = Field(default=[], description="See below.")
     design: DesignTable | None = Field(default=None, description="See below.")
+    tolerances: TolerancesTable | None = Field(default=None, description="See below.")
     fixed: Any = Field(
         default=None,
         description='Selection of what is held, or "none": a free body.',

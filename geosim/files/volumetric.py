@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from geosim.generate import make
 from geosim.geometry.surface import read_surface
 from geosim.material.materials import Material
 from geosim.robot import VolumetricRobot
+from geosim.tolerances import Tolerances
 
 __all__ = ["read_robot"]
 
@@ -57,7 +59,8 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
         "fibres": _fibres(file, place, unit),
     }
     if bodies[0].mesh is not None:
-        return _meshed_robot(file, bodies, spots, materials, fixed, tip, name, carried, place)
+        made = _meshed_robot(file, bodies, spots, materials, fixed, tip, name, carried, place)
+        return replace(made, tolerances=_tolerances(file, place, unit))
     surfaces = [inside(body.surface, spot.at("surface")) for body, spot in zip(bodies, spots)]
     for body, spot in zip(bodies, spots):
         if body.region is not None:
@@ -88,10 +91,22 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
         preview=file.preview,
         symmetry=file.symmetry,
     )
+    robot = replace(robot, tolerances=_tolerances(file, place, unit))
     if file.design is None:
         return robot
     with place.naming("design"):
         return replace(robot, design=make(file.design.name, **file.design.parameters))
+
+
+def _tolerances(file: VolumetricFile, place: Place, unit: float) -> Tolerances | None:
+    """The tolerances of a robot file; lengths in its units."""
+    given = file.tolerances
+    if given is None:
+        return None
+    with place.at("tolerances").naming():
+        return Tolerances(
+            given.wall * unit, 1e3 * given.gauge_kpa, math.radians(given.clamp_deg), given.marker * unit, given.model
+        )
 
 
 def _cables(file: VolumetricFile, place: Place, unit: float) -> tuple[Cable, ...]:

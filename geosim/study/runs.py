@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from geosim.arrays import shown
 from geosim.errors import GeosimWarning, InputError
 from geosim.files.folder import check_folder
 from geosim.study.job import CRASHED, OUT_OF_MEMORY, ROW, TIMEOUT, Job, Outcome
@@ -88,13 +89,13 @@ class Runs:
             shutil.rmtree(target)
         os.rename(beside, target)
 
-    def refuse_another(self, study: Study, runs: Collection[str] | None = None) -> None:
-        """Refuse a folder that holds another study, whose table would be lost.
+    def refuse_another(self, study: Study, designs: Collection[str] = ()) -> None:
+        """Refuse a folder that holds another study, whose table would be lost; values and settings of one may change.
 
         Parameters
         ----------
-        runs
-            Those of the study, where they are known before: one of them at least is there, if any is.
+        designs
+            Runs of the study that are known already; where one of them is there it is no other.
 
         Raises
         ------
@@ -102,19 +103,20 @@ class Runs:
             The folder was written by a study of another robot or of other parameters.
         """
         there = {path.name for path in (self.folder / "runs").iterdir()}
-        if not there:
+        if not there or not there.isdisjoint(designs):
             return
         try:
             before = tomllib.loads((self.folder / "study.toml").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return  # nothing says what it was
         now = tomllib.loads(study.text)
-        same = all(_what(before.get(key)) == _what(now.get(key)) for key in ("design", "robot", "vary"))
-        if not same or (runs is not None and there.isdisjoint(runs)):
-            raise InputError(
-                f"{self.folder} holds another study: none of its {len(there)} designs is one of this; give another --out, or "
-                "--force to remove them"
-            )
+        for key in ("design", "robot", "vary"):
+            was, asked = _what(before.get(key)), _what(now.get(key))
+            if was != asked:
+                raise InputError(
+                    f"{self.folder} holds another study: {key} was {shown(was)} there and is {shown(asked)} here; give another "
+                    "--out, or --force to remove it"
+                )
 
     def best(self, run: str) -> None:
         """Put a copy of a run into best/."""

@@ -72,7 +72,7 @@ def sweep(
     """
     read = needed_and_read(study)
     jobs = [read.job(row) for row in read.rows]
-    runs = opened(read, out, resume=resume, force=force, designs=[job.run for job in jobs])
+    runs = opened(read, out, [job.run for job in jobs], resume=resume, force=force)
     done = {job.run: row for job in jobs if (row := runs.row(job)) is not None}
 
     def written() -> pandas.DataFrame:
@@ -104,10 +104,8 @@ def needed_and_read(study: str | Path | Mapping[str, Any]) -> Study:
     return read_study(study)
 
 
-def opened(
-    study: Study, out: str | Path | None, *, resume: bool, force: bool, designs: Collection[str] | None = None
-) -> Runs:
-    """Open the folder of a study; `designs` are its runs, where they are known before.
+def opened(study: Study, out: str | Path | None, designs: Collection[str] = (), *, resume: bool, force: bool) -> Runs:
+    """Open the folder of a study; `designs` are those of its runs that are known already.
 
     Raises
     ------

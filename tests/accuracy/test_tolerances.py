@@ -11,8 +11,9 @@ from shapes import block
 import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Load, Passive
 from geosim.accuracy.bars import error_bars
-from geosim.accuracy.tolerances import Tolerances, offsets
+from geosim.accuracy.tolerances import offsets
 from geosim.errors import InputError
+from geosim.tolerances import Tolerances
 
 QUICK = EnergyShapeSolver(check_stability=False)
 RUBBER = geosim.MooneyRivlin(c1=40e3, c2=10e3)
@@ -115,3 +116,49 @@ def test_impossible_tolerances_are_refused(tolerance):
     result = geosim.solve(bar(), Passive(), Environment(self_contact=False), solver=QUICK)
     with pytest.raises(InputError, match="tolerance"):
         error_bars(result, tolerance=tolerance)
+
+
+BLOCK = """*Part, name=B
+*Node
+1, 0, 0, 0
+2, 20, 0, 0
+3, 0, 20, 0
+4, 0, 0, 20
+*Element, type=C3D4
+1, 1, 2, 3, 4
+*End Part
+*Assembly
+*Instance, name=B-1, part=B
+*End Instance
+*End Assembly
+"""
+ROBOT = """kind = "volumetric"
+units = "mm"
+[body]
+mesh = "block.inp"
+material = "ecoflex-00-30"
+[fixed]
+plane = "z"
+below = 0.1
+[tolerances]
+wall = 0.2
+gauge_kpa = 0.1
+clamp_deg = 1.0
+"""
+
+
+def test_a_robot_file_says_its_tolerances(tmp_path):
+    """They are what error_bars takes where nothing else is given, and stay with a saved result."""
+    (tmp_path / "block.inp").write_text(BLOCK, encoding="utf-8")
+    (tmp_path / "robot.toml").write_text(ROBOT, encoding="utf-8")
+    robot = geosim.load_robot(tmp_path / "robot.toml")
+    assert robot.tolerances == Tolerances(wall=0.2e-3, gauge=100.0, clamp=np.pi / 180)
+    result = geosim.solve(robot, Passive(), Environment(gravity=(0, 0, -9.81), self_contact=False), solver=QUICK)
+    found = error_bars(result)
+    np.testing.assert_allclose(found.terms["geometry"], error_bars(result, tolerance=0.2e-3).terms["geometry"])
+    assert "clamp" in found.terms
+    result.save(tmp_path / "result.npz")
+    assert geosim.load_result(tmp_path / "result.npz").robot.tolerances == robot.tolerances
+    (tmp_path / "robot.toml").write_text(ROBOT.replace("0.2", "-0.2"), encoding="utf-8")
+    with pytest.raises(InputError, match=r"tolerances.*wall"):
+        geosim.load_robot(tmp_path / "robot.toml")

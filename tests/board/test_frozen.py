@@ -57,3 +57,25 @@ def test_every_prediction_that_is_shipped_is_as_it_was_frozen(board):
 def test_an_interval_without_its_value_is_refused(board):
     with pytest.raises(ValueError, match="outside"):
         board("frozen").Row("robot", 1.0, "", "bend", "rad", 4.0, 1.0, 3.0)
+
+
+def test_every_robot_of_the_board_has_a_prediction_and_a_way_to_make_it(board):
+    run, frozen = board("run"), board("frozen")
+    for name in run.BLIND:
+        assert callable(board(name).predict)
+    for name in run.SHOWN:
+        assert callable(getattr(board("shown"), name))
+    kept = {p.stem for p in (frozen.HERE / "predictions").glob("*.csv")}
+    assert kept == {*run.BLIND, *run.SHOWN}
+
+
+@pytest.mark.parametrize("name", ["pleated", "ribbed"])
+def test_a_frozen_prediction_is_what_the_board_still_says(board, name):
+    """Quantiles of the same draws, in six digits."""
+    frozen = board("frozen")
+    rows, _ = board(name).predict(None)
+    kept = frozen.read(frozen.HERE / "predictions" / f"{name}.csv")
+    assert [r.key for r in rows] == [r.key for r in kept]
+    for one, other in zip(rows, kept):
+        assert one.value == pytest.approx(other.value, rel=1e-4, abs=1e-9)
+        assert one.high == pytest.approx(other.high, rel=1e-4, abs=1e-9)

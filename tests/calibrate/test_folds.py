@@ -9,7 +9,7 @@ import pytest
 from shapes import block
 
 import geosim
-from geosim.calibrate import Measurement, Parameter, k_fold
+from geosim.calibrate import Measurement, Parameter, Problem, fit_robot, k_fold
 from geosim.errors import InputError
 
 LOADS = (1.0, 2.0, 3.0, 4.0)
@@ -64,3 +64,34 @@ def test_what_cannot_be_folded_is_refused():
         k_fold(robot(), records(lambda f: f)[:1], one, solve=spring)
     with pytest.raises(InputError, match="5 folds of 4"):
         k_fold(robot(), records(lambda f: f), one, 5, solve=spring)
+
+
+def test_a_prior_is_one_more_measurement():
+    """y = f / mu with ln mu known within 0.2 beforehand: of n equal sigmas s in ln y, weights are n / s^2 and 1 / 0.2^2."""
+    known = [
+        Measurement(geosim.Passive(), lambda r: np.log(r.moved), [np.log(load / 0.8)], load, 0.3, f"{load:g}")
+        for load in LOADS
+    ]
+    one = Parameter.material("mu", 100e3, prior=0.2)
+    found = fit_robot(robot(), known, [one], solve=spring, tolerance=1e-8)
+    own, before = len(LOADS) / 0.3**2, 1 / 0.2**2
+    expected = np.log(100e3) + own / (own + before) * np.log(0.8)
+    assert np.log(found.parameters["mu"]) == pytest.approx(expected, abs=1e-5)
+    low, high = found.intervals["mu"]
+    assert np.log(high / low) == pytest.approx(2 * 1.959964 / np.sqrt(own + before), rel=1e-3)
+    assert len(found.residuals) == len(LOADS)
+
+
+def test_priors_make_what_cannot_be_told_apart_known_as_well_as_before():
+    """The load moves by f / (mu t): with a prior of t one value determines both, and their product best."""
+    thick = lambda p, t: Problem(p.robot, p.actuation, p.environment * t, p.solver)  # noqa: E731
+    one = [Measurement(geosim.Passive(), lambda r: r.moved, [1.0], 1.0, 1e-3)]
+    pair = [Parameter.material("mu", 100e3), Parameter("t", 1.0, thick, prior=0.1)]
+    found = fit_robot(robot(), one, pair, solve=spring, tolerance=1e-8)
+    low, high = found.intervals["t"]
+    assert np.log(high / low) == pytest.approx(2 * 1.959964 * 0.1, rel=1e-3)
+    assert any("hardly told apart" in w for w in found.warnings)
+    with pytest.raises(InputError, match="prior"):
+        Parameter("t", 1.0, thick, prior=-0.1)
+    with pytest.raises(InputError, match="cannot determine"):
+        fit_robot(robot(), one, [pair[0], Parameter("t", 1.0, thick)], solve=spring)

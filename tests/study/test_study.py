@@ -8,6 +8,7 @@ import pytest
 import geosim
 from geosim.errors import InputError
 from geosim.study import goals
+from geosim.study.sampling import Axis
 from geosim.study.study import read_study
 
 PNEUNET = """
@@ -162,6 +163,18 @@ def test_goals_are_costs_and_the_front_is_what_none_beats():
     assert goals.pareto(costs, able).tolist() == [True, False, True, False]
     assert goals.best(costs, np.zeros(4, dtype=bool), both) is None
     assert goals.Goal("maximize", "bend").cost(rows[0]) == -80.0
+
+
+def test_what_is_as_good_in_one_goal_and_worse_in_another_is_beaten():
+    """Of two that are alike in all goals neither beats the other."""
+    costs = np.array([[1.0, 2.0], [1.0, 3.0], [2.0, 2.0], [1.0, 2.0]])
+    assert goals.pareto(costs, np.ones(4, dtype=bool)).tolist() == [True, False, False, True]
+
+
+def test_every_choice_has_an_equal_share_and_a_range_is_even():
+    choice, way = Axis("a", ("x", "y", "z", "w")), Axis("b", low=2.0, high=6.0)
+    assert [choice.at(share) for share in (0.0, 0.24, 0.26, 0.49, 0.51, 0.76, 0.99)] == list("xxyyzww")
+    assert [way.at(share) for share in (0.0, 0.25, 0.5)] == [2.0, 3.0, 4.0]
 
 
 def test_a_study_needs_its_extra(monkeypatch):

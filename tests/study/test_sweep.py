@@ -236,9 +236,9 @@ def test_another_study_does_not_replace_the_table_of_one(tmp_path, monkeypatch):
     study = {**BAR, "vary": {"length_mm": [20.0]}}
     geosim.sweep(study, workers=1, out=tmp_path / "out")
     kept = (tmp_path / "out" / "table.csv").read_bytes(), (tmp_path / "out" / "study.toml").read_bytes()
-    for vary in ({"height_mm": [6.0]}, {"length_mm": [21.0]}):
-        with pytest.raises(InputError, match="holds another study: none of its 1 designs is one of this"):
-            geosim.sweep({**BAR, "vary": vary}, workers=1, out=tmp_path / "out")
+    for another in ({"vary": {"height_mm": [7.0]}}, {"design": planted.faulty, "vary": {"length_mm": [20.0]}}):
+        with pytest.raises(InputError, match=r"holds another study: (vary|design) was .* there and is .* here"):
+            geosim.sweep({**BAR, **another}, workers=1, out=tmp_path / "out")
     assert ((tmp_path / "out" / "table.csv").read_bytes(), (tmp_path / "out" / "study.toml").read_bytes()) == kept
     more = geosim.sweep({**BAR, "vary": {"length_mm": [20.0, 22.0]}}, workers=1, out=tmp_path / "out")
     assert len(more) == 2  # the same study with one more

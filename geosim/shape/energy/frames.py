@@ -24,6 +24,7 @@ from geosim.shape.energy.state import ShapeState
 
 __all__ = ["adopt", "measure", "placed", "positions", "positions_adjoint"]
 
+FACING = -0.5  # cosine between normals at rest of surfaces that look at each other across a gap, at most
 FREE = "The body is free: six minimal constraints without reaction removed its rigid motion."
 
 
@@ -208,13 +209,20 @@ def _rubbing(contact: ContactPotential, points: Floats, grip: Grip | None) -> fl
 
 
 def _share_of_gaps(contact: ContactPotential, points: Floats) -> float:
-    """Distance from which parts of the robot that touch feel each other, over that at rest: the median; 0 where none touch."""
-    if contact.neighbourhood is None:
+    """Distance from which parts that touch across a gap feel each other, over that at rest: the median; 0 where none do.
+
+    Across a gap surfaces face each other at rest; those of a fold do not.
+    """
+    around = contact.neighbourhood
+    if around is None:
         return 0.0
-    near = contact.neighbourhood.near(points)
-    if not len(near.points):
+    near = around.near(points)
+    one, other = around.normals[near.points[:, 0]], around.normals[near.points[:, 3]]
+    across = np.einsum("ki,ki->k", one, other) < FACING * np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+    if not across.any():
         return 0.0
-    return float(np.median(near.reach / closest(contact.neighbourhood.rest[near.points], near.edges)[2]))
+    apart = closest(around.rest[near.points[across]], near.edges[across])[2]
+    return float(np.median(near.reach[across] / apart))
 
 
 def _penetration(problem: ShapeProblem, positions: Floats, grip: Grip | None) -> float:

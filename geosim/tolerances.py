@@ -1,0 +1,38 @@
+"""How well a robot that stands there is known: what error bars of the robot are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from geosim.arrays import number
+
+__all__ = ["Tolerances"]
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """How well a robot and its measurement are known, as half-widths of 95 % intervals.
+
+    Parameters
+    ----------
+    wall
+        How far a surface may lie along its normals from where it was drawn [m].
+    gauge
+        How far the pressure gauge may be off [Pa].
+    clamp
+        How far the support may turn under load or be mounted askew [rad].
+    marker
+        How far from the tip the marker may sit [m].
+    model
+        What the model leaves out, as a share of the measure's change from rest.
+    """
+
+    wall: float = 0.0
+    gauge: float = 0.0
+    clamp: float = 0.0
+    marker: float = 0.0
+    model: float = 0.0
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            number(getattr(self, f.name), f"Tolerances: {f.name}", low=0.0)
