@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from geosim.arguments import guarded
 from geosim.arrays import number
 
 __all__ = ["Tolerances"]
 
 
+@guarded
 @dataclass(frozen=True)
 class Tolerances:
     """How well a robot and its measurement are known, as half-widths of 95 % intervals.

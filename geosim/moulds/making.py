@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from geosim.arguments import guarded
 from geosim.arrays import number
 from geosim.errors import InputError
 from geosim.geometry import topology
@@ -26,6 +27,7 @@ LEAST_WALL = 0.8e-3  # [m]: two lines of a nozzle of 0.4 mm; silicone of thinner
 COLUMNS = ("part", "kind", "file", "volume_cm3", "mass_g", "x_mm", "y_mm", "z_mm", "note")
 
 
+@guarded
 @dataclass(frozen=True)
 class Made:
     """What was made of a robot.
@@ -50,6 +52,7 @@ class Made:
         raise InputError(f"part {name!r}: there is none; there are {', '.join(p.name for p in self.parts)}")
 
 
+@guarded
 def make(
     robot: VolumetricRobot | str | Path, out: str | Path, tube: float = TUBE, least_wall: float = LEAST_WALL
 ) -> Made:

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import trimesh
-from geosim.rods.designs import gripper
 
 from geosim import (
     Environment,
@@ -17,6 +16,7 @@ from geosim import (
     RodShellStepper,
     solve,
 )
+from geosim.cli.rod_cases import gripper
 from geosim.rods.objects import with_object
 
 RUBBER = LinearElastic(2e6, 0.5, 1100.0)
