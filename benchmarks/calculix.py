@@ -143,7 +143,7 @@ def write_deck(robot: Any, pressure: float, increment: float, path: Path, residu
     residual
         Largest force residual over the mean force at which an increment ends; default CalculiX's own, 0.005.
     """
-    from geosim.shape.energy.supports import held_nodes
+    from geosim.shape.energy.constraints.supports import held_nodes
 
     nodes = 1e3 * np.vstack([robot.vertices, robot.vertices[robot.p2_edges].mean(axis=1)])
     used = np.unique(robot.p2_tets)

@@ -32,7 +32,7 @@ import geosim
 from geosim import generate
 from geosim.errors import InputError
 from geosim.generate.dimensions import dimensions
-from geosim.study.optimizing import Search, costs
+from geosim.study.optimizing import DesignSearch, costs
 from geosim.study.proposing import Proposer
 from geosim.study.runs import Runs
 
@@ -279,7 +279,7 @@ def search(out: Path, count: int, workers: int) -> None:
             read = geosim.study.read_study({**sampled, "optimize": {"goals": [goal], "constraints": constraints}})
             proposer = Proposer(read.axes, read.goals, read.constraints, seed)
             trials = optuna.create_study(sampler=proposer, directions=["minimize"])
-            found = Search(read, Runs(out / "none", True, False), trials)
+            found = DesignSearch(read, Runs(out / "none", True, False), trials)
             answer = lambda row, n=0: {"run": str(n), "status": "CONVERGED", "message": "", "measures": measured(row)}  # noqa: E731
             cost, able = costs(read, [answer(row) for row in read.rows])
             best, reached = cost[able].min(), False

@@ -36,12 +36,12 @@ from geosim import EnergyShapeSolver, Environment, Inflation, Load, Obstacle, Pa
 from geosim.accuracy.bars import bars_of
 from geosim.accuracy.correction import correct
 from geosim.accuracy.refined import refine
-from geosim.derivatives.quantities import Configuration, quantity
+from geosim.derivatives.quantities import ContactConfiguration, quantity
 from geosim.derivatives.rest_shape import design_motion
 from geosim.geometry import topology
-from geosim.shape.energy.attempt import Budget
-from geosim.shape.energy.configuration import Aim
-from geosim.shape.energy.newton import Newton
+from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
+from geosim.shape.energy.newton.newton_solve import Budget
+from geosim.shape.energy.newton.states import ArcLengthConstraint
 
 QUICK = EnergyShapeSolver(check_stability=False)
 RUBBER = geosim.MooneyRivlin(c1=40e3, c2=10e3)
@@ -446,17 +446,19 @@ def by_contact(friction: float) -> list[dict[str, Any]]:
     around = Environment(loads=Load.force(robot.tip, (0.02, 0.0, -0.2)), obstacles=ball)
     result = geosim.solve(robot, Passive(), around, solver=SHARP)
     state, target = result.state, result.state.target
-    problem, newton = state.problem, Newton(SHARP.tolerance, SHARP.max_iterations)
+    problem, newton = state.problem, EquilibriumSearch(SHARP.tolerance, SHARP.max_iterations)
 
-    def again(h: float, to: str) -> Configuration:
-        poses, external = target.grip.poses.copy(), target.external.copy()
+    def again(h: float, to: str) -> ContactConfiguration:
+        poses, external = target.contact_state.poses.copy(), target.external.copy()
         if to == "obstacle:0":
             poses[0, :3, 3] += h * np.array([0.6, 0.0, 0.8])
         else:
             external[: len(problem.nodes), 2] += h * problem.load_shapes[0][0][problem.nodes] / problem.force_unit
-        changed = replace(target, grip=target.grip.at(poses), external=external)
-        found = newton.equilibrium(problem, state.point, Aim(changed, changed, 1.0, changed.grip), Budget())
-        return Configuration(problem, found.point, replace(found.target.grip, own=friction > 0.0))
+        changed = replace(target, contact_state=target.contact_state.at(poses), external=external)
+        found = newton.equilibrium(
+            problem, state.point, ArcLengthConstraint(changed, changed, 1.0, changed.contact_state), Budget()
+        )
+        return ContactConfiguration(problem, found.point, replace(found.target.contact_state, own=friction > 0.0))
 
     rows = []
     for to, step, way in (("obstacle:0", 3e-8, (0.6, 0.0, 0.8)), ("load:0", 1e-5, (0.0, 0.0, 1.0))):

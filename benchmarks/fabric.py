@@ -25,7 +25,7 @@ from geosim import (
     VolumetricRobot,
     generate,
 )
-from geosim.actuation import AMBIENT
+from geosim.actuation import AMBIENT_PRESSURE_PA
 
 MU = 50e3  # shear modulus [Pa]
 ROUGH = 0.3  # coefficient of friction
@@ -128,7 +128,9 @@ def gas():
     extra = 1e-6
     both = geosim.solve(pair, Inflation(gas=True, connected=[(0, 1)], extra_volume=extra) & Syringe(pushed))
     P = both.chamber_pressures[0]
-    closed = AMBIENT * (rest + extra) / (both.chamber_volumes[0].sum() + extra - pushed) - AMBIENT
+    closed = (
+        AMBIENT_PRESSURE_PA * (rest + extra) / (both.chamber_volumes[0].sum() + extra - pushed) - AMBIENT_PRESSURE_PA
+    )
     print(f"connected chambers: {P[0]:.4f} and {P[1]:.4f} Pa, closed form {closed:.4f} Pa: {P[0] / closed - 1:+.1e}")
     s = np.linspace(0.0, 1.0, 9)[1:] * finger.chamber_volumes[0]
     blown = geosim.solve(finger, Inflation(gas=True, extra_volume=1.5 * float(finger.chamber_volumes[0])) & Syringe(s))
@@ -149,13 +151,13 @@ def gas():
     )
     v, found = pressed.chamber_volumes[:, 0], pressed.chamber_pressures[-1, 0]
     rest = float(finger.chamber_volumes[0])
-    hand, force = AMBIENT * (rest / v[-1] - 1), np.linalg.norm(pressed.obstacle_forces[-1, 0])
+    hand, force = AMBIENT_PRESSURE_PA * (rest / v[-1] - 1), np.linalg.norm(pressed.obstacle_forces[-1, 0])
     print(
         f"sealed finger, plate: V/V0 {v[-1] / rest:.5f}, {found:.3f} Pa, by hand {hand:.3f} Pa: {found / hand - 1:+.1e}; "
         f"{force:.3f} N"
     )
     given = integral(ways, pressed.obstacle_forces[:, 0, 2])
-    kept = AMBIENT * (rest * np.log(v[0] / v[-1]) - (v[0] - v[-1])) + pressed.work[-1] - pressed.work[0]
+    kept = AMBIENT_PRESSURE_PA * (rest * np.log(v[0] / v[-1]) - (v[0] - v[-1])) + pressed.work[-1] - pressed.work[0]
     print(
         f"  work of the plate {1e3 * given:.6f} mJ, in wall, contact and gas {1e3 * kept:.6f} mJ: {given / kept - 1:+.1e}"
     )
@@ -283,11 +285,11 @@ GRIPS = {
 
 def grasp():
     """A ball lifted by three fingers, a cube by two jaws: the least friction that holds them against what statics needs."""
-    for name, (thing, (low, high), count, *grip) in GRIPS.items():
+    for name, (thing, (low, high), count, *contact_state) in GRIPS.items():
         kept = lost = None
         while high - low > 0.003 * high:
             friction = 0.5 * (low + high)
-            result = lifted(thing(friction), count, *grip)
+            result = lifted(thing(friction), count, *contact_state)
             if result.obstacle_held[-1, 0]:
                 high, kept = friction, result
             else:

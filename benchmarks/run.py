@@ -82,12 +82,8 @@ SECTIONS = {
     "symmetry": Section("symmetry.py", "", "the same solves of the whole", kind="peer"),
     "formats": Section("formats.py", "", "one robot in four formats", ("OCP",)),
     "surfaces": Section("surface_faults.py", "", "23 surfaces with the faults of real ones"),
-    "soups": Section(
-        "surface_soups.py", "--count 2", "heaps of triangles with all faults at once", ("pytetwild",)
-    ),
-    "moulds": Section(
-        "moulds.py", "--count 2 --out {out}/moulds", "closed parts that come off, of the volume solved"
-    ),
+    "soups": Section("surface_soups.py", "--count 2", "heaps of triangles with all faults at once", ("pytetwild",)),
+    "moulds": Section("moulds.py", "--count 2 --out {out}/moulds", "closed parts that come off, of the volume solved"),
     "studies": Section("design_studies.py", "bellows search --out {out}/studies", "random search"),
     "projective": Section("projective_accuracy.py", "", "the energy solver at the achieved volume", (DATA,)),
     "projective-speed": Section(

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 
 import geosim
-from geosim.accuracy.bars import CONTACT_FACTOR, FACTOR, bars_of
+from geosim.accuracy.bars import BAR_FACTOR, CONTACT_BAR_FACTOR, bars_of
 from geosim.accuracy.correction import correct
 from geosim.accuracy.material import slopes, uncertain
 from geosim.calibrate import Measurement, Parameter, fit, fit_robot
@@ -66,7 +66,7 @@ def _at_heights(material: Any, calibration: Any, heights: Iterable[int]) -> list
         tangent = Tangent.at(found.state)
         one, other = (slopes(tangent, of, known, membrane.SOLVER, frame) for of in ("chamber_pressures", "tip"))
         width = float(known.half_width(one[0] - 1e3 * slope * other[2]))
-        mesh = (CONTACT_FACTOR if found.touches else FACTOR) * abs(off[-1] - off[0])
+        mesh = (CONTACT_BAR_FACTOR if found.touches else BAR_FACTOR) * abs(off[-1] - off[0])
         rows.append(_row(f"{at[k]:.0f} mm", median[k], uncertainty[k], float(curve(at[k])), mesh, width, "Pa"))
     return rows
 

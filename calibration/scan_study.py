@@ -28,7 +28,7 @@ from scipy.spatial.transform import Rotation
 import geosim
 from geosim.compare import to_scan
 from geosim.compare.registration import apply
-from geosim.compare.surface import Surface
+from geosim.compare.surface import ComparedSurface
 
 
 def finger() -> geosim.Result:
@@ -55,7 +55,7 @@ def main(draws: int = 50, count: int = POINTS, first: int = 0) -> int:
     """Run the study; return the number of draws within all limits."""
     result = finger()
     mesh = result.surface(-1, subdivide=1)
-    surface = Surface(mesh.vertices, mesh.faces)
+    surface = ComparedSurface(mesh.vertices, mesh.faces)
     centre = surface.vertices.mean(axis=0)
     passed, (squares, bounds, errors) = 0, np.zeros((3, 2))
     for draw in range(first, first + draws):

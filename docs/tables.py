@@ -19,7 +19,7 @@ from geosim.cli.wording import meanings
 from geosim.contract import Status
 from geosim.files import schema
 from geosim.files.actuation import actuation_kinds
-from geosim.files.robot import SOLVERS
+from geosim.files.robot import SOLVER_NAMES
 from geosim.study import schema as study
 
 # Pages of the Python reference: title, one sentence, public names of geosim.
@@ -189,7 +189,7 @@ def _robot_file() -> str:
     for kind, model in ROBOT_FILES.items():
         parts.append(f'## kind = "{kind}"\n\n{_keys(model)}')
     parts += [f"## {heading}\n\n{sentence}\n\n{_keys(model)}" for heading, (_, model, sentence) in TABLES.items()]
-    for name, solver in SOLVERS.items():
+    for name, solver in SOLVER_NAMES.items():
         rows = [[f"`{f.name}`", f"`{f.default!r}`"] for f in dataclasses.fields(solver)]
         parts.append(
             f'## [solver], name = "{name}"\n\nThe fields of `{solver.__name__}`.\n\n{_table(["key", "default"], rows)}'

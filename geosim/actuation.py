@@ -37,7 +37,7 @@ KPA, LENGTH, VERTEX_IDS = {"suffix": "_kpa", "factor": 1e3}, {"length": True}, {
 VOLUME, PLAIN = {"suffix": "_mm3", "factor": 1e-9}, {"plain": True}
 
 MOST_VALUES = 10_000_000  # of one table: more would be copied for minutes and never be solved
-AMBIENT = 101325.0  # standard atmosphere [Pa]
+AMBIENT_PRESSURE_PA = 101325.0  # standard atmosphere [Pa]
 
 
 @guarded
@@ -216,7 +216,7 @@ class Inflation(LoadPath):
     pressure: Any = field(default=None, metadata=KPA)
     gas: Any = field(default=False, metadata=PLAIN)
     connected: Any = field(default=(), metadata=PLAIN)
-    ambient: float = field(default=AMBIENT, metadata=KPA)
+    ambient: float = field(default=AMBIENT_PRESSURE_PA, metadata=KPA)
     exponent: float = 1.0
     extra_volume: float = field(default=0.0, metadata=VOLUME)
     temperature_ratio: Any = 1.0
@@ -535,7 +535,7 @@ def _times(value: Any, owner: str) -> Floats:
 
 
 # What a `NaturalShape` commands.
-NATURAL = ("curvature", "twist", "hinge_angle", "stretch")
+NATURAL_SHAPE_KINDS = ("curvature", "twist", "hinge_angle", "stretch")
 
 
 @guarded
@@ -568,7 +568,7 @@ class NaturalShape(Actuation):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "times", _times(self.times, "NaturalShape"))
-        for key in NATURAL:
+        for key in NATURAL_SHAPE_KINDS:
             value = getattr(self, key)
             if value is None or callable(value):
                 continue
@@ -582,7 +582,7 @@ class NaturalShape(Actuation):
             object.__setattr__(self, key, frozen(array))
 
     def at(self, key: str, time: float) -> Any:
-        """Return `key`, one of `NATURAL`, at a time [s], or None if it is not commanded."""
+        """Return `key`, one of `NATURAL_SHAPE_KINDS`, at a time [s], or None if it is not commanded."""
         value = getattr(self, key)
         if value is None or callable(value):
             return None if value is None else np.asarray(value(time), dtype=float)

@@ -38,14 +38,15 @@ class Kind(NamedTuple):
     called: str
 
 
-LAST, LARGEST = 2**63, sys.float_info.max  # numbers that numpy holds
+MAX_INTEGER, MAX_FLOAT = 2**63, sys.float_info.max  # numbers that numpy holds
 # What Python, numpy and scipy raise where a value is of another kind than they work with.
-MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+MISFIT_ERRORS = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 # Kinds that annotations name -> whether a value is one, and what messages call it.
-PLAIN: dict[Any, Kind] = {
+PLAIN_KINDS: dict[Any, Kind] = {
     bool: Kind(lambda v: isinstance(v, (bool, np.bool_)), "True or False"),
     int: Kind(
-        lambda v: isinstance(v, Integral) and not isinstance(v, bool) and -LAST <= int(v) < LAST, "a whole number"
+        lambda v: isinstance(v, Integral) and not isinstance(v, bool) and -MAX_INTEGER <= int(v) < MAX_INTEGER,
+        "a whole number",
     ),
     float: Kind(lambda v: isinstance(v, Real) and not isinstance(v, bool) and _is_finite(v), "a finite number"),
     str: Kind(lambda v: isinstance(v, str) and "\0" not in v, "a text"),
@@ -56,9 +57,21 @@ PLAIN: dict[Any, Kind] = {
     Any: Kind(lambda v: not _is_odd(v), "of another kind"),
 }
 # No argument of geosim is one of these; what a user's own class is, the function itself has to say.
-ODD = (complex, bytes, bytearray, set, slice, range, type, BaseException, datetime.date, Decimal, types.EllipsisType)
+REFUSED_TYPES = (
+    complex,
+    bytes,
+    bytearray,
+    set,
+    slice,
+    range,
+    type,
+    BaseException,
+    datetime.date,
+    Decimal,
+    types.EllipsisType,
+)
 _CALLABLE = typing.get_origin(Callable[..., Any])
-MOST = 1000  # items of a sequence that are looked at
+MAX_CHECKED_ITEMS = 1000  # items of a sequence that are looked at
 
 
 def guarded(public: T) -> T:
@@ -85,7 +98,7 @@ def _guarded(function: Callable[..., Any], owner: str) -> Callable[..., Any]:
             return function(*args, **kwargs)
         except GeosimError:
             raise
-        except MISFITS as error:
+        except MISFIT_ERRORS as error:
             wrong = _misfit(function, signature, args, kwargs)
             if wrong is None:
                 raise
@@ -139,8 +152,8 @@ def _keywords(kind: Any) -> dict[str, Any]:
 
 def _fits(value: Any, kind: Any) -> bool:
     """Whether a value is of a kind; of a kind that is not known every value is one."""
-    if kind in PLAIN:
-        return PLAIN[kind].fits(value)
+    if kind in PLAIN_KINDS:
+        return PLAIN_KINDS[kind].fits(value)
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin is None:
         return _is_one(value, kind)
@@ -168,9 +181,9 @@ def _fits(value: Any, kind: Any) -> bool:
 def _all_fit(value: Any, inner: tuple[Any, ...]) -> bool:
     """Whether what a mapping or a sequence holds is of the kinds that it is to hold."""
     if isinstance(value, Mapping) and len(inner) == 2:
-        return all(_fits(k, inner[0]) and _fits(v, inner[1]) for k, v in list(value.items())[:MOST])
+        return all(_fits(k, inner[0]) and _fits(v, inner[1]) for k, v in list(value.items())[:MAX_CHECKED_ITEMS])
     if isinstance(value, (list, tuple, set, frozenset)) and len(inner) == 1:
-        return all(_fits(item, inner[0]) for item in list(value)[:MOST])
+        return all(_fits(item, inner[0]) for item in list(value)[:MAX_CHECKED_ITEMS])
     return True
 
 
@@ -189,23 +202,25 @@ def _named(protocol: type) -> Iterable[str]:
 
 def _is_finite(value: Any) -> bool:
     try:
-        return abs(float(value)) <= LARGEST
+        return abs(float(value)) <= MAX_FLOAT
     except OverflowError:
         return False
 
 
 def _is_odd(value: Any) -> bool:
     """Whether a value is of no use anywhere: of a kind that no function takes, or rows of different length."""
-    if isinstance(value, ODD) or type(value) is object or value is NotImplemented:
+    if isinstance(value, REFUSED_TYPES) or type(value) is object or value is NotImplemented:
         return True
     if isinstance(value, str):
         return "\0" in value
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return not -LAST <= value < LAST if isinstance(value, int) else False
+        return not -MAX_INTEGER <= value < MAX_INTEGER if isinstance(value, int) else False
     if isinstance(value, np.ndarray) and value.dtype != object:
         return value.dtype.kind not in "biufU"
     if isinstance(value, (list, tuple, np.ndarray)):
-        return any(_is_odd(item) for item in list(np.ravel(np.array(value, dtype=object)))[:MOST]) or _is_ragged(value)
+        return any(
+            _is_odd(item) for item in list(np.ravel(np.array(value, dtype=object)))[:MAX_CHECKED_ITEMS]
+        ) or _is_ragged(value)
     return False
 
 
@@ -228,8 +243,8 @@ def _is_numeric(value: Any) -> bool:
 
 def _called(kind: Any) -> str:
     """What messages call a kind."""
-    if kind in PLAIN:
-        return PLAIN[kind].called
+    if kind in PLAIN_KINDS:
+        return PLAIN_KINDS[kind].called
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
         *parts, last = dict.fromkeys(_called(part) for part in inner)
@@ -237,7 +252,7 @@ def _called(kind: Any) -> str:
     if origin is typing.Literal:
         return f"one of {', '.join(map(repr, inner))}"
     if origin is np.ndarray:
-        return PLAIN[np.ndarray].called
+        return PLAIN_KINDS[np.ndarray].called
     if origin is _CALLABLE:
         return "a function"
     if origin is tuple and inner[-1:] != (...,):

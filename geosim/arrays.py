@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from geosim.errors import InputError
 
 __all__ = [
+    "METRES_PER_UNIT",
     "NO_EDGES",
     "NO_TETS",
-    "UNITS",
     "Bools",
     "Floats",
     "Ints",
@@ -49,7 +49,7 @@ def between(start: Floats, end: Floats, share: float) -> Floats:
     return (1.0 - share) * start + share * end if share < 1.0 else end
 
 
-MOST_SHOWN = 12  # numbers of an array that `brief` writes out; more are a shape
+MAX_SHOWN_NUMBERS = 12  # numbers of an array that `brief` writes out; more are a shape
 
 
 def brief(value: object) -> str:
@@ -69,12 +69,12 @@ def brief(value: object) -> str:
 
 def _brief(item: object) -> str:
     if isinstance(item, np.ndarray):
-        return _brief(item.tolist()) if item.size <= MOST_SHOWN else f"<{item.dtype} {item.shape}>"
+        return _brief(item.tolist()) if item.size <= MAX_SHOWN_NUMBERS else f"<{item.dtype} {item.shape}>"
     if isinstance(item, float):
         return repr(float(f"{item:.6g}"))
     if isinstance(item, Mapping):
         return "{" + ", ".join(f"{key!r}: {_brief(part)}" for key, part in item.items()) + "}"
-    if isinstance(item, (list, tuple)) and len(item) > MOST_SHOWN:
+    if isinstance(item, (list, tuple)) and len(item) > MAX_SHOWN_NUMBERS:
         return f"<{len(item)} x {type(item[0]).__name__}>"
     if isinstance(item, (list, tuple)):
         inside = ", ".join(map(_brief, item))
@@ -83,7 +83,7 @@ def _brief(item: object) -> str:
 
 
 # Units of length that files may be in [m].
-UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "in": 0.0254}
+METRES_PER_UNIT = {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "in": 0.0254}
 # Vertex ids of parts that a robot has not.
 NO_EDGES, NO_TETS = frozen(np.empty((0, 2), dtype=np.int64)), frozen(np.empty((0, 4), dtype=np.int64))
 

@@ -14,8 +14,10 @@ from geosim.errors import InputError
 
 __all__ = ["Anchors", "Cable", "anchors", "as_cables"]
 
-ENDS = ("first", "last")
-OUTSIDE = 5e-3  # of the robot's size: how far a point may lie outside of the body, which may be a faceted surface
+CABLE_ENDS = ("first", "last")
+MAX_POINT_OUTSIDE_REL = (
+    5e-3  # of the robot's size: how far a point may lie outside of the body, which may be a faceted surface
+)
 
 
 @guarded
@@ -45,7 +47,7 @@ class Cable:
     def __post_init__(self) -> None:
         object.__setattr__(self, "points", floats(self.points, "Cable: points", (None, 3)))
         number(self.friction, "Cable: friction", low=0.0)
-        choice(self.pulled, "Cable: pulled", ENDS)
+        choice(self.pulled, "Cable: pulled", CABLE_ENDS)
         if len(self.points) < 2:
             raise InputError(f"Cable: points has {len(self.points)} point; give at least two")
         steps = np.linalg.norm(np.diff(self.points, axis=0), axis=1)
@@ -109,7 +111,7 @@ def anchors(points: Floats, vertices: Floats, tets: Ints, size: float, label: st
         clipped /= clipped.sum(axis=1, keepdims=True)
         gaps = np.linalg.norm(np.einsum("mi,mik->mk", clipped, vertices[tets[near]]) - point, axis=1)
         best = int(np.argmin(gaps))
-        if gaps[best] > OUTSIDE * size:
+        if gaps[best] > MAX_POINT_OUTSIDE_REL * size:
             raise InputError(
                 f"{label}: point {i + 1} ({', '.join(f'{v:.6g}' for v in point)}) m lies outside of the body by "
                 f"up to {gaps[best] * 1e3:.3g} mm; put it inside the body or on its surface"

@@ -27,9 +27,9 @@ from numba.core.serialize import dumps
 
 __all__ = ["cache_folder", "filled", "kernel", "writable"]
 
-KERNELS = "kernels-1"  # folder in the cache; the number is that of the format of its files
+CACHE_FOLDER = "kernels-1"  # folder in the cache; the number is that of the format of its files
 # How often is looked whether another process has compiled a kernel, and when it is taken for ended [s]: the longest takes 30.
-PAUSE, PATIENCE = 0.02, 120.0
+LOCK_POLL_S, LOCK_TIMEOUT_S = 0.02, 120.0
 
 
 def _private(folder: Path) -> bool:
@@ -124,7 +124,7 @@ class _ContentLocator(_CacheLocator):
 
     def __init__(self, function: Callable, folder: Path) -> None:
         self._key = _digest(function)
-        self._folder = folder / KERNELS / self._key
+        self._folder = folder / CACHE_FOLDER / self._key
 
     def get_cache_path(self) -> str:
         """Return the folder of the kernel."""
@@ -175,7 +175,7 @@ class _ContentImpl(CompileResultCacheImpl):
 def _given_up(mark: Path) -> bool:
     """Whether the process that has a kernel in hand has ended, or takes so long that it must have."""
     try:
-        if time.time() - mark.stat().st_mtime > PATIENCE:
+        if time.time() - mark.stat().st_mtime > LOCK_TIMEOUT_S:
             return True
         if os.name == "posix" and (owner := mark.read_text(encoding="ascii")):
             os.kill(int(owner), 0)
@@ -222,7 +222,7 @@ class _KernelCache:
                 if _given_up(mark):
                     mark.unlink(missing_ok=True)
                 else:
-                    time.sleep(PAUSE)
+                    time.sleep(LOCK_POLL_S)
         return False
 
     def _kept(self, signature: Any, target_context: Any) -> Any:

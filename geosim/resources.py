@@ -12,8 +12,8 @@ from geosim.errors import InputError
 
 __all__ = ["check_sizes", "cores", "readable", "resource"]
 
-SMALL = 64 << 20  # bytes that any archive may unpack to
-SHOWN = 120  # characters of a path in a message
+ALWAYS_ALLOWED_BYTES = 64 << 20  # bytes that any archive may unpack to
+MAX_SHOWN_PATH = 120  # characters of a path in a message
 
 
 def cores() -> int:
@@ -70,7 +70,7 @@ def check_sizes(path: Path, most: float) -> None:
     path
         A file; what is no zip archive passes, who reads it says so.
     most
-        Times its length, beyond `SMALL` bytes.
+        Times its length, beyond `ALWAYS_ALLOWED_BYTES` bytes.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def check_sizes(path: Path, most: float) -> None:
         return
     with zipfile.ZipFile(path) as archive:
         holds = sum(part.file_size for part in archive.infolist())
-    if holds > max(SMALL, most * path.stat().st_size):
+    if holds > max(ALWAYS_ALLOWED_BYTES, most * path.stat().st_size):
         raise InputError(
             f"{path}: says to hold {holds / 1e9:.3g} GB in {path.stat().st_size / 1e6:.3g} MB; it is damaged, or made to fill "
             "the memory"
@@ -90,4 +90,4 @@ def check_sizes(path: Path, most: float) -> None:
 
 def _shown(given: object) -> str:
     text = str(given)
-    return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}...")
+    return repr(text if len(text) <= MAX_SHOWN_PATH else f"{text[:MAX_SHOWN_PATH]}...")

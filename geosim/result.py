@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 __all__ = ["FIELDS", "Report", "Result", "Status", "collect", "told"]
 
 
-ABSENT = cast(Floats, None)  # a measure that was not given: nan everywhere
-HELD = cast(Bools, None)  # the same: held everywhere
+ABSENT_MEASURE = cast(Floats, None)  # a measure that was not given: nan everywhere
+HELD_EVERYWHERE = cast(Bools, None)  # the same: held everywhere
 
 # Share of its length by which a cable must be longer than its way to be slack: above rounding and tolerance.
-SLACK = 1e-6
+CABLE_SLACK_REL = 1e-6
 
 MOST_SPLITS = 6  # of a face into four: 4096 triangles are finer than any picture
 # Arrays of a result: name -> (shape after k, meaning); "n" vertices, "c" chambers, "w" cables, "o" obstacles, digits as they are.
@@ -152,28 +152,28 @@ class Result:
     robot: Robot
     environment: Environment = field(default_factory=Environment)
     solver: object = None
-    mid_edge_frames: Floats = ABSENT
-    volume_ratios: Floats = ABSENT
-    chamber_volumes: Floats = ABSENT
-    chamber_pressures: Floats = ABSENT
-    cable_lengths: Floats = ABSENT
-    cable_tensions: Floats = ABSENT
-    cable_end_tensions: Floats = ABSENT
-    tip: Floats = ABSENT
-    reactions: Floats = ABSENT
-    contact_forces: Floats = ABSENT
-    obstacle_forces: Floats = ABSENT
-    obstacle_moments: Floats = ABSENT
-    obstacle_poses: Floats = ABSENT
-    obstacle_held: Bools = HELD
-    max_penetration: Floats = ABSENT
-    contact_count: Floats = ABSENT
-    crossings: Floats = ABSENT
-    body_volume_ratio: Floats = ABSENT
-    inverted_elements: Floats = ABSENT
-    stable: Floats = ABSENT
-    residual: Floats = ABSENT
-    energies: Floats = ABSENT
+    mid_edge_frames: Floats = ABSENT_MEASURE
+    volume_ratios: Floats = ABSENT_MEASURE
+    chamber_volumes: Floats = ABSENT_MEASURE
+    chamber_pressures: Floats = ABSENT_MEASURE
+    cable_lengths: Floats = ABSENT_MEASURE
+    cable_tensions: Floats = ABSENT_MEASURE
+    cable_end_tensions: Floats = ABSENT_MEASURE
+    tip: Floats = ABSENT_MEASURE
+    reactions: Floats = ABSENT_MEASURE
+    contact_forces: Floats = ABSENT_MEASURE
+    obstacle_forces: Floats = ABSENT_MEASURE
+    obstacle_moments: Floats = ABSENT_MEASURE
+    obstacle_poses: Floats = ABSENT_MEASURE
+    obstacle_held: Bools = HELD_EVERYWHERE
+    max_penetration: Floats = ABSENT_MEASURE
+    contact_count: Floats = ABSENT_MEASURE
+    crossings: Floats = ABSENT_MEASURE
+    body_volume_ratio: Floats = ABSENT_MEASURE
+    inverted_elements: Floats = ABSENT_MEASURE
+    stable: Floats = ABSENT_MEASURE
+    residual: Floats = ABSENT_MEASURE
+    energies: Floats = ABSENT_MEASURE
     trace: tuple[Mapping[str, Any], ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
     state: State | None = field(default=None, repr=False)
@@ -549,7 +549,9 @@ def _slack(actuation: Actuation | None, lengths: Floats | None) -> str:
     if commanded is None or lengths is None or not lengths.size:
         return ""
     asked = np.array([commanded.at(i, lengths.shape[1]) for i in range(len(lengths))])
-    frame, cable = np.argwhere(np.vstack([asked > lengths * (1.0 + SLACK), np.ones_like(asked[:1], dtype=bool)]))[0]
+    frame, cable = np.argwhere(
+        np.vstack([asked > lengths * (1.0 + CABLE_SLACK_REL), np.ones_like(asked[:1], dtype=bool)])
+    )[0]
     if frame == len(lengths):
         return ""
     return (

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import NO_EDGES, UNITS, Bools, Floats, Ints, brief, choice, floats, frozen, ints, whole
+from geosim.arrays import METRES_PER_UNIT, NO_EDGES, Bools, Floats, Ints, brief, choice, floats, frozen, ints, whole
 from geosim.cable import Anchors, Cable, anchors, as_cables
 from geosim.display import Displayed
 from geosim.errors import InputError
@@ -26,11 +26,21 @@ from geosim.tolerances import Tolerances
 __all__ = ["VolumetricRobot"]
 
 NO_IDS = np.empty(0, dtype=np.int64)
-SMALLEST, LARGEST = 1e-3, 5.0  # bounding-box diagonals [m] that are not a mistaken unit
-LARGE = 0.5  # one [m] from which on centimetres or inches are doubted: soft robots that are cast or printed are smaller
-SMALL = 15e-3  # one [m] up to which millimetres or centimetres are doubted: a finger in inches is then 4 mm long
-END, LOOKS = 0.02, 5  # share of the length of a body that is its end, and looks at the direction of that
-SOFTEST, STIFFEST = 500.0, 1e8  # shear moduli [Pa]: silicone gels begin at 1 kPa, the hardest rubbers end at 20 MPa
+MIN_ROBOT_SIZE_M, MAX_ROBOT_SIZE_M = 1e-3, 5.0  # bounding-box diagonals [m] that are not a mistaken unit
+DOUBTFUL_LARGE_SIZE_M = (
+    0.5  # one [m] from which on centimetres or inches are doubted: soft robots that are cast or printed are smaller
+)
+DOUBTFUL_SMALL_SIZE_M = (
+    15e-3  # one [m] up to which millimetres or centimetres are doubted: a finger in inches is then 4 mm long
+)
+BODY_END_SHARE, MAX_DIRECTION_UPDATES = (
+    0.02,
+    5,
+)  # share of the length of a body that is its end, and looks at the direction of that
+MIN_ROBOT_MODULUS_PA, MAX_ROBOT_MODULUS_PA = (
+    500.0,
+    1e8,
+)  # shear moduli [Pa]: silicone gels begin at 1 kPa, the hardest rubbers end at 20 MPa
 
 
 @guarded
@@ -114,13 +124,13 @@ class VolumetricRobot(Displayed):
     def _check_elements(self) -> None:
         if len(self.tets) == 0:
             raise InputError("tets: none given; a robot needs at least one tetrahedron")
-        choice(self.units, "units", UNITS)
+        choice(self.units, "units", METRES_PER_UNIT)
         used = self.vertices[np.unique(self.tets)]
         size = float(np.linalg.norm(used.max(axis=0) - used.min(axis=0)))
-        if not self.allow_any_size and not SMALLEST <= size <= LARGEST:
+        if not self.allow_any_size and not MIN_ROBOT_SIZE_M <= size <= MAX_ROBOT_SIZE_M:
             raise InputError(
                 f"vertices: the bounding-box diagonal is {size:.4g} m, which looks like a mistaken unit "
-                f"({SMALLEST:g} .. {LARGEST:g} m is usual); positions are in metres, or set "
+                f"({MIN_ROBOT_SIZE_M:g} .. {MAX_ROBOT_SIZE_M:g} m is usual); positions are in metres, or set "
                 f"allow_any_size=True"
             )
         volumes = topology.tet_volumes(self.vertices, self.tets)
@@ -457,8 +467,8 @@ class VolumetricRobot(Displayed):
 def _unlikely(size: Floats, units: str, materials: Mapping[int, Hyperelastic]) -> list[str]:
     """Say which numbers look like those of another unit: sides of the body [m] (3,), moduli."""
     out, diagonal = [], float(np.linalg.norm(size))
-    other = "mm" if diagonal > LARGE and units in ("cm", "in") else ""
-    if diagonal < SMALL and units in ("mm", "cm"):
+    other = "mm" if diagonal > DOUBTFUL_LARGE_SIZE_M and units in ("cm", "in") else ""
+    if diagonal < DOUBTFUL_SMALL_SIZE_M and units in ("mm", "cm"):
         other = "in"
     if other:
         sides = " x ".join(f"{1e3 * v:.4g}" for v in size)
@@ -468,8 +478,8 @@ def _unlikely(size: Floats, units: str, materials: Mapping[int, Hyperelastic]) -
         )
     for material in dict.fromkeys(materials.values()):
         mu = material.shear_modulus
-        if not SOFTEST <= mu <= STIFFEST:
-            other = "softer than a gel" if mu < SOFTEST else "stiffer than any rubber"
+        if not MIN_ROBOT_MODULUS_PA <= mu <= MAX_ROBOT_MODULUS_PA:
+            other = "softer than a gel" if mu < MIN_ROBOT_MODULUS_PA else "stiffer than any rubber"
             out.append(f"a shear modulus of {mu:.4g} Pa is {other}; moduli are in Pa, 50 kPa is 50e3")
     return out
 
@@ -496,14 +506,14 @@ def _far_end(vertices: Floats, body: Bools, faces: Ints, fixed: Ints) -> Ints:
     ids = np.flatnonzero(body)
     start = _middle(vertices, faces, fixed) if len(fixed) else vertices[ids].mean(axis=0)
     distance = np.linalg.norm(vertices[ids] - start, axis=1)
-    tip = ids[distance >= (1.0 - END) * distance.max()]
-    for _ in range(LOOKS if len(fixed) else 0):
+    tip = ids[distance >= (1.0 - BODY_END_SHARE) * distance.max()]
+    for _ in range(MAX_DIRECTION_UPDATES if len(fixed) else 0):
         way = _middle(vertices, faces, tip) - start
         length = float(np.linalg.norm(way))
-        if length <= END * distance.max():  # it is held all around: no end is farther than another
+        if length <= BODY_END_SHARE * distance.max():  # it is held all around: no end is farther than another
             break
         along = (vertices[ids] - start) @ way / length
-        last, tip = tip, ids[along >= (1.0 - END) * along.max()]
+        last, tip = tip, ids[along >= (1.0 - BODY_END_SHARE) * along.max()]
         if np.array_equal(last, tip):
             break
     return frozen(tip)

@@ -23,7 +23,7 @@ import geosim
 from geosim.calibrate import fit, nominal_stress, read_test
 from geosim.compare import to_markers, to_scan
 from geosim.compare.registration import apply, rigid
-from geosim.compare.surface import Surface
+from geosim.compare.surface import ComparedSurface
 from geosim.errors import InputError
 
 MODULUS = 0.1  # part by which a shear modulus may be off with noise of one per cent and toes of a per cent of strain
@@ -310,7 +310,7 @@ def scanned(plant: str, seed: int, robot: geosim.VolumetricRobot) -> tuple[bool,
     straight = plant in ("symmetric", "part of a prism")
     there = result(robot, robot.vertices if straight else bent(robot.vertices, rng.uniform(4.0, 8.0)))
     mesh = there.surface(-1, subdivide=1)
-    points = Surface(mesh.vertices, mesh.faces).sample(3000, rng)[0]
+    points = ComparedSurface(mesh.vertices, mesh.faces).sample(3000, rng)[0]
     far = np.linalg.norm(points - robot.vertices[robot.fixed].mean(axis=0), axis=1)
     part = {"part of a prism": (0.03, 0.07), "tip third": (0.066, 1.0)}.get(plant, (0.0, 1.0))
     points = points[(far >= part[0]) & (far <= part[1])]

@@ -94,7 +94,7 @@ def test_a_kernel_in_the_hands_of_another_is_waited_for_as_long_as_that_lives(fo
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     for owner, patience in ((str(ended.pid), 1e3), ("", 0.0)):
-        monkeypatch.setattr(kernels, "PATIENCE", patience)
+        monkeypatch.setattr(kernels, "LOCK_TIMEOUT_S", patience)
         kept.unlink()
         mark.write_text(owner)
         assert called() == 0

@@ -177,7 +177,7 @@ def test_every_kind_of_robot_has_what_results_and_pictures_read():
         count = len(robot.vertices)
         default_solver(robot)
         assert isinstance(robot.name, str)
-        assert robot.units in geosim.arrays.UNITS
+        assert robot.units in geosim.arrays.METRES_PER_UNIT
         assert robot.body_vertices.shape == (count,)
         assert np.isclose(robot.tip_weights.sum(), 1.0)
         assert robot.tip.max() < count

@@ -13,15 +13,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from geosim.accuracy.bars import RATE, mesh_bar
-from geosim.accuracy.correction import MOST_TETS, correct
+from geosim.accuracy.bars import CONVERGENCE_RATE, mesh_bar
+from geosim.accuracy.correction import MAX_FINE_TETS, correct
 from geosim.accuracy.locating import shares
 from geosim.accuracy.refined import refined_ids
 from geosim.actuation import Actuation
 from geosim.arguments import guarded
 from geosim.arrays import Floats, Ints, number, whole
 from geosim.contract import Status
-from geosim.derivatives.quantities import Configuration, Measure, quantity
+from geosim.derivatives.quantities import ContactConfiguration, Measure, quantity
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.generate import Design
@@ -35,12 +35,14 @@ from geosim.solve import solve
 __all__ = ["adapt"]
 
 log = logging.getLogger("geosim.adapt")
-FIRST_EDGES = 6.0  # in the robot's bounding-box diagonal: walls that are thinner ask for shorter ones themselves
-ROUNDS = 12  # each halves edges: more would be edges of a 4000th
+FIRST_EDGES_PER_DIAGONAL = (
+    6.0  # in the robot's bounding-box diagonal: walls that are thinner ask for shorter ones themselves
+)
+MAX_REFINEMENTS = 12  # each halves edges: more would be edges of a 4000th
 # Of the error, what the chosen tets make: as much as halving their edges must take away (at the rate of the bars) for the bar to
 # be met with a margin, since a round more costs more than some tets too many; all but smooth regions where that is far.
-MARGIN, FEWEST, MOST = 0.85, 0.2, 0.85
-NOTHING = 1e-9  # of the robot's size: a measure that changes by less has no relative error
+MARKING_MARGIN, MIN_MARKED_ERROR_SHARE, MAX_MARKED_ERROR_SHARE = 0.85, 0.2, 0.85
+MEASURE_CHANGE_FLOOR_REL = 1e-9  # of the robot's size: a measure that changes by less has no relative error
 
 
 @guarded
@@ -86,10 +88,10 @@ def adapt(
     environment = Environment() if environment is None else environment
     _refuse_numbers(environment)
     mesh = _coarse(robot)
-    most = min(max_tets, MOST_TETS // 8)
+    most = min(max_tets, MAX_FINE_TETS // 8)
     best: tuple[Result, float] | None = None
-    why = f"{ROUNDS} refinements did not suffice"
-    for _ in range(ROUNDS):
+    why = f"{MAX_REFINEMENTS} refinements did not suffice"
+    for _ in range(MAX_REFINEMENTS):
         result = solve(mesh, actuation, environment, solver=solver, throw=False)
         if not result.converged:
             if best is None:
@@ -108,8 +110,8 @@ def adapt(
             best = result, missed
         if missed <= accuracy:
             return result
-        part = (1.0 - MARGIN * accuracy / missed) / (1.0 - 0.5**RATE)
-        mesh = halved(mesh, _chosen(by_tet, float(np.clip(part, FEWEST, MOST))))
+        part = (1.0 - MARKING_MARGIN * accuracy / missed) / (1.0 - 0.5**CONVERGENCE_RATE)
+        mesh = halved(mesh, _chosen(by_tet, float(np.clip(part, MIN_MARKED_ERROR_SHARE, MAX_MARKED_ERROR_SHARE))))
         if len(mesh.body_tets) > most:
             why = f"the next mesh would exceed {most} tets"
             break
@@ -140,7 +142,7 @@ def _coarse(robot: VolumetricRobot) -> VolumetricRobot:
     """Return the robot on a coarse mesh of its surfaces."""
     remesh = robot.remesh
     first = next(iter(robot.materials.values()))
-    edge = robot.size / FIRST_EDGES
+    edge = robot.size / FIRST_EDGES_PER_DIAGONAL
     if remesh is None:
         if not isinstance(robot.design, Design):
             raise InputError(
@@ -165,9 +167,9 @@ def _missed(result: Result, of: str | Measure) -> tuple[float, Floats]:
     value, bar = mesh_bar(found, of)
     problem = found.state.problem
     rest = replace(found.state.point, x=problem.rest, chamber_pressures=np.zeros(problem.chambers))
-    at_rest = Configuration(problem, rest, found.state.target.grip)
+    at_rest = ContactConfiguration(problem, rest, found.state.target.contact_state)
     change = float(np.linalg.norm(value - quantity(of, problem, at_rest).value(at_rest)))
-    if change <= NOTHING * problem.length:
+    if change <= MEASURE_CHANGE_FLOOR_REL * problem.length:
         raise InputError(
             f"adapt: {of!r} does not change from rest, so it has no relative accuracy; choose another measure"
         )

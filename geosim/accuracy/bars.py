@@ -33,27 +33,28 @@ from geosim.arguments import guarded
 from geosim.arrays import Floats
 from geosim.calibrate.calibration import Calibration
 from geosim.calibrate.identify import RobotCalibration
-from geosim.derivatives.quantities import Configuration, Measure, quantity
+from geosim.derivatives.quantities import ContactConfiguration, Measure, quantity
 from geosim.derivatives.tangent import Tangent
 from geosim.result import Result
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.tolerances import Tolerances
 
-__all__ = ["CONTACT_FACTOR", "FACTOR", "RATE", "ErrorBars", "bars_of", "error_bars", "mesh_bar"]
+__all__ = ["BAR_FACTOR", "CONTACT_BAR_FACTOR", "CONVERGENCE_RATE", "ErrorBars", "bars_of", "error_bars", "mesh_bar"]
 
 # Twice the exponent 0.5445 of the strongest singularity of Stokes flow (an incompressible solid) at an inner right angle, the
 # root of sin(1.5 pi z) = z there [Dauge, 1989, Stationary Stokes and Navier-Stokes systems on domains with corners]; on its own
 # a factor of 1.89 on what the refined mesh changes.
-RATE = 1.09
-SAFETY = 1.15  # the same with r = 0.89, as coarse meshes had it where singular and smooth parts of the error are of either sign
-FACTOR = SAFETY * 2.0**RATE / (2.0**RATE - 1.0)  # 2.17
+CONVERGENCE_RATE = 1.09
+# the same with r = 0.89, as coarse meshes had it where singular and smooth parts of the error are of either sign
+SAFETY_FACTOR = 1.15
+BAR_FACTOR = SAFETY_FACTOR * 2.0**CONVERGENCE_RATE / (2.0**CONVERGENCE_RATE - 1.0)  # 2.17
 # Contact is felt from a distance of a share of the local edge on, which halves with the edges: its errors go like h.
-CONTACT_RATE = 1.0
-CONTACT_FACTOR = SAFETY * 2.0**CONTACT_RATE / (2.0**CONTACT_RATE - 1.0)  # 2.3
-NO_ADJOINT = "free objects have no adjoint here, so what material, facets and tolerances leave open is not known"
+CONTACT_CONVERGENCE_RATE = 1.0
+CONTACT_BAR_FACTOR = SAFETY_FACTOR * 2.0**CONTACT_CONVERGENCE_RATE / (2.0**CONTACT_CONVERGENCE_RATE - 1.0)  # 2.3
+NO_ADJOINT_REASON = "free objects have no adjoint here, so what material, facets and tolerances leave open is not known"
 # Of the largest component: less than that one component of a vector may change by chance, not since it is known better. The
 # direction of an error is found less well than its size: the smallest change of a tower's tip was two thirds of the largest.
-SHARE = 0.3
+MIN_COMPONENT_ERROR_SHARE = 0.3
 WORDS = {
     "mesh": "the mesh",
     "material": "the scatter of the material",
@@ -195,10 +196,12 @@ def bars_of(
         value, mesh = mesh_bar(found, of)
         if tangent is None:
             unknown = np.full_like(mesh, np.nan)
-            out.append(ErrorBars(value, mesh, unknown, unknown.copy(), unknown.copy(), of, NO_ADJOINT))
+            out.append(ErrorBars(value, mesh, unknown, unknown.copy(), unknown.copy(), of, NO_ADJOINT_REASON))
             continue
         scatter = half_widths(tangent, of, known, solver, index)
-        asked = quantity(of, tangent.problem, Configuration(tangent.problem, tangent.state.point, tangent.grip))
+        asked = quantity(
+            of, tangent.problem, ContactConfiguration(tangent.problem, tangent.state.point, tangent.contact_state)
+        )
         facets, why = faceting(tangent, asked, solver, index)
         terms, untold = ({}, "") if given is None else tolerance_terms(result, tangent, asked, of, given, index)
         note = "; ".join(filter(None, [known.missing, why, untold]))
@@ -210,7 +213,7 @@ def bars_of(
 def mesh_bar(found: Correction, of: str | Measure) -> tuple[Floats, Floats]:
     """Return a measure and the bound of what its mesh is off, each of its shape."""
     value, read, fine = found.values(of)
-    factor = CONTACT_FACTOR if found.touches else FACTOR
+    factor = CONTACT_BAR_FACTOR if found.touches else BAR_FACTOR
     shape, reading = factor * (read - value), fine - read
     bar = np.maximum(np.abs(shape + reading), np.maximum(np.abs(shape), np.abs(reading)))
-    return value, np.maximum(bar, SHARE * float(bar.max(initial=0.0)))
+    return value, np.maximum(bar, MIN_COMPONENT_ERROR_SHARE * float(bar.max(initial=0.0)))

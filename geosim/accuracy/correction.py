@@ -18,29 +18,29 @@ from geosim.accuracy.refined import Refined, refine
 from geosim.actuation import Actuation, Command
 from geosim.arrays import Floats
 from geosim.derivatives.equilibrium import equilibrium
-from geosim.derivatives.quantities import Bending, Configuration, Measure, OfPositions, quantity
+from geosim.derivatives.quantities import Bending, ContactConfiguration, Measure, OfPositions, quantity
 from geosim.derivatives.tangent import Tangent
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.linear.factorise import FactorisationError
 from geosim.result import Result
-from geosim.shape.energy import frames
-from geosim.shape.energy.configuration import Point
-from geosim.shape.energy.frames import placed
-from geosim.shape.energy.grip import Grip
+from geosim.shape.energy import measures
+from geosim.shape.energy.contact.contact_state import ContactState
+from geosim.shape.energy.measures import placed
+from geosim.shape.energy.newton.states import Configuration
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
 
-__all__ = ["MOST_TETS", "Correction", "correct"]
+__all__ = ["MAX_FINE_TETS", "Correction", "correct"]
 
 # Of the body, on the fine mesh. A factorisation of so many takes some minutes and 10 GB; a coarse mesh of more than an eighth
 # of it is better made by `adapt` in the first place.
-MOST_TETS = 250_000
+MAX_FINE_TETS = 250_000
 
 
 # Steps with the factors of the first, which cost little: where walls are coarse one alone overshoots several times. They have
 # settled when the last is this share of all of them together, far below the safety factor of a bar.
-CHORDS, SETTLED = 8, 0.02
+MAX_CHORD_STEPS, CHORD_TOLERANCE_REL = 8, 0.02
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Correction:
         The same shape on the fine mesh.
     tangent
         Of the fine mesh, there; None with free objects, which have none.
-    point, grip
+    point, contact_state
         The equilibrium of the fine mesh, and what it holds on to.
     touches
         Whether anything is in contact.
@@ -67,8 +67,8 @@ class Correction:
     refined: Refined
     start: ShapeState
     tangent: Tangent | None
-    point: Point
-    grip: Grip | None
+    point: Configuration
+    contact_state: ContactState | None
     touches: bool
 
     def values(self, of: str | Measure) -> tuple[Floats, Floats, Floats]:
@@ -78,14 +78,14 @@ class Correction:
         too, and that can hide what the shape is off. Other measures belong to one mesh: then both of the last are the same.
         """
         coarse, fine = self.state.problem, self.start.problem
-        here = Configuration(coarse, self.state.point, self.state.target.grip)
-        there = Configuration(fine, self.point, self.grip)
+        here = ContactConfiguration(coarse, self.state.point, self.state.target.contact_state)
+        there = ContactConfiguration(fine, self.point, self.contact_state)
         asked = quantity(of, coarse, here)
         value, finer = asked.value(here), quantity(of, fine, there).value(there)
         if not isinstance(asked, (OfPositions, Bending)):
             return value, finer, finer
         x = coarse.scaled(placed(fine, self.point.x)[coarse.nodes])
-        read = asked.value(Configuration(coarse, replace(self.state.point, x=x), None))
+        read = asked.value(ContactConfiguration(coarse, replace(self.state.point, x=x), None))
         return value, read, finer
 
 
@@ -103,7 +103,7 @@ def correct(result: Result, frame: int) -> Correction:
     assert isinstance(solver, EnergyShapeSolver)
     if state.robot.layers:
         raise InputError("error_bars: a robot with layers is not refined, since their faces belong to the mesh")
-    loose = state.target.loose is not None
+    free_bodies = state.target.free_bodies is not None
     gas, continued = state.target.gas is not None, bool(result.provenance.get("continued"))
     if gas and continued:
         raise InputError(
@@ -111,9 +111,9 @@ def correct(result: Result, frame: int) -> Correction:
             "give all commands in one solve"
         )
     count = 8 * len(state.robot.body_tets)
-    if count > MOST_TETS:
+    if count > MAX_FINE_TETS:
         raise InputError(
-            f"error_bars: the mesh of {count // 8} tets would be refined to {count}; at most {MOST_TETS} are, so start "
+            f"error_bars: the mesh of {count // 8} tets would be refined to {count}; at most {MAX_FINE_TETS} are, so start "
             f"from a larger max_edge"
         )
     refined = refine(state.robot)
@@ -122,14 +122,14 @@ def correct(result: Result, frame: int) -> Correction:
     command = result.actuation.command(frame)
     start = _start(solver, environment, state, refined, command)
     try:
-        tangent = None if loose else Tangent.at(start)
+        tangent = None if free_bodies else Tangent.at(start)
         touches = tangent is None or _touches(state, tangent)
         point = None if tangent is None or touches else _stepped(start, tangent)
     except FactorisationError as error:
         raise InputError(f"error_bars: the equilibrium has no unique tangent on the refined mesh ({error})") from None
-    grip = None if tangent is None else tangent.grip
+    contact_state = None if tangent is None else tangent.contact_state
     if point is None:
-        rubs = loose or (state.problem.contact is not None and state.problem.contact.friction)
+        rubs = free_bodies or (state.problem.contact is not None and state.problem.contact.friction)
         if rubs and continued:
             raise InputError(
                 "error_bars: the solve began from another result, so what rubbed or moved before it cannot be solved on the "
@@ -137,12 +137,12 @@ def correct(result: Result, frame: int) -> Correction:
             )
         afresh = rubs or gas  # from the present shape the gas would be shut in there
         found = _again(solver, start, result.actuation, frame) if afresh else _followed(solver, start, command)
-        point, grip = found.point, found.target.grip
+        point, contact_state = found.point, found.target.contact_state
         if not np.array_equal(found.lost, state.lost):
             raise InputError(
                 "error_bars: a free object is lost on one of the coarse and the refined mesh alone; refine it"
             )
-    return Correction(state, refined, start, tangent, point, grip, touches)
+    return Correction(state, refined, start, tangent, point, contact_state, touches)
 
 
 def _start(
@@ -152,12 +152,16 @@ def _start(
     blank = replace(solver, imperfection=0.0).start(refined.robot, environment)
     problem = blank.problem
     point = refined.prolonged(state.problem, state.point, problem)
-    grip = None if problem.contact is None else problem.contact.start(point.x)
-    target = solver.target(problem, replace(blank, grip=grip), command)
+    contact_state = None if problem.contact is None else problem.contact.start(point.x)
+    target = solver.target(problem, replace(blank, contact_state=contact_state), command)
     target = replace(target, positions=problem.goal(point.x, target.positions))
-    here = problem.evaluate(point.x, point.p, point.chamber_pressures, target.external, matrix=False, grip=target.grip)
-    measured = frames.measure(problem, point, here, np.nan, target, None)
-    return replace(blank, point=point, target=target, volumes=here.volumes, grip=target.grip, measured=measured)
+    here = problem.evaluate(
+        point.x, point.p, point.chamber_pressures, target.external, matrix=False, contact_state=target.contact_state
+    )
+    measured = measures.measure(problem, point, here, np.nan, target, None)
+    return replace(
+        blank, point=point, target=target, volumes=here.volumes, contact_state=target.contact_state, measured=measured
+    )
 
 
 def _touches(state: ShapeState, tangent: Tangent) -> bool:
@@ -166,24 +170,24 @@ def _touches(state: ShapeState, tangent: Tangent) -> bool:
     return (fine is not None and fine.count > 0) or state.frame.contact_count > 0
 
 
-def _stepped(start: ShapeState, tangent: Tangent) -> Point | None:
+def _stepped(start: ShapeState, tangent: Tangent) -> Configuration | None:
     """Return the point that a Newton step and further ones with the same factors lead to; None where they do not settle."""
     problem, point, here = start.problem, start.point, tangent.evaluation
     size, target = point.x.size, start.target
-    for _ in range(CHORDS):
+    for _ in range(MAX_CHORD_STEPS):
         right = np.concatenate([-here.force.ravel(), -here.constraint])
         change = replace(
             tangent.still, right=np.where(problem.held, 0.0, right), gap=target.goals(point) - here.volumes
         )
         rates = tangent.respond(change)
         x = problem.moved(point.x, rates.unknowns[:size].reshape(-1, 3), 1.0)
-        point = Point(x, point.p + rates.unknowns[size:], point.chamber_pressures + rates.pressures)
+        point = Configuration(x, point.p + rates.unknowns[size:], point.chamber_pressures + rates.pressures)
         here = problem.evaluate(
-            point.x, point.p, point.chamber_pressures, target.external, matrix=False, grip=target.grip
+            point.x, point.p, point.chamber_pressures, target.external, matrix=False, contact_state=target.contact_state
         )
         if not np.isfinite(here.energy) or (here.contact is not None and here.contact.count):
             return None
-        if np.linalg.norm(rates.unknowns[:size]) <= SETTLED * np.linalg.norm(point.x - start.point.x):
+        if np.linalg.norm(rates.unknowns[:size]) <= CHORD_TOLERANCE_REL * np.linalg.norm(point.x - start.point.x):
             return point
     return None
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from geosim.arrays import Floats, Ints
-from geosim.derivatives.parameters import STRETCH, Columns, Differences
+from geosim.derivatives.parameters import DIMENSION_STEP_REL, Columns, Differences
 from geosim.derivatives.quantities import Quantity
 from geosim.derivatives.sensitivity import by_columns
 from geosim.derivatives.tangent import Tangent
@@ -31,11 +31,11 @@ from geosim.shape.energy.solver import EnergyShapeSolver
 __all__ = ["facet_motion", "faceting"]
 
 # Angles [rad]: faces below the first are one facet, those above the second an edge that was drawn.
-FLAT, CREASE = 5e-3, 0.7
+COPLANAR_ANGLE_RAD, CREASE_ANGLE_RAD = 5e-3, 0.7
 # A facet so many times as wide as its neighbour is a plane that a curved surface runs into, not a part of it.
-TANGENT = 2.5
+TANGENT_PLANE_WIDTH_RATIO = 2.5
 # Normals of a vertex whose singular values differ by more are one direction: facets of about one height.
-STEEP = 0.2
+MAX_NORMAL_ANISOTROPY = 0.2
 
 
 def faceting(tangent: Tangent, asked: Quantity, solver: EnergyShapeSolver, frame: int) -> tuple[Floats, str]:
@@ -52,7 +52,7 @@ def faceting(tangent: Tangent, asked: Quantity, solver: EnergyShapeSolver, frame
     moved = lambda h: (replace(robot, vertices=robot.vertices + h * motion), environment)  # noqa: E731
     made = Differences(tangent, asked, solver, frame)
     try:
-        column = made.column(moved, STRETCH * robot.size / largest)
+        column = made.column(moved, DIMENSION_STEP_REL * robot.size / largest)
     except InputError as error:
         return np.full(asked.shape, np.nan), f"what the facets of curved surfaces cost is not known: {error}"
     return np.abs(by_columns(tangent, asked, Columns((), [column]))), ""
@@ -75,7 +75,7 @@ def facet_motion(robot: VolumetricRobot) -> Floats:
     ends = np.searchsorted(members[:, 0], curved, side="right")
     of_vertices = np.split(members[:, 1], ends[:-1])
     for vertex, facets in zip(curved, of_vertices if len(curved) else []):
-        out[vertex] = np.linalg.lstsq(normals[facets], heights[facets], rcond=STEEP)[0]
+        out[vertex] = np.linalg.lstsq(normals[facets], heights[facets], rcond=MAX_NORMAL_ANISOTROPY)[0]
     hull = np.unique(np.concatenate([topology.boundary_faces(t).ravel() for t in (robot.tets, robot.body_tets)]))
     return harmonic(robot.tets, out, hull) if len(curved) else out
 
@@ -90,12 +90,12 @@ def _facets(vertices: Floats, faces: Ints) -> tuple[Ints, Floats, Floats]:
     unit = across / np.linalg.norm(across, axis=1, keepdims=True)
     edges, one, two = _edges(faces)
     angle = np.arccos(np.clip(np.einsum("ei,ei->e", unit[one], unit[two]), -1.0, 1.0))
-    label: Ints = topology.linked(one[angle < FLAT], two[angle < FLAT], len(faces))
+    label: Ints = topology.linked(one[angle < COPLANAR_ANGLE_RAD], two[angle < COPLANAR_ANGLE_RAD], len(faces))
     count = int(label.max()) + 1
     sums: Floats = np.zeros((count, 3))
     np.add.at(sums, label, across)
     normals: Floats = sums / np.linalg.norm(sums, axis=1, keepdims=True)
-    folds = np.flatnonzero((angle >= FLAT) & (angle < CREASE) & (label[one] != label[two]))
+    folds = np.flatnonzero((angle >= COPLANAR_ANGLE_RAD) & (angle < CREASE_ANGLE_RAD) & (label[one] != label[two]))
     pairs = np.unique(np.column_stack([faces.ravel(), np.repeat(label, 3)]), axis=0)
     heights: Floats = np.zeros(count)
     order = np.argsort(label, kind="stable")
@@ -110,7 +110,13 @@ def _facets(vertices: Floats, faces: Ints) -> tuple[Ints, Floats, Floats]:
             for k in (f, g)
         ]
         for k, other, mine, theirs in ((f, g, wide[0], wide[1]), (g, f, wide[1], wide[0])):
-            part = 0.0 if mine > TANGENT * theirs else 1.0 if theirs > TANGENT * mine else 0.5
+            part = (
+                0.0
+                if mine > TANGENT_PLANE_WIDTH_RATIO * theirs
+                else 1.0
+                if theirs > TANGENT_PLANE_WIDTH_RATIO * mine
+                else 0.5
+            )
             samples.setdefault(k, []).append((middle, part * (normals[other] - normals[k]), length))
     for k, known in samples.items():
         heights[k] = _height(vertices[of_facets[k]], normals[k], known)

@@ -12,7 +12,7 @@ import numpy as np
 
 from geosim.accuracy.correction import Correction
 from geosim.arrays import Floats
-from geosim.derivatives.quantities import Configuration, Measure, quantity
+from geosim.derivatives.quantities import ContactConfiguration, Measure, quantity
 from geosim.errors import InputError
 from geosim.geometry import topology
 
@@ -27,7 +27,7 @@ def shares(found: Correction, of: str | Measure) -> Floats:
             "adapt: free objects have no adjoint, so it is not known where to refine; hold them, or leave them out"
         )
     problem, here = tangent.problem, tangent.evaluation
-    asked = quantity(of, problem, Configuration(problem, found.start.point, tangent.grip))
+    asked = quantity(of, problem, ContactConfiguration(problem, found.start.point, tangent.contact_state))
     size, robot, n = 3 * len(problem.rest), refined.robot, len(refined.coarse.vertices)
     at_tets = np.zeros((len(asked.gradients(tangent)), len(refined.coarse.body_tets)))
     force = np.where(problem.held[:size].reshape(-1, 3), 0.0, here.force)

@@ -18,8 +18,8 @@ from geosim.arrays import Floats
 from geosim.calibrate.calibration import Calibration
 from geosim.calibrate.curves import find_model
 from geosim.calibrate.identify import RobotCalibration
-from geosim.derivatives.parameters import STEP, Columns, Differences
-from geosim.derivatives.quantities import Configuration, Measure, quantity
+from geosim.derivatives.parameters import RESIDUAL_STEP_REL, Columns, Differences
+from geosim.derivatives.quantities import ContactConfiguration, Measure, quantity
 from geosim.derivatives.sensitivity import by_columns
 from geosim.derivatives.tangent import Tangent
 from geosim.errors import InputError
@@ -28,11 +28,11 @@ from geosim.materials import known_preset
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
 
-__all__ = ["LEVEL", "Uncertain", "half_widths", "slopes", "uncertain"]
+__all__ = ["CONFIDENCE_LEVEL", "Uncertain", "half_widths", "slopes", "uncertain"]
 
-LEVEL = 0.95  # of the intervals
-SAME = 1e-6  # relative difference of constants up to which a body is made of what was calibrated
-MODULUS = "E"  # name that a calibration on a robot gives to Young's modulus of all bodies together
+CONFIDENCE_LEVEL = 0.95  # of the intervals
+CONSTANT_EQUALITY_REL = 1e-6  # relative difference of constants up to which a body is made of what was calibrated
+COMMON_MODULUS_NAME = "E"  # name that a calibration on a robot gives to Young's modulus of all bodies together
 
 Change = Callable[[float], Mapping[int, Hyperelastic]]
 
@@ -60,7 +60,7 @@ class Uncertain:
         if self.missing:
             return np.full(slopes.shape[:-1], np.nan)
         variance = np.einsum("...i,ij,...j->...", slopes, self.covariance, slopes)
-        return np.asarray(norm.ppf(0.5 + 0.5 * LEVEL) * np.sqrt(variance))
+        return np.asarray(norm.ppf(0.5 + 0.5 * CONFIDENCE_LEVEL) * np.sqrt(variance))
 
 
 def uncertain(robot: VolumetricRobot, given: Calibration | RobotCalibration | None) -> Uncertain:
@@ -84,7 +84,11 @@ def uncertain(robot: VolumetricRobot, given: Calibration | RobotCalibration | No
 
 def _of_calibration(robot: VolumetricRobot, given: Calibration) -> Uncertain:
     law, values = find_model(given.model).law, np.array(list(given.parameters.values()))
-    mine = [r for r, m in robot.materials.items() if type(m) is law and np.allclose(m.constants(), values, rtol=SAME)]
+    mine = [
+        r
+        for r, m in robot.materials.items()
+        if type(m) is law and np.allclose(m.constants(), values, rtol=CONSTANT_EQUALITY_REL)
+    ]
     if not mine:
         raise InputError(_made_of_others(robot, str(given.material)))
 
@@ -95,7 +99,7 @@ def _of_calibration(robot: VolumetricRobot, given: Calibration) -> Uncertain:
             for r, m in robot.materials.items()
         }
 
-    steps = STEP * np.where(values != 0.0, np.abs(values), np.abs(values).max())
+    steps = RESIDUAL_STEP_REL * np.where(values != 0.0, np.abs(values), np.abs(values).max())
     widths = np.array([_width(given, name) for name in given.parameters])
     changes = tuple((along(i), float(h)) for i, h in enumerate(steps))
     return _known(changes, tuple(given.parameters), widths, given.correlations, given.confidence)
@@ -105,10 +109,10 @@ def _of_robot(robot: VolumetricRobot, given: RobotCalibration) -> Uncertain:
     """Return what a calibration on a robot leaves open of its moduli and constants; what else it found is no material."""
     changes, names = [], []
     for name, value in given.parameters.items():
-        change = _all_moduli(robot, value) if name == MODULUS else _one_constant(robot, name, value)
+        change = _all_moduli(robot, value) if name == COMMON_MODULUS_NAME else _one_constant(robot, name, value)
         if change is not None:
             names.append(name)
-            changes.append((change, STEP * abs(value)))
+            changes.append((change, RESIDUAL_STEP_REL * abs(value)))
     if not names:
         found = ", ".join(f"{name} = {value:.4g}" for name, value in given.parameters.items())
         raise InputError(_made_of_others(robot, found))
@@ -120,14 +124,16 @@ def _of_robot(robot: VolumetricRobot, given: RobotCalibration) -> Uncertain:
 def _all_moduli(robot: VolumetricRobot, modulus: float) -> Change | None:
     """Return the change of all moduli together, of a robot whose first body has a Young's modulus; None of another."""
     first = next(iter(robot.materials.values()))
-    if not np.isclose(3.0 * first.shear_modulus, modulus, rtol=SAME):
+    if not np.isclose(3.0 * first.shear_modulus, modulus, rtol=CONSTANT_EQUALITY_REL):
         return None
     return lambda h: {r: m.stiffened(1.0 + h / modulus) for r, m in robot.materials.items()}
 
 
 def _one_constant(robot: VolumetricRobot, name: str, value: float) -> Change | None:
     """Return the change of a constant in the bodies that have it at a value; None where there is none."""
-    mine = [r for r, m in robot.materials.items() if np.isclose(getattr(m, name, np.nan), value, rtol=SAME)]
+    mine = [
+        r for r, m in robot.materials.items() if np.isclose(getattr(m, name, np.nan), value, rtol=CONSTANT_EQUALITY_REL)
+    ]
     if not mine:
         return None
     return lambda h: {r: replace(m, **{name: value + h}) if r in mine else m for r, m in robot.materials.items()}
@@ -173,7 +179,7 @@ def _of_presets(robot: VolumetricRobot) -> Uncertain:
     def along(kind: Hyperelastic) -> Change:
         return lambda h: {r: m.stiffened(1.0 + h) if m == kind else m for r, m in robot.materials.items()}
 
-    return Uncertain(tuple((along(kind), STEP) for kind in kinds), np.diag(np.square(scatter)))
+    return Uncertain(tuple((along(kind), RESIDUAL_STEP_REL) for kind in kinds), np.diag(np.square(scatter)))
 
 
 def half_widths(tangent: Tangent, of: str | Measure, known: Uncertain, solver: EnergyShapeSolver, frame: int) -> Floats:
@@ -184,7 +190,9 @@ def half_widths(tangent: Tangent, of: str | Measure, known: Uncertain, solver: E
 def slopes(tangent: Tangent, of: str | Measure, known: Uncertain, solver: EnergyShapeSolver, frame: int) -> Floats:
     """Return the derivatives of a measure by the shares of what is not known, (its shape, changes)."""
     robot, environment = tangent.problem.robot, tangent.problem.environment
-    asked = quantity(of, tangent.problem, Configuration(tangent.problem, tangent.state.point, tangent.grip))
+    asked = quantity(
+        of, tangent.problem, ContactConfiguration(tangent.problem, tangent.state.point, tangent.contact_state)
+    )
     made = Differences(tangent, asked, solver, frame)
     found = [
         made.column(lambda h, change=change: (replace(robot, materials=change(h)), environment), step)  # type: ignore[misc]

@@ -17,33 +17,35 @@ from geosim.environment import Environment, Load, Prescribed
 from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
 from geosim.select import selected_ids
-from geosim.shape.energy.configuration import Point
-from geosim.shape.energy.frames import placed
+from geosim.shape.energy.constraints.supports import held_nodes
+from geosim.shape.energy.measures import placed
+from geosim.shape.energy.newton.states import Configuration
 from geosim.shape.energy.problem import ShapeProblem
-from geosim.shape.energy.supports import held_nodes
 
 __all__ = ["Refined", "refine", "refined_ids"]
 
 # Children of a tet in its ten nodes: four at the corners, and four around each of the three diagonals of the octahedron
 # between them, all positively oriented.
-CORNERS = np.array([[0, 4, 6, 7], [4, 1, 5, 8], [6, 5, 2, 9], [7, 8, 9, 3]])
-DIAGONALS = ((4, 9), (5, 7), (6, 8))
-RINGS = ((5, 6, 7, 8), (4, 6, 9, 8), (4, 5, 9, 7))
-FACES = np.array([[0, 3, 5], [3, 1, 4], [5, 4, 2], [3, 4, 5]])  # children of a face in its six nodes
-NODES = np.vstack([np.eye(4), np.eye(4)[topology.EDGES].mean(axis=1)])  # barycentric coordinates of the ten nodes
+CORNER_CHILDREN = np.array([[0, 4, 6, 7], [4, 1, 5, 8], [6, 5, 2, 9], [7, 8, 9, 3]])
+OCTAHEDRON_DIAGONALS = ((4, 9), (5, 7), (6, 8))
+OCTAHEDRON_RINGS = ((5, 6, 7, 8), (4, 6, 9, 8), (4, 5, 9, 7))
+FACE_CHILDREN = np.array([[0, 3, 5], [3, 1, 4], [5, 4, 2], [3, 4, 5]])  # children of a face in its six nodes
+NODE_BARYCENTRICS = np.vstack(
+    [np.eye(4), np.eye(4)[topology.TET_EDGES].mean(axis=1)]
+)  # barycentric coordinates of the ten nodes
 
 
 def _around(diagonal: int) -> Ints:
     """Return the four tets around a diagonal of the octahedron, positively oriented."""
-    (a, b), ring = DIAGONALS[diagonal], RINGS[diagonal]
+    (a, b), ring = OCTAHEDRON_DIAGONALS[diagonal], OCTAHEDRON_RINGS[diagonal]
     tets = np.array([[a, b, ring[k], ring[(k + 1) % 4]] for k in range(4)])
-    corners = NODES[tets][:, :, 1:]
+    corners = NODE_BARYCENTRICS[tets][:, :, 1:]
     flipped = np.linalg.det(corners[:, 1:] - corners[:, :1]) < 0.0
     tets[flipped] = tets[flipped][:, [0, 2, 1, 3]]
     return tets
 
 
-CHILDREN = np.array([np.vstack([CORNERS, _around(d)]) for d in range(3)])
+TET_CHILDREN = np.array([np.vstack([CORNER_CHILDREN, _around(d)]) for d in range(3)])
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class Refined:
         if load.kind != "traction":
             return replace(load, where=self.ids(load.where, self.coarse.body_vertices))
         nodes = topology.curved_faces(load.where, self.coarse.p2_edges, len(self.coarse.vertices))
-        return replace(load, where=nodes[:, FACES].reshape(-1, 3))
+        return replace(load, where=nodes[:, FACE_CHILDREN].reshape(-1, 3))
 
     def _group(self, ids: Ints) -> Ints:
         """Vertices of a group; caps that it closes are faces of chamber tets, whose edges of the body belong to it, too."""
@@ -126,15 +128,15 @@ class Refined:
         """Return what values (n + e, 3) at the nodes of the coarse mesh are at those of the fine one, 0 off the body."""
         ten = self.coarse.p2_tets[self.parents]
         out = np.zeros((len(self.robot.vertices) + len(self.robot.p2_edges), 3))
-        barycentric = NODES[self.places]
-        middles = barycentric[:, topology.EDGES].mean(axis=2)
+        barycentric = NODE_BARYCENTRICS[self.places]
+        middles = barycentric[:, topology.TET_EDGES].mean(axis=2)
         for nodes, places in ((self.robot.p2_tets[:, :4], barycentric), (self.robot.p2_tets[:, 4:], middles)):
             for k in range(nodes.shape[1]):
-                shape = topology.p2_shape(places[:, k], topology.EDGES)
+                shape = topology.p2_shape(places[:, k], topology.TET_EDGES)
                 out[nodes[:, k]] = np.einsum("ea,eai->ei", shape, values[ten])
         return out
 
-    def prolonged(self, coarse: ShapeProblem, point: Point, fine: ShapeProblem) -> Point:
+    def prolonged(self, coarse: ShapeProblem, point: Configuration, fine: ShapeProblem) -> Configuration:
         """Return the configuration of the coarse mesh on the fine one: the same functions."""
         stresses = np.zeros(len(self.coarse.vertices))
         stresses[coarse.pressure_vertices] = point.p
@@ -143,7 +145,9 @@ class Refined:
         x = fine.settled(fine.scaled(self.on_fine(placed(coarse, point.x))[fine.nodes]))
         forces = of_scalars(fine, coarse)[1]
         p = both[fine.pressure_vertices] * unit
-        return Point(x, p, point.chamber_pressures / forces, objects=point.objects)  # one box, one unit of length
+        return Configuration(
+            x, p, point.chamber_pressures / forces, objects=point.objects
+        )  # one box, one unit of length
 
 
 def refine(robot: VolumetricRobot) -> Refined:
@@ -155,9 +159,9 @@ def refine(robot: VolumetricRobot) -> Refined:
     middles = np.empty((len(edges), 3))
     middles[order[n:] - n] = robot.vertices[edges].mean(axis=1)
     vertices = np.vstack([robot.vertices, middles])
-    ends = vertices[nodes[:, np.array(DIAGONALS)]]
+    ends = vertices[nodes[:, np.array(OCTAHEDRON_DIAGONALS)]]
     chosen = np.argmin(np.linalg.norm(ends[:, :, 0] - ends[:, :, 1], axis=2), axis=1)
-    places = CHILDREN[chosen]
+    places = TET_CHILDREN[chosen]
     tets = np.take_along_axis(nodes, places.reshape(len(nodes), -1), axis=1).reshape(-1, 4)
     fine = replace(
         robot,

@@ -12,8 +12,12 @@ from geosim.result import Result, told
 
 __all__ = ["with_error_bars"]
 
-PARTS = ("mesh", "material", "total")
-OF = {"tip": "tip", "bend_angle": "bend_angle", "chamber_pressures": "pressure"}  # measure -> its name in the columns
+ERROR_PARTS = ("mesh", "material", "total")
+MEASURE_COLUMNS = {
+    "tip": "tip",
+    "bend_angle": "bend_angle",
+    "chamber_pressures": "pressure",
+}  # measure -> its name in the columns
 
 
 def with_error_bars(result: Result) -> tuple[Result, list[str]]:
@@ -22,9 +26,13 @@ def with_error_bars(result: Result) -> tuple[Result, list[str]]:
     `extra` of the result has (k,) arrays tip_error_mesh, tip_error_material, ..., pressure_error_total: of the tip the length of
     its vector, of pressures the largest. What does not apply or is not known is nan.
     """
-    found = {f"{name}_error_{part}": np.full(len(result.frames), np.nan) for name in OF.values() for part in PARTS}
+    found = {
+        f"{name}_error_{part}": np.full(len(result.frames), np.nan)
+        for name in MEASURE_COLUMNS.values()
+        for part in ERROR_PARTS
+    }
     present = {"tip": True, "bend_angle": result.spine is not None, "chamber_pressures": result.robot.chambers > 0}
-    measures = tuple(of for of in OF if present[of])
+    measures = tuple(of for of in MEASURE_COLUMNS if present[of])
     notes: dict[str, None] = {}
     for frame in range(len(result.frames)):
         try:
@@ -33,8 +41,8 @@ def with_error_bars(result: Result) -> tuple[Result, list[str]]:
             notes[f"frame {frame}: {error}"] = None
             continue
         for of, bar in zip(measures, bars):
-            for part in PARTS:
-                found[f"{OF[of]}_error_{part}"][frame] = _size(of, getattr(bar, part))
+            for part in ERROR_PARTS:
+                found[f"{MEASURE_COLUMNS[of]}_error_{part}"][frame] = _size(of, getattr(bar, part))
             if bar.note:
                 notes[f"error bars: {bar.note}"] = None
     return told(replace(result, extra={**result.extra, **found})), list(notes)

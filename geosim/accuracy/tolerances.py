@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from geosim.accuracy.faceting import FLAT, STEEP
+from geosim.accuracy.faceting import COPLANAR_ANGLE_RAD, MAX_NORMAL_ANISOTROPY
 from geosim.arrays import Floats, Ints, number
-from geosim.derivatives.parameters import STRETCH, Columns, Differences, columns
+from geosim.derivatives.parameters import DIMENSION_STEP_REL, Columns, Differences, columns
 from geosim.derivatives.quantities import Measure, Quantity
 from geosim.derivatives.sensitivity import by_columns
 from geosim.derivatives.tangent import Tangent
@@ -104,9 +104,9 @@ def _offset(vertices: Floats, faces: Ints) -> Floats:
     for vertex, rows in zip(used, np.split(order // 3, starts[1:])):
         kinds: list[Floats] = []
         for n in unit[rows]:  # one normal for every direction: many small faces of a plane count once
-            if all(np.arccos(np.clip(n @ k, -1.0, 1.0)) > FLAT for k in kinds):
+            if all(np.arccos(np.clip(n @ k, -1.0, 1.0)) > COPLANAR_ANGLE_RAD for k in kinds):
                 kinds.append(n)
-        out[vertex] = np.linalg.lstsq(np.array(kinds), np.ones(len(kinds)), rcond=STEEP)[0]
+        out[vertex] = np.linalg.lstsq(np.array(kinds), np.ones(len(kinds)), rcond=MAX_NORMAL_ANISOTROPY)[0]
     return out
 
 
@@ -119,7 +119,7 @@ def _by_walls(tangent: Tangent, asked: Quantity, solver: EnergyShapeSolver, fram
     found = [
         made.column(
             lambda h, motion=motion: (replace(robot, vertices=robot.vertices + h * motion), environment),  # type: ignore[misc]
-            STRETCH * robot.size / max(float(np.abs(motion).max()), 1e-300),
+            DIMENSION_STEP_REL * robot.size / max(float(np.abs(motion).max()), 1e-300),
         )
         for motion in offsets(robot)
         if motion.any()

@@ -14,7 +14,15 @@ from numpy.typing import ArrayLike
 
 from geosim.arguments import guarded
 from geosim.arrays import Floats
-from geosim.calibrate.curves import FAR, MODES, constants_of, find_model, first_unstable, nominal_stress, sign_change
+from geosim.calibrate.curves import (
+    MAX_EXAMINED_STRETCH,
+    MODES,
+    constants_of,
+    find_model,
+    first_unstable,
+    nominal_stress,
+    sign_change,
+)
 from geosim.calibrate.fitting import Estimate, Samples, correlations, estimate
 from geosim.calibrate.picture import plot_fits
 from geosim.calibrate.preparing import Weights, weigh
@@ -25,10 +33,13 @@ from geosim.writing import checked_target, figure_and_text, replacing
 
 __all__ = ["Calibration", "fit_prepared", "show_constant", "stability_statement"]
 
-ALIKE = 0.98  # correlation from which on two constants are hardly told apart
-OUTLIER, NOTICED = 8.0, 0.1  # spreads of the residuals, and part of the largest stress, that a doubtful sample is off
-MAD = 1.4826  # standard deviation of a normal distribution over its median absolute deviation
-NEAR_LOCKING = 0.95  # part of the locking limit from which on a fit rests on it
+MAX_CORRELATION = 0.98  # correlation from which on two constants are hardly told apart
+OUTLIER_SPREADS, OUTLIER_STRESS_SHARE = (
+    8.0,
+    0.1,
+)  # spreads of the residuals, and part of the largest stress, that a doubtful sample is off
+FIT_SPREAD_PER_MAD = 1.4826  # standard deviation of a normal distribution over its median absolute deviation
+LOCKING_SHARE_NOTICED = 0.95  # part of the locking limit from which on a fit rests on it
 
 
 @guarded
@@ -217,9 +228,9 @@ def stability_statement(model: str, parameters: Mapping[str, float] | Sequence[f
     known = find_model(model)
     values = constants_of(known, parameters).T.ravel()  # the kernels' order is term by term
     onset = {mode: first_unstable(model, values, mode) for mode in MODES}
-    found = {m: s for m, s in onset.items() if (s < FAR if m != "compression" else np.isfinite(s))}
+    found = {m: s for m, s in onset.items() if (s < MAX_EXAMINED_STRETCH if m != "compression" else np.isfinite(s))}
     if not found:
-        return True, f"Stable (Drucker) in all modes to a stretch of {FAR:g}."
+        return True, f"Stable (Drucker) in all modes to a stretch of {MAX_EXAMINED_STRETCH:g}."
     negative = [
         f"{c.symbol or n} < 0" for n, c, v in zip(known.names, known.constants, values) if v < 0 and c.unit == "Pa"
     ]
@@ -288,10 +299,10 @@ def _warnings(samples: Samples, model: str, found: Estimate, stable: bool) -> li
     if "lower" in found.sides:
         limit = names[found.sides.index("lower")]
         out.append(f"the tests show no locking: {limit} has only a lower limit, neo-hookean does as well")
-    if (samples.largest_invariant() > NEAR_LOCKING * found.parameters[locks]).any():
-        out.append(f"the largest test stretch reaches {100 * NEAR_LOCKING:.0f} % of the locking limit")
+    if (samples.largest_invariant() > LOCKING_SHARE_NOTICED * found.parameters[locks]).any():
+        out.append(f"the largest test stretch reaches {100 * LOCKING_SHARE_NOTICED:.0f} % of the locking limit")
     correlation = np.abs(correlations(found.covariance) - np.eye(len(names)))
-    if np.nanmax(correlation, initial=0.0) > ALIKE:
+    if np.nanmax(correlation, initial=0.0) > MAX_CORRELATION:
         i, j = np.unravel_index(np.nanargmax(correlation), correlation.shape)
         out.append(
             f"{names[i]} and {names[j]} are hardly told apart (correlation {correlation[i, j]:.3f}): another mode "
@@ -299,7 +310,10 @@ def _warnings(samples: Samples, model: str, found: Estimate, stable: bool) -> li
         )
     worst = int(np.argmax(np.abs(found.residuals)))
     off = np.abs(found.residuals)
-    if off[worst] > max(OUTLIER * MAD * float(np.median(off)), NOTICED * float(np.abs(samples.target).max())):
+    if off[worst] > max(
+        OUTLIER_SPREADS * FIT_SPREAD_PER_MAD * float(np.median(off)),
+        OUTLIER_STRESS_SHARE * float(np.abs(samples.target).max()),
+    ):
         out.append(
             f"the sample at stretch {np.concatenate(samples.stretches)[worst]:.4g} with "
             f"{samples.stress[worst] / 1e3:.4g} kPa is far from the fit, compared with all others: an outlier?"

@@ -9,7 +9,7 @@ from typing import Any
 
 from geosim.arguments import guarded
 from geosim.calibrate.curves import MODES, mode_name
-from geosim.calibrate.models import BEST, compare_models, fit
+from geosim.calibrate.models import RECOMMENDED, compare_models, fit
 from geosim.calibrate.reading import read_test
 from geosim.calibrate.samples import MaterialTest
 from geosim.errors import InputError
@@ -35,7 +35,7 @@ def read_specification(text: str | Path, **options: Any) -> MaterialTest:
 @guarded
 def run(
     tests: Sequence[str | Path],
-    model: str = BEST,
+    model: str = RECOMMENDED,
     out: str | Path | None = None,
     *,
     source: str = "",

@@ -43,10 +43,12 @@ __all__ = [
     "tangent",
 ]
 
-FAR = 30.0  # stretch up to which "at all stretches" is examined: three times what the softest silicones bear
-GRID = 2000  # stretches at which stability is examined, 0.17 % apart
-ROUNDING = 1e-9  # part of the stiffness at rest below which a negative one is rounding
-IMAGINARY = 1e-30  # step of a derivative, relative: its square is below rounding
+MAX_EXAMINED_STRETCH = (
+    30.0  # stretch up to which "at all stretches" is examined: three times what the softest silicones bear
+)
+STABILITY_STRETCHES = 2000  # stretches at which stability is examined, 0.17 % apart
+STIFFNESS_ROUNDING_REL = 1e-9  # part of the stiffness at rest below which a negative one is rounding
+COMPLEX_STEP_REL = 1e-30  # step of a derivative, relative: its square is below rounding
 _PLANE = np.array([[1.0, 1.0], [-1.0, 1.0], [0.0, -2.0]]) / np.sqrt([2.0, 6.0])
 
 
@@ -121,7 +123,7 @@ def sensitivities(model: str, parameters: Floats, mode: str, stretch: Floats, wh
     columns = []
     for i in FIRST + np.flatnonzero(np.ones(len(parameters)) if which is None else which):
         # one small step in the imaginary part: P(c + ih) = P(c) + ih P'(c) without a difference that would round
-        size = IMAGINARY * max(abs(row[i]), 1.0)
+        size = COMPLEX_STEP_REL * max(abs(row[i]), 1.0)
         row[i] += 1j * size
         columns.append(curves.nominal_stress(row, mode, stretch).imag / size)
         row[i] = row[i].real
@@ -206,13 +208,13 @@ def _onset(bad: Callable[[Floats], Bools], logs: Floats) -> float:
     return float(np.exp(high))
 
 
-def first_unstable(model: str, parameters: Floats, mode: str, farthest: float = FAR) -> float:
+def first_unstable(model: str, parameters: Floats, mode: str, farthest: float = MAX_EXAMINED_STRETCH) -> float:
     """Return the first stretch at which a mode of loading is unstable (Drucker), or inf.
 
     Compression is examined down to the stretch 1 / `farthest`; beyond the locking of a Gent material nothing is.
     """
     sign = -1.0 if mode == "compression" else 1.0
-    limit = -ROUNDING * float(np.abs(tangent(model, parameters, mode, np.ones(1))).max())
+    limit = -STIFFNESS_ROUNDING_REL * float(np.abs(tangent(model, parameters, mode, np.ones(1))).max())
 
     def unstable(logs: Floats) -> Bools:
         forms = tangent(model, parameters, mode, np.exp(sign * logs))
@@ -221,14 +223,15 @@ def first_unstable(model: str, parameters: Floats, mode: str, farthest: float = 
         bad[good] = np.linalg.eigvalsh(forms[good])[:, 0] < limit
         return bad
 
-    found = _onset(unstable, np.linspace(0.0, np.log(farthest), GRID))
+    found = _onset(unstable, np.linspace(0.0, np.log(farthest), STABILITY_STRETCHES))
     return found**sign if np.isfinite(found) else found
 
 
 def sign_change(model: str, parameters: Floats, mode: str) -> float:
     """Return the stretch > 1 from which the stress of a stretched sheet is compressive, or inf."""
     return _onset(
-        lambda logs: nominal_stress(model, parameters, mode, np.exp(logs)) < 0, np.linspace(1e-3, np.log(FAR), GRID)
+        lambda logs: nominal_stress(model, parameters, mode, np.exp(logs)) < 0,
+        np.linspace(1e-3, np.log(MAX_EXAMINED_STRETCH), STABILITY_STRETCHES),
     )
 
 
@@ -244,7 +247,7 @@ def drucker_rows(model: str) -> Floats:
     found = find_model(model)
     unit, signed = np.eye(len(found.names)), np.array([c.stable_positive for c in found.constants])
     rows = [unit[signed]]
-    stretch = np.exp(np.linspace(0.0, np.log(FAR), 120))[1:]  # at rest c1 >= 0 says it
+    stretch = np.exp(np.linspace(0.0, np.log(MAX_EXAMINED_STRETCH), 120))[1:]  # at rest c1 >= 0 says it
     for mode in () if signed.all() else ("uniaxial", "equibiaxial", "pure-shear"):
         squares = principal(mode, stretch) ** 2
         none = np.cross(np.ones(3), squares)  # sum l_i^2 de_i = 0

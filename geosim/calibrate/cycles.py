@@ -32,11 +32,11 @@ from geosim.material.materials import Hyperelastic
 
 __all__ = ["Conditioning", "Cycle", "Relaxation", "fit_cycles", "fit_relaxation"]
 
-TURN = 0.05  # of the range of stretch: a reversal that is smaller is noise
-FEWEST = 8  # samples of one way of a cycle
-STATIONS = 25  # stretches of a softening curve
-LOWEST = 0.15  # of the range of stretch above rest: below, shares of small stresses are noise
-TIP = 0.03  # of that range below the peak, where the ways turn
+MIN_REVERSAL_SHARE = 0.05  # of the range of stretch: a reversal that is smaller is noise
+MIN_WAY_SAMPLES = 8  # samples of one way of a cycle
+SOFTENING_STRETCHES = 25  # stretches of a softening curve
+MIN_STRETCH_SHARE = 0.15  # of the range of stretch above rest: below, shares of small stresses are noise
+PEAK_STRETCH_SHARE = 0.03  # of that range below the peak, where the ways turn
 PER_DECADE = 3.0  # times of a Prony series: exponentials between two are met within 0.3 %
 
 
@@ -175,8 +175,8 @@ def fit_cycles(stretch: Any, stress: Any, model: str = "yeoh", **options: Any) -
     first, last = cycles[0], cycles[-1]
     lowest = max(c[0, 0] for c in (first.up, last.up, last.down))
     highest = min(first.peak, last.peak)
-    highest -= TIP * (highest - lowest)
-    at = np.linspace(lowest + LOWEST * (highest - lowest), highest, STATIONS)
+    highest -= PEAK_STRETCH_SHARE * (highest - lowest)
+    at = np.linspace(lowest + MIN_STRETCH_SHARE * (highest - lowest), highest, SOFTENING_STRETCHES)
     mean = 0.5 * (np.interp(at, *last.up) + np.interp(at, *last.down))
     softening = 1.0 - mean / np.interp(at, *first.up)
     laws = [
@@ -188,7 +188,7 @@ def fit_cycles(stretch: Any, stress: Any, model: str = "yeoh", **options: Any) -
 
 def _cycles(s: Floats, f: Floats) -> tuple[Cycle, ...]:
     """Return the full cycles: from a valley to a peak to the next valley, or to the end."""
-    band, turns, direction, extreme = TURN * float(np.ptp(s)), [0], 1, 0
+    band, turns, direction, extreme = MIN_REVERSAL_SHARE * float(np.ptp(s)), [0], 1, 0
     for i in range(len(s)):
         if direction * (s[i] - s[extreme]) > 0:
             extreme = i
@@ -210,8 +210,8 @@ def _cycles(s: Floats, f: Floats) -> tuple[Cycle, ...]:
 
 def _way(s: Floats, f: Floats) -> Floats:
     """Return one way with increasing stretch (2, n)."""
-    if len(s) < FEWEST:
-        raise InputError(f"fit_cycles: one way of a cycle has {len(s)} samples; {FEWEST} are needed")
+    if len(s) < MIN_WAY_SAMPLES:
+        raise InputError(f"fit_cycles: one way of a cycle has {len(s)} samples; {MIN_WAY_SAMPLES} are needed")
     order = np.argsort(s, kind="stable")
     return frozen(np.stack([s[order], f[order]]))
 
@@ -234,8 +234,10 @@ def fit_relaxation(time: Any, stress: Any) -> Relaxation:
     """
     t = floats(time, "fit_relaxation: time [s]", (None,))
     f = floats(stress, "fit_relaxation: stress", (len(t),))
-    if len(t) < FEWEST or (np.diff(t) <= 0).any() or t[0] < 0:
-        raise InputError(f"fit_relaxation: {len(t)} times; at least {FEWEST} are needed, increasing from 0 [s]")
+    if len(t) < MIN_WAY_SAMPLES or (np.diff(t) <= 0).any() or t[0] < 0:
+        raise InputError(
+            f"fit_relaxation: {len(t)} times; at least {MIN_WAY_SAMPLES} are needed, increasing from 0 [s]"
+        )
     if not (f > 0).all():
         raise InputError("fit_relaxation: the stress must be positive throughout the hold")
     duration = number(t[-1], "fit_relaxation: duration [s]", above=0.0)

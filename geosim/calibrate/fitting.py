@@ -28,16 +28,16 @@ from geosim.material.materials import Constant
 
 __all__ = ["Estimate", "Samples", "constrained_least_squares", "correlations", "estimate"]
 
-LEAST_EXPONENT = 1e-3  # at 0, a law of ln(stretch), a term vanishes; W and stress at 1e-3 are those at 0 to 1e-3
-STIFFEST_LOCKING = 1e6  # I1 - 3 at which a material whose data show no locking locks: a stretch of 1000
-FAINTEST = 0.01  # stresses below this part of the largest have the noise of this part
-POWERS = np.linspace(0.0, 1.5, 31)  # of the stress, tried for the noise: uniform to more than proportional
-PROPORTIONAL = 1e-9  # smallest singular value of scaled columns that are not proportional to each other
-SWITCHED_OFF = 1e-12  # part of the largest modulus below which that of a term is zero
+MIN_OGDEN_EXPONENT = 1e-3  # at 0, a law of ln(stretch), a term vanishes; W and stress at 1e-3 are those at 0 to 1e-3
+MAX_LOCKING_INVARIANT = 1e6  # I1 - 3 at which a material whose data show no locking locks: a stretch of 1000
+NOISE_FLOOR_STRESS_REL = 0.01  # stresses below this part of the largest have the noise of this part
+NOISE_EXPONENTS = np.linspace(0.0, 1.5, 31)  # of the stress, tried for the noise: uniform to more than proportional
+COLLINEARITY_FLOOR = 1e-9  # smallest singular value of scaled columns that are not proportional to each other
+ZERO_TERM_REL = 1e-12  # part of the largest modulus below which that of a term is zero
 # inverse locking limits at which a search may begin, dense where locking is far and where it is next to the samples
-NO_LOCKING_TO_NEAREST = np.r_[0.0, np.geomspace(1e-3, 0.2, 12), 1.0 - np.geomspace(0.75, 1e-3, 24)]
-INSIDE = 1e-3  # of the bounds, where a search begins: on a bound itself it would see no slope
-EXACT = 1e-14  # relative tolerance of the search for shapes, so that exact data return exact constants
+LOCKING_GRID = np.r_[0.0, np.geomspace(1e-3, 0.2, 12), 1.0 - np.geomspace(0.75, 1e-3, 24)]
+BOUND_MARGIN_REL = 1e-3  # of the bounds, where a search begins: on a bound itself it would see no slope
+SHAPE_SEARCH_TOLERANCE = 1e-14  # relative tolerance of the search for shapes, so that exact data return exact constants
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def estimate(samples: Samples, model: str, *, stable: bool = True, confidence: f
 def _linear(samples: Samples, model: str, found: Model, stable: bool, confidence: float) -> Estimate:
     """Fit a model all of whose constants are moduli."""
     matrix = samples.rows(model, np.zeros(len(found.names)))
-    if np.linalg.matrix_rank(matrix / np.linalg.norm(matrix, axis=0), tol=PROPORTIONAL) < len(found.names):
+    if np.linalg.matrix_rank(matrix / np.linalg.norm(matrix, axis=0), tol=COLLINEARITY_FLOOR) < len(found.names):
         raise InputError(
             f"calibrate: these tests do not determine {model}: the effects of its constants are proportional; "
             f"add a test in another mode or use neo-hookean"
@@ -168,10 +168,10 @@ def _covariance(matrix: Floats, residuals: Floats, samples: Samples) -> Floats:
     q, r = np.linalg.qr(matrix / scale)
     leverage = np.einsum("ij,ij->i", q, q)
     top = np.abs(samples.stress).max()
-    size = np.maximum(np.abs(samples.stress), FAINTEST * top) / top
+    size = np.maximum(np.abs(samples.stress), NOISE_FLOOR_STRESS_REL * top) / top
     squares, counted = residuals**2, samples.weights > 0
     best, variance = np.inf, squares
-    for g in POWERS:
+    for g in NOISE_EXPONENTS:
         spread = (samples.weights * size**g) ** 2
         inner = q.T @ (spread[:, None] * q)
         expected = (1.0 - 2.0 * leverage) * spread + np.einsum("ij,jk,ik->i", q, inner, q)
@@ -253,8 +253,8 @@ class _Shapes:
         """Return all constants for given shapes, and the residuals."""
         moduli = self.found.moduli
         values = np.ones(len(moduli))
-        shapes = np.where(np.abs(u) < LEAST_EXPONENT, np.copysign(LEAST_EXPONENT, u), u)
-        values[~moduli] = np.where(self.locks, 1.0 / np.maximum(u / self.nearest, 1.0 / STIFFEST_LOCKING), shapes)
+        shapes = np.where(np.abs(u) < MIN_OGDEN_EXPONENT, np.copysign(MIN_OGDEN_EXPONENT, u), u)
+        values[~moduli] = np.where(self.locks, 1.0 / np.maximum(u / self.nearest, 1.0 / MAX_LOCKING_INVARIANT), shapes)
         columns = self.samples.rows(self.model, values, moduli)
         if self.stable:
             sign = np.where(values[~moduli].reshape(self.found.terms, -1)[:, 0] < 0, -1.0, 1.0)
@@ -272,22 +272,22 @@ class _Shapes:
         if self.found.terms > 1:
             choices = zip(*(c.together for c in self.shapes[: len(self.shapes) // self.found.terms]))
             return [np.stack(choice, axis=1)[: self.found.terms].ravel() for choice in choices]
-        grid = [np.array(u) for u in product(*(NO_LOCKING_TO_NEAREST if c.locks else c.starts for c in self.shapes))]
+        grid = [np.array(u) for u in product(*(LOCKING_GRID if c.locks else c.starts for c in self.shapes))]
         order = np.argsort([np.sum(self.misfit(u) ** 2) for u in grid])
         return [grid[i] for i in order[: 1 if self.locks.all() else 2]]
 
     def best(self) -> Floats:
-        """Return the constants of the least misfit; a locking limit that improves nothing is STIFFEST_LOCKING."""
+        """Return the constants of the least misfit; a locking limit that improves nothing is MAX_LOCKING_INVARIANT."""
         low, high = (np.where(self.locks, end, [c.bounds[end] for c in self.shapes]) for end in (0, 1))
         run = min(
             (
                 least_squares(
                     self.misfit,
-                    np.clip(start, low + INSIDE, high - INSIDE),
+                    np.clip(start, low + BOUND_MARGIN_REL, high - BOUND_MARGIN_REL),
                     bounds=(low, high),
-                    xtol=EXACT,
-                    ftol=EXACT,
-                    gtol=EXACT,
+                    xtol=SHAPE_SEARCH_TOLERANCE,
+                    ftol=SHAPE_SEARCH_TOLERANCE,
+                    gtol=SHAPE_SEARCH_TOLERANCE,
                     x_scale=np.where(self.locks, 0.1, 1.0),
                 )
                 for start in self.starts()
@@ -299,7 +299,7 @@ class _Shapes:
             free = np.where(self.locks, 0.0, u)
             if np.sum(self.misfit(free) ** 2) <= 2.0 * run.cost:
                 u = free
-            u = np.where(self.locks & (u * STIFFEST_LOCKING <= 1.5 * self.nearest), 0.0, u)
+            u = np.where(self.locks & (u * MAX_LOCKING_INVARIANT <= 1.5 * self.nearest), 0.0, u)
         terms = self.solved(u)[0].reshape(self.found.terms, -1)
         shape = int(np.argmin(self.found.moduli))
         return terms[np.argsort(-terms[:, shape])].ravel()
@@ -315,15 +315,17 @@ def _shaped_intervals(
     moduli, locks = found.moduli, np.array([c.locks for c in found.constants])
     residuals = matrix[:, moduli] @ parameters[moduli] - samples.target
     leading = np.abs(parameters.reshape(found.terms, -1)[:, 0])
-    off = np.repeat(leading <= SWITCHED_OFF * leading.max(), len(moduli) // found.terms)
-    held = locks & (parameters >= STIFFEST_LOCKING)
+    off = np.repeat(leading <= ZERO_TERM_REL * leading.max(), len(moduli) // found.terms)
+    held = locks & (parameters >= MAX_LOCKING_INVARIANT)
     slope = np.where(locks, -(parameters**2), 1.0)  # of the constant by what is estimated
     matrix = matrix * slope
     values = np.where(locks, 1.0 / parameters, parameters)
     use = ~off & ~held
     covariance = np.zeros((len(values), len(values)))
     used = matrix[:, use]
-    determined = np.linalg.matrix_rank(used / np.linalg.norm(used, axis=0), tol=0.1 * PROPORTIONAL) == used.shape[1]
+    determined = (
+        np.linalg.matrix_rank(used / np.linalg.norm(used, axis=0), tol=0.1 * COLLINEARITY_FLOOR) == used.shape[1]
+    )
     covariance[np.ix_(use, use)] = _covariance(used, residuals, samples) if determined else np.inf
     degrees = max(len(residuals) - int((~off).sum()), 1)
     half = student.ppf(0.5 + 0.5 * confidence, degrees) * np.sqrt(np.diag(covariance))
@@ -336,7 +338,7 @@ def _shaped_intervals(
         if held[i]:
             spread = np.sqrt(_covariance(matrix, residuals, samples)[i, i])
             reach = np.linalg.lstsq(matrix, -residuals, rcond=None)[0][i] + student.ppf(confidence, degrees) * spread
-            low, high = 0.0, max(reach, 1.0 / STIFFEST_LOCKING)
+            low, high = 0.0, max(reach, 1.0 / MAX_LOCKING_INVARIANT)
         intervals[i] = 1.0 / high, 1.0 / low if low > 0 else np.inf
         sides[i] = "two-sided" if low > 0 else "lower"
     return Estimate(

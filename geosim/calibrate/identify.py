@@ -44,17 +44,24 @@ from geosim.solve import solve as solve_problem
 
 __all__ = ["RobotCalibration", "fit_robot"]
 
-CORRELATED, ILL = 0.95, 1e3  # correlation and condition number from which on parameters are hardly told apart
-NEAR = 1e-4  # step of the tangent's sensitivities, in steps of the parameter x 100: error of the order of its square
-LARGEST = 0.7  # of one step of a logarithmic parameter: to half or twice its value
-LARGEST_STEPS = 50.0  # of one step of the others, in units of 100 of their steps
-DAMPING, TRIES = (
+MAX_PARAMETER_CORRELATION, MAX_CONDITION_NUMBER = (
+    0.95,
+    1e3,
+)  # correlation and condition number from which on parameters are hardly told apart
+TANGENT_STEP = (
+    1e-4  # step of the tangent's sensitivities, in steps of the parameter x 100: error of the order of its square
+)
+MAX_LOG_STEP = 0.7  # of one step of a logarithmic parameter: to half or twice its value
+MAX_PARAMETER_STEPS = 50.0  # of one step of the others, in units of 100 of their steps
+FIRST_DAMPING, MAX_DAMPINGS = (
     1e-3,
     8,
 )  # first damping, relative to the curvature, and steps tried: it grows tenfold with each refused
-NO_SMALLER = 0.1  # scaled step that may be refused at a minimum: residuals of solves have the noise of their tolerance
-FREEDOM = 3  # spare values from which on the residuals tell their own spread
-NO_EFFECT = 1e-6  # scaled sensitivity, relative to the largest, of a parameter that changes nothing
+MIN_REFUSED_STEP = (
+    0.1  # scaled step that may be refused at a minimum: residuals of solves have the noise of their tolerance
+)
+MIN_DEGREES_OF_FREEDOM = 3  # spare values from which on the residuals tell their own spread
+MIN_SENSITIVITY_REL = 1e-6  # scaled sensitivity, relative to the largest, of a parameter that changes nothing
 
 
 @guarded
@@ -186,7 +193,7 @@ class _Residuals:
         self.measurements, self.parameters = measurements, parameters
         self.logarithmic = np.array([p.logarithmic for p in parameters])
         self.unit = np.where(self.logarithmic, 1.0, [100.0 * p.step for p in parameters])
-        self.largest = np.where(self.logarithmic, LARGEST, LARGEST_STEPS * self.unit)
+        self.largest = np.where(self.logarithmic, MAX_LOG_STEP, MAX_PARAMETER_STEPS * self.unit)
         prior = np.array([p.prior for p in parameters])
         self.middle = self.scaled([p.initial for p in parameters])
         self.pull = np.diag(1.0 / prior)[np.isfinite(prior)]  # rows of the residuals (u - middle) / prior
@@ -251,7 +258,7 @@ class _Residuals:
 
     def _from_tangents(self, u: Floats, out: Floats) -> None:
         """Write the columns that the solver's tangents give: central differences of neighbours to first order."""
-        steps = 100.0 * NEAR * np.array([p.step for p in self.parameters])
+        steps = 100.0 * TANGENT_STEP * np.array([p.step for p in self.parameters])
         row = 0
         for m, (base, states) in zip(self.measurements, self.kept[1]):
             rows = slice(row, row + int(np.isfinite(m.values).sum()))
@@ -315,10 +322,10 @@ def _descend(work: _Residuals, tolerance: float, max_iterations: int) -> _Minimu
     """Minimise by Gauss-Newton steps, damped until they improve."""
     u = work.scaled([p.initial for p in work.parameters])
     r = work(u)
-    jacobian, damping = np.empty((len(r), len(u))), DAMPING
+    jacobian, damping = np.empty((len(r), len(u))), FIRST_DAMPING
     for done in range(1, max_iterations + 1):
         jacobian = work.jacobian(u, r)
-        for _ in range(TRIES):
+        for _ in range(MAX_DAMPINGS):
             step = _damped_step(work, u, jacobian, r, damping)
             trial = np.clip(u + np.clip(step, -work.largest, work.largest), work.low, work.high)
             try:
@@ -328,9 +335,9 @@ def _descend(work: _Residuals, tolerance: float, max_iterations: int) -> _Minimu
             if found @ found <= r @ r * (1 + 1e-12):  # equal up to rounding is no worse
                 damping *= 0.1
                 break
-            damping = max(10.0 * damping, DAMPING)
+            damping = max(10.0 * damping, FIRST_DAMPING)
         else:
-            return _Minimum(u, r, jacobian, done, bool(np.abs(step / work.unit).max() < NO_SMALLER))
+            return _Minimum(u, r, jacobian, done, bool(np.abs(step / work.unit).max() < MIN_REFUSED_STEP))
         change = np.abs((trial - u) / work.unit).max()
         u, r = trial, found
         if change < tolerance:
@@ -353,13 +360,13 @@ def _conclude(work: _Residuals, found: _Minimum, confidence: float) -> RobotCali
     u, r = found.u, found.residuals
     values = len(r) - len(work.pull)
     spare = 0 if len(work.pull) else len(r) - len(u)  # priors are absolute, and sigmas beside them, too
-    variance = float(r @ r) / spare if spare >= FREEDOM else 1.0
+    variance = float(r @ r) / spare if spare >= MIN_DEGREES_OF_FREEDOM else 1.0
     scaled = found.jacobian * work.unit
     singular = np.linalg.svd(scaled, compute_uv=False)
     condition = float(singular[0] / singular[-1]) if singular[-1] > 0 else np.inf
     covariance = np.linalg.pinv(scaled.T @ scaled, rcond=1e-14) * variance * np.outer(work.unit, work.unit)
     deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    half = student.ppf(0.5 + 0.5 * confidence, spare if spare >= FREEDOM else np.inf) * deviation
+    half = student.ppf(0.5 + 0.5 * confidence, spare if spare >= MIN_DEGREES_OF_FREEDOM else np.inf) * deviation
     low, high = work.values(np.maximum(u - half, work.low)), work.values(np.minimum(u + half, work.high))
     names = [p.name for p in work.parameters]
     related = correlations(covariance)
@@ -383,20 +390,20 @@ def _conclude(work: _Residuals, found: _Minimum, confidence: float) -> RobotCali
 def _warnings(work: _Residuals, found: _Minimum, effects: Floats, related: Floats, condition: float) -> list[str]:
     """What the numbers alone do not tell."""
     out = [] if found.converged else [f"not converged after {found.iterations} iterations"]
-    if len(found.residuals) - len(found.u) < FREEDOM and not len(work.pull):
+    if len(found.residuals) - len(found.u) < MIN_DEGREES_OF_FREEDOM and not len(work.pull):
         out.append("too few values to estimate their noise: the intervals rest on sigma as given")
     names, values = [p.name for p in work.parameters], work.values(found.u)
     bound = (found.u <= work.low) | (found.u >= work.high)
     for i, name in enumerate(names):
-        if effects[i] < NO_EFFECT * max(effects.max(), 1.0):
+        if effects[i] < MIN_SENSITIVITY_REL * max(effects.max(), 1.0):
             out.append(f"{name} has no effect on what was measured: it is not identified")
         if bound[i]:
             out.append(f"{name} rests on its bound {values[i]:.6g}: its interval is one-sided")
-        for j in np.flatnonzero(np.abs(related[i, :i]) > CORRELATED):
+        for j in np.flatnonzero(np.abs(related[i, :i]) > MAX_PARAMETER_CORRELATION):
             out.append(
                 f"{names[j]} and {name} are hardly told apart (correlation {related[i, j]:.3f}): fix one or "
                 f"measure something else"
             )
-    if condition > ILL:
+    if condition > MAX_CONDITION_NUMBER:
         out.append(f"the sensitivities are nearly dependent (condition number {condition:.2g})")
     return out

@@ -15,17 +15,20 @@ from geosim.arrays import number, shown
 from geosim.calibrate.calibration import Calibration, fit_prepared, show_constant
 from geosim.calibrate.curves import find_model
 from geosim.calibrate.picture import plot_fits
-from geosim.calibrate.preparing import ROBOTS, Tests, Weights, doubts, farthest, prepare_tests, within
+from geosim.calibrate.preparing import DEFAULT_MAX_STRETCH, Tests, Weights, doubts, farthest, prepare_tests, within
 from geosim.calibrate.samples import MaterialTest
 from geosim.errors import InputError
 from geosim.material.laws import LAWS
 
-__all__ = ["BEST", "DEFAULT_MODELS", "ModelComparison", "compare_models", "fit"]
+__all__ = ["DEFAULT_MODELS", "RECOMMENDED", "ModelComparison", "compare_models", "fit"]
 
 DEFAULT_MODELS = tuple(LAWS)
-BEST = "best"  # the model that is recommended
-TOLERATED = 0.05  # rms over the largest stress up to which a model describes its tests
-SHORTEST, STEP = 1.2, 0.1  # stretch to which the default range shrinks where a model does not, and its steps
+RECOMMENDED = "best"  # the model that is recommended
+MAX_MISFIT_REL = 0.05  # rms over the largest stress up to which a model describes its tests
+MIN_DEFAULT_STRETCH, STRETCH_RANGE_STEP = (
+    1.2,
+    0.1,
+)  # stretch to which the default range shrinks where a model does not, and its steps
 
 
 @guarded
@@ -89,7 +92,11 @@ class _Fits:
         if not self.is_default:
             return [math.inf if self.max_stretch is None else self.max_stretch]
         sparse, _ = farthest(self.tests)
-        return np.arange(ROBOTS, SHORTEST, -STEP).tolist() if sparse == ROBOTS else [sparse]
+        return (
+            np.arange(DEFAULT_MAX_STRETCH, MIN_DEFAULT_STRETCH, -STRETCH_RANGE_STEP).tolist()
+            if sparse == DEFAULT_MAX_STRETCH
+            else [sparse]
+        )
 
     def table(self, models: Sequence[str], limit: float) -> ModelComparison:
         used, found, refused = within(self.tests, limit, self.window), [], []
@@ -105,19 +112,19 @@ class _Fits:
     def chosen(self, model: str) -> Calibration:
         """Fit the model, or the recommended one, in the longest range in which it holds; and say what is doubtful."""
         first, *shorter = self.limits
-        whole = found = self.table(DEFAULT_MODELS if model == BEST else [model], first).recommended
+        whole = found = self.table(DEFAULT_MODELS if model == RECOMMENDED else [model], first).recommended
         limit = first
-        while found.rms > TOLERATED and shorter:
+        while found.rms > MAX_MISFIT_REL and shorter:
             limit = shorter.pop(0)
             found = self.table([whole.model], limit).recommended
         wrong = doubts(self.tests)
-        if found.rms > TOLERATED:
+        if found.rms > MAX_MISFIT_REL:
             found, limit = whole, first
             wrong.append(
                 f"{found.model} is off by {100 * found.rms:.3g} % rms of the largest stress (a model that fits: "
-                f"{100 * TOLERATED:g} %): another model, another max_stretch=, or a mistake in the tests?"
+                f"{100 * MAX_MISFIT_REL:g} %): another model, another max_stretch=, or a mistake in the tests?"
             )
-        how = [f"{found.model}: recommended of {len(DEFAULT_MODELS)} models"] if model == BEST else []
+        how = [f"{found.model}: recommended of {len(DEFAULT_MODELS)} models"] if model == RECOMMENDED else []
         how += [_range(self.tests, found, limit, limit < first)] if self.is_default else []
         said = (*wrong, *found.warnings, *self._advice(found, limit))
         return dataclasses.replace(found, warnings=said, doubts=tuple(wrong), choice="; ".join(how))
@@ -208,7 +215,11 @@ def _range(tests: Sequence[MaterialTest], found: Calibration, limit: float, shru
     _, reached = farthest(tests)
     if reached <= limit:
         return f"all samples, to stretch {reached:.3g}"
-    why = "where soft robots work" if limit == ROBOTS else f"beyond {ROBOTS:g}, where a test has too few samples"
+    why = (
+        "where soft robots work"
+        if limit == DEFAULT_MAX_STRETCH
+        else f"beyond {DEFAULT_MAX_STRETCH:g}, where a test has too few samples"
+    )
     if shrunk:
-        why = f"the longest range in which {found.model} is off by at most {100 * TOLERATED:g} % rms"
+        why = f"the longest range in which {found.model} is off by at most {100 * MAX_MISFIT_REL:g} % rms"
     return f"samples to stretch {limit:.3g} of {reached:.3g}, {why} (max_stretch= takes another range, inf all)"

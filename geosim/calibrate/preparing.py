@@ -16,19 +16,39 @@ from geosim.calibrate.reading import read_test
 from geosim.calibrate.samples import MaterialTest, without_spikes
 from geosim.errors import InputError
 
-__all__ = ["ROBOTS", "Tests", "Weights", "doubts", "farthest", "prepare_tests", "toe_offset", "weigh", "within"]
+__all__ = [
+    "DEFAULT_MAX_STRETCH",
+    "Tests",
+    "Weights",
+    "doubts",
+    "farthest",
+    "prepare_tests",
+    "toe_offset",
+    "weigh",
+    "within",
+]
 
-ROBOTS = 2.0  # stretch up to which soft robots work, and to which tests are used unless another range is asked for
-ENOUGH = 8  # samples of every test that are used at least: twice the constants of most models
+DEFAULT_MAX_STRETCH = (
+    2.0  # stretch up to which soft robots work, and to which tests are used unless another range is asked for
+)
+MIN_SAMPLES = 8  # samples of every test that are used at least: twice the constants of most models
 TOE_STRAIN = 0.3  # up to which a curve of rubber is a quadratic within a per cent or so
 RELATIVE_FLOOR = 0.02  # of the largest stress of a test: smaller ones get its weight, where noise would be levered
-SOFTEST, STIFFEST = 1e3, 5e6  # shear moduli [Pa] between those of silicone gels and of printed elastomers of Shore A 85
-FARTHEST = 20.0  # stretch that no elastomer bears; the softest silicones tear at 10 to 17
-LEAST = 0.05  # largest strain below which a test says little of a rubber, and may be a fraction taken as percent
-APART = 3.0  # factor between the moduli of two tests from which on they are not of one material
-INITIAL = 1.0  # strain up to which a modulus is taken
-NEARLY, LATE = 0.1, 0.5  # stress, in parts of the largest, that is next to none; first strain that is then that of rest
-WRONG_SIGN = 0.1  # part of the samples whose stress may point against the strain
+MIN_ELASTOMER_MODULUS_PA, MAX_ELASTOMER_MODULUS_PA = (
+    1e3,
+    5e6,
+)  # shear moduli [Pa] between those of silicone gels and of printed elastomers of Shore A 85
+MAX_PLAUSIBLE_STRETCH = 20.0  # stretch that no elastomer bears; the softest silicones tear at 10 to 17
+MIN_PLAUSIBLE_STRAIN = (
+    0.05  # largest strain below which a test says little of a rubber, and may be a fraction taken as percent
+)
+MAX_MODULUS_RATIO = 3.0  # factor between the moduli of two tests from which on they are not of one material
+MODULUS_STRAIN = 1.0  # strain up to which a modulus is taken
+NEGLIGIBLE_STRESS_REL, LATE_STRAIN_SHARE = (
+    0.1,
+    0.5,
+)  # stress, in parts of the largest, that is next to none; first strain that is then that of rest
+MAX_WRONG_SIGN_SHARE = 0.1  # part of the samples whose stress may point against the strain
 Tests = Iterable[MaterialTest | str | Path] | MaterialTest | str | Path
 Weights = str | Mapping[str, float] | Sequence[float] | None
 
@@ -81,7 +101,9 @@ def _without_toe(test: MaterialTest, toe: str | float) -> MaterialTest:
 def farthest(tests: Sequence[MaterialTest]) -> tuple[float, float]:
     """Return the stretch up to which soft robots work, or farther where tests are sparse, and the largest of the tests."""
     reached = [np.sort(np.maximum(t.stretch, 1.0 / t.stretch)) for t in tests]
-    return max(ROBOTS, *(float(r[min(ENOUGH, len(r)) - 1]) for r in reached)), max(float(r[-1]) for r in reached)
+    return max(DEFAULT_MAX_STRETCH, *(float(r[min(MIN_SAMPLES, len(r)) - 1]) for r in reached)), max(
+        float(r[-1]) for r in reached
+    )
 
 
 def within(
@@ -145,27 +167,32 @@ def doubts(tests: Sequence[MaterialTest]) -> list[str]:
     for test, mu in zip(tests, moduli):
         name, strain, stress = test.name or test.mode, test.stretch - 1.0, test.nominal_stress
         against = strain * stress < -1e-3 * np.abs(strain * stress).max()
-        if against.mean() > WRONG_SIGN:
+        if against.mean() > MAX_WRONG_SIGN_SHARE:
             out.append(f"{name}: stresses point against the strains: is a column strain that is taken as stretch?")
-        elif not SOFTEST <= mu <= STIFFEST:
+        elif not MIN_ELASTOMER_MODULUS_PA <= mu <= MAX_ELASTOMER_MODULUS_PA:
             out.append(
-                f"{name}: a shear modulus of {mu / 1e3:.3g} kPa is {'softer' if mu < SOFTEST else 'stiffer'} than "
-                f"elastomers ({SOFTEST / 1e3:g} kPa .. {STIFFEST / 1e6:g} MPa): is a unit wrong? stress_unit=, strain_unit=, "
+                f"{name}: a shear modulus of {mu / 1e3:.3g} kPa is "
+                f"{'softer' if mu < MIN_ELASTOMER_MODULUS_PA else 'stiffer'} than "
+                f"elastomers ({MIN_ELASTOMER_MODULUS_PA / 1e3:g} kPa .. {MAX_ELASTOMER_MODULUS_PA / 1e6:g} MPa): is a unit "
+                f"wrong? stress_unit=, strain_unit=, "
                 f"area= and gauge_length= settle it"
             )
-        if test.stretch.max() > FARTHEST:
+        if test.stretch.max() > MAX_PLAUSIBLE_STRETCH:
             out.append(
                 f"{name}: no elastomer bears a stretch of {test.stretch.max():.4g}: if strains are percent pass strain_unit=%"
             )
-        if np.abs(strain).max() < LEAST:
+        if np.abs(strain).max() < MIN_PLAUSIBLE_STRAIN:
             out.append(
                 f"{name}: strains reach {np.abs(strain).max():.3g} only: is their unit right (strain_unit=, gauge_length=)?"
             )
-        elif stress[np.argmin(np.abs(strain))] ** 2 < NEARLY**2 * (stress**2).max() and strain.min() > LATE:
+        elif (
+            stress[np.argmin(np.abs(strain))] ** 2 < NEGLIGIBLE_STRESS_REL**2 * (stress**2).max()
+            and strain.min() > LATE_STRAIN_SHARE
+        ):
             out.append(
                 f"{name}: no stress at a strain of {strain.min():.3g}: is the column stretch, not strain (strain_kind=)?"
             )
-    if max(moduli) > APART * min(moduli) > 0:
+    if max(moduli) > MAX_MODULUS_RATIO * min(moduli) > 0:
         soft, stiff = (tests[moduli.index(end(moduli))] for end in (min, max))
         out.append(
             f"{stiff.name or stiff.mode} is {max(moduli) / min(moduli):.3g} times as stiff as {soft.name or soft.mode}: "
@@ -177,6 +204,6 @@ def doubts(tests: Sequence[MaterialTest]) -> list[str]:
 def _modulus(test: MaterialTest) -> float:
     """Shear modulus [Pa] of a neo-Hookean material at moderate strains."""
     strain = np.abs(test.stretch - 1.0)
-    use = strain <= max(INITIAL, float(np.quantile(strain, 0.2)))
+    use = strain <= max(MODULUS_STRAIN, float(np.quantile(strain, 0.2)))
     unit = nominal_stress("neo-hookean", [1.0], test.mode, test.stretch[use])
     return float(unit @ test.nominal_stress[use] / max(float(unit @ unit), 1e-300))

@@ -24,8 +24,8 @@ from geosim.calibrate.tables import (
     FORCE_UNITS,
     LENGTH_UNITS,
     RATIO_UNITS,
-    STRAIN,
-    STRESS,
+    STRAIN_PATTERNS,
+    STRESS_PATTERNS,
     STRESS_UNITS,
     columns,
     number_in,
@@ -45,9 +45,9 @@ _KIND_UNITS = {
     "true stress": STRESS_UNITS,
     "force": FORCE_UNITS,
 }
-PERCENT = 20  # strains above it without a unit are percent: no specimen is stretched to 21 times its length
-GAUGE = r"(gauge|gage|specimen|sample|initial|grip)[ \w]*length|^l0|^length|height|einspannl"
-_MODES = (
+PERCENT_STRAIN_FROM = 20  # strains above it without a unit are percent: no specimen is stretched to 21 times its length
+GAUGE_LENGTH_PATTERN = r"(gauge|gage|specimen|sample|initial|grip)[ \w]*length|^l0|^length|height|einspannl"
+_MODE_PATTERNS = (
     ("equibiaxial", r"equi-?\s?biaxial|biaxial|bulge"),
     ("pure-shear", r"pure[ _-]shear|planar (tension|shear)"),
     ("compression", r"compress|druckversuch|stauch"),
@@ -114,8 +114,8 @@ def read_test(
     notes, warnings = list[str](), list[str]()
     header, rows, numbers = table(path, delimiter, decimal, notes, warnings)
     names, units, header = columns(header, numbers.shape[1])
-    strain = _pick(path, names, units, numbers, STRAIN, "strain", strain_column, strain_kind, strain_unit)
-    stress = _pick(path, names, units, numbers, STRESS, "stress", stress_column, stress_kind, stress_unit)
+    strain = _pick(path, names, units, numbers, STRAIN_PATTERNS, "strain", strain_column, strain_kind, strain_unit)
+    stress = _pick(path, names, units, numbers, STRESS_PATTERNS, "stress", stress_column, stress_kind, stress_unit)
     strain, stress = _readable(path, rows, strain, stress, notes, warnings)
     chosen = _mode(mode, header, path, notes)
     stretch = _stretch(path, strain, chosen, header, gauge_length, notes)
@@ -198,7 +198,7 @@ def _with_unit(strain: _Column, notes: list[str]) -> _Column:
     """Take strains without a unit as percent where no specimen bears the fraction."""
     if strain.kind not in ("engineering strain", "true strain") or strain.unit:
         return strain
-    percent = np.abs(strain.values).max() > PERCENT
+    percent = np.abs(strain.values).max() > PERCENT_STRAIN_FROM
     notes.append(f"strain without a unit taken as {'percent' if percent else 'a fraction'}")
     return dataclasses.replace(strain, unit="%" if percent else "-")
 
@@ -208,7 +208,7 @@ def _mode(given: str | None, header: list[list[str]], path: Path, notes: list[st
         return mode_name(given)
     text = "\n".join(" ".join(row) for row in header).lower()
     ending = path.stem.rsplit("_", 1)[-1].upper()
-    found = next(((m, hit) for m, pattern in _MODES if (hit := re.search(pattern, text))), None)
+    found = next(((m, hit) for m, pattern in _MODE_PATTERNS if (hit := re.search(pattern, text))), None)
     if found:
         name, why = found[0], f"from {found[1].group(0)!r} in the header"
     elif "_" in path.stem and ending in ("UT", "ET", "PS", "C"):
@@ -232,7 +232,7 @@ def _stretch(
     if strain.kind == "true strain":
         return np.exp(e)
     if strain.kind == "displacement":
-        length = _dimension(header, GAUGE, LENGTH_UNITS) if gauge is None else gauge
+        length = _dimension(header, GAUGE_LENGTH_PATTERN, LENGTH_UNITS) if gauge is None else gauge
         if length is None or not length > 0:
             raise InputError(f"{path}: displacements need the rest length of the specimen; pass gauge_length= [m]")
         notes.append(f"rest length {length * 1e3:.4g} mm")

@@ -19,8 +19,8 @@ __all__ = [
     "FORCE_UNITS",
     "LENGTH_UNITS",
     "RATIO_UNITS",
-    "STRAIN",
-    "STRESS",
+    "STRAIN_PATTERNS",
+    "STRESS_PATTERNS",
     "STRESS_UNITS",
     "columns",
     "decode",
@@ -59,21 +59,21 @@ AREA_UNITS = {"mm^2": 1e-6, "mm2": 1e-6, "mm²": 1e-6, "cm^2": 1e-4, "cm2": 1e-4
 KNOWN_UNITS = {*AREA_UNITS, *STRESS_UNITS, *FORCE_UNITS, *LENGTH_UNITS, *RATIO_UNITS, "s", "min", "sec"} - {"1"}
 
 # What a column is, by its name; the first match wins. In order of preference within strain and within stress.
-STRAIN = (
+STRAIN_PATTERNS = (
     ("stretch", r"stretch|lambda|λ|extension ratio|draw ratio"),
     ("engineering strain", r"(eng\w*|nominal|techn\w*)[ ._-]*(strain|dehnung)"),
     ("true strain", r"(true|log\w*|hencky|wahre)[ ._-]*(strain|dehnung)"),
     ("engineering strain", r"strain|dehnung|stauchung|d[ée]formation|elongation ?[\[(]?%|epsilon"),
     ("displacement", r"displacement|extension|elongation|crosshead|traverse|weg|d[ée]placement|position|stroke"),
 )
-STRESS = (
+STRESS_PATTERNS = (
     ("engineering stress", r"(eng\w*|nominal|techn\w*|first piola\w*)[ ._-]*(stress|spannung)"),
     ("true stress", r"(true|cauchy|wahre)[ ._-]*(stress|spannung)"),
     ("engineering stress", r"stress|spannung|contrainte|sigma"),
     ("force", r"force|load|kraft|charge"),
 )
-LOOKED_AT = 2000  # lines from which delimiter and decimal sign are found
-_NUMBER = {
+SNIFFED_LINES = 2000  # lines from which delimiter and decimal sign are found
+_NUMBER_PATTERN = {
     ".": re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$"),
     ",": re.compile(r"[-+]?(\d+,?\d*|,\d+)([eE][-+]?\d+)?$"),
 }
@@ -108,7 +108,7 @@ def decode(path: Path) -> str:
 
 def number_in(field: str, decimal: str) -> float:
     """Return the number in a field, nan if there is none."""
-    return float(field.replace(",", ".")) if _NUMBER[decimal].match(field) else np.nan
+    return float(field.replace(",", ".")) if _NUMBER_PATTERN[decimal].match(field) else np.nan
 
 
 def _split(line: str, delimiter: str) -> list[str]:
@@ -118,9 +118,9 @@ def _split(line: str, delimiter: str) -> list[str]:
 def _is_heading(row: list[str]) -> bool:
     """Whether a line names columns or units: no numbers, and a strain or a stress or units alone."""
     given = [f.lower() for f in row if f]
-    if len(given) < 2 or any(np.isfinite(number_in(f, point)) for f in given for point in _NUMBER):
+    if len(given) < 2 or any(np.isfinite(number_in(f, point)) for f in given for point in _NUMBER_PATTERN):
         return False
-    kinds = "|".join(pattern for _, pattern in STRAIN + STRESS)
+    kinds = "|".join(pattern for _, pattern in STRAIN_PATTERNS + STRESS_PATTERNS)
     return _is_units(row) or sum(bool(re.search(kinds, f.replace("_", " "))) for f in given) >= 2
 
 
@@ -134,7 +134,7 @@ def _layout(path: Path, lines: Sequence[str], delimiter: str | None, decimal: st
     for d, point in product([delimiter] if delimiter else "\t;,| ", [decimal] if decimal else ".,"):
         if d != point:
             rows = [[f for f in _split(line, d) if f] for line in lines]
-            counts = [sum(bool(_NUMBER[point].match(f)) for f in row) for row in rows]
+            counts = [sum(bool(_NUMBER_PATTERN[point].match(f)) for f in row) for row in rows]
             width, count = Counter(c for c in counts if c >= 2).most_common(1)[0] if max(counts) >= 2 else (0, 0)
             pure = sum(c == len(row) == width for c, row in zip(counts, rows))
             found.append((pure, count, width, d, point))
@@ -152,11 +152,11 @@ def table(
 ) -> tuple[list[list[str]], list[str], Floats]:
     """Return the header's fields, the lines of the first table ("line 7: 'text'") and their numbers, nan where none is."""
     lines = decode(path).splitlines()
-    if decimal not in (None, *_NUMBER):
+    if decimal not in (None, *_NUMBER_PATTERN):
         raise InputError(f"{path}: decimal = {decimal!r}; use '.' or ','")
-    d, point, most = _layout(path, lines[:LOOKED_AT], delimiter, decimal)
+    d, point, most = _layout(path, lines[:SNIFFED_LINES], delimiter, decimal)
     split = [_split(line, d) for line in lines]
-    counts = [sum(bool(_NUMBER[point].match(f)) for f in row) for row in split]
+    counts = [sum(bool(_NUMBER_PATTERN[point].match(f)) for f in row) for row in split]
     first = counts.index(most)
     headings = [i for i, row in enumerate(split) if counts[i] == 0 and _is_heading(row)]
     start = max((i + 1 for i in headings if i < first), default=first)

@@ -20,18 +20,18 @@ from geosim.files.folder import write_folder
 from geosim.kernels import cache_folder
 from geosim.resources import cores
 from geosim.robot import VolumetricRobot
-from geosim.shape.energy.assembly import assemble
+from geosim.shape.energy.discretisation.assembly import assemble
 from geosim.shape.energy.problem import ShapeProblem, make_problem
 from geosim.solve import solve
 
 __all__ = ["compile_ahead", "is_cold"]
 
 # Cells in a row of the block that is solved, of which the one in the middle is its chamber, and their size [m].
-CELLS, SIZE = 3, 2e-3
+CELLS_PER_SIDE, CELL_SIZE_M = 3, 2e-3
 # The six tets of a cube, as corners in binary order.
-CUBE = ((0, 4, 6, 7), (0, 6, 2, 7), (0, 2, 3, 7), (0, 3, 1, 7), (0, 1, 5, 7), (0, 5, 4, 7))
+CUBE_TETS = ((0, 4, 6, 7), (0, 6, 2, 7), (0, 2, 3, 7), (0, 3, 1, 7), (0, 1, 5, 7), (0, 5, 4, 7))
 # Height to which the block is pressed, over its own, so that the walls of its chamber touch; volumes at which it is solved.
-PRESSED, VOLUMES = 0.01, (1.05, 1.1)
+PRESSED_HEIGHT_REL, SOLVED_VOLUME_RATIOS = 0.01, (1.05, 1.1)
 
 
 def is_cold() -> bool:
@@ -51,11 +51,11 @@ def compile_ahead() -> Callable[[], object]:
 def block() -> VolumetricRobot:
     """Return a small robot that has all there is: a body, a chamber and what is fixed."""
     corners = np.indices((2, 2, 2)).reshape(3, -1).T
-    cells = np.indices((CELLS, CELLS, CELLS)).reshape(3, -1).T
-    ids = (cells[:, None] + corners) @ ((CELLS + 1) ** np.array([2, 1, 0]))
-    tets = ids[:, np.array(CUBE)].reshape(-1, 4)
-    vertices = SIZE * np.indices((CELLS + 1,) * 3).reshape(3, -1).T.astype(float)
-    inside = np.repeat((cells == CELLS // 2).all(axis=1), len(CUBE)).astype(int)
+    cells = np.indices((CELLS_PER_SIDE, CELLS_PER_SIDE, CELLS_PER_SIDE)).reshape(3, -1).T
+    ids = (cells[:, None] + corners) @ ((CELLS_PER_SIDE + 1) ** np.array([2, 1, 0]))
+    tets = ids[:, np.array(CUBE_TETS)].reshape(-1, 4)
+    vertices = CELL_SIZE_M * np.indices((CELLS_PER_SIDE + 1,) * 3).reshape(3, -1).T.astype(float)
+    inside = np.repeat((cells == CELLS_PER_SIDE // 2).all(axis=1), len(CUBE_TETS)).astype(int)
     fixed = np.flatnonzero(vertices[:, 0] == 0.0)
     return VolumetricRobot.from_tets(vertices, tets, inside, material="ecoflex-00-30", fixed=fixed)
 
@@ -66,7 +66,7 @@ def touch(problem: ShapeProblem) -> None:
     assert contact is not None
     assert contact.neighbourhood is not None
     grip = contact.start(problem.rest)
-    flat = problem.rest * (1.0, 1.0, PRESSED)
+    flat = problem.rest * (1.0, 1.0, PRESSED_HEIGHT_REL)
     forces = contact.evaluate(flat, grip, matrix=True)
     contact.stiffened(flat, forces, problem.pattern, np.zeros(len(problem.pattern.indices)))
     contact.neighbourhood.hits(contact.surface.points(problem.rest), contact.surface.points(flat - problem.rest))
@@ -76,7 +76,7 @@ def main() -> None:
     """Compile contact first, then all else of a small solve and of the files that are written."""
     robot = block()
     touch(make_problem(robot, Environment(), 2, "auto", isochoric=True))
-    result = solve(robot, Inflation(volume_ratio=VOLUMES), throw=False)
+    result = solve(robot, Inflation(volume_ratio=SOLVED_VOLUME_RATIOS), throw=False)
     with tempfile.TemporaryDirectory() as folder:
         write_folder(result, Path(folder) / "ahead")
 

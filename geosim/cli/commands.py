@@ -201,11 +201,11 @@ class _Vector(click.ParamType):
         return numbers
 
 
-OUT = click.option("--out", type=click.Path(path_type=Path), help="Folder to write; default ./geosim-NAME.")
-FORCE = click.option("--force", is_flag=True, help="Replace what is there already.")
-ROBOT = click.Path(path_type=Path)
-POSITIVE = click.FloatRange(0, min_open=True)
-SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
+OUT_OPTION = click.option("--out", type=click.Path(path_type=Path), help="Folder to write; default ./geosim-NAME.")
+FORCE_OPTION = click.option("--force", is_flag=True, help="Replace what is there already.")
+ROBOT_PATH = click.Path(path_type=Path)
+POSITIVE_FLOAT = click.FloatRange(0, min_open=True)
+OPEN_UNIT_INTERVAL = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 
 # --- commands ------------------------------------------------------------------------------------------------------
@@ -214,8 +214,8 @@ SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 @main.command(cls=_Example, examples=("geosim demo", "geosim demo sphere --out ball"))
 @click.argument("name", required=False)
 @click.option("--list", "listed", is_flag=True, help="List the demonstrations with their seconds and end.")
-@OUT
-@FORCE
+@OUT_OPTION
+@FORCE_OPTION
 def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
     """Solve a bundled robot (default: inflate the PneuNet finger): mesh, solve, save, print a table."""
     from geosim.cli import running
@@ -254,7 +254,7 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
         "geosim solve rods.toml --actuation more.toml --from first/result.npz --out more",
     ),
 )
-@click.argument("robot", type=ROBOT)
+@click.argument("robot", type=ROBOT_PATH)
 @click.option("--volume-ratio", type=_Steps("volume_ratio"), help="V/V0 of every step, e.g. 1.5,2 or 1.5:1,2:1.")
 @click.option("--pressure-kpa", type=_Steps("pressure", 1e3), help="Gauge pressure of every step [kPa], e.g. 5,10.")
 @click.option("--actuation", type=click.Path(path_type=Path), help="Actuation file (TOML).")
@@ -264,7 +264,9 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
 @click.option("--material", help="Preset, or any path of a material file, in place of that of the robot file.")
 @click.option("--gravity", type=_Vector(), help="[m/s^2], e.g. 0,0,-9.81; replaces that of the file.")
 @click.option("--error-bars", is_flag=True, help="Say how far off tip, bend angle and pressures may be.")
-@click.option("--accuracy", type=SHARE, help="Refine until the tip's bar is this share of its way, e.g. 0.02.")
+@click.option(
+    "--accuracy", type=OPEN_UNIT_INTERVAL, help="Refine until the tip's bar is this share of its way, e.g. 0.02."
+)
 @click.option("--preview", is_flag=True, help="The coarsest mesh that keeps the geometry: bodies given as surfaces.")
 @click.option("--threads", type=click.IntRange(1), help="Of a factorisation; default the cores.")
 @click.option(
@@ -278,8 +280,8 @@ def demo(name: str | None, listed: bool, out: Path | None, force: bool) -> int:
 @click.option(
     "--from", "before", type=click.Path(path_type=Path), help="Go on from a result.npz (rods, shells, snakes)."
 )
-@OUT
-@FORCE
+@OUT_OPTION
+@FORCE_OPTION
 def solve(
     robot: Path,
     volume_ratio: Any,
@@ -359,7 +361,7 @@ def solve(
         "geosim info --system",
     ),
 )
-@click.argument("robot", type=ROBOT, required=False)
+@click.argument("robot", type=ROBOT_PATH, required=False)
 @click.option("--system", is_flag=True, help="Versions, factoriser and threads of this installation.")
 @click.option("--rescue", is_flag=True, help="Repair its surfaces as with rescue = true, and say what that changes.")
 @click.option("--picture", type=click.Path(path_type=Path), help="PNG to write of the robot at rest.")
@@ -383,7 +385,7 @@ def info(robot: Path | None, system: bool, rescue: bool, picture: Path | None) -
     cls=_Example,
     examples=("geosim make my_robot/robot.toml --out parts", "geosim make my_robot/robot.toml --out parts --tube-mm 4"),
 )
-@click.argument("robot", type=ROBOT)
+@click.argument("robot", type=ROBOT_PATH)
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for the files.")
 @click.option("--tube-mm", type=float, default=3.0, show_default=True, help="Outer diameter of the tubes for air.")
 @click.option("--least-wall-mm", type=float, default=0.8, show_default=True, help="Thinner walls are named.")
@@ -424,7 +426,7 @@ def make(robot: Path, out: Path, tube_mm: float, least_wall_mm: float) -> None:
 @click.option("--delimiter", help="Between columns, one character.")
 @click.option("--decimal", type=click.Choice([".", ","]), help="Decimal sign.")
 @click.option("--out", type=click.Path(path_type=Path), help="MATERIAL.toml to write, with a picture beside it.")
-@FORCE
+@FORCE_OPTION
 def calibrate(
     tests: tuple[str, ...],
     model: str,
@@ -463,8 +465,8 @@ def calibrate(
 @click.option("--register", type=click.Choice(["base", "all", "none"]), help="Points of a scan that fix its pose.")
 @click.option("--base", help="Markers that fix the pose: names separated by commas, or the beginning of names.")
 @click.option("--vertices", help="Where the markers sit: vertex ids in their order, 7,12,40, or base1=7,tip=40.")
-@OUT
-@FORCE
+@OUT_OPTION
+@FORCE_OPTION
 def compare(result: Path, scan: Path, out: Path | None, force: bool, **options: Any) -> None:
     """Compare a result with a scan (PLY, STL, OBJ, XYZ), with markers (C3D, TRC, CSV) or with another result (NPZ)."""
     from geosim.cli.results import compare_results

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["generate"]
 
-COMMON = ("out", "material", "force")
-FINGER, PNEUNET = "geosim.finger", "pneunet"  # where a call keeps which finger its gripper has; the default
+COMMON_OPTIONS = ("out", "material", "force")
+FINGER_KEY, DEFAULT_FINGER = "geosim.finger", "pneunet"  # where a call keeps which finger its gripper has; the default
 
 
 class _Numbers(click.ParamType):
@@ -49,7 +49,7 @@ class _Designs(click.Group):
 
         if cmd_name not in GENERATORS:
             ctx.fail(f"no design is called {cmd_name!r}; choose one of {', '.join(GENERATORS)}")
-        return _command(cmd_name, GENERATORS[cmd_name], ctx.meta.get(FINGER, PNEUNET))
+        return _command(cmd_name, GENERATORS[cmd_name], ctx.meta.get(FINGER_KEY, DEFAULT_FINGER))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -57,9 +57,11 @@ class _Designs(click.Group):
         """Find which finger is wanted first: its dimensions are options, too."""
         loose = {"ignore_unknown_options": True, "allow_extra_args": True}
         probe = click.Command(
-            FINGER, params=[click.Option(["--finger"])], context_settings=loose, add_help_option=False
+            FINGER_KEY, params=[click.Option(["--finger"])], context_settings=loose, add_help_option=False
         )
-        ctx.meta[FINGER] = probe.make_context(FINGER, args[1:], resilient_parsing=True).params["finger"] or PNEUNET
+        ctx.meta[FINGER_KEY] = (
+            probe.make_context(FINGER_KEY, args[1:], resilient_parsing=True).params["finger"] or DEFAULT_FINGER
+        )
         return super().resolve_command(ctx, args)
 
 
@@ -75,7 +77,7 @@ def generate(ctx: click.Context) -> None:
 
     if ctx.invoked_subcommand is None:
         for name, generator in GENERATORS.items():
-            own = dimensions(generator, GENERATORS[PNEUNET]).values()
+            own = dimensions(generator, GENERATORS[DEFAULT_FINGER]).values()
             options = [f"{_flag(d)} {_shown(d.shown)}" for d in own]
             click.echo(f"{name}  {'  '.join(options)}")
 
@@ -107,7 +109,9 @@ def _command(name: str, generator: Callable[..., Design], finger: str) -> click.
 
         folder = given["out"] or Path(f"geosim-{name}")
         check_folder(folder, given["force"])
-        design = make(name, **{k: known[k].si(v) for k, v in given.items() if k not in COMMON and v is not None})
+        design = make(
+            name, **{k: known[k].si(v) for k, v in given.items() if k not in COMMON_OPTIONS and v is not None}
+        )
         files = design.save(folder, material=given["material"])
         click.echo(f"{name}: {', '.join(files)} in {folder}")
         volumes = ", ".join(f"{float(s.volume) * 1e6:.4g}" for s in design.chambers) or "none"

@@ -15,7 +15,7 @@ from geosim.robot import VolumetricRobot
 
 __all__ = ["compare_results", "difference"]
 
-LONG = 100  # characters of a value that are shown
+MAX_SHOWN_CHARACTERS = 100  # characters of a value that are shown
 
 
 def compare_results(first: Path, second: Path, folder: Path) -> Iterator[str]:
@@ -72,7 +72,7 @@ def _alike(a: object, b: object) -> bool:
 
 def _short(value: object) -> str:
     text = " ".join(str(value).split())
-    return text if len(text) <= LONG else f"{text[:LONG]} ..."
+    return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]} ..."
 
 
 def difference(one: Result, two: Result) -> Iterator[str]:

@@ -60,9 +60,9 @@ class Case:
         }
 
 
-FIRST_MODE = 1.8751040687119611  # of a cantilever: the first root of cos x cosh x = -1
-GRAVITY = (0.0, 0.0, -9.8)  # m/s^2, as published
-CLAMPED: dict[str, Any] = {"fixed_vertices": [0, 1], "fixed_edges": [0]}  # the first edge, with its turning
+FIRST_CANTILEVER_ROOT = 1.8751040687119611  # of a cantilever: the first root of cos x cosh x = -1
+PUBLISHED_GRAVITY = (0.0, 0.0, -9.8)  # m/s^2, as published
+FIRST_EDGE_CLAMPED: dict[str, Any] = {"fixed_vertices": [0, 1], "fixed_edges": [0]}  # the first edge, with its turning
 
 
 def line(end: ArrayLike, nodes: int, start: ArrayLike = (0.0, 0.0, 0.0)) -> Floats:
@@ -74,7 +74,7 @@ def cantilever(
     nodes: int = 201, youngs_modulus: float = 1e5, duration: float = 100.0, dt: float = 0.5, tip_velocity: float = 5e-3
 ) -> Case:
     """Vibration of a cantilever in its first mode, section IV-A of [Choi2024]: 1 m long, 2 cm radius, 500 kg/m^3."""
-    s = FIRST_MODE * np.linspace(0, 1, nodes)
+    s = FIRST_CANTILEVER_ROOT * np.linspace(0, 1, nodes)
     ratio = (np.cosh(s[-1]) + np.cos(s[-1])) / (np.sinh(s[-1]) + np.sin(s[-1]))
     mode = np.cosh(s) - np.cos(s) - ratio * (np.sinh(s) - np.sin(s))
     velocities = np.zeros((nodes, 3))
@@ -85,7 +85,7 @@ def cantilever(
         rod_material=LinearElastic(youngs_modulus, 0.5, 500.0),
         velocities=velocities,
         planar="xz",
-        **CLAMPED,
+        **FIRST_EDGE_CLAMPED,
     )
     return Case(robot, Passive(duration), Environment(), RodShellStepper(dt=dt, integrator="implicit-midpoint"))
 
@@ -97,9 +97,14 @@ def helix(
     helix_radius, rise = 0.02, 0.05 / (2 * np.pi)
     turn = np.linspace(0, 0.5 / np.hypot(helix_radius, rise), nodes)
     x = np.stack([helix_radius * np.cos(turn), helix_radius * np.sin(turn), -rise * turn], axis=1)
-    robot = RodShellRobot(x, radius=radius, rod_material=LinearElastic(youngs_modulus, 0.5, 1273.52), **CLAMPED)
+    robot = RodShellRobot(
+        x, radius=radius, rod_material=LinearElastic(youngs_modulus, 0.5, 1273.52), **FIRST_EDGE_CLAMPED
+    )
     return Case(
-        robot, Passive(duration), Environment(gravity=GRAVITY), RodShellStepper(dt=dt, integrator="implicit-midpoint")
+        robot,
+        Passive(duration),
+        Environment(gravity=PUBLISHED_GRAVITY),
+        RodShellStepper(dt=dt, integrator="implicit-midpoint"),
     )
 
 
@@ -148,7 +153,7 @@ def entanglement(
     return Case(
         robot,
         NaturalShape([0.0, 0.5 * duration, duration], curvature=curvature),
-        Environment(gravity=GRAVITY, self_friction=friction),
+        Environment(gravity=PUBLISHED_GRAVITY, self_friction=friction),
         RodShellStepper(dt=dt),
     )
 
@@ -187,12 +192,12 @@ def pneunet(curvature: float = 31.45, force: float = 0.0, nodes: int = 51) -> Ca
     10 cm long, 1 mm radius, E = 20 GPa; `force` = 1 is the published (175, 0, 7) N.
     """
     x, metal = line((0.1, 0, 0), nodes), LinearElastic(20e9, 0.5, 1200.0)
-    robot = RodShellRobot(x, radius=1e-3, rod_material=metal, planar="xz", **CLAMPED)
+    robot = RodShellRobot(x, radius=1e-3, rod_material=metal, planar="xz", **FIRST_EDGE_CLAMPED)
     loads = [Load.force([nodes - 1], force * np.array([175.0, 0.0, 7.0]))] if force else []
     return Case(
         robot,
         NaturalShape([0.0, 1.0], curvature=[0.0, curvature]),
-        Environment(gravity=GRAVITY, loads=loads),
+        Environment(gravity=PUBLISHED_GRAVITY, loads=loads),
         RodShellStepper(static=True),
     )
 
@@ -205,7 +210,7 @@ def falling_rod(youngs_modulus: float = 2e6, duration: float = 0.5, dt: float = 
     return Case(
         robot,
         Passive(duration),
-        Environment(gravity=GRAVITY, obstacles=[ground]),
+        Environment(gravity=PUBLISHED_GRAVITY, obstacles=[ground]),
         RodShellStepper(dt=dt, frame_interval=max(dt, 5e-3)),
     )
 
@@ -245,7 +250,7 @@ def parachute(rows: int = 4, duration: float = 3.0, dt: float = 0.01, payload: f
     return Case(
         robot,
         Passive(duration),
-        Environment(gravity=GRAVITY, fluid=air, self_contact=False),
+        Environment(gravity=PUBLISHED_GRAVITY, fluid=air, self_contact=False),
         RodShellStepper(dt=dt, frame_interval=max(dt, 0.05)),
     )
 
@@ -262,7 +267,7 @@ def pneunet_load_path(nodes: int = 51) -> Case:
     return Case(
         case.robot,
         NaturalShape(np.arange(1.0, 8.0), curvature=curvature),
-        Environment(gravity=GRAVITY, loads=[Load.force([nodes - 1], force)]),
+        Environment(gravity=PUBLISHED_GRAVITY, loads=[Load.force([nodes - 1], force)]),
         case.solver,
     )
 
@@ -295,7 +300,7 @@ def gravity_cantilever(kind: str = "mid-edge", youngs_modulus: float = 20e6, col
     # weight as a load, which a load path may raise
     if kind == "rod":
         x, section = line((0.1, 0, 0), count + 1, (start, 0, 0)), Section.rectangle(0.02, 1e-3)
-        robot = RodShellRobot(x, radius=1e-3, rod_material=material, section=section, planar="xz", **CLAMPED)
+        robot = RodShellRobot(x, radius=1e-3, rod_material=material, section=section, planar="xz", **FIRST_EDGE_CLAMPED)
         share = np.full(len(x), step)
         share[[0, -1]] = 0.5 * step
         weights = 1200.0 * 9.81 * 0.02 * 1e-3 * share
@@ -344,7 +349,7 @@ def flapping_plate(duration: float = 2.0, frequency: float = 1.0, amplitude: flo
     return Case(
         robot,
         Passive(duration, len(times)),
-        Environment(gravity=GRAVITY, fluid=water, prescribed=[Prescribed(held, heave)], self_contact=False),
+        Environment(gravity=PUBLISHED_GRAVITY, fluid=water, prescribed=[Prescribed(held, heave)], self_contact=False),
         RodShellStepper(dt=dt, frame_interval=0.02),
     )
 
@@ -388,7 +393,7 @@ def manta(
     return Case(
         robot,
         NaturalShape([0.0, duration], hinge_angle=angles),
-        Environment(gravity=GRAVITY, fluid=water, self_contact=False),
+        Environment(gravity=PUBLISHED_GRAVITY, fluid=water, self_contact=False),
         RodShellStepper(dt=dt, frame_interval=0.02),
     )
 
@@ -418,7 +423,7 @@ def tendon_arm(tension: float = 0.25, friction: float = 0.1, rows: int = 40) -> 
         radius=5e-3,
         rod_material=LinearElastic(1e6, 0.5, 1000.0),
         cables=[Cable(points, friction=friction) for points in guides],
-        **CLAMPED,
+        **FIRST_EDGE_CLAMPED,
     )
     turn = 2 * np.pi * np.arange(1, rows + 1) / rows
     pull = tension * np.maximum(np.cos(turn[:, None] - around), 0.0)

@@ -21,7 +21,7 @@ from geosim.errors import InputError
 from geosim.files.actuation import load_actuation
 from geosim.files.archive import load_result
 from geosim.files.folder import check_folder, write_folder
-from geosim.files.robot import SOLVERS, load_problem, make_solver
+from geosim.files.robot import SOLVER_NAMES, load_problem, make_solver
 from geosim.files.values import read_toml
 from geosim.material.materials import Hyperelastic
 from geosim.materials import as_material
@@ -116,8 +116,8 @@ def made_of(robot: Robot, material: str) -> Robot:
 def chosen_solver(robot: Robot, solver: Any, method: str | None, options: Mapping[str, Any]) -> Solver[Any]:
     """Return the solver of the file, changed by the options that are given (not None)."""
     solver = default_solver(robot) if solver is None else solver
-    if method is not None and type(solver) is not SOLVERS[method]:
-        if type(solver) not in SOLVERS.values():
+    if method is not None and type(solver) is not SOLVER_NAMES[method]:
+        if type(solver) not in SOLVER_NAMES.values():
             raise click.UsageError(
                 f"--solver {method} is for volumetric robots; this one is solved by {type(solver).__name__}"
             )
@@ -137,7 +137,7 @@ def chosen_solver(robot: Robot, solver: Any, method: str | None, options: Mappin
 
 def check_bars(solver: Any, option: str) -> None:
     """Refuse an option that needs error bars for a solver that has none."""
-    if type(solver) is not SOLVERS["energy"]:
+    if type(solver) is not SOLVER_NAMES["energy"]:
         raise click.UsageError(f"{option} does not go with {type(solver).__name__}; it is for --solver energy")
 
 
@@ -227,7 +227,7 @@ def solved(
 
 
 # Columns of the table that the command line prints, for those that are known: name in summary.csv, heading, format.
-TABLE = (
+SUMMARY_COLUMNS = (
     ("volume_ratio", "V/V0", ".4f"),
     ("pressure_kpa", "kPa", ".4f"),
     ("cable_length_mm", "cable [mm]", ".2f"),
@@ -260,7 +260,7 @@ def _print_summary(result: Result) -> None:
     if not rows:
         return
     columns = []
-    for key, head, form in TABLE:
+    for key, head, form in SUMMARY_COLUMNS:
         found = [name for name in rows[0] if name == key or re.fullmatch(rf"{key}_\d+", name)]
         for i, name in enumerate(found):
             values: list[Any] = [row[name] for row in rows]

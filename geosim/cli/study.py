@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = ["report", "summary"]
 
-INTERRUPTED = 130  # exit status, 128 + SIGINT
+INTERRUPTED_EXIT_STATUS = 130  # exit status, 128 + SIGINT
 # Columns of a table that are not printed, and how many rows are.
-REPORTED, SHOWN = ("status", "message", "seconds", "memory_mb"), 10
+UNPRINTED_COLUMNS, PRINTED_ROWS = ("status", "message", "seconds", "memory_mb"), 10
 
 
 def report(name: str, study: Path, options: dict[str, Any]) -> int:
@@ -29,7 +29,7 @@ def report(name: str, study: Path, options: dict[str, Any]) -> int:
         table = getattr(geosim, name)(study, out=out, progress=sys.stderr.isatty(), **options)
     except KeyboardInterrupt:
         click.echo(f"geosim: interrupted; what is done is in {out}, go on with --resume", err=True)
-        return INTERRUPTED
+        return INTERRUPTED_EXIT_STATUS
     for line in summary(table):
         click.echo(line)
     click.echo(f"wrote table.csv, table.parquet, report.html and runs to {out}")
@@ -42,11 +42,11 @@ def summary(table: pandas.DataFrame) -> list[str]:
     lines = [f"{len(table)} designs: {', '.join(f'{n} {status}' for status, n in counts.items())}"]
     for status in counts.index.drop("CONVERGED", errors="ignore"):
         lines.append(f"  {status}: {table['message'][table['status'] == status].iloc[0]}")
-    shown = table.drop(columns=[*REPORTED, "pareto"], errors="ignore")
+    shown = table.drop(columns=[*UNPRINTED_COLUMNS, "pareto"], errors="ignore")
     if "pareto" in table and table["pareto"].any():
-        lines += ["not beaten by any other:", shown[table["pareto"]].head(SHOWN).to_string(index=False)]
+        lines += ["not beaten by any other:", shown[table["pareto"]].head(PRINTED_ROWS).to_string(index=False)]
     elif "pareto" not in table:
         reached = shown[table["status"] == "CONVERGED"]
-        more = [f"and {len(reached) - SHOWN} more in table.csv"] if len(reached) > SHOWN else []
-        lines += [*([reached.head(SHOWN).to_string(index=False)] if len(reached) else []), *more]
+        more = [f"and {len(reached) - PRINTED_ROWS} more in table.csv"] if len(reached) > PRINTED_ROWS else []
+        lines += [*([reached.head(PRINTED_ROWS).to_string(index=False)] if len(reached) else []), *more]
     return lines

@@ -12,12 +12,14 @@ import numpy as np
 from geosim.collision.distance import edge_edge, point_triangle, separation
 from geosim.kernels import kernel
 
-__all__ = ["ADVANCE", "HALFWAY", "NEAR", "STOP_AT", "time_to_gap"]
+__all__ = ["ADVANCE_SHARE", "GAP_TOLERANCE_SHARE", "MAX_APPROACH_SHARE", "STOP_DISTANCE_SHARE", "time_to_gap"]
 
-STOP_AT = 0.3  # of the distance at which two parts touch: where a step stops, well before they lie on each other
-ADVANCE = 0.95  # of what the bound allows: never quite to the gap
-NEAR = 0.05  # of the way to the gap at which the search ends
-HALFWAY = 0.5  # of the distance at which they are, where that is less
+STOP_DISTANCE_SHARE = (
+    0.3  # of the distance at which two parts touch: where a step stops, well before they lie on each other
+)
+ADVANCE_SHARE = 0.95  # of what the bound allows: never quite to the gap
+GAP_TOLERANCE_SHARE = 0.05  # of the way to the gap at which the search ends
+MAX_APPROACH_SHARE = 0.5  # of the distance at which they are, where that is less
 
 
 @kernel
@@ -67,9 +69,9 @@ def time_to_gap(x, v, edges, gap, last):
         left = separation(at, w, e) - gap
         if first < 0.0:
             first = left
-        if left <= NEAR * first:
+        if left <= GAP_TOLERANCE_SHARE * first:
             return time
-        share = ADVANCE * left / speed
+        share = ADVANCE_SHARE * left / speed
         time += share
         if time >= last:
             return last

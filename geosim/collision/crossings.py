@@ -15,13 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from geosim.arrays import Floats, Ints, frozen
-from geosim.collision.tree import STACK, Tree, boxes_overlap, build_tree, leaf_range, next_leaves
+from geosim.collision.tree import MAX_WAITING_NODES, Tree, boxes_overlap, build_tree, leaf_range, next_leaves
 from geosim.errors import InputError
 from geosim.kernels import filled, kernel
 from geosim.linear.matrix3 import cross, difference, dot, put, row
 
 # Shewchuk's bound of the error of a volume, (7 + 56 eps) eps with eps = 2^-53, over the products that it adds up.
-ROUNDING = 8e-16
+VOLUME_ROUNDING = 8e-16
 # What a volume changes if every coordinate is off by four roundings, over the products of the sides.
 COORDINATE_ROUNDING = 1e-15
 # The same of the height above a plane, which is added up of products of three: a wide bound, `_side` decides below it.
@@ -245,7 +245,7 @@ def _sum(a):
 def _traverse(vertices, faces, edges, owned, order, boxes, ids, corners, face_boxes, planes, pairs, enough):
     """Descend the tree against itself and test the faces of overlapping leaves; return the number of pairs."""
     found, count, still = 0, len(faces), boxes[:0]
-    stack = np.zeros((STACK, 2), dtype=np.int64)
+    stack = np.zeros((MAX_WAITING_NODES, 2), dtype=np.int64)
     top = next_leaves(boxes, still, stack, 1)
     while top >= 0 and found < enough:
         i, j = stack[top]
@@ -377,7 +377,7 @@ def _side(vertices, a, b, c, d):
     u, v, w = bx * cy, by * cz, bz * cx
     x, y, z = cx * by, cy * bz, cz * bx
     volume = az * (u - x) + ax * (v - y) + ay * (w - z)
-    bound = ROUNDING * (abs(az) * (abs(u) + abs(x)) + abs(ax) * (abs(v) + abs(y)) + abs(ay) * (abs(w) + abs(z)))
+    bound = VOLUME_ROUNDING * (abs(az) * (abs(u) + abs(x)) + abs(ax) * (abs(v) + abs(y)) + abs(ay) * (abs(w) + abs(z)))
     largest = max(max(abs(o[0]), abs(o[1])), abs(o[2]))
     p, q, r = _sum((ax, ay, az)), _sum((bx, by, bz)), _sum((cx, cy, cz))
     bound += COORDINATE_ROUNDING * (largest + p + q + r) * (p * q + q * r + r * p)

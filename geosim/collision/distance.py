@@ -33,9 +33,9 @@ __all__ = [
 
 # Below this share of |u|^2 |v|^2, |u x v|^2 of two edges counts as parallel (a millionth of a radian): the closest points
 # are ends.
-PARALLEL = 1e-12
+PARALLEL_EDGES_SIN2 = 1e-12
 # The same of two sides of a triangle: rounding (a few 1e-16) leaves hardly a digit of the height of such a sliver.
-SLIVER = 1e-14
+SLIVER_SIN2 = 1e-14
 
 
 @kernel
@@ -58,7 +58,7 @@ def closest_on_triangle(p, a, b, c):
     u, v, r = difference(b, a), difference(c, a), difference(p, a)
     uu, uv, vv, ur, vr = dot(u, u), dot(u, v), dot(v, v), dot(u, r), dot(v, r)
     det = uu * vv - uv * uv
-    det = det if det > SLIVER * uu * vv else np.nan  # of a sliver nothing below is true but "not"
+    det = det if det > SLIVER_SIN2 * uu * vv else np.nan  # of a sliver nothing below is true but "not"
     s, t = (vv * ur - uv * vr) / det, (uu * vr - uv * ur) / det
     if s > 0.0 and t > 0.0 and s + t < 1.0:
         return 1.0 - s - t, s, t
@@ -103,7 +103,7 @@ def edge_edge(x, w, c):
     u, v, r = difference(x[1], x[0]), difference(x[3], x[2]), difference(x[0], x[2])
     uu, uv, vv, ur, vr = dot(u, u), dot(u, v), dot(v, v), dot(u, r), dot(v, r)
     det = uu * vv - uv * uv
-    if det > PARALLEL * uu * vv:
+    if det > PARALLEL_EDGES_SIN2 * uu * vv:
         s, t = (uv * vr - vv * ur) / det, (uu * vr - uv * ur) / det
         if 0.0 < s < 1.0 and 0.0 < t < 1.0:
             w[0], w[1], w[2], w[3] = 1.0 - s, s, -(1.0 - t), -t

@@ -26,28 +26,29 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from geosim.arrays import Bools, Floats, Ints
-from geosim.collision.ccd import STOP_AT, time_to_gap
+from geosim.collision.ccd import STOP_DISTANCE_SHARE, time_to_gap
 from geosim.collision.crossings import SurfaceTree, surface_tree
 from geosim.collision.distance import pair_distance
-from geosim.collision.tree import STACK, boxes_meet, leaf_range, next_leaves, refit_tree
+from geosim.collision.tree import MAX_WAITING_NODES, boxes_meet, leaf_range, next_leaves, refit_tree
 from geosim.errors import InputError
 from geosim.kernels import filled, kernel, writable
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, row, scaled
 
-__all__ = ["Hits", "NearPairs", "Neighbourhood", "closest", "make_neighbourhood"]
+__all__ = ["ContactNeighbourhood", "Hits", "NearPairs", "closest", "make_neighbourhood"]
 
-REST_SHARE = 0.25  # activation distance over distance at rest, at most
-FOLDED = 0.05  # cosine between the normals of neighbouring faces below which they may touch
-# Cosine between a face and the mean around one of its vertices, over that at rest: half the angle of FOLDED.
-HALF_FOLDED = 0.72
-SQUEEZED = 0.6  # stretch of a face in its plane below which its neighbours may touch it
-BESIDE = 2.5  # faces of one surface closer at rest than this many of their edges are neighbours
-THIN = 10.0  # walls thinner at rest than this many reaches may come within reach of their other side
-TAKES_PART = 1e-3  # weight in the closest points below which a vertex does not touch itself
+MAX_ACTIVATION_REST_SHARE = 0.25  # activation distance over distance at rest, at most
+FOLDED_COSINE = 0.05  # cosine between the normals of neighbouring faces below which they may touch
+# Cosine between a face and the mean around one of its vertices, over that at rest: half the angle of FOLDED_COSINE.
+HALF_FOLDED_COSINE = 0.72
+SQUEEZED_STRETCH = 0.6  # stretch of a face in its plane below which its neighbours may touch it
+NEIGHBOUR_EDGES = 2.5  # faces of one surface closer at rest than this many of their edges are neighbours
+THIN_WALL_REACHES = 10.0  # walls thinner at rest than this many reaches may come within reach of their other side
+MIN_CLOSEST_WEIGHT = 1e-3  # weight in the closest points below which a vertex does not touch itself
 VERTEX_FACE, EDGE_EDGE = 6, 9  # pairs of each sort that two faces have
-ROOM = 8  # pairs of faces that there is room for at first, for every face: untouched memory costs nothing, a second search does
-SAME = 1e-12  # share of a step, and of the largest coordinate, that is rounding
-TINY = 1e-300  # what an area is divided by where it may vanish
+# pairs of faces that there is room for at first, for every face: untouched memory costs nothing, a second search does
+FIRST_PAIRS_PER_FACE = 8
+STEP_ROUNDING_REL = 1e-12  # share of a step, and of the largest coordinate, that is rounding
+MIN_AREA_DIVISOR = 1e-300  # what an area is divided by where it may vanish
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ class Sides(NamedTuple):
 
 @dataclass
 class Memory:
-    """The pairs that were found last: start and way (n, 3) of the step that they are of, and `Neighbourhood._felt`."""
+    """The pairs that were found last: start and way (n, 3) of the step that they are of, and `ContactNeighbourhood._felt`."""
 
     start: Floats = field(default_factory=lambda: np.zeros((0, 3)))
     way: Floats = field(default_factory=lambda: np.zeros((0, 3)))
@@ -136,13 +137,16 @@ class Memory:
         for end in ends:
             share = (end[largest] - self.start[largest]) / (self.way[largest] or 1.0)
             off = np.abs(end - self.start - share * self.way).max(initial=0.0)
-            if not (-SAME <= share <= 1.0 + SAME and off <= SAME * np.abs(x).max(initial=0.0)):
+            if not (
+                -STEP_ROUNDING_REL <= share <= 1.0 + STEP_ROUNDING_REL
+                and off <= STEP_ROUNDING_REL * np.abs(x).max(initial=0.0)
+            ):
                 return False
         return True
 
 
 @dataclass(frozen=True)
-class Neighbourhood:
+class ContactNeighbourhood:
     """Surfaces at rest, ready to be asked which of their parts are near each other.
 
     Parameters
@@ -184,11 +188,11 @@ class Neighbourhood:
         return NearPairs(points[near], edges[near], limit[near])
 
     def safe_share(self, x: Floats, step: Floats) -> float:
-        """Return the largest share of a step (n, 3) in which nothing comes nearer than `STOP_AT` allows."""
+        """Return the largest share of a step (n, 3) in which nothing comes nearer than `STOP_DISTANCE_SHARE` allows."""
         return float(self._meetings(x, step, first=True)[3].min(initial=1.0)) if np.any(step) else 1.0
 
     def hits(self, x: Floats, step: Floats) -> Hits:
-        """Return the pairs that a step (n, 3) would bring nearer than `STOP_AT` allows."""
+        """Return the pairs that a step (n, 3) would bring nearer than `STOP_DISTANCE_SHARE` allows."""
         points, edges, limit, time = self._meetings(x, step, first=False)
         met = time < 1.0
         points, edges, limit, time = points[met], edges[met], limit[met], time[met]
@@ -201,10 +205,10 @@ class Neighbourhood:
         """Return vertices that are within a distance of a part that is not their neighbour, at rest."""
         points, edges, _ = self._candidates(self.rest, self.rest[:0], np.full(len(self.rest), tolerance))
         weights, _, distance = closest(self.rest[points], edges)
-        return np.unique(points[(np.abs(weights) > TAKES_PART) & (distance < tolerance)[:, None]])
+        return np.unique(points[(np.abs(weights) > MIN_CLOSEST_WEIGHT) & (distance < tolerance)[:, None]])
 
     def _meetings(self, x: Floats, step: Floats, first: bool) -> tuple[Ints, Bools, Floats, Floats]:
-        """Pairs, their activation distances, and when in a step they are as near as `STOP_AT` allows (1: not at all).
+        """Pairs, their activation distances, and when in a step they are as near as `STOP_DISTANCE_SHARE` allows (1: not at all).
 
         With `first` what comes later than what was found before is not looked at.
         """
@@ -247,7 +251,7 @@ class Neighbourhood:
             later = _leaning(x + step, self.rest, faces, self.folded)
         (pairs,) = filled(
             lambda out: _descend(boxes, motions, self.sides, place, moves, turned, later, out),
-            ROOM * len(faces),
+            FIRST_PAIRS_PER_FACE * len(faces),
             ((2,), np.int64),
         )
         pairs = tree.order[pairs]
@@ -262,7 +266,7 @@ class Neighbourhood:
 
 def make_neighbourhood(
     rest: Floats, faces: Ints, spaces: Ints, reach: Floats, excluded: Ints | None = None
-) -> Neighbourhood:
+) -> ContactNeighbourhood:
     """Return the neighbourhood of surfaces.
 
     Parameters
@@ -295,11 +299,11 @@ def make_neighbourhood(
     edge = np.linalg.norm(np.roll(corners, -1, axis=1) - corners, axis=2).mean(axis=1)
     masks = np.zeros((len(faces), 2), dtype=np.int64) if excluded is None else np.ascontiguousarray(excluded)
     spaces = np.ascontiguousarray(spaces, dtype=np.int64)
-    of_faces = faces, corners.mean(axis=1), BESIDE * edge, _parts(faces, len(rest)), spaces, masks
+    of_faces = faces, corners.mean(axis=1), NEIGHBOUR_EDGES * edge, _parts(faces, len(rest)), spaces, masks
     sides = Sides(*(np.ascontiguousarray(values[tree.tree.order]) for values in of_faces))
     rest, reach = np.ascontiguousarray(rest), np.ascontiguousarray(reach, dtype=float)
-    folded = HALF_FOLDED * _leanings(_flat_normals(rest, rest, sides.faces), sides.faces, len(rest))
-    return Neighbourhood(tree, rest, sides, normals, folded, owner.reshape(-1, 3), reach)
+    folded = HALF_FOLDED_COSINE * _leanings(_flat_normals(rest, rest, sides.faces), sides.faces, len(rest))
+    return ContactNeighbourhood(tree, rest, sides, normals, folded, owner.reshape(-1, 3), reach)
 
 
 def _parts(faces: Ints, count: int) -> Ints:
@@ -387,7 +391,7 @@ def _around(normals, faces, count):
             put(out[v], plus(row(out, v), row(normals, f)))
     for v in range(count):
         mean = row(out, v)
-        put(out[v], scaled(1.0 / max(np.sqrt(dot(mean, mean)), TINY), mean))
+        put(out[v], scaled(1.0 / max(np.sqrt(dot(mean, mean)), MIN_AREA_DIVISOR), mean))
     return out
 
 
@@ -398,13 +402,13 @@ def _flat_normals(x, rest, faces):
     for f in range(len(faces)):
         (u, v), (a, b) = _sides_of(x, faces[f]), _sides_of(rest, faces[f])
         n = cross(u, v)
-        square = max(dot(n, n), TINY)
+        square = max(dot(n, n), MIN_AREA_DIVISOR)
         # stretches l of the face: l^4 - t l^2 + d = 0 with the trace t and the determinant d of C = G^-1 (metric now)
         aa, ab, bb = dot(a, a), dot(a, b), dot(b, b)
-        area = max(aa * bb - ab * ab, TINY)
+        area = max(aa * bb - ab * ab, MIN_AREA_DIVISOR)
         trace = (bb * dot(u, u) - 2.0 * ab * dot(u, v) + aa * dot(v, v)) / area
         least = 0.5 * (trace - np.sqrt(max(trace * trace - 4.0 * square / area, 0.0)))
-        put(out[f], scaled(0.0 if least < SQUEEZED**2 else 1.0 / np.sqrt(square), n))
+        put(out[f], scaled(0.0 if least < SQUEEZED_STRETCH**2 else 1.0 / np.sqrt(square), n))
     return out
 
 
@@ -413,7 +417,7 @@ def _side_by_side(middle, beside, turned, later, f, g):
     """Whether two faces are neighbours at rest and not folded, neither before nor after a step."""
     away = difference(middle[f], middle[g])
     near = dot(away, away) < min(beside[f], beside[g]) ** 2
-    return near and dot(turned[f], turned[g]) > FOLDED and dot(later[f], later[g]) > FOLDED
+    return near and dot(turned[f], turned[g]) > FOLDED_COSINE and dot(later[f], later[g]) > FOLDED_COSINE
 
 
 @kernel
@@ -425,7 +429,7 @@ def _descend(boxes, motions, sides, place, moves, turned, later, pairs):
     """
     faces, middle, beside, parts, spaces, excluded = sides  # once: taken in the loop they cost more than the loop
     found = 0
-    stack = np.zeros((STACK, 2), dtype=np.int64)
+    stack = np.zeros((MAX_WAITING_NODES, 2), dtype=np.int64)
     top = next_leaves(place, moves, stack, 1)
     while top >= 0:
         i, j = stack[top]
@@ -506,8 +510,8 @@ def _activation_distances(rest, normals, points, edges, reach, out):
         for a in range(4):
             put(at[a], row(rest, points[p, a]))
         distance = pair_distance(at, edges[p], w, c, e)  # e points from the second feature to the first
-        out[p] = min(reach[p], REST_SHARE * distance)
-        if distance < THIN * reach[p]:
+        out[p] = min(reach[p], MAX_ACTIVATION_REST_SHARE * distance)
+        if distance < THIN_WALL_REACHES * reach[p]:
             first, second = row(normals, i), cross(difference(at[2], at[1]), difference(at[3], at[1]))
             if edges[p]:
                 first, second = plus(first, row(normals, j)), plus(row(normals, k), row(normals, m))
@@ -517,10 +521,10 @@ def _activation_distances(rest, normals, points, edges, reach, out):
 
 @kernel
 def _meeting_times(at, moves, edges, limit, first, time):
-    """Write the share of the moves (k, 4, 3) after which pairs are as near as `STOP_AT` of their limits allows."""
+    """Write the share of the moves (k, 4, 3) after which pairs are as near as `STOP_DISTANCE_SHARE` of their limits allows."""
     w, c, e = np.empty(4), np.empty((4, 2)), np.empty(3)
     last = 1.0
     for p in range(len(at)):
-        gap = min(STOP_AT * limit[p], 0.5 * pair_distance(at[p], edges[p], w, c, e))
+        gap = min(STOP_DISTANCE_SHARE * limit[p], 0.5 * pair_distance(at[p], edges[p], w, c, e))
         time[p] = time_to_gap(at[p], moves[p], edges[p], gap, last)
         last = min(last, time[p]) if first else 1.0

@@ -10,16 +10,16 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.collision.distance import closest_on_triangle
-from geosim.collision.tree import STACK, Tree, leaf_range, next_leaf
+from geosim.collision.tree import MAX_WAITING_NODES, Tree, leaf_range, next_leaf
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, put, row, scaled
 
 __all__ = ["closest_points", "nearest_face", "ray_hits", "vertices_in_tets"]
 
 # What a vertex on a face of a tet may lack in barycentric coordinates and still be outside: rounding of the volumes.
-ON_FACE = 1e-12
+ON_FACE_BARYCENTRIC = 1e-12
 # How far beside a triangle, in barycentric coordinates, a ray still hits it: no ray slips through between two faces.
-BESIDE = 1e-12
+RAY_MARGIN_BARYCENTRIC = 1e-12
 
 
 def vertices_in_tets(x: Floats, ids: Ints, tree: Tree) -> Ints:
@@ -100,7 +100,7 @@ def closest_points(
 
 @kernel
 def _in_tets(x, ids, tets, order, boxes, out):
-    stack = np.empty(STACK, dtype=np.int64)
+    stack = np.empty(MAX_WAITING_NODES, dtype=np.int64)
     for k in range(len(ids)):
         v = ids[k]
         stack[0] = 0
@@ -125,7 +125,7 @@ def _inside(x, tet, p):
     """Whether a point is strictly inside a tet of either orientation."""
     a, b, c, d = row(x, tet[0]), row(x, tet[1]), row(x, tet[2]), row(x, tet[3])
     whole = _volume(a, b, c, d)
-    bound = ON_FACE * abs(whole)
+    bound = ON_FACE_BARYCENTRIC * abs(whole)
     sign = 1.0 if whole > 0 else -1.0
     return (
         sign * _volume(p, b, c, d) > bound
@@ -139,7 +139,7 @@ def _inside(x, tet, p):
 def _ray_hits(x, ids, directions, faces, order, boxes, distance, face):
     # A descent of its own: what a ray passes is no distance to a box.
     leaves = (len(boxes) + 1) // 2
-    stack = np.empty(STACK, dtype=np.int64)
+    stack = np.empty(MAX_WAITING_NODES, dtype=np.int64)
     for k in range(len(ids)):
         v = ids[k]
         stack[0] = 0
@@ -187,7 +187,14 @@ def _ray_triangle(p, d, a, b, c):
     if det == 0.0:
         return np.inf
     u, w, t = dot(s, h) / det, dot(d, q) / det, dot(g, q) / det
-    return np.inf if u < -BESIDE or w < -BESIDE or u + w > 1.0 + BESIDE or t <= 0.0 else t
+    return (
+        np.inf
+        if u < -RAY_MARGIN_BARYCENTRIC
+        or w < -RAY_MARGIN_BARYCENTRIC
+        or u + w > 1.0 + RAY_MARGIN_BARYCENTRIC
+        or t <= 0.0
+        else t
+    )
 
 
 @kernel
@@ -200,7 +207,7 @@ def _closest(points, own, vertices, faces, order, boxes, limit, face, weights):
 @kernel
 def nearest_face(p, own, vertices, faces, order, boxes, limit):
     """Nearest face within a squared distance that has no vertex `own`, and the weights of its corners; -1 and nan if none."""
-    stack = np.empty(STACK, dtype=np.int64)
+    stack = np.empty(MAX_WAITING_NODES, dtype=np.int64)
     face, weights = -1, (np.nan, np.nan, np.nan)
     stack[0] = 0
     top = next_leaf(boxes, p, p, limit, stack, 1)

@@ -51,15 +51,15 @@ __all__ = [
 ]
 
 # What a parameter is: a place [m] (3,), a unit vector (3,), a positive length [m]; of meshes places (n, 3) and faces (m, 3).
-POINT, DIRECTION, LENGTH, VERTICES, FACES = "point", "direction", "length", "vertices", "faces"
-WIDTH = 7  # most numbers that the parameters of a shape are, meshes apart: those of a cylinder
+POINT, DIRECTION, LENGTH, VERTICES, FACE_IDS = "point", "direction", "length", "vertices", "faces"
+PARAMETER_WIDTH = 7  # most numbers that the parameters of a shape are, meshes apart: those of a cylinder
 # Barycentric weight of a closest point below which it lies on the edge opposite: rounding of the weights, and it leaves
 # no doubt which side of the surface a point is on.
-ON_EDGE = 1e-9
+ON_EDGE_WEIGHT = 1e-9
 # Nearer to a mesh than this, over its size, the way to the closest point is rounding and has no direction.
-TOUCHING = 1e-12
-TINY = 1e-300  # what a length is divided by where it may vanish
-UNIT = 1e-15  # a vector off its unit length by rounding only stays as it is, to the last digit
+TOUCHING_DISTANCE_REL = 1e-12
+MIN_LENGTH_DIVISOR = 1e-300  # what a length is divided by where it may vanish
+UNIT_LENGTH_ROUNDING = 1e-15  # a vector off its unit length by rounding only stays as it is, to the last digit
 
 Parameters = Mapping[str, Any]
 Triangles = tuple[Floats, Ints]
@@ -142,7 +142,7 @@ KINDS: dict[str, Kind] = {
     ),
     "plane": Kind({"point": POINT, "normal": DIRECTION}, lambda given: np.inf, _drawn_plane),
     "mesh": Kind(
-        {"vertices": VERTICES, "faces": FACES},
+        {"vertices": VERTICES, "faces": FACE_IDS},
         lambda given: 0.2 * float(np.ptp(given["vertices"], axis=0).min()),
         lambda given, around: (given["vertices"], given["faces"]),
     ),
@@ -177,7 +177,7 @@ def _direction(value: Any, name: str) -> Floats:
     length = float(np.linalg.norm(array))
     if length == 0:
         raise InputError(f"{name}: the zero vector has no direction")
-    return array if abs(length - 1.0) < UNIT else frozen(array / length)
+    return array if abs(length - 1.0) < UNIT_LENGTH_ROUNDING else frozen(array / length)
 
 
 _CHECKS: dict[str, Callable[[Any, str], Any]] = {
@@ -185,7 +185,7 @@ _CHECKS: dict[str, Callable[[Any, str], Any]] = {
     DIRECTION: _direction,
     LENGTH: lambda value, name: number(value, name, above=0.0),
     VERTICES: lambda value, name: floats(value, name, (None, 3)),
-    FACES: lambda value, name: ints(value, name, (None, 3)),
+    FACE_IDS: lambda value, name: ints(value, name, (None, 3)),
 }
 
 
@@ -198,7 +198,7 @@ class Solids(NamedTuple):
     Parameters
     ----------
     kind, data
-        Place in `KINDS` (s,), and the parameters one after the other, (s, `WIDTH`).
+        Place in `KINDS` (s,), and the parameters one after the other, (s, `PARAMETER_WIDTH`).
     span
         First face, one past the last face, first and one past the last box of every mesh, (s, 4).
     vertices, faces, normals
@@ -223,7 +223,11 @@ class Solids(NamedTuple):
 
 def make_solid(shape: str, given: Parameters) -> Solids:
     """Return one shape of checked parameters as flat arrays; a mesh gets its tree."""
-    code, data, span = np.array([list(KINDS).index(shape)]), np.zeros((1, WIDTH)), np.zeros((1, 4), dtype=np.int64)
+    code, data, span = (
+        np.array([list(KINDS).index(shape)]),
+        np.zeros((1, PARAMETER_WIDTH)),
+        np.zeros((1, 4), dtype=np.int64),
+    )
     vertices, faces, normals = np.zeros((0, 3)), np.zeros((0, 3), dtype=np.int64), np.zeros((0, 7, 3))
     order, boxes = np.zeros(0, dtype=np.int64), np.zeros((0, 6))
     if shape == "mesh":
@@ -315,8 +319,8 @@ def _plane(w, p):
 def _sphere(w, p):
     none, away = (0.0, 0.0, 0.0), difference(p, w)
     rho = math.sqrt(dot(away, away))
-    outward = scaled(1.0 / rho, away) if rho > TINY else (0.0, 0.0, 1.0)
-    return (rho - w[3], -np.inf, -np.inf), (outward, none, none), 1.0 / max(rho, TINY)
+    outward = scaled(1.0 / rho, away) if rho > MIN_LENGTH_DIVISOR else (0.0, 0.0, 1.0)
+    return (rho - w[3], -np.inf, -np.inf), (outward, none, none), 1.0 / max(rho, MIN_LENGTH_DIVISOR)
 
 
 @kernel
@@ -328,14 +332,14 @@ def _cylinder(w, p):
     along = dot(q, axis)
     across = difference(q, scaled(along, axis))
     rho = math.sqrt(dot(across, across))
-    if rho > TINY:
+    if rho > MIN_LENGTH_DIVISOR:
         outward = scaled(1.0 / rho, across)
     else:  # on the axis any direction across it will do
         outward = cross(axis, (1.0, 0.0, 0.0) if abs(axis[0]) < 0.5 else (0.0, 1.0, 0.0))
         outward = scaled(1.0 / math.sqrt(dot(outward, outward)), outward)
     end = scaled(1.0 if along >= 0.5 * length else -1.0, axis)
     depth = (rho - w[6], abs(along - 0.5 * length) - 0.5 * length, -np.inf)
-    return depth, (outward, end, (0.0, 0.0, 0.0)), 1.0 / max(rho, TINY)
+    return depth, (outward, end, (0.0, 0.0, 0.0)), 1.0 / max(rho, MIN_LENGTH_DIVISOR)
 
 
 @kernel
@@ -375,7 +379,7 @@ def _on_mesh(solids, k, p):
     )
     away = difference(p, plus(plus(scaled(w[0], a), scaled(w[1], b)), scaled(w[2], c)))
     distance = math.sqrt(dot(away, away))
-    x, y, z = w[0] > ON_EDGE, w[1] > ON_EDGE, w[2] > ON_EDGE
+    x, y, z = w[0] > ON_EDGE_WEIGHT, w[1] > ON_EDGE_WEIGHT, w[2] > ON_EDGE_WEIGHT
     if x and y and z:
         feature = 0
     elif x + y + z == 2:
@@ -385,7 +389,7 @@ def _on_mesh(solids, k, p):
     normal = row(solids.normals[first + face], feature)
     sign = -1.0 if dot(away, normal) < 0.0 else 1.0
     diagonal = difference(boxes[0, 3:], boxes[0])
-    if distance > TOUCHING * math.sqrt(dot(diagonal, diagonal)):
+    if distance > TOUCHING_DISTANCE_REL * math.sqrt(dot(diagonal, diagonal)):
         normal = scaled(sign / distance, away)
     return first + face, w, sign * distance, normal, feature
 
@@ -433,14 +437,14 @@ def curvature(solids, k, p, out):
             a, b = solids.faces[face, feature - 1], solids.faces[face, feature % 3]
             t = difference(solids.vertices[b], solids.vertices[a])
             t = scaled(1.0 / math.sqrt(dot(t, t)), t)
-        u, hoop, corner = n, (1.0 / distance if feature > 0 and abs(distance) > TINY else 0.0), 0.0
+        u, hoop, corner = n, (1.0 / distance if feature > 0 and abs(distance) > MIN_LENGTH_DIVISOR else 0.0), 0.0
         depth = (distance, -np.inf, -np.inf)
     else:
         depth, (u, v, t), hoop = _slabs(solids.kind[k], solids.data[k], p)
         depth = _shrunk(depth, solids.rounding[k])
         distance, n = _from_slabs(depth, (u, v, t))
         hoop *= dot(n, u)
-        corner = 1.0 / distance if distance > TINY else 0.0
+        corner = 1.0 / distance if distance > MIN_LENGTH_DIVISOR else 0.0
     for i in range(3):
         for j in range(3):
             uu, vv, tt = u[i] * u[j], v[i] * v[j], t[i] * t[j]

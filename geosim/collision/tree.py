@@ -19,7 +19,7 @@ from geosim.errors import InputError
 from geosim.kernels import kernel
 
 __all__ = [
-    "STACK",
+    "MAX_WAITING_NODES",
     "Tree",
     "boxes_meet",
     "boxes_overlap",
@@ -34,7 +34,7 @@ __all__ = [
 LEAF_SIZE = 4  # primitives: with fewer the boxes cost more than the primitives in them
 # Nodes that wait in a descent: it leaves at most one behind on every level, three if the tree meets itself. No tree that
 # fits into a memory has more than 60 levels.
-STACK = 192
+MAX_WAITING_NODES = 192
 
 
 @dataclass(frozen=True)

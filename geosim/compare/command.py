@@ -16,7 +16,10 @@ from geosim.resources import readable
 
 __all__ = ["marker_names", "marker_places", "run"]
 
-OF_KIND = {"scan": ("register", "base_extent"), "markers": ("vertices", "marker_frame", "rest", "average", "ordered")}
+OPTIONS_OF_KIND = {
+    "scan": ("register", "base_extent"),
+    "markers": ("vertices", "marker_frame", "rest", "average", "ordered"),
+}
 MARKER_SUFFIXES = (".c3d", ".trc", ".tsv")
 SCAN_SUFFIXES = (".ply", ".stl", ".obj", ".off", ".glb", ".xyz", ".asc", ".pts")
 
@@ -86,7 +89,7 @@ def _compared(
     result: Any, measured: Path, kind: str, path: bool, options: dict[str, Any]
 ) -> tuple[Comparison, list[dict[str, float]]]:
     """Return the comparison, and of markers the rows over the path where they are asked for."""
-    foreign = [key for key in OF_KIND["scan" if kind == "markers" else "markers"] if key in options]
+    foreign = [key for key in OPTIONS_OF_KIND["scan" if kind == "markers" else "markers"] if key in options]
     if foreign:
         raise InputError(f"{measured}: {foreign[0]}= is not for {kind}; leave it out, or pass kind=")
     if kind == "scan":

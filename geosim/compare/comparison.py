@@ -14,7 +14,7 @@ import numpy as np
 
 from geosim.arguments import guarded
 from geosim.arrays import Bools, Floats, Ints, shown, whole
-from geosim.compare.surface import Surface
+from geosim.compare.surface import ComparedSurface
 from geosim.errors import InputError
 from geosim.result import Result
 from geosim.robot import VolumetricRobot
@@ -22,10 +22,10 @@ from geosim.writing import checked_target, figure_and_text, replacing, write_vtp
 
 __all__ = ["Comparison", "compared", "fixed_vertices", "load_surface"]
 
-DEPARTS = 0.3  # systematic part over noise of a scan from which on the model departs from it
-EXACT = 1e-9  # part of the robot's size below which a scan without noise is exact: rounding
-SHOWN = 20000  # points drawn in pictures
-BARS = 30  # markers of which each gets a bar
+SYSTEMATIC_NOISE_RATIO = 0.3  # systematic part over noise of a scan from which on the model departs from it
+EXACT_SCAN_REL = 1e-9  # part of the robot's size below which a scan without noise is exact: rounding
+MAX_DRAWN_POINTS = 20000  # points drawn in pictures
+MAX_MARKER_BARS = 30  # markers of which each gets a bar
 
 
 @guarded
@@ -92,7 +92,7 @@ class Comparison:
     pose_error: tuple[float, float] = (np.nan, np.nan)
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
-    surface: Surface | None = field(default=None, repr=False)
+    surface: ComparedSurface | None = field(default=None, repr=False)
     surface_values: Floats | None = field(default=None, repr=False)
     predicted: Floats | None = field(default=None, repr=False)
 
@@ -112,7 +112,7 @@ class Comparison:
     @property
     def disagrees(self) -> bool:
         """Whether a scan departs from the model by more than its own noise explains."""
-        return bool(self.systematic > max(DEPARTS * self.noise, EXACT * self.size))
+        return bool(self.systematic > max(SYSTEMATIC_NOISE_RATIO * self.noise, EXACT_SCAN_REL * self.size))
 
     def lines(self) -> list[str]:
         """Return the comparison as lines of text."""
@@ -211,7 +211,7 @@ def fixed_vertices(result: Result) -> Ints:
     return robot.fixed if isinstance(robot, VolumetricRobot) else np.empty(0, dtype=np.int64)
 
 
-def load_surface(result: Result, frame: int) -> tuple[Surface, Ints]:
+def load_surface(result: Result, frame: int) -> tuple[ComparedSurface, Ints]:
     """Return the skin of a frame and its robot vertex ids (-1 between vertices).
 
     Raises
@@ -229,7 +229,7 @@ def load_surface(result: Result, frame: int) -> tuple[Surface, Ints]:
     mesh = result.surface(frame, subdivide=1)
     vertices, faces = np.asarray(mesh.vertices), np.asarray(mesh.faces)
     ids = np.asarray(mesh.metadata.get("vertex", np.arange(len(vertices))))
-    return Surface(vertices, faces), ids
+    return ComparedSurface(vertices, faces), ids
 
 
 def _limits(c: Comparison) -> tuple[float, float]:
@@ -241,7 +241,7 @@ def _limits(c: Comparison) -> tuple[float, float]:
 def _drawn(c: Comparison) -> Any:
     """Points to draw: of a scan those that count, thinned out; of markers all that were seen."""
     known = np.flatnonzero(np.isfinite(c.distances) & (~c.outliers | (c.predicted is not None)))
-    return known[:: max(len(known) // SHOWN, 1)]
+    return known[:: max(len(known) // MAX_DRAWN_POINTS, 1)]
 
 
 def _picture(c: Comparison, path: Path) -> Path:
@@ -286,7 +286,7 @@ def _picture(c: Comparison, path: Path) -> Path:
     figure.colorbar(drawn, ax=axis, label="distance [mm]", shrink=0.7)
     last = figure.add_subplot(columns[2])
     title = f"rms {1e3 * c.rms:.3f} mm ({c.percent['rms']:.2f} % of size)"
-    if c.predicted is not None and len(show) <= BARS:
+    if c.predicted is not None and len(show) <= MAX_MARKER_BARS:
         last.barh(
             [c.names[i] for i in show], c.distances[show] * 1e3, color=["0.7" if c.outliers[i] else "C0" for i in show]
         )

@@ -25,22 +25,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from geosim.arrays import Bools, Floats
-from geosim.compare.registration import EDGE_BAND, SMALLEST, Pose, apply, check_enough, moved, spread
-from geosim.compare.surface import Surface
+from geosim.compare.registration import EDGE_BAND_SPREADS, MIN_SPREAD_M, Pose, apply, check_enough, moved, spread
+from geosim.compare.surface import ComparedSurface
 from geosim.kernels import kernel
 
 __all__ = ["refine"]
 
-STRAY = 3.5  # spreads from a plane at which a point is stray with even odds
-REACH = 4.0  # spreads beyond which the normal density is neglected
-FINE = 0.6  # spreads between samples
-PARTS = 64  # samples along a face's edge, at most
-SMALL = 0.02  # standard errors that the last step may have
-CELLS = 160  # of the grid along the longest side, at most
+STRAY_SPREADS = 3.5  # spreads from a plane at which a point is stray with even odds
+DENSITY_REACH_SPREADS = 4.0  # spreads beyond which the normal density is neglected
+SAMPLE_SPACING_SPREADS = 0.6  # spreads between samples
+MAX_EDGE_SAMPLES = 64  # samples along a face's edge, at most
+LAST_STEP_ERRORS = 0.02  # standard errors that the last step may have
+MAX_GRID_CELLS = 160  # of the grid along the longest side, at most
 
 
 def refine(
-    points: Floats, surface: Surface, start: Pose, *, allowed: Bools | None = None, iterations: int = 12
+    points: Floats, surface: ComparedSurface, start: Pose, *, allowed: Bools | None = None, iterations: int = 12
 ) -> Pose:
     """Return the pose of greatest likelihood near a first one.
 
@@ -66,13 +66,13 @@ def refine(
     _, face, _, distance = surface.closest(apply(transform, points))
     counted = np.ones(len(points), dtype=bool) if allowed is None else allowed[face]
     check_enough(counted)
-    sharp = _Edges.of(surface, max(spread(distance[counted]), SMALLEST))
+    sharp = _Edges.of(surface, max(spread(distance[counted]), MIN_SPREAD_M))
     covariance = np.eye(6)
     for _ in range(iterations):
         placed = apply(transform, points)
         step, covariance, centre = _newton_step(placed, surface, allowed, sharp)
         transform = moved(transform, step, centre)
-        if step @ np.linalg.pinv(covariance) @ step < SMALL**2:
+        if step @ np.linalg.pinv(covariance) @ step < LAST_STEP_ERRORS**2:
             break
     return Pose.estimated(transform, sharp.spread, covariance)
 
@@ -88,25 +88,25 @@ class _Edges:
     grid: tuple[Floats, float, np.ndarray, np.ndarray, np.ndarray]
 
     @classmethod
-    def of(cls, surface: Surface, spread: float) -> _Edges:
+    def of(cls, surface: ComparedSurface, spread: float) -> _Edges:
         samples, normals, areas = _beside_edges(surface, spread)
-        return cls(spread, samples, normals, areas, _grid(samples, REACH * spread))
+        return cls(spread, samples, normals, areas, _grid(samples, DENSITY_REACH_SPREADS * spread))
 
     def expected(self, points: Floats) -> tuple[Floats, Floats, Floats]:
         """Return density of points, the mean way to the surface points they came from, and that of its normal part."""
         mass, mean, normal_mean = np.empty(len(points)), np.empty((len(points), 3)), np.empty((len(points), 3))
         surface = self.samples, self.normals, self.areas
-        _gather(points, *surface, *self.grid, self.spread, REACH * self.spread, mass, mean, normal_mean)
+        _gather(points, *surface, *self.grid, self.spread, DENSITY_REACH_SPREADS * self.spread, mass, mean, normal_mean)
         return mass / (2.0 * np.pi * self.spread**2) ** 1.5, mean, normal_mean
 
 
 def _newton_step(
-    points: Floats, surface: Surface, allowed: Bools | None, sharp: _Edges
+    points: Floats, surface: ComparedSurface, allowed: Bools | None, sharp: _Edges
 ) -> tuple[Floats, Floats, Floats]:
     """Return rotation vector and translation (6,), their covariance (6, 6) and the centre that they refer to."""
     sigma = sharp.spread
     at, face, _, distance = surface.closest(points)
-    use = np.abs(distance) < 2.0 * STRAY * sigma
+    use = np.abs(distance) < 2.0 * STRAY_SPREADS * sigma
     if allowed is not None:
         use &= allowed[face]
     peak = 1.0 / (np.sqrt(2.0 * np.pi) * sigma)
@@ -116,11 +116,11 @@ def _newton_step(
     across = towards.copy()
     edge = np.zeros(len(points), dtype=bool)
     if len(sharp.samples):
-        edge = surface.beside_edge(at, REACH * sigma) & use
+        edge = surface.beside_edge(at, DENSITY_REACH_SPREADS * sigma) & use
         density[edge], towards[edge], across[edge] = sharp.expected(points[edge])
     else:
-        use &= ~surface.beside_edge(at, EDGE_BAND * sigma)
-    weight = np.where(use, density / (density + peak * np.exp(-0.5 * STRAY**2)), 0.0)
+        use &= ~surface.beside_edge(at, EDGE_BAND_SPREADS * sigma)
+    weight = np.where(use, density / (density + peak * np.exp(-0.5 * STRAY_SPREADS**2)), 0.0)
     centre = (weight @ points) / weight.sum()
     share = (weight / sigma**2)[:, None]
     u, v = (np.hstack([np.cross(points - centre, m), m]) for m in (share * across, share * towards))
@@ -130,7 +130,7 @@ def _newton_step(
     return inverse @ u.sum(axis=0), covariance, centre
 
 
-def _beside_edges(surface: Surface, spread: float) -> tuple[Floats, Floats, Floats]:
+def _beside_edges(surface: ComparedSurface, spread: float) -> tuple[Floats, Floats, Floats]:
     """Samples of the surface within two reaches of a sharp edge (s, 3), their normals, and the areas they stand for (s,).
 
     None if they would be too many: noise so small hardly matters there.
@@ -141,17 +141,17 @@ def _beside_edges(surface: Surface, spread: float) -> tuple[Floats, Floats, Floa
     none = np.empty((0, 3)), np.empty((0, 3)), np.empty(0)
     if surface.sharp_edges is None:
         return none
-    near = np.flatnonzero(surface.sharp_edges.query(centres)[0] < 2.0 * REACH * spread + radius)
+    near = np.flatnonzero(surface.sharp_edges.query(centres)[0] < 2.0 * DENSITY_REACH_SPREADS * spread + radius)
     longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1)
-    parts = np.maximum(np.ceil(longest[near] / (FINE * spread)), 1).astype(int)
-    if len(near) == 0 or parts.max() > PARTS:
+    parts = np.maximum(np.ceil(longest[near] / (SAMPLE_SPACING_SPREADS * spread)), 1).astype(int)
+    if len(near) == 0 or parts.max() > MAX_EDGE_SAMPLES:
         return none
     made = []
     for count in np.unique(parts):
         mine, weights = near[parts == count], _split(int(count))
         points = np.einsum("ks,fsd->fkd", weights, corners[mine]).reshape(-1, 3)
         face = np.repeat(mine, len(weights))
-        close = surface.beside_edge(points, 2.0 * REACH * spread)
+        close = surface.beside_edge(points, 2.0 * DENSITY_REACH_SPREADS * spread)
         made.append((points[close], surface.face_normals[face[close]], surface.areas[face[close]] / len(weights)))
     points, normals, areas = (np.concatenate(parts) for parts in zip(*made))
     return points, normals, areas
@@ -171,7 +171,7 @@ def _grid(samples: Floats, width: float) -> tuple[Floats, float, np.ndarray, np.
     if len(samples) == 0:
         return np.zeros(3), 1.0, np.ones(3, dtype=np.int64), np.empty(0, dtype=np.int64), np.zeros(2, dtype=np.int64)
     corner, span = samples.min(axis=0), np.ptp(samples, axis=0)
-    width = max(width, float(span.max()) / CELLS)
+    width = max(width, float(span.max()) / MAX_GRID_CELLS)
     shape = (np.floor(span / width) + 1).astype(np.int64)
     cell = np.minimum(((samples - corner) / width).astype(np.int64), shape - 1)
     key = (cell[:, 0] * shape[1] + cell[:, 1]) * shape[2] + cell[:, 2]

@@ -16,22 +16,30 @@ from scipy.spatial.transform import Rotation
 from geosim.arguments import guarded
 from geosim.arrays import Bools, Floats, Ints, floats, ints, real_array, whole
 from geosim.compare.comparison import Comparison, compared, fixed_vertices, load_surface
-from geosim.compare.markers import FARTHEST, Chosen, Markers, read_markers, unit_scale
-from geosim.compare.mistakes import ALIKE, EXPLAINS, check_scale, doubtful_markers, loosened
+from geosim.compare.markers import MAX_COORDINATE_M, Chosen, Markers, read_markers, unit_scale
+from geosim.compare.mistakes import EQUAL_VARIANCE_RATIO, EXPLAINED_REMAINDER, check_scale, doubtful_markers, loosened
 from geosim.compare.registration import apply, find_pose, icp, kabsch, rigid
 from geosim.errors import InputError
 from geosim.result import Result
 
 __all__ = ["match_unordered", "over_time", "to_markers"]
 
-FIT = 0.25  # largest difference of two triangles' sides, in parts of the longest: robots bend, models err
-SIDEWAYS = 1e-3  # motion of the tip in parts of the robot's length below which its direction is noise
-SYMMETRIC = 0.005  # rms in parts of the extent of the places up to which two assignments are not told apart
-FOREIGN = 0.5  # rms in parts of the robot's size from which on the markers are hardly those of this robot
-FAR = 4.0  # factor between the measured reach from base to tip and the robot's from which on the unit is wrong
-FEWEST = 6  # markers that fix a pose on a skin: as many as a pose has unknowns
-STEADY = 0.02  # base markers that move less than this part of the reach give no rotation: their noise would be levered
-STILL = 0.15  # markers that move less than this part of the largest motion belong to the base
+MAX_SIDE_MISFIT_REL = (
+    0.25  # largest difference of two triangles' sides, in parts of the longest: robots bend, models err
+)
+MIN_TIP_MOTION_REL = 1e-3  # motion of the tip in parts of the robot's length below which its direction is noise
+ASSIGNMENT_TIE_REL = 0.005  # rms in parts of the extent of the places up to which two assignments are not told apart
+FOREIGN_MARKERS_RMS_REL = (
+    0.5  # rms in parts of the robot's size from which on the markers are hardly those of this robot
+)
+MAX_REACH_RATIO = (
+    4.0  # factor between the measured reach from base to tip and the robot's from which on the unit is wrong
+)
+MIN_MARKERS = 6  # markers that fix a pose on a skin: as many as a pose has unknowns
+MIN_BASE_MOTION_REL = (
+    0.02  # base markers that move less than this part of the reach give no rotation: their noise would be levered
+)
+BASE_MOTION_SHARE = 0.15  # markers that move less than this part of the largest motion belong to the base
 
 
 Given = str | Path | Markers | ArrayLike
@@ -91,8 +99,8 @@ def match_unordered(measured: ArrayLike, targets: ArrayLike) -> tuple[Ints, Floa
         There are fewer than three markers, fewer places than markers, or no triangle fits.
     """
     found = _assignments(
-        floats(measured, "match_unordered: measured", (None, 3), most=FARTHEST),
-        floats(targets, "match_unordered: targets", (None, 3), most=FARTHEST),
+        floats(measured, "match_unordered: measured", (None, 3), most=MAX_COORDINATE_M),
+        floats(targets, "match_unordered: targets", (None, 3), most=MAX_COORDINATE_M),
     )
     return found[0][1], found[0][2]
 
@@ -112,7 +120,7 @@ def _assignments(a: Floats, b: Floats) -> list[tuple[float, Ints, Floats]]:
     found = []
     for p in permutations(range(len(b)), 3):
         corners = np.array(p)[pairs]
-        if (np.abs(between[corners[0], corners[1]] - sides) > FIT * sides.max()).any():
+        if (np.abs(between[corners[0], corners[1]] - sides) > MAX_SIDE_MISFIT_REL * sides.max()).any():
             continue
         transform = kabsch(a[trio], b[list(p)])
         for _ in range(3):
@@ -216,14 +224,14 @@ def _matched(points: Floats, places: Floats, source: str) -> tuple[Ints, Floats,
         The mirror image of the markers fits where they do not.
     """
     (own, index, transform), *others = _assignments(points, places)
-    least = len(points) * (SYMMETRIC * float(np.ptp(places, axis=0).max())) ** 2
+    least = len(points) * (ASSIGNMENT_TIE_REL * float(np.ptp(places, axis=0).max())) ** 2
     if own > least:
         image = points * np.array([-1.0, 1.0, 1.0])
-        if _assignments(image, places)[0][0] < EXPLAINS * own:
+        if _assignments(image, places)[0][0] < EXPLAINED_REMAINDER * own:
             raise InputError(
                 f"{source}: the markers are a mirror image of their places: check the handedness of the axes"
             )
-    if any(value < max(ALIKE * own, least) and (other != index).any() for value, other, _ in others):
+    if any(value < max(EQUAL_VARIANCE_RATIO * own, least) and (other != index).any() for value, other, _ in others):
         return (
             index,
             transform,
@@ -282,7 +290,7 @@ def _compare(
     mean = np.linalg.norm((placed - model)[count].mean(axis=0))
     notes.append(f"centre of the {int(count.sum())} markers compared is off by {1e3 * mean:.3f} mm")
     size = np.linalg.norm(np.ptp(result.robot.vertices, axis=0))
-    if np.sqrt(np.mean(distance[count] ** 2)) > FOREIGN * size:
+    if np.sqrt(np.mean(distance[count] ** 2)) > FOREIGN_MARKERS_RMS_REL * size:
         doubts = [
             *doubts,
             "the markers are half a robot away from their places: are units, frame and places those meant?",
@@ -313,7 +321,7 @@ def _groups(data: Markers, motion: Floats, base: Chosen | None) -> Bools:
     if base is not None:
         return np.isin(np.arange(len(motion)), data.index(base))
     named = np.char.startswith(np.char.lower(np.array(data.labels)), "base")
-    return named if named.any() else np.asarray(motion < STILL * np.nanmax(motion))
+    return named if named.any() else np.asarray(motion < BASE_MOTION_SHARE * np.nanmax(motion))
 
 
 def _found_places(
@@ -361,7 +369,7 @@ def _without_drift(start: Floats, measured: Floats, moving: Bools, held: Bools) 
     """Measured positions less the motion of the base: its shift, and its turn where it moved enough to tell."""
     reach = np.linalg.norm(start[moving].mean(axis=0) - start[held].mean(axis=0))
     shift = (start - measured)[held]
-    if np.linalg.norm(shift, axis=1).max() > STEADY * reach and held.sum() >= 3:
+    if np.linalg.norm(shift, axis=1).max() > MIN_BASE_MOTION_REL * reach and held.sum() >= 3:
         return apply(kabsch(measured[held], start[held]), measured)
     return measured + shift.mean(axis=0)
 
@@ -374,12 +382,12 @@ def _laid(
     tip = rest[result.robot.tip].mean(axis=0)
     length, axis = _direction(tip - rest[fixed_vertices(result)].mean(axis=0))
     reach, own = _direction(start[moving].mean(axis=0) - start[held].mean(axis=0))
-    check_scale(reach / length, source, limit=FAR)
+    check_scale(reach / length, source, limit=MAX_REACH_RATIO)
     lay, _ = Rotation.align_vectors(axis[None], own[None])
     seen, predicted = lay.apply((final - start)[moving].mean(axis=0)), apply(carried, tip) - tip
     here, there = (v - (v @ axis) * axis for v in (seen, predicted))
     least = min(float(np.linalg.norm(v)) for v in (here, there))
-    if least < SIDEWAYS * length:
+    if least < MIN_TIP_MOTION_REL * length:
         raise InputError(
             f"{source}: the tip hardly moves sideways ({1e3 * least:.3f} mm), so the roll of the markers about "
             f"the axis is not known; pass vertices="
@@ -399,7 +407,7 @@ def _direction(vector: Floats) -> tuple[float, Floats]:
 def _without_correspondence(result: Result, data: Markers, measured: Floats, frame: int) -> Comparison:
     """Compare one frame of markers without known places: distances to the skin."""
     known = np.asarray(np.isfinite(measured).all(axis=-1))
-    if known.sum() < FEWEST:
+    if known.sum() < MIN_MARKERS:
         raise InputError(
             f"{data.source}: {int(known.sum())} markers of one frame without known places fix no pose; "
             f"pass vertices=, or a file with a frame at rest"

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from geosim.arguments import guarded
-from geosim.arrays import UNITS, Floats, Ints, frozen, ints, real_array, shown
+from geosim.arrays import METRES_PER_UNIT, Floats, Ints, frozen, ints, real_array, shown
 from geosim.errors import InputError, MeshError
 from geosim.geometry.child import run_mesher
 from geosim.resources import readable
@@ -47,16 +47,18 @@ def unit_scale(unit: str | None, source: str) -> float:
         There is no unit, or it is unknown; `source` is named.
     """
     if not unit:
-        raise InputError(f"{source}: no unit of length is given in the file; pass units= one of {', '.join(UNITS)}")
+        raise InputError(
+            f"{source}: no unit of length is given in the file; pass units= one of {', '.join(METRES_PER_UNIT)}"
+        )
     name = str(unit).strip().lower()
     name = _WORDS.get(name, name)
-    if name not in UNITS:
-        raise InputError(f"{source}: the unit {unit!r} is unknown; pass units= one of {', '.join(UNITS)}")
-    return UNITS[name]
+    if name not in METRES_PER_UNIT:
+        raise InputError(f"{source}: the unit {unit!r} is unknown; pass units= one of {', '.join(METRES_PER_UNIT)}")
+    return METRES_PER_UNIT[name]
 
 
 READING_SECONDS = 60.0  # an hour of markers takes some; a damaged file may be read for ever
-FARTHEST = 1e6  # m: no set-up is larger, whatever its unit was taken for
+MAX_COORDINATE_M = 1e6  # m: no set-up is larger, whatever its unit was taken for
 # A name's beginning, or names and indices of markers.
 Chosen = str | Iterable[str | int]
 
@@ -102,7 +104,7 @@ class Markers:
         array[~np.isfinite(array).all(axis=2)] = np.nan
         if np.isnan(array).all():
             raise InputError(f"{self.source}: no marker was seen in any frame")
-        if np.nanmax(np.abs(array)) > FARTHEST:
+        if np.nanmax(np.abs(array)) > MAX_COORDINATE_M:
             raise InputError(
                 f"{self.source}: a marker is {np.nanmax(np.abs(array)):.4g} m away; pass units= as in the file"
             )

@@ -16,18 +16,20 @@ import numpy as np
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import f as fisher
 
-from geosim.arrays import UNITS, Floats
+from geosim.arrays import METRES_PER_UNIT, Floats
 from geosim.errors import InputError
 
 __all__ = ["check_scale", "doubtful_markers", "loosened", "misfit"]
 
-SCALE = 2.5  # factor between the sizes of a set and of its places from which on the unit is wrong: robots stretch to 2
-SOUND = 0.02  # rms misfit in parts of the extent of the places up to which nothing is sought
-EXPLAINS = 0.05  # part of the sum of squares that an explanation leaves
-CHANCE = 1e-4  # probability at which a marker that is left out improves the fit by chance
-ALIKE = 4.0  # factor between variances within which the simpler explanation is taken
-TRIED = 40  # markers, those that fit worst, whose labels are exchanged
-KEPT = 0.2  # change of distances in parts of a group's extent that its bending explains
+WRONG_UNIT_RATIO = (
+    2.5  # factor between the sizes of a set and of its places from which on the unit is wrong: robots stretch to 2
+)
+SOUND_MISFIT_REL = 0.02  # rms misfit in parts of the extent of the places up to which nothing is sought
+EXPLAINED_REMAINDER = 0.05  # part of the sum of squares that an explanation leaves
+CHANCE_PROBABILITY = 1e-4  # probability at which a marker that is left out improves the fit by chance
+EQUAL_VARIANCE_RATIO = 4.0  # factor between variances within which the simpler explanation is taken
+MAX_EXCHANGED_MARKERS = 40  # markers, those that fit worst, whose labels are exchanged
+BENDING_DISTANCE_CHANGE_REL = 0.2  # change of distances in parts of a group's extent that its bending explains
 
 
 def misfit(a: Floats, b: Floats, *, mirrored: bool = False) -> float:
@@ -39,7 +41,7 @@ def misfit(a: Floats, b: Floats, *, mirrored: bool = False) -> float:
     return max(float((a**2).sum() + (b**2).sum() - 2.0 * s.sum()), 0.0)
 
 
-def check_scale(ratio: float, source: str, limit: float = SCALE) -> None:
+def check_scale(ratio: float, source: str, limit: float = WRONG_UNIT_RATIO) -> None:
     """Refuse measured over expected lengths that only another unit explains.
 
     Raises
@@ -51,14 +53,14 @@ def check_scale(ratio: float, source: str, limit: float = SCALE) -> None:
         return
     names = [
         f"{there} read as {here}"
-        for here, one in UNITS.items()
-        for there, other in UNITS.items()
-        if 1.0 / SCALE < ratio * other / one < SCALE
+        for here, one in METRES_PER_UNIT.items()
+        for there, other in METRES_PER_UNIT.items()
+        if 1.0 / WRONG_UNIT_RATIO < ratio * other / one < WRONG_UNIT_RATIO
     ]
     guess = f" (it looks like {' or '.join(names)})" if names else ""
     raise InputError(
         f"{source}: the distances between the markers are {ratio:.4g} times those on the robot: the unit is probably wrong"
-        f"{guess}; pass units= one of {', '.join(UNITS)}, or the places where the markers are"
+        f"{guess}; pass units= one of {', '.join(METRES_PER_UNIT)}, or the places where the markers are"
     )
 
 
@@ -87,16 +89,16 @@ def doubtful_markers(points: Floats, places: Floats, names: list[str], source: s
     own = misfit(points, places)
     extent = float(np.sqrt(((places - places.mean(axis=0)) ** 2).sum(axis=1).mean()))
     rms = np.sqrt(own / count)
-    if rms <= SOUND * extent:
+    if rms <= SOUND_MISFIT_REL * extent:
         return []
     found = [(misfit(points, places, mirrored=True) / _freedom(count), "")] if _freedom(count) else []
     found += [_exchanged(points, places, names)] if _freedom(count) else []
-    found = [f for f in found if f[0] * _freedom(count) < EXPLAINS * own]
+    found = [f for f in found if f[0] * _freedom(count) < EXPLAINED_REMAINDER * own]
     found += _elsewhere(points, places, names, own)
     if not found:
         return []
     least = min(f[0] for f in found)
-    variance, text = next(f for f in found if f[0] <= ALIKE * least + 1e-30)
+    variance, text = next(f for f in found if f[0] <= EQUAL_VARIANCE_RATIO * least + 1e-30)
     fits = f"the others then fit within {1e3 * np.sqrt(3.0 * variance):.3g} mm, instead of {1e3 * rms:.3g} mm rms"
     if not text:
         raise InputError(
@@ -113,7 +115,7 @@ def _exchanged(points: Floats, places: Floats, names: list[str]) -> tuple[float,
     """The pair of labels whose exchange fits best, with the variance that it leaves."""
     single = [misfit(np.delete(points, i, 0), np.delete(places, i, 0)) for i in range(len(points))]
     trials = []
-    for i, j in combinations(np.argsort(single)[:TRIED].tolist(), 2):
+    for i, j in combinations(np.argsort(single)[:MAX_EXCHANGED_MARKERS].tolist(), 2):
         order = np.arange(len(points))
         order[[i, j]] = j, i
         trials.append((misfit(points[order], places) / _freedom(len(points)), i, j))
@@ -129,7 +131,7 @@ def _elsewhere(points: Floats, places: Floats, names: list[str], own: float) -> 
     left = [misfit(np.delete(points, i, 0), np.delete(places, i, 0)) for i in range(len(points))]
     worst = int(np.argmin(left))
     ratio = (own - left[worst]) / 3.0 / max(left[worst] / freedom, 1e-300)
-    if left[worst] > EXPLAINS * own or len(points) * fisher.sf(ratio, 3, freedom) > CHANCE:
+    if left[worst] > EXPLAINED_REMAINDER * own or len(points) * fisher.sf(ratio, 3, freedom) > CHANCE_PROBABILITY:
         return []
     return [(left[worst] / freedom, f"{names[worst]} is probably an outlier, or the model is wrong there")]
 
@@ -140,7 +142,7 @@ def loosened(before: Floats, after: Floats, names: list[str]) -> list[str]:
         return []
     changes = np.abs(squareform(pdist(after) - pdist(before)))
     extent = float(pdist(before).max())
-    if changes.max() <= KEPT * extent:
+    if changes.max() <= BENDING_DISTANCE_CHANGE_REL * extent:
         return []
     worst = int(np.argmax(np.median(changes, axis=0)))
     return [

@@ -20,7 +20,7 @@ from scipy.spatial.transform import Rotation
 
 from geosim.arguments import guarded
 from geosim.arrays import Bools, Floats, Ints, floats
-from geosim.compare.surface import Surface
+from geosim.compare.surface import ComparedSurface
 from geosim.errors import InputError
 
 __all__ = [
@@ -37,28 +37,34 @@ __all__ = [
     "spread",
 ]
 
-TUKEY = 4.685  # spreads at which a point loses its pull: 95 % of the efficiency of least squares [Tukey 1977]
-MAD = 1.4826  # standard deviation of a normal distribution over its median absolute deviation
-SMALLEST = 1e-9  # spread [m] of exact points: rounding of positions of the order of a metre is far below
-COARSE, MIDDLE, FINE = 300, 1500, 10000  # points used while the pose is searched
-CLOSEST = 0.85  # part of the points that a rough pose is judged by: scans miss parts and hold strays
-TIED = 1.05  # poses whose mean square misfits differ by less are told apart by all points
-TRIED = 12  # of the rough poses, the best so many are refined
-ALIKE = 0.03  # parts of the model's size by which two poses place the points apart (rms), below which they are one
-WORTH = 1.3  # score over the best up to which a refined pose is kept
-CAP = 4.0  # spreads beyond which a point counts no more in the comparison of poses
-SURE = 4.0  # standard errors by which a pose must fit worse to be excluded
-LONG = 1.7  # ratio of the first two principal lengths from which on a body has one axis
-SLIDES = (-0.12, 0.0, 0.12)  # of a long body along its axis, in lengths: what a scan misses shifts its centre
-PARTIAL = 0.75  # length of a scan over the body's below which it may lie anywhere along the body, in any direction
-PLACES, ROLLS = 5, 12  # along the body at which a partial scan is tried
-KEPT = 10  # poses, at most, that are told apart by all points
-EDGE_BAND = 2.0  # in spreads of the scan
-NEIGHBOURS = 10  # to which the distance of a point tells whether it is stray
-FEWEST = 10  # points that a registration needs: six unknowns and a spread
-SETTLED = 3e-5  # last step of a registration in parts of the robot's size: far below the noise of any scanner
-MIRROR = 0.6  # score of the mirror image over that of the scan below which the scan is mirrored
-COLLINEAR = 1e-3  # second over first extent of markers below which they lie on a line: their noise would be levered
+TUKEY_SPREADS = 4.685  # spreads at which a point loses its pull: 95 % of the efficiency of least squares [Tukey 1977]
+SCAN_SPREAD_PER_MAD = 1.4826  # standard deviation of a normal distribution over its median absolute deviation
+MIN_SPREAD_M = 1e-9  # spread [m] of exact points: rounding of positions of the order of a metre is far below
+COARSE_POINTS, MIDDLE_POINTS, FINE_POINTS = 300, 1500, 10000  # points used while the pose is searched
+JUDGED_POINT_SHARE = 0.85  # part of the points that a rough pose is judged by: scans miss parts and hold strays
+TIED_MISFIT_RATIO = 1.05  # poses whose mean square misfits differ by less are told apart by all points
+MAX_REFINED_POSES = 12  # of the rough poses, the best so many are refined
+SAME_POSE_RMS_REL = (
+    0.03  # parts of the model's size by which two poses place the points apart (rms), below which they are one
+)
+KEPT_SCORE_RATIO = 1.3  # score over the best up to which a refined pose is kept
+CAP_SPREADS = 4.0  # spreads beyond which a point counts no more in the comparison of poses
+EXCLUDED_ERRORS = 4.0  # standard errors by which a pose must fit worse to be excluded
+LONG_BODY_RATIO = 1.7  # ratio of the first two principal lengths from which on a body has one axis
+AXIAL_SHIFTS_REL = (-0.12, 0.0, 0.12)  # of a long body along its axis, in lengths: what a scan misses shifts its centre
+PARTIAL_SCAN_RATIO = (
+    0.75  # length of a scan over the body's below which it may lie anywhere along the body, in any direction
+)
+PARTIAL_SCAN_PLACES, PARTIAL_SCAN_ROLLS = 5, 12  # along the body at which a partial scan is tried
+MAX_COMPARED_POSES = 10  # poses, at most, that are told apart by all points
+EDGE_BAND_SPREADS = 2.0  # in spreads of the scan
+STRAY_NEIGHBOURS = 10  # to which the distance of a point tells whether it is stray
+MIN_POINTS = 10  # points that a registration needs: six unknowns and a spread
+LAST_STEP_REL = 3e-5  # last step of a registration in parts of the robot's size: far below the noise of any scanner
+MIRRORED_SCORE_RATIO = 0.6  # score of the mirror image over that of the scan below which the scan is mirrored
+COLLINEAR_EXTENT_RATIO = (
+    1e-3  # second over first extent of markers below which they lie on a line: their noise would be levered
+)
 
 
 def apply(transform: Floats, points: ArrayLike) -> Floats:
@@ -87,7 +93,7 @@ def check_enough(counted: Bools) -> None:
     InputError
         Fewer than ten count.
     """
-    if counted.sum() < FEWEST:
+    if counted.sum() < MIN_POINTS:
         raise InputError(
             "compare: fewer than ten scan points lie near the region of registration; pass register='all', or a "
             "transform that is nearer; markers need vertices= (--vertices): where on the robot each of them is"
@@ -96,7 +102,7 @@ def check_enough(counted: Bools) -> None:
 
 def spread(distances: Floats) -> float:
     """Return the robust standard deviation of distances about zero."""
-    return MAD * float(np.median(np.abs(distances)))
+    return SCAN_SPREAD_PER_MAD * float(np.median(np.abs(distances)))
 
 
 @guarded
@@ -122,7 +128,7 @@ def kabsch(source: ArrayLike, target: ArrayLike) -> Floats:
         raise InputError(f"compare: {len(a)} markers fix no pose; at least three that are not on one line are needed")
     ca, cb = a.mean(axis=0), b.mean(axis=0)
     extent = np.linalg.svd(a - ca, compute_uv=False)
-    if extent[1] <= COLLINEAR * extent[0]:
+    if extent[1] <= COLLINEAR_EXTENT_RATIO * extent[0]:
         raise InputError(
             f"compare: the {len(a)} markers of the registration lie on one line and fix no pose; add one beside it"
         )
@@ -161,16 +167,16 @@ class Pose:
 
 def isolated(points: Floats, factor: float = 6.0) -> Bools:
     """Mark points whose neighbours are far, compared with the rest of the cloud, shape (n,)."""
-    if len(points) <= 2 * NEIGHBOURS:
+    if len(points) <= 2 * STRAY_NEIGHBOURS:
         return np.zeros(len(points), dtype=bool)
-    distance = cKDTree(points).query(points, k=NEIGHBOURS + 1)[0][:, 1:].mean(axis=1)
+    distance = cKDTree(points).query(points, k=STRAY_NEIGHBOURS + 1)[0][:, 1:].mean(axis=1)
     middle = float(np.median(distance))
     return distance > middle + factor * max(spread(distance - middle), 0.05 * middle)
 
 
 def icp(
     points: Floats,
-    surface: Surface,
+    surface: ComparedSurface,
     start: Floats,
     *,
     allowed: Bools | None = None,
@@ -204,13 +210,13 @@ def icp(
         at, face, _, distance = surface.closest(placed)
         use = np.ones(len(points), dtype=bool) if allowed is None else allowed[face]
         if avoid_edges and np.isfinite(scale):
-            flat = use & ~surface.beside_edge(at, EDGE_BAND * scale)
+            flat = use & ~surface.beside_edge(at, EDGE_BAND_SPREADS * scale)
             use = flat if flat.sum() > 0.3 * use.sum() else use  # a body that is all edges keeps them
         check_enough(use)
         if trim < 1.0:
             use &= np.abs(distance) <= np.quantile(np.abs(distance[use]), trim)
-        scale = max(spread(distance[use]), SMALLEST)
-        weight = np.where(use, np.clip(1.0 - (distance / (TUKEY * scale)) ** 2, 0.0, None) ** 2, 0.0)
+        scale = max(spread(distance[use]), MIN_SPREAD_M)
+        weight = np.where(use, np.clip(1.0 - (distance / (TUKEY_SPREADS * scale)) ** 2, 0.0, None) ** 2, 0.0)
         centre = (weight @ placed) / weight.sum()
         normal = _normals(surface, placed - at, face, distance)
         jacobian = np.hstack([np.cross(placed - centre, normal), normal])
@@ -219,29 +225,29 @@ def icp(
         step = -np.linalg.solve(normal_matrix + ridge, (jacobian * weight[:, None]).T @ distance)
         count = int((weight > 0).sum())
         transform = moved(transform, step, centre)
-        if np.linalg.norm(step[3:]) + np.linalg.norm(step[:3]) * surface.size < SETTLED * surface.size:
+        if np.linalg.norm(step[3:]) + np.linalg.norm(step[:3]) * surface.size < LAST_STEP_REL * surface.size:
             break
     covariance = np.asarray(np.linalg.pinv(normal_matrix) * scale**2, dtype=np.float64)
     pose = Pose.estimated(transform, scale, covariance)
     return pose if count > 6 else replace(pose, position_error=np.inf, rotation_error=np.inf)
 
 
-def _normals(surface: Surface, away: Floats, face: Ints, distance: Floats) -> Floats:
+def _normals(surface: ComparedSurface, away: Floats, face: Ints, distance: Floats) -> Floats:
     """Normals at closest points (n, 3); beyond an edge the direction to the point, normal of the rounded edge."""
     normal, gap = surface.face_normals[face], np.linalg.norm(away, axis=1)
     steep = np.abs(distance) - np.abs(np.einsum("ij,ij->i", away, normal)) > 1e-9 + 1e-6 * gap
     return np.where(steep[:, None], away / np.where(gap > 0, distance, 1.0)[:, None], normal)
 
 
-def _starts(points: Floats, surface: Surface) -> list[Floats]:
+def _starts(points: Floats, surface: ComparedSurface) -> list[Floats]:
     """Poses that lay the principal axes of both on each other, at many rolls; slid along a long axis."""
     sample = surface.sample(2000, np.random.default_rng(0))[0]
     (here, own, _), (there, axes, lengths) = (_principal(cloud) for cloud in (points, sample))
     extent, seen = float(np.ptp((sample - there) @ axes[:, 0])), _length(points)
-    if seen < PARTIAL * extent:
-        choices, slides = [0, 1, 2], np.linspace(-0.5, 0.5, PLACES) * (extent - seen)
-    elif lengths[0] > LONG * lengths[1]:
-        choices, slides = [0], np.array(SLIDES) * extent
+    if seen < PARTIAL_SCAN_RATIO * extent:
+        choices, slides = [0, 1, 2], np.linspace(-0.5, 0.5, PARTIAL_SCAN_PLACES) * (extent - seen)
+    elif lengths[0] > LONG_BODY_RATIO * lengths[1]:
+        choices, slides = [0], np.array(AXIAL_SHIFTS_REL) * extent
     else:
         choices, slides = [0, 1, 2], np.zeros(1)
     out = []
@@ -259,7 +265,7 @@ def _length(points: Floats) -> float:
     return float(high - low)
 
 
-def _symmetric(points: Floats, surface: Surface, pose: Floats) -> list[Floats]:
+def _symmetric(points: Floats, surface: ComparedSurface, pose: Floats) -> list[Floats]:
     """Poses that a scan is mistaken for: end for end, upside down, turned about the long axis, slid along it."""
     centre, axes, _ = _principal(surface.sample(2000, np.random.default_rng(0))[0])
     turns = [
@@ -269,8 +275,8 @@ def _symmetric(points: Floats, surface: Surface, pose: Floats) -> list[Floats]:
     out = [rigid(r.as_matrix(), centre - r.as_matrix() @ centre) for r in turns]
     body, scan = ((cloud - centre) @ axes[:, 0] for cloud in (surface.vertices, apply(pose, points)))
     low, high = float(body.min() - np.quantile(scan, 0.01)), float(body.max() - np.quantile(scan, 0.99))
-    if high - low > (1.0 - PARTIAL) * np.ptp(body):
-        out += [rigid(np.eye(3), slide * axes[:, 0]) for slide in np.linspace(low, high, PLACES)]
+    if high - low > (1.0 - PARTIAL_SCAN_RATIO) * np.ptp(body):
+        out += [rigid(np.eye(3), slide * axes[:, 0]) for slide in np.linspace(low, high, PARTIAL_SCAN_PLACES)]
     return [move @ pose for move in out]
 
 
@@ -281,13 +287,13 @@ def _principal(cloud: Floats) -> tuple[Floats, Floats, Floats]:
     return centre, vt.T * [1.0, 1.0, np.sign(np.linalg.det(vt))], s / np.sqrt(len(cloud))
 
 
-def _score(points: Floats, surface: Surface, transform: Floats) -> float:
+def _score(points: Floats, surface: ComparedSurface, transform: Floats) -> float:
     """Root mean square distance of the closest 85 % of the points [m]."""
     distance = np.sort(np.abs(surface.closest(apply(transform, points))[3]))
-    return float(np.sqrt(np.mean(distance[: int(CLOSEST * len(distance)) + 1] ** 2)))
+    return float(np.sqrt(np.mean(distance[: int(JUDGED_POINT_SHARE * len(distance)) + 1] ** 2)))
 
 
-def find_pose(points: Floats, surface: Surface, seed: int = 0) -> tuple[Floats, float, list[Floats]]:
+def find_pose(points: Floats, surface: ComparedSurface, seed: int = 0) -> tuple[Floats, float, list[Floats]]:
     """Find the pose of a scan without a first guess.
 
     Returns
@@ -298,55 +304,58 @@ def find_pose(points: Floats, surface: Surface, seed: int = 0) -> tuple[Floats, 
     """
     rng = np.random.default_rng(seed)
     few, more, many = (
-        points[rng.choice(len(points), min(count, len(points)), replace=False)] for count in (COARSE, MIDDLE, FINE)
+        points[rng.choice(len(points), min(count, len(points)), replace=False)]
+        for count in (COARSE_POINTS, MIDDLE_POINTS, FINE_POINTS)
     )
     good = _candidates(few, more, surface)
     if len(good) > 1:  # nearly symmetric bodies: only all points together tell the poses apart
         good = _different([icp(many, surface, t, iterations=8, avoid_edges=True).transform for t in good], few, surface)
-    cap = CAP * min(spread(surface.closest(apply(t, many))[3]) for t in good)
+    cap = CAP_SPREADS * min(spread(surface.closest(apply(t, many))[3]) for t in good)
 
     def squares(cloud: Floats) -> Floats:
         return np.array([np.minimum(np.abs(surface.closest(apply(t, cloud))[3]), cap) ** 2 for t in good])
 
     misfit = squares(many).mean(axis=1)
-    tied = np.flatnonzero(misfit < TIED * misfit.min())
-    if len(tied) > 1 and len(points) > FINE:
+    tied = np.flatnonzero(misfit < TIED_MISFIT_RATIO * misfit.min())
+    if len(tied) > 1 and len(points) > FINE_POINTS:
         good = [icp(points, surface, good[i], iterations=8, avoid_edges=True).transform for i in tied]
         misfit = squares(points).mean(axis=1)
     best = int(np.argmin(misfit))
     gaps = squares(many)
     gaps -= gaps[best]
-    as_good = gaps.mean(axis=1) < SURE * gaps.std(axis=1) / np.sqrt(len(many))
+    as_good = gaps.mean(axis=1) < EXCLUDED_ERRORS * gaps.std(axis=1) / np.sqrt(len(many))
     return good[best], _score(many, surface, good[best]), [t for i, t in enumerate(good) if as_good[i] and i != best]
 
 
-def _candidates(few: Floats, more: Floats, surface: Surface) -> list[Floats]:
+def _candidates(few: Floats, more: Floats, surface: ComparedSurface) -> list[Floats]:
     """Different poses that fit about as well as the best."""
-    rough = [icp(few, surface, start, iterations=6, trim=CLOSEST).transform for start in _starts(more, surface)]
+    rough = [
+        icp(few, surface, start, iterations=6, trim=JUDGED_POINT_SHARE).transform for start in _starts(more, surface)
+    ]
     order = np.argsort([_score(few, surface, t) for t in rough])
-    kept = _refined([rough[i] for i in order[:TRIED]], few, more, surface)
+    kept = _refined([rough[i] for i in order[:MAX_REFINED_POSES]], few, more, surface)
     return _refined([*kept, *_symmetric(more, surface, kept[0])], few, more, surface)
 
 
-def _refined(poses: list[Floats], few: Floats, more: Floats, surface: Surface) -> list[Floats]:
+def _refined(poses: list[Floats], few: Floats, more: Floats, surface: ComparedSurface) -> list[Floats]:
     """Refine poses and return those that differ and fit about as well as the best, which comes first."""
     found = [icp(more, surface, t, iterations=15, trim=0.95).transform for t in _different(poses, few, surface)]
     found = _different(found, few, surface)
     scores = [_score(more, surface, t) for t in found]
-    return [found[i] for i in np.argsort(scores)[:KEPT] if scores[i] <= WORTH * min(scores)]
+    return [found[i] for i in np.argsort(scores)[:MAX_COMPARED_POSES] if scores[i] <= KEPT_SCORE_RATIO * min(scores)]
 
 
-def _different(poses: list[Floats], points: Floats, surface: Surface) -> list[Floats]:
+def _different(poses: list[Floats], points: Floats, surface: ComparedSurface) -> list[Floats]:
     """Return the poses that place points apart from all before them."""
     kept: list[Floats] = []
     for pose in poses:
         gaps = [apply(pose, points) - apply(k, points) for k in kept]
-        if all(np.sqrt((gap**2).sum(axis=1).mean()) > ALIKE * surface.size for gap in gaps):
+        if all(np.sqrt((gap**2).sum(axis=1).mean()) > SAME_POSE_RMS_REL * surface.size for gap in gaps):
             kept.append(pose)
     return kept
 
 
-def mirrored(points: Floats, surface: Surface, score: float) -> bool:
+def mirrored(points: Floats, surface: ComparedSurface, score: float) -> bool:
     """Tell whether the mirror image of a scan fits clearly better than the scan."""
     image = points * np.array([-1.0, 1.0, 1.0])
-    return find_pose(image, surface)[1] < MIRROR * score
+    return find_pose(image, surface)[1] < MIRRORED_SCORE_RATIO * score

@@ -16,25 +16,32 @@ from geosim.arrays import Bools, Floats, Ints, choice, ints, real_array
 from geosim.compare.comparison import Comparison, compared, fixed_vertices, load_surface
 from geosim.compare.likelihood import refine
 from geosim.compare.markers import unit_scale
-from geosim.compare.registration import EDGE_BAND, Pose, apply, find_pose, icp, isolated, mirrored, spread
-from geosim.compare.surface import Surface
+from geosim.compare.registration import EDGE_BAND_SPREADS, Pose, apply, find_pose, icp, isolated, mirrored, spread
+from geosim.compare.surface import ComparedSurface
 from geosim.errors import InputError
 from geosim.resources import readable
 from geosim.result import Result
 
 __all__ = ["read_scan", "to_scan"]
 
-OUTLIER = 4.0  # spreads
-CLUTTER = 0.5  # parts of the robot's size beyond which a cluster is a stand or a table, no error of the model
-SIZES = (0.1, 4.0)  # of a scan over those of the robot that are no wrong unit: a part of it, or it with its table
-GUESSES = {1000.0: "mm", 100.0: "cm", 39.37: "in"}
-MISFIT = 0.01  # parts of the size: a score above may be that of a mirrored scan, a pose less certain is told
-TURNED, FLIPPED = 0.3, 2.8  # angles [rad] from which on a pose is a turned one, and one end for end
-PATCH, PATCHES, FULL = 60, 2000, 5  # points in a patch, patches at most, points that make a mean
-NEAR = 0.1  # parts of the size from which on no patch is near
-FLAT = 0.3  # part of the points beside no edge that is enough
-REGIONS = 8
-SAMPLES = 30000  # points drawn from a scan that is a mesh
+SCAN_OUTLIER_SPREADS = 4.0  # spreads
+CLUTTER_DISTANCE_REL = (
+    0.5  # parts of the robot's size beyond which a cluster is a stand or a table, no error of the model
+)
+PLAUSIBLE_SIZE_RATIOS = (
+    0.1,
+    4.0,
+)  # of a scan over those of the robot that are no wrong unit: a part of it, or it with its table
+UNIT_GUESSES = {1000.0: "mm", 100.0: "cm", 39.37: "in"}
+DOUBTFUL_MISFIT_REL = (
+    0.01  # parts of the size: a score above may be that of a mirrored scan, a pose less certain is told
+)
+TURNED_POSE_RAD, FLIPPED_POSE_RAD = 0.3, 2.8  # angles [rad] from which on a pose is a turned one, and one end for end
+PATCH_POINTS, MAX_PATCHES, MIN_MEAN_POINTS = 60, 2000, 5  # points in a patch, patches at most, points that make a mean
+NO_PATCH_DISTANCE_REL = 0.1  # parts of the size from which on no patch is near
+MIN_EDGE_FREE_SHARE = 0.3  # part of the points beside no edge that is enough
+DISTANCE_REGIONS = 8
+MESH_SCAN_POINTS = 30000  # points drawn from a scan that is a mesh
 
 
 @guarded
@@ -81,7 +88,9 @@ def read_scan(path: str | Path, units: str | None = None) -> Floats:
                 f"{path}: a triangle names vertex {bad} of {len(points)}; the file is damaged, export it again"
             )
         if len(faces):
-            points = Surface(points, faces).sample(max(SAMPLES, len(points)), np.random.default_rng(0))[0]
+            points = ComparedSurface(points, faces).sample(
+                max(MESH_SCAN_POINTS, len(points)), np.random.default_rng(0)
+            )[0]
     if len(points) == 0:
         raise InputError(f"{path}: the file holds no points")
     return points * scale
@@ -135,7 +144,7 @@ def to_scan(
 
 def _mapped(
     result: Result,
-    surface: Surface,
+    surface: ComparedSurface,
     ids: Ints,
     cloud: Floats,
     stray: Bools,
@@ -146,8 +155,8 @@ def _mapped(
     """Distances of a registered scan, its map and its parts."""
     placed = apply(pose.transform, cloud)
     at, _, _, distance = surface.closest(placed)
-    outliers = stray & (np.abs(distance) > OUTLIER * min(spread(distance[~stray]), pose.scale))
-    outliers |= np.abs(distance) > CLUTTER * surface.size
+    outliers = stray & (np.abs(distance) > SCAN_OUTLIER_SPREADS * min(spread(distance[~stray]), pose.scale))
+    outliers |= np.abs(distance) > CLUTTER_DISTANCE_REL * surface.size
     good = ~outliers
     values, noise, systematic = _patches(surface, at[good], distance[good])
     per_vertex = np.full(len(result.robot.vertices), np.nan)
@@ -183,20 +192,20 @@ def _cloud(points: str | Path | ArrayLike, units: str | None) -> tuple[str, Floa
     return source, cloud[np.isfinite(cloud).all(axis=1)]
 
 
-def _check_unit(cloud: Floats, surface: Surface, source: str, units: str | None) -> None:
+def _check_unit(cloud: Floats, surface: ComparedSurface, source: str, units: str | None) -> None:
     low, high = np.quantile(cloud, [0.01, 0.99], axis=0)
     ratio = float(np.linalg.norm(high - low)) / surface.size
-    if SIZES[0] <= ratio <= SIZES[1]:
+    if PLAUSIBLE_SIZE_RATIOS[0] <= ratio <= PLAUSIBLE_SIZE_RATIOS[1]:
         return
-    best = GUESSES[min(GUESSES, key=lambda g: abs(np.log(ratio / g)))]
-    hint = f" (points taken as metres look like {best})" if units is None and ratio > SIZES[1] else ""
+    best = UNIT_GUESSES[min(UNIT_GUESSES, key=lambda g: abs(np.log(ratio / g)))]
+    hint = f" (points taken as metres look like {best})" if units is None and ratio > PLAUSIBLE_SIZE_RATIOS[1] else ""
     raise InputError(
         f"{source}: the scan measures {np.linalg.norm(high - low):.4g} m across and the robot "
         f"{surface.size:.4g} m; the unit is probably wrong, pass units= one of mm, cm, m, in{hint}"
     )
 
 
-def _base_faces(result: Result, surface: Surface, base: ArrayLike | None, extent: float) -> Bools:
+def _base_faces(result: Result, surface: ComparedSurface, base: ArrayLike | None, extent: float) -> Bools:
     """Faces of the frame's skin whose centres lie near the base vertices."""
     fixed = fixed_vertices(result) if base is None else ints(base, "compare: base= vertex ids", (None,))
     if len(fixed) == 0:
@@ -207,7 +216,7 @@ def _base_faces(result: Result, surface: Surface, base: ArrayLike | None, extent
 
 
 def _register(
-    cloud: Floats, surface: Surface, register: str | ArrayLike, allowed: Bools, source: str
+    cloud: Floats, surface: ComparedSurface, register: str | ArrayLike, allowed: Bools, source: str
 ) -> tuple[Pose, list[str], list[str]]:
     """Return the pose, how it was found, and what is doubtful about it."""
     if not isinstance(register, str) or register == "none":
@@ -218,7 +227,7 @@ def _register(
         return Pose(given, np.inf, np.nan, np.nan), [f"pose as given{why}"], []
     choice(register, "compare: register", ("base", "all", "none"))
     start, score, rivals = find_pose(cloud, surface)
-    if score > MISFIT * surface.size and mirrored(cloud, surface, score):
+    if score > DOUBTFUL_MISFIT_REL * surface.size and mirrored(cloud, surface, score):
         raise InputError(
             f"{source}: the mirror image of the scan fits much better than the scan: it is mirrored; "
             f"check the handedness of its axes"
@@ -231,7 +240,7 @@ def _register(
     pose = icp(cloud, surface, pose.transform, allowed=allowed, avoid_edges=True)
     pose = refine(cloud, surface, pose, allowed=allowed)
     reach = np.hypot(pose.position_error, 0.5 * surface.size * pose.rotation_error)
-    if reach > MISFIT * surface.size:
+    if reach > DOUBTFUL_MISFIT_REL * surface.size:
         notes.append(
             f"the base region leaves the pose uncertain by {1e3 * reach:.2f} mm at the tip; register='all' or a "
             f"larger base_extent would be sharper"
@@ -239,7 +248,7 @@ def _register(
     return pose, notes, doubts
 
 
-def _ambiguous(cloud: Floats, surface: Surface, pose: Floats, rivals: list[Floats]) -> list[str]:
+def _ambiguous(cloud: Floats, surface: ComparedSurface, pose: Floats, rivals: list[Floats]) -> list[str]:
     """Say how other poses that fit as well differ: turned, end for end, slid along the body."""
     centred = surface.vertices - surface.vertices.mean(axis=0)
     long = np.linalg.svd(centred, full_matrices=False)[2][0]
@@ -248,8 +257,8 @@ def _ambiguous(cloud: Floats, surface: Surface, pose: Floats, rivals: list[Float
         turn = Rotation.from_matrix(rival[:3, :3] @ pose[:3, :3].T).as_rotvec()
         angle = float(np.linalg.norm(turn))
         slide = float(np.linalg.norm((apply(rival, cloud) - apply(pose, cloud)).mean(axis=0)))
-        if angle > TURNED:
-            ends = " (end for end)" if angle > FLIPPED and abs(turn @ long) < 0.5 * angle else ""
+        if angle > TURNED_POSE_RAD:
+            ends = " (end for end)" if angle > FLIPPED_POSE_RAD and abs(turn @ long) < 0.5 * angle else ""
             found.append(f"turned by {np.degrees(angle):.0f} deg fits as well{ends}")
         else:
             found.append(f"moved by {1e3 * slide:.1f} mm along the body fits as well")
@@ -257,21 +266,21 @@ def _ambiguous(cloud: Floats, surface: Surface, pose: Floats, rivals: list[Float
     return [f"a pose {', another '.join(dict.fromkeys(found))}: {remedy}"] if found else []
 
 
-def _patches(surface: Surface, at: Floats, distance: Floats) -> tuple[Floats, float, float]:
+def _patches(surface: ComparedSurface, at: Floats, distance: Floats) -> tuple[Floats, float, float]:
     """Mean distance near every skin vertex, and the split of the rms into noise within patches and what is between.
 
     Patches are taken on the model's skin. The mean square of the patch means exceeds the truth by noise^2 / count,
     which is taken off; points beside sharp edges, which noise moves outward on average, do not enter.
     """
-    flat = ~surface.beside_edge(at, EDGE_BAND * spread(distance))
-    if flat.sum() > FLAT * len(at):
+    flat = ~surface.beside_edge(at, EDGE_BAND_SPREADS * spread(distance))
+    if flat.sum() > MIN_EDGE_FREE_SHARE * len(at):
         at, distance = at[flat], distance[flat]
-    count = max(min(len(at) // PATCH, PATCHES), 4)
+    count = max(min(len(at) // PATCH_POINTS, MAX_PATCHES), 4)
     picks = np.random.default_rng(0).choice(len(at), min(count, len(at)), replace=False)
     count = len(picks)
     patch = cKDTree(at[picks]).query(at)[1]
     n = np.bincount(patch, minlength=count)
-    full = n >= min(FULL, n.max())
+    full = n >= min(MIN_MEAN_POINTS, n.max())
     total, square = (np.bincount(patch, v, minlength=count)[full] for v in (distance, distance**2))
     n, centres = n[full], at[picks][full]
     mean = total / n
@@ -281,7 +290,7 @@ def _patches(surface: Surface, at: Floats, distance: Floats) -> tuple[Floats, fl
     near, index = near.reshape(len(surface.vertices), -1), index.reshape(len(surface.vertices), -1)
     share = 1.0 / np.maximum(near, 1e-9)
     values = (share * mean[index]).sum(axis=1) / share.sum(axis=1)
-    values[near[:, 0] > NEAR * surface.size] = np.nan
+    values[near[:, 0] > NO_PATCH_DISTANCE_REL * surface.size] = np.nan
     return values, float(np.sqrt(max(inside, 0.0))), float(np.sqrt(max(between, 0.0)))
 
 
@@ -291,7 +300,7 @@ def _regions(result: Result, points: Floats, distance: Floats) -> tuple[tuple[st
     fixed = fixed_vertices(result)
     start = rest[fixed].mean(axis=0) if len(fixed) else rest.mean(axis=0)
     far = np.linalg.norm(points - start, axis=1)
-    edges = np.linspace(0.0, float(far.max()) * (1 + 1e-9), REGIONS + 1)
+    edges = np.linspace(0.0, float(far.max()) * (1 + 1e-9), DISTANCE_REGIONS + 1)
     parts = ((a, b, distance[(far >= a) & (far < b)]) for a, b in pairwise(edges))
     return tuple(
         (

@@ -12,11 +12,11 @@ from scipy.spatial import cKDTree
 from geosim.arrays import Bools, Floats, Ints, frozen
 from geosim.collision.shapes import Solids, closest_on_mesh, make_solid
 
-__all__ = ["Surface"]
+__all__ = ["ComparedSurface"]
 
 
 @dataclass(frozen=True)
-class Surface:
+class ComparedSurface:
     """A closed, outward oriented triangle surface: vertices [m] (n, 3), faces (f, 3)."""
 
     vertices: Any

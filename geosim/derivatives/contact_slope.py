@@ -21,41 +21,51 @@ from scipy import sparse
 from geosim.arrays import Floats, Ints
 from geosim.collision.shapes import curvatures
 from geosim.geometry import topology
-from geosim.shape.energy.contact import SLIP, TINY, ContactPotential
-from geosim.shape.energy.contact_surface import CORNERS, SEEN_FROM, SEEN_FULLY
-from geosim.shape.energy.grip import Blocks, ContactForces, Grip
+from geosim.shape.energy.contact.contact_state import Blocks, ContactForces, ContactState
+from geosim.shape.energy.contact.potential import ELASTIC_SLIP_THICKNESSES, MIN_CONTACT_FORCE_DIVISOR, ContactPotential
+from geosim.shape.energy.contact.surface import FACE_CORNER_SLOTS, FACING_COSINE_FROM, FACING_COSINE_FULL
 
 __all__ = ["beyond_newton", "obstacle_slopes"]
 
 
-def beyond_newton(contact: ContactPotential, x: Floats, forces: ContactForces, grip: Grip) -> sparse.csr_matrix:
+def beyond_newton(
+    contact: ContactPotential, x: Floats, forces: ContactForces, contact_state: ContactState
+) -> sparse.csr_matrix:
     """Return what the sharpened tangent lacks, as a matrix between the components of the nodes (3 n, 3 n).
 
     Parameters
     ----------
     contact, x
         The contact of a robot at scaled positions (n, 3).
-    forces, grip
+    forces, contact_state
         What `contact.evaluate` returned with `matrix`, and the grip that it was given.
     """
     points = contact.surface.points(x)
-    total, smooth = _matrix(forces.slides, len(points)), _Smooth(contact, x, grip)
-    for o in range(len(grip.poses)):
-        total = total + _by_area(contact, points, forces, grip, o) + _by_faces(smooth, points, forces, grip, o)
+    total, smooth = _matrix(forces.slides, len(points)), _Smooth(contact, x, contact_state)
+    for o in range(len(contact_state.poses)):
+        total = (
+            total
+            + _by_area(contact, points, forces, contact_state, o)
+            + _by_faces(smooth, points, forces, contact_state, o)
+        )
     spread = _spread(contact)
     return sparse.csr_matrix(spread.T @ total @ spread)
 
 
-def obstacle_slopes(contact: ContactPotential, x: Floats, forces: ContactForces, grip: Grip) -> list[sparse.csr_matrix]:
+def obstacle_slopes(
+    contact: ContactPotential, x: Floats, forces: ContactForces, contact_state: ContactState
+) -> list[sparse.csr_matrix]:
     """Return for every obstacle the derivative of the force on it by the positions of the nodes, each (3, 3 n), scaled."""
     points = contact.surface.points(x)
     total, spread = sparse.kron(np.ones((1, len(points))), sparse.eye(3)), _spread(contact)
-    smooth = _Smooth(contact, x, grip)
+    smooth = _Smooth(contact, x, contact_state)
     out = []
-    for o in range(len(grip.poses)):
-        parts = [p for level in ("stiff", "bends", "slides") for p in forces.of_obstacle(level, o, len(grip.poses))]
-        slope = _matrix(parts, len(points)) + _by_area(contact, points, forces, grip, o)
-        slope = slope + _by_faces(smooth, points, forces, grip, o)
+    for o in range(len(contact_state.poses)):
+        parts = [
+            p for level in ("stiff", "bends", "slides") for p in forces.of_obstacle(level, o, len(contact_state.poses))
+        ]
+        slope = _matrix(parts, len(points)) + _by_area(contact, points, forces, contact_state, o)
+        slope = slope + _by_faces(smooth, points, forces, contact_state, o)
         out.append(sparse.csr_matrix(total @ slope @ spread))
     return out
 
@@ -81,13 +91,15 @@ def _matrix(parts: tuple[Blocks, ...] | list[Blocks], points: int) -> sparse.csr
     return total
 
 
-def _by_area(contact: ContactPotential, points: Floats, forces: ContactForces, grip: Grip, o: int) -> sparse.csr_matrix:
+def _by_area(
+    contact: ContactPotential, points: Floats, forces: ContactForces, contact_state: ContactState, o: int
+) -> sparse.csr_matrix:
     """Return how the forces of obstacle o on the points change with the area that looks at it, (3 p, 3 p)."""
     ids = np.flatnonzero(forces.pressure[o] > 0.0)
     size = 3 * len(points)
     if len(ids) == 0:
         return sparse.csr_matrix((size, size))
-    pose = grip.poses[o]
+    pose = contact_state.poses[o]
     bend = curvatures(contact.solids[o], contact.metres(points[ids]), pose) * contact.length
     toward = -contact.distances(o, pose, points)[1][ids]
     slope = _facing_slope(contact, points, ids, toward, -bend)
@@ -103,10 +115,10 @@ def _by_area(contact: ContactPotential, points: Floats, forces: ContactForces, g
 class _Smooth:
     """The same contact without friction, evaluated where it is first asked for: what presses, and how that changes."""
 
-    def __init__(self, contact: ContactPotential, x: Floats, grip: Grip) -> None:
+    def __init__(self, contact: ContactPotential, x: Floats, contact_state: ContactState) -> None:
         obstacles = tuple(replace(o, friction=0.0) for o in contact.environment.obstacles)
         environment = replace(contact.environment, obstacles=obstacles, self_friction=0.0)
-        self.rough, self._x, self._grip = contact, x, grip
+        self.rough, self._x, self._grip = contact, x, contact_state
         self.contact = replace(contact, environment=environment)
         self._forces: ContactForces | None = None
 
@@ -119,28 +131,34 @@ class _Smooth:
         return -(_matrix(parts, len(points)) + _by_area(self.contact, points, forces, self._grip, o))
 
 
-def _by_faces(smooth: _Smooth, points: Floats, forces: ContactForces, grip: Grip, o: int) -> sparse.csr_matrix:
+def _by_faces(
+    smooth: _Smooth, points: Floats, forces: ContactForces, contact_state: ContactState, o: int
+) -> sparse.csr_matrix:
     """Return how friction at the points on which faces press changes with what presses there, (3 p, 3 p)."""
     contact, size = smooth.rough, 3 * len(points)
     friction = contact.environment.obstacles[o].friction
     ids = np.flatnonzero((forces.by_faces[o] > 0.0) & (forces.push[o] > 0.0) & (friction > 0.0))
     if len(ids) == 0:
         return sparse.csr_matrix((size, size))
-    push, normal, share = grip.push[o, ids], grip.normal[o, ids], grip.share[o, ids]
-    way = points[ids] - contact.anchors(grip, o, ids)
+    push, normal, share = contact_state.push[o, ids], contact_state.normal[o, ids], contact_state.share[o, ids]
+    way = points[ids] - contact.anchors(contact_state, o, ids)
     along = np.einsum("qi,qi->q", way, normal)
     flat = way - along[:, None] * normal
     slip = share[:, None] * flat
-    length, most = np.linalg.norm(slip, axis=1), SLIP * contact.thickness[ids]
+    length, most = np.linalg.norm(slip, axis=1), ELASTIC_SLIP_THICKNESSES * contact.thickness[ids]
     longest, slides = np.maximum(length, most), length > most
     across = np.eye(3) - normal[:, :, None] * normal[:, None]
     turn = -share[:, None, None] * (normal[:, :, None] * way[:, None] + along[:, None, None] * np.eye(3)) @ across
-    shaft = np.where(slides, 1.0 / np.maximum(length, TINY) ** 2, 0.0)[:, None, None] * slip[:, :, None] * slip[:, None]
+    shaft = (
+        np.where(slides, 1.0 / np.maximum(length, MIN_CONTACT_FORCE_DIVISOR) ** 2, 0.0)[:, None, None]
+        * slip[:, :, None]
+        * slip[:, None]
+    )
     by_push = slip[:, :, None] * normal[:, None] + (np.eye(3) - shaft) @ turn
     blocks = by_push * (friction / longest)[:, None, None]
     out = _matrix([(ids[:, None], blocks[:, None, None])], len(points)) @ smooth.slope(points, o)
     # of a point that came into contact on the way and sticks, the share of its way that counts
-    before, gap = grip.before[o, ids], forces.gap[o, ids]
+    before, gap = contact_state.before[o, ids], forces.gap[o, ids]
     came = np.flatnonzero(~slides & (before > 0.0) & (gap < 0.0))
     if len(came):
         rate = -before[came] / (before[came] - gap[came]) ** 2 * friction * push[came] / longest[came]
@@ -148,13 +166,20 @@ def _by_faces(smooth: _Smooth, points: Floats, forces: ContactForces, grip: Grip
         columns = np.broadcast_to(np.arange(len(came))[:, None], rows.shape)
         values = rate[:, None] * flat[came]
         spread = sparse.csr_matrix((values.ravel(), (rows.ravel(), columns.ravel())), (size, len(came)))
-        out = out + spread @ _gap_slope(contact, points, grip, o, ids[came])
+        out = out + spread @ _gap_slope(contact, points, contact_state, o, ids[came])
     return sparse.csr_matrix(out)
 
 
-def _gap_slope(contact: ContactPotential, points: Floats, grip: Grip, o: int, ids: Ints) -> sparse.csr_matrix:
+def _gap_slope(
+    contact: ContactPotential, points: Floats, contact_state: ContactState, o: int, ids: Ints
+) -> sparse.csr_matrix:
     """Return the derivative of what points, or the nearest of their faces, lack to contact by the places, (k, 3 p)."""
-    faces, obstacle, pose, delta = contact.faces, contact.environment.obstacles[o], grip.poses[o], contact.face_delta[o]
+    faces, obstacle, pose, delta = (
+        contact.faces,
+        contact.environment.obstacles[o],
+        contact_state.poses[o],
+        contact.face_delta[o],
+    )
     distance, normal = contact.distances(o, pose, points)
     places = contact.metres(points)
     near = faces.within(obstacle, places, distance, delta, contact.length)
@@ -185,13 +210,13 @@ def _facing_slope(
     row = np.full(len(points), -1)
     row[ids] = np.arange(len(ids))
     face, slot = np.nonzero(row[surface.slots] >= 0)
-    k, corners = row[surface.slots[face, slot]], surface.slots[face][:, CORNERS[width]]
+    k, corners = row[surface.slots[face, slot]], surface.slots[face][:, FACE_CORNER_SLOTS[width]]
     a, b, c = (points[corners[:, i]] for i in range(3))
     normal = topology.face_normals(points, corners)
     size = np.linalg.norm(normal, axis=1)
     n = normal / size[:, None]
-    span = SEEN_FULLY - SEEN_FROM
-    s = np.clip((np.einsum("qi,qi->q", toward[k], n) - SEEN_FROM) / span, 0.0, 1.0)
+    span = FACING_COSINE_FULL - FACING_COSINE_FROM
+    s = np.clip((np.einsum("qi,qi->q", toward[k], n) - FACING_COSINE_FROM) / span, 0.0, 1.0)
     rate = surface.shares[face, slot] * 6.0 * s * (1.0 - s) / span
     # the cosine changes with the direction, at the point itself, and with the normal, at the corners of the face
     along = (toward[k] - np.einsum("qi,qi->q", toward[k], n)[:, None] * n) * (rate / size)[:, None]

@@ -11,16 +11,18 @@ from geosim.contract import taken
 from geosim.errors import InputError
 from geosim.result import Result
 from geosim.robot import VolumetricRobot
-from geosim.shape.energy.configuration import Aim
-from geosim.shape.energy.loads import spread
-from geosim.shape.energy.newton import Newton
+from geosim.shape.energy.discretisation.loads import spread
+from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
+from geosim.shape.energy.newton.states import ArcLengthConstraint
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
 
 __all__ = ["equilibrium", "tip_compliance", "tip_stiffness"]
 
-ACCURACY = 1e-9  # of the linear solves
-BALANCED = 100.0  # tolerances: a frame comes back from a file to the last digits, a wrong actuation misses by far more
+COMPLIANCE_ACCURACY = 1e-9  # of the linear solves
+BALANCED_TOLERANCES = (
+    100.0  # tolerances: a frame comes back from a file to the last digits, a wrong actuation misses by far more
+)
 
 
 def equilibrium(result: Result, frame: int) -> ShapeState:
@@ -58,22 +60,22 @@ def equilibrium(result: Result, frame: int) -> ShapeState:
     )
     point = replace(point, objects=problem.objects.places(result.obstacle_poses[frame]))
     start = replace(start, lost=~result.obstacle_held[frame, problem.objects.ids])
-    grip = None if problem.contact is None else problem.contact.start(point.x)
+    contact_state = None if problem.contact is None else problem.contact.start(point.x)
     volumes = problem.evaluate(point.x, point.p, point.chamber_pressures, np.zeros_like(point.x), matrix=False).volumes
-    start = replace(start, point=point, grip=grip, volumes=volumes)
+    start = replace(start, point=point, contact_state=contact_state, volumes=volumes)
     target = solver.target(problem, start, result.actuation.command(frame))
-    newton = Newton(solver.tolerance, solver.max_iterations)
+    newton = EquilibriumSearch(solver.tolerance, solver.max_iterations)
     evaluation = newton.evaluate(problem, point, target, matrix=False)
     residual = newton.residuals(problem, point, target, evaluation)[0]
-    if residual > BALANCED * solver.tolerance:
+    if residual > BALANCED_TOLERANCES * solver.tolerance:
         raise InputError(f"frame {frame} does not balance: its relative residual is {residual:.1e}")
-    return replace(start, target=target, volumes=evaluation.volumes, grip=target.grip)
+    return replace(start, target=target, volumes=evaluation.volumes, contact_state=target.contact_state)
 
 
 def tip_compliance(state: ShapeState) -> Floats:
     """Displacement of the tip [m/N] (3, 3), a column a force: spread over the tip as `Load.force` does, commands held."""
     problem, point, robot = state.problem, state.point, state.robot
-    newton = Newton(ACCURACY, 1)
+    newton = EquilibriumSearch(COMPLIANCE_ACCURACY, 1)
     here = newton.evaluate(problem, point, state.target, matrix=True)
     if problem.contact is not None:
         here = problem.sharpened(here)
@@ -85,12 +87,12 @@ def tip_compliance(state: ShapeState) -> Floats:
         pressures=point.chamber_pressures,
         positions=problem.goal(point.x, state.target.positions),
     )
-    aim = Aim(still, still, 1.0, state.grip)
+    aim = ArcLengthConstraint(still, still, 1.0, state.contact_state)
     out = np.empty((3, 3))
     for axis in range(3):
         force = -shares[:, None] * np.eye(3)[axis]
         loaded = replace(here, force=force, constraint=np.zeros_like(here.constraint))
-        step = newton.direction(problem, point, aim, loaded, ACCURACY, reuse=axis > 0)
+        step = newton.direction(problem, point, aim, loaded, COMPLIANCE_ACCURACY, reuse=axis > 0)
         out[:, axis] = robot.tip_weights @ step.x[problem.place[robot.tip]] * problem.length
     return out
 

@@ -27,26 +27,26 @@ from geosim.linear.factorise import FactorisationError
 from geosim.material import tensors
 from geosim.result import Result, collect
 from geosim.robot import VolumetricRobot
-from geosim.shape.energy import frames
-from geosim.shape.energy.cables import CHAMBER
-from geosim.shape.energy.configuration import Point, Target
-from geosim.shape.energy.grip import Grip
-from geosim.shape.energy.problem import ShapeProblem, make_problem, stiffest
+from geosim.shape.energy import measures
+from geosim.shape.energy.constraints.cables import CHAMBER_VOLUME
+from geosim.shape.energy.contact.contact_state import ContactState
+from geosim.shape.energy.newton.states import Configuration, LoadState
+from geosim.shape.energy.problem import ShapeProblem, make_problem, max_shear_moduli
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.energy.state import ShapeState
 
 __all__ = ["Neighbourhood", "difference", "neighbour", "of_scalars", "seen_from"]
 
 
-def seen_from(problem: ShapeProblem, tangent: Tangent) -> tuple[Point, Grip | None]:
+def seen_from(problem: ShapeProblem, tangent: Tangent) -> tuple[Configuration, ContactState | None]:
     """Return the configuration of an equilibrium, and its grip, in the units of a neighbour."""
-    own, point, grip = tangent.problem, tangent.state.point, tangent.grip
+    own, point, contact_state = tangent.problem, tangent.state.point, tangent.contact_state
     length, stress, offset = _units(problem, own)
-    if grip is not None:
-        grip = grip.in_units(length, stress * length**2, offset)
-    return Point(
+    if contact_state is not None:
+        contact_state = contact_state.in_units(length, stress * length**2, offset)
+    return Configuration(
         (point.x - offset) / length, point.p / stress, point.chamber_pressures / of_scalars(problem, own)[1]
-    ), grip
+    ), contact_state
 
 
 def _units(problem: ShapeProblem, own: ShapeProblem) -> tuple[float, float, Floats]:
@@ -57,21 +57,23 @@ def _units(problem: ShapeProblem, own: ShapeProblem) -> tuple[float, float, Floa
 def of_scalars(problem: ShapeProblem, own: ShapeProblem) -> tuple[Floats, Floats]:
     """Return the units of all scalars (volumes, lengths) and of their forces (pressures, tensions) over those of a problem."""
     length, stress, _ = _units(problem, own)
-    chamber = problem.kinds == CHAMBER
+    chamber = problem.kinds == CHAMBER_VOLUME
     return np.where(chamber, length**3, length), np.where(chamber, stress, stress * length**2)
 
 
-def difference(tangent: Tangent, problem: ShapeProblem, target: Target) -> Change:
+def difference(tangent: Tangent, problem: ShapeProblem, target: LoadState) -> Change:
     """Return what a neighbour and its target change at an equilibrium, in the equilibrium's units."""
     own, here, state = tangent.problem, tangent.evaluation, tangent.state
-    point, grip = seen_from(problem, tangent)
+    point, contact_state = seen_from(problem, tangent)
     length, stress, _ = _units(problem, own)
     values, forces = of_scalars(problem, own)
-    if grip is not None and target.grip is not None:
-        grip = grip.at(target.grip.poses)
-    if grip is not None and problem.contact is not None:
-        grip = problem.contact.settled(point.x, grip)
-    there = problem.evaluate(point.x, point.p, point.chamber_pressures, target.external, matrix=False, grip=grip)
+    if contact_state is not None and target.contact_state is not None:
+        contact_state = contact_state.at(target.contact_state.poses)
+    if contact_state is not None and problem.contact is not None:
+        contact_state = problem.contact.settled(point.x, contact_state)
+    there = problem.evaluate(
+        point.x, point.p, point.chamber_pressures, target.external, matrix=False, contact_state=contact_state
+    )
     force = here.force - there.force * (stress * length**2)
     constraint = here.constraint - there.constraint * length**3
     count = len(point.x)
@@ -118,7 +120,7 @@ class Neighbourhood:
             and all(
                 isinstance(s, ShapeState) and s.measured is not None and not s.frame.contact_count > 0 for s in states
             )
-            and all(s.target.gas is None and s.point.hold is None and s.target.loose is None for s in states)
+            and all(s.target.gas is None and s.point.hold is None and s.target.free_bodies is None for s in states)
         )
         return cls(solver, robot, environment, tuple(states)) if good else None
 
@@ -150,7 +152,7 @@ class Neighbourhood:
     def _state(self, i: int, problem: ShapeProblem, command: Command) -> ShapeState | None:
         """Return the equilibrium of a neighbour at a frame, None where it cannot be had."""
         state = self.states[i]
-        there = replace(state, problem=problem, grip=None)
+        there = replace(state, problem=problem, contact_state=None)
         target = self.solver.target(problem, there, command)
         if (target.by_volume != state.target.by_volume).any():
             return None
@@ -164,7 +166,7 @@ class Neighbourhood:
         evaluation = problem.evaluate(point.x, point.p, point.chamber_pressures, target.external, matrix=False)
         if not np.isfinite(evaluation.energy):
             return None
-        frame = frames.measure(problem, point, evaluation, state.frame.residual, target, None)
+        frame = measures.measure(problem, point, evaluation, state.frame.residual, target, None)
         return replace(there, point=point, target=target, volumes=evaluation.volumes, measured=frame)
 
     def _problem(self, solver: Any, robot: Any, environment: Environment) -> ShapeProblem | None:
@@ -219,14 +221,14 @@ def neighbour(
     return made if alike else None
 
 
-def _stepped(tangent: Tangent, problem: ShapeProblem, rates: Direction) -> Point:
+def _stepped(tangent: Tangent, problem: ShapeProblem, rates: Direction) -> Configuration:
     """Return the configuration of a neighbour, in its own units, from how the equilibrium answers."""
     own, point = tangent.problem, tangent.state.point
     length, stress, offset = _units(problem, own)
     size = point.x.size
     x = own.moved(point.x, rates.unknowns[:size].reshape(-1, 3), 1.0)
     pressures = (point.chamber_pressures + rates.pressures) / of_scalars(problem, own)[1]
-    return Point((x - offset) / length, (point.p + rates.unknowns[size:]) / stress, pressures)
+    return Configuration((x - offset) / length, (point.p + rates.unknowns[size:]) / stress, pressures)
 
 
 def _of_other_materials(problem: ShapeProblem, robot: VolumetricRobot) -> ShapeProblem | None:
@@ -238,7 +240,7 @@ def _of_other_materials(problem: ShapeProblem, robot: VolumetricRobot) -> ShapeP
     isochoric = bool((problem.table == problem.isochoric_table).all())
     contact = problem.contact
     if contact is not None:
-        moduli = stiffest(problem.mesh, new, problem.stress)
+        moduli = max_shear_moduli(problem.mesh, new, problem.stress)
         contact = contact.of_moduli(moduli)
     return replace(
         problem,

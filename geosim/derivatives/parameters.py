@@ -11,26 +11,28 @@ import numpy as np
 
 from geosim.arrays import Floats, Ints
 from geosim.derivatives.neighbours import difference, neighbour, of_scalars, seen_from
-from geosim.derivatives.quantities import Configuration, Quantity
+from geosim.derivatives.quantities import ContactConfiguration, Quantity
 from geosim.derivatives.rest_shape import design_motion
 from geosim.derivatives.tangent import Change, Tangent
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.material.materials import Hyperelastic
 from geosim.robot import VolumetricRobot
-from geosim.shape.energy.cables import CHAMBER
-from geosim.shape.energy.configuration import Target
+from geosim.shape.energy.constraints.cables import CHAMBER_VOLUME
+from geosim.shape.energy.newton.states import LoadState
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.solver import EnergyShapeSolver
 
-__all__ = ["PARAMETERS", "Column", "Columns", "columns", "refuse_closed", "vertex_column"]
+__all__ = ["KNOWN_PARAMETERS", "Column", "Columns", "columns", "refuse_closed", "vertex_column"]
 
-PARAMETERS = "'volume_ratio', 'pressure', 'cable', 'material.c1', 'load:0', 'obstacle:0', 'vertices', 'design.wall'"
+KNOWN_PARAMETERS = (
+    "'volume_ratio', 'pressure', 'cable', 'material.c1', 'load:0', 'obstacle:0', 'vertices', 'design.wall'"
+)
 
 # Relative steps of central differences of residuals at one configuration: off by their square, rounding by 1e-16 over them.
-STEP = 1e-4
+RESIDUAL_STEP_REL = 1e-4
 # The same for the place of an obstacle, over the thickness of contact, and for a dimension, over the robot's size.
-SHIFT, STRETCH = 1e-5, 1e-5
+OBSTACLE_STEP_THICKNESSES, DIMENSION_STEP_REL = 1e-5, 1e-5
 
 
 @dataclass(frozen=True)
@@ -80,29 +82,31 @@ class Differences:
         if made is None:
             raise InputError("sensitivity: the mesh has other unknowns a little way from here")
         target = self._target(made)
-        point, grip = seen_from(made, self.tangent)
-        if grip is not None and target.grip is not None:
-            grip = grip.at(target.grip.poses)
-        return difference(self.tangent, made, target), self.quantity.value(Configuration(made, point, grip)).ravel()
+        point, contact_state = seen_from(made, self.tangent)
+        if contact_state is not None and target.contact_state is not None:
+            contact_state = contact_state.at(target.contact_state.poses)
+        return difference(self.tangent, made, target), self.quantity.value(
+            ContactConfiguration(made, point, contact_state)
+        ).ravel()
 
-    def _target(self, problem: ShapeProblem) -> Target:
+    def _target(self, problem: ShapeProblem) -> LoadState:
         """Return what the frame's command asks of a neighbour, in its units."""
         own, target, i = self.tangent.problem, self.tangent.state.target, self.frame
         length, force = problem.length / own.length, problem.force_unit / own.force_unit
         values, forces = of_scalars(problem, own)
-        chambers = own.kinds == CHAMBER
+        chambers = own.kinds == CHAMBER_VOLUME
         volumes = target.volumes / values
         volumes[chambers] *= problem.rest_chamber_volumes / own.rest_chamber_volumes * values[chambers]
         count = len(own.rest)
         loads = (target.external - own.external_forces(i)) / force + problem.external_forces(i)
         moved = target.positions - own.held_positions(i)
         moved = np.vstack([moved[:count] / length, moved[count:]]) + problem.held_positions(i)
-        grip = target.grip
-        if grip is not None and problem.contact is not None and own.contact is not None:
-            grip = grip.at(problem.contact.poses(i) + grip.poses - own.contact.poses(i))
+        contact_state = target.contact_state
+        if contact_state is not None and problem.contact is not None and own.contact is not None:
+            contact_state = contact_state.at(problem.contact.poses(i) + contact_state.poses - own.contact.poses(i))
         gas = None if target.gas is None else target.gas.in_units(length**3, problem.stress / own.stress)
-        return Target(
-            target.by_volume, volumes, target.pressures / forces, loads, moved, grip, gas=gas, kinds=own.kinds
+        return LoadState(
+            target.by_volume, volumes, target.pressures / forces, loads, moved, contact_state, gas=gas, kinds=own.kinds
         )
 
 
@@ -131,10 +135,10 @@ def columns(tangent: Tangent, to: str, quantity: Quantity, solver: EnergyShapeSo
         refuse_closed(tangent, to)
         robot, environment = tangent.problem.robot, tangent.problem.environment
         motion = design_motion(robot, rest)
-        step = STRETCH * robot.size / max(float(np.abs(motion).max()), 1e-300)
+        step = DIMENSION_STEP_REL * robot.size / max(float(np.abs(motion).max()), 1e-300)
         moved = lambda h: (replace(robot, vertices=robot.vertices + h * motion), environment)  # noqa: E731
         return Columns((), [made.column(moved, step)])
-    raise InputError(f"to = {to!r} is no parameter; use one like {PARAMETERS}")
+    raise InputError(f"to = {to!r} is no parameter; use one like {KNOWN_PARAMETERS}")
 
 
 def _without(quantity: Quantity) -> Floats:
@@ -204,7 +208,7 @@ def _material(made: Differences, rest: str) -> Columns:
     if any(np.ndim(getattr(m, name)) for m in chosen.values()) and not term.isdigit():
         raise InputError(f"to = 'material.{rest}' has several terms; add the number of one, 'material.{rest}:0'")
     shear = min(m.shear_modulus for m in chosen.values())
-    step = STEP * (float(np.abs(given).max()) or shear)
+    step = RESIDUAL_STEP_REL * (float(np.abs(given).max()) or shear)
 
     def changed(material: Hyperelastic, h: float) -> Hyperelastic:
         value = getattr(material, name)
@@ -241,19 +245,19 @@ def _obstacle(made: Differences, number: int) -> Columns:
     obstacles = problem.environment.obstacles
     if number >= len(obstacles) or problem.contact is None:
         raise InputError(f"to = 'obstacle:{number}': the environment has {len(obstacles)} obstacles, counted from 0")
-    contact, grip = problem.contact, made.tangent.grip
-    assert grip is not None
-    step = SHIFT * float(contact.thickness.min()) * problem.length
+    contact, contact_state = problem.contact, made.tangent.contact_state
+    assert contact_state is not None
+    step = OBSTACLE_STEP_THICKNESSES * float(contact.thickness.min()) * problem.length
     point, count = made.tangent.state.point, 3 * len(made.tangent.state.point.x)
     found: list[Column | None] = []
     for axis in np.eye(3):
         forces, values = [], []
         for sign in (1.0, -1.0):
-            poses = grip.poses.copy()
+            poses = contact_state.poses.copy()
             poses[number, :3, 3] += sign * step * axis
-            moved = contact.settled(point.x, grip.at(poses))
+            moved = contact.settled(point.x, contact_state.at(poses))
             forces.append(contact.evaluate(point.x, moved, matrix=False).force.ravel())
-            values.append(made.quantity.value(Configuration(problem, point, grip.at(poses))).ravel())
+            values.append(made.quantity.value(ContactConfiguration(problem, point, contact_state.at(poses))).ravel())
         right = np.zeros(len(problem.held))
         right[:count] = (forces[1] - forces[0]) / (2.0 * step)
         found.append(Column(replace(made.tangent.still, right=right), (values[0] - values[1]) / (2.0 * step)))
@@ -269,7 +273,7 @@ def vertex_column(made: Differences, vertex: int, axis: int) -> Column:
         vertices[vertex, axis] += h
         return replace(robot, vertices=vertices), environment
 
-    return made.column(moved, STRETCH * robot.size)
+    return made.column(moved, DIMENSION_STEP_REL * robot.size)
 
 
 def in_touch(tangent: Tangent) -> Ints:

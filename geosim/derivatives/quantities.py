@@ -15,29 +15,29 @@ from geosim.errors import InputError
 from geosim.measures.spine import Spine, moved_spine, spine
 from geosim.measures.turning import bend_gradient, bending
 from geosim.robot import VolumetricRobot
-from geosim.shape.energy import frames
-from geosim.shape.energy.configuration import Point
-from geosim.shape.energy.grip import Grip
+from geosim.shape.energy import measures
+from geosim.shape.energy.contact.contact_state import ContactState
+from geosim.shape.energy.newton.states import Configuration
 from geosim.shape.energy.problem import ShapeProblem
 
-__all__ = ["MEASURES", "Configuration", "Measure", "OfChambers", "Quantity", "quantity"]
+__all__ = ["DIFFERENTIABLE_MEASURES", "ContactConfiguration", "Measure", "OfChambers", "Quantity", "quantity"]
 
 Measure = Callable[[Floats], tuple[Any, Any]]
-MEASURES = ("tip", "bend_angle", "chamber_pressures", "chamber_volumes", "obstacle_forces")
+DIFFERENTIABLE_MEASURES = ("tip", "bend_angle", "chamber_pressures", "chamber_volumes", "obstacle_forces")
 
 
 @dataclass(frozen=True)
-class Configuration:
+class ContactConfiguration:
     """A point of a problem, with the grip that friction goes by."""
 
     problem: ShapeProblem
-    point: Point
-    grip: Grip | None
+    point: Configuration
+    contact_state: ContactState | None
 
     @property
     def positions(self) -> Floats:
         """Positions of the vertices [m], as frames show them, (n, 3)."""
-        return frames.positions(self.problem, self.point.x)[: len(self.problem.robot.vertices)]
+        return measures.positions(self.problem, self.point.x)[: len(self.problem.robot.vertices)]
 
 
 class Quantity(Protocol):
@@ -51,14 +51,14 @@ class Quantity(Protocol):
     def touches(self) -> Ints:
         """Vertices whose rest positions it reads."""
 
-    def value(self, at: Configuration) -> Floats:
+    def value(self, at: ContactConfiguration) -> Floats:
         """Return its values, of its shape."""
 
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return the gradient of every value by the unknowns and the chamber pressures [SI over scaled]."""
 
 
-def quantity(of: str | Measure, problem: ShapeProblem, at: Configuration) -> Quantity:
+def quantity(of: str | Measure, problem: ShapeProblem, at: ContactConfiguration) -> Quantity:
     """Return the measure of a name, or that of f(positions (n, 3) [m]) -> (value, gradient).
 
     Raises
@@ -84,14 +84,16 @@ def quantity(of: str | Measure, problem: ShapeProblem, at: Configuration) -> Qua
         if count == 0:
             raise InputError("of = 'obstacle_forces': the environment has no obstacle")
         return OfObstacles((count, 3))
-    raise InputError(f"of = {of!r} is no measure; use {', '.join(MEASURES)}, or f(positions) -> (value, gradient)")
+    raise InputError(
+        f"of = {of!r} is no measure; use {', '.join(DIFFERENTIABLE_MEASURES)}, or f(positions) -> (value, gradient)"
+    )
 
 
 def _by_vertices(tangent: Tangent, slopes: Floats) -> list[Direction]:
     """Return gradients by the unknowns from those by the positions of the vertices [m], (m, n, 3)."""
     problem = tangent.problem
     out = []
-    for slope in frames.positions_adjoint(problem, tangent.state.point.x, slopes):
+    for slope in measures.positions_adjoint(problem, tangent.state.point.x, slopes):
         unknowns = np.zeros(len(problem.held))
         unknowns[: slope.size] = slope.ravel()
         out.append(Direction(unknowns, np.zeros(len(problem.kinds))))
@@ -106,7 +108,7 @@ class OfPositions:
     shape: tuple[int, ...]
     touches: Ints
 
-    def value(self, at: Configuration) -> Floats:
+    def value(self, at: ContactConfiguration) -> Floats:
         """Return the values."""
         if self.of is None:
             robot = at.problem.robot
@@ -115,7 +117,7 @@ class OfPositions:
 
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return the gradients."""
-        robot, at = tangent.problem.robot, Configuration(tangent.problem, tangent.state.point, None)
+        robot, at = tangent.problem.robot, ContactConfiguration(tangent.problem, tangent.state.point, None)
         if self.of is None:
             slopes = np.zeros((3, len(robot.vertices), 3))
             slopes[:, robot.tip] = robot.tip_weights[None, :, None] * np.eye(3)[:, None]
@@ -139,13 +141,13 @@ class Bending:
     shape: tuple[int, ...]
     touches: Ints
 
-    def value(self, at: Configuration) -> Floats:
+    def value(self, at: ContactConfiguration) -> Floats:
         """Return the angle [rad]."""
         return np.asarray(np.linalg.norm(bending(self._line(at.problem.robot), at.positions)))
 
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return the gradient."""
-        at = Configuration(tangent.problem, tangent.state.point, None)
+        at = ContactConfiguration(tangent.problem, tangent.state.point, None)
         return _by_vertices(tangent, bend_gradient(self.line, at.positions)[None])
 
     def _line(self, robot: VolumetricRobot) -> Spine:
@@ -165,7 +167,7 @@ class OfChambers:
     shape: tuple[int, ...]
     touches = np.zeros(0, dtype=np.int64)
 
-    def value(self, at: Configuration) -> Floats:
+    def value(self, at: ContactConfiguration) -> Floats:
         """Return pressures [Pa] or volumes [m^3]."""
         problem, point = at.problem, at.point
         if not self.volumes:
@@ -190,22 +192,22 @@ class OfObstacles:
     shape: tuple[int, ...]
     touches = np.zeros(0, dtype=np.int64)
 
-    def value(self, at: Configuration) -> Floats:
+    def value(self, at: ContactConfiguration) -> Floats:
         """Return the forces [N]."""
         contact = at.problem.contact
         assert contact is not None
-        assert at.grip is not None
-        found = contact.evaluate(at.point.x, contact.settled(at.point.x, at.grip), matrix=False)
+        assert at.contact_state is not None
+        found = contact.evaluate(at.point.x, contact.settled(at.point.x, at.contact_state), matrix=False)
         return -found.on_points.sum(axis=1) * at.problem.force_unit
 
     def gradients(self, tangent: Tangent) -> list[Direction]:
         """Return the gradients."""
-        problem, forces, grip = tangent.problem, tangent.evaluation.contact, tangent.grip
+        problem, forces, contact_state = tangent.problem, tangent.evaluation.contact, tangent.contact_state
         assert problem.contact is not None
         assert forces is not None
-        assert grip is not None
+        assert contact_state is not None
         out = []
-        for slope in obstacle_slopes(problem.contact, tangent.state.point.x, forces, grip):
+        for slope in obstacle_slopes(problem.contact, tangent.state.point.x, forces, contact_state):
             for row in slope.toarray() * problem.force_unit:
                 unknowns = np.zeros(len(problem.held))
                 unknowns[: len(row)] = row

@@ -17,17 +17,17 @@ from geosim.generate import Design, derivative
 from geosim.geometry import topology
 from geosim.geometry.harmonic import harmonic
 from geosim.robot import VolumetricRobot
-from geosim.shape.energy import assembly
-from geosim.shape.energy.configuration import Point
+from geosim.shape.energy.discretisation import assembly
+from geosim.shape.energy.discretisation.smoothing import SMOOTHING_SHARES
+from geosim.shape.energy.newton.states import Configuration
 from geosim.shape.energy.problem import ShapeProblem
-from geosim.shape.energy.smoothing import SHARES
 
 __all__ = ["by_elements", "by_volumes", "design_motion", "places_adjoint"]
 
-ON_SURFACE = (
+ON_SURFACE_REL = (
     1e-4  # of the robot's size: vertices of a mesh lie on the surface it was made from to the rounding of files
 )
-STEP = 1e-5  # of an element's size: a central difference is off by its square, rounding by 1e-16 over it
+ELEMENT_STEP_REL = 1e-5  # of an element's size: a central difference is off by its square, rounding by 1e-16 over it
 
 
 def design_motion(robot: VolumetricRobot, parameter: str) -> Floats:
@@ -54,7 +54,7 @@ def design_motion(robot: VolumetricRobot, parameter: str) -> Floats:
         mine = distance < nearest
         out[hull[mine]] = np.einsum("pc,pci->pi", weights[mine], motion[faces[face[mine]]])
         nearest = np.minimum(nearest, distance)
-    if nearest.max() > ON_SURFACE * robot.size:
+    if nearest.max() > ON_SURFACE_REL * robot.size:
         raise InputError(
             f"to = 'design.{parameter}': the mesh lies up to {1e3 * nearest.max():.3g} mm off the surfaces of its "
             f"design, so it is not known how it moves with them; mesh the design again"
@@ -62,7 +62,7 @@ def design_motion(robot: VolumetricRobot, parameter: str) -> Floats:
     return harmonic(robot.tets, out, hull)
 
 
-def by_elements(problem: ShapeProblem, point: Point, duals: list[Change]) -> Floats:
+def by_elements(problem: ShapeProblem, point: Configuration, duals: list[Change]) -> Floats:
     """Return the derivatives [1/m] of forces and constraints of the elements, paired with duals, (m, n, 3).
 
     Gravity goes along; supports, chambers, loads and contact do not.
@@ -77,7 +77,7 @@ def by_elements(problem: ShapeProblem, point: Point, duals: list[Change]) -> Flo
     fallen = np.einsum("e,a,dea->de", densities, el.share, push @ gravity)
     alone = (np.arange(count * width).reshape(count, width), np.arange(4 * count).reshape(count, 4))
     corners = problem.rest[mesh.tets[:, :4]]
-    step = STEP * np.cbrt(mesh.volumes)
+    step = ELEMENT_STEP_REL * np.cbrt(mesh.volumes)
 
     by_volume, by_slopes = _by_domains(problem, point, push)
 
@@ -112,7 +112,7 @@ def by_elements(problem: ShapeProblem, point: Point, duals: list[Change]) -> Flo
     return out / problem.length
 
 
-def _by_domains(problem: ShapeProblem, point: Point, push: Floats) -> tuple[Floats, Floats]:
+def _by_domains(problem: ShapeProblem, point: Configuration, push: Floats) -> tuple[Floats, Floats]:
     """Return what the work of the smoothed strain changes by volumes V_e (d, m) and by V_e times slopes of tets (d, m, 4, 3).
 
     With G_k as F_k, of the duals `push` (d, m, 4, 3), the work is sum_k V_k P_k : G_k; as V_k F_k = sum_e s V_e F_e, it changes
@@ -122,15 +122,15 @@ def _by_domains(problem: ShapeProblem, point: Point, push: Floats) -> tuple[Floa
     if domains is None:
         return np.zeros(push.shape[:2]), np.zeros((*push.shape[:2], 4, 3))
     F, (P, A) = domains.deformations(point.x), domains.tangents(point.x, problem.table)
-    parts = np.einsum("deai,eaj,e,s->desij", push, mesh.barycentric, mesh.volumes, SHARES)
+    parts = np.einsum("deai,eaj,e,s->desij", push, mesh.barycentric, mesh.volumes, SMOOTHING_SHARES)
     G = np.zeros((len(push), *F.shape))
     for d, part in enumerate(parts):
         np.add.at(G[d], domains.of_tets, part)
     H = np.einsum("krs,dks->dkr", A, (G / domains.volumes[:, None, None]).reshape(*G.shape[:2], 9)).reshape(G.shape)
-    of_tets = lambda values: np.einsum("...sij,s->...ij", values[..., domains.of_tets, :, :], SHARES)  # noqa: E731
+    of_tets = lambda values: np.einsum("...sij,s->...ij", values[..., domains.of_tets, :, :], SMOOTHING_SHARES)  # noqa: E731
     by_slopes = np.einsum("deij,eai->deaj", of_tets(H), point.x[mesh.tets])
     by_slopes += np.einsum("eij,deai->deaj", of_tets(P), push)
-    return -np.einsum("dkij,kij->dk", H, F)[:, domains.of_tets] @ SHARES, by_slopes
+    return -np.einsum("dkij,kij->dk", H, F)[:, domains.of_tets] @ SMOOTHING_SHARES, by_slopes
 
 
 def places_adjoint(problem: ShapeProblem, slopes: Floats) -> Floats:

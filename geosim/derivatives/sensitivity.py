@@ -10,7 +10,7 @@ from geosim.arguments import guarded
 from geosim.arrays import Floats
 from geosim.derivatives.equilibrium import equilibrium
 from geosim.derivatives.parameters import Columns, Differences, columns, in_touch, refuse_closed, vertex_column
-from geosim.derivatives.quantities import Configuration, Measure, OfChambers, Quantity, quantity
+from geosim.derivatives.quantities import ContactConfiguration, Measure, OfChambers, Quantity, quantity
 from geosim.derivatives.rest_shape import by_elements, by_volumes, places_adjoint
 from geosim.derivatives.tangent import Change, Direction, Tangent
 from geosim.errors import InputError
@@ -20,9 +20,9 @@ from geosim.shape.energy.solver import EnergyShapeSolver
 
 __all__ = ["Sensitivity", "by_columns", "sensitivity"]
 
-NEAR_TOUCH = 0.02  # of the pressure's rise: contact that has hardly begun ends within a small change
-NEAR_SLIP = 0.02  # of Coulomb's limit
-STEP = 1e-5  # of the robot's size: rest positions in what a measure itself reads of them
+BARELY_TOUCHING_PRESSURE = 0.02  # of the pressure's rise: contact that has hardly begun ends within a small change
+NEAR_SLIP_MARGIN = 0.02  # of Coulomb's limit
+REST_STEP_REL = 1e-5  # of the robot's size: rest positions in what a measure itself reads of them
 
 
 @guarded
@@ -85,7 +85,7 @@ def sensitivity(result: Result, of: str | Measure, to: str, frame: int = -1) -> 
     solver = result.solver
     assert isinstance(solver, EnergyShapeSolver)
     tangent = Tangent.at(state)
-    at = Configuration(tangent.problem, state.point, tangent.grip)
+    at = ContactConfiguration(tangent.problem, state.point, tangent.contact_state)
     asked = quantity(of, tangent.problem, at)
     made = Differences(tangent, asked, solver, result.checked_frame(frame))
     try:
@@ -160,12 +160,16 @@ def _by_vertices(made: Differences) -> Floats:
 def _read_directly(made: Differences, vertex: int, axis: int) -> Floats:
     """Return how a measure changes with one rest position while the shape stays."""
     problem, values = made.tangent.problem, []
-    step = STEP * problem.robot.size
+    step = REST_STEP_REL * problem.robot.size
     for sign in (1.0, -1.0):
         vertices = problem.robot.vertices.copy()
         vertices[vertex, axis] += sign * step
         moved = replace(problem, robot=replace(problem.robot, vertices=vertices))
-        values.append(made.quantity.value(Configuration(moved, made.tangent.state.point, made.tangent.grip)).ravel())
+        values.append(
+            made.quantity.value(
+                ContactConfiguration(moved, made.tangent.state.point, made.tangent.contact_state)
+            ).ravel()
+        )
     return np.asarray((values[0] - values[1]) / (2.0 * step))
 
 
@@ -180,14 +184,14 @@ def _near_change(tangent: Tangent) -> str:
     forces, contact, notes = tangent.evaluation.contact, tangent.problem.contact, []
     if forces is None or contact is None or not (forces.push > 0.0).any():
         return ""
-    light = (forces.push > 0.0) & (forces.gap > -NEAR_TOUCH * contact.thickness)
-    soon = (forces.push == 0.0) & (forces.gap < NEAR_TOUCH * contact.thickness) & contact.feels
+    light = (forces.push > 0.0) & (forces.gap > -BARELY_TOUCHING_PRESSURE * contact.thickness)
+    soon = (forces.push == 0.0) & (forces.gap < BARELY_TOUCHING_PRESSURE * contact.thickness) & contact.feels
     if (light | soon).any():
         notes.append(f"{int((light | soon).sum())} points are about to touch or to let go")
     for o, obstacle in enumerate(tangent.problem.environment.obstacles):
         limit = obstacle.friction * forces.push[o]
         held = np.linalg.norm(forces.drag[o], axis=1)
-        near = int(((held < limit) & (held > (1.0 - NEAR_SLIP) * limit)).sum())
+        near = int(((held < limit) & (held > (1.0 - NEAR_SLIP_MARGIN) * limit)).sum())
         if near:
             notes.append(f"{near} points are about to slip on obstacle {o}")
     return "; ".join(notes)

@@ -21,14 +21,16 @@ from geosim.arrays import Floats
 from geosim.derivatives.contact_slope import beyond_newton
 from geosim.errors import InputError
 from geosim.linear.factorise import FactorisationError
-from geosim.shape.energy.configuration import Controls, Evaluation
-from geosim.shape.energy.grip import Grip
+from geosim.shape.energy.contact.contact_state import ContactState
+from geosim.shape.energy.newton.states import Controls, Evaluation
 from geosim.shape.energy.problem import ShapeProblem
 from geosim.shape.energy.state import ShapeState
 
 __all__ = ["Change", "Direction", "Tangent"]
 
-ACCURACY = 1e-10  # of the linear solves: a derivative is asked for to 1e-4, through residuals that weigh unlike
+LINEAR_SOLVE_ACCURACY = (
+    1e-10  # of the linear solves: a derivative is asked for to 1e-4, through residuals that weigh unlike
+)
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class Tangent:
         Its residuals and tangent.
     beyond
         What the symmetric tangent leaves out, between the components of the nodes; None without obstacles in touch.
-    grip
+    contact_state
         What friction goes by, with the pressures of the configuration itself; None where nothing can touch.
     controls
         Which scalars and which of their forces are unknown: a cable that is slack has no tension.
@@ -89,7 +91,7 @@ class Tangent:
     state: ShapeState
     evaluation: Evaluation
     beyond: sparse.csr_matrix | None
-    grip: Grip | None
+    contact_state: ContactState | None
     controls: Controls
     _data: Floats = field(repr=False)
     _factorised: bool = False
@@ -109,21 +111,28 @@ class Tangent:
                 "sensitivity: cables with friction have no sensitivities here, since they stick or slide point by point; "
                 "solve at two values of what is asked for and take the difference"
             )
-        if target.loose is not None:
+        if target.free_bodies is not None:
             raise InputError("sensitivity: free objects have no sensitivities here; hold them, or leave them out")
-        grip = target.grip
-        if problem.contact is not None and problem.contact.friction and grip is not None:
-            grip = problem.contact.settled(point.x, replace(grip, own=True))
-        found = problem.evaluate(point.x, point.p, point.chamber_pressures, target.external, matrix=True, grip=grip)
+        contact_state = target.contact_state
+        if problem.contact is not None and problem.contact.friction and contact_state is not None:
+            contact_state = problem.contact.settled(point.x, replace(contact_state, own=True))
+        found = problem.evaluate(
+            point.x, point.p, point.chamber_pressures, target.external, matrix=True, contact_state=contact_state
+        )
         found, beyond = problem.sharpened(found), None
         forces = found.contact
-        if problem.contact is not None and forces is not None and grip is not None and (forces.push > 0.0).any():
+        if (
+            problem.contact is not None
+            and forces is not None
+            and contact_state is not None
+            and (forces.push > 0.0).any()
+        ):
             if problem.rigid is not None and problem.contact.friction:
                 raise InputError("sensitivity: rigid groups together with friction have no exact tangent here")
-            beyond = beyond_newton(problem.contact, point.x, forces, grip)
+            beyond = beyond_newton(problem.contact, point.x, forces, contact_state)
         assert found.data is not None
         controls = target.controls(point, found.volumes)
-        return cls(state, found, beyond, grip, controls, found.sparsity.eliminated(found.data, problem.held))
+        return cls(state, found, beyond, contact_state, controls, found.sparsity.eliminated(found.data, problem.held))
 
     @property
     def problem(self) -> ShapeProblem:
@@ -206,7 +215,9 @@ class Tangent:
 
             extra["extra"] = add
         linear = problem.solver_of(self.evaluation, motion if problem.rigid is not None else None)
-        found, closing = linear.solve(self._data, borders, right, gap, ACCURACY, reuse=self._factorised, **extra)
+        found, closing = linear.solve(
+            self._data, borders, right, gap, LINEAR_SOLVE_ACCURACY, reuse=self._factorised, **extra
+        )
         self._factorised = True
         if not np.isfinite(found).all():
             raise FactorisationError("the solution is not finite")

@@ -21,9 +21,9 @@ from geosim.errors import InputError
 __all__ = ["AbaqusModel", "Coupling", "has_parts", "read_abaqus"]
 
 # Corners of the faces S1 .. S4 of a tetrahedron [Abaqus Analysis User's Guide, three-dimensional solid element library].
-FACES = np.array([[0, 1, 2], [0, 3, 1], [1, 3, 2], [2, 3, 0]])
-TETRAHEDRA = ("C3D4", "C3D10")
-LARGEST = 100_000_000  # entries of one set by generate: more is a mistake
+ABAQUS_TET_FACES = np.array([[0, 1, 2], [0, 3, 1], [1, 3, 2], [2, 3, 0]])
+TET_ELEMENT_TYPES = ("C3D4", "C3D10")
+MAX_SET_ENTRIES = 100_000_000  # entries of one set by generate: more is a mistake
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def _collect(part: _Part, card: _Card, file: str) -> None:
             part.nsets.setdefault(card.options["nset"].lower(), []).extend(nodes)
     elif card.keyword == "element":
         kind = card.options.get("type", "").upper()
-        if not kind.startswith(TETRAHEDRA):
+        if not kind.startswith(TET_ELEMENT_TYPES):
             raise InputError(f"{file}, line {card.line}: elements of type {kind or '?'}; only tetrahedra are read")
         flat = [int(v) for row in card.data for v in row if v]
         width = 11 if kind.startswith("C3D10") else 5
@@ -187,7 +187,7 @@ def _members(card: _Card, known: Mapping[str, list[int]], file: str) -> list[int
     for row in card.data:
         if "generate" in card.options:
             first, last, step = (*(int(v) for v in row), 1)[:3]
-            if step < 1 or not 0 <= last - first < LARGEST:
+            if step < 1 or not 0 <= last - first < MAX_SET_ENTRIES:
                 raise InputError(f"{file}, line {card.line}: a set from {first} to {last} in steps of {step}")
             out += range(first, last + 1, step)
             continue
@@ -240,7 +240,7 @@ def _coupling(
             f"{name!r} and {reference!r}"
         )
     point = int(reference) if reference.isdigit() else assembly.nsets[reference][0]
-    parts = [tets[elsets[ids]][:, FACES[int(side[1:]) - 1]].ravel() for ids, side in surfaces[name]]
+    parts = [tets[elsets[ids]][:, ABAQUS_TET_FACES[int(side[1:]) - 1]].ravel() for ids, side in surfaces[name]]
     return Coupling(
         card.options.get("constraint name", ""), np.array(assembly.nodes[point]), np.unique(np.concatenate(parts))
     )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from geosim.actuation import Actuation, Combined, Inflation
-from geosim.arrays import UNITS
+from geosim.arrays import METRES_PER_UNIT
 from geosim.contract import Robot
 from geosim.files.messages import Place, suggestion
 from geosim.files.values import numbers, read_toml
@@ -61,13 +61,13 @@ def read_actuation(tables: Mapping[str, Any], place: Place, robot: Robot | None 
     """
     table = dict(tables)
     unit = table.pop("units", "m")
-    if not isinstance(unit, str) or unit not in UNITS:
-        raise place.error(f"units = {unit!r} is unknown; use one of {', '.join(UNITS)}")
+    if not isinstance(unit, str) or unit not in METRES_PER_UNIT:
+        raise place.error(f"units = {unit!r} is unknown; use one of {', '.join(METRES_PER_UNIT)}")
     parts, known = [], actuation_kinds()
     for name, arguments in table.items():
         if name not in known:
             raise place.error(f"[{name}] is not an actuation{suggestion(name, known)}; use one of {', '.join(known)}")
-        parts.append(_actuation(known[name], arguments, UNITS[unit], place.at(name)))
+        parts.append(_actuation(known[name], arguments, METRES_PER_UNIT[unit], place.at(name)))
     if not parts:
         raise place.error(
             "commands nothing; write [inflation] with volume_ratio = [[1.5], [2.0]] or pressure_kpa = [[5.0]]"

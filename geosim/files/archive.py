@@ -33,10 +33,10 @@ from geosim.select import Select, selected_ids
 
 __all__ = ["load_result", "write_archive"]
 
-FORMAT = 1
+ARCHIVE_FORMAT = 1
 # Times its length on the disk that a result file may hold: arrays of positions are packed to a half, of zeros to a thousandth.
 MOST_ZEROS = 100.0
-KEPT = ("robot", "environment", "solver", "extra", "actuation", "provenance")
+KEPT_OBJECTS = ("robot", "environment", "solver", "extra", "actuation", "provenance")
 _STATE = "state."
 _ARRAYS = ("times", "frames", "mid_edge_frames", "obstacle_held", *FIELDS)
 
@@ -138,14 +138,14 @@ def write_archive(result: Result, file: Any) -> None:
     """
     encoder = _Encoder(result.robot)
     header = {
-        "format": FORMAT,
+        "format": ARCHIVE_FORMAT,
         "geosim": geosim.__version__,
         "status": result.status.name,
         "message": result.message,
         "converged": bool(result.converged),
         "trace": json.dumps([dict(record) for record in result.trace], default=_plain),
     }
-    for name in KEPT:
+    for name in KEPT_OBJECTS:
         header[name] = encoder.encode(getattr(result, name), name)
     # What does not apply is nan everywhere and need not be stored: the constructor fills it in again.
     arrays = {
@@ -200,7 +200,7 @@ def load_result(path: str | Path) -> Result:
             f"{path}: not a readable result file: {(str(error).splitlines() or [type(error).__name__])[0]}"
         ) from None
     written = header.get("format") if isinstance(header, dict) else None
-    if isinstance(written, int) and written > FORMAT:
+    if isinstance(written, int) and written > ARCHIVE_FORMAT:
         raise InputError(
             f"{path}: written by geosim {header.get('geosim')}, newer than this {geosim.__version__}; upgrade"
         )
@@ -211,7 +211,7 @@ def _build(path: Path, header: dict[str, Any], arrays: dict[str, Any]) -> Result
     try:
         check_header(header)
         check_arrays(arrays)
-        problem: dict[str, Any] = {name: _decode(header[name], arrays) for name in KEPT if name in header}
+        problem: dict[str, Any] = {name: _decode(header[name], arrays) for name in KEPT_OBJECTS if name in header}
         if not isinstance(problem["environment"], Environment):
             raise InputError(f"environment = {str(problem['environment'])[:60]} is not an Environment")
         measures: dict[str, Any] = {name: arrays.get(f"result.{name}") for name in _ARRAYS}

@@ -13,9 +13,16 @@ from geosim.result import FIELDS, Result
 
 __all__ = ["check_arrays", "check_header", "check_result"]
 
-POSITIVE = ("volume_ratios", "chamber_volumes", "cable_lengths", "body_volume_ratio")
-NOT_NEGATIVE = ("cable_tensions", "max_penetration", "contact_count", "crossings", "inverted_elements", "residual")
-REACHED = (Status.CONVERGED, Status.ENERGY_GROWTH, Status.UNSTABLE, Status.CROSSED)
+POSITIVE_MEASURES = ("volume_ratios", "chamber_volumes", "cable_lengths", "body_volume_ratio")
+NON_NEGATIVE_MEASURES = (
+    "cable_tensions",
+    "max_penetration",
+    "contact_count",
+    "crossings",
+    "inverted_elements",
+    "residual",
+)
+REACHED_STATUSES = (Status.CONVERGED, Status.ENERGY_GROWTH, Status.UNSTABLE, Status.CROSSED)
 
 
 def check_header(header: Any) -> None:
@@ -68,11 +75,15 @@ def check_result(result: Result) -> None:
     for name in FIELDS:
         values = getattr(result, name)
         wrong = (
-            values <= 0 if name in POSITIVE else values < 0 if name in NOT_NEGATIVE else np.zeros(values.shape, bool)
+            values <= 0
+            if name in POSITIVE_MEASURES
+            else values < 0
+            if name in NON_NEGATIVE_MEASURES
+            else np.zeros(values.shape, bool)
         )
         if name == "stable":
             wrong = (values != 0) & (values != 1) & ~np.isnan(values)
         if wrong.any():
             raise InputError(f"{name} = {values[wrong][0]:g} is impossible")
-    if result.converged and (result.status not in REACHED or not k):
+    if result.converged and (result.status not in REACHED_STATUSES or not k):
         raise InputError(f"it is said to have converged, with status {result.status.name} and {k} frames")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_folder", "complete_folder", "write_folder"]
 
-_OWN = re.compile(
+_OWN_RESULT_FILES = re.compile(
     r"result\.npz|frames\.pvd|frames_\d+\.vtu|frames_obstacles_\d+\.vtp|picture\.png|view\.html|summary\.csv|partial\.npz|partial\.png"
 )
 AT_FOLDER, EXCHANGE = -100, 2  # of renameat2(2)
@@ -57,7 +57,7 @@ def check_folder(folder: Path, force: bool) -> None:
                 f"{folder} exists and is not empty; give --force to replace the results in it, or another --out"
             )
         for path in folder.iterdir() if folder.is_dir() else ():
-            if _OWN.fullmatch(path.name) and not (path.is_file() or path.is_symlink()):
+            if _OWN_RESULT_FILES.fullmatch(path.name) and not (path.is_file() or path.is_symlink()):
                 kind = "a folder" if path.is_dir() else "a pipe or a device"
                 raise InputError(f"{path} is {kind}, and a result of this name is to be written; choose another --out")
         above = folder.resolve()
@@ -194,8 +194,8 @@ def _put_in_place(beside: Path, folder: Path) -> None:
         return
     there = [path for path in folder.iterdir() if path != beside]
     new = {path.name for path in beside.iterdir()}
-    old = [path for path in there if _OWN.fullmatch(path.name) and path.name not in new]
-    ours = all(_OWN.fullmatch(path.name) or path.name in new for path in there)
+    old = [path for path in there if _OWN_RESULT_FILES.fullmatch(path.name) and path.name not in new]
+    ours = all(_OWN_RESULT_FILES.fullmatch(path.name) or path.name in new for path in there)
     if ours and not _works_in(folder) and _exchange(beside, folder):
         return
     for path in sorted(beside.iterdir()):

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from geosim.arrays import UNITS
+from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import InputError
 
 __all__ = ["Place", "first_error", "in_unit", "suggestion"]
@@ -73,8 +73,8 @@ def suggestion(given: str, known: Iterable[str]) -> str:
     return f", did you mean {near[0]!r}?" if near else ""
 
 
-_NUMBER = r"[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?"
-_VALUE = rf"(?:{_NUMBER}|\[[-+.e\d, ]*\]|\([-+.e\d, ]*\))"
+_NUMBER_TEXT = r"[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?"
+_VALUE = rf"(?:{_NUMBER_TEXT}|\[[-+.e\d, ]*\]|\([-+.e\d, ]*\))"
 _LENGTH = re.compile(rf"({_VALUE}(?:(?:, | \.\. ){_VALUE})*) (m|mm)\b(?![/^])|\[(m)\] = ({_VALUE})")
 
 
@@ -82,8 +82,8 @@ def in_unit(text: str, unit: str) -> str:
     """Return a message with its lengths, which the library says in m or mm, in the unit of a file."""
 
     def converted(found: re.Match[str]) -> str:
-        factor = UNITS[found[2] or found[3]] / UNITS[unit]
-        values = re.sub(_NUMBER, lambda number: f"{float(number[0]) * factor:.6g}", found[1] or found[4])
+        factor = METRES_PER_UNIT[found[2] or found[3]] / METRES_PER_UNIT[unit]
+        values = re.sub(_NUMBER_TEXT, lambda number: f"{float(number[0]) * factor:.6g}", found[1] or found[4])
         return f"{values} {unit}" if found[2] else f"[{unit}] = {values}"
 
     return _LENGTH.sub(converted, text)

@@ -14,7 +14,7 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from geosim.arrays import UNITS, Floats, Ints, choice
+from geosim.arrays import METRES_PER_UNIT, Floats, Ints, choice
 from geosim.errors import InputError
 from geosim.files.archive import write_archive
 from geosim.files.tetmesh import write_mesh, write_series
@@ -59,7 +59,7 @@ def save_result(result: Result, path: str | Path, units: str | None = None) -> P
     suffix = path.suffix.lower()
     if units is not None and suffix not in SURFACES:
         raise InputError(f"save: {path.suffix} files are always in metres; units={units!r} goes with .stl, .obj, .ply")
-    unit = choice(units or result.robot.units, "save: units", UNITS)
+    unit = choice(units or result.robot.units, "save: units", METRES_PER_UNIT)
     if not len(result.frames) and suffix not in (".npz", ".csv"):
         raise InputError(f"save: the result has no frame, so {path.name} would be empty: {result.message}")
     _WRITERS[suffix](result, path, unit)
@@ -171,7 +171,7 @@ def _write_surface(result: Result, path: Path, unit: str) -> None:
 
     shown = fields.shown_surface(result, -1, 2 if result.mid_edge_frames.shape[1] else 0)
     used, triangles = np.unique(shown.triangles, return_inverse=True)
-    mesh = trimesh.Trimesh(shown.points[used] / UNITS[unit], triangles.reshape(-1, 3), process=False)
+    mesh = trimesh.Trimesh(shown.points[used] / METRES_PER_UNIT[unit], triangles.reshape(-1, 3), process=False)
     data: Any = mesh.export(file_type=path.suffix.lower()[1:])
     with replacing(path) as beside:
         beside.write_bytes(data.encode("utf-8") if isinstance(data, str) else data)

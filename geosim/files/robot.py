@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from geosim.arguments import guarded
-from geosim.arrays import UNITS
+from geosim.arrays import METRES_PER_UNIT
 from geosim.contract import Robot, Solver
 from geosim.environment import Environment
 from geosim.errors import InputError
@@ -30,7 +30,7 @@ from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.shape.projective.solver import ProjectiveShapeSolver
 from geosim.solve import default_solver
 
-__all__ = ["SOLVERS", "load_problem", "load_robot", "make_solver"]
+__all__ = ["SOLVER_NAMES", "load_problem", "load_robot", "make_solver"]
 
 # `kind` of a file -> the function (table, place) -> robot that reads it.
 KINDS: Mapping[str, Callable[[dict[str, Any], Place], Robot]] = {
@@ -39,7 +39,7 @@ KINDS: Mapping[str, Callable[[dict[str, Any], Place], Robot]] = {
     "snake": snake.read_robot,
 }
 # `kind` under [solver] of a volumetric robot.
-SOLVERS: Mapping[str, type] = {"energy": EnergyShapeSolver, "projective": ProjectiveShapeSolver}
+SOLVER_NAMES: Mapping[str, type] = {"energy": EnergyShapeSolver, "projective": ProjectiveShapeSolver}
 
 
 @guarded
@@ -106,11 +106,13 @@ def load_problem(
             robot = KINDS[str(kind)](table, place)
         with place.naming("environment"):
             surroundings = validated(EnvironmentTable, table.get("environment", {}), place.at("environment"))
-            environment = read_environment(surroundings, robot, UNITS[table["units"]], place.at("environment"))
+            environment = read_environment(
+                surroundings, robot, METRES_PER_UNIT[table["units"]], place.at("environment")
+            )
     except InputError as error:
         unit = table["units"]
         raise type(error)(
-            in_unit(str(error), unit) if isinstance(unit, str) and unit in UNITS else str(error)
+            in_unit(str(error), unit) if isinstance(unit, str) and unit in METRES_PER_UNIT else str(error)
         ) from None
     options, spot = table.get("solver"), place.at("solver")
     if not options:
@@ -138,11 +140,11 @@ def make_solver(options: Mapping[str, Any], place: Place | None = None) -> Solve
     place = place or Place(Path("solver"))
     options = dict(options)
     kind = options.pop("kind", "energy")
-    if not isinstance(kind, str) or kind not in SOLVERS:
+    if not isinstance(kind, str) or kind not in SOLVER_NAMES:
         raise place.at("kind").error(
-            f"= {kind!r} is unknown{suggestion(str(kind), SOLVERS)}; use one of {', '.join(SOLVERS)}"
+            f"= {kind!r} is unknown{suggestion(str(kind), SOLVER_NAMES)}; use one of {', '.join(SOLVER_NAMES)}"
         )
-    return fill(SOLVERS[kind], options, place)
+    return fill(SOLVER_NAMES[kind], options, place)
 
 
 def fill(solver: type, options: Mapping[str, Any], place: Place) -> Solver[Any]:

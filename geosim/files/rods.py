@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import UNITS, Floats
+from geosim.arrays import METRES_PER_UNIT, Floats
 from geosim.files.messages import Place
 from geosim.files.schema import LimbTable, RodShellFile, RodTable, SectionTable
 from geosim.files.values import inside, read_material, read_selection, validated, vector
@@ -45,7 +45,7 @@ def read_robot(table: dict[str, Any], place: Place) -> RodShellRobot:
         A key is unknown or missing, or a value impossible; file and key are named.
     """
     given: RodShellFile = validated(RodShellFile, table, place)
-    unit = UNITS[given.units]
+    unit = METRES_PER_UNIT[given.units]
     if (given.geometry is None) == (given.limbs is None):
         raise place.error('needs geometry = "robot.txt" or [[limbs]], and not both')
     options: dict[str, Any] = {"planar": given.planar, "units": given.units, "allow_any_size": given.allow_any_size}

@@ -16,7 +16,7 @@ from typing import Any, get_type_hints
 
 from pydantic import create_model
 
-from geosim.arrays import UNITS
+from geosim.arrays import METRES_PER_UNIT
 from geosim.files.messages import Place
 from geosim.files.schema import SnakeFile, Table
 from geosim.files.values import positive, read_material, validated
@@ -25,7 +25,13 @@ from geosim.snake.snake import KEYWORDS, make_snake
 
 __all__ = ["read_robot"]
 
-_OWN = {"links": int, "count": int, "friction": float, "spacing": float, "hold_tail": bool}  # arguments of no part
+_OWN_ARGUMENTS = {
+    "links": int,
+    "count": int,
+    "friction": float,
+    "spacing": float,
+    "hold_tail": bool,
+}  # arguments of no part
 _LENGTHS = (
     "link_length",
     "link_width",
@@ -48,14 +54,14 @@ def read_robot(table: dict[str, Any], place: Place) -> SnakeRobot:
     """
     file: SnakeFile = validated(SnakeFile, table, place)
     spot = place.at("snake")
-    fields: dict[str, Any] = {name: (kind, None) for name, kind in _OWN.items()}
+    fields: dict[str, Any] = {name: (kind, None) for name, kind in _OWN_ARGUMENTS.items()}
     for name, (part, field) in KEYWORDS.items():
         fields[name] = (Any if name == "material" else get_type_hints(part)[field], None)
     model = create_model("Snake", __base__=Table, **fields)
     given = validated(model, file.snake, spot)
     options = {name: getattr(given, name) for name in given.model_fields_set}
     for name in set(_LENGTHS) & set(options):
-        options[name] = positive(options[name], spot.at(name)) * UNITS[file.units]
+        options[name] = positive(options[name], spot.at(name)) * METRES_PER_UNIT[file.units]
     if "material" in options:
         options["material"] = read_material(options["material"], spot)
     with spot.naming():

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from geosim.arrays import UNITS, Floats
+from geosim.arrays import METRES_PER_UNIT, Floats
 from geosim.errors import InputError
 from geosim.files.messages import Place, first_error
 from geosim.files.schema import SelectionTable
@@ -100,7 +100,7 @@ def vector(value: Any, place: Place, unit: float = 1.0) -> Floats:
     return np.asarray(value, dtype=float) * unit
 
 
-LAST_ID = 2**63 - 1  # that a 64-bit number can be; which ones a mesh has is checked where it is known
+MAX_VERTEX_ID = 2**63 - 1  # that a 64-bit number can be; which ones a mesh has is checked where it is known
 
 
 # What selects -> the keys that go with it.
@@ -143,14 +143,14 @@ def read_selection(table: Any, place: Place, unit: float, example: str = "") -> 
     if not s.ids:
         raise place.at("ids").error('= [] selects nothing; write fixed = "none" for a free body')
     for i in s.ids:
-        if not 0 <= i <= LAST_ID:
+        if not 0 <= i <= MAX_VERTEX_ID:
             raise place.at("ids").error(f"= [..., {str(i)[:20]}, ...] names no vertex; they are numbered from 0")
     return np.array(s.ids, dtype=np.int64)
 
 
 def unit_name(unit: float) -> str:
     """Return the name of a unit of so many metres."""
-    return next(name for name, size in UNITS.items() if size == unit)
+    return next(name for name, size in METRES_PER_UNIT.items() if size == unit)
 
 
 def numbers(value: Any, place: Place) -> Floats:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import UNITS
+from geosim.arrays import METRES_PER_UNIT
 from geosim.cable import Cable
 from geosim.fabric import Fibre, Layer
 from geosim.files.messages import Place
@@ -41,7 +41,7 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
     if "fixed" not in table:
         raise place.error(f"[fixed] is missing, so nothing says what holds the robot; {EXAMPLE_FIXED}")
     file: VolumetricFile = validated(VolumetricFile, table, place)
-    unit = UNITS[file.units]
+    unit = METRES_PER_UNIT[file.units]
     bodies = [file.body] if file.body is not None else list(file.bodies or [])
     spots = [place.at("body")] if file.body is not None else [place.at("bodies", i) for i in range(len(bodies))]
     if not bodies:
@@ -209,7 +209,7 @@ def _meshed_robot(
                 f"region = {present[0]}{others}"
             )
     return VolumetricRobot.from_tets(
-        vertices * UNITS[file.units],
+        vertices * METRES_PER_UNIT[file.units],
         tets,
         regions,
         material=dict(zip(regions_of, materials)),

@@ -29,7 +29,7 @@ __all__ = [
     "twister",
 ]
 
-FINGER = "finger_"  # before the names of the finger's parameters among those of the gripper
+FINGER_PREFIX = "finger_"  # before the names of the finger's parameters among those of the gripper
 GENERATORS: Mapping[str, Callable[..., Design]] = {
     f.__name__: f for f in (pneunet, round_finger, fiber_bender, twister, bellows, membrane, tendon_finger, gripper)
 }
@@ -53,7 +53,11 @@ def make(name: str, **parameters: Any) -> Design:
         The name or a parameter is unknown, or a dimension cannot be.
     """
     generator = GENERATORS[choice(name, "design", GENERATORS)]
-    parts = {key.removeprefix(FINGER): parameters.pop(key) for key in list(parameters) if key.startswith(FINGER)}
+    parts = {
+        key.removeprefix(FINGER_PREFIX): parameters.pop(key)
+        for key in list(parameters)
+        if key.startswith(FINGER_PREFIX)
+    }
     finger = parameters.get("finger", pneunet.__name__ if parts else None)
     if isinstance(finger, str):
         parameters["finger"] = make(finger, **parts)

@@ -14,7 +14,7 @@ from geosim.generate.design import Design
 __all__ = ["velocities"]
 
 # Relative step: a central difference is off by its square, extrapolated by its fourth power; rounding is 1e-16 over it.
-STEP = 1e-3
+DESIGN_STEP_REL = 1e-3
 
 
 def velocities(design: Design, parameter: str, make: Callable[..., Design]) -> tuple[Floats, tuple[Floats, ...]]:
@@ -52,7 +52,7 @@ def velocities(design: Design, parameter: str, make: Callable[..., Design]) -> t
     def slopes(step: float) -> list[Floats]:
         return [(a - b) / (2.0 * step) for a, b in zip(moved(step), moved(-step))]
 
-    step = STEP * abs(given)
+    step = DESIGN_STEP_REL * abs(given)
     body, *chambers = [(4.0 * fine - coarse) / 3.0 for fine, coarse in zip(slopes(0.5 * step), slopes(step))]
     return body, tuple(chambers)
 

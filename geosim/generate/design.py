@@ -20,7 +20,7 @@ from geosim.errors import InputError
 from geosim.fabric import Fibre, Layer, elastic_moduli
 from geosim.generate import limits
 from geosim.material.materials import LinearElastic, Material
-from geosim.robot import UNITS, VolumetricRobot
+from geosim.robot import METRES_PER_UNIT, VolumetricRobot
 from geosim.select import Select
 
 __all__ = ["THREAD", "Design", "face_box", "generator", "paper", "plain"]
@@ -31,7 +31,9 @@ P = ParamSpec("P")
 PAPER = LinearElastic(youngs_modulus=2e9, poisson_ratio=0.3)
 THREAD = LinearElastic(youngs_modulus=3e9, poisson_ratio=0.4)
 
-ON_FACE = 1e-5  # of the size: vertices of a plane face lie on it to the rounding of single precision STL files
+ON_PLANE_FACE_REL = (
+    1e-5  # of the size: vertices of a plane face lie on it to the rounding of single precision STL files
+)
 
 
 @guarded
@@ -146,8 +148,8 @@ class Design:
         InputError
             The unit is unknown.
         """
-        if not isinstance(units, str) or units not in UNITS:
-            raise InputError(f"units = {units!r} is unknown; use one of {', '.join(UNITS)}")
+        if not isinstance(units, str) or units not in METRES_PER_UNIT:
+            raise InputError(f"units = {units!r} is unknown; use one of {', '.join(METRES_PER_UNIT)}")
         folder = Path(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -156,13 +158,13 @@ class Design:
         surfaces = {"body.stl": self.body, **{f"chamber_{i + 1}.stl": s for i, s in enumerate(self.chambers)}}
         for file, surface in surfaces.items():
             scaled = surface.copy()
-            scaled.apply_scale(1.0 / UNITS[units])
+            scaled.apply_scale(1.0 / METRES_PER_UNIT[units])
             scaled.export(str(folder / file), file_type="stl")
         (folder / "robot.toml").write_text(self._toml(units, material), encoding="utf-8")
         return [*surfaces, "robot.toml"]
 
     def _toml(self, units: str, material: str) -> str:
-        scale = 1.0 / UNITS[units]
+        scale = 1.0 / METRES_PER_UNIT[units]
         lines = [
             f"# {self.name}, made by geosim generate; dimensions in [design] are SI.",
             'kind = "volumetric"',
@@ -253,5 +255,5 @@ def face_box(surface: Any, axis: int, end: int, among: Sequence[Sequence[float]]
     """
     corners = np.array(surface.bounds if among is None else among, dtype=float)
     corners[:, axis] = corners[end, axis]
-    margin = ON_FACE * float(np.linalg.norm(np.ptp(surface.bounds, axis=0)))
+    margin = ON_PLANE_FACE_REL * float(np.linalg.norm(np.ptp(surface.bounds, axis=0)))
     return corners + margin * np.array([[-1.0], [1.0]])

@@ -12,10 +12,10 @@ from geosim.generate.design import Design
 
 __all__ = ["Dimension", "dimensions"]
 
-MM = 1e-3
-PLAIN = ("turns",)  # numbers without a unit
-OPTIONAL = "float | None"  # annotation of a length that may be left out
-FINGER = "finger"  # the design that the gripper holds
+DIMENSION_UNIT_M = 1e-3
+UNITLESS_DIMENSIONS = ("turns",)  # numbers without a unit
+OPTIONAL_LENGTH = "float | None"  # annotation of a length that may be left out
+GRIPPER_FINGER = "finger"  # the design that the gripper holds
 
 
 @dataclass(frozen=True)
@@ -97,13 +97,15 @@ def dimensions(
     found: dict[str, Dimension] = {}
     for name, parameter in inspect.signature(generator).parameters.items():
         value = parameter.default
-        if name == FINGER:
+        if name == GRIPPER_FINGER:
             found[name] = Dimension(name, name, 1, "pneunet")
-        elif name in PLAIN or (isinstance(value, int) and not isinstance(value, bool)):
+        elif name in UNITLESS_DIMENSIONS or (isinstance(value, int) and not isinstance(value, bool)):
             found[name] = Dimension(name, name, 1, value)
-        elif isinstance(value, float | tuple) or parameter.annotation == OPTIONAL:
-            found[f"{name}_mm"] = Dimension(name, f"{name}_mm", MM, value)
-    if finger is not None and FINGER in found:
+        elif isinstance(value, float | tuple) or parameter.annotation == OPTIONAL_LENGTH:
+            found[f"{name}_mm"] = Dimension(name, f"{name}_mm", DIMENSION_UNIT_M, value)
+    if finger is not None and GRIPPER_FINGER in found:
         for key, d in dimensions(finger).items():
-            found[f"{FINGER}_{key}"] = replace(d, name=f"{FINGER}_{d.name}", key=f"{FINGER}_{key}")
+            found[f"{GRIPPER_FINGER}_{key}"] = replace(
+                d, name=f"{GRIPPER_FINGER}_{d.name}", key=f"{GRIPPER_FINGER}_{key}"
+            )
     return found

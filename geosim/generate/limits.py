@@ -5,14 +5,14 @@ from __future__ import annotations
 from geosim.arrays import number, shown, whole
 from geosim.errors import InputError
 
-__all__ = ["LONGEST", "MOST", "count", "length", "less"]
+__all__ = ["MAX_DIMENSION_M", "MAX_PARTS", "count", "length", "less"]
 
-LONGEST = 100.0  # [m], twenty times the largest robot that is meshed without allow_any_size
-MOST = 200  # parts of one kind; a robot of 200 chambers has been meshed for an hour
+MAX_DIMENSION_M = 100.0  # [m], twenty times the largest robot that is meshed without allow_any_size
+MAX_PARTS = 200  # parts of one kind; a robot of 200 chambers has been meshed for an hour
 
 
 def length(**values: float) -> None:
-    """Refuse lengths [m] that are not positive numbers up to `LONGEST`.
+    """Refuse lengths [m] that are not positive numbers up to `MAX_DIMENSION_M`.
 
     Raises
     ------
@@ -21,10 +21,10 @@ def length(**values: float) -> None:
     """
     for name, value in values.items():
         number(value, f"{name} [m]", above=0.0)
-        number(value, f"{name} [m]", low=1e-9, high=LONGEST)
+        number(value, f"{name} [m]", low=1e-9, high=MAX_DIMENSION_M)
 
 
-def count(least: int = 1, most: int = MOST, **values: int) -> None:
+def count(least: int = 1, most: int = MAX_PARTS, **values: int) -> None:
     """Refuse counts that are not whole numbers between two limits.
 
     Raises

@@ -20,7 +20,7 @@ __all__ = ["bellows", "fiber_bender", "round_finger", "twister"]
 # Rings of the twisted chamber to a radian, an even number in all: its surface is then 0.2 % of the radius from the smooth one.
 RINGS_PER_RADIAN = 4
 # Of the slot's thickness along its edge from ring to ring: the mesher cuts longer, sheared triangles into ten times as many tets.
-LONGEST_STEP = 1.5
+MAX_RING_STEP = 1.5
 # Corners of a circle as thick as the slot: more are shorter than the way between two rings, and ask for as small tets.
 EDGE_SEGMENTS = 6
 
@@ -164,7 +164,7 @@ def twister(
     limits.less("wall", wall, radius * 2 / 3, "two thirds of the radius")
     body = _prism(circle(radius), 0.0, length)
     edge = np.hypot(length - 2 * cap, 2 * np.pi * turns * (radius - wall))  # along the slot's rim
-    fine = max(np.pi * RINGS_PER_RADIAN * abs(turns), edge / (2 * LONGEST_STEP * wall))
+    fine = max(np.pi * RINGS_PER_RADIAN * abs(turns), edge / (2 * MAX_RING_STEP * wall))
     pairs = int(np.ceil(fine)) if pairs is None else pairs
     limits.count(pairs=pairs)
     steps = 2 * pairs

@@ -50,7 +50,7 @@ def bisected(vertices: Floats, tets: Ints, chosen: Ints) -> tuple[Floats, Ints, 
     ranks = rank[halved]
     parents = np.arange(len(tets))
     while True:
-        pairs = np.sort(tets[:, topology.EDGES], axis=2)
+        pairs = np.sort(tets[:, topology.TET_EDGES], axis=2)
         wanted = pairs[..., 0] * span + pairs[..., 1]
         at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
         here = np.where(keys[at] == wanted, ranks[at], -1)
@@ -58,7 +58,7 @@ def bisected(vertices: Floats, tets: Ints, chosen: Ints) -> tuple[Floats, Ints, 
         cut = np.flatnonzero(here[np.arange(len(tets)), which] >= 0)
         if not len(cut):
             return vertices[edges[halved]].mean(axis=1), edges[halved], tets, parents
-        ends = topology.EDGES[which[cut]]
+        ends = topology.TET_EDGES[which[cut]]
         middle = n + at[cut, which[cut]]
         halves = [tets[cut].copy(), tets[cut].copy()]
         for half, end in zip(halves, ends.T):

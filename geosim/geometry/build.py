@@ -21,17 +21,18 @@ from geosim.geometry.halves import mesh_halves, plane_of_symmetry
 from geosim.geometry.inlets import capped
 from geosim.geometry.mesh import TetMesh, fill, mesh_surfaces
 from geosim.geometry.rescue import as_soup, rescued
-from geosim.geometry.surface import SMALLEST, Surface, check_size, check_surface, read_surface
+from geosim.geometry.surface import MIN_PLAUSIBLE_SIZE_M, Surface, check_size, check_surface, read_surface
 
 __all__ = ["CAVITIES", "check_tets", "fill_cavities", "mesh_given"]
 
 CAVITIES = "cavities"  # in the place of chambers: every cavity that the bodies enclose
-TINY = 2e-3  # diagonal [m]: a box one unit high, read as mm, has at most 1.74 mm; the smallest robots that are cast have more
+# diagonal [m]: a box one unit high, read as mm, has at most 1.74 mm; the smallest robots that are cast have more
+TINY_DIAGONAL_M = 2e-3
 FIRST_SECONDS = (
     60.0  # for the mesh of surfaces with short edges; longer takes more than cutting them into better triangles
 )
 SAME_CAVITY = 0.05  # of the volume: a chamber and the inner shell that it is meant to be
-BESIDE_FACE = 1e-6  # barycentric depth of a vertex in a foreign tet: less is the rounding of bodies that touch
+MIN_FOREIGN_DEPTH = 1e-6  # barycentric depth of a vertex in a foreign tet: less is the rounding of bodies that touch
 
 
 def mesh_given(
@@ -174,7 +175,7 @@ def _refuse_unit(surface: Surface, units: str | None) -> None:
     """Refuse a body of about one millimetre before anything else is said of it: most often it is one unit of something else."""
     used = surface.vertices[surface.faces.ravel()]
     x, y, z = np.ptp(used, axis=0) * 1e3
-    if SMALLEST <= surface.diagonal < TINY:
+    if MIN_PLAUSIBLE_SIZE_M <= surface.diagonal < TINY_DIAGONAL_M:
         given = f"units = {units!r}" if units else "metres"
         raise InputError(
             f"{surface.label}: measures {x:.3g} x {y:.3g} x {z:.3g} mm with {given}; is that its unit? Name the right one (units "
@@ -224,7 +225,7 @@ def check_tets(vertices: Floats, tets: Ints) -> None:
     depth = np.linalg.solve(
         (corners[:, 1:] - corners[:, :1]).transpose(0, 2, 1), (vertices[inside] - corners[:, 0])[..., None]
     )[..., 0]
-    deep = np.minimum(depth.min(axis=1, initial=1.0), 1.0 - depth.sum(axis=1)) > BESIDE_FACE
+    deep = np.minimum(depth.min(axis=1, initial=1.0), 1.0 - depth.sum(axis=1)) > MIN_FOREIGN_DEPTH
     if deep.any():
         _refuse_overlap(vertices, inside[deep][:1], int(deep.sum()), "vertices lie inside tets that are not theirs")
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from geosim.errors import MeshError
 
-__all__ = ["RESCUE", "run_mesher"]
+__all__ = ["RESCUE_ADVICE", "run_mesher"]
 
-RESCUE = "try rescue=True (rescue = true in a robot file), after pip install 'geosim[rescue]'"
+RESCUE_ADVICE = "try rescue=True (rescue = true in a robot file), after pip install 'geosim[rescue]'"
 
 
 def run_mesher(inputs: dict, time_limit: float, label: str) -> dict[str, np.ndarray] | str:
@@ -42,7 +42,7 @@ def run_mesher(inputs: dict, time_limit: float, label: str) -> dict[str, np.ndar
         except subprocess.TimeoutExpired as error:
             raise MeshError(
                 f"{label}: the mesher took more than {time_limit:g} s; choose a larger max_edge, give a "
-                f"larger time_limit, or {RESCUE}"
+                f"larger time_limit, or {RESCUE_ADVICE}"
             ) from error
         if done.returncode == 0 and target.is_file():
             with np.load(target) as file:

@@ -25,7 +25,7 @@ __all__ = ["Domain", "build_domain", "cavities", "place_order", "shared_area"]
 WALL_TOLERANCE = 1e-6
 # Distance over the diagonal of a cavity, and relative volume, of an inner shell and a chamber that are one. A round cavity
 # exported twice, with 20 and 40 segments a turn, differs by half as much; no wall to speak of fits in between.
-SAME_CAVITY, SAME_VOLUME = 1e-2, 2e-2
+SAME_CAVITY_DISTANCE_REL, SAME_CAVITY_VOLUME_REL = 1e-2, 2e-2
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def cavities(bodies: Sequence[Surface]) -> tuple[Surface, ...]:
             held = [o for o, x in zip(bodies, middles) if o is not body and _holds(cavity, x)]
             if not held:
                 found.append(cavity)
-            elif abs(sum(other.volume for other in held) - cavity.volume) > SAME_VOLUME * cavity.volume:
+            elif abs(sum(other.volume for other in held) - cavity.volume) > SAME_CAVITY_VOLUME_REL * cavity.volume:
                 raise InputError(
                     f'{held[0].label}: chambers = "cavities", but it fills a part of a cavity of {body.label}; give the '
                     "surfaces of the chambers"
@@ -225,10 +225,10 @@ def _apart(vertices: np.ndarray, first: np.ndarray, second: np.ndarray) -> float
     if np.array_equal(ids, others):
         return 0.0
     a, b = vertices[ids], vertices[others]
-    near = SAME_CAVITY * float(np.linalg.norm(np.ptp(b, axis=0)))
+    near = SAME_CAVITY_DISTANCE_REL * float(np.linalg.norm(np.ptp(b, axis=0)))
     if np.abs([a.min(axis=0) - b.min(axis=0), a.max(axis=0) - b.max(axis=0)]).max() > near:
         return None
-    if abs(_size(vertices, first) - _size(vertices, second)) > SAME_VOLUME * _size(vertices, second):
+    if abs(_size(vertices, first) - _size(vertices, second)) > SAME_CAVITY_VOLUME_REL * _size(vertices, second):
         return None
     apart = max(farthest_from(a, vertices, second)[0], farthest_from(b, vertices, first)[0])
     return apart if apart <= near else None

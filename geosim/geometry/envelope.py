@@ -26,24 +26,24 @@ from geosim.geometry.rescue import deviation
 from geosim.geometry.surface import Surface, check_surface
 from geosim.geometry.winding import Soup, soup
 
-__all__ = ["EPS", "Enveloped", "UndecidedError", "enveloped", "is_available"]
+__all__ = ["ENVELOPE_REL", "Enveloped", "UndecidedError", "enveloped", "is_available"]
 
 # eps over the diagonal of everything: what the surfaces may move; a second, finer try where a wall is too thin for the first.
-EPS = (1e-3, 2.5e-4)
-COARSER = (
+ENVELOPE_REL = (1e-3, 2.5e-4)
+MIN_EDGE_ENVELOPES = (
     0.003,
     0.01,
     0.03,
     0.1,
     0.3,
 )  # of eps: edges so short go with the slivers that cutting triangles by triangles leaves
-EDGES = 0.05  # tets' edge over the diagonal away from details
-ROUNDS = 10  # of removing edges and vertices where a surface touches itself
-CRUMB = 2e-2  # of the volume of a chamber: spaces so small between its wall and the body's are part of it
-POCKET = 1e-4  # of the volume of everything: pieces so small are rounding of the classification, not parts
-OPENING = 0.1  # size of an opening over that of its chamber: larger ones are a matter of design
-WITHIN = 1.5  # eps: a surface farther off, where a torn one leaves no other, is tried again
-OUTSIDE = -1
+COARSE_EDGE_REL = 0.05  # tets' edge over the diagonal away from details
+MAX_REMOVAL_ROUNDS = 10  # of removing edges and vertices where a surface touches itself
+CRUMB_VOLUME_REL = 2e-2  # of the volume of a chamber: spaces so small between its wall and the body's are part of it
+POCKET_VOLUME_REL = 1e-4  # of the volume of everything: pieces so small are rounding of the classification, not parts
+MAX_OPENING_REL = 0.1  # size of an opening over that of its chamber: larger ones are a matter of design
+MAX_DISTANCE_ENVELOPES = 1.5  # eps: a surface farther off, where a torn one leaves no other, is tried again
+OUTSIDE_LABEL = -1
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def enveloped(
     diagonal = float(np.linalg.norm(high - low))
     faults: list[InputError] = []
     best: Enveloped | None = None
-    for optimize, share in itertools.product(ways, EPS):
+    for optimize, share in itertools.product(ways, ENVELOPE_REL):
         eps = share * diagonal
         vertices, tets = _mesh(surfaces, eps, diagonal, optimize, time_limit)
         region, before = _regions(surfaces, soups, len(bodies), vertices, tets)
@@ -104,7 +104,7 @@ def enveloped(
         try:
             if thin is None:
                 made = _cut_out(surfaces, soups, len(bodies), vertices, tets, region, before, eps)
-                if made.apart[0] <= WITHIN * eps:
+                if made.apart[0] <= MAX_DISTANCE_ENVELOPES * eps:
                     return made
                 best = made if best is None or made.apart[0] < best.apart[0] else best
                 continue
@@ -128,7 +128,7 @@ class OpenError(UndecidedError):
 
 def _sound(surface: Surface, eps: float, alone: bool) -> Surface:
     """A checked surface; short edges and slivers go first, where no other body shares the triangles."""
-    for share in COARSER if alone else ():
+    for share in MIN_EDGE_ENVELOPES if alone else ():
         solid = as_manifold(surface.vertices, surface.faces).simplify(share * eps)
         if solid.is_empty():
             break
@@ -152,7 +152,12 @@ def _mesh(
     vertices, faces = shells.compact(vertices, faces)
     label = surfaces[0].label
     inputs = dict(
-        engine="pytetwild", vertices=vertices, faces=faces, edge=EDGES * diagonal, eps=eps / diagonal, optimize=optimize
+        engine="pytetwild",
+        vertices=vertices,
+        faces=faces,
+        edge=COARSE_EDGE_REL * diagonal,
+        eps=eps / diagonal,
+        optimize=optimize,
     )
     found = run_mesher(inputs, time_limit, label)
     if isinstance(found, str):
@@ -168,7 +173,7 @@ def _regions(
     centres = vertices[tets].mean(axis=1)
     volume = topology.tet_volumes(vertices, tets)
     inside = [s.holds(centres) for s in soups]
-    region = np.full(len(tets), OUTSIDE)
+    region = np.full(len(tets), OUTSIDE_LABEL)
     order = sorted(range(bodies), key=lambda k: -volume[inside[k]].sum())
     for k in (*order, *range(bodies, len(soups))):
         region[inside[k]] = k
@@ -186,7 +191,7 @@ def _regions(
 def _faces_between(tets: np.ndarray, region: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Faces (f, 3) out of the tet `inner` (f,) with the regions of both sides (f,)."""
     faces, inner, outer = topology.face_sides(tets)
-    return faces, inner, outer, np.where(outer >= 0, region[outer], OUTSIDE)
+    return faces, inner, outer, np.where(outer >= 0, region[outer], OUTSIDE_LABEL)
 
 
 def _without_pockets(
@@ -218,9 +223,9 @@ def _without_pockets(
             most = np.unique(touch)[np.argmax([weight[touch == t].sum() for t in np.unique(touch)])]
             chamber = max((t for t in touch if t >= bodies), default=None)
             solid = sum(v for t, v in of_kind.items() if t >= 0)
-            if kind[k] == OUTSIDE and chamber is not None and size[k] < CRUMB * of_kind[chamber]:
+            if kind[k] == OUTSIDE_LABEL and chamber is not None and size[k] < CRUMB_VOLUME_REL * of_kind[chamber]:
                 region[piece == k] = chamber
-            elif size[k] < POCKET * solid and size[k] < of_kind[kind[k]] * 0.5:
+            elif size[k] < POCKET_VOLUME_REL * solid and size[k] < of_kind[kind[k]] * 0.5:
                 region[piece == k] = most
             else:
                 continue
@@ -233,7 +238,7 @@ def _without_pockets(
 def _manifold(tets: np.ndarray, volume: np.ndarray, region: np.ndarray) -> np.ndarray:
     """Give tets round edges where a region touches itself to one side, the smaller, until every surface is a manifold."""
     region = region.copy()
-    for _ in range(ROUNDS):
+    for _ in range(MAX_REMOVAL_ROUNDS):
         clean = True
         for k in np.unique(region[region >= 0]):
             faces = topology.boundary_faces(tets[region == k])
@@ -267,13 +272,13 @@ def _contact(
     here = region[inner]
     for k in range(bodies, count):
         for a, b in ((here, beyond), (beyond, here)):
-            bare = (a == k) & ((b == OUTSIDE) | ((b >= bodies) & (b != k)))
+            bare = (a == k) & ((b == OUTSIDE_LABEL) | ((b >= bodies) & (b != k)))
             if bare.any():
                 points = vertices[np.unique(faces[bare])]
                 other = int(b[bare][0])
                 return k, other, points.mean(axis=0), float(np.linalg.norm(np.ptp(points, axis=0)))
         mine = np.unique(tets[region == k])
-        others = np.unique(tets[(region == OUTSIDE) | ((region >= bodies) & (region != k))])
+        others = np.unique(tets[(region == OUTSIDE_LABEL) | ((region >= bodies) & (region != k))])
         common = np.intersect1d(mine, others)
         if len(common):
             other = int(
@@ -289,7 +294,7 @@ def _refuse(
     """Say what no envelope can decide."""
     chamber, beyond = surfaces[k], "the outside" if other < 0 else surfaces[other].label
     size = chamber.diagonal
-    if width > OPENING * size:
+    if width > MAX_OPENING_REL * size:
         raise OpenError(
             f"{chamber.label}: open to {beyond} over {width * 1e3:.3g} mm near {place(at)}, more than a tenth of its size of "
             f'{size * 1e3:.3g} mm; leave a wall around it in the CAD program, or let inlet = "close" cap it'

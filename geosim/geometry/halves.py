@@ -16,15 +16,17 @@ from geosim.errors import InputError
 from geosim.geometry import shells
 from geosim.geometry.imprint import as_manifold, of_manifold
 from geosim.geometry.intersections import farthest_from
-from geosim.geometry.mesh import USUAL_EDGES, TetMesh
+from geosim.geometry.mesh import DEFAULT_EDGES_PER_DIAGONAL, TetMesh
 from geosim.geometry.surface import Surface
 
-__all__ = ["PLANES", "mesh_halves", "plane_of_symmetry"]
+__all__ = ["SYMMETRY_PLANES", "mesh_halves", "plane_of_symmetry"]
 
-PLANES = ("auto", "x", "y", "z")
-ORDER = "yxz"  # fingers lie along x and bend about y
-SAME = 1e-5  # of the diagonal: surfaces farther from their image are not symmetric; STL files round to 1e-7
-ON_PLANE = 1e-9  # of the diagonal: what the mesher leaves of a plane facet
+SYMMETRY_PLANES = ("auto", "x", "y", "z")
+PLANE_ORDER = "yxz"  # fingers lie along x and bend about y
+SYMMETRIC_DISTANCE_REL = (
+    1e-5  # of the diagonal: surfaces farther from their image are not symmetric; STL files round to 1e-7
+)
+ON_PLANE_REL = 1e-9  # of the diagonal: what the mesher leaves of a plane facet
 
 Fill = Callable[[Floats, Ints, Ints, Sequence[int]], tuple[Floats, Ints, Ints, tuple[str, ...]]]
 Mesher = Callable[[Sequence[Surface], float | None], TetMesh]
@@ -40,13 +42,13 @@ def plane_of_symmetry(bodies: Sequence[Surface], chambers: Sequence[Surface], as
     InputError
         The plane asked for is none.
     """
-    choice(asked, "symmetry", PLANES)
+    choice(asked, "symmetry", SYMMETRY_PLANES)
     why = []
-    for name in ORDER if asked == "auto" else asked:
+    for name in PLANE_ORDER if asked == "auto" else asked:
         axis = "xyz".index(name)
         middle = _middle(bodies, axis)
         off = max(_off_image(list(group), axis, middle) for group in (bodies, chambers) if group)
-        if off <= SAME * _diagonal(bodies):
+        if off <= SYMMETRIC_DISTANCE_REL * _diagonal(bodies):
             return axis, ""
         why.append(f"{1e3 * off:.3g} mm off their image in {name} = {1e3 * middle:.4g} mm")
     line = f"{bodies[0].label}: symmetry = {asked!r}: the surfaces have no such plane ({', '.join(why)})"
@@ -73,9 +75,9 @@ def mesh_halves(
         The mesher fails, or a chamber is lost.
     """
     middle, diagonal = _middle(bodies, axis), _diagonal(bodies)
-    half = mesher(_cut(bodies, chambers, axis, middle, diagonal), max_edge or diagonal / USUAL_EDGES)
+    half = mesher(_cut(bodies, chambers, axis, middle, diagonal), max_edge or diagonal / DEFAULT_EDGES_PER_DIAGONAL)
     vertices, tets = half.vertices.copy(), half.tets
-    on = np.abs(vertices[:, axis] - middle) <= ON_PLANE * diagonal
+    on = np.abs(vertices[:, axis] - middle) <= ON_PLANE_REL * diagonal
     vertices[on, axis] = middle
     image = vertices[~on].copy()
     image[:, axis] = 2.0 * middle - image[:, axis]
@@ -129,7 +131,7 @@ def _cut(
             solid = solid - hole
         half = solid.trim_by_plane(tuple(np.eye(3)[axis]), middle)
         vertices, faces = of_manifold(half, diagonal)
-        near = np.abs(vertices[:, axis] - middle) <= SAME * diagonal
+        near = np.abs(vertices[:, axis] - middle) <= SYMMETRIC_DISTANCE_REL * diagonal
         vertices[near, axis] = middle
         out.append(replace(body, vertices=vertices, faces=faces))
     return out

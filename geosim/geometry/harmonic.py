@@ -15,7 +15,7 @@ __all__ = ["harmonic"]
 def harmonic(tets: Ints, values: Floats, known: Ints) -> Floats:
     """Return values (n, ...) in which every vertex of the tets that is not `known` has the mean of its neighbours."""
     n = len(values)
-    pairs = tets[:, topology.EDGES].reshape(-1, 2)
+    pairs = tets[:, topology.TET_EDGES].reshape(-1, 2)
     graph = coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n)).tocsr()
     graph = ((graph + graph.T) > 0).astype(float)
     degree = np.asarray(graph.sum(axis=1)).ravel()

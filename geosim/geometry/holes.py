@@ -12,11 +12,11 @@ from geosim.geometry.topology import face_normals
 
 __all__ = ["border", "closed", "place", "rim_loops"]
 
-SLIT = (
+SLIT_AREA_RATIO = (
     1e-3  # area of a hole over its length and the size: slits, where vertices stand on edges, are closed however long
 )
-ROUND = 4.0 / np.pi  # area of a hole times this, over its length, is its width: the diameter of a round one
-LONGEST_BORDER = 300  # edges of a hole: the search for the least area takes their third power, and seconds beyond
+ROUND_HOLE_FACTOR = 4.0 / np.pi  # area of a hole times this, over its length, is its width: the diameter of a round one
+MAX_BORDER_EDGES = 300  # edges of a hole: the search for the least area takes their third power, and seconds beyond
 
 
 def border(faces: np.ndarray) -> np.ndarray:
@@ -92,14 +92,14 @@ def closed(
     for loop in rim_loops(faces):
         points = vertices[loop]
         across = float(np.linalg.norm(points[:, None] - points[None], axis=2).max())
-        patch = _least_area(points, loop, known) if len(loop) <= LONGEST_BORDER else None
+        patch = _least_area(points, loop, known) if len(loop) <= MAX_BORDER_EDGES else None
         area = np.inf if patch is None else 0.5 * np.linalg.norm(face_normals(vertices, patch), axis=1).sum()
-        is_wide = len(loop) > 3 and across > widest and area > SLIT * diagonal * across
-        if is_wide and ROUND * area > widest * across and not (hidden and hidden(loop)):
+        is_wide = len(loop) > 3 and across > widest and area > SLIT_AREA_RATIO * diagonal * across
+        if is_wide and ROUND_HOLE_FACTOR * area > widest * across and not (hidden and hidden(loop)):
             raise InputError(
                 f"{name}: open, a hole {across * 1e3:.3g} mm across with {len(loop)} edges near "
                 f"{place(points.mean(axis=0))} is too large to be closed by rescue (at most {widest * 1e3:.3g} mm and "
-                f"{LONGEST_BORDER} edges); cap it in the CAD program, or in MeshLab (Close Holes), and give that"
+                f"{MAX_BORDER_EDGES} edges); cap it in the CAD program, or in MeshLab (Close Holes), and give that"
             )
         if patch is None and hidden:
             continue

@@ -11,15 +11,17 @@ import numpy as np
 
 from geosim.collision.distance import pair_distance
 from geosim.collision.queries import closest_points
-from geosim.collision.tree import STACK, boxes_overlap, build_tree, leaf_range, next_leaves
+from geosim.collision.tree import MAX_WAITING_NODES, boxes_overlap, build_tree, leaf_range, next_leaves
 from geosim.kernels import filled, kernel
 from geosim.linear.matrix3 import cross, difference, dot
 
 __all__ = ["crossing_pairs", "farthest_from"]
 
-FLAT = 1e-7  # [rad]: a fold closer than this lies flat on itself; STL rounds normals of small triangles by as much
-ROUNDING = 1e-14  # of the size of all triangles: distances below are noise of the coordinates
-ROOM = 64  # pairs that there is room for at first, beside four a face
+FOLDED_FLAT_RAD = (
+    1e-7  # [rad]: a fold closer than this lies flat on itself; STL rounds normals of small triangles by as much
+)
+COORDINATE_NOISE_REL = 1e-14  # of the size of all triangles: distances below are noise of the coordinates
+FIRST_PAIR_ROOM = 64  # pairs that there is room for at first, beside four a face
 
 
 def crossing_pairs(
@@ -60,7 +62,7 @@ def crossing_pairs(
     tree, corners = build_tree(points, faces, margin), points[faces]
     boxes = np.hstack([corners.min(axis=1) - margin, corners.max(axis=1) + margin])
     given = (points, faces, groups, tree.order, tree.boxes, boxes, tolerance / scale, between / scale)
-    (pairs,) = filled(lambda out: _search(*given, out), 4 * len(faces) + ROOM, ((2,), np.int64))
+    (pairs,) = filled(lambda out: _search(*given, out), 4 * len(faces) + FIRST_PAIR_ROOM, ((2,), np.int64))
     pairs = np.sort(pairs, axis=1)
     return pairs[np.lexsort(pairs.T[::-1])]
 
@@ -75,7 +77,7 @@ def farthest_from(points: np.ndarray, vertices: np.ndarray, faces: np.ndarray) -
 def _search(points, faces, groups, order, nodes, boxes, tolerance, between, pairs):
     """Write the pairs that meet as far as they fit; return their number."""
     count, still, scratch = 0, nodes[:0], (np.empty((4, 3)), np.empty(4), np.empty((4, 2)), np.empty(3))
-    stack = np.zeros((STACK, 2), dtype=np.int64)
+    stack = np.zeros((MAX_WAITING_NODES, 2), dtype=np.int64)
     top = next_leaves(nodes, still, stack, 1)
     while top >= 0:
         i, j = stack[top]
@@ -134,7 +136,7 @@ def _folded(points, faces, a, b, i, j):
     if along <= 0.0:
         return False
     across = cross(first, second)
-    return dot(across, across) <= (FLAT * along) ** 2
+    return dot(across, across) <= (FOLDED_FLAT_RAD * along) ** 2
 
 
 @kernel
@@ -143,7 +145,7 @@ def _apart(points, t, s, eps):
     origin = points[t[0]]
     normal = cross(difference(points[t[1]], origin), difference(points[t[2]], origin))
     length = np.sqrt(dot(normal, normal))
-    limit = (eps + ROUNDING) * length
+    limit = (eps + COORDINATE_NOISE_REL) * length
     d0 = dot(normal, difference(points[s[0]], origin))
     d1 = dot(normal, difference(points[s[1]], origin))
     d2 = dot(normal, difference(points[s[2]], origin))
@@ -178,7 +180,7 @@ def _segment_crosses(p, q, a, b, c):
     ab, ac = difference(b, a), difference(c, a)
     normal = cross(ab, ac)
     first, second = dot(normal, difference(p, a)), dot(normal, difference(q, a))
-    if first * second >= 0.0 or min(abs(first), abs(second)) <= ROUNDING * np.sqrt(dot(normal, normal)):
+    if first * second >= 0.0 or min(abs(first), abs(second)) <= COORDINATE_NOISE_REL * np.sqrt(dot(normal, normal)):
         return False
     direction = difference(q, p)
     pa, pb, pc = difference(a, p), difference(b, p), difference(c, p)

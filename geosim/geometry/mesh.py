@@ -12,7 +12,7 @@ import numpy as np
 from geosim.arrays import number
 from geosim.errors import GeosimError, InputError, MeshError
 from geosim.geometry import shells, topology
-from geosim.geometry.child import RESCUE, run_mesher
+from geosim.geometry.child import RESCUE_ADVICE, run_mesher
 from geosim.geometry.domain import Domain, build_domain, shared_area
 from geosim.geometry.intersections import crossing_pairs, farthest_from
 from geosim.geometry.quality import MeshQuality, mesh_quality
@@ -26,29 +26,29 @@ __all__ = ["TetMesh", "fill", "mesh_surfaces"]
 # Coplanar triangles count as one facet, so that the thin triangles of CAD exports leave no trace in the mesh.
 # Where facets meet at angles below the 15 degrees that tetgen takes for sharp it moves the surface, on nested tubes until it
 # crosses itself; with 8 the surface stays within micrometres of where it was, at the price of twice as many tets there.
-SWITCHES = ("pq1.4Ao/140s5/10", "p179.9//8q1.5Ao/140s5/10", "pq1.8A")
-USUAL_EDGES = 40.0  # in the bounding-box diagonal
+MESHER_SWITCHES = ("pq1.4Ao/140s5/10", "p179.9//8q1.5Ao/140s5/10", "pq1.8A")
+DEFAULT_EDGES_PER_DIAGONAL = 40.0  # in the bounding-box diagonal
 # Of a preview. Slender tets fill thin walls with half as many (measured on bellows: smallest dihedral angle 2.1 degrees); with
 # fewer edges in the diagonal a plain finger bends 5 % too little. Walls of 1 % of the diagonal lose 5 % where they are curved.
-PREVIEW_SWITCHES = ("pq2.5Ao/140s5/10", *SWITCHES)
-PREVIEW_EDGES, PREVIEW_SIMPLIFY = 15.0, 5e-4
-LARGEST_MESH = 5e6  # tets: more need tens of gigabytes in every solver
-MOST_POINTS = 2e5  # that the mesher may always insert (beyond, four times the expected number of tets)
+PREVIEW_SWITCHES = ("pq2.5Ao/140s5/10", *MESHER_SWITCHES)
+PREVIEW_EDGES_PER_DIAGONAL, PREVIEW_SIMPLIFY_REL = 15.0, 5e-4
+MAX_TETS = 5e6  # tets: more need tens of gigabytes in every solver
+MAX_INSERTED_POINTS = 2e5  # that the mesher may always insert (beyond, four times the expected number of tets)
 # Relative: volumes kept to the first are those of the surfaces (STL rounds planes to 1e-7 of their size); a loss beyond the
 # second is a lost part. In between the mesher has merged nearly flat facets, or moved the surface to rescue it.
-SAME_VOLUME, LOST_VOLUME = 1e-7, 2e-2
+SURFACE_VOLUME_REL, LOST_VOLUME_REL = 1e-7, 2e-2
 # Of a cavity that is filled with tets: radius-edge ratio, largest tet over the cube of the wall's mean edge (twice the
 # regular tet of that edge), and over the cube of the cavity's size what the mesher leaves flat on flat walls.
-CAVITY_QUALITY, LARGEST_CELL, FLAT_CELL = 1.4, 0.25, 1e-14
+CAVITY_QUALITY, MAX_CAVITY_CELL, FLAT_CELL_VOLUME_REL = 1.4, 0.25, 1e-14
 CAVITY_SECONDS = 120.0  # a cavity takes some; longer is a wall that the mesher cannot handle
 # Surfaces of so many triangles with edges below this share of max_edge are coarsened, within so much of max_edge.
-MANY_FACES, FINE_EDGE, FINE_SIMPLIFY = 5000, 0.2, 0.01
-SAME_WALL = (
+COARSENED_FROM_FACES, FINE_EDGE_REL, FINE_SIMPLIFY_REL = 5000, 0.2, 0.01
+SHARED_WALL_AREA_REL = (
     0.1  # of the area that bodies share: coarser round walls lose some, walls that no longer fit lose nearly all
 )
 # Radius ratios, and edges over max_edge, below the first two come from tiny details of the surface (on clean ones they are
-# some ten times that); its edges shorter than TIDY max_edge are then removed.
-POOR_RATIO, TINY_EDGE, TIDY = 2e-3, 2e-3, 1e-2
+# some ten times that); its edges shorter than REMOVED_EDGE_REL max_edge are then removed.
+POOR_RADIUS_RATIO, TINY_EDGE_REL, REMOVED_EDGE_REL = 2e-3, 2e-3, 1e-2
 
 
 @dataclass(frozen=True)
@@ -134,12 +134,17 @@ def mesh_surfaces(
     if preview and max_edge is not None:
         note = f"{label}: a preview chooses its own edges, not max_edge = {max_edge * 1e3:.4g} mm"
         domain = replace(domain, notices=(*domain.notices, note))
-    edge = _checked_edge(domain, None if preview else max_edge, label, PREVIEW_EDGES if preview else USUAL_EDGES)
-    engine = partial(_mesh, switches=PREVIEW_SWITCHES if preview else SWITCHES)
+    edge = _checked_edge(
+        domain,
+        None if preview else max_edge,
+        label,
+        PREVIEW_EDGES_PER_DIAGONAL if preview else DEFAULT_EDGES_PER_DIAGONAL,
+    )
+    engine = partial(_mesh, switches=PREVIEW_SWITCHES if preview else MESHER_SWITCHES)
     mesh, failure = _attempt(engine, domain, edge, time_limit, label)
     if mesh is not None and not _has_tiny_tets(mesh):
         return mesh
-    tidied = _tidied(domain, body_surfaces, chamber_surfaces, TIDY * edge)
+    tidied = _tidied(domain, body_surfaces, chamber_surfaces, REMOVED_EDGE_REL * edge)
     if tidied is not None:
         better, _ = _attempt(engine, tidied, edge, time_limit, label)
         if better and (mesh is None or better.quality.radius_ratio_min > mesh.quality.radius_ratio_min):
@@ -158,7 +163,7 @@ def mesh_surfaces(
         return mesh
     ratio = mesh.quality.radius_ratio_min
     poor = f"{label}: tiny details of the surface give flat or tiny tets (radius ratio {ratio:.1e})"
-    remedy = f"simplify = {TIDY * edge * 1e3:.2g} mm or more may remove them, or the CAD program"
+    remedy = f"simplify = {REMOVED_EDGE_REL * edge * 1e3:.2g} mm or more may remove them, or the CAD program"
     return replace(mesh, notices=(*mesh.notices, f"{poor}; {remedy}"))
 
 
@@ -169,7 +174,7 @@ def _coarsened(
     within = number(within, "simplify [m]", above=0.0)
     coarse = [simplified(s, within) for s in bodies]
     before, after = (shared_area(skins) if len(skins) > 1 else 0.0 for skins in (bodies, coarse))
-    if after < (1.0 - SAME_WALL) * before:
+    if after < (1.0 - SHARED_WALL_AREA_REL) * before:
         raise InputError(
             f"simplify = {within * 1e3:.4g} mm: parts the walls that the bodies share ({before * 1e6:.4g} mm^2 before, "
             f"{after * 1e6:.4g} mm^2 after); give a smaller one, or leave it out"
@@ -181,14 +186,14 @@ def _are_too_fine(surfaces: Sequence[Surface], max_edge: float) -> bool:
     """Whether the triangles, which all stay in the mesh, make it far finer than was asked for."""
     corners = np.vstack([s.vertices[s.faces] for s in surfaces])
     edges = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2)
-    return len(corners) >= MANY_FACES and float(np.median(edges)) < FINE_EDGE * max_edge
+    return len(corners) >= COARSENED_FROM_FACES and float(np.median(edges)) < FINE_EDGE_REL * max_edge
 
 
 def _made_coarser(
     bodies: Sequence[Surface], chambers: Sequence[Surface], max_edge: float
 ) -> tuple[list[Surface], list[Surface]]:
     """Simplify surfaces that are too fine for the mesh, within a small share of its edge; keep them where they would not fit."""
-    within = FINE_SIMPLIFY * max_edge
+    within = FINE_SIMPLIFY_REL * max_edge
     fine = f"its triangles are far smaller than max_edge = {max_edge * 1e3:.4g} mm"
     taken = f"{fine} and would all stay in the mesh; simplify = {within * 1e3:.2g} mm is taken, 0 keeps them all"
     return _unless_walls_touch(
@@ -204,7 +209,7 @@ def _thinned(body: Surface, chambers: Sequence[Surface]) -> tuple[list[Surface],
     """Simplify the surfaces of a preview, those that get fewer triangles by it."""
 
     def coarser(surfaces: Sequence[Surface]) -> list[Surface]:
-        found = (simplified(s, PREVIEW_SIMPLIFY * body.diagonal) for s in surfaces)
+        found = (simplified(s, PREVIEW_SIMPLIFY_REL * body.diagonal) for s in surfaces)
         return [new if len(new.faces) < len(old.faces) else old for old, new in zip(surfaces, found)]
 
     thin = "walls are too thin for a preview to simplify the surfaces"
@@ -235,7 +240,7 @@ def _checked_edge(domain: Domain, max_edge: float | None, label: str, edges: flo
     usual = float(np.linalg.norm(np.ptp(domain.vertices, axis=0))) / edges
     edge = usual if max_edge is None else max_edge
     expected = _expected_tets(domain, edge)
-    if expected > LARGEST_MESH:
+    if expected > MAX_TETS:
         raise InputError(
             f"max_edge = {edge * 1e3:.4g} mm: {label} would get about {expected / 1e6:.0f} million tets; "
             f"choose a larger one (default {usual * 1e3:.4g} mm)"
@@ -259,7 +264,7 @@ class MesherError(Exception):
 
 def _has_tiny_tets(mesh: TetMesh) -> bool:
     quality = mesh.quality
-    return quality.radius_ratio_min < POOR_RATIO or quality.edge_min < TINY_EDGE * mesh.max_edge
+    return quality.radius_ratio_min < POOR_RADIUS_RATIO or quality.edge_min < TINY_EDGE_REL * mesh.max_edge
 
 
 def _tidied(domain: Domain, bodies: Sequence[Surface], chambers: Sequence[Surface], tolerance: float) -> Domain | None:
@@ -285,7 +290,7 @@ def _mesh(domain: Domain, edge: float, time_limit: float, label: str, switches: 
     scale = float(2.0 ** -np.round(np.log2(edge)))  # a power of two keeps the surface vertices exact
     failures: list[str] = []
     # Walls much thinner than max_edge can ask for any number of tets: S bounds the inserted points.
-    most = int(max(MOST_POINTS, 4.0 * _expected_tets(domain, edge)))
+    most = int(max(MAX_INSERTED_POINTS, 4.0 * _expected_tets(domain, edge)))
     for chosen in switches:
         inputs = dict(
             engine="tetgen",
@@ -302,7 +307,7 @@ def _mesh(domain: Domain, edge: float, time_limit: float, label: str, switches: 
         if len(found["vertices"]) >= most:
             raise MeshError(
                 f"{label}: thin walls or tiny details ask for more than {most} vertices at max_edge = "
-                f"{edge * 1e3:.4g} mm; thicken or remove them, or {RESCUE}"
+                f"{edge * 1e3:.4g} mm; thicken or remove them, or {RESCUE_ADVICE}"
             )
         notices = (f"{label}: meshed with weaker quality bounds, since {failures[0]}",) if failures else ()
         seed = found["seed"]
@@ -311,7 +316,7 @@ def _mesh(domain: Domain, edge: float, time_limit: float, label: str, switches: 
             return _verified(domain, found["vertices"] / scale, found["tets"], regions, edge, notices)
         except MesherError as error:
             failures.append(str(error))
-    raise MesherError(f"{label}: {failures[0]}; clean and re-export the surface, or {RESCUE}")
+    raise MesherError(f"{label}: {failures[0]}; clean and re-export the surface, or {RESCUE_ADVICE}")
 
 
 def _rescue(domain: Domain, edge: float, time_limit: float, label: str) -> TetMesh:
@@ -356,12 +361,12 @@ def _verified(
     for region, wanted in domain.volumes.items():
         got = float(volume[regions == region].sum())
         change = abs(got - wanted) / abs(wanted)
-        if change > LOST_VOLUME:
+        if change > LOST_VOLUME_REL:
             raise MesherError(
                 f"the mesh of the {domain.names[region]} has {got * 1e6:.6g} cm^3 where the surface encloses "
                 f"{wanted * 1e6:.6g} cm^3"
             )
-        if change > SAME_VOLUME:
+        if change > SURFACE_VOLUME_REL:
             moved = True
             notices += (_moved(domain, region, vertices, tets[regions == region], change),)
     crossed = len(crossing_pairs(vertices, topology.boundary_faces(tets), tolerance=0.0)) if moved else 0
@@ -413,7 +418,7 @@ def fill(x: np.ndarray, wall: np.ndarray, first: int) -> tuple[np.ndarray, np.nd
         faces=faces,
         seeds=np.empty((0, 3)),
         holes=np.empty((0, 3)),
-        switches=f"pYq{CAVITY_QUALITY}a{LARGEST_CELL * length**3:.6g}Q",
+        switches=f"pYq{CAVITY_QUALITY}a{MAX_CAVITY_CELL * length**3:.6g}Q",
     )
     found = run_mesher(inputs, CAVITY_SECONDS, "chamber")
     if isinstance(found, str):
@@ -423,7 +428,7 @@ def fill(x: np.ndarray, wall: np.ndarray, first: int) -> tuple[np.ndarray, np.nd
         raise GeosimError("the mesher moved vertices of a chamber's wall")
     tets, volumes = topology.oriented(points, tets)
     numbers = np.concatenate([ids, first + np.arange(len(points) - len(ids))])
-    return points[len(ids) :] / scale, numbers[tets[volumes > FLAT_CELL]]
+    return points[len(ids) :] / scale, numbers[tets[volumes > FLAT_CELL_VOLUME_REL]]
 
 
 def _expected_tets(domain: Domain, edge: float) -> float:

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geosim.geometry.topology import EDGES, FACES, mid_edges, tet_volumes
+from geosim.geometry.topology import TET_EDGES, TET_FACES, mid_edges, tet_volumes
 
 __all__ = ["MeshQuality", "mesh_quality", "one_tet_thick"]
 
-OPPOSITE = ((0, 5), (1, 3), (2, 4))  # pairs of EDGES without a common vertex
-TINY = np.finfo(float).tiny
-FACING = -0.5  # cosine between the normals at the ends of an edge that goes through a wall, at most: corners have 0
+OPPOSITE_EDGES = ((0, 5), (1, 3), (2, 4))  # pairs of TET_EDGES without a common vertex
+MIN_VOLUME_DIVISOR = np.finfo(float).tiny
+MAX_THROUGH_WALL_COSINE = (
+    -0.5
+)  # cosine between the normals at the ends of an edge that goes through a wall, at most: corners have 0
 
 
 @dataclass(frozen=True)
@@ -47,20 +49,20 @@ def mesh_quality(vertices: np.ndarray, tets: np.ndarray) -> MeshQuality:
     """Measure a mesh: vertices [m] (n, 3), tets (m, 4)."""
     corners = vertices[tets]
     # Outward area vectors of the face opposite to each corner; the dihedral angle lies between two of them.
-    a, b, c = (corners[:, FACES[:, i]] for i in range(3))
+    a, b, c = (corners[:, TET_FACES[:, i]] for i in range(3))
     areas = 0.5 * np.cross(b - a, c - a)
     size = np.linalg.norm(areas, axis=2)
-    normals = areas / np.maximum(size, TINY)[:, :, None]
-    cosines = -np.einsum("tek,tek->te", normals[:, EDGES[:, 0]], normals[:, EDGES[:, 1]])
+    normals = areas / np.maximum(size, MIN_VOLUME_DIVISOR)[:, :, None]
+    cosines = -np.einsum("tek,tek->te", normals[:, TET_EDGES[:, 0]], normals[:, TET_EDGES[:, 1]])
     smallest = np.degrees(np.arccos(np.clip(cosines, -1, 1))).min(axis=1)
     volume = np.abs(tet_volumes(vertices, tets))
     inscribed = 3.0 * volume / size.sum(axis=1)
     # Circumradius from the products of opposite edges (Crelle): 24 V R = sqrt(s (s - 2a)(s - 2b)(s - 2c)).
-    lengths = np.linalg.norm(corners[:, EDGES[:, 0]] - corners[:, EDGES[:, 1]], axis=2)
-    p, q, r = (lengths[:, i] * lengths[:, j] for i, j in OPPOSITE)
+    lengths = np.linalg.norm(corners[:, TET_EDGES[:, 0]] - corners[:, TET_EDGES[:, 1]], axis=2)
+    p, q, r = (lengths[:, i] * lengths[:, j] for i, j in OPPOSITE_EDGES)
     product = (p + q + r) * (q + r - p) * (p + r - q) * (p + q - r)
-    circumscribed = np.sqrt(np.maximum(product, 0.0)) / np.maximum(24.0 * volume, TINY)
-    ratio = 3.0 * inscribed / np.maximum(circumscribed, TINY)
+    circumscribed = np.sqrt(np.maximum(product, 0.0)) / np.maximum(24.0 * volume, MIN_VOLUME_DIVISOR)
+    ratio = 3.0 * inscribed / np.maximum(circumscribed, MIN_VOLUME_DIVISOR)
     length = np.linalg.norm(np.diff(vertices[mid_edges(tets, 0)[0]], axis=1)[:, 0], axis=1)
     return MeshQuality(
         vertices=len(vertices),
@@ -92,12 +94,12 @@ def one_tet_thick(vertices: np.ndarray, tets: np.ndarray, faces: np.ndarray) -> 
     normals = np.zeros_like(vertices)
     np.add.at(normals, faces, outward[:, None])
     size = np.linalg.norm(normals, axis=1)
-    normals /= np.maximum(size, TINY)[:, None]
+    normals /= np.maximum(size, MIN_VOLUME_DIVISOR)[:, None]
     count = len(vertices)
     edges = mid_edges(tets, 0)[0]
     along = np.sort(faces[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1)
     inside = ~np.isin(edges.min(axis=1) * count + edges.max(axis=1), along[:, 0] * count + along[:, 1])
-    facing = np.einsum("ei,ei->e", normals[edges[:, 0]], normals[edges[:, 1]]) < FACING
+    facing = np.einsum("ei,ei->e", normals[edges[:, 0]], normals[edges[:, 1]]) < MAX_THROUGH_WALL_COSINE
     thin = np.zeros(count, dtype=bool)
     thin[edges[inside & facing]] = True
     areas = np.linalg.norm(outward, axis=1) * thin[faces].all(axis=1)

@@ -29,20 +29,20 @@ from geosim.geometry.winding import soup
 __all__ = ["as_soup", "deviation", "rescued"]
 
 # Lengths relative to the diagonal of the bounding box, areas to the area of the surface.
-GAPS = (
+JOIN_DISTANCES_REL = (
     1e-6,
     1e-5,
     1e-4,
     1e-3,
 )  # open edges nearer than the first that joins most are joined: printers resolve the last
-STRAY = 1e-2  # area of a piece with an open border that is no part of the solid
-SMALL_HOLE = 0.1  # diameter; larger holes are openings, and what closes them is a matter of design
-THIN_SLOT = 1e-3  # width: far below what a mesh of 40 edges on the diagonal resolves
-SLOT_FACES = -0.99  # cosine between the normals of two faces of a slot: flat walls, not the walls of a groove
-PLATE = 1.5  # times area and width: hulls of more volume reach beyond the slot
-HIDDEN = 0.9  # of a rim inside other parts: whatever closes it there bounds nothing
-COLLAPSED = 10.0  # heights of a sliver: edges so short go where it cannot be flipped away
-NEAR_FACE = 1e-9  # of the diagonal: rays start so far off their own face
+STRAY_PIECE_AREA_REL = 1e-2  # area of a piece with an open border that is no part of the solid
+SMALL_HOLE_DIAMETER_REL = 0.1  # diameter; larger holes are openings, and what closes them is a matter of design
+THIN_SLOT_WIDTH_REL = 1e-3  # width: far below what a mesh of 40 edges on the diagonal resolves
+SLOT_NORMALS_COSINE = -0.99  # cosine between the normals of two faces of a slot: flat walls, not the walls of a groove
+SLOT_HULL_VOLUME_RATIO = 1.5  # times area and width: hulls of more volume reach beyond the slot
+HIDDEN_RIM_SHARE = 0.9  # of a rim inside other parts: whatever closes it there bounds nothing
+COLLAPSED_EDGE_HEIGHTS = 10.0  # heights of a sliver: edges so short go where it cannot be flipped away
+RAY_OFFSET_REL = 1e-9  # of the diagonal: rays start so far off their own face
 
 
 @dataclass
@@ -137,7 +137,7 @@ def as_soup(surface: Surface) -> tuple[Surface, int]:
         patient.vertices,
         patient.faces,
         diagonal,
-        SMALL_HOLE * diagonal,
+        SMALL_HOLE_DIAMETER_REL * diagonal,
         lambda loop: _is_hidden(patient, loop),
     )
     if found is not None and found[1]:
@@ -153,7 +153,10 @@ def _is_hidden(patient: _Patient, loop: list[int]) -> bool:
     touch = np.repeat(patient.faces[:, :1], 2, axis=1), patient.faces[:, 1:]
     part = linked(touch[0].ravel(), touch[1].ravel(), len(patient.vertices))
     others = patient.faces[part[patient.faces[:, 0]] != part[loop[0]]]
-    return len(others) > 3 and float(soup(patient.vertices, others).holds(patient.vertices[loop]).mean()) > HIDDEN
+    return (
+        len(others) > 3
+        and float(soup(patient.vertices, others).holds(patient.vertices[loop]).mean()) > HIDDEN_RIM_SHARE
+    )
 
 
 def deviation(first: Surface, second: Surface, both: bool = True) -> tuple[float, np.ndarray]:
@@ -175,7 +178,7 @@ def _join_gaps(patient: _Patient) -> None:
     """Join vertices of open edges; of several distances the least that leaves the fewest edges open."""
     opened = border(patient.faces)
     best, chosen, width = len(opened), None, 0.0
-    for gap in GAPS if best else ():
+    for gap in JOIN_DISTANCES_REL if best else ():
         joined = np.arange(len(patient.vertices))
         joined[opened] = shells.merge_vertices(patient.vertices, opened, gap * patient.diagonal)[1]
         faces = shells.drop_degenerate(joined[patient.faces])[0]
@@ -205,7 +208,7 @@ def _drop_strays(patient: _Patient) -> None:
         count = np.bincount(shells.edges(faces)[1])[shells.edges(faces)[1]].reshape(3, -1)
         of_piece = np.bincount(piece, size)
         is_open = np.bincount(piece, (count == 1).any(axis=0)) > 0
-        stray = is_open & (of_piece <= STRAY * size.sum())
+        stray = is_open & (of_piece <= STRAY_PIECE_AREA_REL * size.sum())
         if not stray.any() or stray.all():
             break
         kept = ~stray[piece]
@@ -234,7 +237,9 @@ def _drop_inner_walls(patient: _Patient) -> None:
 
 def _close_holes(patient: _Patient) -> None:
     """Close every small hole; refuse a large one."""
-    found = closed(patient.name, patient.vertices, patient.faces, patient.diagonal, SMALL_HOLE * patient.diagonal)
+    found = closed(
+        patient.name, patient.vertices, patient.faces, patient.diagonal, SMALL_HOLE_DIAMETER_REL * patient.diagonal
+    )
     if found is None:
         return
     faces, widths, area = found
@@ -300,10 +305,12 @@ def _fill_slots(patient: _Patient) -> None:
     vertices, faces = patient.vertices, patient.faces
     normal = face_normals(vertices, faces)
     normal /= np.maximum(np.linalg.norm(normal, axis=1), np.finfo(float).tiny)[:, None]
-    starts = vertices[faces].mean(axis=1) + NEAR_FACE * patient.diagonal * normal
+    starts = vertices[faces].mean(axis=1) + RAY_OFFSET_REL * patient.diagonal * normal
     ids = len(vertices) + np.arange(len(faces))
     width, beyond = ray_hits(np.vstack([vertices, starts]), ids, normal, build_tree(vertices, faces))
-    facing = (width < THIN_SLOT * patient.diagonal) & (np.einsum("ij,ij->i", normal, normal[beyond]) < SLOT_FACES)
+    facing = (width < THIN_SLOT_WIDTH_REL * patient.diagonal) & (
+        np.einsum("ij,ij->i", normal, normal[beyond]) < SLOT_NORMALS_COSINE
+    )
     wall = np.flatnonzero(facing)
     if len(wall) == 0:
         return
@@ -317,7 +324,7 @@ def _fill_slots(patient: _Patient) -> None:
         walls = faces[np.union1d(members, beyond[members])]
         hull = type(solid).hull_points(vertices[np.unique(walls)])
         area = 0.25 * float(np.linalg.norm(face_normals(vertices, walls), axis=1).sum())
-        if 0.0 < hull.volume() <= PLATE * area * float(width[members].max()):
+        if 0.0 < hull.volume() <= SLOT_HULL_VOLUME_RATIO * area * float(width[members].max()):
             solid = solid + hull
             filled.append(float(width[members].max()))
     if filled:
@@ -330,7 +337,7 @@ def _drop_slivers(patient: _Patient) -> None:
     """Collapse short edges where flat triangles cannot be flipped away."""
     tolerance = SLIVER_TOLERANCE * patient.diagonal
     if shells.flip_slivers(patient.vertices, patient.faces, tolerance)[2]:
-        solid = as_manifold(patient.vertices, patient.faces).simplify(COLLAPSED * tolerance)
+        solid = as_manifold(patient.vertices, patient.faces).simplify(COLLAPSED_EDGE_HEIGHTS * tolerance)
         vertices, faces = of_manifold(solid, patient.diagonal)
         welded, joined, _ = shells.merge_vertices(
             vertices, faces, tolerance

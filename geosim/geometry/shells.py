@@ -32,8 +32,8 @@ __all__ = [
     "winding_numbers",
 ]
 
-BEHIND = 1e-9  # of the size: so far behind a triangle rays start, not to meet that triangle itself
-SLIVER_ROUNDS = 30  # of edge flips; each mends one of two neighbouring slivers
+RAY_START_REL = 1e-9  # of the size: so far behind a triangle rays start, not to meet that triangle itself
+MAX_FLIP_ROUNDS = 30  # of edge flips; each mends one of two neighbouring slivers
 
 
 def signed_volume(vertices: np.ndarray, faces: np.ndarray) -> float:
@@ -117,7 +117,7 @@ def flip_slivers(vertices: np.ndarray, faces: np.ndarray, tolerance: float) -> t
     """
     faces = faces.copy()
     begin = len(_slivers(vertices, faces, tolerance))
-    for _ in range(SLIVER_ROUNDS):
+    for _ in range(MAX_FLIP_ROUNDS):
         slivers = _slivers(vertices, faces, tolerance)
         if len(slivers) == 0:
             break
@@ -244,7 +244,7 @@ def inner_point(vertices: np.ndarray, shell_faces: np.ndarray, all_faces: np.nda
     centres = vertices[shell_faces[chosen]].mean(axis=1)
     ways = -normal[chosen] / area[chosen, None]
     used = vertices[np.unique(all_faces)]
-    starts = centres + BEHIND * float(used.max() - used.min()) * ways
+    starts = centres + RAY_START_REL * float(used.max() - used.min()) * ways
     ids = len(vertices) + np.arange(len(starts))
     lengths, _ = ray_hits(np.vstack([vertices, starts]), ids, ways, build_tree(vertices, all_faces))
     best = int(np.argmax(np.where(np.isfinite(lengths), lengths, 0.0)))

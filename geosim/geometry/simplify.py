@@ -11,7 +11,11 @@ from geosim.geometry.surface import Surface, check_surface
 
 __all__ = ["simplified"]
 
-SHARES = (1.0, 0.5, 0.25)  # of the distance allowed: where the whole makes a thin wall cross itself, less may not
+TOLERANCE_SHARES = (
+    1.0,
+    0.5,
+    0.25,
+)  # of the distance allowed: where the whole makes a thin wall cross itself, less may not
 
 
 def simplified(surface: Surface, within: float) -> Surface:
@@ -20,7 +24,7 @@ def simplified(surface: Surface, within: float) -> Surface:
     Edges are collapsed by manifold3d, which keeps a subset of the vertices and what is connected with what; the distance is
     measured afterwards. A surface that cannot be coarsened comes back as it is, with a notice.
     """
-    for share in SHARES:
+    for share in TOLERANCE_SHARES:
         solid = as_manifold(surface.vertices, surface.faces).simplify(share * within)
         vertices, faces = of_manifold(solid, surface.diagonal)
         try:

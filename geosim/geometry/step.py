@@ -19,14 +19,16 @@ from geosim.geometry.child import run_mesher
 __all__ = ["STEP_SUFFIXES", "file_part", "read_step"]
 
 STEP_SUFFIXES = (".step", ".stp")
-BEGIN, END = b"ISO-10303-21;", b"END-ISO-10303-21;"
-AGAIN = "export it again from the CAD program as STEP AP214 or AP242, solids, or as STL (binary, fine, mm)"
+STEP_HEADER, STEP_FOOTER = b"ISO-10303-21;", b"END-ISO-10303-21;"
+EXPORT_ADVICE = "export it again from the CAD program as STEP AP214 or AP242, solids, or as STL (binary, fine, mm)"
 # Of the triangles from the surface, over its size: a tenth of a millimetre on 100 mm, the precision of a mould; and their largest
 # angle [rad]: 18 triangles round a hole, a hundredth of whose area is lost.
-DEFLECTION, ANGLE = 1e-3, 0.35
-SECONDS = 300.0  # for reading: large assemblies take minutes
-SEAM = 1e-7  # over the size: faces of the CAD program have vertices of their own along common edges, apart by rounding
-MM = 1e-3  # [m]: Open CASCADE converts every unit to millimetres
+DEFLECTION_REL, DEFLECTION_ANGLE_RAD = 1e-3, 0.35
+MAX_READING_SECONDS = 300.0  # for reading: large assemblies take minutes
+SEAM_GAP_REL = (
+    1e-7  # over the size: faces of the CAD program have vertices of their own along common edges, apart by rounding
+)
+STEP_UNIT_M = 1e-3  # [m]: Open CASCADE converts every unit to millimetres
 
 
 def file_part(given: str) -> tuple[str, str]:
@@ -61,22 +63,24 @@ def read_step(path: Path, solid: str, label: str) -> tuple[np.ndarray, np.ndarra
         The extra is not installed, the file is damaged, or it holds no such solid.
     """
     text = path.read_bytes()
-    if not text.lstrip().startswith(BEGIN) or END not in text:
-        raise InputError(f"{label}: no STEP file, or it ends in the middle; {AGAIN}")
+    if not text.lstrip().startswith(STEP_HEADER) or STEP_FOOTER not in text:
+        raise InputError(f"{label}: no STEP file, or it ends in the middle; {EXPORT_ADVICE}")
     if importlib.util.find_spec("OCP") is None:
         raise InputError(
             f"{label}: to read STEP files, pip install 'geosim[step]'; or export the part as STL (binary, fine, mm) in the "
             "CAD program"
         )
     found = run_mesher(
-        dict(engine="Open CASCADE", path=str(path.resolve()), deflection=DEFLECTION, angle=ANGLE), SECONDS, label
+        dict(engine="Open CASCADE", path=str(path.resolve()), deflection=DEFLECTION_REL, angle=DEFLECTION_ANGLE_RAD),
+        MAX_READING_SECONDS,
+        label,
     )
     if isinstance(found, str):
-        raise InputError(f"{label}: {found}; {AGAIN}")
+        raise InputError(f"{label}: {found}; {EXPORT_ADVICE}")
     names = [str(name) for name in found["names"]]
     colors = [str(color) for color in found["colors"]]
     chosen = chosen_part(names, solid, path, label, colors)
-    vertices, faces = shells.compact(found["vertices"] * MM, found["faces"][found["solid"] == chosen])
+    vertices, faces = shells.compact(found["vertices"] * STEP_UNIT_M, found["faces"][found["solid"] == chosen])
     size = float(np.linalg.norm(np.ptp(vertices, axis=0)))
-    vertices, faces, _ = shells.merge_vertices(vertices, faces, SEAM * size)
+    vertices, faces, _ = shells.merge_vertices(vertices, faces, SEAM_GAP_REL * size)
     return vertices, faces

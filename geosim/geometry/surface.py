@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.arrays import UNITS
+from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import InputError
 from geosim.geometry import shells
 from geosim.geometry.assemblies import ASSEMBLY_SUFFIXES, read_assembly
@@ -22,7 +22,7 @@ from geosim.resources import readable
 __all__ = ["Surface", "check_size", "check_surface", "read_surface", "tidy_surface"]
 
 # metres per unit
-SUFFIXES = (".stl", ".obj", ".ply", ".off")
+SURFACE_SUFFIXES = (".stl", ".obj", ".ply", ".off")
 CAD_SUFFIXES = (
     ".iges",
     ".igs",
@@ -47,8 +47,8 @@ CAD_SUFFIXES = (
     ".blend",
 )
 # Sizes that are almost always a wrong unit: a 100 mm robot read as metres, or as micrometres [m].
-SMALLEST, LARGEST = 1e-3, 5.0
-USUAL = 0.1  # of soft robots
+MIN_PLAUSIBLE_SIZE_M, MAX_PLAUSIBLE_SIZE_M = 1e-3, 5.0
+USUAL_SIZE_M = 0.1  # of soft robots
 # Lengths relative to the bounding-box diagonal. Single precision STL rounds to 6e-8 of the largest coordinate.
 MERGE_TOLERANCE = 1e-7
 SLIVER_TOLERANCE = 1e-6
@@ -72,7 +72,7 @@ class Surface:
     source
         File it came from, "" if none.
     units
-        Unit of the numbers it was given in, a key of `UNITS`.
+        Unit of the numbers it was given in, a key of `METRES_PER_UNIT`.
 
     Raises
     ------
@@ -155,8 +155,10 @@ def read_surface(surface: Any, units: str | None = None, name: str = "body") -> 
     """
     if isinstance(surface, Surface):
         return surface
-    if units is not None and not (isinstance(units, str) and units in UNITS):
-        raise InputError(f"{name} surface: units = {units!r} is unknown; choose one of {', '.join(map(repr, UNITS))}")
+    if units is not None and not (isinstance(units, str) and units in METRES_PER_UNIT):
+        raise InputError(
+            f"{name} surface: units = {units!r} is unknown; choose one of {', '.join(map(repr, METRES_PER_UNIT))}"
+        )
     if isinstance(surface, (str, os.PathLike)):
         name_of, solid = file_part(os.fspath(surface))
         path = Path(name_of)
@@ -173,10 +175,10 @@ def read_surface(surface: Any, units: str | None = None, name: str = "body") -> 
                 f"{name} surface ({path}): the file does not say its unit; give units='mm' (or 'm', 'cm', 'in')"
             )
         vertices, faces = _read_file(path, f"{name} surface ({path})")
-        return Surface(vertices * UNITS[units], faces, name=name, source=str(path), units=units)
+        return Surface(vertices * METRES_PER_UNIT[units], faces, name=name, source=str(path), units=units)
     if not (hasattr(surface, "vertices") and hasattr(surface, "faces")):
         raise InputError(f"{name} surface: need a path or a trimesh.Trimesh, got {type(surface).__name__}")
-    scale = UNITS[units or "m"]
+    scale = METRES_PER_UNIT[units or "m"]
     return Surface(
         np.asarray(surface.vertices, dtype=np.float64) * scale, np.asarray(surface.faces), name=name, units=units or "m"
     )
@@ -190,8 +192,10 @@ def _read_file(path: Path, label: str) -> tuple[np.ndarray, np.ndarray]:
             f"{label}: {suffix[1:].upper()} is a CAD format without triangles; in the CAD program export "
             "the part as STL (File > Export or Save as > STL, binary, fine resolution, mm) and give that"
         )
-    if suffix not in SUFFIXES:
-        raise InputError(f"{label}: unknown suffix {suffix!r}; give {', '.join(s[1:].upper() for s in SUFFIXES)}")
+    if suffix not in SURFACE_SUFFIXES:
+        raise InputError(
+            f"{label}: unknown suffix {suffix!r}; give {', '.join(s[1:].upper() for s in SURFACE_SUFFIXES)}"
+        )
     _check_file(path, label)
     try:
         data = path.read_bytes()
@@ -384,21 +388,21 @@ def check_size(surface: Surface, allow_any_size: bool) -> None:
     diagonal = surface.diagonal
     if diagonal == 0:
         raise InputError(f"{surface.label}: all vertices are one point; export it again")
-    if allow_any_size or SMALLEST <= diagonal <= LARGEST:
+    if allow_any_size or MIN_PLAUSIBLE_SIZE_M <= diagonal <= MAX_PLAUSIBLE_SIZE_M:
         return
     raise InputError(
         f"{surface.label}: suspicious size, the bounding box has a diagonal of {diagonal:.4g} m (usual: "
-        f"1 mm to 5 m); {_fitting_units(diagonal / UNITS[surface.units])}, or set allow_any_size = true"
+        f"1 mm to 5 m); {_fitting_units(diagonal / METRES_PER_UNIT[surface.units])}, or set allow_any_size = true"
     )
 
 
 def _fitting_units(size: float) -> str:
     """Say which units make a size in the file's unit that of a robot, the likeliest first."""
-    fitting = [u for u in UNITS if SMALLEST <= size * UNITS[u] <= LARGEST]
+    fitting = [u for u in METRES_PER_UNIT if MIN_PLAUSIBLE_SIZE_M <= size * METRES_PER_UNIT[u] <= MAX_PLAUSIBLE_SIZE_M]
     if not fitting:
-        return f"no unit of {', '.join(UNITS)} fits a size of {size:.4g}; scale the surface"
-    fitting.sort(key=lambda u: abs(np.log(size * UNITS[u] / USUAL)))
-    many = [f"units = {u!r} ({size * UNITS[u] * 1e3:.4g} mm)" for u in fitting]
+        return f"no unit of {', '.join(METRES_PER_UNIT)} fits a size of {size:.4g}; scale the surface"
+    fitting.sort(key=lambda u: abs(np.log(size * METRES_PER_UNIT[u] / USUAL_SIZE_M)))
+    many = [f"units = {u!r} ({size * METRES_PER_UNIT[u] * 1e3:.4g} mm)" for u in fitting]
     return f"check the unit: {many[0]} fits" + (f", so does {', '.join(many[1:])}" if many[1:] else "")
 
 

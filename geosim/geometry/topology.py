@@ -9,8 +9,8 @@ from scipy.sparse.csgraph import connected_components
 from geosim.arrays import Floats, Ints
 
 __all__ = [
-    "EDGES",
-    "FACES",
+    "TET_EDGES",
+    "TET_FACES",
     "TRIANGLE_EDGES",
     "boundary_faces",
     "components",
@@ -31,12 +31,12 @@ __all__ = [
 
 # Faces of a positively oriented tet, seen counter-clockwise from outside; edges in the order of the P2 nodes 4..9, of a
 # triangle 3..5: the order of VTK's quadratic cells, which files keep.
-FACES = np.array([[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]])
-EDGES = np.array([[0, 1], [1, 2], [0, 2], [0, 3], [1, 3], [2, 3]])
+TET_FACES = np.array([[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]])
+TET_EDGES = np.array([[0, 1], [1, 2], [0, 2], [0, 3], [1, 3], [2, 3]])
 TRIANGLE_EDGES = np.array([[0, 1], [1, 2], [2, 0]])
 # Height of a tet over the size of its mesh: ten thousand times the rounding of the coordinates, so that its deformation is still
 # known to 1e-4. Small tets are not flat: a cut-off in volume would refuse those of tiny details.
-FLAT = 1e-12
+FLAT_TET_HEIGHT_REL = 1e-12
 
 
 def tet_volumes(vertices: Floats, tets: Ints) -> Floats:
@@ -48,14 +48,14 @@ def tet_volumes(vertices: Floats, tets: Ints) -> Floats:
 def flat_tets(vertices: Floats, tets: Ints) -> Ints:
     """Ids of tets without volume: so flat that rounding of the coordinates decides how they deform."""
     corners = vertices[tets]
-    longest = np.linalg.norm(corners[:, EDGES[:, 0]] - corners[:, EDGES[:, 1]], axis=2).max(axis=1)
+    longest = np.linalg.norm(corners[:, TET_EDGES[:, 0]] - corners[:, TET_EDGES[:, 1]], axis=2).max(axis=1)
     size = float(np.linalg.norm(np.ptp(vertices[np.unique(tets)], axis=0)))
-    return np.flatnonzero(np.abs(tet_volumes(vertices, tets)) <= FLAT * size * longest**2)
+    return np.flatnonzero(np.abs(tet_volumes(vertices, tets)) <= FLAT_TET_HEIGHT_REL * size * longest**2)
 
 
 def crowded_faces(tets: Ints) -> Ints:
     """Faces (k, 3) that several positively oriented tets have on the same side, so that they overlap."""
-    faces = tets[:, FACES].reshape(-1, 3)
+    faces = tets[:, TET_FACES].reshape(-1, 3)
     lowest = np.argmin(faces, axis=1)[:, None]
     sense = np.take_along_axis(faces, (lowest + np.arange(3)) % 3, axis=1)  # the same rows: seen from the same side
     found, shared = np.unique(sense, axis=0, return_counts=True)
@@ -90,7 +90,7 @@ def face_sides(tets: Ints) -> tuple[Ints, Ints, Ints]:
         Vertex ids (f, 3), oriented out of the tet `inner` (f,); `outer` (f,) is the tet beyond, or -1.
     """
     count = len(tets)
-    faces = tets[:, FACES].reshape(-1, 3)
+    faces = tets[:, TET_FACES].reshape(-1, 3)
     owner = np.repeat(np.arange(count), 4)
     key = np.sort(faces, axis=1)
     order = np.lexsort((owner, key[:, 2], key[:, 1], key[:, 0]))
@@ -129,7 +129,7 @@ def mid_edges(tets: Ints, first: int) -> tuple[Ints, Ints]:
     edges, nodes
         The end vertices of every edge (e, 2), and the ten nodes of every tet (m, 10).
     """
-    pairs = np.sort(tets[:, EDGES].reshape(-1, 2), axis=1)
+    pairs = np.sort(tets[:, TET_EDGES].reshape(-1, 2), axis=1)
     span = int(pairs.max(initial=0)) + 1
     keys, inverse = np.unique(pairs[:, 0] * span + pairs[:, 1], return_inverse=True)
     edges = np.stack([keys // span, keys % span], axis=1)

@@ -21,10 +21,12 @@ from geosim.linear.matrix3 import difference, dot
 
 __all__ = ["Soup", "soup", "winding"]
 
-CLUSTER = 16  # triangles: exact near by, one dipole from afar
-FAR = 2.5  # radii of a cluster: beyond, a dipole is within some 1e-2 of the solid angle, and sums are asked for to 1/2
-SAMPLES = 24  # triangles of a patch that say whether it lies inside another
-NESTED = 0.9  # of them inside: the wall of a cavity, however it is turned
+CLUSTER_TRIANGLES = 16  # triangles: exact near by, one dipole from afar
+FAR_FIELD_RADII = (
+    2.5  # radii of a cluster: beyond, a dipole is within some 1e-2 of the solid angle, and sums are asked for to 1/2
+)
+PATCH_SAMPLES = 24  # triangles of a patch that say whether it lies inside another
+NESTED_SHARE = 0.9  # of them inside: the wall of a cavity, however it is turned
 OWN_SENSE = 0.95  # of the area of a patch turned the same way in the file: the file knows what is outside
 FLAT_PATCH = 1e-3  # volume over the area to the power 3/2, below which a patch does not say what it encloses
 
@@ -123,27 +125,27 @@ def _depths(
     high = np.array([corners[of_face == k].max(axis=(0, 1)) for k in range(int(cluster.max()) + 1)])
     for k in range(count):
         members = np.flatnonzero(patch == k)
-        chosen = members[np.argsort(-area[members], kind="stable")[:SAMPLES]]
+        chosen = members[np.argsort(-area[members], kind="stable")[:PATCH_SAMPLES]]
         points = corners[chosen].mean(axis=1)
         for j in range(len(low)):
             if j != cluster[k] and (points.min(axis=0) > low[j]).all() and (points.max(axis=0) < high[j]).all():
                 wound = winding(points, vertices, np.ascontiguousarray(faces[of_face == j]))
-                depth[k] += float(np.mean(np.abs(wound) > 0.5)) > NESTED
+                depth[k] += float(np.mean(np.abs(wound) > 0.5)) > NESTED_SHARE
     return depth
 
 
 def winding(points: np.ndarray, vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
     """Winding numbers (p,) of triangles round points [m] (p, 3)."""
-    if len(faces) <= 2 * CLUSTER:
+    if len(faces) <= 2 * CLUSTER_TRIANGLES:
         return shells.winding_numbers(points, vertices, faces)
     faces = faces[build_tree(vertices, faces).order]
-    starts = np.arange(0, len(faces), CLUSTER)
+    starts = np.arange(0, len(faces), CLUSTER_TRIANGLES)
     corners, normals = vertices[faces], 0.5 * face_normals(vertices, faces)
     dipole = np.add.reduceat(normals, starts)
     area = np.linalg.norm(normals, axis=1) + np.finfo(float).tiny
     weight = np.add.reduceat(area, starts)
     centre = np.add.reduceat(area[:, None] * corners.mean(axis=1), starts) / weight[:, None]
-    owner = np.repeat(np.arange(len(starts)), CLUSTER)[: len(faces)]
+    owner = np.repeat(np.arange(len(starts)), CLUSTER_TRIANGLES)[: len(faces)]
     reach = np.linalg.norm(corners - centre[owner][:, None], axis=2).max(axis=1)
     radius = np.maximum.reduceat(reach, starts)
     ends = np.append(starts[1:], len(faces))
@@ -158,7 +160,7 @@ def _wound(points, vertices, faces, starts, ends, centre, dipole, radius):
         for k in range(starts.shape[0]):
             r = difference(centre[k], points[i])
             square = dot(r, r)
-            if square > (FAR * radius[k]) ** 2:
+            if square > (FAR_FIELD_RADII * radius[k]) ** 2:
                 total[i] += dot(r, dipole[k]) / (square * np.sqrt(square))
                 continue
             for f in range(starts[k], ends[k]):

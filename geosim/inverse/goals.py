@@ -17,12 +17,12 @@ from geosim.result import Result
 __all__ = ["Goal", "read_goals"]
 
 # Misses that count as none: of tips over the robot's size, of angles [rad], of forces and pressures relative to the goal.
-NEAR_TIP, NEAR_ANGLE, NEAR_SHARE = 1e-4, 1e-4, 1e-3
+TIP_TOLERANCE_REL, ANGLE_TOLERANCE_RAD, FORCE_TOLERANCE_REL = 1e-4, 1e-4, 1e-3
 
 # Turns of a bend beyond which an angle was meant in degrees: no robot that touches itself coils so far.
-MOST_TURNS = 4.0
+MAX_BEND_TURNS = 4.0
 
-TIP = ("tip_x_mm", "tip_y_mm", "tip_z_mm")
+TIP_COLUMNS = ("tip_x_mm", "tip_y_mm", "tip_z_mm")
 
 
 @guarded
@@ -56,7 +56,7 @@ class Goal:
     def bend_angle(radians: float, weight: float = 1.0) -> Goal:
         """Bend by an angle [rad]."""
         angle = number(radians, "Goal.bend_angle: radians", low=0.0)
-        if angle > MOST_TURNS * 2.0 * np.pi:
+        if angle > MAX_BEND_TURNS * 2.0 * np.pi:
             raise InputError(
                 f"Goal.bend_angle: {angle:g} rad are {np.degrees(angle):.4g} deg; give numpy.radians({angle:g})?"
             )
@@ -111,8 +111,8 @@ class Goal:
 
     def tolerance(self, size: float) -> float:
         """Return the miss [SI] that counts as none, for a robot of a size [m]."""
-        known = {"tip": NEAR_TIP * size, "bend_angle": NEAR_ANGLE}
-        return known.get(self.of, NEAR_SHARE * max(float(np.linalg.norm(self.value)), 1e-300))
+        known = {"tip": TIP_TOLERANCE_REL * size, "bend_angle": ANGLE_TOLERANCE_RAD}
+        return known.get(self.of, FORCE_TOLERANCE_REL * max(float(np.linalg.norm(self.value)), 1e-300))
 
 
 def _goal(of: str, index: int, value: Floats, weight: float) -> Goal:
@@ -137,7 +137,7 @@ def read_goals(texts: Sequence[str]) -> list[Goal]:
             raise InputError(f"{text!r} is no goal; write one like bend_angle_deg=90") from None
         kind, _, place = name.rpartition("_")
         chosen = int(place) - 1 if place.isdigit() and int(place) > 0 else -1
-        if name in TIP:
+        if name in TIP_COLUMNS:
             tip[name] = 1e-3 * value
         elif name == "bend_angle_deg":
             found.append(Goal.bend_angle(float(np.radians(value))))
@@ -147,8 +147,9 @@ def read_goals(texts: Sequence[str]) -> list[Goal]:
             found.append(Goal.force(chosen, value))
         else:
             raise InputError(
-                f"{text!r} is no goal; use bend_angle_deg, {', '.join(TIP)} (all three), pressure_kpa_1 or obstacle_force_n_1"
+                f"{text!r} is no goal; use bend_angle_deg, {', '.join(TIP_COLUMNS)} (all three), pressure_kpa_1 or "
+                f"obstacle_force_n_1"
             )
     if tip and len(tip) < 3:
-        raise InputError(f"the tip needs {', '.join(TIP)}; given is only {', '.join(tip)}")
-    return [*found, Goal.tip([tip[name] for name in TIP])] if tip else found
+        raise InputError(f"the tip needs {', '.join(TIP_COLUMNS)}; given is only {', '.join(tip)}")
+    return [*found, Goal.tip([tip[name] for name in TIP_COLUMNS])] if tip else found

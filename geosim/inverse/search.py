@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import lsq_linear
 
-from geosim.actuation import AMBIENT, Actuation, CableLengths, CableTensions, Inflation
+from geosim.actuation import AMBIENT_PRESSURE_PA, Actuation, CableLengths, CableTensions, Inflation
 from geosim.arguments import guarded
 from geosim.arrays import Bools, Floats, choice, floats, real_array
 from geosim.environment import Environment
@@ -31,15 +31,25 @@ from geosim.solve import solve
 
 __all__ = ["Inverse", "solve_for"]
 
-MOST = 25  # solves from one start
-MORE, AGAIN = 3, 0.4  # further starts at most, and how far one control is raised there on the way to its upper bound
-RADIUS, LARGEST, SMALLEST = 0.5, 2.0, 1e-4  # trust radii over the unit of the controls: first, most, least
-POOR, GOOD = 0.25, 0.75  # shares of the predicted gain below and above which the radius shrinks and grows
-SHORT, NEARLY = 0.03, 0.9  # damping over the size of the slopes, and share of the gain that a damped step must have
-STEPS = 0.4  # of the bounds: the unit of controls that have none of their own
-BLIND = 1e-3  # of a miss: what a unit of a control changes of a goal that answers to it
-NEAR_VACUUM = 0.5  # of the ambient: what a chamber that is to be emptied further has at most to give
-GAIN = 1e-5  # of the distance: what a step has to promise to be worth a solve
+MAX_SOLVES = 25  # solves from one start
+MAX_RESTARTS, RESTART_RAISE = (
+    3,
+    0.4,
+)  # further starts at most, and how far one control is raised there on the way to its upper bound
+FIRST_TRUST_RADIUS, MAX_TRUST_RADIUS, MIN_TRUST_RADIUS = (
+    0.5,
+    2.0,
+    1e-4,
+)  # trust radii over the unit of the controls: first, most, least
+POOR_GAIN, GOOD_GAIN = 0.25, 0.75  # shares of the predicted gain below and above which the radius shrinks and grows
+SHORT_STEP_DAMPING, DAMPED_GAIN_SHARE = (
+    0.03,
+    0.9,
+)  # damping over the size of the slopes, and share of the gain that a damped step must have
+CONTROL_UNIT_SHARE = 0.4  # of the bounds: the unit of controls that have none of their own
+MIN_CONTROL_EFFECT = 1e-3  # of a miss: what a unit of a control changes of a goal that answers to it
+VACUUM_GOAL_SHARE = 0.5  # of the ambient: what a chamber that is to be emptied further has at most to give
+MIN_PROMISED_GAIN = 1e-5  # of the distance: what a step has to promise to be worth a solve
 
 
 @dataclass(frozen=True)
@@ -171,11 +181,13 @@ def solve_for(
     limits = floats(given, "solve_for: bounds", (count, 2))
     if (limits[:, 0] >= limits[:, 1]).any():
         raise InputError(f"solve_for: bounds {limits.tolist()} must rise from the least value to the largest")
-    return Search(robot, goals, control, limits, Environment() if environment is None else environment, solver).run()
+    return InverseSearch(
+        robot, goals, control, limits, Environment() if environment is None else environment, solver
+    ).run()
 
 
 @dataclass
-class Search:
+class InverseSearch:
     """One search; `run` reads like the algorithm."""
 
     robot: VolumetricRobot
@@ -189,7 +201,7 @@ class Search:
     def run(self) -> Inverse:
         """Return the nearest point found: from rest, and where that does not reach the goals with one control raised."""
         rest = np.clip(self.control.rest * self.control.unit(self.robot), *self.limits.T)
-        raised = rest + AGAIN * (self.limits[:, self.control.pull] - rest) * np.eye(len(rest))[:MORE]
+        raised = rest + RESTART_RAISE * (self.limits[:, self.control.pull] - rest) * np.eye(len(rest))[:MAX_RESTARTS]
         best: Inverse | None = None
         for start in [rest, *raised]:
             found = self._descend(start)
@@ -203,20 +215,25 @@ class Search:
 
     def _descend(self, u: Floats) -> Inverse | None:
         """Return the nearest point that Gauss-Newton finds from a start; None where that is no equilibrium."""
-        scale = np.ones(len(self.limits)) if self.control.even else np.ptp(self.limits, axis=1) * STEPS
+        scale = np.ones(len(self.limits)) if self.control.even else np.ptp(self.limits, axis=1) * CONTROL_UNIT_SHARE
         result, before_all = self._solved(u, None), self.solves
         if result is None:
             return None
         for goal in self.goals:
             goal.check(result)
-        misses, radius, least = self._misses(result), RADIUS, self.limits[:, 0].copy()
+        misses, radius, least = self._misses(result), FIRST_TRUST_RADIUS, self.limits[:, 0].copy()
         slopes = self._slopes(result)
-        while self.solves - before_all < MOST and not self._met(result) and radius > SMALLEST and slopes is not None:
+        while (
+            self.solves - before_all < MAX_SOLVES
+            and not self._met(result)
+            and radius > MIN_TRUST_RADIUS
+            and slopes is not None
+        ):
             low = np.maximum(least - u, -radius * scale)
             high = np.minimum(self.limits[:, 1] - u, radius * scale)
             step, promised = _boxed(slopes, misses, low, high, scale)
             before = float(misses @ misses)
-            if promised < GAIN * before:
+            if promised < MIN_PROMISED_GAIN * before:
                 pulled = high if self.control.pull else low
                 if self._blind(misses, slopes * scale, pulled):  # a finger that does not touch its object yet
                     step = pulled
@@ -229,10 +246,16 @@ class Search:
             if there is None and drained.any():  # no pump goes on there: the other controls have to do it
                 least[drained] = u[drained]
                 continue
-            if there is None or (after >= before and promised >= GAIN * before):
+            if there is None or (after >= before and promised >= MIN_PROMISED_GAIN * before):
                 radius = 0.25 * min(radius, float(np.abs(step / scale).max()))
                 continue
-            radius = 0.5 * radius if share < POOR else min(2.0 * radius, LARGEST) if share > GOOD else radius
+            radius = (
+                0.5 * radius
+                if share < POOR_GAIN
+                else min(2.0 * radius, MAX_TRUST_RADIUS)
+                if share > GOOD_GAIN
+                else radius
+            )
             u, result, misses = u + step, there, self._misses(there)
             slopes = self._slopes(result)
         distance = float(np.linalg.norm(misses))
@@ -249,7 +272,7 @@ class Search:
         """Which chambers a step would empty further that are near vacuum already."""
         if self.control.name != "volume_ratio":
             return np.zeros(len(step), dtype=bool)
-        return (step < 0.0) & (result.chamber_pressures[-1] < -NEAR_VACUUM * AMBIENT)
+        return (step < 0.0) & (result.chamber_pressures[-1] < -VACUUM_GOAL_SHARE * AMBIENT_PRESSURE_PA)
 
     def _misses(self, result: Result) -> Floats:
         return np.concatenate([g.weight * g.miss(result) for g in self.goals])
@@ -269,7 +292,7 @@ class Search:
     @staticmethod
     def _blind(misses: Floats, slopes: Floats, pulled: Floats) -> bool:
         """Whether some goal answers to no control, which can still be raised."""
-        deaf = np.abs(slopes).max(axis=1) < BLIND * np.abs(misses)
+        deaf = np.abs(slopes).max(axis=1) < MIN_CONTROL_EFFECT * np.abs(misses)
         return bool(deaf.any() and pulled.any())
 
 
@@ -281,10 +304,10 @@ def _boxed(slopes: Floats, misses: Floats, low: Floats, high: Floats, scale: Flo
     thin = np.maximum(high - low, 1e-12 * scale)  # a control at both of its bounds
     size, count = float(np.linalg.norm(slopes * scale)), len(scale)
     found = []
-    for damping in (SHORT * size, 0.0):
+    for damping in (SHORT_STEP_DAMPING * size, 0.0):
         rows, right = np.vstack([slopes * scale, damping * np.eye(count)]), np.concatenate([-misses, np.zeros(count)])
         best = lsq_linear(rows, right, bounds=(low / scale, (low + thin) / scale), tol=1e-12).x
         step = np.clip(best * scale, low, high)
         found.append((step, float(misses @ misses - np.sum((misses + slopes @ step) ** 2))))
     (short, less), (step, most) = found
-    return (short, less) if less >= NEARLY * most else (step, most)
+    return (short, less) if less >= DAMPED_GAIN_SHARE * most else (step, most)

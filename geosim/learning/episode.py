@@ -15,13 +15,18 @@ from geosim.errors import InputError
 from geosim.result import collect
 from geosim.show.contact import obstacle_surfaces
 from geosim.show.fields import shown_surface
-from geosim.show.raster import Camera, Layer, camera_for, draw
+from geosim.show.raster import Camera, RasterLayer, camera_for, draw
 
 __all__ = ["Episode", "numbers", "observations"]
 
-PICTURE = (480, 320)  # pixels
-LARGEST = 1e3  # of an observation, in its unit (m, m/s, rad, rad/s, N, shares): far beyond what the robots do unless they fail
-ROBOT, OBSTACLE, GOAL = np.array([0.20, 0.45, 0.70]), np.array([0.72, 0.70, 0.66]), np.array([0.85, 0.25, 0.15])
+PICTURE_PIXELS = (480, 320)  # pixels
+# of an observation, in its unit (m, m/s, rad, rad/s, N, shares): far beyond what the robots do unless they fail
+MAX_OBSERVATION = 1e3
+ROBOT_RGB, OBSTACLE_RGB, GOAL_RGB = (
+    np.array([0.20, 0.45, 0.70]),
+    np.array([0.72, 0.70, 0.66]),
+    np.array([0.85, 0.25, 0.15]),
+)
 
 
 def numbers(low: float, high: float, count: int) -> Box:
@@ -31,7 +36,7 @@ def numbers(low: float, high: float, count: int) -> Box:
 
 def observations(count: int) -> Box:
     """Return the space of observations of `count` numbers, which `Episode.observed` keeps within their bounds."""
-    return numbers(-LARGEST, LARGEST, count)
+    return numbers(-MAX_OBSERVATION, MAX_OBSERVATION, count)
 
 
 class Episode(gymnasium.Env[np.ndarray, np.ndarray]):
@@ -63,7 +68,7 @@ class Episode(gymnasium.Env[np.ndarray, np.ndarray]):
 
     def observed(self, *parts: Any) -> Any:
         """Return an observation of several parts, float32, within the bounds of its space."""
-        return np.clip(np.concatenate(parts), -LARGEST, LARGEST).astype(np.float32)
+        return np.clip(np.concatenate(parts), -MAX_OBSERVATION, MAX_OBSERVATION).astype(np.float32)
 
     def checked(self, action: Any) -> Floats:
         """Return an action in double precision.
@@ -84,12 +89,13 @@ class Episode(gymnasium.Env[np.ndarray, np.ndarray]):
             return None
         result = collect(self.robot, self.surroundings, self.solver, [self.state], [Report(Status.CONVERGED)], None)
         shown = shown_surface(result, 0, 0)
-        layers = [Layer(shown.points, shown.triangles, ROBOT)]
+        layers = [RasterLayer(shown.points, shown.triangles, ROBOT_RGB)]
         layers += [
-            Layer(p, t, OBSTACLE, 0.6) for p, t in obstacle_surfaces(result, 0, np.vstack([shown.points, shown.rest]))
+            RasterLayer(p, t, OBSTACLE_RGB, 0.6)
+            for p, t in obstacle_surfaces(result, 0, np.vstack([shown.points, shown.rest]))
         ]
-        layers += [Layer(p, t, GOAL) for p, t in self.marks()]
-        image = draw(layers, self.camera(shown.points), PICTURE)
+        layers += [RasterLayer(p, t, GOAL_RGB) for p, t in self.marks()]
+        image = draw(layers, self.camera(shown.points), PICTURE_PIXELS)
         return np.round(255.0 * image).astype(np.uint8)
 
     def marks(self) -> list[tuple[Floats, Any]]:
@@ -98,4 +104,4 @@ class Episode(gymnasium.Env[np.ndarray, np.ndarray]):
 
     def camera(self, points: Floats) -> Camera:
         """Return what the picture shows, given the points [m] of the robot's surface."""
-        return camera_for(points, points, aspect=PICTURE[0] / PICTURE[1])
+        return camera_for(points, points, aspect=PICTURE_PIXELS[0] / PICTURE_PIXELS[1])

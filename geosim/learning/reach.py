@@ -10,7 +10,7 @@ import trimesh
 from geosim.actuation import Command, NaturalShape
 from geosim.arrays import Floats, floats
 from geosim.environment import Environment
-from geosim.learning.episode import PICTURE, Episode, numbers, observations
+from geosim.learning.episode import PICTURE_PIXELS, Episode, numbers, observations
 from geosim.material.materials import LinearElastic
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.state import RodState
@@ -20,12 +20,12 @@ from geosim.show.raster import Camera, camera_for
 __all__ = ["RodReachEnv"]
 
 # m, m; an arm as long as thirty of its radii bends, and hardly shears.
-LENGTH, RADIUS, NODES, SECTIONS = 0.3, 0.01, 16, 3
-MATERIAL = LinearElastic(youngs_modulus=1e7, poisson_ratio=0.49, density=1070.0)  # stiff enough to lift itself
-CURVATURE = 8.0  # 1/m that an action of 1 commands: the whole arm turns by 2.4 rad
-GOALS = (1.0, 5.0)  # 1/m: goals are tips of arcs of these curvatures, which weight leaves within reach
-PERIOD, DT, DAMPING = 0.1, 0.02, 2.0  # s of an action, s, 1/s
-REACHED = 0.01  # m: a radius of the arm
+ARM_LENGTH_M, ARM_RADIUS_M, ARM_NODES, ARM_SECTIONS = 0.3, 0.01, 16, 3
+ARM_MATERIAL = LinearElastic(youngs_modulus=1e7, poisson_ratio=0.49, density=1070.0)  # stiff enough to lift itself
+MAX_CURVATURE = 8.0  # 1/m that an action of 1 commands: the whole arm turns by 2.4 rad
+GOAL_CURVATURES = (1.0, 5.0)  # 1/m: goals are tips of arcs of these curvatures, which weight leaves within reach
+ACTION_PERIOD_S, TIME_STEP_S, ARM_DAMPING = 0.1, 0.02, 2.0  # s of an action, s, 1/s
+REACHED_DISTANCE_M = 0.01  # m: a radius of the arm
 
 
 class RodReachEnv(Episode):
@@ -42,40 +42,40 @@ class RodReachEnv(Episode):
 
     def build(self) -> None:
         """Make robot, solver and spaces."""
-        limb = Limb((0, 0, 0), (0, 0, -LENGTH), NODES, RADIUS, MATERIAL)
+        limb = Limb((0, 0, 0), (0, 0, -ARM_LENGTH_M), ARM_NODES, ARM_RADIUS_M, ARM_MATERIAL)
         self.robot = RodShellRobot.from_limbs([limb], fixed_vertices=(0, 1), fixed_edges=(0,))
         self.surroundings = Environment(gravity=(0, 0, -9.81), self_contact=False)
-        self.solver = RodShellStepper(dt=DT, integrator="generalized-alpha", damping=DAMPING)
+        self.solver = RodShellStepper(dt=TIME_STEP_S, integrator="generalized-alpha", damping=ARM_DAMPING)
         self._first = self.solver.start(self.robot, self.surroundings)
         self.state: RodState = self._first
-        self._bent = np.zeros(2 * SECTIONS)
+        self._bent = np.zeros(2 * ARM_SECTIONS)
         self.goal = np.zeros(3)
-        self._ends = np.linspace(0, NODES - 1, SECTIONS + 1).round().astype(int)[1:]
-        self._sections = np.minimum(np.arange(NODES - 2) * SECTIONS // (NODES - 2), SECTIONS - 1)
-        self.action_space = numbers(-1.0, 1.0, 2 * SECTIONS)
+        self._ends = np.linspace(0, ARM_NODES - 1, ARM_SECTIONS + 1).round().astype(int)[1:]
+        self._sections = np.minimum(np.arange(ARM_NODES - 2) * ARM_SECTIONS // (ARM_NODES - 2), ARM_SECTIONS - 1)
+        self.action_space = numbers(-1.0, 1.0, 2 * ARM_SECTIONS)
         self.observation_space = observations(len(self._observation()))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Let the arm hang at rest and draw a goal."""
         super().reset(seed=seed)
-        curvature, angle = self.np_random.uniform(*GOALS), self.np_random.uniform(-np.pi, np.pi)
-        turn = curvature * LENGTH
+        curvature, angle = self.np_random.uniform(*GOAL_CURVATURES), self.np_random.uniform(-np.pi, np.pi)
+        turn = curvature * ARM_LENGTH_M
         out = (1.0 - np.cos(turn)) / curvature
         drawn = out * np.cos(angle), out * np.sin(angle), -np.sin(turn) / curvature
         self.goal = floats((options or {}).get("goal", drawn), "options: goal [m]", (3,))
-        self.state, self._bent = self._first, np.zeros(2 * SECTIONS)
+        self.state, self._bent = self._first, np.zeros(2 * ARM_SECTIONS)
         return self._observation(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Bend the sections towards the commanded curvatures over one action."""
         wanted, begin = self.checked(action), self.state.time
-        rows = CURVATURE * np.array([self._bent, wanted]).reshape(2, SECTIONS, 2)
-        shape = NaturalShape((begin, begin + PERIOD), curvature=rows[:, self._sections])
-        self.state, report = self.solver.step(self.state, Command(0, begin + PERIOD, (shape,)))
+        rows = MAX_CURVATURE * np.array([self._bent, wanted]).reshape(2, ARM_SECTIONS, 2)
+        shape = NaturalShape((begin, begin + ACTION_PERIOD_S), curvature=rows[:, self._sections])
+        self.state, report = self.solver.step(self.state, Command(0, begin + ACTION_PERIOD_S, (shape,)))
         self._bent = wanted
         distance = float(np.linalg.norm(self.goal - self.state.positions[-1]))
-        info = {"status": report.status.name, "distance": distance, "is_success": distance <= REACHED}
-        return self._observation(), -distance, distance <= REACHED or not report.reached, False, info
+        info = {"status": report.status.name, "distance": distance, "is_success": distance <= REACHED_DISTANCE_M}
+        return self._observation(), -distance, distance <= REACHED_DISTANCE_M or not report.reached, False, info
 
     def _observation(self) -> Any:
         x, tip = self.state.positions, self.state.positions[-1]
@@ -84,10 +84,10 @@ class RodReachEnv(Episode):
 
     def marks(self) -> list[tuple[Floats, Any]]:
         """A ball at the goal."""
-        ball = trimesh.creation.icosphere(2, REACHED)
+        ball = trimesh.creation.icosphere(2, REACHED_DISTANCE_M)
         return [(ball.vertices + self.goal, ball.faces)]
 
     def camera(self, points: Floats) -> Camera:
         """Show all that the arm can reach."""
-        span = LENGTH * np.array([[-1, -1, -1.1], [1, 1, 0.3]])
-        return camera_for(span, span, aspect=PICTURE[0] / PICTURE[1])
+        span = ARM_LENGTH_M * np.array([[-1, -1, -1.1], [1, 1, 0.3]])
+        return camera_for(span, span, aspect=PICTURE_PIXELS[0] / PICTURE_PIXELS[1])

@@ -14,8 +14,10 @@ from geosim.snake.stepper import MultibodyStepper
 
 __all__ = ["SnakeEnv"]
 
-FRAMES = 4  # of 1/60 s in one action: valves follow a command in about this time
-WIDEST = np.pi / 3  # of the goal to either side of the first heading [rad]: beyond it a snake turns before it goes
+FRAMES_PER_ACTION = 4  # of 1/60 s in one action: valves follow a command in about this time
+MAX_GOAL_ANGLE_RAD = (
+    np.pi / 3
+)  # of the goal to either side of the first heading [rad]: beyond it a snake turns before it goes
 
 
 class SnakeEnv(Episode):
@@ -53,7 +55,7 @@ class SnakeEnv(Episode):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Lay the snake down at rest along x and draw a goal."""
         super().reset(seed=seed)
-        drawn = self.np_random.uniform(-WIDEST, WIDEST)
+        drawn = self.np_random.uniform(-MAX_GOAL_ANGLE_RAD, MAX_GOAL_ANGLE_RAD)
         angle = number((options or {}).get("goal", drawn), "options: goal [rad]")
         self.goal = np.array([np.cos(angle), np.sin(angle)])
         observation = self._body.reset()
@@ -64,7 +66,7 @@ class SnakeEnv(Episode):
         """Hold the commanded pressures for four frames."""
         pressures, before = self.checked(action), self._body.state
         residual, converged = 0.0, True
-        for _ in range(FRAMES):
+        for _ in range(FRAMES_PER_ACTION):
             observation, _, _, info = self._body.step(pressures)
             residual, converged = max(residual, info["residual"]), converged and info["converged"]
             if not np.isfinite(observation).all():
@@ -72,7 +74,7 @@ class SnakeEnv(Episode):
                 return self._seen(self._body.observation()), 0.0, True, False, {"residual": np.inf, "converged": False}
         self.state = self._body.state
         shift = (self._body.state.center_of_mass - before.center_of_mass)[:2]
-        reward = float(shift @ self.goal) / (FRAMES * self._body.stepper.dt)
+        reward = float(shift @ self.goal) / (FRAMES_PER_ACTION * self._body.stepper.dt)
         return self._seen(observation), reward, False, False, {"residual": residual, "converged": converged}
 
     def _seen(self, observation: Floats) -> Any:

@@ -9,7 +9,7 @@ from geosim.kernels import kernel
 __all__ = ["factor_band", "solve_band", "spread_band"]
 
 
-SLENDER = 10  # half-bandwidth along a rod: loops of known length become vector instructions
+SLENDER_HALF_BANDWIDTH = 10  # half-bandwidth along a rod: loops of known length become vector instructions
 
 
 U1, U2, U3 = np.uint64(1), np.uint64(2), np.uint64(3)  # signed places might be counted from the end: no vectors
@@ -30,10 +30,10 @@ def _less4(a, at, f, b, of):
 @kernel
 def _factor_slender(a):
     """Factorise all columns but the last ten of a band of half-bandwidth 10, as `factor_band` does three times as slowly."""
-    n, width = a.shape[0], SLENDER + 1
+    n, width = a.shape[0], SLENDER_HALF_BANDWIDTH + 1
     flat, column = a.reshape(n * width), np.zeros(2 * width + 2)  # what is beyond the column stays zero
     negative = 0
-    for j in range(n - SLENDER):
+    for j in range(n - SLENDER_HALF_BANDWIDTH):
         at = j * width
         d = flat[at]
         if d == 0.0 or not np.isfinite(d):
@@ -63,8 +63,8 @@ def factor_band(a, half):
     `a[j, k]` is entry (j + k, j). A zero or non-finite pivot gives -1.
     """
     n, negative, first = a.shape[0], 0, 0
-    if half == SLENDER and n > SLENDER:
-        negative, first = _factor_slender(a), n - SLENDER
+    if half == SLENDER_HALF_BANDWIDTH and n > SLENDER_HALF_BANDWIDTH:
+        negative, first = _factor_slender(a), n - SLENDER_HALF_BANDWIDTH
         if negative < 0:
             return -1
     for j in range(first, n):
@@ -96,7 +96,7 @@ def _dot4(a, at, b, of):
 def solve_band(a, half, b):
     """Solve L D L^T x = b in place of b, with the factors of `factor_band`."""
     n, width = a.shape[0], half + 1
-    inside = max(n - half, 0) if half == SLENDER else 0  # columns that are whole
+    inside = max(n - half, 0) if half == SLENDER_HALF_BANDWIDTH else 0  # columns that are whole
     flat = a.reshape(n * width)
     for j in range(inside):
         value, at = b[j], j * width

@@ -31,15 +31,20 @@ Extra = Callable[[Floats, Floats], None]
 
 # An earlier matrix M has as many negative eigenvalues as the present A where no eigenvalue of M^-1 A is below zero. After so many
 # steps of Arnoldi's method, from a vector that M hardly resists, the smallest must keep this far from zero.
-STEPS, CLEAR = 10, 0.3
+ARNOLDI_STEPS, MIN_EIGENVALUE_DISTANCE = 10, 0.3
 
 # The signs of factors are trusted while the error in them, after so many rounds of the power method, is below this share of the
 # matrix (1 is where they may differ), and those of the border while none is this small beside the largest.
-LOOKS, DOUBTFUL_FACTORS, DOUBTFUL = 2, 0.3, 1e-2
-FEWEST, SMALL = 10, 3e4  # iterations that are cheaper than factors of a matrix of so many unknowns (see `max_krylov`)
-LARGE = 2e5  # unknowns beyond which two levels are faster than factors (see `multilevel`)
-MOST = 100  # iterations on two levels before factors are thought to be needed: twice what hard cases took
-TINY = 1e-300  # what a vector is divided by where it may vanish
+POWER_ITERATIONS, MAX_FACTOR_ERROR, MIN_BORDER_EIGENVALUE_REL = 2, 0.3, 1e-2
+MIN_KRYLOV_ITERATIONS, SMALL_SYSTEM_UNKNOWNS = (
+    10,
+    3e4,
+)  # iterations that are cheaper than factors of a matrix of so many unknowns (see `max_krylov`)
+MULTILEVEL_UNKNOWNS = 2e5  # unknowns beyond which two levels are faster than factors (see `multilevel`)
+MAX_MULTILEVEL_ITERATIONS = (
+    100  # iterations on two levels before factors are thought to be needed: twice what hard cases took
+)
+MIN_NORM_DIVISOR = 1e-300  # what a vector is divided by where it may vanish
 
 
 @dataclass
@@ -57,7 +62,7 @@ class BorderedSolver:
     mirrors
         Reflections of the unknowns that matrices may be symmetric in.
     levels
-        Levels of the mesh, for systems too large for factors (`LARGE`) or where `name` is "multilevel".
+        Levels of the mesh, for systems too large for factors (`MULTILEVEL_UNKNOWNS`) or where `name` is "multilevel".
     """
 
     pattern: Sparsity
@@ -81,7 +86,13 @@ class BorderedSolver:
         The work of factors grows faster with their size n than that of a solution, n^2 and n^(4/3) in space: measured are 20
         solutions for n = 3e4 and 35 for n = 1.2e5, beside which go products and dot products of about the same cost.
         """
-        return int(np.clip(FEWEST * np.sqrt(self.pattern.size / SMALL), FEWEST, 3 * FEWEST))
+        return int(
+            np.clip(
+                MIN_KRYLOV_ITERATIONS * np.sqrt(self.pattern.size / SMALL_SYSTEM_UNKNOWNS),
+                MIN_KRYLOV_ITERATIONS,
+                3 * MIN_KRYLOV_ITERATIONS,
+            )
+        )
 
     def use(self, pattern: Sparsity) -> None:
         """Change to another pattern; factors of the old one are dropped."""
@@ -170,7 +181,15 @@ class BorderedSolver:
             else:  # factors instead would be dear: no hurry
                 enough = max(tolerance, rough)
                 found = self._gmres(
-                    data, borders, forces, target, enough, MOST, extra, weights=weights, impatient=False
+                    data,
+                    borders,
+                    forces,
+                    target,
+                    enough,
+                    MAX_MULTILEVEL_ITERATIONS,
+                    extra,
+                    weights=weights,
+                    impatient=False,
                 )
             if found is not None:
                 return found[: -len(gap)] if len(gap) else found, found[len(right) :]
@@ -201,7 +220,7 @@ class BorderedSolver:
                 self._eliminate(borders, borders)
                 assert self._schur is not None
                 signs = np.linalg.eigvalsh(corner - 0.5 * (self._schur + self._schur.T))
-                if (np.abs(signs) > DOUBTFUL * np.abs(signs).max(initial=0.0)).all():
+                if (np.abs(signs) > MIN_BORDER_EIGENVALUE_REL * np.abs(signs).max(initial=0.0)).all():
                     self._fresh = True
                     return self.factoriser.count_negative() + int((signs < 0).sum())
         self._columns = None
@@ -228,8 +247,8 @@ class BorderedSolver:
             return None
         start = np.random.default_rng(0).standard_normal(self.pattern.size + len(borders))
         product = lambda v: self._precondition(self._product(data, borders, borders, v, None))  # noqa: E731
-        found = ritz_values(product, self._precondition(start), STEPS, least=0.0)
-        if found.real.min() < CLEAR:
+        found = ritz_values(product, self._precondition(start), ARNOLDI_STEPS, least=0.0)
+        if found.real.min() < MIN_EIGENVALUE_DISTANCE:
             return None
         signs = np.linalg.eigvalsh(self._corner - 0.5 * (self._schur + self._schur.T))
         return self.factoriser.count_negative() + int((signs < 0).sum())
@@ -247,10 +266,10 @@ class BorderedSolver:
         """
         vector = np.random.default_rng(0).standard_normal(self.pattern.size)
         vector = factors.solve(vector)  # mostly what K hardly resists
-        for _ in range(LOOKS):
-            vector /= max(float(np.linalg.norm(vector)), TINY)
+        for _ in range(POWER_ITERATIONS):
+            vector /= max(float(np.linalg.norm(vector)), MIN_NORM_DIVISOR)
             vector = factors.solve(self.pattern.product(data, vector)) - vector
-        return float(np.linalg.norm(vector)) < DOUBTFUL_FACTORS
+        return float(np.linalg.norm(vector)) < MAX_FACTOR_ERROR
 
     def _ready(self, chambers: int) -> bool:
         return self._columns is not None and len(self._columns) == chambers
@@ -338,7 +357,7 @@ def _made(
     always = name == MULTILEVEL
     make = partial(make_factoriser, name="auto" if always else name, threads=threads)
     fits = levels is not None and levels.size == pattern.size  # rigid groups have unknowns of their own
-    if levels is not None and fits and (always or (name == "auto" and pattern.size > LARGE)):
+    if levels is not None and fits and (always or (name == "auto" and pattern.size > MULTILEVEL_UNKNOWNS)):
         return Multilevel(pattern, levels, make)
     mirrors = [m for m in mirrors if len(m.partner) == pattern.size]
     return Mirrored(pattern, mirrors, make) if mirrors else make(pattern.indptr, pattern.indices)

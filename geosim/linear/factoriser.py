@@ -10,13 +10,15 @@ from geosim.arrays import Floats, whole
 from geosim.errors import GeosimError, InputError
 from geosim.resources import cores
 
-__all__ = ["MOST_THREADS", "FactorisationError", "Factoriser", "OutOfMemoryError", "available_bytes", "usable_threads"]
+__all__ = ["MAX_THREADS", "FactorisationError", "Factoriser", "OutOfMemoryError", "available_bytes", "usable_threads"]
 
-MOST_THREADS = 1024  # more than the cores of any machine: a mistake
-SAFE = 0.9  # share of the free memory that a factorisation may ask for: the rest of the solve needs some, too
+MAX_THREADS = 1024  # more than the cores of any machine: a mistake
+USABLE_MEMORY_SHARE = (
+    0.9  # share of the free memory that a factorisation may ask for: the rest of the solve needs some, too
+)
 # Factors of SuperLU, measured on Taylor-Hood tetrahedra: entries over size^(4/3), bytes of an entry with its index, and what
 # it allocates besides.
-FILL, ENTRY, SLACK = 6.0, 12.0, 9.0
+SUPERLU_FILL, SUPERLU_ENTRY_BYTES, SUPERLU_OVERHEAD = 6.0, 12.0, 9.0
 
 
 class FactorisationError(GeosimError):
@@ -58,7 +60,7 @@ class Factoriser(ABC):
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.memory = FILL * ENTRY * SLACK * float(size) ** (4.0 / 3.0)
+        self.memory = SUPERLU_FILL * SUPERLU_ENTRY_BYTES * SUPERLU_OVERHEAD * float(size) ** (4.0 / 3.0)
         self.negative_pivots = -1
         self.perturbed_pivots = 0
         self._scale: Floats | None = None  # D where the factors are those of D A D
@@ -110,7 +112,7 @@ class Factoriser(ABC):
             How much it needs, and how much there is.
         """
         available = available_bytes()
-        if self.memory > SAFE * available:
+        if self.memory > USABLE_MEMORY_SHARE * available:
             raise InputError(
                 f"a system of {self.size} unknowns needs about {self.memory / 1e9:.1f} GB to factorise and "
                 f"{available / 1e9:.1f} GB are free; use a larger max_edge or element='p1'"
@@ -141,9 +143,9 @@ def usable_threads(threads: int | None = None) -> int:
         `threads` is not a whole number from 1.
     """
     if threads is not None:
-        return whole(threads, "threads", least=1, most=MOST_THREADS)
+        return whole(threads, "threads", least=1, most=MAX_THREADS)
     for name in ("MKL_NUM_THREADS", "OMP_NUM_THREADS"):
         given = os.environ.get(name, "").split(",")[0].strip()  # OpenMP takes a list, one number a level
         if given.isdecimal() and int(given) > 0:
-            return min(int(given), MOST_THREADS)
+            return min(int(given), MAX_THREADS)
     return cores()

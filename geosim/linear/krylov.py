@@ -12,10 +12,12 @@ from geosim.kernels import kernel
 
 __all__ = ["combine", "conjugate_gradients", "conjugate_residuals", "dots", "flexible_gmres", "ritz_values"]
 
-BREAKDOWN = 1e-300  # norm of a new direction (relative to the right-hand side) below which there is none: underflow
-SLACK = 0.7  # power of the pace that is asked for: GMRES speeds up towards its end
+BREAKDOWN_NORM = (
+    1e-300  # norm of a new direction (relative to the right-hand side) below which there is none: underflow
+)
+PACE_EXPONENT = 0.7  # power of the pace that is asked for: GMRES speeds up towards its end
 # Iterations before the pace says anything, of GMRES and of conjugate gradients, which speed up less.
-PATIENCE, HASTE = 3, 2
+GMRES_TRIAL_ITERATIONS, CG_TRIAL_ITERATIONS = 3, 2
 
 # Long dot products are compiled here: a threaded BLAS spends more on waking its threads than on the sums.
 
@@ -59,7 +61,7 @@ def _extend(basis: Floats, hessenberg: Floats, k: int, image: Floats) -> float:
     """Take the k-th image, made orthogonal in place, into the next row of a basis; return its norm, as GMRES and Arnoldi do."""
     norm = float(_orthogonalise(basis, k + 1, image, hessenberg[: k + 1, k]))
     hessenberg[k + 1, k] = norm
-    if norm > BREAKDOWN:
+    if norm > BREAKDOWN_NORM:
         basis[k + 1] = image / norm
     return norm
 
@@ -104,8 +106,8 @@ def flexible_gmres(
         small, goal = hessenberg[: k + 2, : k + 1], start * np.eye(1, k + 2)[0]
         weights = np.linalg.lstsq(small, goal, rcond=None)[0]
         left = float(np.linalg.norm(goal - small @ weights)) / start
-        slow = impatient and k + 1 >= PATIENCE and left > tolerance ** (SLACK * (k + 1) / limit)
-        if left <= tolerance or norm <= BREAKDOWN or slow:
+        slow = impatient and k + 1 >= GMRES_TRIAL_ITERATIONS and left > tolerance ** (PACE_EXPONENT * (k + 1) / limit)
+        if left <= tolerance or norm <= BREAKDOWN_NORM or slow:
             break
     solution = np.zeros(right.size)
     combine(images, weights, solution)
@@ -127,7 +129,7 @@ def ritz_values(
         if not np.isfinite(norm):
             return np.array([-np.inf + 0.0j])
         found = np.linalg.eigvals(hessenberg[: k + 1, : k + 1]).astype(complex)
-        if norm <= BREAKDOWN or found.real.min() < least:
+        if norm <= BREAKDOWN_NORM or found.real.min() < least:
             break
     return found
 
@@ -164,7 +166,7 @@ def conjugate_gradients(
         old, size = size, float(residual @ image)
         if size <= tolerance**2 * start:
             return x, size >= 0.0
-        if impatient and k >= HASTE and size > start * tolerance ** (2.0 * SLACK * k / limit):
+        if impatient and k >= CG_TRIAL_ITERATIONS and size > start * tolerance ** (2.0 * PACE_EXPONENT * k / limit):
             return x, False
         way = image + float(image @ (residual - before)) / old * way
     return x, False

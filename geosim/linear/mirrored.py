@@ -27,9 +27,9 @@ __all__ = ["Mirror", "Mirrored"]
 
 # Largest entry that the matrix may make of the other parity, over the largest of the same: factors only precondition, but one
 # contact on one side must not go unseen.
-MIXED = 1e-6
+MAX_MIXED_ENTRY_REL = 1e-6
 # Odd part of a right-hand side, over all of it, that is rounding: what else was dropped the next iteration sees.
-ODD = 1e-6
+ODD_PART_ROUNDING_REL = 1e-6
 
 Make = Callable[[np.ndarray, np.ndarray], Factoriser]
 
@@ -164,7 +164,7 @@ class Mirrored(Factoriser):
         out = np.zeros_like(columns)
         for k, half in enumerate(self._mirrors[0].halves):
             folded = half.folded(columns)
-            if k and np.linalg.norm(folded) <= ODD * np.linalg.norm(columns):
+            if k and np.linalg.norm(folded) <= ODD_PART_ROUNDING_REL * np.linalg.norm(columns):
                 break
             if k:
                 self._know_odd()
@@ -203,7 +203,7 @@ class Mirrored(Factoriser):
         even, odd = mirror.halves
         vector = even.unfolded(np.random.default_rng(0).standard_normal((even.size, 1)))[:, 0]
         image = self._pattern.product(data, vector)[:, None]
-        return float(np.abs(odd.folded(image)).max(initial=0.0)) <= MIXED * float(np.abs(image).max())
+        return float(np.abs(odd.folded(image)).max(initial=0.0)) <= MAX_MIXED_ENTRY_REL * float(np.abs(image).max())
 
     def _drop(self) -> None:
         for factors, _ in self._sides:

@@ -37,7 +37,9 @@ __all__ = ["Levels", "Multilevel"]
 Penalty = Callable[[Floats, Ints, Ints, np.ndarray], None]
 Make = Callable[[np.ndarray, np.ndarray], Factoriser]
 
-SOFT = 1e-6  # of the largest diagonal: the cube root of the determinant of a block that cannot be inverted
+MIN_BLOCK_STIFFNESS_REL = (
+    1e-6  # of the largest diagonal: the cube root of the determinant of a block that cannot be inverted
+)
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class Multilevel(Factoriser):
         levels.penalty(self._x, self._ptr, self._ind, penalty)
         _add_free(self._ptr, self._ind, penalty, self._free, self._blocks)
         self._inverse = np.empty((levels.nodes, 3, 3))
-        if not _invert_diagonal(self._ptr, self._ind, self._blocks, SOFT, self._inverse):
+        if not _invert_diagonal(self._ptr, self._ind, self._blocks, MIN_BLOCK_STIFFNESS_REL, self._inverse):
             raise FactorisationError("the equations of a node are singular")
         values = np.zeros(len(self._coarse.indices))
         _galerkin(

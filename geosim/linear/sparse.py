@@ -18,10 +18,10 @@ from geosim.linear.patterns import find_sorted
 
 __all__ = ["SparseSolver", "Triplets"]
 
-CROWDED = (
+CROWDED_PATTERN_RATIO = (
     1.3  # entries of the widened pattern over those needed at which it is begun anew: a third more costs a third more
 )
-ROUND_OFF = 1e-14  # of the largest entry: a skew part below it is none
+SKEW_ROUNDING_REL = 1e-14  # of the largest entry: a skew part below it is none
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class SparseSolver:
 
     def _widen(self, keys: Ints, needed: int) -> None:
         """Take entries into the pattern; what has come before is kept as long as it is not too much, so that it settles."""
-        if len(self.wide) > CROWDED * (len(self.keys) + needed):
+        if len(self.wide) > CROWDED_PATTERN_RATIO * (len(self.keys) + needed):
             self.wide = self.keys
         # two sorted runs, which a stable sort merges; np.unique would hash
         merged = np.sort(np.concatenate([self.wide, np.sort(keys)]), kind="stable")
@@ -119,7 +119,7 @@ class SparseSolver:
             if count == 0:
                 return whole, skew
             # were the pattern begun anew, all entries would have to come again
-            again = len(self.wide) > CROWDED * (len(self.keys) + len(row) // 3)
+            again = len(self.wide) > CROWDED_PATTERN_RATIO * (len(self.keys) + len(row) // 3)
             keys = np.minimum(row, col) * self.size + np.maximum(row, col) if again else missing[:count]
             self._widen(keys, len(row) // 3)
         raise FactorisationError("entries outside the pattern")
@@ -133,7 +133,7 @@ class SparseSolver:
         try:
             if extra is not None:
                 data, skew = self._split(data, extra)
-                if np.abs(skew).max(initial=0.0) > ROUND_OFF * np.abs(data).max():
+                if np.abs(skew).max(initial=0.0) > SKEW_ROUNDING_REL * np.abs(data).max():
                     x = self._solve_general(data, skew, rhs)
                     return (x if np.isfinite(x @ x) else None), 0
             factors = self._symmetric(wide=len(data) > len(self.keys))

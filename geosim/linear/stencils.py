@@ -26,14 +26,16 @@ from geosim.linear.band import factor_band, solve_band, spread_band
 from geosim.linear.factorise import describe
 from geosim.linear.sparse import SparseSolver, Triplets
 
-__all__ = ["WIDEST_BAND", "Pattern", "make_pattern"]
+__all__ = ["MAX_HALF_BANDWIDTH", "StencilPattern", "make_pattern"]
 
-SPARE = 64  # unused positions at the end of the values: as many as additions that would wait for each other
-WIDEST_BAND = (
+SPARE_VALUES = 64  # unused positions at the end of the values: as many as additions that would wait for each other
+MAX_HALF_BANDWIDTH = (
     128  # half-bandwidth beyond which the sparse factorisation is faster (measured on sheets of 2000 triangles)
 )
-PIVOT = 1e-3  # of the largest entry of a column below which SuperLU leaves the symmetric order; 1 would always leave it
-OFF_DIAGONAL = (
+PIVOT_THRESHOLD = (
+    1e-3  # of the largest entry of a column below which SuperLU leaves the symmetric order; 1 would always leave it
+)
+MODEL_OFF_DIAGONAL = (
     -1e-3
 )  # of a model matrix that only its numbering is wanted of: far below its diagonal, so no pivot moves
 
@@ -48,14 +50,14 @@ def fill_slots(unknown, dofs, columns, half, lower):
             for b in range(a + 1):
                 i, j = unknown[dofs[s, a]], unknown[dofs[s, b]]
                 if i < 0 or j < 0:
-                    lower[s, p] = trash + p % SPARE  # spread, or every addition would wait for the one before
+                    lower[s, p] = trash + p % SPARE_VALUES  # spread, or every addition would wait for the one before
                 else:
                     lower[s, p] = min(i, j) * (half + 1) + abs(i - j)
                 p += 1
 
 
 @dataclass(frozen=True)
-class Pattern:
+class StencilPattern:
     """Where the entries of the system matrix live.
 
     Parameters
@@ -81,7 +83,7 @@ class Pattern:
     @property
     def size(self) -> int:
         """Length of the flat values, with the unused positions at the end."""
-        return (len(self.order) * (self.half + 1) if self.banded else len(self.keys)) + SPARE
+        return (len(self.order) * (self.half + 1) if self.banded else len(self.keys)) + SPARE_VALUES
 
     @cached_property
     def diagonal(self) -> Ints:
@@ -159,7 +161,7 @@ class Pattern:
             factors = splu(
                 matrix,
                 permc_spec="NATURAL" if extra is None else "MMD_AT_PLUS_A",
-                diag_pivot_thresh=PIVOT,
+                diag_pivot_thresh=PIVOT_THRESHOLD,
                 options={"SymmetricMode": True},
             )
         except RuntimeError:
@@ -172,7 +174,7 @@ class Pattern:
 
     def _solve_band(self, values: Floats, rhs: Floats) -> tuple[Floats | None, int]:
         # faster than LAPACK's Cholesky for these narrow bands, and the pivots tell a stable equilibrium
-        band = values[:-SPARE].reshape(len(self.order), self.half + 1).copy()
+        band = values[:-SPARE_VALUES].reshape(len(self.order), self.half + 1).copy()
         negative = factor_band(band, self.half)
         if negative < 0:
             return None, 0
@@ -181,7 +183,7 @@ class Pattern:
         return (x, negative) if np.isfinite(x @ x) else (None, 0)
 
 
-def make_pattern(dof_count: int, stencils: list[Ints], free: Bools, order: Ints | None = None) -> Pattern:
+def make_pattern(dof_count: int, stencils: list[Ints], free: Bools, order: Ints | None = None) -> StencilPattern:
     """Find the numbering and the pattern of the matrix.
 
     Parameters
@@ -212,12 +214,12 @@ def make_pattern(dof_count: int, stencils: list[Ints], free: Bools, order: Ints 
     i, j = unknown[pair[:, 0]], unknown[pair[:, 1]]
     half = int(np.abs(i - j).max()) if len(pair) else 0
     keys = np.unique(np.concatenate([np.minimum(i, j) * n + np.maximum(i, j), np.arange(n) * (n + 1)]))
-    if half <= WIDEST_BAND or chosen:
-        return Pattern(order, unknown, half, half <= WIDEST_BAND, keys)
+    if half <= MAX_HALF_BANDWIDTH or chosen:
+        return StencilPattern(order, unknown, half, half <= MAX_HALF_BANDWIDTH, keys)
     if describe()["factoriser"] != "superlu":
-        return Pattern(order, unknown, half, False, keys)  # it finds its own numbering
+        return StencilPattern(order, unknown, half, False, keys)  # it finds its own numbering
     column, row = np.divmod(keys, n)
-    model = csc_matrix((np.where(row == column, 1.0 * n, OFF_DIAGONAL), (row, column)), shape=(n, n))
+    model = csc_matrix((np.where(row == column, 1.0 * n, MODEL_OFF_DIAGONAL), (row, column)), shape=(n, n))
     fill = splu(
         csc_matrix(model + model.T), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
     ).perm_c

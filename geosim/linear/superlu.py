@@ -14,7 +14,7 @@ __all__ = ["Superlu"]
 
 # SuperLU leaves the diagonal where its entry is below this share of the largest in its column: a symmetric indefinite
 # matrix has to, an unsymmetric one of friction and drag is nearly definite.
-DIAGONAL, NEARLY_DEFINITE = 0.01, 1e-3
+DIAGONAL_PIVOT_SHARE, DEFINITE_PIVOT_SHARE = 0.01, 1e-3
 EQUILIBRATIONS = 3  # rounds of square roots after which rows have a maximum near one
 
 
@@ -47,7 +47,7 @@ class Superlu(Factoriser):
             scale /= np.sqrt(largest)
         matrix.data = matrix.data * scale[matrix.indices] * scale[columns]
         self._scale = scale
-        threshold = DIAGONAL if self._symmetric else NEARLY_DEFINITE
+        threshold = DIAGONAL_PIVOT_SHARE if self._symmetric else DEFINITE_PIVOT_SHARE
         try:
             self._factors = splu(
                 matrix, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=threshold, options={"SymmetricMode": True}

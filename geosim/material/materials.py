@@ -19,7 +19,9 @@ from geosim.errors import InputError
 
 __all__ = ["Constant", "Hyperelastic", "LinearElastic", "Material", "constant"]
 
-SOFTEST = 10.0  # Pa; anything softer is a modulus typed in MPa or kPa: the softest gels measured have some 100 Pa
+MIN_MODULUS_PA = (
+    10.0  # Pa; anything softer is a modulus typed in MPa or kPa: the softest gels measured have some 100 Pa
+)
 
 
 def _check(owner: str, key: str, value: float, *, above: float | None = None, low: float = -math.inf) -> None:
@@ -170,7 +172,7 @@ class Hyperelastic(Material):
         mu, kappa = self.shear_modulus, self.bulk_modulus
         if not (math.isfinite(mu) and mu > 0):
             raise InputError(f"{name}: the shear modulus at rest is {mu:.6g} Pa; it must be positive")
-        if mu < SOFTEST:
+        if mu < MIN_MODULUS_PA:
             raise InputError(
                 f"{name}: a shear modulus of {mu:.4g} Pa is softer than any gel; moduli are in Pa (0.0418 MPa = 41.8e3)"
             )

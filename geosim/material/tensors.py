@@ -24,7 +24,7 @@ from geosim.material.materials import Hyperelastic
 __all__ = ["TABLE_WIDTH", "cofactor", "energy", "row", "stress", "table", "tangent"]
 
 TABLE_WIDTH = FIRST + 12  # kind, 1/kappa, 1/mu, number of constants, s of the full form (-1: isochoric), constants ...
-EQUAL = (
+EQUAL_STRETCHES_REL = (
     1e-6  # relative gap of two stretches below which a difference quotient loses more digits than its limit (root eps)
 )
 
@@ -151,7 +151,7 @@ def _spectral_tangent(F, stretch, tau, d, third, shift, n, N, A):
                 pi, pj = tau[i] / stretch[i], tau[j] / stretch[j]
                 sums = (pi + pj) / (stretch[i] + stretch[j])
                 gap = stretch[i] - stretch[j]
-                if abs(gap) > EQUAL * stretch[i]:
+                if abs(gap) > EQUAL_STRETCHES_REL * stretch[i]:
                     diff = (pi - pj) / gap
                 else:  # equal stretches: the limit is dP_i/dlambda_i - dP_i/dlambda_j
                     diff = (d[i] * (1.0 - 2.0 * third) + total - tau[i]) / (stretch[i] * stretch[i]) - value

@@ -15,7 +15,7 @@ from geosim.robot import VolumetricRobot
 
 __all__ = ["mesh_hash", "provenance"]
 
-DIGITS = 16  # hexadecimal, of the hash: two meshes of a study of millions are told apart
+HASH_DIGITS = 16  # hexadecimal, of the hash: two meshes of a study of millions are told apart
 
 
 def mesh_hash(robot: Robot) -> str:
@@ -25,7 +25,7 @@ def mesh_hash(robot: Robot) -> str:
     for part in parts:
         digest.update(str(part.shape).encode())
         digest.update(part.tobytes())
-    return digest.hexdigest()[:DIGITS]
+    return digest.hexdigest()[:HASH_DIGITS]
 
 
 def provenance(robot: Robot, solver: object, continued: bool) -> dict[str, Any]:

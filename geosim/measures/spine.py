@@ -24,11 +24,13 @@ from geosim.robot import VolumetricRobot
 
 __all__ = ["Spine", "moved_spine", "spine"]
 
-WINDOW = 1.5  # spacing of the stations over the mesh's edge: narrower windows hold too few tets to average over
-STATIONS = (4, 48)  # fewest (curvature needs two turns), and more than a picture shows
-BINS = 40  # of u, over which |g| is averaged
-PARALLEL = 0.2  # resultant of the flow over its amount in a window: below, it has no common direction (a membrane)
-CLAMPED = 0.02  # of the distance: the far end of a free body, as `VolumetricRobot` chooses a tip
+WINDOW_EDGES = 1.5  # spacing of the stations over the mesh's edge: narrower windows hold too few tets to average over
+STATION_LIMITS = (4, 48)  # fewest (curvature needs two turns), and more than a picture shows
+COORDINATE_BINS = 40  # of u, over which |g| is averaged
+MIN_FLOW_ALIGNMENT = (
+    0.2  # resultant of the flow over its amount in a window: below, it has no common direction (a membrane)
+)
+FREE_END_SHARE = 0.02  # of the distance: the far end of a free body, as `VolumetricRobot` chooses a tip
 FLOW_ACCURACY = 1e-9  # of u: the angles are first differences of means of it
 
 
@@ -91,7 +93,7 @@ def _solid_spine(robot: VolumetricRobot) -> Spine | None:
     weight, level = volumes * (flow**2).sum(axis=1), u[local].mean(axis=1)
     length, s = _arc_length(level, volumes * np.linalg.norm(flow, axis=1), weight)
     edge = float(np.average(np.cbrt(8.5 * volumes), weights=volumes))  # of regular tets of these volumes
-    count = int(np.clip(length / (WINDOW * edge), *STATIONS))
+    count = int(np.clip(length / (WINDOW_EDGES * edge), *STATION_LIMITS))
     share = length / (count - 1)
     hats = np.maximum(1.0 - np.abs(s[None] / share - np.arange(count)[:, None]), 0.0)  # half of them at the ends
     windows = hats * weight
@@ -101,7 +103,7 @@ def _solid_spine(robot: VolumetricRobot) -> Spine | None:
     flows = (hats * volumes) @ flow
     amount = (hats * volumes) @ np.linalg.norm(flow, axis=1)
     resultant = np.linalg.norm(flows, axis=1)
-    if (resultant < PARALLEL * amount).any():
+    if (resultant < MIN_FLOW_ALIGNMENT * amount).any():
         return None
     windows = sparse.csr_matrix(windows / total[:, None])
     return _through(robot, windows, flows / resultant[:, None], (used[held], used[tip]))
@@ -125,7 +127,7 @@ def _ends(robot: VolumetricRobot) -> tuple[Bools, Bools]:
     tip, held = tip & body, held & body & ~tip
     if not held.any():
         away = np.linalg.norm(robot.vertices - robot.vertices[robot.tip].mean(axis=0), axis=1)
-        held = body & (away >= (1.0 - CLAMPED) * away[body].max()) & ~tip
+        held = body & (away >= (1.0 - FREE_END_SHARE) * away[body].max()) & ~tip
     return held, tip
 
 
@@ -203,12 +205,12 @@ def _harmonic(tets: Ints, volumes: Floats, slopes: Floats, low: Bools, high: Boo
 
 def _arc_length(level: Floats, flux: Floats, weight: Floats) -> tuple[float, Floats]:
     """Return the length of the line [m] and the arc length of every tet (m,) from its u, |g| dV and |g|^2 dV."""
-    edges = np.linspace(0.0, 1.0, BINS + 1)
-    place = np.clip(np.searchsorted(edges, level) - 1, 0, BINS - 1)
-    amount, total = np.bincount(place, flux, BINS), np.bincount(place, weight, BINS)
+    edges = np.linspace(0.0, 1.0, COORDINATE_BINS + 1)
+    place = np.clip(np.searchsorted(edges, level) - 1, 0, COORDINATE_BINS - 1)
+    amount, total = np.bincount(place, flux, COORDINATE_BINS), np.bincount(place, weight, COORDINATE_BINS)
     middle, full = 0.5 * (edges[1:] + edges[:-1]), total > 0
     slope = np.interp(middle, middle[full], amount[full] / total[full])  # ds / du
-    s = np.concatenate([[0.0], np.cumsum(slope) / BINS])
+    s = np.concatenate([[0.0], np.cumsum(slope) / COORDINATE_BINS])
     return float(s[-1]), np.interp(level, edges, s)
 
 

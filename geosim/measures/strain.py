@@ -11,10 +11,10 @@ from geosim.kernels import kernel
 from geosim.material import tensors
 from geosim.robot import VolumetricRobot
 
-__all__ = ["KINDS", "around_nodes", "jacobians", "largest_stretches", "stresses", "von_mises"]
+__all__ = ["STRESS_KINDS", "around_nodes", "jacobians", "largest_stretches", "stresses", "von_mises"]
 
-KINDS = ("von-mises", "cauchy")
-STRAIGHT = 1e-9  # of the body's size: the middle of an edge is so far from straight by rounding at most
+STRESS_KINDS = ("von-mises", "cauchy")
+STRAIGHT_EDGE_REL = 1e-9  # of the body's size: the middle of an edge is so far from straight by rounding at most
 
 
 def deformations(robot: VolumetricRobot, nodes: Floats) -> Floats:
@@ -26,7 +26,7 @@ def deformations(robot: VolumetricRobot, nodes: Floats) -> Floats:
     strain of ES-FEM [Liu and Nguyen-Thoi, Smoothed Finite Element Methods, 2010].
     """
     gradients = topology.tet_gradients(robot.vertices, robot.body_tets)
-    a, b = topology.EDGES.T
+    a, b = topology.TET_EDGES.T
     F = np.einsum("mei,mej->mij", nodes[robot.p2_tets[:, 4:]], gradients[:, a] + gradients[:, b])
     return _around_edges(robot, F) if _straight(robot, nodes) else F
 
@@ -34,7 +34,7 @@ def deformations(robot: VolumetricRobot, nodes: Floats) -> Floats:
 def _straight(robot: VolumetricRobot, nodes: Floats) -> bool:
     """Whether all edges are straight, but for what rounding leaves where a free body was turned back."""
     straight = topology.with_mid_edges(nodes[: len(robot.vertices)], robot.p2_edges)
-    return bool(np.abs(straight - nodes).max(initial=0.0) <= STRAIGHT * robot.size)
+    return bool(np.abs(straight - nodes).max(initial=0.0) <= STRAIGHT_EDGE_REL * robot.size)
 
 
 def jacobians(robot: VolumetricRobot, nodes: Floats) -> Floats:
@@ -46,10 +46,10 @@ def jacobians(robot: VolumetricRobot, nodes: Floats) -> Floats:
     gradients, at = topology.tet_gradients(robot.vertices, robot.body_tets), nodes[robot.p2_tets]
     beside = -np.einsum("eai,eaj->eij", at[:, :4], gradients)
     corners = np.stack([beside + 4.0 * at[:, k, :, None] * gradients[:, k, None] for k in range(4)], axis=1)
-    for m, (a, b) in enumerate(topology.EDGES):
+    for m, (a, b) in enumerate(topology.TET_EDGES):
         for k, other in ((a, b), (b, a)):
             corners[:, k] += 4.0 * at[:, 4 + m, :, None] * gradients[:, other, None]
-    middles = 0.5 * (corners[:, topology.EDGES[:, 0]] + corners[:, topology.EDGES[:, 1]])
+    middles = 0.5 * (corners[:, topology.TET_EDGES[:, 0]] + corners[:, topology.TET_EDGES[:, 1]])
     return np.linalg.det(np.concatenate([corners, middles], axis=1)).min(axis=1)
 
 
@@ -133,7 +133,7 @@ def stresses(robot: VolumetricRobot, nodes: Floats, kind: str, pressures: Floats
     InputError
         The kind is unknown, or the full stress is asked of a result without pressures.
     """
-    choice(kind, "stress: kind", KINDS)
+    choice(kind, "stress: kind", STRESS_KINDS)
     n = len(robot.vertices)
     if kind == "von-mises":
         out = around_nodes(robot, von_mises(robot, nodes))[:n]

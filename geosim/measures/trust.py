@@ -26,12 +26,12 @@ __all__ = ["Evidence", "ending", "notes", "without"]
 
 # An error bar of the mesh, over what the measure has changed since rest, from which it is said; and the share of the gap at rest
 # at which contact may begin before that is said.
-ERROR, GAP = 0.1, 0.1
+DOUBTFUL_ERROR_REL, DOUBTFUL_CONTACT_GAP_REL = 0.1, 0.1
 # Share of the walls' area that is one tet thick from which a P1 robot is said to be too stiff in bending: in less, it is corners.
-THIN = 0.05
-FINE = 2  # times that held faces are split where an obstacle may touch them
+MAX_THIN_WALL_SHARE = 0.05
+HELD_FACE_SPLITS = 2  # times that held faces are split where an obstacle may touch them
 # Error bars in `Result.extra`: name -> what it is called, unit, and its size in that unit.
-BARS = {
+ERROR_BAR_UNITS = {
     "tip": ("tip", "mm", 1e3),
     "bend_angle": ("bend angle", "degrees", np.degrees(1.0)),
     "pressure": ("pressure", "kPa", 1e-3),
@@ -207,7 +207,7 @@ def _max_stretch(material: Any) -> float:
 def _mesh_errors(result: Evidence) -> Iterator[str]:
     """Error bars of the mesh, where they were asked for, that are large against the change since rest."""
     robot = result.robot
-    for name, (called, unit, size) in BARS.items():
+    for name, (called, unit, size) in ERROR_BAR_UNITS.items():
         bars = result.extra.get(f"{name}_error_mesh")
         if bars is None or not np.isfinite(bars).any():
             continue
@@ -217,7 +217,7 @@ def _mesh_errors(result: Evidence) -> Iterator[str]:
             change = np.abs(result.bend_angle) if name == "bend_angle" else np.abs(result.chamber_pressures).max(axis=1)
         shares = np.divide(bars, change, out=np.zeros(len(change)), where=change > 0.0)
         frame = int(np.nanargmax(np.where(np.isfinite(shares), shares, -1.0)))
-        if shares[frame] > ERROR:
+        if shares[frame] > DOUBTFUL_ERROR_REL:
             yield (
                 f"The mesh may be off by {size * bars[frame]:.3g} {unit} in the {called} of frame {frame}, "
                 f"{100.0 * shares[frame]:.0f} % of its change since rest: take a smaller max_edge, or ask for an accuracy."
@@ -231,7 +231,7 @@ def _thin_walls(result: Evidence) -> Iterator[str]:
         return
     surfaces = [robot.skin, *(wall[:, ::-1] for wall in robot.chamber_walls)]  # turned: they look out of the body
     share, place = one_tet_thick(robot.vertices, robot.body_tets, np.vstack(surfaces))
-    if share > THIN:
+    if share > MAX_THIN_WALL_SHARE:
         yield (
             f"Walls are one tet thick in {100.0 * share:.0f} % of their area, for example at {_place(place)}: there P1 elements "
             "bend far too little (a third to two thirds of the way of P2 was measured); take element='p2' or a smaller max_edge."
@@ -249,7 +249,7 @@ def _preview(result: Evidence) -> Iterator[str]:
 def _gaps(result: Evidence) -> Iterator[str]:
     """Contact that begins at a good part of the gap at rest."""
     shares = np.asarray(result.extra.get("contact_of_gap", np.nan), dtype=float)
-    if np.nanmax(shares, initial=0.0) > GAP:
+    if np.nanmax(shares, initial=0.0) > DOUBTFUL_CONTACT_GAP_REL:
         frame = int(np.nanargmax(shares))
         yield (
             f"In frame {frame} parts of the robot meet from {100.0 * shares[frame]:.0f} % of their gap at rest on (the thickness "
@@ -320,7 +320,7 @@ def _in_held(result: Evidence) -> Iterator[str]:
         if obstacle.free or not len(faces) or not np.isfinite(forces[:, o]).all() or forces[:, o].any():
             continue
         for frame, pose in enumerate(result.obstacle_poses[:, o]):
-            points = topology.interpolate_p2(result.nodes(frame), faces, FINE)[0]
+            points = topology.interpolate_p2(result.nodes(frame), faces, HELD_FACE_SPLITS)[0]
             depth = -signed_distances(obstacle.solid, points, pose, 0.1 * robot.size)[0].min()
             if depth > 0.0:
                 yield (

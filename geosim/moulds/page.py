@@ -12,8 +12,8 @@ import numpy as np
 from geosim.moulds.body import Walls
 from geosim.moulds.moulds import Part
 from geosim.moulds.solids import arrays
-from geosim.show.picture import DPI, SIZE, framed, pixels
-from geosim.show.raster import Layer, camera_for, draw
+from geosim.show.picture import DPI, DRAWING_PIXELS, framed, pixels
+from geosim.show.raster import RasterLayer, camera_for, draw
 from geosim.writing import replacing
 
 __all__ = ["write_page", "write_picture"]
@@ -59,14 +59,16 @@ def _stacked(parts: Sequence[Part]) -> list[Part]:
     return [*back[::-1], *loose, *(p for p in parts if p.draw is not None and p.draw.sum() > 0.0)]
 
 
-def _facets(points: Any, faces: Any, colors: Any) -> Layer:
+def _facets(points: Any, faces: Any, colors: Any) -> RasterLayer:
     """A layer whose triangles (m, 3) keep their own colour (m, 3) and normal."""
-    return Layer(points[faces].reshape(-1, 3), np.arange(3 * len(faces)).reshape(-1, 3), np.repeat(colors, 3, axis=0))
+    return RasterLayer(
+        points[faces].reshape(-1, 3), np.arange(3 * len(faces)).reshape(-1, 3), np.repeat(colors, 3, axis=0)
+    )
 
 
-def _write(layers: Sequence[Layer], title: str, path: Path) -> None:
+def _write(layers: Sequence[RasterLayer], title: str, path: Path) -> None:
     points = np.vstack([layer.points for layer in layers])
-    camera = camera_for(points, points, aspect=SIZE[0] / SIZE[1])
+    camera = camera_for(points, points, aspect=DRAWING_PIXELS[0] / DRAWING_PIXELS[1])
     figure = framed(draw(layers, camera, pixels(DPI)), camera, DPI)
     figure.text(0.03, 0.94, title, fontsize=15, fontweight="bold")
     with replacing(path) as beside:

@@ -26,13 +26,15 @@ from geosim.rods.balance import Balance, Inertia
 from geosim.rods.drive import Drive
 from geosim.rods.increment import Advanced, solve_balance
 from geosim.rods.state import RodState, carry
-from geosim.rods.system import System
+from geosim.rods.system import RodSystem
 from geosim.rods.terms import CONTACT, DRAG, USER
 
 __all__ = ["generalized_alpha"]
 
 
-CALM = 0.02  # of the energy given that may appear from nowhere; beyond it increments damp all they can (radius 0)
+MAX_ENERGY_GAIN_REL = (
+    0.02  # of the energy given that may appear from nowhere; beyond it increments damp all they can (radius 0)
+)
 
 
 class Weights(NamedTuple):
@@ -62,7 +64,7 @@ def _past(drive: Drive, state: RodState, h: float) -> Floats:
     return np.array([acceleration, smooth, trial.pushes[USER], trial.pushes[DRAG]])
 
 
-def _firmer(system: System, share: float) -> System:
+def _firmer(system: RodSystem, share: float) -> RodSystem:
     """Return the system with contact so much firmer."""
     return replace(system, law=replace(system.law, stiffness=share * system.law.stiffness))
 
@@ -71,7 +73,7 @@ def generalized_alpha(drive: Drive, state: RodState, h: float) -> Advanced:
     """Advance by the generalised-alpha rule with the spectral radius of the drive."""
     system, dofs, time = state.system, drive.dofs, state.time + h
     a0, f0, *pushes = state.past if state.past.size else _past(drive, state, h)
-    calm = state.ledger is None or state.ledger.made <= CALM
+    calm = state.ledger is None or state.ledger.made <= MAX_ENERGY_GAIN_REL
     w = Weights.of(drive.spectral_radius if calm else 0.0)
     share = 1.0 / (1.0 - w.force)
     damp = drive.damping * system.mass + system.viscous

@@ -16,16 +16,18 @@ from geosim.rods.membrane import membrane_hessian
 from geosim.rods.midedge import midedge_hessian
 from geosim.rods.shells import hinge_hessian
 from geosim.rods.state import RodState, Trial, evaluate
-from geosim.rods.system import System
+from geosim.rods.system import RodSystem
 from geosim.rods.terms import Term
 
 __all__ = ["NO_TENSION", "Balance", "Inertia", "euler_inertia"]
 
-ROUND_OFF = 8 * np.finfo(float).eps  # of a strain |e| / l - 1 from positions: three subtractions, a root and a quotient
-TURN_ROUND_OFF = 10 * ROUND_OFF  # of a curvature or a twist, through frames and a tangent of half an angle
-LEVER = 1e-3  # of the noise of forces times the radius: what stretching adds to that of moments
+STRAIN_ROUNDING = (
+    8 * np.finfo(float).eps
+)  # of a strain |e| / l - 1 from positions: three subtractions, a root and a quotient
+TURN_ROUNDING = 10 * STRAIN_ROUNDING  # of a curvature or a twist, through frames and a tangent of half an angle
+STRETCH_MOMENT_LEVER = 1e-3  # of the noise of forces times the radius: what stretching adds to that of moments
 NO_TENSION = np.zeros(0)  # those of the springs
-NONE = 1e-300  # N, N m, m: keeps a robot without any force, moment or size from a division by zero
+MIN_SCALE_DIVISOR = 1e-300  # N, N m, m: keeps a robot without any force, moment or size from a division by zero
 
 
 @kernel
@@ -70,7 +72,7 @@ class Inertia(NamedTuple):
     lag: Floats
 
 
-def euler_inertia(system: System, u: Floats, external: Floats, h: float, damping: float = 0.0) -> Inertia:
+def euler_inertia(system: RodSystem, u: Floats, external: Floats, h: float, damping: float = 0.0) -> Inertia:
     """Return the inertia of backward Euler from velocities u over h; without inertia where h is 0 (statics)."""
     none = np.zeros(system.dofs)
     if h == 0:
@@ -101,7 +103,7 @@ class Balance:
         a and b; None: those of backward Euler.
     """
 
-    system: System
+    system: RodSystem
     state: RodState
     natural: Floats
     external: Floats
@@ -118,11 +120,11 @@ class Balance:
         turns = system.turns
         self.load_scale = float(np.abs(self.b[:turns]).max())
         # below this the residual is round-off of strains and of positions
-        size = float(np.abs(self.state.q[:turns]).max()) + NONE
+        size = float(np.abs(self.state.q[:turns]).max()) + MIN_SCALE_DIVISOR
         stiffest, stiff = system.stiffest
-        self.noise = ROUND_OFF * (stiffest + float(self.a[:turns].max(initial=0.0))) * size
+        self.noise = STRAIN_ROUNDING * (stiffest + float(self.a[:turns].max(initial=0.0))) * size
         self.radius = system.thickest
-        self.turn_noise = TURN_ROUND_OFF * stiff + LEVER * self.noise * self.radius
+        self.turn_noise = TURN_ROUNDING * stiff + STRETCH_MOMENT_LEVER * self.noise * self.radius
 
     def residual(self, q: Floats) -> tuple[Trial, Floats]:
         """Return the elastic trial and f of all degrees of freedom at q."""
@@ -176,6 +178,6 @@ class Balance:
     def relative(self, trial: Trial, f: Floats) -> float:
         """Return the largest free residual over the largest internal force or moment, above round-off."""
         force, moment = largest_free(f, self.system.free, self.system.turns)
-        force_scale = max(trial.force, self.load_scale) + NONE
-        moment_scale = max(trial.moment, force_scale * self.radius) + NONE
+        force_scale = max(trial.force, self.load_scale) + MIN_SCALE_DIVISOR
+        moment_scale = max(trial.moment, force_scale * self.radius) + MIN_SCALE_DIVISOR
         return max(max(force - self.noise, 0.0) / force_scale, max(moment - self.turn_noise, 0.0) / moment_scale)

@@ -11,7 +11,8 @@ towards the pulled end, that of the shortening of all beyond it, and g the law o
 
     dp = (1 - s) dx0 + s dx1 + w x r,        w = t x (dx1 - dx0) / l + t dtheta,        r = a m1 + b m2
 
-A cable pulled to a length L0 is a spring of `FIRM` times the axial stiffness of the rods over its length: T_0 = k max(L - L0, 0).
+A cable pulled to a length L0 is a spring of `CABLE_STIFFNESS_RATIO` times the axial stiffness of the rods over its length:
+T_0 = k max(L - L0, 0).
 It is longer than commanded by T_0 / k, and the length that is reported is the one that it has.
 
 The Jacobian is made of differences of the forces by the guides, and of their levers by the unknowns of their edges, in kernels:
@@ -36,8 +37,9 @@ from geosim.rods.terms import USER, Term
 
 __all__ = ["Cables", "Pulled"]
 
-FIRM = 10.0  # of E A of the thickest rod: a steel cable in a soft arm is thousands of times as stiff, and would cost digits
-DIFFERENCE = 1e-7  # of the length of a piece, of an edge, and rad: digits of forces and of their changes alike
+# of E A of the thickest rod: a steel cable in a soft arm is thousands of times as stiff, and would cost digits
+CABLE_STIFFNESS_RATIO = 10.0
+DIFFERENCE_STEP_REL = 1e-7  # of the length of a piece, of an edge, and rad: digits of forces and of their changes alike
 AT_REST = 1e-300  # m: guards the direction of a piece of no length
 
 
@@ -136,7 +138,7 @@ def _stiffness(q, dofs, told, dold, shares, across, before, order, tension, stif
     )
     _guides(q, dofs, told, dold, shares, across, p, jacobians)
     _, _, length = _pull(p, before, order, tension, stiff, wanted, mu, pace, sharp, force)
-    step = DIFFERENCE * length / (count - 1)
+    step = DIFFERENCE_STEP_REL * length / (count - 1)
     out[:] = 0.0
     by = np.empty((count, 3, 3 * count))
     for j in range(count):
@@ -157,7 +159,7 @@ def _stiffness(q, dofs, told, dold, shares, across, before, order, tension, stif
             own[a] = q[dofs[i, a]]
         edge = math.sqrt((own[3] - own[0]) ** 2 + (own[4] - own[1]) ** 2 + (own[5] - own[2]) ** 2)
         for b in range(7):
-            h = DIFFERENCE * (edge if b < 6 else 1.0)
+            h = DIFFERENCE_STEP_REL * (edge if b < 6 else 1.0)
             was = own[b]
             own[b] = was + h
             there = _guide(own, told[i], dold[i], shares[i], across[i], plus)
@@ -209,7 +211,7 @@ class Cables(Term):
             pieces = np.linalg.norm(np.diff(p[order], axis=0), axis=1)
             beyond = np.append(np.cumsum(pieces[::-1])[::-1], 0.0)
             held = np.isfinite(self.pulled.lengths[k])
-            stiffness = FIRM * system.axial / cable.length if held else 0.0
+            stiffness = CABLE_STIFFNESS_RATIO * system.axial / cable.length if held else 0.0
             wanted = float(self.pulled.lengths[k]) if held else 0.0
             problem = (
                 beyond,

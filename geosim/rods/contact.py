@@ -15,7 +15,7 @@ With a coefficient of restitution c contact gives back c^2 of the energy that it
 Then an impact ends with c times the velocity that it began with, whatever stiffness and step; at rest it is as without.
 
 In statics u is what slipped since the equilibrium before, and friction bears all it can from a thousandth of the radius on
-(`geosim.rods.terms.HELD`): what is held gives way by no more a command, and what comes back slips the other way.
+(`geosim.rods.terms.STICK_SLIP_RADII`): what is held gives way by no more a command, and what comes back slips the other way.
 
 The energy solver has a law of its own: its friction holds what rests at a place, since an equilibrium knows no velocity, and is
 lagged; here it follows the velocity and is implicit, in normal force, direction and place. Shells against shells: see
@@ -48,7 +48,7 @@ from geosim.linear.matrix3 import dot
 from geosim.rods.robot import RodShellRobot
 
 __all__ = [
-    "FADED",
+    "FADED_EXPONENT",
     "ContactLaw",
     "Shapes",
     "add_to_four",
@@ -65,16 +65,18 @@ __all__ = [
 ]
 
 SHARPNESS = 15.0  # K1 delta and K2 nu of [Choi2024]: at u = nu friction has 1 - 6e-7 of its limit
-RANGE = 0.1  # delta over the smallest radius: contact is felt in a tenth of the radius, wide enough for Newton's method
-FIRM = (
+CONTACT_RANGE_RADII = (
+    0.1  # delta over the smallest radius: contact is felt in a tenth of the radius, wide enough for Newton's method
+)
+CONTACT_STIFFNESS_RATIO = (
     5.0  # k over Young's modulus times radius: firmer than the rod itself, which a section flattens under its contact
 )
-SUNK = 0.01  # of the radius that the whole weight, carried at one point, may sink in
-FADED = -36.0  # K1 (C - D) below which the energy is less than round-off of that at D = C: exp(-36) = 2e-16
-PARTING = 0.2  # K2 nu / 15: contacts that part at nu push with 1 % of what they would
-APART = 0.02  # of the velocity that its force gives a vertex in a step: over it contact ceases to push
-SMALL = 1e-4  # of K2 |u| / 2: tanh(z) / z is 1 - z^2 / 3 to round-off
-AT_REST = 1e-300  # m/s, and m^2: guards divisions by a velocity or a distance of zero
+MAX_STATIC_SINKING_RADII = 0.01  # of the radius that the whole weight, carried at one point, may sink in
+FADED_EXPONENT = -36.0  # K1 (C - D) below which the energy is less than round-off of that at D = C: exp(-36) = 2e-16
+PARTING_EXPONENT = 0.2  # K2 nu / 15: contacts that part at nu push with 1 % of what they would
+CEASED_PUSH_SHARE = 0.02  # of the velocity that its force gives a vertex in a step: over it contact ceases to push
+TANH_SERIES_LIMIT = 1e-4  # of K2 |u| / 2: tanh(z) / z is 1 - z^2 / 3 to round-off
+MIN_SPEED_DIVISOR = 1e-300  # m/s, and m^2: guards divisions by a velocity or a distance of zero
 
 
 @dataclass(frozen=True)
@@ -132,10 +134,11 @@ def contact_law(
         firm = [robot.edge_property("youngs_modulus") * robot.radius] if len(robot.edges) else []
         firm += [robot.shell_material.youngs_modulus * robot.thickness] if len(robot.triangles) else []
         stiffness = max(
-            FIRM * float(np.concatenate(firm).max()), float(np.linalg.norm(weight.sum(axis=0))) / (SUNK * radius)
+            CONTACT_STIFFNESS_RATIO * float(np.concatenate(firm).max()),
+            float(np.linalg.norm(weight.sum(axis=0))) / (MAX_STATIC_SINKING_RADII * radius),
         )
     return ContactLaw(
-        float(stiffness), RANGE * radius if distance is None else float(distance), slip, restitution, mass
+        float(stiffness), CONTACT_RANGE_RADII * radius if distance is None else float(distance), slip, restitution, mass
     )
 
 
@@ -186,7 +189,7 @@ def pressed(fn, stiff, closer, step, k2, back):
     if step <= 0.0 or share >= 1.0:
         return fn, stiff
     # parting is told from the velocity that the force gives in a step: a sharper law stalls Newton's method at rest
-    sharp = min(PARTING * k2, mass / (APART * max(fn, AT_REST) * step))
+    sharp = min(PARTING_EXPONENT * k2, mass / (CEASED_PUSH_SHARE * max(fn, MIN_SPEED_DIVISOR) * step))
     share, slope = returned(closer / step, sharp, share)
     return share * fn, share * stiff + fn * slope / step
 
@@ -206,7 +209,7 @@ def stick_slip(speed, k2):
     """Return gamma(|u|) / |u| and d gamma / d|u| of Eq. (12); finite at rest."""
     z = 0.5 * k2 * speed
     gamma = math.tanh(z)
-    ratio = 0.5 * k2 * (1.0 - z * z / 3.0) if z < SMALL else gamma / speed
+    ratio = 0.5 * k2 * (1.0 - z * z / 3.0) if z < TANH_SERIES_LIMIT else gamma / speed
     return ratio, 0.5 * k2 * (1.0 - gamma * gamma)
 
 
@@ -216,7 +219,7 @@ def friction_slope(u, speed, ratio, slope, n, square, i, j):
     tangent = -n[i] * n[j] / square
     if i == j:
         tangent += 1.0
-    uu = u[i] * u[j] / (speed * speed) if speed > AT_REST else 0.0
+    uu = u[i] * u[j] / (speed * speed) if speed > MIN_SPEED_DIVISOR else 0.0
     return ratio * (tangent - uu) + slope * uu
 
 
@@ -232,7 +235,7 @@ def four_slip(q, q0, step, dofs, w, n, mu, k2):
     for v in range(4):
         i, c = dofs[v], w[v] / step
         u = (u[0] + c * (q[i] - q0[i]), u[1] + c * (q[i + 1] - q0[i + 1]), u[2] + c * (q[i + 2] - q0[i + 2]))
-    along = dot(u, n) / max(dot(n, n), AT_REST)
+    along = dot(u, n) / max(dot(n, n), MIN_SPEED_DIVISOR)
     u = (u[0] - along * n[0], u[1] - along * n[1], u[2] - along * n[2])
     speed = math.sqrt(dot(u, u))
     ratio, slope = stick_slip(speed, k2)
@@ -256,7 +259,7 @@ def contact_block(w, n, distance, fn, stiff, gradient, hessian, u, speed, ratio,
     (4, 4, 3, 3) of D^2; then what `four_slip` returns, mu and the step.
     """
     by_square, by_square2 = -fn / (2.0 * distance), (stiff + fn / distance) / (4.0 * distance * distance)
-    square = max(dot(n, n), AT_REST)
+    square = max(dot(n, n), MIN_SPEED_DIVISOR)
     g = mu * fn / step if ratio > 0.0 else 0.0
     for a in range(12):
         i, m = a // 3, a % 3

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from geosim.actuation import NATURAL, Command, NaturalShape, cable_targets
+from geosim.actuation import NATURAL_SHAPE_KINDS, Command, NaturalShape, cable_targets
 from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
 from geosim.rods.balance import Inertia
@@ -17,7 +17,7 @@ from geosim.rods.cables import Cables, Pulled
 from geosim.rods.drag import Drag
 from geosim.rods.gyroscope import Gyroscope
 from geosim.rods.moments import FixedMoments, StateMoments
-from geosim.rods.newton import Newton
+from geosim.rods.newton import IncrementNewton
 from geosim.rods.obstacles import ObstacleContact
 from geosim.rods.pair_contact import PairContact
 from geosim.rods.robot import RodShellRobot
@@ -29,8 +29,8 @@ from geosim.rods.terms import Term, UserForce
 
 __all__ = ["Drive", "check_natural", "contact_terms", "make_drive"]
 
-NEWTON = Newton()
-INSTANT = 1e-300  # s: guards shares of a row of the actuation that takes no time
+DEFAULT_NEWTON = IncrementNewton()
+MIN_ROW_SECONDS = 1e-300  # s: guards shares of a row of the actuation that takes no time
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Drive:
     dofs: Ints
     values: Floats
     load: Floats
-    newton: Newton = NEWTON
+    newton: IncrementNewton = DEFAULT_NEWTON
     damping: float = 0.0
     functions: Sequence[Callable[..., Any]] = ()
     static: bool = False
@@ -98,7 +98,7 @@ class Drive:
     def aim_at(self, time: float) -> Floats:
         """Return the prescribed degrees of freedom at a time [s]."""
         end, begin = max(self._row[1], self.command.time), self.start.time
-        return self.aim((time - begin) / max(end - begin, INSTANT))
+        return self.aim((time - begin) / max(end - begin, MIN_ROW_SECONDS))
 
     def pulled(self, time: float) -> Pulled:
         """Return what pulls the cables at a time [s]: linearly from the row before; in statics at the share of the command."""
@@ -109,7 +109,7 @@ class Drive:
         if index > 0:
             known, slack = cable_targets(replace(self.command, index=index - 1), count)
             before = np.where(np.isfinite(known), known, before)
-        share = self.share if self.static else min(max((time - begin) / max(end - begin, INSTANT), 0.0), 1.0)
+        share = self.share if self.static else min(max((time - begin) / max(end - begin, MIN_ROW_SECONDS), 0.0), 1.0)
         return Pulled(slack + share * (tensions - slack), before + share * (lengths - before))
 
     def natural(self, time: float) -> Floats:
@@ -119,7 +119,7 @@ class Drive:
             return system.natural
         natural, length = system.natural.copy(), system.robot.bends.length
         bends = natural[: len(length)]
-        curvature, twist, hinge, stretch = (shape.at(key, time) for key in NATURAL)
+        curvature, twist, hinge, stretch = (shape.at(key, time) for key in NATURAL_SHAPE_KINDS)
         if hinge is not None:
             natural_hinges(system, natural, hinge)
         if curvature is not None and curvature.ndim == 2:
@@ -165,7 +165,7 @@ class Drive:
     def _poses(self, time: float) -> Floats:
         """Return the poses of all obstacles (o, 4, 4) at a time [s]; in statics those of the command."""
         begin, end = self._row
-        share = 1.0 if self.static else min(max((time - begin) / max(end - begin, INSTANT), 0.0), 1.0)
+        share = 1.0 if self.static else min(max((time - begin) / max(end - begin, MIN_ROW_SECONDS), 0.0), 1.0)
         return self.start.system.environment.poses(self.command.index, share)
 
 

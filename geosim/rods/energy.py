@@ -22,12 +22,14 @@ from geosim.rods.newton import Solution
 from geosim.rods.state import Ledger, RodState, evaluate
 from geosim.rods.terms import Term
 
-__all__ = ["EXPLODED", "GROWN", "booked", "continued", "measured"]
+__all__ = ["EXPLODED_ENERGY_REL", "MAX_STEP_ENERGY_GAIN_REL", "booked", "continued", "measured"]
 
-EXPLODED = 3.0  # of the energy given that appeared from nowhere: an impact by the midpoint rule makes up to 1.8 and is outlived
-GROWN = 0.1  # of the energy given that may appear from nowhere: coarse increments of rules of order 2 swing by a few hundredths
-AXIAL = 1e-12  # of EA L (a strain of 1e-6): energy below it is round-off of a robot at rest
-KEPT = ("elastic", "kinetic", "weight")
+# of the energy given that appeared from nowhere: an impact by the midpoint rule makes up to 1.8 and is outlived
+EXPLODED_ENERGY_REL = 3.0
+# of the energy given that may appear from nowhere: coarse increments of rules of order 2 swing by a few hundredths
+MAX_STEP_ENERGY_GAIN_REL = 0.1
+MIN_AXIAL_ENERGY_REL = 1e-12  # of EA L (a strain of 1e-6): energy below it is round-off of a robot at rest
+KEPT_ENERGIES = ("elastic", "kinetic", "weight")
 
 
 def _kept(state: RodState, elastic: float) -> dict[str, float]:
@@ -64,7 +66,7 @@ def measured(
     if ledger is None or static:
         return state.changed(measures=measures)
     stored = measures.get("contact", 0.0)
-    dissipated, drift = _balance(ledger, sum(measures[key] for key in KEPT) + stored, stored)
+    dissipated, drift = _balance(ledger, sum(measures[key] for key in KEPT_ENERGIES) + stored, stored)
     said = zip(("work", "dissipated", "drift"), (ledger.work, dissipated, drift), ledger.said)
     measures.update({key: now - before for key, now, before in said})
     return state.changed(measures=measures, ledger=replace(ledger, made=_made(state, ledger, dissipated, drift)))
@@ -81,7 +83,7 @@ def _made(state: RodState, ledger: Ledger, dissipated: float, drift: float) -> f
     system = state.system
     axial = float(system.stretch @ system.rest[: len(system.stretch)])
     axial += float((system.membrane.diagonal(axis1=1, axis2=2) * system.squares**2).sum())
-    given = max(ledger.given + ledger.highest - ledger.lowest, AXIAL * axial, np.finfo(float).tiny)
+    given = max(ledger.given + ledger.highest - ledger.lowest, MIN_AXIAL_ENERGY_REL * axial, np.finfo(float).tiny)
     return (drift - min(dissipated, 0.0)) / given
 
 

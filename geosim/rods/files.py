@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.actuation import NATURAL, NaturalShape
+from geosim.actuation import NATURAL_SHAPE_KINDS, NaturalShape
 from geosim.arrays import Floats, Ints
 from geosim.errors import InputError
 from geosim.resources import check_sizes, readable
@@ -18,7 +18,7 @@ __all__ = ["read_geometry", "read_natural_shape", "read_table", "read_tags", "wr
 
 # Cells of a workbook, of which some 200,000 are read in a second; times its length that it may unpack to.
 MOST_CELLS, MOST_PACKED = 2_000_000, 200.0
-REMEDY = "leave out what is not needed, or save it as .csv"
+SMALLER_FILE_ADVICE = "leave out what is not needed, or save it as .csv"
 
 SECTIONS = {
     "*nodes": 3,
@@ -159,17 +159,17 @@ def read_natural_shape(path: str | Path, kind: str | None = None) -> NaturalShap
         row, column = np.argwhere(np.isnan(table))[0]
         raise InputError(f"{name}: row {row + 1 + bool(header)}, column {column + 1} is empty")
     labels = [h.lower().split("[")[0].split(":")[0].strip() for h in header[1:]]
-    known = (*NATURAL, "curvature_1", "curvature_2")
+    known = (*NATURAL_SHAPE_KINDS, "curvature_1", "curvature_2")
     if not labels or not any(label in known for label in labels):
-        if kind not in (None, *NATURAL):
-            raise InputError(f"{name}: kind = {kind!r}: use one of {', '.join(NATURAL)}")
+        if kind not in (None, *NATURAL_SHAPE_KINDS):
+            raise InputError(f"{name}: kind = {kind!r}: use one of {', '.join(NATURAL_SHAPE_KINDS)}")
         labels = [kind or "curvature"] * (table.shape[1] - 1)
     unknown = [label for label in labels if label not in known]
     if unknown:
         raise InputError(f"{name}: column {unknown[0]!r} is unknown; use time and {', '.join(known)}")
     columns = {key: table[:, 1:][:, [label == key for label in labels]] for key in known}
     values: dict[str, Any] = {}
-    for key in NATURAL:
+    for key in NATURAL_SHAPE_KINDS:
         if columns[key].shape[1]:
             values[key] = columns[key][:, 0] if columns[key].shape[1] == 1 else columns[key]
     one, two = columns["curvature_1"], columns["curvature_2"]
@@ -249,13 +249,15 @@ def _rows_of_xlsx(path: Path) -> list[list[Any]]:
     try:
         sheet = book.worksheets[0]
         if (sheet.max_row or 0) * (sheet.max_column or 0) > MOST_CELLS:
-            raise InputError(f"{path.name}: says to have {sheet.max_row} rows of {sheet.max_column} cells; {REMEDY}")
+            raise InputError(
+                f"{path.name}: says to have {sheet.max_row} rows of {sheet.max_column} cells; {SMALLER_FILE_ADVICE}"
+            )
         rows: list[list[Any]] = []
         count = 0
         for row in sheet.iter_rows(values_only=True):  # a sheet may not say how large it is
             count += max(len(row), 1)
             if count > MOST_CELLS:
-                raise InputError(f"{path.name}: more than {MOST_CELLS} cells; {REMEDY}")
+                raise InputError(f"{path.name}: more than {MOST_CELLS} cells; {SMALLER_FILE_ADVICE}")
             rows.append(list(row))
     finally:
         book.close()

@@ -30,8 +30,12 @@ __all__ = [
     "transport",
 ]
 
-UPRIGHT = 0.9  # of an edge along y, from which its first director stands on x: any limit that keeps them well apart
-FOLDED = 1e-12  # 1 + cosine of two edges that run back along each other, to round-off: they have no transport
+UPRIGHT_COSINE = (
+    0.9  # of an edge along y, from which its first director stands on x: any limit that keeps them well apart
+)
+ANTIPARALLEL_COSINE = (
+    1e-12  # 1 + cosine of two edges that run back along each other, to round-off: they have no transport
+)
 
 
 @kernel
@@ -136,7 +140,9 @@ def first_frames(tangents: Floats, edges: Ints) -> Floats:
     for seed in range(len(edges)):
         if done[seed]:
             continue
-        directors[seed] = _unit(np.cross(tangents[seed], np.eye(3)[1 if abs(tangents[seed, 1]) < UPRIGHT else 0]))
+        directors[seed] = _unit(
+            np.cross(tangents[seed], np.eye(3)[1 if abs(tangents[seed, 1]) < UPRIGHT_COSINE else 0])
+        )
         done[seed] = True
         stack = [seed]
         while stack:
@@ -152,7 +158,7 @@ def _onto(director: Floats, t: Floats, other: Floats, reversed_: bool) -> Floats
     """Carry a director to the next edge: it is reversed with it where both meet head to head or tail to tail."""
     s = -1.0 if reversed_ else 1.0
     p = -director
-    if 1.0 + s * (t @ other) >= FOLDED:
+    if 1.0 + s * (t @ other) >= ANTIPARALLEL_COSINE:
         p = s * np.array(transport(tuple(director), tuple(t), tuple(s * other)))
     return _unit(p - (p @ other) * other)
 

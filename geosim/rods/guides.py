@@ -11,7 +11,7 @@ from geosim.errors import InputError
 
 __all__ = ["Guides", "guided"]
 
-NEAR = 10.0  # radii of its rod that a guide may lie away from it
+MAX_GUIDE_RADII = 10.0  # radii of its rod that a guide may lie away from it
 
 
 class Guides(NamedTuple):
@@ -39,10 +39,10 @@ def guided(points: Floats, ends: Floats, radius: Floats, directors: Floats, labe
         share = np.clip(((point - x0) * e).sum(axis=1) / length**2, 0.0, 1.0)
         away = np.linalg.norm(point - x0 - share[:, None] * e, axis=1)
         best = int(np.argmin(away))
-        if away[best] > NEAR * radius[best]:
+        if away[best] > MAX_GUIDE_RADII * radius[best]:
             raise InputError(
                 f"{label}: point {i + 1} lies {1e3 * away[best]:.3g} mm from the nearest rod, of radius "
-                f"{1e3 * radius[best]:.3g} mm; put guides within {NEAR:g} radii of a rod"
+                f"{1e3 * radius[best]:.3g} mm; put guides within {MAX_GUIDE_RADII:g} radii of a rod"
             )
         t, d, lever = e[best] / length[best], directors[best], point - x0[best]
         edges.append(best)

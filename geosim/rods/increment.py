@@ -19,8 +19,9 @@ __all__ = ["Advanced", "blocked", "solve_balance"]
 
 Advanced = tuple[RodState | None, Solution, list[Term]]
 
-BOTH = 2.0  # steps: the midpoint rule goes another one as far
-REBINDS = 100  # lists of contact pairs that one balance may need before its motion counts as a failure; two or three are usual
+MIDPOINT_STEPS = 2.0  # steps: the midpoint rule goes another one as far
+# lists of contact pairs that one balance may need before its motion counts as a failure; two or three are usual
+MAX_REBINDS = 100
 
 
 def solve_balance(
@@ -39,8 +40,8 @@ def solve_balance(
     returned is the one given, with its list of pairs.
     """
     iterations, records, small = 0, [], False
-    for _ in range(REBINDS):
-        state = state.paired(q, 0.0 if iterations else BOTH * step)
+    for _ in range(MAX_REBINDS):
+        state = state.paired(q, 0.0 if iterations else MIDPOINT_STEPS * step)
         terms = drive.terms(state, step, time, inertia)
         system, eased = damped(state, natural, step)
         balance = Balance(system, state, eased, load, step, drive.damping, terms, inertia)

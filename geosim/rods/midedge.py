@@ -44,7 +44,8 @@ __all__ = [
     "triangle_sides",
 ]
 
-FOLDED = 1e-6  # length of the sum of two unit normals below which their triangles lie on top of each other: far over round-off
+# length of the sum of two unit normals below which their triangles lie on top of each other: far over round-off
+FOLDED_NORMALS_SUM = 1e-6
 
 
 def triangle_sides(triangles: Ints, mesh: ShellMesh) -> tuple[Ints, Floats]:
@@ -71,7 +72,7 @@ def rest_normals(vertices: Floats, triangles: Ints, mesh: ShellMesh) -> tuple[Fl
     at, side = np.nonzero(second)
     # the second triangle of an oriented surface runs the other way
     normal[sides[at, side]] -= signs[at, side][:, None] * mesh.normals[at]
-    folded = np.linalg.norm(normal, axis=1) < FOLDED
+    folded = np.linalg.norm(normal, axis=1) < FOLDED_NORMALS_SUM
     normal[folded] = np.cross(e[folded], first[folded])
     return e, normal / np.linalg.norm(normal, axis=1)[:, None]
 

@@ -21,29 +21,32 @@ from geosim.rods.plain import Limits, glided, glides, step_size
 from geosim.rods.state import Trial
 from geosim.rods.terms import CONTACT
 
-__all__ = ["Newton", "Solution", "shifts", "solve_increment"]
+__all__ = ["IncrementNewton", "Solution", "shifts", "solve_increment"]
 
-LARGEST_TURN = 1.0  # rad, and relative change of an edge, in one iteration: the range of the linearised strains
-NONE = 1e-300  # rad, m: guards the shares of a step without motion
+MAX_TURN_RAD = 1.0  # rad, and relative change of an edge, in one iteration: the range of the linearised strains
+MIN_STEP_DIVISOR = 1e-300  # rad, m: guards the shares of a step without motion
 
 # The line search, in shares of the work at its start.
 # Of the other sign, with which a step may end: friction turns within the slip velocity from one side to the other, so that a step
 # that ends with nearly all of it has gone up as far as down, and those of many contacts circle (at 0.9; 0.05 to 0.5 do not).
-OVERSHOT = 0.2
-FALLEN = 0.9  # to which its amount must fall where the direction does not descend
-LEFT = 0.5  # from which a step that had to be shortened falls short, and is lengthened again
-BEYOND = -0.1  # of the other sign, up to which a lengthened step has not gone too far
-SHORTEST, LONGEST = 0.1, 0.7  # of a step, between which regula falsi shortens it: always by something, never to nothing
-HALF = 0.5  # where the work is not a number, or was none
-CREEP = 0.05  # of a step, taken whatever the work says where the direction does not descend (friction)
-SHORTENINGS, LENGTHENINGS = 12, 5  # at 0.5 each the first reach 2e-4 of a step
+MAX_OVERSHOOT = 0.2
+FALLEN_WORK_SHARE = 0.9  # to which its amount must fall where the direction does not descend
+SHORT_STEP_WORK_SHARE = 0.5  # from which a step that had to be shortened falls short, and is lengthened again
+MAX_LENGTHENED_OVERSHOOT = -0.1  # of the other sign, up to which a lengthened step has not gone too far
+MIN_SHORTENING, MAX_SHORTENING = (
+    0.1,
+    0.7,
+)  # of a step, between which regula falsi shortens it: always by something, never to nothing
+HALVED_STEP = 0.5  # where the work is not a number, or was none
+FORCED_STEP_SHARE = 0.05  # of a step, taken whatever the work says where the direction does not descend (friction)
+MAX_SHORTENINGS, MAX_LENGTHENINGS = 12, 5  # at 0.5 each the first reach 2e-4 of a step
 
 # Shifts that make the matrix definite, of the stiffest entry of the diagonal.
 FIRST_SHIFT, LAST_SHIFT, NEXT_SHIFT = 1e-15, 1e3, 10.0  # from round-off of an entry to a matrix that is all diagonal
 
 
 @dataclass(frozen=True)
-class Newton:
+class IncrementNewton:
     """Options of the iteration.
 
     Parameters
@@ -90,7 +93,7 @@ class Solution:
     records: list[dict[str, Any]] = field(default_factory=list)
 
 
-def solve_increment(balance: Balance, q: Floats, options: Newton, small: bool = False) -> Solution:
+def solve_increment(balance: Balance, q: Floats, options: IncrementNewton, small: bool = False) -> Solution:
     """Iterate from q until the free residual and the last increment are small; fixed unknowns keep their values.
 
     `small` says that the increment before q was small already.
@@ -119,7 +122,7 @@ def solve_increment(balance: Balance, q: Floats, options: Newton, small: bool = 
         edge, move, turn = step_size(dq, system.stencils.springs, system.rest, system.turns)
         if not np.isfinite(edge + move + turn):
             break
-        alpha = min(1.0, LARGEST_TURN / max(edge, turn, NONE), reach / max(move, NONE))
+        alpha = min(1.0, MAX_TURN_RAD / max(edge, turn, MIN_STEP_DIVISOR), reach / max(move, MIN_STEP_DIVISOR))
         for term in terms:
             alpha *= term.safe_share(now.q, alpha * dq)
         mixed = mixed and not now.trial.pushes[CONTACT].any()
@@ -141,13 +144,13 @@ def solve_increment(balance: Balance, q: Floats, options: Newton, small: bool = 
     return now
 
 
-def _begun(balance: Balance, q: Floats, options: Newton, small: bool) -> Solution:
+def _begun(balance: Balance, q: Floats, options: IncrementNewton, small: bool) -> Solution:
     """Return where the iteration begins: at q, or where the compiled one ends if nothing is near enough to touch."""
     records: list[dict[str, Any]] = []
     trial, converged, small, residual = None, False, small or len(balance.order) == 0, np.nan
     if not options.definite and glides(balance):
-        overshot = OVERSHOT if options.line_search else np.inf
-        limits = Limits(options.tolerance, options.increment, options.iterations, LARGEST_TURN, overshot)
+        overshot = MAX_OVERSHOOT if options.line_search else np.inf
+        limits = Limits(options.tolerance, options.increment, options.iterations, MAX_TURN_RAD, overshot)
         q, trial, converged, small, residual, records = glided(balance, q, limits, small)
     if trial is None:
         trial, f = balance.residual(q)
@@ -169,7 +172,9 @@ def shifts(balance: Balance, values: Floats) -> Iterator[tuple[Floats, Floats]]:
         shift *= NEXT_SHIFT
 
 
-def _direction(balance: Balance, values: Floats, extra: Triplets | None, rhs: Floats, options: Newton) -> Floats | None:
+def _direction(
+    balance: Balance, values: Floats, extra: Triplets | None, rhs: Floats, options: IncrementNewton
+) -> Floats | None:
     """Solve for the Newton direction; with `definite`, shift the diagonal until no pivot is negative."""
     solve = balance.system.pattern.solve
     direction, negative = solve(values, rhs, extra)
@@ -183,7 +188,7 @@ def _direction(balance: Balance, values: Floats, extra: Triplets | None, rhs: Fl
 
 
 def _search(
-    balance: Balance, start: Solution, dq: Floats, alpha: float, options: Newton
+    balance: Balance, start: Solution, dq: Floats, alpha: float, options: IncrementNewton
 ) -> tuple[Floats, Trial, Floats, float]:
     """Shorten the step until the work of the residual along it falls (a decrease of the energy where one exists)."""
 
@@ -195,21 +200,21 @@ def _search(
 
     work = float(dq[balance.order] @ start.residual_vector[balance.order])
     over = 0.0  # a step that went too far
-    for _ in range(SHORTENINGS):
+    for _ in range(MAX_SHORTENINGS):
         now, there = look(alpha)
         finite = np.isfinite(now)
         # a descent direction has work < 0; overshooting shows as a large positive work at the new point
-        fallen = now <= OVERSHOT * -work if work < 0 else abs(now) <= FALLEN * work
+        fallen = now <= MAX_OVERSHOOT * -work if work < 0 else abs(now) <= FALLEN_WORK_SHARE * work
         if finite and (fallen or not options.line_search):
             break
-        if finite and work >= 0 and alpha < CREEP:
+        if finite and work >= 0 and alpha < FORCED_STEP_SHARE:
             break
         # regula falsi between the ends, kept inside the interval
-        share = work / (work - now) if finite and work < 0 else HALF
-        over, alpha = alpha, alpha * min(max(share, SHORTEST), LONGEST)
+        share = work / (work - now) if finite and work < 0 else HALVED_STEP
+        over, alpha = alpha, alpha * min(max(share, MIN_SHORTENING), MAX_SHORTENING)
     else:
         return *there, alpha
-    if options.line_search and work < 0 and over > 0.0 and now < LEFT * work:
+    if options.line_search and work < 0 and over > 0.0 and now < SHORT_STEP_WORK_SHARE * work:
         return _lengthened(look, work, alpha, over, there)
     return *there, alpha
 
@@ -222,12 +227,12 @@ def _lengthened(
     best: tuple[Floats, Trial, Floats],
 ) -> tuple[Floats, Trial, Floats, float]:
     """Return a step between one that falls short and one that goes too far (contact stiffens between them) that does neither."""
-    for _ in range(LENGTHENINGS):
+    for _ in range(MAX_LENGTHENINGS):
         alpha = float(np.sqrt(short * over))
         now, there = look(alpha)
-        if np.isfinite(now) and now <= BEYOND * work:
+        if np.isfinite(now) and now <= MAX_LENGTHENED_OVERSHOOT * work:
             short, best = alpha, there
-            if now >= LEFT * work:
+            if now >= SHORT_STEP_WORK_SHARE * work:
                 break
         else:
             over = alpha

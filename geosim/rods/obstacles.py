@@ -22,16 +22,16 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from geosim.arrays import Floats
-from geosim.collision.ccd import ADVANCE, HALFWAY, NEAR, STOP_AT
+from geosim.collision.ccd import ADVANCE_SHARE, GAP_TOLERANCE_SHARE, MAX_APPROACH_SHARE, STOP_DISTANCE_SHARE
 from geosim.collision.shapes import MESH, curvature, distances, signed_distance, signed_distances
 from geosim.collision.tree import gap_to_box
 from geosim.errors import InputError
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, plus, put, row, scaled, turned, turned_back
 from geosim.linear.sparse import Triplets
-from geosim.rods.contact import FADED, friction_slope, penalty, pressed, stick_slip
+from geosim.rods.contact import FADED_EXPONENT, friction_slope, penalty, pressed, stick_slip
 from geosim.rods.points import Points, spins_of
-from geosim.rods.system import System
+from geosim.rods.system import RodSystem
 from geosim.rods.terms import Term, add_contact
 
 __all__ = ["ObstacleContact", "refuse_overlap"]
@@ -127,10 +127,10 @@ def obstacle_contact(
         now, before, mu = pose1[o], pose0[o], friction[o]
         for i in range(len(radius)):
             put(local[i], turned_back(now, difference(x[i], now[:, 3])))
-        distances(solids, o, local, radius - FADED / k1, distance, normals)
+        distances(solids, o, local, radius - FADED_EXPONENT / k1, distance, normals)
         for i in range(len(radius)):
             gap = radius[i] - distance[i]
-            if k1 * gap < FADED:
+            if k1 * gap < FADED_EXPONENT:
                 continue
             y, n = row(local, i), turned(now, normals[i])
             e, fn, stiff = penalty(gap, k, k1)
@@ -179,18 +179,18 @@ def obstacles_safe(x, dx, touch, solids, only, pose):
             if solids.kind[o] == MESH and gap_to_box(solids.boxes, solids.span[o, 2], p, p) > (way + touch[i]) ** 2:
                 continue
             apart = signed_distance(solids, o, p)[0]
-            gap = min(STOP_AT * touch[i], HALFWAY * apart)
+            gap = min(STOP_DISTANCE_SHARE * touch[i], MAX_APPROACH_SHARE * apart)
             if apart <= 0.0 or apart - last * way >= gap:
                 continue
             time, left = 0.0, apart - gap
-            while left > NEAR * (apart - gap) and time < last:
-                time += ADVANCE * left / way
+            while left > GAP_TOLERANCE_SHARE * (apart - gap) and time < last:
+                time += ADVANCE_SHARE * left / way
                 left = signed_distance(solids, o, plus(p, scaled(time, v)))[0] - gap
             last = min(last, time)
     return last
 
 
-def refuse_overlap(system: System, x: Floats) -> None:
+def refuse_overlap(system: RodSystem, x: Floats) -> None:
     """Refuse to start with centre lines inside an obstacle: contact would push them out at the nearest side, if at all.
 
     Parameters
@@ -240,7 +240,7 @@ class ObstacleContact(Term):
 
     def _distances(self, points: Points) -> Floats:
         """Return the distances of points from the obstacles at the start (o, p) [m]; inf where a mesh is far."""
-        x, reach = points.at(self._places(self.state.q)), points.radius - FADED / self.system.law.k1
+        x, reach = points.at(self._places(self.state.q)), points.radius - FADED_EXPONENT / self.system.law.k1
         distance, normals = np.full((len(self.pose0), len(x)), np.inf), np.empty_like(x)
         for o in np.flatnonzero(points.only):
             local = np.ascontiguousarray((x - self.pose0[o, :3, 3]) @ self.pose0[o, :3, :3])
@@ -355,7 +355,7 @@ class ObstacleContact(Term):
 
     def closing(self, q: Floats, u: Floats) -> float:
         """Return how fast points that obstacles push at q approach or leave them."""
-        fastest, place, felt = 0.0, self._places(q), -FADED / self.system.law.k1
+        fastest, place, felt = 0.0, self._places(q), -FADED_EXPONENT / self.system.law.k1
         turn, still = self.pose0[:, :3, :3] @ self.pose1[:, :3, :3].transpose(0, 2, 1), self.pose0[:, :3, 3]
         for which, points in enumerate(self.system.contact_points):
             force = self._call(q, which, np.zeros((len(turn), 6)))[1]

@@ -23,10 +23,14 @@ from geosim.rods.terms import Term
 __all__ = ["OVERLAPS", "free_of_overlap", "terms_at_rest"]
 
 OVERLAPS = ("refuse", "resolve", "keep")
-ALLOWED = 0.01  # of the radius: what bodies at rest sink in under their weight, see `geosim.rods.contact.SUNK`
-RELAXATIONS = 60  # increments from rest in which what overlaps must come apart; ten are usual
-FIRST, LONGER = 3.0, 1.5  # sqrt(m / k), in which contact undoes most of an overlap; the next increment over the last
-NEVER = 1e300  # s: when obstacles and supports would move
+# of the radius: what bodies at rest sink in under their weight, see `geosim.rods.contact.MAX_STATIC_SINKING_RADII`
+ALLOWED_OVERLAP_RADII = 0.01
+MAX_OVERLAP_INCREMENTS = 60  # increments from rest in which what overlaps must come apart; ten are usual
+FIRST_INCREMENT_PERIODS, OVERLAP_INCREMENT_GROWTH = (
+    3.0,
+    1.5,
+)  # sqrt(m / k), in which contact undoes most of an overlap; the next increment over the last
+NEVER_S = 1e300  # s: when obstacles and supports would move
 
 
 def terms_at_rest(state: RodState) -> tuple[RodState, list[Term]]:
@@ -51,17 +55,17 @@ def free_of_overlap(state: RodState, overlap: str) -> RodState:
     if overlap == "refuse":
         raise InputError(f"{found}; move it away, or let RodShellStepper(overlap='resolve') do so before time begins")
     system, law = state.system, state.system.law
-    drive = make_drive(state, Command(0, NEVER, ()))
+    drive = make_drive(state, Command(0, NEVER_S, ()))
     drive = replace(drive, load=np.zeros(system.dofs))
-    h = FIRST * float(np.sqrt(law.mass / law.stiffness))
+    h = FIRST_INCREMENT_PERIODS * float(np.sqrt(law.mass / law.stiffness))
     now = drive.start
-    for _ in range(RELAXATIONS):
+    for _ in range(MAX_OVERLAP_INCREMENTS):
         now = now.changed(u=np.zeros(system.dofs))
         paired, solution, _ = solve_balance(drive, now, now.q, now.natural, drive.load, h, h)
         if not solution.converged:
-            h /= LONGER**2
+            h /= OVERLAP_INCREMENT_GROWTH**2
             continue
-        now, h = carry(paired, solution.q, solution.trial), LONGER * h
+        now, h = carry(paired, solution.q, solution.trial), OVERLAP_INCREMENT_GROWTH * h
         if _deepest(now) is None:
             return now.changed(u=state.u, system=system)
     raise InputError(f"{_deepest(now)}, and cannot be moved apart; check the supports and what else is in the way")
@@ -84,7 +88,7 @@ def _of_pairs(state: RodState, free: Bools) -> list[tuple[float, str]]:
         share = depth / robot.radius[term.pairs].min(axis=1)
         share[~free[robot.edges[term.pairs]].any(axis=(1, 2))] = 0.0
         i = int(np.argmax(share))
-        if share[i] > ALLOWED:
+        if share[i] > ALLOWED_OVERLAP_RADII:
             e, f = term.pairs[i]
             found.append(
                 (float(share[i]), f"edges {e} and {f} of rods overlap by {1e3 * depth[i]:.3g} mm at the start")
@@ -102,7 +106,7 @@ def _of_obstacles(state: RodState, free: Bools) -> list[tuple[float, str]]:
             depth = points.radius - signed_distances(obstacle.solid, place, obstacle.pose(-1), reach=reach)[0]
             share = np.where(free[points.first] | free[points.second], depth / points.radius, 0.0)
             i = int(np.argmax(share))
-            if share[i] > ALLOWED:
+            if share[i] > ALLOWED_OVERLAP_RADII:
                 part = f"vertex {points.first[i]}" if points.edge[i] < 0 else f"edge {points.edge[i]}"
                 text = f"obstacles[{o}]: {part} overlaps the {obstacle.shape} by {1e3 * depth[i]:.3g} mm at the start"
                 found.append((float(share[i]), text))

@@ -14,21 +14,21 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.collision.ccd import HALFWAY, STOP_AT, time_to_gap
+from geosim.collision.ccd import MAX_APPROACH_SHARE, STOP_DISTANCE_SHARE, time_to_gap
 from geosim.collision.distance import pair_distance, squared_distance_derivatives
 from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, difference, dot, scaled
 from geosim.linear.sparse import Triplets
-from geosim.rods.contact import FADED, add_to_four, approach, contact_block, penalty, pressed
-from geosim.rods.pair_friction import SIZE, add_rod_friction, rod_friction_block, rod_slip
-from geosim.rods.pairs import REGULARISATION, Neighbours, find_pairs, moved_most, pair_geometry
+from geosim.rods.contact import FADED_EXPONENT, add_to_four, approach, contact_block, penalty, pressed
+from geosim.rods.pair_friction import PAIR_UNKNOWNS, add_rod_friction, rod_friction_block, rod_slip
+from geosim.rods.pairs import CLOSEST_POINT_REGULARISATION, Neighbours, find_pairs, moved_most, pair_geometry
 from geosim.rods.terms import ContactTerm
 
 __all__ = ["PairContact"]
 
-BISECTIONS = 30  # of an increment: to a billionth of its way
-MEETING = 1e-6  # of an edge: lines that come so near where they are coplanar meet
-REACH = 0.4  # of the margin that a vertex may go in one iteration: at half of it the list must be made anew
+MAX_INCREMENT_BISECTIONS = 30  # of an increment: to a billionth of its way
+MEETING_EDGE_SHARE = 1e-6  # of an edge: lines that come so near where they are coplanar meet
+MAX_MOVE_MARGINS = 0.4  # of the margin that a vertex may go in one iteration: at half of it the list must be made anew
 
 
 @kernel
@@ -48,12 +48,12 @@ def pair_force(q, q0, step, pairs, turns, rest, touch, share, before, k, k1, mu,
     (P, 2), C [m], the first radius over C and distances at the start [m]; the constants of contact and friction; what is filled.
     """
     energy, largest, overlap, count = 0.0, 0.0, 0.0, 0
-    g = np.empty((SIZE, 3))
+    g = np.empty((PAIR_UNKNOWNS, 3))
     for p in range(pairs.shape[0]):
         geometry = pair_geometry(q, pairs[p], rest[p, 0], rest[p, 1])
         distance, s, t, _, _, r, _, _ = geometry
         gap = touch[p] - distance
-        if k1 * gap < FADED:
+        if k1 * gap < FADED_EXPONENT:
             continue
         w = (1.0 - s, s, t - 1.0, -t)
         e, fn, stiff = penalty(gap, k, k1)
@@ -77,12 +77,12 @@ def pair_stiffness(q, q0, step, pairs, turns, rest, touch, share, before, k, k1,
     """
     count = 0
     x, c, gradient, hessian = np.empty((4, 3)), np.empty((4, 2)), np.empty((4, 3)), np.empty((4, 4, 3, 3))
-    soft, g, none = np.empty(2), np.empty((SIZE, 3)), (0.0, 0.0, 0.0)
+    soft, g, none = np.empty(2), np.empty((PAIR_UNKNOWNS, 3)), (0.0, 0.0, 0.0)
     for p in range(pairs.shape[0]):
         geometry = pair_geometry(q, pairs[p], rest[p, 0], rest[p, 1])
         distance, s, t, fs, ft, r, _, _ = geometry
         gap = touch[p] - distance
-        if k1 * gap < FADED:
+        if k1 * gap < FADED_EXPONENT:
             continue
         w = (1.0 - s, s, t - 1.0, -t)
         _, fn, stiff = penalty(gap, k, k1)
@@ -93,7 +93,7 @@ def pair_stiffness(q, q0, step, pairs, turns, rest, touch, share, before, k, k1,
         for side in range(2):
             if ft if side else fs:
                 c[2 * side, free], c[2 * side + 1, free] = 2.0 * side - 1.0, 1.0 - 2.0 * side
-                soft[free] = REGULARISATION * rest[p, side] ** 2
+                soft[free] = CLOSEST_POINT_REGULARISATION * rest[p, side] ** 2
                 free += 1
         for v in range(4):
             for j in range(3):
@@ -131,7 +131,9 @@ def pairs_safe(q, dq, pairs, touch):
             for j in range(3):
                 four[v, j], move[v, j] = q[pairs[p, v] + j], dq[pairs[p, v] + j]
         apart = pair_distance(four, True, w, c, e)
-        last = min(last, time_to_gap(four, move, True, min(STOP_AT * touch[p], HALFWAY * apart), last))
+        last = min(
+            last, time_to_gap(four, move, True, min(STOP_DISTANCE_SHARE * touch[p], MAX_APPROACH_SHARE * apart), last)
+        )
     return last
 
 
@@ -142,7 +144,7 @@ def count_passed(q0, q1, pairs):
     count = 0
     for p in range(len(pairs)):
         low, high, first = 0.0, 1.0, 0.0
-        for k in range(2 + BISECTIONS):
+        for k in range(2 + MAX_INCREMENT_BISECTIONS):
             share = float(k) if k < 2 else 0.5 * (low + high)
             for v in range(4):
                 for j in range(3):
@@ -160,7 +162,7 @@ def count_passed(q0, q1, pairs):
                 high = share
         else:
             apart = pair_distance(four, True, w, c, e)
-            count += apart * apart < MEETING * MEETING * dot(u, u)
+            count += apart * apart < MEETING_EDGE_SHARE * MEETING_EDGE_SHARE * dot(u, u)
     return count
 
 
@@ -178,7 +180,7 @@ class PairContact(ContactTerm):
         self.dofs = 3 * robot.edges[self.pairs].reshape(-1, 4)
         if not len(self.pairs):
             return
-        self.reach, self.turns = REACH * listed.margin, self.state.system.turns + self.pairs
+        self.reach, self.turns = MAX_MOVE_MARGINS * listed.margin, self.state.system.turns + self.pairs
         lengths, self.touch = robot.rest_lengths[self.pairs], robot.radius[self.pairs].sum(axis=1)
         self.problem = (
             self.state.q,
@@ -233,7 +235,7 @@ class PairContact(ContactTerm):
         """Return the stiffness of the pairs in contact; few of those listed are."""
         if not len(self.pairs):
             return None
-        count, size = len(self.pairs), SIZE if self.friction > 0 else 12
+        count, size = len(self.pairs), PAIR_UNKNOWNS if self.friction > 0 else 12
         active, blocks = np.empty(count, dtype=np.int64), np.empty((count, size, size))
         active = active[: pair_stiffness(q, *self.problem, active, blocks)]
         if len(active) == 0:

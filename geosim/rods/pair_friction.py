@@ -18,9 +18,9 @@ from geosim.kernels import kernel
 from geosim.linear.matrix3 import cross, dot, put, row, scaled
 from geosim.rods.contact import friction_slope, stick_slip
 
-__all__ = ["SIZE", "add_rod_friction", "rod_friction_block", "rod_slip"]
+__all__ = ["PAIR_UNKNOWNS", "add_rod_friction", "rod_friction_block", "rod_slip"]
 
-SIZE = 14  # unknowns of a pair: three components of four vertices, two theta
+PAIR_UNKNOWNS = 14  # unknowns of a pair: three components of four vertices, two theta
 
 
 @kernel
@@ -50,7 +50,7 @@ def rod_slip(q, q0, step, dofs, turns, share, geometry, k2, g):
     _side(-1.0, p, e2, scaled(1.0 - share, r), 2, g)
     square = dot(r, r)
     u = (0.0, 0.0, 0.0)
-    for a in range(SIZE):
+    for a in range(PAIR_UNKNOWNS):
         along = dot(r, g[a]) / square
         for i in range(3):
             g[a, i] -= along * r[i]
@@ -65,7 +65,7 @@ def rod_slip(q, q0, step, dofs, turns, share, geometry, k2, g):
 @kernel
 def add_rod_friction(dofs, turns, g, u, size, residual, force):
     """Add `size` [N s/m] times u, mapped by g, to the residual, and take it from the force."""
-    for a in range(SIZE):
+    for a in range(PAIR_UNKNOWNS):
         at = dofs[a // 3] + a % 3 if a < 12 else turns[a - 12]
         f = size * dot(u, row(g, a))
         residual[at] += f
@@ -90,11 +90,11 @@ def rod_friction_block(w, r, distance, g, slip, mu, fn, stiff, step, block):
     first = (_slope(slip, r, square, 0, 0), _slope(slip, r, square, 0, 1), _slope(slip, r, square, 0, 2))
     second = (first[1], _slope(slip, r, square, 1, 1), _slope(slip, r, square, 1, 2))
     third = (first[2], second[2], _slope(slip, r, square, 2, 2))
-    for a in range(SIZE):
+    for a in range(PAIR_UNKNOWNS):
         own = row(g, a)
         bent = (rub * dot(first, own), rub * dot(second, own), rub * dot(third, own))
         pushed = mu * ratio * stiff * dot(own, u) / distance
-        for b in range(SIZE):
+        for b in range(PAIR_UNKNOWNS):
             block[a, b] += dot(bent, row(g, b))
             if b < 12:
                 block[a, b] -= pushed * w[b // 3] * r[b % 3]

@@ -24,8 +24,8 @@ from geosim.rods.frames import point
 from geosim.rods.robot import RodShellRobot
 
 __all__ = [
-    "ARC",
-    "REGULARISATION",
+    "ARC_FACTOR",
+    "CLOSEST_POINT_REGULARISATION",
     "Neighbours",
     "find_pairs",
     "listed_at",
@@ -38,13 +38,16 @@ __all__ = [
     "segment_distance",
 ]
 
-REGULARISATION = (
+CLOSEST_POINT_REGULARISATION = (
     1e-3  # eps of [D1]: moves nearest points by a thousandth where edges cross, to the middle where parallel
 )
-UNREGULARISED = 1e-9  # m: rest lengths that leave nothing of it but a choice between parallel edges' points
-ARC = 1.6  # C: a little more than pi / 2, see [D2]
-HELD, AHEAD = 0.5, 0.4  # of the margin: to where a list is complete, and how far ahead of the fastest vertex it is made
-CHUNK = 256  # vertices whose distances along the edges are held at once: a block of 256 n numbers
+TIE_BREAK_M = 1e-9  # m: rest lengths that leave nothing of it but a choice between parallel edges' points
+ARC_FACTOR = 1.6  # C: a little more than pi / 2, see [D2]
+COMPLETE_MARGIN_SHARE, AHEAD_MARGIN_SHARE = (
+    0.5,
+    0.4,
+)  # of the margin: to where a list is complete, and how far ahead of the fastest vertex it is made
+VERTEX_CHUNK = 256  # vertices whose distances along the edges are held at once: a block of 256 n numbers
 
 
 @kernel
@@ -60,7 +63,7 @@ def nearest_parameters(a, b, c, d, l1, l2):
     of the four sides.
     """
     e1, e2, r = difference(b, a), difference(d, c), difference(a, c)
-    w1, w2 = REGULARISATION * l1 * l1, REGULARISATION * l2 * l2
+    w1, w2 = CLOSEST_POINT_REGULARISATION * l1 * l1, CLOSEST_POINT_REGULARISATION * l2 * l2
     h11, h22, h12 = dot(e1, e1) + w1, dot(e2, e2) + w2, -dot(e1, e2)
     g1, g2 = dot(e1, r) - 0.5 * w1, -dot(e2, r) - 0.5 * w2
     det = h11 * h22 - h12 * h12
@@ -89,7 +92,7 @@ def pair_geometry(q, dofs, l1, l2):
     s, t, fs, ft = nearest_parameters(a, b, c, d, l1, l2)
     e1, e2 = difference(b, a), difference(d, c)
     r = (a[0] + s * e1[0] - c[0] - t * e2[0], a[1] + s * e1[1] - c[1] - t * e2[1], a[2] + s * e1[2] - c[2] - t * e2[2])
-    square = dot(r, r) + REGULARISATION * (l1 * l1 * (s - 0.5) ** 2 + l2 * l2 * (t - 0.5) ** 2)
+    square = dot(r, r) + CLOSEST_POINT_REGULARISATION * (l1 * l1 * (s - 0.5) ** 2 + l2 * l2 * (t - 0.5) ** 2)
     return math.sqrt(square), s, t, fs, ft, r, e1, e2
 
 
@@ -165,15 +168,15 @@ def reached_along(vertices: Floats, edges: Ints, limit: float) -> Iterator[tuple
     n = len(vertices)
     length = np.linalg.norm(vertices[edges[:, 1]] - vertices[edges[:, 0]], axis=1)
     graph = csr_matrix((length, (edges[:, 0], edges[:, 1])), shape=(n, n))
-    for first in range(0, n, CHUNK):
-        reached = dijkstra(graph, directed=False, indices=np.arange(first, min(first + CHUNK, n)), limit=limit)
+    for first in range(0, n, VERTEX_CHUNK):
+        reached = dijkstra(graph, directed=False, indices=np.arange(first, min(first + VERTEX_CHUNK, n)), limit=limit)
         i, j = np.nonzero(np.isfinite(reached))
         yield i + first, j, reached[i, j]
 
 
 def near_along_rod(robot: RodShellRobot, delta: float) -> tuple[Ints, Ints]:
     """Return for every edge the edges closer than 1.6 C along the rods, as (start (E + 1,), edges)."""
-    limit, n, count = ARC * (2.0 * robot.radius + delta), len(robot.vertices), len(robot.edges)
+    limit, n, count = ARC_FACTOR * (2.0 * robot.radius + delta), len(robot.vertices), len(robot.edges)
     ends = csr_matrix((np.ones(2 * count), (np.repeat(np.arange(count), 2), robot.edges.ravel())), shape=(count, n))
     found = []
     for i, j, distance in reached_along(robot.vertices, robot.edges, float(limit.max())):
@@ -207,9 +210,7 @@ def segment_distance(x: Floats, edges: Ints, pairs: Ints) -> Floats:
     """Return the distances [m] between the segments of pairs of edges, shape (P,)."""
     dofs = 3 * edges[pairs].reshape(-1, 4)
     q = np.ascontiguousarray(x, dtype=float).ravel()
-    return np.array(
-        [math.sqrt(dot(g[5], g[5])) for d in dofs if (g := pair_geometry(q, d, UNREGULARISED, UNREGULARISED))]
-    )
+    return np.array([math.sqrt(dot(g[5], g[5])) for d in dofs if (g := pair_geometry(q, d, TIE_BREAK_M, TIE_BREAK_M))])
 
 
 @dataclass(frozen=True)
@@ -223,11 +224,14 @@ class Neighbours:
 
     def holds(self, q: Floats) -> bool:
         """Whether the list is still complete at q."""
-        return bool(farthest(q, self.built_at) <= (HELD * self.margin) ** 2)
+        return bool(farthest(q, self.built_at) <= (COMPLETE_MARGIN_SHARE * self.margin) ** 2)
 
     def lasts(self, q: Floats, way: Floats, time: float) -> bool:
         """Whether the list will surely be complete where q goes in some time [s], or no list would be; `way` (3 n,) [m/s]."""
-        near, far = (AHEAD * self.margin) ** 2, ((AHEAD + HELD) * self.margin) ** 2
+        near, far = (
+            (AHEAD_MARGIN_SHARE * self.margin) ** 2,
+            ((AHEAD_MARGIN_SHARE + COMPLETE_MARGIN_SHARE) * self.margin) ** 2,
+        )
         there = q[: len(way)] + time * way
         both = max(farthest(q, self.built_at), farthest(there, self.built_at))
         return bool(both <= near or farthest(q, there) > far)
@@ -249,5 +253,5 @@ def neighbours(
     x, margin = q[: robot.vertices.size].copy(), float(robot.radius.min())
     fastest = 0.0 if way is None else math.sqrt(farthest(way, np.zeros_like(way)))
     if way is not None and fastest > 0.0:
-        x += AHEAD * margin / fastest * way
+        x += AHEAD_MARGIN_SHARE * margin / fastest * way
     return listed_at(robot, delta, x, None if old is None else old.near)

@@ -27,9 +27,11 @@ from geosim.rods.terms import DRAG
 
 __all__ = ["Limits", "glided", "glides", "step_size"]
 
-QUICK = 0.05  # of the residual that a step leaves, below which its factors serve again (0.02: 2 % slower)
-NONE = 1e-300  # N, N m: keeps a robot without any force or moment from a division by zero
-NO_PLACE = np.zeros(0)  # of a list of pairs that is none
+REUSED_FACTORS_RESIDUAL = (
+    0.05  # of the residual that a step leaves, below which its factors serve again (0.02: 2 % slower)
+)
+MIN_LOAD_DIVISOR = 1e-300  # N, N m: keeps a robot without any force or moment from a division by zero
+NO_PAIR_PLACES = np.zeros(0)  # of a list of pairs that is none
 
 
 @kernel
@@ -95,7 +97,7 @@ class Limits(NamedTuple):
     iterations: int
     turn: float
     overshot: float
-    built_at: Floats = NO_PLACE
+    built_at: Floats = NO_PAIR_PLACES
     reach: float = 0.0
 
 
@@ -134,8 +136,8 @@ def _balanced(q, rods, start, frames, scales):
         spun -= f
         force = max(force, largest)
     out, out_moment = largest_free(f, rods.free, scales.turns)
-    by_force = max(force, scales.load) + NONE
-    by_moment = max(moment, by_force * scales.radius) + NONE
+    by_force = max(force, scales.load) + MIN_LOAD_DIVISOR
+    by_moment = max(moment, by_force * scales.radius) + MIN_LOAD_DIVISOR
     relative = max(max(out - scales.noise, 0.0) / by_force, max(out_moment - scales.turn_noise, 0.0) / by_moment)
     return energy, force, moment, relative
 
@@ -192,7 +194,7 @@ def glide(q, rods, start, frames, scales, limits, values, half, records, small):
             return taken, False, small, energy, force, moment, relative, True
         if relative <= limits.tolerance and (small or relative == 0.0):
             return taken, True, small, energy, force, moment, relative, True
-        if fallen >= QUICK and not _factorised(q, rods, start, frames, values, band, half):
+        if fallen >= REUSED_FACTORS_RESIDUAL and not _factorised(q, rods, start, frames, values, band, half):
             return taken, False, small, energy, force, moment, relative, True
         work = _newton_step(rods, frames.residual, band, half, x, dq)
         edge, move, turn = step_size(dq, rods.springs, rods.lengths, scales.turns)
@@ -231,7 +233,7 @@ def glided(
 
     The trial is None where the general iteration must go on and needs it anew.
     """
-    system, state, spin, listed = balance.system, balance.state, (NO_PLACE, 0.0), (NO_PLACE, 0.0)
+    system, state, spin, listed = balance.system, balance.state, (NO_PAIR_PLACES, 0.0), (NO_PAIR_PLACES, 0.0)
     for term in balance.terms:
         if isinstance(term, Gyroscope):
             spin = term.state.q, term.step

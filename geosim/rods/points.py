@@ -13,7 +13,7 @@ from geosim.rods.robot import RodShellRobot
 
 __all__ = ["Points", "Spins", "contact_points", "spins_of"]
 
-SAGITTA = 0.05  # of the radius that an edge between two points may sink into a round obstacle
+MAX_SAGITTA_RADII = 0.05  # of the radius that an edge between two points may sink into a round obstacle
 
 
 class Points(NamedTuple):
@@ -44,7 +44,7 @@ def contact_points(robot: RodShellRobot, obstacles: Sequence[Obstacle], radius: 
         only = np.array([_sharpness(o) == spacing for o in obstacles])
         rods = np.arange(robot.own_edges or 0)
         apart = np.maximum(
-            robot.radius[rods], np.sqrt(8 * SAGITTA * robot.radius[rods] * (robot.radius[rods] + spacing))
+            robot.radius[rods], np.sqrt(8 * MAX_SAGITTA_RADII * robot.radius[rods] * (robot.radius[rods] + spacing))
         )
         inside = np.ceil(robot.rest_lengths[rods] / apart).astype(int) - 1
         edge = np.repeat(rods, inside)

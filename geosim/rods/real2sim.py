@@ -33,14 +33,16 @@ from geosim.rods.stepper import RodShellStepper
 
 __all__ = ["Recovery", "pixels_to_metres", "recover_curvatures"]
 
-EQUILIBRIUM = 1e-8  # tolerance of the equilibria: their error must stay under the steps of the fit
+EQUILIBRIUM_TOLERANCE = 1e-8  # tolerance of the equilibria: their error must stay under the steps of the fit
 LEAST_DAMPING = (
     1e-9  # of Gauss-Newton, relative to the diagonal: to round-off of a normal matrix with a thousandfold spread
 )
 NEXT_DAMPING = 1e-3  # at least, where a step made the misfit larger
-EASED, RAISED = 0.1, 10.0  # factors after a good and a bad step
-NONE = 1e-300  # m^4: a curvature that moves no tag
-ARC_SLACK = 1e-9  # of the length: by how much a tag may lie outside, to round-off of what was measured along the rod
+DAMPING_DECREASE, DAMPING_INCREASE = 0.1, 10.0  # factors after a good and a bad step
+MIN_CURVATURE_DIVISOR = 1e-300  # m^4: a curvature that moves no tag
+ARC_LENGTH_SLACK_REL = (
+    1e-9  # of the length: by how much a tag may lie outside, to round-off of what was measured along the rod
+)
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ def recover_curvatures(
     if not sets or not all(len(group) for group in sets):
         raise InputError(f"groups: stencil indices 0 .. {len(robot.bends) - 1} needed, none of them empty")
     weights = _interpolation(robot, place)
-    solver = RodShellStepper(static=True, tolerance=EQUILIBRIUM)
+    solver = RodShellStepper(static=True, tolerance=EQUILIBRIUM_TOLERANCE)
     state = solver.start(robot, environment or Environment())
     value = np.zeros(len(sets)) if start is None else np.array(start, dtype=float)
     curvature, frames = np.full((len(given), len(sets)), np.nan), np.full((len(given), len(robot.vertices), 3), np.nan)
@@ -207,14 +209,16 @@ def _fit(
     for _ in range(iterations):
         slope = np.array([(weights @ s).ravel() for s in sensitivity(state, sets)]).T
         normal = slope.T @ slope
-        step = -np.linalg.solve(normal + damping * np.diag(np.diag(normal) + NONE), slope.T @ misfit.ravel())
+        step = -np.linalg.solve(
+            normal + damping * np.diag(np.diag(normal) + MIN_CURVATURE_DIVISOR), slope.T @ misfit.ravel()
+        )
         trial = equilibrium(solver, state, value + step, sets)
         solves += 1
         new = weights @ trial.positions - target
         if (new**2).sum() <= (misfit**2).sum():
-            state, value, misfit, damping = trial, value + step, new, max(EASED * damping, LEAST_DAMPING)
+            state, value, misfit, damping = trial, value + step, new, max(DAMPING_DECREASE * damping, LEAST_DAMPING)
         else:
-            damping = max(RAISED * damping, NEXT_DAMPING)
+            damping = max(DAMPING_INCREASE * damping, NEXT_DAMPING)
         if np.abs(step).max() < small:
             break
     return state, value, solves
@@ -223,7 +227,7 @@ def _fit(
 def _interpolation(robot: RodShellRobot, place: Floats) -> Floats:
     """Return weights (tags, n) of the vertices at arc lengths along the edges."""
     end = np.cumsum(robot.rest_lengths)
-    if place.min() < -ARC_SLACK * end[-1] or place.max() > (1 + ARC_SLACK) * end[-1]:
+    if place.min() < -ARC_LENGTH_SLACK_REL * end[-1] or place.max() > (1 + ARC_LENGTH_SLACK_REL) * end[-1]:
         raise InputError(f"at: arc lengths lie between 0 and {end[-1]:.6g} m, {place.tolist()} given")
     weights = np.zeros((len(place), len(robot.vertices)))
     edge = np.minimum(np.searchsorted(end, place), len(end) - 1)

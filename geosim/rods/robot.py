@@ -34,7 +34,7 @@ from geosim.cable import as_cables
 from geosim.display import Displayed
 from geosim.errors import InputError
 from geosim.material.materials import LinearElastic
-from geosim.robot import LARGEST, SMALLEST
+from geosim.robot import MAX_ROBOT_SIZE_M, MIN_ROBOT_SIZE_M
 from geosim.rods.frames import edges_around, first_frames
 from geosim.rods.guides import Guides, guided
 from geosim.rods.section import Section
@@ -43,14 +43,16 @@ from geosim.select import selected_ids
 
 __all__ = ["Bends", "Limb", "RodShellRobot"]
 
-AXES = {"yz": 0, "xz": 1, "xy": 2}
-FLAT = 1e-12  # of the largest triangle: an area below it is round-off of its corners
-IN_PLANE = 1e-9  # of the robot's extent: how far vertices of a planar robot may leave their plane, as files round them
-STRAIGHT_BACK = 1e-9  # 1 + cosine of two edges that count as lying on each other: 0.003 degrees
-MERGED = 0.01  # of the shorter edge, within which vertices of two limbs are one
+PLANE_NORMAL_AXES = {"yz": 0, "xz": 1, "xy": 2}
+FLAT_TRIANGLE_AREA_REL = 1e-12  # of the largest triangle: an area below it is round-off of its corners
+IN_PLANE_REL = (
+    1e-9  # of the robot's extent: how far vertices of a planar robot may leave their plane, as files round them
+)
+FOLDED_EDGES_COSINE = 1e-9  # 1 + cosine of two edges that count as lying on each other: 0.003 degrees
+MERGED_VERTICES_REL = 0.01  # of the shorter edge, within which vertices of two limbs are one
 
 
-MOST_NODES = 1_000_000  # of a limb: its matrices take gigabytes
+MAX_LIMB_NODES = 1_000_000  # of a limb: its matrices take gigabytes
 
 
 @guarded
@@ -79,7 +81,7 @@ class Limb:
     def __post_init__(self) -> None:
         object.__setattr__(self, "start", floats(self.start, "Limb: start", (3,)))
         object.__setattr__(self, "end", floats(self.end, "Limb: end", (3,)))
-        whole(self.nodes, "Limb: nodes", least=2, most=MOST_NODES)
+        whole(self.nodes, "Limb: nodes", least=2, most=MAX_LIMB_NODES)
         number(self.radius, "Limb: radius", above=0.0)
         if (self.start == self.end).all():
             raise InputError(f"Limb: start and end are the same point {self.start.tolist()} m")
@@ -320,9 +322,9 @@ class RodShellRobot(Displayed):
         size = self.size
         thick = {"radius": self.radius.max(initial=0.0), "thickness": self.thickness.max(initial=0.0)}
         name = max(thick, key=lambda key: float(thick[key]))
-        if SMALLEST <= size <= LARGEST and thick[name] <= size:
+        if MIN_ROBOT_SIZE_M <= size <= MAX_ROBOT_SIZE_M and thick[name] <= size:
             return
-        if thick[name] > size and size <= LARGEST:
+        if thick[name] > size and size <= MAX_ROBOT_SIZE_M:
             found = f"{name}: {thick[name]:.4g} m is more than the {size:.4g} m that the vertices span"
         else:
             found = f"vertices: suspicious size, the bounding box has a diagonal of {size:.4g} m (usual: 1 mm to 5 m)"
@@ -371,7 +373,7 @@ class RodShellRobot(Displayed):
     def _check_shells(self) -> None:
         if not isinstance(self.shell_material, LinearElastic):
             raise InputError("shell_material: missing; give LinearElastic(youngs_modulus=..., density=...)")
-        if (self.mesh.areas <= FLAT * float(self.mesh.areas.max())).any():
+        if (self.mesh.areas <= FLAT_TRIANGLE_AREA_REL * float(self.mesh.areas.max())).any():
             i = int(np.argmin(self.mesh.areas))
             raise InputError(f"triangles: triangle {i} {self.triangles[i].tolist()} has no area; remove it")
 
@@ -389,7 +391,9 @@ class RodShellRobot(Displayed):
         if self.planar in (False, None, ""):
             return ""
         extent = np.ptp(self.vertices, axis=0)
-        flat = [name for name in ("xz", "xy", "yz") if extent[AXES[name]] <= IN_PLANE * float(extent.max())]
+        flat = [
+            name for name in ("xz", "xy", "yz") if extent[PLANE_NORMAL_AXES[name]] <= IN_PLANE_REL * float(extent.max())
+        ]
         if self.planar is True:
             if flat:
                 return flat[0]
@@ -397,10 +401,12 @@ class RodShellRobot(Displayed):
                 f"planar = True: the vertices span {extent.tolist()} m, which is not in a coordinate plane"
             )
         plane = str(self.planar)
-        if plane not in AXES:
+        if plane not in PLANE_NORMAL_AXES:
             raise InputError(f"planar = {plane!r}: use True, False, 'xz', 'xy' or 'yz'")
         if plane not in flat:
-            raise InputError(f"planar = {plane!r}: the vertices leave that plane by {extent[AXES[plane]]:g} m")
+            raise InputError(
+                f"planar = {plane!r}: the vertices leave that plane by {extent[PLANE_NORMAL_AXES[plane]]:g} m"
+            )
         return plane
 
     @property
@@ -491,7 +497,7 @@ class RodShellRobot(Displayed):
     def _folds(self) -> Bools:
         """Stencils whose edges run back along each other."""
         t = self.bends.signs[:, :, None] * self.tangents[self.bends.edges]
-        return (t[:, 0] * t[:, 1]).sum(axis=1) < -1 + STRAIGHT_BACK
+        return (t[:, 0] * t[:, 1]).sum(axis=1) < -1 + FOLDED_EDGES_COSINE
 
     @property
     def body_vertices(self) -> Bools:
@@ -565,7 +571,7 @@ def _joined(points: Floats, owner: Ints, step: Floats, first: Ints, joints: Any)
     if joints != "auto":
         raise InputError(f"from_limbs: joints = {joints!r}: use 'auto', None or pairs ((limb, node), (limb, node))")
     apart = np.linalg.norm(points[:, None] - points[None], axis=2)
-    near = apart < MERGED * np.minimum(step[owner][:, None], step[owner])
+    near = apart < MERGED_VERTICES_REL * np.minimum(step[owner][:, None], step[owner])
     i, j = np.nonzero(np.triu(near & (owner[:, None] != owner), 1))
     return list(zip(i.tolist(), j.tolist()))
 

@@ -18,12 +18,12 @@ from geosim.rods.increment import Advanced, blocked, solve_balance
 from geosim.rods.newton import Solution
 from geosim.rods.state import RodState, carry
 
-__all__ = ["RULES", "advance"]
+__all__ = ["INTEGRATION_RULES", "advance"]
 
-FOLLOWED = (
+MAX_CROSSED_DEPTH_SHARE = (
     0.5  # of a contact's depth that an increment may cross where an impact must be followed: returns c to a hundredth
 )
-WORST_STRETCH = 1.0  # of an edge in an explicit increment: doubled, or gone, it is an instability and no motion
+MAX_EXPLICIT_STRETCH = 1.0  # of an edge in an explicit increment: doubled, or gone, it is an instability and no motion
 
 
 def _euler(drive: Drive, state: RodState, h: float) -> Advanced:
@@ -68,11 +68,11 @@ def _verlet(drive: Drive, state: RodState, h: float) -> Advanced:
     q[dofs], u[dofs] = aim, (aim - state.q[dofs]) / h
     new = carry(state, q, natural=natural).changed(time=time, u=u)
     stretch = np.abs(new.lengths / system.robot.rest_lengths - 1.0).max(initial=0.0)
-    fine = bool(np.isfinite(q).all()) and stretch < WORST_STRETCH and not blocked(terms, state.q, q)
+    fine = bool(np.isfinite(q).all()) and stretch < MAX_EXPLICIT_STRETCH and not blocked(terms, state.q, q)
     return new if fine else None, Solution(half, trial, f, fine, 0.0 if fine else np.inf, 1), terms
 
 
-RULES: dict[str, Callable[[Drive, RodState, float], Advanced]] = {
+INTEGRATION_RULES: dict[str, Callable[[Drive, RodState, float], Advanced]] = {
     "implicit-euler": _euler,
     "implicit-midpoint": _midpoint,
     "generalized-alpha": generalized_alpha,
@@ -86,7 +86,7 @@ def advance(integrator: str, drive: Drive, state: RodState, h: float) -> Advance
     Backward Euler stops what hits, in any increment, and so is the rule of impacts that give nothing back. Others are followed
     by the midpoint rule, which gives back what the law says in increments that are short enough; longer ones are refused.
     """
-    new, solution, terms = RULES[integrator](drive, state, h)
+    new, solution, terms = INTEGRATION_RULES[integrator](drive, state, h)
     kept = state.system.law.restitution
     if new is None or kept is None or integrator not in ("implicit-euler", "generalized-alpha"):
         return new, solution, terms
@@ -96,7 +96,7 @@ def advance(integrator: str, drive: Drive, state: RodState, h: float) -> Advance
         return new, solution, terms
     if kept > 0.0:
         depth = max(1.0 / law.k1, speed * float(np.sqrt(state.system.mass[:turns].min() / (2.0 * law.stiffness))))
-        if h * speed <= FOLLOWED * depth:
+        if h * speed <= MAX_CROSSED_DEPTH_SHARE * depth:
             return _midpoint(drive, state, h)
         if h > drive.shortest:
             return None, replace(solution, converged=False), terms

@@ -16,19 +16,20 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from geosim.arrays import Bools, Floats, Ints
-from geosim.collision.ccd import HALFWAY, STOP_AT, time_to_gap
+from geosim.collision.ccd import MAX_APPROACH_SHARE, STOP_DISTANCE_SHARE, time_to_gap
 from geosim.collision.distance import pair_distance
-from geosim.collision.tree import STACK, Tree, build_tree, gap_to_box, leaf_range, next_leaf
+from geosim.collision.tree import MAX_WAITING_NODES, Tree, build_tree, gap_to_box, leaf_range, next_leaf
 from geosim.kernels import kernel
 from geosim.linear.patterns import find_sorted
-from geosim.rods.pairs import ARC, reached_along
+from geosim.rods.pairs import ARC_FACTOR, reached_along
 from geosim.rods.robot import RodShellRobot
 
 __all__ = ["NearList", "Sheet", "gather", "sheet_neighbourhood"]
 
-LYING = 0.9  # of the distance at rest, where sheets that lie on each other touch
-AT_TOUCH = 1e-9  # of C, by which a distance at rest must fall short of it: sheets that just lie on each other touch as they are
-ALONG = 0.5  # of it where they are near along the sheet, whose own elasticity holds them apart
+LYING_DISTANCE_SHARE = 0.9  # of the distance at rest, where sheets that lie on each other touch
+# of C, by which a distance at rest must fall short of it: sheets that just lie on each other touch as they are
+REST_TOUCH_MARGIN = 1e-9
+IN_SHEET_DISTANCE_SHARE = 0.5  # of it where they are near along the sheet, whose own elasticity holds them apart
 
 
 @kernel
@@ -73,7 +74,9 @@ class NearList:
     def meeting(self, x: Floats, dx: Floats) -> tuple[Ints, Bools, Floats]:
         """Return points, edges and C of the pairs that may come nearer than half their distance in the step dx from x."""
         moved, step = _moved(x - self.built_at), _moved(dx)
-        may = _may_meet(self.points, self.edges, self.apart, np.zeros(len(self.apart)), moved + step / HALFWAY)
+        may = _may_meet(
+            self.points, self.edges, self.apart, np.zeros(len(self.apart)), moved + step / MAX_APPROACH_SHARE
+        )
         return self.points[may], self.edges[may], self.touch[may]
 
     def holds(self, x: Floats) -> bool:
@@ -166,7 +169,7 @@ def sheet_neighbourhood(robot: RodShellRobot, radius: Floats) -> Sheet | None:
     edges = np.concatenate([mesh.edges, robot.edges[own]])
     half = 0.5 * robot.thickness
     shell = np.where(mesh.faces >= 0, half[mesh.faces], 0.0).max(axis=1)
-    along = [i * n + j for i, j, _ in reached_along(x, edges, ARC * 2.0 * float(radius.max()))]
+    along = [i * n + j for i, j, _ in reached_along(x, edges, ARC_FACTOR * 2.0 * float(radius.max()))]
     return Sheet(
         build_tree(x, np.array(robot.triangles)),
         build_tree(x, edges),
@@ -209,7 +212,7 @@ def meeting(asking, own, order, boxes, out):
 
     `own` (m, 6) are the boxes of the primitives, `order` and `boxes` those of their tree.
     """
-    stack, found = np.empty(STACK, dtype=np.int64), 0
+    stack, found = np.empty(MAX_WAITING_NODES, dtype=np.int64), 0
     for q in range(len(asking)):
         lower, upper = asking[q, :3], asking[q, 3:]
         stack[0] = 0
@@ -276,9 +279,9 @@ def beside(rest: Floats, along: Ints, points: Ints, edges: Bools, touch: Floats)
     """Let pairs that are near each other at rest touch at 0.9 of that distance, half of it where near along the sheet."""
     near = _near_along(points, edges, along, len(rest))
     apart = distances(rest, points, edges)
-    lying = ~near & (apart < (1.0 - AT_TOUCH) * touch)
-    touch[near] = np.minimum(touch[near], ALONG * apart[near])
-    touch[lying] = LYING * apart[lying]
+    lying = ~near & (apart < (1.0 - REST_TOUCH_MARGIN) * touch)
+    touch[near] = np.minimum(touch[near], IN_SHEET_DISTANCE_SHARE * apart[near])
+    touch[lying] = LYING_DISTANCE_SHARE * apart[lying]
 
 
 @kernel
@@ -290,5 +293,8 @@ def first_touch(x, dx, points, edges, touch):
         gather(x, points[p], four)
         gather(dx, points[p], move)
         apart = pair_distance(four, edges[p], w, c, e)
-        last = min(last, time_to_gap(four, move, edges[p], min(STOP_AT * touch[p], HALFWAY * apart), last))
+        last = min(
+            last,
+            time_to_gap(four, move, edges[p], min(STOP_DISTANCE_SHARE * touch[p], MAX_APPROACH_SHARE * apart), last),
+        )
     return last

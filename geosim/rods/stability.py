@@ -17,10 +17,13 @@ from geosim.rods.plain import step_size
 
 __all__ = ["falling_mode", "judge"]
 
-ITERATIONS = 40  # a shift is at most ten times the eigenvalue sought: 0.9^40 of a neutral mode is left beside it
-ROUNDING = 64 * np.finfo(float).eps  # of v K v over |v| |K| |v|: entries are sums of some products each
-ONE_SIDED = 1e-12  # of the loads: along a mode less of them is rounding of loads that do not push that way at all
-AWAY = 0.1  # rad that an edge turns at most on the way from a saddle: within reach of Newton's method, beyond that of its slope
+EIGEN_ITERATIONS = 40  # a shift is at most ten times the eigenvalue sought: 0.9^40 of a neutral mode is left beside it
+EIGENVALUE_ROUNDING = 64 * np.finfo(float).eps  # of v K v over |v| |K| |v|: entries are sums of some products each
+ONE_SIDED_LOAD_REL = (
+    1e-12  # of the loads: along a mode less of them is rounding of loads that do not push that way at all
+)
+# rad that an edge turns at most on the way from a saddle: within reach of Newton's method, beyond that of its slope
+SADDLE_PUSH_RAD = 0.1
 
 
 def judge(balance: Balance, solution: Solution) -> Floats | None:
@@ -30,7 +33,7 @@ def judge(balance: Balance, solution: Solution) -> Floats | None:
     if mode is None or not pushed:
         return None
     edge, _, turn = step_size(mode, balance.system.stencils.springs, balance.system.rest, balance.system.turns)
-    return solution.q + AWAY / max(edge, turn) * mode
+    return solution.q + SADDLE_PUSH_RAD / max(edge, turn) * mode
 
 
 def falling_mode(balance: Balance, solution: Solution) -> tuple[Floats | None, bool]:
@@ -56,13 +59,13 @@ def falling_mode(balance: Balance, solution: Solution) -> tuple[Floats | None, b
     # From the loads themselves iteration stays in their symmetry: what falls there is where they push.
     for start, pushes in ((loads, True), (np.random.default_rng(0).standard_normal(len(order)), False)):
         v = start
-        for _ in range(ITERATIONS):
+        for _ in range(EIGEN_ITERATIONS):
             found, _ = system.pattern.solve(definite, weight * v, extra)
             v = v if found is None or not np.any(found) else found / np.linalg.norm(found)
-        if v @ (matrix @ v) >= -ROUNDING * (abs(v) @ (abs(matrix) @ abs(v))):
+        if v @ (matrix @ v) >= -EIGENVALUE_ROUNDING * (abs(v) @ (abs(matrix) @ abs(v))):
             continue
         share = float(loads @ v)
         mode = np.zeros(system.dofs)
         mode[order] = v if share >= 0 else -v
-        return mode, pushes and abs(share) > ONE_SIDED * float(np.linalg.norm(loads))
+        return mode, pushes and abs(share) > ONE_SIDED_LOAD_REL * float(np.linalg.norm(loads))
     return None, False

@@ -21,12 +21,12 @@ from geosim.rods.midedge import carry_normals, midedge_force, rest_normals
 from geosim.rods.pairs import Neighbours, listed_at, neighbours
 from geosim.rods.robot import RodShellRobot
 from geosim.rods.shells import hinge_force
-from geosim.rods.system import System
+from geosim.rods.system import RodSystem
 
 __all__ = ["RodState", "Trial", "at_rest", "carry", "evaluate", "kept_arrays", "load_state", "restored", "save_state"]
 
 
-NO_PAST, NO_PLACE = np.zeros((0, 0)), np.zeros(0)
+NO_PAST_VALUES, NO_PLACES = np.zeros((0, 0)), np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class RodState:
         Elastic energy [J] where it is known.
     """
 
-    system: System
+    system: RodSystem
     time: float
     q: Floats
     u: Floats
@@ -118,7 +118,7 @@ class RodState:
     shell_tangents: Floats
     normals: Floats
     increment: float = 0.0
-    past: Floats = field(default_factory=lambda: NO_PAST)
+    past: Floats = field(default_factory=lambda: NO_PAST_VALUES)
     ledger: Ledger | None = None
     memory: Neighbours | None = None
     measures: dict[str, Any] = field(default_factory=dict)
@@ -296,7 +296,7 @@ def elastic_forces(
     """Carry the frames to q and add the gradients of springs and bends; return energy, largest force, largest moment.
 
     One call for what every rod needs, since a call from Python costs as much as ten stencils. Arguments: unknowns; the edges and
-    their old frames (`RodState`); springs and bends (`System`); then what is filled, as in `Trial`.
+    their old frames (`RodState`); springs and bends (`RodSystem`); then what is filled, as in `Trial`.
     """
     advance_frames(q, edge_dofs, t_old, d_old, t, length, d, m1, m2)
     reference_twists(bend_edges, signs, t, d, twist_old, twist)
@@ -305,7 +305,7 @@ def elastic_forces(
     return e1 + e2, max(f1, f2), m
 
 
-def evaluate(system: System, state: RodState, q: Floats, natural: Floats | None = None) -> Trial:
+def evaluate(system: RodSystem, state: RodState, q: Floats, natural: Floats | None = None) -> Trial:
     """Carry the frames of `state` to q and evaluate the elastic energy and its gradient there."""
     count, bends, stencils = len(state.tangents), system.robot.bends, system.stencils
     t, d, m1, m2 = np.empty((4, count, 3))
@@ -362,7 +362,7 @@ def carry(state: RodState, q: Floats, trial: Trial | None = None, natural: Float
         q=q,
         natural=natural,
         elastic=trial.energy - trial.stored,
-        past=NO_PAST,
+        past=NO_PAST_VALUES,
         tangents=trial.t,
         directors=trial.d,
         twist=trial.twist,
@@ -371,7 +371,7 @@ def carry(state: RodState, q: Floats, trial: Trial | None = None, natural: Float
     )
 
 
-def at_rest(system: System, *, moving: bool) -> RodState:
+def at_rest(system: RodSystem, *, moving: bool) -> RodState:
     """Return the robot in its rest shape, turned by its twist angles, with its initial velocities where `moving`."""
     robot = system.robot
     rest = np.zeros(robot.turning - len(robot.edges))
@@ -418,7 +418,7 @@ _LEDGER, _MEASURE = "ledger", "measure."
 def kept_arrays(state: RodState) -> dict[str, Floats]:
     """Return the arrays from which `restored` makes the state again."""
     kept = {key: np.asarray(getattr(state, key)) for key in _KEPT}
-    kept["listed"] = NO_PLACE if state.memory is None else state.memory.built_at
+    kept["listed"] = NO_PLACES if state.memory is None else state.memory.built_at
     if state.ledger is not None:
         *numbers, said = (getattr(state.ledger, f.name) for f in fields(Ledger))
         kept[_LEDGER] = np.array([*numbers, *said])
@@ -441,9 +441,9 @@ def restored(state: RodState, kept: Mapping[str, Floats]) -> RodState:
         if given.shape != needed or not np.isfinite(given).all():
             raise InputError(f"{key} has shape {given.shape}, this robot needs {needed}, all of it finite")
     values: dict[str, Any] = {key: np.array(kept[key]) for key in (*_SHAPED, "past") if key in kept}
-    if values.get("past", NO_PAST).shape not in ((0, 0), (4, state.system.dofs)):
+    if values.get("past", NO_PAST_VALUES).shape not in ((0, 0), (4, state.system.dofs)):
         raise InputError(f"past has shape {values['past'].shape}, this robot needs (4, {state.system.dofs})")
-    listed, ledger = np.array(kept.get("listed", NO_PLACE)), kept.get(_LEDGER)
+    listed, ledger = np.array(kept.get("listed", NO_PLACES)), kept.get(_LEDGER)
     if len(listed):
         values["memory"] = listed_at(state.robot, state.system.law.range, listed)
     if ledger is not None:

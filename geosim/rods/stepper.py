@@ -42,31 +42,31 @@ from geosim.contract import Progress, Report, Robot, SavedState, State, Status, 
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.rods.drive import Drive, check_natural, make_drive
-from geosim.rods.energy import EXPLODED, GROWN, booked, continued, measured
+from geosim.rods.energy import EXPLODED_ENERGY_REL, MAX_STEP_ENERGY_GAIN_REL, booked, continued, measured
 from geosim.rods.increment import solve_balance
-from geosim.rods.newton import Newton, Solution
+from geosim.rods.newton import IncrementNewton, Solution
 from geosim.rods.obstacles import refuse_overlap
 from geosim.rods.overlap import OVERLAPS, free_of_overlap, terms_at_rest
 from geosim.rods.robot import RodShellRobot
-from geosim.rods.rules import RULES, advance
+from geosim.rods.rules import INTEGRATION_RULES, advance
 from geosim.rods.snap import SHORTEST, released, settled
-from geosim.rods.state import NO_PAST, RodState, at_rest, carry, evaluate, restored
-from geosim.rods.system import System, load_force, make_system
+from geosim.rods.state import NO_PAST_VALUES, RodState, at_rest, carry, evaluate, restored
+from geosim.rods.system import RodSystem, load_force, make_system
 from geosim.rods.terms import Term
 
 __all__ = ["RodShellStepper"]
 
-GROWTH = 2.0  # of an increment that was halved, after so many good ones: one that fails costs as much as four
-GOOD = 4
-SAME_TIME = 1e-12  # of a time: below it two times differ by round-off
-SAME_FRAME = 1e-9  # of the frame interval: below it two frames are one
+INCREMENT_GROWTH = 2.0  # of an increment that was halved, after so many good ones: one that fails costs as much as four
+GOOD_INCREMENTS = 4
+TIME_ROUNDING_REL = 1e-12  # of a time: below it two times differ by round-off
+FRAME_ROUNDING_REL = 1e-9  # of the frame interval: below it two frames are one
 _FORGOTTEN: dict[str, Any] = {
     "memory": None,
-    "past": NO_PAST,
+    "past": NO_PAST_VALUES,
     "ledger": None,
     "elastic": None,
 }  # what belongs to the motion before
-DIGITS = 12  # of times [s], so that frames and rows of a table that mean the same time meet
+TIME_DIGITS = 12  # of times [s], so that frames and rows of a table that mean the same time meet
 
 
 @guarded
@@ -157,7 +157,7 @@ class RodShellStepper:
     moments: Any = ()
 
     def __post_init__(self) -> None:
-        choice(self.integrator, "integrator", RULES)
+        choice(self.integrator, "integrator", INTEGRATION_RULES)
         choice(self.overlap, "RodShellStepper: overlap", OVERLAPS)
         for key in ("dt", "tolerance", "increment_tolerance", "smallest_dt", "slip_velocity"):
             number(getattr(self, key), f"RodShellStepper: {key}", above=0.0)
@@ -202,7 +202,7 @@ class RodShellStepper:
         state, terms = terms_at_rest(state if self.static else free_of_overlap(state, self.overlap))
         return measured(state, terms=terms)
 
-    def _continued(self, system: System, initial: State) -> RodState:
+    def _continued(self, system: RodSystem, initial: State) -> RodState:
         """Return a state of the robot as the start of another motion, with all that the rule remembers if the loads stay."""
         if isinstance(initial, SavedState):
             try:
@@ -236,12 +236,14 @@ class RodShellStepper:
             return commands
         times = np.asarray(actuation.times, dtype=float)
         interval = self.frame_interval or self.dt
-        count = int(np.floor(times[-1] / interval * (1 + SAME_TIME)))
-        frames = np.union1d(np.round(np.arange(1, count + 1) * interval, DIGITS), np.round(times, DIGITS))
-        near = np.concatenate([[False], np.diff(frames) < SAME_FRAME * interval])
+        count = int(np.floor(times[-1] / interval * (1 + TIME_ROUNDING_REL)))
+        frames = np.union1d(np.round(np.arange(1, count + 1) * interval, TIME_DIGITS), np.round(times, TIME_DIGITS))
+        near = np.concatenate([[False], np.diff(frames) < FRAME_ROUNDING_REL * interval])
         frames = frames[(frames > 0) & ~near]
         return [
-            Command(min(int(np.searchsorted(times, t * (1 - SAME_TIME))), len(times) - 1), float(t), actuation.parts)
+            Command(
+                min(int(np.searchsorted(times, t * (1 - TIME_ROUNDING_REL))), len(times) - 1), float(t), actuation.parts
+            )
             for t in frames
         ]
 
@@ -249,7 +251,9 @@ class RodShellStepper:
         self, state: RodState, command: Command, progress: Callable[[Progress], None] | None = None
     ) -> tuple[RodState, Report]:
         """Advance to the time of a command (dynamics), or to its equilibrium (statics)."""
-        newton = Newton(self.tolerance, self.increment_tolerance, self.iterations, self.line_search, self.static)
+        newton = IncrementNewton(
+            self.tolerance, self.increment_tolerance, self.iterations, self.line_search, self.static
+        )
         options = {"newton": newton, "damping": self.damping, "functions": self.forces, "static": self.static}
         options.update(
             moments=self.moments, spectral_radius=self.spectral_radius, rod_drag=self.rod_drag, rolling=self.rolling
@@ -286,7 +290,7 @@ class RodShellStepper:
                     note = (
                         f"Command {command.index + 1}: snapped at {share:.3g} of the way, {lost:.3g} J were released."
                     )
-                reached, stride = share, min(GROWTH * stride, 1.0)
+                reached, stride = share, min(INCREMENT_GROWTH * stride, 1.0)
                 state, bears = carry(state, solution.q, natural=blend), solution.residual_vector
                 state = state.changed(external=load, u=np.zeros_like(q))
                 continue
@@ -319,17 +323,17 @@ class RodShellStepper:
         increment, good = state.increment or self.dt, 0
         solution: Solution | None = None
         terms: list[Term] = []
-        while state.time < end - SAME_TIME * max(end, self.dt):
+        while state.time < end - TIME_ROUNDING_REL * max(end, self.dt):
             left = end - state.time
-            h = left / max(1, int(np.ceil(left / increment - SAME_FRAME)))
+            h = left / max(1, int(np.ceil(left / increment - FRAME_ROUNDING_REL)))
             new, solution, terms = advance(self.integrator, drive, state, h)
             tally.add(solution, (state.time + h - begin) / (end - begin))
             if new is not None:
                 state, good = booked(drive, state, new, solution, terms, h), good + 1
-                if state.ledger is not None and state.ledger.made > EXPLODED:
+                if state.ledger is not None and state.ledger.made > EXPLODED_ENERGY_REL:
                     return tally.explode(state, state.ledger.made)
-                if increment < self.dt and good >= GOOD:
-                    increment, good = min(GROWTH * increment, self.dt), 0
+                if increment < self.dt and good >= GOOD_INCREMENTS:
+                    increment, good = min(INCREMENT_GROWTH * increment, self.dt), 0
                 continue
             increment, good = 0.5 * h, 0
             if not self.adaptive or increment < self.dt * self.smallest_dt:
@@ -337,7 +341,7 @@ class RodShellStepper:
         kept = increment if increment < self.dt else 0.0
         state = state.changed(time=end, increment=kept, is_frame=True, external=drive.load)
         state = measured(state, solution, terms)
-        if state.ledger is not None and state.ledger.made > GROWN:
+        if state.ledger is not None and state.ledger.made > MAX_STEP_ENERGY_GAIN_REL:
             tally.warn(state, state.ledger.made)
         return state
 

@@ -18,21 +18,21 @@ from numpy.typing import ArrayLike
 from geosim.arrays import Bools, Floats, Ints
 from geosim.environment import Environment
 from geosim.errors import InputError
-from geosim.linear.stencils import Pattern, make_pattern
+from geosim.linear.stencils import StencilPattern, make_pattern
 from geosim.rods.contact import ContactLaw, Shapes, compile_obstacles, contact_law
 from geosim.rods.frames import bend_strains, edges_around, material_frames, reference_twists
 from geosim.rods.membrane import membrane_matrices
 from geosim.rods.midedge import midedge_angles, midedge_matrices, rest_normals, triangle_sides
 from geosim.rods.points import Points, contact_points
-from geosim.rods.robot import AXES, RodShellRobot
+from geosim.rods.robot import PLANE_NORMAL_AXES, RodShellRobot
 from geosim.rods.sheets import Sheet, sheet_neighbourhood
 from geosim.rods.shells import hinge_angles
 from geosim.select import selected_ids
 
 __all__ = [
+    "RodSystem",
     "Rods",
     "Stencils",
-    "System",
     "load_force",
     "make_system",
     "natural_hinges",
@@ -81,7 +81,7 @@ class Rods(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class System:
+class RodSystem:
     """A robot and its environment as flat arrays.
 
     Parameters
@@ -141,7 +141,7 @@ class System:
     law: ContactLaw
     held_free: Bools
     free: Bools
-    pattern: Pattern
+    pattern: StencilPattern
     slots: Stencils
     sheet: Sheet | None
     shapes: Shapes
@@ -236,7 +236,7 @@ def make_system(
     distance: float | None = None,
     slip: float = 1e-3,
     restitution: float | None = None,
-) -> System:
+) -> RodSystem:
     """Compile robot and environment; the constants of contact [N/m], [m], [m/s] are those of `RodShellStepper`."""
     environment.refuse_free_objects("RodShellStepper")
     if environment.rigid_groups:
@@ -252,7 +252,7 @@ def make_system(
     radius = np.zeros(n)
     np.maximum.at(radius, robot.edges, robot.radius[:, None])
     np.maximum.at(radius, robot.triangles, 0.5 * robot.thickness[:, None])
-    return System(
+    return RodSystem(
         robot,
         environment,
         np.column_stack([3 * robot.edges, 3 * n + np.arange(rods)]).astype(np.int64),
@@ -290,7 +290,7 @@ def make_system(
     )
 
 
-def with_free(system: System, free: Bools) -> System:
+def with_free(system: RodSystem, free: Bools) -> RodSystem:
     """Return the system for another set of free degrees of freedom."""
     pattern, slots = _layout(system.robot, system.stencils, free)
     return replace(system, free=free, pattern=pattern, slots=slots)
@@ -310,7 +310,7 @@ def _stencils(robot: RodShellRobot) -> Stencils:
     )
 
 
-def _layout(robot: RodShellRobot, stencils: Stencils, free: Bools) -> tuple[Pattern, Stencils]:
+def _layout(robot: RodShellRobot, stencils: Stencils, free: Bools) -> tuple[StencilPattern, Stencils]:
     """Return the pattern of the free degrees of freedom and the slots of all stencils."""
     pattern = make_pattern(len(free), list(stencils), free, _along_rod(robot))
     return pattern, Stencils(*(pattern.slots(dofs) for dofs in stencils))
@@ -426,7 +426,7 @@ def rest_strains(robot: RodShellRobot) -> Floats:
     return np.concatenate([strain, hinges, faces, stretch])
 
 
-def natural_hinges(system: System, natural: Floats, angles: Floats) -> None:
+def natural_hinges(system: RodSystem, natural: Floats, angles: Floats) -> None:
     """Set the natural angles [rad] of all hinges; mid-edge normals take half of the change on either side."""
     robot, rest = system.robot, system.natural
     first, last = len(robot.bends), system.faces_at
@@ -482,7 +482,7 @@ def _free(robot: RodShellRobot) -> Bools:
         sides, _ = triangle_sides(robot.triangles[clamped], robot.mesh)
         turned[len(robot.edges) + sides] = True
     if robot.planar:
-        held[:, AXES[robot.planar]] = True
+        held[:, PLANE_NORMAL_AXES[robot.planar]] = True
         turned[:] = True
     return np.concatenate([~held.ravel(), ~turned])
 
@@ -506,7 +506,7 @@ def _along_rod(robot: RodShellRobot) -> Ints | None:
     return np.array(order, dtype=np.int64) if seen.all() else None
 
 
-def load_force(system: System, index: int) -> Floats:
+def load_force(system: RodSystem, index: int) -> Floats:
     """Return the dead loads [N, N m] on all degrees of freedom at command `index`, without weight.
 
     A force is spread over its vertices by the rest length of the edges between them, or equally if none is. A torque works on
@@ -542,7 +542,7 @@ def load_force(system: System, index: int) -> Floats:
 
 
 def prescribed_values(
-    system: System, index: int, rotations: Sequence[tuple[ArrayLike, ArrayLike]] = ()
+    system: RodSystem, index: int, rotations: Sequence[tuple[ArrayLike, ArrayLike]] = ()
 ) -> tuple[Ints, Floats]:
     """Return prescribed degrees of freedom and their values at command `index` (m; rad for edge rotations)."""
     robot = system.robot

@@ -17,7 +17,7 @@ from geosim.rods.state import RodState
 __all__ = ["CONTACT", "DRAG", "USER", "ContactTerm", "Term", "UserForce", "add_contact"]
 
 # Share of the thinnest radius that friction lets slip before it bears all it can, from one equilibrium to the next.
-HELD = 1e-3
+STICK_SLIP_RADII = 1e-3
 USER, DRAG, CONTACT = 0, 1, 2  # kinds of terms: where their forces stand in `Trial.pushes`
 
 
@@ -56,9 +56,9 @@ class Term:
 
     @property
     def pace(self) -> float:
-        """Time [s] over which friction measures slip: the step; in statics that in which `HELD` is the slip velocity."""
+        """Time [s] over which friction measures slip: the step; in statics that in which `STICK_SLIP_RADII` is the slip velocity."""  # noqa: E501
         system = self.state.system
-        return self.step if self.step > 0 else HELD * float(system.vertex_radius.min()) / system.law.slip
+        return self.step if self.step > 0 else STICK_SLIP_RADII * float(system.vertex_radius.min()) / system.law.slip
 
     @property
     def back(self) -> tuple[float, float]:

@@ -16,12 +16,12 @@ from dataclasses import replace
 from geosim.arrays import Floats
 from geosim.rods.newton import Solution
 from geosim.rods.state import RodState, carry, evaluate
-from geosim.rods.system import System
+from geosim.rods.system import RodSystem
 
 __all__ = ["damped", "taken"]
 
 
-def damped(state: RodState, natural: Floats, step: float) -> tuple[System, Floats]:
+def damped(state: RodState, natural: Floats, step: float) -> tuple[RodSystem, Floats]:
     """Return the system and the natural strains of a balance from `state` over `step` [s]; in statics as they are."""
     system, c = state.system, state.robot.retardation_time / step if step > 0.0 else 0.0
     if c == 0.0:

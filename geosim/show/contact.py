@@ -12,8 +12,8 @@ from geosim.result import Result
 
 __all__ = ["contact_pressures", "force_arrows", "obstacle_surfaces"]
 
-MOST_ARROWS = 60
-SIDES = 8
+MAX_ARROWS = 60
+ARROW_SIDES = 8
 
 
 def contact_pressures(result: Result, frame: int) -> Floats | None:
@@ -40,7 +40,7 @@ def obstacle_surfaces(result: Result, frame: int, around: Any) -> list[tuple[Any
 def force_arrows(result: Result, frame: int, size: float) -> tuple[Floats, Ints]:
     """Arrows of the contact forces on the vertices of a frame, as one surface: points (p, 3) and triangles (t, 3).
 
-    Forces of neighbouring vertices are summed until at most `MOST_ARROWS` are left; the largest is a fifth of `size`
+    Forces of neighbouring vertices are summed until at most `MAX_ARROWS` are left; the largest is a fifth of `size`
     [m] long. They end where they press.
     """
     empty = np.empty((0, 3)), np.empty((0, 3), dtype=np.int64)
@@ -68,7 +68,7 @@ def _gathered(places: Floats, forces: Floats) -> tuple[Floats, Floats]:
         keys = np.floor((places - places.min(axis=0)) / (span / cells * 1.0001)).astype(np.int64)
         _, group = np.unique(keys, axis=0, return_inverse=True)
         group = group.ravel()
-        if group.max() < MOST_ARROWS:
+        if group.max() < MAX_ARROWS:
             break
     weight = np.linalg.norm(forces, axis=1)
     total = np.zeros((group.max() + 1, 3))
@@ -83,7 +83,7 @@ def _arrow(tip: Floats, direction: Floats, length: float, radius: float) -> tupl
     u = np.cross(direction, np.eye(3)[np.argmin(np.abs(direction))])
     u /= np.linalg.norm(u)
     v = np.cross(direction, u)
-    angle = 2.0 * np.pi * np.arange(SIDES) / SIDES
+    angle = 2.0 * np.pi * np.arange(ARROW_SIDES) / ARROW_SIDES
     circle = np.cos(angle)[:, None] * u + np.sin(angle)[:, None] * v
     head = min(0.45 * length, 5.0 * radius)
     rings = [
@@ -91,9 +91,11 @@ def _arrow(tip: Floats, direction: Floats, length: float, radius: float) -> tupl
         tip - head * direction + 0.6 * radius * circle,
         tip - head * direction + 1.8 * radius * circle,
     ]
-    k = np.arange(SIDES)
-    n = (k + 1) % SIDES
-    faces = [np.stack([k + SIDES * r, n + SIDES * r, n + SIDES * (r + 1)], axis=1) for r in (0, 1)]
-    faces += [np.stack([k + SIDES * r, n + SIDES * (r + 1), k + SIDES * (r + 1)], axis=1) for r in (0, 1)]
-    faces.append(np.stack([k + 2 * SIDES, n + 2 * SIDES, np.full(SIDES, 3 * SIDES)], axis=1))
+    k = np.arange(ARROW_SIDES)
+    n = (k + 1) % ARROW_SIDES
+    faces = [np.stack([k + ARROW_SIDES * r, n + ARROW_SIDES * r, n + ARROW_SIDES * (r + 1)], axis=1) for r in (0, 1)]
+    faces += [
+        np.stack([k + ARROW_SIDES * r, n + ARROW_SIDES * (r + 1), k + ARROW_SIDES * (r + 1)], axis=1) for r in (0, 1)
+    ]
+    faces.append(np.stack([k + 2 * ARROW_SIDES, n + 2 * ARROW_SIDES, np.full(ARROW_SIDES, 3 * ARROW_SIDES)], axis=1))
     return np.vstack([*rings, tip[None]]), np.vstack(faces)

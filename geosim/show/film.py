@@ -17,8 +17,8 @@ from geosim.writing import checked_target, replacing
 
 __all__ = ["checked_film", "film"]
 
-PIXELS = (1100, 700)  # even numbers, which video codecs ask for
-HOLD = 1.0  # seconds for which the last frame stays
+FILM_PIXELS = (1100, 700)  # even numbers, which video codecs ask for
+LAST_FRAME_SECONDS = 1.0  # seconds for which the last frame stays
 
 
 def film(result: Result, path: str | Path, fps: float = 12.0, *, color: str = "displacement") -> Path:
@@ -49,7 +49,7 @@ def film(result: Result, path: str | Path, fps: float = 12.0, *, color: str = "d
     result.checked_frame(-1)
     write = _write_mp4 if path.suffix.lower() == ".mp4" else _write_gif
     with replacing(path) as beside:
-        write(beside, _images(result, choice(color, "film: color", COLORS), round(HOLD * fps)), fps)
+        write(beside, _images(result, choice(color, "film: color", COLORS), round(LAST_FRAME_SECONDS * fps)), fps)
     return path
 
 
@@ -75,17 +75,17 @@ def _images(result: Result, color: str, hold: int) -> Iterator[np.ndarray]:
     look = look_of(result, range(count), color)
     for index in range(count):
         figure = draw_frame(result, index, look)
-        figure.set_dpi(PIXELS[0] / figure.get_figwidth())
+        figure.set_dpi(FILM_PIXELS[0] / figure.get_figwidth())
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
-        image = np.asarray(canvas.buffer_rgba())[: PIXELS[1], : PIXELS[0], :3]
+        image = np.asarray(canvas.buffer_rgba())[: FILM_PIXELS[1], : FILM_PIXELS[0], :3]
         yield from [image] * (1 + (hold if index == count - 1 else 0))
 
 
 def _write_mp4(path: Path, images: Iterator[np.ndarray], fps: float) -> None:
     from imageio_ffmpeg import write_frames
 
-    writer = write_frames(str(path), PIXELS, fps=fps, macro_block_size=2, output_params=["-f", "mp4"])
+    writer = write_frames(str(path), FILM_PIXELS, fps=fps, macro_block_size=2, output_params=["-f", "mp4"])
     writer.send(None)
     try:
         for image in images:

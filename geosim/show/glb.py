@@ -20,11 +20,11 @@ from geosim.show import fields
 
 __all__ = ["glb"]
 
-SECONDS = 0.25  # from one frame to the next
-UPRIGHT = [-(0.5**0.5), 0.0, 0.0, 0.5**0.5]  # quaternion x, y, z, w: a quarter of a turn about x
-RUBBER = {"baseColorFactor": [0.16, 0.45, 0.62, 1.0], "metallicFactor": 0.0, "roughnessFactor": 0.7}
-FLOAT, UINT = 5126, 5125  # component types of the format
-POINTS, INDICES = 34962, 34963  # targets of buffer views
+FRAME_SECONDS = 0.25  # from one frame to the next
+UPRIGHT_QUATERNION = [-(0.5**0.5), 0.0, 0.0, 0.5**0.5]  # quaternion x, y, z, w: a quarter of a turn about x
+RUBBER_MATERIAL = {"baseColorFactor": [0.16, 0.45, 0.62, 1.0], "metallicFactor": 0.0, "roughnessFactor": 0.7}
+FLOAT_COMPONENT, UINT_COMPONENT = 5126, 5125  # component types of the format
+POINT_BUFFER, INDEX_BUFFER = 34962, 34963  # targets of buffer views
 
 
 def glb(result: Result, subdivide: int) -> bytes:
@@ -33,17 +33,17 @@ def glb(result: Result, subdivide: int) -> bytes:
     used, triangles = np.unique(shown[0].triangles, return_inverse=True)
     rest = shown[0].rest[used]
     buffer = _Buffer()
-    corners = buffer.add(triangles.astype("<u4").ravel(), "SCALAR", UINT, INDICES)
-    base = buffer.add(rest, "VEC3", FLOAT, POINTS)
-    targets = [{"POSITION": buffer.add(s.points[used] - rest, "VEC3", FLOAT, POINTS)} for s in shown]
-    times = buffer.add(SECONDS * np.arange(len(shown) + 1), "SCALAR", FLOAT)
-    weights = buffer.add(np.vstack([np.zeros(len(shown)), np.eye(len(shown))]).ravel(), "SCALAR", FLOAT)
+    corners = buffer.add(triangles.astype("<u4").ravel(), "SCALAR", UINT_COMPONENT, INDEX_BUFFER)
+    base = buffer.add(rest, "VEC3", FLOAT_COMPONENT, POINT_BUFFER)
+    targets = [{"POSITION": buffer.add(s.points[used] - rest, "VEC3", FLOAT_COMPONENT, POINT_BUFFER)} for s in shown]
+    times = buffer.add(FRAME_SECONDS * np.arange(len(shown) + 1), "SCALAR", FLOAT_COMPONENT)
+    weights = buffer.add(np.vstack([np.zeros(len(shown)), np.eye(len(shown))]).ravel(), "SCALAR", FLOAT_COMPONENT)
     scene: dict[str, Any] = {
         "asset": {"version": "2.0", "generator": "geosim"},
         "scene": 0,
         "scenes": [{"nodes": [0]}],
-        "nodes": [{"name": result.robot.name, "mesh": 0, "rotation": UPRIGHT}],
-        "materials": [{"pbrMetallicRoughness": RUBBER, "doubleSided": True}],
+        "nodes": [{"name": result.robot.name, "mesh": 0, "rotation": UPRIGHT_QUATERNION}],
+        "materials": [{"pbrMetallicRoughness": RUBBER_MATERIAL, "doubleSided": True}],
         "meshes": [
             {
                 "primitives": [
@@ -74,13 +74,13 @@ class _Buffer:
 
     def add(self, array: Floats | np.ndarray, kind: str, component: int, target: int | None = None) -> int:
         """Append an array and return its number."""
-        values = array.astype("<f4") if component == FLOAT else array
+        values = array.astype("<f4") if component == FLOAT_COMPONENT else array
         view = {"buffer": 0, "byteOffset": len(self.data), "byteLength": values.nbytes}
         self.views.append(view if target is None else {**view, "target": target})
         self.data += values.tobytes()
         flat = values.reshape(len(values), -1)
         accessor = {"bufferView": len(self.views) - 1, "componentType": component, "count": len(values), "type": kind}
-        if component == FLOAT:
+        if component == FLOAT_COMPONENT:
             accessor |= {"min": flat.min(axis=0).tolist(), "max": flat.max(axis=0).tolist()}
         self.accessors.append(accessor)
         return len(self.accessors) - 1

@@ -16,7 +16,7 @@ from geosim.writing import checked_target, replacing
 __all__ = ["plot_measure"]
 
 # Properties of a result -> their columns, or what these begin with.
-COLUMNS = {
+COLUMN_TITLES = {
     "times": "load",
     "volume_ratios": "volume_ratio",
     "chamber_volumes": "volume_mm3",
@@ -28,7 +28,7 @@ COLUMNS = {
     "max_von_mises": "max_von_mises_kpa",
     "work": "work_j",
 }
-UNITS = {"mm": "mm", "mm3": "mm^3", "kpa": "kPa", "deg": "degrees", "n": "N", "j": "J", "g": "g"}
+UNIT_LABELS = {"mm": "mm", "mm3": "mm^3", "kpa": "kPa", "deg": "degrees", "n": "N", "j": "J", "g": "g"}
 
 
 def plot_measure(result: Result, y: str, x: str, path: str | Path) -> Path:
@@ -68,7 +68,7 @@ def plot_measure(result: Result, y: str, x: str, path: str | Path) -> Path:
 
 def _values(result: Result, name: str) -> dict[str, Floats]:
     """Columns that a name means, those alone that are finite somewhere."""
-    key = COLUMNS.get(name, name)
+    key = COLUMN_TITLES.get(name, name)
     header = [*summary_header(result), "work_j"]
     found = [c for c in header if c == key or re.fullmatch(rf"{re.escape(key)}_\d+", c)]
     rows = summary_rows(result)
@@ -78,7 +78,9 @@ def _values(result: Result, name: str) -> dict[str, Floats]:
     values = {c: v for c, v in values.items() if np.isfinite(v).any()}
     if not values:
         known = [
-            k for k, c in COLUMNS.items() if any(h == c or re.fullmatch(rf"{re.escape(c)}_\d+", h) for h in header)
+            k
+            for k, c in COLUMN_TITLES.items()
+            if any(h == c or re.fullmatch(rf"{re.escape(c)}_\d+", h) for h in header)
         ]
         words = "is not defined for this result: it is nan in all frames"
         if not found:
@@ -90,5 +92,5 @@ def _values(result: Result, name: str) -> dict[str, Floats]:
 def _label(column: str) -> str:
     """A column's name as an axis has it: "bend angle [degrees]"."""
     words = re.sub(r"_\d+$", "", column).split("_")
-    unit = UNITS.get(words[-1])
+    unit = UNIT_LABELS.get(words[-1])
     return f"{' '.join(words[:-1])} [{unit}]" if unit else " ".join(words)

@@ -23,8 +23,8 @@ __all__ = ["result_html", "robot_facts", "robot_html"]
 
 Rows = list[tuple[str, str]]
 
-CELL = 'style="padding:1px 8px 1px 0;text-align:left;white-space:nowrap"'
-ROWS = 12  # rows of the table of frames
+CELL_STYLE = 'style="padding:1px 8px 1px 0;text-align:left;white-space:nowrap"'
+MAX_TABLE_ROWS = 12  # rows of the table of frames
 
 
 def result_html(result: Result) -> str:
@@ -36,9 +36,9 @@ def result_html(result: Result) -> str:
     with tempfile.TemporaryDirectory(prefix="geosim-picture-") as folder:
         picture = plot(result, Path(folder) / "p.png", renderer="matplotlib").read_bytes()
     rows = summary_rows(result)
-    note = f"<p>the last {ROWS} of {len(rows)} frames</p>" if len(rows) > ROWS else ""
+    note = f"<p>the last {MAX_TABLE_ROWS} of {len(rows)} frames</p>" if len(rows) > MAX_TABLE_ROWS else ""
     columns = known_columns(rows)
-    table = _table([[cell(row[c]) for c in columns] for row in rows[-ROWS:]], columns)
+    table = _table([[cell(row[c]) for c in columns] for row in rows[-MAX_TABLE_ROWS:]], columns)
     return _block(f"{head}<br>{_image(picture, 'last frame')}{note}{table}")
 
 
@@ -83,8 +83,10 @@ def _image(png: bytes, alt: str) -> str:
 
 
 def _table(rows: Iterable[Iterable[str]], header: Sequence[str] = ()) -> str:
-    head = "".join(f"<th {CELL}>{escaping.escape(c)}</th>" for c in header)
-    lines = "".join("<tr>" + "".join(f"<td {CELL}>{escaping.escape(v)}</td>" for v in row) + "</tr>" for row in rows)
+    head = "".join(f"<th {CELL_STYLE}>{escaping.escape(c)}</th>" for c in header)
+    lines = "".join(
+        "<tr>" + "".join(f"<td {CELL_STYLE}>{escaping.escape(v)}</td>" for v in row) + "</tr>" for row in rows
+    )
     return (
         f'<div style="overflow-x:auto"><table style="font-size:85%">{f"<thead><tr>{head}</tr></thead>" * bool(head)}'
         f"<tbody>{lines}</tbody></table></div>"

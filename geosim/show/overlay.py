@@ -8,13 +8,13 @@ import numpy as np
 
 from geosim.result import Result
 from geosim.show import fields
-from geosim.show.picture import SIZE, camera_of, framed, named, title
-from geosim.show.raster import Layer, draw
+from geosim.show.picture import DRAWING_PIXELS, camera_of, framed, named, title
+from geosim.show.raster import RasterLayer, draw
 from geosim.writing import checked_target, replacing
 
 __all__ = ["overlay"]
 
-FIRST, SECOND = np.array([0.13, 0.38, 0.66]), np.array([0.85, 0.42, 0.10])
+FIRST_RGB, SECOND_RGB = np.array([0.13, 0.38, 0.66]), np.array([0.85, 0.42, 0.10])
 
 
 def overlay(one: Result, two: Result, path: str | Path) -> Path:
@@ -29,10 +29,11 @@ def overlay(one: Result, two: Result, path: str | Path) -> Path:
     shown = [fields.shown_surface(r, r.checked_frame(-1), 1 if r.mid_edge_frames.shape[1] else 0) for r in (one, two)]
     camera, _ = camera_of(one, np.vstack([s.points for s in shown]))
     layers = [
-        Layer(s.points, s.triangles, color, opacity) for s, color, opacity in zip(shown, (FIRST, SECOND), (0.6, 0.55))
+        RasterLayer(s.points, s.triangles, color, opacity)
+        for s, color, opacity in zip(shown, (FIRST_RGB, SECOND_RGB), (0.6, 0.55))
     ]
-    figure = framed(draw(layers, camera, SIZE), camera)
-    for height, result, word, color in ((0.97, one, "first", FIRST), (0.93, two, "second", SECOND)):
+    figure = framed(draw(layers, camera, DRAWING_PIXELS), camera)
+    for height, result, word, color in ((0.97, one, "first", FIRST_RGB), (0.93, two, "second", SECOND_RGB)):
         what = f"{word}: {named(result, title(result, -1))}, {result.status.name}"
         figure.text(0.03, height, what, color=tuple(color), fontsize=12)
     with replacing(path) as beside:

@@ -17,18 +17,18 @@ from geosim.robot import VolumetricRobot
 from geosim.show import fields
 from geosim.show.contact import contact_pressures, force_arrows, obstacle_surfaces
 from geosim.show.picture import camera_of
-from geosim.show.raster import LIGHT
+from geosim.show.raster import LIGHT_DIRECTION
 from geosim.show.summary import cell, known_columns, summary_rows
 from geosim.writing import checked_target, filled, in_script, replacing
 
 __all__ = ["html"]
 
 VIEWER = Path(__file__).parent / "viewer"
-MOST_FRAMES, MOST_NUMBERS = 60, 3_000_000  # a page stays below some 10 MB
-FEW_FACES = 8000  # of the skin: fewer are shown curved, each as four
-WHOLE = 65535  # steps of a number: 2 um of 130 mm
+MAX_PAGE_FRAMES, MAX_PAGE_NUMBERS = 60, 3_000_000  # a page stays below some 10 MB
+CURVED_FACES_LIMIT = 8000  # of the skin: fewer are shown curved, each as four
+NUMBER_STEPS = 65535  # steps of a number: 2 um of 130 mm
 # A box that is flat, over its longest side; a field that is 0 everywhere, or a robot that is a point [mm].
-NARROWEST, NOTHING = 1e-3, 1e-6
+MIN_BOX_SIDE_REL, ZERO_FIELD = 1e-3, 1e-6
 
 
 def html(result: Result, path: str | Path) -> Path:
@@ -67,12 +67,12 @@ def _packed(content: np.ndarray | bytes) -> str:
 
 def _whole(values: Floats, low: Any, high: Any) -> np.ndarray:
     """Values as whole numbers of 16 bits between the least and the largest: a page shows no more of them."""
-    return np.round((values - low) / np.subtract(high, low) * WHOLE).astype("<u2")
+    return np.round((values - low) / np.subtract(high, low) * NUMBER_STEPS).astype("<u2")
 
 
 def _selected_frames(count: int, points: int) -> list[int]:
     """Frames to show: all, or an even selection that ends with the last."""
-    most = max(2, min(MOST_FRAMES, MOST_NUMBERS // max(4 * points, 1)))
+    most = max(2, min(MAX_PAGE_FRAMES, MAX_PAGE_NUMBERS // max(4 * points, 1)))
     if count <= most:
         return list(range(count))
     return np.unique(np.linspace(0, count - 1, most).round()).astype(int).tolist()
@@ -82,7 +82,7 @@ def _data(result: Result) -> dict[str, Any]:
     """Everything that the page shows, as JSON with packed arrays (lengths in mm)."""
     robot = result.robot
     curved = len(robot.p2_edges) > 0
-    level = 1 if curved and len(robot.skin) < FEW_FACES else 0
+    level = 1 if curved and len(robot.skin) < CURVED_FACES_LIMIT else 0
     # turned: like those of the skin they look out of the body
     walls = robot.chamber_walls if isinstance(robot, VolumetricRobot) else ()
     surfaces = {"body": None, "walls": np.vstack(walls)[:, ::-1] if len(walls) else np.empty((0, 3), dtype=np.int64)}
@@ -96,7 +96,7 @@ def _data(result: Result) -> dict[str, Any]:
     everything = [at for part in shown.values() for at in (part.rest, *(frame["points"] for frame in frames["body"]))]
     every = np.vstack(everything)
     low, high = every.min(axis=0), every.max(axis=0)
-    high = np.maximum(high, low + NARROWEST * max(float(np.ptp(every, axis=0).max()), NOTHING))
+    high = np.maximum(high, low + MIN_BOX_SIDE_REL * max(float(np.ptp(every, axis=0).max()), ZERO_FIELD))
     ranges = {key: _range(key, frames) for key in keys}
     rows = summary_rows(result)
     columns = known_columns(rows)
@@ -163,7 +163,7 @@ def _range(key: str, frames: dict[str, list[dict[str, Floats]]]) -> list[float]:
     """Least and largest value of a field on the skin over all frames; only a stretch may begin at another value than 0."""
     values = [frame[key] for frame in frames["body"]]
     low = min(1.0, *(float(v.min()) for v in values)) if key == "stretch" else 0.0
-    return [low, max(low + NOTHING, *(float(v.max()) for v in values))]
+    return [low, max(low + ZERO_FIELD, *(float(v.max()) for v in values))]
 
 
 def _residuals(result: Result) -> list[list[Any]]:
@@ -210,7 +210,7 @@ def _view(result: Result, rest: Any) -> dict[str, list[float]]:
     moving = np.vstack([rest, 1e3 * result.frames[-1][result.robot.body_vertices]])
     camera, up = camera_of(result, moving)
     axes = camera.axes
-    light = LIGHT @ axes
+    light = LIGHT_DIRECTION @ axes
     return {"eye": axes[2].tolist(), "light": (light / np.linalg.norm(light)).tolist(), "up": up.tolist()}
 
 

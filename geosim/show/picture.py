@@ -25,16 +25,16 @@ from geosim.measures.trust import without
 from geosim.result import Result
 from geosim.show import fields
 from geosim.show.contact import force_arrows, obstacle_surfaces
-from geosim.show.raster import Camera, Layer, camera_for, draw
+from geosim.show.raster import Camera, RasterLayer, camera_for, draw
 from geosim.writing import checked_target, replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure  # slow to import
 
 __all__ = [
-    "GHOST",
+    "DRAWING_PIXELS",
+    "GHOST_RGB",
     "RENDERERS",
-    "SIZE",
     "Look",
     "camera_of",
     "draw_frame",
@@ -47,16 +47,24 @@ __all__ = [
 ]
 
 RENDERERS = ("auto", "matplotlib", "vtk")
-SIZE = (1200, 800)  # pixels of the drawing
+DRAWING_PIXELS = (1200, 800)  # pixels of the drawing
 DPI = 125  # at which it has them
-TIME_LIMIT = 60.0  # seconds for VTK
-LARGE_SKIN = 12_000  # faces from which on a curved one is four and not sixteen in a picture: finer than its pixels
-NOTHING = 1e-6  # mm: a robot that moved less is not drawn over its rest shape
-ROUNDING = 1e-9  # share of the largest of several chambers below which a pressure is rounding
-LEAST_ANGLE = 1.0  # degrees: a title does not call what bends or twists less bent; meshes are not that symmetric
+VTK_SECONDS = 60.0  # seconds for VTK
+LARGE_SKIN_FACES = (
+    12_000  # faces from which on a curved one is four and not sixteen in a picture: finer than its pixels
+)
+UNMOVED_MM = 1e-6  # mm: a robot that moved less is not drawn over its rest shape
+PRESSURE_ROUNDING_REL = 1e-9  # share of the largest of several chambers below which a pressure is rounding
+MIN_TITLE_ANGLE_DEG = (
+    1.0  # degrees: a title does not call what bends or twists less bent; meshes are not that symmetric
+)
 UNNAMED = "robot"  # the name of a robot that was given none
-DOUBT = "#b3541e"  # what must be known before a picture is believed
-GHOST, OBSTACLE, ARROW = np.array([0.62, 0.66, 0.72]), np.array([0.72, 0.70, 0.66]), np.array([0.78, 0.16, 0.12])
+DOUBT_COLOR = "#b3541e"  # what must be known before a picture is believed
+GHOST_RGB, DRAWN_OBSTACLE_RGB, ARROW_RGB = (
+    np.array([0.62, 0.66, 0.72]),
+    np.array([0.72, 0.70, 0.66]),
+    np.array([0.78, 0.16, 0.12]),
+)
 
 
 def plot(
@@ -106,7 +114,7 @@ def plot(
 
 def pixels(dpi: int) -> tuple[int, int]:
     """Width and height of the drawing with so many pixels in an inch."""
-    return SIZE[0] * dpi // DPI, SIZE[1] * dpi // DPI
+    return DRAWING_PIXELS[0] * dpi // DPI, DRAWING_PIXELS[1] * dpi // DPI
 
 
 @dataclass(frozen=True)
@@ -141,7 +149,7 @@ class Look:
 
 def look_of(result: Result, frames: Sequence[int], color: str, dpi: int = DPI) -> Look:
     """Return the look that suits all of some frames; where nothing is stretched, displacements are shown instead."""
-    level = 0 if not result.mid_edge_frames.shape[1] else 2 if len(result.robot.skin) < LARGE_SKIN else 1
+    level = 0 if not result.mid_edge_frames.shape[1] else 2 if len(result.robot.skin) < LARGE_SKIN_FACES else 1
     shown = [fields.shown_surface(result, index, level) for index in frames]
     if color in ("stretch", "stress") and all(np.isnan(s.stretch).all() for s in shown):
         color = "displacement"
@@ -168,15 +176,16 @@ def draw_frame(result: Result, index: int, look: Look, renderer: str = "auto") -
     shown = fields.shown_surface(result, index, look.level)
     moving = np.vstack([shown.points, shown.rest])
     colors = _colors(_values(shown, look.color), look.limits, fields.COLORS[look.color][1])
-    layers = [Layer(shown.points, shown.triangles, colors)]
-    if look.limits[1] > NOTHING:
-        layers.append(Layer(shown.rest, shown.triangles, GHOST, 0.28))
+    layers = [RasterLayer(shown.points, shown.triangles, colors)]
+    if look.limits[1] > UNMOVED_MM:
+        layers.append(RasterLayer(shown.rest, shown.triangles, GHOST_RGB, 0.28))
     layers += [
-        Layer(points, triangles, OBSTACLE, 0.45) for points, triangles in obstacle_surfaces(result, index, moving)
+        RasterLayer(points, triangles, DRAWN_OBSTACLE_RGB, 0.45)
+        for points, triangles in obstacle_surfaces(result, index, moving)
     ]
     points, triangles = force_arrows(result, index, float(np.linalg.norm(np.ptp(moving, axis=0))))
     if len(triangles):
-        layers.append(Layer(points, triangles, ARROW))
+        layers.append(RasterLayer(points, triangles, ARROW_RGB))
     return _composed(result, index, _drawn(layers, look, renderer), look)
 
 
@@ -184,7 +193,7 @@ def camera_of(result: Result, moving: Floats) -> tuple[Camera, Floats]:
     """Return the camera that shows positions (n, 3) of a robot, and the direction upwards: against gravity, else z."""
     gravity = result.environment.gravity
     up = -gravity / np.linalg.norm(gravity) if gravity.any() else np.array([0.0, 0.0, 1.0])
-    return camera_for(moving, moving, up, SIZE[0] / SIZE[1]), up
+    return camera_for(moving, moving, up, DRAWING_PIXELS[0] / DRAWING_PIXELS[1]), up
 
 
 def _colors(values: Any, limits: tuple[float, float], colormap: str) -> Any:
@@ -193,7 +202,7 @@ def _colors(values: Any, limits: tuple[float, float], colormap: str) -> Any:
     return matplotlib.colormaps[colormap]((values - limits[0]) / (limits[1] - limits[0]))[:, :3]
 
 
-def _drawn(layers: Sequence[Layer], look: Look, renderer: str) -> Any:
+def _drawn(layers: Sequence[RasterLayer], look: Look, renderer: str) -> Any:
     """The image of the surfaces, by VTK or by the project's own rasteriser."""
     installed = importlib.util.find_spec("pyvista") is not None
     if renderer == "vtk" and not installed:
@@ -210,7 +219,7 @@ def _drawn(layers: Sequence[Layer], look: Look, renderer: str) -> Any:
         return draw(layers, look.camera, look.size)
 
 
-def _drawn_by_vtk(layers: Sequence[Layer], look: Look) -> Any:
+def _drawn_by_vtk(layers: Sequence[RasterLayer], look: Look) -> Any:
     import matplotlib.image
 
     with tempfile.TemporaryDirectory(prefix="geosim-render-") as folder:
@@ -233,7 +242,7 @@ def _drawn_by_vtk(layers: Sequence[Layer], look: Look) -> Any:
         done = subprocess.run(
             [sys.executable, "-m", "geosim.show.vtk_child", str(scene), str(picture)],
             check=False,
-            timeout=TIME_LIMIT,
+            timeout=VTK_SECONDS,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -276,7 +285,9 @@ def _composed(result: Result, frame: int, image: Any, look: Look) -> Figure:
     doubts = result.trust()
     grey += f"{result.status.name}: {without(result.message, doubts)}"
     figure.text(0.03, 0.93, textwrap.fill(grey, 150, max_lines=2), fontsize=9, color="0.35", va="top", linespacing=1.4)
-    figure.text(0.03, 0.012, textwrap.fill(" ".join(doubts), 140, max_lines=3), fontsize=8, color=DOUBT, va="bottom")
+    figure.text(
+        0.03, 0.012, textwrap.fill(" ".join(doubts), 140, max_lines=3), fontsize=8, color=DOUBT_COLOR, va="bottom"
+    )
     return figure
 
 
@@ -296,7 +307,7 @@ def title(result: Result, frame: int) -> str:
         ("p", result.chamber_pressures[frame] * 1e-3, " kPa"),
     ):
         known = values[np.isfinite(values)]
-        known = np.where(np.abs(known) < ROUNDING * np.abs(known).max(initial=0.0), 0.0, known)
+        known = np.where(np.abs(known) < PRESSURE_ROUNDING_REL * np.abs(known).max(initial=0.0), 0.0, known)
         if len(values) > 2 and len(known):
             parts.append(f"{name} = {known.min():.4g} .. {known.max():.4g}{unit}")
         elif len(values) <= 2:
@@ -308,9 +319,9 @@ def title(result: Result, frame: int) -> str:
     if parts and len(result.volume_ratios[frame]) > 2:
         parts[0] = f"{result.volume_ratios.shape[1]} chambers, {parts[0]}"
     bend, twist = (float(np.degrees(angle[frame])) for angle in (result.bend_angle, result.twist_angle))
-    if parts and abs(twist) >= max(LEAST_ANGLE, bend):
+    if parts and abs(twist) >= max(MIN_TITLE_ANGLE_DEG, bend):
         parts.append(f"twist = {twist:.4g} degrees")
-    elif parts and bend >= LEAST_ANGLE:
+    elif parts and bend >= MIN_TITLE_ANGLE_DEG:
         bars = (result.extra.get(f"bend_angle_error_{part}") for part in ("total", "mesh"))
         known = [float(np.degrees(b[frame])) for b in bars if b is not None and np.isfinite(b[frame])]
         bar = f" \u00b1 {known[0]:.2g}" if known else ""

@@ -15,15 +15,15 @@ import numpy as np
 from geosim.arrays import Floats, Ints
 from geosim.kernels import kernel
 
-__all__ = ["Camera", "Layer", "camera_for", "draw"]
+__all__ = ["Camera", "RasterLayer", "camera_for", "draw"]
 
-CREASE = np.cos(np.radians(35.0))  # sharper edges keep their facets
-LIGHT = np.array([-0.45, 0.65, 0.75])  # right, up, towards the eye
-SAMPLES = 2  # squared is the number of samples a pixel
+CREASE_COSINE = np.cos(np.radians(35.0))  # sharper edges keep their facets
+LIGHT_DIRECTION = np.array([-0.45, 0.65, 0.75])  # right, up, towards the eye
+SAMPLES_PER_SIDE = 2  # squared is the number of samples a pixel
 
 
 @dataclass(frozen=True)
-class Layer:
+class RasterLayer:
     """A surface to draw.
 
     Parameters
@@ -100,15 +100,15 @@ def camera_for(
     return Camera(axes, axes.T @ (0.5 * (lower + upper)), (aspect * height, height))
 
 
-def draw(layers: Sequence[Layer], camera: Camera, size: tuple[int, int]) -> Floats:
+def draw(layers: Sequence[RasterLayer], camera: Camera, size: tuple[int, int]) -> Floats:
     """Return an RGB image (height, width, 3) in 0..1 on white; `size` is (width, height) in pixels."""
-    width, height = size[0] * SAMPLES, size[1] * SAMPLES
+    width, height = size[0] * SAMPLES_PER_SIDE, size[1] * SAMPLES_PER_SIDE
     places = [_places(layer, camera, width, height) for layer in layers]
     box = _box(places, width, height)
     image = np.ones((box[1] - box[0], box[3] - box[2], 3))
     nearest = np.full(image.shape[:2], -np.inf)
     gap = 40.0 * camera.extent[0] / width  # surfaces this close count as one
-    light = LIGHT / np.linalg.norm(LIGHT)
+    light = LIGHT_DIRECTION / np.linalg.norm(LIGHT_DIRECTION)
     half = (light + np.array([0.0, 0.0, 1.0])) / np.linalg.norm(light + np.array([0.0, 0.0, 1.0]))
     for number in sorted(range(len(layers)), key=lambda n: -layers[n].opacity):
         layer, pixels = layers[number], places[number]
@@ -119,12 +119,12 @@ def draw(layers: Sequence[Layer], camera: Camera, size: tuple[int, int]) -> Floa
         seen = pixels, triangles, ids, depth, normals, colors
         _blend(image, nearest, seen, light, half, gap, layer.opacity, box, (height, width))
     out = np.ones((size[1], size[0], 3))
-    top, bottom, left, right = (side // SAMPLES for side in box)
+    top, bottom, left, right = (side // SAMPLES_PER_SIDE for side in box)
     _average(image, out[top:bottom, left:right])
     return out
 
 
-def _places(layer: Layer, camera: Camera, width: int, height: int) -> Floats:
+def _places(layer: RasterLayer, camera: Camera, width: int, height: int) -> Floats:
     """Where the points of a layer are: column, row, and depth [m] towards the eye, shape (p, 3)."""
     flat = camera.project(layer.points)
     across, down = flat[:, 0] / camera.extent[0] + 0.5, 0.5 - flat[:, 1] / camera.extent[1]
@@ -137,8 +137,10 @@ def _box(places: Sequence[Floats], width: int, height: int) -> tuple[int, int, i
     for axis, most in ((1, height), (0, width)):
         low = min((float(p[:, axis].min(initial=most)) for p in places), default=0.0)
         high = max((float(p[:, axis].max(initial=0.0)) for p in places), default=0.0)
-        low, high = np.clip([np.floor(low / SAMPLES), np.ceil(high / SAMPLES) + 1], 0, most // SAMPLES)
-        sides += [int(low) * SAMPLES, int(max(low, high)) * SAMPLES]
+        low, high = np.clip(
+            [np.floor(low / SAMPLES_PER_SIDE), np.ceil(high / SAMPLES_PER_SIDE) + 1], 0, most // SAMPLES_PER_SIDE
+        )
+        sides += [int(low) * SAMPLES_PER_SIDE, int(max(low, high)) * SAMPLES_PER_SIDE]
     return sides[0], sides[1], sides[2], sides[3]
 
 
@@ -151,7 +153,9 @@ def _corner_normals(points: Floats, triangles: Ints) -> Floats:
         smooth += np.stack([np.bincount(triangles[:, i], area[:, d], len(points)) for d in range(3)], axis=1)
     unit = lambda v: v / np.maximum(np.linalg.norm(v, axis=-1, keepdims=True), 1e-300)  # noqa: E731
     flat, round_ = unit(area)[:, None], unit(smooth)[triangles]
-    return np.where((flat * round_).sum(axis=2, keepdims=True) > CREASE, round_, np.broadcast_to(flat, round_.shape))
+    return np.where(
+        (flat * round_).sum(axis=2, keepdims=True) > CREASE_COSINE, round_, np.broadcast_to(flat, round_.shape)
+    )
 
 
 @kernel
@@ -256,7 +260,7 @@ def _average(samples, out):
         for col in range(out.shape[1]):
             for d in range(3):
                 total = 0.0
-                for i in range(SAMPLES):
-                    for j in range(SAMPLES):
-                        total += samples[row * SAMPLES + i, col * SAMPLES + j, d]
-                out[row, col, d] = total / (SAMPLES * SAMPLES)
+                for i in range(SAMPLES_PER_SIDE):
+                    for j in range(SAMPLES_PER_SIDE):
+                        total += samples[row * SAMPLES_PER_SIDE + i, col * SAMPLES_PER_SIDE + j, d]
+                out[row, col, d] = total / (SAMPLES_PER_SIDE * SAMPLES_PER_SIDE)

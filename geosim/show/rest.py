@@ -12,16 +12,16 @@ from geosim.arrays import Floats, Ints
 from geosim.contract import Robot
 from geosim.robot import VolumetricRobot
 from geosim.show import fields
-from geosim.show.picture import DPI, GHOST, SIZE, framed, pixels
-from geosim.show.raster import Layer, camera_for, draw
+from geosim.show.picture import DPI, DRAWING_PIXELS, GHOST_RGB, framed, pixels
+from geosim.show.raster import RasterLayer, camera_for, draw
 from geosim.writing import checked_target, replacing
 
 __all__ = ["plot_rest", "rest_picture"]
 
-SKIN, WALLS = np.array([0.62, 0.75, 0.86]), np.array([0.90, 0.55, 0.20])
-HELD, TIP = np.array([0.70, 0.16, 0.16]), np.array([0.16, 0.50, 0.25])
+SKIN_RGB, WALL_RGB = np.array([0.62, 0.75, 0.86]), np.array([0.90, 0.55, 0.20])
+HELD_RGB, TIP_RGB = np.array([0.70, 0.16, 0.16]), np.array([0.16, 0.50, 0.25])
 GIVEN = np.array([0.55, 0.20, 0.65])
-SMALL = 80  # dpi in a notebook
+NOTEBOOK_DPI = 80  # dpi in a notebook
 
 
 def plot_rest(robot: Robot, path: str | Path, given: Sequence[tuple[Floats, Ints]] = ()) -> Path:
@@ -32,14 +32,14 @@ def plot_rest(robot: Robot, path: str | Path, given: Sequence[tuple[Floats, Ints
     return path
 
 
-def rest_picture(robot: Robot, dpi: int = SMALL, given: Sequence[tuple[Floats, Ints]] = ()) -> bytes:
+def rest_picture(robot: Robot, dpi: int = NOTEBOOK_DPI, given: Sequence[tuple[Floats, Ints]] = ()) -> bytes:
     """Return a PNG of a robot at rest: walls of chambers through the skin, what is held red, the tip green.
 
     Surfaces `given`, positions [m] (n, 3) and triangles (m, 3), lie over it in violet: what a rescue has started from.
     """
-    layers = [*_layers(robot), *(Layer(points, triangles, GIVEN, 0.35) for points, triangles in given)]
+    layers = [*_layers(robot), *(RasterLayer(points, triangles, GIVEN, 0.35) for points, triangles in given)]
     points = np.vstack([layer.points for layer in layers])
-    camera = camera_for(points, points, aspect=SIZE[0] / SIZE[1])
+    camera = camera_for(points, points, aspect=DRAWING_PIXELS[0] / DRAWING_PIXELS[1])
     figure = framed(draw(layers, camera, pixels(dpi)), camera, dpi)
     held = ", held where it is red" * (isinstance(robot, VolumetricRobot) and len(robot.fixed) > 0)
     tip = ", tip green" * (len(robot.tip) > 0)
@@ -50,21 +50,21 @@ def rest_picture(robot: Robot, dpi: int = SMALL, given: Sequence[tuple[Floats, I
     return out.getvalue()
 
 
-def _layers(robot: Robot) -> list[Layer]:
+def _layers(robot: Robot) -> list[RasterLayer]:
     """The surfaces of a robot at rest: a skin through which the walls of the chambers are seen."""
     points, triangles = fields.rest_surface(robot)
     if not isinstance(robot, VolumetricRobot) or not robot.chambers:
-        return [Layer(points, triangles, _marked(robot, points, SKIN))]
-    inner = Layer(points, np.vstack(robot.chamber_walls), _marked(robot, points, WALLS))
+        return [RasterLayer(points, triangles, _marked(robot, points, SKIN_RGB))]
+    inner = RasterLayer(points, np.vstack(robot.chamber_walls), _marked(robot, points, WALL_RGB))
     marks = np.isin(triangles, np.concatenate([robot.fixed, robot.tip])).all(axis=1)
-    ends = [Layer(points, triangles[marks], _marked(robot, points, SKIN), 0.5)] if marks.any() else []
-    return [inner, Layer(points, triangles[~marks], GHOST, 0.3), *ends]
+    ends = [RasterLayer(points, triangles[marks], _marked(robot, points, SKIN_RGB), 0.5)] if marks.any() else []
+    return [inner, RasterLayer(points, triangles[~marks], GHOST_RGB, 0.3), *ends]
 
 
 def _marked(robot: Robot, points: Floats, color: Floats) -> Floats:
     """Colours of the points: one, but red where the robot is held and green at its tip."""
     colors = np.tile(color, (len(points), 1))
-    colors[robot.tip] = TIP
+    colors[robot.tip] = TIP_RGB
     if isinstance(robot, VolumetricRobot):
-        colors[robot.fixed] = HELD
+        colors[robot.fixed] = HELD_RGB
     return colors

@@ -11,7 +11,7 @@ from geosim.arrays import Floats, Ints, floats, ints, number, real_array, whole
 from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.material.materials import LinearElastic
-from geosim.snake.model import IDS, REALS, MultibodyRobot
+from geosim.snake.model import ID_ARRAYS, REAL_ARRAYS, MultibodyRobot
 from geosim.snake.rotation import matrices
 
 __all__ = ["MultibodyBuilder", "box_inertia", "disc_inertia"]
@@ -348,12 +348,12 @@ class MultibodyBuilder:
         first = {"particle": 0, "body": n, "world": 0}
         node = lambda item: first[item[0]] + item[1]  # noqa: E731
         values: dict[str, Any] = {}
-        for key, shape in {**REALS, **{key: shape for key, (shape, _) in IDS.items()}}.items():
+        for key, shape in {**REAL_ARRAYS, **{key: shape for key, (shape, _) in ID_ARRAYS.items()}}.items():
             given = self._lists.get(key, [])
             if key in ("pairs", "probes"):
                 given = [[node(end) for end in item] if key == "pairs" else node(item) for item in given]
             wanted = [-1 if isinstance(a, str) else a for a in shape]
-            values[key] = np.array(given, dtype=np.int64 if key in IDS else np.float64).reshape(wanted)
+            values[key] = np.array(given, dtype=np.int64 if key in ID_ARRAYS else np.float64).reshape(wanted)
         values["pair_kinds"] = tuple(self._lists.get("pair_kinds", ()))
         fixed = np.zeros(n + b, dtype=bool)
         fixed[[node(i) for i in self._fixed]] = True

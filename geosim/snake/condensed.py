@@ -33,18 +33,18 @@ from geosim.kernels import kernel
 from geosim.linear.block_tridiagonal import BlockTridiagonal
 from geosim.linear.matrix3 import row, turned_back
 from geosim.snake.contact import contact_law
-from geosim.snake.problem import Evaluation, Substep
+from geosim.snake.problem import MultibodyEvaluation, Substep
 from geosim.snake.rotation import turned_slots, turns_since
 from geosim.snake.system import Workspace
 
 __all__ = ["CondensedDirection", "Factored", "Kept", "solve_contacts"]
 
-_MOST = (
+_MAX_DENSE_CONTACTS = (
     40  # contacts a chain up to which their dense system is worth it (measured: above, the matrix with them is cheaper)
 )
 _ITERATIONS = 60  # of these small systems; mostly fewer than ten are taken
-_STALE = 0.5  # share of what a step should remove that may be left before the factor is renewed
-_ROUNDED = 1e-14  # what may be left of z [m]: rounding of places of a metre is above it
+_STALE_FACTOR_SHARE = 0.5  # share of what a step should remove that may be left before the factor is renewed
+_ROUNDING_M = 1e-14  # what may be left of z [m]: rounding of places of a metre is above it
 
 
 @kernel
@@ -97,7 +97,7 @@ def solve_contacts(G, b, friction, stiffness, creep, iterations, z, p):
     contact_law(z, friction, stiffness, creep, p, slope)
     left = least = _left(G, b, z, p, F)
     for iteration in range(iterations):
-        if left <= _ROUNDED:
+        if left <= _ROUNDING_M:
             return left, iteration
         for i in range(n):
             for k in range(c):
@@ -171,7 +171,7 @@ class Factored:
     """What a kept factor was made of: it can be made again, bit by bit, wherever another has taken its memory."""
 
     problem: Substep
-    now: Evaluation
+    now: MultibodyEvaluation
     clamp: bool
 
     def held_by(self, workspace: Workspace) -> bool:
@@ -203,7 +203,7 @@ class CondensedDirection:
         self.problem, self.workspace, self.factor, self.most = problem, workspace, workspace.factor, most
         self.kept, self._worn = (kept.factored, kept.worn) if kept.fits(problem) else (None, False)
         self.count = 0
-        self._at: Evaluation | None = None
+        self._at: MultibodyEvaluation | None = None
         self._apart = np.ones(problem.system.slots, dtype=bool)
         self._apart[problem.contact_slots[problem.contact_slots >= 0]] = False
         # Chains that touch each other form a group, whose contacts are solved together.
@@ -219,24 +219,27 @@ class CondensedDirection:
     def suits(problem: Substep, workspace: Workspace) -> bool:
         """Whether the contacts are few enough, and the factor one that can be halved."""
         factor = workspace.factor
-        return isinstance(factor, BlockTridiagonal) and len(problem.contacts.pair) <= _MOST * factor.chain_count
+        return (
+            isinstance(factor, BlockTridiagonal)
+            and len(problem.contacts.pair) <= _MAX_DENSE_CONTACTS * factor.chain_count
+        )
 
     @property
     def renewable(self) -> bool:
         """Whether the last direction was that of an older factor, and a new one is allowed."""
         return self.kept is not None and self.kept.now is not self._at and self._left > 0
 
-    def stale(self, before: Evaluation, after: Evaluation) -> bool:
+    def stale(self, before: MultibodyEvaluation, after: MultibodyEvaluation) -> bool:
         """Whether the factor contracts poorly what no contact acts on: for their kinks it cannot help."""
         sizes = [float(np.linalg.norm(e.gradient[self._apart])) for e in (before, after)]
-        return not sizes[1] <= _STALE * sizes[0]
+        return not sizes[1] <= _STALE_FACTOR_SHARE * sizes[0]
 
     @property
     def _left(self) -> float:
         """Factorisations that are allowed yet."""
         return np.inf if self.most is None else self.most - self.count
 
-    def _renew(self, now: Evaluation) -> bool:
+    def _renew(self, now: MultibodyEvaluation) -> bool:
         """Factor the stiffness at a configuration; False if it is not positive definite.
 
         The semi-definite part lasts longer, but where it contracts poorly although it is of this substep the exact stiffness
@@ -252,7 +255,7 @@ class CondensedDirection:
                 return True
         return False
 
-    def solve(self, now: Evaluation, fresh: bool) -> tuple[Floats, int] | None:
+    def solve(self, now: MultibodyEvaluation, fresh: bool) -> tuple[Floats, int] | None:
         """Return the direction (slots, 3) and the iterations of the contacts; None if nothing could be factored.
 
         With `fresh` the stiffness is factored anew, as far as that is allowed.
@@ -295,14 +298,14 @@ class CondensedDirection:
             self.workspace.halves = (key, half, product, columns)
         return self.workspace.halves[1:]
 
-    def _turns(self, now: Evaluation) -> Floats:
+    def _turns(self, now: MultibodyEvaluation) -> Floats:
         """Rotations of all slots since the factor was made, (slots, 3, 3)."""
         assert self.kept is not None
         then, system = self.kept.now, self.problem.system
         poses = (now.rotations, then.rotations, now.place.Q, then.place.Q)
         return turns_since(system.turning, system.soft.corners, *poses, system.turned_with)
 
-    def _pushes(self, now: Evaluation, own: Ints, G: Floats, free: Floats) -> tuple[Floats, int]:
+    def _pushes(self, now: MultibodyEvaluation, own: Ints, G: Floats, free: Floats) -> tuple[Floats, int]:
         """p(z_now) - p(z) of the contacts of one group, and the iterations that it took.
 
         `G` is J A^-1 J^T of these contacts, `free` = -J A^-1 g.

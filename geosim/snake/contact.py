@@ -28,7 +28,7 @@ from geosim.snake.rows import point, write_row
 
 __all__ = ["Contacts", "Probes", "Surfaces", "add_coupling", "contact_law", "contact_rows", "find_contacts"]
 
-_FLAT = (
+_LYING_WHEEL_SINE = (
     1e-6  # sine of the angle between axle and normal below which a wheel has no lowest point (square root of rounding)
 )
 
@@ -43,7 +43,7 @@ def _reach(node, axis, radius, normal, R, particles):
         return radius, scaled(-radius, normal)
     a = turned(R[node - particles], axis)
     across = difference(normal, scaled(dot(normal, a), a))
-    s = math.sqrt(max(dot(across, across), _FLAT**2))
+    s = math.sqrt(max(dot(across, across), _LYING_WHEEL_SINE**2))
     return radius * s, scaled(-radius / s, across)
 
 

@@ -19,12 +19,14 @@ import scipy.sparse
 from geosim.arrays import Bools, Floats, Ints
 from geosim.linear.krylov import conjugate_residuals
 from geosim.snake import joints
-from geosim.snake.problem import Configuration, Evaluation, Substep
-from geosim.snake.system import System
+from geosim.snake.problem import MultibodyConfiguration, MultibodyEvaluation, Substep
+from geosim.snake.system import MultibodySystem
 
 __all__ = ["DualDirection"]
 
-_SOFTEST = 1e-9  # stiffness [N/m] that a line without pressure keeps: its row, of a huge compliance, does nothing
+_MIN_LINE_STIFFNESS = (
+    1e-9  # stiffness [N/m] that a line without pressure keeps: its row, of a huge compliance, does nothing
+)
 
 
 class DualDirection:
@@ -54,11 +56,11 @@ class DualDirection:
         """No: only multipliers are kept."""
         return False
 
-    def stale(self, before: Evaluation, after: Evaluation) -> bool:
+    def stale(self, before: MultibodyEvaluation, after: MultibodyEvaluation) -> bool:
         """Return False: there is no factor."""
         return False
 
-    def solve(self, now: Evaluation, rough: bool = False, fresh: bool = False) -> tuple[Floats, int]:
+    def solve(self, now: MultibodyEvaluation, rough: bool = False, fresh: bool = False) -> tuple[Floats, int]:
         """Return the direction (slots, 3) at a configuration and the number of iterations it took."""
         system = self.problem.system
         J, c, E, inverse = self._rows(now)
@@ -114,7 +116,7 @@ class DualDirection:
         stress[:, :3] += (soft.lam * strain[:, :3].sum(axis=1))[:, None]
         return -(soft.volumes[:, None] * stress).ravel()
 
-    def _mass_blocks(self, here: Configuration, bound: Floats) -> Floats:
+    def _mass_blocks(self, here: MultibodyConfiguration, bound: Floats) -> Floats:
         """Inverse mass blocks (slots, 3, 3), zero where held; `bound` (slots,) is added to the diagonal."""
         problem, system = self.problem, self.problem.system
         blocks = (system.masses / problem.h**2)[:, None, None] * np.eye(3)
@@ -124,7 +126,7 @@ class DualDirection:
         inverse[~system.free] = 0.0
         return inverse
 
-    def _rows(self, now: Evaluation) -> tuple[Any, Floats, Floats, Floats]:
+    def _rows(self, now: MultibodyEvaluation) -> tuple[Any, Floats, Floats, Floats]:
         """Jacobian (csr), constraints c, diagonal compliances E, and the bound on the geometric stiffness."""
         system, problem, x = self.problem.system, self.problem, now.place.x
         soft, bound = system.soft, np.zeros(system.slots)
@@ -140,7 +142,7 @@ class DualDirection:
         parts = [(soft.corners, tets), (system.springs, np.stack([normal, -normal], axis=1)[:, None])]
         cs, Es = (
             [strain.ravel(), length - problem.rest],
-            [compliance.ravel(), 1.0 / np.maximum(problem.stiffness, _SOFTEST)],
+            [compliance.ravel(), 1.0 / np.maximum(problem.stiffness, _MIN_LINE_STIFFNESS)],
         )
         for rows in (*now.rigid, now.contact):
             stiffness = problem.friction_stiffness(rows, True) if rows is now.contact else rows.stiffness
@@ -170,7 +172,7 @@ def _tet_rows(x: Floats, tets: Ints, B: Floats, R: Floats) -> tuple[Floats, Floa
     return rows, strain
 
 
-def _add_tet_bound(bound: Floats, strain: Floats, system: System) -> None:
+def _add_tet_bound(bound: Floats, strain: Floats, system: MultibodySystem) -> None:
     """Bound the geometric stiffness of tets at their vertices: tension times the squared shape gradients."""
     soft = system.soft
     young = soft.mu * (3 * soft.lam + 2 * soft.mu) / (soft.lam + soft.mu)

@@ -15,11 +15,11 @@ from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.snake.rotation import matrices
 
-__all__ = ["IDS", "REALS", "MultibodyRobot", "SnakeRobot"]
+__all__ = ["ID_ARRAYS", "REAL_ARRAYS", "MultibodyRobot", "SnakeRobot"]
 
 # Shapes of the fields of a robot: n particles, b bodies, and the lengths of the fields in COUNTED.
 COUNTED = {"t": "tets", "s": "springs", "p": "pairs", "a": "axes", "j": "hinges", "c": "probes", "k": "boxes"}
-REALS: dict[str, tuple[str | int, ...]] = {
+REAL_ARRAYS: dict[str, tuple[str | int, ...]] = {
     "particles": ("n", 3),
     "particle_masses": ("n",),
     "particle_velocities": ("n", 3),
@@ -48,7 +48,7 @@ REALS: dict[str, tuple[str | int, ...]] = {
     "box_friction": ("k",),
 }
 # Fields of ids: their shape, and what they number.
-IDS: dict[str, tuple[tuple[str | int, ...], str]] = {
+ID_ARRAYS: dict[str, tuple[tuple[str | int, ...], str]] = {
     "tets": (("t", 4), "n"),
     "springs": (("s", 2), "n"),
     "spring_chamber": (("s",), "chambers"),
@@ -168,10 +168,10 @@ class MultibodyRobot(Displayed):
         put = partial(object.__setattr__, self)
         n, b = len(np.atleast_1d(self.particles)), len(np.atleast_1d(self.body_masses))
         counts = {"n": n, "b": b, **{letter: len(getattr(self, key)) for letter, key in COUNTED.items()}}
-        for key, shape in REALS.items():
+        for key, shape in REAL_ARRAYS.items():
             wanted = tuple(counts[a] if isinstance(a, str) else a for a in shape)
             put(key, floats(getattr(self, key), key, wanted, finite=key != "hinge_gains"))
-        for key, (shape, below) in IDS.items():
+        for key, (shape, below) in ID_ARRAYS.items():
             most = {"n": n, "b": b, "nodes": n + b, "chambers": self.chambers}[below]
             # -1 is "no chamber" or the world: shift by one to check the range.
             shift = int(key in ("spring_chamber", "pairs", "axes", "hinges"))

@@ -19,25 +19,32 @@ from geosim.linear.block_tridiagonal import multiply
 from geosim.linear.krylov import flexible_gmres
 from geosim.snake.condensed import CondensedDirection, Kept
 from geosim.snake.contact import add_coupling
-from geosim.snake.problem import Evaluation, Substep
+from geosim.snake.problem import MultibodyEvaluation, Substep
 from geosim.snake.system import Workspace
 
-__all__ = ["Direction", "PrimalDirection", "line_search", "solve_substep"]
+__all__ = ["NewtonDirection", "PrimalDirection", "line_search", "solve_substep"]
 
-GUESS = 1e-3  # of the tolerance, at which a first guess is taken for a solution: it is extrapolated, and would run away
+ACCEPTED_GUESS_SHARE = (
+    1e-3  # of the tolerance, at which a first guess is taken for a solution: it is extrapolated, and would run away
+)
 # Step length below which, or share of the residual above which, an exact direction was poor.
-POOR_STEP, POOR_FALL = 0.9, 0.5
-WORN = 3  # iterations of a substep above which the next one begins with a new factor
-KRYLOV = 20  # iterations at most with the coupling of friction and normal force, of rank one a contact; mostly 3 to 6
-TRIALS = 14  # of a line search: halved so often, a step is 1e-4 of itself
-ENOUGH = 0.5  # share of the residual's norm at which a trial is taken whatever the merit
-ARMIJO, WOLFE = 1e-4, 0.3  # sufficient fall and slope of the merit, the usual 1e-4 and a search that is not tight
-SAFE = (0.01, 0.9)  # part of a bracket in which regula falsi may land
-ROUNDING = 1e-13  # of the merit: differences below are noise
-TURN = 1.0  # rad that a body turns at most in an iteration
+POOR_STEP_LENGTH, POOR_RESIDUAL_SHARE = 0.9, 0.5
+WORN_FACTOR_ITERATIONS = 3  # iterations of a substep above which the next one begins with a new factor
+MAX_KRYLOV_ITERATIONS = (
+    20  # iterations at most with the coupling of friction and normal force, of rank one a contact; mostly 3 to 6
+)
+MAX_LINE_SEARCH_TRIALS = 14  # of a line search: halved so often, a step is 1e-4 of itself
+ACCEPTED_RESIDUAL_SHARE = 0.5  # share of the residual's norm at which a trial is taken whatever the merit
+ARMIJO_SLOPE, WOLFE_SLOPE = (
+    1e-4,
+    0.3,
+)  # sufficient fall and slope of the merit, the usual 1e-4 and a search that is not tight
+BRACKET_MARGINS = (0.01, 0.9)  # part of a bracket in which regula falsi may land
+MERIT_ROUNDING_REL = 1e-13  # of the merit: differences below are noise
+MAX_BODY_TURN_RAD = 1.0  # rad that a body turns at most in an iteration
 
 
-class Direction(Protocol):
+class NewtonDirection(Protocol):
     """Finds Newton's directions of one substep."""
 
     @property
@@ -48,10 +55,10 @@ class Direction(Protocol):
     def renewable(self) -> bool:
         """Whether the last direction was that of an older factor, and a new one is allowed."""
 
-    def stale(self, before: Evaluation, after: Evaluation) -> bool:
+    def stale(self, before: MultibodyEvaluation, after: MultibodyEvaluation) -> bool:
         """Whether that factor contracts poorly."""
 
-    def solve(self, now: Evaluation, rough: bool, fresh: bool = False) -> tuple[Floats, int]:
+    def solve(self, now: MultibodyEvaluation, rough: bool, fresh: bool = False) -> tuple[Floats, int]:
         """Return the direction (slots, 3) and how many linear iterations it took; `rough` asks for damped friction.
 
         With `fresh` no factor of before is used.
@@ -76,14 +83,14 @@ class PrimalDirection:
         """Whether the last direction was that of an older factor, and a new one is allowed."""
         return self.few is not None and self.few.renewable
 
-    def stale(self, before: Evaluation, after: Evaluation) -> bool:
+    def stale(self, before: MultibodyEvaluation, after: MultibodyEvaluation) -> bool:
         """Whether the kept factor has contracted poorly what no contact acts on."""
         assert self.few is not None
         return self.few.stale(before, after)
 
     def keep(self, iterations: int, ended: bool) -> Kept:
         """Return what the next substep may go on with, after one of so many iterations or one that had to be `ended`."""
-        return Kept() if self.few is None else Kept(self.few.kept, ended or iterations > WORN)
+        return Kept() if self.few is None else Kept(self.few.kept, ended or iterations > WORN_FACTOR_ITERATIONS)
 
     @property
     def count(self) -> int:
@@ -93,7 +100,7 @@ class PrimalDirection:
     def accept(self, alpha: float) -> None:
         """Nothing is kept between directions but a factor."""
 
-    def solve(self, now: Evaluation, rough: bool, fresh: bool = False) -> tuple[Floats, int]:
+    def solve(self, now: MultibodyEvaluation, rough: bool, fresh: bool = False) -> tuple[Floats, int]:
         """Return the direction and the iterations that it took."""
         found = self.few.solve(now, fresh) if self.few is not None else None
         for clamp in (True,) if rough else (False, True):
@@ -103,7 +110,7 @@ class PrimalDirection:
             (-now.gradient * (self.problem.h**2 / self.problem.system.masses)[:, None], 0) if found is None else found
         )
 
-    def _in_matrix(self, now: Evaluation, clamp: bool) -> tuple[Floats, int] | None:
+    def _in_matrix(self, now: MultibodyEvaluation, clamp: bool) -> tuple[Floats, int] | None:
         """Solve with the contacts in the matrix; None if it cannot be factored."""
         factor, pattern = self.workspace.factor, self.problem.system.pattern
         blocks = self.problem.assemble(now, clamp)
@@ -121,18 +128,18 @@ class PrimalDirection:
             add_coupling(slots, rows, v, out)
             return out
 
-        direction, count, _ = flexible_gmres(product, factor.solve, -now.gradient, self.forcing, KRYLOV)
+        direction, count, _ = flexible_gmres(product, factor.solve, -now.gradient, self.forcing, MAX_KRYLOV_ITERATIONS)
         return direction, count
 
 
 def solve_substep(
     problem: Substep,
-    guess: Evaluation,
-    direction: Direction,
+    guess: MultibodyEvaluation,
+    direction: NewtonDirection,
     tolerance: float,
     iterations: int,
     trials: int | None = None,
-) -> tuple[Evaluation, list[Mapping[str, float]]]:
+) -> tuple[MultibodyEvaluation, list[Mapping[str, float]]]:
     """Go from a guess to the balance of forces; return what was reached, and one record for every iteration.
 
     It takes at most so many `iterations`, and `trials` of line searches in all of them.
@@ -142,22 +149,22 @@ def solve_substep(
     # The first direction is damped too: where a wheel begins to slip, its spin would overshoot by far otherwise.
     rough, left = True, math.inf if trials is None else trials
     for iteration in range(iterations):
-        if left <= 0 or residual <= (tolerance if iteration > 0 else GUESS * tolerance):
+        if left <= 0 or residual <= (tolerance if iteration > 0 else ACCEPTED_GUESS_SHARE * tolerance):
             break
         begin, factored = clock.perf_counter(), direction.count
         step, linear = direction.solve(now, rough)
         quick = direction.renewable and left > 1
-        alpha, found, tried = line_search(problem, now, step, 1 if quick else int(min(left, TRIALS)))
+        alpha, found, tried = line_search(problem, now, step, 1 if quick else int(min(left, MAX_LINE_SEARCH_TRIALS)))
         before, residual = residual, problem.residual(found.gradient)
-        if quick and not residual <= max(tolerance, POOR_FALL * before):
+        if quick and not residual <= max(tolerance, POOR_RESIDUAL_SHARE * before):
             if direction.stale(now, found):
                 step, linear = direction.solve(now, rough, True)
-            alpha, found, more = line_search(problem, now, step, int(min(left - tried, TRIALS)))
+            alpha, found, more = line_search(problem, now, step, int(min(left - tried, MAX_LINE_SEARCH_TRIALS)))
             residual, tried = problem.residual(found.gradient), tried + more
         now, left = found, left - tried
         direction.accept(alpha)
         # After a poor step with the exact stiffness one with the clamped stiffness, which damps friction's kinks.
-        rough = iteration > 0 and not rough and (alpha < POOR_STEP or residual > POOR_FALL * before)
+        rough = iteration > 0 and not rough and (alpha < POOR_STEP_LENGTH or residual > POOR_RESIDUAL_SHARE * before)
         records.append(
             {
                 "iteration": iteration,
@@ -174,8 +181,8 @@ def solve_substep(
 
 
 def line_search(
-    problem: Substep, now: Evaluation, direction: Floats, most: int = TRIALS
-) -> tuple[float, Evaluation, int]:
+    problem: Substep, now: MultibodyEvaluation, direction: Floats, most: int = MAX_LINE_SEARCH_TRIALS
+) -> tuple[float, MultibodyEvaluation, int]:
     """Take the full step, or the length at which the merit is least along it, or a length at which the residual falls.
 
     The merit, friction at the current normal forces, is what falls far from the solution. A contact between sliding
@@ -184,17 +191,17 @@ def line_search(
     lower the merit, the residual decides. Returns the length, what is there, and the number of trials.
     """
     slope, size = float(np.vdot(now.gradient, direction)), float(np.linalg.norm(now.gradient))
-    noise = ROUNDING * (abs(now.merit) + problem.h**2)
+    noise = MERIT_ROUNDING_REL * (abs(now.merit) + problem.h**2)
     turn = float(abs(direction[problem.system.particles + 1 :: 2]).max(initial=0.0))
-    alpha, trials = min(1.0, TURN / max(turn, 1e-300)), []
+    alpha, trials = min(1.0, MAX_BODY_TURN_RAD / max(turn, 1e-300)), []
     low, slope_low, high, slope_high = 0.0, slope, np.inf, 0.0
     for _ in range(most):
         trial = problem.evaluate(now.place.moved(alpha * direction), now.normal_forces)
         after = float(np.linalg.norm(trial.gradient))
         trials.append((after if np.isfinite(after) else np.inf, alpha, trial))
         slope_here = float(np.vdot(trial.gradient, direction))
-        falls = slope < 0 and trial.merit <= now.merit + ARMIJO * alpha * slope + noise
-        if after <= ENOUGH * size or (falls and abs(slope_here) <= WOLFE * abs(slope)):
+        falls = slope < 0 and trial.merit <= now.merit + ARMIJO_SLOPE * alpha * slope + noise
+        if after <= ACCEPTED_RESIDUAL_SHARE * size or (falls and abs(slope_here) <= WOLFE_SLOPE * abs(slope)):
             break
         if slope < 0 and slope_here > 0:
             slope_low *= 0.5 if np.isfinite(high) else 1.0  # Illinois: neither end may stay for ever
@@ -202,9 +209,9 @@ def line_search(
         elif falls and np.isfinite(high):
             slope_high *= 0.5
             low, slope_low = alpha, slope_here
-        elif falls or after <= (1.0 - ARMIJO * alpha) * size:
+        elif falls or after <= (1.0 - ARMIJO_SLOPE * alpha) * size:
             break
-        share = min(max(slope_low / (slope_low - slope_high), SAFE[0]), SAFE[1])
+        share = min(max(slope_low / (slope_low - slope_high), BRACKET_MARGINS[0]), BRACKET_MARGINS[1])
         alpha = low + (high - low) * share if np.isfinite(high) else 0.5 * alpha
     else:
         _, alpha, trial = min(trials, key=lambda t: t[0])

@@ -23,13 +23,13 @@ from geosim.snake import joints, soft
 from geosim.snake.contact import Contacts, contact_law, contact_rows, find_contacts
 from geosim.snake.rotation import advance_quaternions, matrices, rotation_vectors
 from geosim.snake.rows import Rows, add_forces, add_geometric, add_stiffness, slots_of
-from geosim.snake.system import System
+from geosim.snake.system import MultibodySystem
 
-__all__ = ["Configuration", "Evaluation", "Substep"]
+__all__ = ["MultibodyConfiguration", "MultibodyEvaluation", "Substep"]
 
 
 @dataclass(frozen=True)
-class Configuration:
+class MultibodyConfiguration:
     """Places of the particles (n, 3) and poses of the bodies: centres (b, 3), quaternions (b, 4)."""
 
     x: Floats
@@ -48,13 +48,13 @@ class Configuration:
         out[: len(self.x)], out[len(self.x) :: 2] = self.x, self.X
         return out
 
-    def moved(self, step: Floats) -> Configuration:
+    def moved(self, step: Floats) -> MultibodyConfiguration:
         """Return exp(step) applied to this configuration, `step` (slots, 3)."""
         n = len(self.x)
         Q = advance_quaternions(self.Q, np.ascontiguousarray(step[n + 1 :: 2]))
-        return Configuration(self.x + step[:n], self.X + step[n::2], Q)
+        return MultibodyConfiguration(self.x + step[:n], self.X + step[n::2], Q)
 
-    def change(self, start: Configuration) -> Floats:
+    def change(self, start: MultibodyConfiguration) -> Floats:
         """Return the increments from another configuration to this one: shifts [m] and rotation vectors, (slots, 3)."""
         out = self.places - start.places
         out[len(self.x) + 1 :: 2] = rotation_vectors(self.Q, start.Q)
@@ -62,7 +62,7 @@ class Configuration:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class MultibodyEvaluation:
     """What was found at a configuration.
 
     Parameters
@@ -83,7 +83,7 @@ class Evaluation:
         Where the contacts touch [m], (c, 3).
     """
 
-    place: Configuration
+    place: MultibodyConfiguration
     smooth: float
     merit: float
     gradient: Floats
@@ -154,8 +154,8 @@ class Substep:
         Scratch for the stiffness, (nnz, 3, 3); its content does not outlive a Newton iteration.
     """
 
-    system: System
-    start: Configuration
+    system: MultibodySystem
+    start: MultibodyConfiguration
     velocities: Floats
     h: float
     rest: Floats
@@ -201,7 +201,7 @@ class Substep:
                 return found.first(count)
             room = count
 
-    def evaluate(self, c: Configuration, lagged: Floats | None = None) -> Evaluation:
+    def evaluate(self, c: MultibodyConfiguration, lagged: Floats | None = None) -> MultibodyEvaluation:
         """Return merit and gradient at c; friction in the merit at the `lagged` normal forces, default those at c."""
         system, h, turns = self.system, self.h, slice(self.system.particles + 1, None, 2)
         gradient, rotations = np.empty_like(self.force), np.empty((9, len(system.soft.corners)))
@@ -219,9 +219,9 @@ class Substep:
         merit += sum(rows.energy for rows in rigid)
         gradient[self.held] = 0.0
         total = merit + self._contact_merit(contact, -contact.forces[:, 0] if lagged is None else lagged)
-        return Evaluation(c, merit, total, gradient, rotations, rigid, contact, touched)
+        return MultibodyEvaluation(c, merit, total, gradient, rotations, rigid, contact, touched)
 
-    def bounded(self, now: Evaluation) -> tuple[Evaluation, float]:
+    def bounded(self, now: MultibodyEvaluation) -> tuple[MultibodyEvaluation, float]:
         """Return what may be kept of an evaluation that is no solution, and the share of its velocities.
 
         With the forces and rest lengths of its end a substep never ends with more energy than it began with; where forces do not
@@ -236,13 +236,13 @@ class Substep:
             return first, 0.0
         return now, math.sqrt(min(left / max(self._kinetic(rates, now.place), math.ulp(0.0)), 1.0))
 
-    def _kinetic(self, rates: Floats, c: Configuration) -> float:
+    def _kinetic(self, rates: Floats, c: MultibodyConfiguration) -> float:
         """Kinetic energy [J] of velocities (slots, 3)."""
         spins, moments = np.einsum("bji,bj->bi", c.R, rates[self.system.particles + 1 :: 2]), self.system.second_moments
         inertias = moments.sum(axis=1, keepdims=True) - moments
         return 0.5 * float(self.system.place_masses @ (rates**2).sum(axis=1) + (inertias * spins**2).sum())
 
-    def _potential(self, now: Evaluation) -> float:
+    def _potential(self, now: MultibodyEvaluation) -> float:
         """Potential energy [J], contacts and external forces included, up to a constant of the substep."""
         c, moments = now.place, self.system.second_moments
         inertia = 0.5 * float(self.inertia @ ((c.places - self.predicted) ** 2).sum(axis=1))
@@ -250,11 +250,11 @@ class Substep:
         inertia -= float(np.vdot(self.momenta, rotation_vectors(c.Q, self.start.Q))) / self.h
         return now.smooth + now.contact.energy - inertia
 
-    def with_own_friction(self, now: Evaluation) -> float:
+    def with_own_friction(self, now: MultibodyEvaluation) -> float:
         """Merit [J] of an evaluation with its own normal forces in the friction."""
         return now.smooth + self._contact_merit(now.contact, now.normal_forces)
 
-    def _rigid_rows(self, c: Configuration) -> tuple[Rows, Rows, Rows]:
+    def _rigid_rows(self, c: MultibodyConfiguration) -> tuple[Rows, Rows, Rows]:
         """Rows of point pairs, axes and hinges."""
         system, robot = self.system, self.system.robot
         p, a, j = len(robot.pairs), len(robot.axes), len(robot.hinges)
@@ -273,7 +273,7 @@ class Substep:
         energy = joints.hinge_rows(robot.hinges, robot.hinge_frames, *law, c.R, *springs)
         return pairs, axes, Rows(system.hinge_slots, *springs, energy)
 
-    def _contact_rows(self, c: Configuration) -> tuple[Rows, Floats]:
+    def _contact_rows(self, c: MultibodyConfiguration) -> tuple[Rows, Floats]:
         """Rows of the contacts, and where they touch [m]; their energy is that of the normal forces."""
         k, start = len(self.contacts.pair), self.start
         values, arms, touched, jacobian = (
@@ -300,7 +300,7 @@ class Substep:
         """Largest unbalanced force [N] of a slot; torques over the radius of gyration."""
         return float(largest(gradient, self.system.weights))
 
-    def assemble(self, now: Evaluation, clamp: bool, contacts: bool = True) -> Floats:
+    def assemble(self, now: MultibodyEvaluation, clamp: bool, contacts: bool = True) -> Floats:
         """Return the lower 3x3 blocks of the stiffness; `clamp` keeps the semi-definite part of the geometric one."""
         system, blocks, c, n = self.system, self.blocks, now.place, self.system.particles
         pattern = system.pattern
@@ -336,7 +336,7 @@ class Substep:
             stiffness[:, 1:, 1:] = sticking[:, None, None] * np.eye(2)
         return stiffness
 
-    def _add_inertia(self, c: Configuration, geometric: Floats, blocks: Floats) -> None:
+    def _add_inertia(self, c: MultibodyConfiguration, geometric: Floats, blocks: Floats) -> None:
         """Add M / h^2 of places, and rotational inertia with the geometric stiffness of the bodies."""
         system = self.system
         add_masses(self.inertia, system.diagonal, blocks)
@@ -350,7 +350,7 @@ class Substep:
         closed = (contact.values[:, 0] < 0) & (self.contacts.friction > 0)
         return contact.slots[closed], both[closed]
 
-    def contact_table(self, now: Evaluation) -> dict[str, np.ndarray]:
+    def contact_table(self, now: MultibodyEvaluation) -> dict[str, np.ndarray]:
         """Closed contacts: node, surface (k,), force on the node [N] and place [m] (k, 3), gap [m] (k,)."""
         contact, pair = now.contact, self.contacts.pair
         closed = contact.values[:, 0] < 0

@@ -16,15 +16,15 @@ from geosim.linear.matrix3 import dot, put, row, scaled, turned, turned_back
 __all__ = ["advance_quaternions", "matrices", "rotation_vectors", "turned_slots", "turns_since"]
 
 
-_SMALL = 1e-9  # sine below which a quotient of it and its angle is its limit to rounding
-_SERIES = 1e-4  # angle [rad] below which sin(a/2)/a is its series: the next term is 1e-20
+_SMALL_SINE = 1e-9  # sine below which a quotient of it and its angle is its limit to rounding
+_SERIES_ANGLE_RAD = 1e-4  # angle [rad] below which sin(a/2)/a is its series: the next term is 1e-20
 
 
 @kernel
 def exponential(v):
     """Quaternion exp(v) of a rotation vector v [rad]."""
     angle = math.sqrt(dot(v, v))
-    s = 0.5 - angle * angle / 48.0 if angle < _SERIES else math.sin(0.5 * angle) / angle
+    s = 0.5 - angle * angle / 48.0 if angle < _SERIES_ANGLE_RAD else math.sin(0.5 * angle) / angle
     return (math.cos(0.5 * angle), s * v[0], s * v[1], s * v[2])
 
 
@@ -71,7 +71,7 @@ def rotation_vectors(new, old):
         w, x, y, z = _product(new[b], (o[0], -o[1], -o[2], -o[3]))
         s = math.sqrt(x * x + y * y + z * z)
         # q and -q are the same rotation: the shorter way has w >= 0
-        f = 2.0 / w if s < _SMALL else math.copysign(2.0, w) * math.atan2(s, abs(w)) / s
+        f = 2.0 / w if s < _SMALL_SINE else math.copysign(2.0, w) * math.atan2(s, abs(w)) / s
         put(out[b], scaled(f, (x, y, z)))
     return out
 
@@ -108,7 +108,7 @@ def turns_since(tets, corners, R, R0, Q, Q0, turned_with):
             o = (Q0[b, 0], -Q0[b, 1], -Q0[b, 2], -Q0[b, 3])
             q[s, 0], q[s, 1], q[s, 2], q[s, 3] = _product((Q[b, 0], Q[b, 1], Q[b, 2], Q[b, 3]), o)
         size = math.sqrt(q[s, 0] ** 2 + q[s, 1] ** 2 + q[s, 2] ** 2 + q[s, 3] ** 2)
-        if size > _SMALL:
+        if size > _SMALL_SINE:
             q[s] /= size
         else:
             q[s, 0] = 1.0

@@ -110,7 +110,7 @@ def _mirror_labels(points: Floats) -> Ints:
     return label.ravel()
 
 
-SOFT = LinearElastic(66e3, 0.45, 1070.0)  # Ecoflex 00-30 at small strains
+SOFT_LINK_MATERIAL = LinearElastic(66e3, 0.45, 1070.0)  # Ecoflex 00-30 at small strains
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Link:
         Whether the particles touch the surroundings.
     """
 
-    material: LinearElastic = SOFT
+    material: LinearElastic = SOFT_LINK_MATERIAL
     sections: int = 13
     length: float = 0.1
     width: float = 0.04
@@ -196,7 +196,7 @@ class Wheel:
 
 
 # Keyword of `make_snake` -> part and field of it.
-MOST_LINKS = 1000  # of all snakes: more take minutes to build, and gigabytes
+MAX_LINKS = 1000  # of all snakes: more take minutes to build, and gigabytes
 KEYWORDS: dict[str, tuple[type[Link | Carriage | Wheel], str]] = {
     **{name: (Link, name) for name in ("material", "sections", "layer_stiffness", "ring_stiffness", "line_rigidity")},
     **{name: (Link, name) for name in ("line_modulus", "lines", "attachment_stiffness", "particle_contact")},
@@ -246,8 +246,8 @@ def make_snake(
     InputError
         A count, a length or a name is impossible.
     """
-    whole(links, "make_snake: links", least=1, most=MOST_LINKS)
-    whole(count, "make_snake: count", least=1, most=MOST_LINKS // links)
+    whole(links, "make_snake: links", least=1, most=MAX_LINKS)
+    whole(count, "make_snake: count", least=1, most=MAX_LINKS // links)
     spacing = number(spacing, "make_snake: spacing [m]")
     parts: dict[type, Any] = {Link: link or Link(), Carriage: carriage or Carriage(), Wheel: wheel or Wheel()}
     for name, value in fields.items():

@@ -63,10 +63,16 @@ def positive_part(A: Floats) -> Floats:
     return (vectors * np.maximum(values, 0.0)[:, None]) @ vectors.transpose(0, 2, 1)
 
 
-_FLAT = 1e-9  # det F below which an element counts as flat or inverted: Newton's iteration has lost its digits there
-_FLATTEST = 1e-6  # bound on the product of the sums of two principal stretches, which vanishes for a flattened element
-_SETTLED = 1e-16  # squared change of a rotation: Newton converges quadratically, so the next error is of this size
-_ONE = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+_FLAT_DETERMINANT = (
+    1e-9  # det F below which an element counts as flat or inverted: Newton's iteration has lost its digits there
+)
+_FLATTEST_STRETCH_PRODUCT = (
+    1e-6  # bound on the product of the sums of two principal stretches, which vanishes for a flattened element
+)
+_SETTLED_ROTATION = (
+    1e-16  # squared change of a rotation: Newton converges quadratically, so the next error is of this size
+)
+_IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 # Tets are treated 64 at once: the loops over these lanes become vector instructions. All their numbers stand in one array, entry
 # after entry for all lanes, because the compiler does not vectorise over arrays that might overlap.
@@ -131,7 +137,7 @@ def _load(x, soft, first, count, lanes):
     for t in range(_LANES):
         _put_nine(lanes, _F + t, product(_nine(lanes, _F + t), _nine(lanes, _B + t)))
     for t in range(count, _LANES):
-        _put_nine(lanes, _F + t, _ONE)
+        _put_nine(lanes, _F + t, _IDENTITY)
 
 
 @kernel
@@ -144,8 +150,8 @@ def _polar(lanes):
     upright = 0.0
     for t in range(_LANES):
         f = _nine(lanes, _F + t)
-        lanes[_UPRIGHT + t] = 1.0 if dot(f[:3], cofactor(f)[:3]) > _FLAT else 0.0
-        _put_nine(lanes, _R + t, f if lanes[_UPRIGHT + t] > 0.0 else _ONE)
+        lanes[_UPRIGHT + t] = 1.0 if dot(f[:3], cofactor(f)[:3]) > _FLAT_DETERMINANT else 0.0
+        _put_nine(lanes, _R + t, f if lanes[_UPRIGHT + t] > 0.0 else _IDENTITY)
         upright += lanes[_UPRIGHT + t]
     for _ in range(40):
         worst = 0.0
@@ -158,7 +164,7 @@ def _polar(lanes):
             _put_nine(lanes, _R + t, new)
         for t in range(_LANES):
             worst = max(worst, lanes[_CHANGE + t])
-        if worst < _SETTLED:
+        if worst < _SETTLED_ROTATION:
             break
     return upright < _LANES
 
@@ -204,7 +210,7 @@ def _twist_stiffness(lanes, clamp):
         mu, lam, trace = lanes[_MU + t], lanes[_LAM + t], S[0] + S[4] + S[8]
         sums = shifted(-1.0, S, trace)
         c = cofactor(sums)
-        det = max(dot(sums[:3], c[:3]), _FLATTEST)
+        det = max(dot(sums[:3], c[:3]), _FLATTEST_STRETCH_PRODUCT)
         n = shifted((lam * (trace - 3.0) - 2 * mu) / det, c, mu)
         minors = cofactor(n)
         good = (n[0] >= least) & (minors[8] >= least) & (dot(n[:3], minors[:3]) >= least)
@@ -309,6 +315,6 @@ def spring_stiffness(x, ends, rest, stiffness, index, clamp, blocks):
         length = math.sqrt(dot(d, d))
         across = stiffness[s] * (1.0 - rest[s] / length)
         across = max(across, 0.0) if clamp else across
-        change = combine((stiffness[s] - across) / (length * length), outer(d, d), across, _ONE)
+        change = combine((stiffness[s] - across) / (length * length), outer(d, d), across, _IDENTITY)
         for k in range(9):
             blocks[index[s], k // 3, k % 3] -= change[k]

@@ -15,9 +15,9 @@ from geosim.errors import InputError
 from geosim.snake import joints, soft
 from geosim.snake.condensed import Factored, Kept
 from geosim.snake.model import MultibodyRobot, SnakeRobot
-from geosim.snake.problem import Configuration, Evaluation, Substep
+from geosim.snake.problem import MultibodyConfiguration, MultibodyEvaluation, Substep
 from geosim.snake.rotation import matrices
-from geosim.snake.system import System, Workspace, driven_springs
+from geosim.snake.system import MultibodySystem, Workspace, driven_springs
 
 __all__ = ["MultibodyState", "load_state", "rest_state", "restored"]
 
@@ -55,7 +55,7 @@ class MultibodyState:
         Where the stiffness was factored last, for the next steps.
     """
 
-    system: System = field(repr=False)
+    system: MultibodySystem = field(repr=False)
     workspace: Workspace = field(repr=False)
     time: float
     steps: int
@@ -119,9 +119,9 @@ class MultibodyState:
         )
 
     @property
-    def place(self) -> Configuration:
+    def place(self) -> MultibodyConfiguration:
         """Where particles and bodies are."""
-        return Configuration(self.positions, self.body_positions, self.orientations)
+        return MultibodyConfiguration(self.positions, self.body_positions, self.orientations)
 
     @property
     def slot_velocities(self) -> Floats:
@@ -131,7 +131,7 @@ class MultibodyState:
         return out
 
     def after(
-        self, problem: Substep, now: Evaluation, multipliers: Floats | None, share: float = 1.0
+        self, problem: Substep, now: MultibodyEvaluation, multipliers: Floats | None, share: float = 1.0
     ) -> MultibodyState:
         """Return the state at the end of a substep: v = dq / h, or a share of that."""
         n, rates = self.system.particles, now.place.change(problem.start) * (share / problem.h)
@@ -338,16 +338,16 @@ def _kept_arrays(factored: Factored, worn: bool) -> dict[str, Any]:
     return {f"kept_{key}": np.array(value) for key, value in (*poses, *numbers.items())}
 
 
-def _kept_of(data: Mapping[str, Any], system: System, workspace: Workspace) -> Kept:
+def _kept_of(data: Mapping[str, Any], system: MultibodySystem, workspace: Workspace) -> Kept:
     """Return the kept factor of arrays; contacts and motion, which are no part of it, are left out."""
-    start, place = (Configuration(*(data[f"kept_{key}"][k] for key in "xXQ")) for k in (0, 1))
+    start, place = (MultibodyConfiguration(*(data[f"kept_{key}"][k] for key in "xXQ")) for k in (0, 1))
     still, poses = np.zeros((system.slots, 3)), system.surface_poses(0, 0.0)
     springs = (float(data["kept_h"]), data["kept_rest"], data["kept_stiffness"])
     problem = Substep(system, start, still, *springs, still, poses, poses, 1.0, 1.0, 0.0, workspace.blocks)
     return Kept(Factored(problem, problem.evaluate(place), bool(data["kept_clamp"])), bool(data["kept_worn"]))
 
 
-def rest_state(system: System, workspace: Workspace, line_onset: float) -> MultibodyState:
+def rest_state(system: MultibodySystem, workspace: Workspace, line_onset: float) -> MultibodyState:
     """State of a robot as it was built."""
     r = system.robot
     return MultibodyState(

@@ -50,7 +50,7 @@ from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.snake.dual import DualDirection
 from geosim.snake.model import MultibodyRobot, SnakeRobot
-from geosim.snake.newton import Direction, PrimalDirection, solve_substep
+from geosim.snake.newton import NewtonDirection, PrimalDirection, solve_substep
 from geosim.snake.problem import Substep
 from geosim.snake.state import MultibodyState, rest_state, restored
 from geosim.snake.system import build_system, driven_springs
@@ -58,8 +58,8 @@ from geosim.snake.valves import Valves
 
 __all__ = ["MultibodyStepper"]
 
-REAL_TIME = (8, 3)  # evaluations of all forces and factorisations of a frame: mostly two or three, and none
-INSTANT = 1e-9  # s below which two times are the same: rounding of times of a day is below it
+REAL_TIME_BUDGET = (8, 3)  # evaluations of all forces and factorisations of a frame: mostly two or three, and none
+SAME_TIME_S = 1e-9  # s below which two times are the same: rounding of times of a day is below it
 
 
 @guarded
@@ -155,10 +155,11 @@ class MultibodyStepper:
     def real_time(**options: Any) -> MultibodyStepper:
         """Return a stepper for real-time loops: to 0.1 N, which one iteration a substep mostly reaches, in single precision.
 
-        The iterations and factorisations of a frame are bounded, see `REAL_TIME`, whatever the gait or the machine; where they
+        The iterations and factorisations of a frame are bounded, see `REAL_TIME_BUDGET`, whatever the gait or the machine;
+        where they
         do not reach 0.1 N the frame says its residual, and the next one goes on from there.
         """
-        limits = {"frame_iterations": REAL_TIME[0], "frame_factorisations": REAL_TIME[1]}
+        limits = {"frame_iterations": REAL_TIME_BUDGET[0], "frame_factorisations": REAL_TIME_BUDGET[1]}
         return MultibodyStepper(**{"tolerance": 0.1, "single": True, **limits, **options})
 
     def start(
@@ -292,9 +293,9 @@ class MultibodyStepper:
     def _inflate(self, state: MultibodyState, h: float) -> MultibodyState:
         """Advance the chamber pressures over h under the commands that have passed the delay."""
         pressures, now, targets, end = state.pressures, state.time, state.targets, state.time + h
-        due = [(t + self.valves.delay, p) for t, p in state.pending if t + self.valves.delay < end - INSTANT]
+        due = [(t + self.valves.delay, p) for t, p in state.pending if t + self.valves.delay < end - SAME_TIME_S]
         for t, p in due:
-            if t > now + INSTANT:
+            if t > now + SAME_TIME_S:
                 pressures = self.valves.advance(pressures, targets, t - now)
                 now = t
             targets = p
@@ -330,7 +331,7 @@ class MultibodyStepper:
         """Solve one substep by Newton's method, section IV-D, from nearly constant acceleration."""
         guess = problem.evaluate(problem.start.moved(problem.h * (problem.velocities + state.trend)))
         primal = PrimalDirection(problem, state.workspace, self.forcing, state.kept, factorisations)
-        route: Direction = primal
+        route: NewtonDirection = primal
         if self.route == "dual":
             route = DualDirection(problem, state.multipliers, self.linear_iterations, self.linear_tolerance)
         now, records = solve_substep(problem, guess, route, self.tolerance, self.iterations, trials)

@@ -22,7 +22,7 @@ from geosim.snake.model import MultibodyRobot
 from geosim.snake.rows import slots_of, turns_of
 from geosim.snake.soft import Tets
 
-__all__ = ["Pattern", "System", "Workspace", "build_system", "driven_springs"]
+__all__ = ["MultibodyPattern", "MultibodySystem", "Workspace", "build_system", "driven_springs"]
 
 # Multiplications in tiles in the time that SuperLU takes for one stored 3x3 block, and for starting: 0.3 us and 2 ms against 18
 # multiplications a nanosecond, measured in one run on the links of a snake and on blocks of tets.
@@ -30,7 +30,7 @@ SPARSE_BLOCK, SPARSE_START = 36e3, 36e6
 
 
 @dataclass(frozen=True)
-class Pattern:
+class MultibodyPattern:
     """Which slots are coupled, in the order of the elimination.
 
     Parameters
@@ -84,7 +84,7 @@ class Pattern:
 
 
 @dataclass(frozen=True)
-class System:
+class MultibodySystem:
     """Flat arrays of a robot in an environment, ready for the kernels; `slots` are three unknowns each.
 
     Parameters
@@ -110,7 +110,7 @@ class System:
     diagonal, tet_index, spring_index
         Blocks of slots, of the 6 pairs of corners of a tet, of the ends of a spring.
     pair_slots, axis_slots, hinge_slots, pair_index, axis_index, hinge_index
-        Slots of the rows of rigid constraints, and their blocks (`Pattern.blocks_of`).
+        Slots of the rows of rigid constraints, and their blocks (`MultibodyPattern.blocks_of`).
     pair_stiffness
         Of the rows of point pairs [N/m], (p, 3, 3).
     probes, surfaces
@@ -121,7 +121,7 @@ class System:
 
     robot: MultibodyRobot
     environment: Environment
-    pattern: Pattern
+    pattern: MultibodyPattern
     soft: Tets
     springs: Ints
     masses: Floats
@@ -198,7 +198,7 @@ def _levels(count: int, a: Ints, b: Ints) -> Ints:
     return level
 
 
-def make_pattern(robot: MultibodyRobot) -> Pattern:
+def make_pattern(robot: MultibodyRobot) -> MultibodyPattern:
     """Number the unknowns of a robot and find the pattern of its matrix."""
     n, b = len(robot.particles), len(robot.body_masses)
     count = n + 2 * b
@@ -220,10 +220,10 @@ def make_pattern(robot: MultibodyRobot) -> Pattern:
     points = np.vstack([robot.particles, np.repeat(robot.body_positions, 2, axis=0)])
     rank = sweep_order(level, first, second, points)
     keys = np.maximum(rank[first], rank[second]) * count + np.minimum(rank[first], rank[second])
-    return Pattern(n, level, rank, np.unique(keys))
+    return MultibodyPattern(n, level, rank, np.unique(keys))
 
 
-def build_system(robot: MultibodyRobot, environment: Environment) -> System:
+def build_system(robot: MultibodyRobot, environment: Environment) -> MultibodySystem:
     """Find the pattern of a robot's matrix and lay its parts out for the kernels.
 
     Raises
@@ -241,7 +241,7 @@ def build_system(robot: MultibodyRobot, environment: Environment) -> System:
     pairs, axes, hinges = slots_of(robot.pairs, n).reshape(-1, 4), turns_of(robot.axes, n), turns_of(robot.hinges, n)
     gyration = np.sqrt(inertia.mean(axis=1) / robot.body_masses)
     corners = (tets[:, k] for k in np.triu_indices(4, 1))
-    return System(
+    return MultibodySystem(
         robot=robot,
         environment=environment,
         pattern=pattern,

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from geosim.errors import InputError
-from geosim.study.job import CRASHED, JOB, OUT_OF_MEMORY, ROW, TIMEOUT, WALL, Job, Outcome
+from geosim.study.job import CRASHED, JOB_FILE, OUT_OF_MEMORY, ROW_FILE, TIMEOUT, WALL_TIME_FACTOR, DesignOutcome, Job
 
 __all__ = ["Children", "limits"]
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-ATTEMPTS = 2  # of a design whose server was ended from outside
-MB = 1e6  # bytes
+MAX_DESIGN_STARTS = 2  # of a design whose server was ended from outside
+BYTES_PER_MB = 1e6  # bytes
 
 
 class Children:
@@ -34,24 +34,24 @@ class Children:
         self._all: list[subprocess.Popen[bytes]] = []
         self._closed = False
 
-    def run(self, job: Job) -> Outcome:
+    def run(self, job: Job) -> DesignOutcome:
         """Solve a design in a child; whatever becomes of it, there is an outcome."""
         with tempfile.TemporaryDirectory(prefix="geosim-study-") as name:
             folder = Path(name)
-            (folder / JOB).write_bytes(pickle.dumps(job))
+            (folder / JOB_FILE).write_bytes(pickle.dumps(job))
             request = {"folder": name, "seconds": job.seconds, "memory": job.memory}
             answer = None
-            for _ in range(ATTEMPTS):
+            for _ in range(MAX_DESIGN_STARTS):
                 answer = self._asked(request)
                 if answer is not None or self._closed:
                     break
-            row = {"run": job.run, **_ending(answer, job, folder / ROW), "limits": limits(job, answer is not None)}
+            row = {"run": job.run, **_ending(answer, job, folder / ROW_FILE), "limits": limits(job, answer is not None)}
             files = {
                 path.relative_to(folder).as_posix(): path.read_bytes()
                 for path in folder.rglob("*")
-                if path.is_file() and path.name not in (JOB, ROW)
+                if path.is_file() and path.name not in (JOB_FILE, ROW_FILE)
             }
-        return Outcome(row, files)
+        return DesignOutcome(row, files)
 
     def close(self) -> None:
         """End all servers and what they run."""
@@ -108,13 +108,13 @@ def _ending(answer: dict[str, Any] | None, job: Job, row: Path) -> dict[str, Any
     nothing: dict[str, Any] = {"seconds": 0.0, "memory_mb": 0.0, "measures": {}}
     if answer is None:
         return {"status": CRASHED, "message": "its process was ended from outside", **nothing}
-    spent = {"seconds": answer["seconds"], "memory_mb": answer["memory"] / MB}
+    spent = {"seconds": answer["seconds"], "memory_mb": answer["memory"] / BYTES_PER_MB}
     if answer["ended"] == 0 and row.is_file():
         return {**json.loads(row.read_text()), **spent}
     if answer["reason"] == TIMEOUT:
-        message = f"took more than {job.seconds:g} s of CPU time, or {WALL * job.seconds:g} s in all"
+        message = f"took more than {job.seconds:g} s of CPU time, or {WALL_TIME_FACTOR * job.seconds:g} s in all"
     elif answer["reason"] == OUT_OF_MEMORY:
-        message = f"used more than {job.memory / MB:g} MB"
+        message = f"used more than {job.memory / BYTES_PER_MB:g} MB"
     else:
         code = answer["ended"]
         message = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}"

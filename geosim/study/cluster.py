@@ -11,12 +11,12 @@ from distributed import Client, Worker, WorkerPlugin, get_worker
 
 from geosim.errors import InputError
 from geosim.study.children import Children
-from geosim.study.job import Job, Outcome
+from geosim.study.job import DesignOutcome, Job
 
 __all__ = ["executor", "solved"]
 
 PLUGIN = "geosim"
-WAIT = 60  # [s] for the scheduler and its first worker
+SCHEDULER_SECONDS = 60  # [s] for the scheduler and its first worker
 
 
 class _Plugin(WorkerPlugin):
@@ -33,7 +33,7 @@ class _Plugin(WorkerPlugin):
         self.children.close()
 
 
-def solved(job: Job) -> Outcome:
+def solved(job: Job) -> DesignOutcome:
     """Solve a design on the worker that runs this."""
     plugin = cast(_Plugin, get_worker().plugins[PLUGIN])
     return plugin.children.run(job)
@@ -51,12 +51,12 @@ def executor(scheduler: str) -> Iterator[tuple[Executor, int]]:
         The scheduler does not answer, or has no worker.
     """
     try:
-        client = Client(scheduler, timeout=WAIT, set_as_default=False)
+        client = Client(scheduler, timeout=SCHEDULER_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
         raise InputError(f"--scheduler {scheduler}: no Dask scheduler answers there ({error})") from None
     with client:
         try:
-            client.wait_for_workers(1, timeout=WAIT)
+            client.wait_for_workers(1, timeout=SCHEDULER_SECONDS)
         except TimeoutError:
             raise InputError(
                 f"--scheduler {scheduler}: it has no worker; start one with dask worker {scheduler}"

@@ -12,14 +12,14 @@ import numpy as np
 from geosim.arrays import Bools, Floats
 from geosim.files.messages import Place
 
-__all__ = ["Constraint", "Goal", "best", "pareto", "read_constraint", "read_goal"]
+__all__ = ["Constraint", "DesignGoal", "best", "pareto", "read_constraint", "read_goal"]
 
 # A target counts as met within this share of it: silicone differs more between batches, so the next goal decides there.
 TARGET_MET = 0.01
 
 
 @dataclass(frozen=True)
-class Goal:
+class DesignGoal:
     """maximize COLUMN, minimize COLUMN, or target COLUMN VALUE."""
 
     kind: Literal["maximize", "minimize", "target"]
@@ -51,7 +51,7 @@ class Constraint:
         return over if self.relation == "<=" else -over
 
 
-def read_goal(text: str, place: Place) -> Goal:
+def read_goal(text: str, place: Place) -> DesignGoal:
     """Return the goal that a sentence says.
 
     Raises
@@ -61,11 +61,11 @@ def read_goal(text: str, place: Place) -> Goal:
     """
     match text.split():
         case ["maximize", column]:
-            return Goal("maximize", column)
+            return DesignGoal("maximize", column)
         case ["minimize", column]:
-            return Goal("minimize", column)
+            return DesignGoal("minimize", column)
         case ["target", column, value] if _is_number(value):
-            return Goal("target", column, float(value))
+            return DesignGoal("target", column, float(value))
     raise place.error(f'= {text!r} is not a goal; write "maximize C", "minimize C" or "target C VALUE"')
 
 
@@ -106,10 +106,10 @@ def pareto(costs: Floats, feasible: Bools) -> Bools:
     return out
 
 
-def best(costs: Floats, feasible: Bools, goals: Sequence[Goal]) -> int | None:
+def best(costs: Floats, feasible: Bools, goals: Sequence[DesignGoal]) -> int | None:
     """Return the design that is best in the first goal, among equals in the next; None if none is feasible.
 
-    Targets that are met (`Goal.met`) are equal; where all is equal the nearest to the targets is taken.
+    Targets that are met (`DesignGoal.met`) are equal; where all is equal the nearest to the targets is taken.
     """
     if not feasible.any():
         return None

@@ -9,13 +9,24 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-__all__ = ["CRASHED", "JOB", "MESH_FAILED", "OUT_OF_MEMORY", "REFUSED", "ROW", "TIMEOUT", "WALL", "Job", "Outcome"]
+__all__ = [
+    "CRASHED",
+    "JOB_FILE",
+    "MESH_FAILED",
+    "OUT_OF_MEMORY",
+    "REFUSED",
+    "ROW_FILE",
+    "TIMEOUT",
+    "WALL_TIME_FACTOR",
+    "DesignOutcome",
+    "Job",
+]
 
 # How a design ends besides the names of `Status`.
 MESH_FAILED, CRASHED, TIMEOUT, OUT_OF_MEMORY, REFUSED = "MESH_FAILED", "CRASHED", "TIMEOUT", "OUT_OF_MEMORY", "REFUSED"
-ROW, JOB = "row.json", "job.pickle"  # files of a run: how it ended; what its child was given
-WALL = 5.0  # times the limit of CPU time may pass: a design that waits for something ends, too
-DIGITS = 12  # of a run: two of a million designs have the same by a chance of 2e-3
+ROW_FILE, JOB_FILE = "row.json", "job.pickle"  # files of a run: how it ended; what its child was given
+WALL_TIME_FACTOR = 5.0  # times the limit of CPU time may pass: a design that waits for something ends, too
+RUN_DIGITS = 12  # of a run: two of a million designs have the same by a chance of 2e-3
 
 
 @dataclass(frozen=True)
@@ -57,11 +68,11 @@ class Job:
         """Digits of the design and of what it is solved with; limits do not change a shape."""
         said = {key: value for key, value in asdict(self).items() if key not in ("files", "seconds", "memory")}
         said["files"] = {name: hashlib.sha256(data).hexdigest() for name, data in self.files.items()}
-        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:DIGITS]
+        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:RUN_DIGITS]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DesignOutcome:
     """What came of a job.
 
     Parameters

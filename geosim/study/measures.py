@@ -15,9 +15,9 @@ from geosim.show.summary import summary_columns
 
 __all__ = ["check", "measured"]
 
-OWN = ("mass_g", "holding_force_n_1", "blocked_force_n", "work_j", "tets")
-TAKEN = ("status", "seconds")  # the table has columns of these names for the design as a whole
-EQUILIBRIUM = (Status.CONVERGED, Status.UNSTABLE, Status.CROSSED)
+OWN_MEASURES = ("mass_g", "holding_force_n_1", "blocked_force_n", "work_j", "tets")
+TAKEN_COLUMNS = ("status", "seconds")  # the table has columns of these names for the design as a whole
+EQUILIBRIUM_STATUSES = (Status.CONVERGED, Status.UNSTABLE, Status.CROSSED)
 
 
 def check(columns: list[str], place: Place) -> None:
@@ -28,7 +28,7 @@ def check(columns: list[str], place: Place) -> None:
     InputError
         One is unknown.
     """
-    known = [name for name in (*summary_columns(1, 1, 1), *OWN) if name not in TAKEN]
+    known = [name for name in (*summary_columns(1, 1, 1), *OWN_MEASURES) if name not in TAKEN_COLUMNS]
     families = {_family(name) for name in known}
     for column in columns:
         if _family(column) not in families:
@@ -42,9 +42,9 @@ def _family(column: str) -> str:
 
 def measured(result: Result) -> dict[str, float | None]:
     """Return all measures at the last command; none where there is no equilibrium, None where one is not known."""
-    if not (result.status in EQUILIBRIUM or result.converged) or not len(result.frames):
+    if not (result.status in EQUILIBRIUM_STATUSES or result.converged) or not len(result.frames):
         return {}
-    row = {key: value for key, value in result.summary()[-1].items() if key not in TAKEN}
+    row = {key: value for key, value in result.summary()[-1].items() if key not in TAKEN_COLUMNS}
     robot = result.robot
     row["tets"] = len(robot.body_tets)
     row["mass_g"] = 1e3 * _mass(robot)

@@ -19,7 +19,7 @@ from geosim.arguments import guarded
 from geosim.contract import Status
 from geosim.errors import InputError
 from geosim.study.goals import best, pareto
-from geosim.study.job import Job, Outcome
+from geosim.study.job import DesignOutcome, Job
 from geosim.study.report import write_report
 from geosim.study.runs import Runs, missing, table
 from geosim.study.sampling import Row
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     import optuna
     import pandas
 
-__all__ = ["Search", "optimize"]
+__all__ = ["DesignSearch", "optimize"]
 
-STORAGE = "trials.db"
-ROW, FAILED = "row", "failed"  # attribute and constraint of a trial
-ASKED = "asked"  # attribute of all trials: what their study asks for
+STORAGE_FILE = "trials.db"
+ROW_ATTRIBUTE, FAILED_CONSTRAINT = "row", "failed"  # attribute and constraint of a trial
+ASKED_ATTRIBUTE = "asked"  # attribute of all trials: what their study asks for
 
 
 @guarded
@@ -83,14 +83,14 @@ def optimize(
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     trials = optuna.create_study(
         study_name=read.name,
-        storage=f"sqlite:///{(runs.folder / STORAGE).resolve()}",
+        storage=f"sqlite:///{(runs.folder / STORAGE_FILE).resolve()}",
         directions=["minimize"] * len(read.goals),
         load_if_exists=True,
     )
     _same(trials, read, runs.folder)
     seed = read.file.optimize.seed  # type: ignore[union-attr]
     trials.sampler = Proposer(read.axes, read.goals, read.constraints, seed)
-    search = Search(read, runs, trials)
+    search = DesignSearch(read, runs, trials)
     try:
         with workforce(workers, scheduler) as work:
             search.go(work, progress)
@@ -104,21 +104,21 @@ def _same(trials: optuna.Study, study: Study, folder: Path) -> None:
     """Refuse to learn from trials of another study; limits and the number of trials may change."""
     first = study.job({axis.key: axis.at(0.0) for axis in study.axes})
     asked = json.dumps([first.run, *map(str, (study.axes, study.goals, study.constraints))])
-    if trials.user_attrs.setdefault(ASKED, asked) != asked:
+    if trials.user_attrs.setdefault(ASKED_ATTRIBUTE, asked) != asked:
         raise InputError(
             f"{folder}: what is there was searched with another study; choose another folder, or --force to start again"
         )
-    trials.set_user_attr(ASKED, asked)
+    trials.set_user_attr(ASKED_ATTRIBUTE, asked)
 
 
 @dataclass
-class Search:
+class DesignSearch:
     """An optimisation on its way."""
 
     study: Study
     runs: Runs
     trials: optuna.Study
-    waiting: dict[Future[Outcome], Job] = field(default_factory=dict)
+    waiting: dict[Future[DesignOutcome], Job] = field(default_factory=dict)
 
     def go(self, work: Workforce, progress: bool) -> None:
         """Propose and solve until the trials are done."""
@@ -151,7 +151,7 @@ class Search:
 
     def written(self) -> pandas.DataFrame:
         """Write table, report and best design of what is done."""
-        told = [(json.loads(t.user_attrs[ROW]), t) for t in self._told()]
+        told = [(json.loads(t.user_attrs[ROW_ATTRIBUTE]), t) for t in self._told()]
         pairs = [(row, self.runs.row(self.study.job(row)) or {}) for row, _ in told]
         found = table(self.study, pairs)
         cost, feasible = costs(self.study, [row for _, row in pairs])
@@ -165,7 +165,7 @@ class Search:
 
     def _told(self) -> list[Any]:
         """Trials that are done."""
-        return [t for t in self.trials.trials if t.state.is_finished() and ROW in t.user_attrs]
+        return [t for t in self.trials.trials if t.state.is_finished() and ROW_ATTRIBUTE in t.user_attrs]
 
     def left_open(self) -> list[tuple[int, Row]]:
         """Trials that were proposed and not done when the study was ended."""
@@ -175,8 +175,8 @@ class Search:
         for trial in self.trials.trials:
             if trial.state.is_finished():
                 continue
-            if ROW in trial.user_attrs:
-                out.append((trial.number, json.loads(trial.user_attrs[ROW])))
+            if ROW_ATTRIBUTE in trial.user_attrs:
+                out.append((trial.number, json.loads(trial.user_attrs[ROW_ATTRIBUTE])))
             else:  # ended while it was proposed
                 self.trials.tell(trial.number, state=optuna.trial.TrialState.FAIL)
         return out
@@ -187,18 +187,20 @@ class Search:
 
         trial = self.trials.ask()
         row = proposed(trial, self.study.axes)
-        trial.set_user_attr(ROW, json.dumps(row))
+        trial.set_user_attr(ROW_ATTRIBUTE, json.dumps(row))
         return trial.number, row
 
     def tell(self, number: int, row: Mapping[str, Any]) -> None:
         """Give the sampler what came of a trial: costs, constraints, and that it failed."""
         import optuna
 
-        from geosim.study.proposing import MEASURES
+        from geosim.study.proposing import MEASURES_ATTRIBUTE
 
         trial = optuna.Trial(self.trials, self.trials.trials[number]._trial_id)
         cost, _ = costs(self.study, [row])
-        trial.set_user_attr(MEASURES, json.dumps(row["measures"] if row["status"] == Status.CONVERGED.name else {}))
+        trial.set_user_attr(
+            MEASURES_ATTRIBUTE, json.dumps(row["measures"] if row["status"] == Status.CONVERGED.name else {})
+        )
         for key, excess in constrained(self.study, row).items():
             trial.set_constraint(key, excess)
         values = np.where(np.isfinite(cost[0]), cost[0], self._worst())
@@ -214,12 +216,12 @@ def constrained(study: Study, row: Mapping[str, Any]) -> dict[str, float]:
     """Return by how much a design violates each constraint, relative to its value; a design that failed, all of them."""
     failed = float(row["status"] != Status.CONVERGED.name)
     measures = {key: np.nan if value is None else value for key, value in row["measures"].items()}
-    out = {FAILED: failed}
+    out = {FAILED_CONSTRAINT: failed}
     for i, constraint in enumerate(study.constraints):
         excess = constraint.excess(measures) / (abs(constraint.value) or 1.0)
         out[f"constraint_{i + 1}"] = excess if np.isfinite(excess) else 1.0
     if not np.isfinite([goal.cost(measures) for goal in study.goals]).all():
-        out[FAILED] = 1.0
+        out[FAILED_CONSTRAINT] = 1.0
     return out
 
 

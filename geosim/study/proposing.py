@@ -26,19 +26,25 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 from geosim.arrays import Bools, Floats
-from geosim.study.goals import Constraint, Goal
+from geosim.study.goals import Constraint, DesignGoal
 from geosim.study.sampling import Axis, Row
 
-__all__ = ["MEASURES", "Proposer", "proposed"]
+__all__ = ["MEASURES_ATTRIBUTE", "Proposer", "proposed"]
 
-MEASURES = "measures"  # attribute of a trial: its measures as JSON; none where it failed
-START = 8  # designs that fill the space before anything is guessed
-SPREAD, NEAR = 1024, 256  # designs that are compared: over the whole space, and beside the best known ones
-STEPS = (0.1, 0.02, 0.004)  # of the space: how far beside
-DRAWS = 64  # of the measures of a design
+MEASURES_ATTRIBUTE = "measures"  # attribute of a trial: its measures as JSON; none where it failed
+FIRST_DESIGNS = 8  # designs that fill the space before anything is guessed
+GLOBAL_CANDIDATES, LOCAL_CANDIDATES = (
+    1024,
+    256,
+)  # designs that are compared: over the whole space, and beside the best known ones
+LOCAL_STEPS = (0.1, 0.02, 0.004)  # of the space: how far beside
+POSTERIOR_DRAWS = 64  # of the measures of a design
 NEXT_GOAL = 0.02  # what all of the next goal's range counts beside that of the first: enough to decide among equals
-AUGMENTED = 0.05  # share of the weighted sum in the augmented Tchebycheff norm [Knowles2006]
-LENGTHS, NOISE = (0.05, 20.0), (1e-8, 1e-1)  # bounds: correlation lengths over the space, noise over the variance
+TCHEBYCHEFF_SHARE = 0.05  # share of the weighted sum in the augmented Tchebycheff norm [Knowles2006]
+LENGTH_BOUNDS, NOISE_BOUNDS = (
+    (0.05, 20.0),
+    (1e-8, 1e-1),
+)  # bounds: correlation lengths over the space, noise over the variance
 
 
 def proposed(trial: Any, axes: Sequence[Axis]) -> Row:
@@ -75,7 +81,7 @@ class Proposer(BaseSampler):
     """
 
     def __init__(
-        self, axes: Sequence[Axis], goals: Sequence[Goal], constraints: Sequence[Constraint], seed: int
+        self, axes: Sequence[Axis], goals: Sequence[DesignGoal], constraints: Sequence[Constraint], seed: int
     ) -> None:
         self._axes, self._goals, self._constraints, self._seed = axes, goals, constraints, seed
 
@@ -90,8 +96,8 @@ class Proposer(BaseSampler):
     def sample_relative(self, study: Trials, trial: FrozenTrial, space: dict[str, BaseDistribution]) -> dict[str, Any]:
         """Return the values of a new design."""
         trials = study.get_trials(deepcopy=False)
-        told = [t for t in trials if t.state is TrialState.COMPLETE and MEASURES in t.user_attrs]
-        if len(told) < START:
+        told = [t for t in trials if t.state is TrialState.COMPLETE and MEASURES_ATTRIBUTE in t.user_attrs]
+        if len(told) < FIRST_DESIGNS:
             filling = qmc.Sobol(len(self._axes), rng=np.random.default_rng(self._seed))
             shares = filling.random(_power_of_two(trial.number + 1))[trial.number]
         else:
@@ -105,7 +111,7 @@ class Proposer(BaseSampler):
     ) -> Floats:
         """Shares (p,) of the design that promises most."""
         shares = np.array([self._shares(t.params) for t in told])
-        rows = [json.loads(t.user_attrs[MEASURES]) for t in told]
+        rows = [json.loads(t.user_attrs[MEASURES_ATTRIBUTE]) for t in told]
         columns = list(dict.fromkeys([*(g.column for g in self._goals), *(c.column for c in self._constraints)]))
         values = np.array([[np.nan if row.get(c) is None else row[c] for c in columns] for row in rows], dtype=float)
         known = np.isfinite(values).all(axis=1)
@@ -123,7 +129,7 @@ class Proposer(BaseSampler):
         drawn = {}
         for column, value in zip(columns, values[known].T):
             mean, deviation = _learned(features[known], value, pending, at)
-            drawn[column] = mean + deviation * rng.standard_normal((DRAWS, 1))
+            drawn[column] = mean + deviation * rng.standard_normal((POSTERIOR_DRAWS, 1))
         costs, feasible = scalar(drawn)
         chance = feasible.mean(axis=0)
         if not known.all():
@@ -151,15 +157,15 @@ class Proposer(BaseSampler):
             able = np.ones(np.shape(total), dtype=bool)
             for constraint in self._constraints:
                 able &= constraint.excess(measures) <= 0.0  # type: ignore[arg-type]
-            return total if first else np.max(scaled, axis=0) + AUGMENTED * total, able
+            return total if first else np.max(scaled, axis=0) + TCHEBYCHEFF_SHARE * total, able
 
         return scalar
 
     def _candidates(self, best: Floats, rng: np.random.Generator) -> Floats:
         """Shares (m, p) of designs to choose from; choices of a list at the middle of theirs."""
-        spread = rng.random((SPREAD, best.shape[1]))
-        near = [np.repeat(best, NEAR // len(best), axis=0) for _ in STEPS]
-        near = [some + step * rng.standard_normal(some.shape) for some, step in zip(near, STEPS)]
+        spread = rng.random((GLOBAL_CANDIDATES, best.shape[1]))
+        near = [np.repeat(best, LOCAL_CANDIDATES // len(best), axis=0) for _ in LOCAL_STEPS]
+        near = [some + step * rng.standard_normal(some.shape) for some, step in zip(near, LOCAL_STEPS)]
         out = np.clip(np.vstack([spread, *near]), 0.0, 1.0)
         for i, axis in enumerate(self._axes):
             if axis.values:
@@ -204,8 +210,8 @@ def _power_of_two(count: int) -> int:
 
 def _learned(features: Floats, values: Floats, pending: Floats, at: Floats) -> tuple[Floats, Floats]:
     """Mean and deviation (m,) at other designs of a Gaussian process through values (d,) of some."""
-    kernel = ConstantKernel(1.0, (1e-2, 1e2)) * Matern(np.ones(features.shape[1]), LENGTHS, nu=2.5)
-    process = GaussianProcessRegressor(kernel + WhiteKernel(1e-4, NOISE), normalize_y=True)
+    kernel = ConstantKernel(1.0, (1e-2, 1e2)) * Matern(np.ones(features.shape[1]), LENGTH_BOUNDS, nu=2.5)
+    process = GaussianProcessRegressor(kernel + WhiteKernel(1e-4, NOISE_BOUNDS), normalize_y=True)
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", ConvergenceWarning

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from geosim.study.job import ROW
+from geosim.study.job import ROW_FILE
 from geosim.study.study import Study
 from geosim.writing import filled, in_script, replacing
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["write_report"]
 
-WIDTH = 220  # pixels of a small picture: 500 of them are 4 MB
-QUALITY = 80  # of its JPEG
+THUMBNAIL_PIXELS = 220  # pixels of a small picture: 500 of them are 4 MB
+JPEG_QUALITY = 80  # of its JPEG
 
 
 def write_report(study: Study, table: pandas.DataFrame, folder: Path) -> Path:
@@ -51,7 +51,7 @@ def write_report(study: Study, table: pandas.DataFrame, folder: Path) -> Path:
 
 def _best(folder: Path) -> str:
     """What is said of the best design of a search; nothing of a sweep."""
-    row = folder / "best" / ROW
+    row = folder / "best" / ROW_FILE
     if not row.is_file():
         return ""
     run = json.loads(row.read_text(encoding="utf-8"))["run"]
@@ -92,9 +92,9 @@ def _small(path: Path) -> str:
 
     with Image.open(path) as picture:
         small = picture.convert("RGB")
-    small.thumbnail((WIDTH, WIDTH))
+    small.thumbnail((THUMBNAIL_PIXELS, THUMBNAIL_PIXELS))
     buffer = io.BytesIO()
-    small.save(buffer, format="JPEG", quality=QUALITY)
+    small.save(buffer, format="JPEG", quality=JPEG_QUALITY)
     return base64.b64encode(buffer.getvalue()).decode("ascii")
 
 

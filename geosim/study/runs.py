@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from geosim.arrays import shown
 from geosim.errors import GeosimWarning, InputError
 from geosim.files.folder import check_folder
-from geosim.study.job import CRASHED, OUT_OF_MEMORY, ROW, TIMEOUT, Job, Outcome
+from geosim.study.job import CRASHED, OUT_OF_MEMORY, ROW_FILE, TIMEOUT, DesignOutcome, Job
 from geosim.study.sampling import Row
 from geosim.study.study import Study
 from geosim.writing import replacing
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Runs"]
 
 # What a study writes besides runs/; --force removes it.
-_OWN = re.compile(r"table\.csv|table\.parquet|report\.html|study\.toml|trials\.db|best|runs|\..*\.part")
+_OWN_STUDY_FILES = re.compile(r"table\.csv|table\.parquet|report\.html|study\.toml|trials\.db|best|runs|\..*\.part")
 
 
 class Runs:
@@ -56,7 +56,7 @@ class Runs:
         self.folder = folder
         if force and folder.is_dir():
             for path in folder.iterdir():
-                if _OWN.fullmatch(path.name):
+                if _OWN_STUDY_FILES.fullmatch(path.name):
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
         (folder / "runs").mkdir(parents=True, exist_ok=True)
         for part in (folder / "runs").glob(".*.part"):
@@ -67,7 +67,7 @@ class Runs:
 
         So it is where a limit ended it that is wider now, or something from outside.
         """
-        path = self.folder / "runs" / job.run / ROW
+        path = self.folder / "runs" / job.run / ROW_FILE
         if not path.is_file():
             return None
         row = _read_row(path)
@@ -77,11 +77,11 @@ class Runs:
         wider = {TIMEOUT: longer, OUT_OF_MEMORY: larger, CRASHED: longer and not row["limits"]["seconds"]}
         return None if wider.get(row["status"]) else row
 
-    def keep(self, outcome: Outcome) -> None:
+    def keep(self, outcome: DesignOutcome) -> None:
         """Write a run: whole, or not at all."""
         run = str(outcome.row["run"])
         beside, target = self.folder / "runs" / f".{run}.part", self.folder / "runs" / run
-        for name, data in {**outcome.files, ROW: json.dumps(outcome.row, indent=1).encode()}.items():
+        for name, data in {**outcome.files, ROW_FILE: json.dumps(outcome.row, indent=1).encode()}.items():
             path = beside / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)

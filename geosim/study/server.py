@@ -29,13 +29,13 @@ import psutil
 import geosim
 from geosim.solve import solve
 from geosim.study import solving
-from geosim.study.job import JOB, OUT_OF_MEMORY, TIMEOUT, WALL
+from geosim.study.job import JOB_FILE, OUT_OF_MEMORY, TIMEOUT, WALL_TIME_FACTOR
 
 __all__ = ["main"]
 
-PERIOD = 0.05  # [s] between two looks at a design; memory grows by less than 0.5 GB in it
+POLL_SECONDS = 0.05  # [s] between two looks at a design; memory grows by less than 0.5 GB in it
 # Looks between two searches for its children, a walk over all processes (5 ms): the mesher, which takes a second to load.
-SEARCH = 10
+POLLS_PER_SEARCH = 10
 
 
 def main() -> None:
@@ -61,7 +61,7 @@ def _ended_with_the_parent() -> Iterator[None]:
             raise SystemExit(0)
 
     before = signal.signal(signal.SIGALRM, look)
-    signal.setitimer(signal.ITIMER_REAL, PERIOD, PERIOD)
+    signal.setitimer(signal.ITIMER_REAL, POLL_SECONDS, POLL_SECONDS)
     try:
         yield
     finally:
@@ -100,7 +100,7 @@ def _watched(folder: Path, seconds: float, memory: int) -> dict[str, Any]:
         done, status, usage = os.wait4(pid, os.WNOHANG)
         if done:
             break
-        if look % SEARCH == 0:
+        if look % POLLS_PER_SEARCH == 0:
             with suppress(psutil.NoSuchProcess):
                 family[1:] = family[0].children(recursive=True)
         used, spent = _use(family)
@@ -109,14 +109,14 @@ def _watched(folder: Path, seconds: float, memory: int) -> dict[str, Any]:
             OUT_OF_MEMORY
             if used > memory
             else TIMEOUT
-            if max(spent, (time.monotonic() - begin) / WALL) > seconds
+            if max(spent, (time.monotonic() - begin) / WALL_TIME_FACTOR) > seconds
             else None
         )
         if reason is not None:
             _kill(pid)
             _, status, usage = os.wait4(pid, 0)
             break
-        if select.select([0], [], [], PERIOD)[0]:
+        if select.select([0], [], [], POLL_SECONDS)[0]:
             _kill(pid)
             raise SystemExit(0)
     _kill(pid)  # a mesher that outlived its design
@@ -150,7 +150,7 @@ def _design(folder: Path) -> None:
             os.dup2(source, target)
         os.closerange(3, 64)
         os.chdir(folder)  # what a library drops goes with it
-        solving.run(pickle.loads((folder / JOB).read_bytes()), folder)
+        solving.run(pickle.loads((folder / JOB_FILE).read_bytes()), folder)
         os._exit(0)
     finally:
         os._exit(1)

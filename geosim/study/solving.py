@@ -13,7 +13,7 @@ from typing import Any
 
 import geosim
 from geosim.accuracy.adapting import adapt
-from geosim.arrays import UNITS
+from geosim.arrays import METRES_PER_UNIT
 from geosim.contract import Status, taken
 from geosim.errors import InputError, MeshError
 from geosim.files.actuation import load_actuation
@@ -24,7 +24,7 @@ from geosim.result import Result
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.solve import solve
-from geosim.study.job import CRASHED, MESH_FAILED, OUT_OF_MEMORY, REFUSED, ROW, Job
+from geosim.study.job import CRASHED, MESH_FAILED, OUT_OF_MEMORY, REFUSED, ROW_FILE, Job
 from geosim.study.measures import measured
 
 __all__ = ["run", "write_problem"]
@@ -66,7 +66,7 @@ def run(job: Job, folder: Path) -> None:
             status, message = CRASHED, f"{type(error).__name__}: {error}"
     message = " ".join(message.replace(f"{folder}/", "").split())
     log(f"{status}: {message}")
-    (folder / ROW).write_text(json.dumps({"status": status, "message": message, "measures": measures}))
+    (folder / ROW_FILE).write_text(json.dumps({"status": status, "message": message, "measures": measures}))
 
 
 def write_problem(job: Job, folder: Path) -> None:
@@ -95,7 +95,7 @@ def write_problem(job: Job, folder: Path) -> None:
         if job.material is not None:
             body["material"] = job.material
         if job.mesh["max_edge_mm"] is not None:
-            body["max_edge"] = job.mesh["max_edge_mm"] * UNITS["mm"] / UNITS[table["units"]]
+            body["max_edge"] = job.mesh["max_edge_mm"] * METRES_PER_UNIT["mm"] / METRES_PER_UNIT[table["units"]]
     if job.mesh["preview"]:
         table["preview"] = True
     if "bodies" in table:

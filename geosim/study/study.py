@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from geosim.arrays import UNITS
+from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import InputError
 from geosim.files.actuation import read_actuation
 from geosim.files.messages import Place, suggestion
@@ -23,15 +23,15 @@ from geosim.files.values import inside, read_material, read_toml, validated
 from geosim.generate import GENERATORS, Design
 from geosim.generate.dimensions import Dimension, dimensions
 from geosim.study import measures
-from geosim.study.goals import Constraint, Goal, read_constraint, read_goal
+from geosim.study.goals import Constraint, DesignGoal, read_constraint, read_goal
 from geosim.study.job import Job
 from geosim.study.sampling import Axis, Row, read_axis, read_list, rows
 from geosim.study.schema import StudyFile
 
 __all__ = ["Study", "read_study"]
 
-GB = 1e9  # bytes
-INFLATION = ("volume_ratio", "pressure_kpa")  # may stand in [actuation] itself
+BYTES_PER_GB = 1e9  # bytes
+INFLATION_KEYS = ("volume_ratio", "pressure_kpa")  # may stand in [actuation] itself
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Study:
         return [axis.key for axis in self.axes] or list(self.rows[0])
 
     @cached_property
-    def goals(self) -> tuple[Goal, ...]:
+    def goals(self) -> tuple[DesignGoal, ...]:
         """What `optimize` is to reach; empty where the study does not say."""
         spot = self.place.at("optimize", "goals")
         return () if self.file.optimize is None else tuple(read_goal(t, spot) for t in self.file.optimize.goals)
@@ -117,7 +117,7 @@ class Study:
     @property
     def columns(self) -> list[str]:
         """Measures in the table: those of the study, and those that its goals and constraints speak of."""
-        spoken: list[Goal | Constraint] = [*self.goals, *self.constraints]
+        spoken: list[DesignGoal | Constraint] = [*self.goals, *self.constraints]
         return list(dict.fromkeys([*self.file.measures.columns, *(one.column for one in spoken)]))
 
     def check(self, key: str, value: Any, place: Place) -> None:
@@ -158,7 +158,7 @@ class Study:
         for key in ("environment", "solver"):
             if getattr(self.file, key):
                 table[key] = {**table.get(key, {}), **getattr(self.file, key)}
-        flat = {key: value for key, value in self.file.actuation.items() if key in INFLATION}
+        flat = {key: value for key, value in self.file.actuation.items() if key in INFLATION_KEYS}
         actuation = {k: v for k, v in self.file.actuation.items() if k not in flat} | (
             {"inflation": flat} if flat else {}
         )
@@ -171,7 +171,7 @@ class Study:
             actuation=actuation,
             files=self._files([table, material]),
             seconds=self.file.limits.seconds,
-            memory=int(self.file.limits.memory_gb * GB),
+            memory=int(self.file.limits.memory_gb * BYTES_PER_GB),
         )
 
     def _files(self, tables: Any) -> dict[str, bytes]:
@@ -208,7 +208,7 @@ def read_study(study: str | Path | Mapping[str, Any]) -> Study:
     base = None
     if file.robot is not None:
         base = read_toml(inside(file.robot, place.at("robot")), "robot file")
-        if not isinstance(base.get("units"), str) or base["units"] not in UNITS:
+        if not isinstance(base.get("units"), str) or base["units"] not in METRES_PER_UNIT:
             raise place.at("robot").error(f'= {file.robot!r}: units is missing there; write units = "mm"')
     if isinstance(study, Mapping):
         import tomli_w

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from geosim.arguments import guarded
-from geosim.study.job import Job, Outcome
+from geosim.study.job import DesignOutcome, Job
 from geosim.study.report import write_report
 from geosim.study.runs import Runs, missing, table
 from geosim.study.study import Study, read_study
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["arrived", "interrupts", "needed_and_read", "opened", "progress_line", "sweep"]
 
-NEEDED = ("pandas", "pyarrow", "psutil", "tomli_w")  # of the extra `study`
+NEEDED_PACKAGES = ("pandas", "pyarrow", "psutil", "tomli_w")  # of the extra `study`
 
 
 @guarded
@@ -98,7 +98,7 @@ def needed_and_read(study: str | Path | Mapping[str, Any]) -> Study:
     InputError
         It is wrong, or the extra `study` is not installed.
     """
-    for name in NEEDED:
+    for name in NEEDED_PACKAGES:
         if importlib.util.find_spec(name) is None:
             raise missing(name)
     return read_study(study)
@@ -122,7 +122,7 @@ def _solve_all(
     work: Workforce, jobs: Mapping[str, Job], runs: Runs, done: dict[str, Mapping[str, Any]], progress: bool
 ) -> None:
     """Have all jobs solved, and keep each as it comes."""
-    waiting: dict[Future[Outcome], Job] = {work.start(job): job for job in jobs.values()}
+    waiting: dict[Future[DesignOutcome], Job] = {work.start(job): job for job in jobs.values()}
     with progress_line(len(jobs), progress) as line, interrupts() as interrupted:
         while waiting:
             for job, row in arrived(waiting, runs, interrupted):
@@ -132,7 +132,7 @@ def _solve_all(
 
 
 def arrived(
-    waiting: dict[Future[Outcome], Job], runs: Runs, interrupted: threading.Event
+    waiting: dict[Future[DesignOutcome], Job], runs: Runs, interrupted: threading.Event
 ) -> Iterator[tuple[Job, Mapping[str, Any]]]:
     """Wait for the next designs, take them out of `waiting`, keep them, and give each with its row.
 

@@ -11,7 +11,7 @@ from geosim.arrays import whole
 from geosim.errors import InputError
 from geosim.resources import cores
 from geosim.study.children import Children, limits
-from geosim.study.job import CRASHED, Job, Outcome
+from geosim.study.job import CRASHED, DesignOutcome, Job
 
 __all__ = ["Workforce", "workforce"]
 
@@ -31,22 +31,22 @@ class Workforce:
     """
 
     executor: Executor
-    solve: Callable[[Job], Outcome]
+    solve: Callable[[Job], DesignOutcome]
     size: int
 
-    def start(self, job: Job) -> Future[Outcome]:
+    def start(self, job: Job) -> Future[DesignOutcome]:
         """Have a design solved."""
         return self.executor.submit(self.solve, job)
 
 
-def outcome(future: Future[Outcome], job: Job) -> Outcome:
+def outcome(future: Future[DesignOutcome], job: Job) -> DesignOutcome:
     """Return what came of a design; one that took its workers down has crashed."""
     error = future.exception()
     if error is None:
         return future.result()
     message = f"the cluster gave it up: {type(error).__name__}: {error}"
     row = {"run": job.run, "status": CRASHED, "message": message, "seconds": 0.0, "memory_mb": 0.0, "measures": {}}
-    return Outcome({**row, "limits": limits(job, False)}, {"log.txt": message.encode()})
+    return DesignOutcome({**row, "limits": limits(job, False)}, {"log.txt": message.encode()})
 
 
 @contextmanager

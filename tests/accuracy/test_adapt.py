@@ -94,7 +94,7 @@ def test_an_accuracy_out_of_reach_stops_with_the_best():
 def test_what_ends_the_refinement_is_said_beside_the_best(monkeypatch, ends):
     """The second mesh is the last, has no bar, or is not solved: the first is kept, and the message names the cause."""
     if ends == "rounds":
-        monkeypatch.setattr(adapting, "ROUNDS", 1)
+        monkeypatch.setattr(adapting, "MAX_REFINEMENTS", 1)
         said = "1 refinements did not suffice"
     elif ends == "bar":
         monkeypatch.setattr(adapting, "_missed", _once(adapting._missed, raising=InputError("too large")))

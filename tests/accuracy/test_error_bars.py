@@ -11,7 +11,7 @@ from shapes import block
 import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Load, Obstacle, Passive, Prescribed
 from geosim.accuracy import correction
-from geosim.accuracy.bars import FACTOR
+from geosim.accuracy.bars import BAR_FACTOR
 from geosim.accuracy.correction import correct
 from geosim.accuracy.refined import refine
 from geosim.calibrate import Measurement, Parameter, fit_robot
@@ -133,8 +133,10 @@ def test_the_mesh_bar_covers_the_refined_mesh(case):
         bars = geosim.error_bars(result, of)
         change = np.abs(getattr(fine, of)[-1] - bars.value)
         assert bars.mesh.shape == bars.material.shape == bars.total.shape == bars.value.shape
-        least = 1.0 if of == "bend_angle" else 0.95 * FACTOR  # what is changed in reading the centre line counts once
-        assert least * change.max() <= bars.mesh.max() < 1.5 * FACTOR * change.max()
+        least = (
+            1.0 if of == "bend_angle" else 0.95 * BAR_FACTOR
+        )  # what is changed in reading the centre line counts once
+        assert least * change.max() <= bars.mesh.max() < 1.5 * BAR_FACTOR * change.max()
         assert (change <= bars.mesh).all()
         assert np.isnan(bars.material).all()
         assert "no scatter" in bars.note
@@ -144,7 +146,7 @@ def test_where_steps_do_not_settle_the_solver_goes_to_the_end(monkeypatch):
     """It comes to the equilibrium of the refined mesh that the steps with the same factors come near to."""
     result = geosim.solve(finger(), Inflation(volume_ratio=1.3), solver=QUICK)
     near = correct(result, -1).values("chamber_pressures")
-    monkeypatch.setattr(correction, "SETTLED", 0.0)
+    monkeypatch.setattr(correction, "CHORD_TOLERANCE_REL", 0.0)
     value, _, solved = correct(result, -1).values("chamber_pressures")
     np.testing.assert_allclose(solved, _refined(result).chamber_pressures[-1], rtol=1e-6)
     assert abs(near[2] - solved) < 0.02 * abs(solved - value)

@@ -13,7 +13,7 @@ import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Prescribed, generate
 from geosim.accuracy.faceting import facet_motion
 from geosim.generate.surfaces import tube
-from geosim.shape.energy.supports import minimal_constraints
+from geosim.shape.energy.constraints.supports import minimal_constraints
 
 RUBBER = geosim.NeoHookean(mu=50e3)
 QUICK = EnergyShapeSolver(check_stability=False)

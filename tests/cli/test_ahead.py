@@ -20,15 +20,15 @@ from geosim.shape.energy.problem import make_problem
 def test_the_block_has_a_body_a_chamber_and_what_is_fixed():
     robot = ahead.block()
     sizes = [robot.body_volume, *robot.chamber_volumes]
-    cell = ahead.SIZE**3
-    assert np.allclose(sizes, [cell * (ahead.CELLS**3 - 1), cell])
-    assert len(robot.fixed) == (ahead.CELLS + 1) ** 2
+    cell = ahead.CELL_SIZE_M**3
+    assert np.allclose(sizes, [cell * (ahead.CELLS_PER_SIDE**3 - 1), cell])
+    assert len(robot.fixed) == (ahead.CELLS_PER_SIDE + 1) ** 2
 
 
 def test_contact_is_compiled_on_surfaces_that_touch():
     """Where nothing touched, the kernels of near pairs would have nothing to do and might be left out."""
     problem = make_problem(ahead.block(), Environment(), 2, "auto", isochoric=True)
-    flat = problem.rest * (1.0, 1.0, ahead.PRESSED)
+    flat = problem.rest * (1.0, 1.0, ahead.PRESSED_HEIGHT_REL)
     assert problem.contact.evaluate(flat, problem.contact.start(problem.rest), matrix=True).count > 0
     ahead.touch(problem)
 

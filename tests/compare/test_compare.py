@@ -14,7 +14,7 @@ from geosim.compare import Markers, kabsch, match_unordered, over_time, read_mar
 from geosim.compare.command import run
 from geosim.compare.likelihood import refine
 from geosim.compare.registration import apply, icp
-from geosim.compare.surface import Surface
+from geosim.compare.surface import ComparedSurface
 from geosim.errors import InputError
 from geosim.geometry.topology import boundary_faces
 from geosim.result import Result, Status
@@ -68,7 +68,7 @@ def random_pose(rng):
 
 def skin(result, frame=-1):
     mesh = result.surface(frame, subdivide=1)
-    return Surface(mesh.vertices, mesh.faces)
+    return ComparedSurface(mesh.vertices, mesh.faces)
 
 
 def scan_of(surface, rng, count, noise=1e-3, missing=0.3, stray=0.05):
@@ -90,16 +90,16 @@ def test_signed_distance_to_a_box_is_exact():
     points = np.random.default_rng(0).uniform(-2, 2, (3000, 3))
     beyond = np.abs(points) - 1
     exact = np.linalg.norm(np.maximum(beyond, 0), axis=1) + np.minimum(beyond.max(axis=1), 0)
-    assert Surface(box.vertices, box.faces).closest(points)[3] == pytest.approx(exact, abs=1e-12)
+    assert ComparedSurface(box.vertices, box.faces).closest(points)[3] == pytest.approx(exact, abs=1e-12)
 
 
 def test_sign_is_right_beside_acute_edges_and_corners():
     """Outside a needle-like tetrahedron every point has a positive distance, also beyond its edges and corners."""
     corners = np.array([[0, 0, 0], [1, 0, 0.1], [0.9, 0.2, 0], [0.95, 0.1, 0.3]])
     faces = np.array([[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]])
-    surface = Surface(corners, faces)
+    surface = ComparedSurface(corners, faces)
     if np.einsum("fj,fj->f", surface.face_normals, corners[faces].mean(axis=1) - corners.mean(axis=0)).min() < 0:
-        surface = Surface(corners, faces[:, ::-1])
+        surface = ComparedSurface(corners, faces[:, ::-1])
     points = np.random.default_rng(0).uniform(-0.3, 1.2, (20000, 3)) * [1, 0.5, 0.5]
     beyond = np.einsum("pfj,fj->pf", points[:, None] - surface.vertices[surface.faces[:, 0]], surface.face_normals)
     inside = (beyond < 0).all(axis=1)
@@ -113,7 +113,7 @@ def test_closest_point_agrees_with_all_triangles():
     from scipy.spatial import cKDTree
 
     torus = trimesh.creation.torus(0.04, 0.015, major_sections=30, minor_sections=16)
-    surface = Surface(torus.vertices, torus.faces)
+    surface = ComparedSurface(torus.vertices, torus.faces)
     points = np.random.default_rng(1).uniform(-0.06, 0.06, (400, 3))
     at, face, weights, distance = surface.closest(points)
     dense = surface.sample(400000, np.random.default_rng(2))[0]
@@ -335,7 +335,7 @@ def test_scan_study(result):
 def test_the_pose_is_as_sharp_as_its_bound_and_unbiased():
     """A beam 12 mm wide, a part of it missing, 1 mm noise: errors as large as their bound, smaller than without the edges."""
     vertices, tets = block((0.08, 0.012, 0.012), (20, 3, 3))
-    surface = Surface(vertices, boundary_faces(tets))
+    surface = ComparedSurface(vertices, boundary_faces(tets))
     errors, rough, bounds = [], [], []
     draws = 16
     for draw in range(draws):

@@ -10,14 +10,14 @@ from shapes import block
 
 import geosim
 from geosim import EnergyShapeSolver, Environment, Load, Obstacle, generate
-from geosim.derivatives.parameters import PARAMETERS
-from geosim.derivatives.quantities import Configuration, quantity
+from geosim.derivatives.parameters import KNOWN_PARAMETERS
+from geosim.derivatives.quantities import ContactConfiguration, quantity
 from geosim.derivatives.rest_shape import design_motion
 from geosim.measures.spine import moved_spine, spine
 from geosim.measures.turning import bending
-from geosim.shape.energy.attempt import Budget
-from geosim.shape.energy.configuration import Aim
-from geosim.shape.energy.newton import Newton
+from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
+from geosim.shape.energy.newton.newton_solve import Budget
+from geosim.shape.energy.newton.states import ArcLengthConstraint
 
 SHARP = EnergyShapeSolver(tolerance=1e-11, check_stability=False)
 ALONE = Environment(self_contact=False)
@@ -183,21 +183,23 @@ def test_contact_with_the_history_of_the_increment_held(friction, obstacle, grou
     """Equilibria are found again from the same anchors; points slip at 0.05. Measured: 2e-5 and better."""
     result = _pressed(friction, obstacle, groups, element)
     by_faces = result.state.problem.contact.evaluate(
-        result.state.point.x, result.state.target.grip, matrix=False
+        result.state.point.x, result.state.target.contact_state, matrix=False
     ).by_faces
     assert by_faces.any() == (obstacle in ("faces", "needle"))
     state, target = result.state, result.state.target
-    problem, newton = state.problem, Newton(SHARP.tolerance, SHARP.max_iterations)
+    problem, newton = state.problem, EquilibriumSearch(SHARP.tolerance, SHARP.max_iterations)
 
     def again(changed):
-        found = newton.equilibrium(problem, state.point, Aim(changed, changed, 1.0, changed.grip), Budget())
-        grip = replace(found.target.grip, own=friction > 0.0)
-        return Configuration(problem, found.point, grip)
+        found = newton.equilibrium(
+            problem, state.point, ArcLengthConstraint(changed, changed, 1.0, changed.contact_state), Budget()
+        )
+        contact_state = replace(found.target.contact_state, own=friction > 0.0)
+        return ContactConfiguration(problem, found.point, contact_state)
 
     def moved(h):
-        poses = target.grip.poses.copy()
+        poses = target.contact_state.poses.copy()
         poses[0, :3, 3] += h * np.array([0.6, 0.0, 0.8])
-        return replace(target, grip=target.grip.at(poses))
+        return replace(target, contact_state=target.contact_state.at(poses))
 
     def loaded(h):
         external = target.external.copy()
@@ -250,7 +252,7 @@ def test_what_cannot_be_derived_is_named():
         ("tip", "load:0", "0 loads"),
         ("tip", "obstacle:0", "0 obstacles"),
         ("tip", "design.wall", "not made from a design"),
-        ("tip", "wall", PARAMETERS[:10]),
+        ("tip", "wall", KNOWN_PARAMETERS[:10]),
         ("tips", "vertices", "no measure"),
         ("obstacle_forces", "volume_ratio", "no obstacle"),
     ):

@@ -69,7 +69,7 @@ def test_a_workbook_is_not_read_beyond_its_cells(tmp_path, monkeypatch):
                 read_table(path)
         with monkeypatch.context() as patch:
             patch.setattr(files, "MOST_PACKED", 1e-3)
-            patch.setattr("geosim.resources.SMALL", 1)
+            patch.setattr("geosim.resources.ALWAYS_ALLOWED_BYTES", 1)
             with pytest.raises(InputError, match="says to hold"):
                 read_table(path)
 

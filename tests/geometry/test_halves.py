@@ -8,7 +8,7 @@ import trimesh
 
 import geosim
 from geosim import generate
-from geosim.shape.energy.mirror import find_mirrors
+from geosim.shape.energy.discretisation.mirror import find_mirrors
 
 RUBBER = geosim.NeoHookean(mu=50e3)
 

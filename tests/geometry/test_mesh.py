@@ -16,7 +16,7 @@ from shipped_shapes import block, plain_finger, pneunet_finger, thick_sphere, th
 
 import geosim.geometry.mesh as mesher
 from geosim.errors import InputError
-from geosim.geometry.child import RESCUE
+from geosim.geometry.child import RESCUE_ADVICE
 from geosim.geometry.mesh import MesherError, _are_too_fine, _made_coarser, _thinned, mesh_surfaces
 from geosim.geometry.quality import mesh_quality
 from geosim.geometry.surface import check_surface
@@ -427,7 +427,7 @@ def test_lost_region_is_noticed(tmp_path, monkeypatch):
 
 def gives_up(domain, edge, time_limit, label, switches):
     """Tetgen on surfaces that are beyond it."""
-    raise MesherError(f"{label}: tetgen failed; {RESCUE}")
+    raise MesherError(f"{label}: tetgen failed; {RESCUE_ADVICE}")
 
 
 def test_rescue_finds_the_regions_itself(tmp_path, monkeypatch):
@@ -530,7 +530,7 @@ def test_a_preview_of_walls_thinner_than_it_simplifies_keeps_the_surfaces():
 
 def test_wall_that_asks_for_millions_of_tets_is_refused(monkeypatch):
     """A wall of 30 micrometres over 9 cm^2."""
-    monkeypatch.setattr("geosim.geometry.mesh.MOST_POINTS", 2e4)
+    monkeypatch.setattr("geosim.geometry.mesh.MAX_INSERTED_POINTS", 2e4)
     with pytest.raises(InputError, match="thin walls or tiny details ask for more than 20000 "):
         mesh(BODY, [box((0.09, 0.01, 0.006), (0.005, 0.005, 0.014 - 3e-5))])
 

@@ -142,7 +142,7 @@ def test_the_same_shape_without_factors(monkeypatch):
     assert abs(shapes[0].tip[-1, 2] - robot.vertices[robot.tip, 2].mean()) > 1e-3
     assert shapes[0].stable[-1] == 1.0
     assert np.isnan(shapes[1].stable[-1])
-    monkeypatch.setattr("geosim.linear.bordered.LARGE", 100)
+    monkeypatch.setattr("geosim.linear.bordered.MULTILEVEL_UNKNOWNS", 100)
     assert isinstance(make_problem(robot, DOWN, 2, "auto").linear.factoriser, Multilevel)
     assert not isinstance(make_problem(robot, DOWN, 1, "auto").linear.factoriser, Multilevel)
 

@@ -98,9 +98,9 @@ def test_a_tet_of_another_orientation_is_inside_out_and_its_place_is_named():
     found = strain.jacobians(robot, nodes)
     # det of a quadratic map by differences, at the same ten places
     corners = np.eye(4)
-    points, h = np.vstack([corners, corners[topology.EDGES].mean(axis=1)]), 1e-6
+    points, h = np.vstack([corners, corners[topology.TET_EDGES].mean(axis=1)]), 1e-6
     ways = topology.tet_gradients(robot.vertices, robot.body_tets)[0] @ np.eye(3)
-    at = lambda p: topology.p2_shape(p, topology.EDGES) @ nodes[robot.p2_tets[0]]  # noqa: E731
+    at = lambda p: topology.p2_shape(p, topology.TET_EDGES) @ nodes[robot.p2_tets[0]]  # noqa: E731
     F = np.stack([(at(points + h * ways[:, i]) - at(points - h * ways[:, i])) / (2 * h) for i in range(3)], axis=2)
     assert found[0] == pytest.approx(np.linalg.det(F).min(), rel=1e-6)
     assert found[0] < 0.0

@@ -27,7 +27,7 @@ from geosim.geometry import topology
 from geosim.show import picture as render
 from geosim.show.fields import max_stretch, shown_surface
 from geosim.show.overlay import overlay
-from geosim.show.raster import Camera, Layer, camera_for, draw
+from geosim.show.raster import Camera, RasterLayer, camera_for, draw
 
 
 def test_of_two_results_neither_hides_the_other(tmp_path, result):
@@ -57,8 +57,8 @@ def square(y: float, half: float) -> np.ndarray:
 
 
 def test_the_nearer_surface_hides_the_other_whatever_the_order():
-    red = Layer(square(0.0, 1.0), SQUARE, np.array([1.0, 0, 0]))
-    blue = Layer(square(-1.0, 0.5), SQUARE, np.array([0, 0, 1.0]))
+    red = RasterLayer(square(0.0, 1.0), SQUARE, np.array([1.0, 0, 0]))
+    blue = RasterLayer(square(-1.0, 0.5), SQUARE, np.array([0, 0, 1.0]))
     for layers in ([red, blue], [blue, red]):
         image = draw(layers, FRONT, (80, 80))
         assert image[40, 40] @ [0, 0, 1] > 0.5 > image[40, 40] @ [1, 0, 0]  # blue is 1 m nearer
@@ -67,13 +67,13 @@ def test_the_nearer_surface_hides_the_other_whatever_the_order():
 
 
 def test_the_area_in_the_image_is_the_area_of_the_surface():
-    image = draw([Layer(square(0.0, 1.0), SQUARE, np.array([1.0, 0, 0]))], FRONT, (100, 100))
+    image = draw([RasterLayer(square(0.0, 1.0), SQUARE, np.array([1.0, 0, 0]))], FRONT, (100, 100))
     assert (image[..., 2] < 0.99).mean() == pytest.approx(0.25, abs=0.02)
 
 
 def test_a_ghost_does_not_hide():
-    body = Layer(square(0.0, 1.0), SQUARE, np.array([1.0, 0, 0]))
-    ghost = Layer(square(-1.0, 1.5), SQUARE, np.array([0.5, 0.5, 0.5]), 0.3)
+    body = RasterLayer(square(0.0, 1.0), SQUARE, np.array([1.0, 0, 0]))
+    ghost = RasterLayer(square(-1.0, 1.5), SQUARE, np.array([0.5, 0.5, 0.5]), 0.3)
     with_ghost, alone = draw([body, ghost], FRONT, (80, 80)), draw([body], FRONT, (80, 80))
     assert np.allclose(with_ghost[40, 40], alone[40, 40])
     assert np.all(with_ghost[40, 14] < 1.0)  # seen where nothing else is

@@ -13,7 +13,7 @@ from geosim.material.materials import LinearElastic
 from geosim.snake.builder import MultibodyBuilder, box_inertia
 from geosim.snake.condensed import CondensedDirection, Kept, solve_contacts
 from geosim.snake.contact import contact_law
-from geosim.snake.problem import Configuration
+from geosim.snake.problem import MultibodyConfiguration
 from geosim.snake.rotation import advance_quaternions, matrices
 from geosim.snake.snake import make_snake
 from geosim.snake.soft import positive_part
@@ -158,7 +158,7 @@ def test_clamped_stiffness_is_semi_definite_where_the_exact_one_is_not():
     stepper = MultibodyStepper()
     state = stepper.start(build.build())
     problem = stepper._problem(state, 1e3, 0)
-    here = Configuration(0.7 * problem.start.x, problem.start.X, problem.start.Q)
+    here = MultibodyConfiguration(0.7 * problem.start.x, problem.start.X, problem.start.Q)
     system, now = state.system, problem.evaluate(here)
     smallest = []
     for clamp in (False, True):
@@ -221,7 +221,7 @@ def test_inverted_tetrahedron_is_pushed_back():
     problem = stepper._problem(state, 1.0, 0)
     x = problem.start.x.copy()
     x[3, 2] = x[0, 2] - 0.03
-    now = problem.evaluate(Configuration(x, problem.start.X, problem.start.Q))
+    now = problem.evaluate(MultibodyConfiguration(x, problem.start.X, problem.start.Q))
     R = now.rotations[:, 0].reshape(3, 3)
     assert np.allclose(R @ R.T, np.eye(3), atol=1e-9)
     assert np.linalg.det(R) == pytest.approx(1.0)

@@ -438,7 +438,7 @@ def test_many_contacts_in_the_matrix_move_as_in_their_own_unknowns(monkeypatch):
     ground = Environment(gravity=(1.0, 0, -G), obstacles=[Obstacle.plane((0, 0, 0), (0, 0, 1), friction=0.5)])
     ends = []
     for most in (40, 0):
-        monkeypatch.setattr(condensed, "_MOST", most)
+        monkeypatch.setattr(condensed, "_MAX_DENSE_CONTACTS", most)
         state = march(build.build(), ground, 0.1, tolerance=1e-7, iterations=100, contact_stiffness=2e3)[-1]
         assert (state.contacts["gap"] < 0).sum() > 5
         ends.append(state.positions)

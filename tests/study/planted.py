@@ -17,7 +17,7 @@ from geosim.generate import limits
 from geosim.generate.design import Design, face_box
 from geosim.study import solving
 from geosim.study.children import Children
-from geosim.study.job import JOB
+from geosim.study.job import JOB_FILE
 
 
 def bar(length: float = 20e-3, height: float = 6e-3) -> Design:
@@ -51,7 +51,7 @@ def solve_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def asked(self: Children, request: dict[str, Any]) -> dict[str, Any]:
         folder, start = Path(request["folder"]), time.process_time()
-        solving.run(pickle.loads((folder / JOB).read_bytes()), folder)
+        solving.run(pickle.loads((folder / JOB_FILE).read_bytes()), folder)
         return {"ended": 0, "reason": None, "seconds": time.process_time() - start, "memory": 1}
 
     monkeypatch.setattr(Children, "_asked", asked)

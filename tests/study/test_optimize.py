@@ -10,7 +10,7 @@ from study.planted import BAR, solve_here
 
 import geosim
 from geosim.errors import InputError
-from geosim.study.optimizing import Search
+from geosim.study.optimizing import DesignSearch
 from geosim.study.proposing import Proposer
 from geosim.study.runs import Runs
 from geosim.study.study import read_study
@@ -87,7 +87,7 @@ def search(study, folder, seed):
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     proposer = Proposer(study.axes, study.goals, study.constraints, seed)
     trials = optuna.create_study(sampler=proposer, directions=["minimize"] * len(study.goals))
-    return Search(study, Runs(folder, True, False), trials)
+    return DesignSearch(study, Runs(folder, True, False), trials)
 
 
 def searched(study, folder, seed, most):

@@ -152,7 +152,7 @@ def test_goals_are_costs_and_the_front_is_what_none_beats():
         {"bend": 89.9, "mass": 12.0},
         {"bend": 60.0, "mass": 9.5},
     ]
-    both = [goals.Goal("target", "bend", 90.0), goals.Goal("minimize", "mass")]
+    both = [goals.DesignGoal("target", "bend", 90.0), goals.DesignGoal("minimize", "mass")]
     costs = np.array([[goal.cost(row) for goal in both] for row in rows])
     np.testing.assert_allclose(costs, [[10, 9], [0.5, 8], [0.1, 12], [30, 9.5]])
     able = np.ones(4, dtype=bool)
@@ -162,7 +162,7 @@ def test_goals_are_costs_and_the_front_is_what_none_beats():
     able[1] = False
     assert goals.pareto(costs, able).tolist() == [True, False, True, False]
     assert goals.best(costs, np.zeros(4, dtype=bool), both) is None
-    assert goals.Goal("maximize", "bend").cost(rows[0]) == -80.0
+    assert goals.DesignGoal("maximize", "bend").cost(rows[0]) == -80.0
 
 
 def test_what_is_as_good_in_one_goal_and_worse_in_another_is_beaten():

@@ -19,33 +19,37 @@ from geosim.linear.patterns import Sparsity
 from geosim.material import tensors
 from geosim.material.materials import Hyperelastic
 from geosim.robot import VolumetricRobot
-from geosim.shape.energy import assembly
-from geosim.shape.energy.body import ScaledBody, scaled_body
-from geosim.shape.energy.cables import CHAMBER, Cables, Hold, make_cables
-from geosim.shape.energy.chambers import Chambers, make_chambers
-from geosim.shape.energy.configuration import Evaluation, Point, Target
-from geosim.shape.energy.contact import ContactPotential
-from geosim.shape.energy.contact_setup import make_contact
-from geosim.shape.energy.embedding import couplings
-from geosim.shape.energy.grip import Blocks, ContactForces, Grip
-from geosim.shape.energy.latest import Latest
-from geosim.shape.energy.levels import levels_of
-from geosim.shape.energy.loads import LoadShape, load_shapes, refuse_held
-from geosim.shape.energy.mirror import find_mirrors
-from geosim.shape.energy.objects import Coupling, Loose, Objects, make_objects
-from geosim.shape.energy.pattern import BodyPattern, build_pattern
-from geosim.shape.energy.rigid import Rigids, make_groups, make_rigids
-from geosim.shape.energy.rigid_equations import ReducedSolver, Reduction
-from geosim.shape.energy.sheets import Fabric, make_fabric
-from geosim.shape.energy.smoothing import Smoothing, smoothing
-from geosim.shape.energy.supports import Supports, held_unknowns, supports
-from geosim.shape.energy.threads import assemble_in_threads
+from geosim.shape.energy.constraints.cables import CHAMBER_VOLUME, Cables, StickSlip, make_cables
+from geosim.shape.energy.constraints.chambers import Chambers, make_chambers
+from geosim.shape.energy.constraints.free_bodies import FreeBodies, FreeBodyBorder, FreeBodyMotion, make_free_bodies
+from geosim.shape.energy.constraints.rigid_equations import ReducedSolver, Reduction
+from geosim.shape.energy.constraints.rigid_groups import RigidGroups, make_groups, make_rigids
+from geosim.shape.energy.constraints.supports import Supports, held_unknowns, supports
+from geosim.shape.energy.contact.contact_state import Blocks, ContactForces, ContactState
+from geosim.shape.energy.contact.potential import ContactPotential
+from geosim.shape.energy.contact.setup import make_contact
+from geosim.shape.energy.discretisation import assembly
+from geosim.shape.energy.discretisation.body import ScaledBody, scaled_body
+from geosim.shape.energy.discretisation.embedding import couplings
+from geosim.shape.energy.discretisation.fabric import Fabric, make_fabric
+from geosim.shape.energy.discretisation.levels import levels_of
+from geosim.shape.energy.discretisation.loads import LoadShape, load_shapes, refuse_held
+from geosim.shape.energy.discretisation.mirror import find_mirrors
+from geosim.shape.energy.discretisation.pattern import BodyPattern, build_pattern
+from geosim.shape.energy.discretisation.smoothing import Smoothing, smoothing
+from geosim.shape.energy.discretisation.threads import assemble_in_threads
+from geosim.shape.energy.newton.last_evaluation import LastEvaluation
+from geosim.shape.energy.newton.states import Configuration, Evaluation, LoadState
 
-__all__ = ["ShapeProblem", "make_problem", "stiffest"]
+__all__ = ["ShapeProblem", "make_problem", "max_shear_moduli"]
 
-VOLUME_CHANGE = 1e-7  # relative, of an enclosed incompressible body: ten times what the equations are solved to
-UNLIKE = 1e-7  # share of the largest load by which loads may differ from their images: rounding of weights
-RESULTANT = 1e-8  # of the loads on a free body over the sum of their sizes: round-off of many thousand nodal forces
+ENCLOSED_VOLUME_TOLERANCE_REL = (
+    1e-7  # relative, of an enclosed incompressible body: ten times what the equations are solved to
+)
+LOAD_SYMMETRY_REL = 1e-7  # share of the largest load by which loads may differ from their images: rounding of weights
+FREE_RESULTANT_REL = (
+    1e-8  # of the loads on a free body over the sum of their sizes: round-off of many thousand nodal forces
+)
 
 
 @dataclass(frozen=True)
@@ -89,14 +93,14 @@ class ShapeProblem(ScaledBody):
     held: Bools
     enclosed: bool
     contact: ContactPotential | None
-    rigid: Rigids | None
+    rigid: RigidGroups | None
     reduction: Reduction | None
     cables: Cables | None
     fabric: Fabric | None
     smoothing: Smoothing | None
-    objects: Objects
+    objects: FreeBodies
     asymmetry: str = ""
-    latest: Latest = field(default_factory=Latest, repr=False, compare=False)
+    latest: LastEvaluation = field(default_factory=LastEvaluation, repr=False, compare=False)
 
     @property
     def chambers(self) -> int:
@@ -113,7 +117,7 @@ class ShapeProblem(ScaledBody):
     def kinds(self) -> Ints:
         """What every scalar is (see `cables`), (d,)."""
         more = np.zeros(0, dtype=np.int64) if self.cables is None else self.cables.kinds
-        return frozen(np.concatenate([np.full(self.chambers, CHAMBER), more]))
+        return frozen(np.concatenate([np.full(self.chambers, CHAMBER_VOLUME), more]))
 
     def spread(self, of_cables: Floats) -> Floats:
         """Values of cables (w,) as scalars of theirs: nan for jumps."""
@@ -214,7 +218,7 @@ class ShapeProblem(ScaledBody):
     def solver_of(self, evaluation: Evaluation, motion: Floats | None = None) -> BorderedSolver | ReducedSolver:
         """Return what solves for a Newton step with the tangent of an evaluation.
 
-        `motion` (g, 6) is what prescribed groups still have to move (see `Rigids.motion`); what it moves is in the shift.
+        `motion` (g, 6) is what prescribed groups still have to move (see `RigidGroups.motion`); what it moves is in the shift.
         """
         if self.rigid is None or evaluation.rigid is None or self.reduction is None:
             self.linear.use(evaluation.sparsity)
@@ -236,19 +240,19 @@ class ShapeProblem(ScaledBody):
         external: Floats,
         *,
         matrix: bool,
-        grip: Grip | None = None,
+        contact_state: ContactState | None = None,
         table: Floats | None = None,
-        hold: Hold | None = None,
-        loose: Loose | None = None,
+        hold: StickSlip | None = None,
+        free_bodies: FreeBodyMotion | None = None,
     ) -> Evaluation:
         """Return residuals, and with `matrix` the tangent, at scaled positions, pressures and loads.
 
         Of `external` the rows beyond the nodes, if there are any, are forces and moments on the rigid groups; contact goes by
-        `grip`.
-        `chamber_pressures` are the forces of all scalars (d,); `hold` says where cables stick, `loose` which objects move.
+        `contact_state`.
+        `chamber_pressures` are the forces of all scalars (d,); `hold` says where cables stick, `free_bodies` which objects move.
         """
         table = self.table if table is None else table
-        asked = (x, p, chamber_pressures, external, grip, table, hold, loose)
+        asked = (x, p, chamber_pressures, external, contact_state, table, hold, free_bodies)
         if (known := self.latest.of(self, asked, matrix=matrix)) is not None:
             return known
         return self.latest.keep(self, asked, self._evaluated(*asked, matrix=matrix))
@@ -259,10 +263,10 @@ class ShapeProblem(ScaledBody):
         p: Floats,
         chamber_pressures: Floats,
         external: Floats,
-        grip: Grip | None,
+        contact_state: ContactState | None,
         table: Floats,
-        hold: Hold | None,
-        loose: Loose | None,
+        hold: StickSlip | None,
+        free_bodies: FreeBodyMotion | None,
         *,
         matrix: bool,
     ) -> Evaluation:
@@ -288,8 +292,8 @@ class ShapeProblem(ScaledBody):
         scale += np.linalg.norm(external[:count], axis=1)
         contact, rigid = None, None
         sparsity: Sparsity = pattern
-        if self.contact is not None and grip is not None and np.isfinite(energy):
-            contact = self.contact.evaluate(x, grip, matrix=matrix)
+        if self.contact is not None and contact_state is not None and np.isfinite(energy):
+            contact = self.contact.evaluate(x, contact_state, matrix=matrix)
             force += contact.force
             scale += np.linalg.norm(contact.force, axis=1)
             energy = energy if np.isfinite(contact.energy) else np.inf
@@ -311,7 +315,7 @@ class ShapeProblem(ScaledBody):
             contact,
             rigid,
             columns,
-            loose=self._unbalanced(loose, x, contact),
+            free_bodies=self._unbalanced(free_bodies, x, contact),
             loose_hold=np.zeros(len(self.objects.ids)),
         )
 
@@ -319,7 +323,7 @@ class ShapeProblem(ScaledBody):
         self,
         x: Floats,
         forces: Floats,
-        hold: Hold | None,
+        hold: StickSlip | None,
         matrix: bool,
         out: tuple[Floats, Floats, Floats],
         of_chambers: tuple[Floats, Floats],
@@ -336,19 +340,23 @@ class ShapeProblem(ScaledBody):
         columns = np.concatenate([gradients, pulls]) if cables.rough else None
         return np.concatenate([volumes, values]), np.concatenate([gradients, along]), columns
 
-    def _unbalanced(self, loose: Loose | None, x: Floats, contact: ContactForces | None) -> Floats:
+    def _unbalanced(self, free_bodies: FreeBodyMotion | None, x: Floats, contact: ContactForces | None) -> Floats:
         """Forces and moments that free objects are short of, (objects, 6)."""
-        if loose is None or contact is None or self.contact is None:
+        if free_bodies is None or contact is None or self.contact is None:
             return np.zeros((len(self.objects.ids), 6))
-        return loose.balance(self.contact, x, contact)
+        return free_bodies.balance(self.contact, x, contact)
 
-    def corrected(self, point: Point, evaluation: Evaluation, *, one: bool) -> Point:
+    def corrected(self, point: Configuration, evaluation: Evaluation, *, one: bool) -> Configuration:
         """Return a point at which no cable sticks beyond its friction or slides against it (see `cables`)."""
         hold, c = point.hold, self.chambers
         if self.cables is None or hold is None:
             return point
         forces, mine = self.cables.corrected(
-            point.x, point.chamber_pressures[c:], evaluation.volumes[c:], Hold(hold.modes[c:], hold.values[c:]), one=one
+            point.x,
+            point.chamber_pressures[c:],
+            evaluation.volumes[c:],
+            StickSlip(hold.modes[c:], hold.values[c:]),
+            one=one,
         )
         modes = np.concatenate([hold.modes[:c], mine.modes])
         pressures = np.concatenate([point.chamber_pressures[:c], forces])
@@ -370,13 +378,15 @@ class ShapeProblem(ScaledBody):
         data = self.contact.added(parts, evaluation.sparsity, evaluation.data)
         return replace(evaluation, data=data, levels=(*evaluation.levels, level))
 
-    def coupling(self, x: Floats, target: Target, evaluation: Evaluation, *, own: bool) -> Coupling | None:
-        """Return what couples free objects with the nodes (see `objects`); None where nothing moves by itself."""
-        loose, forces = target.loose, evaluation.contact
-        if self.contact is None or forces is None or loose is None or not loose.moving.any():
+    def coupling(self, x: Floats, target: LoadState, evaluation: Evaluation, *, own: bool) -> FreeBodyBorder | None:
+        """Return what couples free objects with the nodes (see `free_bodies`); None where nothing moves by itself."""
+        free_bodies, forces = target.free_bodies, evaluation.contact
+        if self.contact is None or forces is None or free_bodies is None or not free_bodies.moving.any():
             return None
         levels = (*evaluation.levels, "slides") if own else evaluation.levels
-        return loose.coupling(self.contact, x, forces, evaluation.loose, evaluation.loose_hold, levels, own=own)
+        return free_bodies.coupling(
+            self.contact, x, forces, evaluation.free_bodies, evaluation.loose_hold, levels, own=own
+        )
 
     def isochoric_pressures(self, x: Floats, p: Floats, *, back: bool = False) -> Floats:
         """Pressures that balance the isochoric form of the energy where `p` balances the form in use, (v,); or `back`.
@@ -405,7 +415,7 @@ class ShapeProblem(ScaledBody):
             return 0
         mesh = self.mesh._replace(tets=self.mesh.tets[doubtful], barycentric=self.mesh.barycentric[doubtful])
         corners = np.eye(4)
-        points = np.vstack([corners, corners[topology.EDGES].mean(axis=1), self.element.constraint.points])
+        points = np.vstack([corners, corners[topology.TET_EDGES].mean(axis=1), self.element.constraint.points])
         J = np.linalg.det(mesh.deformations(x, self.element.slopes(points)))
         return int((J <= 0.0).any(axis=1).sum())
 
@@ -434,7 +444,7 @@ class ShapeProblem(ScaledBody):
             known = self.mesh.deformations(positions, self.element.energy.slopes)
             J = np.linalg.det(np.einsum("qc,ecij->eqij", rule.shares, known)) @ rule.weights
             change = float(self.mesh.volumes @ J) / self.body_volume - 1.0
-            if abs(change) > VOLUME_CHANGE:
+            if abs(change) > ENCLOSED_VOLUME_TOLERANCE_REL:
                 raise InputError(
                     f"prescribed: the whole surface of an incompressible body is prescribed and would change its "
                     f"volume by {100 * change:.3g} %; leave a part free, or give the material a bulk_modulus"
@@ -456,7 +466,7 @@ def make_problem(
     """Return the discrete problem.
 
     `factoriser` and `threads` are those of `make_factoriser`; `contact_thickness` is the thickness of contact over the local
-    edge length (default: see `contact_setup`); `imperfection` the amplitude of a smooth deviation of the rest shape over the
+    edge length (default: see `setup`); `imperfection` the amplitude of a smooth deviation of the rest shape over the
     body's size; `symmetric` whether planes of symmetry are looked for.
 
     Raises
@@ -464,7 +474,7 @@ def make_problem(
     InputError
         The robot cannot be solved: a chamber is open, a body is not held, loads on a free body do not balance.
     """
-    robot = imperfect(robot, imperfection) if imperfection > 0 else robot
+    robot = imperfect_robot(robot, imperfection) if imperfection > 0 else robot
     body = scaled_body(robot, order)
     materials = list(robot.materials.values())
     compressible = any(np.isfinite(m.bulk_modulus) for m in materials)
@@ -482,7 +492,7 @@ def make_problem(
     contact = make_contact(
         body,
         environment,
-        stiffness=stiffest(body.mesh, materials, body.stress),
+        stiffness=max_shear_moduli(body.mesh, materials, body.stress),
         held=np.asarray(held[: body.rest.size].reshape(-1, 3).all(axis=1)),
         thickness_share=contact_thickness,
     )
@@ -507,13 +517,13 @@ def make_problem(
         cables=None if cables is None else replace(cables, strands=cables.strands.placed(pattern)),
         fabric=None if fabric is None else fabric.placed(pattern),
         smoothing=None if smoothed is None else smoothed.placed(pattern),
-        objects=make_objects(environment, body.length, body.center, body.force_unit),
+        objects=make_free_bodies(environment, body.length, body.center, body.force_unit),
     )
     _check_free_bodies(problem)
-    return halved(problem) if symmetric else problem
+    return mirrored_problem(problem) if symmetric else problem
 
 
-def halved(problem: ShapeProblem) -> ShapeProblem:
+def mirrored_problem(problem: ShapeProblem) -> ShapeProblem:
     """Return a problem whose equations are solved in halves, where its mesh and its loads have a plane of symmetry."""
     mirrors, why = find_mirrors(problem, problem.held)
     size, count = problem.rest.size, len(problem.rest)
@@ -522,7 +532,7 @@ def halved(problem: ShapeProblem) -> ShapeProblem:
         for i in range(max([1, *map(len, given)])):
             moves = problem.external_forces(i)[:count], problem.held_positions(i)[:count] - problem.rest
             odd = [np.abs(v.ravel() - mirror.sign[:size] * v.ravel()[mirror.partner[:size]]).max() for v in moves]
-            if any(o > UNLIKE * np.abs(v).max() for o, v in zip(odd, moves)):
+            if any(o > LOAD_SYMMETRY_REL * np.abs(v).max() for o, v in zip(odd, moves)):
                 mirrors.remove(mirror)
                 why = f"the loads of command {i + 1} have no image in {mirror.name}"
                 break
@@ -546,7 +556,7 @@ def _pattern(
     )
 
 
-def imperfect(robot: VolumetricRobot, amplitude: float) -> VolumetricRobot:
+def imperfect_robot(robot: VolumetricRobot, amplitude: float) -> VolumetricRobot:
     """Return the robot with its rest shape bent by smooth waves, of an amplitude over its size; fixed vertices stay.
 
     The waves are as long as the body, so that every coarse mode of buckling has a part in them.
@@ -563,7 +573,7 @@ def imperfect(robot: VolumetricRobot, amplitude: float) -> VolumetricRobot:
     return replace(robot, vertices=x + amplitude * robot.size * fade[:, None] * wave)
 
 
-def stiffest(mesh: assembly.Mesh, materials: Sequence[Hyperelastic], stress: float) -> Floats:
+def max_shear_moduli(mesh: assembly.Mesh, materials: Sequence[Hyperelastic], stress: float) -> Floats:
     """Largest shear modulus, over a unit [Pa], of the elements around every node, (nodes,)."""
     moduli = np.array([m.shear_modulus for m in materials])[mesh.material] / stress
     out = np.zeros(int(mesh.tets.max()) + 1)
@@ -603,7 +613,7 @@ def _check_free_bodies(problem: ShapeProblem) -> None:
             f, x, m = pushes[mine], points[mine], moments[groups == label]
             size = np.abs(f).sum() + np.abs(m).sum()
             resultant = np.abs(f.sum(axis=0)).max() + np.abs(np.cross(x, f).sum(axis=0) + m.sum(axis=0)).max()
-            if size > 0 and resultant > RESULTANT * size:
+            if size > 0 and resultant > FREE_RESULTANT_REL * size:
                 raise InputError(
                     f"{_free_body(problem, label)} has no resting place, because its loads have a resultant; "
                     "fix it somewhere, or remove gravity and loads"
@@ -617,7 +627,5 @@ def _free_body(problem: ShapeProblem, label: int) -> str:
     if count == 1:
         return "fixed = None: a free body"
     x, y, z = 1e3 * problem.robot.vertices[labels == label].mean(axis=0)
-    loose = len(problem.supports.free_bodies)
-    return (
-        f"fixed: {loose} of {count} separate bodies are held by nothing; the one around ({x:.3g}, {y:.3g}, {z:.3g}) mm"
-    )
+    free_bodies = len(problem.supports.free_bodies)
+    return f"fixed: {free_bodies} of {count} separate bodies are held by nothing; the one around ({x:.3g}, {y:.3g}, {z:.3g}) mm"

@@ -7,12 +7,13 @@ Find positions x, pressure p (mean stress) and chamber pressures P stationary fo
 
 with Taylor-Hood elements (P2 displacement, continuous P1 pressure) or smoothed P1 (see `smoothing`). Every chamber is a scalar
 functional v_c(x) with the conjugate force P_c: either is prescribed, both are returned. Contact with obstacles and of
-the robot with itself is in `contact`. One command is reached by
+the robot with itself is in `potential`. One command is reached by
 
     1. targets: volumes or pressures, dead loads, held positions and poses of obstacles at the end of the command;
-    2. the path to them (`path`): increments as long as the path is straight, at a prescribed share of the command or, where
+    2. the path to them (`continuation`): increments as long as the path is straight, at a prescribed share of the command
+    or, where
        pressures or loads are on their way, on an arc that passes their maxima;
-    3. Newton (`newton`): factorise the symmetric indefinite tangent once, solve for the residual and for the gradient
+    3. Newton (`equilibrium`): factorise the symmetric indefinite tangent once, solve for the residual and for the gradient
        of every chamber of prescribed volume, and close the small bordered system (block elimination);
     4. line search: shorten the step until the energy is finite, no surface passes another, and the squared scaled
        residual falls (non-monotone);
@@ -34,27 +35,36 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from geosim.actuation import AMBIENT, Actuation, CableLengths, CableTensions, Command, Inflation, Syringe, cable_targets
+from geosim.actuation import (
+    AMBIENT_PRESSURE_PA,
+    Actuation,
+    CableLengths,
+    CableTensions,
+    Command,
+    Inflation,
+    Syringe,
+    cable_targets,
+)
 from geosim.arguments import guarded
 from geosim.arrays import Bools, choice, number, whole
 from geosim.contract import Progress, Report, Robot, State, Status, taken
 from geosim.environment import Environment
 from geosim.linear.factorise import FACTORISERS, MULTILEVEL
-from geosim.linear.factoriser import MOST_THREADS
+from geosim.linear.factoriser import MAX_THREADS
 from geosim.robot import VolumetricRobot
-from geosim.shape.energy import frames
-from geosim.shape.energy.attempt import Budget
-from geosim.shape.energy.cables import JUMP, Hold
-from geosim.shape.energy.configuration import Outcome, Point, Target
-from geosim.shape.energy.gas import Gas, shut_in
-from geosim.shape.energy.newton import Newton
-from geosim.shape.energy.objects import Loose
-from geosim.shape.energy.path import Journey, Path
-from geosim.shape.energy.penetration import went_through
+from geosim.shape.energy import measures
+from geosim.shape.energy.constraints.cables import TENSION_JUMP, StickSlip
+from geosim.shape.energy.constraints.free_bodies import FreeBodyMotion
+from geosim.shape.energy.constraints.gas import Gas, enclosed_gas
+from geosim.shape.energy.contact.penetration import passed_through
+from geosim.shape.energy.continuation.continuation import Continuation, StepOutcome
+from geosim.shape.energy.continuation.predictor import load_difference
+from geosim.shape.energy.continuation.wording import FLAT_TETS
+from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
+from geosim.shape.energy.newton.newton_solve import Budget
+from geosim.shape.energy.newton.states import Configuration, LoadState, NewtonOutcome
 from geosim.shape.energy.problem import ShapeProblem, make_problem
 from geosim.shape.energy.state import ShapeState
-from geosim.shape.energy.trail import difference
-from geosim.shape.energy.wording import FLAT_TETS
 
 __all__ = ["EnergyShapeSolver", "ShapeState"]
 
@@ -66,14 +76,14 @@ NAMES = {
     "symmetry": ("auto",),
 }
 # Below this tolerance residuals are round-off; shares of the skin's edges; shares of the body's size.
-LIMITS = {"tolerance": (1e-13, 1e-2), "contact_thickness": (1e-4, 0.5), "imperfection": (0.0, 0.05)}
+OPTION_LIMITS = {"tolerance": (1e-13, 1e-2), "contact_thickness": (1e-4, 0.5), "imperfection": (0.0, 0.05)}
 
 
 # Pressures and loads so many times the shear modulus are mistaken units: rubber breaks far before.
-SENSELESS = 20.0
+MAX_LOAD_MODULI = 20.0
 
 # Where a free body is lost on the way, the load factor at which it is lost is found to this share of the command.
-LOSES = 5e-3
+LOSS_LOAD_TOLERANCE = 5e-3
 
 
 @guarded
@@ -146,7 +156,7 @@ class EnergyShapeSolver:
             if key in ("invariants", "symmetry") and getattr(self, key) is None:
                 continue
             choice(getattr(self, key), f"EnergyShapeSolver: {key}", names)
-        for key, (low, high) in LIMITS.items():
+        for key, (low, high) in OPTION_LIMITS.items():
             number(getattr(self, key), f"EnergyShapeSolver: {key}", low=low, high=high)
         for key in ("max_growth", "min_increment"):
             number(getattr(self, key), f"EnergyShapeSolver: {key}", above=0.0)
@@ -156,7 +166,7 @@ class EnergyShapeSolver:
         if self.max_factorisations is not None:
             whole(self.max_factorisations, "EnergyShapeSolver: max_factorisations", least=1)
         if self.threads is not None:
-            whole(self.threads, "EnergyShapeSolver: threads", least=1, most=MOST_THREADS)
+            whole(self.threads, "EnergyShapeSolver: threads", least=1, most=MAX_THREADS)
 
     @property
     def isochoric(self) -> bool:
@@ -196,35 +206,41 @@ class EnergyShapeSolver:
         note = f"symmetry = 'auto' halves nothing: {problem.asymmetry}." if problem.asymmetry else ""
         scalars = len(problem.kinds)
         free = len(problem.objects.ids)
-        point = Point(
+        point = Configuration(
             problem.rest, np.zeros(len(problem.pressure_vertices)), np.zeros(scalars), objects=np.zeros((free, 6))
         )
         if initial is not None:
-            point = frames.adopt(problem, initial)
+            point = measures.adopt(problem, initial)
         lost = np.zeros(free, dtype=bool)
         if isinstance(initial, ShapeState) and initial.lost.shape == lost.shape:
             lost = initial.lost
-        grip = problem.contact.start(point.x) if problem.contact is not None else None
-        before, rubbed = None, 0.0 if initial is None else np.nan
+        contact_state = problem.contact.start(point.x) if problem.contact is not None else None
+        before, friction_work = None, 0.0 if initial is None else np.nan
         if isinstance(initial, ShapeState):
-            before, rubbed = initial.grip, initial.rubbed
-        if grip is not None and before is not None and before.anchors.shape == grip.anchors.shape:
-            grip = before  # go on where the last solve ended: its obstacles stand where they stood
+            before, friction_work = initial.contact_state, initial.friction_work
+        if contact_state is not None and before is not None and before.anchors.shape == contact_state.anchors.shape:
+            contact_state = before  # go on where the last solve ended: its obstacles stand where they stood
         evaluation = problem.evaluate(
-            point.x, point.p, point.chamber_pressures, np.zeros_like(point.x), matrix=False, grip=grip, hold=point.hold
+            point.x,
+            point.p,
+            point.chamber_pressures,
+            np.zeros_like(point.x),
+            matrix=False,
+            contact_state=contact_state,
+            hold=point.hold,
         )
         if point.hold is None and problem.cables is not None and problem.cables.rough:
-            point = replace(point, hold=Hold(np.zeros(scalars, dtype=np.int64), evaluation.volumes))
+            point = replace(point, hold=StickSlip(np.zeros(scalars, dtype=np.int64), evaluation.volumes))
         loads = problem.loads_of(evaluation.force if initial is not None else np.zeros_like(point.x))
-        target = Target(
+        target = LoadState(
             np.zeros(scalars, dtype=bool),
             evaluation.volumes,
             point.chamber_pressures,
             loads,
             problem.goal(point.x),
-            grip,
+            contact_state,
             kinds=problem.kinds,
-            loose=self._loose(problem, point, lost, -1),
+            free_bodies=self._loose(problem, point, lost, -1),
         ).at(point)
         return ShapeState(
             problem,
@@ -232,9 +248,9 @@ class EnergyShapeSolver:
             target,
             evaluation.volumes,
             (),
-            target.grip,
-            rubbed,
-            frames.measure(problem, point, evaluation, np.nan, target, None, rubbed),
+            target.contact_state,
+            friction_work,
+            measures.measure(problem, point, evaluation, np.nan, target, None, friction_work),
             is_frame=False,
             began=(evaluation.volumes, point.chamber_pressures),
             lost=lost,
@@ -242,8 +258,8 @@ class EnergyShapeSolver:
         )
 
     @property
-    def _newton(self) -> Newton:
-        return Newton(self.tolerance, self.max_iterations)
+    def _newton(self) -> EquilibriumSearch:
+        return EquilibriumSearch(self.tolerance, self.max_iterations)
 
     def step(
         self, state: ShapeState, command: Command, progress: Callable[[Progress], None] | None = None
@@ -269,7 +285,7 @@ class EnergyShapeSolver:
                 f"{command.index + 1}."
             )
         depth = current.frame.max_penetration
-        if status is Status.CONVERGED and went_through(problem.environment.obstacles, depth):
+        if status is Status.CONVERGED and passed_through(problem.environment.obstacles, depth):
             status = Status.CROSSED
             message = (
                 f"{Status.CROSSED.value} An obstacle is {depth * 1e3:.3g} mm deep in the robot at command "
@@ -296,77 +312,85 @@ class EnergyShapeSolver:
         report = Report(status, message, tuple(records))
         if report.reached or current is state:
             return current, report
-        partial = replace(current, measured=replace(current.frame, time=journey.share))
+        partial = replace(current, measured=replace(current.frame, time=journey.load_factor))
         return current, replace(report, partial=partial)
 
     def _journey(
-        self, state: ShapeState, end: Target, command: Command, budget: Budget, *, brisk: bool = False
-    ) -> Journey:
+        self, state: ShapeState, end: LoadState, command: Command, budget: Budget, *, skip_relaxation: bool = False
+    ) -> StepOutcome:
         """Follow the path to a target; from rest what always acts is put on first, however many commands there are."""
         problem, origin = state.problem, self._origin(state, end, command)
-        shortest = max(self.min_increment, LOSES) if brisk else self.min_increment
-        options = budget, self.max_growth, shortest, self.follow == "dynamic", brisk
+        shortest = max(self.min_increment, LOSS_LOAD_TOLERANCE) if skip_relaxation else self.min_increment
+        options = budget, self.max_growth, shortest, self.follow == "dynamic", skip_relaxation
         steady = replace(origin, external=problem.steady_forces())
-        way = difference(problem, end, steady)
+        way = load_difference(problem, end, steady)
         at_rest = not state.is_frame and np.array_equal(state.point.x, problem.rest)
         if not (at_rest and np.any(steady.external != origin.external) and (way is None or np.any(way))):
-            return Path(self._newton, origin, end, state, *options).follow()
-        held = None if origin.loose is None else origin.loose.held()
-        start, loads = (replace(t, loose=held) for t in (origin, steady))
-        loaded = Path(self._newton, start, loads, state, *options).follow()
+            return Continuation(self._newton, origin, end, state, *options).follow()
+        held = None if origin.free_bodies is None else origin.free_bodies.held()
+        start, loads = (replace(t, free_bodies=held) for t in (origin, steady))
+        loaded = Continuation(self._newton, start, loads, state, *options).follow()
         if loaded.status is not Status.CONVERGED:
             return replace(
-                loaded, share=0.0, message=f"{loaded.message} That was before the command, of constant loads."
+                loaded, load_factor=0.0, message=f"{loaded.message} That was before the command, of constant loads."
             )
         loaded_state = replace(loaded.state, is_frame=False)
-        journey = Path(self._newton, self._origin(loaded_state, end, command), end, loaded_state, *options).follow()
+        journey = Continuation(
+            self._newton, self._origin(loaded_state, end, command), end, loaded_state, *options
+        ).follow()
         return replace(journey, records=loaded.records + journey.records, left=loaded.left + journey.left)
 
-    def _holding(self, state: ShapeState, end: Target, command: Command, budget: Budget) -> Journey:
+    def _holding(self, state: ShapeState, end: LoadState, command: Command, budget: Budget) -> StepOutcome:
         """Go to a target with the free objects as long as contact holds them, and without those that it loses."""
-        problem, loose = state.problem, end.loose
-        if loose is None or not loose.moving.any() or problem.contact is None:
+        problem, free_bodies = state.problem, end.free_bodies
+        if free_bodies is None or not free_bodies.moving.any() or problem.contact is None:
             return self._journey(state, end, command, budget)
-        brisk = all(problem.environment.obstacles[o].friction > 0.0 for o in problem.objects.ids[loose.moving])
-        journey = self._journey(state, end, command, budget, brisk=brisk)
+        skip_relaxation = all(
+            problem.environment.obstacles[o].friction > 0.0 for o in problem.objects.ids[free_bodies.moving]
+        )
+        journey = self._journey(state, end, command, budget, skip_relaxation=skip_relaxation)
         if journey.status in (Status.CONVERGED, Status.STOPPED, Status.INTERRUPTED):
             return journey
         there = journey.state
-        assert there.grip is not None
-        spent = loose.spent(problem.contact, problem.contact.evaluate(there.point.x, there.grip, matrix=False))
+        assert there.contact_state is not None
+        spent = free_bodies.spent(
+            problem.contact, problem.contact.evaluate(there.point.x, there.contact_state, matrix=False)
+        )
         each = list(np.eye(len(spent), dtype=bool)[spent])
         for gone in each if len(each) < 2 else [*each, spent]:
             names = ", ".join(f"{o + 1} ({problem.environment.obstacles[o].shape})" for o in problem.objects.ids[gone])
             note = (
-                f"Object {names} is lost in command {command.index + 1}: {100.0 * journey.share:.3g} % of the way there "
+                f"Object {names} is lost in command {command.index + 1}: {100.0 * journey.load_factor:.3g} % of the way there "
                 f"contact no longer holds it, and it is left out."
             )
             dropped = self._dropped(there, gone, note)
             again = self._holding(dropped, self.target(problem, dropped, command), command, budget)
             if again.status is Status.CONVERGED:
                 return replace(again, records=journey.records + again.records, left=journey.left + again.left)
-        return self._journey(state, end, command, budget) if brisk else journey
+        return self._journey(state, end, command, budget) if skip_relaxation else journey
 
     def _dropped(self, state: ShapeState, gone: Bools, note: str) -> ShapeState:
         """Return a state without some of the free objects, in balance with loads on the nodes instead of their contact."""
         problem, point, lost = state.problem, state.point, state.lost | gone
-        target = replace(state.target, loose=self._loose(problem, point, lost, -1)).at(point)
+        target = replace(state.target, free_bodies=self._loose(problem, point, lost, -1)).at(point)
         missing = self._newton.evaluate(problem, point, target, matrix=False).force
         target = replace(target, external=target.external + problem.loads_of(missing))
         note = " ".join(filter(None, [state.note, note]))
-        return replace(state, target=target, grip=target.grip, before=(), lost=lost, note=note, is_frame=True)
+        return replace(
+            state, target=target, contact_state=target.contact_state, before=(), lost=lost, note=note, is_frame=True
+        )
 
     @staticmethod
-    def _loose(problem: ShapeProblem, point: Point, lost: Bools, index: int) -> Loose | None:
+    def _loose(problem: ShapeProblem, point: Configuration, lost: Bools, index: int) -> FreeBodyMotion | None:
         """Return what becomes of the free objects in a command; None where there are none."""
         objects = problem.objects
         moving = (index >= objects.released) & ~lost
-        return Loose(objects, moving, lost, np.zeros_like(point.objects), point.objects) if len(lost) else None
+        return FreeBodyMotion(objects, moving, lost, np.zeros_like(point.objects), point.objects) if len(lost) else None
 
     def _above_vacuum(self, state: ShapeState, command: Command) -> tuple[Status, str] | None:
         """Say which chamber would need less than vacuum; None where none does."""
         inflation, count = command.find(Inflation), state.problem.chambers
-        ambient = AMBIENT if inflation is None else inflation.ambient
+        ambient = AMBIENT_PRESSURE_PA if inflation is None else inflation.ambient
         pressures = state.point.chamber_pressures[:count] * state.problem.stress
         if not (pressures < -ambient).any():
             return None
@@ -377,7 +401,7 @@ class EnergyShapeSolver:
             f"gauge): no pump does that. Prescribe a larger volume_ratio.",
         )
 
-    def _measured(self, state: ShapeState, outcome: Outcome | None) -> ShapeState:
+    def _measured(self, state: ShapeState, outcome: NewtonOutcome | None) -> ShapeState:
         """Return the state with its measures, which the increments between commands do without."""
         if state.measured is not None:
             return state
@@ -388,14 +412,14 @@ class EnergyShapeSolver:
             evaluation = self._newton.evaluate(state.problem, point, state.target, matrix=False)
             residual = self._newton.residuals(state.problem, point, state.target, evaluation)[0]
         stable = self._newton.is_stable(state.problem, point, state.target) if self.check_stability else None
-        measured = frames.measure(
-            state.problem, point, evaluation, residual, state.target, stable, state.rubbed, state.note
+        measured = measures.measure(
+            state.problem, point, evaluation, residual, state.target, stable, state.friction_work, state.note
         )
         return replace(state, measured=measured)
 
     # ---- increments
 
-    def target(self, problem: ShapeProblem, state: ShapeState, command: Command) -> Target:
+    def target(self, problem: ShapeProblem, state: ShapeState, command: Command) -> LoadState:
         """Return what a command asks for, in scaled units."""
         chambers, index = problem.chambers, command.index
         inflation = command.find(Inflation)
@@ -408,50 +432,50 @@ class EnergyShapeSolver:
         goals = np.concatenate([ratio * problem.rest_chamber_volumes, problem.spread(-length / problem.length)])
         forces = np.concatenate([pressure / problem.stress, problem.spread(tension / problem.force_unit)])
         gas = self._gas(problem, state, command)
-        lawful = problem.kinds == JUMP  # what a law says where it stands
+        lawful = problem.kinds == TENSION_JUMP  # what a law says where it stands
         if gas is not None:
             lawful = lawful | gas[1].members.any(axis=0)
         by_volume = np.isfinite(goals) | lawful
-        grip = (
-            state.grip.at(problem.contact.poses(index))
-            if problem.contact is not None and state.grip is not None
+        contact_state = (
+            state.contact_state.at(problem.contact.poses(index))
+            if problem.contact is not None and state.contact_state is not None
             else None
         )
-        return Target(
+        return LoadState(
             by_volume,
             np.where(lawful, state.volumes, np.nan_to_num(goals)),
             np.where(by_volume, 0.0, np.nan_to_num(forces)),
             problem.external_forces(index),
             problem.held_positions(index),
-            grip,
+            contact_state,
             gas=None if gas is None else gas[1],
             kinds=problem.kinds,
-            loose=self._loose(problem, state.point, state.lost, index),
+            free_bodies=self._loose(problem, state.point, state.lost, index),
         ).at(state.point)
 
     def _gas(self, problem: ShapeProblem, state: ShapeState, command: Command) -> tuple[Gas, Gas] | None:
         """Return the gases of a command as they are closed, and as they shall be."""
         began = (state.volumes, state.point.chamber_pressures) if state.began is None else state.began
-        return shut_in(command, problem.chambers, len(problem.kinds), *began, problem.length, problem.stress)
+        return enclosed_gas(command, problem.chambers, len(problem.kinds), *began, problem.length, problem.stress)
 
-    def _origin(self, state: ShapeState, end: Target, command: Command) -> Target:
+    def _origin(self, state: ShapeState, end: LoadState, command: Command) -> LoadState:
         """Return the target that the present equilibrium meets, expressed in the controls of the next command."""
-        gas, loose = self._gas(state.problem, state, command), end.loose
+        gas, free_bodies = self._gas(state.problem, state, command), end.free_bodies
         contact = state.problem.contact
-        if loose is not None and contact is not None and state.grip is not None:
+        if free_bodies is not None and contact is not None and state.contact_state is not None:
             x = state.point.x
-            lift = loose.wrenches(contact, x, contact.evaluate(x, state.grip, matrix=False))
-            loose = replace(loose, lift=np.where(loose.moving[:, None], lift, 0.0))
-        return Target(
+            lift = free_bodies.wrenches(contact, x, contact.evaluate(x, state.contact_state, matrix=False))
+            free_bodies = replace(free_bodies, lift=np.where(free_bodies.moving[:, None], lift, 0.0))
+        return LoadState(
             end.by_volume,
             state.volumes,
             state.point.chamber_pressures,
             state.target.external,
             state.problem.goal(state.point.x, state.target.positions),
-            state.grip,
+            state.contact_state,
             gas=None if gas is None else state.target.gas or gas[0],
             kinds=end.kinds,
-            loose=loose,
+            free_bodies=free_bodies,
         )
 
 
@@ -465,12 +489,12 @@ def _flat(problem: ShapeProblem, state: ShapeState) -> str:
     return f" {folded}{FLAT_TETS}"
 
 
-def _beyond_sense(problem: ShapeProblem, end: Target) -> str:
+def _beyond_sense(problem: ShapeProblem, end: LoadState) -> str:
     """Say that pressures or loads are of another order than the material; empty where they are not."""
     asked = float(np.abs(end.pressures[: problem.chambers]).max(initial=0.0)) * problem.stress
     pulled = float(np.linalg.norm(end.external[: len(problem.rest)], axis=1).sum()) * problem.stress
     modulus = max(m.shear_modulus for m in problem.robot.materials.values())
     for what, value in (("pressure", asked), ("loads over the square of the robot's size", pulled)):
-        if value > SENSELESS * modulus:
+        if value > MAX_LOAD_MODULI * modulus:
             return f" The {what}, {value:.3g} Pa, is {value / modulus:.2g} times the shear modulus: check the unit."
     return ""

@@ -9,8 +9,8 @@ import numpy as np
 from geosim.arrays import Bools, Floats
 from geosim.contract import Frame
 from geosim.robot import VolumetricRobot
-from geosim.shape.energy.configuration import Point, Target
-from geosim.shape.energy.grip import Grip
+from geosim.shape.energy.contact.contact_state import ContactState
+from geosim.shape.energy.newton.states import Configuration, LoadState
 from geosim.shape.energy.problem import ShapeProblem
 
 __all__ = ["ShapeState"]
@@ -32,9 +32,9 @@ class ShapeState:
         Scaled chamber volumes (c,).
     before
         The equilibria before it on the path, two at most, the last one last, and their targets: for the predictor.
-    grip
+    contact_state
         What it holds on to for the next increment; None where nothing can touch.
-    rubbed
+    friction_work
         Work against the friction of obstacles so far [J]; nan where the state before was none of this solver.
     measured
         Measures in SI units; None between commands.
@@ -49,12 +49,12 @@ class ShapeState:
     """
 
     problem: ShapeProblem
-    point: Point
-    target: Target
+    point: Configuration
+    target: LoadState
     volumes: Floats
-    before: tuple[tuple[Point, Target], ...] = ()
-    grip: Grip | None = None
-    rubbed: float = 0.0
+    before: tuple[tuple[Configuration, LoadState], ...] = ()
+    contact_state: ContactState | None = None
+    friction_work: float = 0.0
     measured: Frame | None = None
     is_frame: bool = True
     began: tuple[Floats, Floats] | None = None

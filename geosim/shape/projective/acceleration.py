@@ -26,8 +26,10 @@ from geosim.arrays import Floats
 
 __all__ = ["Anderson", "QuasiNewton"]
 
-REGULARISATION = 1e-10  # of the scaled normal equations: differences that nearly depend on each other get no weight
-LEAST_CURVATURE = 1e-12  # cosine of a secant pair: rounding below it; positive curvature makes a descent direction
+ANDERSON_REGULARISATION = (
+    1e-10  # of the scaled normal equations: differences that nearly depend on each other get no weight
+)
+MIN_SECANT_COSINE = 1e-12  # cosine of a secant pair: rounding below it; positive curvature makes a descent direction
 
 
 class Anderson:
@@ -70,7 +72,7 @@ class Anderson:
         gram = np.diff(steps, axis=0) @ dr.T  # symmetric: dr = A df
         gram = 0.5 * (gram + gram.T)
         scale = np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
-        normal = gram / np.outer(scale, scale) + REGULARISATION * np.eye(len(gram))
+        normal = gram / np.outer(scale, scale) + ANDERSON_REGULARISATION * np.eye(len(gram))
         theta = np.linalg.solve(normal, (dr @ steps[-1]) / scale) / scale
         return step - (theta @ np.diff(images, axis=0)).reshape(x.shape)
 
@@ -101,7 +103,7 @@ class QuasiNewton:
         """Return the step [m] from x, a descent direction of the merit; arguments are those of `Anderson.direction`."""
         if self._last is not None:
             move, change = (x - self._last[0]).ravel(), (force - self._last[1]).ravel()
-            if move @ change > LEAST_CURVATURE * np.sqrt((move @ move) * (change @ change)):
+            if move @ change > MIN_SECANT_COSINE * np.sqrt((move @ move) * (change @ change)):
                 self._pairs.append((move, change))
         del self._pairs[: max(0, len(self._pairs) - self.window)]
         self._last = (x.copy(), force.copy())

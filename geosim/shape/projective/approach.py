@@ -8,7 +8,7 @@ import numpy as np
 
 from geosim.actuation import Command
 from geosim.arrays import Floats
-from geosim.shape.projective.contact import Springs
+from geosim.shape.projective.contact import ContactSprings
 from geosim.shape.projective.lines import Lines, make_lines
 from geosim.shape.projective.mesh import Work, remeshed, strung
 from geosim.shape.projective.relaxation import Iterate
@@ -17,10 +17,10 @@ from geosim.shape.projective.stiffness import MaterialMatrix
 __all__ = ["Approach"]
 
 # The first guess of an increment must lie where the iteration still finds its way (measured on the shipped robots):
-LARGEST_MOVE = 0.05  # of the robot's size, of a held vertex
-LARGEST_SHORTENING = 0.1  # relative, of a length or an area
-LEAST_WIDTH = 0.2  # of the first increment: it is halved three times at most
-ALL_BUT_THERE = 1e-9  # share of the way that is rounding
+MAX_HELD_MOVE_REL = 0.05  # of the robot's size, of a held vertex
+MAX_SHORTENING_REL = 0.1  # relative, of a length or an area
+MIN_FIRST_INCREMENT = 0.2  # of the first increment: it is halved three times at most
+WAY_ROUNDING = 1e-9  # share of the way that is rounding
 
 
 class Approach:
@@ -40,7 +40,7 @@ class Approach:
         self,
         work: Work,
         x: Floats,
-        springs: Springs,
+        springs: ContactSprings,
         pressures: Floats,
         lines: Lines | None,
         command: Command,
@@ -72,11 +72,11 @@ class Approach:
         work, given = self.work, np.isfinite(self.asked)
         growth = np.abs(np.log(self.asked[given] / self._volumes[given])) / np.log1p(max_growth)
         moved = work.held_positions(self.index) - work.rest[work.held]
-        steps = [*growth, float(np.abs(moved).max(initial=0.0)) / (LARGEST_MOVE * work.robot.size)]
+        steps = [*growth, float(np.abs(moved).max(initial=0.0)) / (MAX_HELD_MOVE_REL * work.robot.size)]
         if self.end is not None:
             shorter = np.abs(np.nan_to_num(self.end.goals / self._measures, nan=1.0) - 1.0)
-            steps.append(float(shorter.max(initial=0.0)) / LARGEST_SHORTENING)
-        return 1.0 / max(1.0, np.ceil(max(steps) - ALL_BUT_THERE))
+            steps.append(float(shorter.max(initial=0.0)) / MAX_SHORTENING_REL)
+        return 1.0 / max(1.0, np.ceil(max(steps) - WAY_ROUNDING))
 
     def _go_back(self) -> None:
         """Give the elements the springs of the last equilibrium."""
@@ -86,7 +86,7 @@ class Approach:
     def aim(self) -> Floats:
         """Move what is held, and the goals of the strings, one increment on; return the chamber volumes there [m^3]."""
         share = self.share + self._width
-        self.aimed = share = 1.0 if share > 1.0 - ALL_BUT_THERE else share
+        self.aimed = share = 1.0 if share > 1.0 - WAY_ROUNDING else share
         work, lines = self.work, self.work.elements.lines
         if self.end is not None and lines is not None:
             goal = self.end.towards(self._measures, self._pulls, share)
@@ -97,7 +97,7 @@ class Approach:
 
     def halve(self) -> bool:
         """Go back and take half the increment; False where that has been done often enough."""
-        if self.share == 1.0 or self._width <= LEAST_WIDTH * self._first:
+        if self.share == 1.0 or self._width <= MIN_FIRST_INCREMENT * self._first:
             return False
         self._width *= 0.5
         self._go_back()

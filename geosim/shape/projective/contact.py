@@ -28,28 +28,38 @@ from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
 from geosim.shape.projective.edges import crossing_edges, edge_spring
 
-__all__ = ["MOVED", "SET_CHANGED", "UNCHANGED", "SpringContact", "Springs"]
+__all__ = ["MOVED", "SET_CHANGED", "UNCHANGED", "ContactSprings", "SpringContact"]
 
 UNCHANGED, MOVED, SET_CHANGED = 0, 1, 2
-SELF, EDGES = -1, -2  # partner of a spring to the robot itself: of a vertex with a face, of an edge with an edge
-DEFAULT_OFFSET = 0.05  # mean edges of the surface
-STIFFENING, STIFFEST = 4.0, 256.0  # factor at every balance with vertices inside; limit over a new spring's stiffness
-FORGOTTEN = 4.0  # offsets from the surface: there a spring, which pushes nothing beyond one offset, is dropped
-REACH = 2.0  # mean edges: how far from a mesh obstacle a vertex is asked for, more than it moves between two checks
-LONGEST_EXIT = 4.0  # mean edges: a ray that leaves the collided region later has missed the nearest side of it
-LONGEST_STEP = 2.0  # mean edges, of any vertex: no surface passes through another unseen
-STEEPEST_EXIT = 0.1  # least cosine of ray and face where it leaves; flatter ones leave sideways
-ARRAYS = ("ids", "stiffness", "points", "normals", "partner", "corners", "shares")
+SELF_PARTNER, EDGES = (
+    -1,
+    -2,
+)  # partner of a spring to the robot itself: of a vertex with a face, of an edge with an edge
+DEFAULT_OFFSET_EDGES = 0.05  # mean edges of the surface
+STIFFENING_FACTOR, MAX_STIFFENING = (
+    4.0,
+    256.0,
+)  # factor at every balance with vertices inside; limit over a new spring's stiffness
+DROPPED_SPRING_OFFSETS = (
+    4.0  # offsets from the surface: there a spring, which pushes nothing beyond one offset, is dropped
+)
+ASKED_REACH_EDGES = (
+    2.0  # mean edges: how far from a mesh obstacle a vertex is asked for, more than it moves between two checks
+)
+MAX_EXIT_EDGES = 4.0  # mean edges: a ray that leaves the collided region later has missed the nearest side of it
+MAX_VERTEX_STEP_EDGES = 2.0  # mean edges, of any vertex: no surface passes through another unseen
+MIN_EXIT_COSINE = 0.1  # least cosine of ray and face where it leaves; flatter ones leave sideways
+SPRING_ARRAYS = ("ids", "stiffness", "points", "normals", "partner", "corners", "shares")
 
 
 @dataclass(frozen=True)
-class Springs:
+class ContactSprings:
     """Virtual springs of contact: vertex, stiffness [N/m], contact point [m] and outward normal, Eq. (5).
 
     A spring's target is the nearest point on the free side of its plane, n . (v - point) >= offset, so it pushes and
     never pulls, and slides without friction. Where the robot touches itself the point moves with the face `corners`
     (s, 3) that it lies on, with barycentric `shares` (s, 3), and the face feels the opposite push; obstacles have
-    no shares. `partner` is SELF or the number of the obstacle in `obstacles`, which hold their poses.
+    no shares. `partner` is SELF_PARTNER or the number of the obstacle in `obstacles`, which hold their poses.
     """
 
     ids: Ints = field(default_factory=lambda: np.empty(0, np.int64))
@@ -138,19 +148,19 @@ class SpringContact:
         self.ids = np.setdiff1d(self.faces, held)
         edges = robot.vertices[self.faces] - robot.vertices[np.roll(self.faces, 1, axis=1)]
         self.edge = float(np.linalg.norm(edges, axis=2).mean())
-        self.offset = DEFAULT_OFFSET * self.edge if offset is None else offset
+        self.offset = DEFAULT_OFFSET_EDGES * self.edge if offset is None else offset
         self.stiffness = stiffness
         self.self_contact = bool(environment.self_contact)
         self.active = (self.self_contact or len(self.obstacles) > 0) and len(self.ids) > 0
         self.longest = (
-            LONGEST_STEP * self.edge if self.active else np.inf
+            MAX_VERTEX_STEP_EDGES * self.edge if self.active else np.inf
         )  # step [m] after which collisions are looked for
         self.clear, self.penetration = True, 0.0
         self._body = robot.body_tets
         self._tets: Tree | None = None
         self._surface: Tree | None = None
 
-    def update(self, x: Floats, old: Springs, balanced: bool) -> tuple[Springs, int]:
+    def update(self, x: Floats, old: ContactSprings, balanced: bool) -> tuple[ContactSprings, int]:
         """Check for collisions at x [m]; return the springs moved, added, released or stiffened, and what happened."""
         if not self.active:
             return old, UNCHANGED
@@ -160,50 +170,55 @@ class SpringContact:
         self.penetration = max([0.0, *(_depth(x, springs) for springs in parts)])
         parts += [self._obstacle_collisions(i, x, old) for i in range(len(self.obstacles))]
         self.clear = self.penetration == 0.0
-        joined = {key: np.concatenate([getattr(springs, key) for springs in [Springs(), *parts]]) for key in ARRAYS}
-        return self._stiffened(Springs(offset=self.offset, obstacles=self.obstacles, **joined), old, balanced)
+        joined = {
+            key: np.concatenate([getattr(springs, key) for springs in [ContactSprings(), *parts]])
+            for key in SPRING_ARRAYS
+        }
+        return self._stiffened(ContactSprings(offset=self.offset, obstacles=self.obstacles, **joined), old, balanced)
 
-    def meets(self, x: Floats, springs: Springs) -> bool:
+    def meets(self, x: Floats, springs: ContactSprings) -> bool:
         """Whether at x [m] a vertex without a spring is inside something: from there on it has to be looked after."""
         loose = np.setdiff1d(self.ids, springs.ids)
         if self.self_contact:
             self._tets = build_tree(x, self._body) if self._tets is None else self._tets.refit(x)
             if (vertices_in_tets(x, loose, self._tets) >= 0).any():
                 return True
-        ways = (signed_distances(o.solid, x[loose], pose, REACH * self.edge)[0] for o, pose in self.obstacles)
+        ways = (
+            signed_distances(o.solid, x[loose], pose, ASKED_REACH_EDGES * self.edge)[0] for o, pose in self.obstacles
+        )
         return any(bool((distance < 0.0).any()) for distance in ways)
 
-    def _stiffened(self, found: Springs, old: Springs, balanced: bool) -> tuple[Springs, int]:
+    def _stiffened(self, found: ContactSprings, old: ContactSprings, balanced: bool) -> tuple[ContactSprings, int]:
         """Give kept springs their stiffness, stiffen all if vertices stay inside at balance, and say what changed."""
         before, now = (s.ids * (len(self.obstacles) + 2) + s.partner + 2 for s in (old, found))
         order = np.argsort(before)
         kept = np.isin(now, before)
         stiffness = found.stiffness.copy()
         stiffness[kept] = old.stiffness[order[np.searchsorted(before[order], now[kept])]]
-        limit = STIFFEST * self.stiffness[found.ids]
+        limit = MAX_STIFFENING * self.stiffness[found.ids]
         stiffer = balanced and not self.clear and bool((stiffness < limit).any())
         if balanced and not self.clear:
-            stiffness = np.minimum(STIFFENING * stiffness, limit)
+            stiffness = np.minimum(STIFFENING_FACTOR * stiffness, limit)
         # a spring that is dropped pushed nothing
         changed = SET_CHANGED if stiffer or not kept.all() else MOVED if len(now) else UNCHANGED
         return replace(found, stiffness=stiffness), changed
 
-    def _obstacle_collisions(self, i: int, x: Floats, old: Springs) -> Springs:
+    def _obstacle_collisions(self, i: int, x: Floats, old: ContactSprings) -> ContactSprings:
         """Springs of vertices inside obstacle i, and of those that were and are still within the offset."""
         obstacle, pose = self.obstacles[i]
-        distance, nearest, normal = signed_distances(obstacle.solid, x[self.ids], pose, REACH * self.edge)
+        distance, nearest, normal = signed_distances(obstacle.solid, x[self.ids], pose, ASKED_REACH_EDGES * self.edge)
         self.penetration = max(self.penetration, float(-distance.min()))
         had = np.isin(self.ids, old.ids[old.partner == i])
-        take = (distance < 0) | (had & (distance <= FORGOTTEN * self.offset))
+        take = (distance < 0) | (had & (distance <= DROPPED_SPRING_OFFSETS * self.offset))
         count = int(take.sum())
         none = np.zeros((count, 3), np.int64)
         return self._springs(self.ids[take], nearest[take], normal[take], i, none, none.astype(float))
 
-    def _self_collisions(self, x: Floats, old: Springs) -> list[Springs]:
+    def _self_collisions(self, x: Floats, old: ContactSprings) -> list[ContactSprings]:
         """Springs of vertices inside foreign body tets, and of those that were and are still within the offset."""
         self._tets = build_tree(x, self._body) if self._tets is None else self._tets.refit(x)
         inside = self.ids[vertices_in_tets(x, self.ids, self._tets) >= 0]
-        near = np.setdiff1d(old.ids[old.partner == SELF], inside)
+        near = np.setdiff1d(old.ids[old.partner == SELF_PARTNER], inside)
         if len(inside) + len(near) == 0:
             return []
         self._surface = build_tree(x, self.faces) if self._surface is None else self._surface.refit(x)
@@ -214,12 +229,12 @@ class SpringContact:
         points, face = self._exits(x, inside, -_unit(vertex_normals[inside]), unit, self._surface)
         found = [self._on_faces(x, inside, points, face, unit)]
         if len(near):
-            points, face, _ = closest_points(x[near], x, self._surface, near, FORGOTTEN * self.offset)
+            points, face, _ = closest_points(x[near], x, self._surface, near, DROPPED_SPRING_OFFSETS * self.offset)
             ok = (face >= 0) & (np.einsum("ij,ij->i", unit[face], vertex_normals[near]) < 0)  # it faces the vertex
             found.append(self._on_faces(x, near[ok], points[ok], face[ok], unit))
         return found
 
-    def _edge_collisions(self, x: Floats, old: Springs, seen: Ints) -> Springs:
+    def _edge_collisions(self, x: Floats, old: ContactSprings, seen: Ints) -> ContactSprings:
         """Springs of edges that have passed each other unseen by vertices, and of those that had and are still near."""
         mine = old.partner == EDGES
         first = np.column_stack([old.ids[mine], old.corners[mine, 0]])
@@ -229,35 +244,35 @@ class SpringContact:
         fresh = [k for k in range(len(edges)) if frozenset([*edges[k].tolist(), *others[k].tolist()]) not in known]
         pairs = np.vstack([first, edges[fresh]]), np.vstack([second, others[fresh]])
         ids, corners, shares, normal, gap = edge_spring(x, *pairs, np.vstack([side, normals[fresh]]))
-        near = gap <= FORGOTTEN * self.offset
+        near = gap <= DROPPED_SPRING_OFFSETS * self.offset
         points = x[ids] - gap[:, None] * normal
         return self._springs(ids[near], points[near], normal[near], EDGES, corners[near], shares[near])
 
     def _exits(self, x: Floats, ids: Ints, away: Floats, unit: Floats, surface: Tree) -> tuple[Floats, Ints]:
         """Where rays from vertices leave the collided region (points and faces), the nearest point of it elsewhere."""
         distance, face = ray_hits(x, ids, away, surface)
-        leaves = (face >= 0) & (np.einsum("ij,ij->i", unit[face], away) > STEEPEST_EXIT)
-        leaves &= distance < LONGEST_EXIT * self.edge
+        leaves = (face >= 0) & (np.einsum("ij,ij->i", unit[face], away) > MIN_EXIT_COSINE)
+        leaves &= distance < MAX_EXIT_EDGES * self.edge
         points = x[ids] + np.where(leaves, distance, 0.0)[:, None] * away
         other = np.flatnonzero(~leaves)
         if len(other):
             points[other], face[other], _ = closest_points(x[ids[other]], x, surface, ids[other])
         return points, face
 
-    def _on_faces(self, x: Floats, ids: Ints, points: Floats, face: Ints, unit: Floats) -> Springs:
+    def _on_faces(self, x: Floats, ids: Ints, points: Floats, face: Ints, unit: Floats) -> ContactSprings:
         """Springs between vertices and points of faces."""
         corners = self.faces[face]
-        return self._springs(ids, points, unit[face], SELF, corners, _shares(points, x[corners]))
+        return self._springs(ids, points, unit[face], SELF_PARTNER, corners, _shares(points, x[corners]))
 
     def _springs(
         self, ids: Ints, points: Floats, normals: Floats, partner: int, corners: Ints, shares: Floats
-    ) -> Springs:
+    ) -> ContactSprings:
         """New springs of vertices that meet the same partner."""
         whose = np.full(len(ids), partner)
-        return Springs(ids, self.stiffness[ids], points, normals, self.offset, whose, corners, shares)
+        return ContactSprings(ids, self.stiffness[ids], points, normals, self.offset, whose, corners, shares)
 
 
-def _depth(x: Floats, springs: Springs) -> float:
+def _depth(x: Floats, springs: ContactSprings) -> float:
     """Deepest vertex below the contact points of springs [m]."""
     return float(-np.einsum("ij,ij->i", x[springs.ids] - springs.points, springs.normals).min(initial=0.0))
 

@@ -15,21 +15,35 @@ from geosim.arrays import Floats, Ints
 from geosim.geometry import shells
 from geosim.linear.factorise import make_factoriser
 from geosim.shape.projective import kernels
-from geosim.shape.projective.contact import Springs
+from geosim.shape.projective.contact import ContactSprings
 from geosim.shape.projective.lines import Lines
-from geosim.shape.projective.material import SPACING
+from geosim.shape.projective.material import STRAIN_SPACING
 from geosim.shape.projective.stiffness_kernels import element_stiffness
 
-__all__ = ["BODY_TARGETS", "CHAMBER_TARGETS", "Body", "Cells", "Elements", "Evaluation", "GlobalMatrix", "rest_shapes"]
+__all__ = [
+    "BODY_TARGETS",
+    "CHAMBER_TARGETS",
+    "Body",
+    "Cells",
+    "ElementEvaluation",
+    "Elements",
+    "GlobalMatrix",
+    "rest_shapes",
+]
 
 BODY_TARGETS = ("material", "variational", "paper")
 CHAMBER_TARGETS = ("total", "element", "uniform")
-OWN_SHARE = 0.001  # of the bulk stiffness, held by every element alone; the rest is held by the patches round vertices
+OWN_BULK_SHARE = (
+    0.001  # of the bulk stiffness, held by every element alone; the rest is held by the patches round vertices
+)
 STABILISATION = 0.3  # of the pressures of patches, over the compliance 1 / G: that of the energy solver's P1 elements
-RESTIFFEN, AHEAD = 2.0, 1.3  # growth of an element's weight that asks for a new global matrix, which gets so much more
-WORTH_A_THREAD = 30_000  # elements: fewer are done before a thread has started
-ROUNDING = 2e-15  # of the elastic energy of a unit strain: differences of the merit below are noise
-LEAST_STRAIN = (
+RESTIFFEN_GROWTH, STIFFENING_AHEAD = (
+    2.0,
+    1.3,
+)  # growth of an element's weight that asks for a new global matrix, which gets so much more
+THREADED_FROM_ELEMENTS = 30_000  # elements: fewer are done before a thread has started
+MERIT_ROUNDING = 2e-15  # of the elastic energy of a unit strain: differences of the merit below are noise
+MIN_REFERENCE_STRAIN = (
     1e-3  # its forces are the least reference: where a robot returns to rest nothing smaller is worth balancing
 )
 
@@ -88,7 +102,7 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class ElementEvaluation:
     """Force = gradient of the merit [N] (n, 3), merit [J], reference force [N], pressures [Pa], J of the body."""
 
     force: Floats
@@ -114,7 +128,7 @@ class Elements:
 
     def __init__(self, count: int, body: Body, cells: Cells, load: Floats) -> None:
         self.count, self.body, self.cells, self.load = count, body, cells, load
-        self.springs = Springs()
+        self.springs = ContactSprings()
         self.lines: Lines | None = None
         self.stretched = np.full(len(body.tets), body.share)
         tets = np.vstack([body.tets, cells.tets])
@@ -125,8 +139,8 @@ class Elements:
         self._energies = np.zeros(len(tets))
         self.patches = Patches(count, body) if body.targets == "material" else None
         modulus = body.stiffness * body.tables[body.which, 0, 0]
-        self.rounding = ROUNDING * float((modulus * body.volumes).sum())  # of the merit [J]
-        self._floor = LEAST_STRAIN * float((modulus * body.volumes ** (2 / 3)).mean())
+        self.rounding = MERIT_ROUNDING * float((modulus * body.volumes).sum())  # of the merit [J]
+        self._floor = MIN_REFERENCE_STRAIN * float((modulus * body.volumes ** (2 / 3)).mean())
         self._ids = [cells.ids(i) for i in range(len(cells.walls))]
         self.compliances = np.full(len(cells.walls), np.nan)
 
@@ -153,7 +167,7 @@ class Elements:
         b = self.body
         jacobians, pressures, _ = self._press(x)
         assert self.patches is not None
-        law = (b.volumes, b.which, b.rows, OWN_SHARE * b.bulk, jacobians, pressures, self.patches.roots)
+        law = (b.volumes, b.which, b.rows, OWN_BULK_SHARE * b.bulk, jacobians, pressures, self.patches.roots)
         element_stiffness(x, b.tets, b.gradients, *law, convex, *places)
 
     def pulls(self, x: Floats, targets: Floats) -> Floats:
@@ -175,12 +189,14 @@ class Elements:
         now = np.empty(len(self.body.tets))
         kernels.cofactor_squares(x, self.body.tets, self.body.gradients, now)
         now = self.body.share * np.maximum(1.0, now / 3.0)
-        if not (now > RESTIFFEN * self.stretched).any() and not np.median(now) * RESTIFFEN < np.median(self.stretched):
+        if not (now > RESTIFFEN_GROWTH * self.stretched).any() and not np.median(now) * RESTIFFEN_GROWTH < np.median(
+            self.stretched
+        ):
             return False
-        self.stretched = AHEAD * now
+        self.stretched = STIFFENING_AHEAD * now
         return True
 
-    def evaluate(self, x: Floats, targets: Floats) -> Evaluation:
+    def evaluate(self, x: Floats, targets: Floats) -> ElementEvaluation:
         """Local step at positions x [m] (n, 3) for target volumes [m^3] (chambers,), nan = vented."""
         split = len(self.body.tets)
         jacobians, pressed = self._body(x, self._forces[:split], self._energies[:split])
@@ -201,7 +217,7 @@ class Elements:
             drag, stored = self.lines.evaluate(x)
             force += drag
             merit += stored
-        return Evaluation(force, merit, scale, pressures, jacobians, elastic)
+        return ElementEvaluation(force, merit, scale, pressures, jacobians, elastic)
 
     def _body(self, x: Floats, forces: Floats, energies: Floats) -> tuple[Floats, float]:
         """Write the pull of the body targets; return the volume ratio of every element and the energy of the patches."""
@@ -209,12 +225,12 @@ class Elements:
         elements = (x, b.tets, b.gradients)
         if b.targets == "material":
             jacobians, pressures, pressed = self._press(x)
-            law = (b.volumes, b.which, b.rows, OWN_SHARE * b.bulk, jacobians, pressures)
+            law = (b.volumes, b.which, b.rows, OWN_BULK_SHARE * b.bulk, jacobians, pressures)
             self._share(kernels.material_targets, n, *elements, *law, forces, energies)
         else:
             jacobians, pressed = np.empty(n), 0.0
             local = kernels.body_targets if b.targets == "variational" else kernels.paper_targets
-            blend = (b.stiffness * b.volumes, b.which, b.tables, SPACING)
+            blend = (b.stiffness * b.volumes, b.which, b.tables, STRAIN_SPACING)
             self._share(local, n, *elements, *blend, forces, energies, jacobians)
         return jacobians, pressed
 
@@ -229,7 +245,7 @@ class Elements:
 
     def _share(self, kernel: Callable[..., None], count: int, *arguments: Any) -> None:
         """Run a kernel over `count` elements, in several threads if there are many."""
-        parts = min(os.cpu_count() or 1, count // WORTH_A_THREAD)
+        parts = min(os.cpu_count() or 1, count // THREADED_FROM_ELEMENTS)
         if parts < 2:
             kernel(0, count, *arguments)
             return
@@ -292,7 +308,7 @@ class Patches:
         self.ids = np.unique(corners)
         place = np.full(count, -1)
         place[self.ids] = np.arange(len(self.ids))
-        tets, bulk = place[body.tets], (1.0 - OWN_SHARE) * body.bulk
+        tets, bulk = place[body.tets], (1.0 - OWN_BULK_SHARE) * body.bulk
         rest, stiff = (np.bincount(place[corners], np.repeat(v * body.volumes, 4)) for v in (1.0, bulk))
         shear = 0.5 * body.stiffness * body.tables[body.which, 0, 0]
         element = STABILISATION * ((1.0 + np.eye(4)) / 20.0 - 1.0 / 16.0)
@@ -323,7 +339,7 @@ class Patches:
 class GlobalMatrix:
     """The prefactored matrix of the global step, its fixed vertices eliminated; three right-hand sides at once."""
 
-    def __init__(self, laplacian: sp.csc_matrix, free: Ints, springs: Springs) -> None:
+    def __init__(self, laplacian: sp.csc_matrix, free: Ints, springs: ContactSprings) -> None:
         self.free = free
         self.factorisations = 0
         self._count = laplacian.shape[0]
@@ -337,13 +353,13 @@ class GlobalMatrix:
         upper.sort_indices()
         return upper
 
-    def replace(self, laplacian: sp.csc_matrix, springs: Springs) -> None:
+    def replace(self, laplacian: sp.csc_matrix, springs: ContactSprings) -> None:
         """Factorise another matrix of the same pattern."""
         self._data = self._triangle(laplacian).data
         self._added: Floats | None = None
         self.factor(springs)
 
-    def factor(self, springs: Springs) -> None:
+    def factor(self, springs: ContactSprings) -> None:
         """Factorise with the stiffness of the springs on the diagonal.
 
         Nothing is done while the present factors bound that stiffness: a diagonal that is too large is only cautious.

@@ -27,7 +27,7 @@ from geosim.shape.energy.solver import EnergyShapeSolver
 
 __all__ = ["energy_problem", "energy_residual"]
 
-SMALLEST_SCALE = 1e-10  # of shear modulus times size squared: forces below are round-off of the rest shape
+MIN_FORCE_SCALE_REL = 1e-10  # of shear modulus times size squared: forces below are round-off of the rest shape
 
 
 def energy_problem(robot: VolumetricRobot, environment: Environment) -> ShapeProblem:
@@ -70,7 +70,7 @@ def energy_residual(problem: ShapeProblem, nodes: Floats, forces: Floats, index:
     now = problem.evaluate(x, best[: len(p)], P, external, matrix=False)
     left = np.zeros(x.size)
     left[free] = now.force.ravel()[free]
-    return float(np.linalg.norm(left.reshape(-1, 3), axis=1).max(initial=0.0) / max(now.scale, SMALLEST_SCALE))
+    return float(np.linalg.norm(left.reshape(-1, 3), axis=1).max(initial=0.0) / max(now.scale, MIN_FORCE_SCALE_REL))
 
 
 def _pressure_columns(evaluation: Any, size: int, free: Any, problem: ShapeProblem) -> Any:

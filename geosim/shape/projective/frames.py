@@ -8,13 +8,13 @@ from geosim.arrays import Floats
 from geosim.collision.crossings import count_crossings
 from geosim.contract import Frame
 from geosim.robot import VolumetricRobot
-from geosim.shape.projective.elements import Evaluation
+from geosim.shape.projective.elements import ElementEvaluation
 from geosim.shape.projective.mesh import Work
 
 __all__ = ["measure"]
 
 
-def measure(work: Work, x: Floats, evaluation: Evaluation, penetration: float) -> Frame:
+def measure(work: Work, x: Floats, evaluation: ElementEvaluation, penetration: float) -> Frame:
     """Return the measures of a point."""
     robot, springs = work.robot, work.elements.springs
     n = len(robot.vertices)

@@ -39,30 +39,30 @@ __all__ = [
 FLATTENED = 0.2  # volume ratio of an element below which its laws are continued
 # Energy of an element's volume change over its elastic energy: its tangent grows with the square of the stretch.
 FOLLOWING = 1.0
-FLAT_BLEND = 1e-6  # volume ratio: blends below have no shape that could be scaled; their target is the rotation
-LEAST_VOLUME = 0.1  # of the asked volume: from smaller ones sequential quadratic programming may not find its way
-MOST_QUADRATIC, SAME_SHAPE = 60, 1e-24  # it takes 4 to 10; squared step over ||F||^2
-SAME_VOLUME = 1e-6  # relative: iterates that miss by more have not converged
-BISECTIONS = 200  # halves any interval to rounding
+FLAT_BLEND_VOLUME = 1e-6  # volume ratio: blends below have no shape that could be scaled; their target is the rotation
+MIN_VOLUME_SHARE = 0.1  # of the asked volume: from smaller ones sequential quadratic programming may not find its way
+MAX_QUADRATIC_STEPS, SAME_SHAPE_STEP2 = 60, 1e-24  # it takes 4 to 10; squared step over ||F||^2
+VOLUME_MISS_REL = 1e-6  # relative: iterates that miss by more have not converged
+MAX_VOLUME_BISECTIONS = 200  # halves any interval to rounding
 # Principal stretch below which an element counts as flat: negative powers of it would swamp all others.
-FLATTEST = 0.05
+MIN_PRINCIPAL_STRETCH = 0.05
 
 
 @kernel
 def closest_volume(f, d):
     """Return the matrix of determinant d > 0 closest to F."""
     det = determinant(f, cofactor(f))
-    if det > LEAST_VOLUME * d:
+    if det > MIN_VOLUME_SHARE * d:
         t = combine((d / det) ** (1.0 / 3.0), f, 0.0, f) if abs(det - d) > 0.5 * d else f
-        for _ in range(MOST_QUADRATIC):
+        for _ in range(MAX_QUADRATIC_STEPS):
             c = cofactor(t)
             gap = determinant(t, c) - d + inner(c, f) - inner(c, t)
             new = combine(1.0, f, -gap / inner(c, c), c)
             step = combine(1.0, new, -1.0, t)
             t = new
-            if inner(step, step) < SAME_SHAPE * inner(f, f):
+            if inner(step, step) < SAME_SHAPE_STEP2 * inner(f, f):
                 break
-        if abs(determinant(t, cofactor(t)) - d) < SAME_VOLUME * d:
+        if abs(determinant(t, cofactor(t)) - d) < VOLUME_MISS_REL * d:
             return t
     U, s, V = singular(f)
     x, y, z = _closest_stretches(s[0], s[1], s[2], d)
@@ -77,7 +77,7 @@ def _closest_stretches(a, b, c, d):
     low = high - 1.0
     while _stretch(a, low * d) * _stretch(b, low * d) * _stretch(c, low * d) < d:
         low = 2.0 * low - 1.0
-    for _ in range(BISECTIONS):
+    for _ in range(MAX_VOLUME_BISECTIONS):
         middle = 0.5 * (low + high)
         if _stretch(a, middle * d) * _stretch(b, middle * d) * _stretch(c, middle * d) > d:
             low = middle
@@ -202,14 +202,14 @@ def _stress(f, c, J, m, bulk):
 
 @kernel
 def _stress_of_stretches(f, J, m, bulk):
-    """The same for an energy of the isochoric principal stretches, continued linearly below FLATTEST."""
+    """The same for an energy of the isochoric principal stretches, continued linearly below MIN_PRINCIPAL_STRETCH."""
     t, t1, _, u, u1, _ = volume_law(J)
     follow = 1.0 + FOLLOWING * u
     U, s, V = singular(f)
     energy, p = 0.0, 0.0
     d = np.empty(3)
     for i in range(3):
-        stretch = max(t * s[i], FLATTEST)
+        stretch = max(t * s[i], MIN_PRINCIPAL_STRETCH)
         psi, slope, _ = stretch_law(m, stretch)
         d[i] = slope / stretch
         energy += psi + d[i] * (t * s[i] - stretch)
@@ -263,7 +263,7 @@ def paper_targets(lo, hi, x, tets, gradients, weights, which, tables, spacing, f
         ratio, _ = _look_up(tables[which[e]], spacing, np.sqrt(inner(d, d)))
         blend = combine(ratio, q, 1.0 - ratio, f)
         det = determinant(blend, cofactor(blend))
-        blend = combine(det ** (-1.0 / 3.0), blend, 0.0, blend) if det > FLAT_BLEND else q
+        blend = combine(det ** (-1.0 / 3.0), blend, 0.0, blend) if det > FLAT_BLEND_VOLUME else q
         s = combine(1.0, f, -1.0, blend)
         energies[e] = 0.5 * weights[e] * inner(s, s)
         write_forces(forces, e, gradients, weights[e], s)

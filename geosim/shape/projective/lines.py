@@ -30,11 +30,11 @@ from geosim.robot import VolumetricRobot
 
 __all__ = ["Lines", "make_lines"]
 
-TINY = np.finfo(float).tiny
+MIN_STRING_DIVISOR = np.finfo(float).tiny
 
 # Of a string, over that of the vertices it is fastened to in the global matrix: stiffer ones ask for smaller steps of
 # everything beside them, softer ones for more moves of the multiplier.
-STIFFNESS = 0.2
+STRING_STIFFNESS_RATIO = 0.2
 MEAN_SQUARE_SIDE = 2.3  # of a triangle's area: 4 / sqrt(3) for an equilateral one
 
 
@@ -97,14 +97,14 @@ class Lines:
         out = np.zeros_like(x)
         points = self.anchors.points(x)
         way = points[self.segments[:, 1]] - points[self.segments[:, 0]]
-        along = pull[self.owner, None] * way / np.maximum(np.linalg.norm(way, axis=1), TINY)[:, None]
+        along = pull[self.owner, None] * way / np.maximum(np.linalg.norm(way, axis=1), MIN_STRING_DIVISOR)[:, None]
         at_points = np.zeros_like(points)
         np.add.at(at_points, self.segments[:, 1], along)
         np.subtract.at(at_points, self.segments[:, 0], along)
         np.add.at(out, self.anchors.vertices, self.anchors.weights[:, :, None] * at_points[:, None])
         if len(self.faces):
             normal = topology.face_normals(x, self.faces)
-            unit = normal / np.maximum(np.linalg.norm(normal, axis=1), TINY)[:, None]
+            unit = normal / np.maximum(np.linalg.norm(normal, axis=1), MIN_STRING_DIVISOR)[:, None]
             for i in range(3):  # dA/da = n x (c - b) / 2 for the corners a, b, c in turn
                 side = x[self.faces[:, (i + 2) % 3]] - x[self.faces[:, (i + 1) % 3]]
                 np.add.at(out, self.faces[:, i], 0.5 * pull[-1] * np.cross(unit, side))
@@ -217,14 +217,16 @@ def make_lines(robot: VolumetricRobot, command: Command, diagonal: Floats, befor
 
 def _inverse(lines: Lines, diagonal: Floats) -> Floats:
     """1 / C of every scalar (g,): a share of the stiffness of the vertices [N/m] (n,) that it is fastened to."""
-    out = np.full(lines.count, STIFFNESS * float(diagonal.max()))
+    out = np.full(lines.count, STRING_STIFFNESS_RATIO * float(diagonal.max()))
     at_points = np.einsum("qi,qi->q", lines.anchors.weights, diagonal[lines.anchors.vertices])
     segments = np.bincount(lines.owner, minlength=lines.count)
     total = np.bincount(lines.owner, at_points[lines.segments].mean(axis=1), minlength=lines.count)
     held = total > 0
-    out[held] = STIFFNESS * total[held] / segments[held]
+    out[held] = STRING_STIFFNESS_RATIO * total[held] / segments[held]
     if len(lines.faces):
-        out[-1] = STIFFNESS * float(diagonal[lines.faces].mean()) * len(lines.faces) / (4.0 * lines.goals[-1])
+        out[-1] = (
+            STRING_STIFFNESS_RATIO * float(diagonal[lines.faces].mean()) * len(lines.faces) / (4.0 * lines.goals[-1])
+        )
     return out
 
 

@@ -26,12 +26,12 @@ from geosim.material.laws import LAWS
 from geosim.material.materials import Hyperelastic
 from geosim.material.tensors import row
 
-__all__ = ["SPACING", "blend_table", "uniaxial_stress"]
+__all__ = ["STRAIN_SPACING", "blend_table", "uniaxial_stress"]
 
-SPACING = 0.02  # strain between two entries of a table
-LARGEST = 9.0  # largest strain tabulated, a stretch of ten
-SOFTEST = 1e-3  # secant over that at rest which no material falls below: the local step needs a positive pull
-STIFFEST = 1e3  # secant of a chain that is locked, over k: any number above 1, since R ends there
+STRAIN_SPACING = 0.02  # strain between two entries of a table
+MAX_TABLE_STRAIN = 9.0  # largest strain tabulated, a stretch of ten
+MIN_SECANT_RATIO = 1e-3  # secant over that at rest which no material falls below: the local step needs a positive pull
+MAX_SECANT_RATIO = 1e3  # secant of a chain that is locked, over k: any number above 1, since R ends there
 
 
 def uniaxial_stress(material: Hyperelastic, stretch: Floats) -> Floats:
@@ -62,17 +62,17 @@ def blend_table(material: Hyperelastic, ratio: float) -> tuple[float, Floats]:
     Returns
     -------
     k, table
-        Stiffness [Pa] and (entries, 2): R and the integral of R t dt up to the strain i * SPACING.
+        Stiffness [Pa] and (entries, 2): R and the integral of R t dt up to the strain i * STRAIN_SPACING.
     """
     stretch = np.concatenate([1.0 + np.geomspace(1e-5, 1.0, 400), np.linspace(2.0, 11.0, 800)[1:]])
     blend = stretch - 1.0 - stretch**-2 + stretch**-1.5
     strain = np.sqrt((stretch - 1.0) ** 2 + 2.0 * (stretch**-0.5 - 1.0) ** 2)
-    at = np.arange(0.0, LARGEST, SPACING)
+    at = np.arange(0.0, MAX_TABLE_STRAIN, STRAIN_SPACING)
     rest = 2.0 * material.shear_modulus
     k = rest / ratio
-    secant = np.nan_to_num(uniaxial_stress(material, stretch) / blend, nan=STIFFEST * k)
-    R = np.clip(np.interp(at, strain, secant), SOFTEST * rest, k) / k
+    secant = np.nan_to_num(uniaxial_stress(material, stretch) / blend, nan=MAX_SECANT_RATIO * k)
+    R = np.clip(np.interp(at, strain, secant), MIN_SECANT_RATIO * rest, k) / k
     R[0] = ratio
     square, cube = np.diff(at**2) / 2, np.diff(at**3) / 3
-    steps = R[:-1] * square + np.diff(R) / SPACING * (cube - at[:-1] * square)
+    steps = R[:-1] * square + np.diff(R) / STRAIN_SPACING * (cube - at[:-1] * square)
     return float(k), np.ascontiguousarray(np.stack([R, np.concatenate([[0.0], np.cumsum(steps)])], axis=1))

@@ -14,9 +14,9 @@ from geosim.geometry import topology
 from geosim.material.tensors import row
 from geosim.robot import VolumetricRobot
 from geosim.select import selected_ids
-from geosim.shape.energy.loads import load_shapes
+from geosim.shape.energy.discretisation.loads import load_shapes
 from geosim.shape.energy.problem import ShapeProblem
-from geosim.shape.projective.elements import Body, Cells, Elements, Evaluation, GlobalMatrix, rest_shapes
+from geosim.shape.projective.elements import Body, Cells, ElementEvaluation, Elements, GlobalMatrix, rest_shapes
 from geosim.shape.projective.lines import Lines
 from geosim.shape.projective.material import blend_table
 from geosim.shape.projective.stiffness import MaterialMatrix
@@ -75,7 +75,7 @@ class Work:
         """Dead forces [N] (n, 3) at a command: gravity and loads."""
         return _padded(_loads(self.robot, self.environment, index), self.elements.count)
 
-    def residual(self, evaluation: Evaluation) -> float:
+    def residual(self, evaluation: ElementEvaluation) -> float:
         """Largest force on a free vertex over the reference force."""
         return float(np.abs(evaluation.force[self.matrix.free]).max(initial=0.0) / evaluation.scale)
 

@@ -14,23 +14,25 @@ from geosim.arrays import Floats
 from geosim.contract import Status
 from geosim.shape.projective.acceleration import Anderson, QuasiNewton
 from geosim.shape.projective.contact import MOVED, SET_CHANGED, UNCHANGED, SpringContact
-from geosim.shape.projective.elements import Evaluation, GlobalMatrix
+from geosim.shape.projective.elements import ElementEvaluation, GlobalMatrix
 from geosim.shape.projective.mesh import Work
 from geosim.shape.projective.stiffness import MaterialMatrix
 
 __all__ = ["Iterate", "Relaxation"]
 
 STRETCH_INTERVAL = 20  # iterations between two looks at how far elements have stretched
-MOST_HALVINGS = 22  # of a plain step before the iteration gives up: the rest is a millionth of it
-NOISE = 1e-9  # relative: forces that differ by less are equal
-NEAR = 0.03  # residual below which the second derivative of the merit is tried as it is; farther away it is not convex
-LOOSEST = 0.02  # relative error of a step, in the energy; near balance it is the square root of the residual
-MOST_LOOKS = 16  # at collisions on the way of one step
+PLAIN_STEP_HALVINGS = 22  # of a plain step before the iteration gives up: the rest is a millionth of it
+FORCE_NOISE_REL = 1e-9  # relative: forces that differ by less are equal
+PLAIN_HESSIAN_RESIDUAL = (
+    0.03  # residual below which the second derivative of the merit is tried as it is; farther away it is not convex
+)
+MAX_STEP_ERROR_REL = 0.02  # relative error of a step, in the energy; near balance it is the square root of the residual
+MAX_COLLISION_LOOKS = 16  # at collisions on the way of one step
 FLATTER = 0.2  # of its volume ratio (of 1 where it is swollen) that a step leaves to an element
 # Of the tolerance, at which "newton" ends: beside stiff patches the residual of soft bending is small (a tip lacked 5 % of its
 # way at 6e-5), and its last steps are the shortest.
 CLOSER = 0.1
-RISE = 2.0  # factor by which an accelerated step may raise the residual of targets without a merit
+MAX_RESIDUAL_RISE = 2.0  # factor by which an accelerated step may raise the residual of targets without a merit
 
 
 @dataclass
@@ -38,7 +40,7 @@ class Iterate:
     """Where the local-global iteration of one increment stands."""
 
     x: Floats
-    evaluation: Evaluation
+    evaluation: ElementEvaluation
     asked: Floats
     targets: Floats
     pulls: Floats  # of the chambers at the end of the last straight step, as its linear equations have them
@@ -170,7 +172,7 @@ class Relaxation:
         force = now.evaluation.force[matrix.free]
         step = memory.direction(now.x[matrix.free], force, matrix.solve)
         share = 1.0
-        for attempt in range(MOST_HALVINGS + 2):
+        for attempt in range(PLAIN_STEP_HALVINGS + 2):
             if attempt == 0 and (far := float(np.abs(step).max(initial=0.0)) / now.longest) > 1.0:
                 share = 1.0 / far
             x = now.x.copy()
@@ -195,10 +197,10 @@ class Relaxation:
         total = np.isfinite(elements.compliances)
         now.targets = np.where(total, now.asked - elements.compliances * now.pulls, now.targets)
         now.evaluation = elements.evaluate(now.x, now.targets)
-        matrix.follow(now.x, now.pulls, len(now.records) == 1 or now.residual <= NEAR)
-        step = -matrix.solve(now.evaluation.force[matrix.free], min(LOOSEST, now.residual**0.5))
+        matrix.follow(now.x, now.pulls, len(now.records) == 1 or now.residual <= PLAIN_HESSIAN_RESIDUAL)
+        step = -matrix.solve(now.evaluation.force[matrix.free], min(MAX_STEP_ERROR_REL, now.residual**0.5))
         share, seen = 1.0, False
-        for _ in range(MOST_HALVINGS):
+        for _ in range(PLAIN_STEP_HALVINGS):
             found = self._best(work, matrix, now, share * step)
             if found is not None:
                 clear = 1.0 if seen else self._clear_share(matrix, contact, now, found[0])
@@ -212,12 +214,14 @@ class Relaxation:
                 share *= 0.5
         return False
 
-    def _best(self, work: Work, matrix: MaterialMatrix, now: Iterate, step: Floats) -> tuple[Floats, Evaluation] | None:
+    def _best(
+        self, work: Work, matrix: MaterialMatrix, now: Iterate, step: Floats
+    ) -> tuple[Floats, ElementEvaluation] | None:
         """Turned or straight step, whichever lowers the merit more, and what it leads to; None if neither is better.
 
         Turns serve slender robots; where single elements are sheared strongly they are no rotations of anything.
         """
-        best: tuple[Floats, Evaluation] | None = None
+        best: tuple[Floats, ElementEvaluation] | None = None
         for move in (matrix.turned(now.x, step), step):
             x = now.x.copy()
             x[matrix.free] += move
@@ -232,7 +236,7 @@ class Relaxation:
         if not contact.active:
             return 1.0
         far = float(np.abs(move).max(initial=0.0)) / now.longest
-        share, looks = min(1.0, MOST_LOOKS / max(far, 1.0)), int(np.ceil(min(far, MOST_LOOKS)))
+        share, looks = min(1.0, MAX_COLLISION_LOOKS / max(far, 1.0)), int(np.ceil(min(far, MAX_COLLISION_LOOKS)))
         for k in range(1, looks):
             x = now.x.copy()
             x[matrix.free] += share * k / looks * move
@@ -240,16 +244,16 @@ class Relaxation:
                 return share * k / looks
         return share
 
-    def _is_better(self, work: Work, old: Evaluation, new: Evaluation) -> bool:
+    def _is_better(self, work: Work, old: ElementEvaluation, new: ElementEvaluation) -> bool:
         """Whether a step lowers the merit; where that says nothing (or there is none), whether the force allows it."""
         free, gain = work.matrix.free, old.merit - new.merit
         if self.merit and abs(gain) > work.elements.rounding:
             return gain > 0.0
-        rise = 1.0 + NOISE if self.merit else RISE
+        rise = 1.0 + FORCE_NOISE_REL if self.merit else MAX_RESIDUAL_RISE
         return bool(np.linalg.norm(new.force[free]) <= rise * np.linalg.norm(old.force[free]))
 
 
-def _folds(old: Evaluation, new: Evaluation) -> bool:
+def _folds(old: ElementEvaluation, new: ElementEvaluation) -> bool:
     """Whether a step flattens an element: it would be slow to come back from there."""
     before = np.minimum(old.jacobians, 1.0)
     return bool(((new.jacobians < FLATTER * before) & (before > 0.0)).any())

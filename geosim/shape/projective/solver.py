@@ -79,7 +79,7 @@ from geosim.errors import InputError
 from geosim.geometry import topology
 from geosim.robot import VolumetricRobot
 from geosim.shape.projective.approach import Approach
-from geosim.shape.projective.contact import SpringContact, Springs
+from geosim.shape.projective.contact import ContactSprings, SpringContact
 from geosim.shape.projective.elements import BODY_TARGETS, CHAMBER_TARGETS
 from geosim.shape.projective.error import energy_problem, energy_residual
 from geosim.shape.projective.frames import measure
@@ -90,7 +90,7 @@ from geosim.shape.projective.relaxation import Iterate, Relaxation
 __all__ = ["ProjectiveShapeSolver", "ProjectiveState"]
 
 ACCELERATIONS = ("newton", "quasi-newton", "anderson")
-POSITIVE = (
+POSITIVE_OPTIONS = (
     "chamber_weight",
     "tolerance",
     "volume_tolerance",
@@ -99,7 +99,8 @@ POSITIVE = (
     "max_distortion",
     "contact_stiffness",
 )
-LIGHT = 0.6  # of the body's stiffness that stands in the global matrix of the quasi-Newton iteration, whose pairs add the rest
+# of the body's stiffness that stands in the global matrix of the quasi-Newton iteration, whose pairs add the rest
+QUASI_NEWTON_STIFFNESS_SHARE = 0.6
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ class ProjectiveState:
 
     work: Work
     x: Floats
-    springs: Springs
+    springs: ContactSprings
     pressures: Floats
     frame: Frame
     lines: Lines | None = None
@@ -199,7 +200,7 @@ class ProjectiveShapeSolver:
         names = {"body_targets": BODY_TARGETS, "chamber_targets": CHAMBER_TARGETS, "acceleration": ACCELERATIONS}
         for key, known in names.items():
             choice(getattr(self, key), f"ProjectiveShapeSolver: {key}", known)
-        for key in POSITIVE:
+        for key in POSITIVE_OPTIONS:
             number(getattr(self, key), f"ProjectiveShapeSolver: {key}", above=0.0)
         number(self.blend_at_rest, "ProjectiveShapeSolver: blend_at_rest", above=0.0, high=1.0)
         for key, least in (("window", 0), ("max_iterations", 1), ("contact_interval", 1)):
@@ -217,7 +218,9 @@ class ProjectiveShapeSolver:
         the whole is far too cautious.
         """
         material = self.body_targets == "material"
-        share = (1.0 if self.acceleration == "anderson" else LIGHT) * BULK / 3.0 if material else 1.0
+        share = (
+            (1.0 if self.acceleration == "anderson" else QUASI_NEWTON_STIFFNESS_SHARE) * BULK / 3.0 if material else 1.0
+        )
         follows = self.acceleration == "newton" and material and self.chamber_targets == "total"
         return Targets(self.body_targets, self.chamber_targets, self.blend_at_rest, self.chamber_weight, share, follows)
 
@@ -284,7 +287,7 @@ class ProjectiveShapeSolver:
         targets = work.elements.volumes(x)
         evaluation = work.elements.evaluate(x, targets)
         frame = measure(work, x, evaluation, 0.0)
-        return ProjectiveState(work, frozen(x), Springs(), np.zeros(robot.chambers), frame, is_frame=False)
+        return ProjectiveState(work, frozen(x), ContactSprings(), np.zeros(robot.chambers), frame, is_frame=False)
 
     def step(
         self, state: ProjectiveState, command: Command, progress: Callable[[Progress], None] | None = None

@@ -24,7 +24,7 @@ from geosim.arrays import Floats, Ints
 from geosim.linear.factorise import Factoriser, make_factoriser
 from geosim.linear.krylov import conjugate_gradients, dots
 from geosim.linear.patterns import Coupled, Sparsity, add_blocks, carriers, widened
-from geosim.shape.projective.contact import Springs
+from geosim.shape.projective.contact import ContactSprings
 from geosim.shape.projective.elements import Elements, GlobalMatrix
 from geosim.shape.projective.stiffness_kernels import turning_forces, wall_gradient, wall_stiffness
 
@@ -32,7 +32,7 @@ __all__ = ["MaterialMatrix"]
 
 # Iterations with old factors that cost as much as new ones; where the pace after a few says that more would be needed, the old
 # ones are given up. With new ones three times as many are taken before the matrix counts as one that is not positive definite.
-WORTH_FACTORS = 8
+REFACTOR_COST_ITERATIONS = 8
 # Share of what is not convex in the elements that is cut off: the least but none, its growth where the matrix is not positive
 # definite, and its fall from step to step where it is.
 LEAST_CUT, TIGHTEN, LOOSEN = 0.1, 3.0, 1.5
@@ -55,7 +55,7 @@ class MaterialMatrix:
     def __init__(self, elements: Elements, free: Ints) -> None:
         self.elements, self.free = elements, free
         self.factorisations = self.products = 0
-        self._scalar = GlobalMatrix(elements.laplacian(), free, Springs())
+        self._scalar = GlobalMatrix(elements.laplacian(), free, ContactSprings())
         assert elements.patches is not None
         patches = elements.patches.ids
         self._moving = self._in_order(np.intersect1d(free, patches))
@@ -119,7 +119,7 @@ class MaterialMatrix:
         """Stiffness of every vertex in the scalar matrix [N/m], (count,), 0 where it is held."""
         return self._scalar.diagonal()
 
-    def factor(self, springs: Springs) -> None:
+    def factor(self, springs: ContactSprings) -> None:
         """Do nothing: the next step asks for the springs anyway."""
 
     def forget(self) -> None:
@@ -227,13 +227,15 @@ class MaterialMatrix:
         good, found = False, right
         if self._known:
             found, good = conjugate_gradients(
-                self._product, self._precondition, right, tolerance, WORTH_FACTORS, impatient=True
+                self._product, self._precondition, right, tolerance, REFACTOR_COST_ITERATIONS, impatient=True
             )
         while not good:
             if not self._factorise() and self._cut < 1.0:
                 self._tighten()
                 continue
-            found, good = conjugate_gradients(self._product, self._precondition, right, tolerance, 3 * WORTH_FACTORS)
+            found, good = conjugate_gradients(
+                self._product, self._precondition, right, tolerance, 3 * REFACTOR_COST_ITERATIONS
+            )
             if not good and self._cut < 1.0:
                 self._tighten()
             elif not good and not (self._factoriser and self._factoriser.strengthen()):

@@ -17,12 +17,13 @@ from geosim.linear.matrix3 import jacobi_eigen, row, scaled
 from geosim.linear.patterns import find_sorted
 from geosim.linear.polar import cofactor, combine, determinant, outer, product, singular, times
 from geosim.material.laws import OF_STRETCHES, invariant_law, stretch_law
-from geosim.shape.projective.kernels import FLATTEST, FOLLOWING, gradient, volume_law, write_forces
+from geosim.shape.projective.kernels import FOLLOWING, MIN_PRINCIPAL_STRETCH, gradient, volume_law, write_forces
 
 __all__ = ["element_stiffness", "turning_forces", "wall_gradient", "wall_stiffness"]
 
-LEAST = 1e-3  # of the material's stiffness at rest: an eigenvalue of an element that is cut off ends there, so that all is held
-EQUAL = (
+# of the material's stiffness at rest: an eigenvalue of an element that is cut off ends there, so that all is held
+MIN_EIGENVALUE_REL = 1e-3
+EQUAL_EIGENVALUES_REL = (
     1e-6  # relative gap of two stretches below which a difference quotient loses more digits than its limit (root eps)
 )
 
@@ -66,24 +67,24 @@ def _of_invariants(m, s, J, bulk, twist, flip, scaling, mixed):
 
 @kernel
 def _of_stretches(m, s, J, bulk, twist, flip, scaling, mixed):
-    """The same for an energy of the isochoric principal stretches, continued linearly below FLATTEST."""
+    """The same for an energy of the isochoric principal stretches, continued linearly below MIN_PRINCIPAL_STRETCH."""
     t, t1, t2, u, u1, u2 = volume_law(J)
     follow, rate = 1.0 + FOLLOWING * u, FOLLOWING * u1
     g, h = np.empty(3), np.empty(3)
     energy, first, second = 0.0, 0.0, 0.0
     for i in range(3):
-        stretch = max(t * s[i], FLATTEST)
+        stretch = max(t * s[i], MIN_PRINCIPAL_STRETCH)
         psi, slope, curvature = stretch_law(m, stretch)
         g[i] = slope / stretch
-        h[i] = (curvature - slope) / (stretch * stretch) if t * s[i] > FLATTEST else 0.0
+        h[i] = (curvature - slope) / (stretch * stretch) if t * s[i] > MIN_PRINCIPAL_STRETCH else 0.0
         energy += psi + g[i] * (t * s[i] - stretch)
         first += g[i] * s[i]
         second += h[i] * s[i] * s[i]
     for k in range(3):
         i, j = (k + 1) % 3, (k + 2) % 3
         gap = t * (s[i] - s[j])
-        same = abs(gap) <= EQUAL * abs(t * s[i])
-        twist[k] = t * t * follow * (g[i] + g[j]) / max(t * (s[i] + s[j]), FLATTEST)
+        same = abs(gap) <= EQUAL_EIGENVALUES_REL * abs(t * s[i])
+        twist[k] = t * t * follow * (g[i] + g[j]) / max(t * (s[i] + s[j]), MIN_PRINCIPAL_STRETCH)
         flip[k] = t * t * follow * (h[i] if same else (g[i] - g[j]) / gap)
         scaling[k, k] = t * t * follow * h[k]
         scaling[i, j] = scaling[j, i] = 0.0
@@ -191,7 +192,7 @@ def element_stiffness(
         for k in range(3):
             weight[k], weight[3 + k], weight[6 + k] = values[k], 0.5 * twist[k], 0.5 * flip[k]
         for k in range(9):
-            cut = max(weight[k], LEAST * m[4])
+            cut = max(weight[k], MIN_EIGENVALUE_REL * m[4])
             weight[k] = volumes[e] * (weight[k] + convex * (cut - weight[k]))
         _directions(U, V, vectors, gradients, e, w)
         _weighted_sum(weight, w, total)
@@ -260,8 +261,8 @@ def _turn(g):
     w = (0.5 * (g[7] - g[5]), 0.5 * (g[2] - g[6]), 0.5 * (g[3] - g[1]))
     square = w[0] * w[0] + w[1] * w[1] + w[2] * w[2]
     angle = np.sqrt(square)
-    sine = np.sin(angle) / angle if angle > EQUAL else 1.0
-    cosine = (1.0 - np.cos(angle)) / square if angle > EQUAL else 0.5
+    sine = np.sin(angle) / angle if angle > EQUAL_EIGENVALUES_REL else 1.0
+    cosine = (1.0 - np.cos(angle)) / square if angle > EQUAL_EIGENVALUES_REL else 0.5
     skew = (0.0, -w[2], w[1], w[2], 0.0, -w[0], -w[1], w[0], 0.0)
     r = combine(sine, skew, cosine, outer(w, w))
     rest = 1.0 - cosine * square

@@ -6,7 +6,7 @@ import shapes
 
 import geosim
 from geosim import Cable, CableLengths, CableTensions, InputError, NeoHookean, Select, VolumetricRobot
-from geosim.shape.energy.cables import Hold
+from geosim.shape.energy.constraints.cables import StickSlip
 from geosim.shape.energy.problem import make_problem
 
 LENGTH, SIDE, OFFSET, MU = 0.1, 0.01, 0.003, 0.5
@@ -55,7 +55,7 @@ def test_forces_are_the_gradient_of_the_work_and_the_tangent_theirs(order):
     x = problem.rest + 0.02 * rng.standard_normal(problem.rest.shape)
     p, none = np.zeros(len(problem.pressure_vertices)), np.zeros_like(x)
     forces = np.array([0.3, 0.2, -0.02, 0.0])
-    hold = Hold(np.array([0, 0, 0, 1]), np.zeros(4))  # the first point sticks, the second slides
+    hold = StickSlip(np.array([0, 0, 0, 1]), np.zeros(4))  # the first point sticks, the second slides
     evaluate = lambda x, f, **k: problem.evaluate(x, p, f, none, hold=hold, **{"matrix": False, **k})  # noqa: E731
     here, way, h = evaluate(x, forces, matrix=True), rng.standard_normal(x.shape), 1e-7
     ahead, back = evaluate(x + h * way, forces), evaluate(x - h * way, forces)

@@ -12,7 +12,7 @@ from shapes import block
 
 import geosim
 from geosim import EnergyShapeSolver, Environment, Obstacle, Passive, Prescribed
-from geosim.shape.energy.newton import Newton
+from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
 
 MU = 20e3
 NAN = np.nan
@@ -88,7 +88,7 @@ def test_tangent_is_the_derivative_of_the_forces(element, own, obstacle):
     assert report.reached
     rng = np.random.default_rng(0)
     x = state.point.x + 1e-4 * rng.normal(size=state.point.x.shape)
-    target = replace(state.target, grip=replace(state.target.grip, own=own))
+    target = replace(state.target, contact_state=replace(state.target.contact_state, own=own))
     at = lambda y, matrix=False: solver._newton.evaluate(  # noqa: E731
         state.problem, replace(state.point, x=y), target, matrix=matrix
     )
@@ -115,8 +115,8 @@ def test_force_is_the_gradient_of_the_energy():
         robot, Environment(obstacles=Obstacle.sphere((0.01, 0.01, -0.0121), 0.012, motion=[[0, 0, 0.002]]))
     )
     state, _ = solver.step(state, solver.commands(robot, Passive())[0])
-    problem, x, grip = state.problem, state.point.x, state.target.grip
-    at = lambda y: problem.contact.evaluate(y, grip, matrix=False)  # noqa: E731
+    problem, x, contact_state = state.problem, state.point.x, state.target.contact_state
+    at = lambda y: problem.contact.evaluate(y, contact_state, matrix=False)  # noqa: E731
     step = np.random.default_rng(1).normal(size=x.shape)
     step[:, :2] *= 0.01  # the share of an edge that looks at the sphere is a weight, not a part of the energy
     change = (at(x + 1e-6 * step).energy - at(x - 1e-6 * step).energy) / 2e-6
@@ -193,14 +193,14 @@ def test_rounds_of_friction_do_not_shorten_increments(monkeypatch):
         body, [chamber], material="dragon-skin-10", max_edge=6e-3, fixed=geosim.Select.plane("x", below=1e-5 - half[0])
     )
     ball = Obstacle.sphere((8.2e-3, 0.0, -18e-3), 8e-3, friction=0.4)
-    outcomes, found = [], Newton.equilibrium
+    outcomes, found = [], EquilibriumSearch.equilibrium
 
     def watched(self, problem, start, aim, budget, *, along=None, passing=False):
         outcome = found(self, problem, start, aim, budget, along=along, passing=passing)
         outcomes.append((start, along, outcome))
         return outcome
 
-    monkeypatch.setattr(Newton, "equilibrium", watched)
+    monkeypatch.setattr(EquilibriumSearch, "equilibrium", watched)
     result = geosim.solve(
         robot,
         geosim.Inflation(volume_ratio=5.0),

@@ -10,9 +10,9 @@ from shapes import block, shell
 
 import geosim
 from geosim.environment import Environment
-from geosim.shape.energy import threads
-from geosim.shape.energy.configuration import Drag, Point
-from geosim.shape.energy.equations import dragged
+from geosim.shape.energy.discretisation import threads
+from geosim.shape.energy.newton.equations import with_proximal_term
+from geosim.shape.energy.newton.states import Configuration, ProximalTerm
 from geosim.shape.energy.problem import make_problem
 from geosim.shape.energy.solver import EnergyShapeSolver
 
@@ -57,9 +57,9 @@ def test_drag_pulls_nodes_back_to_where_they_were():
     x, p, pressures = _random_point(problem)
     rng = np.random.default_rng(2)
     before, stiffness = x + rng.standard_normal(x.shape), rng.uniform(1.0, 2.0, len(x))
-    drag = Drag(before, stiffness, np.zeros((0, 6)), np.zeros((0, 6)))
+    drag = ProximalTerm(before, stiffness, np.zeros((0, 6)), np.zeros((0, 6)))
     free = problem.evaluate(x, p, pressures, np.zeros_like(x), matrix=True)
-    held = dragged(problem, free, Point(x, p, pressures, 0.0), drag)
+    held = with_proximal_term(problem, free, Configuration(x, p, pressures, 0.0), drag)
     np.testing.assert_allclose(held.force - free.force, stiffness[:, None] * (x - before), rtol=1e-9)
     u = rng.standard_normal(problem.pattern.size)
     change = problem.pattern.product(held.data - free.data, u)
@@ -246,7 +246,7 @@ def test_block_elimination_is_exact():
 @pytest.mark.parametrize("order", [1, 2])
 def test_threads_assemble_the_same(order, monkeypatch):
     """What two threads find differs by rounding, and a body turned inside out in the share of one is so in both."""
-    monkeypatch.setattr(threads, "LEAST", 100)
+    monkeypatch.setattr(threads, "MIN_ELEMENTS_PER_THREAD", 100)
     one, two = (make_problem(_sphere(MATERIALS[1]), Environment(), order, "superlu", threads=t) for t in (1, 2))
     x, p, pressures = _random_point(one)
     found = [problem.evaluate(x, p, pressures, np.zeros_like(x), matrix=True) for problem in (one, two)]

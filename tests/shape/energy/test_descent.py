@@ -21,9 +21,9 @@ from geosim import (
     VolumetricRobot,
     generate,
 )
-from geosim.shape.energy.attempt import Budget
-from geosim.shape.energy.configuration import Aim
-from geosim.shape.energy.descent import Descent, _Merit, has_potential
+from geosim.shape.energy.newton.descent import Descent, _Merit, has_potential
+from geosim.shape.energy.newton.newton_solve import Budget
+from geosim.shape.energy.newton.states import ArcLengthConstraint
 
 SIZE, INNER = (28e-3, 17.9e-3, 17.8e-3), (19.6e-3, 11.6e-3, 11.5e-3)
 
@@ -44,7 +44,7 @@ def _tendon() -> VolumetricRobot:
 def _aim(solver: EnergyShapeSolver, robot: VolumetricRobot, command: geosim.Actuation, environment: Environment):
     state = solver.start(robot, environment)
     end = solver.target(state.problem, state, command.command(0))
-    return state, Aim(solver._origin(state, end, command.command(0)), end, 1.0, state.grip)
+    return state, ArcLengthConstraint(solver._origin(state, end, command.command(0)), end, 1.0, state.contact_state)
 
 
 def _slopes(solver: EnergyShapeSolver, robot: VolumetricRobot, command: geosim.Actuation) -> tuple[float, float]:
@@ -144,7 +144,7 @@ def test_no_step_gains_less_than_its_slope_foretells():
     free = ~problem.held[: problem.rest.size].reshape(-1, 3)
     for size in (1e-3, 1e-2, 3e-2):
         descent = Descent(newton, problem, aim, Budget())
-        here = replace(state.point, share=1.0)
+        here = replace(state.point, load_factor=1.0)
         target = aim.at(here)
         now = newton.evaluate(problem, here, target, matrix=True)
         step = replace(

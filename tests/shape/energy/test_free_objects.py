@@ -10,7 +10,7 @@ from shapes import block
 
 import geosim
 from geosim import Environment, NeoHookean, Obstacle, Passive, Prescribed, Select, VolumetricRobot
-from geosim.shape.energy.objects import Loose, moved
+from geosim.shape.energy.constraints.free_bodies import FreeBodyMotion, moved
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.show.contact import obstacle_surfaces
 
@@ -71,23 +71,28 @@ def test_tangent_of_an_object_against_finite_differences(friction, own):
     rng = np.random.default_rng(1)
     x = state.point.x + 1e-5 * rng.normal(size=state.point.x.shape)
     places = np.array([[0.003, -0.002, -0.006, 0.02, -0.03, 0.05]])
-    loose = Loose(problem.objects, np.array([True]), np.array([False]), np.zeros((1, 6)), places)
-    there = loose.grip(state.grip)
-    grip = there.lagged(contact.evaluate(x, there, matrix=False))
-    grip = replace(grip, share=np.ones_like(grip.share), before=np.full_like(grip.before, -np.inf), own=own)
-    grip = replace(grip, by_faces=np.zeros_like(grip.by_faces))
+    free_bodies = FreeBodyMotion(problem.objects, np.array([True]), np.array([False]), np.zeros((1, 6)), places)
+    there = free_bodies.contact_state(state.contact_state)
+    contact_state = there.lagged(contact.evaluate(x, there, matrix=False))
+    contact_state = replace(
+        contact_state,
+        share=np.ones_like(contact_state.share),
+        before=np.full_like(contact_state.before, -np.inf),
+        own=own,
+    )
+    contact_state = replace(contact_state, by_faces=np.zeros_like(contact_state.by_faces))
     radius, step = problem.objects.radii[0], 1e-6
 
     def balance(x, places):
-        at = loose.at(places)
-        forces = contact.evaluate(x, at.grip(grip), matrix=False)
+        at = free_bodies.at(places)
+        forces = contact.evaluate(x, at.contact_state(contact_state), matrix=False)
         out = at.wrenches(contact, x, forces)[0]
         return out * np.repeat([1.0, 1.0 / radius], 3), forces.force
 
-    forces = contact.evaluate(x, grip, matrix=True)
+    forces = contact.evaluate(x, contact_state, matrix=True)
     assert forces.count > 3
     levels = ("stiff", "bends", "slides") if friction else ("stiff", "bends")
-    found = loose.coupling(contact, x, forces, np.zeros((1, 6)), np.zeros(1), levels, own=own)
+    found = free_bodies.coupling(contact, x, forces, np.zeros((1, 6)), np.zeros(1), levels, own=own)
     corner, columns = np.empty((6, 6)), np.empty((6, *x.shape))
     for k in range(6):
         motion = np.zeros((1, 6))

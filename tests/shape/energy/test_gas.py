@@ -6,8 +6,8 @@ import shapes
 
 import geosim
 from geosim import Inflation, InputError, NeoHookean, Passive, Syringe, VolumetricRobot
-from geosim.actuation import AMBIENT
-from geosim.shape.energy.gas import Gas
+from geosim.actuation import AMBIENT_PRESSURE_PA
+from geosim.shape.energy.constraints.gas import Gas
 
 MU, RATIO = 50e3, 1.3  # shear modulus [Pa], outer over inner radius
 
@@ -28,8 +28,10 @@ def blown(ball):
 def test_a_syringe_follows_the_law_of_the_gas(ball, blown):
     result, pushed = blown
     rest = ball.chamber_volumes[0]
-    product = (result.chamber_pressures[:, 0] + AMBIENT) * (result.chamber_volumes[:, 0] + 2 * rest - pushed)
-    np.testing.assert_allclose(product, AMBIENT * 3 * rest, rtol=1e-7)
+    product = (result.chamber_pressures[:, 0] + AMBIENT_PRESSURE_PA) * (
+        result.chamber_volumes[:, 0] + 2 * rest - pushed
+    )
+    np.testing.assert_allclose(product, AMBIENT_PRESSURE_PA * 3 * rest, rtol=1e-7)
     assert (np.diff(result.volume_ratios[:, 0]) > 0.03).all()
 
 
@@ -54,13 +56,13 @@ def test_warmth_and_exponent_and_an_initial_state(ball):
     rest = float(ball.chamber_volumes[0])
     first = geosim.solve(ball, Inflation(pressure=3e3))
     warm = geosim.solve(ball, Inflation(gas=True, temperature_ratio=[1.05, 1.1]), initial=first)
-    product = (warm.chamber_pressures[:, 0] + AMBIENT) * warm.chamber_volumes[:, 0]
-    closed = (3e3 + AMBIENT) * first.chamber_volumes[-1, 0]
+    product = (warm.chamber_pressures[:, 0] + AMBIENT_PRESSURE_PA) * warm.chamber_volumes[:, 0]
+    closed = (3e3 + AMBIENT_PRESSURE_PA) * first.chamber_volumes[-1, 0]
     np.testing.assert_allclose(product / closed, [1.05, 1.1], rtol=1e-7)
     fast = geosim.solve(ball, Inflation(gas=True, exponent=1.4, extra_volume=rest) & Syringe(0.3 * rest))
     space = fast.chamber_volumes[-1, 0] + rest - 0.3 * rest
-    law = (fast.chamber_pressures[-1, 0] + AMBIENT) * space**1.4
-    assert law == pytest.approx(AMBIENT * (2 * rest) ** 1.4, rel=1e-7)
+    law = (fast.chamber_pressures[-1, 0] + AMBIENT_PRESSURE_PA) * space**1.4
+    assert law == pytest.approx(AMBIENT_PRESSURE_PA * (2 * rest) ** 1.4, rel=1e-7)
 
 
 def test_a_closed_chamber_at_rest_stays_there(ball):
@@ -84,7 +86,7 @@ def test_connected_chambers_share_one_pressure():
     first, second = together.chamber_pressures[-1]
     assert first == pytest.approx(second, rel=1e-9)
     space = together.chamber_volumes[-1].sum() + extra - 3e-6
-    assert (first + AMBIENT) * space == pytest.approx(AMBIENT * (rest + extra), rel=1e-7)
+    assert (first + AMBIENT_PRESSURE_PA) * space == pytest.approx(AMBIENT_PRESSURE_PA * (rest + extra), rel=1e-7)
     ratios = together.volume_ratios[-1]
     np.testing.assert_allclose(geosim.solve(robot, Inflation(pressure=first)).volume_ratios[-1], ratios, rtol=1e-6)
     assert ratios[0] > ratios[1] > 1.0
@@ -147,10 +149,10 @@ def test_a_sealed_shell_under_a_plate_by_hand():
     around = geosim.Environment(obstacles=[plate], self_contact=False)
     pressed = geosim.solve(shell, Inflation(gas=True) & Passive(steps=len(ways)), around)
     rest, v = float(shell.chamber_volumes[0]), pressed.chamber_volumes[:, 0]
-    by_hand = AMBIENT * (rest / v - 1.0)
+    by_hand = AMBIENT_PRESSURE_PA * (rest / v - 1.0)
     np.testing.assert_allclose(pressed.chamber_pressures[:, 0], by_hand, rtol=1e-6)
     pushed = CubicSpline(ways, pressed.obstacle_forces[:, 0, 2]).integrate(ways[0], ways[-1])
-    stored = pressed.work + AMBIENT * (rest * np.log(rest / v) - (rest - v))  # the gas in closed form
+    stored = pressed.work + AMBIENT_PRESSURE_PA * (rest * np.log(rest / v) - (rest - v))  # the gas in closed form
     assert pushed == pytest.approx(stored[-1] - stored[0], rel=1e-4)
 
 

@@ -90,7 +90,7 @@ def test_a_force_spreads_by_area_by_length_or_equally():
 @pytest.mark.parametrize("order", [1, 2])
 def test_a_spread_load_does_the_work_of_a_uniform_one(order):
     """Weights integrate the element's own displacements exactly: y^2 over an edge or a face gives a third of L^2."""
-    from geosim.shape.energy.loads import load_shapes
+    from geosim.shape.energy.discretisation.loads import load_shapes
 
     robot = _bar()
     edge = np.flatnonzero((robot.vertices[:, 0] > 0.0799) & (robot.vertices[:, 2] > 0.00999))
@@ -108,7 +108,7 @@ def _end_faces(robot):
 
 
 def test_mid_edge_nodes_are_held_by_faces_and_tets_never_by_their_ends_alone():
-    from geosim.shape.energy.supports import held_nodes
+    from geosim.shape.energy.constraints.supports import held_nodes
 
     robot = _bar((4, 4, 4))
     n = len(robot.vertices)

@@ -13,13 +13,26 @@ from shapes import block, shell
 
 import geosim
 from geosim import EnergyShapeSolver, Environment, Inflation, Load, Passive, Prescribed, Status
-from geosim.shape.energy import path
-from geosim.shape.energy.attempt import FLAT, FOLD_BELOW, Attempt, Budget, most_of, unfolds
-from geosim.shape.energy.branches import Mark, Way, parabola
-from geosim.shape.energy.configuration import Aim, Point, Target
-from geosim.shape.energy.newton import Newton
-from geosim.shape.energy.path import FOLDING, SHORT, SNAP, TOUCHING, Path
-from geosim.shape.energy.relaxation import relaxed
+from geosim.shape.energy.continuation import continuation
+from geosim.shape.energy.continuation.branches import EquilibriumPath, PathPoint, parabola
+from geosim.shape.energy.continuation.continuation import (
+    FOLD_WARNING_ITERATIONS,
+    MIN_STEP_BOUND,
+    PASSED_TOUCHING_RESIDUAL,
+    SNAP_DISPLACEMENT_REL,
+    Continuation,
+)
+from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
+from geosim.shape.energy.newton.newton_solve import (
+    FLAT_ELEMENT_JACOBIAN,
+    INVERSION_STEP_SHARE,
+    Budget,
+    NewtonSolve,
+    avoids_inversion,
+    step_limit,
+)
+from geosim.shape.energy.newton.relaxation import relaxed_equilibrium
+from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, LoadState
 from geosim.shape.energy.solver import _flat
 
 ALONE = Environment(self_contact=False)
@@ -64,7 +77,7 @@ def test_no_step_goes_farther_than_the_path_has_been_straight(monkeypatch):
     """After the first increment no step is longer than 2.5 times what that increment made, nor are those of a correction."""
     solver = EnergyShapeSolver(check_stability=False)
     state = solver.start(_sphere(), ALONE)
-    lengths, places, found = [], [state.problem.rest], Newton.equilibrium
+    lengths, places, found = [], [state.problem.rest], EquilibriumSearch.equilibrium
 
     def watched(self, problem, start, aim, budget, **how):
         outcome = found(self, problem, start, aim, budget, **how)
@@ -72,30 +85,32 @@ def test_no_step_goes_farther_than_the_path_has_been_straight(monkeypatch):
         places.append(outcome.point.x)
         return outcome
 
-    monkeypatch.setattr(Newton, "equilibrium", watched)
+    monkeypatch.setattr(EquilibriumSearch, "equilibrium", watched)
     assert geosim.solve(_sphere(), Inflation(pressure=[60e3]), ALONE).converged
     made = [np.linalg.norm(after - before, axis=1).max() for before, after in itertools.pairwise(places)]
     assert len(lengths) > 1
     assert lengths[0] == np.inf
-    assert all(longest <= max(2.5 * way, SHORT) * (1.0 + 1e-9) for longest, way in zip(lengths[1:], made))
+    assert all(longest <= max(2.5 * way, MIN_STEP_BOUND) * (1.0 + 1e-9) for longest, way in zip(lengths[1:], made))
     end = solver.target(state.problem, state, Inflation(pressure=[60e3]).command(0))
-    aim = Aim(state.target, end, 1.0, state.grip, longest=0.003)
+    aim = ArcLengthConstraint(state.target, end, 1.0, state.contact_state, longest=0.003)
     evaluation = solver._newton.evaluate(state.problem, state.point, end, matrix=True)
     step = solver._newton.direction(state.problem, state.point, aim, evaluation, 1e-6, reuse=False)
     size = np.linalg.norm(step.x, axis=1).max()
     assert size > 0.01
-    most = most_of(state.problem, aim, step, evaluation)
+    most = step_limit(state.problem, aim, step, evaluation)
     assert most * size == pytest.approx(0.003)
 
 
 def test_steps_along_the_tangent_become_longer_and_shorter_as_the_path_allows():
     """Where no secant is free of contact, share by share: as far as the longest displacement allows, not as far as before."""
     nodes = np.zeros((2, 3))
-    points = [Point(nodes + place, np.zeros(1), np.zeros(1), share) for place, share in ((0.0, 0.2), (0.01, 0.3))]
-    trail = [Mark(point, 0.0, np.zeros(1)) for point in points]
+    points = [
+        Configuration(nodes + place, np.zeros(1), np.zeros(1), share) for place, share in ((0.0, 0.2), (0.01, 0.3))
+    ]
+    trail = [PathPoint(point, 0.0, np.zeros(1)) for point in points]
     size = 0.01 * np.sqrt(3.0)
     for stride, share in ((2.0 * size, 0.2), (size, 0.1), (0.35 * size, 0.035), (np.inf, 0.25)):
-        way = Path(None, None, None, None, None, 1.0, 1e-3, stride=stride, trail=trail)  # type: ignore[arg-type]
+        way = Continuation(None, None, None, None, None, 1.0, 1e-3, stride=stride, trail=trail)  # type: ignore[arg-type]
         assert way._tangent_share() == pytest.approx(share)
 
 
@@ -108,21 +123,25 @@ def test_where_walls_touch_equilibria_on_the_way_are_only_passed(monkeypatch):
         body, [chamber], material="ecoflex-00-30", max_edge=6e-3, fixed=geosim.Select.plane("x", below=-13.99e-3)
     )
     solver = EnergyShapeSolver(element="p1", check_stability=False)
-    residuals, found = [], Newton.equilibrium
+    residuals, found = [], EquilibriumSearch.equilibrium
 
     def watched(self, problem, start, aim, budget, **how):
         outcome = found(self, problem, start, aim, budget, **how)
         residuals.append((how.get("passing", 0.0), outcome))
         return outcome
 
-    monkeypatch.setattr(Newton, "equilibrium", watched)
+    monkeypatch.setattr(EquilibriumSearch, "equilibrium", watched)
     passed = geosim.solve(robot, Inflation(pressure=[-30e3]), solver=solver)
-    touching = [outcome for passing, outcome in residuals if passing == TOUCHING and outcome.status is Status.CONVERGED]
+    touching = [
+        outcome
+        for passing, outcome in residuals
+        if passing == PASSED_TOUCHING_RESIDUAL and outcome.status is Status.CONVERGED
+    ]
     assert touching
     assert all(len(outcome.evaluation.contact.pairs) > 0 for outcome in touching)
-    assert any(1e-6 < outcome.residual < TOUCHING for outcome in touching)
+    assert any(1e-6 < outcome.residual < PASSED_TOUCHING_RESIDUAL for outcome in touching)
     assert residuals[-1][1].residual < 1e-6
-    monkeypatch.setattr(path, "TOUCHING", 0.0)
+    monkeypatch.setattr(continuation, "PASSED_TOUCHING_RESIDUAL", 0.0)
     sharp = geosim.solve(robot, Inflation(pressure=[-30e3]), solver=solver)
     assert len(passed.trace) < len(sharp.trace)
     np.testing.assert_allclose(passed.frames[-1], sharp.frames[-1], atol=1e-4 * robot.size)
@@ -137,23 +156,25 @@ def test_the_arc_is_the_derivative_of_the_path():
     assert report.reached
     problem, point, newton = state.problem, state.point, solver._newton
     end = solver.target(problem, state, Inflation(pressure=[40e3]).command(0))
-    aim = Aim(solver._origin(state, end, Inflation(pressure=[40e3]).command(0)), end, 1.0, state.grip)
+    aim = ArcLengthConstraint(
+        solver._origin(state, end, Inflation(pressure=[40e3]).command(0)), end, 1.0, state.contact_state
+    )
     here = newton.evaluate(problem, point, aim.origin, matrix=True)
     arc = aim.onto(point, here.volumes, (1.0, 2.0), 0.3)
     arc = type(arc)(**{**arc.__dict__, "level": arc.level + 1e-5})
     step = newton.direction(problem, point, arc, here, 1e-10, reuse=False)
-    assert step.share != 0.0
+    assert step.load_factor != 0.0
     force = []
     for sign in (1.0, -1.0):
         there = point.stepped(step, sign * 1e-3)
         force.append(newton.evaluate(problem, there, arc.at(there), matrix=False).force)
     free = ~problem.held[: point.x.size].reshape(-1, 3)
     slope = np.where(free, force[0] - force[1], 0.0) / 2e-3
-    assert np.abs(slope).max() < 1e-4 * np.abs(aim.load(here.gradients)).max() * abs(step.share)
+    assert np.abs(slope).max() < 1e-4 * np.abs(aim.load(here.gradients)).max() * abs(step.load_factor)
     volumes = here.volumes + np.einsum("cni,ni->c", here.gradients, step.x)
     ahead = point.stepped(step, 1.0)
     a, b = arc.weights
-    gain = a / arc.scale * (arc.conjugate(ahead, volumes) - arc.conjugate(point, here.volumes)) + b * step.share
+    gain = a / arc.scale * (arc.conjugate(ahead, volumes) - arc.conjugate(point, here.volumes)) + b * step.load_factor
     assert gain == pytest.approx(1e-5, rel=1e-6)
 
 
@@ -195,11 +216,11 @@ def test_a_body_creeps_to_the_next_stable_state_beyond_a_limit():
     solver = EnergyShapeSolver()
     start = solver.start(robot, environment)
     end = solver.target(start.problem, start, Passive().command(0))
-    aim = Aim(solver._origin(start, end, Passive().command(0)), end, 1.0, start.grip)
-    lost, far, _ = relaxed(solver._newton, start.problem, start.point, aim, SNAP, Budget())
+    aim = ArcLengthConstraint(solver._origin(start, end, Passive().command(0)), end, 1.0, start.contact_state)
+    lost, far, _ = relaxed_equilibrium(solver._newton, start.problem, start.point, aim, SNAP_DISPLACEMENT_REL, Budget())
     assert lost is None
     assert far
-    found, _, records = relaxed(solver._newton, start.problem, start.point, aim, np.inf, Budget())
+    found, _, records = relaxed_equilibrium(solver._newton, start.problem, start.point, aim, np.inf, Budget())
     assert found is not None
     assert found.target.drag is None
     assert found.residual < 1e-6
@@ -325,17 +346,22 @@ def test_where_a_path_branches_is_found_by_bisection():
 
     class Judge:
         def is_stable(self, problem, point, target):
-            return point.share < 0.33
+            return point.load_factor < 0.33
 
     nothing = np.zeros(0)
-    still = Target(nothing > 0, nothing, nothing, np.zeros((1, 3)), np.zeros((1, 3)))
-    marks = [Mark(Point(np.zeros((1, 3)), nothing, nothing, share), share, nothing) for share in np.arange(11) / 10]
-    assert Way(Judge(), None, still, still, None, tuple(marks)).branches_between() == pytest.approx((0.3, 0.4))
-    assert Way(Judge(), None, still, still, None, (*marks, marks[4])).branches_between() is None
+    still = LoadState(nothing > 0, nothing, nothing, np.zeros((1, 3)), np.zeros((1, 3)))
+    marks = [
+        PathPoint(Configuration(np.zeros((1, 3)), nothing, nothing, share), share, nothing)
+        for share in np.arange(11) / 10
+    ]
+    assert EquilibriumPath(Judge(), None, still, still, None, tuple(marks)).branches_between() == pytest.approx(
+        (0.3, 0.4)
+    )
+    assert EquilibriumPath(Judge(), None, still, still, None, (*marks, marks[4])).branches_between() is None
 
 
 def test_a_budget_that_is_spent_is_one_of_its_own():
-    from geosim.shape.energy.attempt import BudgetError
+    from geosim.shape.energy.newton.newton_solve import BudgetError
 
     class Linear:
         factorisations = 7
@@ -352,13 +378,13 @@ def test_no_step_turns_a_point_inside_out_that_a_shorter_one_would_not():
     """But through a point that is all but flat already, a little step, or one that makes it better."""
 
     def goes(now, then, length=1.0):
-        return unfolds(SimpleNamespace(smallest=now), SimpleNamespace(smallest=then), length)
+        return avoids_inversion(SimpleNamespace(smallest=now), SimpleNamespace(smallest=then), length)
 
     assert goes(0.5, 0.1)
     assert not goes(0.5, -0.1)
-    assert goes(0.5 * FLAT, -0.1)
+    assert goes(0.5 * FLAT_ELEMENT_JACOBIAN, -0.1)
     assert goes(-0.3, -0.2)
-    assert goes(0.5, -0.1, 0.5 * FOLD_BELOW)
+    assert goes(0.5, -0.1, 0.5 * INVERSION_STEP_SHARE)
 
 
 def test_how_finely_a_step_is_solved_goes_by_the_step_before():
@@ -366,7 +392,7 @@ def test_how_finely_a_step_is_solved_goes_by_the_step_before():
 
     def forcing(*left, accuracy=1e-4):
         history = [(r, 0.0, 0.0, 0.0, r) for r in left]
-        attempt = Attempt(None, None, None, None, 1e-6, None, history=history, reference=1.0)
+        attempt = NewtonSolve(None, None, None, None, 1e-6, None, history=history, reference=1.0)
         return attempt._forcing(left[-1], accuracy)
 
     assert forcing(0.5) == pytest.approx(1e-2)
@@ -388,9 +414,15 @@ def test_flat_tets_that_have_folded_under_vacuum_end_a_long_command_with_the_rem
         sucked = replace(state, point=replace(state.point, x=x, chamber_pressures=pressures - 0.1))
         blown = replace(sucked, point=replace(sucked.point, chamber_pressures=pressures + 0.1))
         whole = replace(sucked, point=replace(sucked.point, x=state.point.x))
-        looked = [(sucked, FOLDING), (blown, FOLDING), (whole, FOLDING), (sucked, FOLDING - 1)]
+        looked = [
+            (sucked, FOLD_WARNING_ITERATIONS),
+            (blown, FOLD_WARNING_ITERATIONS),
+            (whole, FOLD_WARNING_ITERATIONS),
+            (sucked, FOLD_WARNING_ITERATIONS - 1),
+        ]
         folds = [
-            Path._folds.fget(SimpleNamespace(problem=s.problem, state=s, records=[{}] * count)) for s, count in looked
+            Continuation._folds.fget(SimpleNamespace(problem=s.problem, state=s, records=[{}] * count))
+            for s, count in looked
         ]
         assert folds == [element == "p1", False, False, False]
         assert ("take element='p2'" in _flat(state.problem, sucked)) == (element == "p1")

@@ -15,12 +15,12 @@ from geosim.collision.crossings import count_crossings
 from geosim.collision.distance import edge_edge, point_triangle, separation
 from geosim.collision.proximity import make_neighbourhood
 from geosim.geometry import topology
-from geosim.shape.energy.attempt import Attempt, Budget, most_of
-from geosim.shape.energy.configuration import Aim, Point
-from geosim.shape.energy.contact_kernels import pair_blocks
-from geosim.shape.energy.contact_steps import share_apart
-from geosim.shape.energy.frames import _crossings, placed
-from geosim.shape.energy.lookahead import springs_ahead
+from geosim.shape.energy.contact.laws import pair_blocks
+from geosim.shape.energy.contact.lookahead import springs_ahead
+from geosim.shape.energy.contact.step_limits import max_self_contact_step
+from geosim.shape.energy.measures import _crossings, placed
+from geosim.shape.energy.newton.newton_solve import Budget, NewtonSolve, step_limit
+from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration
 
 MU = 20e3  # Pa
 
@@ -53,7 +53,7 @@ def test_walls_of_chambers_that_cross_are_counted_without_contact():
     x[state.problem.place[middle]] += np.array([0.0, 0.0, -0.012]) / state.problem.length
     moved = placed(state.problem, x)
     assert count_crossings(moved[: len(vertices)], robot.skin).count == 0
-    assert _crossings(state.problem, Point(x, state.point.p, state.point.chamber_pressures), moved) > 0
+    assert _crossings(state.problem, Configuration(x, state.point.p, state.point.chamber_pressures), moved) > 0
 
 
 def test_near_pairs_are_those_of_brute_force():
@@ -117,9 +117,11 @@ def test_no_step_passes_through():
 def test_what_was_found_for_a_step_serves_its_end_and_nothing_else(monkeypatch):
     rest, faces = _sheets(2.0)
     make = lambda: make_neighbourhood(rest, faces, np.zeros(len(faces), int), np.full(len(rest), 0.06))  # noqa: E731
-    around, descents, search = make(), [], proximity.Neighbourhood._candidates
+    around, descents, search = make(), [], proximity.ContactNeighbourhood._candidates
     monkeypatch.setattr(
-        proximity.Neighbourhood, "_candidates", lambda self, *given: descents.append(id(self)) or search(self, *given)
+        proximity.ContactNeighbourhood,
+        "_candidates",
+        lambda self, *given: descents.append(id(self)) or search(self, *given),
     )
     x, rng = _sheets(0.2)[0], np.random.default_rng(4)
     step = 0.004 * rng.normal(size=x.shape)
@@ -159,10 +161,10 @@ def test_no_pair_that_touches_is_left_out_as_a_neighbour(monkeypatch):
     )
 
     def around(beside):
-        monkeypatch.setattr(proximity, "BESIDE", beside)
+        monkeypatch.setattr(proximity, "NEIGHBOUR_EDGES", beside)
         return make_neighbourhood(rest, faces, np.zeros(len(faces), int), np.full(len(rest), 0.4))
 
-    culled, whole = around(proximity.BESIDE), around(0.0)
+    culled, whole = around(proximity.NEIGHBOUR_EDGES), around(0.0)
     pairs = lambda near: {(*map(int, p), bool(e)) for p, e in zip(near.points, near.edges)}  # noqa: E731
     rng, found = np.random.default_rng(0), 0
     for _ in range(12):
@@ -324,7 +326,7 @@ def test_nested_curved_walls_do_not_cross_and_pushed_together_they_do(self_conta
     def crossings(closer):
         bent = place + np.column_stack([np.zeros((len(place), 2)), k * place[:, 0] ** 2])
         bent[place[:, 2] > 0.01 + 0.5 * gap, 2] -= closer
-        point = Point((bent - problem.center) / problem.length, np.zeros(0), np.zeros(0))
+        point = Configuration((bent - problem.center) / problem.length, np.zeros(0), np.zeros(0))
         faces6 = topology.curved_faces(robot.skin, robot.p2_edges, len(robot.vertices))
         coarse, triangles, _, _ = topology.interpolate_p2(placed(problem, point.x), faces6, 1)
         return _crossings(problem, point, placed(problem, point.x)), count_crossings(coarse, triangles).count
@@ -350,12 +352,12 @@ def test_sharpened_tangent_is_the_derivative_of_the_forces(element):
     robot, _ = _stack(0.0005)
     solver = geosim.EnergyShapeSolver(element=element)
     state = solver.start(robot, Environment())
-    problem, contact, grip = state.problem, state.problem.contact, state.target.grip
+    problem, contact, contact_state = state.problem, state.problem.contact, state.target.contact_state
     x = state.point.x.copy()
     high = x[:, 2] > (0.0102 - contact.center[2]) / contact.length
     x[high, 2] -= 0.9 * 0.0005 / contact.length  # pairs begin at a quarter of their distance at rest
     x += 1e-3 * np.random.default_rng(3).normal(size=x.shape) * contact.thickness.min()
-    at = lambda y: contact.evaluate(y, grip, matrix=True)  # noqa: E731
+    at = lambda y: contact.evaluate(y, contact_state, matrix=True)  # noqa: E731
     forces = at(x)
     assert forces.count > 0
     pattern, blunt = contact.stiffened(x, forces, problem.pattern, np.zeros(len(problem.pattern.indices)))
@@ -404,14 +406,14 @@ def test_a_long_step_is_braced_where_it_hits():
     state = solver.start(robot, Environment(prescribed=Prescribed(top, (0, 0, -0.003))))
     problem, point, newton = state.problem, state.point, solver._newton
     target = solver.target(problem, state, solver.commands(robot, Passive())[0])
-    aim = Aim(target, target, 1.0, target.grip)
+    aim = ArcLengthConstraint(target, target, 1.0, target.contact_state)
     at = lambda: newton.evaluate(problem, point, target, matrix=True)  # noqa: E731
     plain = newton.direction(problem, point, aim, at(), 1e-3, reuse=False)
-    attempt = Attempt(newton, problem, aim, Budget(), 1e-6, np.zeros_like(point.x))
+    attempt = NewtonSolve(newton, problem, aim, Budget(), 1e-6, np.zeros_like(point.x))
     attempt.history.append((1.0, 0.0, 0.0, 0.0, 1.0))
     braced, share = attempt.free_direction(point, at(), 1e-3)
-    assert share_apart(problem.contact, point.x, plain.x) < 0.3
-    assert share == share_apart(problem.contact, point.x, braced.x) > 0.7
+    assert max_self_contact_step(problem.contact, point.x, plain.x) < 0.3
+    assert share == max_self_contact_step(problem.contact, point.x, braced.x) > 0.7
     held = np.flatnonzero(problem.held)
     assert braced.x.ravel()[held] == pytest.approx(plain.x.ravel()[held], abs=1e-7)  # the load is still carried
     surface = problem.contact.surface
@@ -435,11 +437,11 @@ def test_a_wild_step_is_looked_into_as_far_as_the_walls_go_and_no_point_gets_two
     state = solver.start(robot, Environment())
     problem, point, newton = state.problem, state.point, solver._newton
     end = solver.target(problem, state, solver.commands(robot, geosim.Inflation(pressure=-90e3))[0])
-    aim = Aim(state.target, end, 1.0, end.grip)
+    aim = ArcLengthConstraint(state.target, end, 1.0, end.contact_state)
     evaluation = newton.evaluate(problem, point, end, matrix=True)
     step = newton.direction(problem, point, aim, evaluation, 1e-3, reuse=False)
     surface = problem.contact.surface
-    share = most_of(problem, aim, step, evaluation)
+    share = step_limit(problem, aim, step, evaluation)
     change = share * np.sum(evaluation.gradients[0] * step.x) / problem.rest_chamber_volumes[0]
     assert change == pytest.approx(-0.3)  # of its volume, at most, whatever the nodes' displacement
     move = surface.points(step.x / np.linalg.norm(step.x, axis=1).max())  # as far as the body is long

@@ -89,10 +89,10 @@ def test_points_keep_what_is_elastic_of_a_slip(way, kept):
     """Moved aside by so many of the slip up to which it sticks, the block holds on by at most one, after the increment, too."""
     state, x, high = _pressed()
     contact = state.problem.contact
-    held = contact.evaluate(x, state.grip, matrix=False).touching
+    held = contact.evaluate(x, state.contact_state, matrix=False).touching
     scale = held.scale.min()
     held = held._replace(scale=np.full(len(held.scale), scale))
-    hold = replace(state.grip.parts, start=contact.surface.points(x)).lagged(held)
+    hold = replace(state.contact_state.parts, start=contact.surface.points(x)).lagged(held)
     moved = x + way * scale * np.outer(high, (0.6, 0.8, 0.0))
     points = contact.surface.points(moved)
     slips = hold.slips(points)[0]
@@ -107,19 +107,23 @@ def test_tangent_is_the_derivative_of_the_forces(own):
     problem, contact = state.problem, state.problem.contact
     rng = np.random.default_rng(5)
     x += 1e-3 * rng.normal(size=x.shape) * contact.thickness.min()
-    grip = state.grip.lagged(contact.evaluate(x, state.grip, matrix=False))
-    start = grip.parts.start + 0.02 * contact.thickness.min() * rng.normal(size=grip.parts.start.shape)
-    grip = replace(grip, own=own, parts=replace(grip.parts, start=start))
+    contact_state = state.contact_state.lagged(contact.evaluate(x, state.contact_state, matrix=False))
+    start = contact_state.parts.start + 0.02 * contact.thickness.min() * rng.normal(
+        size=contact_state.parts.start.shape
+    )
+    contact_state = replace(contact_state, own=own, parts=replace(contact_state.parts, start=start))
     x[high, 0] += 1.5 * contact.thickness.min() * np.linspace(0.0, 1.0, high.sum())  # some stick, some slide
     x[high, 2] -= 0.001 * contact.thickness.min()
-    size = np.linalg.norm(grip.parts.slips(contact.surface.points(x))[0], axis=1) / grip.parts.held.scale
+    size = (
+        np.linalg.norm(contact_state.parts.slips(contact.surface.points(x))[0], axis=1) / contact_state.parts.held.scale
+    )
     assert size.min() < 1.0 < size.max()
-    forces = contact.evaluate(x, grip, matrix=True)
+    forces = contact.evaluate(x, contact_state, matrix=True)
     pattern, data = contact.stiffened(x, forces, problem.pattern, np.zeros(len(problem.pattern.indices)))
     data = contact.added(forces.bends, pattern, data)
     for _ in range(2):
         d = rng.normal(size=x.shape)
-        up, down = (contact.evaluate(y, grip, matrix=False).force for y in (x + 1e-8 * d, x - 1e-8 * d))
+        up, down = (contact.evaluate(y, contact_state, matrix=False).force for y in (x + 1e-8 * d, x - 1e-8 * d))
         want = (up - down) / 2e-8
         got = pattern.product(data, np.concatenate([d.ravel(), np.zeros(pattern.size - d.size)]))
         contact.apply_slides(forces, np.ones(d.size, dtype=bool), d.ravel(), got)

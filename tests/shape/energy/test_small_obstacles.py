@@ -13,8 +13,8 @@ import geosim
 from geosim import Environment, Obstacle, Passive
 from geosim.collision.shapes import signed_distances
 from geosim.geometry import topology
-from geosim.shape.energy.contact_steps import approach, safe_share
-from geosim.shape.energy.penetration import deepest, went_through
+from geosim.shape.energy.contact.penetration import deepest_penetration, passed_through
+from geosim.shape.energy.contact.step_limits import max_obstacle_step, max_safe_step
 from geosim.shape.energy.problem import make_problem
 
 MU = 20e3  # Pa
@@ -71,9 +71,9 @@ def test_tangent_of_faces_is_the_derivative_of_their_forces(element, obstacle):
     rng = np.random.default_rng(0)
     x = state.point.x + 0.1 * contact.thickness.min() * rng.normal(size=state.point.x.shape)
     lift = np.array([0.0, 0.0, 0.05 * contact.thickness.min()])
-    grip = replace(state.target.grip, poses=contact.poses(0))
+    contact_state = replace(state.target.contact_state, poses=contact.poses(0))
     for _ in range(400):  # down until the faces are pressed
-        forces = contact.evaluate(x, grip, matrix=True)
+        forces = contact.evaluate(x, contact_state, matrix=True)
         if forces.by_faces.any() and forces.gap.min() < -0.1 * contact.thickness.min():
             break
         x = x - lift
@@ -82,8 +82,8 @@ def test_tangent_of_faces_is_the_derivative_of_their_forces(element, obstacle):
     data = contact.added(forces.bends, pattern, data)
     for _ in range(3):
         d = rng.normal(size=x.shape)
-        want = (contact.evaluate(x + 1e-8 * d, grip, matrix=False).force
-                - contact.evaluate(x - 1e-8 * d, grip, matrix=False).force) / 2e-8  # fmt: skip
+        want = (contact.evaluate(x + 1e-8 * d, contact_state, matrix=False).force
+                - contact.evaluate(x - 1e-8 * d, contact_state, matrix=False).force) / 2e-8  # fmt: skip
         got = pattern.product(data, np.concatenate([d.ravel(), np.zeros(pattern.size - d.size)]))[: d.size]
         assert got.reshape(d.shape) == pytest.approx(want, abs=1e-5 * np.abs(want).max())
 
@@ -102,16 +102,18 @@ def test_a_thin_obstacle_does_not_jump_through():
     rod = replace(ROD, parameters={**ROD.parameters, "radius": 0.0002}, motion=[[0, 0, 0.03]])
     solver = geosim.EnergyShapeSolver(element="p1")
     state = solver.start(_robot(), Environment(obstacles=rod, self_contact=False))
-    contact, x, grip = state.problem.contact, state.point.x, state.grip
+    contact, x, contact_state = state.problem.contact, state.point.x, state.contact_state
     gap = 0.0011 / 0.03  # the way to the surface
-    assert gap < approach(contact, x, grip.poses, contact.poses(0)) < gap + 0.01
+    assert gap < max_obstacle_step(contact, x, contact_state.poses, contact.poses(0)) < gap + 0.01
     down = np.zeros_like(x)
     down[:, 2] = -0.03 / contact.length
-    assert gap < safe_share(contact, x, down, grip) < gap + 0.01
-    both = safe_share(contact, x, down, grip, grip.at(contact.poses(0)))  # they come towards each other
+    assert gap < max_safe_step(contact, x, down, contact_state) < gap + 0.01
+    both = max_safe_step(
+        contact, x, down, contact_state, contact_state.at(contact.poses(0))
+    )  # they come towards each other
     assert 0.5 * gap < both < 0.5 * gap + 0.01
     assert (
-        safe_share(contact, x, -down, grip, grip.at(contact.poses(0))) == 1.0
+        max_safe_step(contact, x, -down, contact_state, contact_state.at(contact.poses(0))) == 1.0
     )  # the robot flees as fast as the rod comes
 
 
@@ -125,11 +127,11 @@ def test_penetration_is_measured_between_the_points_of_contact():
         poses[0, 2, 3] = z
         ball = Obstacle.sphere((0.0083, 0.0116, 0.0), 0.001)
         away = np.tile(np.eye(4), (1, 1, 1)) - 0.1 * np.eye(4, k=1)
-        found = deepest([ball], poses, nodes, away, nodes, skin, feels)
+        found = deepest_penetration([ball], poses, nodes, away, nodes, skin, feels)
         assert found == pytest.approx(want, abs=1e-9)
-        assert went_through([ball], found) == (want > 0.0)
-    assert not went_through([ball, Obstacle.plane((0, 0, 0), (0, 0, 1))], 2e-4)
-    assert not went_through([], 0.0)
+        assert passed_through([ball], found) == (want > 0.0)
+    assert not passed_through([ball, Obstacle.plane((0, 0, 0), (0, 0, 1))], 2e-4)
+    assert not passed_through([], 0.0)
 
 
 def test_an_obstacle_that_went_through_is_a_failure(monkeypatch):

@@ -30,7 +30,9 @@ def test_domains_share_out_the_body_without_mixing_regions():
         assert domains.volumes[mine].sum() == pytest.approx(mesh.volumes[mesh.material == region].sum(), rel=1e-12)
     assert (domains.material[domains.of_tets] == mesh.material[:, None]).all()
     edges = {
-        (*edge, m) for t, m in zip(mesh.tets, mesh.material) for edge in map(tuple, np.sort(t[topology.EDGES], axis=1))
+        (*edge, m)
+        for t, m in zip(mesh.tets, mesh.material)
+        for edge in map(tuple, np.sort(t[topology.TET_EDGES], axis=1))
     }
     corners = {(v, m) for t, m in zip(mesh.tets, mesh.material) for v in t}
     assert len(domains.volumes) == len(edges) + len(corners)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from geosim.shape.projective.contact import EDGES, Springs
+from geosim.shape.projective.contact import EDGES, ContactSprings
 from geosim.shape.projective.edges import crossing_edges, edge_spring, nearest_on_lines
 
 # Two wedges, the ridge of the lower along x at z = 0, that of the upper, upside down, along y at z = -DEPTH: they cross by DEPTH
@@ -61,7 +61,7 @@ def test_crossing_wedges_are_found_once_and_pushed_apart():
 def test_the_push_of_edges_is_the_derivative_of_its_energy_and_has_no_resultant():
     x, faces = WEDGES, outward(WEDGES, FACES)
     ids, corners, shares, normal, gap = edge_spring(x, *crossing_edges(x, faces, np.empty(0)))
-    springs = Springs(
+    springs = ContactSprings(
         ids, np.array([3.0]), x[ids] - gap[:, None] * normal, normal, 0.01, np.array([EDGES]), corners, shares
     )
     push = springs.on_vertices(springs.forces(x)[0], len(x))

@@ -16,7 +16,7 @@ from geosim.material.tensors import row
 from geosim.shape.projective import kernels
 from geosim.shape.projective.acceleration import Anderson, QuasiNewton
 from geosim.shape.projective.elements import Body, Cells, Elements, Patches, rest_shapes
-from geosim.shape.projective.material import SPACING, blend_table, uniaxial_stress
+from geosim.shape.projective.material import STRAIN_SPACING, blend_table, uniaxial_stress
 
 
 def matrices(count: int, seed: int = 0, spread: float = 0.5) -> np.ndarray:
@@ -207,7 +207,9 @@ def test_paper_blend_takes_the_cube_root():
     tets, x = np.array([[0, 1, 2, 3]]), np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1.0]])
     gradients, _ = rest_shapes(x, tets)
     out = np.empty((1, 4, 3)), np.empty(1), np.empty(1)
-    kernels.paper_targets(0, 1, 2.0 * x, tets, gradients, np.ones(1), np.zeros(1, np.int64), table, SPACING, *out)
+    kernels.paper_targets(
+        0, 1, 2.0 * x, tets, gradients, np.ones(1), np.zeros(1, np.int64), table, STRAIN_SPACING, *out
+    )
     assert np.allclose(out[0][0, 1:], np.eye(3) * (2.0 - 1.0)), (
         "T = I: a uniform swelling leaves no shape but the rest shape"
     )
@@ -277,7 +279,7 @@ def test_small_strain_ratio_of_poisson():
 
 def test_table_integral_matches_its_law():
     _, table = blend_table(MooneyRivlin(), 0.02)
-    strain = np.arange(len(table)) * SPACING
+    strain = np.arange(len(table)) * STRAIN_SPACING
     fine = np.linspace(0, strain[-1], 400_001)
     R = np.interp(fine, strain, table[:, 0])
     integral = np.concatenate([[0], np.cumsum(np.diff(fine) * 0.5 * (R[1:] * fine[1:] + R[:-1] * fine[:-1]))])

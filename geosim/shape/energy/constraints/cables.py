@@ -1,0 +1,266 @@
+"""Cable constraints: cables that slide through points of the body, with capstan friction.
+
+A cable adds T_0 (l - L) to the potential of the solver: its length l is a scalar functional of the positions as a chamber's
+volume is, its tension T_0 >= 0 at the pulled end the conjugate force. In the vectors of chambers' volumes and pressures it
+stands as -l and T_0, so that all that holds for chambers holds for it.
+
+With friction, every point i between the ends is such a pair as well: the length of the cable beyond it, lambda_i, and the
+jump tau_i = T_i - T_(i-1) of the tension there. A point where the cable sticks keeps lambda_i and answers with the jump; one
+over which it slides towards the pulled end (mode +1) or away from it (-1) has
+
+    T_i = T_(i-1) exp(-+ mu theta_i),        theta_i the angle of wrap        [capstan equation],
+
+a function of the tension before it and not an unknown. Which points stick is found in rounds (`Cables.corrected`): a jump
+beyond the limit slides, a slip against the friction sticks. What slipped in an increment stays where it is (`renewed`).
+How the angles of wrap change makes the tangent unsymmetric: that part is applied beside the matrix (`Cables.turn`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from geosim.arrays import Floats, Ints, frozen
+from geosim.cable import Anchors, Cable
+from geosim.shape.energy.discretisation.body import ScaledBody
+from geosim.shape.energy.discretisation.embedding import Strands, joined, make_strands
+from geosim.shape.energy.discretisation.pattern import BodyPattern
+
+__all__ = ["CABLE_LENGTH", "CHAMBER_VOLUME", "TENSION_JUMP", "Cables", "StickSlip", "make_cables"]
+
+# What a scalar is: the volume of a chamber, the length of a cable, the length of a cable beyond a point with friction.
+CHAMBER_VOLUME, CABLE_LENGTH, TENSION_JUMP = 0, 1, 2
+
+# A jump of the tension may be beyond its limit by this share of the largest tension, and a slip against the friction by this
+# share of the body's size: ten times what forces and lengths are solved to.
+TENSION_JUMP_TOLERANCE_REL, BACKWARD_SLIP_REL = 1e-5, 1e-9
+
+# Sine of the angle of wrap below which a cable counts as straight, where the angle has no slope; what a length is divided by.
+STRAIGHT_WRAP_SINE, MIN_CABLE_DIVISOR = 1e-6, 1e-300
+
+
+@dataclass(frozen=True)
+class StickSlip:
+    """Where cables stick and slide: one entry for every scalar, chambers first.
+
+    Parameters
+    ----------
+    modes
+        Of the jumps: 0 sticks, 1 slides towards the pulled end, -1 away from it; (d,).
+    values
+        The scalars at the last equilibrium, at which jumps that stick are kept, (d,).
+    """
+
+    modes: Ints
+    values: Floats
+
+
+@dataclass(frozen=True)
+class Cables:
+    """The cables of a body in scaled units; their scalars follow those of the chambers.
+
+    Parameters
+    ----------
+    strands
+        Pieces between the points of all cables, each from its pulled end on.
+    first
+        First piece of every cable, and the number of pieces, (w + 1,).
+    friction
+        Coefficients, (w,).
+    main
+        Scalar of every cable that is its length, counted from the first cable's, (w,).
+    reversed
+        Whether a cable is pulled at its last point, (w,).
+    """
+
+    strands: Strands
+    first: Ints
+    friction: Floats
+    main: Ints
+    reversed: tuple[bool, ...]
+
+    @property
+    def scalars(self) -> int:
+        """Number of scalars: one a cable, with friction as many as it has pieces."""
+        last = len(self.main) - 1
+        return int(self.main[-1]) + (self._pieces(last) if self.friction[last] > 0.0 else 1)
+
+    @property
+    def rough(self) -> bool:
+        """Whether a cable has friction."""
+        return bool((self.friction > 0.0).any())
+
+    @property
+    def kinds(self) -> Ints:
+        """`CABLE_LENGTH` or `TENSION_JUMP` of every scalar."""
+        out = np.full(self.scalars, TENSION_JUMP)
+        out[self.main] = CABLE_LENGTH
+        return out
+
+    def _pieces(self, cable: int) -> int:
+        return int(self.first[cable + 1] - self.first[cable])
+
+    def lengths(self, x: Floats) -> Floats:
+        """Lengths of the cables (w,), scaled."""
+        return np.add.reduceat(self.strands.ways(x)[1], self.first[:-1])
+
+    def rest_values(self) -> Floats:
+        """Sizes of the scalars at rest, positive, (d,)."""
+        return np.concatenate([self._beyond(k, self.strands.rest) for k in range(len(self.main))])
+
+    def _beyond(self, cable: int, of_pieces: Floats) -> Floats:
+        """Sums over the pieces (s, ...) of a cable that make its scalars: over all, with friction beyond every point, too."""
+        mine = of_pieces[self.first[cable] : self.first[cable + 1]]
+        if self.friction[cable] > 0.0:
+            return np.cumsum(mine[::-1], axis=0)[::-1]
+        return mine.sum(axis=0, keepdims=True)
+
+    def _wraps(self, cable: int, along: Floats) -> Floats:
+        """Angles of wrap at the points between the pieces of a cable, (s - 1,)."""
+        t = along[self.first[cable] : self.first[cable + 1]]
+        return np.arctan2(np.linalg.norm(np.cross(t[:-1], t[1:]), axis=1), np.einsum("si,si->s", t[:-1], t[1:]))
+
+    def tensions(self, along: Floats, forces: Floats, modes: Ints) -> tuple[Floats, Floats]:
+        """Tensions of the pieces (s,), and what they change by with the forces of the scalars, (s, d)."""
+        out, slopes = np.zeros(len(along)), np.zeros((len(along), len(forces)))
+        for k, main in enumerate(self.main):
+            a, b = int(self.first[k]), int(self.first[k + 1])
+            out[a:b] = forces[main]
+            slopes[a:b, main] = 1.0
+            if self.friction[k] == 0.0:
+                continue
+            for i, theta in enumerate(self._wraps(k, along), start=1):
+                mode = modes[main + i]
+                ratio = np.exp(-mode * self.friction[k] * theta)
+                out[a + i], slopes[a + i] = ratio * out[a + i - 1], ratio * slopes[a + i - 1]
+                if mode == 0:
+                    out[a + i] += forces[main + i]
+                    slopes[a + i, main + i] += 1.0
+        return out, slopes
+
+    def turn(self, x: Floats, forces: Floats, modes: Ints, move: Floats) -> Floats:
+        """Forces on the nodes (nodes, 3) that a move of theirs brings where it turns a cable round points it slides over.
+
+        With directions a and b before and after a point the angle of wrap changes by -(b . da + a . db) / |a x b|; where the
+        cable is straight it has no slope.
+        """
+        along, length = self.strands.ways(x)
+        tension, _ = self.tensions(along, forces, modes)
+        way = np.einsum("sa,sai->si", self.strands.weights, move[self.strands.nodes])
+        turned = (way - np.einsum("si,si->s", way, along)[:, None] * along) / np.maximum(length, MIN_CABLE_DIVISOR)[
+            :, None
+        ]
+        sine = np.linalg.norm(np.cross(along[:-1], along[1:]), axis=1)
+        opened = -np.einsum("si,si->s", along[1:], turned[:-1]) - np.einsum("si,si->s", along[:-1], turned[1:])
+        angle = np.where(sine > STRAIGHT_WRAP_SINE, opened / np.maximum(sine, STRAIGHT_WRAP_SINE), 0.0)
+        change = np.zeros_like(tension)
+        for k in np.flatnonzero(self.friction > 0.0):
+            main, a = int(self.main[k]), int(self.first[k])
+            for i, theta in enumerate(self._wraps(int(k), along), start=1):
+                slides = modes[main + i] * self.friction[k]
+                before, more = change[a + i - 1], slides * tension[a + i - 1] * angle[a + i - 1]
+                change[a + i] = np.exp(-slides * theta) * (before - more)
+        out = np.zeros_like(x)
+        self.strands.add_forces(along, change, out, np.zeros(len(x)))
+        return out
+
+    def add(
+        self,
+        x: Floats,
+        forces: Floats,
+        modes: Ints,
+        matrix: bool,
+        pattern: BodyPattern,
+        data: Floats,
+        force: Floats,
+        scale: Floats,
+    ) -> tuple[Floats, Floats, Floats]:
+        """Add what the forces of the scalars (d,) do to the nodes, their scale and (with `matrix`) the tangent.
+
+        Returns
+        -------
+        values, gradients, columns
+            Of the scalars, negative lengths (d,); their gradients (d, nodes, 3); and minus what the forces on the nodes
+            change by with theirs (d, nodes, 3), which is the same without friction.
+        """
+        along, length = self.strands.ways(x)
+        tension, slopes = self.tensions(along, forces, modes)
+        self.strands.add_forces(along, tension, force, scale)
+        if matrix:
+            self.strands.add_stiffness(along, length, tension, np.zeros_like(tension), pattern, data)
+        of_pieces = self.strands.gradients(along)
+        pieces = np.repeat(np.arange(len(length)), self.strands.nodes.shape[1])
+        values = np.concatenate([self._beyond(k, length) for k in range(len(self.main))])
+        weights = np.zeros((len(length), len(values)))
+        for k, main in enumerate(self.main):
+            a, b = self.first[k], self.first[k + 1]
+            count = b - a if self.friction[k] > 0.0 else 1
+            weights[a:b, main : main + count] = np.tri(b - a, count)
+        out = []
+        for share in (weights, slopes):
+            gradient = np.zeros((len(values), *x.shape))
+            for d in range(len(values)):
+                flat = share[pieces, d, None] * of_pieces.reshape(-1, 3)
+                np.subtract.at(gradient[d], self.strands.nodes.ravel(), flat)
+            out.append(gradient)
+            if not self.rough:
+                out.append(gradient)
+                break
+        return -values, out[0], out[1]
+
+    def corrected(
+        self, x: Floats, forces: Floats, values: Floats, hold: StickSlip, *, one: bool
+    ) -> tuple[Floats, StickSlip]:
+        """Return forces and modes (of the scalars of cables) in which nothing slides against friction or sticks beyond it.
+
+        Parameters
+        ----------
+        x, forces, values
+            Positions, and forces and values of the scalars of cables there, (d,).
+        hold
+            Modes and values that the equilibrium was found with.
+        one
+            Change the first that is wrong alone: where all at once go round in circles.
+        """
+        along, _ = self.strands.ways(x)
+        tension, _ = self.tensions(along, forces, hold.modes)
+        beyond = TENSION_JUMP_TOLERANCE_REL * float(np.abs(tension).max(initial=0.0))
+        modes, new = hold.modes.copy(), forces.copy()
+        for k in np.flatnonzero(self.friction > 0.0):
+            main, a = int(self.main[k]), int(self.first[k])
+            for i, theta in enumerate(self._wraps(int(k), along), start=1):
+                d, before, here = main + i, tension[a + i - 1], tension[a + i]
+                slip = values[d] - hold.values[d]
+                limit = np.exp(self.friction[k] * theta)
+                if hold.modes[d] == 0:
+                    modes[d] = 1 if here < before / limit - beyond else -1 if here > before * limit + beyond else 0
+                elif hold.modes[d] * slip < -BACKWARD_SLIP_REL:
+                    modes[d], new[d] = 0, here - before
+                if one and modes[d] != hold.modes[d]:
+                    return new, replace(hold, modes=modes)
+        return new, replace(hold, modes=modes)
+
+    def ends(self, tension: Floats) -> Floats:
+        """Tensions (s,) at the first and the last point of every cable, (w, 2)."""
+        out = np.stack([tension[self.first[:-1]], tension[self.first[1:] - 1]], axis=1)
+        out[np.array(self.reversed)] = out[np.array(self.reversed), ::-1]
+        return out
+
+
+def make_cables(body: ScaledBody, cables: Sequence[Cable], fastened: Sequence[Anchors]) -> Cables | None:
+    """Return the cables of a robot, whose points are fastened to its tets; None where there is none."""
+    if not cables:
+        return None
+    turned = tuple(cable.pulled == "last" for cable in cables)
+    ordered = [
+        Anchors(a.vertices[::-1], a.weights[::-1], a.tets[::-1]) if back else a for a, back in zip(fastened, turned)
+    ]
+    parts = [make_strands(body, one) for one in ordered]
+    counts = np.array([len(part.rest) for part in parts])
+    rough = np.array([cable.friction for cable in cables])
+    scalars = np.where(rough > 0.0, counts, 1)
+    first = frozen(np.concatenate([[0], np.cumsum(counts)]))
+    main = frozen(np.concatenate([[0], np.cumsum(scalars)[:-1]]))
+    return Cables(joined(parts), first, frozen(rough), main, turned)

@@ -1,0 +1,124 @@
+"""Gas constraint: the pressure of a closed gas as a function of its volume.
+
+    (P + ambient) (v + extra - s)^exponent = amount x temperature ratio
+
+with P the gauge pressure, v the volume of the chambers that share the gas, s what a syringe has pushed in. In the equations
+the row of such chambers asks for v(x) = V(P) instead of a given volume; the slope V'(P) < 0 stands in the corner of the
+bordered system, which stays symmetric: the gas is a spring between the walls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from geosim.actuation import Command, Inflation, Syringe
+from geosim.arrays import Floats, between, frozen
+from geosim.errors import InputError
+
+__all__ = ["Gas", "enclosed_gas"]
+
+# of the ambient: the least absolute pressure that the law is evaluated at, so that a trial beyond vacuum is finite
+MIN_ABSOLUTE_PRESSURE_REL = 1e-6
+EQUAL_PRESSURE_REL = 1e-6  # of the ambient: chambers whose pressures differ by less may be connected
+
+
+@dataclass(frozen=True)
+class Gas:
+    """Closed gases in scaled units.
+
+    Parameters
+    ----------
+    members
+        1 where a chamber belongs to a gas, (g, d).
+    amounts, warmth, beyond
+        Of every gas the constant of its law, the temperature ratio, and its volume beyond that of the chambers; (g,).
+    ambient, exponent
+        Pressure outside, and the exponent.
+    """
+
+    members: Floats
+    amounts: Floats
+    warmth: Floats
+    beyond: Floats
+    ambient: float
+    exponent: float
+
+    def volumes(self, pressures: Floats) -> tuple[Floats, Floats]:
+        """Volumes that the chambers of every gas have at gauge pressures (d,), and their slopes V'(P); (g,)."""
+        own = pressures[self.members.argmax(axis=1)]
+        absolute = np.maximum(own + self.ambient, MIN_ABSOLUTE_PRESSURE_REL * self.ambient)
+        volume = (self.amounts * self.warmth / absolute) ** (1.0 / self.exponent)
+        return volume - self.beyond, -volume / (self.exponent * absolute)
+
+    def in_units(self, volume: float, stress: float) -> Gas:
+        """Return the same gas in units of volume and stress that are so many of the present ones."""
+        return replace(
+            self,
+            amounts=self.amounts / (stress * volume**self.exponent),
+            beyond=self.beyond / volume,
+            ambient=self.ambient / stress,
+        )
+
+    def towards(self, end: Gas, share: float) -> Gas:
+        """Return the gas a share of the way to another temperature and another place of the syringe."""
+        warmth = between(self.warmth, end.warmth, share)
+        return replace(end, warmth=warmth, beyond=between(self.beyond, end.beyond, share))
+
+    def still(self, end: Gas) -> bool:
+        """Whether neither temperature nor syringe change on the way to another."""
+        return bool(np.array_equal(self.warmth, end.warmth) and np.array_equal(self.beyond, end.beyond))
+
+
+def enclosed_gas(
+    command: Command, chambers: int, scalars: int, volumes: Floats, pressures: Floats, length: float, stress: float
+) -> tuple[Gas, Gas] | None:
+    """Return the gases at the moment of closing and in a command, or None where all chambers are open.
+
+    Parameters
+    ----------
+    chambers, scalars
+        Of the robot: the chambers come first among the scalars.
+    volumes, pressures
+        Scaled, of all scalars at the moment of closing, (d,).
+    length, stress
+        Units [m], [Pa].
+
+    Raises
+    ------
+    InputError
+        A syringe without a gas, or one that holds more than the gas; connected chambers at different pressures.
+    """
+    inflation, syringe = command.find(Inflation), command.find(Syringe)
+    closed = np.zeros(chambers, dtype=bool) if inflation is None else inflation.closed(chambers)
+    if inflation is None or not closed.any():
+        if syringe is not None:
+            raise InputError("Syringe: no chamber is closed; give Inflation(gas=True) & Syringe(volumes)")
+        return None
+    groups = inflation.gases(chambers)
+    members = np.zeros((len(groups), scalars))
+    for g, chambers_of in enumerate(groups):
+        members[g, list(chambers_of)] = 1.0
+        spread = float(np.ptp(pressures[list(chambers_of)])) * stress
+        if spread > EQUAL_PRESSURE_REL * inflation.ambient:
+            raise InputError(
+                f"Inflation: connected chambers {', '.join(str(c + 1) for c in chambers_of)} differ by {spread:.4g} Pa where "
+                f"they are closed; bring them to one pressure first"
+            )
+    pushed = np.zeros(len(groups)) if syringe is None else syringe.at(command.index, groups, chambers)
+    space = members @ volumes + inflation.extra_volume / length**3
+    pushed = pushed / length**3
+    if (pushed >= space).any():
+        g = int(np.flatnonzero(pushed >= space)[0])
+        raise InputError(
+            f"Syringe: {pushed[g] * length**3 * 1e6:.4g} ml are more than the {space[g] * length**3 * 1e6:.4g} ml of the gas "
+            f"with its extra_volume; give extra_volume the volume of syringe and tube"
+        )
+    ambient = inflation.ambient / stress
+    absolute = pressures[members.argmax(axis=1)] + ambient
+    amounts = absolute * space**inflation.exponent
+    extra = np.full(len(groups), inflation.extra_volume / length**3)
+    closing = Gas(frozen(members), amounts, np.ones(len(groups)), extra, ambient, inflation.exponent)
+    warmth = np.full(len(groups), inflation.warmth(command.index))
+    return closing, replace(closing, warmth=warmth, beyond=extra - pushed)

@@ -1,0 +1,1 @@
+"""Contact with obstacles and self-contact: potential, laws, friction, limits of steps."""

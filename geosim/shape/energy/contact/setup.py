@@ -1,0 +1,200 @@
+"""Set-up of contact at rest: which surfaces can touch, thicknesses, and refusal of initial overlap."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from geosim.arrays import Bools, Floats, Ints, frozen
+from geosim.collision.crossings import count_crossings
+from geosim.collision.proximity import ContactNeighbourhood, make_neighbourhood
+from geosim.collision.shapes import Solids, rounded, signed_distances
+from geosim.environment import Environment, Obstacle
+from geosim.errors import InputError
+from geosim.geometry import topology
+from geosim.robot import VolumetricRobot
+from geosim.select import selected_ids
+from geosim.shape.energy.contact.faces import FACE_CONTACT_THICKNESSES, ContactFaces
+from geosim.shape.energy.contact.penetration import obstacle_inside
+from geosim.shape.energy.contact.potential import ContactPotential, contact_stiffness, face_stiffness
+from geosim.shape.energy.contact.surface import ContactSurface, contact_surface
+from geosim.shape.energy.discretisation.body import ScaledBody
+
+__all__ = ["make_contact"]
+
+DEFAULT_THICKNESS_EDGES = (
+    0.05  # default thickness of contact over the local edge length: a penetration of 1 % of it is a fifth of that
+)
+# Radius that contact rounds edges of obstacles to, over the thickness of contact: as deep as skin is ever pressed in, where
+# the distance to a sharp edge has a kink; and at most over the thickness of the obstacle.
+EDGE_ROUNDING_THICKNESSES, MAX_EDGE_ROUNDING_REL = 1.0, 0.5
+MAX_REST_OVERLAP_THICKNESSES = (
+    0.2  # thicknesses by which a robot may overlap an obstacle at rest: what meshing makes of a touching surface
+)
+REST_TOUCH_DISTANCE_REL = 1e-9  # distance over the robot's size at which surfaces touch: round-off of scaled positions
+MAX_EXCLUDED_PAIRS = 62  # bits of a signed 64-bit mask
+
+
+def make_contact(
+    body: ScaledBody, environment: Environment, *, stiffness: Floats, held: Bools, thickness_share: float | None
+) -> ContactPotential | None:
+    """Return the contact of a robot, or None where nothing can touch.
+
+    Parameters
+    ----------
+    body
+        Nodes and units of the robot.
+    stiffness
+        Scaled shear modulus at every node, (nodes,).
+    held
+        Which nodes are held in all components, (nodes,).
+    thickness_share
+        Contact thickness over the local edge length; default `DEFAULT_THICKNESS_EDGES`.
+
+    Raises
+    ------
+    InputError
+        The robot overlaps an obstacle or itself at the start.
+    """
+    if not environment.obstacles and not environment.self_contact:
+        return None
+    surface = contact_surface(body)
+    points = surface.points(body.rest)
+    reach = (DEFAULT_THICKNESS_EDGES if thickness_share is None else thickness_share) * surface.edges
+    outside = np.zeros(len(points), dtype=bool)
+    outside[surface.triangles[surface.spaces == 0]] = True
+    feels = outside & ~held[surface.nodes].all(axis=1)
+    kappa = contact_stiffness(surface, stiffness)
+    seen = feels[surface.triangles].any(axis=1) & (surface.spaces == 0)
+    faces = ContactFaces(
+        surface.triangles,
+        frozen(seen),
+        frozen(reach[surface.triangles].min(axis=1)),
+        frozen(face_stiffness(surface, kappa)),
+    )
+    radius = EDGE_ROUNDING_THICKNESSES * body.length * float(np.median(reach))
+    solids = tuple(rounded(o.solid, min(radius, MAX_EDGE_ROUNDING_REL * o.thickness)) for o in environment.obstacles)
+    begins = [
+        _begins(body, surface, faces, o, obstacle, solids[o], points, reach, feels)
+        for o, obstacle in enumerate(environment.obstacles)
+    ]
+    return ContactPotential(
+        environment,
+        surface,
+        faces,
+        _neighbourhood(body, environment, surface, points, reach) if environment.self_contact else None,
+        body.length,
+        body.center,
+        frozen(reach),
+        frozen(kappa),
+        frozen(feels),
+        frozen(np.array([d for d, _ in begins]).reshape(-1, len(points))),
+        frozen(np.array([d for _, d in begins]).reshape(-1, len(seen))),
+        len(body.rest),
+        solids,
+    )
+
+
+def _begins(
+    body: ScaledBody,
+    surface: ContactSurface,
+    faces: ContactFaces,
+    o: int,
+    obstacle: Obstacle,
+    solid: Solids,
+    points: Floats,
+    reach: Floats,
+    feels: Bools,
+) -> tuple[Floats, Floats]:
+    """Return the distances of points (p,) and triangles (t,) at which contact with an obstacle begins; refuse overlaps."""
+    robot, places, pose, thick = body.robot, body.to_metres(points), obstacle.pose(-1), faces.thickness
+    cover = float(surface.edges.max() + reach.max()) * body.length  # so far away is a corner of what may touch
+    rest = signed_distances(solid, places, pose, cover)[0] / body.length
+    ids = faces.within(obstacle, places, rest, np.where(faces.feels, thick, -np.inf), body.length)
+    corners, thick = faces.triangles[ids], thick[ids]
+    low = faces.lowest(ids, solid, places[corners], body.length, pose)
+    whole, deep = feels[corners].all(axis=1), low.distance < -MAX_REST_OVERLAP_THICKNESSES * thick
+    overlapping = np.union1d(
+        np.flatnonzero(feels & (rest < -MAX_REST_OVERLAP_THICKNESSES * reach)), corners[whole & deep]
+    )
+    if len(overlapping):
+        depth = max(-rest[feels].min(initial=0.0), -low.distance[whole].min(initial=0.0)) * body.length
+        raise InputError(
+            f"obstacles[{o}]: the {obstacle.shape} overlaps the robot at rest by {depth * 1e3:.3g} mm, at vertices "
+            f"{_vertices_of(body, surface, overlapping)}; move it away and let it come by `motion`"
+        )
+    skin = topology.curved_faces(robot.skin, robot.p2_edges, len(robot.vertices))
+    if obstacle_inside(obstacle, pose, topology.with_mid_edges(robot.vertices, robot.p2_edges), skin):
+        raise InputError(
+            f"obstacles[{o}]: the {obstacle.shape} lies inside the robot at rest; move it out and let it come by `motion`"
+        )
+    delta = np.where(feels, np.clip(rest, -MAX_REST_OVERLAP_THICKNESSES * reach, reach), -np.inf)
+    begins = np.where(faces.feels, FACE_CONTACT_THICKNESSES * faces.thickness, -np.inf)
+    above = (
+        np.einsum("ki,ki->k", low.weights, np.where(feels, delta, 0.0)[corners])
+        - (1.0 - FACE_CONTACT_THICKNESSES) * thick
+    )
+    # a triangle at a clamp may stand in its mount
+    begins[ids] = np.where(deep, -np.inf, np.minimum(np.minimum(begins[ids], low.distance), above))
+    return delta, begins
+
+
+def _neighbourhood(
+    body: ScaledBody, environment: Environment, surface: ContactSurface, points: Floats, reach: Floats
+) -> ContactNeighbourhood:
+    """Return what can meet what; refuse a robot that touches itself at rest."""
+    excluded = _excluded(body.robot, environment, surface)
+    around = make_neighbourhood(points, surface.triangles, surface.spaces, reach, excluded)
+    found = count_crossings(around.rest, surface.triangles, around.tree)
+    touching = np.unique(found.edges) if found.count else around.touching(REST_TOUCH_DISTANCE_REL)
+    if len(touching):
+        raise InputError(
+            f"self_contact: surfaces {'cross' if found.count else 'touch'} at rest, at vertices "
+            f"{_vertices_of(body, surface, touching)}; part them a little, bond them in one mesh, or set "
+            f"self_contact = False"
+        )
+    return around
+
+
+def _vertices_of(body: ScaledBody, surface: ContactSurface, points: Ints) -> list[int]:
+    """Robot vertices nearest to points, the first five."""
+    nodes = body.nodes[surface.nodes[points, np.argmax(surface.weights[points], axis=1)]]
+    ends = np.concatenate([np.arange(len(body.robot.vertices)), body.robot.p2_edges[:, 0]])
+    return np.unique(ends[nodes])[:5].tolist()
+
+
+def _excluded(robot: VolumetricRobot, environment: Environment, surface: ContactSurface) -> Ints:
+    """Bit masks of the triangles for the excluded pairs (see `ContactNeighbourhood`)."""
+    pairs = environment.exclude_pairs
+    if len(pairs) > MAX_EXCLUDED_PAIRS:
+        raise InputError(f"exclude_pairs: {len(pairs)} given; at most {MAX_EXCLUDED_PAIRS}, join sets instead")
+    masks = np.zeros((len(surface.triangles), 2), dtype=np.int64)
+    faces = np.vstack([robot.skin, *robot.chamber_walls])
+    for bit, pair in enumerate(pairs):
+        if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
+            raise InputError(f"exclude_pairs[{bit}]: {str(pair)[:60]!r} is not a pair; give two names or vertex sets")
+        for side, item in enumerate(pair):
+            if isinstance(item, str):
+                chosen = _named(robot, faces, item, bit)
+            else:
+                ids = selected_ids(item, robot.vertices, f"exclude_pairs[{bit}]")
+                chosen = np.asarray(np.isin(faces, ids).any(axis=1))
+            masks[:, side] |= np.where(chosen[surface.face], 1 << bit, 0)
+    return masks
+
+
+def _named(robot: VolumetricRobot, faces: Ints, name: str, bit: int) -> Bools:
+    """Faces of "skin", "chamber c" (from 1) or "body b" (from 0)."""
+    kind, _, number = name.partition(" ")
+    starts = np.cumsum([len(robot.skin), *[len(w) for w in robot.chamber_walls]])
+    bodies = int(robot.body_labels.max()) + 1
+    if name == "skin":
+        return np.arange(len(faces)) < starts[0]
+    if kind == "chamber" and number.isdigit() and 1 <= int(number) <= robot.chambers:
+        at = np.arange(len(faces))
+        return (at >= starts[int(number) - 1]) & (at < starts[int(number)])
+    if kind == "body" and number.isdigit() and int(number) < bodies:
+        return np.asarray(robot.body_labels[faces[:, 0]] == int(number))
+    raise InputError(
+        f"exclude_pairs[{bit}]: {name!r} is unknown; use 'skin', 'chamber 1' .. 'chamber {robot.chambers}', "
+        f"'body 0' .. 'body {bodies - 1}', or a set of vertices"
+    )

@@ -1,0 +1,118 @@
+"""Limit points and bifurcations on a path of equilibria: largest load, loss of stability.
+
+At a limit point the tangent of the path has no share in the load: there the load has its maximum. Where stability is lost and
+the load still grows, another branch crosses: a bifurcation, on which an imperfection selects the side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from geosim.arrays import Floats
+from geosim.contract import Status
+from geosim.shape.energy.contact.contact_state import ContactState
+from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
+from geosim.shape.energy.newton.newton_solve import Budget
+from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, LoadState, NewtonOutcome
+from geosim.shape.energy.problem import ShapeProblem
+
+__all__ = ["EquilibriumPath", "PathPoint"]
+
+# A limit point is sought on lines of constant g, so many times at most, until the share there is known to this accuracy.
+CONJUGATE_LINE_WEIGHTS, MAX_LIMIT_SEARCHES, LIMIT_LOAD_TOLERANCE = (1.0, 1e-6), 5, 1e-4
+
+
+@dataclass(frozen=True)
+class PathPoint:
+    """An equilibrium on a path, what is conjugate to its load factor (`ArcLengthConstraint.conjugate`), and chamber volumes (c,)."""  # noqa: E501
+
+    point: Configuration
+    conjugate: float
+    volumes: Floats
+
+
+@dataclass(frozen=True)
+class EquilibriumPath:
+    """The equilibria that were found on the way from one target to another, in order.
+
+    Parameters
+    ----------
+    newton, problem, origin, end
+        What was solved, how, and from where to where.
+    contact_state
+        What the robot holds on to at the last of them.
+    marks
+        The equilibria.
+    """
+
+    newton: EquilibriumSearch
+    problem: ShapeProblem
+    origin: LoadState
+    end: LoadState
+    contact_state: ContactState | None
+    marks: tuple[PathPoint, ...]
+
+    def branches_between(self) -> tuple[float, float] | None:
+        """Shares between which a stable path that ends unstable lost its stability; None where it was at a limit point."""
+        if len(self.marks) < 2 or np.any(np.diff([m.point.load_factor for m in self.marks]) <= 0.0):
+            return None
+        low, high = 0, len(self.marks) - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            point = self.marks[middle].point
+            target = self.origin.towards(self.end, point.load_factor, self.contact_state)
+            stable = self.newton.is_stable(self.problem, point, target)
+            if stable is None or stable:
+                low = middle
+            else:
+                high = middle
+        return self.marks[low].point.load_factor, self.marks[high].point.load_factor
+
+    def maximum(self, budget: Budget) -> tuple[float, Floats, list[NewtonOutcome]]:
+        """Largest share and the chamber volumes there (c,): equilibria at the vertex of the parabola through three."""
+        found: list[NewtonOutcome] = []
+        marks = _around_best(self.marks)
+        for _ in range(MAX_LIMIT_SEARCHES):
+            weights = parabola(np.array([m.conjugate for m in marks]), np.array([m.point.load_factor for m in marks]))
+            if weights is None:
+                break
+            start = marks[0].point
+            for weight, mark in zip(weights[1:], marks[1:]):
+                start = start.stepped(mark.point.less(marks[0].point), float(weight))
+            start = replace(start, x=self.problem.settled(start.x))
+            volumes = np.einsum("k,kc->c", weights, np.array([m.volumes for m in marks]))
+            aim = ArcLengthConstraint(self.origin, self.end, 1.0, self.contact_state)
+            width = float(np.ptp([m.conjugate for m in marks]))
+            outcome = self.newton.equilibrium(
+                self.problem, start, aim.onto(start, volumes, CONJUGATE_LINE_WEIGHTS, width), budget
+            )
+            if outcome.status is not Status.CONVERGED:
+                break
+            found.append(outcome)
+            point, volumes = outcome.point, outcome.evaluation.volumes
+            mark = PathPoint(point, aim.conjugate(point, volumes), volumes)
+            marks = _around_best(tuple(sorted([*marks, mark], key=lambda m: m.conjugate)))
+            if abs(point.load_factor - start.load_factor) < LIMIT_LOAD_TOLERANCE * abs(point.load_factor):
+                break
+        best = max(marks, key=lambda m: m.point.load_factor)
+        return best.point.load_factor, best.volumes, found
+
+
+def _around_best(marks: tuple[PathPoint, ...]) -> tuple[PathPoint, ...]:
+    """The mark of the largest share, with its neighbours."""
+    best = int(np.argmax([m.point.load_factor for m in marks]))
+    return marks[max(best - 1, 0) : best + 2]
+
+
+def parabola(g: Floats, shares: Floats) -> Floats | None:
+    """Weights of three points (3,) for the vertex of the parabola of their shares over g; None where it has no maximum."""
+    if len(set(g)) < 3:
+        return None
+    curve = np.polyfit(g - g[1], shares, 2)
+    if curve[0] >= 0.0:
+        return None
+    at = float(np.clip(g[1] - curve[1] / (2.0 * curve[0]), g.min(), g.max()))
+    others = [(1, 2), (0, 2), (0, 1)]
+    return np.array([(at - g[j]) * (at - g[k]) / ((g[i] - g[j]) * (g[i] - g[k])) for i, (j, k) in enumerate(others)])

@@ -1,0 +1,1 @@
+"""The finite-element discretisation: elements, quadrature, sparsity, assembly, dead loads, symmetry."""

@@ -1,0 +1,104 @@
+"""The body in dimensionless units: its nodes, its elements, and the maps between both and the robot.
+
+Lengths are in units of the body's bounding-box diagonal, stresses in units of the shear modulus: in SI the stiffness
+is about 1e2 and the incompressibility rows 1e-6, and a pivot perturbation of 1e-8 would swamp the pressure block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from geosim.arrays import Floats, Ints, frozen
+from geosim.geometry import topology
+from geosim.robot import VolumetricRobot
+from geosim.shape.energy.discretisation.assembly import Mesh
+from geosim.shape.energy.discretisation.elements import Element, element
+
+__all__ = ["ScaledBody", "scaled_body"]
+
+
+@dataclass(frozen=True)
+class ScaledBody:
+    """Nodes and elements of a body.
+
+    Parameters
+    ----------
+    robot, element
+        Whose they are, and of which kind.
+    length, stress, center
+        Units [m], [Pa] and origin [m].
+    nodes, place
+        Node k is node `nodes[k]` of the robot (vertices, then mid-edges); node i of the robot is node `place[i]`, or none: -1.
+    rest
+        Rest positions, (nodes, 3).
+    mesh
+        Elements.
+    pressure_vertices
+        Vertices of the robot that carry a pressure, (v,).
+    """
+
+    robot: VolumetricRobot
+    element: Element
+    length: float
+    stress: float
+    center: Floats
+    nodes: Ints
+    place: Ints
+    rest: Floats
+    mesh: Mesh
+    pressure_vertices: Ints
+
+    @property
+    def force_unit(self) -> float:
+        """Newtons in one scaled unit of force."""
+        return self.stress * self.length**2
+
+    @property
+    def body_volume(self) -> float:
+        """Scaled rest volume of the body."""
+        return float(self.mesh.volumes.sum())
+
+    def to_metres(self, x: Floats) -> Floats:
+        """Positions [m] of scaled positions."""
+        return x * self.length + self.center
+
+    def scaled(self, positions: Floats) -> Floats:
+        """Scaled positions of positions [m]."""
+        return (positions - self.center) / self.length
+
+
+def scaled_body(robot: VolumetricRobot, order: int) -> ScaledBody:
+    """Return the body of a robot in elements of an order."""
+    of_robot = robot.p2_tets if order == 2 else robot.body_tets
+    nodes, tets = np.unique(of_robot, return_inverse=True)
+    pressure_vertices, pressure_tets = np.unique(robot.body_tets, return_inverse=True)
+    tets, pressure_tets = frozen(tets.reshape(of_robot.shape)), frozen(pressure_tets.reshape(-1, 4))
+    all_nodes = topology.with_mid_edges(robot.vertices, robot.p2_edges)
+    used = robot.vertices[robot.body_vertices]
+    center, length = 0.5 * (used.min(axis=0) + used.max(axis=0)), robot.size
+    rest = frozen((all_nodes[nodes] - center) / length)
+    corners = rest[tets[:, :4]]
+    inverse = np.linalg.inv((corners[:, :3] - corners[:, 3:]).transpose(0, 2, 1))
+    mesh = Mesh(
+        tets,
+        pressure_tets,
+        frozen(np.concatenate([inverse, -inverse.sum(axis=1, keepdims=True)], axis=1)),
+        frozen(topology.tet_volumes(rest, tets[:, :4])),
+        frozen(np.searchsorted(list(robot.materials), robot.regions[robot.is_body])),
+    )
+    place = np.full(len(all_nodes), -1)
+    place[nodes] = np.arange(len(nodes))
+    return ScaledBody(
+        robot,
+        element(order),
+        length,
+        next(iter(robot.materials.values())).shear_modulus,
+        frozen(center),
+        frozen(nodes),
+        frozen(place),
+        rest,
+        mesh,
+        frozen(pressure_vertices),
+    )

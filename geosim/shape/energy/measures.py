@@ -1,0 +1,345 @@
+"""Measures of an equilibrium in SI units, and the initial guess from the shape of another state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from geosim.arrays import Bools, Floats
+from geosim.collision.crossings import count_crossings
+from geosim.collision.proximity import closest
+from geosim.contract import Frame, State
+from geosim.errors import InputError
+from geosim.geometry import topology
+from geosim.robot import VolumetricRobot
+from geosim.shape.energy.contact.contact_state import ContactState
+from geosim.shape.energy.contact.penetration import deepest_penetration
+from geosim.shape.energy.contact.potential import ContactPotential
+from geosim.shape.energy.contact.surface import FACE_SPLIT_LEVEL
+from geosim.shape.energy.newton.states import Configuration, Evaluation, LoadState
+from geosim.shape.energy.problem import ShapeProblem
+from geosim.shape.energy.state import ShapeState
+
+__all__ = ["adopt", "measure", "placed", "positions", "positions_adjoint"]
+
+FACING = -0.5  # cosine between normals at rest of surfaces that look at each other across a gap, at most
+FREE_BODY_NOTE = "The body is free: six minimal constraints without reaction removed its rigid motion."
+
+
+def measure(
+    problem: ShapeProblem,
+    point: Configuration,
+    evaluation: Evaluation,
+    residual: float,
+    target: LoadState,
+    stable: bool | None,
+    friction_work: float = 0.0,
+    note: str = "",
+) -> Frame:
+    """Return the measures of a point that balances a target.
+
+    `friction_work` is the work against friction so far [J], `note` says what happened on the way.
+    """
+    robot, chambers = problem.robot, problem.chambers
+    held = problem.held[: point.x.size].reshape(-1, 3)
+    positions = placed(problem, point.x)
+    force = np.zeros_like(positions)
+    force[problem.nodes] = np.where(held, evaluation.force, 0.0) * problem.force_unit
+    if evaluation.rigid is not None:
+        force[problem.nodes] += evaluation.rigid.reactions * problem.force_unit
+    contact, extra = _contact(problem, point, evaluation, positions, target)
+    return Frame(
+        _without_rigid_motion(problem, positions)[0],
+        volume_ratios=evaluation.volumes[:chambers] / problem.rest_chamber_volumes,
+        chamber_volumes=evaluation.volumes[:chambers] * problem.length**3,
+        chamber_pressures=point.chamber_pressures[:chambers] * problem.stress,
+        **_cables(problem, point, evaluation),
+        reactions=_on_vertices(robot, force),
+        body_volume_ratio=evaluation.body_volume / problem.body_volume,
+        inverted_elements=problem.inverted(point.x),
+        crossings=_crossings(problem, point, positions),
+        residual=residual,
+        energies=evaluation.energy * problem.stress * problem.length**3,
+        stable=np.nan if stable is None else float(stable),
+        extra={
+            "mean_stress": _on_pressure_vertices(problem, point.p),
+            "friction_work": friction_work,
+            "inverted_points": problem.inverted_points(point.x),
+            **extra,
+            **_rigid(problem, evaluation),
+        },
+        note=FREE_BODY_NOTE if problem.supports.free_bodies else note,
+        **contact,
+    )
+
+
+def _cables(problem: ShapeProblem, point: Configuration, evaluation: Evaluation) -> dict[str, Any]:
+    """Return lengths [m] and tensions [N] of the cables: where they are pulled, and at both ends."""
+    cables, c = problem.cables, problem.chambers
+    if cables is None:
+        return {}
+    forces = point.chamber_pressures[c:]
+    modes = np.zeros(len(forces), dtype=np.int64) if point.hold is None else point.hold.modes[c:]
+    tension, _ = cables.tensions(cables.strands.ways(point.x)[0], forces, modes)
+    unit = problem.force_unit
+    return {
+        "cable_lengths": -evaluation.volumes[c:][cables.main] * problem.length,
+        "cable_tensions": np.maximum(forces[cables.main], 0.0) * unit,
+        "cable_end_tensions": np.maximum(cables.ends(tension), 0.0) * unit,
+    }
+
+
+def positions(problem: ShapeProblem, x: Floats) -> Floats:
+    """Return the positions [m] that a frame shows of scaled ones: vertices, then mid-edges; free bodies moved back."""
+    return _without_rigid_motion(problem, placed(problem, x))[0]
+
+
+def positions_adjoint(problem: ShapeProblem, x: Floats, slopes: Floats) -> Floats:
+    """Return gradients by scaled positions (m, nodes, 3) from those by the `positions` of the vertices, (m, n, 3)."""
+    out = np.zeros((len(slopes), len(problem.place), 3))
+    out[:, : slopes.shape[1]] = slopes
+    for free in _without_rigid_motion(problem, placed(problem, x))[1]:
+        out = free.pulled_back(out)
+    return np.ascontiguousarray(out[:, problem.nodes]) * problem.length
+
+
+def placed(problem: ShapeProblem, x: Floats) -> Floats:
+    """Return positions [m] of all nodes of the robot; those that are in no element of this order stay between their ends."""
+    robot = problem.robot
+    out = topology.with_mid_edges(robot.vertices, robot.p2_edges)
+    out[problem.nodes] = problem.to_metres(x)
+    return topology.with_mid_edges(out[: len(robot.vertices)], robot.p2_edges) if problem.element.order == 1 else out
+
+
+def _rigid(problem: ShapeProblem, evaluation: Evaluation) -> dict[str, Any]:
+    """Return poses of the rigid groups relative to rest, and what their supports exert at the reference points."""
+    state = evaluation.rigid
+    if state is None or problem.rigid is None:
+        return {}
+    poses = np.tile(np.eye(4), (problem.groups, 1, 1))
+    rest = problem.to_metres(problem.rigid.points)
+    poses[:, :3, :3] = state.turns
+    poses[:, :3, 3] = problem.to_metres(state.points) - np.einsum("gij,gj->gi", state.turns, rest)
+    return {
+        "rigid_poses": poses,
+        "rigid_forces": state.supports[:, :3] * problem.force_unit,
+        "rigid_moments": state.supports[:, 3:] * problem.force_unit * problem.length,
+    }
+
+
+def _contact(
+    problem: ShapeProblem, point: Configuration, evaluation: Evaluation, positions: Floats, target: LoadState
+) -> tuple[dict[str, Any], dict[str, Floats | float]]:
+    """Return the measures of contact, and those that only this solver has; nan where nothing can touch."""
+    n, contact_state = len(problem.robot.vertices), target.contact_state
+    contact, forces = problem.contact, evaluation.contact
+    if contact is None or forces is None:
+        none = np.zeros(len(problem.environment.obstacles))
+        return {}, {
+            "contact_pressures": np.full(n, np.nan),
+            "slip_ratio": np.nan,
+            "contact_energy": 0.0,
+            "contact_of_gap": 0.0,
+            "normal_forces": none,
+        }
+    total = np.zeros((n + len(problem.robot.p2_edges), 3))
+    total[problem.nodes] = -forces.force * problem.force_unit
+    points = contact.surface.points(point.x)
+    places = contact.metres(points)
+    on_obstacle = -forces.on_points * problem.force_unit
+    pressure = (forces.pressure + forces.by_faces / contact.surface.areas).sum(axis=0)
+    np.maximum.at(pressure, forces.pairs.ravel(), np.repeat(forces.pair_pressure, 4))
+    surface = contact.surface
+    pressure /= surface.stretch(
+        contact.surface.points(problem.rest), points, np.nonzero(pressure)[0], forces.on_points.sum(axis=0)
+    )
+    corner = np.argmax(surface.weights, axis=1)
+    at_node = surface.weights.max(axis=1) > 1.0 - 1e-9
+    on_nodes = np.zeros(len(total))
+    on_nodes[problem.nodes[surface.nodes[at_node, corner[at_node]]]] = pressure[at_node] * problem.stress
+    slipping = _rubbing(contact, points, contact_state)
+    for o, obstacle in enumerate(problem.environment.obstacles):
+        touches = forces.push[o] > 0
+        if obstacle.friction > 0 and touches.any():
+            drag = np.linalg.norm(forces.drag[o][touches], axis=1)
+            slipping = max(slipping, float(np.max(drag / (obstacle.friction * forces.push[o][touches]))))
+    measures = {
+        "contact_forces": _on_vertices(problem.robot, total),
+        "obstacle_forces": on_obstacle.sum(axis=1),
+        "obstacle_moments": np.cross(places[None], on_obstacle).sum(axis=1),
+        **_obstacles(problem, point, target),
+        "max_penetration": _penetration(problem, positions, contact_state),
+        "contact_count": float(forces.count),
+    }
+    stored = forces.energy * problem.stress * problem.length**3
+    return measures, {
+        "contact_pressures": on_nodes[:n],
+        "slip_ratio": slipping,
+        "contact_energy": stored,
+        "contact_of_gap": _share_of_gaps(contact, points),
+        "normal_forces": forces.push.sum(axis=1) * problem.force_unit,
+    }
+
+
+def _obstacles(problem: ShapeProblem, point: Configuration, target: LoadState) -> dict[str, Any]:
+    """Return the poses [m] of the obstacles, of lost objects the last in which they were held, and which are held."""
+    assert target.contact_state is not None
+    poses, held = target.contact_state.poses.copy(), np.ones(len(target.contact_state.poses), dtype=bool)
+    if target.free_bodies is not None:
+        poses[problem.objects.ids] = problem.objects.poses(point.objects)
+        held[problem.objects.ids] = ~target.free_bodies.lost
+    return {"obstacle_poses": poses, "obstacle_held": held}
+
+
+def _on_pressure_vertices(problem: ShapeProblem, p: Floats) -> Floats:
+    """What incompressibility adds to the mean stress [Pa], (n,); nan where no pressure is."""
+    out = np.full(len(problem.robot.vertices), np.nan)
+    out[problem.pressure_vertices] = p * problem.stress
+    return out
+
+
+def _rubbing(contact: ContactPotential, points: Floats, contact_state: ContactState | None) -> float:
+    """Largest |f_t| / (mu f_n) of the pairs of parts that touch."""
+    if contact_state is None or contact_state.parts is None or contact_state.parts.held is None:
+        return 0.0
+    slip, scale = np.linalg.norm(contact_state.parts.slips(points)[0], axis=1), contact_state.parts.held.scale
+    return float(np.max(slip / np.maximum(slip, scale), initial=0.0))
+
+
+def _share_of_gaps(contact: ContactPotential, points: Floats) -> float:
+    """Distance from which parts that touch across a gap feel each other, over that at rest: the median; 0 where none do.
+
+    Across a gap surfaces face each other at rest; those of a fold do not.
+    """
+    around = contact.neighbourhood
+    if around is None:
+        return 0.0
+    near = around.near(points)
+    one, other = around.normals[near.points[:, 0]], around.normals[near.points[:, 3]]
+    across = np.einsum("ki,ki->k", one, other) < FACING * np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+    if not across.any():
+        return 0.0
+    apart = closest(around.rest[near.points[across]], near.edges[across])[2]
+    return float(np.median(near.reach[across] / apart))
+
+
+def _penetration(problem: ShapeProblem, positions: Floats, contact_state: ContactState | None) -> float:
+    """Deepest penetration [m] of obstacles at positions [m] of vertices and mid-edges; of faces that are not clamped."""
+    if contact_state is None or problem.contact is None:
+        return 0.0
+    robot, held = problem.robot, np.zeros(len(positions), dtype=bool)
+    held[problem.nodes] = problem.held[: problem.rest.size].reshape(-1, 3).all(axis=1)
+    rest = topology.with_mid_edges(robot.vertices, robot.p2_edges)
+    faces6 = topology.curved_faces(robot.skin, robot.p2_edges, len(robot.vertices))
+    obstacles = problem.environment.obstacles
+    feels = np.asarray(~held[faces6[:, :3]].all(axis=1))
+    return deepest_penetration(
+        obstacles, contact_state.poses, positions, problem.contact.poses(-1), rest, faces6, feels
+    )
+
+
+def _on_vertices(robot: VolumetricRobot, force: Floats) -> Floats:
+    """Nodal forces summed onto the vertices: those of a mid-edge node go half to either end, (n, 3)."""
+    n = len(robot.vertices)
+    out = force[:n].copy()
+    for end in range(2):
+        np.add.at(out, robot.p2_edges[:, end], 0.5 * force[n:])
+    return out
+
+
+def _crossings(problem: ShapeProblem, point: Configuration, positions: Floats) -> int:
+    """Number of (edge, face) pairs of skin and chamber walls that cross; curved faces are split as finely as contact does."""
+    contact = problem.contact
+    if contact is not None and contact.neighbourhood is not None:
+        surface = contact.surface
+        return int(count_crossings(surface.points(point.x), surface.triangles, contact.neighbourhood.tree).count)
+    robot = problem.robot
+    faces = np.vstack([robot.skin, *robot.chamber_walls])
+    faces6 = topology.curved_faces(faces, robot.p2_edges, len(robot.vertices))
+    points, triangles, _, _ = topology.interpolate_p2(positions, faces6, FACE_SPLIT_LEVEL)
+    return int(count_crossings(points, triangles).count)
+
+
+@dataclass(frozen=True)
+class _Returned:
+    """The rigid motion that was taken off a free body: y = R (x - sum w x) + a, so that sum w A x y = 0 about a.
+
+    Parameters
+    ----------
+    mine, weights
+        Its nodes, bool (nodes,), and their weights, which add up to 1.
+    turn
+        R (3, 3).
+    rest, now
+        A and y - a of its nodes, (k, 3).
+    """
+
+    mine: Bools
+    weights: Floats
+    turn: Floats
+    rest: Floats
+    now: Floats
+
+    def pulled_back(self, slopes: Floats) -> Floats:
+        """Return gradients by x (m, nodes, 3) from those by y: the rotation follows x by S theta = -sum w A x R dx."""
+        given, out = slopes[:, self.mine], slopes.copy()
+        mixed = np.einsum("k,ki,kj->ij", self.weights, self.now, self.rest)
+        turning = np.linalg.solve((np.trace(mixed) * np.eye(3) - mixed).T, np.cross(self.now, given).sum(axis=1).T).T
+        given = given - self.weights[:, None] * np.cross(turning[:, None], self.rest)
+        given = given @ self.turn
+        out[:, self.mine] = given - self.weights[:, None] * given.sum(axis=1, keepdims=True)
+        return out
+
+
+def _without_rigid_motion(problem: ShapeProblem, positions: Floats) -> tuple[Floats, list[_Returned]]:
+    """Positions of free bodies turned and moved back: centroid and mean rotation as at rest (best fit by mass)."""
+    robot = problem.robot
+    if not problem.supports.free_bodies:
+        return positions, []
+    labels = problem.supports.labels
+    labels = np.concatenate([labels, labels[robot.p2_edges[:, 0]]])
+    weight = np.zeros(len(positions))
+    weight[problem.nodes] = problem.mass if problem.mass.sum() > 0 else 1.0
+    rest = topology.with_mid_edges(robot.vertices, robot.p2_edges)
+    out, found = positions.copy(), []
+    for label in problem.supports.free_bodies:
+        mine = labels == label
+        w = weight[mine] / weight[mine].sum()
+        a, b = w @ rest[mine], w @ positions[mine]
+        u, _, vt = np.linalg.svd((positions[mine] - b).T @ (w[:, None] * (rest[mine] - a)))
+        turn = vt.T @ np.diag([1.0, 1.0, np.sign(np.linalg.det(vt.T @ u.T))]) @ u.T
+        now = (positions[mine] - b) @ turn.T
+        out[mine] = now + a
+        found.append(_Returned(mine, w, turn, rest[mine] - a, now))
+    return out, found
+
+
+def adopt(problem: ShapeProblem, initial: State) -> Configuration:
+    """Return the configuration of another state of the same robot, to start from.
+
+    Raises
+    ------
+    InputError
+        The state is of another robot.
+    """
+    nodes, robot = initial.frame.nodes, problem.robot
+    if len(nodes) == len(robot.vertices):
+        nodes = topology.with_mid_edges(nodes, robot.p2_edges)
+    if len(nodes) != len(robot.vertices) + len(robot.p2_edges):
+        raise InputError("initial: the state is not one of this robot; continue only from a result of the same mesh")
+    x = problem.settled((nodes[problem.nodes] - problem.center) / problem.length)
+    p = np.zeros(len(problem.pressure_vertices))
+    pressures, hold, objects = np.zeros(len(problem.kinds)), None, np.zeros((len(problem.objects.ids), 6))
+    if isinstance(initial, ShapeState):
+        scale, count = initial.problem.stress / problem.stress, problem.chambers
+        p = initial.problem.isochoric_pressures(initial.point.x, initial.point.p) * scale
+        p, pressures = problem.isochoric_pressures(x, p, back=True), initial.point.chamber_pressures * scale
+        pressures[count:] *= (initial.problem.length / problem.length) ** 2
+        if len(pressures) != len(problem.kinds):
+            raise InputError("initial: the state is one of a robot with other chambers or cables")
+        hold = initial.point.hold
+        if initial.point.objects.shape == objects.shape:
+            objects = initial.point.objects * np.repeat([initial.problem.length / problem.length, 1.0], 3)
+    return Configuration(x, p, pressures, hold=hold, objects=objects)

@@ -1,0 +1,97 @@
+"""Overdamped relaxation from a lost equilibrium to the next stable one.
+
+Where a path of equilibria folds back (a crease snaps shut, a wall slips over an edge, an arch snaps through) there is none
+a little farther on. The body then moves by itself to the next stable state: downhill, where its forces have a potential
+(`descent`). With friction, gas, rigid groups and free objects it creeps there in implicit steps of
+
+    d M (x - x_k) + residual(x) = 0,        M the volume of every node, d [shear modulus over size^2] falling from step to step,
+
+each of which is an equilibrium with a soft spring to the place before; the volumes, pressures and loads that are
+prescribed, and incompressibility, hold in each. The last step does without, and balances like any other [Kelley & Keyes 1998,
+pseudo-transient continuation].
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from geosim.contract import Status
+from geosim.shape.energy.newton.descent import MAX_VOLUME_RATIO, Descent, has_potential
+from geosim.shape.energy.newton.states import ArcLengthConstraint, Configuration, NewtonOutcome, ProximalTerm
+
+if TYPE_CHECKING:
+    from geosim.shape.energy.newton.equilibrium import EquilibriumSearch
+    from geosim.shape.energy.newton.newton_solve import Budget
+    from geosim.shape.energy.problem import ShapeProblem
+
+__all__ = ["relaxed_equilibrium"]
+
+# Drag at first, at most, and where it is let go: waves as long as half the body have a stiffness of about 100.
+FIRST_RELAXATION_STIFFNESS, MAX_RELAXATION_STIFFNESS, MIN_RELAXATION_STIFFNESS = 100.0, 1e5, 0.02
+# The drag falls by this power of the iterations that a step has taken less than it may, and rises after one that failed.
+STIFFNESS_FALL_EXPONENT, EASY_RELAXATION_ITERATIONS, STIFFNESS_RISE_FACTOR = 1.6, 6, 5.0
+# Residual of the steps on the way, and so many of them at most.
+RELAXATION_RESIDUAL, MAX_RELAXATION_STEPS = 2e-6, 60
+
+
+def relaxed_equilibrium(
+    newton: EquilibriumSearch,
+    problem: ShapeProblem,
+    start: Configuration,
+    aim: ArcLengthConstraint,
+    farthest: float,
+    budget: Budget,
+    passing: float = 0.0,
+) -> tuple[NewtonOutcome | None, bool, list[dict[str, Any]]]:
+    """Return the stable equilibrium that a body gets to, whether it goes too far, and the records of the way.
+
+    Parameters
+    ----------
+    newton, problem, budget
+        What is solved, how, and what it may cost.
+    start, aim
+        Where it begins, and what is prescribed.
+    farthest
+        Displacement of a node over the size of the body beyond which it has no sense to go on: then there is no outcome.
+    passing
+        Residual of a place beside the equilibrium that will do, where it goes downhill; 0: the equilibrium itself.
+    """
+    if has_potential(problem, aim):
+        descent = Descent(newton, problem, aim, budget)
+        return *descent.run(start, farthest, passing), descent.records
+    rough, drag, here = (
+        replace(newton, tolerance=max(RELAXATION_RESIDUAL, newton.tolerance)),
+        FIRST_RELAXATION_STIFFNESS,
+        start,
+    )
+    records: list[dict[str, Any]] = []
+    for _ in range(MAX_RELAXATION_STEPS):
+        free = drag < MIN_RELAXATION_STIFFNESS
+        damped = (
+            aim
+            if free
+            else replace(
+                aim,
+                drag=ProximalTerm(here.x, drag * problem.node_volumes, here.objects, drag * problem.objects.volumes),
+            )
+        )
+        outcome = (newton if free else rough).equilibrium(problem, here, damped, budget)
+        records += outcome.records
+        if outcome.status is Status.CONVERGED:
+            here = outcome.point
+            bursts = (
+                outcome.evaluation.volumes[: problem.chambers] > MAX_VOLUME_RATIO * problem.rest_chamber_volumes
+            ).any()
+            if bursts or float(np.linalg.norm(here.x - start.x, axis=1).max()) > farthest:
+                return None, True, records
+            if free:
+                return outcome, False, records
+            drag /= STIFFNESS_FALL_EXPONENT ** (EASY_RELAXATION_ITERATIONS - outcome.iterations)
+        else:
+            drag *= STIFFNESS_RISE_FACTOR
+            if drag > MAX_RELAXATION_STIFFNESS:
+                break
+    return None, False, records
