@@ -544,7 +544,7 @@ def test_missing_rescue_is_refused_with_the_command(monkeypatch):
 
 SCRIPT = """
 import trimesh
-from geosim.geometry.child import RESCUE
+from geosim.geometry.child import RESCUE_ADVICE
 from geosim.geometry.mesh import MesherError, mesh_surfaces
 from geosim.geometry.surface import check_surface
 found = mesh_surfaces([check_surface(trimesh.creation.box((0.02, 0.02, 0.02)))], max_edge=0.01)
