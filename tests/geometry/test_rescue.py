@@ -245,7 +245,7 @@ def test_public_surfaces_as_they_are_found(reference_data, body, refused):
     surface = read_surface(reference_data / "meshes" / body, units="mm")
     with pytest.raises(InputError, match=refused):
         check_surface(surface)
-    made = enveloped([as_soup(surface)[0]], (), 60.0)
+    made = enveloped([as_soup(surface)[0]], (), 600.0)
     mended = check_surface(made.bodies[0])
     assert deviation(mended, surface, both=False)[0] <= 2 * made.eps
     assert made.volumes[0, 0] == pytest.approx(made.volumes[0, 1], rel=1e-3)
