@@ -11,7 +11,7 @@ import trimesh
 from geosim import VolumetricRobot
 from geosim.errors import InputError
 from geosim.geometry.envelope import enveloped
-from geosim.geometry.rescue import as_soup, deviation, rescued
+from geosim.geometry.rescue import deviation, rescued
 from geosim.geometry.simplify import simplified
 from geosim.geometry.surface import Surface, check_surface, read_surface
 
@@ -241,11 +241,8 @@ def test_a_chamber_open_to_the_outside_is_refused_with_place_and_width():
         ("accordeon_lgpl/Accordeon_Surface.stl", "open, 4 edges"),
     ],
 )
-def test_public_surfaces_as_they_are_found(reference_data, body, refused):
+def test_public_surfaces_are_refused_by_the_name_of_their_fault(reference_data, body, refused):
+    """What rescue makes of them is measured by benchmarks/surface_faults.py: fTetWild takes minutes and varies."""
     surface = read_surface(reference_data / "meshes" / body, units="mm")
     with pytest.raises(InputError, match=refused):
         check_surface(surface)
-    made = enveloped([as_soup(surface)[0]], (), 600.0)
-    mended = check_surface(made.bodies[0])
-    assert deviation(mended, surface, both=False)[0] <= 2 * made.eps
-    assert made.volumes[0, 0] == pytest.approx(made.volumes[0, 1], rel=1e-3)
