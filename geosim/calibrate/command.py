@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from geosim.arguments import guarded
+from geosim.arrays import shown
 from geosim.calibrate.curves import MODES, mode_name
 from geosim.calibrate.models import RECOMMENDED, compare_models, fit
 from geosim.calibrate.reading import read_test
@@ -75,7 +77,10 @@ def run(
     if not tests:
         raise InputError(f"calibrate: no test file given; pass TEST.csv or TEST.csv:MODE ({', '.join(MODES)})")
     files = [] if out is None else _targets(Path(out), force)
-    used = [read_specification(t, **reading or {}) for t in tests]
+    reading = dict(reading or {})
+    if unknown := reading.keys() - inspect.signature(read_test).parameters.keys():
+        raise InputError(f"calibrate: `reading` has {shown(min(unknown, key=str))}, which is no argument of read_test")
+    used = [read_specification(t, **reading) for t in tests]
     lines = []
     for test in used:
         lines += [f"{test.name}: {test.mode}, {len(test.stretch)} samples", *(f"  {note}" for note in test.notes)]

@@ -105,5 +105,5 @@ def generalized_alpha(drive: Drive, state: RodState, h: float) -> Advanced:
     bears = smooth - trial.pushes[CONTACT] + system.mass * (u - state.u) / h
     solution.residual_vector[held] = bears[held]
     mean = w.force * np.array(pushes) + (1.0 - w.force) * trial.pushes[:CONTACT]
-    solution.pushes = np.array([*mean, trial.pushes[CONTACT]])
+    solution.pushes = np.array([*mean, *trial.pushes[CONTACT:]])
     return new, solution, drive.terms(replace(firm, system=system), h, time, inertia)

@@ -33,9 +33,10 @@ from geosim.linear.matrix3 import cross, difference, dot
 from geosim.linear.sparse import Triplets
 from geosim.rods.contact import stick_slip
 from geosim.rods.frames import transport
-from geosim.rods.terms import USER, Term
+from geosim.rods.state import RodState
+from geosim.rods.terms import PULL, Term
 
-__all__ = ["Cables", "Pulled"]
+__all__ = ["Cables", "Pulled", "cable_work"]
 
 # of E A of the thickest rod: a steel cable in a soft arm is thousands of times as stiff, and would cost digits
 CABLE_STIFFNESS_RATIO = 10.0
@@ -189,7 +190,7 @@ class Cables(Term):
     """The pull of all cables, bound to one increment."""
 
     pulled: Pulled
-    kind = USER
+    kind = PULL
 
     def __post_init__(self) -> None:
         state, system = self.state, self.state.system
@@ -261,3 +262,32 @@ class Cables(Term):
         cables = self.state.system.robot.cables
         ends = [n[:2] if cable.pulled == "first" else n[1::-1] for n, cable in zip(numbers, cables)]
         measures["cable_end_tensions"] = np.array(ends).reshape(-1, 2)
+
+    def pieces(self, q: Floats) -> list[tuple[Floats, Floats]]:
+        """Return of every cable the tensions [N] and lengths [m] of its pieces from the pulled end on."""
+        found = []
+        for frame, problem in self._cables:
+            p, force = np.empty((len(frame[0]), 3)), np.empty((len(frame[0]), 3))
+            _guides(q, *frame, p, np.empty((len(p), 3, 7)))
+            _pull(p, *problem, force)
+            order = problem[1]
+            lengths = np.linalg.norm(np.diff(p[order], axis=0), axis=1)
+            # what pulls on the guides up to a piece is the tension in it
+            found.append((np.linalg.norm(np.cumsum(force[order], axis=0)[:-1], axis=1), lengths))
+        return found
+
+
+def cable_work(state: RodState, step: float, before: Pulled, after: Pulled, q: Floats) -> tuple[float, float]:
+    """Return the work of what pulls at the cables, and what friction in the guides took of it, on the way to q [J].
+
+    The pulled end moves by what the cable becomes shorter, at the mean of its tensions before and after: exact for tensions that
+    stay, where force times way errs by the turn of the levers in an increment.
+    """
+    starts, ends = (Cables(state, step, pulled).pieces(x) for pulled, x in ((before, state.q), (after, q)))
+    work = lost = 0.0
+    for (begun, was), (tension, now) in zip(starts, ends):
+        mean, shorter = 0.5 * (begun[0] + tension[0]), was - now
+        work += mean * float(shorter.sum())
+        if tension[0] > 0.0:
+            lost += mean * float((1.0 - tension / tension[0]) @ shorter)
+    return work, lost

@@ -4,9 +4,10 @@ From the start to a frame the energies (kinetic, elastic, of weight, stored in c
 
     change = work - dissipated + drift
 
-`work` is that of loads, supports that move, natural shapes that change, users' forces and moving obstacles; `dissipated` what
-friction, drag, damping and fluids took; `drift` what the rule of time stepping lost (negative) or made (positive). Backward Euler
-loses; a rule that makes energy is about to explode. Each increment counts with the forces that it balanced.
+`work` is that of loads, supports that move, natural shapes that change, users' forces, what pulls at cables and obstacles that
+move; `dissipated` what friction, drag, damping and fluids took; `drift` what the rule of time stepping lost (negative) or made
+(positive). Backward Euler loses; a rule that makes energy is about to explode. Each increment counts with the forces that it
+balanced, cables with their tension and what they became shorter.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from geosim.rods.cables import cable_work
 from geosim.rods.drive import Drive
 from geosim.rods.newton import Solution
 from geosim.rods.state import Ledger, RodState, evaluate
@@ -99,11 +101,15 @@ def booked(
         given = begin["kinetic"] + begin["elastic"] + stored
         ledger = Ledger(sum(begin.values()) + stored, stored, given=given, lowest=weight, highest=weight)
     dq = new.q - state.q
-    user, drag, contact = solution.trial.pushes if solution.pushes is None else solution.pushes
+    user, drag, contact, _ = solution.trial.pushes if solution.pushes is None else solution.pushes
+    pulled, rubbed = 0.0, 0.0
+    if system.robot.cables:
+        pulled, rubbed = cable_work(state, h, drive.pulled(state.time), drive.pulled(new.time), new.q)
     parts = [
         float((drive.load - system.weight) @ dq),
         float(np.where(system.free, 0.0, solution.residual_vector) @ dq),
         float(user @ dq),
+        pulled,
         _actuation(state, new),
         sum(h / term.step * term.obstacle_work(solution.q) for term in terms),
     ]
@@ -112,7 +118,7 @@ def booked(
         ledger,
         work=ledger.work + sum(parts),
         pushed=ledger.pushed + float((drag + contact) @ dq) - parts[-1],
-        damped=ledger.damped + float(damping @ dq**2) / h + h * solution.damped,
+        damped=ledger.damped + float(damping @ dq**2) / h + h * solution.damped + rubbed,
         given=ledger.given + sum(map(abs, parts)),
         lowest=min(ledger.lowest, after["weight"]),
         highest=max(ledger.highest, after["weight"]),

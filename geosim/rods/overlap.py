@@ -14,6 +14,7 @@ from geosim.actuation import Command
 from geosim.arrays import Bools
 from geosim.collision.shapes import signed_distances
 from geosim.errors import InputError
+from geosim.rods.cables import Cables, Pulled
 from geosim.rods.drive import contact_terms, make_drive
 from geosim.rods.increment import solve_balance
 from geosim.rods.pair_contact import PairContact, pair_distances
@@ -34,9 +35,11 @@ NEVER_S = 1e300  # s: when obstacles and supports would move
 
 
 def terms_at_rest(state: RodState) -> tuple[RodState, list[Term]]:
-    """Return the state with its list of pairs, and contact before anything moves."""
+    """Return the state with its list of pairs, and contact and slack cables before anything moves."""
     state, poses = state.paired(state.q), state.system.environment.poses(-1)
-    return state, contact_terms(state, 0.0, poses, poses)
+    count = len(state.system.robot.cables)
+    slack = [Cables(state, 1.0, Pulled(np.zeros(count), np.full(count, np.nan)))] if count else []
+    return state, [*slack, *contact_terms(state, 0.0, poses, poses)]
 
 
 def free_of_overlap(state: RodState, overlap: str) -> RodState:

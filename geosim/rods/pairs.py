@@ -35,7 +35,6 @@ __all__ = [
     "neighbours",
     "pair_geometry",
     "reached_along",
-    "segment_distance",
 ]
 
 CLOSEST_POINT_REGULARISATION = (
@@ -204,13 +203,6 @@ def find_pairs(robot: RodShellRobot, x: Floats, near: tuple[Ints, Ints], margin:
         if found <= room:
             return pairs[np.lexsort((pairs[:found, 1], pairs[:found, 0]))]
         room = 2 * found
-
-
-def segment_distance(x: Floats, edges: Ints, pairs: Ints) -> Floats:
-    """Return the distances [m] between the segments of pairs of edges, shape (P,)."""
-    dofs = 3 * edges[pairs].reshape(-1, 4)
-    q = np.ascontiguousarray(x, dtype=float).ravel()
-    return np.array([math.sqrt(dot(g[5], g[5])) for d in dofs if (g := pair_geometry(q, d, TIE_BREAK_M, TIE_BREAK_M))])
 
 
 @dataclass(frozen=True)

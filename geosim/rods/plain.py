@@ -240,7 +240,7 @@ def glided(
         elif isinstance(term, PairContact):
             listed = term.listed.built_at, 0.5 * term.listed.margin
     t, d, m1, m2 = np.empty((4, len(state.tangents), 3))
-    pushes, length, twist = np.zeros((3, len(q))), np.empty(len(t)), np.empty(len(state.twist))
+    pushes, length, twist = np.zeros((4, len(q))), np.empty(len(t)), np.empty(len(state.twist))
     frames = Frames(t, length, d, m1, m2, twist, np.empty(len(q)), pushes[DRAG])
     rest = system.rest_lengths(balance.natural)
     begin = state.q, state.tangents, state.directors, state.twist, balance.natural, rest, balance.a, balance.b

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from geosim.arrays import Floats
 from geosim.contract import Frame
@@ -180,11 +179,6 @@ class RodState:
         signs, theta = self.system.robot.bends.signs, self.q[self.system.stencils.bends[:, 3:8:4]]
         return np.asarray(signs[:, 1] * theta[:, 1] - signs[:, 0] * theta[:, 0] + self.twist)
 
-    def material_directors(self) -> tuple[Floats, Floats]:
-        """Material directors m1, m2 of the edges, each (E, 3)."""
-        trial = evaluate(self.system, self, self.q)
-        return trial.m1, trial.m2
-
     def paired(self, q: Floats, ahead: float = 0.0) -> RodState:
         """Return the state with a list of contact pairs that is complete around q, and where it goes in `ahead` [s] if it may."""
         robot, listed = self.system.robot, self.memory
@@ -195,12 +189,6 @@ class RodState:
         if listed is not None and listed.holds(q) and (way is None or listed.lasts(q, way, ahead)):
             return self
         return self.changed(memory=neighbours(robot, self.system.law.range, listed, q, way))
-
-    def with_velocities(self, velocities: ArrayLike) -> RodState:
-        """Return the same state with other vertex velocities [m/s], shape (n, 3)."""
-        u = self.u.copy()
-        u[: self.system.turns] = np.asarray(velocities, dtype=float).ravel()
-        return replace(self, u=u)
 
     @property
     def robot(self) -> RodShellRobot:
@@ -266,7 +254,7 @@ class Trial:
     moment: float
     shell_t: Floats
     normals: Floats
-    pushes: Floats  # forces of the terms of a balance: of the user, of drag, of contact, (3, dofs)
+    pushes: Floats  # forces of the terms of a balance: of the user, of drag, of contact, of cables, (4, dofs)
     stored: float = 0.0  # by the terms, part of the energy
 
 
@@ -347,7 +335,7 @@ def evaluate(system: RodSystem, state: RodState, q: Floats, natural: Floats | No
             q, stencils.faces, system.sides, system.signs, normals, system.plates, strains[system.faces_at :], gradient
         )
         energy, force, moment = energy + e2, max(force, f2), max(moment, m2_)
-    pushes = np.zeros((3, len(q)))
+    pushes = np.zeros((4, len(q)))
     return Trial(t, length, d, m1, m2, twist, gradient, energy, force, moment, shell_t, normals, pushes)
 
 

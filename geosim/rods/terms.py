@@ -14,18 +14,18 @@ from geosim.errors import InputError
 from geosim.linear.sparse import Triplets
 from geosim.rods.state import RodState
 
-__all__ = ["CONTACT", "DRAG", "USER", "ContactTerm", "Term", "UserForce", "add_contact"]
+__all__ = ["CONTACT", "DRAG", "PULL", "USER", "ContactTerm", "Term", "UserForce", "add_contact"]
 
 # Share of the thinnest radius that friction lets slip before it bears all it can, from one equilibrium to the next.
 STICK_SLIP_RADII = 1e-3
-USER, DRAG, CONTACT = 0, 1, 2  # kinds of terms: where their forces stand in `Trial.pushes`
+USER, DRAG, CONTACT, PULL = range(4)  # kinds of terms: where their forces stand in `Trial.pushes`; PULL: of cables
 
 
 @dataclass
 class Term:
     """A force bound to the increment that starts at `state` and lasts `step` [s] (0 in statics).
 
-    `reach` is the farthest that a vertex may go in one iteration [m]; `kind` is USER, DRAG or CONTACT;
+    `reach` is the farthest that a vertex may go in one iteration [m]; `kind` is USER, DRAG, CONTACT or PULL;
     `straight` says that nothing may be crossed on the straight way from the start to the end of an increment of time either.
     """
 

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from geosim import InputError
 from geosim.calibrate import MaterialTest, fit, nominal_stress, read_test
+from geosim.calibrate.command import run
 from geosim.cli import main
 
 STRETCH = np.linspace(1.05, 2.0, 20)
@@ -134,3 +136,8 @@ def test_refusals_name_options_that_help(tmp_path, header, lines, option, remedy
     done = CliRunner().invoke(main, ["calibrate", str(path), *(remedy or kinds)])
     assert done.exit_code == 0, done.output
     assert "recommended of 5 models" in done.output
+
+
+def test_an_unknown_option_of_reading_is_named(tmp_path):
+    with pytest.raises(InputError, match="`reading` has 'a', which is no argument of read_test"):
+        run([pull(tmp_path, ["0, 0", "1, 2", "2, 4"])], reading={"a": 1})

@@ -162,3 +162,23 @@ def test_cables_that_cannot_be_are_refused():
         RodShellRobot(x, radius=5e-3, rod_material=RUBBER, cables=[[[0, 0, 0.01], [0.1, 0, 0.1]]])
     with pytest.raises(InputError, match="no cables"):
         solve(RodShellRobot(x, radius=5e-3, rod_material=RUBBER), CableTensions([1.0]), solver=STATIC)
+
+
+@pytest.mark.parametrize("friction", [0.0, 0.5])
+def test_no_energy_appears_where_cables_pull_an_arm_about_two_axes(friction):
+    """The work is the tension times what the cables became shorter; friction in the guides takes its share of it."""
+    pull = np.array([0.3, 0.1, 0.05])
+    motion = Passive(0.2, 2) & CableTensions([pull, pull])
+    moved = solve(arm(3, friction, nodes=11, guides=6), motion, solver=RodShellStepper(dt=0.01, damping=1.0))
+    mean = 0.5 * (moved.cable_tensions[1:] + moved.cable_tensions[:-1])
+    work = (mean * -np.diff(moved.cable_lengths, axis=0)).sum()
+    assert moved.extra["work"][-1] == pytest.approx(work, rel=1e-12)
+    assert moved.extra["drift"].max() < 1e-3 * work
+    assert -0.1 * work < moved.extra["drift"][-1] < 0
+    assert list(moved.cable_tensions[0]) == [0, 0, 0]
+    if friction:
+        damped = sum(
+            0.01 * ((b - a) / 0.01) ** 2 @ moved.solver.start(moved.robot).system.mass[: a.size]
+            for a, b in zip(moved.frames.reshape(-1, 33), moved.frames.reshape(-1, 33)[1:])
+        )
+        assert moved.extra["dissipated"][-1] > 1.2 * damped
