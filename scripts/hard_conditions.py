@@ -260,6 +260,7 @@ def _two(folder: Path, path: Path) -> None:
 
 def main() -> int:
     """Run what is asked for."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs of a shell may begin without it
     parser = argparse.ArgumentParser(description="What geosim says and leaves where the system is hard on it.")
     parser.add_argument("which", nargs="*", help="kill, or words of titles of conditions; default all")
     parser.add_argument("--kills", type=int, default=20)

@@ -10,6 +10,9 @@
     radius = 5.0                       # or one value an edge
     material = { model = "linear-elastic", youngs_modulus = 1e6, poisson_ratio = 0.5, density = 1000.0 }
     section = { width = 20.0, height = 1.0 }     # or { outer = 5.0, inner = 4.0 }; default a disc
+    [[cables]]
+    points = [[5, 0, 8], [100, 0, 8], [200, 0, 8]]     # tendons through guides at the sections of the nearest rods
+    friction = 0.2
     [shell]
     thickness = 1.0
     material = "..."
@@ -28,7 +31,7 @@ import numpy as np
 from geosim.arrays import METRES_PER_UNIT, Floats
 from geosim.files.messages import Place
 from geosim.files.schema import LimbTable, RodShellFile, RodTable, SectionTable
-from geosim.files.values import inside, read_material, read_selection, validated, vector
+from geosim.files.values import inside, read_cables, read_material, read_selection, validated, vector
 from geosim.rods.files import read_geometry
 from geosim.rods.robot import Limb, RodShellRobot
 from geosim.rods.section import Section
@@ -55,6 +58,7 @@ def read_robot(table: dict[str, Any], place: Place) -> RodShellRobot:
         raise place.error('[fixed] is missing; write [fixed] ids = [0, 1], plane = "x", below = ..., or fixed = "none"')
     options |= _held(given.fixed, place.at("fixed"), unit)
     rod = given.rod
+    options |= {"cables": read_cables(given.cables, place, unit), "retardation_time": rod.retardation_time}
     if rod.section is not None:
         options["section"] = _section(rod.section, unit, place.at("rod", "section"))
     if given.limbs is not None:

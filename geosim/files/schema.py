@@ -345,6 +345,7 @@ class RodTable(Table):
         examples=['{ model = "linear-elastic", youngs_modulus = 1e6 }'],
     )
     section: SectionTable | None = Field(default=None, description="A section that is not round.")
+    retardation_time: float = Field(default=0.0, description="Of rods that creep [s].", examples=["0.05"])
 
 
 class ShellTable(Table):
@@ -390,6 +391,7 @@ class RodShellFile(RobotFile):
     rod: RodTable = Field(default=RodTable(), description="See below.")
     shell: ShellTable = Field(default=ShellTable(), description="See below.")
     fixed: Any = Field(default=None, description="Selection of what is held.", examples=["{ ids = [0, 1] }"])
+    cables: list[CableTable] = Field(default=[], description="Tendons through guides along the rods.")
     planar: bool | Literal["xz", "xy", "yz"] = Field(
         default=False, description='Motion in this plane only; true is "xz".', examples=['"xz"']
     )

@@ -10,9 +10,10 @@ import numpy as np
 from pydantic import BaseModel, ValidationError
 
 from geosim.arrays import METRES_PER_UNIT, Floats
+from geosim.cable import Cable
 from geosim.errors import InputError
 from geosim.files.messages import Place, first_error
-from geosim.files.schema import SelectionTable
+from geosim.files.schema import CableTable, SelectionTable
 from geosim.geometry.step import file_part
 from geosim.material.laws import material_from_dict
 from geosim.materials import load_material, preset
@@ -159,3 +160,14 @@ def numbers(value: Any, place: Place) -> Floats:
         return np.array(value, dtype=float)
     except (TypeError, ValueError):
         raise place.error(f"= {str(value)[:60]} must be numbers, in rows of equal length") from None
+
+
+def read_cables(tables: list[CableTable], place: Place, unit: float) -> tuple[Cable, ...]:
+    """Return the cables of [[cables]] of the robot file at `place`; points in its units, of `unit` [m]."""
+    out = []
+    for i, table in enumerate(tables):
+        spot = place.at("cables", i)
+        with spot.naming():
+            points = [vector(point, spot.at("points"), unit) for point in table.points]
+            out.append(Cable(points, table.friction, table.pulled, table.name or ""))
+    return tuple(out)

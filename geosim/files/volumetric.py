@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from geosim.arrays import METRES_PER_UNIT
-from geosim.cable import Cable
 from geosim.fabric import Fibre, Layer
 from geosim.files.messages import Place
 from geosim.files.schema import BodyTable, VolumetricFile
 from geosim.files.tetmesh import read_mesh
-from geosim.files.values import inside, positive, read_material, read_selection, validated, vector
+from geosim.files.values import inside, positive, read_cables, read_material, read_selection, validated, vector
 from geosim.generate import make
 from geosim.geometry.surface import read_surface
 from geosim.material.materials import Material
@@ -54,7 +53,7 @@ def read_robot(table: dict[str, Any], place: Place) -> VolumetricRobot:
         if (body.surface is None) == (body.mesh is None):
             raise spot.error('needs either surface = "body.stl" or mesh = "robot.vtu"')
     carried: dict[str, Any] = {
-        "cables": _cables(file, place, unit),
+        "cables": read_cables(file.cables, place, unit),
         "layers": _layers(file, place, unit),
         "fibres": _fibres(file, place, unit),
     }
@@ -108,23 +107,6 @@ def _tolerances(file: VolumetricFile, place: Place, unit: float) -> Tolerances |
         return Tolerances(
             given.wall * unit, 1e3 * given.gauge_kpa, math.radians(given.clamp_deg), given.marker * unit, given.model
         )
-
-
-def _cables(file: VolumetricFile, place: Place, unit: float) -> tuple[Cable, ...]:
-    """The cables of a robot file; points in its units."""
-    out = []
-    for i, table in enumerate(file.cables):
-        spot = place.at("cables", i)
-        with spot.naming():
-            out.append(
-                Cable(
-                    [vector(point, spot.at("points"), unit) for point in table.points],
-                    table.friction,
-                    table.pulled,
-                    table.name or "",
-                )
-            )
-    return tuple(out)
 
 
 def _layers(file: VolumetricFile, place: Place, unit: float) -> tuple[Layer, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from geosim import Environment, InputError, LinearElastic, NaturalShape, Passive, solve
+from geosim.files.actuation import load_actuation
 from geosim.files.robot import load_problem
 from geosim.rods.files import read_geometry, read_natural_shape, read_table, read_tags, write_geometry
 from geosim.rods.real2sim import equilibrium, pixels_to_metres, recover_curvatures, sensitivity
@@ -345,3 +346,23 @@ def test_rods_of_a_wrong_unit_are_refused():
     with pytest.raises(InputError, match=r"diagonal of 0\.0002 m"):
         RodShellRobot(1e-6 * x, radius=5e-6, rod_material=rubber)
     assert RodShellRobot(x, radius=5.0, rod_material=rubber, allow_any_size=True).size == 200
+
+
+def test_cables_and_creep_stand_in_a_robot_file(tmp_path):
+    x = np.stack([np.linspace(0, 0.1, 11), np.zeros(11), np.zeros(11)], axis=1)
+    write_geometry(tmp_path / "robot.txt", 1e3 * x, np.stack([np.arange(10), np.arange(1, 11)], axis=1))
+    points = [[5.0, 0.0, 6.0], [50.0, 0.0, 6.0], [100.0, 0.0, 6.0]]
+    text = ROD_FILE.replace("radius = 2.0", "radius = 2.0\nretardation_time = 0.05")
+    text += f"[[cables]]\npoints = {points}\nfriction = 0.2\n"
+    (tmp_path / "robot.toml").write_text(text)
+    robot, environment, solver = load_problem(tmp_path / "robot.toml")
+    assert (robot.cables[0].friction, robot.retardation_time) == (0.2, 0.05)
+    assert robot.cables[0].points == pytest.approx(1e-3 * np.array(points))
+    (tmp_path / "pull.toml").write_text("[cable_tensions]\ntension = [0.02]\n")
+    pulled = solve(robot, load_actuation(tmp_path / "pull.toml", robot), environment, solver=solver)
+    near, far = pulled.cable_end_tensions[-1, 0]
+    assert near == 0.02
+    assert 0 < far < near
+    (tmp_path / "robot.toml").write_text(text.replace("[5.0, 0.0, 6.0]", "[5.0, 0.0, 600.0]"))
+    with pytest.raises(InputError, match=r"cable 1: point 1 lies .* mm from the nearest rod"):
+        load_problem(tmp_path / "robot.toml")
