@@ -19,7 +19,7 @@ __all__ = ["Part", "moulds"]
 MARGIN, THINNEST, THICKEST = 0.06, 4e-3, 12e-3
 PIN, CLEARANCE = 0.4, 0.15e-3  # diameter of pins over the margin; play of a printed pin in its hole [m]
 SPRUE, VENT = 3e-3, 1.5e-3  # diameters [m] of the hole that is poured through, and of the one where air leaves
-INTO = 1e-5  # of the margin: the plane cuts so far into the cavities, not along their floors
+INTO = 1e-5  # of the margin: planes cut so far beside the floors of cavities and edges of the skin, not along them
 COLLIDES = 2e-3  # of the smaller volume: facets scrape less
 
 
@@ -70,14 +70,15 @@ def _halves(solid: Any, outside: Any, rest: Any, axes: Sequence[int], first: str
     """Two halves of a block round a solid; `rest` is all that they must leave without touching."""
     parting = best_parting(solid, axes)
     margin = _margin(solid)
+    height = parting.height + INTO * margin
     negative = outside - rest
     low, high = np.reshape(outside.bounding_box(), (2, 3))
-    pins = _pins(low, high, parting.axis, parting.height, margin)
+    pins = _pins(low, high, parting.axis, height, margin)
     up = np.eye(3)[parting.axis]
     at = f"parts at {AXES[parting.axis]} = {parting.height * 1e3:.4g} mm"
     out = []
     for name, sense in (("lower", -1.0), ("upper", 1.0)):
-        half = half_space(negative, parting.axis, parting.height, sense > 0)
+        half = half_space(negative, parting.axis, height, sense > 0)
         half = half - _rods(pins, CLEARANCE) if sense > 0 else half + (_rods(pins, 0.0) - rest)
         if half.is_empty() or half.volume() <= 0.0:
             continue
