@@ -185,6 +185,8 @@ class Result:
         put = partial(object.__setattr__, self)
         put("times", frozen(real_array(self.times, "Result: times")))
         put("frames", frozen(real_array(self.frames, "Result: frames")))
+        if self.frames.ndim != 3:
+            raise InputError(f"Result: frames: shape {self.frames.shape} given, (frames, vertices, 3) [m] needed")
         k, n = self.frames.shape[0], self.frames.shape[1]
         counts = self.robot.chambers, len(self.robot.cables), len(self.environment.obstacles)
         sizes = {"n": n, "2": 2, "3": 3, "4": 4, **dict(zip("cwo", counts))}

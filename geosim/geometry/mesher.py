@@ -8,7 +8,8 @@ stderr if the engine says what is wrong.
 
 Open CASCADE reads STEP files here for the same reasons (engine "Open CASCADE"): from a path, the distance of the triangles from
 the surface over the size, and their largest angle [rad] come the names and the colours of the solids, vertices [mm] (n, 3), faces
-(m, 3) and the solid of every face (m,). So does ezc3d, which reads the markers of a C3D file.
+(m, 3) and the solid of every face (m,). It writes closed STL files as named solids of one (engine "STEP writer"). ezc3d reads the
+markers of a C3D file.
 """
 
 from __future__ import annotations
@@ -159,6 +160,51 @@ def _triangles(solid):
         explorer.Next()
 
 
+def _step_of_triangles(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Write closed STL files [mm] as named solids of one STEP file; triangles in one plane become one face."""
+    from OCP.IFSelect import IFSelect_RetDone
+    from OCP.STEPCAFControl import STEPCAFControl_Writer
+    from OCP.STEPControl import STEPControl_AsIs
+    from OCP.TCollection import TCollection_ExtendedString
+    from OCP.TDataStd import TDataStd_Name
+    from OCP.TDocStd import TDocStd_Document
+    from OCP.XCAFDoc import XCAFDoc_DocumentTool
+
+    document = TDocStd_Document(TCollection_ExtendedString("XmlOcaf"))
+    tool = XCAFDoc_DocumentTool.ShapeTool_s(document.Main())
+    for name, file in zip(data["names"], data["files"]):
+        label = tool.AddShape(_sewn(str(file)), False)
+        TDataStd_Name.Set_s(label, TCollection_ExtendedString(str(name)))
+    writer = STEPCAFControl_Writer()
+    writer.SetNameMode(True)
+    if not writer.Transfer(document, STEPControl_AsIs) or writer.Write(str(data["path"])) != IFSelect_RetDone:
+        raise ValueError("the solids could not be written")
+    return {"written": np.array(len(data["names"]))}
+
+
+def _sewn(file: str) -> Any:
+    """Return the solid that the triangles of an STL file bound."""
+    from OCP.BRepBuilderAPI import BRepBuilderAPI_MakeSolid, BRepBuilderAPI_Sewing
+    from OCP.ShapeUpgrade import ShapeUpgrade_UnifySameDomain
+    from OCP.StlAPI import StlAPI_Reader
+    from OCP.TopAbs import TopAbs_SHELL
+    from OCP.TopExp import TopExp_Explorer
+    from OCP.TopoDS import TopoDS, TopoDS_Shape
+
+    triangles, sewing, solid = TopoDS_Shape(), BRepBuilderAPI_Sewing(), BRepBuilderAPI_MakeSolid()
+    if not StlAPI_Reader().Read(triangles, file):
+        raise ValueError(f"{file} could not be read")
+    sewing.Add(triangles)
+    sewing.Perform()
+    explorer = TopExp_Explorer(sewing.SewedShape(), TopAbs_SHELL)
+    while explorer.More():
+        solid.Add(TopoDS.Shell(explorer.Current()))
+        explorer.Next()
+    joined = ShapeUpgrade_UnifySameDomain(solid.Solid(), True, True, False)
+    joined.Build()
+    return joined.Shape()
+
+
 def _c3d(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     import ezc3d
 
@@ -173,7 +219,13 @@ def _c3d(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     }
 
 
-ENGINES = {"tetgen": _tetgen, "pytetwild": _pytetwild, "Open CASCADE": _step, "ezc3d": _c3d}
+ENGINES = {
+    "tetgen": _tetgen,
+    "pytetwild": _pytetwild,
+    "Open CASCADE": _step,
+    "STEP writer": _step_of_triangles,
+    "ezc3d": _c3d,
+}
 
 
 def main(arguments: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""Solids of STEP files, cut into triangles by Open CASCADE (extra `step`).
+"""Solids of STEP files, cut into triangles by Open CASCADE (extra `step`), and files of solids that triangles bound.
 
 One file may hold bodies and chambers: "robot.step#finger" is the solid of that name in it, "robot.step#2" the second one,
 "robot.step##ff8000" the one of that colour. A STEP file says its own unit.
@@ -15,8 +15,9 @@ from geosim.errors import InputError
 from geosim.geometry import shells
 from geosim.geometry.assemblies import ASSEMBLY_SUFFIXES, chosen_part
 from geosim.geometry.child import run_mesher
+from geosim.writing import replacing
 
-__all__ = ["STEP_SUFFIXES", "file_part", "read_step"]
+__all__ = ["STEP_SUFFIXES", "can_step", "file_part", "read_step", "write_step"]
 
 STEP_SUFFIXES = (".step", ".stp")
 STEP_HEADER, STEP_FOOTER = b"ISO-10303-21;", b"END-ISO-10303-21;"
@@ -24,7 +25,7 @@ EXPORT_ADVICE = "export it again from the CAD program as STEP AP214 or AP242, so
 # Of the triangles from the surface, over its size: a tenth of a millimetre on 100 mm, the precision of a mould; and their largest
 # angle [rad]: 18 triangles round a hole, a hundredth of whose area is lost.
 DEFLECTION_REL, DEFLECTION_ANGLE_RAD = 1e-3, 0.35
-MAX_READING_SECONDS = 300.0  # for reading: large assemblies take minutes
+MAX_READING_SECONDS = 300.0  # for reading and writing: large assemblies take minutes
 SEAM_GAP_REL = (
     1e-7  # over the size: faces of the CAD program have vertices of their own along common edges, apart by rounding
 )
@@ -65,7 +66,7 @@ def read_step(path: Path, solid: str, label: str) -> tuple[np.ndarray, np.ndarra
     text = path.read_bytes()
     if not text.lstrip().startswith(STEP_HEADER) or STEP_FOOTER not in text:
         raise InputError(f"{label}: no STEP file, or it ends in the middle; {EXPORT_ADVICE}")
-    if importlib.util.find_spec("OCP") is None:
+    if not can_step():
         raise InputError(
             f"{label}: to read STEP files, pip install 'geosim[step]'; or export the part as STL (binary, fine, mm) in the "
             "CAD program"
@@ -84,3 +85,26 @@ def read_step(path: Path, solid: str, label: str) -> tuple[np.ndarray, np.ndarra
     size = float(np.linalg.norm(np.ptp(vertices, axis=0)))
     vertices, faces, _ = shells.merge_vertices(vertices, faces, SEAM_GAP_REL * size)
     return vertices, faces
+
+
+def can_step() -> bool:
+    """Whether Open CASCADE is installed."""
+    return importlib.util.find_spec("OCP") is not None
+
+
+def write_step(files: dict[str, Path], path: Path) -> None:
+    """Write closed STL files [mm] as solids of one STEP file, by their names.
+
+    Raises
+    ------
+    InputError
+        The extra is not installed, or Open CASCADE cannot make solids of them.
+    """
+    if not can_step():
+        raise InputError(f"{path}: to write STEP files, pip install 'geosim[step]'")
+    given = {"names": list(files), "files": [str(file.resolve()) for file in files.values()]}
+    with replacing(path) as beside:
+        given |= {"engine": "STEP writer", "path": str(beside.resolve())}
+        wrong = run_mesher(given, MAX_READING_SECONDS, str(path))
+        if isinstance(wrong, str):
+            raise InputError(f"{path}: {wrong}; the STL files are complete")

@@ -9,6 +9,8 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
+import trimesh
+from trimesh.exchange.stl import export_stl
 
 from geosim.moulds.solids import arrays
 from geosim.writing import replacing
@@ -16,6 +18,9 @@ from geosim.writing import replacing
 __all__ = ["write_3mf", "write_stl"]
 
 MM = 1e3  # a metre in the unit of the files
+SINGLE_PRECISION = 4.0 * float(
+    np.finfo(np.float32).eps
+)  # of the largest coordinate, with room for rounding of both ends
 CORE = "http://schemas.microsoft.com/3dmanufacturing/core/2015/02"
 TYPES = (
     '<?xml version="1.0" encoding="UTF-8"?><Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
@@ -31,14 +36,10 @@ RELATIONS = (
 
 def write_stl(solid: Any, path: Path) -> None:
     """Write a binary STL file [mm]."""
-    vertices, faces = arrays(solid)
-    corners = (vertices * MM)[faces]
-    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    normals /= np.maximum(np.linalg.norm(normals, axis=1), np.finfo(float).tiny)[:, None]
-    record = np.zeros(len(faces), [("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
-    record["normal"], record["corners"] = normals, corners
+    # the file has single precision: edges that would be of no length there are collapsed
+    vertices, faces = arrays(solid.simplify(SINGLE_PRECISION * float(np.abs(solid.bounding_box()).max())))
     with replacing(path) as beside:
-        beside.write_bytes(b"geosim, mm".ljust(80) + np.uint32(len(faces)).tobytes() + record.tobytes())
+        beside.write_bytes(export_stl(trimesh.Trimesh(vertices * MM, faces, process=False)))
 
 
 def write_3mf(solids: Mapping[str, Any], path: Path) -> None:

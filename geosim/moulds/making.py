@@ -13,6 +13,7 @@ from geosim.arguments import guarded
 from geosim.arrays import number
 from geosim.errors import InputError
 from geosim.geometry import topology
+from geosim.geometry.step import can_step, write_step
 from geosim.moulds.body import Inlet, Walls, inlets, walls
 from geosim.moulds.exports import write_3mf, write_stl
 from geosim.moulds.moulds import COLLIDES, Part, moulds
@@ -54,7 +55,12 @@ class Made:
 
 @guarded
 def make(
-    robot: VolumetricRobot | str | Path, out: str | Path, tube: float = TUBE, least_wall: float = LEAST_WALL
+    robot: VolumetricRobot | str | Path,
+    out: str | Path,
+    tube: float = TUBE,
+    least_wall: float = LEAST_WALL,
+    *,
+    step: bool | None = None,
 ) -> Made:
     """Write what a robot is printed or cast with.
 
@@ -64,11 +70,13 @@ def make(
         A volumetric robot, or the path of its robot file.
     out
         Folder, made if it does not exist: an STL [mm] for every part, `parts.3mf` with all to print, `parts.csv`, `parts.png`,
-        `walls.png`, `index.html`.
+        `walls.png`, `index.html`; `parts.step` [mm].
     tube
         Outer diameter [m] of the tubes that feed the chambers.
     least_wall
         Wall [m] below which a notice says where it is thinner.
+    step
+        Whether `parts.step` is written; default where the extra `step` is installed.
 
     Returns
     -------
@@ -104,7 +112,10 @@ def make(
     made = Made(parts, tuple(bores), thickness, float(error), notices, folder)
     for part in parts:
         write_stl(part.solid, folder / f"{part.name}.stl")
-    write_3mf({p.name: p.solid for p in parts if p.kind != "cast"}, folder / "parts.3mf")
+    printed = {p.name: p.solid for p in parts if p.kind != "cast"}
+    write_3mf(printed, folder / "parts.3mf")
+    if can_step() if step is None else step:
+        write_step({name: folder / f"{name}.stl" for name in printed}, folder / "parts.step")
     rows = _table(made, density)
     with (folder / "parts.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS)

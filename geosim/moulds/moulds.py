@@ -133,7 +133,8 @@ def _vented(part: Any, solid: Any, axis: int, margin: float, sense: float = 1.0)
         at = point.copy()
         way = middle - at[across]
         reach = np.linalg.norm(way)
-        at[across] += way * min(1.0, 0.5 * width / reach) if reach > 0 else 0.0
+        # not by half of it: the rim would run along an edge of the cavity
+        at[across] += way * min(1.0, 0.45 * width / reach) if reach > 0 else 0.0
         up = sense * np.eye(3)[axis]
         part = part - cylinder(at - 0.5 * width * up, at + 3.0 * margin * up, width)
     return part

@@ -18,6 +18,7 @@ from geosim.writing import checked_target, replacing
 __all__ = ["checked_film", "film"]
 
 FILM_PIXELS = (1100, 700)  # even numbers, which video codecs ask for
+MIN_FPS, MAX_FPS = 0.02, 1000.0  # a GIF has up to ten minutes for a frame
 LAST_FRAME_SECONDS = 1.0  # seconds for which the last frame stays
 
 
@@ -31,7 +32,7 @@ def film(result: Result, path: str | Path, fps: float = 12.0, *, color: str = "d
     path
         .mp4 (H.264, by the extra `film`) or .gif.
     fps
-        Frames of the result a second.
+        Frames of the result a second, 0.02 to 1000.
     color
         "displacement", "stretch", "stress" or "contact".
 
@@ -45,7 +46,7 @@ def film(result: Result, path: str | Path, fps: float = 12.0, *, color: str = "d
     InputError
         The suffix, folder, colour or number is wrong, there is no frame, or an MP4 is asked for without imageio-ffmpeg.
     """
-    path, fps = checked_film(path), number(fps, "film: fps", above=0.0)
+    path, fps = checked_film(path), number(fps, "film: fps", low=MIN_FPS, high=MAX_FPS)
     result.checked_frame(-1)
     write = _write_mp4 if path.suffix.lower() == ".mp4" else _write_gif
     with replacing(path) as beside:

@@ -14,6 +14,7 @@ from manifold3d import Manifold
 import geosim
 from geosim import VolumetricRobot, generate
 from geosim.cli import main
+from geosim.geometry.step import read_step, write_step
 from geosim.moulds.body import walls
 from geosim.moulds.parting import best_parting, lid_planes, undercut
 from geosim.moulds.solids import block, cylinder, leaves, of_robot
@@ -38,7 +39,7 @@ def made(tmp_path_factory):
     def of(name):
         if name not in known:
             robot = getattr(generate, name)(**SMALL[name]).robot("dragon-skin-20", preview=True)
-            known[name] = robot, geosim.make(robot, tmp_path_factory.mktemp(name))
+            known[name] = robot, geosim.make(robot, tmp_path_factory.mktemp(name), step=name == "tendon_finger")
         return known[name]
 
     return of
@@ -159,5 +160,15 @@ def test_a_body_without_chambers_gets_halves_alone(tmp_path):
     assert skin.volume() == pytest.approx(3e-6)
     assert chambers == []
     with pytest.raises(geosim.InputError, match=r"tube \[m\]"):
-        geosim.make(robot, tmp_path, tube=0.0)
-    assert {p.name for p in geosim.make(robot, tmp_path).parts} >= {"body", "cast_body"}
+        geosim.make(robot, tmp_path, tube=0.0, step=False)
+    assert {p.name for p in geosim.make(robot, tmp_path, step=False).parts} >= {"body", "cast_body"}
+
+
+def test_a_step_file_holds_the_parts_as_solids_by_name(made):
+    pytest.importorskip("OCP")
+    _, parts = made("tendon_finger")
+    for name in ("body", "mould_lower"):
+        vertices, faces = read_step(parts.folder / "parts.step", name, name)
+        assert trimesh.Trimesh(vertices, faces).volume == pytest.approx(parts.part(name).volume, rel=1e-3), name
+    with pytest.raises(geosim.InputError, match=r"parts.step"):
+        write_step({"body": parts.folder / "index.html"}, parts.folder / "parts.step")
