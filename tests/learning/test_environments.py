@@ -69,6 +69,16 @@ def test_the_rewards_of_a_snake_add_up_to_its_way_along_the_goal():
     np.testing.assert_allclose(total, way, rtol=1e-9)
 
 
+def test_every_step_of_a_snake_under_random_actions_converges():
+    """By the budget of real time a third of the steps held a frame that did not."""
+    env = gymnasium.make("geosim/Snake-v0")
+    env.reset(seed=1)
+    env.action_space.seed(1)
+    said = [env.step(env.action_space.sample())[4] for _ in range(20)]
+    assert all(info["converged"] for info in said)
+    assert max(info["residual"] for info in said) <= 0.1
+
+
 def test_the_goal_is_seen_from_the_head():
     env = made("Snake")
     observation, _ = env.reset(options={"goal": 0.5})

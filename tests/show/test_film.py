@@ -48,7 +48,9 @@ def test_a_film_as_mp4(result, tmp_path):
     assert seconds == pytest.approx(count / 8, abs=0.2)
 
 
-@pytest.mark.parametrize(("name", "fps"), [("film.avi", 12), ("film.gif", 0), ("film.gif", float("nan")), ("film.gif", 5e-324)])
+@pytest.mark.parametrize(
+    ("name", "fps"), [("film.avi", 12), ("film.gif", 0), ("film.gif", float("nan")), ("film.gif", 5e-324)]
+)
 def test_a_film_that_cannot_be_is_refused(result, tmp_path, name, fps):
     with pytest.raises(InputError, match=r"film|must end"):
         result.film(tmp_path / name, fps=fps)
