@@ -1,0 +1,353 @@
+"""Solves a scene as fast as its answer can be trusted as a preview: the coarsest mesh, from where the last design stood.
+
+A change of a dimension moves the mesh of the last design with its surfaces, as long as its elements keep their volume, and carries
+the deformed shape along: what was deformed by F moves by F dX. A change of another kind keeps the mesh. From there the solver goes to
+the last command at once, with the factors of the last design as preconditioner, and then back down the path. Where that is not possible
+the path is followed from rest, and every frame on it is shown.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geosim.actuation import Actuation, Passive
+from geosim.arrays import METRES_PER_UNIT, Floats
+from geosim.contract import Progress, Report, Robot, SavedState, Status
+from geosim.derivatives.sensitivity import sensitivity
+from geosim.environment import Environment
+from geosim.errors import GeosimError, InputError
+from geosim.files.actuation import read_actuation
+from geosim.files.environment import read_environment
+from geosim.files.messages import Place
+from geosim.files.robot import load_problem
+from geosim.files.schema import EnvironmentTable
+from geosim.files.values import read_material, validated
+from geosim.generate import Design
+from geosim.geometry import topology
+from geosim.geometry.surface_map import SurfaceMap, surface_map
+from geosim.result import Result, collect
+from geosim.robot import VolumetricRobot
+from geosim.shape.energy.solver import EnergyShapeSolver, ShapeState
+from geosim.solve import default_solver, solve
+from geosim.studio import frames
+from geosim.studio.scene import Scene
+from geosim.study.solving import write_problem
+
+__all__ = ["LiveSolver", "SupersededError", "problem_files"]
+
+Send = Callable[[Mapping[str, Any], bytes | None], None]
+
+# A force residual of a thousandth moves a tip by less than a tenth of what the coarsest mesh is off; the saved files are solved to
+# the tolerance of the solver.
+PREVIEW_TOLERANCE = 1e-3
+# What a start from the last design may cost before the path from rest is the better way: that costs 5 to 12 factorisations.
+MAX_WARM_FACTORISATIONS = 8
+# Tets of a mesh that was moved with its surfaces keep this share of their volume; else it is made again.
+MIN_VOLUME_SHARE = 0.3
+TIP_MEASURE, BEND_MEASURE = "tip", "bend_angle"
+
+
+class SupersededError(Exception):
+    """Another change has come, and what is being solved is not wanted any more."""
+
+
+@dataclass(frozen=True)
+class Posed:
+    """A scene as it is solved: robot, surroundings, commands, solver."""
+
+    robot: Robot
+    environment: Environment
+    actuation: Actuation
+    solver: Any
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """The mesh of a design that others are moved from.
+
+    Parameters
+    ----------
+    key
+        What it was made of besides dimensions.
+    robot, design
+        The robot, and its design; None for a robot file.
+    places
+        Where its vertices lie on the surfaces of the design.
+    """
+
+    key: str
+    robot: Robot
+    design: Design | None = None
+    places: SurfaceMap | None = None
+
+
+@dataclass
+class LiveSolver:
+    """What was solved last, and how the next scene is solved from it.
+
+    Parameters
+    ----------
+    send
+        Takes a header and a frame, or None.
+    superseded
+        Whether another change has come.
+    """
+
+    send: Send
+    superseded: Callable[[], bool]
+    mesh: Mesh | None = None
+    state: ShapeState | None = None
+    solved: Result | None = None
+    shape: str = ""  # what the path was followed for: everything but the commands
+
+    def show(self, number: int, scene: Scene) -> None:
+        """Solve a scene and send its frames.
+
+        Raises
+        ------
+        SupersededError
+            Another change has come.
+        GeosimError
+            It cannot be meshed or solved.
+        """
+        posed, new = self.posed(scene)
+        if not isinstance(posed.robot, VolumetricRobot) or not isinstance(posed.solver, EnergyShapeSolver):
+            self._plain(number, posed)
+            return
+        shape = json.dumps({k: v for k, v in scene.tables.items() if k not in ("actuation", "mesh")}, sort_keys=True)
+        commands = posed.solver.commands(posed.robot, posed.actuation)
+        warm = None if new or self.state is None else self._warm(posed, commands[-1])
+        if warm is not None:
+            self._shown(number, posed, warm, len(commands), len(commands))
+            if shape != self.shape:  # where only the command is another, the path is known
+                self._back(number, posed, warm, commands)
+        else:
+            self._from_rest(number, posed, commands)
+        self.shape = shape
+
+    def posed(self, scene: Scene) -> tuple[Posed, bool]:
+        """Return a scene as it is solved, and whether its mesh is a new one."""
+        job = scene.job()
+        new = False
+        if scene.design:
+            design = scene.drawn()
+            moved = self._moved(design)
+            if moved is None:
+                robot: Any = design.robot(material=job.material, preview=True)
+                surfaces = (design.body, *design.chambers)
+                places = surface_map(robot.vertices, robot.tets, robot.body_tets, surfaces)
+                self.mesh, moved, new = Mesh("", robot, design, places), robot, True
+            robot, solver = moved, EnergyShapeSolver()
+        else:
+            table = {k: v for k, v in job.table.items() if k not in ("environment", "solver")}
+            key = json.dumps([table, job.mesh], sort_keys=True)
+            with tempfile.TemporaryDirectory(prefix="geosim-studio-") as folder:
+                write_problem(job, Path(folder))
+                if self.mesh is None or self.mesh.key != key:
+                    preview = scene.volumetric and "mesh" in scene.knobs
+                    robot, environment, solver = load_problem(Path(folder, "robot.toml"), preview=preview)
+                    self.mesh, new = Mesh(key, robot), True
+                robot = self.mesh.robot
+                solver = default_solver(robot) if not job.table.get("solver") else load_solver(job.table, robot)
+        place = Place(Path("studio.toml"))
+        unit = METRES_PER_UNIT[str(scene.base.get("units", "mm"))]
+        if job.material is not None and isinstance(robot, VolumetricRobot) and len(robot.materials) == 1:
+            robot = replace(robot, materials=dict.fromkeys(robot.materials, read_material(job.material, place)))
+        surroundings = validated(EnvironmentTable, job.table.get("environment", {}), place.at("environment"))
+        environment = read_environment(surroundings, robot, unit, place)
+        actuation = read_actuation(job.actuation, place, robot) if job.actuation else Passive()
+        if isinstance(solver, EnergyShapeSolver):
+            solver = replace(solver, tolerance=PREVIEW_TOLERANCE, check_stability=False)
+        return Posed(robot, environment, actuation, solver), new
+
+    def _moved(self, design: Design) -> VolumetricRobot | None:
+        """Return the last mesh moved to a design; None where that has other parts, or elements would be crushed."""
+        mesh = self.mesh
+        if mesh is None or mesh.design is None or mesh.places is None or not isinstance(mesh.robot, VolumetricRobot):
+            return None
+        before, after = ((d.body, *d.chambers) for d in (mesh.design, design))
+        if mesh.design.name != design.name or len(before) != len(after):
+            return None
+        if any(a.faces.shape != b.faces.shape or (a.faces != b.faces).any() for a, b in zip(before, after)):
+            return None
+        robot = mesh.robot
+        motion = mesh.places.carried([np.asarray(b.vertices) - np.asarray(a.vertices) for a, b in zip(before, after)])
+        vertices = robot.vertices + motion
+        volumes = [topology.tet_volumes(x, robot.tets) for x in (robot.vertices, vertices)]
+        scale = volumes[1].sum() / volumes[0].sum()
+        if (volumes[1] / volumes[0]).min() < MIN_VOLUME_SHARE * scale:
+            return None
+        carried = {"cables": design.cables, "layers": design.layers, "fibres": design.fibres}
+        return replace(robot, vertices=vertices, design=design, **carried)
+
+    # ---- ways to a frame
+
+    def _warm(self, posed: Posed, command: Any) -> ShapeState | None:
+        """Go to a command from the last state, carried over to the robot as it is now; None where that does not lead there."""
+        old = self.state
+        assert old is not None
+        robot, solver = posed.robot, replace(posed.solver, max_factorisations=MAX_WARM_FACTORISATIONS)
+        assert isinstance(robot, VolumetricRobot)
+        if any(o.free or o.friction for o in posed.environment.obstacles) or old.problem.environment.obstacles:
+            return None  # where something rubs, or lets go, a shape depends on the way
+        motion = robot.vertices - old.robot.vertices
+        nodes = old.frame.nodes if not motion.any() else pushed_forward(old, motion)
+        initial = replace(old, measured=replace(old.frame, nodes=nodes), contact_state=None, before=())
+        try:
+            start = solver.start(robot, posed.environment, initial)
+        except InputError:
+            return None
+        if (
+            start.problem.pattern.size == old.problem.pattern.size
+        ):  # the same mesh: factors of the last design precondition
+            kept = {"pattern": old.problem.pattern, "linear": old.problem.linear}
+            start = replace(start, problem=replace(start.problem, **kept))
+        state, report = solver.step(start, command, self._watch)
+        return state if report.status is Status.CONVERGED else None
+
+    def _from_rest(self, number: int, posed: Posed, commands: Any) -> None:
+        """Follow the path from rest, frame by frame."""
+        self.state = None
+        state = posed.solver.start(posed.robot, posed.environment)
+        for k, command in enumerate(commands):
+            after, report = posed.solver.step(state, command, self._watch)
+            if not report.reached:
+                if report.partial is not None:
+                    self._shown(number, posed, report.partial, k + 1, len(commands), report)
+                raise GeosimError(report.message)
+            state = after
+            self._shown(number, posed, state, k + 1, len(commands))
+
+    def _back(self, number: int, posed: Posed, state: ShapeState, commands: Any) -> None:
+        """Follow the path from its last command down, so that its curve is known."""
+        end = state
+        for k in reversed(range(len(commands) - 1)):
+            after, report = posed.solver.step(state, commands[k], self._watch)
+            if report.status is not Status.CONVERGED:
+                return
+            state = after
+            self._sent(number, collected(posed, state, report), k + 1, len(commands), last=False)
+        self.state = end
+
+    def _plain(self, number: int, posed: Posed) -> None:
+        """Solve a robot that has no coarser mesh, rods, shells or a snake, as its files say; its frames come as they are reached."""
+
+        def show(progress: Progress) -> None:
+            self._watch(progress)
+            if progress.frame is not None:
+                state: Any = SavedState(posed.robot, progress.frame, {})
+                report = Report(Status.CONVERGED)
+                self._sent(number, collected(posed, state, report), progress.command, progress.commands)
+
+        result = solve(posed.robot, posed.actuation, posed.environment, solver=posed.solver, throw=False, progress=show)
+        if not result.converged:
+            raise GeosimError(result.message)
+
+    def sensitivities(self, number: int, scene: Scene) -> None:
+        """Send what the bend angle (of what does not bend, the tip) changes by with every dimension, one by one.
+
+        Raises
+        ------
+        GeosimError
+            Nothing is solved, or it has no sensitivities.
+        """
+        if self.solved is None or self.solved.robot is None or not scene.design:
+            raise InputError("sensitivities are of a design that is solved; wait for its first frame")
+        result = self.solved
+        bends = result.spine is not None
+        for key, knob in scene.knobs.items():
+            if knob.group != "Dimensions" or knob.whole or knob.choices:
+                continue
+            name, _, part = key.partition(":")
+            dimension = name.removesuffix("_mm") + (f":{part}" if part else "")
+            if self.superseded():
+                raise SupersededError
+            try:
+                found = sensitivity(result, BEND_MEASURE if bends else TIP_MEASURE, f"design.{dimension}")
+            except InputError as error:
+                self.send({"say": "sensitivity", "number": number, "key": key, "why": str(error)}, None)
+                continue
+            scale = 1e-3 if knob.unit == "mm" else 1.0
+            slope = float(np.degrees(found.jacobian) if bends else 1e3 * np.linalg.norm(found.jacobian)) * scale
+            unit = f"{'deg' if bends else 'mm'}/{knob.unit or '1'}"
+            told = {"say": "sensitivity", "number": number, "key": key, "slope": slope, "unit": unit}
+            self.send({**told, "share": slope * float(scene.value(key))}, None)
+
+    # ---- what is told
+
+    def _watch(self, progress: Progress) -> None:
+        if self.superseded():
+            raise SupersededError
+
+    def _shown(
+        self, number: int, posed: Posed, state: ShapeState, k: int, count: int, report: Report | None = None
+    ) -> None:
+        """Send a frame, and go on from it."""
+        result = collected(posed, state, report or Report(Status.CONVERGED))
+        if report is None:
+            self.state, self.solved = state, result
+        self._sent(number, result, k, count, failed=report is not None)
+
+    def _sent(
+        self, number: int, result: Result, k: int, count: int, *, last: bool = True, failed: bool = False
+    ) -> None:
+        header = {
+            "say": "frame", "number": number, "level": "preview", "step": k, "steps": count, "now": last, "failed": failed,
+            "tets": len(result.robot.body_tets),
+        }  # fmt: skip
+        self.send({"say": "frame", "number": number}, frames.frame(result, header))
+
+
+def collected(posed: Posed, state: Any, report: Report) -> Result:
+    """Return a result of one frame."""
+    return collect(state.robot, posed.environment, posed.solver, [state], [report], posed.actuation)
+
+
+def pushed_forward(state: ShapeState, motion: Floats) -> Floats:
+    """Return positions of all nodes [m] where rest positions move by `motion` (n, 3) and what was deformed by F moves by F dX."""
+    robot, nodes = state.robot, state.frame.nodes
+    n, tets = len(robot.vertices), robot.body_tets
+    rest, now = (np.stack([x[tets[:, i]] - x[tets[:, 3]] for i in range(3)], axis=2) for x in (robot.vertices, nodes))
+    gradients = now @ np.linalg.inv(rest)
+    of_vertices, counts = np.zeros((n, 3, 3)), np.zeros(n)
+    np.add.at(of_vertices, tets.ravel(), np.repeat(gradients, 4, axis=0))
+    np.add.at(counts, tets.ravel(), 1.0)
+    of_vertices[counts == 0] = np.eye(3)
+    of_vertices /= np.maximum(counts, 1.0)[:, None, None]
+    of_vertices[robot.fixed] = np.eye(3)
+    vertices = nodes[:n] + np.einsum("nij,nj->ni", of_vertices, motion)
+    ends = robot.p2_edges
+    bulge = nodes[n:] - 0.5 * nodes[:n][ends].sum(axis=1)
+    return np.vstack([vertices, 0.5 * vertices[ends].sum(axis=1) + bulge])
+
+
+def load_solver(table: Mapping[str, Any], robot: Robot) -> Any:
+    """Return the solver that a robot file asks for."""
+    from geosim.files.robot import fill, make_solver
+
+    place = Place(Path("studio.toml")).at("solver")
+    options = table["solver"]
+    return (
+        make_solver(options, place)
+        if isinstance(robot, VolumetricRobot)
+        else fill(type(default_solver(robot)), options, place)
+    )
+
+
+def problem_files(scene: Scene, folder: Path) -> None:
+    """Write the files of a scene, which `geosim solve` reads: robot.toml with its surfaces, actuation.toml.
+
+    Raises
+    ------
+    InputError
+        A value cannot be.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    write_problem(scene.job(), folder)
