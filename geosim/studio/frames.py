@@ -1,4 +1,4 @@
-"""Frames on the wire: a JSON header with the names, types and shapes of the arrays that follow it, each at a multiple of four bytes."""
+"""Frames on the wire: a JSON header with the names, types and sizes of the arrays that follow it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Solves a scene as fast as its answer can be trusted as a preview: the coarsest mesh, from where the last design stood.
 
-A change of a dimension moves the mesh of the last design with its surfaces, as long as its elements keep their volume, and carries
-the deformed shape along: what was deformed by F moves by F dX. A change of another kind keeps the mesh. From there the solver goes to
-the last command at once, with the factors of the last design as preconditioner, and then back down the path. Where that is not possible
-the path is followed from rest, and every frame on it is shown.
+A change of a dimension moves the mesh of the last design with its surfaces, as long as its elements keep their volume, and
+carries the deformed shape along: what was deformed by F moves by F dX. A change of another kind keeps the mesh. From there
+the solver goes to the last command at once, with the factors of the last design as preconditioner, and then back down the
+path. Where that is not possible the path is followed from rest, and every frame on it is shown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from geosim.errors import GeosimError, InputError
 from geosim.files.actuation import read_actuation
 from geosim.files.environment import read_environment
 from geosim.files.messages import Place
-from geosim.files.robot import load_problem
+from geosim.files.robot import fill, load_problem, make_solver
 from geosim.files.schema import EnvironmentTable
 from geosim.files.values import read_material, validated
 from geosim.generate import Design
@@ -44,8 +44,8 @@ __all__ = ["LiveSolver", "SupersededError", "problem_files"]
 
 Send = Callable[[Mapping[str, Any], bytes | None], None]
 
-# A force residual of a thousandth moves a tip by less than a tenth of what the coarsest mesh is off; the saved files are solved to
-# the tolerance of the solver.
+# A force residual of a thousandth moves a tip by less than a tenth of what the coarsest mesh is off; the saved files are solved
+# to the tolerance of the solver.
 PREVIEW_TOLERANCE = 1e-3
 # What a start from the last design may cost before the path from rest is the better way: that costs 5 to 12 factorisations.
 MAX_WARM_FACTORISATIONS = 8
@@ -195,9 +195,13 @@ class LiveSolver:
         assert old is not None
         robot, solver = posed.robot, replace(posed.solver, max_factorisations=MAX_WARM_FACTORISATIONS)
         assert isinstance(robot, VolumetricRobot)
-        if any(o.free or o.friction for o in posed.environment.obstacles) or old.problem.environment.obstacles:
-            return None  # where something rubs, or lets go, a shape depends on the way
         motion = robot.vertices - old.robot.vertices
+        rubs = any(o.free or o.friction for o in (*posed.environment.obstacles, *old.problem.environment.obstacles))
+        if same_but_commands(posed, old, motion):
+            state, report = solver.step(old, command, self._watch)
+            return state if report.status is Status.CONVERGED else None
+        if rubs or len(old.problem.environment.obstacles) != len(posed.environment.obstacles):
+            return None  # where something rubs, or lets go, a shape depends on the way
         nodes = old.frame.nodes if not motion.any() else pushed_forward(old, motion)
         initial = replace(old, measured=replace(old.frame, nodes=nodes), contact_state=None, before=())
         try:
@@ -237,7 +241,7 @@ class LiveSolver:
         self.state = end
 
     def _plain(self, number: int, posed: Posed) -> None:
-        """Solve a robot that has no coarser mesh, rods, shells or a snake, as its files say; its frames come as they are reached."""
+        """Solve a robot that has no coarser mesh (rods, shells, a snake) as its files say; frames come as they are reached."""
 
         def show(progress: Progress) -> None:
             self._watch(progress)
@@ -305,6 +309,14 @@ class LiveSolver:
         self.send({"say": "frame", "number": number}, frames.frame(result, header))
 
 
+def same_but_commands(posed: Posed, state: ShapeState, motion: Floats) -> bool:
+    """Whether a scene is that of a state but for its commands: the path goes on from there, friction and all."""
+    before, robot = state.problem.environment, state.robot
+    assert isinstance(posed.robot, VolumetricRobot)
+    alike = posed.robot.materials == robot.materials and posed.robot.cables == robot.cables
+    return not motion.any() and alike and str(before) == str(posed.environment)
+
+
 def collected(posed: Posed, state: Any, report: Report) -> Result:
     """Return a result of one frame."""
     return collect(state.robot, posed.environment, posed.solver, [state], [report], posed.actuation)
@@ -330,8 +342,6 @@ def pushed_forward(state: ShapeState, motion: Floats) -> Floats:
 
 def load_solver(table: Mapping[str, Any], robot: Robot) -> Any:
     """Return the solver that a robot file asks for."""
-    from geosim.files.robot import fill, make_solver
-
     place = Place(Path("studio.toml")).at("solver")
     options = table["solver"]
     return (

@@ -67,11 +67,8 @@ def _bars(send: Send, number: int, result: Result) -> None:
     """Send how far off the measures of every frame may be, the last frame first."""
     if not isinstance(result.robot, VolumetricRobot) or not isinstance(result.solver, EnergyShapeSolver):
         return
-    present = [
-        b
-        for b in BARS
-        if (b[0] == "bend_angle" and result.spine is not None) or (b[0] != "bend_angle" and result.robot.chambers)
-    ]
+    there = {"bend_angle": result.spine is not None, "chamber_pressures": result.robot.chambers > 0}
+    present = [bar for bar in BARS if there[bar[0]]]
     for frame in reversed(range(len(result.frames))):
         found = bars_of(result, tuple(of for of, _, _ in present), frame=frame)
         told = {}
@@ -102,5 +99,6 @@ def reached(send: Send, number: int, scene: Scene, degrees: float) -> None:
     last = found.result.volume_ratios[-1] if volume else found.result.chamber_pressures[-1] * unit
     values = {f"{name}:{c}": float(f"{v:.5g}") for c, v in enumerate(last)}
     there = float(np.degrees(found.result.bend_angle[-1]))
-    told = f"{degrees:g} deg: {'reached' if found.reached else f'out of reach, nearest {there:.4g} deg'} after {found.solves} solves"
+    how = "reached" if found.reached else f"out of reach, nearest {there:.4g} deg,"
+    told = f"{degrees:g} deg: {how} after {found.solves} solves"
     send({"say": "answer", "number": number, "values": values, "text": told, "reached": bool(found.reached)}, None)

@@ -20,7 +20,7 @@ from geosim.study.job import Job
 from geosim.study.schema import StudyFile
 from geosim.study.study import Study
 
-__all__ = ["MESHES", "Knob", "Scene", "of_design", "of_file"]
+__all__ = ["MESHES", "Knob", "Scene", "of_design", "of_file", "of_result"]
 
 Value = float | int | str
 
@@ -461,6 +461,31 @@ def of_file(path: Path) -> Scene:
     count = len(chambers) if isinstance(chambers, list) else 1
     cables = base.get("cables", [])
     return Scene("", path.resolve(), base=base, actuation=actuation, chambers=count, cables=len(cables))
+
+
+def of_result(path: Path) -> Scene:
+    """Return the scene of a result: its design at its last command, or the robot file beside its folder.
+
+    Raises
+    ------
+    InputError
+        It is no result, or neither is known.
+    """
+    from geosim.actuation import Inflation
+    from geosim.files.archive import load_result
+
+    result = load_result(path)
+    design = getattr(result.robot, "design", None)
+    if isinstance(design, Design) and design.name in GENERATORS:
+        values = _shown(design.name, design.parameters)
+        if isinstance(result.actuation, Inflation) and len(result.frames):
+            for c, pressure in enumerate(result.chamber_pressures[-1]):
+                values[f"pressure_kpa:{c}"] = _exact(float(f"{1e-3 * pressure:.6g}"))
+        return of_design(design.name, values)
+    for folder in (path.resolve().parent, path.resolve().parent.parent):
+        if (folder / "robot.toml").is_file():
+            return of_file(folder / "robot.toml")
+    raise InputError(f"{path}: its robot has no design, and no robot.toml lies beside it; open the robot file")
 
 
 def _shown(name: str, parameters: Mapping[str, Any]) -> dict[str, Value]:

@@ -108,7 +108,6 @@ const start = async () => {
   };
   $('cut').onchange = $('depth').oninput = cut;
   $('home').onclick = view.home;
-  $('measure').onclick = () => { if (!$('measure').classList.toggle('on')) view.forget(); };
   const save = (url, name) => Object.assign(document.createElement('a'), {href: url, download: name}).click();
   $('picture').onclick = () => { view.paint(); save(view.canvas.toDataURL('image/png'), D.name + '.png'); };
   if (typeof MediaRecorder === 'undefined' || !view.canvas.captureStream) $('film').remove();
@@ -121,27 +120,7 @@ const start = async () => {
     recorder.start();
     play(() => setTimeout(() => recorder.stop(), 800));
   };
-  let pressed = null, busy = false;
-  view.canvas.onpointerdown = (e) => { pressed = [e.clientX, e.clientY]; };
-  view.canvas.onpointerup = (e) => {
-    const still = pressed && Math.hypot(e.clientX - pressed[0], e.clientY - pressed[1]) < 4;
-    pressed = null;
-    if (still && $('measure').classList.contains('on')) view.measured(view.under(e));
-  };
-  view.canvas.onpointerleave = () => { $('tip').style.display = 'none'; };
-  view.canvas.onpointermove = (e) => {
-    if (pressed || busy) return;
-    busy = true;
-    requestAnimationFrame(() => {
-      busy = false;
-      const hit = view.under(e), box = view.canvas.getBoundingClientRect();
-      $('tip').style.display = hit ? 'block' : 'none';
-      if (!hit) return;
-      const {x, y, z} = hit.point;
-      $('tip').textContent = `${[x, y, z].map((v) => v.toFixed(2)).join(', ')} mm\n${LABELS[key].replace(/ \[.*/, '')} ${+view.valueAt(hit).toPrecision(4)} ${LABELS[key].match(/\[(.*)\]/)[1].replace('-', '')}`;
-      Object.assign($('tip').style, {left: Math.min(e.clientX - box.left + 14, box.width - 190) + 'px', top: e.clientY - box.top + 14 + 'px'});
-    });
-  };
+  pointing(view, () => key);
   bar(key);
   show(now);
 };

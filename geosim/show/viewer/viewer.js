@@ -231,7 +231,7 @@ const viewer = (body, walls, around) => {
   };
   load(body, walls);
   home();
-  return {show, cut, load, overlay, grasp, onPlane, controls,
+  return {show, cut, load, around: (surfaces) => { around = surfaces; }, overlay, grasp, onPlane, controls,
     refit: () => { measure(); home(); fit(); }, background: (color) => { renderer.setClearColor(color); draw(); }, home: () => { home(); draw(); }, draw, under, valueAt, measured, forget, canvas: renderer.domElement, paint,
     ghost: (on) => { ghost.visible = on; draw(); }};
 };
@@ -258,4 +258,31 @@ const bar = (key) => {
   const ramp = D.colors[key].map((c, i, all) => `rgb(${c}) ${100 * i / (all.length - 1)}%`);
   $('bar').innerHTML = `${LABELS[key]}<div style="display:flex;gap:6px;justify-content:flex-end;margin-top:4px"><i style="background:linear-gradient(to top,${ramp})"></i>` +
     `<span style="display:flex;flex-direction:column;justify-content:space-between">${[1, 0.75, 0.5, 0.25, 0].map((s) => `<span>${text(lo + s * (hi - lo))}</span>`).join('')}</span></div>`;
+};
+
+// ---- what the mouse points at, and the ruler between two points
+
+const pointing = (view, keyOf) => {
+  $('measure').onclick = () => { if (!$('measure').classList.toggle('on')) view.forget(); };
+  let pressed = null, busy = false;
+  view.canvas.onpointerdown = (e) => { pressed = [e.clientX, e.clientY]; };
+  view.canvas.onpointerup = (e) => {
+    const still = pressed && Math.hypot(e.clientX - pressed[0], e.clientY - pressed[1]) < 4;
+    pressed = null;
+    if (still && $('measure').classList.contains('on')) view.measured(view.under(e));
+  };
+  view.canvas.onpointerleave = () => { $('tip').style.display = 'none'; };
+  view.canvas.onpointermove = (e) => {
+    if (pressed || busy) return;
+    busy = true;
+    requestAnimationFrame(() => {
+      busy = false;
+      const hit = view.under(e), box = view.canvas.getBoundingClientRect();
+      $('tip').style.display = hit ? 'block' : 'none';
+      if (!hit) return;
+      const {x, y, z} = hit.point;
+      $('tip').textContent = `${[x, y, z].map((v) => v.toFixed(2)).join(', ')} mm\n${LABELS[keyOf()].replace(/ \[.*/, '')} ${+view.valueAt(hit).toPrecision(4)} ${LABELS[keyOf()].match(/\[(.*)\]/)[1].replace('-', '')}`;
+      Object.assign($('tip').style, {left: Math.min(e.clientX - box.left + 14, box.width - 190) + 'px', top: e.clientY - box.top + 14 + 'px'});
+    });
+  };
 };
