@@ -119,7 +119,7 @@ def _data(result: Result) -> dict[str, Any]:
 
 
 def drawn_surfaces(result: Result) -> dict[str, DrawnSurface]:
-    """Return the surfaces that are shown of a robot by name: "body", its skin, and "walls", those of its chambers if it has any."""
+    """Return the surfaces that are shown of a robot by name: "body", its skin, and "walls" of chambers, if it has any."""
     robot = result.robot
     curved = len(robot.p2_edges) > 0
     level = 1 if curved and len(robot.skin) < CURVED_FACES_LIMIT else 0

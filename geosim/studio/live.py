@@ -136,6 +136,7 @@ class LiveSolver:
         """Return a scene as it is solved, and whether its mesh is a new one."""
         job = scene.job()
         new = False
+        solver: Any
         if scene.design:
             design = scene.drawn()
             moved = self._moved(design)
@@ -144,7 +145,7 @@ class LiveSolver:
                 surfaces = (design.body, *design.chambers)
                 places = surface_map(robot.vertices, robot.tets, robot.body_tets, surfaces)
                 self.mesh, moved, new = Mesh("", robot, design, places), robot, True
-            robot, solver = moved, EnergyShapeSolver()
+            robot, solver = moved, default_solver(moved)
         else:
             table = {k: v for k, v in job.table.items() if k not in ("environment", "solver")}
             key = json.dumps([table, job.mesh], sort_keys=True)
@@ -184,8 +185,7 @@ class LiveSolver:
         scale = volumes[1].sum() / volumes[0].sum()
         if (volumes[1] / volumes[0]).min() < MIN_VOLUME_SHARE * scale:
             return None
-        carried = {"cables": design.cables, "layers": design.layers, "fibres": design.fibres}
-        return replace(robot, vertices=vertices, design=design, **carried)
+        return replace(robot, vertices=vertices, design=design, cables=design.cables, fibres=design.fibres)
 
     # ---- ways to a frame
 

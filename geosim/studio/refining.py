@@ -11,7 +11,7 @@ import numpy as np
 
 from geosim.accuracy.bars import bars_of
 from geosim.actuation import Passive
-from geosim.contract import Progress, Report, SavedState, Status
+from geosim.contract import Progress, Report, SavedState, Status, taken
 from geosim.errors import GeosimError, InputError
 from geosim.files.actuation import load_actuation
 from geosim.files.robot import load_problem
@@ -93,9 +93,8 @@ def reached(send: Send, number: int, scene: Scene, degrees: float) -> None:
     posed, _ = LiveSolver(send, lambda: False).posed(scene)
     vary, unit = ("volume_ratio", 1.0) if volume else ("pressure", 1e-3)
     solver = dataclasses.replace(posed.solver, tolerance=EnergyShapeSolver.tolerance)
-    found = solve_for(
-        posed.robot, Goal.bend_angle(np.radians(degrees)), vary=vary, environment=posed.environment, solver=solver
-    )  # fmt: skip
+    robot, goal = taken(posed.robot, VolumetricRobot, "bend by"), Goal.bend_angle(np.radians(degrees))
+    found = solve_for(robot, goal, vary=vary, environment=posed.environment, solver=solver)
     last = found.result.volume_ratios[-1] if volume else found.result.chamber_pressures[-1] * unit
     values = {f"{name}:{c}": float(f"{v:.5g}") for c, v in enumerate(last)}
     there = float(np.degrees(found.result.bend_angle[-1]))

@@ -343,6 +343,7 @@ class Scene:
     def surroundings(self) -> dict[str, Any]:
         """Return the table [environment] of the robot file; lengths in its unit."""
         out: dict[str, Any] = {}
+        obstacle: dict[str, Any]
         if "gravity" in self.knobs and (way := str(self.value("gravity"))) != "none":
             out["gravity"] = [STANDARD_GRAVITY * v for v in DIRECTIONS[way]]
         if "object" in self.knobs and (shape := self.value("object")) != "none":
@@ -380,14 +381,14 @@ class Scene:
     def python(self, name: str) -> str:
         """Return the Python that makes and solves this state."""
         if not self.design:
-            commands = f'load_actuation("{name}/actuation.toml", robot)' if self.commands() else "geosim.Passive()"
+            loaded = f'load_actuation("{name}/actuation.toml", robot)' if self.commands() else "geosim.Passive()"
             lines = [
                 "import geosim",
                 "from geosim.files.actuation import load_actuation",
                 "from geosim.files.robot import load_problem",
                 "",
                 f'robot, environment, solver = load_problem("{name}/robot.toml")',
-                f"result = geosim.solve(robot, {commands}, environment, solver=solver)",
+                f"result = geosim.solve(robot, {loaded}, environment, solver=solver)",
             ]
             return "\n".join(lines)
         given = "".join(f", {k}={v!r}" for k, v in self.parameters().items())
@@ -400,7 +401,8 @@ class Scene:
             f'design = geosim.generate.make("{self.design}"{given})',
             f'robot = design.robot(material="{self.value("material")}"{meshed})',
         ]
-        commands, around = self.commands(), self.surroundings()
+        commands: dict[str, Any] = self.commands()
+        around: dict[str, Any] = self.surroundings()
         if "inflation" in commands:
             (key, rows), *_ = commands["inflation"].items()
             scale = 1e3 if key == "pressure_kpa" else 1.0
@@ -412,7 +414,7 @@ class Scene:
             lines.append("actuation = geosim.Passive()")
         made = [f"gravity={tuple(around['gravity'])}"] if "gravity" in around else []
         for o in around.get("obstacles", []):
-            parts = {
+            parts: dict[str, Any] = {
                 k: [_exact(1e-3 * x) for x in v] if isinstance(v, list) and k != "normal" else v for k, v in o.items()
             }
             if "radius" in parts:

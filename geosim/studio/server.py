@@ -29,7 +29,7 @@ from geosim.studio.messages import MAX_MESSAGE_BYTES, read_message
 from geosim.studio.session import Session, refusal
 from geosim.writing import filled, in_script
 
-__all__ = ["HOST", "application", "bound", "serve"]
+__all__ = ["HOST", "application", "bound", "configuration", "new_token", "serve"]
 
 HOST = "127.0.0.1"
 STATIC = Path(__file__).parent / "static"
@@ -37,6 +37,7 @@ TOKEN_BYTES = 24
 MAX_ADDRESS_CHARACTERS = 400  # of a request
 MAX_WAITING_MESSAGES = 256  # for a page that does not read; it is let go then, and comes back
 REFUSED_CODE = 4403  # of a WebSocket
+MAX_HEADER_BYTES, MAX_CONNECTIONS = 16 * 1024, 64
 
 # What is served: address -> file and its kind.
 FILES: Mapping[str, tuple[Path, str]] = {
@@ -83,7 +84,9 @@ class _Guard:
         request = HTTPConnection(scope)
         headers = request.headers
         address = len(scope.get("raw_path") or scope["path"]) + len(scope.get("query_string", b""))
-        if address > MAX_ADDRESS_CHARACTERS or headers.getlist("host") != [self.host]:
+        if address > MAX_ADDRESS_CHARACTERS or sum(len(k) + len(v) for k, v in headers.raw) > MAX_HEADER_BYTES:
+            return False
+        if headers.getlist("host") != [self.host]:
             return False
         origins, own = headers.getlist("origin"), [f"http://{self.host}"]
         if scope["type"] == "websocket" and origins != own:
@@ -201,14 +204,20 @@ def bound(port: int) -> socket.socket:
 def serve(session: Session, listening: socket.socket, token: str) -> None:
     """Serve a session on a socket until it is interrupted."""
     host = f"{HOST}:{listening.getsockname()[1]}"
-    config = uvicorn.Config(
-        application(session, token, host),
+    uvicorn.Server(configuration(application(session, token, host))).run(sockets=[listening])
+
+
+def configuration(app: ASGIApp) -> uvicorn.Config:
+    """Return how the application is served: silent, with messages and headers no longer than they have to be."""
+    return uvicorn.Config(
+        app,
         log_level="critical",
         access_log=False,
         ws="websockets-sansio",
         ws_max_size=2 * MAX_MESSAGE_BYTES,
-        h11_max_incomplete_event_size=16 * 1024,
-        limit_concurrency=64,
+        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+        http="h11",
+        limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=5,
         timeout_graceful_shutdown=1,
         server_header=False,
@@ -216,7 +225,6 @@ def serve(session: Session, listening: socket.socket, token: str) -> None:
         proxy_headers=False,
         lifespan="on",
     )
-    uvicorn.Server(config).run(sockets=[listening])
 
 
 def new_token() -> str:

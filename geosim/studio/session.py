@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
@@ -20,7 +19,7 @@ from geosim.studio.live import problem_files
 from geosim.studio.messages import Message, Reach, Save, Search, Sensitivities, Stop, Turn
 from geosim.studio.scene import Scene
 
-__all__ = ["Session"]
+__all__ = ["Session", "refusal"]
 
 SAVED_NAME = "NAME"  # of the folder in commands that are shown before anything is saved
 MAX_KEPT_FRAMES = 64  # of a run, for pages that connect later
@@ -232,11 +231,8 @@ class Session:
                 raise InputError(f"{key!r} is no dimension that can be searched")
             now = float(scene.value(key))
             low, high = max(knob.low or 0.0, 0.6 * now), min(knob.high or 2 * now, 1.6 * now)
-            vary[key] = (
-                {"from": round(low), "to": max(round(high), round(low) + 1), "integer": True}
-                if knob.whole
-                else {"from": low, "to": high}
-            )
+            whole = {"from": round(low), "to": max(round(high), round(low) + 1), "integer": True}
+            vary[key] = whole if knob.whole else {"from": low, "to": high}
         tables = scene.tables
         fixed = {k: v for k, v in tables["fixed"].items() if k not in asked.keys}
         study = {**tables, "fixed": fixed, "vary": vary, "mesh": {"preview": True}}
@@ -256,14 +252,8 @@ class Session:
         """Write robot.toml with its surfaces, actuation.toml and, where it is solved, result/ as `geosim solve` does."""
         target, scene, solved = self.folder / name, self.scene, self.level == "converged"
         await asyncio.to_thread(_written, scene, target, self.scratch / "result.npz" if solved else None)
-        told = {
-            "say": "saved",
-            "folder": str(target),
-            "result": solved,
-            "command": scene.command(name),
-            "python": scene.python(name),
-        }
-        self.tell(told)
+        words = {"command": scene.command(name), "python": scene.python(name)}
+        self.tell({"say": "saved", "folder": str(target), "result": solved, **words})
 
     # ---- what processes say
 
@@ -348,8 +338,3 @@ def _written(scene: Scene, target: Path, solved: Path | None) -> None:
 def refusal(error: Exception) -> Mapping[str, Any]:
     """Return what a page is told where something cannot be done."""
     return {"say": "refused", "text": one_line(str(error))}
-
-
-def clean(folder: Path) -> None:
-    """Remove a folder."""
-    shutil.rmtree(folder, ignore_errors=True)

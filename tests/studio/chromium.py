@@ -12,11 +12,7 @@ from pathlib import Path
 from typing import Any
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
-OPTIONS = (
-    "--headless=new --no-sandbox --disable-gpu --use-angle=swiftshader --enable-unsafe-swiftshader --hide-scrollbars "
-    "--no-first-run --disable-background-networking --disable-component-update --disable-sync --mute-audio "
-    "--remote-debugging-port=0 --remote-allow-origins=* --disable-dev-shm-usage"
-).split()
+OPTIONS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--hide-scrollbars", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--mute-audio", "--remote-debugging-port=0", "--remote-allow-origins=*", "--disable-dev-shm-usage"]
 
 
 class Browser:

@@ -47,7 +47,7 @@ const show = (frame) => {
   for (const k of D.keys) {
     const [low, high] = extent(values(k), k === 'stretch' && frame.solid ? 1 : 0, k === 'stretch' && frame.solid ? 1 : 0);
     const reach = run.frames.reduce((top, f) => Math.max(top, f.top ? f.top[k] || 0 : 0), high);
-    D.ranges[k] = [low, Math.max(low + 1e-6, reach)];
+    D.ranges[k] = frame.level === 'rest' ? [-1, 1] : [low, Math.max(low + 1e-6, reach)];
     frame.top = {...frame.top, [k]: high};
   }
   const box = boxOf(frame), size = Math.hypot(...[0, 1, 2].map((k) => box[1][k] - box[0][k]));
@@ -66,6 +66,7 @@ const show = (frame) => {
   view.show(0, key);
   ghosts();
   bar(key);
+  $('bar').hidden = frame.level === 'rest';
   facts();
 };
 const ghosts = () => {
@@ -92,7 +93,7 @@ const arrived = (frame) => {
   if (frame.level === 'rest') {
     run.rest = frame;
     label('rest');
-    if (!view || !run.frames.length) show(frame); else ghosts();
+    if (!shown || shown.level === 'rest') show(frame); else ghosts();
     return;
   }
   const same = run.frames.findIndex((f) => f.level === frame.level && f.step === frame.step && Math.abs((f.row.load || 0) - (frame.row.load || 0)) < 1e-9 && f.number === frame.number);
@@ -273,7 +274,7 @@ const heard = (m) => {
   if (m.say === 'scene') {
     const shape = JSON.stringify(m.knobs.filter((k) => k.group !== 'Actuation' && k.group !== 'Mesh').map((k) => [k.key, k.now]).concat([m.name])), before = scene;
     scene = m;
-    if (shape !== run.shape) { run = {shape, frames: [], bars: {}, rest: null}; sensed = {}; } else run = {...run, frames: run.frames.filter((f) => f.level === 'preview'), bars: {}};
+    if (shape !== run.shape) { run = {shape, frames: [], bars: {}, rest: null}; sensed = {}; } else run = {...run, frames: run.frames.filter((f) => f.level === 'preview'), bars: {}, rest: null};
     if (!before || JSON.stringify(before.knobs.map((k) => [k.key, k.low, k.high])) !== JSON.stringify(m.knobs.map((k) => [k.key, k.low, k.high])) || !Object.keys(sensed).length && document.querySelector('.effect')) build();
     else refresh();
     $('name').textContent = m.name;
