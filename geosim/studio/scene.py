@@ -36,6 +36,7 @@ DIRECTIONS = {"none": (0, 0, 0)} | {
     for sign in "-+"
 }
 MESHES = ("default", "preview", "edges")  # as robot files have it: nothing, preview = true, max_edge
+LAYER_MM = (0.0, 1.0)
 EDGE_MM = (1.0, 20.0, 6.0)
 OBJECTS = ("none", "sphere", "plane")
 PLACE_MM, RADIUS_MM, FRICTION = (-200.0, 200.0), (2.0, 60.0, 15.0), (0.0, 1.5, 0.5)
@@ -175,7 +176,7 @@ class Scene:
                 if any(key in self.values for key in keys):
                     shown = [self.values.get(key, _round(v)) for key, v in zip(keys, dimension.shown)]
                     given[dimension.name] = dimension.si(shown)
-            elif dimension.key in self.values:
+            elif dimension.key in self.values and not (dimension.default is None and not self.values[dimension.key]):
                 given[dimension.name] = dimension.si(self.values[dimension.key])
         return given
 
@@ -239,7 +240,9 @@ class Scene:
                 out.append(
                     Knob(d.key, "Dimensions", label, shown, "", 1, max(4, COUNT_RANGE * shown), whole=True)
                 )  # fmt: skip
-            elif shown is not None:
+            elif shown is None:  # a length that may be left out: 0 is none
+                out.append(Knob(d.key, "Dimensions", label, 0.0, unit, *LAYER_MM))
+            else:
                 low, high = (_round(share * shown) for share in DIMENSION_RANGE) if unit else TURNS_RANGE
                 out.append(Knob(d.key, "Dimensions", label, _round(shown), unit, low, high))
         return out
@@ -308,6 +311,8 @@ class Scene:
         fixed: dict[str, Any] = {}
         if self.design:
             for key in dict.fromkeys(k.partition(":")[0] for k in keys & self.values.keys()):
+                if known[key].default is None and not self.value(key):
+                    continue
                 pair = isinstance(known[key].default, tuple)
                 fixed[key] = [self.value(f"{key}:{i}") for i in range(2)] if pair else self.value(key)
             return {"design": self.design, "fixed": fixed, **out}
@@ -438,7 +443,7 @@ def of_design(name: str, values: Mapping[str, Value] | None = None) -> Scene:
     made = make(name)
     scene = Scene(name, chambers=len(made.chambers), cables=len(made.cables))
     for key, value in (values or {}).items():
-        if key in scene.knobs:
+        if key in scene.knobs and value != scene.knobs[key].value:
             scene = scene.turned(key, value)
     return scene
 
@@ -454,15 +459,48 @@ def of_file(path: Path) -> Scene:
     base = read_toml(path, "robot file")
     beside = path.parent / "actuation.toml"
     actuation = read_toml(beside, "actuation file") if beside.is_file() else {}
-    made = base.get("design", {})
-    if isinstance(made, dict) and made.get("name") in GENERATORS and not base.get("environment"):
-        values = _shown(str(made["name"]), made.get("parameters", {}))
-        values["material"] = base.get("body", {}).get("material", DEFAULT_MATERIAL)
-        return of_design(str(made["name"]), values)
+    values = _values(base, actuation)
+    if values is not None:
+        return of_design(str(base["design"]["name"]), values)
     chambers = base.get("chambers", [])
     count = len(chambers) if isinstance(chambers, list) else 1
     cables = base.get("cables", [])
     return Scene("", path.resolve(), base=base, actuation=actuation, chambers=count, cables=len(cables))
+
+
+def _values(base: Mapping[str, Any], actuation: Mapping[str, Any]) -> dict[str, Value] | None:
+    """Values of knobs that say the same as the files of a design; None where they say more than knobs do."""
+    made, body, unit = base.get("design", {}), base.get("body", {}), base.get("units")
+    if not isinstance(made, dict) or made.get("name") not in GENERATORS or unit != "mm" or "material" not in body:
+        return None
+    if not isinstance(body["material"], str) or base.get("solver") or set(actuation) - {"inflation", "cable_tensions"}:
+        return None
+    values = _shown(str(made["name"]), made.get("parameters", {})) | {"material": body["material"]}
+    for table, name in (("inflation", "pressure_kpa"), ("inflation", "volume_ratio"), ("cable_tensions", "tension")):
+        rows = actuation.get(table, {}).get(name)
+        if isinstance(rows, list) and rows:
+            last = rows[-1] if isinstance(rows[-1], list) else [rows[-1]]
+            key = {"tension": "tension_n"}.get(name, name)
+            values |= {"drive": "volume"} if name == "volume_ratio" else {}
+            values |= {"steps": len(rows)} | {f"{key}:{c}": _last(rows, c, 0.0) for c in range(len(last))}
+    values |= {"mesh": "preview"} if base.get("preview") else {}
+    values |= {"mesh": "edges", "max_edge_mm": float(body["max_edge"])} if "max_edge" in body else {}
+    around = dict(base.get("environment", {}))
+    gravity = tuple(v / STANDARD_GRAVITY for v in around.pop("gravity", (0, 0, 0)))
+    obstacles = around.pop("obstacles", [])
+    if gravity not in DIRECTIONS.values() or around or len(obstacles) > 1:
+        return None
+    values["gravity"] = next(name for name, way in DIRECTIONS.items() if way == gravity)
+    for o in obstacles:
+        at = o.get("center", o.get("point"))
+        if o.get("shape") not in OBJECTS or o.keys() - {"shape", "center", "point", "normal", "radius", "friction"}:
+            return None
+        if o.get("normal", [0, 0, 1]) != [0, 0, 1]:
+            return None
+        values |= {"object": o["shape"]} | {f"object_{axis}_mm": float(v) for axis, v in zip("xyz", at)}
+        values |= {"object_friction": float(o.get("friction", 0.0))}
+        values |= {"object_radius_mm": float(o["radius"])} if "radius" in o else {}
+    return values
 
 
 def of_result(path: Path) -> Scene:

@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import Any
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
-OPTIONS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--hide-scrollbars", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--mute-audio", "--remote-debugging-port=0", "--remote-allow-origins=*", "--disable-dev-shm-usage"]
+OPTIONS = (
+    *("--headless=new", "--no-sandbox", "--disable-gpu", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"),
+    *(
+        "--hide-scrollbars",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+    ),
+    *("--mute-audio", "--remote-debugging-port=0", "--remote-allow-origins=*", "--disable-dev-shm-usage"),
+)
 
 
 class Browser:
@@ -66,7 +76,9 @@ class Browser:
             self.console.append(" ".join(str(a.get("value", a.get("description"))) for a in given["args"]))
         elif method == "Runtime.exceptionThrown":
             self.console.append(given["exceptionDetails"].get("exception", {}).get("description", str(given)))
-        elif method == "Log.entryAdded":
+        elif (
+            method == "Log.entryAdded" and "GL Driver Message" not in given["entry"]["text"]
+        ):  # of drawing without a GPU
             self.console.append(f"{given['entry']['text']} {given['entry'].get('url', '')}")
         elif method == "Network.requestWillBeSent":
             self.requests.append(given["request"]["url"])

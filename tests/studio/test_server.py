@@ -113,21 +113,21 @@ MALFORMED = (
     b"GET / HTTP/1.1\r\nHost\r\n\r\n",
 )
 ORIGINS = (None, "null", "http://evil.example", "https://127.0.0.1", "http://127.0.0.1", "http://localhost", "file://")
+VALUES = (
+    {}, {"no": 1}, {"wall_mm": None}, {"wall_mm": [1]}, {"wall_mm": "2"}, {"wall_mm": -1}, {"wall_mm": 1e99},
+    {"wall_mm": float("nan")}, {"wall_mm": float("inf")}, {"convolutions": 2.5}, {"convolutions": 1e8}, {"material": "../../etc/passwd"},
+    {"material": "x.toml"},    {"gravity": 3}, {"wall_mm": True}, {"__class__": 1}, {f"k{i}": 1 for i in range(17)},
+)  # fmt: skip
+NAMES = ("../out", "/tmp/out", "a/b", "a\\b", "..", "", "a\0b", ".hidden", "a" * 65, "a\n", 3)
+SEARCHES = (([], 3), (["wall_mm"], 0), (["material"], 3), (["../x"], 3), (["wall_mm"], 100_000))
 MESSAGES = (
-    "", "{", "[]", "null", "1", '"turn"', "{}", '{"do": "turn"}', '{"do": "run", "code": "1"}', '{"do": "turn", "values": {}}',
-    '{"do": "turn", "values": {"no": 1}}', '{"do": "turn", "values": {"wall_mm": null}}', '{"do": "turn", "values": {"wall_mm": [1]}}',
-    '{"do": "turn", "values": {"wall_mm": "2"}}', '{"do": "turn", "values": {"wall_mm": -1}}', '{"do": "turn", "values": {"wall_mm": 1e99}}',
-    '{"do": "turn", "values": {"wall_mm": NaN}}', '{"do": "turn", "values": {"wall_mm": Infinity}}', '{"do": "turn", "values": {"convolutions": 2.5}}',
-    '{"do": "turn", "values": {"convolutions": 1e8}}', '{"do": "turn", "values": {"material": "../../etc/passwd"}}', '{"do": "turn", "values": {"material": "x.toml"}}',
-    '{"do": "turn", "values": {"gravity": 3}}', '{"do": "turn", "values": {"wall_mm": true}}', '{"do": "turn", "values": {"__class__": 1}}',
-    '{"do": "turn", "values": {"wall_mm": 1.5}, "more": 1}', '{"do": "turn", "values": ' + json.dumps({f"k{i}": 1 for i in range(17)}) + "}",
-    '{"do": "save", "name": "../out"}', '{"do": "save", "name": "/tmp/out"}', '{"do": "save", "name": "a/b"}', '{"do": "save", "name": "a\\\\b"}',
-    '{"do": "save", "name": ".."}', '{"do": "save", "name": ""}', '{"do": "save", "name": "a\\u0000b"}', '{"do": "save", "name": ".hidden"}',
-    '{"do": "save", "name": "' + "a" * 65 + '"}', '{"do": "save", "name": "a\\n"}', '{"do": "save"}', '{"do": "save", "name": 3}',
-    '{"do": "reach"}', '{"do": "reach", "degrees": -1}', '{"do": "reach", "degrees": 1e9}', '{"do": "reach", "degrees": "60"}',
-    '{"do": "search", "degrees": 60, "keys": [], "trials": 3}', '{"do": "search", "degrees": 60, "keys": ["wall_mm"], "trials": 0}',
-    '{"do": "search", "degrees": 60, "keys": ["material"], "trials": 3}', '{"do": "search", "degrees": 60, "keys": ["../x"], "trials": 3}',
-    '{"do": "search", "degrees": 60, "keys": ["wall_mm"], "trials": 100000}', "x" * (MAX_MESSAGE_BYTES + 1), "[" * 2000, b"bytes", b"\xff\xfe",
+    "", "{", "[]", "null", "1", '"turn"', "{}", '{"do": "turn"}', '{"do": "run", "code": "1"}', '{"do": "save"}',
+    '{"do": "reach"}', "x" * (MAX_MESSAGE_BYTES + 1), "[" * 2000, b"bytes", b"\xff\xfe",
+    json.dumps({"do": "turn", "values": {"wall_mm": 1.5}, "more": 1}),
+    *(json.dumps({"do": "turn", "values": values}) for values in VALUES),
+    *(json.dumps({"do": "save", "name": name}) for name in NAMES),
+    *(json.dumps({"do": "reach", "degrees": degrees}) for degrees in (-1, 1e9, "60")),
+    *(json.dumps({"do": "search", "degrees": 60, "keys": keys, "trials": trials}) for keys, trials in SEARCHES),
 )  # fmt: skip
 
 

@@ -231,7 +231,7 @@ const viewer = (body, walls, around) => {
   };
   load(body, walls);
   home();
-  return {show, cut, load, around: (surfaces) => { around = surfaces; }, overlay, grasp, onPlane, controls,
+  return {show, cut, load, onScreen: ([x, y, z]) => onScreen(new THREE.Vector3(x, y, z)), around: (surfaces) => { around = surfaces; }, overlay, grasp, onPlane, controls,
     refit: () => { measure(); home(); fit(); }, background: (color) => { renderer.setClearColor(color); draw(); }, home: () => { home(); draw(); }, draw, under, valueAt, measured, forget, canvas: renderer.domElement, paint,
     ghost: (on) => { ghost.visible = on; draw(); }};
 };
