@@ -51,6 +51,9 @@ PREVIEW_TOLERANCE = 1e-3
 MAX_WARM_FACTORISATIONS = 8
 # Tets of a mesh that was moved with its surfaces keep this share of their volume; else it is made again.
 MIN_VOLUME_SHARE = 0.3
+COARSE_EDGE_REL = (
+    0.1  # of the size of the body: from there on longer edges make no coarser mesh of the generators' designs
+)
 TIP_MEASURE, BEND_MEASURE = "tip", "bend_angle"
 
 
@@ -139,12 +142,14 @@ class LiveSolver:
         solver: Any
         if scene.design:
             design = scene.drawn()
-            moved = self._moved(design)
+            edge = coarse_edge(design, job.mesh["max_edge_mm"])
+            key = str(edge)
+            moved = self._moved(design) if self.mesh is not None and self.mesh.key == key else None
             if moved is None:
-                robot: Any = design.robot(material=job.material, preview=True)
+                robot: Any = design.robot(material=job.material, preview=edge is None, max_edge=edge)
                 surfaces = (design.body, *design.chambers)
                 places = surface_map(robot.vertices, robot.tets, robot.body_tets, surfaces)
-                self.mesh, moved, new = Mesh("", robot, design, places), robot, True
+                self.mesh, moved, new = Mesh(key, robot, design, places), robot, True
             robot, solver = moved, default_solver(moved)
         else:
             table = {k: v for k, v in job.table.items() if k not in ("environment", "solver")}
@@ -309,6 +314,13 @@ class LiveSolver:
             "tets": len(result.robot.body_tets),
         }  # fmt: skip
         self.send({"say": "frame", "number": number}, frames.frame(result, header))
+
+
+def coarse_edge(design: Design, max_edge_mm: float | None) -> float | None:
+    """Return the edge [m] that is asked for where it is so long that a mesh of it is as coarse as any; else None."""
+    size = float(np.linalg.norm(np.ptp(design.body.bounds, axis=0)))
+    edge = None if max_edge_mm is None else 1e-3 * max_edge_mm
+    return edge if edge is not None and edge > COARSE_EDGE_REL * size else None
 
 
 def same_but_commands(posed: Posed, state: ShapeState, motion: Floats) -> bool:

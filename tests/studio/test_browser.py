@@ -17,7 +17,7 @@ pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install 'ge
 pytest.importorskip("websockets", reason="websockets is not installed: pip install 'geosim[studio]'")
 pytest.importorskip("optuna", reason="optuna is not installed: pip install 'geosim[study]'")
 
-from chromium import CHROMIUM, Browser
+from studio.chromium import CHROMIUM, Browser
 
 from geosim.files.actuation import load_actuation
 from geosim.files.archive import load_result
@@ -28,7 +28,15 @@ from geosim.studio.scene import of_design
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
 
-SMALL = {"chambers": 1, "pressure_kpa:0": 2.0, "steps": 2, "mesh": "preview"}
+SMALL = {"chambers": 1, "pressure_kpa:0": 2.0, "steps": 2, "mesh": "edges", "max_edge_mm": 20.0}
+
+
+CENTRE_OF_OBJECT = """(() => {
+  const p = shown.around[0].points, c = [0, 0, 0], b = $('view').getBoundingClientRect();
+  for (let i = 0; i < p.length; i++) c[i % 3] += 3 * p[i] / p.length;
+  const v = view.onScreen(c);
+  return [b.x + v[0], b.y + v[1]];
+})()"""
 
 
 @pytest.fixture(scope="module")
@@ -117,10 +125,7 @@ def test_every_control_does_what_it_says(studio, browser, tmp_path):
     page.until("scene.knobs.some((k) => k.key === 'object_x_mm')")
     page.until("shown.around.length >= 1 && shown.level === 'preview'")
     x = page.run("scene.knobs.find((k) => k.key === 'object_x_mm').now")
-    where = page.run(
-        "(() => { const p = shown.around[0].points; let c = [0, 0, 0]; for (let i = 0; i < p.length; i++) c[i % 3] += 3 * p[i] / p.length;"
-        " const b = $('view').getBoundingClientRect(), v = view.onScreen(c); return [b.x + v[0], b.y + v[1]]; })()"
-    )
+    where = page.run(CENTRE_OF_OBJECT)
     page.drag((where[0], where[1]), (where[0] + 40, where[1]))
     page.until(f"scene.knobs.find((k) => k.key === 'object_x_mm').now !== {x}")
     page.run("$('reach').click()")

@@ -14,7 +14,7 @@ from geosim.studio import frames
 from geosim.studio.live import LiveSolver, problem_files
 from geosim.studio.scene import Scene, of_design, of_file
 
-SMALL = {"chambers": 1, "pressure_kpa:0": 3.0, "steps": 2, "mesh": "preview"}
+SMALL = {"chambers": 1, "pressure_kpa:0": 3.0, "steps": 2, "mesh": "edges", "max_edge_mm": 20.0}
 
 
 @pytest.mark.parametrize("name", names())

@@ -115,8 +115,9 @@ MALFORMED = (
 ORIGINS = (None, "null", "http://evil.example", "https://127.0.0.1", "http://127.0.0.1", "http://localhost", "file://")
 VALUES = (
     {}, {"no": 1}, {"wall_mm": None}, {"wall_mm": [1]}, {"wall_mm": "2"}, {"wall_mm": -1}, {"wall_mm": 1e99},
-    {"wall_mm": float("nan")}, {"wall_mm": float("inf")}, {"convolutions": 2.5}, {"convolutions": 1e8}, {"material": "../../etc/passwd"},
-    {"material": "x.toml"},    {"gravity": 3}, {"wall_mm": True}, {"__class__": 1}, {f"k{i}": 1 for i in range(17)},
+    {"wall_mm": float("nan")}, {"wall_mm": float("inf")}, {"convolutions": 2.5}, {"convolutions": 1e8},
+    {"material": "../../etc/passwd"}, {"material": "x.toml"},
+    {"gravity": 3}, {"wall_mm": True}, {"__class__": 1}, {f"k{i}": 1 for i in range(17)},
 )  # fmt: skip
 NAMES = ("../out", "/tmp/out", "a/b", "a\\b", "..", "", "a\0b", ".hidden", "a" * 65, "a\n", 3)
 SEARCHES = (([], 3), (["wall_mm"], 0), (["material"], 3), (["../x"], 3), (["wall_mm"], 100_000))
