@@ -287,10 +287,10 @@ class Scene:
         return out
 
     def _object_at(self) -> tuple[float, float, float]:
-        """Where an object is put first [mm]: below the tip of a design, one and a half radii away."""
+        """Where an object is [mm] until it is moved: below the finger of a design, within its reach."""
         if not self.design:
             return (0.0, 0.0, -60.0)
-        box = 1e3 * make(self.design).tip_box  # of the defaults: it stays where it is when dimensions change
+        box = 1e3 * self.drawn().tip_box
         x, y, _ = (float(v) for v in 0.5 * (box[0] + box[1]))
         if self.design == "gripper":
             return (0.0, 0.0, _round(float(box[0, 2])))

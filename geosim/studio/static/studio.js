@@ -33,7 +33,8 @@ const decoded = (buffer) => {
 const extent = (values, low, high) => { for (const v of values) { if (v < low) low = v; if (v > high) high = v; } return [low, high]; };
 const boxOf = (frame) => {
   const low = [1e9, 1e9, 1e9], high = [-1e9, -1e9, -1e9];
-  for (const points of [frame.body.rest, frame.body.frames[0].points])
+  const round = scene && scene.knobs.some((k) => k.key === 'object_radius_mm') && frame.around.length ? [frame.around[0].points] : [];
+  for (const points of [frame.body.rest, frame.body.frames[0].points, ...round])
     for (let i = 0; i < points.length; i++) { const k = i % 3; if (points[i] < low[k]) low[k] = points[i]; if (points[i] > high[k]) high[k] = points[i]; }
   return [low, high];
 };
