@@ -40,7 +40,7 @@ from geosim.studio import frames
 from geosim.studio.scene import Scene
 from geosim.study.solving import write_problem
 
-__all__ = ["LiveSolver", "SupersededError", "problem_files"]
+__all__ = ["RESULT_FILE", "LiveSolver", "SupersededError", "problem_files"]
 
 Send = Callable[[Mapping[str, Any], bytes | None], None]
 
@@ -54,6 +54,8 @@ MIN_VOLUME_SHARE = 0.3
 COARSE_EDGE_REL = (
     0.1  # of the size of the body: from there on longer edges make no coarser mesh of the generators' designs
 )
+MAX_PLAIN_FRAMES = 60  # of a motion that are shown
+RESULT_FILE = "result.npz"
 TIP_MEASURE, BEND_MEASURE = "tip", "bend_angle"
 
 
@@ -101,10 +103,13 @@ class LiveSolver:
         Takes a header and a frame, or None.
     superseded
         Whether another change has come.
+    scratch
+        Folder for the results of what has no coarser mesh.
     """
 
     send: Send
     superseded: Callable[[], bool]
+    scratch: Path = Path()
     mesh: Mesh | None = None
     state: ShapeState | None = None
     solved: Result | None = None
@@ -249,17 +254,24 @@ class LiveSolver:
 
     def _plain(self, number: int, posed: Posed) -> None:
         """Solve a robot that has no coarser mesh (rods, shells, a snake) as its files say; frames come as they are reached."""
+        shown = -1
 
         def show(progress: Progress) -> None:
+            nonlocal shown
             self._watch(progress)
-            if progress.frame is not None:
+            share = MAX_PLAIN_FRAMES * progress.command // max(progress.commands, 1)
+            if progress.frame is not None and share > shown:
+                shown = share
                 state: Any = SavedState(posed.robot, progress.frame, {})
-                report = Report(Status.CONVERGED)
-                self._sent(number, collected(posed, state, report), progress.command, progress.commands)
+                reached = collected(posed, state, Report(Status.CONVERGED))
+                self._sent(number, reached, progress.command, progress.commands, level="refining")
 
         result = solve(posed.robot, posed.actuation, posed.environment, solver=posed.solver, throw=False, progress=show)
+        result.save(self.scratch / RESULT_FILE)
         if not result.converged:
             raise GeosimError(result.message)
+        count = len(result.frames)
+        self._sent(number, result, count, count, level="converged")
 
     def sensitivities(self, number: int, scene: Scene) -> None:
         """Send what the bend angle (of what does not bend, the tip) changes by with every dimension, one by one.
@@ -307,10 +319,18 @@ class LiveSolver:
         self._sent(number, result, k, count, failed=report is not None)
 
     def _sent(
-        self, number: int, result: Result, k: int, count: int, *, last: bool = True, failed: bool = False
+        self,
+        number: int,
+        result: Result,
+        k: int,
+        count: int,
+        *,
+        last: bool = True,
+        failed: bool = False,
+        level: str = "preview",
     ) -> None:
         header = {
-            "say": "frame", "number": number, "level": "preview", "step": k, "steps": count, "now": last, "failed": failed,
+            "say": "frame", "number": number, "level": level, "step": k, "steps": count, "now": last, "failed": failed,
             "tets": len(result.robot.body_tets),
         }  # fmt: skip
         self.send({"say": "frame", "number": number}, frames.frame(result, header))

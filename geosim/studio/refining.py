@@ -22,7 +22,7 @@ from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.solve import solve
 from geosim.studio import frames
-from geosim.studio.live import LiveSolver, problem_files
+from geosim.studio.live import RESULT_FILE, LiveSolver, problem_files
 from geosim.studio.scene import Scene
 
 __all__ = ["reached", "refined"]
@@ -54,7 +54,7 @@ def refined(send: Send, number: int, scene: Scene, folder: Path) -> None:
             send({"say": "frame", "number": number}, frames.frame(reached_now, told))
 
     result = solve(robot, actuation, environment, solver=solver, throw=False, progress=show)
-    result.save(folder / "result.npz")
+    result.save(folder / RESULT_FILE)
     if not result.converged:
         raise GeosimError(result.message)
     count = len(result.frames)

@@ -553,7 +553,11 @@ def _numbers_of(tables: Any, before: str = "") -> list[Knob]:
             out += _numbers_of(value, f"{name}.")
         elif isinstance(value, int | float) and not isinstance(value, bool):
             low, high = sorted(share * (value or 1.0) for share in NUMBER_RANGE)
-            label = name.replace("_", " ").replace(".", " ")
+            label = " ".join(
+                p.replace("_", " ") for p in name.split(".")[-2 if name.split(".")[-1].isdigit() else -1 :]
+            )
+            units = (("_kpa", "kPa"), ("_mm", "mm"), ("_n", "N"))
+            label, unit = next(((label[: -len(end)], u) for end, u in units if name.endswith(end)), (label, ""))
             count = isinstance(value, int)
             out.append(
                 Knob(
@@ -561,7 +565,7 @@ def _numbers_of(tables: Any, before: str = "") -> list[Knob]:
                     "Robot",
                     label,
                     value,
-                    "",
+                    unit,
                     max(1, low) if count else low,
                     max(2, high) if count else high,
                     whole=count,

@@ -193,6 +193,7 @@ def bound(port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((HOST, port))
+        listening.listen()  # who comes before the server has begun waits
     except OSError as error:
         listening.close()
         raise InputError(

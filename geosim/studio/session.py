@@ -9,13 +9,12 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from geosim.errors import GeosimError, InputError, one_line
 from geosim.studio import frames, worker
-from geosim.studio.live import problem_files
+from geosim.studio.live import RESULT_FILE, problem_files
 from geosim.studio.messages import Message, Reach, Save, Search, Sensitivities, Stop, Turn
 from geosim.studio.scene import Scene
 
@@ -30,11 +29,11 @@ class _Process:
     """A process that solves, and the thread that listens to it."""
 
     def __init__(
-        self, run: Callable[[Connection], None], arrived: Callable[[dict[str, Any], bytes | None], None]
+        self, run: Callable[..., None], arrived: Callable[[dict[str, Any], bytes | None], None], *given: str
     ) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=run, args=(theirs,), daemon=True)
+        self.process = context.Process(target=run, args=(theirs, *given), daemon=True)
         self.process.start()
         theirs.close()
         self.ended = False
@@ -94,7 +93,7 @@ class Session:
         """Start the process that answers, and show what is chosen."""
         self._loop = asyncio.get_running_loop()
         self._scratch = tempfile.TemporaryDirectory(prefix="geosim-studio-", ignore_cleanup_errors=True)
-        self._live = _Process(worker.live, self._later("live"))
+        self._live = _Process(worker.live, self._messages_of("live"), str(self.scratch))
         self._changed()
 
     def end(self) -> None:
@@ -218,7 +217,7 @@ class Session:
 
     def _ask(self, what: str, given: Any) -> None:
         self._stop()
-        self._asked = _Process(worker.patient, self._later("asked"))
+        self._asked = _Process(worker.patient, self._messages_of("asked"))
         self._asked.send(what, self.number, self.scene, given)
         self.tell({"say": "asked", "text": "looking for it ..."})
 
@@ -251,13 +250,13 @@ class Session:
     async def _save(self, name: str) -> None:
         """Write robot.toml with its surfaces, actuation.toml and, where it is solved, result/ as `geosim solve` does."""
         target, scene, solved = self.folder / name, self.scene, self.level == "converged"
-        await asyncio.to_thread(_written, scene, target, self.scratch / "result.npz" if solved else None)
+        await asyncio.to_thread(_written, scene, target, self.scratch / RESULT_FILE if solved else None)
         words = {"command": scene.command(name), "python": scene.python(name)}
         self.tell({"say": "saved", "folder": str(target), "result": solved, **words})
 
     # ---- what processes say
 
-    def _later(self, who: str) -> Callable[[dict[str, Any], bytes | None], None]:
+    def _messages_of(self, who: str) -> Callable[[dict[str, Any], bytes | None], None]:
         """Return what takes the messages of a process to the loop."""
         loop = self._loop
         assert loop is not None
@@ -293,7 +292,7 @@ class Session:
                 self.level = "converged"
             self.tell(frame)
         elif say == "done":
-            if header["what"] == "show":
+            if header["what"] == "show" and self.scene.volumetric:
                 self._refine()
             self.tell({"say": "done", "number": self.number, "what": header["what"]})
         else:
@@ -306,7 +305,7 @@ class Session:
         if not self.refining:
             return
         if self._patient is None:
-            self._patient = _Process(worker.patient, self._later("patient"))
+            self._patient = _Process(worker.patient, self._messages_of("patient"))
         for path in self.scratch.glob("*"):
             if path.is_file():
                 path.unlink()
@@ -316,7 +315,7 @@ class Session:
         """Go on with a new process where one has died, of memory for example."""
         text = "the process that solved this has ended, perhaps for want of memory; turn a knob back"
         if who == "live":
-            self._live = _Process(worker.live, self._later("live"))
+            self._live = _Process(worker.live, self._messages_of("live"), str(self.scratch))
         elif who == "patient":
             self._patient = None
         else:

@@ -19,8 +19,8 @@ __all__ = ["live", "patient"]
 BACKGROUND_NICENESS = 10  # of what refines: a change is answered first
 
 
-def live(pipe: Connection) -> None:
-    """Answer (what, number, scene) until the pipe closes; what has come meanwhile takes the place of what is being solved."""
+def live(pipe: Connection, scratch: str) -> None:
+    """Answer (what, number, scene) until the pipe closes; what comes meanwhile takes the place of what is being solved."""
     from geosim.studio.live import LiveSolver, SupersededError
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this process
@@ -29,7 +29,7 @@ def live(pipe: Connection) -> None:
     def send(header: Mapping[str, Any], frame: bytes | None = None) -> None:
         pipe.send((dict(header), frame))
 
-    solver = LiveSolver(send, pipe.poll)
+    solver = LiveSolver(send, pipe.poll, Path(scratch))
     send({"say": "ready"})
     with suppress(EOFError, OSError):
         while True:

@@ -207,14 +207,14 @@ const between = (knob, value) => {
 // ---- the curve
 
 const COLUMN = {bend_angle_deg: 'bend angle [°]', twist_angle_deg: 'twist angle [°]', max_stretch: 'largest stretch [-]', max_von_mises_kpa: 'von Mises stress [kPa]',
-  max_displacement_mm: 'largest displacement [mm]', load: 'load or time [-]'};
+  max_displacement_mm: 'largest displacement [mm]', load: 'time or load'};
 const column = (name) => COLUMN[name] || name.replace(/_(mm3|mm|kpa|n|deg)(_\d+)?$/, (_, u, n) => `${n ? n.replace('_', ' ') : ''} [${{mm3: 'mm³', kpa: 'kPa', n: 'N'}[u] || u}]`).replace(/_/g, ' ');
 const measures = () => {
   const row = run.frames.length ? run.frames[run.frames.length - 1].row : {}, names = Object.keys(row).filter((n) => typeof row[n] === 'number' && !['frame', 'iterations', 'seconds'].includes(n));
   if (JSON.stringify(names) === measures.last) return;
   measures.last = JSON.stringify(names);
-  const driven = scene.knobs.some((k) => k.key === 'drive' && k.now === 'volume') ? 'volume_ratio_1' : 'pressure_kpa_1';
-  const wanted = {x: [$('x').value, driven, 'cable_tension_n_1', 'load'], y: [$('y').value, 'bend_angle_deg', 'tip_z_mm']};
+  const moves = !scene.knobs.some((k) => k.key === 'drive' || k.key === 'tension_n:0'), driven = moves ? 'load' : scene.knobs.some((k) => k.key === 'drive' && k.now === 'volume') ? 'volume_ratio_1' : 'pressure_kpa_1';
+  const wanted = {x: [$('x').value, driven, 'cable_tension_n_1', 'load'], y: [$('y').value, 'bend_angle_deg', moves ? 'tip_x_mm' : 'tip_z_mm', 'tip_z_mm']};
   for (const axis of ['x', 'y']) {
     $(axis).replaceChildren(...names.map((n) => new Option(column(n), n)));
     $(axis).value = wanted[axis].find((n) => names.includes(n)) || names[0];
@@ -226,7 +226,7 @@ const ticks = (low, high) => {
   return out;
 };
 const curve = () => {
-  const W = 330, H = 250, left = 44, low = 34, nx = $('x').value, ny = $('y').value;
+  const W = 330, H = 250, left = 52, low = 34, nx = $('x').value, ny = $('y').value;
   const points = (frames) => frames.map((f) => ({x: f.row[nx], y: f.row[ny], f})).filter((p) => Number.isFinite(p.x) && Number.isFinite(p.y)).sort((a, b) => a.x - b.x || a.f.step - b.f.step);
   const fine = run.frames.filter((f) => (f.level === 'refining' || f.level === 'converged') && f.number === (scene || {}).number), coarse = run.frames.filter((f) => f.level === 'preview');
   const lines = [...pins.map((p) => ({points: points(p.frames), color: p.color})), {points: points(coarse), color: 'var(--soft)', dash: '4 3', hollow: true}, {points: points(fine), color: 'var(--accent)'}];
@@ -282,6 +282,7 @@ const heard = (m) => {
     document.title = m.name + ' - geosim studio';
     document.querySelectorAll('.only-design').forEach((e) => { e.hidden = !m.design; });
     $('reach').parentElement.hidden = !m.knobs.some((k) => k.key === 'drive');
+    $('ask').hidden = $('reach').parentElement.hidden && !m.design;
     $('report').hidden = !m.report;
     words = {command: m.command, python: m.python};
     code();
