@@ -146,7 +146,7 @@ class DrawnSurface:
 
     def frame(self, i: int) -> dict[str, Floats]:
         """Points [mm] and fields of a frame."""
-        shown = fields.shown_surface(self.result, i, self.level, self.faces)
+        shown = self.first if i == 0 else fields.shown_surface(self.result, i, self.level, self.faces)
         pressure = np.zeros(len(shown.points)) if shown.pressure is None else shown.pressure
         return {
             "points": 1e3 * shown.points[self.used],
