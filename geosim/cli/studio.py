@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -38,4 +39,5 @@ def studio(target: str, port: int, no_browser: bool) -> None:
     click.echo("Ctrl-C ends it; files are saved where it was started", err=True)
     if not no_browser:
         webbrowser.open(address)
-    serve(session, listening, token)
+    with suppress(KeyboardInterrupt):  # Ctrl-C is how it ends
+        serve(session, listening, token)

@@ -133,7 +133,7 @@ const effect = (knob) => {
   if (!found) return '';
   if (found.why) return `<b>not known</b>`;
   const most = Math.max(1e-12, ...Object.values(sensed).map((s) => Math.abs(s.share || 0))), width = 50 * Math.abs(found.share) / most;
-  return `<i class="${found.share > 0 ? 'up' : 'down'}" style="left:${found.share > 0 ? 50 : 50 - width}%;width:${width}%"></i><b>${found.slope > 0 ? '+' : ''}${(+found.slope).toPrecision(3)} ${found.unit}</b>`;
+  return `<i class="${found.share > 0 ? 'up' : 'down'}" style="left:${found.share > 0 ? 50 : 50 - width}%;width:${width}%"></i><b class="${found.share > 0 ? '' : 'far'}">${found.slope > 0 ? '+' : ''}${(+found.slope).toPrecision(3)} ${found.unit}</b>`;
 };
 const element = (tag, given, ...inside) => { const e = Object.assign(document.createElement(tag), given); e.append(...inside); return e; };
 const step = (knob) => knob.whole ? 1 : 10 ** (Math.floor(Math.log10(Math.max(1e-9, knob.high - knob.low))) - 2);
@@ -230,19 +230,20 @@ const curve = () => {
   const points = (frames) => frames.map((f) => ({x: f.row[nx], y: f.row[ny], f})).filter((p) => Number.isFinite(p.x) && Number.isFinite(p.y)).sort((a, b) => a.x - b.x || a.f.step - b.f.step);
   const fine = run.frames.filter((f) => (f.level === 'refining' || f.level === 'converged') && f.number === (scene || {}).number), coarse = run.frames.filter((f) => f.level === 'preview');
   const lines = [...pins.map((p) => ({points: points(p.frames), color: p.color})), {points: points(coarse), color: 'var(--soft)', dash: '4 3', hollow: true}, {points: points(fine), color: 'var(--accent)'}];
-  const band = points(fine).map((p) => ({...p, bar: ((run.bars[p.f.step] || {})[ny] || {}).total ?? ((run.bars[p.f.step] || {})[ny] || {}).mesh})).filter((p) => Number.isFinite(p.bar));
+  const barred = (part) => points(fine).map((p) => ({...p, bar: ((run.bars[p.f.step] || {})[ny] || {})[part]})).filter((p) => Number.isFinite(p.bar));
+  const bands = [barred('total'), barred('mesh')];
   const all = lines.flatMap((l) => l.points);
   if (!all.length) { $('curve').textContent = ''; return; }
   const origin = /pressure|bend|load|stress|displacement|tension/;
-  let [x0, x1] = extent(all.map((p) => p.x), origin.test(nx) ? 0 : 1e9, -1e9), [y0, y1] = extent([...all.map((p) => p.y), ...band.flatMap((p) => [p.y - p.bar, p.y + p.bar])], origin.test(ny) ? 0 : 1e9, -1e9);
+  let [x0, x1] = extent(all.map((p) => p.x), origin.test(nx) ? 0 : 1e9, -1e9), [y0, y1] = extent([...all.map((p) => p.y), ...bands.flat().flatMap((p) => [p.y - p.bar, p.y + p.bar])], origin.test(ny) ? 0 : 1e9, -1e9);
   if (x1 - x0 < 1e-9) [x0, x1] = [x0 - 0.5, x1 + 0.5];
   if (y1 - y0 < 1e-9) [y0, y1] = [y0 - 0.5, y1 + 0.5];
   const X = (v) => left + (W - left - 10) * (v - x0) / (x1 - x0), Y = (v) => 10 + (H - low - 14) * (y1 - v) / (y1 - y0);
   let out = '';
   for (const v of ticks(y0, y1)) out += `<line x1="${left}" x2="${W - 6}" y1="${Y(v)}" y2="${Y(v)}" stroke="var(--line)"/><text x="${left - 6}" y="${Y(v) + 4}" text-anchor="end">${v}</text>`;
   for (const v of ticks(x0, x1)) out += `<text x="${X(v)}" y="${H - 18}" text-anchor="middle">${v}</text>`;
-  if (band.length) out += `<polygon fill="var(--band)" points="${[...band.map((p) => `${X(p.x)},${Y(p.y + p.bar)}`), ...band.reverse().map((p) => `${X(p.x)},${Y(p.y - p.bar)}`)].join(' ')}"/>` +
-    band.map((p) => `<line x1="${X(p.x)}" x2="${X(p.x)}" y1="${Y(p.y - p.bar)}" y2="${Y(p.y + p.bar)}" stroke="var(--accent)" stroke-width="1.5"/>`).join('');
+  for (const band of bands) if (band.length) out += `<polygon fill="var(--band)" points="${[...band.map((p) => `${X(p.x)},${Y(p.y + p.bar)}`), ...[...band].reverse().map((p) => `${X(p.x)},${Y(p.y - p.bar)}`)].join(' ')}"/>` +
+    band.map((p) => `<line x1="${X(p.x)}" x2="${X(p.x)}" y1="${Y(p.y - p.bar)}" y2="${Y(p.y + p.bar)}" stroke="var(--band)" stroke-width="3"/>`).join('');
   for (const l of lines) {
     out += `<polyline fill="none" stroke="${l.color}" stroke-width="1.8" stroke-dasharray="${l.dash || ''}" points="${l.points.map((p) => `${X(p.x).toFixed(1)},${Y(p.y).toFixed(1)}`).join(' ')}"/>`;
     out += l.points.map((p) => `<circle cx="${X(p.x).toFixed(1)}" cy="${Y(p.y).toFixed(1)}" r="3" fill="${l.hollow ? 'var(--panel)' : l.color}" stroke="${l.color}"/>`).join('');
@@ -301,7 +302,7 @@ const heard = (m) => {
   } else if (m.say === 'bars') {
     run.bars[m.step] = m.bars;
     const bend = (m.bars || {}).bend_angle_deg;
-    if (m.step === m.steps && bend) label('converged', `converged, bend ± ${(+(bend.total ?? bend.mesh)).toPrecision(2)}°`);
+    if (m.step === m.steps && bend) label('converged', 'converged, bend ' + ['mesh', 'material'].filter((p) => bend[p] !== undefined).map((p) => `± ${(+bend[p]).toPrecision(2)}° ${p}`).join(', '));
     curve();
   } else if (m.say === 'sensitivity') {
     const first = !Object.keys(sensed).length;
