@@ -31,7 +31,7 @@ from geosim.files.schema import EnvironmentTable
 from geosim.files.values import read_material, validated
 from geosim.generate import Design
 from geosim.geometry import topology
-from geosim.geometry.surface_map import SurfaceMap, surface_map
+from geosim.geometry.surface_map import SurfaceMap, surface_map, untangled
 from geosim.result import Result, collect
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver, ShapeState
@@ -193,10 +193,13 @@ class LiveSolver:
         robot = mesh.robot
         motion = mesh.places.carried([np.asarray(b.vertices) - np.asarray(a.vertices) for a, b in zip(before, after)])
         vertices = robot.vertices + motion
-        volumes = [topology.tet_volumes(x, robot.tets) for x in (robot.vertices, vertices)]
-        scale = volumes[1].sum() / volumes[0].sum()
-        if (volumes[1] / volumes[0]).min() < MIN_VOLUME_SHARE * scale:
-            return None
+        before_it, after_it = (topology.tet_volumes(x, robot.tets) for x in (robot.vertices, vertices))
+        wanted = before_it * (after_it.sum() / before_it.sum())
+        if (after_it / wanted).min() < MIN_VOLUME_SHARE:
+            faces = np.vstack([topology.boundary_faces(t) for t in (robot.tets, robot.body_tets)])
+            vertices = untangled(vertices, robot.tets, faces, wanted, MIN_VOLUME_SHARE)
+            if (topology.tet_volumes(vertices, robot.tets) / wanted).min() < MIN_VOLUME_SHARE:
+                return None
         return replace(robot, vertices=vertices, design=design, cables=design.cables, fibres=design.fibres)
 
     # ---- ways to a frame
