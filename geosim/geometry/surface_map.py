@@ -68,8 +68,8 @@ def surface_map(vertices: Floats, tets: Ints, body_tets: Ints, surfaces: Sequenc
 
 # Sweeps over the tets that a motion has crushed, and shares of the step that would give one twice the least volume.
 UNTANGLING_SWEEPS, STEP_SHARES = 10, (1.0, 0.5, 0.2)
-# Part of a normal's length below which it lies in the span of others, since facets of one plane differ by rounding; and part of the
-# gradient of a volume that a vertex must be free to follow.
+# Part of a normal's length below which it lies in the span of others, since facets of one plane differ by rounding; and part
+# of the gradient of a volume that a vertex must be free to follow.
 PLANE_TOLERANCE, MIN_FREE_SLOPE_REL = 1e-3, 1e-6
 
 
