@@ -1,7 +1,7 @@
 """Solves a scene as fast as its answer can be trusted as a preview: the coarsest mesh, from where the last design stood.
 
 A change of a dimension moves the mesh of the last design with its surfaces, as long as its elements keep their volume, and
-carries the deformed shape along: what was deformed by F moves by F dX. A change of another kind keeps the mesh. From there
+carries the deformed shape along: every tet keeps its deformation as nearly as it can. A change of another kind keeps the mesh. From there
 the solver goes to the last command at once, with the factors of the last design as preconditioner, and then back down the
 path. Where that is not possible the path is followed from rest, and every frame on it is shown.
 """
@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import splu
 
 from geosim.actuation import Actuation, Passive
 from geosim.arrays import METRES_PER_UNIT, Floats
@@ -40,7 +42,7 @@ from geosim.studio import frames
 from geosim.studio.scene import Scene
 from geosim.study.solving import write_problem
 
-__all__ = ["RESULT_FILE", "LiveSolver", "SupersededError", "problem_files"]
+__all__ = ["RESULT_FILE", "LiveSolver", "SupersededError", "carried_over", "problem_files"]
 
 Send = Callable[[Mapping[str, Any], bytes | None], None]
 
@@ -48,7 +50,7 @@ Send = Callable[[Mapping[str, Any], bytes | None], None]
 # to the tolerance of the solver.
 PREVIEW_TOLERANCE = 1e-3
 # What a start from the last design may cost before the path from rest is the better way: that costs 5 to 12 factorisations.
-MAX_WARM_FACTORISATIONS = 8
+MAX_WARM_FACTORISATIONS = 6
 # Tets of a mesh that was moved with its surfaces keep this share of their volume; else it is made again.
 MIN_VOLUME_SHARE = 0.3
 COARSE_EDGE_REL = (
@@ -217,7 +219,7 @@ class LiveSolver:
             return state if report.status is Status.CONVERGED else None
         if rubs or len(old.problem.environment.obstacles) != len(posed.environment.obstacles):
             return None  # where something rubs, or lets go, a shape depends on the way
-        nodes = old.frame.nodes if not motion.any() else pushed_forward(old, motion)
+        nodes = old.frame.nodes if not motion.any() else carried_over(old, robot.vertices)
         initial = replace(old, measured=replace(old.frame, nodes=nodes), contact_state=None, before=())
         try:
             start = solver.start(robot, posed.environment, initial)
@@ -359,22 +361,34 @@ def collected(posed: Posed, state: Any, report: Report) -> Result:
     return collect(state.robot, posed.environment, posed.solver, [state], [report], posed.actuation)
 
 
-def pushed_forward(state: ShapeState, motion: Floats) -> Floats:
-    """Return positions of all nodes [m] where rest positions move by `motion` (n, 3) and what was deformed by F moves by F dX."""
-    robot, nodes = state.robot, state.frame.nodes
-    n, tets = len(robot.vertices), robot.body_tets
-    rest, now = (np.stack([x[tets[:, i]] - x[tets[:, 3]] for i in range(3)], axis=2) for x in (robot.vertices, nodes))
-    gradients = now @ np.linalg.inv(rest)
-    of_vertices, counts = np.zeros((n, 3, 3)), np.zeros(n)
-    np.add.at(of_vertices, tets.ravel(), np.repeat(gradients, 4, axis=0))
-    np.add.at(counts, tets.ravel(), 1.0)
-    of_vertices[counts == 0] = np.eye(3)
-    of_vertices /= np.maximum(counts, 1.0)[:, None, None]
-    of_vertices[robot.fixed] = np.eye(3)
-    vertices = nodes[:n] + np.einsum("nij,nj->ni", of_vertices, motion)
+def carried_over(state: ShapeState, vertices: Floats) -> Floats:
+    """Return positions of all nodes [m] of a moved mesh (n, 3) that is deformed as the state's is.
+
+    The positions whose gradients F' on the moved tets are nearest to those F of the state, held vertices at rest:
+
+        minimum of sum over tets V |F' - F|^2,        [Sumner, Popovic 2004, Deformation transfer for triangle meshes].
+    """
+    robot, nodes, tets = state.robot, state.frame.nodes, state.robot.body_tets
+    n = len(vertices)
+    edges_of = lambda x: np.stack([x[tets[:, i]] - x[tets[:, 3]] for i in range(3)], axis=2)  # noqa: E731
+    slopes, edges = [np.linalg.inv(edges_of(x)) for x in (robot.vertices, vertices)], edges_of(nodes)
+    gradients = edges @ slopes[0]
+    of_corners = np.concatenate([slopes[1], -slopes[1].sum(axis=1, keepdims=True)], axis=1)
+    volumes = np.abs(topology.tet_volumes(vertices, tets))
+    local = np.einsum("t,tai,tbi->tab", volumes, of_corners, of_corners)
+    rows, columns = np.repeat(tets, 4, axis=1).ravel(), np.tile(tets, 4).ravel()
+    matrix = sparse.coo_matrix((local.ravel(), (rows, columns)), shape=(n, n)).tocsr()
+    right = np.zeros((n, 3))
+    np.add.at(right, tets.ravel(), np.einsum("t,tij,taj->tai", volumes, gradients, of_corners).reshape(-1, 3))
+    out = vertices + (nodes[:n] - robot.vertices)
+    out[robot.fixed] = vertices[robot.fixed] + (nodes[robot.fixed] - robot.vertices[robot.fixed])
+    free = np.setdiff1d(np.unique(tets), robot.fixed)
+    known = np.setdiff1d(np.arange(n), free)
+    mine = matrix[free]
+    out[free] = splu(mine[:, free].tocsc()).solve(right[free] - mine[:, known] @ out[known])
     ends = robot.p2_edges
     bulge = nodes[n:] - 0.5 * nodes[:n][ends].sum(axis=1)
-    return np.vstack([vertices, 0.5 * vertices[ends].sum(axis=1) + bulge])
+    return np.vstack([out, 0.5 * out[ends].sum(axis=1) + bulge])
 
 
 def load_solver(table: Mapping[str, Any], robot: Robot) -> Any:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -10,8 +13,9 @@ pytest.importorskip("tomli_w", reason="tomli-w is not installed: pip install 'ge
 from geosim.errors import InputError
 from geosim.files.robot import load_problem
 from geosim.generate import names
+from geosim.geometry.topology import with_mid_edges
 from geosim.studio import frames
-from geosim.studio.live import LiveSolver, problem_files
+from geosim.studio.live import LiveSolver, carried_over, problem_files
 from geosim.studio.scene import Scene, of_design, of_file
 
 SMALL = {"chambers": 1, "pressure_kpa:0": 3.0, "steps": 2, "mesh": "edges", "max_edge_mm": 20.0}
@@ -80,6 +84,7 @@ def test_a_turned_knob_starts_from_the_last_design_and_ends_at_the_same_shape_as
     scene = scene.turned("wall_mm", 2.1)
     warm = solved(scene, solver)
     assert [f["step"] for f in warm] == [2, 1]  # the last command first
+    assert solver.state.robot.chamber_volumes == pytest.approx([float(scene.drawn().chambers[0].volume)], rel=1e-6)
     cold = solved(scene, LiveSolver(solver.send, lambda: False, mesh=solver.mesh))
     assert [f["step"] for f in cold] == [1, 2]
     for measure in ("bend_angle_deg", "volume_mm3_1"):
@@ -87,6 +92,19 @@ def test_a_turned_knob_starts_from_the_last_design_and_ends_at_the_same_shape_as
     more = solved(scene.turned("pressure_kpa:0", 3.6), solver)
     assert [f["step"] for f in more] == [2]  # the path is known
     assert more[0]["row"]["pressure_kpa_1"] == pytest.approx(3.6)
+
+
+def test_a_state_is_carried_over_with_its_deformation():
+    """Where every rest position is stretched alike, so is every deformed one, for a deformation that is one gradient."""
+    robot = of_design("pneunet", SMALL).drawn().robot(max_edge=20e-3)
+    stretch, grow = np.diag([1.2, 0.9, 0.95]), np.diag([1.1, 1.0, 0.8])
+    rest = with_mid_edges(robot.vertices, robot.p2_edges)
+    corner = int(np.unique(robot.body_tets)[0])
+    state = SimpleNamespace(robot=replace(robot, fixed=np.array([corner])), frame=SimpleNamespace(nodes=rest @ stretch))
+    new = robot.vertices @ grow
+    found = carried_over(state, new)
+    used = np.unique(robot.body_tets)
+    np.testing.assert_allclose(found[used] - found[corner], (new[used] - new[corner]) @ stretch, atol=1e-9)
 
 
 def test_a_frame_is_unpacked_as_it_was_packed():
