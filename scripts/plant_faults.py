@@ -27,6 +27,55 @@ ROOT = Path(__file__).resolve().parents[1]
 # name, file or file::function, right, wrong, tests that should see it
 FAULTS = [
     (
+        "a page of another origin may ask the studio",
+        "geosim/studio/server.py::_Guard._welcome",
+        'scope["type"] == "websocket" and origins != own',
+        'scope["type"] == "websocket" and not origins',
+        "tests/studio/test_server.py",
+    ),
+    (
+        "a token's beginning is enough for the studio",
+        "geosim/studio/server.py::_Guard._welcome",
+        "secrets.compare_digest(given[0].encode(), self.token.encode())",
+        "self.token.startswith(given[0])",
+        "tests/studio/test_server.py",
+    ),
+    (
+        "another host may name the studio",
+        "geosim/studio/server.py::_Guard._welcome",
+        'headers.getlist("host") != [self.host]',
+        'not headers.getlist("host")',
+        "tests/studio/test_server.py",
+    ),
+    (
+        "the studio shows the last design where a knob was turned",
+        "geosim/studio/live.py::LiveSolver._moved",
+        "robot.vertices + motion",
+        "robot.vertices + 0.0 * motion",
+        "tests/studio/test_scene.py",
+    ),
+    (
+        "what is untangled leaves the planes of its faces",
+        "geosim/geometry/surface_map.py::_sliding",
+        "np.eye(3) - kept.T @ kept",
+        "np.eye(3) - 0.5 * kept.T @ kept",
+        "tests/geometry/test_surface_map.py",
+    ),
+    (
+        "the studio saves the dimensions it began with",
+        "geosim/studio/scene.py::Scene.parameters",
+        "dimension.si(self.values[dimension.key])",
+        "dimension.default",
+        "tests/studio/test_scene.py",
+    ),
+    (
+        "the path of the studio ends at its first frame",
+        "geosim/studio/scene.py::Scene.commands",
+        "[(i + 1) / steps for i in range(steps)]",
+        "[1.0 / steps for i in range(steps)]",
+        "tests/studio/test_scene.py",
+    ),
+    (
         "faces that let a mould go are taken for those that hold it",
         "geosim/moulds/parting.py",
         "(along < -TILT) * above + (along > TILT) * below",

@@ -43,6 +43,7 @@ ROOMS = [
     ["show"],
     ["files"],
     ["study", "learning", "moulds"],
+    ["studio"],
     ["cli", "__main__"],
 ]
 LAYERS = {name: layer for layer, names in enumerate(ROOMS) for name in names}

@@ -24,6 +24,7 @@ import geosim
 from geosim.cli.demos import DEMOS, FIRST_DEMO, demo_list
 from geosim.cli.generate import generate
 from geosim.cli.starting import explain, new, rerun
+from geosim.cli.studio import studio
 from geosim.cli.wording import in_options
 from geosim.errors import GeosimError, GeosimWarning, InputError, one_line
 
@@ -151,7 +152,7 @@ def _find_room_for_matplotlib() -> None:
         os.environ["MPLCONFIGDIR"] = str(folder / "matplotlib")
 
 
-for _command in (generate, new, rerun, explain):
+for _command in (generate, new, rerun, explain, studio):
     main.add_command(_command)
 
 

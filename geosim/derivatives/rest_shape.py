@@ -9,13 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from geosim.arrays import Floats
-from geosim.collision.queries import closest_points
-from geosim.collision.tree import build_tree
 from geosim.derivatives.tangent import Change
 from geosim.errors import InputError
 from geosim.generate import Design, derivative
 from geosim.geometry import topology
-from geosim.geometry.harmonic import harmonic
+from geosim.geometry.surface_map import surface_map
 from geosim.robot import VolumetricRobot
 from geosim.shape.energy.discretisation import assembly
 from geosim.shape.energy.discretisation.smoothing import SMOOTHING_SHARES
@@ -44,22 +42,13 @@ def design_motion(robot: VolumetricRobot, parameter: str) -> Floats:
         raise InputError(f"to = 'design.{parameter}': this robot was not made from a design; use geosim.generate")
     design = robot.design
     body, chambers = derivative(design, parameter)
-    hull = np.unique(np.concatenate([topology.boundary_faces(t).ravel() for t in (robot.tets, robot.body_tets)]))
-    points, nearest = robot.vertices[hull], np.full(len(hull), np.inf)
-    out = np.zeros_like(robot.vertices)
-    for surface, motion in zip((design.body, *design.chambers), (body, *chambers)):
-        vertices, faces = (np.ascontiguousarray(a) for a in (surface.vertices, surface.faces))
-        places, face, weights = closest_points(points, vertices, build_tree(vertices, faces))
-        distance = np.linalg.norm(places - points, axis=1)
-        mine = distance < nearest
-        out[hull[mine]] = np.einsum("pc,pci->pi", weights[mine], motion[faces[face[mine]]])
-        nearest = np.minimum(nearest, distance)
-    if nearest.max() > ON_SURFACE_REL * robot.size:
+    places = surface_map(robot.vertices, robot.tets, robot.body_tets, (design.body, *design.chambers))
+    if places.distance > ON_SURFACE_REL * robot.size:
         raise InputError(
-            f"to = 'design.{parameter}': the mesh lies up to {1e3 * nearest.max():.3g} mm off the surfaces of its "
+            f"to = 'design.{parameter}': the mesh lies up to {1e3 * places.distance:.3g} mm off the surfaces of its "
             f"design, so it is not known how it moves with them; mesh the design again"
         )
-    return harmonic(robot.tets, out, hull)
+    return places.carried((body, *chambers))
 
 
 def by_elements(problem: ShapeProblem, point: Configuration, duals: list[Change]) -> Floats:

@@ -21,7 +21,7 @@ from geosim.show.raster import LIGHT_DIRECTION
 from geosim.show.summary import cell, known_columns, summary_rows
 from geosim.writing import checked_target, filled, in_script, replacing
 
-__all__ = ["html"]
+__all__ = ["VIEWER", "DrawnSurface", "color_maps", "drawn_surfaces", "html", "view_directions"]
 
 VIEWER = Path(__file__).parent / "viewer"
 MAX_PAGE_FRAMES, MAX_PAGE_NUMBERS = 60, 3_000_000  # a page stays below some 10 MB
@@ -81,16 +81,11 @@ def _selected_frames(count: int, points: int) -> list[int]:
 def _data(result: Result) -> dict[str, Any]:
     """Everything that the page shows, as JSON with packed arrays (lengths in mm)."""
     robot = result.robot
-    curved = len(robot.p2_edges) > 0
-    level = 1 if curved and len(robot.skin) < CURVED_FACES_LIMIT else 0
-    # turned: like those of the skin they look out of the body
-    walls = robot.chamber_walls if isinstance(robot, VolumetricRobot) else ()
-    surfaces = {"body": None, "walls": np.vstack(walls)[:, ::-1] if len(walls) else np.empty((0, 3), dtype=np.int64)}
-    shown = {name: _Drawn(result, level, faces) for name, faces in surfaces.items() if faces is None or len(faces)}
+    shown = drawn_surfaces(result)
     body = shown["body"]
     chosen = _selected_frames(len(result.frames), sum(len(part.used) for part in shown.values()))
     frames = {name: [part.frame(i) for i in chosen] for name, part in shown.items()}
-    solid = bool(np.isfinite(body.first.stretch).all())
+    solid = body.solid
     touched = any(contact_pressures(result, i) is not None for i in chosen)
     keys = ["displacement", *(["stretch", "stress"] if solid else []), *(["contact"] if touched else [])]
     everything = [at for part in shown.values() for at in (part.rest, *(frame["points"] for frame in frames["body"]))]
@@ -108,7 +103,7 @@ def _data(result: Result) -> dict[str, Any]:
         "trust": list(result.trust()),
         "converged": bool(result.converged),
         "note": note,
-        "colors": {key: map for key, map in _color_maps().items() if key in keys},
+        "colors": {key: map for key, map in color_maps().items() if key in keys},
         "keys": keys,
         "solid": solid,
         "ranges": ranges,
@@ -119,11 +114,22 @@ def _data(result: Result) -> dict[str, Any]:
         "columns": columns,
         "rows": [[cell(row[c]) for c in columns] for row in rows],
         "residuals": _residuals(result),
-        **_view(result, every),
+        **view_directions(result, every),
     }
 
 
-class _Drawn:
+def drawn_surfaces(result: Result) -> dict[str, DrawnSurface]:
+    """Return the surfaces that are shown of a robot by name: "body", its skin, and "walls" of chambers, if it has any."""
+    robot = result.robot
+    curved = len(robot.p2_edges) > 0
+    level = 1 if curved and len(robot.skin) < CURVED_FACES_LIMIT else 0
+    # turned: like those of the skin they look out of the body
+    walls = robot.chamber_walls if isinstance(robot, VolumetricRobot) else ()
+    surfaces = {"body": None, "walls": np.vstack(walls)[:, ::-1] if len(walls) else np.empty((0, 3), dtype=np.int64)}
+    return {name: DrawnSurface(result, level, faces) for name, faces in surfaces.items() if faces is None or len(faces)}
+
+
+class DrawnSurface:
     """A surface of the robot in all frames, without the points that it does not use; lengths in mm."""
 
     def __init__(self, result: Result, level: int, faces: Ints | None) -> None:
@@ -133,9 +139,14 @@ class _Drawn:
         self.triangles = triangles.reshape(-1, 3).astype("<u4")
         self.rest = 1e3 * self.first.rest[self.used]
 
+    @property
+    def solid(self) -> bool:
+        """Whether stretch and stress are known on it."""
+        return bool(np.isfinite(self.first.stretch).all())
+
     def frame(self, i: int) -> dict[str, Floats]:
         """Points [mm] and fields of a frame."""
-        shown = fields.shown_surface(self.result, i, self.level, self.faces)
+        shown = self.first if i == 0 else fields.shown_surface(self.result, i, self.level, self.faces)
         pressure = np.zeros(len(shown.points)) if shown.pressure is None else shown.pressure
         return {
             "points": 1e3 * shown.points[self.used],
@@ -195,7 +206,7 @@ def _around(result: Result, chosen: list[int], everything: Floats) -> dict[str, 
     return {"surfaces": list(numbers), "frames": frames}
 
 
-def _color_maps() -> dict[str, list[list[int]]]:
+def color_maps() -> dict[str, list[list[int]]]:
     """64 colours [0..255] of each colour map, the same as in the pictures."""
     import matplotlib
 
@@ -205,7 +216,7 @@ def _color_maps() -> dict[str, list[list[int]]]:
     }
 
 
-def _view(result: Result, rest: Any) -> dict[str, list[float]]:
+def view_directions(result: Result, rest: Any) -> dict[str, list[float]]:
     """Directions towards the eye, the light, and upwards; as in the picture."""
     moving = np.vstack([rest, 1e3 * result.frames[-1][result.robot.body_vertices]])
     camera, up = camera_of(result, moving)
@@ -219,7 +230,8 @@ def _finite(value: float) -> float | None:
 
 
 def _page(data: dict[str, Any]) -> str:
-    template, script = ((VIEWER / file).read_text(encoding="utf-8") for file in ("viewer.html", "viewer.js"))
+    files = ("viewer.html", "viewer.js", "page.js")
+    template, script, page = ((VIEWER / file).read_text(encoding="utf-8") for file in files)
     drawing = _packed((VIEWER / "three.min.js").read_bytes())
     name = escaping.escape(data["name"])
-    return filled(template, {"NAME": name, "DATA": in_script(data), "SCRIPT": script, "THREE": drawing})
+    return filled(template, {"NAME": name, "DATA": in_script(data), "SCRIPT": script, "PAGE": page, "THREE": drawing})

@@ -1,4 +1,5 @@
-// The page of a result: a shape that turns, its fields, frames, a cut, a ruler. D is the data, THREE the drawing library, which comes deflated.
+// What draws a robot: a shape that turns, its fields, frames, a cut, a ruler. D is the data, THREE the drawing library. Pages of results and the
+// studio share it.
 'use strict';
 const $ = (id) => document.getElementById(id);
 const LABELS = {displacement: 'displacement [mm]', stretch: 'largest stretch [-]', stress: 'von Mises stress [kPa]',
@@ -19,23 +20,6 @@ const spread = (whole, low, high) => {
   return out;
 };
 const positions = async (text) => spread(await unpacked(text, Uint16Array), D.box[0], D.box[1]);
-const part = async (given) => {
-  const frames = [], rest = await positions(given.rest);
-  for (const f of given.frames) {
-    const points = await positions(f.points), displacement = new Float32Array(points.length / 3), fields = {displacement};
-    for (let i = 0; i < displacement.length; i++)
-      displacement[i] = Math.hypot(points[3 * i] - rest[3 * i], points[3 * i + 1] - rest[3 * i + 1], points[3 * i + 2] - rest[3 * i + 2]);
-    for (const key of Object.keys(f).filter((name) => name !== 'points'))
-      fields[key] = spread(await unpacked(f[key], Uint16Array), [D.ranges[key][0]], [D.ranges[key][1]]);
-    frames.push({points, ...fields});
-  }
-  return {triangles: await unpacked(given.triangles, Uint32Array), rest, frames};
-};
-const library = async () => {
-  const script = document.createElement('script');
-  script.textContent = new TextDecoder().decode(await unpacked($('three').textContent, Uint8Array));
-  document.head.append(script);
-};
 
 // ---- drawing
 
@@ -69,7 +53,7 @@ const texture = (colors) => {
 const viewer = (body, walls, around) => {
   const place = $('view'), renderer = new THREE.WebGLRenderer({antialias: true, preserveDrawingBuffer: true});
   renderer.setPixelRatio(Math.min(2, window.devicePixelRatio || 1));
-  renderer.setClearColor(0xffffff);
+  renderer.setClearColor(D.background || 0xffffff);
   renderer.localClippingEnabled = true;
   place.prepend(renderer.domElement);
   const scene = new THREE.Scene(), camera = new THREE.OrthographicCamera();
@@ -94,17 +78,23 @@ const viewer = (body, walls, around) => {
     scene.add(out);
     return out;
   };
-  const colored = material(null, 1), skin = mesh(body.frames[0].points.slice(), body.triangles, colored);
-  const inside = walls && mesh(walls.frames[0].points.slice(), walls.triangles, colored);
-  const ghost = mesh(body.rest, body.triangles, material('#9aa3af', 0.16));
-  ghost.renderOrder = 1;
-  let beside = [];
+  const drop = (m) => { if (m) { scene.remove(m); m.geometry.dispose(); } };
+  const colored = material(null, 1), pale = material('#9aa3af', 0.16);
+  let skin = null, inside = null, ghost = null, beside = [], others = [];
+  // another surface takes the place of the one that is drawn
+  const load = (newBody, newWalls) => {
+    const seen = ghost ? ghost.visible : true;
+    [skin, inside, ghost].forEach(drop);
+    [body, walls] = [newBody, newWalls];
+    skin = mesh(body.frames[0].points.slice(), body.triangles, colored);
+    inside = walls && mesh(walls.frames[0].points.slice(), walls.triangles, colored);
+    ghost = mesh(body.rest, body.triangles, pale);
+    ghost.renderOrder = 1;
+    ghost.visible = seen;
+    clip();
+  };
 
-  const middle = new THREE.Vector3(...[0, 1, 2].map((k) => (D.box[0][k] + D.box[1][k]) / 2));
-  const size = Math.hypot(...[0, 1, 2].map((k) => D.box[1][k] - D.box[0][k])) || 1;
-  camera.up.set(...D.up);
-  camera.near = 0.01 * size;
-  camera.far = 40 * size;
+  let middle, size, extent;
   const controls = new THREE.OrbitControls(camera, renderer.domElement);
   controls.screenSpacePanning = true;
   const home = () => {
@@ -115,11 +105,20 @@ const viewer = (body, walls, around) => {
     controls.update();
   };
   // half the width and height of the box as the first view sees it, with room for scale and colours
-  const extent = (() => {
+  const seenExtent = () => {
     const eye = new THREE.Vector3(...D.eye).normalize(), right = new THREE.Vector3(...D.up).cross(eye).normalize(), up = eye.clone().cross(right);
     const half = (a) => [0, 1, 2].reduce((sum, k) => sum + Math.abs(a.getComponent(k)) * (D.box[1][k] - D.box[0][k]) / 2, 0);
     return [1.35 * half(right), 1.15 * half(up)];
-  })();
+  };
+  const measure = () => {
+    middle = new THREE.Vector3(...[0, 1, 2].map((k) => (D.box[0][k] + D.box[1][k]) / 2));
+    size = Math.hypot(...[0, 1, 2].map((k) => D.box[1][k] - D.box[0][k])) || 1;
+    camera.up.set(...D.up);
+    camera.near = 0.01 * size;
+    camera.far = 40 * size;
+    extent = seenExtent();
+  };
+  measure();
   const fit = () => {
     const w = place.clientWidth, h = place.clientHeight, tall = Math.max(extent[1], extent[0] * h / w, 0.05 * size);
     renderer.setSize(w, h);
@@ -153,6 +152,7 @@ const viewer = (body, walls, around) => {
     colored.uniforms.range.value.set(...D.ranges[key]);
     for (const old of beside) { scene.remove(old); old.geometry.dispose(); old.material.dispose(); }
     beside = D.around.frames[i].map((n) => mesh(around[n].points, around[n].triangles, material(around[n].color, around[n].opacity)));
+    beside.forEach((m, k) => { m.userData.number = D.around.frames[i][k]; });
     clip();
     draw();
   };
@@ -211,8 +211,28 @@ const viewer = (body, walls, around) => {
     draw();
   };
   const forget = () => { ends = []; measured(null); };
+  // shapes beside the robot that stay while it changes: [points, triangles, colour, opacity]
+  const overlay = (list) => {
+    for (const old of others) { drop(old); old.material.dispose(); }
+    others = list.map(([points, triangles, color, opacity]) => mesh(points, triangles, material(color, opacity)));
+    others.forEach((m) => { m.renderOrder = 1; });
+    draw();
+  };
+  // where the mouse meets a surface around the robot, and the plane through that point across the line of sight
+  const grasp = (event) => {
+    under(event);
+    const hit = caster.intersectObjects(beside)[0];
+    return hit ? {number: hit.object.userData.number, point: hit.point.clone(),
+      plane: new THREE.Plane().setFromNormalAndCoplanarPoint(camera.getWorldDirection(new THREE.Vector3()), hit.point)} : null;
+  };
+  const onPlane = (event, at) => {
+    under(event);
+    return caster.ray.intersectPlane(at, new THREE.Vector3());
+  };
+  load(body, walls);
   home();
-  return {show, cut, home: () => { home(); draw(); }, draw, under, valueAt, measured, forget, canvas: renderer.domElement, paint,
+  return {show, cut, load, onScreen: ([x, y, z]) => onScreen(new THREE.Vector3(x, y, z)), around: (surfaces) => { around = surfaces; }, overlay, grasp, onPlane, controls,
+    refit: () => { measure(); home(); fit(); }, background: (color) => { renderer.setClearColor(color); draw(); }, home: () => { home(); draw(); }, draw, under, valueAt, measured, forget, canvas: renderer.domElement, paint,
     ghost: (on) => { ghost.visible = on; draw(); }};
 };
 
@@ -240,107 +260,10 @@ const bar = (key) => {
     `<span style="display:flex;flex-direction:column;justify-content:space-between">${[1, 0.75, 0.5, 0.25, 0].map((s) => `<span>${text(lo + s * (hi - lo))}</span>`).join('')}</span></div>`;
 };
 
-// ---- table and residuals, which need no graphics
+// ---- what the mouse points at, and the ruler between two points
 
-const line = (cells, tag) => {
-  const tr = document.createElement('tr');
-  for (const c of cells) { const td = document.createElement(tag); td.textContent = c; tr.appendChild(td); }
-  return tr;
-};
-const residuals = () => {
-  if (!D.residuals.length) return $('evidence').remove();
-  const W = 1100, H = 252, left = 56, low = 44, colors = ['#31688e', '#35b779', '#90d743', '#440154', '#b3541e'];
-  const logs = D.residuals.flatMap(([, r]) => r).filter((v) => v > 0).map(Math.log10);
-  const most = Math.max(1, ...D.residuals.map(([, r]) => r.length - 1));
-  const top = Math.ceil(Math.max(...logs)), bottom = Math.min(top - 1, Math.floor(Math.min(...logs)));
-  const X = (i) => left + (W - left - 12) * i / most, Y = (v) => 8 + (H - low - 8) * (top - Math.log10(v)) / (top - bottom);
-  let out = '';
-  for (let e = bottom; e <= top; e += Math.max(1, Math.ceil((top - bottom) / 8)))
-    out += `<line x1="${left}" x2="${W}" y1="${Y(10 ** e)}" y2="${Y(10 ** e)}" stroke="#e6e9ee"/><text x="8" y="${Y(10 ** e) + 4}">1e${e}</text>`;
-  for (let i = 0; i <= most; i += Math.max(1, Math.ceil(most / 12))) out += `<text x="${X(i) - 4}" y="${H - 26}">${i}</text>`;
-  D.residuals.forEach(([frame, r], n) => {
-    const points = r.map((v, i) => [i, v]).filter(([, v]) => v > 0).map(([i, v]) => `${X(i).toFixed(1)},${Y(v).toFixed(1)}`);
-    const color = colors[n % colors.length];
-    out += `<g><title>frame ${frame}</title><polyline points="${points.join(' ')}" fill="none" stroke="${color}" stroke-width="1.4"/>` +
-      points.map((p) => `<circle cx="${p.split(',')[0]}" cy="${p.split(',')[1]}" r="2.4" fill="${color}"/>`).join('') + '</g>';
-  });
-  $('residuals').innerHTML = svg(W, H, out + `<text x="${W / 2}" y="${H - 4}">iteration</text>`).replace('<svg ', '<svg style="max-width:100%;height:auto" ');
-};
-
-const tables = (choose) => {
-  $('status').textContent = D.status;
-  $('status').className = D.status === 'CONVERGED' ? 'good' : 'bad';
-  $('message').textContent = D.message + (D.note ? ' ' + D.note : '');
-  for (const sentence of D.trust) $('trust').appendChild(document.createElement('li')).textContent = sentence;
-  $('head').appendChild(line(D.columns, 'th'));
-  D.rows.forEach((row, r) => {
-    const tr = line(row, 'td'), i = D.chosen.indexOf(r);
-    if (i >= 0) tr.onclick = () => choose(i);
-    $('rows').appendChild(tr);
-  });
-  residuals();
-};
-
-// ---- the page
-
-const start = async () => {
-  let now = D.chosen.length - 1, timer = null, key = 'displacement', view = null, choose = () => {};
-  tables((i) => choose(i));
-  for (const name of D.keys) $('key').append(new Option(NAMES[name], name));
-  $('key').parentElement.hidden = D.keys.length < 2;
-  try {
-    await library();
-    const around = [];
-    for (const [color, opacity, p, t] of D.around.surfaces)
-      around.push({color, opacity, points: await unpacked(p, Float32Array), triangles: await unpacked(t, Uint32Array)});
-    view = viewer(await part(D.body), D.walls && await part(D.walls), around);
-  } catch (error) {
-    $('view').style.height = 'auto';
-    $('view').textContent = 'The shape cannot be drawn by this browser (' + error.message + '); picture.png beside this page shows it.';
-    return;
-  }
-  const show = (i) => {
-    now = i;
-    view.show(i, key);
-    $('slider').value = i;
-    const row = D.rows[D.chosen[i]], at = (name) => row[D.columns.indexOf(name)];
-    const of = (begin) => D.columns.filter((c) => c.startsWith(begin) && at(c) !== 'nan');
-    $('where').textContent = 'frame ' + at('frame') + of('volume_ratio').map((c) => ', V/V0 ' + at(c)).join('') +
-      of('pressure').map((c) => ', ' + at(c) + ' kPa').join('') + of('bend_angle').map((c) => ', bend ' + at(c) + '°').join('');
-    document.querySelectorAll('#rows tr').forEach((tr, r) => tr.classList.toggle('now', r === D.chosen[i]));
-  };
-  const stop = () => { clearInterval(timer); timer = null; $('play').textContent = 'Play'; };
-  const play = (ended) => {
-    if (now === D.chosen.length - 1) show(0);
-    $('play').textContent = 'Pause';
-    timer = setInterval(() => now < D.chosen.length - 1 ? show(now + 1) : (stop(), ended && ended()), Math.max(80, 3000 / D.chosen.length));
-  };
-  choose = (i) => { stop(); show(i); };
-  $('slider').max = D.chosen.length - 1;
-  if (D.chosen.length < 2) for (const id of ['play', 'slider', 'film']) $(id).hidden = true;
-  $('slider').oninput = (e) => choose(+e.target.value);
-  $('play').onclick = () => timer ? stop() : play();
-  $('ghost').onchange = (e) => view.ghost(e.target.checked);
-  $('key').onchange = (e) => { key = e.target.value; bar(key); show(now); };
-  const cut = () => {
-    $('depth').hidden = $('cut').value === '';
-    view.cut($('cut').value === '' ? null : +$('cut').value, $('depth').value / 1000);
-  };
-  $('cut').onchange = $('depth').oninput = cut;
-  $('home').onclick = view.home;
+const pointing = (view, keyOf) => {
   $('measure').onclick = () => { if (!$('measure').classList.toggle('on')) view.forget(); };
-  const save = (url, name) => Object.assign(document.createElement('a'), {href: url, download: name}).click();
-  $('picture').onclick = () => { view.paint(); save(view.canvas.toDataURL('image/png'), D.name + '.png'); };
-  if (typeof MediaRecorder === 'undefined' || !view.canvas.captureStream) $('film').remove();
-  else $('film').onclick = () => {
-    stop();
-    const recorder = new MediaRecorder(view.canvas.captureStream(30), {videoBitsPerSecond: 8e6}), parts = [];
-    recorder.ondataavailable = (e) => parts.push(e.data);
-    recorder.onstop = () => save(URL.createObjectURL(new Blob(parts, {type: recorder.mimeType})), D.name + '.webm');
-    show(0);
-    recorder.start();
-    play(() => setTimeout(() => recorder.stop(), 800));
-  };
   let pressed = null, busy = false;
   view.canvas.onpointerdown = (e) => { pressed = [e.clientX, e.clientY]; };
   view.canvas.onpointerup = (e) => {
@@ -358,11 +281,8 @@ const start = async () => {
       $('tip').style.display = hit ? 'block' : 'none';
       if (!hit) return;
       const {x, y, z} = hit.point;
-      $('tip').textContent = `${[x, y, z].map((v) => v.toFixed(2)).join(', ')} mm\n${LABELS[key].replace(/ \[.*/, '')} ${+view.valueAt(hit).toPrecision(4)} ${LABELS[key].match(/\[(.*)\]/)[1].replace('-', '')}`;
+      $('tip').textContent = `${[x, y, z].map((v) => v.toFixed(2)).join(', ')} mm\n${LABELS[keyOf()].replace(/ \[.*/, '')} ${+view.valueAt(hit).toPrecision(4)} ${LABELS[keyOf()].match(/\[(.*)\]/)[1].replace('-', '')}`;
       Object.assign($('tip').style, {left: Math.min(e.clientX - box.left + 14, box.width - 190) + 'px', top: e.clientY - box.top + 14 + 'px'});
     });
   };
-  bar(key);
-  show(now);
 };
-start();

@@ -1,0 +1,145 @@
+"""How long a knob takes to show its rest shape and its first solved frame, as a page sees it.
+
+    python benchmarks/studio_latency.py [--designs pneunet,bellows] [--changes 30] [--seed 0]
+
+Starts `geosim studio` for each design, waits for its first frames, and turns knobs at random: a dimension to between .8 and
+1.25 of its default (counts by one), the pressure, the material. A change comes .3 s after the frame of the one before, so
+that it also meets a solve on its way (the rest of the path, the refinement). Prints median and 95 % of the seconds to the
+rest shape and to the first frame of P2 elements, by kind of change, the CPU seconds that its processes spent until then, and the
+load of the machine beside them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+from urllib.parse import urlsplit
+
+import numpy as np
+import psutil
+from websockets.sync.client import connect
+
+from geosim.studio.frames import unpacked
+from geosim.studio.scene import Scene, of_design
+
+DESIGNS = ("pneunet", "round_finger", "bellows", "gripper")
+SETTLE_SECONDS, LIMIT_SECONDS = 0.3, 120.0
+DIMENSION_SHARES, PRESSURE_KPA = (0.8, 1.25), (1.0, 5.0)
+MATERIALS = ("ecoflex-00-30", "ecoflex-00-50", "dragon-skin-10")
+
+
+def change(scene: Scene, rng: np.random.Generator) -> tuple[str, dict[str, float | str]]:
+    """Return a random change and its kind."""
+    while True:
+        knob = rng.choice([k for k in scene.knobs.values() if k.group in ("Actuation", "Dimensions", "Material")])
+        if knob.key in ("drive", "steps", "finger") or (knob.low == 0.0 and knob.group == "Dimensions"):
+            continue
+        if knob.key == "material":
+            kind, value = "material", str(rng.choice([m for m in MATERIALS if m != scene.value("material")]))
+        elif knob.group == "Actuation":
+            kind, value = "pressure", round(float(rng.uniform(*PRESSURE_KPA)), 2)
+        elif knob.whole:
+            kind, value = "count", max(1, int(scene.value(knob.key)) + int(rng.choice([-1, 1])))
+        else:
+            kind, value = "dimension", round(float(knob.value) * float(rng.uniform(*DIMENSION_SHARES)), 3)
+        try:
+            scene.turned(knob.key, value).drawn()
+        except ValueError:
+            continue
+        return kind, {knob.key: value}
+
+
+def measure(name: str, changes: int, seed: int) -> list[tuple[str, float, float, float]]:
+    """Return (kind, seconds to the rest shape, to the first solved frame, CPU seconds until then) of random changes."""
+    rng, scene = np.random.default_rng(seed), of_design(name)
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "geosim", "studio", name, "--no-browser"]
+        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            assert process.stdout is not None
+            address = urlsplit(process.stdout.readline().strip())
+            url = f"ws://{address.netloc}/ws?{address.query}"
+            with connect(url, origin=f"http://{address.netloc}", max_size=None, compression=None) as page:
+                _until(page, lambda m: m.get("say") == "done", 600.0)
+                out = []
+                while len(out) < changes:
+                    time.sleep(SETTLE_SECONDS)
+                    kind, values = change(scene, rng)
+                    for key, value in values.items():
+                        scene = scene.turned(key, value)
+                    family = psutil.Process(process.pid).children(recursive=True)
+                    before, began = _cpu(family), time.perf_counter()
+                    page.send(json.dumps({"do": "turn", "values": values}))
+                    number = _until(page, lambda m: m.get("say") == "scene")[0]["number"]
+                    _, rest = _until(page, partial(_is, number, ("rest", "preview")))
+                    found, first = _until(page, partial(_is, number, ("preview",)))
+                    after = _cpu(family)
+                    spent = sum(after[pid] - before[pid] for pid in after)
+                    if found["say"] == "failed":
+                        print(f"  {name} {values}: {found['text'][:110]}")
+                        continue
+                    out.append((kind, rest - began, first - began, spent))
+                return out
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def _is(number, levels, message):
+    """Whether a message is a frame of a run at one of some levels, or says that there is none."""
+    return message.get("number") == number and (message.get("level") in levels or message["say"] == "failed")
+
+
+def _until(page, wanted, seconds=LIMIT_SECONDS):
+    """The first message that is wanted, and when it came; a frame that was the rest's and the solved one counts for both."""
+    deadline = time.perf_counter() + seconds
+    while True:
+        kept = getattr(page, "kept", None)
+        page.kept = None
+        message = kept or page.recv(timeout=max(0.1, deadline - time.perf_counter()))
+        now = time.perf_counter()
+        header = unpacked(message)[0] if isinstance(message, bytes) else json.loads(message)
+        if wanted(header):
+            page.kept = message if header.get("level") == "preview" and kept is None else None
+            return header, now
+
+
+def _cpu(family):
+    """CPU seconds of the processes that are still there, by their number."""
+    out = {}
+    for one in family:
+        try:
+            times = one.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        out[one.pid] = times.user + times.system
+    return out
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--designs", default=",".join(DESIGNS))
+    parser.add_argument("--changes", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the beginning; seconds, median / 95 %")
+    for name in given.designs.split(","):
+        rows = measure(name, given.changes, given.seed)
+        for kind in ("all", "pressure", "material", "dimension", "count"):
+            chosen = np.array([row[1:] for row in rows if kind in ("all", row[0])])
+            if len(chosen):
+                middle, high = np.percentile(chosen, [50, 95], axis=0)
+                words = ("rest shape", "first solved frame", "CPU until then")
+                text = ", ".join(f"{w} {m:.2f} / {h:.2f}" for w, m, h in zip(words, middle, high))
+                print(f"{name:12s} {kind:10s} {len(chosen):3d} changes: {text}; load {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Frames on the wire: a JSON header with the names, types and sizes of the arrays that follow it."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from geosim.arrays import Floats
+from geosim.generate import Design
+from geosim.result import Result
+from geosim.show.contact import force_arrows, obstacle_surfaces
+from geosim.show.page import drawn_surfaces, view_directions
+from geosim.show.summary import summary_rows
+
+__all__ = ["frame", "packed", "rest", "unpacked"]
+
+OBSTACLE_COLOR, FORCE_COLOR = "#b8b2a8", "#c8291f"
+METRES_TO_MM = 1e3
+EYE, LIGHT, UP = (
+    [-0.45, -1.0, 0.45],
+    [-0.25, -0.6, 0.75],
+    [0.0, 0.0, 1.0],
+)  # of a rest shape, whose motion is not known yet
+
+
+def packed(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Return a header and arrays as one message; positions and fields in single precision, corners as 32 bit numbers."""
+    parts, places = [], []
+    for name, array in arrays.items():
+        kind = "u4" if array.dtype.kind in "iu" else "f4"
+        data = np.ascontiguousarray(array, dtype=f"<{kind}").tobytes()
+        places.append([name, kind, array.size])
+        parts.append(data)
+    text = json.dumps({**header, "arrays": places}, allow_nan=False).encode()
+    text += b" " * (-len(text) % 4)
+    return b"".join([struct.pack("<I", len(text)), text, *parts])
+
+
+def unpacked(message: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return header and arrays of a message."""
+    (length,) = struct.unpack_from("<I", message)
+    header = json.loads(message[4 : 4 + length])
+    at, arrays = 4 + length, {}
+    for name, kind, count in header["arrays"]:
+        arrays[name] = np.frombuffer(message, f"<{kind}", count, at)
+        at += 4 * count
+    return header, arrays
+
+
+def frame(result: Result, header: Mapping[str, Any], i: int = -1) -> bytes:
+    """Return a frame of a result with its fields, its obstacles and its row of the summary.
+
+    Lengths in mm, stresses in kPa.
+    """
+    i = result.checked_frame(i)
+    arrays: dict[str, np.ndarray] = {}
+    surfaces = drawn_surfaces(result)
+    for name, surface in surfaces.items():
+        shown = surface.frame(i)
+        arrays |= {f"{name}.triangles": surface.triangles, f"{name}.rest": surface.rest}
+        arrays |= {f"{name}.{key}": values for key, values in shown.items()}
+    body = arrays["body.rest"]
+    every = np.vstack([body, arrays["body.points"]])
+    if not surfaces["body"].solid:
+        arrays = {name: values for name, values in arrays.items() if not name.endswith(("stretch", "stress"))}
+    size = float(np.linalg.norm(np.ptp(every, axis=0))) / METRES_TO_MM
+    around = [(OBSTACLE_COLOR, 0.55, *s) for s in obstacle_surfaces(result, i, every / METRES_TO_MM)]
+    if result.environment.obstacles:
+        arrows = force_arrows(result, i, size)
+        around += [(FORCE_COLOR, 1.0, *arrows)] if len(arrows[1]) else []
+    for k, (_, _, points, triangles) in enumerate(around):
+        arrays |= {
+            f"around{k}.points": METRES_TO_MM * np.asarray(points),
+            f"around{k}.triangles": np.asarray(triangles),
+        }
+    row = {k: v for k, v in summary_rows(result)[i].items() if not isinstance(v, float) or np.isfinite(v)}
+    told = {
+        **header,
+        "row": row,
+        "solid": surfaces["body"].solid,
+        "around": [[color, opacity] for color, opacity, _, _ in around],
+        "view": view_directions(result, body),
+    }
+    return packed(told, arrays)
+
+
+def rest(design: Design, header: Mapping[str, Any]) -> bytes:
+    """Return the rest shape of a design, before it is meshed."""
+    arrays: dict[str, np.ndarray] = {}
+    for name, surfaces in (("body", (design.body,)), ("walls", design.chambers)):
+        if surfaces:
+            points, triangles = _joined([s.vertices for s in surfaces], [s.faces for s in surfaces])
+            arrays |= {
+                f"{name}.triangles": triangles[:, :: 1 if name == "body" else -1],
+                f"{name}.rest": METRES_TO_MM * points,
+            }
+            arrays[f"{name}.points"] = arrays[f"{name}.rest"]
+    told = {**header, "row": {}, "solid": False, "around": [], "view": {"eye": EYE, "light": LIGHT, "up": UP}}
+    return packed(told, arrays)
+
+
+def _joined(points: list[Floats], triangles: list[Any]) -> tuple[Floats, np.ndarray]:
+    starts = np.cumsum([0, *(len(p) for p in points[:-1])])
+    return np.vstack(points), np.vstack([np.asarray(t) + start for t, start in zip(triangles, starts)])

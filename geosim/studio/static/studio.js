@@ -1,0 +1,395 @@
+// The studio: knobs on the left, the robot in the middle, its curve on the right. What is drawn comes from viewer.js.
+'use strict';
+const TOKEN = new URLSearchParams(location.search).get('token');
+const COLORS = JSON.parse(document.getElementById('data').textContent).colors;
+const dark = matchMedia('(prefers-color-scheme: dark)');
+const paper = () => dark.matches ? 0x14181d : 0xffffff;
+const D = {keys: Object.keys(COLORS), colors: COLORS, ranges: Object.fromEntries(Object.keys(COLORS).map((k) => [k, [0, 1]])),
+  box: [[0, 0, 0], [1, 1, 1]], eye: [-0.45, -1, 0.45], up: [0, 0, 1], light: [-0.25, -0.6, 0.75], around: {frames: [[]]}, solid: false, background: paper()};
+const PINS = ['#2a8f6a', '#c86326', '#7b5bb5', '#b03a5b'];
+const LEVELS = {rest: 'rest shape', preview: 'preview: coarsest mesh', refining: 'refining: on the way', converged: 'converged: as saved'};
+
+let scene = null, view = null, key = 'displacement', socket = null, wait = 400, shown = null, timer = null, fitted = '';
+let run = {shape: '', frames: [], bars: {}}, pins = [], sensed = {}, words = {command: '', python: ''}, held = null;
+const send = (message) => { if (socket && socket.readyState === 1) socket.send(JSON.stringify(message)); };
+const say = (text) => { $('sentence').textContent = text; };
+
+// ---- frames: a header in JSON, then arrays
+
+const decoded = (buffer) => {
+  const length = new DataView(buffer).getUint32(0, true), header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+  let at = 4 + length;
+  const arrays = {};
+  for (const [name, kind, count] of header.arrays) { arrays[name] = new (kind === 'u4' ? Uint32Array : Float32Array)(buffer, at, count); at += 4 * count; }
+  const part = (name) => {
+    if (!arrays[name + '.triangles']) return null;
+    const points = arrays[name + '.points'], zero = new Float32Array(points.length / 3);
+    const fields = Object.fromEntries(D.keys.map((k) => [k, arrays[`${name}.${k}`] || zero]));
+    return {triangles: arrays[name + '.triangles'], rest: arrays[name + '.rest'], frames: [{points, ...fields}]};
+  };
+  const around = header.around.map(([color, opacity], k) => ({color, opacity, points: arrays[`around${k}.points`], triangles: arrays[`around${k}.triangles`]}));
+  return {...header, body: part('body'), walls: part('walls'), around};
+};
+const extent = (values, low, high) => { for (const v of values) { if (v < low) low = v; if (v > high) high = v; } return [low, high]; };
+const boxOf = (frame) => {
+  const low = [1e9, 1e9, 1e9], high = [-1e9, -1e9, -1e9];
+  const round = scene && scene.knobs.some((k) => k.key === 'object_radius_mm') && frame.around.length ? [frame.around[0].points] : [];
+  for (const points of [frame.body.rest, frame.body.frames[0].points, ...round])
+    for (let i = 0; i < points.length; i++) { const k = i % 3; if (points[i] < low[k]) low[k] = points[i]; if (points[i] > high[k]) high[k] = points[i]; }
+  return [low, high];
+};
+const union = (a, b) => [a[0].map((v, k) => Math.min(v, b[0][k])), a[1].map((v, k) => Math.max(v, b[1][k]))];
+
+const show = (frame) => {
+  shown = frame;
+  D.solid = frame.solid;
+  D.around = {frames: [frame.around.map((_, k) => k)]};
+  const values = (k) => frame.body.frames[0][k];
+  for (const k of D.keys) {
+    const [low, high] = extent(values(k), k === 'stretch' && frame.solid ? 1 : 0, k === 'stretch' && frame.solid ? 1 : 0);
+    const reach = run.frames.reduce((top, f) => Math.max(top, f.top ? f.top[k] || 0 : 0), high);
+    D.ranges[k] = frame.level === 'rest' ? [-1, 1] : [low, Math.max(low + 1e-6, reach)];
+    frame.top = {...frame.top, [k]: high};
+  }
+  const box = boxOf(frame), size = Math.hypot(...[0, 1, 2].map((k) => box[1][k] - box[0][k]));
+  if (!view) {
+    Object.assign(D, {box, ...frame.view});
+    view = viewer(frame.body, frame.walls, frame.around);
+    wire();
+    fitted = scene ? scene.name : '';
+  } else {
+    view.load(frame.body, frame.walls);
+    const both = union(D.box, box), old = Math.hypot(...[0, 1, 2].map((k) => D.box[1][k] - D.box[0][k])), now = Math.hypot(...[0, 1, 2].map((k) => both[1][k] - both[0][k]));
+    if (!D.placed && frame.level !== 'rest') Object.assign(D, {placed: true, box: both, ...frame.view}, {box: both}), view.refit();
+    else if (now > 1.12 * old || size < 0.4 * old) { D.box = size < 0.4 * old ? box : both; view.refit(); }
+  }
+  view.around(frame.around);
+  view.show(0, key);
+  ghosts();
+  bar(key);
+  $('bar').hidden = frame.level === 'rest';
+  facts();
+};
+const ghosts = () => {
+  const list = pins.filter((p) => p.frame).map((p) => [p.frame.body.frames[0].points, p.frame.body.triangles, p.color, 0.3]);
+  if (run.rest && shown && shown.number !== run.rest.number && $('ghost').checked)
+    list.push([run.rest.body.rest, run.rest.body.triangles, dark.matches ? '#8fb8d8' : '#3b7fae', 0.25]);
+  if (view) view.overlay(list);
+};
+const facts = () => {
+  const row = shown ? shown.row : {}, out = [];
+  const put = (name, unit, text, digits = 4) => { if (row[name] !== undefined && Number.isFinite(row[name])) out.push(`${text} ${+(+row[name]).toPrecision(digits)} ${unit}`); };
+  put('pressure_kpa_1', 'kPa', 'pressure');
+  put('bend_angle_deg', '°', 'bend');
+  put('tip_z_mm', 'mm', 'tip z');
+  const force = ['x', 'y', 'z'].map((a) => row[`obstacle_force_${a}_n_1`]).filter((v) => v !== undefined);
+  if (force.length === 3) out.push(`force on the object ${(+Math.hypot(...force).toPrecision(3))} N`);
+  $('facts').textContent = out.join('\n');
+  $('where').textContent = shown && shown.level !== 'rest' ? `frame ${shown.step} of ${shown.steps}` + (shown.tets ? `, ${shown.tets} elements` : '') : '';
+};
+const label = (level, text) => { $('label').className = 'chip ' + level; $('label').textContent = text || LEVELS[level] || level; };
+
+const arrived = (frame) => {
+  if (scene && frame.number !== scene.number) return;
+  if (frame.level === 'rest') {
+    run.rest = frame;
+    label('rest');
+    if (!shown || shown.level === 'rest') show(frame); else ghosts();
+    return;
+  }
+  const same = run.frames.findIndex((f) => f.level === frame.level && f.step === frame.step && Math.abs((f.row.load || 0) - (frame.row.load || 0)) < 1e-9 && f.number === frame.number);
+  if (same >= 0) run.frames.splice(same, 1);
+  run.frames.push(frame);
+  run.frames.sort((a, b) => a.number - b.number || a.step - b.step);
+  if (frame.now) {
+    show(frame);
+    label(frame.failed ? 'failed' : frame.level, frame.failed ? 'last shape on the way' : undefined);
+  } else if (shown) {
+    for (const k of D.keys) D.ranges[k][1] = Math.max(D.ranges[k][1], ...extent(frame.body.frames[0][k], 0, 0));
+  }
+  slider();
+  measures();
+  curve();
+};
+// the frames that the slider goes through: of the best level there is
+const best = () => {
+  const of = (level) => run.frames.filter((f) => f.level === level && f.number === scene.number);
+  for (const level of ['converged', 'refining', 'preview']) if (of(level).length) {
+    return level === 'preview' ? of(level) : [...of('refining').filter((f) => !of('converged').some((c) => c.step === f.step)), ...of('converged')];
+  }
+  return [];
+};
+const slider = () => {
+  const list = best();
+  $('slider').max = Math.max(0, list.length - 1);
+  $('slider').value = Math.max(0, list.indexOf(shown));
+  $('play').disabled = list.length < 2;
+};
+
+// ---- knobs
+
+const effect = (knob) => {
+  const found = sensed[knob.key];
+  if (!found) return '';
+  if (found.why) return `<b>not known</b>`;
+  const most = Math.max(1e-12, ...Object.values(sensed).map((s) => Math.abs(s.share || 0))), width = 50 * Math.abs(found.share) / most;
+  return `<i class="${found.share > 0 ? 'up' : 'down'}" style="left:${found.share > 0 ? 50 : 50 - width}%;width:${width}%"></i><b class="${found.share > 0 ? '' : 'far'}">${found.slope > 0 ? '+' : ''}${(+found.slope).toPrecision(3)} ${found.unit}</b>`;
+};
+const element = (tag, given, ...inside) => { const e = Object.assign(document.createElement(tag), given); e.append(...inside); return e; };
+const step = (knob) => knob.whole ? 1 : 10 ** (Math.floor(Math.log10(Math.max(1e-9, knob.high - knob.low))) - 2);
+let queue = {}, flushing = null;
+const turn = (name, value) => {
+  queue[name] = value;
+  if (flushing) return;
+  flushing = setTimeout(() => { send({do: 'turn', values: queue}); queue = {}; flushing = null; }, 90);
+};
+const build = () => {
+  const form = $('knobs'), focus = document.activeElement && document.activeElement.id;
+  form.textContent = '';
+  let group = '';
+  for (const knob of scene.knobs) {
+    if (knob.group !== group) form.append(element('h2', {textContent: group = knob.group}));
+    const id = 'knob-' + knob.key, div = element('div', {className: 'knob'}), name = element('label', {htmlFor: id + (knob.choices.length ? '' : '-number'), textContent: knob.label});
+    if (knob.unit) name.append(' ', element('span', {className: 'unit', textContent: knob.unit}));
+    div.dataset.key = knob.key;
+    if (knob.choices.length) {
+      const select = element('select', {id}, ...knob.choices.map((c) => new Option(c, c, false, c === knob.now)));
+      select.onchange = () => turn(knob.key, select.value);
+      div.append(name, select);
+    } else {
+      const low = Math.min(knob.low, knob.now), high = Math.max(knob.high, knob.now);
+      const range = element('input', {type: 'range', id, min: low, max: high, step: knob.whole ? 1 : 'any', value: knob.now, ariaLabel: knob.label});
+      const number = element('input', {type: 'number', id: id + '-number', step: knob.whole ? 1 : 'any', value: +(+knob.now).toPrecision(6)});
+      const rounded = (v) => knob.whole ? Math.round(v) : +(Math.round(v / step(knob)) * step(knob)).toPrecision(6);
+      range.oninput = () => { const v = rounded(+range.value); number.value = v; between(knob, v); turn(knob.key, v); };
+      range.onkeydown = (e) => {
+        const way = {ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1}[e.key];
+        if (!way) return;
+        e.preventDefault();
+        range.value = knob.whole ? +range.value + way : +range.value + way * (high - low) / 100;
+        range.oninput();
+      };
+      number.onchange = () => { if (number.value !== '' && Number.isFinite(+number.value)) { range.value = number.value; turn(knob.key, knob.whole ? Math.round(+number.value) : +number.value); } };
+      if (scene.design && knob.group === 'Dimensions' && !knob.key.includes(':'))
+        name.prepend(element('input', {type: 'checkbox', className: 'tick', id: 'tick-' + knob.key, title: 'change it in a search', checked: ticked.has(knob.key),
+          ariaLabel: `change ${knob.label} in a search`, onchange: (e) => ticked[e.target.checked ? 'add' : 'delete'](knob.key)}));
+      div.append(name, number, range);
+    }
+    if (Object.keys(sensed).length && knob.group === 'Dimensions') div.append(element('div', {className: 'effect', innerHTML: effect(knob)}));
+    form.append(div);
+    if (knob.key === 'material')
+      form.append(element('p', {className: 'note', textContent: scene.scatter ? `its modulus differs by ${(100 * scene.scatter).toFixed(0)} % between batches (in the error bar)` : 'its scatter between batches is not known'}));
+  }
+  if (focus && $(focus)) $(focus).focus();
+};
+const ticked = new Set();
+const refresh = () => {  // other values, the same knobs: what is being dragged stays in the hand
+  for (const knob of scene.knobs) {
+    const input = $('knob-' + knob.key), number = $('knob-' + knob.key + '-number');
+    if (!input || document.activeElement === input || document.activeElement === number || queue[knob.key] !== undefined) continue;
+    input.value = knob.now;
+    if (number) number.value = +(+knob.now).toPrecision(6);
+  }
+};
+// while a pressure is dragged: the shape between the two frames of the path that are nearest, at once
+const between = (knob, value) => {
+  if (knob.group !== 'Actuation' || !/^(pressure_kpa|volume_ratio):0$/.test(knob.key)) return;
+  const column = knob.key.replace(':0', '_1'), known = run.frames.filter((f) => f.row[column] !== undefined && f.body.triangles.length === (shown ? shown.body.triangles.length : 0));
+  known.sort((a, b) => a.row[column] - b.row[column]);
+  const above = known.findIndex((f) => f.row[column] >= value);
+  if (above < 1) return;
+  const [a, b] = [known[above - 1], known[above]], s = (value - a.row[column]) / Math.max(1e-12, b.row[column] - a.row[column]);
+  const mix = (part) => part && {...part, frames: [Object.fromEntries(Object.keys(part.frames[0]).map((k) => [k, part.frames[0][k].map((v, i) => v + s * (({body: b.body, walls: b.walls})[part === a.body ? 'body' : 'walls'].frames[0][k][i] - v))]))]};
+  show({...a, body: mix(a.body), walls: mix(a.walls), row: {...a.row, [column]: value}, mixed: true});
+  label('preview', 'between solved frames');
+};
+
+// ---- the curve
+
+const COLUMN = {bend_angle_deg: 'bend angle [°]', twist_angle_deg: 'twist angle [°]', max_stretch: 'largest stretch [-]', max_von_mises_kpa: 'von Mises stress [kPa]',
+  max_displacement_mm: 'largest displacement [mm]', load: 'time or load'};
+const column = (name) => COLUMN[name] || name.replace(/_(mm3|mm|kpa|n|deg)(_\d+)?$/, (_, u, n) => `${n ? n.replace('_', ' ') : ''} [${{mm3: 'mm³', kpa: 'kPa', n: 'N'}[u] || u}]`).replace(/_/g, ' ');
+const measures = () => {
+  const row = run.frames.length ? run.frames[run.frames.length - 1].row : {}, names = Object.keys(row).filter((n) => typeof row[n] === 'number' && !['frame', 'iterations', 'seconds'].includes(n));
+  if (JSON.stringify(names) === measures.last) return;
+  measures.last = JSON.stringify(names);
+  const moves = !scene.knobs.some((k) => k.key === 'drive' || k.key === 'tension_n:0'), driven = moves ? 'load' : scene.knobs.some((k) => k.key === 'drive' && k.now === 'volume') ? 'volume_ratio_1' : 'pressure_kpa_1';
+  const wanted = {x: [$('x').value, driven, 'cable_tension_n_1', 'load'], y: [$('y').value, 'bend_angle_deg', moves ? 'tip_x_mm' : 'tip_z_mm', 'tip_z_mm']};
+  for (const axis of ['x', 'y']) {
+    $(axis).replaceChildren(...names.map((n) => new Option(column(n), n)));
+    $(axis).value = wanted[axis].find((n) => names.includes(n)) || names[0];
+  }
+};
+const ticks = (low, high) => {
+  const wide = (high - low) / 4 || 1, unit = 10 ** Math.floor(Math.log10(wide)), s = [1, 2, 5, 10].find((f) => f * unit >= wide) * unit, out = [];
+  for (let v = Math.ceil(low / s - 1e-9) * s; v <= high + 1e-9 * s; v += s) out.push(+v.toPrecision(6));
+  return out;
+};
+const curve = () => {
+  const W = 330, H = 250, left = 52, low = 34, nx = $('x').value, ny = $('y').value;
+  const points = (frames) => frames.map((f) => ({x: f.row[nx], y: f.row[ny], f})).filter((p) => Number.isFinite(p.x) && Number.isFinite(p.y)).sort((a, b) => a.x - b.x || a.f.step - b.f.step);
+  const fine = run.frames.filter((f) => (f.level === 'refining' || f.level === 'converged') && f.number === (scene || {}).number), coarse = run.frames.filter((f) => f.level === 'preview');
+  const lines = [...pins.map((p) => ({points: points(p.frames), color: p.color})), {points: points(coarse), color: 'var(--soft)', dash: '4 3', hollow: true}, {points: points(fine), color: 'var(--accent)'}];
+  const barred = (part) => points(fine).map((p) => ({...p, bar: ((run.bars[p.f.step] || {})[ny] || {})[part]})).filter((p) => Number.isFinite(p.bar));
+  const bands = [barred('total'), barred('mesh')];
+  const all = lines.flatMap((l) => l.points);
+  if (!all.length) { $('curve').textContent = ''; return; }
+  const origin = /pressure|bend|load|stress|displacement|tension/;
+  let [x0, x1] = extent(all.map((p) => p.x), origin.test(nx) ? 0 : 1e9, -1e9), [y0, y1] = extent([...all.map((p) => p.y), ...bands.flat().flatMap((p) => [p.y - p.bar, p.y + p.bar])], origin.test(ny) ? 0 : 1e9, -1e9);
+  if (x1 - x0 < 1e-9) [x0, x1] = [x0 - 0.5, x1 + 0.5];
+  if (y1 - y0 < 1e-9) [y0, y1] = [y0 - 0.5, y1 + 0.5];
+  const X = (v) => left + (W - left - 10) * (v - x0) / (x1 - x0), Y = (v) => 10 + (H - low - 14) * (y1 - v) / (y1 - y0);
+  let out = '';
+  for (const v of ticks(y0, y1)) out += `<line x1="${left}" x2="${W - 6}" y1="${Y(v)}" y2="${Y(v)}" stroke="var(--line)"/><text x="${left - 6}" y="${Y(v) + 4}" text-anchor="end">${v}</text>`;
+  for (const v of ticks(x0, x1)) out += `<text x="${X(v)}" y="${H - 18}" text-anchor="middle">${v}</text>`;
+  for (const band of bands) if (band.length) out += `<polygon fill="var(--band)" points="${[...band.map((p) => `${X(p.x)},${Y(p.y + p.bar)}`), ...[...band].reverse().map((p) => `${X(p.x)},${Y(p.y - p.bar)}`)].join(' ')}"/>` +
+    band.map((p) => `<line x1="${X(p.x)}" x2="${X(p.x)}" y1="${Y(p.y - p.bar)}" y2="${Y(p.y + p.bar)}" stroke="var(--band)" stroke-width="3"/>`).join('');
+  for (const l of lines) {
+    out += `<polyline fill="none" stroke="${l.color}" stroke-width="1.8" stroke-dasharray="${l.dash || ''}" points="${l.points.map((p) => `${X(p.x).toFixed(1)},${Y(p.y).toFixed(1)}`).join(' ')}"/>`;
+    out += l.points.map((p) => `<circle cx="${X(p.x).toFixed(1)}" cy="${Y(p.y).toFixed(1)}" r="3" fill="${l.hollow ? 'var(--panel)' : l.color}" stroke="${l.color}"/>`).join('');
+  }
+  if (shown && Number.isFinite(shown.row[nx]) && Number.isFinite(shown.row[ny])) out += `<circle cx="${X(shown.row[nx])}" cy="${Y(shown.row[ny])}" r="6" fill="none" stroke="var(--warn)" stroke-width="2"/>`;
+  $('curve').innerHTML = svg(W, H, out + `<text x="${(W + left) / 2}" y="${H - 2}" text-anchor="middle">${column(nx)}</text>`);
+  $('curve').firstChild.setAttribute('role', 'img');
+  $('curve').firstChild.setAttribute('aria-label', `${column(ny)} against ${column(nx)}`);
+};
+
+// ---- pinned runs
+
+const listPins = () => {
+  $('pins').replaceChildren(...pins.map((p) => element('span', {className: 'pin'}, element('i', {style: `background:${p.color}`}), p.name,
+    element('button', {type: 'button', textContent: '×', ariaLabel: `unpin ${p.name}`, onclick: () => { pins = pins.filter((q) => q !== p); listPins(); ghosts(); curve(); }}))));
+};
+const pin = () => {
+  const list = best();
+  if (!list.length) return;
+  const color = PINS.find((c) => !pins.some((p) => p.color === c)) || PINS[0], last = list.reduce((a, b) => b.step > a.step ? b : a);
+  pins = [...pins.filter((p) => p.color !== color), {name: 'run ' + last.number, color, frame: last, frames: [...list]}];
+  listPins();
+  ghosts();
+  curve();
+};
+
+// ---- what the server says
+
+const heard = (m) => {
+  if (m.say === 'scene') {
+    const shape = JSON.stringify(m.knobs.filter((k) => k.group !== 'Actuation' && k.group !== 'Mesh').map((k) => [k.key, k.now]).concat([m.name])), before = scene;
+    scene = m;
+    if (shape !== run.shape) { run = {shape, frames: [], bars: {}, rest: null}; sensed = {}; } else run = {...run, frames: run.frames.filter((f) => f.level === 'preview'), bars: {}, rest: null};
+    if (!before || JSON.stringify(before.knobs.map((k) => [k.key, k.low, k.high])) !== JSON.stringify(m.knobs.map((k) => [k.key, k.low, k.high])) || !Object.keys(sensed).length && document.querySelector('.effect')) build();
+    else refresh();
+    $('name').textContent = m.name;
+    document.title = m.name + ' - geosim studio';
+    document.querySelectorAll('.only-design').forEach((e) => { e.hidden = !m.design; });
+    $('reach').parentElement.hidden = !m.knobs.some((k) => k.key === 'drive');
+    $('ask').hidden = $('reach').parentElement.hidden && !m.design;
+    $('report').hidden = !m.report;
+    words = {command: m.command, python: m.python};
+    code();
+    say('');
+    $('saved').textContent = '';
+    label('rest', 'solving ...');
+    slider();
+  } else if (m.say === 'refused') {
+    say(m.text);
+    const bad = scene && scene.knobs.find((k) => m.text.includes(k.label));
+    document.querySelectorAll('.knob').forEach((e) => e.classList.toggle('bad', bad !== undefined && e.dataset.key === bad.key));
+    refresh();
+  } else if (m.say === 'failed') {
+    say(m.text);
+    label('failed', shown && shown.failed ? 'last shape on the way' : 'not solved');
+  } else if (m.say === 'bars') {
+    run.bars[m.step] = m.bars;
+    const bend = (m.bars || {}).bend_angle_deg;
+    if (m.step === m.steps && bend) label('converged', 'converged, bend ' + ['mesh', 'material'].filter((p) => bend[p] !== undefined).map((p) => `± ${(+bend[p]).toPrecision(2)}° ${p}`).join(', '));
+    curve();
+  } else if (m.say === 'sensitivity') {
+    const first = !Object.keys(sensed).length;
+    sensed[m.key] = m;
+    if (first) build();
+    document.querySelectorAll('.knob .effect').forEach((e) => { e.innerHTML = effect(scene.knobs.find((k) => k.key === e.parentElement.dataset.key)); });
+  } else if (m.say === 'asked') {
+    $('answer').textContent = m.text;
+    $('stop').hidden = false;
+  } else if (m.say === 'answer') {
+    $('answer').textContent = m.text;
+    $('stop').hidden = true;
+    if (m.report) { $('report').hidden = false; $('report').href = `report?token=${TOKEN}`; }
+    if (m.values && Object.keys(m.values).length) send({do: 'turn', values: m.values});
+  } else if (m.say === 'saved') {
+    $('saved').textContent = `wrote ${m.folder}` + (m.result ? ' with its result' : '; it is not solved yet, the command solves it');
+    words = {command: m.command, python: m.python};
+    code();
+  }
+};
+const code = () => { $('code').textContent = words[$('script').classList.contains('on') ? 'python' : 'command']; };
+
+const connect = () => {
+  socket = new WebSocket(`ws://${location.host}/ws?token=${TOKEN}`);
+  socket.binaryType = 'arraybuffer';
+  socket.onopen = () => { wait = 400; $('offline').hidden = true; };
+  socket.onmessage = (e) => typeof e.data === 'string' ? heard(JSON.parse(e.data)) : arrived(decoded(e.data));
+  socket.onclose = () => { $('offline').hidden = false; label('failed', 'not connected'); setTimeout(connect, wait); wait = Math.min(5000, 1.6 * wait); };
+};
+
+// ---- controls
+
+const stop = () => { clearInterval(timer); timer = null; $('play').textContent = 'Play'; };
+const go = (i) => { const f = best()[i]; if (f) { show(f); $('slider').value = i; curve(); label(f.level); } };
+$('slider').oninput = () => { stop(); go(+$('slider').value); };
+$('play').onclick = () => {
+  if (timer) return stop();
+  let i = +$('slider').value >= +$('slider').max ? -1 : +$('slider').value;
+  $('play').textContent = 'Pause';
+  timer = setInterval(() => { if (i >= +$('slider').max) return stop(); go(++i); }, Math.max(40, 2400 / best().length));
+};
+for (const name of D.keys) $('key').append(new Option(NAMES[name], name));
+$('key').onchange = () => { key = $('key').value; if (shown) { bar(key); view.show(0, key); } };
+$('x').onchange = $('y').onchange = curve;
+$('pin').onclick = pin;
+$('reach').onclick = () => send({do: 'reach', degrees: +$('degrees').value});
+$('sense').onclick = () => { sensed = {}; $('answer').textContent = ''; send({do: 'sensitivities'}); };
+$('search').onclick = () => {
+  const keys = [...ticked].slice(0, 6);
+  if (!keys.length) { $('answer').textContent = 'tick the dimensions that may change, on the left'; return; }
+  send({do: 'search', degrees: +$('degrees').value, keys, trials: Math.round(+$('trials').value)});
+};
+$('stop').onclick = () => send({do: 'stop'});
+$('save').onclick = () => { if ($('folder').checkValidity() && $('folder').value) send({do: 'save', name: $('folder').value}); else say('a folder is named with letters, digits, - and _'); };
+for (const [id, other] of [['shell', 'script'], ['script', 'shell']]) $(id).onclick = () => { $(id).classList.add('on'); $(other).classList.remove('on'); code(); };
+$('copy').onclick = () => navigator.clipboard.writeText($('code').textContent).then(() => { $('copy').textContent = 'Copied'; setTimeout(() => { $('copy').textContent = 'Copy'; }, 1200); }, () => say('this browser lets no page copy; select the text'));
+$('knobs').onsubmit = (e) => e.preventDefault();
+dark.onchange = () => { D.background = paper(); if (view) view.background(paper()); ghosts(); };
+addEventListener('keydown', (e) => {
+  if (/INPUT|SELECT|TEXTAREA|BUTTON/.test(e.target.tagName) || e.ctrlKey || e.metaKey || e.altKey) return;
+  if (e.key === ' ') { e.preventDefault(); $('play').click(); } else if (e.key === 'p') pin(); else if (e.key === 'r' && view) view.home();
+});
+// what needs the viewer: cut, measure, what is under the mouse, an object that is dragged
+const wire = () => {
+  const cut = () => { $('depth').hidden = $('cut').value === ''; view.cut($('cut').value === '' ? null : +$('cut').value, $('depth').value / 1000); };
+  $('cut').onchange = $('depth').oninput = cut;
+  $('home').onclick = view.home;
+  $('ghost').onchange = () => { view.ghost($('ghost').checked); ghosts(); };
+  pointing(view, () => key);
+  view.canvas.addEventListener('pointerdown', (e) => {
+    const hit = scene.knobs.some((k) => k.key === 'object_x_mm') && !$('measure').classList.contains('on') ? view.grasp(e) : null;
+    if (!hit || hit.number !== 0) return;
+    held = {...hit, at: ['x', 'y', 'z'].map((a) => +scene.knobs.find((k) => k.key === `object_${a}_mm`).now), points: shown.around[0].points.slice()};
+    view.controls.enabled = false;
+    view.canvas.setPointerCapture(e.pointerId);
+  }, true);
+  view.canvas.addEventListener('pointermove', (e) => {
+    const to = held && view.onPlane(e, held.plane);
+    if (!to) return;
+    const way = [to.x - held.point.x, to.y - held.point.y, to.z - held.point.z];
+    const moved = held.points.map((v, i) => v + way[i % 3]);
+    view.around([{...shown.around[0], points: moved}]);
+    D.around = {frames: [[0]]};
+    view.show(0, key);
+    held.values = Object.fromEntries(['x', 'y', 'z'].map((a, k) => [`object_${a}_mm`, +(held.at[k] + way[k]).toFixed(2)]));
+    for (const [name, value] of Object.entries(held.values)) turn(name, value);
+  });
+  view.canvas.addEventListener('pointerup', () => { if (held) { held = null; view.controls.enabled = true; } });
+};
+connect();

@@ -1,0 +1,109 @@
+"""Processes that solve for the studio: one that answers changes and gives up what is superseded, one that may be ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import traceback
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from geosim.errors import GeosimError, one_line
+
+__all__ = ["live", "patient"]
+
+BACKGROUND_NICENESS = 10  # of what refines: a change is answered first
+
+
+def live(pipe: Connection, scratch: str) -> None:
+    """Answer (what, number, scene) until the pipe closes; what comes meanwhile takes the place of what is being solved."""
+    from geosim.studio.live import LiveSolver, SupersededError
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this process
+    warnings.simplefilter("ignore")
+
+    def send(header: Mapping[str, Any], frame: bytes | None = None) -> None:
+        pipe.send((dict(header), frame))
+
+    solver = LiveSolver(send, pipe.poll, Path(scratch))
+    send({"say": "ready"})
+    with suppress(EOFError, OSError):
+        while True:
+            what, number, scene = pipe.recv()
+            if pipe.poll() and what == "show":
+                continue  # the newest wins
+            try:
+                if what == "show":
+                    solver.show(number, scene)
+                else:
+                    solver.sensitivities(number, scene)
+            except SupersededError:
+                continue
+            except Exception as error:  # noqa: BLE001 (a fault of one change must not end the studio)
+                send({"say": "failed", "number": number, "text": _said(error)})
+                continue
+            send({"say": "done", "number": number, "what": what})
+
+
+def patient(pipe: Connection) -> None:
+    """Do (what, number, scene, ...) one after another; whoever does not want it any more ends this process."""
+    with suppress(OSError, AttributeError):
+        os.nice(BACKGROUND_NICENESS)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    from geosim.studio.refining import reached, refined
+
+    warnings.simplefilter("ignore")
+
+    def send(header: Mapping[str, Any], frame: bytes | None = None) -> None:
+        pipe.send((dict(header), frame))
+
+    with suppress(EOFError, OSError):
+        while True:
+            what, number, scene, given = pipe.recv()
+            try:
+                if what == "refine":
+                    refined(send, number, scene, Path(given))
+                elif what == "reach":
+                    reached(send, number, scene, given)
+                else:
+                    _search(send, number, given)
+            except Exception as error:  # noqa: BLE001
+                send({"say": "failed", "number": number, "text": _said(error), "what": what})
+                continue
+            send({"say": "done", "number": number, "what": what})
+
+
+def _search(send: Any, number: int, given: Mapping[str, Any]) -> None:
+    """Run `geosim.optimize` and send its best design."""
+    from geosim.study.optimizing import optimize
+
+    found = optimize(given["study"], workers=1, out=given["folder"])
+    good = found[found["status"] == "CONVERGED"]
+    column = given["column"]
+    lines = [f"{len(good)} of {len(found)} designs solved"]
+    values: dict[str, Any] = {}
+    if len(good) and column in good:
+        best = good.loc[(good[column] - given["target"]).abs().idxmin()]
+        values = {key: float(best[key]) for key in given["keys"]}
+        lines.append(f"best {column} {best[column]:.4g}")
+    send(
+        {
+            "say": "answer",
+            "number": number,
+            "values": values,
+            "text": ", ".join(lines),
+            "reached": bool(values),
+            "report": True,
+        }
+    )
+
+
+def _said(error: BaseException) -> str:
+    if isinstance(error, GeosimError):
+        return one_line(str(error))
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return one_line(f"unexpected {type(error).__name__}: {error} ({Path(where.filename).name}, line {where.lineno})")

@@ -1,0 +1,187 @@
+"""A user in a real browser: every control, an empty console, no other host, and files that say what the label says."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+
+pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install 'geosim[studio]'")
+pytest.importorskip("websockets", reason="websockets is not installed: pip install 'geosim[studio]'")
+pytest.importorskip("optuna", reason="optuna is not installed: pip install 'geosim[study]'")
+
+from studio.chromium import CHROMIUM, Browser
+
+from geosim.files.actuation import load_actuation
+from geosim.files.archive import load_result
+from geosim.files.robot import load_problem
+from geosim.solve import solve
+from geosim.studio.live import problem_files
+from geosim.studio.scene import of_design
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+
+SMALL = {"chambers": 1, "pressure_kpa:0": 2.0, "steps": 2, "mesh": "edges", "max_edge_mm": 20.0}
+
+
+CENTRE_OF_OBJECT = """(() => {
+  const p = shown.around[0].points, c = [0, 0, 0], b = $('view').getBoundingClientRect();
+  for (let i = 0; i < p.length; i++) c[i % 3] += 3 * p[i] / p.length;
+  const v = view.onScreen(c);
+  return [b.x + v[0], b.y + v[1]];
+})()"""
+
+
+@pytest.fixture(scope="module")
+def studio(tmp_path_factory):
+    """The address of a studio of a small finger, the folder where it was started, and its process."""
+    folder = tmp_path_factory.mktemp("studio")
+    problem_files(of_design("pneunet", SMALL), folder / "given")
+    command = [sys.executable, "-m", "geosim", "studio", "given/robot.toml", "--no-browser"]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    yield process.stdout.readline().strip(), folder, process
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 0
+
+
+@pytest.fixture
+def browser():
+    made = Browser()
+    yield made
+    made.close()
+
+
+def test_every_control_does_what_it_says(studio, browser, tmp_path):
+    address, folder, _ = studio
+    page = browser
+    page.open(address)
+    converged = "document.getElementById('label').textContent.startsWith('converged')"
+    page.until(converged)
+    page.until("Object.keys(run.bars).length === 2")
+    assert page.run("document.querySelector('#curve polygon') !== null"), "the error bar has a band"
+
+    # saved files are those that were solved
+    page.run("$('folder').value = 'kept'; $('save').click()")
+    page.until("$('saved').textContent.includes('with its result')")
+    kept = load_result(folder / "kept" / "result" / "result.npz")
+    robot, environment, solver = load_problem(folder / "kept" / "robot.toml")
+    again = solve(robot, load_actuation(folder / "kept" / "actuation.toml", robot), environment, solver=solver)
+    assert np.abs(again.nodes() - kept.nodes()).max() <= 1e-6 * robot.size
+    assert page.run("shown.row.bend_angle_deg") == pytest.approx(float(np.degrees(again.bend_angle[-1])), rel=1e-6)
+
+    # view: colours, cut, ruler, rest shape, frames
+    for key in ("stretch", "stress", "displacement"):
+        page.run(f"$('key').value = '{key}'; $('key').onchange()")
+    page.run("$('cut').value = '1'; $('cut').onchange(); $('depth').value = 400; $('depth').oninput()")
+    assert not page.run("$('depth').hidden")
+    page.run("$('cut').value = ''; $('cut').onchange(); $('ghost').click(); $('ghost').click(); $('home').click()")
+    box = page.run("(() => { const b = $('view').getBoundingClientRect(); return [b.x, b.y, b.width, b.height]; })()")
+    middle = box[0] + box[2] / 2, box[1] + box[3] / 2
+    page.run("$('measure').click()")
+    for dx in (-20, 25):
+        page.drag((middle[0] + dx, middle[1]), (middle[0] + dx, middle[1]), steps=1)
+    page.until("$('length').textContent.endsWith('mm')")
+    page.run("$('measure').click()")
+    page.run("$('slider').value = 0; $('slider').oninput()")
+    assert page.run("shown.step") == 1
+    page.run("$('play').click()")
+    page.until("shown.step === 2 && $('play').textContent === 'Play'")
+    page.run("$('x').value = 'load'; $('x').onchange(); $('y').value = 'tip_z_mm'; $('y').onchange()")
+    page.until("$('curve').firstChild.getAttribute('aria-label').startsWith('tip z')")
+    page.run("$('pin').click()")
+    assert page.run("pins.length") == 1
+
+    # questions
+    page.run("$('script').click()")
+    assert "generate.make" in page.run("$('code').textContent")
+    page.run("$('shell').click()")
+    page.run("$('sense').click()")
+    page.until("Object.keys(sensed).length >= 7")
+    assert page.run("sensed.wall_mm.slope") < 0.0, "a thicker wall bends less"
+    page.run("$('degrees').value = 3; $('reach').click()")
+    page.until("$('answer').textContent.includes('reached')")
+    page.until("Math.abs((shown.row.bend_angle_deg || 0) - 3) < 0.05 && shown.level !== 'rest'")
+    page.run("$('tick-wall_mm').click(); $('trials').value = 1; $('search').click()")
+    page.until("$('answer').textContent.includes('designs solved')")
+    page.until("!$('report').hidden")
+
+    # knobs: the keyboard, a number, what cannot be, an object that is dragged
+    page.run("$('knob-pressure_kpa:0').focus()")
+    before = page.run("scene.number")
+    page.press("ArrowRight")
+    page.until(f"scene.number > {before} && shown.number === scene.number && shown.level !== 'rest'")
+    page.run("(() => { const n = $('knob-wall_mm-number'); n.value = 30; n.onchange(); })()")
+    page.until("$('sentence').textContent.includes('wall')")
+    page.run("$('knob-object').value = 'sphere'; $('knob-object').onchange()")
+    page.until("scene.knobs.some((k) => k.key === 'object_x_mm')")
+    page.until("shown.around.length >= 1 && shown.level === 'preview'")
+    x = page.run("scene.knobs.find((k) => k.key === 'object_x_mm').now")
+    where = page.run(CENTRE_OF_OBJECT)
+    page.drag((where[0], where[1]), (where[0] + 40, where[1]))
+    page.until(f"scene.knobs.find((k) => k.key === 'object_x_mm').now !== {x}")
+    page.run("$('reach').click()")
+    page.until("!$('stop').hidden")
+    page.run("$('stop').click()")
+    page.until("$('answer').textContent === 'stopped'")
+
+    # a lost connection comes back
+    page.run("socket.close()")
+    page.until("!$('offline').hidden")
+    page.until("$('offline').hidden")
+    page.picture(tmp_path / "studio.png")
+
+    assert page.console == []
+    own = urlsplit(address).netloc
+    assert {urlsplit(r).netloc for r in page.requests if not r.startswith(("data:", "blob:"))} == {own}
+
+
+@pytest.mark.parametrize(("width", "height", "dark"), [(390, 844, False), (1280, 800, True)])
+def test_small_and_dark_screens_show_everything(studio, width, height, dark):
+    page = Browser(width, height, dark)
+    try:
+        page.open(studio[0])
+        page.until("shown !== null && scene !== null")
+        assert page.run("document.documentElement.scrollWidth <= innerWidth"), "nothing runs off the side"
+        bright = page.run("getComputedStyle(document.body).backgroundColor")
+        assert (bright == "rgb(255, 255, 255)") is not dark
+        for part in ("knobs", "view", "curve", "save"):
+            assert page.run(f"$('{part}').getBoundingClientRect().width > 30")
+        assert page.console == []
+    finally:
+        page.close()
+
+
+def test_a_page_that_comes_later_sees_what_is_known(studio):
+    page = Browser()
+    try:
+        begin = time.monotonic()
+        page.open(studio[0])
+        page.until("shown !== null && shown.level !== 'rest'")
+        assert page.run("run.frames.length") >= 1
+        assert time.monotonic() - begin < 60
+    finally:
+        page.close()
+
+
+def test_the_page_of_a_result_shares_the_viewer_and_draws(studio, tmp_path):
+    folder = tmp_path / "result"
+    load_result(studio[1] / "kept" / "result" / "result.npz").html(folder.with_suffix(".html"))
+    page = Browser()
+    try:
+        page.open(folder.with_suffix(".html").as_uri())
+        page.until("document.querySelector('#view canvas') !== null && $('where').textContent.includes('bend')")
+        page.run("$('slider').value = 0; $('slider').dispatchEvent(new Event('input')); $('cut').value = '0'")
+        page.run("$('cut').onchange()")
+        assert "frame 0" in page.run("$('where').textContent")
+        page.run("$('measure').click(); $('measure').click(); $('play').click()")
+        page.until("$('play').textContent === 'Play'")
+        page.picture(tmp_path / "page.png")
+        assert page.console == []
+    finally:
+        page.close()

@@ -1,0 +1,115 @@
+"""A scene and its files say the same, and the warm start is the solution of the design that it is for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tomli_w", reason="tomli-w is not installed: pip install 'geosim[studio]'")
+
+from geosim.errors import InputError
+from geosim.files.robot import load_problem
+from geosim.generate import names
+from geosim.geometry.topology import with_mid_edges
+from geosim.studio import frames
+from geosim.studio.live import LiveSolver, carried_over, problem_files
+from geosim.studio.scene import Scene, of_design, of_file
+
+SMALL = {"chambers": 1, "pressure_kpa:0": 3.0, "steps": 2, "mesh": "edges", "max_edge_mm": 20.0}
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_generator_has_knobs_that_stand_at_its_defaults(name):
+    scene = of_design(name)
+    assert scene.drawn().parameters == of_design(name).drawn().parameters
+    for knob in scene.knobs.values():
+        assert knob.choices or knob.low <= knob.value <= knob.high
+        assert scene.turned(knob.key, knob.value).tables["actuation"] == scene.tables["actuation"]
+
+
+def test_saved_files_open_as_the_scene_that_was_saved(tmp_path):
+    values = {**SMALL, "wall_mm": 1.7, "channel_mm:1": 2.5, "gravity": "-z", "object": "sphere", "object_z_mm": -20.0}
+    scene = of_design("pneunet", values)
+    problem_files(scene, tmp_path / "saved")
+    again = of_file(tmp_path / "saved" / "robot.toml")
+    assert again.tables == scene.tables
+    assert again.drawn().parameters == scene.drawn().parameters
+    for key, value in values.items():
+        assert again.value(key) == value
+
+
+def test_the_python_that_is_shown_makes_the_robot_of_the_files(tmp_path):
+    scene = of_design("pneunet", {**SMALL, "wall_mm": 1.7, "gravity": "-z"})
+    problem_files(scene, tmp_path)
+    robot, environment, _ = load_problem(tmp_path / "robot.toml")
+    made: dict = {}
+    exec(scene.python("x").rpartition("\n")[0], made)
+    assert made["robot"].chamber_volumes == pytest.approx(robot.chamber_volumes, rel=1e-5)
+    assert scene.python("x").endswith("geosim.Environment(gravity=(0.0, 0.0, -9.81)))")
+    assert environment.gravity.tolist() == [0.0, 0.0, -9.81]
+    assert made["actuation"].pressure.tolist() == [[1500.0], [3000.0]]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"), [("wall_mm", 30.0, "wall"), ("wall_mm", "x", "number"), ("no", 1, "no knob")]
+)
+def test_what_cannot_be_is_refused_with_its_name(key, value, said):
+    with pytest.raises(InputError, match=said):
+        of_design("pneunet").turned(key, value)
+
+
+def test_numbers_of_a_file_are_knobs(tmp_path):
+    (tmp_path / "robot.toml").write_text('kind = "snake"\nunits = "mm"\n[snake]\nlinks = 2\n')
+    (tmp_path / "actuation.toml").write_text("[undulatory_gait]\namplitude_kpa = 40.0\nfrequency = 0.5\n")
+    scene = of_file(tmp_path / "robot.toml").turned("actuation.undulatory_gait.frequency", 0.7).turned("snake.links", 3)
+    assert scene.tables["actuation"] == {"undulatory_gait": {"amplitude_kpa": 40.0, "frequency": 0.7}}
+    assert scene.job().table["snake"] == {"links": 3}
+
+
+def solved(scene: Scene, solver: LiveSolver) -> list[dict]:
+    out: list[dict] = []
+    solver.send = lambda header, frame: out.append(frames.unpacked(frame)[0])
+    solver.show(1, scene)
+    return out
+
+
+def test_a_turned_knob_starts_from_the_last_design_and_ends_at_the_same_shape_as_from_rest():
+    """The same mesh is moved, and its equilibrium does not depend on the way there."""
+    solver = LiveSolver(lambda header, frame: None, lambda: False)
+    scene = of_design("pneunet", SMALL)
+    assert [f["step"] for f in solved(scene, solver)] == [1, 2]
+    scene = scene.turned("wall_mm", 2.1)
+    warm = solved(scene, solver)
+    assert [f["step"] for f in warm] == [2, 1]  # the last command first
+    assert solver.state.robot.chamber_volumes == pytest.approx([float(scene.drawn().chambers[0].volume)], rel=1e-6)
+    cold = solved(scene, LiveSolver(solver.send, lambda: False, mesh=solver.mesh))
+    assert [f["step"] for f in cold] == [1, 2]
+    for measure in ("bend_angle_deg", "volume_mm3_1"):
+        assert warm[0]["row"][measure] == pytest.approx(cold[-1]["row"][measure], rel=0.01)
+    more = solved(scene.turned("pressure_kpa:0", 3.6), solver)
+    assert [f["step"] for f in more] == [2]  # the path is known
+    assert more[0]["row"]["pressure_kpa_1"] == pytest.approx(3.6)
+
+
+def test_a_state_is_carried_over_with_its_deformation():
+    """Where every rest position is stretched alike, so is every deformed one, for a deformation that is one gradient."""
+    robot = of_design("pneunet", SMALL).drawn().robot(max_edge=20e-3)
+    stretch, grow = np.diag([1.2, 0.9, 0.95]), np.diag([1.1, 1.0, 0.8])
+    rest = with_mid_edges(robot.vertices, robot.p2_edges)
+    corner = int(np.unique(robot.body_tets)[0])
+    state = SimpleNamespace(robot=replace(robot, fixed=np.array([corner])), frame=SimpleNamespace(nodes=rest @ stretch))
+    new = robot.vertices @ grow
+    found = carried_over(state, new)
+    used = np.unique(robot.body_tets)
+    np.testing.assert_allclose(found[used] - found[corner], (new[used] - new[corner]) @ stretch, atol=1e-9)
+
+
+def test_a_frame_is_unpacked_as_it_was_packed():
+    arrays = {"a": np.arange(5), "b": np.linspace(0, 1, 7).reshape(7, 1)}
+    header, found = frames.unpacked(frames.packed({"say": "ü"}, arrays))
+    assert header["say"] == "ü"
+    assert found["a"].tolist() == [0, 1, 2, 3, 4]
+    np.testing.assert_allclose(found["b"], arrays["b"].ravel(), atol=1e-7)
