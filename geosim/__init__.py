@@ -80,6 +80,7 @@ _PLACES = {
 # Modules whose every public name is one of geosim: a new actuation, a new law need no line here.
 _OPEN = ("actuation", "material.laws")
 _MODULES = ("calibrate", "compare", "generate", "materials")
+_BRIDGES = ("torch",)  # modules that need an extra: no part of __all__, which would load them
 
 __all__ = ["__version__", *_MODULES, *_PLACES]
 
@@ -91,7 +92,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(module, name)
         globals()[name] = value
         return value
-    if name in _MODULES:
+    if name in (*_MODULES, *_BRIDGES):
         return importlib.import_module(f"geosim.{name}")
     for place in _OPEN:
         module = importlib.import_module(f"geosim.{place}")

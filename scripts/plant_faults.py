@@ -27,6 +27,27 @@ ROOT = Path(__file__).resolve().parents[1]
 # name, file or file::function, right, wrong, tests that should see it
 FAULTS = [
     (
+        "a cotangent meets the chamber pressures twice",
+        "geosim/bridges/adjoint.py",
+        "pressures += weight * gradient.pressures",
+        "pressures += 2.0 * weight * gradient.pressures",
+        "tests/bridges/test_torch.py",
+    ),
+    (
+        "an equilibrium that was not reached is a shape",
+        "geosim/bridges/adjoint.py",
+        "if not result.converged or result.status is Status.INVERTED:",
+        "if result.status is Status.INVERTED:",
+        "tests/bridges/test_torch.py",
+    ),
+    (
+        "walls are as thick as they were meshed",
+        "geosim/bridges/adjoint.py",
+        "sum((d - d0) * motion for d, (d0, motion)",
+        "sum(0.0 * (d - d0) * motion for d, (d0, motion)",
+        "tests/bridges/test_torch.py",
+    ),
+    (
         "faces that let a mould go are taken for those that hold it",
         "geosim/moulds/parting.py",
         "(along < -TILT) * above + (along > TILT) * below",
