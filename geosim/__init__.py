@@ -72,6 +72,8 @@ _PLACES = {
     "error_bars": "accuracy.bars",
     "Made": "moulds.making",
     "make": "moulds.making",
+    "ReducedModel": "bridges.reduced",
+    "reduce": "bridges.reducing",
     "load_robot": "files.robot",
     "load_result": "files.archive",
     "sweep": "study.sweeping",

@@ -27,6 +27,34 @@ ROOT = Path(__file__).resolve().parents[1]
 # name, file or file::function, right, wrong, tests that should see it
 FAULTS = [
     (
+        "the bound is the middle of the errors",
+        "geosim/bridges/reducing.py",
+        "np.array([fit.errors(self.robot, h) for h in held]).max(axis=0)",
+        "np.median([fit.errors(self.robot, h) for h in held], axis=0)",
+        "tests/bridges/test_reduced.py",
+    ),
+    (
+        "a model answers outside of its box",
+        "geosim/bridges/reduced.py",
+        "OUTSIDE_BOX_REL = 1e-9",
+        "OUTSIDE_BOX_REL = 10.0",
+        "tests/bridges/test_reduced.py",
+    ),
+    (
+        "derivatives of polynomials are those of the next one",
+        "geosim/bridges/chaos.py",
+        "powers[1:] * np.arange(1, len(powers))",
+        "powers[1:] * np.arange(2, len(powers) + 1)",
+        "tests/bridges/test_reduced.py",
+    ),
+    (
+        "a supply follows twice as fast",
+        "geosim/bridges/live.py",
+        "-np.expm1(-dt / self.lag)",
+        "-np.expm1(-2.0 * dt / self.lag)",
+        "tests/bridges/test_reduced.py",
+    ),
+    (
         "a cotangent meets the chamber pressures twice",
         "geosim/bridges/adjoint.py",
         "pressures += weight * gradient.pressures",

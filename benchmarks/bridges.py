@@ -1,0 +1,195 @@
+"""Bridges to other tools: gradients, reduced models, control loops, MuJoCo, USD.
+
+    python benchmarks/bridges.py [torch] [reduced] [live] [mujoco] [usd] [import] [--fresh N] [--robot NAME ...]
+
+Models are kept in --out and made once. Bounds are held against equilibria that neither a fit nor a bound has seen, motions of the
+chain against equilibria of geosim, gradients against differences.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+
+import geosim
+from geosim import EnergyShapeSolver, Environment, VolumetricRobot, generate
+
+QUICK = EnergyShapeSolver(element="p1", check_stability=False)
+SHARP = EnergyShapeSolver(element="p1", check_stability=False, tolerance=1e-11)
+APART = Environment(self_contact=False)
+RUBBER = geosim.NeoHookean(mu=60e3)
+
+
+def square_finger(length: float = 0.06, cells: int = 12) -> VolumetricRobot:
+    """Square bar of 15 x 15 mm with three cavities along it and rings of thread, of a regular mesh.
+
+    Without the threads it would only swell: a closed tube of incompressible rubber keeps its length under pressure.
+    """
+    n, w = np.array([cells, 5, 5]), length / cells
+    grid = np.stack(np.meshgrid(*(np.arange(k + 1) for k in n), indexing="ij"), axis=-1).reshape(-1, 3)
+    vertices = grid * np.array([w, 3e-3, 3e-3])
+    place = lambda i: (i[..., 0] * 6 + i[..., 1]) * 6 + i[..., 2]  # noqa: E731
+    cubes = np.stack(np.meshgrid(*(np.arange(k) for k in n), indexing="ij"), axis=-1).reshape(-1, 3)
+    corner = np.eye(3, dtype=int)
+    tets = []
+    for order in ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)):
+        steps = np.cumsum([np.zeros(3, dtype=int), *(corner[k] for k in order)], axis=0)
+        tets.append(place(cubes[:, None] + steps))
+    middle = cubes + 0.5
+    inside = np.isin(cubes[:, 1:], (1, 3)).all(axis=1) & (middle[:, 0] > 1) & (middle[:, 0] < cells - 1)
+    number = np.where(inside, 1 + (cubes[:, 1] == 3) + 2 * (cubes[:, 2] == 3), 0)
+    number[number == 4] = 0  # the fourth column is solid
+    ring = 1e-3 * np.array([[1, 1], [14, 1], [14, 14], [1, 14], [1, 1]])
+    threads = [
+        geosim.Fibre(np.column_stack([np.full(5, x), ring]), 0.1e-3, geosim.LinearElastic(3e9, 0.4))
+        for x in w * (np.arange(2 * cells - 1) + 1.0) / 2.0
+    ]
+    return VolumetricRobot.from_tets(
+        vertices,
+        np.vstack(tets),
+        np.tile(number, 6),
+        material="ecoflex-00-30",
+        fixed=vertices[:, 0] < 1e-9,
+        tip=vertices[:, 0] > length - 1e-9,
+        name="square finger",
+        fibres=threads,
+    )
+
+
+# Name -> robot, largest pressure [Pa].
+ROBOTS = {
+    "pneunet": (lambda: generate.pneunet(chambers=3).robot("dragon-skin-10", max_edge=20e-3), 7e3),
+    "finger": (square_finger, 40e3),
+    "gripper": (
+        lambda: generate.pneunet(chambers=2, width=16e-3, height=14e-3, wall=1.5e-3).robot(
+            "ecoflex-00-30", max_edge=20e-3
+        ),
+        5e3,
+    ),
+}
+
+
+def model_of(name: str, folder: Path, accuracy: float = 0.01) -> geosim.ReducedModel:
+    """Return a reduced model, from its file where it was made before."""
+    path = folder / f"{name}.npz"
+    if not path.exists():
+        robot, most = ROBOTS[name]
+        clock = time.process_time()
+        model = geosim.reduce(robot(), (0.0, most), environment=APART, solver=QUICK, accuracy=accuracy, workers=1)
+        print(f"  {name}: reduced in {time.process_time() - clock:.0f} CPU seconds", flush=True)
+        model.save(path)
+    return geosim.ReducedModel.load(path)
+
+
+def gradients(args: argparse.Namespace) -> None:
+    """Gradcheck on three robots: positions, tip and dual measures by controls, material and walls."""
+    import torch
+
+    import geosim.torch
+
+    print("torch: gradcheck at 1e-5, largest difference over the largest derivative of each output")
+    for name, vary, unit in (
+        ("pneunet", "pressure", 1e3),
+        ("finger", "pressure", 1e3),
+        ("gripper", "volume_ratio", 1.0),
+    ):
+        robot = ROBOTS[name][0]()
+        material = next(iter(robot.materials.values()))
+        constant = next(n for n in ("mu", "c1") if n in material.field_names())
+        given = float(getattr(material, constant))
+        designed = robot.design is not None
+        wall = float(robot.design.parameters["wall"]) if designed else 1.0
+
+        def function(
+            u, robot=robot, vary=vary, unit=unit, constant=constant, given=given, wall=wall, designed=designed
+        ):
+            dimensions = {"wall": wall * u[-1]} if designed else {}
+            controls = unit * u[: robot.chambers]
+            found = geosim.torch.shape(
+                robot, controls, {constant: given * u[robot.chambers]}, dimensions,
+                of=("tip", "positions", "chamber_volumes"), vary=vary, environment=APART, solver=SHARP,
+            )  # fmt: skip
+            tip, places, volumes = found
+            return torch.cat([1e3 * tip, 1e3 * places[:: max(1, len(places) // 4)].ravel(), 1e6 * volumes])
+
+        start = [2.0, 1.0, 1.5][: robot.chambers] if unit > 1.0 else [1.15] * robot.chambers
+        u = torch.tensor([*start, 1.02, *([1.03] if designed else [])], dtype=torch.float64, requires_grad=True)
+        clock = time.process_time()
+        function(u)
+        forward = time.process_time() - clock
+        jacobian = torch.autograd.functional.jacobian(function, u)
+        h, columns = 1e-4, []
+        for k in range(len(u)):
+            step = h * torch.eye(len(u), dtype=torch.float64)[k]
+            sides = [function(u.detach() + sign * step) for sign in (1.0, -1.0, 2.0, -2.0)]
+            columns.append((8.0 * (sides[0] - sides[1]) - (sides[2] - sides[3])) / (12.0 * h))
+        off = (jacobian - torch.stack(columns, dim=1)).abs() / jacobian.abs().max(dim=0).values
+        passed = torch.autograd.gradcheck(function, (u,), eps=1e-4, atol=1e-5 * float(jacobian.abs().max()), rtol=1e-5)
+        clock = time.process_time()
+        (out := function(u)).sum().backward()
+        both = time.process_time() - clock
+        print(
+            f"  {name:8s} {len(robot.body_tets):5d} tets, {len(u)} numbers, {len(out)} outputs: {float(off.max()):.1e}, "
+            f"gradcheck {passed}; forward {forward:.2f}, backward {max(both - forward, 0.0):.2f} CPU s",
+            flush=True,
+        )
+
+
+def reduced(args: argparse.Namespace) -> None:
+    """Bounds of reduced models against fresh equilibria."""
+    print(f"reduced: {args.fresh} fresh equilibria each")
+    for name in args.robot:
+        robot, model = ROBOTS[name][0](), model_of(name, args.out)
+        u = np.random.default_rng(2026).uniform(*model.box.T, (args.fresh, len(model.box)))
+        covered: dict[str, list[bool]] = {"tip": [], "shape": [], "bend_angle": []}
+        errors = []
+        for start in range(0, len(u), 10):
+            problems = [(robot, model.actuation(row), APART) for row in u[start : start + 10]]
+            named = [dict(zip(("robot", "actuation", "environment"), p), solver=QUICK) for p in problems]
+            for row, result in zip(u[start:], geosim.solve_many(named, 1)):
+                said = model(row)
+                off = np.linalg.norm(said.positions - result.frames[-1], axis=1)[robot.body_vertices].max()
+                tip = np.linalg.norm(said.tip - result.tip[-1])
+                errors.append(tip)
+                covered["tip"].append(tip <= said.bounds["tip"])
+                covered["shape"].append(off <= said.bounds["shape"])
+                covered["bend_angle"].append(abs(said.bend_angle - result.bend_angle[-1]) <= said.bounds["bend_angle"])
+        clock = time.perf_counter()
+        for row in np.tile(u, (20, 1))[:10_000]:
+            model(row)
+        calls = 10_000 / (time.perf_counter() - clock)
+        cpu = time.process_time()
+        for row in np.tile(u, (20, 1))[:10_000]:
+            model(row)
+        calls_cpu = 10_000 / (time.process_time() - cpu)
+        shares = ", ".join(f"{k} {100 * np.mean(v):.1f} %" for k, v in covered.items())
+        print(
+            f"  {name:8s} {len(model.box)} controls, {model.solves} equilibria, {model.rank} shapes, "
+            f"degree {model.chaos.degree}; tip moves {1e3 * model.motion:.2f} mm; "
+            f"bound {100 * model.bounds['tip'] / model.motion:.3f} % of it "
+            f"(any vertex {100 * model.bounds['shape'] / model.motion:.3f} %), "
+            f"error in the median {100 * np.median(errors) / model.motion:.4f} %; "
+            f"covered: {shares}; {calls:.0f} calls/s by the clock, {calls_cpu:.0f} by CPU time",
+            flush=True,
+        )
+
+
+def main() -> None:
+    """Run what is asked for."""
+    sections = {"torch": gradients, "reduced": reduced}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sections", nargs="*", help=", ".join(sections))
+    parser.add_argument("--fresh", type=int, default=500)
+    parser.add_argument("--robot", nargs="*", default=list(ROBOTS))
+    parser.add_argument("--out", type=Path, default=Path("bridges-models"))
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    for name in args.sections or sections:
+        sections[name](args)
+
+
+if __name__ == "__main__":
+    main()
