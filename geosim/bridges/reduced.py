@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.optimize import least_squares
@@ -30,9 +30,6 @@ from geosim.inverse.goals import Goal
 from geosim.inverse.search import CONTROLS
 from geosim.resources import check_sizes, readable
 from geosim.writing import checked_target, replacing
-
-if TYPE_CHECKING:
-    from geosim.bridges.live import LiveLoop
 
 __all__ = ["MEASURES", "ReducedInverse", "ReducedModel", "ReducedShape"]
 
@@ -386,10 +383,9 @@ class ReducedModel:
     def _rest_of(self, goal: Goal) -> Floats:
         return self.tip_at_rest[0] if goal.of == "tip" else np.zeros(len(goal.value))
 
-    def live(self, lag: float = 0.0) -> LiveLoop:
-        """Return a control loop over this model, see `geosim.bridges.live`."""
-        loop: LiveLoop = later("bridges.live.live_model")(self, lag)
-        return loop
+    def live(self, lag: float = 0.0) -> Any:
+        """Return a control loop over this model, see `geosim.bridges.live`; `lag` is that of the supply [s]."""
+        return later("bridges.live.live_model")(self, lag)
 
     # ---- files
 
