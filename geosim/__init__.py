@@ -74,6 +74,7 @@ _PLACES = {
     "make": "moulds.making",
     "ReducedModel": "bridges.reduced",
     "reduce": "bridges.reducing",
+    "write_mjcf": "bridges.mjcf",
     "load_robot": "files.robot",
     "load_result": "files.archive",
     "sweep": "study.sweeping",

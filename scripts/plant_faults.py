@@ -27,6 +27,20 @@ ROOT = Path(__file__).resolve().parents[1]
 # name, file or file::function, right, wrong, tests that should see it
 FAULTS = [
     (
+        "tendons of a chain pull twice as hard the further they go",
+        "geosim/bridges/chain.py",
+        'np.einsum("kc,c,ci,cj->kij", controls, self.softening, self.pulls, self.pulls)',
+        'np.einsum("kc,c,ci,cj->kij", controls, 2.0 * self.softening, self.pulls, self.pulls)',
+        "tests/bridges/test_mujoco.py",
+    ),
+    (
+        "MuJoCo is told nothing of the softening",
+        "geosim/bridges/mjcf.py",
+        "np.array([1.0, soft, 0.0])",
+        "np.array([1.0, 0.0 * soft, 0.0])",
+        "tests/bridges/test_mujoco.py",
+    ),
+    (
         "the bound is the middle of the errors",
         "geosim/bridges/reducing.py",
         "np.array([fit.errors(self.robot, h) for h in held]).max(axis=0)",

@@ -24,7 +24,7 @@ EXAMPLES = {
     if (blocks := re.findall(r"^```python\n(.*?)^```", page.read_text(), re.S | re.M))
 }
 
-EXTRAS = {"torch.md": "torch"}  # page -> the module without which it is skipped
+EXTRAS = {"torch.md": "torch", "simulators.md": "mujoco"}  # page -> the module without which it is skipped
 
 
 @pytest.mark.parametrize("page", EXAMPLES)

@@ -403,7 +403,7 @@ def make(robot: Path, out: Path, tube_mm: float, least_wall_mm: float) -> None:
     cls=_Example,
     examples=(
         "geosim reduce my_robot/robot.toml --controls pressure_kpa=0:5 --out model.npz",
-        "geosim reduce finger.toml --controls pressure_kpa=0:5,0:5,0:5 --accuracy 0.02 --preview --out finger.npz",
+        "geosim reduce finger.toml --controls pressure_kpa=0:5,0:5,0:5 --accuracy 0.02 --preview --out finger.xml",
     ),
 )
 @click.argument("robot", type=ROBOT_PATH)
@@ -412,7 +412,12 @@ def make(robot: Path, out: Path, tube_mm: float, least_wall_mm: float) -> None:
     required=True,
     help="What is varied, and from where to where: pressure_kpa=0:5, volume_ratio=1:2, cable_length_mm=, cable_tension_n=.",
 )
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Model to write, .npz.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Model (.npz), its graph (.onnx) or a chain for MuJoCo (.xml).",
+)
 @click.option(
     "--accuracy", type=OPEN_UNIT_INTERVAL, default=0.01, show_default=True, help="Of the tip, over its largest way."
 )
@@ -428,16 +433,12 @@ def reduce(robot: Path, controls: str, out: Path, accuracy: float, max_solves: i
 
 @main.command(
     cls=_Example,
-    examples=(
-        "geosim export geosim-robot/result.npz --out robot.usda",
-        "geosim export model.npz --out model.onnx",
-        "geosim export model.npz --out robot.xml",
-    ),
+    examples=("geosim export geosim-robot/result.npz --out robot.usda", "geosim export model.npz --out model.onnx"),
 )
 @click.argument("source", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="File to write; its suffix is the format.")
 def export(source: Path, out: Path) -> None:
-    """Write a result (USD, glTF, VTK, surfaces) or a reduced model (ONNX, MuJoCo) for other tools."""
+    """Write a result (USD, glTF, VTK, surfaces) or a reduced model (ONNX) for other tools."""
     from geosim.cli import reducing
 
     for line in reducing.export(source, out):

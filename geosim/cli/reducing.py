@@ -57,11 +57,14 @@ def reduce(robot: Path, given: str, out: Path, accuracy: float, max_solves: int,
     """
     from geosim.cli import running
 
-    out = checked_target(out, ".npz")
+    out = checked_target(out, ".npz", ".onnx", ".xml")
     vary, bounds = controls(given)
     body, environment, solver = running.problem(robot, preview=preview)
     model = geosim.reduce(body, bounds, vary, environment, solver, accuracy, max_solves)
-    model.save(out)
+    if out.suffix.lower() == ".xml":
+        geosim.write_mjcf(body, model, out, environment=environment, solver=solver)
+    else:
+        model.save(out)
     share = model.bounds["tip"] / model.motion
     said = [
         f"{model.name}: {model.solves} equilibria, {model.rank} shapes, polynomials of degree {model.chaos.degree}",
@@ -81,6 +84,10 @@ def export(source: Path, out: Path) -> list[str]:
     InputError
         The file is neither, or the format does not go with it.
     """
-    if out.suffix.lower() in (".onnx", ".xml"):
+    if out.suffix.lower() == ".xml":
+        raise InputError(
+            f"{out.name}: MuJoCo files need the robot: geosim reduce ROBOT.toml --controls ... --out {out.name}"
+        )
+    if out.suffix.lower() == ".onnx":
         return [f"wrote {ReducedModel.load(source).save(out)}"]
     return [f"wrote {load_result(source).save(out)}"]

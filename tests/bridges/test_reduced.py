@@ -15,17 +15,6 @@ from geosim.cli.reducing import controls
 QUICK = EnergyShapeSolver(element="p1", check_stability=False)
 
 
-@pytest.fixture(scope="module")
-def finger():
-    """104 tets, a cable."""
-    return generate.tendon_finger(joints=1, length=40e-3).robot("ecoflex-00-30", max_edge=20e-3)
-
-
-@pytest.fixture(scope="module")
-def model(finger):
-    return geosim.reduce(finger, (0.02, 0.12), "cable_tension", solver=QUICK)
-
-
 def test_a_polynomial_is_found_from_values_and_derivatives():
     """Of degree 4 in two variables, from fewer samples than it has terms; the derivatives of the fit are its own."""
     rng = np.random.default_rng(0)
