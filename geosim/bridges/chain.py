@@ -184,10 +184,9 @@ def fit_chain(
     pulls = np.zeros((len(model.box), 3 * links))
     chain = Chain(places, np.ones(3 * links), none, pulls, np.zeros(len(pulls)))
     chain = replace(chain, stiffness=_stiffness(chain, compliance))
-    controls = np.random.default_rng(seed).uniform(*model.box.T, (SWEEP, len(model.box)))
-    controls[: 2 * len(model.box)] = np.where(np.eye(len(model.box)), model.box[:, 1], model.box[:, 0]).repeat(
-        2, axis=0
-    )
+    low, high = model.box.T
+    controls = np.random.default_rng(seed).uniform(low, high, (SWEEP, len(low)))
+    controls[: len(low)] = np.where(np.eye(len(low), dtype=bool), high, low)
     wanted = points_along(model, line, places, controls)
     unit = np.abs(model.box).max(axis=1)
     q = chain.joints(wanted)
