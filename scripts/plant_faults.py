@@ -27,6 +27,20 @@ ROOT = Path(__file__).resolve().parents[1]
 # name, file or file::function, right, wrong, tests that should see it
 FAULTS = [
     (
+        "a stage of USD is in centimetres",
+        "geosim/bridges/usd.py",
+        "UsdGeom.SetStageMetersPerUnit(stage, 1.0)",
+        "UsdGeom.SetStageMetersPerUnit(stage, 0.01)",
+        "tests/bridges/test_usd.py",
+    ),
+    (
+        "Young's modulus of USD is the shear modulus",
+        "geosim/bridges/usd.py",
+        "2.0 * shear * (1.0 + poisson)",
+        "shear",
+        "tests/bridges/test_usd.py",
+    ),
+    (
         "tendons of a chain pull twice as hard the further they go",
         "geosim/bridges/chain.py",
         'np.einsum("kc,c,ci,cj->kij", controls, self.softening, self.pulls, self.pulls)',

@@ -30,7 +30,7 @@ EXTRAS = {"torch.md": "torch", "simulators.md": "mujoco"}  # page -> the module 
 @pytest.mark.parametrize("page", EXAMPLES)
 def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     if page in EXTRAS:
-        pytest.importorskip(EXTRAS[page], reason=f"{EXTRAS[page]} is not installed")
+        pytest.importorskip(EXTRAS[page], reason=f"{page} needs {EXTRAS[page]}")
     monkeypatch.chdir(tmp_path)
     solve_here(monkeypatch)
     names: dict = {"__name__": page}

@@ -9,7 +9,7 @@ from shapes import block
 import geosim
 from geosim import Cable, EnergyShapeSolver, Environment, NeoHookean, generate
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install '.[torch]'")
+torch = pytest.importorskip("torch", reason="needs PyTorch, which is large: pip install '.[torch]'")
 
 SHARP = EnergyShapeSolver(element="p1", tolerance=1e-11, check_stability=False)
 ALONE = Environment(self_contact=False)
