@@ -83,7 +83,7 @@ _PLACES = {
 # Modules whose every public name is one of geosim: a new actuation, a new law need no line here.
 _OPEN = ("actuation", "material.laws")
 _MODULES = ("calibrate", "compare", "generate", "materials")
-_BRIDGES = ("torch",)  # modules that need an extra: no part of __all__, which would load them
+_BRIDGES = ("jax", "torch")  # modules that need an extra: no part of __all__, which would load them
 
 __all__ = ["__version__", *_MODULES, *_PLACES]
 

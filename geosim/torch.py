@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from geosim.bridges.adjoint import EquilibriumFunction
+from geosim.bridges.adjoint import EquilibriumFunction, common_rows
 from geosim.environment import Environment
 from geosim.errors import InputError
 from geosim.robot import VolumetricRobot
@@ -94,10 +94,7 @@ def shape(
     given = torch.as_tensor(controls, dtype=torch.float64)
     parts = [given.reshape(1, -1) if given.ndim < 2 else given]
     parts += [torch.as_tensor(v, dtype=torch.float64).reshape(-1, 1) for v in numbers.values()]
-    sizes = {len(part) for part in parts} - {1}
-    if len(sizes) > 1:
-        raise InputError(f"shape: batches of {sorted(sizes)} rows do not go together; give one number of rows")
-    count = sizes.pop() if sizes else 1
+    count = common_rows(map(len, parts))
     rows = torch.cat([part.expand(count, -1) for part in parts], dim=1)
     found = _Equilibria.apply(rows, function)
     batched = given.ndim == 2 or any(torch.as_tensor(v).ndim for v in numbers.values())

@@ -43,7 +43,7 @@ ROOMS = [
     ["show"],
     ["files"],
     ["study", "learning", "moulds", "bridges"],
-    ["torch"],
+    ["torch", "jax"],
     ["cli", "__main__"],
 ]
 LAYERS = {name: layer for layer, names in enumerate(ROOMS) for name in names}

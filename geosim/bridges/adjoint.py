@@ -12,7 +12,7 @@ Dimensions move the vertices of the robot's own mesh, X(d) = X + sum_j (d_j - d_
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -50,7 +50,7 @@ from geosim.robot import VolumetricRobot
 from geosim.shape.energy.solver import EnergyShapeSolver
 from geosim.solve import solve, solve_many
 
-__all__ = ["EquilibriumFunction"]
+__all__ = ["EquilibriumFunction", "common_rows"]
 
 # Of the robot's size: central differences by dimensions. A bend angle of plane walls is the small difference of two large terms.
 DIMENSION_STEP_REL = 1e-6
@@ -77,6 +77,20 @@ class Contracted:
                 unknowns += weight * gradient.unknowns
                 pressures += weight * gradient.pressures
         return [Direction(unknowns, pressures)]
+
+
+def common_rows(lengths: Iterable[int]) -> int:
+    """Return the number of rows of columns that have so many, or one for all.
+
+    Raises
+    ------
+    InputError
+        They differ.
+    """
+    several = sorted(set(lengths) - {1})
+    if len(several) > 1:
+        raise InputError(f"shape: batches of {several} rows do not go together; give one number of rows")
+    return several[0] if several else 1
 
 
 @guarded
@@ -136,6 +150,20 @@ class EquilibriumFunction:
             given = self.robot.design.parameters[key]
             found.append((float(given[int(place)] if place else given), motion))
         return tuple(found)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shape of every measure of one row."""
+        c, o = self.robot.chambers, len(self.environment.obstacles) if self.environment is not None else 0
+        known: dict[str, tuple[int, ...]] = {
+            "positions": self.robot.vertices.shape,
+            "tip": (3,),
+            "bend_angle": (),
+            "chamber_pressures": (c,),
+            "chamber_volumes": (c,),
+            "obstacle_forces": (o, 3),
+        }
+        return tuple(known[name] for name in self.of)
 
     def results(self, rows: Floats) -> list[Result]:
         """Return the equilibria under rows (b, p).
