@@ -1,6 +1,6 @@
 """Bridges to other tools: gradients, reduced models, control loops, MuJoCo, USD.
 
-    python benchmarks/bridges.py [torch] [reduced] [live] [mujoco] [usd] [import] [--fresh N] [--robot NAME ...]
+    python benchmarks/bridges.py [torch] [reduced] [live] [mujoco] [usd] [--fresh N] [--robot NAME ...]
 
 Models are kept in --out and made once. Bounds are held against equilibria that neither a fit nor a bound has seen, motions of the
 chain against equilibria of geosim, gradients against differences.
@@ -177,9 +177,86 @@ def reduced(args: argparse.Namespace) -> None:
         )
 
 
+def live(args: argparse.Namespace) -> None:
+    """Periods of control loops over models and meshes: a tip follows a circle in its reach."""
+    for name in args.robot:
+        robot, model = ROBOTS[name][0](), model_of(name, args.out)
+        middle, half = model.box.mean(axis=1), 0.5 * np.ptp(model.box, axis=1)
+        phases = 2.0 * np.pi * (np.arange(2000)[:, None] / 200.0 + np.arange(len(middle)) / 3.0)
+        commands = middle + 0.9 * half * np.sin(phases)
+        loop, spent = model.live(lag=0.05), []
+        for command in commands:
+            clock = time.perf_counter()
+            found = model.solve_for(geosim.Goal.tip(model(command).tip), start=np.clip(loop.controls, *model.box.T))
+            solved = time.perf_counter()
+            loop.step(found.controls, 0.02)
+            spent.append((time.perf_counter() - solved, time.perf_counter() - clock))
+        steps, whole = 1e3 * np.quantile(spent, 0.99, axis=0)
+        mesh, seconds = QUICK.live(robot, APART, lag=0.05), []
+        for command in commands[:40]:
+            clock = time.process_time()
+            mesh.step(command, 0.02)
+            seconds.append(time.process_time() - clock)
+        print(
+            f"live {name:8s} model: step {steps:.3f} ms, with the inverse {whole:.2f} ms at the 99th percentile by the clock; "
+            f"mesh of {len(robot.body_tets)} tets: {1e3 * np.median(seconds):.0f} ms CPU in the median, "
+            f"{1e3 * max(seconds):.0f} ms at most",
+            flush=True,
+        )
+
+
+def chains(args: argparse.Namespace) -> None:
+    """MuJoCo against 50 fresh equilibria."""
+    import mujoco
+
+    for name in args.robot:
+        robot, model = ROBOTS[name][0](), model_of(name, args.out)
+        path = geosim.write_mjcf(robot, model, args.out / f"{name}.xml", environment=APART, solver=QUICK)
+        made = mujoco.MjModel.from_xml_path(str(path))
+        stated = float(made.numeric("tip_mismatch").data[0])
+        data, off, rest = mujoco.MjData(made), [], []
+        clock, steps = 0.0, 0
+        for u in np.random.default_rng(99).uniform(*model.box.T, (50, len(model.box))):
+            data.ctrl[:] = u
+            begin = time.process_time()
+            for _ in range(500):
+                mujoco.mj_step(made, data)
+            clock, steps = clock + time.process_time() - begin, steps + 500
+            rest.append(np.abs(data.qvel).max())
+            exact = geosim.solve(robot, model.actuation(u), APART, solver=QUICK)
+            off.append(np.linalg.norm(data.site("tip").xpos - exact.tip[-1]))
+        print(
+            f"mujoco {name:8s} {made.opt.timestep * 1e3:g} ms steps, {made.nv} joints, {1e6 * clock / steps:.0f} us CPU a step; "
+            f"stated {100 * stated / model.motion:.2f} % of the tip's way (force "
+            f"{100 * float(made.numeric('force_mismatch').data[0]):.1f} % in the middle), covers "
+            f"{100 * np.mean(np.array(off) <= stated):.0f} % of 50 fresh pressures, largest {100 * max(off) / model.motion:.2f} %; "
+            f"largest speed at rest {max(rest):.0e}",
+            flush=True,
+        )
+
+
+def stages(args: argparse.Namespace) -> None:
+    """What the validators of USD say of results."""
+    from pxr import Usd, UsdValidation
+
+    known = UsdValidation.ValidationRegistry().GetOrLoadAllValidators()
+    for name in args.robot:
+        robot, most = ROBOTS[name][0](), ROBOTS[name][1]
+        act = geosim.Inflation(pressure=most * np.linspace(0.1, 1.0, 5)[:, None] * np.ones(robot.chambers))
+        result = geosim.solve(robot, act, APART, solver=QUICK)
+        for suffix in (".usda", ".usdc"):
+            path = result.save(args.out / f"{name}{suffix}")
+            errors = UsdValidation.ValidationContext(known).Validate(Usd.Stage.Open(str(path)))
+            print(
+                f"usd {name:8s} {path.name}: {path.stat().st_size / 1e3:.0f} kB, {len(result.times)} frames, {len(known)} "
+                f"validators, {len(errors)} errors",
+                flush=True,
+            )
+
+
 def main() -> None:
     """Run what is asked for."""
-    sections = {"torch": gradients, "reduced": reduced}
+    sections = {"torch": gradients, "reduced": reduced, "live": live, "mujoco": chains, "usd": stages}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*", help=", ".join(sections))
     parser.add_argument("--fresh", type=int, default=500)

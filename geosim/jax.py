@@ -36,11 +36,11 @@ def shape(
     solver: EnergyShapeSolver | None = None,
     workers: int | None = None,
 ) -> Any:
-    """Return the equilibrium of a robot as an array that can be differentiated in reverse mode, as `geosim.torch.shape` does.
+    """Return the equilibrium of a robot as an array that can be differentiated in reverse mode.
 
     Arguments and results are those of `geosim.torch.shape`. Without `jax.config.update("jax_enable_x64", True)` JAX rounds to
-    single precision. Inside of `jax.jit` the solve is a callback to the host; where a row is refused or not reached JAX raises its
-    own error with the message.
+    single precision. Inside of `jax.jit` the solve is a callback to the host; where a row is refused or not reached JAX raises
+    its own error with the message.
 
     Raises
     ------
