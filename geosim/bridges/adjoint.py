@@ -127,6 +127,7 @@ class EquilibriumFunction:
 
     def __post_init__(self) -> None:
         taken(self.robot, VolumetricRobot, "shape")
+        taken(self._solver, EnergyShapeSolver, "shape: solver")
         choice(self.vary, "shape: vary", CONTROLS)
         for name in self.of:
             choice(name, "shape: of", OUTPUTS)

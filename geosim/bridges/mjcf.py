@@ -77,7 +77,9 @@ def write_mjcf(
     line = spine(robot)
     if line is None:
         raise InputError("write_mjcf: there is no way of one direction from what is held to the tip of this robot")
-    solver = EnergyShapeSolver(check_stability=False) if solver is None else solver
+    solver = taken(
+        EnergyShapeSolver(check_stability=False) if solver is None else solver, EnergyShapeSolver, "write_mjcf: solver"
+    )
     environment = Environment() if environment is None else environment
     lowest, highest = model.box.T
     free = solve(robot, model.actuation(lowest), environment, solver=solver)

@@ -425,4 +425,7 @@ class ReducedModel:
         except (OSError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
             if isinstance(error, InputError):
                 raise
-            raise InputError(f"{path}: is no reduced model ({error}); make one with geosim reduce") from None
+            said = (
+                "" if isinstance(error, ValueError) else f" ({error})"
+            )  # numpy speaks of pickles where it finds no archive
+            raise InputError(f"{path}: is no reduced model{said}; make one with geosim reduce") from None

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,6 +69,7 @@ def reduce(
     max_solves: int = 400,
     workers: int | None = None,
     seed: int = 0,
+    progress: Callable[[int], object] | None = None,
 ) -> ReducedModel:
     """Return a reduced model of a robot over a box of controls.
 
@@ -87,6 +89,8 @@ def reduce(
         As in `solve_many`.
     seed
         Of what is drawn.
+    progress
+        Told the number of equilibria so far.
 
     Raises
     ------
@@ -114,10 +118,12 @@ def reduce(
         )
     if not len(robot.fixed):
         raise InputError("reduce: a free body has no place of its own; hold it somewhere (fixed)")
-    solver = EnergyShapeSolver(check_stability=False) if solver is None else solver
+    solver = taken(
+        EnergyShapeSolver(check_stability=False) if solver is None else solver, EnergyShapeSolver, "reduce: solver"
+    )
     accuracy = number(accuracy, "reduce: accuracy", above=0.0, high=1.0)
     whole(max_solves, "reduce: max_solves", least=HELD_OUT + 2 ** min(count, 3) + 1)
-    return Reduction(robot, box, vary, environment, solver, accuracy, max_solves, workers, seed).run()
+    return Reduction(robot, box, vary, environment, solver, accuracy, max_solves, workers, seed, progress).run()
 
 
 @dataclass
@@ -133,6 +139,7 @@ class Reduction:
     max_solves: int
     workers: int | None
     seed: int
+    progress: Callable[[int], object] | None = None
     solves: int = 0
 
     def run(self) -> ReducedModel:
@@ -177,7 +184,9 @@ class Reduction:
                         f"reduce: no equilibrium at {self.vary} = {row.tolist()}: {result.message} Give narrower bounds."
                     )
                 out.append(self._read(result, s, rates))
-        self.solves += len(problems)
+                self.solves += 1
+            if self.progress is not None:
+                self.progress(self.solves)
         return out
 
     def _read(self, result: Result, s: Floats, rates: bool) -> Sample:

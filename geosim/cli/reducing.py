@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from tqdm import tqdm
 
 import geosim
 from geosim.arrays import Floats
@@ -60,7 +61,9 @@ def reduce(robot: Path, given: str, out: Path, accuracy: float, max_solves: int,
     out = checked_target(out, ".npz", ".onnx", ".xml")
     vary, bounds = controls(given)
     body, environment, solver = running.problem(robot, preview=preview)
-    model = geosim.reduce(body, bounds, vary, environment, solver, accuracy, max_solves)
+    with tqdm(unit="solve", disable=None) as line:  # on a terminal only
+        told = lambda count: line.update(count - line.n)  # noqa: E731
+        model = geosim.reduce(body, bounds, vary, environment, solver, accuracy, max_solves, progress=told)
     if out.suffix.lower() == ".xml":
         geosim.write_mjcf(body, model, out, environment=environment, solver=solver)
     else:
@@ -84,10 +87,11 @@ def export(source: Path, out: Path) -> list[str]:
     InputError
         The file is neither, or the format does not go with it.
     """
-    if out.suffix.lower() == ".xml":
+    suffix = out.suffix.lower()
+    if suffix == ".xml":
         raise InputError(
             f"{out.name}: MuJoCo files need the robot: geosim reduce ROBOT.toml --controls ... --out {out.name}"
         )
-    if out.suffix.lower() == ".onnx":
+    if suffix == ".onnx":
         return [f"wrote {ReducedModel.load(source).save(out)}"]
     return [f"wrote {load_result(source).save(out)}"]
