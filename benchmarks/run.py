@@ -120,6 +120,12 @@ SECTIONS = {
     "snake-speed": Section("snake_speed.py", "--frames 120", "Table II of [Gasoto2019]", kind="peer"),
     "snake-mujoco": Section("snake_mujoco.py", "", "MuJoCo", ("mujoco",), kind="peer"),
     "studio": Section("studio_latency.py", "--changes 30", "goals in seconds", ("uvicorn", "websockets"), kind="peer"),
+    "bridges": Section(
+        "bridges.py",
+        "--out {out}/bridges",
+        "fresh equilibria, differences, MuJoCo and USD themselves",
+        ("torch", "mujoco", "pxr"),
+    ),
     "learning": Section("learning_speed.py", "", "one process", ("gymnasium",), kind="peer"),
 }
 

@@ -72,6 +72,9 @@ _PLACES = {
     "error_bars": "accuracy.bars",
     "Made": "moulds.making",
     "make": "moulds.making",
+    "ReducedModel": "bridges.reduced",
+    "reduce": "bridges.reducing",
+    "write_mjcf": "bridges.mjcf",
     "load_robot": "files.robot",
     "load_result": "files.archive",
     "sweep": "study.sweeping",
@@ -80,6 +83,7 @@ _PLACES = {
 # Modules whose every public name is one of geosim: a new actuation, a new law need no line here.
 _OPEN = ("actuation", "material.laws")
 _MODULES = ("calibrate", "compare", "generate", "materials")
+_BRIDGES = ("jax", "torch")  # modules that need an extra: no part of __all__, which would load them
 
 __all__ = ["__version__", *_MODULES, *_PLACES]
 
@@ -91,7 +95,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(module, name)
         globals()[name] = value
         return value
-    if name in _MODULES:
+    if name in (*_MODULES, *_BRIDGES):
         return importlib.import_module(f"geosim.{name}")
     for place in _OPEN:
         module = importlib.import_module(f"geosim.{place}")

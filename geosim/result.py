@@ -405,8 +405,8 @@ class Result:
     def save(self, path: str | Path, units: str | None = None) -> Path:
         """Write the result; the suffix chooses the format and the path is returned.
 
-        .vtu .pvd .vtp .npz always in metres; .stl .obj .ply in `units`, default the robot file's unit; .csv the
-        summary table.
+        .vtu .pvd .xdmf .vtp .npz .glb .usda .usdc always in metres; .stl .obj .ply in `units`, default the robot file's unit;
+        .csv the summary table.
 
         Raises
         ------

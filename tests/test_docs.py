@@ -24,9 +24,16 @@ EXAMPLES = {
     if (blocks := re.findall(r"^```python\n(.*?)^```", page.read_text(), re.S | re.M))
 }
 
+EXTRAS = {
+    "torch.md": ("torch", "jax"),
+    "simulators.md": ("mujoco", "pxr"),
+}  # page -> modules without which it is skipped
+
 
 @pytest.mark.parametrize("page", EXAMPLES)
 def test_the_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
+    for name in EXTRAS.get(page, ()):
+        pytest.importorskip(name, reason=f"{page} needs {name}")
     monkeypatch.chdir(tmp_path)
     solve_here(monkeypatch)
     names: dict = {"__name__": page}

@@ -403,6 +403,52 @@ def make(robot: Path, out: Path, tube_mm: float, least_wall_mm: float) -> None:
 @main.command(
     cls=_Example,
     examples=(
+        "geosim reduce my_robot/robot.toml --controls pressure_kpa=0:5 --out model.npz",
+        "geosim reduce finger.toml --controls pressure_kpa=0:5,0:5,0:5 --accuracy 0.02 --preview --out finger.xml",
+    ),
+)
+@click.argument("robot", type=ROBOT_PATH)
+@click.option(
+    "--controls",
+    required=True,
+    help="What is varied, and from where to where: pressure_kpa=0:5, volume_ratio=1:2, cable_length_mm=, cable_tension_n=.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Model (.npz), its graph (.onnx) or a chain for MuJoCo (.xml).",
+)
+@click.option(
+    "--accuracy", type=OPEN_UNIT_INTERVAL, default=0.01, show_default=True, help="Of the tip, over its largest way."
+)
+@click.option("--max-solves", type=click.IntRange(100), default=400, show_default=True, help="Equilibria at most.")
+@click.option("--preview", is_flag=True, help="The coarsest mesh that keeps the geometry: bodies given as surfaces.")
+def reduce(robot: Path, controls: str, out: Path, accuracy: float, max_solves: int, preview: bool) -> None:
+    """Make a model of a robot that answers in microseconds, with a bound of its error."""
+    from geosim.cli import reducing
+
+    for line in reducing.reduce(robot, controls, out, accuracy, max_solves, preview):
+        click.echo(line)
+
+
+@main.command(
+    cls=_Example,
+    examples=("geosim export geosim-robot/result.npz --out robot.usda", "geosim export model.npz --out model.onnx"),
+)
+@click.argument("source", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="File to write; its suffix is the format.")
+def export(source: Path, out: Path) -> None:
+    """Write a result (USD, glTF, VTK, surfaces) or a reduced model (ONNX) for other tools."""
+    from geosim.cli import reducing
+
+    for line in reducing.export(source, out):
+        click.echo(line)
+
+
+@main.command(
+    cls=_Example,
+    examples=(
         "geosim calibrate pull.csv",
         "geosim calibrate pull.csv:uniaxial balloon.csv:equibiaxial --model best --out mine.toml",
     ),

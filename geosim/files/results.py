@@ -1,4 +1,4 @@
-"""Results on disk: VTU, PVD, XDMF, VTP, GLB, NPZ, STL, OBJ, PLY and the summary table.
+"""Results on disk: VTU, PVD, XDMF, VTP, GLB, USD, NPZ, STL, OBJ, PLY and the summary table.
 
 Every file is written beside its place and then renamed, so that a reader never meets half a file.
 """
@@ -15,6 +15,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from geosim.arrays import METRES_PER_UNIT, Floats, Ints, choice
+from geosim.display import later
 from geosim.errors import InputError
 from geosim.files.archive import write_archive
 from geosim.files.tetmesh import write_mesh, write_series
@@ -41,7 +42,8 @@ def save_result(result: Result, path: str | Path, units: str | None = None) -> P
         What was solved.
     path
         .npz (complete), .vtu and .vtp (last frame), .pvd (all frames, with one VTU each), .xdmf (all frames in one file), .glb
-        (the skin, animated) in metres; .stl, .obj and .ply (outer skin of the last frame) in `units`; .csv (summary table).
+        (the skin, animated), .usda and .usdc (tets, skin and obstacles, all frames) in metres; .stl, .obj and .ply (outer skin of
+        the last frame) in `units`; .csv (summary table).
     units
         "m", "cm", "mm" or "in", for surfaces only; default the unit of the robot's file.
 
@@ -191,6 +193,10 @@ def _write_csv(result: Result, path: Path, unit: str) -> None:
         beside.write_text(text.getvalue(), encoding="utf-8", newline="")
 
 
+def _write_usd(result: Result, path: Path, unit: str) -> None:
+    later("bridges.usd.write_usd")(result, path, unit)
+
+
 _WRITERS: dict[str, Callable[[Result, Path, str], None]] = {
     ".npz": _write_npz,
     ".vtu": _write_vtu,
@@ -200,4 +206,5 @@ _WRITERS: dict[str, Callable[[Result, Path, str], None]] = {
     ".glb": _write_glb,
     **dict.fromkeys(SURFACES, _write_surface),
     ".csv": _write_csv,
+    **dict.fromkeys((".usd", ".usda", ".usdc"), _write_usd),
 }

@@ -32,6 +32,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -48,6 +49,7 @@ from geosim.actuation import (
 from geosim.arguments import guarded
 from geosim.arrays import Bools, choice, number, whole
 from geosim.contract import Progress, Report, Robot, State, Status, taken
+from geosim.display import later
 from geosim.environment import Environment
 from geosim.linear.factorise import FACTORISERS, MULTILEVEL
 from geosim.linear.factoriser import MAX_THREADS
@@ -416,6 +418,15 @@ class EnergyShapeSolver:
             state.problem, point, evaluation, residual, state.target, stable, state.friction_work, state.note
         )
         return replace(state, measured=measured)
+
+    def live(
+        self, robot: Robot, environment: Environment | None = None, vary: str = "pressure", lag: float = 0.0
+    ) -> Any:
+        """Return a control loop: `step(command, dt)` from equilibrium to equilibrium, see `geosim.bridges.live`.
+
+        `max_seconds` bounds a step; `vary` names what is commanded, as in `solve_for`, `lag` is that of the supply [s].
+        """
+        return later("bridges.live.live_mesh")(self, robot, environment, vary, lag)
 
     # ---- increments
 

@@ -1,0 +1,1 @@
+"""Bridges: geosim inside other tools. Differentiable functions, reduced models, control loops, files of robot simulators."""
