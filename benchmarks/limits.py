@@ -58,27 +58,27 @@ CASES = {
     "pneunet": Case(
         lambda e: generate.pneunet(chambers=1).robot("dragon-skin-30", max_edge=e),
         geosim.Inflation(pressure=[16e3]),
-        (10e-3, 3e-3, 2e-3, 1.2e-3),
+        (10e-3, 4e-3, 2.6e-3, 2e-3),
     ),
     "bellows": Case(
         lambda e: generate.bellows(convolutions=1, pitch=6e-3, wall=2e-3).robot("dragon-skin-30", max_edge=e),
         geosim.Inflation(pressure=[12e3]),
-        (6e-3, 2e-3, 1.4e-3, 1e-3),
+        (6e-3, 2e-3, 1.7e-3, 1.3e-3),
     ),
     "round finger": Case(
         lambda e: generate.round_finger(length=30e-3).robot("ecoflex-00-30", max_edge=e),
         geosim.Inflation(volume_ratio=[1.3]),
-        (10e-3, 3e-3, 2e-3, 1.4e-3),
+        (10e-3, 3e-3, 2.4e-3, 1.9e-3),
     ),
     "membrane": Case(
-        lambda e: generate.membrane(chambers=1, size=60e-3, thickness=4e-3).robot("ecoflex-00-30", max_edge=e),
+        lambda e: generate.membrane(chambers=1, size=40e-3, thickness=6e-3).robot("ecoflex-00-30", max_edge=e),
         geosim.Inflation(volume_ratio=[1.3]),
-        (12e-3, 5e-3, 3.5e-3, 2.5e-3),
+        (12e-3, 6e-3, 4.5e-3, 3.5e-3),
     ),
     "tendon finger": Case(
         lambda e: generate.tendon_finger(joints=1, length=40e-3).robot("dragon-skin-30", max_edge=e),
         geosim.CableTensions([[2.0]]),
-        (12e-3, 4e-3, 2.8e-3, 2e-3),
+        (12e-3, 4e-3, 3e-3, 2.2e-3),
     ),
 }
 

@@ -272,7 +272,7 @@ def _stress_of(material: Hyperelastic) -> Callable[[Floats], Floats]:
 def _share_above(values: Floats, limits: Floats) -> Floats:
     """Share of tets where the linear function of values (m, 4) at their corners is above limits (m,), (m,)."""
     low, limit = np.sort(values, axis=1), limits[:, None]
-    spread = np.maximum(np.ptp(values, axis=1), 1e-12)[:, None]
+    spread = np.maximum(np.ptp(values, axis=1), 1e-6)[:, None]
     low = low + TIE_SPREAD_REL * spread * np.arange(4)  # no two are equal, so no quotient is 0 / 0
     # the divided difference of the cubes of what is above: share = sum_k max(v_k - t, 0)^3 / prod_{j != k} (v_k - v_j)
     above = np.maximum(low - limit, 0.0) ** 3

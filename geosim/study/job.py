@@ -11,6 +11,7 @@ from typing import Any
 
 __all__ = [
     "CRASHED",
+    "ENDING_FILE",
     "JOB_FILE",
     "MESH_FAILED",
     "OUT_OF_MEMORY",
@@ -25,6 +26,7 @@ __all__ = [
 # How a design ends besides the names of `Status`.
 MESH_FAILED, CRASHED, TIMEOUT, OUT_OF_MEMORY, REFUSED = "MESH_FAILED", "CRASHED", "TIMEOUT", "OUT_OF_MEMORY", "REFUSED"
 ROW_FILE, JOB_FILE = "row.json", "job.pickle"  # files of a run: how it ended; what its child was given
+ENDING_FILE = "ending"  # stands there while a child whose time is over writes what it reached
 WALL_TIME_FACTOR = 5.0  # times the limit of CPU time may pass: a design that waits for something ends, too
 RUN_DIGITS = 12  # of a run: two of a million designs have the same by a chance of 2e-3
 

@@ -79,25 +79,25 @@ def optimize(
         raise read.place.error('[optimize] goals is missing; write goals = ["target bend_angle_deg 90"], say')
     if not read.axes:
         raise read.place.error("[vary] is missing: nothing can be optimised")
-    runs = opened(read, out, resume=resume, force=force)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    trials = optuna.create_study(
-        study_name=read.name,
-        storage=f"sqlite:///{(runs.folder / STORAGE_FILE).resolve()}",
-        directions=["minimize"] * len(read.goals),
-        load_if_exists=True,
-    )
-    _same(trials, read, runs.folder)
-    seed = read.file.optimize.seed  # type: ignore[union-attr]
-    trials.sampler = Proposer(read.axes, read.goals, read.constraints, seed)
-    search = DesignSearch(read, runs, trials)
-    try:
-        with workforce(workers, scheduler) as work:
+    with workforce(workers, scheduler) as work:  # before anything is written: a scheduler may not answer
+        runs = opened(read, out, resume=resume, force=force)
+        trials = optuna.create_study(
+            study_name=read.name,
+            storage=f"sqlite:///{(runs.folder / STORAGE_FILE).resolve()}",
+            directions=["minimize"] * len(read.goals),
+            load_if_exists=True,
+        )
+        _same(trials, read, runs.folder)
+        seed = read.file.optimize.seed  # type: ignore[union-attr]
+        trials.sampler = Proposer(read.axes, read.goals, read.constraints, seed)
+        search = DesignSearch(read, runs, trials)
+        try:
             search.go(work, progress)
-    except KeyboardInterrupt:
-        search.written()
-        raise
-    return search.written()
+        except KeyboardInterrupt:
+            search.written()
+            raise
+        return search.written()
 
 
 def _same(trials: optuna.Study, study: Study, folder: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from geosim.arrays import METRES_PER_UNIT
 from geosim.errors import InputError
-from geosim.files.actuation import read_actuation
+from geosim.files.actuation import actuation_kinds, read_actuation
 from geosim.files.messages import Place, suggestion
 from geosim.files.robot import make_solver
 from geosim.files.schema import EnvironmentTable
@@ -245,7 +245,14 @@ def _check(study: Study) -> None:
         raise place.error(f"material and [mesh] are for robots with a [body], which {file.robot} has not")
     if len(given) > 1:
         raise place.at("mesh").error(f"has {' and '.join(given)}; give one of them")
-    measures.check(study.columns, place.at("measures", "columns"))
+    measures.check(file.measures.columns, place.at("measures", "columns"))
+    for name, spoken in (("goals", study.goals), ("constraints", study.constraints)):
+        measures.check([one.column for one in spoken], place.at("optimize", name))
+    for key in file.actuation:
+        kin = sorted((*INFLATION_KEYS, *actuation_kinds(), "units"), key=lambda k: not k.startswith(key))
+        if key not in kin:
+            near = f", did you mean {kin[0]!r}?" if kin[0].startswith(key) else suggestion(key, kin)
+            raise place.at("actuation", key).error(f"is not an actuation{near}; use one of {', '.join(sorted(kin))}")
     job = study.job(study.rows[0] if file.optimize is None else {axis.key: axis.at(0.0) for axis in study.axes})
     if job.actuation:
         read_actuation(job.actuation, place.at("actuation"))

@@ -72,22 +72,22 @@ def sweep(
     """
     read = needed_and_read(study)
     jobs = [read.job(row) for row in read.rows]
-    runs = opened(read, out, [job.run for job in jobs], resume=resume, force=force)
-    done = {job.run: row for job in jobs if (row := runs.row(job)) is not None}
+    with workforce(workers, scheduler) as work:  # before anything is written: a scheduler may not answer
+        runs = opened(read, out, [job.run for job in jobs], resume=resume, force=force)
+        done = {job.run: row for job in jobs if (row := runs.row(job)) is not None}
 
-    def written() -> pandas.DataFrame:
-        found = table(read, [(row, done[job.run]) for row, job in zip(read.rows, jobs) if job.run in done])
-        runs.write_table(found)
-        write_report(read, found, runs.folder)
-        return found
+        def written() -> pandas.DataFrame:
+            found = table(read, [(row, done[job.run]) for row, job in zip(read.rows, jobs) if job.run in done])
+            runs.write_table(found)
+            write_report(read, found, runs.folder)
+            return found
 
-    try:
-        with workforce(workers, scheduler) as work:
+        try:
             _solve_all(work, {job.run: job for job in jobs if job.run not in done}, runs, done, progress)
-    except KeyboardInterrupt:
-        written()
-        raise
-    return written()
+        except KeyboardInterrupt:
+            written()
+            raise
+        return written()
 
 
 def needed_and_read(study: str | Path | Mapping[str, Any]) -> Study:
