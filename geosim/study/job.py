@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -53,6 +53,12 @@ class Job:
         Content of the files that the tables name.
     seconds, memory
         Limits of CPU time [s] and memory [bytes].
+    cases
+        Name -> tables `environment`, `actuation` and `mesh` in place of those of the design.
+    alone
+        Whether the design is solved without a case, too.
+    asked
+        Measures that are taken where they are asked for alone.
     """
 
     design: str | None
@@ -64,11 +70,15 @@ class Job:
     files: Mapping[str, bytes]
     seconds: float
     memory: int
+    cases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    alone: bool = True
+    asked: tuple[str, ...] = ()
 
     @cached_property
     def run(self) -> str:
         """Digits of the design and of what it is solved with; limits do not change a shape."""
-        said = {key: value for key, value in asdict(self).items() if key not in ("files", "seconds", "memory")}
+        left_out = ("files", "seconds", "memory", "asked", *(() if self.cases else ("cases", "alone")))
+        said = {key: value for key, value in asdict(self).items() if key not in left_out}
         said["files"] = {name: hashlib.sha256(data).hexdigest() for name, data in self.files.items()}
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:RUN_DIGITS]
 
@@ -80,7 +90,8 @@ class DesignOutcome:
     Parameters
     ----------
     row
-        run, status, message, seconds (CPU) [s], memory_mb (peak), measures (name -> number or None).
+        run, status, message, seconds (CPU) [s], memory_mb (peak), measures (name -> number or None) at the last command, frames
+        (measures of every command), cases (name -> status, message, measures, frames).
     files
         Name -> content of the files of its folder.
     """

@@ -103,7 +103,7 @@ def optimize(
 def _same(trials: optuna.Study, study: Study, folder: Path) -> None:
     """Refuse to learn from trials of another study; limits and the number of trials may change."""
     first = study.job({axis.key: axis.at(0.0) for axis in study.axes})
-    asked = json.dumps([first.run, *map(str, (study.axes, study.goals, study.constraints))])
+    asked = json.dumps([first.run, str(study.axes), *map(str, (*study.goals, *study.constraints))])
     if trials.user_attrs.setdefault(ASKED_ATTRIBUTE, asked) != asked:
         raise InputError(
             f"{folder}: what is there was searched with another study; choose another folder, or --force to start again"
@@ -199,7 +199,7 @@ class DesignSearch:
         trial = optuna.Trial(self.trials, self.trials.trials[number]._trial_id)
         cost, _ = costs(self.study, [row])
         trial.set_user_attr(
-            MEASURES_ATTRIBUTE, json.dumps(row["measures"] if row["status"] == Status.CONVERGED.name else {})
+            MEASURES_ATTRIBUTE, json.dumps(_known(self.study, row) if row["status"] == Status.CONVERGED.name else {})
         )
         for key, excess in constrained(self.study, row).items():
             trial.set_constraint(key, excess)
@@ -212,13 +212,18 @@ class DesignSearch:
         return np.max(told, axis=0) if told else np.zeros(len(self.study.goals))
 
 
+def _known(study: Study, row: Mapping[str, Any]) -> dict[str, float]:
+    """Measures of a run that are numbers, by their text."""
+    return {name: value for name, value in study.measured(row).items() if np.isfinite(value)}
+
+
 def constrained(study: Study, row: Mapping[str, Any]) -> dict[str, float]:
     """Return by how much a design violates each constraint, relative to its value; a design that failed, all of them."""
     failed = float(row["status"] != Status.CONVERGED.name)
-    measures = {key: np.nan if value is None else value for key, value in row["measures"].items()}
+    measures = study.measured(row)
     out = {FAILED_CONSTRAINT: failed}
     for i, constraint in enumerate(study.constraints):
-        excess = constraint.excess(measures) / (abs(constraint.value) or 1.0)
+        excess = constraint.relative_excess(measures)
         out[f"constraint_{i + 1}"] = excess if np.isfinite(excess) else 1.0
     if not np.isfinite([goal.cost(measures) for goal in study.goals]).all():
         out[FAILED_CONSTRAINT] = 1.0
@@ -230,7 +235,7 @@ def costs(study: Study, rows: Sequence[Mapping[str, Any]]) -> tuple[Any, Any]:
     cost = np.full((len(rows), len(study.goals)), np.nan)
     feasible = np.zeros(len(rows), dtype=bool)
     for i, row in enumerate(rows):
-        measures = {key: np.nan if value is None else value for key, value in row["measures"].items()}
+        measures = study.measured(row)
         cost[i] = [goal.cost(measures) for goal in study.goals]
         feasible[i] = all(excess <= 0 for excess in constrained(study, row).values())
     return cost, feasible

@@ -112,7 +112,8 @@ class Proposer(BaseSampler):
         """Shares (p,) of the design that promises most."""
         shares = np.array([self._shares(t.params) for t in told])
         rows = [json.loads(t.user_attrs[MEASURES_ATTRIBUTE]) for t in told]
-        columns = list(dict.fromkeys([*(g.column for g in self._goals), *(c.column for c in self._constraints)]))
+        spoken = [c for g in self._goals for c in g.of.columns] + [c for one in self._constraints for c in one.columns]
+        columns = list(dict.fromkeys(map(str, spoken)))
         values = np.array([[np.nan if row.get(c) is None else row[c] for c in columns] for row in rows], dtype=float)
         known = np.isfinite(values).all(axis=1)
         if not known.any():
@@ -141,7 +142,7 @@ class Proposer(BaseSampler):
 
     def _scalar(self, measures: Mapping[str, Floats], number: int, rng: np.random.Generator) -> Any:
         """Return the function of measures that gives one cost and feasibility, of the same shape."""
-        costs = np.array([goal.cost(measures) for goal in self._goals])  # type: ignore[arg-type]
+        costs = np.array([goal.cost(measures) for goal in self._goals])
         low, span = costs.min(axis=1), np.maximum(np.ptp(costs, axis=1), 1e-12)
         first = number % 2 == 0
         weights = (
@@ -149,14 +150,14 @@ class Proposer(BaseSampler):
         )
 
         def scalar(measures: Mapping[str, Floats]) -> tuple[Floats, Bools]:
-            cost = [np.asarray(goal.cost(measures)) for goal in self._goals]  # type: ignore[arg-type]
+            cost = [np.asarray(goal.cost(measures)) for goal in self._goals]
             if first and len(cost) > 1:
                 cost[0] = np.maximum(cost[0], self._goals[0].met)
             scaled = [w * (c - a) / s for w, c, a, s in zip(weights, cost, low, span)]
             total = np.sum(scaled, axis=0)
             able = np.ones(np.shape(total), dtype=bool)
             for constraint in self._constraints:
-                able &= constraint.excess(measures) <= 0.0  # type: ignore[arg-type]
+                able &= constraint.excess(measures) <= 0.0
             return total if first else np.max(scaled, axis=0) + TCHEBYCHEFF_SHARE * total, able
 
         return scalar

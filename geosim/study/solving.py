@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib
 import json
 import resource
+import shutil
 import time
 import traceback
 import warnings
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,34 +57,66 @@ def run(job: Job, folder: Path) -> None:
     def noted(message: Any, category: Any, *where: Any, **more: Any) -> None:
         log(f"note: {message}")
 
-    measures: Mapping[str, float | None] = {}
-    clock = _Clock(job.seconds, folder)
+    clock, cases = _Clock(job.seconds, folder), _cases(job)
+    rows: dict[str, dict[str, Any]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = noted
-        try:
-            write_problem(job, folder)
-            result = _solved(folder, job.mesh["accuracy"], log, clock)
-            measures = measured(result)
-            status, message = result.status.name, result.message
-            if clock.over and result.status is Status.INTERRUPTED:
-                status, message = TIMEOUT, clock.sentence(result)
-            if result.status is Status.CONVERGED and not result.converged:
-                status = Status.NOT_CONVERGED.name
-            _save(result, folder)
-        except MeshError as error:
-            status, message = MESH_FAILED, str(error)
-        except InputError as error:
-            status, message = REFUSED, str(error)
-        except MemoryError as error:
-            status, message = OUT_OF_MEMORY, str(error) or "no memory left"
-        except Exception as error:  # noqa: BLE001 (a fault of one design must not end the study; the log has it)
-            log(traceback.format_exc())
-            status, message = CRASHED, f"{type(error).__name__}: {error}"
+        for name, one in cases.items():
+            log(f"case {name}" if name else "")
+            rows[name] = _row(one, folder / name if name else folder, clock, log)
+            if clock.over:
+                break
+    whole = rows.get("", {"measures": {}, "frames": []})
+    failed = next((name for name, row in rows.items() if row["status"] != Status.CONVERGED.name), next(iter(rows)))
+    message = f"{failed}: {rows[failed]['message']}" if failed else rows[failed]["message"]
+    (folder / ENDING_FILE).unlink(missing_ok=True)
+    named = {name: row for name, row in rows.items() if name}
+    if named and not (folder / "picture.png").exists():
+        shown = next(
+            (folder / name / "picture.png" for name in named if (folder / name / "picture.png").is_file()), None
+        )
+        if shown is not None:
+            shutil.copy(shown, folder / "picture.png")
+    out = {**whole, "status": rows[failed]["status"], "message": message, **({"cases": named} if named else {})}
+    (folder / ROW_FILE).write_text(json.dumps(out))
+
+
+def _cases(job: Job) -> dict[str, Job]:
+    """The design in every case, by name; "" is the one without."""
+    out = {"": job} if job.alone else {}
+    for name, case in job.cases.items():
+        table = {**job.table, "environment": case["environment"]}
+        out[name] = replace(job, table=table, actuation=case["actuation"], mesh=case["mesh"])
+    return out
+
+
+def _row(job: Job, folder: Path, clock: _Clock, log: Any) -> dict[str, Any]:
+    """Solve one case and write its files: how it ended, and its measures."""
+    found: dict[str, Any] = {"measures": {}, "frames": []}
+    try:
+        folder.mkdir(exist_ok=True)
+        write_problem(job, folder)
+        result = _solved(folder, job.mesh["accuracy"], log, clock)
+        found = measured(result, job.asked)
+        status, message = result.status.name, result.message
+        if clock.over and result.status is Status.INTERRUPTED:
+            status, message = TIMEOUT, clock.sentence(result)
+        if result.status is Status.CONVERGED and not result.converged:
+            status = Status.NOT_CONVERGED.name
+        _save(result, folder)
+    except MeshError as error:
+        status, message = MESH_FAILED, str(error)
+    except InputError as error:
+        status, message = REFUSED, str(error)
+    except MemoryError as error:
+        status, message = OUT_OF_MEMORY, str(error) or "no memory left"
+    except Exception as error:  # noqa: BLE001 (a fault of one design must not end the study; the log has it)
+        log(traceback.format_exc())
+        status, message = CRASHED, f"{type(error).__name__}: {error}"
     message = " ".join(message.replace(f"{folder}/", "").split())
     log(f"{status}: {message}")
-    (folder / ENDING_FILE).unlink(missing_ok=True)
-    (folder / ROW_FILE).write_text(json.dumps({"status": status, "message": message, "measures": measures}))
+    return {"status": status, "message": message, **found}
 
 
 def write_problem(job: Job, folder: Path) -> None:
