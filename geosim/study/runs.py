@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 __all__ = ["Runs"]
 
 # What a study writes besides runs/; --force removes it.
-_OWN_STUDY_FILES = re.compile(r"table\.csv|table\.parquet|report\.html|study\.toml|trials\.db|best|runs|\..*\.part")
+_OWN_STUDY_FILES = re.compile(
+    r"table\.csv|table\.parquet|report\.html|study\.toml|surrogate\.npz|trials\.db|best|runs|\..*\.part"
+)
 
 
 class Runs:

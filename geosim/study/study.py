@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from geosim.study.expressions import Expression, read_expression
 from geosim.study.goals import Constraint, DesignGoal, read_constraint, read_goal
 from geosim.study.job import Job
 from geosim.study.sampling import Axis, Row, read_axis, read_list, rows
-from geosim.study.schema import StudyFile
+from geosim.study.schema import SamplingTable, StudyFile
 
 __all__ = ["Study", "read_study"]
 
@@ -195,6 +195,25 @@ class Study:
                 value = measures.value_of(column, row, number)
                 out[str(column)] = np.nan if value is None else value
         return out
+
+    def alone_at(self, design: Mapping[str, Any]) -> Study:
+        """Return the study of one design.
+
+        Raises
+        ------
+        InputError
+            A value is missing, of an unknown dimension, or impossible.
+        """
+        for key in self.keys:
+            if key not in design:
+                raise self.place.at("vary", key).error(f"is not given; say --at {key}=VALUE")
+        for key in design:
+            if key not in self.keys:
+                raise InputError(
+                    f"--at {key}: is not varied{suggestion(key, self.keys)}; there are {', '.join(self.keys)}"
+                )
+        one = {"vary": {key: [value] for key, value in design.items()}, "sampling": SamplingTable(), "optimize": None}
+        return replace(self, name=f"{self.name}-at", file=self.file.model_copy(update=one))
 
     def check(self, key: str, value: Any, place: Place) -> None:
         """Refuse a parameter that does not exist, or a value that it cannot have.

@@ -37,6 +37,7 @@ def sweep(
     resume: bool = True,
     force: bool = False,
     progress: bool = False,
+    at: Mapping[str, Any] | None = None,
 ) -> pandas.DataFrame:
     """Solve every design of a study, each in a child process with limits of time and memory.
 
@@ -56,6 +57,8 @@ def sweep(
         Remove what a study wrote there first.
     progress
         Show a line with the time that is left on stderr.
+    at
+        One design to solve in place of those of [vary] and [sampling]: dimension -> value; default folder ./geosim-STUDYNAME-at.
 
     Returns
     -------
@@ -71,6 +74,7 @@ def sweep(
         After the table of the designs solved so far is written.
     """
     read = needed_and_read(study)
+    read = read if at is None else read.alone_at(at)
     jobs = [read.job(row) for row in read.rows]
     with workforce(workers, scheduler) as work:  # before anything is written: a scheduler may not answer
         runs = opened(read, out, [job.run for job in jobs], resume=resume, force=force)
