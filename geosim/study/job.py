@@ -59,6 +59,12 @@ class Job:
         Whether the design is solved without a case, too.
     asked
         Measures that are taken where they are asked for alone.
+    slopes
+        Key of the study -> argument of the generator and SI over the key's unit, by which `sloped` are differentiated.
+    sloped
+        Measures that are differentiated, and have bars where `confirmed`.
+    confirmed
+        Whether the mesh is refined for bars.
     """
 
     design: str | None
@@ -73,11 +79,23 @@ class Job:
     cases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     alone: bool = True
     asked: tuple[str, ...] = ()
+    slopes: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    sloped: tuple[str, ...] = ()
+    confirmed: bool = False
 
     @cached_property
     def run(self) -> str:
         """Digits of the design and of what it is solved with; limits do not change a shape."""
-        left_out = ("files", "seconds", "memory", "asked", *(() if self.cases else ("cases", "alone")))
+        left_out = (
+            "files",
+            "seconds",
+            "memory",
+            "asked",
+            "slopes",
+            "sloped",
+            "confirmed",
+            *(() if self.cases else ("cases", "alone")),
+        )
         said = {key: value for key, value in asdict(self).items() if key not in left_out}
         said["files"] = {name: hashlib.sha256(data).hexdigest() for name, data in self.files.items()}
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:RUN_DIGITS]

@@ -34,7 +34,6 @@ def write(space: Space, process: Process, path: Path) -> Path:
     values: dict[str, Any] = {
         "offset": offset,
         "factor": np.array(factor) / process.lengths,
-        "at": process.at / process.lengths,
         "half": -2.0,
         "five": 5.0,
         "third": 1.0 / 3.0,
@@ -65,21 +64,6 @@ def write(space: Space, process: Process, path: Path) -> Path:
     shape = node("Add", node("Add", a, "one"), node("Mul", node("Mul", a, a), "third"))
     fall = node("Exp", node("Neg", a))
     k = node("Mul", node("Mul", shape, fall), "square")
-    if process.gradients:  # covariances with the gradients at the designs, point by point
-        parts = [k]
-        d = process.at.shape[1]
-        order = np.concatenate(
-            [np.arange(len(process.at)), len(process.at) + np.arange(process.at.size).reshape(-1, d).T.ravel()]
-        )
-        slope = node("Mul", node("Mul", node("Add", a, "one"), fall), "slope")
-        values["slope"] = 5.0 / 3.0 * process.amplitude**2
-        for i in range(d):
-            values[f"column_{i}"] = np.eye(d)[:, i : i + 1] / process.lengths[i]
-            values[f"own_{i}"] = (process.at[:, i] / process.lengths[i] ** 2)[None]
-            apart = node("Sub", node("MatMul", x, f"column_{i}"), f"own_{i}")
-            parts.append(node("Mul", slope, apart))
-        k = node("Concat", *parts, axis=1)
-        values["weights"], values["inverse"] = process.weights[order][:, None], process.factor.T[order]
     mean = node("Add", node("Mul", node("MatMul", k, "weights"), "scale"), "center")
     solved = node("MatMul", k, "inverse")
     explained = node("ReduceSum", node("Mul", solved, solved), "axes", keepdims=1)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg, optimize
 
-from geosim.arrays import Floats
+from geosim.arrays import Floats, Ints
 
 __all__ = ["Process", "fitted"]
 
@@ -72,7 +72,7 @@ class Process:
     at
         Features of the observed designs, (n, d).
     gradients
-        Whether their gradients were observed, too.
+        Which components of their gradients were observed, too: numbers of (design, feature) pairs, (g,); none of most.
     lengths, amplitude, noise
         Of the kernel, (d,), and of the observations over the deviation of the values.
     center, scale
@@ -84,7 +84,7 @@ class Process:
     """
 
     at: Floats
-    gradients: bool
+    gradients: Ints
     lengths: Floats
     amplitude: float
     noise: float
@@ -95,15 +95,22 @@ class Process:
 
     def __call__(self, x: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the measure at features (m, d), each (m,); of the measure itself, without noise."""
-        k = self.amplitude**2 * _kernel(x, self.at, self.lengths, gradients=(False, self.gradients))
+        k = self.amplitude**2 * _kernel(x, self.at, self.lengths, gradients=(False, len(self.gradients) > 0))
+        k = k[:, self._observed]
         spread = self.amplitude**2 - ((k @ self.factor.T) ** 2).sum(axis=1)
         mean = self.center + self.scale * (k @ self.weights)
         return mean, self.scale * np.sqrt(np.maximum(spread, 0.0))
 
     def slope(self, x: Floats) -> Floats:
         """Gradient of the mean by the features, (m, d)."""
-        both = self.amplitude**2 * _kernel(x, self.at, self.lengths, gradients=(True, self.gradients))
-        return np.asarray(self.scale * (both[len(x) :] @ self.weights).reshape(x.shape))
+        both = self.amplitude**2 * _kernel(x, self.at, self.lengths, gradients=(True, len(self.gradients) > 0))
+        return np.asarray(self.scale * (both[len(x) :, self._observed] @ self.weights).reshape(x.shape))
+
+    @cached_property
+    def _observed(self) -> Ints:
+        """Which values and gradients of the kernel are those of observations."""
+        n = len(self.at)
+        return np.concatenate([np.arange(n), n + self.gradients])
 
     @cached_property
     def deviation_of_noise(self) -> float:
@@ -117,30 +124,40 @@ class Process:
     @classmethod
     def of_arrays(cls, given: Mapping[str, Any]) -> Process:
         """Return the process of what a file keeps."""
-        plain: dict[str, Any] = {"amplitude": float, "noise": float, "center": float, "scale": float, "gradients": bool}
+        plain: dict[str, Any] = {"amplitude": float, "noise": float, "center": float, "scale": float}
         return cls(**{name: plain.get(name, np.asarray)(given[name]) for name in cls.__dataclass_fields__})
 
 
-def fitted(at: Floats, values: Floats, gradients: Floats | None = None, errors: Floats | None = None) -> Process:
-    """Return the likeliest process through values (n,) at features (n, d) and, where they are given, gradients (n, d).
+def fitted(
+    at: Floats,
+    values: Floats,
+    gradients: Floats | None = None,
+    errors: Floats | None = None,
+    like: Process | None = None,
+) -> Process:
+    """Return the likeliest process through values (n,) at features (n, d) and, where they are known, gradients (n, d).
 
     Parameters
     ----------
+    gradients
+        nan where a component is not known.
     errors
         Standard deviations of the values that are known, (n,); default none.
+    like
+        A process whose kernel and scale are taken.
     """
-    center, scale = float(values.mean()), float(values.std()) or 1.0
+    center, scale = (float(values.mean()), float(values.std()) or 1.0) if like is None else (like.center, like.scale)
     n, d = at.shape
     known = np.zeros(n) if errors is None else (errors / scale) ** 2
-    observed = (values - center) / scale
-    slope_noise = np.zeros(0)
-    if gradients is not None:
-        observed = np.concatenate([observed, (gradients / scale).ravel()])
-        slope_noise = np.repeat(GRADIENT_NOISE_REL**2 * known, d)
+    given = np.zeros(0) if gradients is None else np.ravel(gradients) / scale
+    slopes = np.flatnonzero(np.isfinite(given))
+    kept = np.concatenate([np.arange(n), n + slopes])
+    observed = np.concatenate([(values - center) / scale, given[slopes]])
+    slope_noise = GRADIENT_NOISE_REL**2 * np.repeat(known, d)[slopes] if len(slopes) else np.zeros(0)
 
     def factored(logs: Floats) -> tuple[Floats, Floats]:
         lengths, amplitude, noise = np.exp(logs[:d]), float(np.exp(logs[d])), float(np.exp(logs[d + 1]))
-        K = amplitude**2 * _kernel(at, at, lengths, gradients=(gradients is not None,) * 2)
+        K = amplitude**2 * _kernel(at, at, lengths, gradients=(len(slopes) > 0,) * 2)[np.ix_(kept, kept)]
         jitter = np.full(len(K), JITTER * amplitude**2)
         jitter[:n] += known + noise**2
         jitter[n:] += slope_noise + (GRADIENT_NOISE_REL * noise) ** 2
@@ -155,10 +172,14 @@ def fitted(at: Floats, values: Floats, gradients: Floats | None = None, errors: 
         # a weak prior on the lengths, which few designs leave open
         return float(0.5 * observed @ weights + np.log(np.diag(L)).sum() + 0.05 * np.sum(logs[:d] ** 2))
 
-    bounds = np.log([LENGTH_BOUNDS] * d + [AMPLITUDE_BOUNDS, NOISE_BOUNDS])
-    starts = [np.log([*([length] * d), 1.0, 1e-2]) for length in FIRST_LENGTHS]
-    found = min((optimize.minimize(loss, s, method="L-BFGS-B", bounds=bounds) for s in starts), key=lambda f: f.fun)
-    L, weights = factored(found.x)
+    if like is None:
+        bounds = np.log([LENGTH_BOUNDS] * d + [AMPLITUDE_BOUNDS, NOISE_BOUNDS])
+        starts = [np.log([*([length] * d), 1.0, 1e-2]) for length in FIRST_LENGTHS]
+        found = min((optimize.minimize(loss, s, method="L-BFGS-B", bounds=bounds) for s in starts), key=lambda f: f.fun)
+        logs = found.x
+    else:
+        logs = np.log([*like.lengths, like.amplitude, like.noise])
+    L, weights = factored(logs)
     inverse = linalg.solve_triangular(L, np.eye(len(L)), lower=True)
-    lengths, (amplitude, noise) = np.exp(found.x[:d]), np.exp(found.x[d:])
-    return Process(at, gradients is not None, lengths, float(amplitude), float(noise), center, scale, weights, inverse)
+    lengths, (amplitude, noise) = np.exp(logs[:d]), np.exp(logs[d:])
+    return Process(at, slopes, lengths, float(amplitude), float(noise), center, scale, weights, inverse)

@@ -198,10 +198,9 @@ if(order.by)rows.sort((a,b)=>{{const p=C[order.by][a],q=C[order.by][b];if(p===q)
 by("shown").textContent=rows.length+" of "+C.run.length+" are shown.";const body=by("designs").tBodies[0];body.textContent="";
 for(const i of rows){{const tr=body.insertRow();for(const c of H){{const td=tr.insertCell();if(c==="run"){{const a=document.createElement("a");a.href="runs/"+C.run[i]+"/index.html";a.textContent=C.run[i];td.append(a)}}else td.textContent=say(C[c][i])}}}}}}
 list();
-const S=D.surrogate; // Gaussian processes: Matern's kernel of smoothness 5/2, values and gradients
-function asked(P,x){{const n=P.at.length,d=x.length,k=new Array(P.gradients?n*(1+d):n),q=P.amplitude**2;
-for(let i=0;i<n;i++){{let s=0;for(let j=0;j<d;j++)s+=((x[j]-P.at[i][j])/P.lengths[j])**2;const a=Math.sqrt(5*s),f=Math.exp(-a);k[i]=q*(1+a+a*a/3)*f;
-if(P.gradients)for(let j=0;j<d;j++)k[n+i*d+j]=q*5/3*(1+a)*f*(x[j]-P.at[i][j])/P.lengths[j]**2}}
+const S=D.surrogate; // Gaussian processes: Matern's kernel of smoothness 5/2
+function asked(P,x){{const n=P.at.length,d=x.length,k=new Array(n),q=P.amplitude**2;
+for(let i=0;i<n;i++){{let s=0;for(let j=0;j<d;j++)s+=((x[j]-P.at[i][j])/P.lengths[j])**2;const a=Math.sqrt(5*s),f=Math.exp(-a);k[i]=q*(1+a+a*a/3)*f}}
 let m=0,e=0;for(let i=0;i<k.length;i++)m+=k[i]*P.weights[i];for(const row of P.factor){{let s=0;for(let i=0;i<row.length;i++)s+=row[i]*k[i];e+=s*s}}
 return [P.center+P.scale*m,1.96*P.scale*Math.sqrt(Math.max(q-e,0)+P.noise**2)]}}
 if(S){{const G=S.space,box=by("sliders"),now={{}};

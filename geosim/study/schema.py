@@ -101,6 +101,12 @@ class OptimizeTable(Table):
         examples=['["max_stretch <= 2.0"]'],
     )
     trials: int = Field(default=100, ge=1, description="Designs that are solved.", examples=["16"])
+    confirm: int = Field(
+        default=2,
+        ge=0,
+        description="How often the best is held against a refined mesh, which corrects the search.",
+        examples=["0"],
+    )
     seed: int = Field(default=0, ge=0, description="Of what is proposed.", examples=["1"])
 
 

@@ -40,6 +40,7 @@ from geosim.study.job import (
     Job,
 )
 from geosim.study.measures import measured
+from geosim.study.slopes import mesh_bars, slopes
 
 __all__ = ["run", "write_problem"]
 
@@ -99,6 +100,10 @@ def _row(job: Job, folder: Path, clock: _Clock, log: Any) -> dict[str, Any]:
         write_problem(job, folder)
         result = _solved(folder, job.mesh["accuracy"], log, clock)
         found = measured(result, job.asked)
+        if found["measures"] and job.sloped:
+            found["slopes"] = slopes(result, job.sloped, job.slopes)
+        if found["measures"] and job.confirmed:
+            found["bars"] = _bars(result, job, log)
         status, message = result.status.name, result.message
         if clock.over and result.status is Status.INTERRUPTED:
             status, message = TIMEOUT, clock.sentence(result)
@@ -162,6 +167,15 @@ def _generator(name: str) -> Any:
         return lambda **parameters: make(name, **parameters)
     module, _, function = name.partition(":")
     return getattr(importlib.import_module(module), function)
+
+
+def _bars(result: Result, job: Job, log: Any) -> dict[str, tuple[float, float]]:
+    """Values on the refined mesh and their bars; none where that is not known."""
+    try:
+        return mesh_bars(result, job.sloped)
+    except InputError as error:
+        log(f"note: not confirmed: {error}")
+        return {}
 
 
 def _spent() -> float:

@@ -26,7 +26,7 @@ from geosim.files.values import inside, read_material, read_toml, validated
 from geosim.generate import GENERATORS, Design
 from geosim.generate.dimensions import Dimension, dimensions
 from geosim.study import measures
-from geosim.study.expressions import Expression, read_expression
+from geosim.study.expressions import Expression, MeasuredColumn, read_expression
 from geosim.study.goals import Constraint, DesignGoal, read_constraint, read_goal
 from geosim.study.job import Job
 from geosim.study.sampling import Axis, Row, read_axis, read_list, rows
@@ -237,8 +237,27 @@ class Study:
             with place.naming():
                 self.dimensions[key].si(value)
 
-    def job(self, row: Row) -> Job:
-        """Return one design with everything that is needed to solve it."""
+    @cached_property
+    def sought(self) -> dict[str, MeasuredColumn]:
+        """Measures that goals and constraints speak of, by their text."""
+        spoken = [c for goal in self.goals for c in goal.of.columns] + [
+            c for one in self.constraints for c in one.columns
+        ]
+        return {str(column): column for column in spoken}
+
+    def beside(self, row: Mapping[str, Any], key: str) -> dict[str, Any]:
+        """Return "slopes" or "bars" of a run for what is sought, at the last commands."""
+        out = {}
+        for text, column in self.sought.items():
+            of_case = row.get("cases", {}).get(column.case, {}) if column.case else row
+            if column.name in measures.DESIGN_MEASURES and not column.case and self.file.cases and not self.alone:
+                of_case = next(iter(row.get("cases", {}).values()), {})
+            if column.command is None and column.name in of_case.get(key, {}):
+                out[text] = of_case[key][column.name]
+        return out
+
+    def job(self, row: Row, *, confirmed: bool = False) -> Job:
+        """Return one design with everything that is needed to solve it; `confirmed`: with bars of its mesh."""
         given = {**self.file.fixed, **row}
         material = given.pop("material", self.file.material)
         table: dict[str, Any] = {}
@@ -276,6 +295,13 @@ class Study:
             cases=cases,
             alone=self.alone,
             asked=tuple(sorted(spoken & {"tip_stiffness_n_m"})),
+            slopes={
+                axis.key: (self.dimensions[axis.key].name, self.dimensions[axis.key].scale)
+                for axis in (self.axes if self.goals else ())
+                if not axis.values and axis.key in self.dimensions
+            },
+            sloped=tuple(sorted({column.name for column in self.sought.values()})),
+            confirmed=confirmed,
         )
 
     def _files(self, tables: Any) -> dict[str, bytes]:
