@@ -27,6 +27,48 @@ ROOT = Path(__file__).resolve().parents[1]
 # name, file or file::function, right, wrong, tests that should see it
 FAULTS = [
     (
+        "gauges forget that the elements' volumes move with the rest shape",
+        "geosim/measures/gauges.py::Gauges.slopes",
+        "work[:, None, None] * slopes - crossed",
+        "-crossed",
+        "tests/measures/test_gauges.py",
+    ),
+    (
+        "gauges are as wide as the wall",
+        "geosim/measures/gauges.py",
+        "WALL_SHARE = 0.25",
+        "WALL_SHARE = 0.5",
+        "tests/measures/test_gauges.py",
+    ),
+    (
+        "products are taken after sums",
+        "geosim/study/expressions.py::_Reader._product",
+        'self._taken("*", "/")',
+        'self._taken("*")',
+        "tests/study/test_questions.py",
+    ),
+    (
+        "gradients are observed with the other sign",
+        "geosim/study/processes.py::_kernel",
+        "-first.reshape(n, m * d)",
+        "first.reshape(n, m * d)",
+        "tests/study/test_surrogate.py",
+    ),
+    (
+        "what a refined mesh changes is left out of the search",
+        "geosim/study/proposing.py::Proposer._promising",
+        "values + _corrections(confirmed, columns)",
+        "values - _corrections(confirmed, columns)",
+        "tests/study/test_learning_search.py",
+    ),
+    (
+        "a design that was killed from outside is done",
+        "geosim/study/children.py::Children.run",
+        "answer is not None and not _from_outside(answer)",
+        "answer is not None",
+        "tests/study/test_loose_ends.py",
+    ),
+    (
         "faces that let a mould go are taken for those that hold it",
         "geosim/moulds/parting.py",
         "(along < -TILT) * above + (along > TILT) * below",

@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from geosim.arrays import Floats
 from geosim.study.processes import Process
-
-if TYPE_CHECKING:
-    from geosim.study.surrogate import Space
 
 __all__ = ["write"]
 
-OPSET, BAND_DEVIATIONS = 17, 1.96
+OPSET, BAND_DEVIATIONS = 17, 1.96  # version of the operators; of a 95 % band
 DISTANCE_FLOOR = 1e-24  # squared, over the lengths: the root has no slope at 0
 
 
-def write(space: Space, process: Process, path: Path) -> Path:
-    """Write one measure of a surrogate; the path is returned."""
+def write(columns: Sequence[str], offset: Floats, factor: Floats, process: Process, path: Path) -> Path:
+    """Write one measure of a surrogate, whose features are (column - offset) times factor; the path is returned."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
-    offset, factor, columns = [], [], []
-    for name, some, low, high in zip(space.names, space.choices, space.low, space.high):
-        if len(some) == 1:
-            continue
-        columns += [f"{name}={one}" for one in some] or [name]
-        offset += [0.0] * len(some) or [low]
-        factor += [1.0] * len(some) or [1.0 / (high - low)]
     nodes: list[Any] = []
     values: dict[str, Any] = {
         "offset": offset,
-        "factor": np.array(factor) / process.lengths,
+        "factor": factor / process.lengths,
         "half": -2.0,
         "five": 5.0,
         "third": 1.0 / 3.0,

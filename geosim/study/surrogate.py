@@ -236,7 +236,13 @@ class Surrogate:
             raise InputError("export_onnx needs onnx: pip install onnx")
         from geosim.study.onnx import write
 
-        return write(self.space, self._process(measure), Path(path))
+        columns, offset, factor = [], [], []
+        for name, some, low, high in zip(self.space.names, self.space.choices, self.space.low, self.space.high):
+            if len(some) != 1:
+                columns += [f"{name}={one}" for one in some] or [name]
+                offset += [0.0] * len(some) or [low]
+                factor += [1.0] * len(some) or [1.0 / (high - low)]
+        return write(columns, np.array(offset), np.array(factor), self._process(measure), Path(path))
 
 
 def learned(table: pandas.DataFrame, names: Sequence[str], measures: Sequence[str]) -> Surrogate:
